@@ -214,7 +214,7 @@ int main(int argc, char **argv)
     }
     const struct command *command = find(argv[1]);
     if (command)
-        return command->run(command, argc - 1, argv + 1);
+        return command_execute(command, argc - 1, argv + 1);
     if (strcmp(argv[1], "help") == 0)
         return help(argc, argv);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)

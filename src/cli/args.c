@@ -202,6 +202,14 @@ void args_free(struct arguments *arguments)
     *arguments = (struct arguments){0};
 }
 
+const struct given_option *args_option(const struct arguments *arguments, int id)
+{
+    for (size_t i = arguments->option_count; i > 0; i--)
+        if (arguments->options[i - 1].id == id)
+            return &arguments->options[i - 1];
+    return NULL;
+}
+
 /* Prints words up to the width of a line, from "*column" on; further lines are indented. */
 static void wrap(struct strbuf *out, size_t *column, const char *text)
 {

@@ -61,6 +61,8 @@ struct arguments {
 bool args_parse(int argc, char *const *argv, const struct option_spec *table,
                 struct arguments *arguments);
 void args_free(struct arguments *arguments);
+/* Returns the option as last given, or NULL. */
+const struct given_option *args_option(const struct arguments *arguments, int id);
 
 /* Lists the options of a table, {0} behind them, without those of the tables at "except", which may
  * be NULL. Returns the number of options. */

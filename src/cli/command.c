@@ -4,14 +4,18 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/duration.h"
+#include "base/mem.h"
 #include "cli/describe.h"
 #include "cli/hints.h"
 #include "cli/screen.h"
 #include "lock/key.h"
+#include "net/loop.h"
+#include "os/child.h"
 #include "store/urls.h"
 
 #define MESSAGE_SIZE 1024
@@ -27,7 +31,7 @@ bool command_action_takes(const struct command_action *action, int option)
     return false;
 }
 
-void command_error(const struct command *command, const char *fmt, ...)
+void command_error(const struct call *call, const char *fmt, ...)
 {
     char message[MESSAGE_SIZE];
     va_list list;
@@ -35,11 +39,11 @@ void command_error(const struct command *command, const char *fmt, ...)
     va_start(list, fmt);
     vsnprintf(message, sizeof message, fmt, list);
     va_end(list);
-    say_error("%s: %s", command->name, message);
+    say_error("%s: %s", call->command->name, message);
 }
 
 /* A misplaced word may be a URL with a password. */
-int command_misused(const struct command *command, const char *fmt, ...)
+int command_misused(const struct call *call, const char *fmt, ...)
 {
     char message[MESSAGE_SIZE];
     va_list list;
@@ -48,71 +52,82 @@ int command_misused(const struct command *command, const char *fmt, ...)
     vsnprintf(message, sizeof message, fmt, list);
     va_end(list);
     urls_blot(message);
-    say_error("%s: %s", command->name, message);
-    say_hint("rlock help %s", command->name);
+    say_error("%s: %s", call->command->name, message);
+    say_hint("rlock help %s", call->command->name);
     return STATUS_USAGE;
 }
 
-int command_lacks(const struct command *command, const struct store_address *address,
-                  enum store_ability ability)
+int command_wrong(const struct call *call, const char *what, const char *value, const char *why)
 {
+    char shown[URLS_SHOWN_SIZE];
+
+    return command_misused(call, "%s '%s' %s", what, urls_show(value, shown), why);
+}
+
+int command_need(const struct call *call, enum store_ability ability)
+{
+    const struct store_address *address = &call->settings.address;
     const char *instead = ability_instead(address, ability);
     char lack[ABILITY_LACK_SIZE];
 
+    if (store_can(address, ability))
+        return STATUS_OK;
     ability_print_lack(address, ability, lack);
     if (!instead)
-        return command_misused(command, "%s", lack);
-    say_error("%s: %s", command->name, lack);
+        return command_misused(call, "%s", lack);
+    command_error(call, "%s", lack);
     say_hint("%s", instead);
     return STATUS_USAGE;
 }
 
-int command_refused_about(const struct command *command, const char *key,
-                          const struct answer *answer)
+int command_refused_about(const struct call *call, const char *key, const struct answer *answer)
 {
     const char *hint = hint_words(answer->cause, answer->hint);
 
     if (answer->said[0])
-        say_detail("%s: the server said: %s", command->name, answer->said);
-    command_error(command, "%s%s%s", key ? key : "", key ? ": " : "", answer->text);
+        say_detail("%s: the server said: %s", call->command->name, answer->said);
+    command_error(call, "%s%s%s", key ? key : "", key ? ": " : "", answer->text);
     if (hint)
         say_hint("%s", hint);
     return status_of_cause(answer->cause);
 }
 
-int command_refused(const struct command *command, const struct answer *answer)
+int command_refused(const struct call *call, const struct answer *answer)
 {
-    return command_refused_about(command, NULL, answer);
+    return command_refused_about(call, NULL, answer);
 }
 
-int command_tell_misfits(const struct command *command, const struct lock_list *list)
+int command_system_refused(const struct call *call)
+{
+    command_error(call, "the system refuses: %s", strerror(errno));
+    return STATUS_SYSTEM;
+}
+
+int command_tell_misfits(const struct call *call, const struct lock_list *list)
 {
     for (size_t i = 0; i < list->misfits.count; i++)
-        command_error(command, "%s: %s", list->misfits.views[i].key, list->misfits.views[i].misfit);
-    if (list->misfits.count > 0)
-        return status_of_cause(CAUSE_MISFIT);
-    return STATUS_OK;
+        command_error(call, "%s: %s", list->misfits.views[i].key, list->misfits.views[i].misfit);
+    return list->misfits.count > 0 ? status_of_cause(CAUSE_MISFIT) : STATUS_OK;
 }
 
-const struct given_option *command_option(const struct arguments *arguments, int id)
+const struct given_option *command_option(const struct call *call, int id)
 {
-    for (size_t i = arguments->option_count; i > 0; i--)
-        if (arguments->options[i - 1].id == id)
-            return &arguments->options[i - 1];
-    return NULL;
+    return args_option(&call->arguments, id);
 }
 
-/* Returns STATUS_OK if the word can be a KEY or a GLOB; otherwise says what is wrong with it. */
-static int check_key(const struct command *command, const char *word)
+bool command_has(const struct call *call, int id)
 {
-    const char *fault = key_fault(word);
-    char shown[URLS_SHOWN_SIZE];
-
-    return fault ? command_misused(command, "KEY '%s' %s", urls_show(word, shown), fault)
-                 : STATUS_OK;
+    return command_option(call, id) != NULL;
 }
 
-static int check_words(const struct command *command, const struct arguments *arguments)
+const char *command_value(const struct call *call, int id)
+{
+    const struct given_option *option = command_option(call, id);
+
+    return option ? option->value : NULL;
+}
+
+static int check_words(const struct call *call)
 {
     static const struct {
         size_t least, most;
@@ -125,39 +140,90 @@ static int check_words(const struct command *command, const struct arguments *ar
         [WORDS_KEY_NUMBER] = {1, 2, "one KEY and one N"},
         [WORDS_KEY_TIME] = {2, 2, "one KEY and one DUR"},
     };
-    size_t count = arguments->word_count, keys = count;
-    int status = STATUS_OK;
+    enum command_words words = call->command->words;
+    size_t count = call->arguments.word_count, keys = words > WORDS_KEYS ? 1 : count;
 
-    if (command->words == WORDS_OTHER)
+    if (words == WORDS_OTHER)
         return STATUS_OK;
-    if (arguments->command)
-        return command_misused(command, "takes no COMMAND");
-    if (count > bounds[command->words].most)
-        return command_misused(command, "takes %s", bounds[command->words].wants);
-    if (count < bounds[command->words].least)
-        return command_misused(command, count == 0 ? "no KEY" : "no DUR: for how long?");
-    if (command->words > WORDS_KEYS)
-        keys = 1;
-    for (size_t i = 0; i < keys && status == STATUS_OK; i++)
-        status = check_key(command, arguments->words[i]);
+    if (call->arguments.command)
+        return command_misused(call, "takes no COMMAND");
+    if (count > bounds[words].most)
+        return command_misused(call, "takes %s", bounds[words].wants);
+    if (count < bounds[words].least)
+        return command_misused(call, count == 0 ? "no KEY" : "no DUR: for how long?");
+    for (size_t i = 0; i < keys; i++) {
+        const char *fault = key_fault(call->arguments.words[i]);
+        if (fault)
+            return command_wrong(call, "KEY", call->arguments.words[i], fault);
+    }
+    return STATUS_OK;
+}
+
+static int parse(struct call *call)
+{
+    bool fine = args_parse(call->argc, call->argv, call->command->options, &call->arguments);
+
+    if (command_has(call, OPTION_HELP))
+        return STATUS_OK;
+    return fine ? check_words(call) : command_misused(call, "%s", call->arguments.fault);
+}
+
+static int report_fault(const struct call *call, int status, const char *fault)
+{
+    if (status == STATUS_USAGE)
+        return command_misused(call, "%s", fault);
+    command_error(call, "%s", fault);
     return status;
 }
 
-bool command_parse(const struct command *command, int argc, char **argv,
-                   struct arguments *arguments, int *status)
+static int read_settings(struct call *call)
 {
-    bool fine = args_parse(argc, argv, command->options, arguments);
+    char fault[MESSAGE_SIZE];
+    int status = settings_read(&call->settings, &call->arguments, fault, sizeof fault);
 
-    if (command_option(arguments, OPTION_HELP))
-        *status = command_help(command);
-    else if (!fine)
-        *status = command_misused(command, "%s", arguments->fault);
-    else
-        *status = check_words(command, arguments);
-    return fine && !command_option(arguments, OPTION_HELP) && *status == STATUS_OK;
+    return status == STATUS_OK ? STATUS_OK : report_fault(call, status, fault);
 }
 
-void command_confirm(const struct command *command, const char *fmt, ...)
+static int perform(struct call *call)
+{
+    const struct command *command = call->command;
+    int status = command->parse ? command->parse(call) : parse(call);
+
+    if (status == STATUS_OK && command_has(call, OPTION_HELP))
+        return command_help(command);
+    if (status == STATUS_OK && command->storeless)
+        settings_set_verbosity(&call->arguments);
+    if (status == STATUS_OK && command->check)
+        status = command->check(call);
+    if (status == STATUS_OK && !command->storeless)
+        status = read_settings(call);
+    if (status == STATUS_OK && command->needs)
+        status = command_need(call, command->needs);
+    if (status == STATUS_OK && call->as_json)
+        status = command_load_json(call, &call->json);
+    if (status == STATUS_OK && command->asks)
+        status = command_open(call);
+    return status == STATUS_OK ? command->act(call) : status;
+}
+
+int command_execute(const struct command *command, int argc, char **argv)
+{
+    struct call *call = mem_zeroed(command->size ? command->size : sizeof *call);
+
+    call->command = command;
+    call->argc = argc;
+    call->argv = argv;
+    int status = perform(call), signal = call->signal;
+    if (command->end)
+        command->end(call, status);
+    query_close(&call->query);
+    settings_free(&call->settings);
+    args_free(&call->arguments);
+    free(call);
+    return signal ? supervisor_die_of(signal) : status;
+}
+
+void command_confirm(const struct call *call, const char *fmt, ...)
 {
     char text[1024];
     va_list args;
@@ -166,7 +232,7 @@ void command_confirm(const struct command *command, const char *fmt, ...)
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     if (say_on_terminal())
-        say_warning("%s: %s", command->name, text);
+        say_warning("%s: %s", call->command->name, text);
 }
 
 char *command_print_until(int64_t ns, char out[COMMAND_UNTIL_SIZE])
@@ -180,67 +246,78 @@ char *command_print_until(int64_t ns, char out[COMMAND_UNTIL_SIZE])
     return out;
 }
 
-int command_check_duration(const struct command *command, const char *word, int64_t *ns)
+int command_check_duration(const struct call *call, const char *word, int64_t *ns)
 {
-    char shown[URLS_SHOWN_SIZE];
-
     if (!duration_parse(word, ns))
-        return command_misused(command, "DUR '%s' is not a duration, such as 30m or 2h",
-                               urls_show(word, shown));
+        return command_wrong(call, "DUR", word, "is not a duration, such as 30m or 2h");
     if (*ns < NS_PER_SEC)
-        return command_misused(command, "DUR must be at least 1s");
+        return command_misused(call, "DUR must be at least 1s");
     return STATUS_OK;
 }
 
-bool command_settings(const struct command *command, const struct arguments *arguments,
-                      struct settings *settings, int *status)
+int command_take_duration(const struct call *call, int id, int64_t *ns)
 {
-    char fault[MESSAGE_SIZE];
+    const struct given_option *option = command_option(call, id);
+    char name[40];
 
-    *status = settings_read(settings, arguments, fault, sizeof fault);
-    if (*status == STATUS_USAGE)
-        command_misused(command, "%s", fault);
-    else if (*status != STATUS_OK)
-        command_error(command, "%s", fault);
-    return *status == STATUS_OK;
+    if (!option || !option->value || duration_parse(option->value, ns))
+        return STATUS_OK;
+    snprintf(name, sizeof name, "--%s", option->name);
+    return command_wrong(call, name, option->value, "is not a duration");
 }
 
-int command_refuse_setting(const struct command *command, const struct settings *settings,
-                           enum setting id, const char *why)
+int command_refuse_setting(const struct call *call, enum setting id, const char *why)
 {
     char fault[MESSAGE_SIZE];
-    int status = settings_refuse(settings, id, why, fault, sizeof fault);
+    int status = settings_refuse(&call->settings, id, why, fault, sizeof fault);
 
-    if (status == STATUS_USAGE)
-        return command_misused(command, "%s", fault);
-    command_error(command, "%s", fault);
-    return status;
+    return report_fault(call, status, fault);
 }
 
-int command_open(const struct command *command, const struct settings *settings,
-                 struct query *query)
+int command_open(struct call *call)
 {
     char fault[256];
 
-    if (query_open(query, &settings->address, command->name, fault, sizeof fault))
+    if (query_open(&call->query, &call->settings.address, call->command->name, fault, sizeof fault))
         return STATUS_OK;
-    command_error(command, "%s", fault);
-    return settings->address_status;
+    command_error(call, "%s", fault);
+    return call->settings.address_status;
 }
 
-int command_load_json(const struct command *command, struct json_library *json)
+void command_survey(struct call *call, unsigned runs, bool idle, struct lock_list *list,
+                    struct answer *answer)
+{
+    query_memory(&call->query, (const char *const *)call->arguments.words,
+                 call->arguments.word_count, runs, idle, list, answer);
+}
+
+int command_load_json(const struct call *call, struct json_library *json)
 {
     char fault[256];
 
     if (json_load(json, fault, sizeof fault))
         return STATUS_OK;
-    command_error(command, "%s", fault);
+    command_error(call, "%s", fault);
     return STATUS_SYSTEM;
 }
 
-bool command_has_color(const struct settings *settings)
+int command_catch_signals(struct call *call, struct inherited *inherited,
+                          void (*on_signal)(void *owner, int signo))
 {
-    return settings->color == COLOR_ALWAYS || (settings->color == COLOR_AUTO && screen_is_there());
+    sigset_t caught;
+
+    child_block_signals(inherited);
+    child_choose_signals(&caught);
+    return loop_signals(call->query.loop, &caught, on_signal, call) == 0
+               ? STATUS_OK
+               : command_system_refused(call);
+}
+
+bool command_has_color(const struct call *call)
+{
+    enum color_when color = call->settings.color;
+
+    return color == COLOR_ALWAYS || (color == COLOR_AUTO && screen_is_there());
 }
 
 int command_help(const struct command *command)

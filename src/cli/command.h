@@ -26,6 +26,8 @@ enum command_words {
     WORDS_KEY_TIME
 };
 
+struct call;
+
 struct command {
     const char *name;
     const char *summary;               /* one line of `rlock help` */
@@ -34,63 +36,91 @@ struct command {
     const struct option_spec *options; /* args.h */
     enum command_words words;
     const struct command_action *actions; /* ended by {0}; NULL: none */
-    /* argv[0] is the command's name. Returns rlock's exit status. */
-    int (*run)(const struct command *command, int argc, char **argv);
+
+    size_t size;                 /* of its own struct, which begins with a struct call; 0: none */
+    bool storeless;              /* reads no settings but the verbosity */
+    enum store_ability needs;    /* of the store; 0: none */
+    bool asks;                   /* "act" finds call->query open */
+    int (*parse)(struct call *); /* in place of args_parse() and the check of words; or NULL */
+    int (*check)(struct call *); /* checks the command line before settings are read; or NULL */
+    int (*act)(struct call *);   /* does it */
+    void (*end)(struct call *, int status); /* releases its own struct, in every case; or NULL */
 };
+
+/* A command that is executed. Each of its functions returns an exit status; the first that is not
+ * STATUS_OK ends the command. */
+struct call {
+    const struct command *command;
+    int argc;
+    char **argv; /* the first is the command's name */
+    struct arguments arguments;
+    struct settings settings;
+    struct query query;
+    struct json_library json; /* loaded before "act" if as_json */
+    bool as_json;             /* set by "check" */
+    int signal;               /* that this process must die of; 0: none */
+};
+
+/* Executes a command. Returns rlock's exit status. */
+int command_execute(const struct command *command, int argc, char **argv);
 
 /* Whether the option is among the action's own, or one that every command takes. */
 bool command_action_takes(const struct command_action *action, int option);
 
 /* Says "rlock: NAME: MESSAGE". */
-void command_error(const struct command *command, const char *fmt, ...)
+void command_error(const struct call *call, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* The same, and points to the help. Returns STATUS_USAGE. */
-int command_misused(const struct command *command, const char *fmt, ...)
+int command_misused(const struct call *call, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* The same for a store that lacks an ability, before anything is sent. */
-int command_lacks(const struct command *command, const struct store_address *address,
-                  enum store_ability ability);
+/* The same of a value: "WHAT 'VALUE' WHY". */
+int command_wrong(const struct call *call, const char *what, const char *value, const char *why);
+/* Returns STATUS_OK if the store has the ability; otherwise says that it lacks it. */
+int command_need(const struct call *call, enum store_ability ability);
 /* Says why the store did not do it, with a hint where one helps. Returns the status for it. */
-int command_refused(const struct command *command, const struct answer *answer);
-int command_refused_about(const struct command *command, const char *key,
-                          const struct answer *answer);
+int command_refused(const struct call *call, const struct answer *answer);
+int command_refused_about(const struct call *call, const char *key, const struct answer *answer);
+/* Says that the operating system refuses, by errno. Returns STATUS_SYSTEM. */
+int command_system_refused(const struct call *call);
 
 /* Prints a line for each KEY that was named and is not a lock. Returns the status for it, or
  * STATUS_OK if there is none. */
-int command_tell_misfits(const struct command *command, const struct lock_list *list);
+int command_tell_misfits(const struct call *call, const struct lock_list *list);
 
-/* args_parse() for a command, and checks its words. Prints help that is asked for, reports faults,
- * and then returns false with the exit status in *status. args_free() in either case. */
-bool command_parse(const struct command *command, int argc, char **argv,
-                   struct arguments *arguments, int *status);
 /* Returns STATUS_OK if the word is a time of at least 1 s, which goes to *ns; otherwise says what
  * is wrong with it. */
-int command_check_duration(const struct command *command, const char *word, int64_t *ns);
+int command_check_duration(const struct call *call, const char *word, int64_t *ns);
+/* The same of an option, whose value may be any time; if it is not given, *ns stays. */
+int command_take_duration(const struct call *call, int id, int64_t *ns);
 /* Confirms what was done, on a terminal and unless -q; elsewhere scripts expect silence. */
-void command_confirm(const struct command *command, const char *fmt, ...)
+void command_confirm(const struct call *call, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* Prints "until 21:51 (2h00m left)", of a time that begins now. Returns out. */
 #define COMMAND_UNTIL_SIZE 80
 char *command_print_until(int64_t ns, char out[COMMAND_UNTIL_SIZE]);
-/* settings_read() for a command; as command_parse(), settings_free() in either case. */
-bool command_settings(const struct command *command, const struct arguments *arguments,
-                      struct settings *settings, int *status);
 
 /* Says why a setting that was read is refused. Returns settings_status(). */
-int command_refuse_setting(const struct command *command, const struct settings *settings,
-                           enum setting id, const char *why);
+int command_refuse_setting(const struct call *call, enum setting id, const char *why);
 
 /* query_open() in the name of a command: STATUS_OK, or says why not and returns the status for
  * it. */
-int command_open(const struct command *command, const struct settings *settings,
-                 struct query *query);
+int command_open(struct call *call);
+/* query_memory() of the KEYs and GLOBs of the command line. */
+void command_survey(struct call *call, unsigned runs, bool idle, struct lock_list *list,
+                    struct answer *answer);
 /* json_load() for a command; the same. */
-int command_load_json(const struct command *command, struct json_library *json);
+int command_load_json(const struct call *call, struct json_library *json);
+/* Blocks all signals, and has the loop of the query call on_signal() for those that end or stop a
+ * job, with the call as its owner. Returns STATUS_OK, or says why not. */
+int command_catch_signals(struct call *call, struct inherited *inherited,
+                          void (*on_signal)(void *owner, int signo));
 /* Returns whether to print colours to standard output. */
-bool command_has_color(const struct settings *settings);
+bool command_has_color(const struct call *call);
 
-/* Returns the option as last given, or NULL. */
-const struct given_option *command_option(const struct arguments *arguments, int id);
+/* Returns the option as last given, or NULL; whether it is given; its value, or NULL. */
+const struct given_option *command_option(const struct call *call, int id);
+bool command_has(const struct call *call, int id);
+const char *command_value(const struct call *call, int id);
 
 /* Prints the help of one command, or of the options that all have, to standard output. Returns an
  * exit status. */

@@ -222,29 +222,29 @@ static const struct family remembered[] = {
      add_waited, 0, NULL},
 };
 
-static void add_families(FILE *out, const struct metrics_source *source, const struct family *list,
+static void add_families(FILE *out, const struct lock_list *locks, const struct family *list,
                          size_t count)
 {
     for (size_t f = 0; f < count; f++) {
         struct sheet sheet = {out, &list[f], false};
-        for (size_t i = 0; i < source->count; i++)
-            list[f].add(&sheet, &source->locks[i]);
-        for (size_t i = 0; list[f].add_glob && i < source->pause_count; i++)
-            list[f].add_glob(&sheet, &source->pauses[i]);
+        for (size_t i = 0; i < locks->locks.count; i++)
+            list[f].add(&sheet, &locks->locks.views[i]);
+        for (size_t i = 0; list[f].add_glob && i < locks->pauses.count; i++)
+            list[f].add_glob(&sheet, &locks->pauses.views[i]);
     }
 }
 
-char *metrics_render(const struct metrics_source *source, size_t *length)
+char *metrics_render(const struct lock_list *locks, bool memory, size_t *length)
 {
     char *text = NULL;
     FILE *out = mem_checked(open_memstream(&text, length));
 
     put_heading(out, &up);
-    fprintf(out, "%s %d\n", up.name, source->up);
-    if (source->up)
-        add_families(out, source, families, sizeof families / sizeof *families);
-    if (source->up && source->memory)
-        add_families(out, source, remembered, sizeof remembered / sizeof *remembered);
+    fprintf(out, "%s %d\n", up.name, locks != NULL);
+    if (locks)
+        add_families(out, locks, families, sizeof families / sizeof *families);
+    if (locks && memory)
+        add_families(out, locks, remembered, sizeof remembered / sizeof *remembered);
     fputs("# EOF\n", out);
     bool complete = fclose(out) == 0;
     return mem_checked(complete ? text : NULL);

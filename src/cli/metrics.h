@@ -3,26 +3,14 @@
 #ifndef RLOCK_CLI_METRICS_H
 #define RLOCK_CLI_METRICS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "lock/lock.h"
+#include "cli/query.h"
 
 /* The type of the text in HTTP. */
 #define METRICS_CONTENT_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
-/* The result of a survey of the store, each key once; borrowed. */
-struct metrics_source {
-    bool up; /* the store has answered; otherwise rlock_up is the only sample */
-    const struct lock_view *locks;
-    size_t count;
-    const struct lock_view *pauses; /* of GLOBs, which are their keys */
-    size_t pause_count;
-    bool memory; /* the store counts the ends of runs, and lists free locks, too */
-};
-
-/* The whole text, which ends in "# EOF" and a newline, and its length in bytes. The caller
- * frees. */
-char *metrics_render(const struct metrics_source *source, size_t *length);
+/* Returns the whole text, which ends in "# EOF" and a newline, and its length in bytes. locks: the
+ * result of a survey, each key once; NULL: the store has not answered, and rlock_up is the only
+ * sample. memory: the store counts the ends of runs, and lists free locks, too. The caller frees. */
+char *metrics_render(const struct lock_list *locks, bool memory, size_t *length);
 
 #endif

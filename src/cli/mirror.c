@@ -55,26 +55,25 @@ static bool has_mirrors(const struct store_record *record, const char *mirror, s
     return false;
 }
 
-int mirror_judge(const char *mirror, const char *key, const struct command *command,
-                 const struct settings *settings)
+int mirror_judge(const char *mirror, const char *key, const struct call *call)
 {
-    const struct store_address *address = &settings->address;
+    const struct store_address *address = &call->settings.address;
     const struct store_record *record = store_record_of(address);
     const char *name = strchr(mirror, ':') + 1;
     size_t length = (size_t)(name - mirror);
 
-    if (!store_can(address, STORE_MIRROR))
-        return command_lacks(command, address, STORE_MIRROR);
+    int status = command_need(call, STORE_MIRROR);
+    if (status != STATUS_OK)
+        return status;
     /* Those of several servers are of the same kind. */
     if (!has_mirrors(address->urls->record, mirror, length - 1))
-        return command_misused(command, "%s has no --mirror %.*s", record->name, (int)length,
-                               mirror);
+        return command_misused(call, "%s has no --mirror %.*s", record->name, (int)length, mirror);
     if (address->grace)
-        return command_misused(command, "--mirror does not go with --grace, of which other "
-                                        "programs know nothing");
+        return command_misused(call, "--mirror does not go with --grace, of which other "
+                                     "programs know nothing");
     if (!record->beside || record->beside(address->prefix, key, name))
         return STATUS_OK;
-    command_error(command,
+    command_error(call,
                   "--mirror: the keys %.200s and %.200s are in different slots of the "
                   "Cluster",
                   key, name);

@@ -7,8 +7,7 @@
 
 #include "lock/key.h"
 
-struct command;
-struct settings;
+struct call;
 
 #define MIRROR_SIZE (16 + KEY_MAX_BYTES + 1)
 
@@ -18,7 +17,6 @@ const char *mirror_read(const char *value, const char *key, char out[MIRROR_SIZE
 
 /* Checks that the store has the mirror together with that key. Returns STATUS_OK, or the status
  * after a message. */
-int mirror_judge(const char *mirror, const char *key, const struct command *command,
-                 const struct settings *settings);
+int mirror_judge(const char *mirror, const char *key, const struct call *call);
 
 #endif

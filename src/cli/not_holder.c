@@ -10,26 +10,26 @@
 /* How long a survey may take if only a warning depends on it. */
 #define LOOK_NS (1 * NS_PER_SEC)
 
-void not_holder_say(const struct command *command, const char *key, const struct answer *answer,
+void not_holder_say(const struct call *call, const char *key, const struct answer *answer,
                     const struct not_holder_words *words)
 {
     const struct lock_party *holder = &answer->holder;
     char who[DESCRIBE_PARTY_SIZE], past[DESCRIBE_REVOCATION_SIZE];
 
     if (answer->revoked.known)
-        say_warning("%s: %.100s: %s", command->name, key,
+        say_warning("%s: %.100s: %s", call->command->name, key,
                     describe_past_revocation(&answer->revoked, past));
     else if (holder->owner[0] && holder->reserved)
-        say_warning("%s: %.100s is not %s; it is %s", command->name, key, words->what,
+        say_warning("%s: %.100s is not %s; it is %s", call->command->name, key, words->what,
                     describe_decision(holder, "reserved", 0, who, sizeof who));
     else if (holder->owner[0])
-        say_warning("%s: %.100s is not %s, but %s %s", command->name, key, words->what, words->by,
-                    describe_party(&holder->who, who, sizeof who));
+        say_warning("%s: %.100s is not %s, but %s %s", call->command->name, key, words->what,
+                    words->by, describe_party(&holder->who, who, sizeof who));
     else if (answer->holders > 0)
-        say_warning("%s: %.100s is not %s, but %s others", command->name, key, words->what,
+        say_warning("%s: %.100s is not %s, but %s others", call->command->name, key, words->what,
                     words->by);
     else
-        say_warning("%s: %.100s is not %s", command->name, key, words->gone);
+        say_warning("%s: %.100s is not %s", call->command->name, key, words->gone);
 }
 
 /* Reads the locks, with one attempt and without a message. */
@@ -56,17 +56,16 @@ static bool read_locks(const struct settings *settings, const char *const *keys,
     return answer.verdict == VERDICT_GRANTED;
 }
 
-bool not_holder_say_reserved(const struct command *command, const char *key,
-                             const struct settings *settings)
+bool not_holder_say_reserved(const struct call *call, const char *key)
 {
     struct lock_list list;
-    bool known = read_locks(settings, &key, 1, &list);
+    bool known = read_locks(&call->settings, &key, 1, &list);
     const struct lock_party *holder =
         known && list.locks.count > 0 ? holders_reserved(list.locks.views) : NULL;
     char who[DESCRIBE_PARTY_SIZE];
 
     if (holder)
-        say_warning("%s: %.100s is not reserved by you; it is %s", command->name, key,
+        say_warning("%s: %.100s is not reserved by you; it is %s", call->command->name, key,
                     describe_decision(holder, "reserved", 0, who, sizeof who));
     lock_list_free(&list);
     return holder;

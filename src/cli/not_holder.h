@@ -13,12 +13,11 @@ struct not_holder_words {
 
 /* Explains an answer NOT_HOLDER: who has taken the lock away and when, as far as the store
  * remembers that, or else who has it. Silent under -q, as the status says no. */
-void not_holder_say(const struct command *command, const char *key, const struct answer *answer,
+void not_holder_say(const struct call *call, const char *key, const struct answer *answer,
                     const struct not_holder_words *words);
 
 /* Says by whom KEY is reserved. Returns false if it is not, or the store does not answer. */
-bool not_holder_say_reserved(const struct command *command, const char *key,
-                             const struct settings *settings);
+bool not_holder_say_reserved(const struct call *call, const char *key);
 
 /* Warns of each of these KEYs whose reservation by "owner" was taken away. Says nothing if the
  * store does not answer soon: the next request reports that. */

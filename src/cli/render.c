@@ -567,14 +567,14 @@ static json_t *lock_object(const struct json_library *json, const struct lock_vi
     return object;
 }
 
-void render_json(FILE *out, const struct json_library *json, const struct lock_view *locks,
-                 size_t count, const struct lock_view *pauses, size_t pause_count)
+void render_json(FILE *out, const struct json_library *json, const struct lock_views *locks,
+                 const struct lock_views *pauses)
 {
     json_t *array = json->array();
 
-    for (size_t i = 0; i < count; i++)
-        json->array_append_new(array, lock_object(json, &locks[i]));
-    for (size_t i = 0; i < pause_count; i++)
-        json->array_append_new(array, glob_object(json, &pauses[i]));
+    for (size_t i = 0; i < locks->count; i++)
+        json->array_append_new(array, lock_object(json, &locks->views[i]));
+    for (size_t i = 0; i < pauses->count; i++)
+        json->array_append_new(array, glob_object(json, &pauses->views[i]));
     json_write(out, json, array);
 }

@@ -9,6 +9,7 @@
 #include "cli/describe.h"
 #include "cli/json.h"
 #include "lock/key.h"
+#include "store/views.h"
 
 struct render_style {
     bool color;
@@ -34,8 +35,8 @@ char *render_glob_pause(const struct lock_view *pause, char out[RENDER_PAUSE_SIZ
 
 /* Prints an array of objects, in one line: the locks, then the pauses of GLOBs, whose keys are
  * null. */
-void render_json(FILE *out, const struct json_library *json, const struct lock_view *locks,
-                 size_t count, const struct lock_view *pauses, size_t pause_count);
+void render_json(FILE *out, const struct json_library *json, const struct lock_views *locks,
+                 const struct lock_views *pauses);
 
 /* Puts a run into an object: who had the lock, since when, and how it ended. held_ms is -1 if it
  * has not ended. */

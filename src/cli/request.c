@@ -239,11 +239,11 @@ bool request_read(struct request *request, const struct arguments *arguments, in
         }
         request->replace |= option->id == OPTION_REPLACE;
     }
-    if (!take_group(request, command_option(arguments, OPTION_LATEST),
-                    command_option(arguments, OPTION_GROUP), fault, size) ||
+    if (!take_group(request, args_option(arguments, OPTION_LATEST),
+                    args_option(arguments, OPTION_GROUP), fault, size) ||
         !take_keys(request, arguments, fault, size) ||
-        !take_some(request, command_option(arguments, OPTION_ANY),
-                   command_option(arguments, OPTION_TAKE), fault, size))
+        !take_some(request, args_option(arguments, OPTION_ANY), args_option(arguments, OPTION_TAKE),
+                   fault, size))
         return false;
     for (size_t i = 0; i < arguments->option_count; i++) {
         const struct given_option *option = &arguments->options[i];
@@ -254,9 +254,9 @@ bool request_read(struct request *request, const struct arguments *arguments, in
     return true;
 }
 
-int request_judge(const struct request *request, const struct command *command,
-                  const struct settings *settings)
+int request_judge(const struct request *request, const struct call *call)
 {
+    const struct settings *settings = &call->settings;
     const struct {
         bool wanted;
         enum store_ability ability;
@@ -275,14 +275,10 @@ int request_judge(const struct request *request, const struct command *command,
     };
 
     for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++) {
-        if (!wishes[i].wanted || store_can(&settings->address, wishes[i].ability))
-            continue;
-        command_lacks(command, &settings->address, wishes[i].ability);
-        return wishes[i].id ? settings_status(settings, wishes[i].id) : STATUS_USAGE;
+        if (wishes[i].wanted && command_need(call, wishes[i].ability) != STATUS_OK)
+            return wishes[i].id ? settings_status(settings, wishes[i].id) : STATUS_USAGE;
     }
-    if (!request->mirror[0])
-        return STATUS_OK;
-    return mirror_judge(request->mirror, request->keys[0], command, settings);
+    return request->mirror[0] ? mirror_judge(request->mirror, request->keys[0], call) : STATUS_OK;
 }
 
 /* Returns RLOCK_OWNER; NULL if it is not set, or empty. */
@@ -303,14 +299,13 @@ static bool find_reservation(const struct request *request, const struct setting
     return found;
 }
 
-static int take_owner(struct request *request, const struct command *command,
-                      const struct settings *settings)
+static int take_owner(struct request *request, const struct call *call)
 {
     const char *outer = outer_owner(), *why = outer ? owner_fault(outer) : NULL;
     char reserved[OWNER_SIZE];
 
-    if (!outer && find_reservation(request, settings, reserved)) {
-        not_holder_warn(settings, request->keys, request->key_count, reserved);
+    if (!outer && find_reservation(request, &call->settings, reserved)) {
+        not_holder_warn(&call->settings, request->keys, request->key_count, reserved);
         outer = reserved;
     }
     char uuid[OWNER_UUID_SIZE], shown[URLS_SHOWN_SIZE];
@@ -325,16 +320,16 @@ static int take_owner(struct request *request, const struct command *command,
         return STATUS_OK;
     }
     why = why ? why : "is nested too deep";
-    command_error(command, "RLOCK_OWNER '%s' %s", urls_show(outer, shown), why);
+    command_error(call, "RLOCK_OWNER '%s' %s", urls_show(outer, shown), why);
     say_hint("only rlock sets it; unset it and retry");
     return STATUS_CONFIG;
 }
 
-int request_sign(struct request *request, const struct command *command,
-                 const struct settings *settings, const char *program, pid_t pid)
+int request_sign(struct request *request, const struct call *call, const char *program, pid_t pid)
 {
+    const struct settings *settings = &call->settings;
     struct identity who = {0};
-    int status = take_owner(request, command, settings);
+    int status = take_owner(request, call);
 
     if (status != STATUS_OK)
         return status;

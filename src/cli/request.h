@@ -63,13 +63,11 @@ bool request_read(struct request *request, const struct arguments *arguments, in
 
 /* Returns STATUS_OK if the store that the settings name has the abilities for it. Otherwise says
  * which one it lacks, and returns the status for it. */
-int request_judge(const struct request *request, const struct command *command,
-                  const struct settings *settings);
+int request_judge(const struct request *request, const struct call *call);
 
 /* Adds a fresh owner token, nested in RLOCK_OWNER, and the identity of the process "pid", which
  * runs "program". Returns STATUS_OK, or says what is wrong and returns the status for it. */
-int request_sign(struct request *request, const struct command *command,
-                 const struct settings *settings, const char *program, pid_t pid);
+int request_sign(struct request *request, const struct call *call, const char *program, pid_t pid);
 
 /* Fills in a plan, which borrows from request and settings: it waits from now on, as the settings
  * say, and renews the lock. */

@@ -405,19 +405,12 @@ static int collect_options(struct collection *all, const struct arguments *argum
     return STATUS_OK;
 }
 
-static const char *last_option(const struct arguments *arguments, int id)
-{
-    for (size_t i = arguments->option_count; i > 0; i--)
-        if (arguments->options[i - 1].id == id)
-            return arguments->options[i - 1].value;
-    return NULL;
-}
-
 /* Collects everything, and judges the files; overwrites the passwords among the arguments. Warns of
  * unknown keys, and of files with a password that every user may read. */
 static int collect(struct collection *all, const struct arguments *arguments)
 {
-    const char *named = last_option(arguments, OPTION_CONFIG);
+    const struct given_option *config = args_option(arguments, OPTION_CONFIG);
+    const char *named = config ? config->value : NULL;
     enum origin origin = named ? ORIGIN_OPTION : ORIGIN_ENVIRONMENT;
 
     for (int id = 1; id < SETTING_COUNT; id++)

@@ -38,9 +38,7 @@ static const struct option_spec options[] = {
     {0}};
 
 struct acquire {
-    const struct command *command;
-    struct arguments arguments;
-    struct settings settings;
+    struct call call;
     struct request request;
     struct environment environment;
     struct pid_watch watch;
@@ -50,40 +48,39 @@ struct acquire {
     struct acquisition_outcome outcome;
 };
 
-static int take_request(struct acquire *all)
+static int take_request(struct call *call)
 {
+    struct acquire *all = (struct acquire *)call;
     char fault[256];
 
-    all->export = command_option(&all->arguments, OPTION_EXPORT) != NULL;
-    if (all->arguments.command)
-        return command_misused(all->command, "takes no COMMAND; that is rlock run");
-    if (all->arguments.word_count > 1)
-        return command_misused(all->command, "takes one KEY");
-    if (!request_read(&all->request, &all->arguments, 0, fault, sizeof fault))
-        return command_misused(all->command, "%s", fault);
+    all->export = command_has(call, OPTION_EXPORT);
+    if (call->arguments.command)
+        return command_misused(call, "takes no COMMAND; that is rlock run");
+    if (call->arguments.word_count > 1)
+        return command_misused(call, "takes one KEY");
+    if (!request_read(&all->request, &call->arguments, 0, fault, sizeof fault))
+        return command_misused(call, "%s", fault);
     return STATUS_OK;
 }
 
 static int take_keep(struct acquire *all)
 {
-    const struct given_option *option = command_option(&all->arguments, OPTION_KEEP);
-    char shown[URLS_SHOWN_SIZE];
+    const char *value = command_value(&all->call, OPTION_KEEP);
     int64_t number;
 
-    if (!option)
+    all->keep = value;
+    if (!value)
         return STATUS_OK;
-    all->keep = true;
-    if (!decimal_parse(option->value, 1, INT_MAX, &number))
-        return command_misused(all->command, "--keep '%s' is not a process id",
-                               urls_show(option->value, shown));
+    if (!decimal_parse(value, 1, INT_MAX, &number))
+        return command_wrong(&all->call, "--keep", value, "is not a process id");
     int pid = (int)number;
     if (pid == getpid())
-        return command_misused(all->command, "--keep %d is this very process", pid);
+        return command_misused(&all->call, "--keep %d is this very process", pid);
     if (pid_watch_open(&all->watch, pid))
         return STATUS_OK;
     if (errno == ESRCH)
-        return command_misused(all->command, "--keep %d: no such process", pid);
-    command_error(all->command, "cannot watch process %d: %s", pid, strerror(errno));
+        return command_misused(&all->call, "--keep %d: no such process", pid);
+    command_error(&all->call, "cannot watch process %d: %s", pid, strerror(errno));
     return STATUS_SYSTEM;
 }
 
@@ -95,8 +92,8 @@ static int sign(struct acquire *all)
 
     all->request.acquired = true;
     all->request.hears = all->keep;
-    return request_sign(&all->request, all->command, &all->settings,
-                        pid_watch_name(pid, program, sizeof program), pid);
+    return request_sign(&all->request, &all->call, pid_watch_name(pid, program, sizeof program),
+                        pid);
 }
 
 static char *quote(const char *value, char *out)
@@ -136,7 +133,7 @@ static void compose(void *arg, int64_t lease, const struct lock_grant *grants, c
 
 static void fill_plan(struct acquire *all)
 {
-    const struct settings *settings = &all->settings;
+    const struct settings *settings = &all->call.settings;
     const struct environment_lock lock = {.keys = all->request.keys,
                                           .key_count = all->request.key_count,
                                           .mode = all->request.mode,
@@ -159,75 +156,56 @@ static void fill_plan(struct acquire *all)
 
 /* Closes inherited descriptors: a process that stays behind or waits for long must not keep locks
  * of flock(1) among them. Settings may come from pipes among them, so this follows reading them. */
-static void close_inherited(void)
+static int act(struct call *call)
 {
+    struct acquire *all = (struct acquire *)call;
+
+    all->watch.io.fd = -1;
     say_let_go();
     child_close_inherited();
-}
-
-static int prepare(struct acquire *all)
-{
-    int status = take_request(all);
-
-    if (status == STATUS_OK &&
-        command_settings(all->command, &all->arguments, &all->settings, &status)) {
-        close_inherited();
-        status = request_judge(&all->request, all->command, &all->settings);
-    }
+    int status = request_judge(&all->request, call);
     if (status == STATUS_OK)
         status = take_keep(all);
-    if (status == STATUS_OK && !all->keep && !store_can(&all->settings.address, STORE_DETACHED))
-        status = command_lacks(all->command, &all->settings.address, STORE_DETACHED);
+    if (status == STATUS_OK && !all->keep)
+        status = command_need(call, STORE_DETACHED);
     if (status == STATUS_OK)
         status = sign(all);
-    if (status == STATUS_OK)
-        fill_plan(all);
-    return status;
+    if (status != STATUS_OK)
+        return status;
+    fill_plan(all);
+    acquisition_run(&all->plan, &all->outcome);
+    call->signal = all->outcome.signal;
+    /* At once: if this process were killed after that, its renewer would stay without a token. */
+    if (all->keep && all->outcome.status == STATUS_OK && !call->signal &&
+        acquisition_confirm(&all->plan, &all->outcome))
+        _exit(STATUS_OK);
+    return all->outcome.status;
 }
 
-/* Makes eval fail where this failed: eval "" is 0. */
-static void print_failure(const struct acquire *all)
+/* Makes eval fail where this failed, as eval "" is 0; also if the rest of the command line makes no
+ * sense. */
+static void print_failure(const struct call *call, int status)
 {
-    int signo = all->outcome.signal;
     char text[24];
     int length =
-        snprintf(text, sizeof text, "(exit %d)\n", signo ? 128 + signo : all->outcome.status);
+        snprintf(text, sizeof text, "(exit %d)\n", call->signal ? 128 + call->signal : status);
 
-    if (write(STDOUT_FILENO, text, (size_t)length) < 0)
-        return; /* the status says it, too */
+    for (int i = 1; i < call->argc; i++)
+        if (strcmp(call->argv[i], "--export") == 0 &&
+            write(STDOUT_FILENO, text, (size_t)length) != 0)
+            return; /* where it fails, the status says it, too */
 }
 
-/* True for --export, even if the rest of the command line makes no sense. */
-static bool is_for_eval(int argc, char **argv)
+static void end(struct call *call, int status)
 {
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--export") == 0)
-            return true;
-    return false;
-}
+    struct acquire *all = (struct acquire *)call;
 
-static int run(const struct command *command, int argc, char **argv)
-{
-    struct acquire all = {.command = command, .watch = {.io = {.fd = -1}}};
-    int *status = &all.outcome.status;
-
-    if (command_parse(command, argc, argv, &all.arguments, status)) {
-        *status = prepare(&all);
-        if (*status == STATUS_OK)
-            acquisition_run(&all.plan, &all.outcome);
-    }
-    /* At once: if this process were killed after that, its renewer would stay without a token. */
-    if (all.keep && *status == STATUS_OK && !all.outcome.signal &&
-        acquisition_confirm(&all.plan, &all.outcome))
-        _exit(STATUS_OK);
-    if (is_for_eval(argc, argv) && (*status != STATUS_OK || all.outcome.signal))
-        print_failure(&all);
-    pid_watch_close(&all.watch);
-    request_free(&all.request);
-    environment_free(&all.environment);
-    settings_free(&all.settings);
-    args_free(&all.arguments);
-    return all.outcome.signal ? supervisor_die_of(all.outcome.signal) : *status;
+    if (status != STATUS_OK || call->signal)
+        print_failure(call, status);
+    if (all->keep)
+        pid_watch_close(&all->watch);
+    request_free(&all->request);
+    environment_free(&all->environment);
 }
 
 const struct command command_acquire = {
@@ -239,5 +217,8 @@ const struct command command_acquire = {
                "  ./deploy.sh production\n"
                "  rlock release --owner \"$token\" deploy\n",
     .options = options,
-    .run = run,
+    .size = sizeof(struct acquire),
+    .check = take_request,
+    .act = act,
+    .end = end,
 };

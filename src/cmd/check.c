@@ -35,78 +35,51 @@ static const struct option_spec options[] = {
     {0}};
 
 struct check {
-    const struct command *command;
-    struct arguments arguments;
-    struct settings settings;
-    struct query query;
+    struct call call;
     struct threshold thresholds[MEASURES];
     struct lock_list list;
-    bool quiet; /* print nothing where all is fine */
 };
 
-static int take_thresholds(struct check *check)
+static int take_thresholds(struct call *call)
 {
-    char shown[URLS_SHOWN_SIZE];
+    struct check *check = (struct check *)call;
 
     for (enum measure i = 0; i < MEASURES; i++) {
-        const struct given_option *given = command_option(&check->arguments, OPTION_LIMIT + (int)i);
-        const char *fault = given ? threshold_parse(i, given->value, &check->thresholds[i]) : NULL;
+        const char *value = command_value(call, OPTION_LIMIT + (int)i);
+        const char *fault = value ? threshold_parse(i, value, &check->thresholds[i]) : NULL;
+        char name[20];
+        snprintf(name, sizeof name, "--%s", options[i].name);
         if (fault)
-            return command_misused(check->command, "--%s '%s' %s", options[i].name,
-                                   urls_show(given->value, shown), fault);
+            return command_wrong(call, name, value, fault);
     }
     return STATUS_OK;
 }
 
-/* Monitors may take both streams for the plugin's line, so progress is printed only with -v. */
-static void hush(struct check *check)
-{
-    check->quiet = say_verbosity() == SAY_QUIET;
-    if (say_verbosity() == SAY_NORMAL)
-        say_set_verbosity(SAY_QUIET);
-}
-
-static int prepare(struct check *check)
-{
-    int status = take_thresholds(check);
-
-    if (status != STATUS_OK ||
-        !command_settings(check->command, &check->arguments, &check->settings, &status))
-        return status;
-    if (check->thresholds[MEASURE_NOT_DONE].given &&
-        !store_can(&check->settings.address, STORE_MEMORY))
-        return command_lacks(check->command, &check->settings.address, STORE_MEMORY);
-    hush(check);
-    return command_open(check->command, &check->settings, &check->query);
-}
-
 static enum severity judge(struct check *check, struct strbuf *line)
 {
-    const char *const *patterns = (const char *const *)check->arguments.words;
-    size_t pattern_count = check->arguments.word_count;
-    const struct lock_list *list = &check->list;
+    const struct arguments *given = &check->call.arguments;
     char why[UTF8_ESCAPED_SIZE(sizeof(((struct answer *)NULL)->text))];
     struct answer answer;
 
     bool past = check->thresholds[MEASURE_NOT_DONE].given;
-    query_memory(&check->query, patterns, pattern_count, past, past, &check->list, &answer);
+    command_survey(&check->call, past, past, &check->list, &answer);
     if (answer.verdict == VERDICT_GRANTED) {
-        const struct thresholds_subject subject = {list->locks.views,  list->locks.count,
-                                                   list->pauses.views, list->pauses.count,
-                                                   patterns,           pattern_count};
+        const struct thresholds_subject subject = {check->list.locks, check->list.pauses,
+                                                   (const char *const *)given->words,
+                                                   given->word_count};
         return thresholds_judge(check->thresholds, &subject, line);
     }
     if (answer.said[0])
-        say_detail("%s: the server said: %s", check->command->name, answer.said);
+        say_detail("check: the server said: %s", answer.said);
     return thresholds_unknown(utf8_escape(answer.text, why, sizeof why), line);
 }
 
-static int print(struct check *check)
+static int print(struct check *check, bool quiet)
 {
     struct strbuf line = {0};
     int severity = (int)judge(check, &line), status = STATUS_OK;
 
-    if (severity != SEVERITY_OK || !check->quiet) {
+    if (severity != SEVERITY_OK || !quiet) {
         puts(line.text);
         status = command_flush();
     }
@@ -114,21 +87,26 @@ static int print(struct check *check)
     return status == STATUS_OK ? severity : status;
 }
 
-static int run(const struct command *command, int argc, char **argv)
+static int act(struct call *call)
 {
-    struct check check = {.command = command};
-    int status;
+    struct check *check = (struct check *)call;
+    bool quiet = say_verbosity() == SAY_QUIET;
+    int status = STATUS_OK;
 
-    if (command_parse(command, argc, argv, &check.arguments, &status)) {
-        status = prepare(&check);
-        if (status == STATUS_OK)
-            status = print(&check);
-    }
-    lock_list_free(&check.list);
-    query_close(&check.query);
-    settings_free(&check.settings);
-    args_free(&check.arguments);
-    return status;
+    if (check->thresholds[MEASURE_NOT_DONE].given)
+        status = command_need(call, STORE_MEMORY);
+    /* Monitors may take both streams for the plugin's line, so progress is printed only with -v. */
+    if (status == STATUS_OK && say_verbosity() == SAY_NORMAL)
+        say_set_verbosity(SAY_QUIET);
+    if (status == STATUS_OK)
+        status = command_open(call);
+    return status == STATUS_OK ? print(check, quiet) : status;
+}
+
+static void end(struct call *call, int status)
+{
+    (void)status;
+    lock_list_free(&((struct check *)call)->list);
 }
 
 const struct command command_check = {
@@ -144,5 +122,8 @@ const struct command command_check = {
                "  rlock check --not-done 26h nightly\n",
     .options = options,
     .words = WORDS_PATTERNS,
-    .run = run,
+    .size = sizeof(struct check),
+    .check = take_thresholds,
+    .act = act,
+    .end = end,
 };

@@ -13,44 +13,33 @@
 #include "os/program.h"
 
 /* Executes rlock-NAME in place of this process. Returns the exit status if it cannot. */
-static int execute(const struct command *command, char **argv)
+static int execute(struct call *call)
 {
     char name[64], path[PATH_MAX];
 
-    snprintf(name, sizeof name, "rlock-%s", command->name);
+    snprintf(name, sizeof name, "rlock-%s", call->command->name);
     if (program_find(name, path, sizeof path))
-        execv(path, argv);
+        execv(path, call->argv);
     if (errno == ENOENT) {
-        command_error(command, "the program %s is not installed", name);
+        command_error(call, "the program %s is not installed", name);
         say_hint("install the package %s, or build rlock where its library is; see README.md",
                  name);
     } else {
-        command_error(command, "cannot execute %s: %s", path, strerror(errno));
+        command_error(call, "cannot execute %s: %s", path, strerror(errno));
     }
     return STATUS_SYSTEM;
 }
 
-/* Returns what keeps the program from being of use, or NULL. */
-static const char *lacks(const struct command *command, const struct arguments *arguments)
+static int check_terminal(struct call *call)
 {
-    if (command == &command_top && !(isatty(STDIN_FILENO) && screen_is_there()))
-        return "needs a terminal; rlock status does not";
-    if (command == &command_serve && !command_option(arguments, OPTION_LISTEN))
-        return "no --listen";
-    return NULL;
+    if (isatty(STDIN_FILENO) && screen_is_there())
+        return STATUS_OK;
+    return command_misused(call, "needs a terminal; rlock status does not");
 }
 
-static int run(const struct command *command, int argc, char **argv)
+static int check_listen(struct call *call)
 {
-    struct arguments arguments;
-    int status;
-
-    if (command_parse(command, argc, argv, &arguments, &status)) {
-        const char *lack = lacks(command, &arguments);
-        status = lack ? command_misused(command, "%s", lack) : execute(command, argv);
-    }
-    args_free(&arguments);
-    return status;
+    return command_has(call, OPTION_LISTEN) ? STATUS_OK : command_misused(call, "no --listen");
 }
 
 static const struct option_spec top_options[] = {SETTINGS_OPTIONS, {0}};
@@ -66,7 +55,9 @@ const struct command command_top = {
                "  rlock top 'deploy-*'\n",
     .options = top_options,
     .words = WORDS_PATTERNS,
-    .run = run,
+    .storeless = true,
+    .check = check_terminal,
+    .act = execute,
 };
 
 static const struct option_spec serve_options[] = {
@@ -100,5 +91,7 @@ const struct command command_serve = {
                "      --auth-file /etc/rlock.htpasswd\n",
     .options = serve_options,
     .words = WORDS_PATTERNS,
-    .run = run,
+    .storeless = true,
+    .check = check_listen,
+    .act = execute,
 };

@@ -53,21 +53,11 @@ static void print_setting(const struct settings *settings, enum setting id)
            value ? settings_print_origin(settings, id, origin, sizeof origin) : "not set");
 }
 
-static int run(const struct command *command, int argc, char **argv)
+static int act(struct call *call)
 {
-    struct arguments arguments;
-    struct settings settings = {0};
-    int status;
-
-    if (command_parse(command, argc, argv, &arguments, &status) &&
-        command_settings(command, &arguments, &settings, &status)) {
-        for (int id = 1; id < SETTING_COUNT; id++)
-            print_setting(&settings, (enum setting)id);
-        status = command_flush();
-    }
-    settings_free(&settings);
-    args_free(&arguments);
-    return status;
+    for (int id = 1; id < SETTING_COUNT; id++)
+        print_setting(&call->settings, (enum setting)id);
+    return command_flush();
 }
 
 const struct command command_config = {
@@ -80,5 +70,5 @@ const struct command command_config = {
                "  rlock config | grep '^url'\n",
     .options = options,
     .words = WORDS_NONE,
-    .run = run,
+    .act = act,
 };

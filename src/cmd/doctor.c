@@ -84,11 +84,7 @@ static const struct finding *worst_of(const struct checkup *checkup)
 }
 
 struct doctor {
-    const struct command *command;
-    struct arguments arguments;
-    struct settings settings;
-    struct json_library json;
-    bool as_json;
+    struct call call;
     struct checkup checkup;
 };
 
@@ -146,7 +142,7 @@ static void try_lock(struct query *query, const struct acquire_request *request,
 static void take_trial(struct doctor *all)
 {
     const char *key = TRIAL_KEY;
-    struct store_address address = all->settings.address;
+    struct store_address address = all->call.settings.address;
     char owner[OWNER_UUID_SIZE];
     struct trial trial = {0};
     struct query query;
@@ -155,8 +151,11 @@ static void take_trial(struct doctor *all)
     address.grace = false;
     own_identity_uuid(owner);
     if (query_open(&query, &address, NULL, trial.fault, sizeof trial.fault)) {
-        struct acquire_request request = {
-            .keys = &key, .key_count = 1, .owner = owner, .lease = all->settings.lease, .who = ""};
+        struct acquire_request request = {.keys = &key,
+                                          .key_count = 1,
+                                          .owner = owner,
+                                          .lease = all->call.settings.lease,
+                                          .who = ""};
         try_lock(&query, &request, &trial);
     }
     query_close(&query);
@@ -195,7 +194,7 @@ static void tell_versions(struct doctor *all)
     struct query query;
     char text[256] = "", fault[256];
 
-    if (query_open(&query, &all->settings.address, NULL, fault, sizeof fault)) {
+    if (query_open(&query, &all->call.settings.address, NULL, fault, sizeof fault)) {
         query_survey(&query, NULL, 0, &list, &answer);
         for (size_t i = 0; i < list.locks.count; i++) {
             const struct lock_view *lock = &list.locks.views[i];
@@ -224,20 +223,19 @@ static void say_unfit(const struct doctor *all)
     const struct finding *worst = worst_of(&all->checkup);
 
     if (worst)
-        command_error(all->command, "not fit to hold locks: %s: %s", worst->check, worst->text);
+        command_error(&all->call, "not fit to hold locks: %s: %s", worst->check, worst->text);
 }
 
 static int print(const struct doctor *all)
 {
     bool drawn = screen_is_there();
-    struct render_style style = {.color = command_has_color(&all->settings),
+    struct render_style style = {.color = command_has_color(&all->call),
                                  .width = drawn ? screen_window().columns : 0};
 
-    if (all->as_json) {
-        render_doctor_json(stdout, &all->json, &all->checkup, verdict_of(&all->checkup));
-    } else {
+    if (all->call.as_json)
+        render_doctor_json(stdout, &all->call.json, &all->checkup, verdict_of(&all->checkup));
+    else
         render_doctor(stdout, &all->checkup, &style);
-    }
     return command_flush();
 }
 
@@ -257,19 +255,21 @@ static int conclude(const struct doctor *all)
 
 /* -- the command ------------------------------------------------------------------------------- */
 
-static int examine(struct doctor *all)
+static int check(struct call *call)
 {
+    call->as_json = command_has(call, OPTION_JSON);
+    return STATUS_OK;
+}
+
+static int examine(struct call *call)
+{
+    struct doctor *all = (struct doctor *)call;
+    const struct checkup_plan plan = {&call->settings.address, call->settings.lease};
     char fault[256];
 
-    all->as_json = command_option(&all->arguments, OPTION_JSON) != NULL;
-    int status = all->as_json ? command_load_json(all->command, &all->json) : STATUS_OK;
-    if (status != STATUS_OK)
-        return status;
-    const struct checkup_plan plan = {&all->settings.address, all->settings.lease};
-
     if (!store_record_of(plan.address)->check(&plan, &all->checkup, fault, sizeof fault)) {
-        command_error(all->command, "%s", fault);
-        return all->settings.address_status;
+        command_error(call, "%s", fault);
+        return call->settings.address_status;
     }
     for (size_t i = 0; i < all->checkup.count; i++)
         say_words(all->checkup.servers[i].said);
@@ -280,18 +280,10 @@ static int examine(struct doctor *all)
     return conclude(all);
 }
 
-static int run(const struct command *command, int argc, char **argv)
+static void end(struct call *call, int status)
 {
-    struct doctor all = {.command = command};
-    int status;
-
-    if (command_parse(command, argc, argv, &all.arguments, &status) &&
-        command_settings(command, &all.arguments, &all.settings, &status))
-        status = examine(&all);
-    checkup_free(&all.checkup);
-    settings_free(&all.settings);
-    args_free(&all.arguments);
-    return status;
+    (void)status;
+    checkup_free(&((struct doctor *)call)->checkup);
 }
 
 const struct command command_doctor = {
@@ -304,5 +296,8 @@ const struct command command_doctor = {
                "  rlock doctor -u redis://locks.example.com\n",
     .options = options,
     .words = WORDS_NONE,
-    .run = run,
+    .size = sizeof(struct doctor),
+    .check = check,
+    .act = examine,
+    .end = end,
 };

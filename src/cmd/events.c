@@ -25,12 +25,7 @@ static const struct option_spec options[] = {
     {0}};
 
 struct events {
-    const struct command *command;
-    struct arguments arguments;
-    struct settings settings;
-    struct query query;
-    struct json_library json;
-    bool as_json;
+    struct call call;
     struct lock_list list; /* of the last survey */
     struct loop_io output; /* standard output, watched for its end */
     bool broken;           /* standard output takes no more */
@@ -40,21 +35,10 @@ struct events {
     int64_t pause;         /* ns, until the next one */
 };
 
-static int prepare(struct events *events)
+static int check(struct call *call)
 {
-    const struct arguments *given = &events->arguments;
-    const struct store_address *address = &events->settings.address;
-    int status;
-
-    if (!command_settings(events->command, given, &events->settings, &status))
-        return status;
-    if (!store_can(address, STORE_MEMORY))
-        return command_lacks(events->command, address, STORE_MEMORY);
-    events->as_json = command_option(given, OPTION_JSON);
-    if (events->as_json)
-        status = command_load_json(events->command, &events->json);
-    return status == STATUS_OK ? command_open(events->command, &events->settings, &events->query)
-                               : status;
+    call->as_json = command_has(call, OPTION_JSON);
+    return STATUS_OK;
 }
 
 /* -- printing ---------------------------------------------------------------------------------- */
@@ -127,8 +111,8 @@ static void print_json(FILE *out, const struct json_library *json, const struct 
 
 static int print(const struct events *events, const struct transition *event)
 {
-    if (events->as_json)
-        print_json(stdout, &events->json, event);
+    if (events->call.as_json)
+        print_json(stdout, &events->call.json, event);
     else
         print_text(stdout, event);
     return command_flush();
@@ -151,7 +135,7 @@ static int print_changes(const struct events *events, const struct lock_list *li
 static void go_away(struct events *events, const struct answer *why)
 {
     if (!events->away)
-        say_warning("%s: out of reach: %s; trying again", events->command->name, why->text);
+        say_warning("events: out of reach: %s; trying again", why->text);
     events->away = true;
 }
 
@@ -169,7 +153,7 @@ static int come_back(struct events *events)
     events->seen_at = now;
     if (!was_away)
         return STATUS_OK;
-    say_warning("%s: back after %s; something may have been missed", events->command->name,
+    say_warning("events: back after %s; something may have been missed",
                 duration_print(gone, text, sizeof text));
     return print(events, &missed);
 }
@@ -190,19 +174,17 @@ static void note_time(struct events *events, int64_t took, bool first)
  * exit status if the command must end. */
 static bool print_round(struct events *events, bool first, int *status)
 {
-    const struct arguments *given = &events->arguments;
     struct moment began = moment_now();
     struct lock_list list;
     struct answer answer;
 
     events->pause = EVERY_NS;
-    query_memory(&events->query, (const char *const *)given->words, given->word_count,
-                 QUERY_RUNS_ALL, true, &list, &answer);
+    command_survey(&events->call, QUERY_RUNS_ALL, true, &list, &answer);
     if (answer.verdict == VERDICT_GRANTED) {
         note_time(events, moment_until(began, moment_now()), first);
         *status = first ? STATUS_OK : come_back(events);
         if (first)
-            say_detail("%s: listening", events->command->name);
+            say_detail("events: listening");
         else if (*status == STATUS_OK)
             *status = print_changes(events, &list);
         lock_list_free(&events->list);
@@ -215,7 +197,7 @@ static bool print_round(struct events *events, bool first, int *status)
         go_away(events, &answer);
         return true;
     }
-    *status = events->broken ? STATUS_SYSTEM : command_refused(events->command, &answer);
+    *status = events->broken ? STATUS_SYSTEM : command_refused(&events->call, &answer);
     return false;
 }
 
@@ -226,44 +208,34 @@ static void on_output(struct loop_io *io, int what)
     if (!(what & LOOP_GONE))
         return;
     events->broken = true;
-    loop_remove(events->query.loop, io);
-    loop_stop(events->query.loop);
+    loop_remove(events->call.query.loop, io);
+    loop_stop(events->call.query.loop);
 }
 
 /* Runs until a fatal signal, and dies of it; or until the store refuses, or the reader of standard
  * output is gone. */
-static int follow(struct events *events)
+static int follow(struct call *call)
 {
+    struct events *events = (struct events *)call;
     bool first = true;
     int status = STATUS_OK;
 
     events->output = (struct loop_io){.fd = STDOUT_FILENO, .ready = on_output, .owner = events};
-    loop_add(events->query.loop, &events->output);
+    loop_add(events->call.query.loop, &events->output);
     for (;;) {
         if (!print_round(events, first, &status))
             return status;
         first = false;
-        query_pause(&events->query, events->pause);
+        query_pause(&events->call.query, events->pause);
         if (events->broken)
             return STATUS_SYSTEM;
     }
 }
 
-static int run(const struct command *command, int argc, char **argv)
+static void end(struct call *call, int status)
 {
-    struct events events = {.command = command};
-    int status;
-
-    if (command_parse(command, argc, argv, &events.arguments, &status)) {
-        status = prepare(&events);
-        if (status == STATUS_OK)
-            status = follow(&events);
-    }
-    lock_list_free(&events.list);
-    query_close(&events.query);
-    settings_free(&events.settings);
-    args_free(&events.arguments);
-    return status;
+    (void)status;
+    lock_list_free(&((struct events *)call)->list);
 }
 
 const struct command command_events = {
@@ -277,5 +249,10 @@ const struct command command_events = {
                "  rlock events --json | jq -c 'select(.event | IN(\"lost\", \"expired\"))'\n",
     .options = options,
     .words = WORDS_PATTERNS,
-    .run = run,
+    .size = sizeof(struct events),
+    .needs = STORE_MEMORY,
+    .asks = true,
+    .check = check,
+    .act = follow,
+    .end = end,
 };

@@ -27,8 +27,7 @@ static const struct option_spec options[] = {
     {0}};
 
 struct fence {
-    const struct command *command;
-    struct arguments arguments;
+    struct call call;
     const char *path;
     int64_t token;
     int64_t wait; /* ns, or TOKEN_FILE_FOREVER */
@@ -39,8 +38,7 @@ struct fence {
 
 static int take_wait(struct fence *all)
 {
-    const struct arguments *given = &all->arguments;
-    char shown[URLS_SHOWN_SIZE];
+    const struct arguments *given = &all->call.arguments;
 
     all->wait = TOKEN_FILE_FOREVER;
     for (size_t i = 0; i < given->option_count; i++) {
@@ -48,15 +46,14 @@ static int take_wait(struct fence *all)
         if (option->id == OPTION_NO_WAIT)
             all->wait = 0;
         else if (option->id == SETTING_WAIT && !duration_parse(option->value, &all->wait))
-            return command_misused(all->command, "--wait '%s' is not a duration",
-                                   urls_show(option->value, shown));
+            return command_wrong(&all->call, "--wait", option->value, "is not a duration");
     }
     return STATUS_OK;
 }
 
 static int no_token(const struct fence *all, const char *why, const char *hint)
 {
-    command_error(all->command, "%s: %s", all->path, why);
+    command_error(&all->call, "%s: %s", all->path, why);
     say_hint("%s", hint);
     return STATUS_CONFIG;
 }
@@ -64,8 +61,8 @@ static int no_token(const struct fence *all, const char *why, const char *hint)
 /* --token "$RLOCK_FENCE" passes a variable on, so an empty word, or several, are not misuse. */
 static int take_token(struct fence *all)
 {
-    const struct given_option *option = command_option(&all->arguments, OPTION_TOKEN);
-    const char *word = option ? option->value : getenv("RLOCK_FENCE");
+    const char *option = command_value(&all->call, OPTION_TOKEN);
+    const char *word = option ? option : getenv("RLOCK_FENCE");
     char shown[URLS_SHOWN_SIZE];
 
     if (!word || !*word)
@@ -76,29 +73,29 @@ static int take_token(struct fence *all)
                         "--token with the token of the KEY that protects it");
     if (decimal_parse(word, 0, INT64_MAX, &all->token))
         return STATUS_OK;
-    urls_show(word, shown);
     if (option)
-        return command_misused(all->command, "--token '%s' is not a fencing token", shown);
-    command_error(all->command, "RLOCK_FENCE '%s' is not a fencing token", shown);
+        return command_wrong(&all->call, "--token", word, "is not a fencing token");
+    command_error(&all->call, "RLOCK_FENCE '%s' is not a fencing token", urls_show(word, shown));
     return STATUS_CONFIG;
 }
 
-static int check(struct fence *all)
+static int check(struct call *call)
 {
-    const struct arguments *given = &all->arguments;
+    struct fence *all = (struct fence *)call;
+    const struct arguments *given = &call->arguments;
 
     if (given->word_count == 0)
-        return command_misused(all->command, "no PATH");
+        return command_misused(call, "no PATH");
     if (given->word_count > 1 && !given->command)
-        return command_misused(all->command, "takes one PATH; put -- before COMMAND");
+        return command_misused(call, "takes one PATH; put -- before COMMAND");
     if (given->word_count > 1)
-        return command_misused(all->command, "takes one PATH");
+        return command_misused(call, "takes one PATH");
     if (!*given->words[0])
-        return command_misused(all->command, "PATH is empty");
+        return command_misused(call, "PATH is empty");
     if (given->command && !*given->command)
-        return command_misused(all->command, "no COMMAND after --");
+        return command_misused(call, "no COMMAND after --");
     if (given->command && !**given->command)
-        return command_misused(all->command, "COMMAND is empty");
+        return command_misused(call, "COMMAND is empty");
     all->path = given->words[0];
     int status = take_wait(all);
     return status == STATUS_OK ? take_token(all) : status;
@@ -115,19 +112,17 @@ static int refuse(const struct fence *all, int error)
 {
     switch (error) {
     case EWOULDBLOCK:
-        command_error(all->command, "%s: another fence has it locked", all->path);
+        command_error(&all->call, "%s: another fence has it locked", all->path);
         return STATUS_NOT_ACQUIRED;
     case EBADMSG:
-        command_error(all->command,
+        command_error(&all->call,
                       "%s: not a file of rlock fence: it holds something else than a token",
                       all->path);
         return STATUS_CONFIG;
     case EINVAL:
-        command_error(all->command, "%s: not a regular file", all->path);
+        command_error(&all->call, "%s: not a regular file", all->path);
         return STATUS_CONFIG;
-    default:
-        command_error(all->command, "%s: %s", all->path, strerror(error));
-        return STATUS_SYSTEM;
+    default: command_error(&all->call, "%s: %s", all->path, strerror(error)); return STATUS_SYSTEM;
     }
 }
 
@@ -138,7 +133,7 @@ static int pass(struct fence *all)
     if (error)
         return refuse(all, error);
     if (!all->file.is_empty && all->token < all->file.number) {
-        command_error(all->command,
+        command_error(&all->call,
                       "%s: token %" PRId64 " is older than %" PRId64 ", which was here before",
                       all->path, all->token, all->file.number);
         return STATUS_LOST;
@@ -153,7 +148,7 @@ static int pass(struct fence *all)
 /* -- the command ----------------------------------------------------------------------------- */
 
 /* Sets RLOCK_FENCE, as the token may have come by --token and the command may need it. */
-static int perform(const struct fence *all)
+static int perform(struct fence *all)
 {
     char token[24];
     struct run_messages messages;
@@ -162,32 +157,27 @@ static int perform(const struct fence *all)
     snprintf(token, sizeof token, "%" PRId64, all->token);
     setenv("RLOCK_FENCE", token, 1);
     struct environment environment = {.entries = environ};
-    run_messages_init(&messages, all->path, all->arguments.command[0]);
+    run_messages_init(&messages, all->path, all->call.arguments.command[0]);
     const struct fenced_plan plan = {.job = {.events = &messages.events,
-                                             .command = all->arguments.command,
+                                             .command = all->call.arguments.command,
                                              .environment = &environment,
                                              .renew = true,
                                              .on_lost = ON_LOST_STOP},
                                      .lock = all->file.fd};
     fenced_run(&plan, &outcome);
-    return outcome.signal ? supervisor_die_of(outcome.signal) : outcome.status;
+    all->call.signal = outcome.signal;
+    return outcome.status;
 }
 
-static int run(const struct command *command, int argc, char **argv)
+static int act(struct call *call)
 {
-    struct fence all = {.command = command, .file = {.fd = -1}};
-    int status;
+    struct fence *all = (struct fence *)call;
 
-    if (command_parse(command, argc, argv, &all.arguments, &status)) {
-        settings_set_verbosity(&all.arguments);
-        status = check(&all);
-        if (status == STATUS_OK)
-            status = pass(&all);
-        if (status == STATUS_OK && all.arguments.command)
-            status = perform(&all);
-    }
-    token_file_close(&all.file);
-    args_free(&all.arguments);
+    all->file.fd = -1;
+    int status = pass(all);
+    if (status == STATUS_OK && call->arguments.command)
+        status = perform(all);
+    token_file_close(&all->file);
     return status;
 }
 
@@ -199,5 +189,8 @@ const struct command command_fence = {
                "  rlock run data -c 'tar -c . | ssh files rlock fence /srv/data.fence \\\n"
                "      --token \"$RLOCK_FENCE\" -- tar -x -C /srv/data'\n",
     .options = options,
-    .run = run,
+    .size = sizeof(struct fence),
+    .storeless = true,
+    .check = check,
+    .act = act,
 };

@@ -55,10 +55,7 @@ static const struct option_spec options[] = {
     {0}};
 
 struct eviction {
-    const struct command *command;
-    struct arguments arguments;
-    struct settings settings;
-    struct query query;
+    struct call call;
     const char *owner;  /* the only holder that is meant, or NULL */
     const char *reason; /* or NULL */
     bool purge, now, yes;
@@ -185,10 +182,9 @@ static void show(const struct eviction *all, const struct lock_view *lock,
 }
 
 /* Says no and returns STATUS_NO, which is enough for a user who asked for quiet. */
-static int refuse(const struct eviction *all, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
+static int refuse(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-static int refuse(const struct eviction *all, const char *fmt, ...)
+static int refuse(const char *fmt, ...)
 {
     char message[KEY_MAX_BYTES + 128];
     va_list list;
@@ -196,19 +192,18 @@ static int refuse(const struct eviction *all, const char *fmt, ...)
     va_start(list, fmt);
     vsnprintf(message, sizeof message, fmt, list);
     va_end(list);
-    say_warning("%s: %s", all->command->name, message);
+    say_warning("force-release: %s", message);
     return STATUS_NO;
 }
 
-static int changed_hands(const struct eviction *all, const char *key, const struct answer *answer)
+static int changed_hands(const char *key, const struct answer *answer)
 {
     char who[DESCRIBE_PARTY_SIZE];
 
     if (answer->holder.owner[0])
-        return refuse(all,
-                      "%s changed hands meanwhile, and is held by %.200s now; nothing was changed",
+        return refuse("%s changed hands meanwhile, and is held by %.200s now; nothing was changed",
                       key, describe_party(&answer->holder.who, who, sizeof who));
-    return refuse(all, "%s changed hands meanwhile; nothing was changed", key);
+    return refuse("%s changed hands meanwhile; nothing was changed", key);
 }
 
 static void say_done(const struct force_request *request, const struct lock_party *first)
@@ -280,10 +275,11 @@ static void await(struct eviction *all, struct force_request *request, struct an
             say_warning("%s: %s; trying again", request->key, answer->text);
         }
         told |= is_away(answer);
-        query_pause(&all->query, pause);
+        query_pause(&all->call.query, pause);
         pause = pause * 3 / 2 < LOOK_LAST_NS ? pause * 3 / 2 : LOOK_LAST_NS;
         request->how = moment_reached(over, moment_now()) ? FORCE_ASKED_OVER : FORCE_ASK_AGAIN;
-        query_ask(&all->query, (struct operation){.verb = VERB_FORCE, .force = request}, answer);
+        query_ask(&all->call.query, (struct operation){.verb = VERB_FORCE, .force = request},
+                  answer);
     }
     if (answer->verdict != VERDICT_GRANTED)
         return;
@@ -309,8 +305,8 @@ static int force(struct eviction *all, const struct lock_view *lock,
 
     for (size_t i = 0; i < count; i++)
         owners[i] = holders[i]->owner;
-    query_pause(&all->query, 0); /* notices a connection that was closed during the question */
-    query_ask(&all->query, (struct operation){.verb = VERB_FORCE, .force = &request}, &answer);
+    query_pause(&all->call.query, 0); /* notices a connection that was closed during the question */
+    query_ask(&all->call.query, (struct operation){.verb = VERB_FORCE, .force = &request}, &answer);
     bool asked = is_asked(&answer);
     if (asked)
         await(all, &request, &answer);
@@ -318,9 +314,9 @@ static int force(struct eviction *all, const struct lock_view *lock,
         if (!asked)
             say_done(&request, holders[0]);
     } else if (answer.cause == CAUSE_CHANGED || answer.cause == CAUSE_NOT_HOLDER) {
-        status = changed_hands(all, lock->key, &answer);
+        status = changed_hands(lock->key, &answer);
     } else {
-        status = command_refused(all->command, &answer);
+        status = command_refused(&all->call, &answer);
         if (answer.maybe_done)
             say_warning(asked ? "%s: its holder was asked, and may release it all the same"
                               : "%s may have been released all the same",
@@ -343,11 +339,11 @@ static int evict_from(struct eviction *all, const struct lock_view *lock)
     if (count > 0 || idle_queue)
         show(all, lock, holders, count);
     if (all->owner && count == 0)
-        status = refuse(all, "%s is not held by %.80s", lock->key, all->owner);
+        status = refuse("%s is not held by %.80s", lock->key, all->owner);
     else if (count == 0 && !idle_queue)
-        status = refuse(all, "%s is not held", lock->key);
+        status = refuse("%s is not held", lock->key);
     else if (!confirmed(all, idle_queue ? "Empty its queue?" : question))
-        status = refuse(all, "%s is left as it was", lock->key);
+        status = refuse("%s is left as it was", lock->key);
     else
         status = force(all, lock, holders, count);
     free(holders);
@@ -361,11 +357,11 @@ static int evict(struct eviction *all, const char *key)
     struct answer answer;
     int status;
 
-    query_read_lock(&all->query, key, &list, &answer);
+    query_read_lock(&all->call.query, key, &list, &answer);
     if (answer.verdict == VERDICT_GRANTED)
         status = evict_from(all, list.locks.count ? &list.locks.views[0] : &free_lock);
     else
-        status = command_refused(all->command, &answer);
+        status = command_refused(&all->call, &answer);
     lock_list_free(&list);
     return status;
 }
@@ -395,18 +391,18 @@ static int take_foreign(struct eviction *all, const char *key, const struct answ
         .key = key, .mirror = all->mirror, .owners = &token, .owner_count = 1};
     struct answer answer;
 
-    query_pause(&all->query, 0);
-    query_ask(&all->query, (struct operation){.verb = VERB_FORCE, .force = &request}, &answer);
+    query_pause(&all->call.query, 0);
+    query_ask(&all->call.query, (struct operation){.verb = VERB_FORCE, .force = &request}, &answer);
     if (answer.verdict == VERDICT_GRANTED) {
         say_warning("%s was taken from another program", name);
         return STATUS_OK;
     }
     if (answer.cause == CAUSE_HELD || answer.cause == CAUSE_NOT_HOLDER ||
         answer.cause == CAUSE_CHANGED)
-        return refuse(all, "%s changed hands meanwhile; nothing was changed", name);
+        return refuse("%s changed hands meanwhile; nothing was changed", name);
     if (answer.maybe_done)
         say_warning("%s may have been taken all the same", name);
-    return command_refused(all->command, &answer);
+    return command_refused(&all->call, &answer);
 }
 
 static int evict_foreign(struct eviction *all, const char *key)
@@ -414,15 +410,15 @@ static int evict_foreign(struct eviction *all, const char *key)
     struct force_request request = {.key = key, .mirror = all->mirror};
     struct answer answer;
 
-    query_ask(&all->query, (struct operation){.verb = VERB_FORCE, .force = &request}, &answer);
+    query_ask(&all->call.query, (struct operation){.verb = VERB_FORCE, .force = &request}, &answer);
     if (answer.verdict == VERDICT_GRANTED)
-        return refuse(all, "%s is not held by another program", strchr(all->mirror, ':') + 1);
+        return refuse("%s is not held by another program", strchr(all->mirror, ':') + 1);
     if (answer.cause != CAUSE_HELD)
-        return command_refused(all->command, &answer);
+        return command_refused(&all->call, &answer);
     if (!all->yes || say_verbosity() != SAY_QUIET)
         show_foreign(key, &answer);
     if (!confirmed(all, "Take it away?"))
-        return refuse(all, "%s is left as it was", answer.text);
+        return refuse("%s is left as it was", answer.text);
     return take_foreign(all, key, &answer);
 }
 
@@ -431,42 +427,37 @@ static int evict_foreign(struct eviction *all, const char *key)
 /* Reads --mirror, and refuses options that do not go with it. */
 static int check_mirror(struct eviction *all)
 {
-    const struct arguments *given = &all->arguments;
-    const struct given_option *mirror = command_option(given, OPTION_MIRROR);
+    const struct call *call = &all->call;
+    const char *mirror = command_value(call, OPTION_MIRROR);
 
     if (!mirror)
         return STATUS_OK;
-    const char *why = mirror_read(mirror->value, given->words[0], all->mirror);
+    const char *why = mirror_read(mirror, call->arguments.words[0], all->mirror);
     if (why)
-        return command_misused(all->command, "--mirror %.200s: %s", mirror->value, why);
-    if (given->word_count > 1)
-        return command_misused(all->command, "--mirror is for one KEY");
+        return command_misused(call, "--mirror %.200s: %s", mirror, why);
+    if (call->arguments.word_count > 1)
+        return command_misused(call, "--mirror is for one KEY");
     if (all->owner || all->purge || all->now || all->reason)
-        return command_misused(all->command, "--mirror does not go with --owner, --purge, --now or "
-                                             "--reason: the other program is told nothing");
+        return command_misused(call, "--mirror does not go with --owner, --purge, --now or "
+                                     "--reason: the other program is told nothing");
     return STATUS_OK;
 }
 
-static int check(struct eviction *all)
+static int check(struct call *call)
 {
-    const struct arguments *given = &all->arguments;
-    const struct given_option *owner = command_option(given, OPTION_OWNER);
-    const struct given_option *reason = command_option(given, OPTION_REASON);
-    int status;
+    struct eviction *all = (struct eviction *)call;
 
-    all->owner = owner ? owner->value : NULL;
-    all->purge = command_option(given, OPTION_PURGE) != NULL;
-    all->now = command_option(given, OPTION_NOW) != NULL;
-    all->reason = reason ? reason->value : NULL;
-    all->yes = command_option(given, OPTION_YES) != NULL;
-    if (all->owner && given->word_count > 1)
-        return command_misused(all->command, "--owner is for one KEY");
-    status = check_mirror(all);
-    if (status != STATUS_OK)
-        return status;
-    if (!all->yes && !(isatty(STDIN_FILENO) && isatty(STDERR_FILENO)))
-        return command_misused(all->command, "not a terminal: confirm with --yes");
-    return STATUS_OK;
+    all->owner = command_value(call, OPTION_OWNER);
+    all->purge = command_has(call, OPTION_PURGE);
+    all->now = command_has(call, OPTION_NOW);
+    all->reason = command_value(call, OPTION_REASON);
+    all->yes = command_has(call, OPTION_YES);
+    if (all->owner && call->arguments.word_count > 1)
+        return command_misused(call, "--owner is for one KEY");
+    int status = check_mirror(all);
+    if (status == STATUS_OK && !all->yes && !(isatty(STDIN_FILENO) && isatty(STDERR_FILENO)))
+        return command_misused(call, "not a terminal: confirm with --yes");
+    return status;
 }
 
 /* Writes down who takes the lock, from where and why, for the holder that loses it. */
@@ -475,7 +466,7 @@ static void sign(struct eviction *all)
     struct identity self = {0};
     char who[DESCRIBE_PARTY_SIZE];
 
-    if (!all->settings.no_identity) {
+    if (!all->call.settings.no_identity) {
         own_identity_fill(&self, "", getpid());
         identity_set(all->by, describe_party(&self, who, sizeof who));
     }
@@ -484,41 +475,28 @@ static void sign(struct eviction *all)
 }
 
 /* Returns the worst status of all keys: an error of the store weighs more than a plain no. */
-static int evict_all(struct eviction *all)
+static int evict_all(struct call *call)
 {
-    if (!store_can(&all->settings.address, STORE_FORCE))
-        return command_lacks(all->command, &all->settings.address, STORE_FORCE);
-    if (!all->now && !*all->mirror && !store_can(&all->settings.address, STORE_ASK))
-        return command_lacks(all->command, &all->settings.address, STORE_ASK);
-    sign(all);
-    int worst = *all->mirror ? mirror_judge(all->mirror, all->arguments.words[0], all->command,
-                                            &all->settings)
-                             : STATUS_OK;
+    struct eviction *all = (struct eviction *)call;
+    const struct arguments *given = &call->arguments;
+    int worst = STATUS_OK;
+
+    if (!all->now && !*all->mirror)
+        worst = command_need(call, STORE_ASK);
     if (worst == STATUS_OK)
-        worst = command_open(all->command, &all->settings, &all->query);
+        sign(all);
+    if (worst == STATUS_OK && *all->mirror)
+        worst = mirror_judge(all->mirror, given->words[0], call);
+    if (worst == STATUS_OK)
+        worst = command_open(call);
     if (worst != STATUS_OK)
         return worst;
-    for (size_t i = 0; i < all->arguments.word_count; i++) {
-        const char *key = all->arguments.words[i];
-        int status = *all->mirror ? evict_foreign(all, key) : evict(all, key);
+    for (size_t i = 0; i < given->word_count; i++) {
+        int status =
+            *all->mirror ? evict_foreign(all, given->words[i]) : evict(all, given->words[i]);
         worst = status > worst ? status : worst;
     }
     return worst;
-}
-
-static int run(const struct command *command, int argc, char **argv)
-{
-    struct eviction all = {.command = command};
-    int status;
-
-    if (command_parse(command, argc, argv, &all.arguments, &status) &&
-        (status = check(&all)) == STATUS_OK &&
-        command_settings(command, &all.arguments, &all.settings, &status))
-        status = evict_all(&all);
-    query_close(&all.query);
-    settings_free(&all.settings);
-    args_free(&all.arguments);
-    return status;
 }
 
 const struct command command_force_release = {
@@ -530,5 +508,8 @@ const struct command command_force_release = {
                "  rlock force-release --yes --owner \"$owner\" deploy\n",
     .options = options,
     .words = WORDS_KEYS,
-    .run = run,
+    .size = sizeof(struct eviction),
+    .needs = STORE_FORCE,
+    .check = check,
+    .act = evict_all,
 };

@@ -25,51 +25,33 @@ static const struct option_spec options[] = {
     {0}};
 
 struct history {
-    const struct command *command;
-    struct arguments arguments;
-    struct settings settings;
-    struct query query;
-    struct json_library json;
-    bool as_json, failed, plot;
+    struct call call;
+    bool failed, plot;
     int64_t since; /* ns; 0: all */
     struct lock_list list;
     struct past_run *runs; /* to show; they point into the list */
     size_t count;
 };
 
-static int take_options(struct history *history)
+static int take_options(struct call *call)
 {
-    const struct arguments *given = &history->arguments;
-    const struct given_option *since = command_option(given, OPTION_SINCE);
-    char shown[URLS_SHOWN_SIZE];
+    struct history *history = (struct history *)call;
+    const struct arguments *given = &call->arguments;
+    int status = command_take_duration(call, OPTION_SINCE, &history->since);
 
-    if (since && (!duration_parse(since->value, &history->since) || history->since == 0))
-        return command_misused(history->command, "--since '%s' is not a duration",
-                               urls_show(since->value, shown));
-    history->as_json = command_option(given, OPTION_JSON);
-    history->failed = command_option(given, OPTION_FAILED);
-    history->plot = command_option(given, OPTION_PLOT);
-    if (history->plot && history->as_json)
-        return command_misused(history->command, "--plot and --json exclude each other");
-    if (history->plot && (given->word_count != 1 || key_is_glob(given->words[0])))
-        return command_misused(history->command, "--plot takes one KEY");
-    return STATUS_OK;
-}
-
-static int prepare(struct history *history)
-{
-    const struct store_address *address = &history->settings.address;
-    int status = take_options(history);
-
-    if (status != STATUS_OK ||
-        !command_settings(history->command, &history->arguments, &history->settings, &status))
+    if (status != STATUS_OK)
         return status;
-    if (!store_can(address, STORE_MEMORY))
-        return command_lacks(history->command, address, STORE_MEMORY);
-    if (history->as_json)
-        status = command_load_json(history->command, &history->json);
-    return status == STATUS_OK ? command_open(history->command, &history->settings, &history->query)
-                               : status;
+    if (command_has(call, OPTION_SINCE) && history->since == 0)
+        return command_wrong(call, "--since", command_value(call, OPTION_SINCE),
+                             "is not a duration");
+    call->as_json = command_has(call, OPTION_JSON);
+    history->failed = command_has(call, OPTION_FAILED);
+    history->plot = command_has(call, OPTION_PLOT);
+    if (history->plot && call->as_json)
+        return command_misused(call, "--plot and --json exclude each other");
+    if (history->plot && (given->word_count != 1 || key_is_glob(given->words[0])))
+        return command_misused(call, "--plot takes one KEY");
+    return STATUS_OK;
 }
 
 static bool is_wanted(const struct history *history, const struct lock_run *run)
@@ -95,50 +77,39 @@ static void draw(const struct history *history)
     int columns = screen_window().columns;
     const struct timeline_style style = {.width =
                                              columns > TIMELINE_LEAST ? columns : TIMELINE_LEAST,
-                                         .color = command_has_color(&history->settings),
+                                         .color = command_has_color(&history->call),
                                          .ascii = !screen_shows_utf8()};
 
     timeline_print(stdout, history->runs[0].key, history->runs, history->count, &style);
 }
 
-static int print(struct history *history)
+static int print(struct call *call)
 {
-    const struct arguments *given = &history->arguments;
+    struct history *history = (struct history *)call;
     struct answer answer;
 
-    query_memory(&history->query, (const char *const *)given->words, given->word_count,
-                 QUERY_RUNS_ALL, true, &history->list, &answer);
+    command_survey(call, QUERY_RUNS_ALL, true, &history->list, &answer);
     if (answer.verdict != VERDICT_GRANTED)
-        return command_refused(history->command, &answer);
+        return command_refused(call, &answer);
     choose(history);
-    if (history->as_json)
-        render_history_json(stdout, &history->json, history->runs, history->count);
+    if (call->as_json)
+        render_history_json(stdout, &call->json, history->runs, history->count);
     else if (history->plot && history->count > 0)
         draw(history);
     else if (history->count > 0)
-        render_history(stdout, history->runs, history->count,
-                       command_has_color(&history->settings));
+        render_history(stdout, history->runs, history->count, command_has_color(call));
     else
         say_warning("no runs");
     return command_flush();
 }
 
-static int run(const struct command *command, int argc, char **argv)
+static void end(struct call *call, int status)
 {
-    struct history history = {.command = command};
-    int status;
+    struct history *history = (struct history *)call;
 
-    if (command_parse(command, argc, argv, &history.arguments, &status)) {
-        status = prepare(&history);
-        if (status == STATUS_OK)
-            status = print(&history);
-    }
-    free(history.runs);
-    lock_list_free(&history.list);
-    query_close(&history.query);
-    settings_free(&history.settings);
-    args_free(&history.arguments);
-    return status;
+    (void)status;
+    free(history->runs);
+    lock_list_free(&history->list);
 }
 
 const struct command command_history = {
@@ -152,5 +123,10 @@ const struct command command_history = {
                "  rlock history --json deploy | jq -r '.[-1].outcome'\n",
     .options = options,
     .words = WORDS_PATTERNS,
-    .run = run,
+    .size = sizeof(struct history),
+    .needs = STORE_MEMORY,
+    .asks = true,
+    .check = take_options,
+    .act = print,
+    .end = end,
 };

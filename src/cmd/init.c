@@ -29,43 +29,33 @@ static const struct option_spec options[] = {
     SETTINGS_OPTIONS,
     {0}};
 
-struct init {
-    const struct command *command;
-    struct arguments arguments;
-    struct settings settings;
-    struct query query;
-    const char *user; /* of --grant, or NULL */
-};
-
-static int mark(struct init *all)
+static int mark(struct call *call, const char *user)
 {
-    struct mark_request request = {.force = command_option(&all->arguments, OPTION_FORCE),
-                                   .user = all->user};
+    struct mark_request request = {.force = command_has(call, OPTION_FORCE), .user = user};
     struct answer answer;
 
-    query_ask(&all->query, (struct operation){.verb = VERB_MARK, .mark = &request}, &answer);
+    query_ask(&call->query, (struct operation){.verb = VERB_MARK, .mark = &request}, &answer);
     if (answer.cause == CAUSE_GRACE) {
-        command_error(all->command, "%s", answer.text);
+        command_error(call, "%s", answer.text);
         say_hint("--force ends that, if no command can be holding a lock");
         return STATUS_NO;
     }
     if (answer.verdict != VERDICT_GRANTED)
-        return command_refused(all->command, &answer);
+        return command_refused(call, &answer);
     say_detail("marked");
-    command_confirm(all->command, "%s is ready for locks",
-                    store_record_of(&all->settings.address)->name);
+    command_confirm(call, "%s is ready for locks", store_record_of(&call->settings.address)->name);
     return STATUS_OK;
 }
 
 /* Prints commands for an administrator, and connects to nothing. */
-static int print(struct init *all)
+static int print(const struct call *call, const char *user)
 {
-    const struct store_address *address = &all->settings.address;
+    const struct store_address *address = &call->settings.address;
     const struct store_record *record = store_record_of(address);
-    char *text = record->schema ? record->schema(address, all->user, 0) : NULL;
+    char *text = record->schema ? record->schema(address, user, 0) : NULL;
 
     if (!text) {
-        command_error(all->command, "--print: %s has no tables%s", record->name,
+        command_error(call, "--print: %s has no tables%s", record->name,
                       record->schema ? "" : ", and no rights to print");
         if (record->schema)
             say_hint("--grant USER --print shows the rights that USER needs");
@@ -74,7 +64,7 @@ static int print(struct init *all)
     for (size_t i = 1; text; i++) {
         printf("%s%s\n", text, record->grants ? ";" : "");
         free(text);
-        text = record->schema(address, all->user, i);
+        text = record->schema(address, user, i);
     }
     return STATUS_OK;
 }
@@ -94,7 +84,7 @@ static int64_t read_version(const char *text, bool exact)
     return exact && *text ? -1 : number;
 }
 
-static int set_minimum(struct init *all, const char *version)
+static int set_minimum(struct call *call, const char *version)
 {
     const struct adjust_request request = {
         .key = "*", .glob = true, .what = ADJUST_MINIMUM, .version = version};
@@ -102,68 +92,52 @@ static int set_minimum(struct init *all, const char *version)
     struct answer answer;
 
     for (int id = OPTION_FORCE; id < OPTION_MINIMUM; id++)
-        if (command_option(&all->arguments, id))
-            return command_misused(all->command, "--minimum-version does nothing else: give the "
-                                                 "other options in a second call");
+        if (command_has(call, id))
+            return command_misused(call, "--minimum-version does nothing else: give the "
+                                         "other options in a second call");
     if (minimum < 0)
-        return command_misused(all->command, "--minimum-version: not a version X.Y.Z: %s", version);
-    if (!store_can(&all->settings.address, STORE_MINIMUM))
-        return command_lacks(all->command, &all->settings.address, STORE_MINIMUM);
-    int status = command_open(all->command, &all->settings, &all->query);
+        return command_misused(call, "--minimum-version: not a version X.Y.Z: %s", version);
+    int status = command_need(call, STORE_MINIMUM);
+    if (status == STATUS_OK)
+        status = command_open(call);
     if (status != STATUS_OK)
         return status;
-    query_ask(&all->query, (struct operation){.verb = VERB_ADJUST, .adjust = &request}, &answer);
+    query_ask(&call->query, (struct operation){.verb = VERB_ADJUST, .adjust = &request}, &answer);
     if (answer.verdict != VERDICT_GRANTED)
-        return command_refused(all->command, &answer);
+        return command_refused(call, &answer);
     if (read_version(PACKAGE_VERSION, false) < minimum)
         say_warning("init: this rlock is %s, and cannot acquire any more", PACKAGE_VERSION);
     if (minimum > 0)
-        command_confirm(all->command, "locks are acquired only by rlock %s or later", version);
+        command_confirm(call, "locks are acquired only by rlock %s or later", version);
     else
-        command_confirm(all->command, "locks are acquired by any rlock");
+        command_confirm(call, "locks are acquired by any rlock");
     return STATUS_OK;
 }
 
-static int begin(struct init *all)
+static int act(struct call *call)
 {
-    const struct store_address *address = &all->settings.address;
-    const struct store_record *record = store_record_of(address);
-
-    const struct given_option *grant = command_option(&all->arguments, OPTION_GRANT);
-    const struct given_option *minimum = command_option(&all->arguments, OPTION_MINIMUM);
+    const struct store_record *record = store_record_of(&call->settings.address);
+    const char *minimum = command_value(call, OPTION_MINIMUM);
+    const char *user = command_value(call, OPTION_GRANT);
 
     if (minimum)
-        return set_minimum(all, minimum->value);
-    all->user = grant ? grant->value : NULL;
-    if (all->user && !*all->user) {
-        command_error(all->command, "--grant: the name of a user is empty");
+        return set_minimum(call, minimum);
+    if (user && !*user) {
+        command_error(call, "--grant: the name of a user is empty");
         return STATUS_USAGE;
     }
-    if (command_option(&all->arguments, OPTION_PRINT))
-        return print(all);
-    if (!store_can(address, STORE_MARK))
-        return command_lacks(all->command, address, STORE_MARK);
-    if (all->user && !record->grants) {
-        command_error(all->command, "--grant: rlock changes no users of %s", record->name);
+    if (command_has(call, OPTION_PRINT))
+        return print(call, user);
+    int status = command_need(call, STORE_MARK);
+    if (status != STATUS_OK)
+        return status;
+    if (user && !record->grants) {
+        command_error(call, "--grant: rlock changes no users of %s", record->name);
         say_hint("--grant USER --print shows the command for an administrator");
         return STATUS_USAGE;
     }
-    int status = command_open(all->command, &all->settings, &all->query);
-    return status == STATUS_OK ? mark(all) : status;
-}
-
-static int run(const struct command *command, int argc, char **argv)
-{
-    struct init all = {.command = command};
-    int status;
-
-    if (command_parse(command, argc, argv, &all.arguments, &status) &&
-        command_settings(command, &all.arguments, &all.settings, &status))
-        status = begin(&all);
-    query_close(&all.query);
-    settings_free(&all.settings);
-    args_free(&all.arguments);
-    return status;
+    status = command_open(call);
+    return status == STATUS_OK ? mark(call, user) : status;
 }
 
 const struct command command_init = {
@@ -178,5 +152,5 @@ const struct command command_init = {
                "  rlock init --minimum-version 1.2.0\n",
     .options = options,
     .words = WORDS_NONE,
-    .run = run,
+    .act = act,
 };

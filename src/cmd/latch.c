@@ -51,21 +51,16 @@ static const struct option_spec options[] = {
 #define COUNT_TIME_NS (30 * NS_PER_SEC)
 
 struct latch {
-    const struct command *command;
-    struct arguments arguments;
-    struct settings settings;
-    struct query query;
+    struct call call;
+    const struct verb *verb;
     const char *key; /* list: a pattern, or NULL */
     int64_t number, ttl;
     const char *id;             /* the user's, or NULL */
     char word[OWNER_UUID_SIZE]; /* a fresh one */
-    bool as_json;
-    struct json_library json;
 
     struct latch_operation *operation; /* under way, or NULL */
     struct latch_operation_end end;    /* of the last operation */
     struct status_line status_line;    /* about the operation that waits */
-    int signal;                        /* that this process must die of; 0: none */
 };
 
 /* -- operations ------------------------------------------------------------------------------ */
@@ -110,18 +105,18 @@ static void on_over(void *arg, const struct latch_operation_end *end)
     struct latch *latch = arg;
 
     latch->end = *end;
-    loop_stop(latch->query.loop);
+    loop_stop(latch->call.query.loop);
 }
 
 /* Does one operation; latch->end is its end. Returns false if a signal came first, which is in
- * latch->signal: the store is closed then. */
+ * latch->call.signal: the store is closed then. */
 static bool operate(struct latch *latch, const struct latch_operation_plan *plan)
 {
     static const struct latch_operation_events events = {
         on_waiting, {on_trouble, on_recovered}, on_over};
-    struct loop *loop = latch->query.loop;
+    struct loop *loop = latch->call.query.loop;
 
-    latch->operation = latch_operation_start(loop, latch->query.store, plan, &events, latch);
+    latch->operation = latch_operation_start(loop, latch->call.query.store, plan, &events, latch);
     if (loop_run(loop) < 0) {
         latch->end = (struct latch_operation_end){
             LATCH_OPERATION_FAILED, {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE}};
@@ -129,13 +124,13 @@ static bool operate(struct latch *latch, const struct latch_operation_plan *plan
                  strerror(errno));
     }
     status_line_end(&latch->status_line);
-    if (latch->signal) {
-        store_close(latch->query.store);
-        latch->query.store = NULL;
+    if (latch->call.signal) {
+        store_close(latch->call.query.store);
+        latch->call.query.store = NULL;
     }
     latch_operation_free(latch->operation);
     latch->operation = NULL;
-    return latch->signal == 0;
+    return latch->call.signal == 0;
 }
 
 /* -- signals --------------------------------------------------------------------------------- */
@@ -148,8 +143,8 @@ static void on_signal(void *owner, int signo)
         status_line_wipe(&latch->status_line);
         terminal_stop(SIGTSTP, false);
     } else if (child_signal_is_fatal(signo)) {
-        latch->signal = signo;
-        loop_stop(latch->query.loop);
+        latch->call.signal = signo;
+        loop_stop(latch->call.query.loop);
     }
 }
 
@@ -157,15 +152,9 @@ static void on_signal(void *owner, int signo)
 static int catch_signals(struct latch *latch)
 {
     struct inherited inherited;
-    sigset_t caught;
 
-    child_block_signals(&inherited);
-    child_choose_signals(&caught);
     say_set_job(getpgrp());
-    if (loop_signals(latch->query.loop, &caught, on_signal, latch) == 0)
-        return STATUS_OK;
-    command_error(latch->command, "the system refuses: %s", strerror(errno));
-    return STATUS_SYSTEM;
+    return command_catch_signals(&latch->call, &inherited, on_signal);
 }
 
 /* -- reporting the end of an operation ------------------------------------------------------- */
@@ -173,12 +162,12 @@ static int catch_signals(struct latch *latch)
 static int refused(const struct latch *latch, const struct answer *answer, bool plain)
 {
     if (answer->cause == CAUSE_ABSENT && !plain) {
-        command_error(latch->command, "%s: no such latch", latch->key);
+        command_error(&latch->call, "%s: no such latch", latch->key);
         say_hint("rlock latch set %s N", latch->key);
     } else if (status_of_cause(answer->cause) == STATUS_NO && plain) {
-        say_warning("%s: %s: %s", latch->command->name, latch->key, answer->text);
+        say_warning("latch: %s: %s", latch->key, answer->text);
     } else {
-        return command_refused_about(latch->command, latch->key, answer);
+        return command_refused_about(&latch->call, latch->key, answer);
     }
     return status_of_cause(answer->cause);
 }
@@ -187,13 +176,13 @@ static int refused(const struct latch *latch, const struct answer *answer, bool 
 static int closed(const struct latch *latch, const struct answer *answer)
 {
     const struct latch_state *state = &answer->latch;
-    bool expected = latch->settings.wait == 0;
+    bool expected = latch->call.settings.wait == 0;
     char why[80] = "no such latch was set";
 
     if (answer->verdict == VERDICT_GRANTED)
         snprintf(why, sizeof why, "%" PRId64 " of %" PRId64 " left", state->left, state->number);
     if (!expected || say_verbosity() != SAY_QUIET)
-        command_error(latch->command, "%s: not open: %s", latch->key, why);
+        command_error(&latch->call, "%s: not open: %s", latch->key, why);
     return STATUS_NOT_ACQUIRED;
 }
 
@@ -208,12 +197,12 @@ static int judge(const struct latch *latch, bool plain)
     case LATCH_OPERATION_REFUSED: return refused(latch, &end->answer, plain);
     case LATCH_OPERATION_CLOSED: return closed(latch, &end->answer);
     case LATCH_OPERATION_VANISHED:
-        command_error(latch->command, "%s: vanished: deleted, expired or lost while waited for",
+        command_error(&latch->call, "%s: vanished: deleted, expired or lost while waited for",
                       latch->key);
         return STATUS_NO;
     case LATCH_OPERATION_FAILED: break;
     }
-    return command_refused(latch->command, &end->answer);
+    return command_refused(&latch->call, &end->answer);
 }
 
 /* -- the verbs ------------------------------------------------------------------------------- */
@@ -222,8 +211,8 @@ static struct latch_operation_plan plan_of(const struct latch *latch, enum latch
 {
     return (struct latch_operation_plan){
         .request = {.key = latch->key, .verb = verb, .word = NULL, .number = latch->number},
-        .connect_timeout = latch->settings.address.connect_timeout,
-        .server_wait = latch->settings.address.server_wait};
+        .connect_timeout = latch->call.settings.address.connect_timeout,
+        .server_wait = latch->call.settings.address.server_wait};
 }
 
 static struct latch_operation_plan plan_count(const struct latch *latch)
@@ -287,8 +276,8 @@ static int show(struct latch *latch)
     operate(latch, &plan);
     int status = judge(latch, true);
     if (status == STATUS_OK && say_verbosity() != SAY_QUIET) {
-        if (latch->as_json)
-            render_latch_json(stdout, &latch->json, latch->key, state, &ids);
+        if (latch->call.as_json)
+            render_latch_json(stdout, &latch->call.json, latch->key, state, &ids);
         else
             render_latch(stdout, latch->key, state, &ids);
         status = command_flush();
@@ -307,11 +296,11 @@ static bool any_closed(const struct lock_list *list)
 
 static int print_list(const struct latch *latch, const struct lock_list *list)
 {
-    if (latch->as_json)
-        render_latches_json(stdout, &latch->json, list->locks.views, list->locks.count);
+    if (latch->call.as_json)
+        render_latches_json(stdout, &latch->call.json, list->locks.views, list->locks.count);
     else if (list->locks.count > 0)
         render_latches(stdout, list->locks.views, list->locks.count,
-                       command_has_color(&latch->settings));
+                       command_has_color(&latch->call));
     else
         say_warning("no latches");
     return command_flush();
@@ -323,9 +312,9 @@ static int list(struct latch *latch)
     struct answer answer;
     int status;
 
-    query_latches(&latch->query, &latch->key, latch->key ? 1 : 0, &list, &answer);
+    query_latches(&latch->call.query, &latch->key, latch->key ? 1 : 0, &list, &answer);
     if (answer.verdict != VERDICT_GRANTED)
-        status = command_refused(latch->command, &answer);
+        status = command_refused(&latch->call, &answer);
     else if (say_verbosity() == SAY_QUIET)
         status = any_closed(&list) ? STATUS_NOT_ACQUIRED : STATUS_OK;
     else
@@ -337,7 +326,7 @@ static int list(struct latch *latch)
 static int wait_until_open(struct latch *latch)
 {
     struct latch_operation_plan plan = plan_of(latch, LATCH_LOOK);
-    int64_t wait = latch->settings.wait;
+    int64_t wait = latch->call.settings.wait;
     int status = catch_signals(latch);
 
     plan.until_open = true;
@@ -361,9 +350,9 @@ static int count_success(struct latch *latch, const char *word)
         plan.server_wait = COUNT_TIME_NS;
     if (catch_signals(latch) != STATUS_OK)
         return STATUS_SYSTEM;
-    query_pause(&latch->query, 0); /* notices a connection that was closed meanwhile */
+    query_pause(&latch->call.query, 0); /* notices a connection that was closed meanwhile */
     if (!operate(latch, &plan)) {
-        command_error(latch->command, "%s: ended by a signal before it was counted", latch->key);
+        command_error(&latch->call, "%s: ended by a signal before it was counted", latch->key);
         return STATUS_OK;
     }
     if (answer->cause == CAUSE_ABSENT) {
@@ -394,9 +383,9 @@ static int run_command(struct latch *latch)
     if (status != STATUS_OK)
         return status;
     memcpy(word, latch->end.answer.latch.word, sizeof word);
-    environment_make(&environment, environ, NULL, latch->settings.keep_credentials);
-    run_messages_init(&messages, latch->key, latch->arguments.command[0]);
-    const struct fenced_plan run = {.job = {.command = latch->arguments.command,
+    environment_make(&environment, environ, NULL, latch->call.settings.keep_credentials);
+    run_messages_init(&messages, latch->key, latch->call.arguments.command[0]);
+    const struct fenced_plan run = {.job = {.command = latch->call.arguments.command,
                                             .environment = &environment,
                                             .events = &messages.events,
                                             .on_lost = ON_LOST_CONTINUE,
@@ -404,7 +393,7 @@ static int run_command(struct latch *latch)
                                     .lock = -1};
     fenced_run(&run, &outcome);
     environment_free(&environment);
-    latch->signal = outcome.signal;
+    latch->call.signal = outcome.signal;
     return outcome.signal || outcome.status != STATUS_OK ? outcome.status
                                                          : count_success(latch, word);
 }
@@ -433,105 +422,86 @@ static const struct verb {
     {&actions[6], 1, 1, false, delete},
 };
 
-/* Returns the verb that the user gave; NULL with a status if there is none. */
-static const struct verb *find_verb(const struct latch *latch, int *status)
+/* Finds the verb that the user gave. */
+static int find_verb(struct latch *latch)
 {
-    const struct arguments *given = &latch->arguments;
+    const struct arguments *given = &latch->call.arguments;
     const char *name = given->word_count ? given->words[0] : NULL;
     char shown[URLS_SHOWN_SIZE];
 
-    for (size_t i = 0; name && i < sizeof verbs / sizeof *verbs; i++)
+    for (size_t i = 0; name && i < sizeof verbs / sizeof *verbs; i++) {
+        latch->verb = &verbs[i];
         if (strcmp(verbs[i].action->name, name) == 0)
-            return &verbs[i];
-    *status = command_misused(
-        latch->command, "%s%s%sset, count-down, run, wait, status, list or delete?",
+            return STATUS_OK;
+    }
+    return command_misused(
+        &latch->call, "%s%s%sset, count-down, run, wait, status, list or delete?",
         name ? "unknown '" : "", name ? urls_show(name, shown) : "", name ? "': " : "");
-    return NULL;
 }
 
 /* Refuses options of another verb, which would be ignored. */
-static int check_options(const struct latch *latch, const struct verb *verb)
+static int check_options(const struct latch *latch)
 {
-    for (size_t i = 0; i < latch->arguments.option_count; i++) {
-        int id = latch->arguments.options[i].id;
-        if (!command_action_takes(verb->action, id))
-            return command_misused(latch->command, "%s takes no --%s", verb->action->name,
-                                   latch->arguments.options[i].name);
-    }
+    const struct arguments *given = &latch->call.arguments;
+
+    for (size_t i = 0; i < given->option_count; i++)
+        if (!command_action_takes(latch->verb->action, given->options[i].id))
+            return command_misused(&latch->call, "%s takes no --%s", latch->verb->action->name,
+                                   given->options[i].name);
     return STATUS_OK;
 }
 
 static int check_values(struct latch *latch)
 {
-    const struct given_option *ttl = command_option(&latch->arguments, OPTION_TTL);
-    const struct given_option *id = command_option(&latch->arguments, OPTION_ID);
-    const char *number = latch->arguments.word_count > 2 ? latch->arguments.words[2] : "1";
+    struct call *call = &latch->call;
+    const char *number = call->arguments.word_count > 2 ? call->arguments.words[2] : "1";
     const char *fault = latch->key ? key_fault(latch->key) : NULL;
     char shown[URLS_SHOWN_SIZE];
 
-    latch->id = id ? id->value : NULL;
+    latch->id = command_value(call, OPTION_ID);
     latch->ttl = TTL_DEFAULT_NS;
-    latch->as_json = command_option(&latch->arguments, OPTION_JSON) != NULL;
+    call->as_json = command_has(call, OPTION_JSON);
     if (fault)
-        return command_misused(latch->command, "KEY '%s' %s", urls_show(latch->key, shown), fault);
+        return command_wrong(call, "KEY", latch->key, fault);
     if (!decimal_parse(number, 1, LATCH_NUMBER_MAX, &latch->number))
-        return command_misused(latch->command, "N '%s' is not a number from 1 to %d",
+        return command_misused(call, "N '%s' is not a number from 1 to %d",
                                urls_show(number, shown), LATCH_NUMBER_MAX);
-    if (id && (fault = key_fault(id->value)))
-        return command_misused(latch->command, "--id '%s' %s", urls_show(id->value, shown), fault);
-    if (ttl && !duration_parse(ttl->value, &latch->ttl))
-        return command_misused(latch->command, "--ttl '%s' is not a duration",
-                               urls_show(ttl->value, shown));
-    if (latch->ttl < TTL_LEAST_NS)
-        return command_misused(latch->command, "--ttl must be at least 1s");
-    return STATUS_OK;
+    if (latch->id && (fault = key_fault(latch->id)))
+        return command_wrong(call, "--id", latch->id, fault);
+    int status = command_take_duration(call, OPTION_TTL, &latch->ttl);
+    if (status == STATUS_OK && latch->ttl < TTL_LEAST_NS)
+        return command_misused(call, "--ttl must be at least 1s");
+    return status;
 }
 
-static int check(struct latch *latch, const struct verb *verb)
+static int check(struct call *call)
 {
-    const struct arguments *given = &latch->arguments;
+    struct latch *latch = (struct latch *)call;
+    const struct arguments *given = &call->arguments;
+    int status = find_verb(latch);
 
+    if (status != STATUS_OK)
+        return status;
+    const struct verb *verb = latch->verb;
     if (given->word_count - 1 < verb->least || given->word_count - 1 > verb->most)
-        return command_misused(latch->command, "%s takes %s", verb->action->name,
-                               verb->action->wants);
+        return command_misused(call, "%s takes %s", verb->action->name, verb->action->wants);
     if (!verb->runs && given->command)
-        return command_misused(latch->command, "%s takes no COMMAND", verb->action->name);
+        return command_misused(call, "%s takes no COMMAND", verb->action->name);
     if (verb->runs && (!given->command || !*given->command || !**given->command))
-        return command_misused(latch->command, "no COMMAND: put -- before it");
+        return command_misused(call, "no COMMAND: put -- before it");
     latch->key = given->word_count > 1 ? given->words[1] : NULL;
-    int status = check_options(latch, verb);
+    status = check_options(latch);
     return status == STATUS_OK ? check_values(latch) : status;
 }
 
-static int act(struct latch *latch, const struct verb *verb)
+static int act(struct call *call)
 {
-    if (!store_can(&latch->settings.address, STORE_LATCHES))
-        return command_lacks(latch->command, &latch->settings.address, STORE_LATCHES);
-    int status = latch->as_json ? command_load_json(latch->command, &latch->json) : STATUS_OK;
-    if (status == STATUS_OK)
-        status = command_open(latch->command, &latch->settings, &latch->query);
-    if (status != STATUS_OK)
-        return status;
+    struct latch *latch = (struct latch *)call;
+
     own_identity_uuid(latch->word);
-    status_line_init(&latch->status_line, latch->query.loop, say_verbosity() == SAY_QUIET, compose,
+    status_line_init(&latch->status_line, call->query.loop, say_verbosity() == SAY_QUIET, compose,
                      latch);
-    return verb->act(latch);
-}
-
-static int run(const struct command *command, int argc, char **argv)
-{
-    struct latch latch = {.command = command};
-    const struct verb *verb;
-    int status;
-
-    if (command_parse(command, argc, argv, &latch.arguments, &status) &&
-        (verb = find_verb(&latch, &status)) && (status = check(&latch, verb)) == STATUS_OK &&
-        command_settings(command, &latch.arguments, &latch.settings, &status))
-        status = act(&latch, verb);
-    query_close(&latch.query);
-    settings_free(&latch.settings);
-    args_free(&latch.arguments);
-    return latch.signal ? supervisor_die_of(latch.signal) : status;
+    return latch->verb->act(latch);
 }
 
 const struct command command_latch = {
@@ -551,5 +521,9 @@ const struct command command_latch = {
                "  rlock latch wait -w 2h \"build-$VERSION\" && ./publish.sh\n",
     .options = options,
     .actions = actions,
-    .run = run,
+    .size = sizeof(struct latch),
+    .needs = STORE_LATCHES,
+    .asks = true,
+    .check = check,
+    .act = act,
 };

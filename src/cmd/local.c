@@ -28,9 +28,7 @@ static const struct command_action actions[] = {
     {0}};
 
 struct local {
-    const struct command *command;
-    struct arguments arguments;
-    struct settings settings;
+    struct call call;
     struct local_place place;
 };
 
@@ -43,8 +41,10 @@ struct usage {
 static bool count(const struct local *local, struct usage *usage, struct answer *answer)
 {
     const struct url url = local_url(&local->place);
-    struct store_address address = {
-        .urls = &url, .url_count = 1, .connect_timeout = local->settings.address.connect_timeout};
+    struct store_address address = {.urls = &url,
+                                    .url_count = 1,
+                                    .connect_timeout =
+                                        local->call.settings.address.connect_timeout};
     struct lock_list list = {0};
     struct query query;
 
@@ -65,7 +65,7 @@ static bool count(const struct local *local, struct usage *usage, struct answer 
 
 static int refuse_in_use(const struct local *local, const struct usage *usage)
 {
-    command_error(local->command, "%zu lock%s held and %zu waited for", usage->held,
+    command_error(&local->call, "%zu lock%s held and %zu waited for", usage->held,
                   usage->held == 1 ? " is" : "s are", usage->waiting);
     say_hint("rlock status --local shows those of your prefix; --force stops it even so");
     return STATUS_NOT_ACQUIRED;
@@ -80,7 +80,7 @@ static int end_server(const struct local *local, bool force)
         say_detail("the local server, process %d, has ended", (int)pid);
         return STATUS_OK;
     }
-    command_error(local->command, "the server, process %d, does not end", (int)pid);
+    command_error(&local->call, "the server, process %d, does not end", (int)pid);
     if (!force)
         say_hint("--force kills it; no lock that it has granted is lost");
     return STATUS_UNAVAILABLE;
@@ -90,7 +90,7 @@ static int end_server(const struct local *local, bool force)
  * and the end starts it again, with that lock in its data. */
 static int stop_server(const struct local *local)
 {
-    bool force = command_option(&local->arguments, OPTION_FORCE);
+    bool force = command_has(&local->call, OPTION_FORCE);
     struct usage usage;
     struct answer answer;
 
@@ -99,7 +99,7 @@ static int stop_server(const struct local *local)
         return STATUS_OK;
     }
     if (!force && !count(local, &usage, &answer)) {
-        command_error(local->command, "%s", answer.text);
+        command_error(&local->call, "%s", answer.text);
         say_hint("--force stops it without asking it for its locks");
         return STATUS_UNAVAILABLE;
     }
@@ -113,7 +113,7 @@ static int stop(struct local *local)
     int held = local_hold(&local->place, HOLD_NS);
 
     if (held < 0) {
-        command_error(local->command, "%s/lock: %s", local->place.directory,
+        command_error(&local->call, "%s/lock: %s", local->place.directory,
                       errno == ETIME ? "another process starts or stops it" : strerror(errno));
         return STATUS_UNAVAILABLE;
     }
@@ -138,7 +138,7 @@ static int show(struct local *local)
     if (quiet)
         return STATUS_OK;
     if (!count(local, &usage, &answer))
-        return command_refused(local->command, &answer);
+        return command_refused(&local->call, &answer);
     printf("process  %d\nsocket   %s\nlocks    %zu held, %zu waiting\n", (int)pid,
            local->place.socket, usage.held, usage.waiting);
     return command_flush();
@@ -146,16 +146,16 @@ static int show(struct local *local)
 
 /* -- the command ----------------------------------------------------------------------------- */
 
-static int dispatch(struct local *local)
+static int act(struct call *call)
 {
-    const char *action = local->arguments.words[0];
-    bool stops = strcmp(action, "stop") == 0;
+    struct local *local = (struct local *)call;
+    bool stops = strcmp(call->arguments.words[0], "stop") == 0;
     char fault[256];
 
     if (local_find(&local->place, fault, sizeof fault))
         return stops ? stop(local) : show(local);
     if (*fault) {
-        command_error(local->command, "%s", fault);
+        command_error(call, "%s", fault);
         return STATUS_UNAVAILABLE;
     }
     if (stops)
@@ -164,37 +164,23 @@ static int dispatch(struct local *local)
     return STATUS_NO;
 }
 
-static int check(const struct local *local)
+static int check(struct call *call)
 {
-    const struct arguments *given = &local->arguments;
+    const struct arguments *given = &call->arguments;
     const char *action = given->words[0];
     char shown[URLS_SHOWN_SIZE];
 
     if (given->command)
-        return command_misused(local->command, "takes no COMMAND");
+        return command_misused(call, "takes no COMMAND");
     if (given->word_count == 0)
-        return command_misused(local->command, "stop or status?");
+        return command_misused(call, "stop or status?");
     if (strcmp(action, "stop") != 0 && strcmp(action, "status") != 0)
-        return command_misused(local->command, "unknown action '%s'", urls_show(action, shown));
+        return command_misused(call, "unknown action '%s'", urls_show(action, shown));
     if (given->word_count > 1)
-        return command_misused(local->command, "%s takes no KEY", action);
-    if (command_option(given, OPTION_FORCE) && strcmp(action, "stop") != 0)
-        return command_misused(local->command, "--force is for stop");
+        return command_misused(call, "%s takes no KEY", action);
+    if (command_has(call, OPTION_FORCE) && strcmp(action, "stop") != 0)
+        return command_misused(call, "--force is for stop");
     return STATUS_OK;
-}
-
-static int run(const struct command *command, int argc, char **argv)
-{
-    struct local local = {.command = command};
-    int status;
-
-    if (command_parse(command, argc, argv, &local.arguments, &status) &&
-        (status = check(&local)) == STATUS_OK &&
-        command_settings(command, &local.arguments, &local.settings, &status))
-        status = dispatch(&local);
-    settings_free(&local.settings);
-    args_free(&local.arguments);
-    return status;
 }
 
 const struct command command_local = {
@@ -204,5 +190,7 @@ const struct command command_local = {
     .example = "Example:\n  rlock run --local build -- make\n  rlock local stop\n",
     .options = options,
     .actions = actions,
-    .run = run,
+    .size = sizeof(struct local),
+    .check = check,
+    .act = act,
 };

@@ -18,86 +18,49 @@ static const struct option_spec options[] = {{.id = OPTION_OUTPUT,
                                              SETTINGS_OPTIONS,
                                              {0}};
 
-struct metrics {
-    const struct command *command;
-    struct arguments arguments;
-    struct settings settings;
-    struct query query;
-    struct lock_list list;
-    const char *output; /* NULL: standard output */
-};
-
-static int prepare(struct metrics *all)
+static int deliver(const struct call *call, const char *text, size_t length)
 {
-    const struct given_option *output = command_option(&all->arguments, OPTION_OUTPUT);
-    int status;
+    const char *output = command_value(call, OPTION_OUTPUT);
 
-    if (!command_settings(all->command, &all->arguments, &all->settings, &status))
-        return status;
-    all->output = output ? output->value : NULL;
-    if (all->output && !*all->output)
-        return command_misused(all->command, "--output '' names no file");
-    return command_open(all->command, &all->settings, &all->query);
-}
-
-static int deliver(const struct metrics *all, const char *text, size_t length)
-{
-    if (!all->output) {
+    if (!output) {
         fwrite(text, 1, length, stdout);
         return command_flush();
     }
-    int error = file_replace(all->output, text, length);
+    int error = file_replace(output, text, length);
     if (error == EINVAL)
-        command_error(all->command, "%s: not a regular file", all->output);
+        command_error(call, "%s: not a regular file", output);
     else if (error)
-        command_error(all->command, "cannot write %s: %s", all->output, strerror(error));
+        command_error(call, "cannot write %s: %s", output, strerror(error));
     return error ? STATUS_SYSTEM : STATUS_OK;
 }
 
 /* Tells the readers of the metrics, too, that the store is away. */
-static int collect(struct metrics *all)
+static int print(struct call *call, struct lock_list *list)
 {
-    const struct arguments *given = &all->arguments;
+    bool memory = store_can(&call->settings.address, STORE_MEMORY);
     struct answer answer;
     size_t length;
 
-    bool memory = store_can(&all->settings.address, STORE_MEMORY);
-    query_memory(&all->query, (const char *const *)given->words, given->word_count, 0, memory,
-                 &all->list, &answer);
-    bool up = answer.verdict == VERDICT_GRANTED || all->list.misfits.count > 0;
-    const struct metrics_source source = {
-        .up = up,
-        .locks = all->list.locks.views,
-        .count = all->list.locks.count,
-        .pauses = all->list.pauses.views,
-        .pause_count = all->list.pauses.count,
-        .memory = memory,
-    };
-    char *text = metrics_render(&source, &length);
-    int status = deliver(all, text, length);
+    command_survey(call, 0, memory, list, &answer);
+    bool up = answer.verdict == VERDICT_GRANTED || list->misfits.count > 0;
+    char *text = metrics_render(up ? list : NULL, memory, &length);
+    int status = deliver(call, text, length);
     free(text);
-    if (!up) {
-        int refused = command_refused(all->command, &answer);
-        return status == STATUS_OK ? refused : status;
-    }
-    int misfits = command_tell_misfits(all->command, &all->list);
-    return status == STATUS_OK ? misfits : status;
+    int refused = up ? command_tell_misfits(call, list) : command_refused(call, &answer);
+    return status == STATUS_OK ? refused : status;
 }
 
-static int run(const struct command *command, int argc, char **argv)
+static int act(struct call *call)
 {
-    struct metrics all = {.command = command};
-    int status;
+    const char *output = command_value(call, OPTION_OUTPUT);
+    struct lock_list list = {0};
 
-    if (command_parse(command, argc, argv, &all.arguments, &status)) {
-        status = prepare(&all);
-        if (status == STATUS_OK)
-            status = collect(&all);
-    }
-    lock_list_free(&all.list);
-    query_close(&all.query);
-    settings_free(&all.settings);
-    args_free(&all.arguments);
+    if (output && !*output)
+        return command_misused(call, "--output '' names no file");
+    int status = command_open(call);
+    if (status == STATUS_OK)
+        status = print(call, &list);
+    lock_list_free(&list);
     return status;
 }
 
@@ -111,5 +74,5 @@ const struct command command_metrics = {
                "  rlock metrics --output /var/lib/prometheus/node-exporter/rlock.prom 'deploy-*'\n",
     .options = options,
     .words = WORDS_PATTERNS,
-    .run = run,
+    .act = act,
 };

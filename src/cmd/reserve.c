@@ -22,45 +22,28 @@
 enum { OPTION_MESSAGE = OPTION_OTHER };
 
 struct reserve {
-    const struct command *command;
-    struct arguments arguments;
-    struct settings settings;
+    struct call call;
     const char *key;
     int64_t length; /* ns */
     char owner[OWNER_SIZE];
 };
 
-static bool begin(struct reserve *all, int argc, char **argv, int *status)
+static int check(struct call *call)
 {
-    if (!command_parse(all->command, argc, argv, &all->arguments, status))
-        return false;
-    all->key = all->arguments.words[0];
-    *status = command_check_duration(all->command, all->arguments.words[1], &all->length);
-    return *status == STATUS_OK;
-}
+    struct reserve *all = (struct reserve *)call;
 
-static bool read_settings(struct reserve *all, int *status)
-{
-    if (!command_settings(all->command, &all->arguments, &all->settings, status))
-        return false;
-    if (!store_can(&all->settings.address, STORE_DETACHED))
-        *status = command_lacks(all->command, &all->settings.address, STORE_DETACHED);
-    return *status == STATUS_OK;
-}
-
-static void end(struct reserve *all)
-{
-    settings_free(&all->settings);
-    args_free(&all->arguments);
+    all->key = call->arguments.words[0];
+    return command_check_duration(call, call->arguments.words[1], &all->length);
 }
 
 static int save(struct reserve *all)
 {
     char fault[256];
 
-    if (reservation_save(&all->settings, all->key, all->owner, all->length, fault, sizeof fault))
+    if (reservation_save(&all->call.settings, all->key, all->owner, all->length, fault,
+                         sizeof fault))
         return STATUS_OK;
-    command_error(all->command, "%s: %s", all->key, fault);
+    command_error(&all->call, "%s: %s", all->key, fault);
     return STATUS_SYSTEM;
 }
 
@@ -77,13 +60,14 @@ static const struct option_spec reserve_options[] = {
     SETTINGS_OPTIONS,
     {0}};
 
-static int take_message(struct reserve *all)
+static int check_with_message(struct call *call)
 {
-    const struct given_option *message = command_option(&all->arguments, OPTION_MESSAGE);
+    const char *message = command_value(call, OPTION_MESSAGE);
+    int status = check(call);
 
-    if (message && *message->value)
-        return STATUS_OK;
-    return command_misused(all->command, "-m TEXT is required: say what it is for");
+    if (status == STATUS_OK && (!message || !*message))
+        return command_misused(call, "-m TEXT is required: say what it is for");
+    return status;
 }
 
 /* Prints nothing: the file has the token. */
@@ -100,8 +84,8 @@ static char *sign(const struct reserve *all)
     struct identity who;
     char *line, *noted;
 
-    own_identity_person(&who, all->settings.no_identity,
-                        command_option(&all->arguments, OPTION_MESSAGE)->value);
+    own_identity_person(&who, all->call.settings.no_identity,
+                        command_value(&all->call, OPTION_MESSAGE));
     line = mem_checked(identity_print(&who));
     noted = mem_checked(identity_note(line, LOCK_NOTE_RESERVED, 1));
     free(line);
@@ -116,19 +100,19 @@ static void acquire(struct reserve *all, struct acquisition_outcome *outcome)
                               .acquired = true,
                               .who = sign(all)};
     struct run_messages messages;
-    struct acquisition_plan plan = {.agent = {.address = all->settings.address,
-                                              .address_status = &all->settings.address_status,
-                                              .conflict_status = all->settings.conflict_status,
+    struct acquisition_plan plan = {.agent = {.address = all->call.settings.address,
+                                              .address_status = &all->call.settings.address_status,
+                                              .conflict_status = all->call.settings.conflict_status,
                                               .events = &messages.events},
                                     .compose = compose,
                                     .arg = all};
 
     snprintf(request.title, sizeof request.title, "%s", all->key);
     strcpy(request.owner, all->owner);
-    all->settings.lease = all->length;
+    all->call.settings.lease = all->length;
     run_messages_init(&messages, request.title, NULL);
-    run_messages_of_request(&messages, &plan.agent.keeper.request, &all->settings);
-    request_plan(&request, &all->settings, &plan.agent.keeper);
+    run_messages_of_request(&messages, &plan.agent.keeper.request, &all->call.settings);
+    request_plan(&request, &all->call.settings, &plan.agent.keeper);
     plan.agent.keeper.renew = false;
     acquisition_run(&plan, outcome);
     request_free(&request);
@@ -156,7 +140,7 @@ static int refuse_inside(const struct reserve *all, const struct lock_party *hol
 {
     char who[DESCRIBE_PARTY_SIZE];
 
-    command_error(all->command, "%s: it would wait for itself: it runs inside %s, which holds it",
+    command_error(&all->call, "%s: it would wait for itself: it runs inside %s, which holds it",
                   all->key, describe_party(&holder->who, who, sizeof who));
     say_hint("reserve KEY before the run: runs of the same user nest in a reservation");
     return STATUS_CONFIG;
@@ -172,7 +156,7 @@ static int check_outside(const struct reserve *all)
     char fault[256];
     int status = STATUS_OK;
 
-    if (query_open(&query, &all->settings.address, NULL, fault, sizeof fault)) {
+    if (query_open(&query, &all->call.settings.address, NULL, fault, sizeof fault)) {
         query_read_lock(&query, all->key, &list, &answer);
         const struct lock_view *lock = list.locks.views;
         for (size_t i = 0; lock && i < lock->holder_count && status == STATUS_OK; i++)
@@ -188,16 +172,19 @@ static void confirm(const struct reserve *all)
 {
     char until[COMMAND_UNTIL_SIZE];
 
-    command_confirm(all->command, "%s is reserved by you %s", all->key,
+    command_confirm(&all->call, "%s is reserved by you %s", all->key,
                     command_print_until(all->length, until));
 }
 
 /* The token is saved before the lock is asked for, so no reservation is ever without one. */
-static int reserve(struct reserve *all)
+static int reserve(struct call *call)
 {
+    struct reserve *all = (struct reserve *)call;
     struct acquisition_outcome outcome;
-    bool known = reservation_find(&all->settings, all->key, all->owner);
 
+    say_let_go();
+    child_close_inherited();
+    bool known = reservation_find(&call->settings, all->key, all->owner);
     if (!known)
         reservation_owner(all->owner);
     int status = check_outside(all);
@@ -208,25 +195,11 @@ static int reserve(struct reserve *all)
     acquire(all, &outcome);
     bool granted = outcome.status == STATUS_OK && !outcome.signal;
     if (!known && !granted)
-        reservation_forget(&all->settings, all->key);
+        reservation_forget(&call->settings, all->key);
     if (granted)
         confirm(all);
-    return outcome.signal ? supervisor_die_of(outcome.signal) : outcome.status;
-}
-
-static int run_reserve(const struct command *command, int argc, char **argv)
-{
-    struct reserve all = {.command = command};
-    int status;
-
-    if (begin(&all, argc, argv, &status) && (status = take_message(&all)) == STATUS_OK &&
-        read_settings(&all, &status)) {
-        say_let_go();
-        child_close_inherited();
-        status = reserve(&all);
-    }
-    end(&all);
-    return status;
+    call->signal = outcome.signal;
+    return outcome.status;
 }
 
 const struct command command_reserve = {
@@ -239,7 +212,10 @@ const struct command command_reserve = {
                "  rlock release staging\n",
     .options = reserve_options,
     .words = WORDS_KEY_TIME,
-    .run = run_reserve,
+    .size = sizeof(struct reserve),
+    .needs = STORE_DETACHED,
+    .check = check_with_message,
+    .act = reserve,
 };
 
 /* -- extend ------------------------------------------------------------------------------------ */
@@ -251,7 +227,7 @@ static const struct not_holder_words words = {
     .by = "held by",
     .gone = "reserved by you: it was released, or its time is over"};
 
-static int renew(struct reserve *all, struct query *query)
+static int renew(struct reserve *all)
 {
     const struct renew_request request = {.keys = &all->key,
                                           .key_count = 1,
@@ -261,7 +237,7 @@ static int renew(struct reserve *all, struct query *query)
                                           .strict = true};
     struct answer answer;
 
-    query_renew(query, &request, &answer);
+    query_renew(&all->call.query, &request, &answer);
     if (answer.verdict == VERDICT_GRANTED) {
         int status = save(all);
         if (status == STATUS_OK)
@@ -269,37 +245,23 @@ static int renew(struct reserve *all, struct query *query)
         return status;
     }
     if (answer.cause == CAUSE_NOT_HOLDER) {
-        not_holder_say(all->command, all->key, &answer, &words);
+        not_holder_say(&all->call, all->key, &answer, &words);
         return STATUS_NO;
     }
-    return command_refused_about(all->command, all->key, &answer);
+    return command_refused_about(&all->call, all->key, &answer);
 }
 
-static int extend(struct reserve *all)
+static int extend(struct call *call)
 {
-    struct query query = {0};
+    struct reserve *all = (struct reserve *)call;
 
-    if (!reservation_find(&all->settings, all->key, all->owner)) {
-        if (!not_holder_say_reserved(all->command, all->key, &all->settings))
-            say_warning("%s: %s is not reserved by you", all->command->name, all->key);
+    if (!reservation_find(&call->settings, all->key, all->owner)) {
+        if (!not_holder_say_reserved(call, all->key))
+            say_warning("extend: %s is not reserved by you", all->key);
         return STATUS_NO;
     }
-    int status = command_open(all->command, &all->settings, &query);
-    if (status == STATUS_OK)
-        status = renew(all, &query);
-    query_close(&query);
-    return status;
-}
-
-static int run_extend(const struct command *command, int argc, char **argv)
-{
-    struct reserve all = {.command = command};
-    int status;
-
-    if (begin(&all, argc, argv, &status) && read_settings(&all, &status))
-        status = extend(&all);
-    end(&all);
-    return status;
+    int status = command_open(call);
+    return status == STATUS_OK ? renew(all) : status;
 }
 
 const struct command command_extend = {
@@ -310,5 +272,8 @@ const struct command command_extend = {
                "  rlock extend staging 1h\n",
     .options = extend_options,
     .words = WORDS_KEY_TIME,
-    .run = run_extend,
+    .size = sizeof(struct reserve),
+    .needs = STORE_DETACHED,
+    .check = check,
+    .act = extend,
 };

@@ -58,9 +58,7 @@ static const struct option_spec read_write_options[] = {
     REQUEST_HOW_MANY, {.table = options_without_modes}, {0}};
 
 struct run {
-    const struct command *command;
-    struct arguments arguments;
-    struct settings settings;
+    struct call call;
     struct request request;
     char *shell[4]; /* sh -c STRING */
     struct environment environment, notifier_environment;
@@ -69,67 +67,68 @@ struct run {
     struct supervisor_plan plan;
 };
 
-static bool has_dashes(int argc, char **argv)
+static bool has_dashes(const struct call *call)
 {
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--") == 0)
+    for (int i = 1; i < call->argc; i++)
+        if (strcmp(call->argv[i], "--") == 0)
             return true;
     return false;
 }
 
 /* Says that there is no KEY, or that an option took it for its value, which makes no sense. */
-static int want_key(struct run *run)
+static int want_key(struct call *call)
 {
     char fault[256];
 
-    if (settings_read(&run->settings, &run->arguments, fault, sizeof fault) == STATUS_USAGE)
-        return command_misused(run->command, "%s", fault);
-    return command_misused(run->command, "no KEY");
+    if (settings_read(&call->settings, &call->arguments, fault, sizeof fault) == STATUS_USAGE)
+        return command_misused(call, "%s", fault);
+    return command_misused(call, "no KEY");
 }
 
 /* The command follows the key, as with flock(1). Shows the line as it should be. */
-static int want_dashes(const struct run *run, int argc, char **argv)
+static int want_dashes(const struct call *call)
 {
+    const struct arguments *given = &call->arguments;
     struct strbuf line = {0};
     size_t second = SIZE_MAX;
 
-    for (int i = 1; i < argc; i++) {
-        urls_blot(argv[i]);
-        if (run->arguments.word_count > 1 && argv[i] == run->arguments.words[1])
+    for (int i = 1; i < call->argc; i++) {
+        urls_blot(call->argv[i]);
+        if (given->word_count > 1 && call->argv[i] == given->words[1])
             second = (size_t)i;
     }
-    args_print(argv, (size_t)argc, second, &line);
-    command_error(run->command, "no COMMAND: put -- before it");
+    args_print(call->argv, (size_t)call->argc, second, &line);
+    command_error(call, "no COMMAND: put -- before it");
     if (strchr(line.text, '\\')) /* messages show it escaped, so it cannot be pasted */
-        say_hint("rlock %s [OPTIONS] KEY -- COMMAND", run->command->name);
+        say_hint("rlock %s [OPTIONS] KEY -- COMMAND", call->command->name);
     else
         say_hint("rlock %s%s", line.text, second == SIZE_MAX ? " -- COMMAND" : "");
     strbuf_free(&line);
     return STATUS_USAGE;
 }
 
-static int parse(struct run *run, int argc, char **argv)
+static int parse(struct call *call)
 {
-    const struct arguments *given = &run->arguments;
-    bool fine = args_parse(argc, argv, options, &run->arguments);
-    const struct given_option *shell = command_option(given, OPTION_SHELL);
+    const struct arguments *given = &call->arguments;
+    bool fine = args_parse(call->argc, call->argv, options, &call->arguments);
+    bool shell = command_has(call, OPTION_SHELL);
 
-    if (command_option(given, OPTION_HELP))
+    if (command_has(call, OPTION_HELP))
         return STATUS_OK;
-    if (given->word_count > 1 && !shell && !has_dashes(argc, argv))
-        return want_dashes(run, argc, argv);
+    if (given->word_count > 1 && !shell && !has_dashes(call))
+        return want_dashes(call);
     if (!fine)
-        return command_misused(run->command, "%s", given->fault);
+        return command_misused(call, "%s", given->fault);
     if (given->word_count == 0)
-        return want_key(run);
+        return want_key(call);
     if (shell && given->command && *given->command)
-        return command_misused(run->command, "either -c or a COMMAND after --, not both");
+        return command_misused(call, "either -c or a COMMAND after --, not both");
     if (!shell && !given->command)
-        return want_dashes(run, argc, argv);
+        return want_dashes(call);
     if (!shell && !*given->command)
-        return command_misused(run->command, "no COMMAND after --");
+        return command_misused(call, "no COMMAND after --");
     if (!shell && !**given->command)
-        return command_misused(run->command, "COMMAND is empty");
+        return command_misused(call, "COMMAND is empty");
     return STATUS_OK;
 }
 
@@ -141,47 +140,47 @@ static int preset_of(const struct command *command)
     return command == &command_write ? OPTION_EXCLUSIVE : 0;
 }
 
-static int take_request(struct run *run)
+static int take_request(struct call *call)
 {
+    struct run *run = (struct run *)call;
     char fault[256];
 
-    if (request_read(&run->request, &run->arguments, preset_of(run->command), fault, sizeof fault))
+    run->report.fd = -1;
+    if (request_read(&run->request, &call->arguments, preset_of(call->command), fault,
+                     sizeof fault))
         return STATUS_OK;
-    return command_misused(run->command, "%s", fault);
+    return command_misused(call, "%s", fault);
 }
 
 /* Judges the settings that do not go with a request. */
 static int judge(struct run *run)
 {
-    const struct settings *settings = &run->settings;
+    const struct settings *settings = &run->call.settings;
 
-    if (settings->unless_done && command_option(&run->arguments, OPTION_ANY))
-        return command_refuse_setting(run->command, settings, SETTING_UNLESS_DONE,
+    if (settings->unless_done && command_has(&run->call, OPTION_ANY))
+        return command_refuse_setting(&run->call, SETTING_UNLESS_DONE,
                                       "does not go with --any: each KEY has its own history");
     run->request.unless_done = settings->unless_done;
-    return request_judge(&run->request, run->command, settings);
+    return request_judge(&run->request, &run->call);
 }
 
 static int prepare_report(struct run *run)
 {
-    const struct given_option *option = command_option(&run->arguments, OPTION_REPORT_FD);
-    char shown[URLS_SHOWN_SIZE];
+    const char *value = command_value(&run->call, OPTION_REPORT_FD);
 
-    if (!option)
+    if (!value)
         return STATUS_OK;
-    const char *wrong = report_open(&run->report, option->value);
-    if (wrong)
-        return command_misused(run->command, "--report-fd '%s' %s", urls_show(option->value, shown),
-                               wrong);
-    return command_load_json(run->command, &run->report.json);
+    const char *wrong = report_open(&run->report, value);
+    return wrong ? command_wrong(&run->call, "--report-fd", value, wrong)
+                 : command_load_json(&run->call, &run->report.json);
 }
 
 static void choose_command(struct run *run)
 {
-    const struct given_option *shell = command_option(&run->arguments, OPTION_SHELL);
+    const struct given_option *shell = command_option(&run->call, OPTION_SHELL);
     static char sh[] = "sh", dash_c[] = "-c";
 
-    run->plan.job.command = run->arguments.command;
+    run->plan.job.command = run->call.arguments.command;
     if (shell) {
         run->shell[0] = sh;
         run->shell[1] = dash_c;
@@ -192,18 +191,18 @@ static void choose_command(struct run *run)
 
 static void plan_notifier(struct run *run)
 {
-    run->plan.notifier = (struct notifier_plan){.command = run->settings.notify,
-                                                .after = run->settings.notify_after,
+    run->plan.notifier = (struct notifier_plan){.command = run->call.settings.notify,
+                                                .after = run->call.settings.notify_after,
                                                 .environment = run->notifier_environment.entries,
                                                 .keys = run->request.keys,
                                                 .key_count = run->request.key_count,
                                                 .events = &run->messages.events};
-    run->plan.agent.patience = run->settings.notify_after;
+    run->plan.agent.patience = run->call.settings.notify_after;
 }
 
 static void plan_stop(struct run *run)
 {
-    run->plan.job.stop = (struct stop_plan){.command = run->settings.stop,
+    run->plan.job.stop = (struct stop_plan){.command = run->call.settings.stop,
                                             .environment = &run->environment,
                                             .events = &run->messages.events};
     run->plan.agent.stop = &run->plan.job.stop;
@@ -211,7 +210,7 @@ static void plan_stop(struct run *run)
 
 static void fill_plan(struct run *run)
 {
-    const struct settings *settings = &run->settings;
+    const struct settings *settings = &run->call.settings;
 
     run->plan.job.at_most = settings->at_most;
     run->plan.job.kill_after = settings->kill_after;
@@ -248,67 +247,54 @@ static void prepare_environment(struct run *run)
                                           .key_count = run->request.key_count,
                                           .mode = run->request.mode,
                                           .owner = run->request.owner};
-    bool keep = run->settings.keep_credentials;
+    bool keep = run->call.settings.keep_credentials;
     struct environment_lock notified = lock;
 
     /* Processes with the owner in their environment are ended with the command. */
     notified.owner = NULL;
     environment_make(&run->environment, environ, &lock, keep);
-    if (run->settings.notify)
+    if (run->call.settings.notify)
         environment_make(&run->notifier_environment, environ, &notified, keep);
 }
 
-static int prepare(struct run *run)
+static int act(struct call *call)
 {
-    int status = take_request(run);
+    struct run *run = (struct run *)call;
+    struct supervisor_outcome outcome = {0};
+    int status = judge(run);
 
-    if (status == STATUS_OK &&
-        !command_settings(run->command, &run->arguments, &run->settings, &status))
-        return status;
-    if (status == STATUS_OK)
-        status = judge(run);
     if (status == STATUS_OK)
         status = prepare_report(run);
     if (status != STATUS_OK)
         return status;
     choose_command(run);
     run->request.hears = true;
-    status = request_sign(&run->request, run->command, &run->settings, run->plan.job.command[0],
-                          getpid());
+    status = request_sign(&run->request, call, run->plan.job.command[0], getpid());
     if (status != STATUS_OK)
         return status;
     prepare_environment(run);
     fill_plan(run);
-    return STATUS_OK;
-}
-
-static int perform(struct run *run)
-{
-    struct supervisor_outcome outcome = {0};
-
     supervisor_run(&run->plan, &outcome);
     if (run->report.fd >= 0 &&
         !report_write(&run->report, &outcome, &run->plan.agent.keeper.request))
-        say_warning("%s: cannot write the report: %s", run->command->name, strerror(errno));
-    return outcome.signal ? supervisor_die_of(outcome.signal) : outcome.status;
+        say_warning("%s: cannot write the report: %s", call->command->name, strerror(errno));
+    call->signal = outcome.signal;
+    return outcome.status;
 }
 
-static int run(const struct command *command, int argc, char **argv)
+static void end(struct call *call, int status)
 {
-    struct run all = {.command = command, .report = {.fd = -1}};
-    int status = parse(&all, argc, argv);
+    struct run *run = (struct run *)call;
 
-    if (status == STATUS_OK && command_option(&all.arguments, OPTION_HELP))
-        status = command_help(command);
-    else if (status == STATUS_OK && (status = prepare(&all)) == STATUS_OK)
-        status = perform(&all);
-    request_free(&all.request);
-    environment_free(&all.environment);
-    environment_free(&all.notifier_environment);
-    settings_free(&all.settings);
-    args_free(&all.arguments);
-    return status;
+    (void)status;
+    request_free(&run->request);
+    environment_free(&run->environment);
+    environment_free(&run->notifier_environment);
 }
+
+/* The records differ in their words. */
+#define RUNS                                                                                       \
+    .size = sizeof(struct run), .parse = parse, .check = take_request, .act = act, .end = end
 
 const struct command command_run = {
     .name = "run",
@@ -321,7 +307,7 @@ const struct command command_run = {
                "others skip it, even one whose clock is up to five minutes late:\n"
                "  0 3 * * *  rlock run -q -n -E 0 --at-least 5m nightly -- ./nightly.sh\n",
     .options = options,
-    .run = run,
+    RUNS,
 };
 
 const struct command command_read = {
@@ -331,7 +317,7 @@ const struct command command_read = {
     .example = "Example, backups side by side, but never while \"rlock write data\" runs:\n"
                "  rlock read data -- tar -cf /backup/data.tar /srv/data\n",
     .options = read_write_options,
-    .run = run,
+    RUNS,
 };
 
 const struct command command_write = {
@@ -341,5 +327,5 @@ const struct command command_write = {
     .example = "Example, once everyone under \"rlock read data\" is done:\n"
                "  rlock write data -- ./migrate.sh\n",
     .options = read_write_options,
-    .run = run,
+    RUNS,
 };

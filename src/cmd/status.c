@@ -44,12 +44,8 @@ static const struct option_spec options[] = {
     {0}};
 
 struct view {
-    const struct command *command;
-    struct arguments arguments;
-    struct settings settings;
-    struct query query;
-    struct json_library json;
-    bool as_json, in_full, quiet;
+    struct call call;
+    bool in_full, quiet;
     bool color;
     int64_t every; /* ns; 0: once */
     struct lock_watch locks;
@@ -57,47 +53,42 @@ struct view {
 
 static int take_watch(struct view *view)
 {
-    const struct given_option *watch = command_option(&view->arguments, OPTION_WATCH);
-    char shown[URLS_SHOWN_SIZE];
-
-    if (!watch)
+    if (!command_has(&view->call, OPTION_WATCH))
         return STATUS_OK;
     view->every = WATCH_EVERY;
-    if (watch->value && !duration_parse(watch->value, &view->every))
-        return command_misused(view->command, "--watch '%s' is not a duration",
-                               urls_show(watch->value, shown));
+    int status = command_take_duration(&view->call, OPTION_WATCH, &view->every);
+    if (status != STATUS_OK)
+        return status;
     if (view->every < WATCH_LEAST)
-        return command_misused(view->command, "--watch must be at least 100ms");
+        return command_misused(&view->call, "--watch must be at least 100ms");
     if (view->quiet)
-        return command_misused(view->command, "either --quiet or --watch, not both");
+        return command_misused(&view->call, "either --quiet or --watch, not both");
     return STATUS_OK;
 }
 
 static int prepare(struct view *view)
 {
-    const struct arguments *given = &view->arguments;
-    int status;
+    struct call *call = &view->call;
+    const struct arguments *given = &call->arguments;
+    int status = STATUS_OK;
 
-    if (!command_settings(view->command, given, &view->settings, &status))
-        return status;
-    view->locks.idle = command_option(given, OPTION_ALL);
-    view->locks.runs = 1;
-    if (view->locks.idle && !store_can(&view->settings.address, STORE_MEMORY))
-        return command_lacks(view->command, &view->settings.address, STORE_MEMORY);
+    view->locks = (struct lock_watch){.query = &call->query,
+                                      .patterns = (const char *const *)given->words,
+                                      .pattern_count = given->word_count,
+                                      .idle = command_has(call, OPTION_ALL),
+                                      .runs = 1};
+    if (view->locks.idle)
+        status = command_need(call, STORE_MEMORY);
     view->quiet = say_verbosity() == SAY_QUIET;
-    view->as_json = command_option(given, OPTION_JSON) != NULL;
-    view->in_full = command_option(given, OPTION_LONG) ||
-                    (given->word_count == 1 && !key_is_glob(given->words[0]));
-    if ((status = take_watch(view)) != STATUS_OK)
-        return status;
-    if (view->as_json && !view->quiet)
-        status = command_load_json(view->command, &view->json);
-    view->color = command_has_color(&view->settings);
-    view->locks.query = &view->query;
-    view->locks.patterns = (const char *const *)given->words;
-    view->locks.pattern_count = given->word_count;
-    return status == STATUS_OK ? command_open(view->command, &view->settings, &view->query)
-                               : status;
+    view->call.as_json = command_has(call, OPTION_JSON);
+    view->in_full =
+        command_has(call, OPTION_LONG) || (given->word_count == 1 && !key_is_glob(given->words[0]));
+    if (status == STATUS_OK)
+        status = take_watch(view);
+    if (status == STATUS_OK && view->call.as_json && !view->quiet)
+        status = command_load_json(call, &call->json);
+    view->color = command_has_color(call);
+    return status == STATUS_OK ? command_open(call) : status;
 }
 
 /* --watch. */
@@ -105,7 +96,6 @@ struct watch {
     struct view *view;
     bool on_screen;
     struct screen screen;
-    int signal;  /* that ended it, or 0 */
     bool broken; /* standard output takes no more */
 };
 
@@ -119,15 +109,14 @@ static void print_locks(const struct view *view, FILE *out, int columns)
     struct render_style style = {
         .color = view->color, .width = columns, .cut = view->every > 0 && columns > 0};
 
-    if (view->as_json) {
-        render_json(out, &view->json, list->locks.views, list->locks.count, list->pauses.views,
-                    list->pauses.count);
+    if (view->call.as_json) {
+        render_json(out, &view->call.json, &list->locks, &list->pauses);
     } else if (list->locks.count > 0 && view->in_full) {
         render_long(out, list->locks.views, list->locks.count, &style);
     } else if (list->locks.count > 0) {
         render_table(out, list->locks.views, list->locks.count, &style);
     }
-    if (!view->as_json && view->every > 0 && list->pauses.count > 0) {
+    if (!view->call.as_json && view->every > 0 && list->pauses.count > 0) {
         fputs(list->locks.count > 0 ? "\n" : "", out);
         for (size_t i = 0; i < list->pauses.count; i++)
             fprintf(out, "%s\n", render_glob_pause(&list->pauses.views[i], text));
@@ -155,7 +144,7 @@ static void tell_pauses(const struct view *view)
     const struct lock_views *pauses = &view->locks.list.pauses;
     char text[RENDER_PAUSE_SIZE];
 
-    for (size_t i = 0; i < pauses->count && !view->as_json; i++)
+    for (size_t i = 0; i < pauses->count && !view->call.as_json; i++)
         fprintf(stderr, "rlock: %s\n", render_glob_pause(&pauses->views[i], text));
 }
 
@@ -167,8 +156,8 @@ static int print_once(struct view *view)
     lock_watch_ask(&view->locks, &answer);
     bool misfits = view->locks.list.misfits.count > 0;
     if (answer.verdict != VERDICT_GRANTED && !misfits)
-        return command_refused(view->command, &answer);
-    if (view->locks.list.locks.count == 0 && !misfits && !view->as_json)
+        return command_refused(&view->call, &answer);
+    if (view->locks.list.locks.count == 0 && !misfits && !view->call.as_json)
         say_warning("no locks");
     if (!view->quiet) {
         print_locks(view, stdout, columns_of_terminal());
@@ -176,7 +165,7 @@ static int print_once(struct view *view)
         tell_pauses(view);
     }
     if (misfits)
-        return command_tell_misfits(view->command, &view->locks.list);
+        return command_tell_misfits(&view->call, &view->locks.list);
     return view->quiet ? status_of(&view->locks.list) : status;
 }
 
@@ -214,12 +203,12 @@ static int print_round(const struct watch *watch)
     const struct view *view = watch->view;
     char summary[128], now[DESCRIBE_TIME_SIZE];
 
-    if (!view->as_json) {
+    if (!view->call.as_json) {
         printf("%s  %s\n", describe_local((int64_t)view->locks.seen * 1000, true, now),
                lock_watch_summary(&view->locks, summary, sizeof summary));
     }
     print_locks(view, stdout, 0);
-    if (!view->as_json)
+    if (!view->call.as_json)
         putchar('\n');
     return command_flush();
 }
@@ -230,16 +219,15 @@ static int print_round(const struct watch *watch)
 static void tell_outage(const struct watch *watch, bool was_away)
 {
     const struct lock_watch *locks = &watch->view->locks;
-    const char *name = watch->view->command->name;
     char text[DESCRIBE_TIME_SIZE];
 
     if (watch->on_screen || locks->away == was_away)
         return;
     if (locks->away)
-        say_warning("%s: out of reach since %s: %s", name,
+        say_warning("status: out of reach since %s: %s",
                     describe_local((int64_t)locks->seen * 1000, false, text), locks->why);
     else
-        say_warning("%s: back after %s", name,
+        say_warning("status: back after %s",
                     duration_print(locks->gone / NS_PER_SEC * NS_PER_SEC, text, sizeof text));
 }
 
@@ -252,29 +240,20 @@ static void on_silence(void *arg)
 
 static void on_signal(void *owner, int signo)
 {
-    struct watch *watch = owner;
-    bool started = watch->view->locks.seen > 0;
+    struct view *view = owner;
+    struct watch *watch = view->locks.arg;
 
     if (signo == SIGTSTP) {
         screen_leave(&watch->screen);
         terminal_stop(SIGTSTP, false);
     }
     if (child_signal_is_fatal(signo)) {
-        watch->signal = signo;
-        loop_stop(watch->view->query.loop);
-    } else if (started && (signo == SIGTSTP || signo == SIGCONT || signo == SIGWINCH)) {
+        view->call.signal = signo;
+        loop_stop(view->call.query.loop);
+    } else if (view->locks.seen > 0 &&
+               (signo == SIGTSTP || signo == SIGCONT || signo == SIGWINCH)) {
         draw_frame(watch);
     }
-}
-
-static bool catch_signals(struct watch *watch)
-{
-    struct inherited inherited;
-    sigset_t caught;
-
-    child_block_signals(&inherited);
-    child_choose_signals(&caught);
-    return loop_signals(watch->view->query.loop, &caught, on_signal, watch) == 0;
 }
 
 /* -- --watch: the rounds ----------------------------------------------------------------------- */
@@ -286,7 +265,7 @@ static bool watch_once(struct watch *watch, struct answer *answer, int *status)
     bool was_away = locks->away;
     enum lock_watch_result result = lock_watch_ask(locks, answer);
 
-    if (watch->signal || result == LOCK_WATCH_REFUSED || locks->seen == 0)
+    if (watch->view->call.signal || result == LOCK_WATCH_REFUSED || locks->seen == 0)
         return false;
     tell_outage(watch, was_away);
     locks->silent = watch->on_screen ? on_silence : NULL;
@@ -295,52 +274,48 @@ static bool watch_once(struct watch *watch, struct answer *answer, int *status)
     else if (result == LOCK_WATCH_SEEN && (*status = print_round(watch)) != STATUS_OK)
         return false;
     if (!watch->broken)
-        query_pause(&watch->view->query, watch->view->every);
-    return !watch->signal && !watch->broken;
+        query_pause(&watch->view->call.query, watch->view->every);
+    return !watch->view->call.signal && !watch->broken;
 }
 
 /* Runs until a fatal signal, and dies of it; or until the store refuses, or standard output takes
  * no more. An outage does not end it, once there was an answer. */
 static int watch(struct view *view)
 {
-    struct watch watch = {.view = view, .on_screen = !view->as_json && screen_is_there()};
+    struct watch watch = {.view = view, .on_screen = !view->call.as_json && screen_is_there()};
     struct answer answer = {.verdict = VERDICT_GRANTED};
+    struct inherited inherited;
     int status = STATUS_OK;
 
     view->locks.patience = WATCH_PATIENCE;
     view->locks.arg = &watch;
-    if (watch.on_screen && !catch_signals(&watch)) {
-        command_error(view->command, "the system refuses: %s", strerror(errno));
-        return STATUS_SYSTEM;
-    }
-    bool going = true;
+    if (watch.on_screen)
+        status = command_catch_signals(&view->call, &inherited, on_signal);
+    bool going = status == STATUS_OK;
     while (going)
         going = watch_once(&watch, &answer, &status);
     screen_leave(&watch.screen);
-    if (watch.signal)
-        return supervisor_die_of(watch.signal);
-    if (watch.broken)
+    if (watch.broken || view->call.signal)
         return STATUS_SYSTEM;
-    return answer.verdict == VERDICT_GRANTED ? status : command_refused(view->command, &answer);
+    return answer.verdict == VERDICT_GRANTED ? status : command_refused(&view->call, &answer);
 }
 
 /* -- the command ------------------------------------------------------------------------------- */
 
-static int run(const struct command *command, int argc, char **argv)
+static int act(struct call *call)
 {
-    struct view view = {.command = command};
-    int status;
+    struct view *view = (struct view *)call;
+    int status = prepare(view);
 
-    if (command_parse(command, argc, argv, &view.arguments, &status)) {
-        status = prepare(&view);
-        if (status == STATUS_OK)
-            status = view.every ? watch(&view) : print_once(&view);
-    }
-    lock_watch_free(&view.locks);
-    query_close(&view.query);
-    settings_free(&view.settings);
-    args_free(&view.arguments);
-    return status;
+    if (status != STATUS_OK)
+        return status;
+    return view->every ? watch(view) : print_once(view);
+}
+
+static void end(struct call *call, int status)
+{
+    (void)status;
+    lock_watch_free(&((struct view *)call)->locks);
 }
 
 const struct command command_status = {
@@ -356,5 +331,7 @@ const struct command command_status = {
                "  rlock status --json deploy | jq -r '.[0].holders[].host'\n",
     .options = options,
     .words = WORDS_PATTERNS,
-    .run = run,
+    .size = sizeof(struct view),
+    .act = act,
+    .end = end,
 };

@@ -201,12 +201,12 @@ static int by_severity(const void *a, const void *b)
     return strcmp(left->lock->key, right->lock->key);
 }
 
-static int64_t largest_of(enum measure measure, const struct lock_view *locks, size_t count)
+static int64_t largest_of(enum measure measure, const struct lock_views *locks)
 {
     int64_t largest = 0;
 
-    for (size_t i = 0; i < count; i++) {
-        int64_t value = measures[measure].value(&locks[i]);
+    for (size_t i = 0; i < locks->count; i++) {
+        int64_t value = measures[measure].value(&locks->views[i]);
         largest = value > largest ? value : largest;
     }
     return largest;
@@ -276,20 +276,20 @@ struct counts {
 
 static struct counts count_all(const struct thresholds_subject *subject)
 {
-    struct counts counts = {.paused = subject->pause_count};
+    struct counts counts = {.paused = subject->pauses.count};
 
-    for (size_t i = 0; i < subject->count; i++) {
-        counts.held += subject->locks[i].holder_count > 0;
-        counts.waiting += subject->locks[i].waiter_count;
-        counts.paused += lock_has_own_pause(&subject->locks[i]);
+    for (size_t i = 0; i < subject->locks.count; i++) {
+        counts.held += subject->locks.views[i].holder_count > 0;
+        counts.waiting += subject->locks.views[i].waiter_count;
+        counts.paused += lock_has_own_pause(&subject->locks.views[i]);
     }
     return counts;
 }
 
-static bool matches_any(const char *glob, const struct lock_view *locks, size_t count)
+static bool matches_any(const char *glob, const struct lock_views *locks)
 {
-    for (size_t i = 0; i < count; i++)
-        if (fnmatch(glob, locks[i].key, 0) == 0)
+    for (size_t i = 0; i < locks->count; i++)
+        if (fnmatch(glob, locks->views[i].key, 0) == 0)
             return true;
     return false;
 }
@@ -302,7 +302,7 @@ static void add_idle_globs(struct strbuf *line, const struct thresholds_subject 
     for (size_t i = 0; i < subject->pattern_count; i++) {
         const char *pattern = subject->patterns[i];
         char glob[UTF8_ESCAPED_SIZE(KEY_MAX_BYTES)];
-        if (!key_is_glob(pattern) || matches_any(pattern, subject->locks, subject->count))
+        if (!key_is_glob(pattern) || matches_any(pattern, &subject->locks))
             continue;
         idle++;
         if (idle <= SHOWN_MAX) {
@@ -329,11 +329,10 @@ static void add_summary(struct strbuf *line, const struct threshold *thresholds,
         strbuf_printf(line, ", %zu waiting", counts.waiting);
     if (counts.paused > 0)
         strbuf_printf(line, ", %zu paused", counts.paused);
-    if (thresholds[MEASURE_NOT_DONE].given && subject->count > 0)
-        strbuf_printf(line, ", last success %s%s ago", subject->count > 1 ? "up to " : "",
-                      print_value(MEASURE_NOT_DONE,
-                                  largest_of(MEASURE_NOT_DONE, subject->locks, subject->count),
-                                  ago));
+    if (thresholds[MEASURE_NOT_DONE].given && subject->locks.count > 0)
+        strbuf_printf(
+            line, ", last success %s%s ago", subject->locks.count > 1 ? "up to " : "",
+            print_value(MEASURE_NOT_DONE, largest_of(MEASURE_NOT_DONE, &subject->locks), ago));
 }
 
 /* -- the numbers ------------------------------------------------------------------------------- */
@@ -386,8 +385,8 @@ static void add_numbers(struct strbuf *line, const struct threshold *thresholds,
 
     strbuf_printf(&numbers, " | locks=%zu", count_all(subject).held);
     for (enum measure i = 0; i < MEASURES; i++) {
-        int64_t largest = largest_of(i, subject->locks, subject->count);
-        int64_t of_globs = largest_of(MEASURE_PAUSED, subject->pauses, subject->pause_count);
+        int64_t largest = largest_of(i, &subject->locks);
+        int64_t of_globs = largest_of(MEASURE_PAUSED, &subject->pauses);
         if (i == MEASURE_PAUSED && of_globs > largest)
             largest = of_globs;
         if (i < MEASURE_NOT_DONE || thresholds[i].given)
@@ -401,14 +400,14 @@ static void add_numbers(struct strbuf *line, const struct threshold *thresholds,
 enum severity thresholds_judge(const struct threshold thresholds[MEASURES],
                                const struct thresholds_subject *subject, struct strbuf *line)
 {
-    size_t most = (subject->count + subject->pause_count + 1) * MEASURES;
+    size_t most = (subject->locks.count + subject->pauses.count + 1) * MEASURES;
     struct problems problems = {.list = mem_zeroed(most * sizeof(struct problem))};
 
-    for (size_t i = 0; i < subject->count; i++)
+    for (size_t i = 0; i < subject->locks.count; i++)
         for (enum measure measure = 0; measure < MEASURES; measure++)
-            judge_one(&problems, thresholds, measure, &subject->locks[i]);
-    for (size_t i = 0; i < subject->pause_count; i++)
-        judge_one(&problems, thresholds, MEASURE_PAUSED, &subject->pauses[i]);
+            judge_one(&problems, thresholds, measure, &subject->locks.views[i]);
+    for (size_t i = 0; i < subject->pauses.count; i++)
+        judge_one(&problems, thresholds, MEASURE_PAUSED, &subject->pauses.views[i]);
     qsort(problems.list, problems.count, sizeof *problems.list, by_severity);
     enum severity severity = problems.count > 0 ? problems.list[0].severity : SEVERITY_OK;
     begin(severity, line);

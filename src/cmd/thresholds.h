@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/strbuf.h"
-#include "lock/lock.h"
+#include "store/views.h"
 
 /* The exit statuses of such a plugin. */
 enum severity { SEVERITY_OK, SEVERITY_WARNING, SEVERITY_CRITICAL, SEVERITY_UNKNOWN };
@@ -32,11 +32,8 @@ struct threshold {
 
 /* The result of a survey of the store; borrowed. */
 struct thresholds_subject {
-    const struct lock_view *locks;
-    size_t count;
-    const struct lock_view *pauses; /* of GLOBs, which are their keys */
-    size_t pause_count;
-    const char *const *patterns; /* that were asked for */
+    struct lock_views locks, pauses; /* the pauses are of GLOBs, which are their keys */
+    const char *const *patterns;     /* that were asked for */
     size_t pattern_count;
 };
 

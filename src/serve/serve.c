@@ -32,11 +32,7 @@
 #define PATIENCE (5 * NS_PER_SEC)
 
 struct server {
-    const struct command *command;
-    struct arguments arguments;
-    struct settings settings;
-    struct query query;
-    struct json_library json;
+    struct call call;
     struct lock_watch locks;
     struct listener listener;
     struct http_events events;
@@ -55,7 +51,7 @@ struct server {
     bool history_wanted;       /* with former runs, which cost the store more */
     bool idle;                 /* nothing is under way; loop_stop() begins a survey */
     bool surveying;
-    int signal; /* it was told to end by it; 0 */
+    int told_to_end; /* by that signal; 0 */
 };
 
 /* -- what is published ------------------------------------------------------------------------- */
@@ -71,23 +67,21 @@ static void print_locks(const struct server *server, struct http_texts *texts)
 {
     const struct render_style style = {.width = TABLE_WIDTH, .cut = true};
     const struct lock_views *seen = &server->locks.list.locks;
-    const struct lock_views *pauses = &server->locks.list.pauses;
     const struct survey_request request = {.patterns = server->locks.patterns,
                                            .pattern_count = server->locks.pattern_count};
-    struct lock_view *shown = mem_zeroed((seen->count + 1) * sizeof *shown);
+    struct lock_views shown = {.views = mem_zeroed((seen->count + 1) * sizeof *shown.views)};
     FILE *json = open_text(&texts->all[HTTP_LOCKS]), *table = open_text(&texts->all[HTTP_TABLE]);
-    size_t count = 0;
 
     for (size_t i = 0; i < seen->count; i++)
         if (survey_reports(&request, &seen->views[i]))
-            shown[count++] = seen->views[i];
-    render_json(json, &server->json, shown, count, pauses->views, pauses->count);
+            shown.views[shown.count++] = seen->views[i];
+    render_json(json, &server->call.json, &shown, &server->locks.list.pauses);
     lock_watch_heading(&server->locks, table);
     fputs("\n\n", table);
-    render_table(table, shown, count, &style);
+    render_table(table, shown.views, shown.count, &style);
     fclose(json);
     fclose(table);
-    free(shown);
+    free(shown.views);
 }
 
 /* Prints as `rlock history --json` does. */
@@ -97,7 +91,7 @@ static void print_history(const struct server *server, struct http_text *text)
     struct past_run *runs = past_runs_collect(&server->locks.list.locks, &count);
     FILE *out = open_text(text);
 
-    render_history_json(out, &server->json, runs, count);
+    render_history_json(out, &server->call.json, runs, count);
     fclose(out);
     free(runs);
 }
@@ -105,7 +99,7 @@ static void print_history(const struct server *server, struct http_text *text)
 /* {"error":"…","seen":"…"}, the time of the last answer, or null; and the same in words. */
 static void print_outage(const struct server *server, struct http_texts *texts)
 {
-    const struct json_library *json = &server->json;
+    const struct json_library *json = &server->call.json;
     char seen[DESCRIBE_TIME_SIZE] = "";
     json_t *object = json->object();
     FILE *table = open_text(&texts->all[HTTP_TABLE]);
@@ -125,14 +119,6 @@ static void print_outage(const struct server *server, struct http_texts *texts)
 static void publish(struct server *server)
 {
     const struct lock_watch *locks = &server->locks;
-    const struct metrics_source source = {
-        .up = !locks->away,
-        .locks = locks->list.locks.views,
-        .count = locks->list.locks.count,
-        .pauses = locks->list.pauses.views,
-        .pause_count = locks->list.pauses.count,
-        .memory = locks->idle,
-    };
     struct http_texts texts = {.away = locks->away};
     struct http_text *metrics = &texts.all[HTTP_METRICS];
 
@@ -143,7 +129,8 @@ static void publish(struct server *server)
         if (locks->runs > 0 || !locks->idle)
             print_history(server, &texts.all[HTTP_HISTORY]);
     }
-    metrics->text = metrics_render(&source, &metrics->length);
+    metrics->text =
+        metrics_render(locks->away ? NULL : &locks->list, locks->idle, &metrics->length);
     server->published = true;
     server->has_history = texts.all[HTTP_HISTORY].text;
     server->wanted = server->history_wanted;
@@ -162,15 +149,15 @@ static bool is_fresh(void *arg, enum http_document wanted)
     server->wanted = true;
     server->history_wanted |= wanted == HTTP_HISTORY;
     if (server->idle)
-        loop_stop(server->query.loop);
+        loop_stop(server->call.query.loop);
     return false;
 }
 
 /* {"store":"…","prefix":"…"} */
 static char *print_about(const struct server *server)
 {
-    const struct json_library *json = &server->json;
-    const struct store_address *address = &server->settings.address;
+    const struct json_library *json = &server->call.json;
+    const struct store_address *address = &server->call.settings.address;
     char url[512], store[1024] = "";
     json_t *object = json->object();
 
@@ -224,20 +211,20 @@ static void survey(struct server *server)
     server->surveying = true;
     lock_watch_ask(&server->locks, &answer);
     server->surveying = false;
-    if (server->signal)
+    if (server->told_to_end)
         return;
     if (server->locks.away && !was_away)
-        say_warning("%s: out of reach: %s", server->command->name, server->locks.why);
+        say_warning("serve: out of reach: %s", server->locks.why);
     else if (was_away && !server->locks.away)
-        say_warning("%s: the store answers again", server->command->name);
+        say_warning("serve: the store answers again");
     publish(server);
 }
 
 static void go_on(struct server *server)
 {
-    struct loop *loop = server->query.loop;
+    struct loop *loop = server->call.query.loop;
 
-    while (!server->signal) {
+    while (!server->told_to_end) {
         int64_t early = moment_until(moment_now(), server->fresh_until);
         if (!server->wanted) {
             server->idle = true;
@@ -245,7 +232,7 @@ static void go_on(struct server *server)
                 return;
             server->idle = false;
         } else if (server->published && early > 0) {
-            query_pause(&server->query, early);
+            query_pause(&server->call.query, early);
         } else {
             survey(server);
         }
@@ -258,18 +245,8 @@ static void on_signal(void *owner, int signo)
 
     if (!child_signal_is_fatal(signo))
         return;
-    server->signal = signo;
-    loop_stop(server->query.loop);
-}
-
-static bool catch_signals(struct server *server)
-{
-    struct inherited inherited;
-    sigset_t caught;
-
-    child_block_signals(&inherited);
-    child_choose_signals(&caught);
-    return loop_signals(server->query.loop, &caught, on_signal, server) == 0;
+    server->told_to_end = signo;
+    loop_stop(server->call.query.loop);
 }
 
 /* -- the names of this host -------------------------------------------------------------------- */
@@ -283,7 +260,7 @@ static void add_name(struct server *server, const char *name)
 
 static int take_names(struct server *server)
 {
-    const struct arguments *given = &server->arguments;
+    const struct arguments *given = &server->call.arguments;
 
     add_name(server, "localhost");
     if (gethostname(server->own_name, sizeof server->own_name - 1) == 0 && *server->own_name)
@@ -293,8 +270,8 @@ static int take_names(struct server *server)
         if (given->options[i].id != OPTION_ALLOW_HOST)
             continue;
         if (!host_header_is_name(name))
-            return command_misused(server->command,
-                                   ALLOW_HOST " '%.100s' is not the name of a host", name);
+            return command_misused(&server->call, ALLOW_HOST " '%.100s' is not the name of a host",
+                                   name);
         add_name(server, name);
     }
     return STATUS_OK;
@@ -305,24 +282,24 @@ static int take_names(struct server *server)
 static int take_users(struct server *server)
 {
     const struct file_options options = {.limit = AUTH_FILE_MAX};
-    const struct given_option *given = command_option(&server->arguments, OPTION_AUTH_FILE);
+    const char *path = command_value(&server->call, OPTION_AUTH_FILE);
     struct file file;
     char fault[256];
     unsigned line;
 
-    if (!given)
+    if (!path)
         return STATUS_OK;
-    if (file_read(&file, given->value, &options, fault, sizeof fault) != 0)
-        return command_misused(server->command, AUTH_FILE " '%.100s' cannot be read: %s",
-                               given->value, fault);
+    if (file_read(&file, path, &options, fault, sizeof fault) != 0)
+        return command_misused(&server->call, AUTH_FILE " '%.100s' cannot be read: %s", path,
+                               fault);
     server->users = users_parse(file.text, file.size, &line, fault, sizeof fault);
     file_wipe(&file);
     if (server->users)
         return STATUS_OK;
     if (line > 0)
-        command_error(server->command, AUTH_FILE " %.100s:%u: %s", given->value, line, fault);
+        command_error(&server->call, AUTH_FILE " %.100s:%u: %s", path, line, fault);
     else
-        command_error(server->command, AUTH_FILE " %.100s: %s", given->value, fault);
+        command_error(&server->call, AUTH_FILE " %.100s: %s", path, fault);
     return STATUS_CONFIG;
 }
 
@@ -330,14 +307,13 @@ static int take_users(struct server *server)
 
 static int open_listener(struct server *server)
 {
-    const struct given_option *listen = command_option(&server->arguments, OPTION_LISTEN);
-    const char *address = listen ? listen->value : "";
+    const char *address = command_value(&server->call, OPTION_LISTEN);
     char fault[256], shown[256];
 
     switch (listener_open(&server->listener, address, fault, sizeof fault)) {
-    case LISTENER_MISUSED: return command_misused(server->command, "'%.100s' %s", address, fault);
+    case LISTENER_MISUSED: return command_misused(&server->call, "'%.100s' %s", address, fault);
     case LISTENER_REFUSED:
-        command_error(server->command, "%.100s: %s", address, fault);
+        command_error(&server->call, "%.100s: %s", address, fault);
         return STATUS_SYSTEM;
     default: break;
     }
@@ -348,70 +324,81 @@ static int open_listener(struct server *server)
                                           .knows_host = server->listener.host ? knows_host : NULL,
                                           .admits = server->users ? admits : NULL,
                                           .about = server->about = print_about(server)};
-    server->http = http_start(server->query.loop, server->listener.fd, &server->events, server);
+    server->http =
+        http_start(server->call.query.loop, server->listener.fd, &server->events, server);
     if (!server->http) {
-        command_error(server->command, "%.100s: cannot serve HTTP there", address);
+        command_error(&server->call, "%.100s: cannot serve HTTP there", address);
         return STATUS_SYSTEM;
     }
-    say_warning("%s: listening on %s", server->command->name,
-                listener_print(&server->listener, shown, sizeof shown));
+    say_warning("serve: listening on %s", listener_print(&server->listener, shown, sizeof shown));
     if (!server->users && !listener_is_local(&server->listener))
-        say_warning("%s: everyone who can reach it sees all locks; " AUTH_FILE
-                    " asks for a password",
-                    server->command->name);
+        say_warning("serve: everyone who can reach it sees all locks; " AUTH_FILE
+                    " asks for a password");
     server->listener.fd = -1; /* http's */
     return STATUS_OK;
 }
 
-static int start(struct server *server)
+static int check(struct call *call)
 {
-    char fault[256];
-    int status;
+    struct server *server = (struct server *)call;
 
-    if ((status = take_names(server)) != STATUS_OK || (status = take_users(server)) != STATUS_OK ||
-        !command_settings(server->command, &server->arguments, &server->settings, &status) ||
-        (status = command_load_json(server->command, &server->json)) != STATUS_OK)
-        return status;
+    server->listener.fd = -1;
+    call->as_json = true;
+    int status = take_names(server);
+    return status == STATUS_OK ? take_users(server) : status;
+}
+
+static int act(struct call *call)
+{
+    struct server *server = (struct server *)call;
+    struct inherited inherited;
+    char fault[256];
+
     /* It serves whether the store is there or not, and says so. */
-    if (!query_open(&server->query, &server->settings.address, NULL, fault, sizeof fault)) {
-        command_error(server->command, "%s", fault);
-        return server->settings.address_status;
+    if (!query_open(&call->query, &call->settings.address, NULL, fault, sizeof fault)) {
+        command_error(call, "%s", fault);
+        return call->settings.address_status;
     }
-    if (!catch_signals(server)) {
-        command_error(server->command, "the system refuses: %s", strerror(errno));
-        return STATUS_SYSTEM;
-    }
-    server->locks = (struct lock_watch){.query = &server->query,
-                                        .patterns = (const char *const *)server->arguments.words,
-                                        .pattern_count = server->arguments.word_count,
-                                        .idle = store_can(&server->settings.address, STORE_MEMORY),
+    int status = command_catch_signals(call, &inherited, on_signal);
+    server->locks = (struct lock_watch){.query = &call->query,
+                                        .patterns = (const char *const *)call->arguments.words,
+                                        .pattern_count = call->arguments.word_count,
+                                        .idle = store_can(&call->settings.address, STORE_MEMORY),
                                         .patience = PATIENCE,
                                         .silent = on_silence,
                                         .arg = server};
-    status = open_listener(server);
+    if (status == STATUS_OK)
+        status = open_listener(server);
     if (status != STATUS_OK)
         return status;
     go_on(server);
-    return server->signal ? STATUS_OK : STATUS_SYSTEM;
+    return server->told_to_end ? STATUS_OK : STATUS_SYSTEM;
+}
+
+static void end(struct call *call, int status)
+{
+    struct server *server = (struct server *)call;
+
+    (void)status;
+    if (server->http)
+        http_stop(server->http);
+    if (server->names)
+        listener_close(&server->listener);
+    free(server->names);
+    free(server->about);
+    users_free(server->users);
+    lock_watch_free(&server->locks);
 }
 
 int main(int argc, char **argv)
 {
-    struct server server = {.command = &command_serve, .listener = {.fd = -1}};
-    int status;
+    struct command program = command_serve;
 
+    program.size = sizeof(struct server);
+    program.storeless = false;
+    program.check = check;
+    program.act = act;
+    program.end = end;
     child_fill_standard_descriptors();
-    if (command_parse(server.command, argc, argv, &server.arguments, &status))
-        status = start(&server);
-    if (server.http)
-        http_stop(server.http);
-    listener_close(&server.listener);
-    free(server.names);
-    free(server.about);
-    users_free(server.users);
-    lock_watch_free(&server.locks);
-    query_close(&server.query);
-    settings_free(&server.settings);
-    args_free(&server.arguments);
-    return status;
+    return command_execute(&program, argc, argv);
 }

@@ -52,10 +52,7 @@ static const struct question question_take_away = {'x', take_away};
 static const struct question question_pause = {'p', pause_or_resume};
 
 struct top {
-    const struct command *command;
-    struct arguments arguments;
-    struct settings settings;
-    struct query query;
+    struct call call;
     struct inherited inherited;
     struct terminal terminal;
     struct lock_watch locks;
@@ -73,7 +70,6 @@ struct top {
     char *subject;   /* the KEY of the lock that a question is about; or NULL */
     const struct question *question;
     bool quit;
-    int signal; /* it was told to end by it; 0 */
 };
 
 /* -- lines of the screen ----------------------------------------------------------------------- */
@@ -321,7 +317,7 @@ static void draw_silence(void *arg)
 static void end_rest(struct top *top)
 {
     if (top->resting || top->quit)
-        loop_stop(top->query.loop);
+        loop_stop(top->call.query.loop);
 }
 
 static void set_filter(struct top *top, size_t length)
@@ -476,8 +472,8 @@ static void on_keys(struct loop_io *io, int events)
             type_in_rows(top, key);
     }
     if (count == 0 && (events & LOOP_GONE)) {
-        top->signal = SIGHUP;
-        loop_stop(top->query.loop);
+        top->call.signal = SIGHUP;
+        loop_stop(top->call.query.loop);
     } else if (!top->quit && !top->subject) {
         draw(top);
     }
@@ -511,7 +507,7 @@ static void enter_screen(struct top *top)
     keypad(stdscr, TRUE);
     nodelay(stdscr, TRUE);
     set_escdelay(50);
-    if (top->settings.color != COLOR_NEVER && has_colors()) {
+    if (top->call.settings.color != COLOR_NEVER && has_colors()) {
         start_color();
         use_default_colors();
         init_pair(COLOR_OF_TROUBLE, COLOR_RED, -1);
@@ -534,8 +530,8 @@ static void stop_job(struct top *top)
         endwin();
     terminal_stop(SIGTSTP, false);
     if (!be_in_foreground(top)) {
-        top->signal = SIGHUP;
-        loop_stop(top->query.loop);
+        top->call.signal = SIGHUP;
+        loop_stop(top->call.query.loop);
     }
 }
 
@@ -544,13 +540,13 @@ static void on_signal(void *owner, int signo)
     struct top *top = owner;
 
     if (child_signal_is_fatal(signo)) {
-        top->signal = signo;
-        loop_stop(top->query.loop);
+        top->call.signal = signo;
+        loop_stop(top->call.query.loop);
         return;
     }
     if (signo == SIGTSTP)
         stop_job(top);
-    if (!top->screen || top->signal)
+    if (!top->screen || top->call.signal)
         return;
     if (signo == SIGTSTP || signo == SIGCONT || signo == SIGWINCH) {
         struct window window = screen_window();
@@ -558,15 +554,6 @@ static void on_signal(void *owner, int signo)
         clearok(stdscr, TRUE);
         draw(top);
     }
-}
-
-static bool catch_signals(struct top *top)
-{
-    sigset_t caught;
-
-    child_block_signals(&top->inherited);
-    child_choose_signals(&caught);
-    return loop_signals(top->query.loop, &caught, on_signal, top) == 0;
 }
 
 /* -- questions about a lock -------------------------------------------------------------------- */
@@ -589,15 +576,15 @@ static char *spell_option(const struct given_option *option)
 static int run_command(const struct top *top, const struct command *command,
                        const char *const *more)
 {
-    size_t count = 1 + top->arguments.option_count;
+    size_t count = 1 + top->call.arguments.option_count;
     char **words = mem_zeroed((count + WORDS_MORE + 1) * sizeof *words);
 
     words[0] = mem_strdup(command->name);
     for (size_t i = 1; i < count; i++)
-        words[i] = spell_option(&top->arguments.options[i - 1]);
+        words[i] = spell_option(&top->call.arguments.options[i - 1]);
     for (; *more; more++)
         words[count++] = mem_strdup(*more);
-    return command->run(command, (int)count, words);
+    return command_execute(command, (int)count, words);
 }
 
 /* Reads a line that was typed, without its end; false if there is none. */
@@ -625,7 +612,7 @@ static int wait_for_enter(int status)
 static int take_away(void *arg)
 {
     const struct top *top = arg;
-    bool asks = store_can(&top->settings.address, STORE_ASK);
+    bool asks = store_can(&top->call.settings.address, STORE_ASK);
     const char *const words[] = {top->subject, asks ? NULL : FORCE_RELEASE_NOW, NULL};
 
     fprintf(stderr, "\nrlock force-release %s\n", top->subject);
@@ -679,7 +666,7 @@ static void ask_question(struct top *top)
 {
     endwin();
     if (child_run(&top->inherited, top->question->ask, top) < 0)
-        command_error(top->command, "the system refuses: %s", strerror(errno));
+        command_system_refused(&top->call);
     forget_typed_signals();
     flushinp();
     clearok(stdscr, TRUE);
@@ -692,7 +679,7 @@ static void ask_question(struct top *top)
 static void rest(struct top *top)
 {
     top->resting = true;
-    query_pause(&top->query, EVERY);
+    query_pause(&top->call.query, EVERY);
     top->resting = false;
 }
 
@@ -703,7 +690,7 @@ static enum lock_watch_result look(struct top *top, struct answer *answer)
 
     /* A key may have the rows drawn while the second question is under way. */
     rows_take(&top->rows, &top->locks.list.locks);
-    if (result != LOCK_WATCH_SEEN || top->quit || top->signal || !top->detail)
+    if (result != LOCK_WATCH_SEEN || top->quit || top->call.signal || !top->detail)
         return result;
     free(top->pattern);
     top->pattern = key_to_pattern(top->detail);
@@ -721,12 +708,12 @@ static void go_on(struct top *top, struct answer *answer)
         draw(top);
         if (!top->subject)
             rest(top);
-        if (top->quit || top->signal)
+        if (top->quit || top->call.signal)
             return;
         if (top->subject)
             ask_question(top);
         result = look(top, answer);
-        if (top->quit || top->signal)
+        if (top->quit || top->call.signal)
             return;
     }
 }
@@ -738,60 +725,64 @@ static int show(struct top *top)
     if (look(top, &answer) == LOCK_WATCH_SEEN) {
         enter_screen(top);
         if (!top->screen)
-            return command_misused(top->command, "this terminal is not known");
+            return command_misused(&top->call, "this terminal is not known");
         top->locks.silent = top->full.silent = draw_silence;
-        loop_add(top->query.loop, &top->keys);
+        loop_add(top->call.query.loop, &top->keys);
         go_on(top, &answer);
-        loop_remove(top->query.loop, &top->keys);
+        loop_remove(top->call.query.loop, &top->keys);
         leave_screen(top);
     }
-    if (top->signal)
-        return supervisor_die_of(top->signal);
-    return top->quit ? STATUS_OK : command_refused(top->command, &answer);
+    return top->quit || top->call.signal ? STATUS_OK : command_refused(&top->call, &answer);
 }
 
-static int start(struct top *top)
+static int act(struct call *call)
 {
-    int status;
+    struct top *top = (struct top *)call;
 
-    if (!command_settings(top->command, &top->arguments, &top->settings, &status) ||
-        (status = command_open(top->command, &top->settings, &top->query)) != STATUS_OK)
+    terminal_init(&top->terminal);
+    int status = command_open(call);
+    if (status == STATUS_OK && !be_in_foreground(top))
+        status = command_system_refused(call);
+    if (status == STATUS_OK)
+        status = command_catch_signals(call, &top->inherited, on_signal);
+    if (status != STATUS_OK)
         return status;
-    if (!be_in_foreground(top) || !catch_signals(top)) {
-        command_error(top->command, "the system refuses: %s", strerror(errno));
-        return STATUS_SYSTEM;
-    }
     top->keys =
         (struct loop_io){.fd = STDIN_FILENO, .events = LOOP_READ, .ready = on_keys, .owner = top};
-    top->locks = (struct lock_watch){.query = &top->query,
-                                     .patterns = (const char *const *)top->arguments.words,
-                                     .pattern_count = top->arguments.word_count,
+    top->locks = (struct lock_watch){.query = &call->query,
+                                     .patterns = (const char *const *)call->arguments.words,
+                                     .pattern_count = call->arguments.word_count,
                                      .patience = PATIENCE,
                                      .arg = top};
     top->full = (struct lock_watch){
-        .query = &top->query,
-        .runs = store_can(&top->settings.address, STORE_MEMORY) ? QUERY_RUNS_ALL : 0,
+        .query = &call->query,
+        .runs = store_can(&call->settings.address, STORE_MEMORY) ? QUERY_RUNS_ALL : 0,
         .patience = PATIENCE,
         .arg = top};
     return show(top);
 }
 
+static void end(struct call *call, int status)
+{
+    struct top *top = (struct top *)call;
+
+    (void)status;
+    rows_free(&top->rows);
+    close_detail(top);
+    free(top->pattern);
+    lock_watch_free(&top->full);
+    lock_watch_free(&top->locks);
+}
+
 int main(int argc, char **argv)
 {
-    struct top top = {.command = &command_top};
-    int status;
+    struct command program = command_top;
 
+    program.size = sizeof(struct top);
+    program.storeless = false;
+    program.check = NULL;
+    program.act = act;
+    program.end = end;
     child_fill_standard_descriptors();
-    terminal_init(&top.terminal);
-    if (command_parse(top.command, argc, argv, &top.arguments, &status))
-        status = start(&top);
-    rows_free(&top.rows);
-    close_detail(&top);
-    free(top.pattern);
-    lock_watch_free(&top.full);
-    lock_watch_free(&top.locks);
-    query_close(&top.query);
-    settings_free(&top.settings);
-    args_free(&top.arguments);
-    return status;
+    return command_execute(&program, argc, argv);
 }

@@ -12,7 +12,7 @@ static const struct lock_party parties[] = {
     {.owner = "k", .age_ms = 99000, .kept = true, .count = 1},
     {.owner = "w", .age_ms = 7},
 };
-static const struct lock_view locks[] = {
+static struct lock_view locks[] = {
     {.key = "deploy",
      .mode = LOCK_LIMIT,
      .limit = 3,
@@ -78,26 +78,24 @@ static int count_of(const char *text, const char *part)
 
 int main(void)
 {
-    const struct lock_view glob = {.key = "ci/\"*"};
-    const struct metrics_source here = {true, locks, COUNT(locks), &glob, 1, true},
-                                none = {true, NULL, 0, NULL, 0, true},
-                                forgets = {true, locks, COUNT(locks), NULL, 0, false},
-                                away = {false, locks, COUNT(locks), &glob, 1, true};
+    struct lock_view glob = {.key = "ci/\"*"};
+    const struct lock_list none = {.minimum = ""},
+                           here = {.locks = {locks, COUNT(locks)}, .pauses = {&glob, 1}};
     size_t length;
 
-    char *text = metrics_render(&here, &length);
+    char *text = metrics_render(&here, true, &length);
     tap_ok(length == strlen(text), "length");
     for (size_t i = 0; i < COUNT(rows); i++)
         tap_ok(count_of(text, rows[i].wanted) == rows[i].times, "%s", rows[i].what);
     tap_ok(strstr(text, "\nrlock_paused{glob=\"ci/\\\"*\"} 1\n"), "a GLOB that is paused");
     free(text);
-    text = metrics_render(&away, &length);
+    text = metrics_render(NULL, true, &length);
     tap_is(strstr(text, "\nrlock_up"), "\nrlock_up 0\n# EOF\n", "away", "");
     free(text);
-    text = metrics_render(&forgets, &length);
+    text = metrics_render(&here, false, &length);
     tap_ok(!strstr(text, "_total") && strstr(text, "rlock_holders{"), "a store without memory");
     free(text);
-    text = metrics_render(&none, &length);
+    text = metrics_render(&none, true, &length);
     tap_is(strstr(text, "\nrlock_up"), "\nrlock_up 1\n# EOF\n", "no locks", "");
     free(text);
     return tap_done();

@@ -36,7 +36,7 @@ static const struct lock_party parties[] = {
     {.owner = "w", .age_ms = 1500, .who = {.user = "u", .host = "\033[2J"}},
     {.owner = "v", .age_ms = 1000},
 };
-static const struct lock_view locks[] = {
+static struct lock_view locks[] = {
     {.key = "a|b",
      .holders = parties,
      .holder_count = 1,
@@ -51,7 +51,7 @@ static const struct lock_party reservation = {
 static const struct lock_run run = {
     .by = {.who = {.user = "root", .host = "ci-3"}, .end = {.known = true, .status = 1}},
     .ended_ago_ms = 10800000};
-static const struct lock_view jobs[] = {
+static struct lock_view jobs[] = {
     {.key = "nightly",
      .memory = {.success_ended_ms = 1, .success_ago_ms = 97200000},
      .runs = &run,
@@ -138,12 +138,12 @@ static void test_long_line(const char *what, const char *key)
 {
     static struct lock_party party = {.owner = "o", .age_ms = 2000};
     const struct lock_view view = {.key = key, .holders = &party, .holder_count = 1};
-    const struct lock_view views[] = {view, view, view, view, view};
+    struct lock_view views[] = {view, view, view, view, view};
     const struct threshold thresholds[MEASURES] = {[MEASURE_HELD] = {true, 1, 1}};
     struct strbuf line = {0};
 
-    thresholds_judge(thresholds,
-                     &(struct thresholds_subject){.locks = views, .count = COUNT(views)}, &line);
+    thresholds_judge(thresholds, &(struct thresholds_subject){.locks = {views, COUNT(views)}},
+                     &line);
     const char *bar = strchr(line.text, '|'), *next = line.text;
     tap_is(bar, "| locks=5 held=2s;0.001;0.001;0 waiting=0s;;;0 waiters=0;;;0", what,
            "a line that is too long loses only of its text");
@@ -157,10 +157,9 @@ static void test_long_line(const char *what, const char *key)
 /* A KEY that a GLOB has paused is counted with the GLOB. */
 static void test_paused(void)
 {
-    const struct lock_view glob = {.key = "ci/*", .pause = {.owner = "p", .age_ms = 7200000}};
-    const struct lock_view lock = {.key = "ci/a", .pause = glob.pause, .pause_glob = "ci/*"};
-    const struct thresholds_subject subject = {
-        .locks = &lock, .count = 1, .pauses = &glob, .pause_count = 1};
+    struct lock_view glob = {.key = "ci/*", .pause = {.owner = "p", .age_ms = 7200000}};
+    struct lock_view lock = {.key = "ci/a", .pause = glob.pause, .pause_glob = "ci/*"};
+    const struct thresholds_subject subject = {.locks = {&lock, 1}, .pauses = {&glob, 1}};
     struct threshold thresholds[MEASURES] = {[MEASURE_PAUSED] = {true, 3600000, 10800000}};
     struct strbuf line = {0};
 
@@ -189,10 +188,10 @@ int main(void)
         while (patterns < COUNT(rows[i].patterns) && rows[i].patterns[patterns])
             patterns++;
         bool all = rows[i].count == 0;
-        const struct thresholds_subject subject = {.locks = all ? locks : jobs,
-                                                   .count = all ? COUNT(locks) : rows[i].count,
-                                                   .patterns = rows[i].patterns,
-                                                   .pattern_count = patterns};
+        const struct thresholds_subject subject = {
+            .locks = {all ? locks : jobs, all ? COUNT(locks) : rows[i].count},
+            .patterns = rows[i].patterns,
+            .pattern_count = patterns};
         strbuf_cut(&line, 0);
         enum severity got = thresholds_judge(rows[i].thresholds, &subject, &line);
         tap_ok(got == rows[i].severity, "%s: severity", rows[i].what);
