@@ -1,6 +1,5 @@
 /* rlock: run a command under a distributed lock. The table of subcommands. */
 #include "cmd/commands.h"
-#include "cmd/complete.h"
 
 #include <stdint.h>
 #include <stdio.h>

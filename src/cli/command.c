@@ -11,7 +11,6 @@
 #include "base/duration.h"
 #include "base/mem.h"
 #include "cli/describe.h"
-#include "cli/hints.h"
 #include "cli/screen.h"
 #include "lock/key.h"
 #include "net/loop.h"

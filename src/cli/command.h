@@ -4,7 +4,7 @@
 
 #include "cli/json.h"
 #include "cli/query.h"
-#include "cli/settings_read.h"
+#include "cli/settings.h"
 #include "run/exit_status.h"
 
 /* The first word of a command's line, where the command has several. */

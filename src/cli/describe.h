@@ -91,4 +91,19 @@ enum describe_detail { DESCRIBE_FULL, DESCRIBE_WITHOUT_PID, DESCRIBE_WITHOUT_COM
 char *describe_obstacle(const struct answer *refusal, unsigned limit, int64_t later,
                         enum describe_detail detail, char *out, size_t size);
 
+/* -- hints (store/hint.h) and the abilities of stores ---------------------------------------- */
+
+/* Returns the words of the hint, or else of the one that always goes with the cause; NULL if there
+ * is none. */
+const char *hint_words(enum cause cause, enum hint hint);
+
+#define ABILITY_LACK_SIZE 80
+
+/* Prints "a quorum has no --grace". Returns out. */
+char *ability_print_lack(const struct store_address *address, enum store_ability ability,
+                         char out[ABILITY_LACK_SIZE]);
+
+/* Returns a hint at what to use instead in that store, a constant; NULL if there is nothing. */
+const char *ability_instead(const struct store_address *address, enum store_ability ability);
+
 #endif

@@ -43,4 +43,21 @@ void render_json(FILE *out, const struct json_library *json, const struct lock_v
 void render_run_members(const struct json_library *json, json_t *object,
                         const struct lock_party *by, int64_t held_ms);
 
+/* -- former runs, as far as a store remembers them; rlock-history(1) documents the names in JSON -- */
+
+/* A run and the key of its lock; both are borrowed. */
+struct past_run {
+    const char *key;
+    const struct lock_run *run;
+};
+
+/* Returns the runs of all locks, the oldest first. The caller frees the array. */
+struct past_run *past_runs_collect(const struct lock_views *locks, size_t *count);
+
+/* Prints a row for each run. */
+void render_history(FILE *out, const struct past_run *runs, size_t count, bool color);
+/* Prints an array of objects, in one line. */
+void render_history_json(FILE *out, const struct json_library *json, const struct past_run *runs,
+                         size_t count);
+
 #endif

@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "cli/describe.h"
-#include "cli/hints.h"
 #include "lock/held_keys.h"
 
 /* -- the wordings ---------------------------------------------------------------------------- */

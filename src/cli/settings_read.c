@@ -1,5 +1,5 @@
 /* Collects the settings from options, environment and files, and judges them together. */
-#include "cli/settings_read.h"
+#include "cli/settings.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "cli/config.h"
-#include "cli/hints.h"
+#include "cli/describe.h"
 #include "lock/own_identity.h"
 #include "os/file.h"
 #include "os/secret.h"

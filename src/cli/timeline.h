@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "cli/render_history.h"
+#include "cli/render.h"
 
 #define TIMELINE_LEAST 40 /* columns; no drawing is narrower */
 

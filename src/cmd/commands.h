@@ -18,4 +18,8 @@ enum { OPTION_LISTEN = OPTION_OTHER, OPTION_ALLOW_HOST, OPTION_AUTH_FILE };
 #define ALLOW_HOST "--allow-host"
 #define AUTH_FILE  "--auth-file"
 
+/* Prints what fits in place of the last of the words, of which the first is the command's name.
+ * Returns an exit status. */
+int complete(const struct command *command, int count, char **words);
+
 #endif

@@ -1,7 +1,7 @@
 /* rlock help --complete WORD...: the completions of shells (completions/) ask what fits in place of
  * the last word. Prints a word a line, a tab and its meaning; or ":files" or ":command" where the
  * shell knows better. */
-#include "cmd/complete.h"
+#include "cmd/commands.h"
 
 #include <stdio.h>
 #include <stdlib.h>

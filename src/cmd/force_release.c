@@ -12,8 +12,8 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "cli/describe.h"
-#include "cli/mirror.h"
 #include "cli/render.h"
+#include "cli/request.h"
 #include "lock/key.h"
 #include "lock/own_identity.h"
 
@@ -23,11 +23,10 @@
 #define LOOK_LAST_NS  (500 * NS_PER_MS)
 
 enum {
-    OPTION_OWNER = OPTION_OTHER,
+    OPTION_OWNER = OPTION_BEYOND_REQUEST,
     OPTION_PURGE,
     OPTION_REASON,
     OPTION_NOW,
-    OPTION_MIRROR,
     OPTION_YES
 };
 

@@ -8,7 +8,7 @@
 #include "base/duration.h"
 #include "base/mem.h"
 #include "cli/describe.h"
-#include "cli/render_history.h"
+#include "cli/render.h"
 #include "cli/screen.h"
 #include "cli/timeline.h"
 #include "lock/key.h"

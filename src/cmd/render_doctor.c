@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "cli/hints.h"
+#include "cli/describe.h"
 
 #define RESET "\033[0m"
 

@@ -2,13 +2,17 @@
 #include "cmd/commands.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/request.h"
+#include "base/decimal.h"
+#include "cli/describe.h"
 #include "cli/run_messages.h"
-#include "cmd/report.h"
+#include "lock/held_keys.h"
 #include "run/environment.h"
 #include "store/urls.h"
 
@@ -57,6 +61,12 @@ static const struct option_spec options[] = {
 static const struct option_spec read_write_options[] = {
     REQUEST_HOW_MANY, {.table = options_without_modes}, {0}};
 
+/* --report-fd: how the run went, as one line of JSON for a program. */
+struct report {
+    int fd; /* -1: there is no report */
+    struct json_library json;
+};
+
 struct run {
     struct call call;
     struct request request;
@@ -66,6 +76,129 @@ struct run {
     struct run_messages messages;
     struct supervisor_plan plan;
 };
+
+/* -- the report ------------------------------------------------------------------------------- */
+
+/* Prepares a report to the open descriptor that "text" names. The command does not inherit it,
+ * except for 0 to 2, of which a copy is kept. Returns NULL, or what is wrong with the text. */
+static const char *report_open(struct report *report, const char *text)
+{
+    int64_t number;
+
+    if (!decimal_parse(text, 0, INT_MAX, &number))
+        return "is not the number of a file descriptor";
+    int fd = (int)number;
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0)
+        return "is not open";
+    if ((flags & O_ACCMODE) == O_RDONLY)
+        return "is not open for writing";
+    if (fd <= STDERR_FILENO)
+        fd = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    else if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
+        fd = -1;
+    report->fd = fd;
+    return fd < 0 ? "cannot be copied" : NULL;
+}
+
+static const char *outcome_name(enum outcome outcome)
+{
+    switch (outcome) {
+    case OUTCOME_COMPLETED: return "completed";
+    case OUTCOME_NOT_ACQUIRED: return "not-acquired";
+    case OUTCOME_LOST: return "lost";
+    case OUTCOME_TIMED_OUT: return "timed-out";
+    case OUTCOME_NOT_EXECUTED: return "not-executed";
+    case OUTCOME_INTERRUPTED: return "interrupted";
+    case OUTCOME_FAILED: return "failed";
+    }
+    return NULL;
+}
+
+/* Puts one value for one key, or an array for several. */
+static void put_each(const struct json_library *json, json_t *object, const char *name,
+                     json_t *const *values, size_t count)
+{
+    json_t *array = count == 1 ? values[0] : json->array();
+
+    for (size_t i = 0; count != 1 && i < count; i++)
+        json->array_append_new(array, values[i]);
+    json->object_set_new(object, name, array);
+}
+
+static void put_lock(const struct json_library *json, json_t *object,
+                     const struct supervisor_outcome *outcome,
+                     const struct acquire_request *request)
+{
+    bool granted = outcome->granted, limited = request->mode == LOCK_LIMIT;
+    json_t *keys[LOCK_KEYS_MAX] = {NULL}, *fences[LOCK_KEYS_MAX] = {NULL};
+    json_t *slots[LOCK_KEYS_MAX] = {NULL};
+    struct held_keys held;
+
+    held_keys_choose(&held, request->keys, request->key_count, granted ? outcome->grants : NULL);
+    for (size_t i = 0; i < held.count; i++) {
+        keys[i] = json->string(held.keys[i]);
+        fences[i] = granted ? json->integer((json_int_t)held.grants[i].fence) : json->null();
+        slots[i] = granted && limited ? json->integer(held.grants[i].slot) : json->null();
+    }
+    put_each(json, object, "key", keys, held.count);
+    json_put_text(json, object, "mode", lock_mode_name(request->mode));
+    json_put_text(json, object, "owner", request->owner);
+    put_each(json, object, "fence", fences, granted ? held.count : 1);
+    if (limited)
+        put_each(json, object, "slot", slots, granted ? held.count : 1);
+}
+
+static char *report_print(const struct json_library *json, const struct supervisor_outcome *outcome,
+                          const struct acquire_request *request)
+{
+    json_t *object = json->object();
+    bool held = outcome->granted;
+    char signal[16];
+
+    json_put_text(json, object, "outcome", outcome_name(outcome->outcome));
+    json_put_known(json, object, "exit_status", outcome->command_status,
+                   outcome->command_status >= 0);
+    json_put_text(json, object, "signal",
+                  outcome->command_signal > 0 ? describe_signal(outcome->command_signal, signal)
+                                              : NULL);
+    json_put_number(json, object, "waited_ms", outcome->waited / NS_PER_MS);
+    json_put_known(json, object, "held_ms", outcome->held / NS_PER_MS, held);
+    put_lock(json, object, outcome, request);
+    return json_print(json, object);
+}
+
+static bool write_all(int fd, const char *text, size_t length)
+{
+    while (length > 0) {
+        ssize_t n = write(fd, text, length);
+        if (n < 0 && errno != EINTR)
+            return false;
+        if (n > 0) {
+            text += n;
+            length -= (size_t)n;
+        }
+    }
+    return true;
+}
+
+/* Writes the line. Returns false with errno on failure. */
+static bool report_write(const struct report *report, const struct supervisor_outcome *outcome,
+                         const struct acquire_request *request)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
+    char *line = report_print(&report->json, outcome, request);
+
+    sigaction(SIGPIPE, &ignore, &before);
+    bool written = write_all(report->fd, line, strlen(line));
+    int error = errno;
+    sigaction(SIGPIPE, &before, NULL);
+    free(line);
+    errno = error;
+    return written;
+}
+
+/* -- the command line -------------------------------------------------------------------------- */
 
 static bool has_dashes(const struct call *call)
 {
@@ -174,6 +307,8 @@ static int prepare_report(struct run *run)
     return wrong ? command_wrong(&run->call, "--report-fd", value, wrong)
                  : command_load_json(&run->call, &run->report.json);
 }
+
+/* -- the run ----------------------------------------------------------------------------------- */
 
 static void choose_command(struct run *run)
 {

@@ -10,7 +10,6 @@
 #include "cli/metrics.h"
 #include "cmd/commands.h"
 #include "net/loop.h"
-#include "serve/page.h"
 
 #define CONNECTIONS_MAX 64U
 #define HEADERS_MAX     ((size_t)16 * 1024) /* bytes of a request, its headers among them */

@@ -47,4 +47,7 @@ void http_publish(struct http *http, const struct http_texts *texts);
 /* Breaks off all connections. */
 void http_stop(struct http *http);
 
+/* The page: the files in src/serve/page, embedded at build time. */
+extern const char page_html[], page_css[], page_js[];
+
 #endif

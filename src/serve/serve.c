@@ -11,7 +11,6 @@
 #include "cli/lock_watch.h"
 #include "cli/metrics.h"
 #include "cli/render.h"
-#include "cli/render_history.h"
 #include "cmd/commands.h"
 #include "os/child.h"
 #include "os/file.h"

@@ -11,7 +11,6 @@
 #include "base/utf8.h"
 #include "cli/lock_watch.h"
 #include "cli/render.h"
-#include "cli/render_history.h"
 #include "cli/screen.h"
 #include "cli/timeline.h"
 #include "cmd/commands.h"

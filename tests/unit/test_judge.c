@@ -5,7 +5,7 @@
 #include "store/cluster/checkup.h"
 #include "store/quorum/checkup.h"
 #include "store/redis/store.h"
-#include "cli/hints.h"
+#include "cli/describe.h"
 #include "tap.h"
 
 #include <stdlib.h>
