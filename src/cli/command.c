@@ -198,6 +198,7 @@ static int perform(struct call *call)
         status = read_settings(call);
     if (status == STATUS_OK && command->needs)
         status = command_need(call, command->needs);
+    call->as_json |= command->json && command_has(call, command->json);
     if (status == STATUS_OK && call->as_json)
         status = command_load_json(call, &call->json);
     if (status == STATUS_OK && command->asks)
@@ -212,9 +213,11 @@ int command_execute(const struct command *command, int argc, char **argv)
     call->command = command;
     call->argc = argc;
     call->argv = argv;
-    int status = perform(call), signal = call->signal;
+    call->status = perform(call);
     if (command->end)
-        command->end(call, status);
+        command->end(call);
+    int status = call->status, signal = call->signal;
+    lock_list_free(&call->list);
     query_close(&call->query);
     settings_free(&call->settings);
     args_free(&call->arguments);
@@ -283,11 +286,10 @@ int command_open(struct call *call)
     return call->settings.address_status;
 }
 
-void command_survey(struct call *call, unsigned runs, bool idle, struct lock_list *list,
-                    struct answer *answer)
+void command_survey(struct call *call, unsigned runs, bool idle, struct answer *answer)
 {
     query_memory(&call->query, (const char *const *)call->arguments.words,
-                 call->arguments.word_count, runs, idle, list, answer);
+                 call->arguments.word_count, runs, idle, &call->list, answer);
 }
 
 int command_load_json(const struct call *call, struct json_library *json)

@@ -40,11 +40,12 @@ struct command {
     size_t size;                 /* of its own struct, which begins with a struct call; 0: none */
     bool storeless;              /* reads no settings but the verbosity */
     enum store_ability needs;    /* of the store; 0: none */
+    int json;                    /* the option that asks for JSON; 0: none */
     bool asks;                   /* "act" finds call->query open */
     int (*parse)(struct call *); /* in place of args_parse() and the check of words; or NULL */
     int (*check)(struct call *); /* checks the command line before settings are read; or NULL */
     int (*act)(struct call *);   /* does it */
-    void (*end)(struct call *, int status); /* releases its own struct, in every case; or NULL */
+    void (*end)(struct call *);  /* releases its own struct, in every case; or NULL */
 };
 
 /* A command that is executed. Each of its functions returns an exit status; the first that is not
@@ -56,8 +57,10 @@ struct call {
     struct arguments arguments;
     struct settings settings;
     struct query query;
+    struct lock_list list;    /* of command_survey() */
     struct json_library json; /* loaded before "act" if as_json */
-    bool as_json;             /* set by "check" */
+    bool as_json;             /* the option for it is given, or "check" says so */
+    int status;               /* the result, for "end" */
     int signal;               /* that this process must die of; 0: none */
 };
 
@@ -105,9 +108,8 @@ int command_refuse_setting(const struct call *call, enum setting id, const char 
 /* query_open() in the name of a command: STATUS_OK, or says why not and returns the status for
  * it. */
 int command_open(struct call *call);
-/* query_memory() of the KEYs and GLOBs of the command line. */
-void command_survey(struct call *call, unsigned runs, bool idle, struct lock_list *list,
-                    struct answer *answer);
+/* query_memory() of the KEYs and GLOBs of the command line, once, into call->list. */
+void command_survey(struct call *call, unsigned runs, bool idle, struct answer *answer);
 /* json_load() for a command; the same. */
 int command_load_json(const struct call *call, struct json_library *json);
 /* Blocks all signals, and has the loop of the query call on_signal() for those that end or stop a

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "base/utf8.h"
 #include "cli/describe.h"
 #include "run/exit_status.h"
@@ -80,20 +81,18 @@ void lock_watch_free(struct lock_watch *watch)
 char *lock_watch_summary(const struct lock_watch *watch, char *out, size_t size)
 {
     const struct lock_views *locks = &watch->list.locks;
-    size_t waiting = 0;
-    int used;
+    size_t waiting = 0, paused = watch->list.pauses.count;
 
     for (size_t i = 0; i < locks->count; i++)
         waiting += locks->views[i].waiter_count;
     if (locks->count == 0)
-        used = snprintf(out, size, "no locks");
+        snprintf(out, size, "no locks");
     else
-        used = snprintf(out, size, "%zu lock%s", locks->count, locks->count == 1 ? "" : "s");
+        snprintf(out, size, "%zu lock%s", locks->count, locks->count == 1 ? "" : "s");
     if (waiting > 0)
-        used += snprintf(out + used, size - (size_t)used, ", %zu waiting", waiting);
-    if (watch->list.pauses.count > 0)
-        snprintf(out + used, size - (size_t)used, ", %zu pattern%s paused",
-                 watch->list.pauses.count, watch->list.pauses.count == 1 ? "" : "s");
+        text_append(out, size, ", %zu waiting", waiting);
+    if (paused > 0)
+        text_append(out, size, ", %zu pattern%s paused", paused, paused == 1 ? "" : "s");
     return out;
 }
 

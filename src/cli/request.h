@@ -21,14 +21,9 @@ enum {
     OPTION_BEYOND_REQUEST /* a command's own options count from here */
 };
 
-/* Tables for a command's own: the modes, below the heading of their numbers; the options about
- * waiting; those about the store and about who is shown. */
+/* Tables for a command's own: the modes; the options about waiting; those about the store and about
+ * who is shown. */
 extern const struct option_spec request_modes[], request_waiting[], request_rest[];
-#define REQUEST_HOW_MANY                                                                           \
-    {                                                                                              \
-        .heading = "How many"                                                                      \
-    }
-
 /* --mirror KIND:NAME: the lock of another program, which is held together with one of rlock's, or
  * taken away from that program. */
 #define MIRROR_SIZE (16 + KEY_MAX_BYTES + 1)

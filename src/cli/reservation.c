@@ -31,32 +31,23 @@ struct entry {
 static char *directory(void)
 {
     const char *base = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    char *path = NULL;
-    int n;
 
     if (base && *base == '/') /* the specification has a relative one ignored */
-        n = asprintf(&path, "%s/rlock", base);
-    else if (home && *home == '/')
-        n = asprintf(&path, "%s/.local/state/rlock", home);
-    else
-        return mem_strdup("");
-    return n < 0 ? mem_checked(NULL) : path;
+        return strbuf_print("%s/rlock", base);
+    return home && *home == '/' ? strbuf_print("%s/.local/state/rlock", home) : mem_strdup("");
 }
 
 /* The caller frees. */
 static char *describe(const struct settings *settings, const char *key)
 {
-    char store[STORE_SIZE] = "", *what = NULL;
+    const struct store_address *address = &settings->address;
+    struct strbuf what = {0};
+    char url[STORE_SIZE];
 
-    for (size_t i = 0, used = 0; i < settings->address.url_count; i++) {
-        if (i && used + 1 < sizeof store)
-            store[used++] = ' ';
-        url_print(&settings->address.urls[i], store + used, sizeof store - used);
-        used += strlen(store + used);
-    }
-    if (asprintf(&what, "%s\n%s %s\n", store, settings->address.prefix, key) < 0)
-        what = NULL;
-    return mem_checked(what);
+    for (size_t i = 0; i < address->url_count; i++)
+        strbuf_printf(&what, "%s%s", i ? " " : "", url_print(&address->urls[i], url, sizeof url));
+    strbuf_printf(&what, "\n%s %s\n", address->prefix, key);
+    return strbuf_detach(&what);
 }
 
 /* FNV-1a. Two locks of one name would only be one reservation. */
@@ -72,12 +63,10 @@ static uint64_t hash(const char *text)
 /* The caller frees. */
 static char *path_of(const char *what)
 {
-    char *place = directory(), *path = NULL;
+    char *place = directory(), *path = strbuf_print("%s/%016" PRIx64, place, hash(what));
 
-    if (asprintf(&path, "%s/%016" PRIx64, place, hash(what)) < 0)
-        path = NULL;
     free(place);
-    return mem_checked(path);
+    return path;
 }
 
 /* A damaged file counts as missing. */
@@ -130,11 +119,9 @@ bool reservation_find(const struct settings *settings, const char *key, char own
 
 static bool read_in(const char *place, const char *name, struct entry *entry)
 {
-    char *path = NULL;
+    char *path = strbuf_print("%s/%s", place, name);
+    bool found = read_entry(path, entry);
 
-    if (asprintf(&path, "%s/%s", place, name) < 0)
-        path = NULL;
-    bool found = read_entry(mem_checked(path), entry);
     free(entry->what);
     free(path);
     return found;
@@ -175,12 +162,11 @@ static int make_directory(char *path)
 
 static int write_entry(const char *owner, int64_t until_ms, const char *what)
 {
-    char *path = path_of(what), *text = NULL;
+    char *path = path_of(what);
+    char *text = strbuf_print("%s\n%" PRId64 "\n%s", owner, until_ms, what);
     mode_t mask = umask(077);
+    int error = file_replace(path, text, strlen(text));
 
-    int length = asprintf(&text, "%s\n%" PRId64 "\n%s", owner, until_ms, what);
-    mem_checked(length < 0 ? NULL : text);
-    int error = file_replace(path, text, (size_t)length);
     umask(mask);
     free(text);
     free(path);

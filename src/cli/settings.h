@@ -137,26 +137,13 @@ extern const struct setting_row setting_rows[SETTING_COUNT];
 extern const struct option_spec common_options[], option_no_wait;
 
 /* Rows for a command's table; ..._AS has another help. */
-#define SETTING(NAME)                                                                              \
-    {                                                                                              \
-        .same = &setting_rows[SETTING_##NAME].option                                               \
-    }
-#define SETTING_AS(NAME, HELP)                                                                     \
-    {                                                                                              \
-        .same = &setting_rows[SETTING_##NAME].option, .help = (HELP)                               \
-    }
-#define NO_WAIT                                                                                    \
-    {                                                                                              \
-        .same = &option_no_wait                                                                    \
-    }
-#define NO_WAIT_AS(HELP)                                                                           \
-    {                                                                                              \
-        .same = &option_no_wait, .help = (HELP)                                                    \
-    }
-#define SETTINGS_OPTIONS                                                                           \
-    {                                                                                              \
-        .table = common_options                                                                    \
-    }
+/* clang-format off */
+#define SETTING(NAME)          {.same = &setting_rows[SETTING_##NAME].option}
+#define SETTING_AS(NAME, HELP) {.same = &setting_rows[SETTING_##NAME].option, .help = (HELP)}
+#define NO_WAIT                {.same = &option_no_wait}
+#define NO_WAIT_AS(HELP)       {.same = &option_no_wait, .help = (HELP)}
+#define SETTINGS_OPTIONS       {.table = common_options}
+/* clang-format on */
 
 #define SETTING_FAULT_SIZE 200
 

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/mem.h"
+#include "base/strbuf.h"
 #include "base/utf8.h"
 #include "cli/describe.h"
 #include "cli/render.h"
@@ -90,16 +91,14 @@ static char *print_axis(const struct span *span, int cells)
     const struct part *part = length < INT64_C(600000)     ? minutes
                               : length < INT64_C(86400000) ? hours
                                                            : days;
-    char from[DESCRIBE_TIME_SIZE], to[DESCRIBE_TIME_SIZE], *axis;
+    char from[DESCRIBE_TIME_SIZE], to[DESCRIBE_TIME_SIZE];
 
     print_stamp(span->from, from);
     print_stamp(span->to, to);
     for (int i = 0; i < 2 && 2 * part->length >= cells; i++)
         part++;
-    if (asprintf(&axis, "%.*s%*.*s", part->length, from + part->from, cells - part->length,
-                 part->length, to + part->from) < 0)
-        abort();
-    return axis;
+    return strbuf_print("%.*s%*.*s", part->length, from + part->from, cells - part->length,
+                        part->length, to + part->from);
 }
 
 /* -- drawing ----------------------------------------------------------------------------------- */

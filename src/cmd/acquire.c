@@ -27,7 +27,7 @@ static const struct option_spec options[] = {
      .argument = "PID",
      .help = "leave a process behind that renews the lock until it is released or PID has ended; "
              "otherwise nothing renews it"},
-    REQUEST_HOW_MANY,
+    {.heading = "How many"},
     {.table = request_modes},
     SETTING(NO_REENTRANT),
     {.table = request_waiting},
@@ -184,11 +184,11 @@ static int act(struct call *call)
 
 /* Makes eval fail where this failed, as eval "" is 0; also if the rest of the command line makes no
  * sense. */
-static void print_failure(const struct call *call, int status)
+static void print_failure(const struct call *call)
 {
     char text[24];
-    int length =
-        snprintf(text, sizeof text, "(exit %d)\n", call->signal ? 128 + call->signal : status);
+    int length = snprintf(text, sizeof text, "(exit %d)\n",
+                          call->signal ? 128 + call->signal : call->status);
 
     for (int i = 1; i < call->argc; i++)
         if (strcmp(call->argv[i], "--export") == 0 &&
@@ -196,12 +196,12 @@ static void print_failure(const struct call *call, int status)
             return; /* where it fails, the status says it, too */
 }
 
-static void end(struct call *call, int status)
+static void end(struct call *call)
 {
     struct acquire *all = (struct acquire *)call;
 
-    if (status != STATUS_OK || call->signal)
-        print_failure(call, status);
+    if (call->status != STATUS_OK || call->signal)
+        print_failure(call);
     if (all->keep)
         pid_watch_close(&all->watch);
     request_free(&all->request);

@@ -37,7 +37,6 @@ static const struct option_spec options[] = {
 struct check {
     struct call call;
     struct threshold thresholds[MEASURES];
-    struct lock_list list;
 };
 
 static int take_thresholds(struct call *call)
@@ -62,9 +61,9 @@ static enum severity judge(struct check *check, struct strbuf *line)
     struct answer answer;
 
     bool past = check->thresholds[MEASURE_NOT_DONE].given;
-    command_survey(&check->call, past, past, &check->list, &answer);
+    command_survey(&check->call, past, past, &answer);
     if (answer.verdict == VERDICT_GRANTED) {
-        const struct thresholds_subject subject = {check->list.locks, check->list.pauses,
+        const struct thresholds_subject subject = {check->call.list.locks, check->call.list.pauses,
                                                    (const char *const *)given->words,
                                                    given->word_count};
         return thresholds_judge(check->thresholds, &subject, line);
@@ -103,12 +102,6 @@ static int act(struct call *call)
     return status == STATUS_OK ? print(check, quiet) : status;
 }
 
-static void end(struct call *call, int status)
-{
-    (void)status;
-    lock_list_free(&((struct check *)call)->list);
-}
-
 const struct command command_check = {
     .name = "check",
     .summary = "one line and a status about locks, for Nagios, Icinga, cron",
@@ -125,5 +118,4 @@ const struct command command_check = {
     .size = sizeof(struct check),
     .check = take_thresholds,
     .act = act,
-    .end = end,
 };

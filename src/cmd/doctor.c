@@ -255,12 +255,6 @@ static int conclude(const struct doctor *all)
 
 /* -- the command ------------------------------------------------------------------------------- */
 
-static int check(struct call *call)
-{
-    call->as_json = command_has(call, OPTION_JSON);
-    return STATUS_OK;
-}
-
 static int examine(struct call *call)
 {
     struct doctor *all = (struct doctor *)call;
@@ -280,9 +274,8 @@ static int examine(struct call *call)
     return conclude(all);
 }
 
-static void end(struct call *call, int status)
+static void end(struct call *call)
 {
-    (void)status;
     checkup_free(&((struct doctor *)call)->checkup);
 }
 
@@ -297,7 +290,7 @@ const struct command command_doctor = {
     .options = options,
     .words = WORDS_NONE,
     .size = sizeof(struct doctor),
-    .check = check,
+    .json = OPTION_JSON,
     .act = examine,
     .end = end,
 };

@@ -26,7 +26,6 @@ static const struct option_spec options[] = {
 
 struct events {
     struct call call;
-    struct lock_list list; /* of the last survey */
     struct loop_io output; /* standard output, watched for its end */
     bool broken;           /* standard output takes no more */
     bool away;             /* the store is, and the user was told */
@@ -34,12 +33,6 @@ struct events {
     int64_t took;          /* ns, the last survey */
     int64_t pause;         /* ns, until the next one */
 };
-
-static int check(struct call *call)
-{
-    call->as_json = command_has(call, OPTION_JSON);
-    return STATUS_OK;
-}
 
 /* -- printing ---------------------------------------------------------------------------------- */
 
@@ -123,7 +116,7 @@ static int print_changes(const struct events *events, const struct lock_list *li
     struct transitions found = {0};
     int status = STATUS_OK;
 
-    transitions_find(&found, &events->list.locks, &list->locks, clock_wall() / NS_PER_MS);
+    transitions_find(&found, &events->call.list.locks, &list->locks, clock_wall() / NS_PER_MS);
     for (size_t i = 0; i < found.count && status == STATUS_OK; i++)
         status = print(events, &found.all[i]);
     transitions_free(&found);
@@ -174,12 +167,14 @@ static void note_time(struct events *events, int64_t took, bool first)
  * exit status if the command must end. */
 static bool print_round(struct events *events, bool first, int *status)
 {
+    const struct arguments *given = &events->call.arguments;
     struct moment began = moment_now();
     struct lock_list list;
     struct answer answer;
 
     events->pause = EVERY_NS;
-    command_survey(&events->call, QUERY_RUNS_ALL, true, &list, &answer);
+    query_memory(&events->call.query, (const char *const *)given->words, given->word_count,
+                 QUERY_RUNS_ALL, true, &list, &answer);
     if (answer.verdict == VERDICT_GRANTED) {
         note_time(events, moment_until(began, moment_now()), first);
         *status = first ? STATUS_OK : come_back(events);
@@ -187,8 +182,8 @@ static bool print_round(struct events *events, bool first, int *status)
             say_detail("events: listening");
         else if (*status == STATUS_OK)
             *status = print_changes(events, &list);
-        lock_list_free(&events->list);
-        events->list = list;
+        lock_list_free(&events->call.list);
+        events->call.list = list;
         events->seen_at = moment_now();
         return *status == STATUS_OK;
     }
@@ -232,12 +227,6 @@ static int follow(struct call *call)
     }
 }
 
-static void end(struct call *call, int status)
-{
-    (void)status;
-    lock_list_free(&((struct events *)call)->list);
-}
-
 const struct command command_events = {
     .name = "events",
     .summary = "show what happens to locks, as it happens",
@@ -252,7 +241,6 @@ const struct command command_events = {
     .size = sizeof(struct events),
     .needs = STORE_MEMORY,
     .asks = true,
-    .check = check,
+    .json = OPTION_JSON,
     .act = follow,
-    .end = end,
 };

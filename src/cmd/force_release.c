@@ -2,7 +2,6 @@
 #include "cmd/commands.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,13 +21,7 @@
 #define LOOK_FIRST_NS (50 * NS_PER_MS)
 #define LOOK_LAST_NS  (500 * NS_PER_MS)
 
-enum {
-    OPTION_OWNER = OPTION_BEYOND_REQUEST,
-    OPTION_PURGE,
-    OPTION_REASON,
-    OPTION_NOW,
-    OPTION_YES
-};
+enum { OPTION_OWNER = OPTION_BEYOND_REQUEST, OPTION_PURGE, OPTION_REASON, OPTION_NOW, OPTION_YES };
 
 static const struct option_spec options[] = {
     {.id = OPTION_OWNER,
@@ -180,20 +173,8 @@ static void show(const struct eviction *all, const struct lock_view *lock,
     show_queue(lock);
 }
 
-/* Says no and returns STATUS_NO, which is enough for a user who asked for quiet. */
-static int refuse(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
-static int refuse(const char *fmt, ...)
-{
-    char message[KEY_MAX_BYTES + 128];
-    va_list list;
-
-    va_start(list, fmt);
-    vsnprintf(message, sizeof message, fmt, list);
-    va_end(list);
-    say_warning("force-release: %s", message);
-    return STATUS_NO;
-}
+/* Says no, and is STATUS_NO, which is enough for a user who asked for quiet. */
+#define refuse(...) (say_warning("force-release: " __VA_ARGS__), STATUS_NO)
 
 static int changed_hands(const char *key, const struct answer *answer)
 {

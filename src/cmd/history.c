@@ -27,8 +27,7 @@ static const struct option_spec options[] = {
 struct history {
     struct call call;
     bool failed, plot;
-    int64_t since; /* ns; 0: all */
-    struct lock_list list;
+    int64_t since;         /* ns; 0: all */
     struct past_run *runs; /* to show; they point into the list */
     size_t count;
 };
@@ -44,10 +43,9 @@ static int take_options(struct call *call)
     if (command_has(call, OPTION_SINCE) && history->since == 0)
         return command_wrong(call, "--since", command_value(call, OPTION_SINCE),
                              "is not a duration");
-    call->as_json = command_has(call, OPTION_JSON);
     history->failed = command_has(call, OPTION_FAILED);
     history->plot = command_has(call, OPTION_PLOT);
-    if (history->plot && call->as_json)
+    if (history->plot && command_has(call, OPTION_JSON))
         return command_misused(call, "--plot and --json exclude each other");
     if (history->plot && (given->word_count != 1 || key_is_glob(given->words[0])))
         return command_misused(call, "--plot takes one KEY");
@@ -64,7 +62,7 @@ static void choose(struct history *history)
 {
     size_t kept = 0;
 
-    history->runs = past_runs_collect(&history->list.locks, &history->count);
+    history->runs = past_runs_collect(&history->call.list.locks, &history->count);
     for (size_t i = 0; i < history->count; i++)
         if (is_wanted(history, history->runs[i].run))
             history->runs[kept++] = history->runs[i];
@@ -88,7 +86,7 @@ static int print(struct call *call)
     struct history *history = (struct history *)call;
     struct answer answer;
 
-    command_survey(call, QUERY_RUNS_ALL, true, &history->list, &answer);
+    command_survey(call, QUERY_RUNS_ALL, true, &answer);
     if (answer.verdict != VERDICT_GRANTED)
         return command_refused(call, &answer);
     choose(history);
@@ -103,13 +101,9 @@ static int print(struct call *call)
     return command_flush();
 }
 
-static void end(struct call *call, int status)
+static void end(struct call *call)
 {
-    struct history *history = (struct history *)call;
-
-    (void)status;
-    free(history->runs);
-    lock_list_free(&history->list);
+    free(((struct history *)call)->runs);
 }
 
 const struct command command_history = {
@@ -125,6 +119,7 @@ const struct command command_history = {
     .words = WORDS_PATTERNS,
     .size = sizeof(struct history),
     .needs = STORE_MEMORY,
+    .json = OPTION_JSON,
     .asks = true,
     .check = take_options,
     .act = print,

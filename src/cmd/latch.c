@@ -460,7 +460,6 @@ static int check_values(struct latch *latch)
 
     latch->id = command_value(call, OPTION_ID);
     latch->ttl = TTL_DEFAULT_NS;
-    call->as_json = command_has(call, OPTION_JSON);
     if (fault)
         return command_wrong(call, "KEY", latch->key, fault);
     if (!decimal_parse(number, 1, LATCH_NUMBER_MAX, &latch->number))
@@ -523,6 +522,7 @@ const struct command command_latch = {
     .actions = actions,
     .size = sizeof(struct latch),
     .needs = STORE_LATCHES,
+    .json = OPTION_JSON,
     .asks = true,
     .check = check,
     .act = act,

@@ -35,33 +35,25 @@ static int deliver(const struct call *call, const char *text, size_t length)
 }
 
 /* Tells the readers of the metrics, too, that the store is away. */
-static int print(struct call *call, struct lock_list *list)
-{
-    bool memory = store_can(&call->settings.address, STORE_MEMORY);
-    struct answer answer;
-    size_t length;
-
-    command_survey(call, 0, memory, list, &answer);
-    bool up = answer.verdict == VERDICT_GRANTED || list->misfits.count > 0;
-    char *text = metrics_render(up ? list : NULL, memory, &length);
-    int status = deliver(call, text, length);
-    free(text);
-    int refused = up ? command_tell_misfits(call, list) : command_refused(call, &answer);
-    return status == STATUS_OK ? refused : status;
-}
-
 static int act(struct call *call)
 {
+    bool memory = store_can(&call->settings.address, STORE_MEMORY);
     const char *output = command_value(call, OPTION_OUTPUT);
-    struct lock_list list = {0};
+    struct answer answer;
+    size_t length;
 
     if (output && !*output)
         return command_misused(call, "--output '' names no file");
     int status = command_open(call);
-    if (status == STATUS_OK)
-        status = print(call, &list);
-    lock_list_free(&list);
-    return status;
+    if (status != STATUS_OK)
+        return status;
+    command_survey(call, 0, memory, &answer);
+    bool up = answer.verdict == VERDICT_GRANTED || call->list.misfits.count > 0;
+    char *text = metrics_render(up ? &call->list : NULL, memory, &length);
+    status = deliver(call, text, length);
+    free(text);
+    int refused = up ? command_tell_misfits(call, &call->list) : command_refused(call, &answer);
+    return status == STATUS_OK ? refused : status;
 }
 
 const struct command command_metrics = {

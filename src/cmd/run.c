@@ -56,10 +56,10 @@ static const struct option_spec options_without_modes[] = {
     {0}};
 
 static const struct option_spec options[] = {
-    REQUEST_HOW_MANY, {.table = request_modes}, {.table = options_without_modes}, {0}};
+    {.heading = "How many"}, {.table = request_modes}, {.table = options_without_modes}, {0}};
 
 static const struct option_spec read_write_options[] = {
-    REQUEST_HOW_MANY, {.table = options_without_modes}, {0}};
+    {.heading = "How many"}, {.table = options_without_modes}, {0}};
 
 /* --report-fd: how the run went, as one line of JSON for a program. */
 struct report {
@@ -417,11 +417,10 @@ static int act(struct call *call)
     return outcome.status;
 }
 
-static void end(struct call *call, int status)
+static void end(struct call *call)
 {
     struct run *run = (struct run *)call;
 
-    (void)status;
     request_free(&run->request);
     environment_free(&run->environment);
     environment_free(&run->notifier_environment);

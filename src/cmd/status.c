@@ -312,9 +312,8 @@ static int act(struct call *call)
     return view->every ? watch(view) : print_once(view);
 }
 
-static void end(struct call *call, int status)
+static void end(struct call *call)
 {
-    (void)status;
     lock_watch_free(&((struct view *)call)->locks);
 }
 

@@ -374,11 +374,10 @@ static int act(struct call *call)
     return server->told_to_end ? STATUS_OK : STATUS_SYSTEM;
 }
 
-static void end(struct call *call, int status)
+static void end(struct call *call)
 {
     struct server *server = (struct server *)call;
 
-    (void)status;
     if (server->http)
         http_stop(server->http);
     if (server->names)

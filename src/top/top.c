@@ -559,17 +559,6 @@ static void on_signal(void *owner, int signo)
 
 #define WORDS_MORE 4 /* besides its options, of a command that is run here */
 
-/* Returns the option as it would be typed. The caller frees. */
-static char *spell_option(const struct given_option *option)
-{
-    char *word;
-
-    if (asprintf(&word, "--%s%s%s", option->name, option->value ? "=" : "",
-                 option->value ? option->value : "") < 0)
-        abort();
-    return word;
-}
-
 /* Runs the command as "rlock NAME OPTIONS WORDS", with the options that this one was given. The
  * words are up to a NULL. Nothing is executed, so no password is on an argument list. */
 static int run_command(const struct top *top, const struct command *command,
@@ -579,8 +568,11 @@ static int run_command(const struct top *top, const struct command *command,
     char **words = mem_zeroed((count + WORDS_MORE + 1) * sizeof *words);
 
     words[0] = mem_strdup(command->name);
-    for (size_t i = 1; i < count; i++)
-        words[i] = spell_option(&top->call.arguments.options[i - 1]);
+    for (size_t i = 1; i < count; i++) {
+        const struct given_option *option = &top->call.arguments.options[i - 1];
+        words[i] = strbuf_print("--%s%s%s", option->name, option->value ? "=" : "",
+                                option->value ? option->value : "");
+    }
     for (; *more; more++)
         words[count++] = mem_strdup(*more);
     return command_execute(command, (int)count, words);
@@ -761,11 +753,10 @@ static int act(struct call *call)
     return show(top);
 }
 
-static void end(struct call *call, int status)
+static void end(struct call *call)
 {
     struct top *top = (struct top *)call;
 
-    (void)status;
     rows_free(&top->rows);
     close_detail(top);
     free(top->pattern);
