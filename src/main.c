@@ -1,8 +1,6 @@
 /* rlock: run a command under a distributed lock. The table of subcommands. */
 #include "cmd/commands.h"
 
-#include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/similar.h"

@@ -1,8 +1,6 @@
-/* Command lines. */
 #include "cli/args.h"
 
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

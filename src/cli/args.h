@@ -5,7 +5,6 @@
 #define RLOCK_CLI_ARGS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "base/strbuf.h"
 

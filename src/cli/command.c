@@ -1,11 +1,6 @@
-/* The parts that subcommands share. */
 #include "cli/command.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/duration.h"

@@ -5,7 +5,6 @@
 #include "cli/json.h"
 #include "cli/query.h"
 #include "cli/settings.h"
-#include "run/exit_status.h"
 
 /* The first word of a command's line, where the command has several. */
 struct command_action {

@@ -1,4 +1,3 @@
-/* Config files. */
 #include "cli/config.h"
 
 #include <string.h>

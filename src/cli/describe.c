@@ -1,4 +1,3 @@
-/* Times, owners, ends of runs and obstacles, in words. */
 #include "cli/describe.h"
 
 #include <inttypes.h>

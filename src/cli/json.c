@@ -1,9 +1,6 @@
-/* JSON by libjansson. */
 #include "cli/json.h"
 
 #include <dlfcn.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "base/utf8.h"

@@ -1,10 +1,8 @@
-/* Locks that are surveyed again and again. */
 #include "cli/lock_watch.h"
 
 #include <string.h>
 
 #include "base/text.h"
-#include "base/utf8.h"
 #include "cli/describe.h"
 #include "run/exit_status.h"
 
@@ -75,8 +73,6 @@ void lock_watch_free(struct lock_watch *watch)
 {
     lock_list_free(&watch->list);
 }
-
-/* -- printing ---------------------------------------------------------------------------------- */
 
 char *lock_watch_summary(const struct lock_watch *watch, char *out, size_t size)
 {

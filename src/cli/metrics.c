@@ -1,14 +1,9 @@
-/* Locks as Prometheus text. */
 #include "cli/metrics.h"
 
 #include <inttypes.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
-#include "base/utf8.h"
 #include "cli/describe.h"
 
 #define NOT_UTF8 "\xef\xbf\xbd" /* U+FFFD */

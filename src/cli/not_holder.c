@@ -1,10 +1,8 @@
-/* Messages for a user who does not hold the lock. */
 #include "cli/not_holder.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/describe.h"
 #include "cli/render.h"
 
 /* How long a survey may take if only a warning depends on it. */

@@ -1,4 +1,3 @@
-/* A store asked by a command that has nothing else to do. */
 #include "cli/query.h"
 
 #include <errno.h>

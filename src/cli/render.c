@@ -2,14 +2,10 @@
 #include "cli/render.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/mem.h"
-#include "base/utf8.h"
-#include "cli/describe.h"
 #include "cli/table.h"
 
 enum {
@@ -365,8 +361,6 @@ void render_long(FILE *out, const struct lock_view *locks, size_t count,
             print_last_run(out, &lock->runs[lock->run_count - 1]);
     }
 }
-
-/* -- JSON -------------------------------------------------------------------------------------- */
 
 /* If a clock was set back, an age is 0, not negative. */
 static void put_since(const struct json_library *json, json_t *object,

@@ -4,8 +4,6 @@
 #ifndef RLOCK_CLI_RENDER_H
 #define RLOCK_CLI_RENDER_H
 
-#include <stdio.h>
-
 #include "cli/describe.h"
 #include "cli/json.h"
 #include "lock/key.h"

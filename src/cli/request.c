@@ -1,17 +1,10 @@
-/* The request for a lock, out of a command line and settings. */
 #include "cli/request.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/decimal.h"
 #include "base/mem.h"
 #include "cli/not_holder.h"
 #include "cli/reservation.h"
-#include "lock/key.h"
 #include "lock/own_identity.h"
-#include "lock/owner.h"
 #include "store/urls.h"
 
 /* The word behind --limit is its number if it is all digits. */

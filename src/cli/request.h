@@ -6,7 +6,6 @@
 #include "cli/command.h"
 #include "lock/keeper.h"
 #include "lock/key.h"
-#include <sys/types.h>
 
 enum {
     OPTION_EXCLUSIVE = OPTION_OTHER,

@@ -1,15 +1,12 @@
-/* The messages of a run and of an acquisition. */
 #include "cli/run_messages.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/duration.h"
 #include "base/text.h"
-#include "base/utf8.h"
 #include "cli/describe.h"
 #include "lock/held_keys.h"
 

@@ -1,4 +1,3 @@
-/* Messages to the user, in one write each that does not block. */
 #include "cli/say.h"
 
 #include <errno.h>

@@ -1,9 +1,5 @@
-/* Frames on a terminal, and text fitted into its window. */
 #include "cli/screen.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 

@@ -1,12 +1,8 @@
-/* The table of settings. */
 #include "cli/settings.h"
 
 #include <limits.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/decimal.h"
 #include "base/duration.h"

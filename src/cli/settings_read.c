@@ -4,12 +4,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/strbuf.h"
 #include "base/text.h"
 #include "cli/config.h"
 #include "cli/describe.h"
@@ -624,8 +621,6 @@ static int settle_address(const struct collection *all, struct settings *setting
         status = settle_tls(all, settings);
     return status;
 }
-
-/* -- all of it --------------------------------------------------------------------------------- */
 
 static int apply(const struct collection *all, struct settings *settings)
 {

@@ -1,4 +1,3 @@
-/* When the line of a wait is shown. */
 #include "cli/status_line.h"
 
 #include "cli/say.h"

@@ -1,8 +1,4 @@
-/* Text in columns. */
 #include "cli/table.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/duration.h"

@@ -1,16 +1,9 @@
-/* The last runs of a lock on a line of time. */
 #include "cli/timeline.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/mem.h"
 #include "base/strbuf.h"
-#include "base/utf8.h"
-#include "cli/describe.h"
-#include "cli/render.h"
 #include "cli/table.h"
 
 enum { COLUMN_BY, COLUMN_LINE, COLUMN_HELD, COLUMN_WAITED, COLUMN_OUTCOME, COLUMNS };

@@ -3,8 +3,6 @@
 #ifndef RLOCK_CLI_TIMELINE_H
 #define RLOCK_CLI_TIMELINE_H
 
-#include <stdio.h>
-
 #include "cli/render.h"
 
 #define TIMELINE_LEAST 40 /* columns; no drawing is narrower */

@@ -3,13 +3,11 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/decimal.h"
-#include "cli/request.h"
 #include "cli/run_messages.h"
 #include "os/child.h"
 #include "run/acquisition.h"

@@ -1,8 +1,6 @@
 /* rlock check: one line and a status for Nagios, Icinga, cron. */
 #include "cmd/commands.h"
 
-#include <stdio.h>
-
 #include "base/utf8.h"
 #include "cmd/thresholds.h"
 #include "store/urls.h"

@@ -3,10 +3,6 @@
  * shell knows better. */
 #include "cmd/commands.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/mem.h"
 #include "lock/key.h"
 

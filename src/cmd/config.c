@@ -1,10 +1,6 @@
 /* rlock config: every setting, its value and where it comes from. */
 #include "cmd/commands.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/mem.h"
 #include "store/urls.h"
 

@@ -1,7 +1,6 @@
 /* rlock doctor: is this lock store fit to hold locks? */
 #include "cmd/commands.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -252,8 +251,6 @@ static int conclude(const struct doctor *all)
            : level == LEVEL_WARNING ? STATUS_NO
                                     : STATUS_UNAVAILABLE;
 }
-
-/* -- the command ------------------------------------------------------------------------------- */
 
 static int examine(struct call *call)
 {

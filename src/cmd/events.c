@@ -2,14 +2,11 @@
 #include "cmd/commands.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "base/duration.h"
-#include "base/utf8.h"
 #include "cli/render.h"
 #include "cmd/transitions.h"
-#include "lock/key.h"
 #include "net/loop.h"
 
 /* The interval between two surveys. It grows if a survey takes long, which may use a tenth of the
@@ -33,8 +30,6 @@ struct events {
     int64_t took;          /* ns, the last survey */
     int64_t pause;         /* ns, until the next one */
 };
-
-/* -- printing ---------------------------------------------------------------------------------- */
 
 static const char *const event_names[TRANSITION_KINDS] = {
     [TRANSITION_WAITING] = "waiting",   [TRANSITION_SUPERSEDED] = "superseded",

@@ -145,8 +145,6 @@ static int pass(struct fence *all)
     return STATUS_OK;
 }
 
-/* -- the command ----------------------------------------------------------------------------- */
-
 /* Sets RLOCK_FENCE, as the token may have come by --token and the command may need it. */
 static int perform(struct fence *all)
 {

@@ -2,18 +2,12 @@
 #include "cmd/commands.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/duration.h"
 #include "base/mem.h"
-#include "base/utf8.h"
-#include "cli/describe.h"
 #include "cli/render.h"
 #include "cli/request.h"
-#include "lock/key.h"
 #include "lock/own_identity.h"
 
 /* How often the store is asked whether the holders have released the lock: at first, and after a
@@ -401,8 +395,6 @@ static int evict_foreign(struct eviction *all, const char *key)
         return refuse("%s is left as it was", answer.text);
     return take_foreign(all, key, &answer);
 }
-
-/* -- all of it --------------------------------------------------------------------------------- */
 
 /* Reads --mirror, and refuses options that do not go with it. */
 static int check_mirror(struct eviction *all)

@@ -1,17 +1,10 @@
 /* rlock history: the last runs of locks. */
 #include "cmd/commands.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/duration.h"
 #include "base/mem.h"
-#include "cli/describe.h"
-#include "cli/render.h"
 #include "cli/screen.h"
 #include "cli/timeline.h"
-#include "lock/key.h"
 #include "store/urls.h"
 
 enum { OPTION_JSON = OPTION_OTHER, OPTION_SINCE, OPTION_FAILED, OPTION_PLOT };

@@ -4,7 +4,6 @@
 
 #include "base/decimal.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 enum { OPTION_FORCE = OPTION_OTHER, OPTION_PRINT, OPTION_GRANT, OPTION_MINIMUM };

@@ -6,17 +6,14 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/decimal.h"
 #include "base/duration.h"
 #include "cli/run_messages.h"
-#include "cli/status_line.h"
 #include "cmd/latch_operation.h"
 #include "cmd/render_latch.h"
-#include "lock/key.h"
 #include "lock/own_identity.h"
 #include "lock/owner.h"
 #include "run/environment.h"

@@ -1,4 +1,3 @@
-/* Operations on latches, and waiting for a latch. */
 #include "cmd/latch_operation.h"
 
 #include <stdio.h>

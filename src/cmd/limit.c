@@ -2,7 +2,6 @@
 #include "cmd/commands.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "base/decimal.h"
 #include "store/urls.h"

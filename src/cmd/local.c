@@ -2,7 +2,6 @@
 #include "cmd/commands.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -143,8 +142,6 @@ static int show(struct local *local)
            local->place.socket, usage.held, usage.waiting);
     return command_flush();
 }
-
-/* -- the command ----------------------------------------------------------------------------- */
 
 static int act(struct call *call)
 {

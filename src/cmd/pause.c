@@ -1,9 +1,6 @@
 /* rlock pause and rlock resume: no new owner gets a lock for a while. */
 #include "cmd/commands.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/mem.h"
 #include "cli/describe.h"
 #include "lock/key.h"

@@ -1,12 +1,7 @@
-/* The findings of the doctor, as text and as JSON. */
 #include "cmd/render_doctor.h"
-
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/utf8.h"
-#include "cli/describe.h"
 
 #define RESET "\033[0m"
 
@@ -57,8 +52,6 @@ void render_doctor(FILE *out, const struct checkup *checkup, const struct render
         fprintf(out, "together\n");
     print_findings(out, &checkup->whole, style);
 }
-
-/* -- JSON ------------------------------------------------------------------------------------ */
 
 /* The exit statuses 0, 1 and 69 as words. */
 static const char *verdict_name(enum level level)

@@ -2,7 +2,6 @@
 #ifndef RLOCK_CMD_RENDER_DOCTOR_H
 #define RLOCK_CMD_RENDER_DOCTOR_H
 
-#include "cli/json.h"
 #include "cli/render.h"
 #include "store/diagnosis.h"
 

@@ -1,13 +1,10 @@
-/* Latches, as text for people and as JSON for programs. */
 #include "cmd/render_latch.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/mem.h"
-#include "base/utf8.h"
 #include "cli/describe.h"
 #include "cli/table.h"
 #include "lock/key.h"
@@ -81,8 +78,6 @@ void render_latches(FILE *out, const struct lock_view *latches, size_t count, bo
     table_print(out, &table);
     table_free(&table);
 }
-
-/* -- JSON -------------------------------------------------------------------------------------- */
 
 /* Without the ids. */
 static json_t *latch_object(const struct json_library *json, const char *key,

@@ -4,8 +4,6 @@
 #ifndef RLOCK_CMD_RENDER_LATCH_H
 #define RLOCK_CMD_RENDER_LATCH_H
 
-#include <stdio.h>
-
 #include "cli/json.h"
 #include "lock/lock.h"
 

@@ -1,14 +1,12 @@
 /* rlock renew and rlock release: what a script does with a lock that it has acquired. */
 #include "cmd/commands.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/describe.h"
 #include "cli/not_holder.h"
 #include "cli/reservation.h"
-#include "lock/owner.h"
 #include "store/urls.h"
 
 enum { OPTION_TOKEN = OPTION_OTHER };

@@ -2,22 +2,17 @@
  * token (cli/reservation.h). */
 #include "cmd/commands.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "cli/not_holder.h"
 #include "cli/render.h"
-#include "cli/request.h"
 #include "cli/reservation.h"
 #include "cli/run_messages.h"
 #include "lock/own_identity.h"
 #include "os/child.h"
 #include "run/acquisition.h"
 #include "run/ancestor.h"
-#include "run/supervisor.h"
 
 enum { OPTION_MESSAGE = OPTION_OTHER };
 

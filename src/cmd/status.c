@@ -2,18 +2,13 @@
 #include "cmd/commands.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/duration.h"
 #include "base/mem.h"
 #include "cli/lock_watch.h"
 #include "cli/render.h"
 #include "cli/screen.h"
-#include "lock/key.h"
 #include "os/child.h"
-#include "run/supervisor.h"
 #include "store/urls.h"
 
 #define WATCH_EVERY (2 * NS_PER_SEC)
@@ -122,8 +117,6 @@ static void print_locks(const struct view *view, FILE *out, int columns)
             fprintf(out, "%s\n", render_glob_pause(&list->pauses.views[i], text));
     }
 }
-
-/* -- once -------------------------------------------------------------------------------------- */
 
 static int status_of(const struct lock_list *list)
 {
@@ -299,8 +292,6 @@ static int watch(struct view *view)
         return STATUS_SYSTEM;
     return answer.verdict == VERDICT_GRANTED ? status : command_refused(&view->call, &answer);
 }
-
-/* -- the command ------------------------------------------------------------------------------- */
 
 static int act(struct call *call)
 {

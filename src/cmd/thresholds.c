@@ -1,20 +1,14 @@
-/* Locks measured against limits. */
 #include "cmd/thresholds.h"
 
 #include <fnmatch.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/decimal.h"
 #include "base/duration.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "base/utf8.h"
 #include "cli/render.h"
-#include "lock/key.h"
 
 #define SHOWN_MAX     3 /* problems, and globs that match nothing; of the rest, the number */
 #define PROBLEM_SIZE  (2 * RENDER_PARTY_SIZE + 200)

@@ -4,7 +4,6 @@
 #define RLOCK_CMD_THRESHOLDS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/strbuf.h"

@@ -1,8 +1,4 @@
-/* Two surveys of locks, compared. */
 #include "cmd/transitions.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 
@@ -240,8 +236,6 @@ static void compare(struct transitions *found, const struct lock_view *before,
     compare_waiters(&pair);
     compare_pauses(&pair);
 }
-
-/* -- in order ---------------------------------------------------------------------------------- */
 
 /* A release hands the lock over in the same ms, and a run may be as short: the older fencing token
  * comes first. A waiter has none yet. */

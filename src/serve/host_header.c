@@ -1,4 +1,3 @@
-/* The Host header of a request. */
 #include "serve/host_header.h"
 
 #include <arpa/inet.h>

@@ -1,8 +1,6 @@
-/* HTTP for rlock serve. */
 #include "serve/http.h"
 
 #include <microhttpd.h>
-#include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
 

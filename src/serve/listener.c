@@ -1,4 +1,3 @@
-/* Where rlock serve listens. */
 #include "serve/listener.h"
 
 #include <arpa/inet.h>
@@ -6,7 +5,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -131,8 +129,6 @@ static enum listener_result open_port(struct listener *listener, const char *hos
     freeaddrinfo(found);
     return result;
 }
-
-/* -- both -------------------------------------------------------------------------------------- */
 
 enum listener_result listener_open(struct listener *listener, const char *address, char *fault,
                                    size_t size)

@@ -1,9 +1,6 @@
 /* rlock-serve: locks over HTTP. `rlock serve` executes it. */
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -18,7 +15,6 @@
 #include "serve/http.h"
 #include "serve/listener.h"
 #include "serve/users.h"
-#include "store/views.h"
 
 #define AUTH_FILE_MAX ((size_t)1024 * 1024)
 
@@ -301,8 +297,6 @@ static int take_users(struct server *server)
         command_error(&server->call, AUTH_FILE " %.100s: %s", path, fault);
     return STATUS_CONFIG;
 }
-
-/* -- the program ------------------------------------------------------------------------------- */
 
 static int open_listener(struct server *server)
 {

@@ -1,10 +1,7 @@
-/* The users of an htpasswd file. */
 #include "serve/users.h"
 
 #include <crypt.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/decimal.h"
 #include "base/mem.h"

@@ -1,8 +1,4 @@
-/* The rows of rlock top. */
 #include "top/rows.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 

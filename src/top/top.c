@@ -3,21 +3,15 @@
 #include <errno.h>
 #include <locale.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/utf8.h"
 #include "cli/lock_watch.h"
-#include "cli/render.h"
 #include "cli/screen.h"
 #include "cli/timeline.h"
 #include "cmd/commands.h"
-#include "lock/key.h"
 #include "os/child.h"
 #include "os/terminal.h"
-#include "run/supervisor.h"
 #include "top/rows.h"
 
 #define EVERY (2 * NS_PER_SEC)
