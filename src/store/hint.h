@@ -1,5 +1,5 @@
-/* Hints for a user about a failure: a store names one, and cli/hints.c words it, as that needs the
- * names of options. */
+/* Hints for a user about a failure: a store names one, and cli/describe.c words it, as that needs
+ * the names of options. */
 #ifndef RLOCK_STORE_HINT_H
 #define RLOCK_STORE_HINT_H
 
