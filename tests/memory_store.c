@@ -315,16 +315,6 @@ static void do_force(struct memory_store *store, struct server *server, struct a
 
 /* -- surveys ----------------------------------------------------------------------------------- */
 
-static bool is_glob(const char *pattern)
-{
-    for (; *pattern; pattern++) {
-        if (strchr("*?[", *pattern))
-            return true;
-        pattern += *pattern == '\\' && pattern[1];
-    }
-    return false;
-}
-
 static void report_held(struct memory_store *store, const struct server *server)
 {
     const struct survey_request *request = store->base.operation.survey;
@@ -345,15 +335,11 @@ static void report_free(struct memory_store *store, struct server *server)
     const struct survey_request *request = store->base.operation.survey;
 
     for (size_t i = 0; i < request->pattern_count; i++) {
-        char name[NAME_SIZE], key[NAME_SIZE], *to = key;
-        for (const char *from = request->patterns[i]; *from; from++) {
-            from += *from == '\\' && from[1];
-            *to++ = *from;
-        }
-        *to = '\0';
+        char name[NAME_SIZE], *key = key_from_pattern(request->patterns[i]);
         const struct lock_view view = {.key = key};
-        if (!is_glob(request->patterns[i]) && !server_find(server, name_of(store, key, name)))
+        if (!key_is_glob(request->patterns[i]) && !server_find(server, name_of(store, key, name)))
             request->each(request->each_arg, &view);
+        free(key);
     }
 }
 
@@ -422,7 +408,6 @@ static bool memory_release_nowait(struct store *base, const struct release_reque
 static void memory_close(struct store *base)
 {
     struct memory_store *store = of(base);
-
     struct server server;
     char fault[100];
 

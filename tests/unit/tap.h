@@ -1,10 +1,13 @@
-/* A small TAP harness: one line of TAP for each row of a table, what differs below it. */
+/* A small TAP harness: one line of TAP for each row of a table, what differs below it. It includes
+ * what most tests print and allocate with. */
 #ifndef TAP_H
 #define TAP_H
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int tap_count;

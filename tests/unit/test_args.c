@@ -4,7 +4,6 @@
 #include "tap.h"
 
 #include <stdint.h>
-#include <stdlib.h>
 
 static bool is_digit(const char *word)
 {

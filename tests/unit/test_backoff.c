@@ -1,8 +1,6 @@
 /* Pauses grow, up to a second, and are spread. */
 #include "base/backoff.h"
 
-#include <inttypes.h>
-
 #include "tap.h"
 
 #define MS NS_PER_MS

@@ -5,8 +5,6 @@
 #include "replies.h"
 #include "tap.h"
 
-#include <stdlib.h>
-
 static const struct {
     const char *name;
     unsigned slot;

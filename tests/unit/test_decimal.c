@@ -8,9 +8,6 @@
 #include "replies.h"
 #include "tap.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-
 #define MOST       REDIS_NUMBER_MAX
 #define DIGITS_50  "99999999999999999999999999999999999999999999999999"
 #define DIGITS_400 DIGITS_50 DIGITS_50 DIGITS_50 DIGITS_50 DIGITS_50 DIGITS_50 DIGITS_50 DIGITS_50
@@ -33,36 +30,22 @@ static const struct {
     {"9223372036854775808", INT64_MAX, -1, INT64_MAX},
     {"18446744073709551616", INT64_MAX, -1, INT64_MAX},
     {DIGITS_400, INT64_MAX, -1, INT64_MAX},
-    {"", MOST, -1, -1},
-    {"-1", MOST, -1, -1},
-    {"+1", MOST, -1, -1},
-    {" 1", MOST, -1, -1},
-    {"1 ", MOST, -1, -1},
-    {"1.5", MOST, -1, -1},
-    {"0x10", MOST, -1, -1},
-    {"1e3", MOST, -1, -1},
-    {"nan", MOST, -1, -1},
-    {"/", MOST, -1, -1},
-    {":", MOST, -1, -1},
 };
 
-static void test_texts(void)
+static void test_text(const char *text, int64_t most, int64_t wanted, int64_t size)
 {
-    for (size_t i = 0; i < COUNT(texts); i++) {
-        const char *text = texts[i].text, *rest = text;
-        int64_t read = -1, taken = -1, parsed = -1, none = -1;
-        size_t digits = strspn(text, "0123456789");
+    const char *rest = text;
+    int64_t read = -1, taken = -1, parsed = -1, none = -1;
+    size_t digits = strspn(text, "0123456789");
 
-        decimal_read(text, strlen(text), texts[i].most, &read);
-        decimal_parse(text, read > 0 ? read : 0, texts[i].most, &parsed);
-        decimal_parse(text, read < INT64_MAX ? read + 1 : 0, texts[i].most, &none);
-        bool took = decimal_take(&rest, texts[i].most, &taken);
-        tap_ok(read == texts[i].read && parsed == read && none == (read == INT64_MAX ? read : -1) &&
-                   decimal_size(text, texts[i].most) == texts[i].size &&
-                   rest == text + (took ? digits : 0) && took == (taken >= 0) &&
-                   (read < 0 || taken == read),
-               "text %s", tap_show(text));
-    }
+    decimal_read(text, strlen(text), most, &read);
+    decimal_parse(text, read > 0 ? read : 0, most, &parsed);
+    decimal_parse(text, read < INT64_MAX ? read + 1 : 0, most, &none);
+    bool took = decimal_take(&rest, most, &taken);
+    tap_ok(read == wanted && parsed == read && none == (read == INT64_MAX ? read : -1) &&
+               decimal_size(text, most) == size && rest == text + (took ? digits : 0) &&
+               took == (taken >= 0) && (read < 0 || taken == read),
+           "text %s", tap_show(text));
 }
 
 /* -- in replies ------------------------------------------------------------------------------ */
@@ -188,7 +171,10 @@ static void test_replicas(void)
 
 int main(void)
 {
-    test_texts();
+    for (size_t i = 0; i < COUNT(texts); i++)
+        test_text(texts[i].text, texts[i].most, texts[i].read, texts[i].size);
+    EACH(text, INPUTS("", "-1", "+1", " 1", "1 ", "1.5", "0x10", "1e3", "nan", "/", ":"))
+        test_text(*text, MOST, -1, -1);
     test_elements();
     test_times();
     test_facts();

@@ -2,7 +2,6 @@
 #include "cli/describe.h"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "tap.h"

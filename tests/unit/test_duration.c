@@ -1,9 +1,6 @@
 /* Durations: how they are read and shown. */
 #include "base/duration.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-
 #include "tap.h"
 
 #define MS  INT64_C(1000000)

@@ -8,8 +8,6 @@
 #include "cli/describe.h"
 #include "tap.h"
 
-#include <stdlib.h>
-
 /* A server that is as it should be, and one who wants little of it. */
 static void make(struct server_facts *facts, struct wishes *wishes, struct url *url)
 {

@@ -8,10 +8,6 @@
 #include "lock/lease.h"
 #include "tap.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #define MS         NS_PER_MS
 #define S          NS_PER_SEC
 #define KILL_AFTER (5 * S)

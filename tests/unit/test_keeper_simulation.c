@@ -3,10 +3,6 @@
  * back. */
 #include "lock/keeper.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "chance.h"
 #include "fake_loop.h"
 #include "keepers.h"

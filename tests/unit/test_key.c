@@ -1,8 +1,6 @@
 /* Lock names: what may be one, and the store's name for it. */
 #include "lock/key.h"
 
-#include <stdlib.h>
-
 #include "tap.h"
 
 #define EMPTY   "is empty"

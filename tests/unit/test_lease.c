@@ -1,10 +1,6 @@
 /* Leases: the moments of one, and their order for every length. */
 #include "lock/lease.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "tap.h"
 
 #define MS    NS_PER_MS

@@ -2,8 +2,6 @@
  * away. */
 #include "cli/metrics.h"
 
-#include <stdlib.h>
-
 #include "tap.h"
 
 static const struct lock_party parties[] = {

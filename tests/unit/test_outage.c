@@ -1,9 +1,6 @@
 /* A store that fails, at the start and later: what may pass, and what the user is told of it. */
 #include "lock/outage.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "fake_loop.h"
 #include "tap.h"
 

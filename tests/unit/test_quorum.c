@@ -4,8 +4,6 @@
 #include "store/quorum/views.h"
 #include "tap.h"
 
-#include <stdlib.h>
-
 #define MOST 5
 
 /* -- all votes ------------------------------------------------------------------------------- */

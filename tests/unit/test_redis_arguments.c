@@ -3,9 +3,6 @@
 
 #include "tap.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #define S(seconds) ((seconds)*NS_PER_SEC)
 
 static const char *const keys[] = {"a", "b"};

@@ -4,9 +4,6 @@
 #include "replies.h"
 #include "tap.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-
 /* A reply as words (replies.h). */
 static const struct {
     const char *reply, *wanted;

@@ -3,8 +3,6 @@
 
 #include "tap.h"
 
-#include <stdlib.h>
-
 static const struct {
     struct identity who;
     const char *wanted;

@@ -4,8 +4,6 @@
 #include "lock/key.h"
 #include "tap.h"
 
-#include <stdlib.h>
-
 static const struct option_spec options[] = {
     {.table = request_modes},
     SETTING(NO_REENTRANT),

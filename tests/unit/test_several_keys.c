@@ -3,9 +3,6 @@
  * has all keys, one that was refused has none, and each gets its turn. */
 #include "store/cluster/several_keys.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "chance.h"
 #include "fake_loop.h"
 #include "store/store.h"

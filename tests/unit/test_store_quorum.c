@@ -1,8 +1,6 @@
 /* A quorum of simulated nodes under keepers: what single faults lead to, and by chance whatever
  * happens to nodes, requests and answers: no two hold the lock at once, fences rise, and nothing is
  * left behind. */
-#include <stdio.h>
-#include <string.h>
 
 #include "keepers.h"
 #include "sim_nodes.h"
@@ -399,6 +397,12 @@ static void stand_still(struct simulation *sim, size_t node, int64_t ns)
     sim->nodes[node].still = moment_plus(loop_now(sim->loop), ns);
 }
 
+static void evict(struct simulation *sim, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        sim_node_evict(&sim->nodes[i]);
+}
+
 static bool holds(struct client *client, bool wait, int64_t within)
 {
     client_open(client, wait);
@@ -519,8 +523,7 @@ static bool force_is_noticed(struct simulation *sim, struct client *a)
 {
     bool held = holds(a, false, 10 * MS);
 
-    for (size_t i = 0; i < sim->node_count; i++)
-        sim_node_evict(&sim->nodes[i]);
+    evict(sim, sim->node_count);
     simulation_turn(sim, sim->lease / 2);
     return held && a->lost && simulation_entries(sim, NULL) == 0;
 }
@@ -531,8 +534,7 @@ static bool force_is_told_by_the_release(struct simulation *sim, struct client *
     bool held = holds(a, false, 10 * MS);
 
     simulation_turn(sim, 100 * MS);
-    for (size_t i = 0; i < sim->node_count; i++)
-        sim_node_evict(&sim->nodes[i]);
+    evict(sim, sim->node_count);
     client_release(a);
     simulation_turn(sim, 1 * S);
     return held && a->over && a->lost;
@@ -557,8 +559,7 @@ static bool losing_a_minority_is_not_a_loss(struct simulation *sim, struct clien
     bool held = holds(a, false, 10 * MS);
 
     simulation_turn(sim, 100 * MS);
-    for (size_t i = 0; i < sim->node_count / 2; i++)
-        sim_node_evict(&sim->nodes[i]);
+    evict(sim, sim->node_count / 2);
     client_release(a);
     simulation_turn(sim, 1 * S);
     return held && a->over && !a->lost && a->ending == KEEPER_RELEASED;

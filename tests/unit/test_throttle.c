@@ -8,8 +8,6 @@
 #include "keepers.h"
 #include "tap.h"
 
-#include <stdlib.h>
-
 #define MS      NS_PER_MS
 #define S       NS_PER_SEC
 #define MINUTE  (60 * S)

@@ -3,7 +3,6 @@
 
 #include "tap.h"
 
-#include <stdlib.h>
 #include <time.h>
 
 #define NOON       INT64_C(1795176000000) /* 2026-11-20 12:00:00 in UTC */

@@ -1,9 +1,6 @@
 /* The rows of rlock top: their order, the filter, and what is chosen. */
 #include "top/rows.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "tap.h"
 
 /* Locks as words "KEY:AGE:WAIT": held for AGE seconds, the first waiter waits for WAIT; 0: none

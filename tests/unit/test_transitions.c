@@ -3,8 +3,6 @@
 
 #include "tap.h"
 
-#include <inttypes.h>
-
 /* The store's clock at the second look; the first was half a second before. */
 #define NOW 10000
 

@@ -4,8 +4,6 @@
 #include "base/strbuf.h"
 #include "store/store_record.h"
 
-#include <stdlib.h>
-
 #include "tap.h"
 
 static const struct {

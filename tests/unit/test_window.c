@@ -3,8 +3,6 @@
 
 #include "tap.h"
 
-#include <stdlib.h>
-
 static const struct {
     const char *text;
     struct window window;

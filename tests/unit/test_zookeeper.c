@@ -1,6 +1,4 @@
 /* ZooKeeper's messages, the nodes of locks, and who holds a lock by the names of its children. */
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "store/zookeeper/message.h"

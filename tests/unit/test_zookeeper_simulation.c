@@ -5,9 +5,6 @@
 #include "lock/keeper.h"
 #include "lock/owner.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "base/mem.h"
 #include "keepers.h"
 #include "tap.h"
