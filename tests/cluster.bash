@@ -40,6 +40,15 @@ cluster_stop() {
     done
 }
 
+# Starts the nodes that were killed, and waits for the whole.
+mend() {
+    local node
+    for node in $CLUSTER_NODES; do
+        cli "$node" ping >/dev/null 2>&1 || node_start "$node"
+    done
+    poll_until 20 is_whole
+}
+
 # Whole and empty, whatever the test before has done to it. One that failed may have left anything.
 setup() {
     local node
@@ -47,19 +56,16 @@ setup() {
     for node in $CLUSTER_NODES; do
         kill -CONT "$(node_pid "$node")" 2>/dev/null || true
     done
-    for node in $CLUSTER_NODES; do
-        cli "$node" ping >/dev/null 2>&1 || node_start "$node"
-    done
-    if [[ -e $CLUSTER_DIR/spoilt ]] || ! poll_until 20 is_whole; then
+    if [[ -e $CLUSTER_DIR/spoilt ]] || ! { is_whole || mend; }; then
         cluster_stop
         cluster_make
     fi
-    for node in $(masters); do
+    # The name of a key at each of the masters, in the order of the alphabet.
+    read -ra at <<<"$(masters)"
+    for node in "${at[@]}"; do
         poll_until 10 is_emptied "$node"
     done
     forget_calls
-    # The name of a key at each of the masters, in the order of the alphabet.
-    read -ra at <<<"$(masters)"
     for node in "${!at[@]}"; do
         at[node]=$(key_at "${at[node]}" "$node")
     done
