@@ -22,15 +22,6 @@ take() {
     run -0 rlock status -q k
 }
 
-@test "without --keep nothing renews: the lease runs out" {
-    local start
-    start=$(now_ms)
-    take mine --lease 1s k
-    run -0 rlock run -w 25s k -- true
-    took 950 25000 "$start"
-    run -1 rlock release --owner "$mine" k
-}
-
 @test "--export sets the variables that run gives a command" {
     local names
     names='env | sed -n "s/^\(RLOCK_[A-Z_]*\)=.*/\1/p" | grep -vE "URL|CONFIG|TEST" | sort | xargs'

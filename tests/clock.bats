@@ -20,17 +20,6 @@ die_holding() { # KEY LEASE: what is left of a holder that was killed
     kill_both dead
 }
 
-@test "the server's clock can be moved here" {
-    local before
-    before=$(redis time | head -1)
-    server_clock 3600000
-    within $((before + 3600)) $((before + 3900)) "$(redis time | head -1)"
-    server_clock freeze
-    before=$(redis time | paste -sd.)
-    sleep 0.1 # nothing is to happen
-    [[ $(redis time | paste -sd.) == "$before" ]]
-}
-
 @test "H27 the server's clock jumps forward: the holder takes care of its lock" {
     stay a k --lease 9s
     server_clock 60000

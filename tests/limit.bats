@@ -77,15 +77,6 @@ redis_ttl() {
     run -0 rlock run -n k -- true
 }
 
-@test "a holder that has died makes room" {
-    bg a rlock run --lease 1s --limit 1 k -- sleep 1000
-    poll_until 10 held k
-    kill -KILL -- "$(agent_of "${pid[a]}")" "${pid[a]}"
-    poll_until 10 there_are 0 0
-    rlock limit k 3
-    run -0 rlock run -n --limit k -- true
-}
-
 @test "a nested run gets the lock while the limit is 0" {
     rlock limit k 1
     run -0 rlock run --limit k -- \
