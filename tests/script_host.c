@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "host/serve.h"
+#include "host/store.h"
 
 /* -- records in memory ------------------------------------------------------------------------- */
 

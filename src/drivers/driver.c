@@ -4,10 +4,8 @@
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 void driver_await(int fd, bool to_write)
 {
@@ -37,11 +35,4 @@ bool driver_blames_name(const struct driver_target *target, struct driver_fault 
     else if (list)
         freeaddrinfo(list);
     return wrong;
-}
-
-void driver_user(const struct driver_target *target, char *user_of, size_t size)
-{
-    const struct passwd *own = *target->user ? NULL : getpwuid(geteuid());
-
-    snprintf(user_of, size, "%s", own ? own->pw_name : target->user);
 }

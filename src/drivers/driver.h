@@ -8,7 +8,7 @@
 
 /* Where to connect to. A text that is not given is "". */
 struct driver_target {
-    const char *host, *port, *user, *password, *database;
+    const char *host, *port, *user, *password, *database; /* no user: that of the process */
     bool tls; /* the server's certificate and name are verified */
     const char *ca, *certificate, *key;
     const char *client; /* the connection's name, for the server */
@@ -22,9 +22,6 @@ struct driver_fault {
 
 /* Until it can be read, or written; or until there is an error to be found out. */
 void driver_await(int fd, bool to_write);
-
-/* The user who logs in: the libraries take the process's user where none is given. */
-void driver_user(const struct driver_target *target, char *user, size_t size);
 
 /* Looks the host up; where that fails, puts down why, and returns true. */
 bool driver_blames_name(const struct driver_target *target, struct driver_fault *fault);

@@ -1,5 +1,5 @@
 /* rlock-mysql: the host for MySQL and MariaDB. */
-#include "host/serve.h"
+#include "host/store.h"
 
 int main(void)
 {

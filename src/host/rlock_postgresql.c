@@ -1,5 +1,5 @@
 /* rlock-postgresql: the host for PostgreSQL. */
-#include "host/serve.h"
+#include "host/store.h"
 
 int main(void)
 {

@@ -1,8 +1,9 @@
 /* Clients, what they ask, and what they are told. */
-#include "host/serve.h"
+#include "host/store.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -219,7 +220,9 @@ static void do_open(const struct request *request)
 
     server->fault =
         (struct host_fault){.why = {WIRE_UNFIT, "rlock and its program are of different versions"}};
-    driver_user(&target.at, server->user, sizeof server->user);
+    /* The libraries take the process's user where none is given. */
+    const struct passwd *own = *target.at.user ? NULL : getpwuid(geteuid());
+    snprintf(server->user, sizeof server->user, "%s", own ? own->pw_name : target.at.user);
     limit_time(limit > 0 ? limit : COMMAND_MS);
     server->refused = strcmp(word(request, 1), HOST_PROTOCOL) != 0 ||
                       !server->store->open(&target, &server->fault);

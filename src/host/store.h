@@ -10,8 +10,8 @@
 #define RLOCK_HOST_STORE_H
 
 #include "drivers/driver.h"
+#include "host/commands.h"
 #include "host/resp.h"
-#include "host/unit.h"
 
 struct host_target {
     struct driver_target at;
@@ -66,5 +66,23 @@ struct host_store {
 
 /* Records in the tables of a PostgreSQL, and of a MySQL or MariaDB: of one of them in a program. */
 extern const struct host_store host_postgresql, host_mysql;
+
+/* -- the loop of a host (serve.c) -------------------------------------------------------------- */
+
+/* A host runs the scripts of rules/ over the records of a database, and speaks RESP2 as a Redis
+ * server does. rlock starts one with a socket as its standard input. It may block as long as it
+ * likes: the other side has a time limit, at which it kills the program. It ends by itself when the
+ * socket is closed, and when the connection to the database is. */
+struct host {
+    const struct host_store *store;
+    /* For tests, which need more of a Redis than scripts do; otherwise all are nothing. */
+    int listener; /* on which clients come; 0: there is one, the standard input */
+    const struct command_extra *extra;
+    /* Replies to a command, or returns false. The words are valid during the call. */
+    bool (*reply)(const struct piece *words, size_t count, struct strbuf *out);
+};
+
+/* Returns the exit status. */
+int host_serve(const struct host *host);
 
 #endif

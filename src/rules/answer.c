@@ -331,15 +331,6 @@ static bool read_limit(const redisReply *reply, size_t i, unsigned *limit)
     return sound;
 }
 
-/* Of each key that the store keeps one for. */
-static void read_limits(const redisReply *reply, size_t count, struct answer *answer)
-{
-    const redisReply *limits = reply->elements > 5 ? redis_reply_list(reply, 5) : NULL;
-
-    for (size_t i = 0; limits && i < count; i++)
-        read_limit(limits, i, &answer->grants[i].limit);
-}
-
 /* A fence of 0 is that of a key that is not held. */
 static bool read_grant(const char *fence, int64_t slot, struct lock_grant *grant)
 {
@@ -366,7 +357,10 @@ static void read_granted(const redisReply *reply, struct answer *answer, struct 
         return;
     }
     extra->grants = count;
-    read_limits(reply, count, answer);
+    /* Of each key that the store keeps one for. */
+    const redisReply *limits = reply->elements > 5 ? redis_reply_list(reply, 5) : NULL;
+    for (size_t i = 0; limits && i < count; i++)
+        read_limit(limits, i, &answer->grants[i].limit);
     answer->forgotten = redis_reply_says(reply, 4, 2);
 }
 
@@ -474,22 +468,14 @@ static void read_grace(const redisReply *reply, struct answer *answer, struct re
     answer->requeued = redis_reply_says(reply, 5, 1);
 }
 
-/* Of another program's lock, where it is told. */
-static void read_token(const redisReply *reply, size_t i, struct answer *answer)
-{
-    const char *token = reply->elements > i ? redis_reply_string(reply, i) : NULL;
-
-    if (token)
-        snprintf(answer->holder.owner, sizeof answer->holder.owner, "%s", token);
-}
-
 static void read_held(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     answer->position = redis_reply_count(reply, 2);
     read_obstacle(reply, 3, extra->now_ms, answer);
     answer->limited = read_limit(reply, 7, &answer->limit);
-    if (answer->foreign)
-        read_token(reply, 8, answer);
+    const char *token = reply->elements > 8 ? redis_reply_string(reply, 8) : NULL;
+    if (answer->foreign && token)
+        snprintf(answer->holder.owner, sizeof answer->holder.owner, "%s", token);
 }
 
 static void read_stale(const redisReply *reply, struct answer *answer, struct redis_extra *extra)

@@ -285,43 +285,39 @@ struct told {
     size_t holders, told;
 };
 
-/* Deletes the nodes of the holders that were told, and of all that wait. */
-static struct told add_deletions(struct zk_store *store, struct zk_multi *multi,
-                                 const struct zk_queue *queue, const char *parent)
+/* Deletes the nodes of the holders that were told, and of all that wait; adds to *counts. */
+static void add_deletions(struct zk_store *store, struct zk_multi *multi,
+                          const struct zk_queue *queue, const char *parent, struct told *counts)
 {
     const struct force_request *request = store->base.operation.force;
-    struct told counts = {0};
 
     for (size_t i = 0; i < queue->count; i++) {
         const struct zk_contender *one = &queue->all[i];
         bool wanted = is_told(request, one);
-        counts.holders += one->heads && one->holds;
-        counts.told += one->heads && one->holds && wanted;
+        counts->holders += one->heads && one->holds;
+        counts->told += one->heads && one->holds && wanted;
         if (!wanted && !(request->purge && !one->holds))
             continue;
         char *path = zk_path_join(parent, one->name);
         zk_multi_delete(multi, path);
         free(path);
     }
-    return counts;
 }
 
 /* All holders must have been told, and no other client. The leases of a semaphore hold it, and all
  * in its queue wait. */
-static void take_away(struct zk_store *store, struct zk_queue queues[3])
+static void take_away(struct zk_store *store, struct zk_queue queues[PLACES])
 {
-    const struct zk_nodes *nodes = &store->nodes[0];
-    size_t owners = store->base.operation.force->owner_count;
     struct zk_multi multi = zk_multi(store->batch);
+    struct told counts = {0};
 
-    zk_queue_set_holding(&queues[1], true);
-    zk_queue_set_holding(&queues[2], false);
-    struct told plain = add_deletions(store, &multi, &queues[0], nodes->key);
-    struct told leases = add_deletions(store, &multi, &queues[1], nodes->leases);
-    add_deletions(store, &multi, &queues[2], nodes->locks);
+    for (size_t place = 0; place < PLACES; place++) {
+        if (place > 0)
+            zk_queue_set_holding(&queues[place], place == 1);
+        add_deletions(store, &multi, &queues[place], parent_of(&store->nodes[0], place), &counts);
+    }
     zk_multi_end(&multi);
-    if (plain.told + leases.told == plain.holders + leases.holders &&
-        plain.told + leases.told == owners) {
+    if (counts.told == counts.holders && counts.told == store->base.operation.force->owner_count) {
         zk_send(store, ZK_FORCE);
     } else {
         zk_session_drop_batch(store->session);
@@ -332,16 +328,16 @@ static void take_away(struct zk_store *store, struct zk_queue queues[3])
 /* Reads the children of KEY, KEY/leases and KEY/locks. */
 static void listed_holders(struct zk_store *store, const struct zk_reply *replies)
 {
-    struct zk_queue queues[3] = {{0}};
+    struct zk_queue queues[PLACES] = {{0}};
     int error = ZK_OK;
 
-    for (size_t i = 0; i < 3 && error == ZK_OK; i++)
+    for (size_t i = 0; i < PLACES && error == ZK_OK; i++)
         error = zk_queue_read(&replies[i], &queues[i]);
     if (error == ZK_OK)
         take_away(store, queues);
     else
         zk_tell_error(store, error);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < PLACES; i++)
         zk_queue_free(&queues[i]);
 }
 
@@ -362,9 +358,8 @@ static void force(struct zk_store *store, const struct force_request *request)
     zk_name_nodes(store, nodes, request->key);
     store->key_count = 1;
     zk_session_wish(store->session, ZK_TIMEOUT_LEAST);
-    zk_children(store->batch, nodes->key, false);
-    zk_children(store->batch, nodes->leases, false);
-    zk_children(store->batch, nodes->locks, false);
+    for (size_t place = 0; place < PLACES; place++)
+        zk_children(store->batch, parent_of(nodes, place), false);
     zk_send(store, ZK_LIST_HOLDERS);
 }
 
