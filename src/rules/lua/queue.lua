@@ -187,7 +187,7 @@ end
 -- The first waiter of a line. The dead ones before it, and the holes, are removed. One call looks at
 -- WALK tickets only, and the next call continues: until then no waiter is first, which an empty
 -- owner tells.
-local function first_in_line(lock, queue, line, most)
+local function first_waiter(lock, queue, line, most)
   local from, waiter = line.first, nil
   while line.first <= line.last and not waiter do
     local n = line.first
@@ -219,14 +219,14 @@ end
 -- The waiter whose turn it is, and the line that it stands in: a queue, or a list of it. Those that
 -- nest wait only in the order of arrival.
 local function first_in_turn(lock, queue, most)
-  local oldest = first_in_line(lock, queue, queue, most)
+  local oldest = first_waiter(lock, queue, queue, most)
   if not oldest or oldest.owner == '' or queue.base ~= 'q' or not next(lists_of(lock)) then
     return oldest, queue
   end
   if is_overdue(lock, oldest) then return oldest, queue end
   for priority = HIGHEST, LOWEST, -1 do
     local list = lock.lists[priority]
-    local first = list and first_in_line(lock, queue, list, most)
+    local first = list and first_waiter(lock, queue, list, most)
     if first then return first, list end
   end
   return oldest, queue
