@@ -34,19 +34,12 @@ bool piece_is(struct piece piece, const char *word)
     return piece.size == strlen(word) && strncasecmp(piece.at, word, piece.size) == 0;
 }
 
-/* Returns a copy with a NUL behind it. The caller frees. */
-static char *piece_copy(struct piece piece)
-{
-    char *copy = mem_checked(malloc(piece.size + 1));
-
-    memcpy(copy, piece.at, piece.size);
-    copy[piece.size] = '\0';
-    return copy;
-}
-
 struct piece piece_duplicate(struct piece piece)
 {
-    return (struct piece){piece_copy(piece), piece.size};
+    char *copy = mem_zeroed(piece.size + 1);
+
+    memcpy(copy, piece.at, piece.size);
+    return (struct piece){copy, piece.size};
 }
 
 void piece_drop(struct piece *piece)
@@ -271,7 +264,7 @@ static bool read_head(struct record *record, const char *line)
 
 bool record_read(struct record *record, const char *text, size_t size)
 {
-    char *copy = piece_copy((struct piece){text, size}), *line = copy, *end;
+    char *copy = mem_checked(strndup(text, size)), *line = copy, *end;
     bool sound;
 
     record_clear(record);

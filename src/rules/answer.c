@@ -638,10 +638,8 @@ read_parties(const redisReply *list, int64_t now,
     struct lock_party *parties = mem_zeroed((list->elements + 1) * sizeof *parties);
 
     *count = 0;
-    for (size_t i = 0; i < list->elements; i++) {
-        if (read(list->element[i], now, &parties[*count]))
-            ++*count;
-    }
+    for (size_t i = 0; i < list->elements; i++)
+        *count += read(list->element[i], now, &parties[*count]);
     return parties;
 }
 
@@ -652,10 +650,8 @@ static struct lock_run *read_runs(const redisReply *list, int64_t now, size_t *c
     struct lock_run *runs = mem_zeroed((room + 1) * sizeof *runs);
 
     *count = 0;
-    for (size_t i = 0; i < room; i++) {
-        if (read_run(list->element[i], now, &runs[*count]))
-            ++*count;
-    }
+    for (size_t i = 0; i < room; i++)
+        *count += read_run(list->element[i], now, &runs[*count]);
     return runs;
 }
 
