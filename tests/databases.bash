@@ -1,7 +1,9 @@
 # Database servers for the .bats files that need them, each in a directory of its own, as an
-# ordinary user: PostgreSQL refuses to run as root. Loaded after helper and certificates. They take
-# TLS, too, with a certificate for 127.0.0.1.
+# ordinary user: PostgreSQL refuses to run as root. Loaded after helper. They take TLS, too, with a
+# certificate for 127.0.0.1.
 # shellcheck shell=bash disable=SC2154
+
+load certificates
 
 # database_tables NAME: the tables that are empty after each test, besides DATABASE_TABLES.
 database_tables() {

@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # Databases whose records a host changes by the rules of a Redis: they can do what a Redis can.
 load helper
-load certificates
 load databases
 
 setup_file() {

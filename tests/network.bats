@@ -141,26 +141,26 @@ while True:
     run -0 rlock status -q k
 }
 
+# other_server [OPTION...]: starts another one, at $T/other/sock; ${pid[other]} ends with the test.
+other_server() {
+    mkdir "$T/other"
+    bg other redis-server --port 0 --unixsocket "$T/other/sock" --dir "$T/other" --save "" "$@"
+    poll_until 10 listens "$T/other/sock"
+}
+
 @test "H51 another server behind the same address: the lock is lost there" {
     local start
-    mkdir "$T/other"
-    redis-server --port 0 --unixsocket "$T/other/sock" --dir "$T/other" --save "" \
-        --pidfile "$T/other/pid" --daemonize yes 3>&- >/dev/null
-    poll_until 10 listens "$T/other/sock"
+    other_server
     at_work a k 100 -u "$PROXY" --lease 30s
     fault target "$T/other/sock"
     fault rst
     start=$(now_ms)
     ends_with a 79
     took 0 8000 "$start" # it would be renewed after ten
-    kill "$(<"$T/other/pid")"
 }
 
 @test "H50 a replica behind the same address for a moment is not believed" {
-    mkdir "$T/other"
-    redis-server --port 0 --unixsocket "$T/other/sock" --dir "$T/other" --save "" \
-        --pidfile "$T/other/pid" --replicaof 127.0.0.1 1 --daemonize yes 3>&- >/dev/null
-    poll_until 10 listens "$T/other/sock"
+    other_server --replicaof 127.0.0.1 1
     stay a k -u "$PROXY" --lease 15s
     fault target "$T/other/sock"
     fault rst
@@ -169,7 +169,6 @@ while True:
     fault rst
     renewed k
     ends_well a
-    kill "$(<"$T/other/pid")"
 }
 
 @test "H104 a resolver that hangs at reconnection does not keep the command" {
@@ -228,14 +227,9 @@ while True:
 }
 
 @test "a Unix socket whose queue of new connections is full is waited for" {
-    local server crowded
-    mkdir "$T/other"
-    redis-server --port 0 --unixsocket "$T/other/sock" --dir "$T/other" --save "" --tcp-backlog 1 \
-        --pidfile "$T/other/pid" --daemonize yes 3>&- >/dev/null
-    poll_until 10 listens "$T/other/sock"
-    poll_until 10 test -s "$T/other/pid"
-    server=$(<"$T/other/pid")
-    kill -STOP "$server"
+    local crowded
+    other_server --tcp-backlog 1
+    kill -STOP "${pid[other]}"
     # Stays connected, with as many connections as the queue takes.
     bg crowd python3 -uc '
 import socket, sys, time
@@ -257,11 +251,10 @@ time.sleep(60)' "$T/other/sock"
     stderr_line "^rlock: k: cannot reach unix://$T/other/sock: its queue of new connections is full(, for [0-9]+s)?\$"
     alive "${pid[waiter]}"
     alive "${pid[one]}"
-    kill -CONT "$server"
+    kill -CONT "${pid[other]}"
     for crowded in waiter one; do
         ends_with "$crowded" 0
     done
-    kill "$server"
 }
 
 # busiest_second FILE: the most connections that the proxy has seen within any second.

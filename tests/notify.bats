@@ -2,8 +2,6 @@
 
 load helper
 
-setup_file() { start_file; }
-
 # For --notify: appends a line of what it was told to the file "told".
 told() {
     # shellcheck disable=SC2016 # its own variables

@@ -3,8 +3,6 @@
 
 load helper
 
-setup_file() { start_file; }
-
 # odd KIND: RLOCK_URL leads to such a server.
 odd() {
     bg odd python3 "$TESTS/odd_server.py" "$T/odd.sock" "$1"

@@ -2,20 +2,6 @@
 
 load helper
 
-@test "--priority: the higher first, of equals who came first; status shows the same" {
-    hold a k
-    queue b k
-    queue c k --priority 5
-    queue d k --priority 9
-    queue e k --priority 5
-    run -0 rlock status k
-    [[ $(grep -o 'priority [0-9]' <<<"$output" | tr '\n' ' ') == 'priority 9 priority 5 priority 5 ' ]]
-    [[ $(grep 'waiter 4' <<<"$output") != *priority* ]]
-    kill "${pid[a]}"
-    finish b 20
-    [[ $(tr '\n' ' ' <"$LOG") == 'd c e b ' ]]
-}
-
 @test "a label that looks like a note of rlock's own is a label, and asks for nothing" {
     hold a k
     queue b k
@@ -43,19 +29,22 @@ load helper
     [[ $(tr '\n' ' ' <"$LOG") == 'b c ' ]]
 }
 
-@test "--priority: one below 0 is served last, also behind those that come later" {
+@test "--priority: the higher first, of equals who came first, below 0 last; status shows the same" {
     hold a k
     queue b k
     queue c k --priority -5
-    queue d k
+    queue d k --priority 5
     queue e k --priority=-9
-    queue f k --priority 1
+    queue f k --priority 9
+    queue g k --priority 5
+    queue h k
     run -0 rlock status k
     [[ $(grep -o 'priority -*[0-9]' <<<"$output" | tr '\n' ' ') == \
-        'priority 1 priority -5 priority -9 ' ]]
+        'priority 9 priority 5 priority 5 priority -5 priority -9 ' ]]
+    [[ $(grep 'waiter 4' <<<"$output") != *priority* ]]
     kill "${pid[a]}"
-    finish e
-    [[ $(tr '\n' ' ' <"$LOG") == 'f b d c e ' ]]
+    finish e 20
+    [[ $(tr '\n' ' ' <"$LOG") == 'f d g b h c e ' ]]
     [[ ! $(redis hget 'rlock:{k}' o) ]]
 }
 

@@ -2,8 +2,6 @@
 
 load helper
 
-setup_file() { start_file; }
-
 @test "H19 a changed password is read again from its file" {
     as_default_user
     redis config set requirepass first

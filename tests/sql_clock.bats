@@ -1,7 +1,6 @@
 # A database server whose clock is set.
 
 load helper
-load certificates
 load databases
 
 setup_file() {

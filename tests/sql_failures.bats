@@ -3,7 +3,6 @@
 # which status.
 # shellcheck disable=SC2154
 load helper
-load certificates
 load databases
 load decisions
 

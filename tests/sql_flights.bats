@@ -1,7 +1,6 @@
 # A database's answer that is lost, whichever it is: with and without TLS.
 
 load helper
-load certificates
 load databases
 load flights
 

@@ -2,7 +2,6 @@
 # statement.
 
 load helper
-load certificates
 load databases
 
 setup_file() {

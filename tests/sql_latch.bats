@@ -2,7 +2,6 @@
 # are here.
 
 load helper
-load certificates
 load databases
 load latches
 

@@ -3,7 +3,6 @@
 # and for MariaDB.
 
 load helper
-load certificates
 load databases
 
 DATABASE_TABLES=shedlock

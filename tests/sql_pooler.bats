@@ -2,7 +2,6 @@
 # the session, and who waits cannot be called.
 
 load helper
-load certificates
 load databases
 
 setup_file() {

@@ -1,7 +1,6 @@
 # PostgreSQL with a synchronous standby: granted locks are there when it is promoted.
 
 load helper
-load certificates
 load databases
 
 setup_file() {

@@ -424,17 +424,21 @@ END
     RLOCK_URL=zookeeper://127.0.0.1:1 run -69 rlock doctor
 }
 
+# relay_start: TLS before the server, with a certificate for 127.0.0.1; its port is in relay.out.
+relay_start() {
+    authority ca
+    certificate server ca subjectAltName=IP:127.0.0.1
+    bg relay python3 "$TESTS/tls_relay.py" "$CERTS/server.pem" "$CERTS/server.key" "${port[1]}"
+    poll_until 20 test -s "$T/relay.out"
+}
+
 in_clear() { echo "zookeeper://127.0.0.1:$1/test/$BATS_TEST_NUMBER"; }
 in_tls() { echo "zookeepers://127.0.0.1:$1/test/$BATS_TEST_NUMBER --tls-ca $CERTS/ca.pem"; }
 
 @test "H141 an answer of ZooKeeper that is lost, whichever it is, with and without TLS" {
     RLOCK_URL=$(in_clear "${port[1]}")
     each_flight "${port[1]}" in_clear
-    authority ca
-    certificate server ca subjectAltName=IP:127.0.0.1
-    bg relay python3 "$BATS_TEST_DIRNAME/tls_relay.py" "$CERTS/server.pem" "$CERTS/server.key" \
-        "${port[1]}"
-    poll_until 20 test -s "$T/relay.out"
+    relay_start
     each_flight "$(<"$T/relay.out")" in_tls
 }
 
@@ -449,14 +453,9 @@ in_tls() { echo "zookeepers://127.0.0.1:$1/test/$BATS_TEST_NUMBER --tls-ca $CERT
 
 @test "zookeepers:// speaks TLS, only with a server that is vouched for" {
     local url
-    authority ca
+    relay_start
     authority other
-    certificate server ca subjectAltName=IP:127.0.0.1
-    coproc RELAY { exec python3 "$BATS_TEST_DIRNAME/tls_relay.py" "$CERTS/server.pem" \
-        "$CERTS/server.key" "${port[1]}" 2>/dev/null 3>&-; }
-    pid[relay]=$RELAY_PID
-    read -r -t 30 relay_port <&"${RELAY[0]}"
-    url=zookeepers://127.0.0.1:$relay_port/test/$BATS_TEST_NUMBER
+    url=zookeepers://127.0.0.1:$(<"$T/relay.out")/test/$BATS_TEST_NUMBER
     hold a k
     refused 75 run -u "$url" --tls-ca "$CERTS/ca.pem" -n k -- touch "$T/ran"
     stderr_line '^rlock: k: not acquired: held by '

@@ -89,11 +89,9 @@ through() {
 }
 
 @test "H137 the leader is killed: the holder keeps the lock, and no other client has it" {
-    local one leader
+    local leader
     stay a k --lease 30s
-    for one in 1 2 3; do
-        [[ $(server_mode "$one") != leader ]] || leader=$one
-    done
+    leader=$(that_is leader)
     server_signal KILL "$leader"
     renewed k
     run -75 rlock run -n k -- true
