@@ -58,6 +58,26 @@ asks_holder() {
     contains "$T/a.err" ': why; stopping sh'
 }
 
+# all_commands [OPTION...]: each that asks a store for a lock or a latch.
+all_commands() {
+    local owner
+    owner=$(rlock acquire "$@" --lease 20s k)
+    run -75 rlock run "$@" -n k -- true
+    run -0 rlock renew "$@" --owner "$owner" k
+    run -0 --separate-stderr rlock status "$@" --json k
+    json ".[0].holders[0].owner == \"$owner\""
+    run -0 rlock release "$@" --owner "$owner" k
+    hold x k --lease 9s "$@"
+    run -0 rlock status "$@" k
+    [[ $output == "k: exclusive"* ]]
+    run -0 rlock force-release "$@" --now --yes k
+    ends_with x 79
+    run -1 rlock release "$@" --owner "$owner" k
+    run -0 rlock latch set "$@" l 1
+    run -0 rlock latch count-down "$@" l
+    run -0 rlock latch wait "$@" l
+}
+
 # limits KEY: the stored number counts, and grows under those who wait.
 limits() {
     run -0 rlock limit "$1" 1

@@ -264,9 +264,9 @@ class Lock:
         self.key = self.keys[0]
         self.call = client.call if client else server.call
 
-    def words(self, script, *values, **arguments):
+    def words(self, script, *values, keys=None, **arguments):
         """The call; values: the arguments that come first in ORDER."""
-        keys = list(self.keys)
+        keys = list(self.keys if keys is None else keys)
         if self.now is not None:
             keys += [self.now // 1000, self.now % 1000 * 1000]
         sha = self.server.sha[script, self.now is not None]
@@ -299,10 +299,7 @@ class Lock:
         return self.run("release", owner, **more)
 
     def init(self, force=False):
-        keys = [] if self.now is None else [self.now // 1000, self.now % 1000 * 1000]
-        sha = self.server.sha["init", self.now is not None]
-        words = pairs("init", epoch=MARKER, force=force)
-        return self.call("EVALSHA", sha, len(keys), *keys, *words)
+        return self.run("init", keys=[], epoch=MARKER, force=force)
 
     def force(self, *owners, how="now", **more):
         return self.run("force", " ".join(owners), how=how, **more)

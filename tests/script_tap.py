@@ -1,6 +1,6 @@
 """Shared by the tests of the scripts: words for expected records, and TAP."""
-import os, signal, sys, traceback
-from script_server import PLACE_TTL, Lock, Server
+import contextlib, os, signal, sys, traceback
+from script_server import PLACE_TTL, Lock, ReplyError, Server
 from tap import say
 
 A, B, C, D, E, F = (letter * 36 for letter in "abcdef")  # owners, as long as real ones
@@ -27,6 +27,24 @@ def same(got, want, what="reply"):
 def true(condition, what):
     if not condition:
         raise AssertionError(what)
+
+
+def fails(word, call):
+    """The server refuses it with an error that has this word."""
+    try:
+        raise AssertionError(f"not refused: {call()}")
+    except ReplyError as error:
+        true(word in str(error), str(error))
+
+
+@contextlib.contextmanager
+def full(server):
+    """Out of memory."""
+    server.call("CONFIG", "SET", "maxmemory", 1)
+    try:
+        yield
+    finally:
+        server.call("CONFIG", "SET", "maxmemory", 0)
 
 
 def holder(lock, owner, fence, lease=30000, since=None, who=None, mode="x", slot=0):

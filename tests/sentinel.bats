@@ -13,16 +13,7 @@ tls_files() {
 @test "every command works through Sentinels" {
     run -0 rlock run k -- sh -c 'echo "$RLOCK_KEY $RLOCK_FENCE"'
     [[ $output == "k "* ]]
-    hold x k --lease 9s
-    run -0 rlock status k
-    [[ $output == "k: exclusive"* ]]
-    run -0 rlock force-release --now --yes k
-    ends_with x 79
-    run -0 rlock latch set l 1
-    run -0 rlock latch count-down l
-    run -0 rlock latch wait l
-    run -0 rlock acquire k
-    run -0 rlock release --owner "$output" k
+    all_commands
 }
 
 @test "pause, limit and reserve work as with one server" {

@@ -5,7 +5,7 @@ import os, random
 
 from lock_view import View
 from script_server import MARKER, Lock, Server
-from script_tap import A, B, C, D, by, fence_of, holder, main, place_of, same, test, true
+from script_tap import A, B, C, D, by, fence_of, full, holder, main, place_of, same, test, true
 
 ELSEWHERE = "f" * 40  # another server's run_id
 LEASE = 30000
@@ -382,12 +382,9 @@ def _(server):
     lock = marked(server)
     take(lock, A)
     server.call("HSET", MARKER, "r", ELSEWHERE)
-    server.call("CONFIG", "SET", "maxmemory", "1")
-    try:
+    with full(server):
         same(lock.renew(A, grace=True)[0], "RENEWED")
         same(marker(server)["u"], str(lock.now + LEASE))
-    finally:
-        server.call("CONFIG", "SET", "maxmemory", "0")
 
 
 # -- releasing it

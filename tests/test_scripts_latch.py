@@ -1,8 +1,8 @@
 #!/usr/bin/env -S python3 -B
 """latch.lua by itself: replies, fields, ids, time to live; and against a model. Prints TAP."""
 import os, random
-from script_server import ReplyError, pairs, read_script, with_clock_given
-from script_tap import DAY, main, same, test, true
+from script_server import pairs, read_script, with_clock_given
+from script_tap import DAY, fails, full, main, same, test, true
 
 W, V = "w" * 36, "v" * 36  # what tells latches of one name apart
 
@@ -226,16 +226,10 @@ def _(server):
 def _(server):
     latch, other = Latch(server), Latch(server, "other")
     latch.set(2)
-    server.call("CONFIG", "SET", "maxmemory", "1")
-    try:
+    with full(server):
         same(latch.count("d:a"), latch.says(1, 2, counted=1))
-        try:
-            raise AssertionError(f"set on a full server: {other.set(1)}")
-        except ReplyError as error:
-            true("OOM" in str(error), str(error))
+        fails("OOM", lambda: other.set(1))
         same(latch.run("delete")[0], "LATCH")
-    finally:
-        server.call("CONFIG", "SET", "maxmemory", "0")
 
 
 @test("what anyone may do in any order is what a plain model does")

@@ -2,8 +2,8 @@
 """The scripts of src/rules/lua on a server that is one of a quorum: for how long it
 remembers, fences that the holder settled on with the others. Prints TAP."""
 import time
-from script_server import WEEK, Lock, ReplyError, Server, read_script, with_clock_given
-from script_tap import A, B, by, holder, main, same, test, true
+from script_server import WEEK, Lock, Server, read_script, with_clock_given
+from script_tap import A, B, by, fails, full, holder, main, same, test, true
 
 MARKER = "rlock:!quorum"
 
@@ -81,10 +81,7 @@ def _(_server):
         deadline = time.monotonic() + 10
         while uptime(server) < 3 and time.monotonic() < deadline:
             time.sleep(0.1)
-        try:
-            server.call("EVALSHA", "0" * 40, 0)  # NOSCRIPT: that is none
-        except ReplyError:
-            pass
+        fails("NOSCRIPT", lambda: server.call("EVALSHA", "0" * 40, 0))  # that is none
         server.call("SCRIPT", "FLUSH")
         server.load(with_clock_given(read_script("acquire")))
         lock = Member(server)
@@ -176,24 +173,14 @@ def _(server):
 def _(server):
     lock = Member(server)
     server.call("SET", MARKER, "x")
-    try:
-        lock.acquire(A)
-        raise AssertionError("granted")
-    except ReplyError as error:
-        true("WRONGTYPE" in str(error), str(error))
+    fails("WRONGTYPE", lambda: lock.acquire(A))
     server.call("FLUSHALL")
     lock.acquire(A)
-    server.call("CONFIG", "SET", "maxmemory", 1)
-    try:
+    with full(server):
         same(lock.renew(A)[3][0], "RENEWED")
         same(lock.acquire(B)[3][0], "HELD")
         lock.release(A)
-        lock.acquire(B)
-        raise AssertionError("granted")
-    except ReplyError as error:
-        true("OOM" in str(error), str(error))
-    finally:
-        server.call("CONFIG", "SET", "maxmemory", 0)
+        fails("OOM", lambda: lock.acquire(B))
 
 
 main()

@@ -2,7 +2,7 @@
 """The scripts of src/rules/lua: pauses of GLOBs, which hold for locks that are there and for
 those that are yet to come. Prints TAP."""
 import random
-from script_server import PAUSES, WEEK, Lock, pairs
+from script_server import PAUSES, WEEK, Lock
 from script_tap import A, B, C, WHO, main, same, test, true
 
 HOUR = 3600000
@@ -11,9 +11,7 @@ HOUR = 3600000
 class Pausable(Lock):
     def pauses(self, **arguments):
         """pauses.lua is not about a lock."""
-        keys = [PAUSES, self.now // 1000, self.now % 1000 * 1000]
-        return self.call("EVALSHA", self.server.sha["pauses", True], len(keys), *keys,
-                         *pairs("pauses", **arguments))
+        return self.run("pauses", keys=[PAUSES], **arguments)
 
     def of_globs(self, what, glob, **more):
         return self.pauses(what=what, glob="rlock:{%s}" % glob, **more)

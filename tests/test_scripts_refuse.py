@@ -1,7 +1,8 @@
 #!/usr/bin/env -S python3 -B
 """The scripts of src/rules/lua on other keys than locks, and on servers that refuse. Prints TAP."""
 from script_server import PLACE_TTL, WEEK, Client, Lock, ReplyError
-from script_tap import A, B, C, D, DAY, E, by, fence_of, held_by_a, holder, main, same, test, true
+from script_tap import A, B, C, D, DAY, E, by, fails, fence_of, full, held_by_a, holder, main
+from script_tap import same, test, true
 
 # -- other keys, or damaged locks -----------------------------------------------------------------
 
@@ -42,47 +43,19 @@ def refused(server, lock, changes, want, only="", free=False):
 
 NUMBERS = ("", "x", " 1", "-1", "1.5", "1e3", "0x10", "nan", "inf", "-inf", str(2**53), "9" * 400)
 LINES = (
-    "",
-    "x",
-    "1 2 3",
-    "x 30000 5 %s 1 x 0 w" % A,
-    "1700000030000 x 5 %s 1 x 0 w" % A,
-    "1700000030000 30000 x %s 1 x 0 w" % A,
-    "1700000030000 30000 5",
-    "-1 30000 5 %s 1 x 0 w" % A,
-    "nan 30000 5 %s 1 x 0 w" % A,
-    "%s %s 5 %s 1 x 0 w" % ("9" * 400, "9" * 400, A),
-    "1700000030000 30000 %s %s 1 x 0 w" % ("9" * 400, A),
-    "1700000030000 30000 5 %s 1 z 0 w" % A,
-    "1700000030000 30000 5 %s 1 x -1 w" % A,
-    "1700000030000 30000 5 %s 1 x 0 w\nx" % A,
+    "", "x", "1 2 3", "x 30000 5 %s 1 x 0 w" % A, "1700000030000 x 5 %s 1 x 0 w" % A,
+    "1700000030000 30000 x %s 1 x 0 w" % A, "1700000030000 30000 5", "-1 30000 5 %s 1 x 0 w" % A,
+    "nan 30000 5 %s 1 x 0 w" % A, "%s %s 5 %s 1 x 0 w" % ("9" * 400, "9" * 400, A),
+    "1700000030000 30000 %s %s 1 x 0 w" % ("9" * 400, A), "1700000030000 30000 5 %s 1 z 0 w" % A,
+    "1700000030000 30000 5 %s 1 x -1 w" % A, "1700000030000 30000 5 %s 1 x 0 w\nx" % A,
 )
 STATES = (
-    "",
-    "x",
-    "x 0 1 5 5",
-    "z 0 1 5 5 %s" % A,
-    "x -1 1 5 5 %s" % A,
-    "x 0 1 nan 5 %s" % A,
-    "x 0 1 5 inf %s" % A,
-    "x 0 1 %s 5 %s" % ("9" * 400, A),
-    "x 0 1 5 5 %s more" % A,
+    "", "x", "x 0 1 5 5", "z 0 1 5 5 %s" % A, "x -1 1 5 5 %s" % A, "x 0 1 nan 5 %s" % A,
+    "x 0 1 5 inf %s" % A, "x 0 1 %s 5 %s" % ("9" * 400, A), "x 0 1 5 5 %s more" % A,
 )
 QUEUES = (
-    "",
-    "x",
-    "1",
-    "1 1",
-    "1 1 1 1",
-    "-1 1 0",
-    "1 -1 0",
-    "0 1 0",
-    "5 1 0",
-    "1 nan 0",
-    "1 1 inf",
-    "1 0x10 0",
-    "1 %d 0" % 2**53,
-    "1 %s 0" % ("9" * 400),
+    "", "x", "1", "1 1", "1 1 1 1", "-1 1 0", "1 -1 0", "0 1 0", "5 1 0", "1 nan 0", "1 1 inf",
+    "1 0x10 0", "1 %d 0" % 2**53, "1 %s 0" % ("9" * 400),
 )
 
 
@@ -263,15 +236,10 @@ def _(server):
 # -- what a server may refuse ---------------------------------------------------------------------
 
 
-def full(server, on):
-    server.call("CONFIG", "SET", "maxmemory", 1 if on else 0)
-
-
 @test("out of memory: who is in already is served (H17)")
 def _(server):
     lock, fence = held_by_a(server, B, C, D)
-    try:
-        full(server, True)
+    with full(server):
         lock.now += 1000
         same(lock.renew(A), ["RENEWED", lock.now, [str(fence)], [0], 0])
         same(lock.acquire(A), ["GRANTED", lock.now, [str(fence)], [0]], "asked again")
@@ -286,19 +254,14 @@ def _(server):
         same(lock.force(B, purge=True), ["RELEASED", lock.now])
         same(lock.inspect(), ["LOCK", lock.now, str(fence), "", 0, [], []])
         same(lock.release(D, bar=60000), ["ABSENT", lock.now, *by(lock)])
-    finally:
-        full(server, False)
     same(lock.acquire(D), ["BARRED", lock.now], "barred on a full server")
 
 
 @test("out of memory: an uncertain release of a lock that is not there leaves its word (H17)")
 def _(server):
     lock = Lock(server)
-    try:
-        full(server, True)
+    with full(server):
         same(lock.release(A, bar=60000), ["ABSENT", lock.now, *by(lock)])
-    finally:
-        full(server, False)
     same(lock.acquire(A), ["BARRED", lock.now])
 
 
@@ -309,16 +272,10 @@ def _(server):
     fence_of(held.acquire(A))
     same(held.acquire(B)[0], "QUEUED")
     before = held.fields()
-    try:
-        full(server, True)
-        for what, call in (("free", lambda: lock.acquire(A)), ("held", lambda: held.acquire(C))):
-            try:
-                raise AssertionError(f"{what}: {call()}")
-            except ReplyError as error:
-                true("OOM" in str(error), f"{what}: {error}")
+    with full(server):
+        fails("OOM", lambda: lock.acquire(A))
+        fails("OOM", lambda: held.acquire(C))
         same(held.acquire(C, queue=False)[0], "HELD", "that needs no memory")
-    finally:
-        full(server, False)
     same(lock.ttl(), -2, "the key")
     same(held.fields(), before)
 
@@ -330,15 +287,9 @@ def _(server):
         fence_of(lock.acquire(owner, mode="s"))
     lock.release(A)
     before = lock.fields()
-    try:
-        full(server, True)
+    with full(server):
         same(lock.acquire(D, queue=False)[-1], lock.fields()["h:" + B])
-        try:
-            raise AssertionError(lock.acquire(D))
-        except ReplyError as error:
-            true("OOM" in str(error), error)
-    finally:
-        full(server, False)
+        fails("OOM", lambda: lock.acquire(D))
     same(lock.fields(), before)
     same(lock.acquire(D, queue=False)[-1], lock.fields()["h:" + B])
     true(lock.fields() != before, "it is kept where there is room")

@@ -2,6 +2,7 @@
 
 load helper
 load certificates
+load decisions
 
 setup_file() {
     start_tls_file
@@ -85,17 +86,7 @@ no_connection() {
 }
 
 @test "every command speaks TLS" {
-    local owner
-    owner=$(rlock acquire "${ca[@]}" --lease 20s k)
-    run -75 rlock run "${ca[@]}" -n k -- true
-    run -0 rlock renew "${ca[@]}" --owner "$owner" k
-    run -0 --separate-stderr rlock status "${ca[@]}" --json k
-    json ".[0].holders[0].owner == \"$owner\""
-    run -0 rlock force-release "${ca[@]}" --now --yes k
-    run -1 rlock release "${ca[@]}" --owner "$owner" k
-    run -0 rlock latch set "${ca[@]}" l 1
-    run -0 rlock latch count-down "${ca[@]}" l
-    run -0 rlock latch wait "${ca[@]}" l
+    all_commands "${ca[@]}"
 }
 
 @test "OpenSSL is loaded where it is needed, and nowhere else" {
