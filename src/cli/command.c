@@ -217,7 +217,7 @@ int command_execute(const struct command *command, int argc, char **argv)
     settings_free(&call->settings);
     args_free(&call->arguments);
     free(call);
-    return signal ? supervisor_die_of(signal) : status;
+    return signal ? child_die_of(signal) : status;
 }
 
 void command_confirm(const struct call *call, const char *fmt, ...)

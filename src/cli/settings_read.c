@@ -12,7 +12,6 @@
 #include "cli/describe.h"
 #include "lock/own_identity.h"
 #include "os/file.h"
-#include "os/secret.h"
 #include "run/environment.h"
 #include "store/urls.h"
 

@@ -30,8 +30,8 @@ void cgroup_kill(const struct cgroup *cgroup);
 int cgroup_is_populated(const struct cgroup *cgroup);
 /* Removes the cgroup, unless processes are left in it. */
 void cgroup_remove(const struct cgroup *cgroup);
-/* Moves this process, which must outlive a command, out of that command's cgroup, if it is in one.
- *  */
+/* Moves this process, which must outlive a command, out of that command's cgroup, if it is in
+ * one. */
 void cgroup_leave(void);
 
 #endif

@@ -3,12 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <stdio.h>
 #include <unistd.h>
 
 static const int handed_on[] = {SIGHUP,  SIGINT,   SIGQUIT,   SIGUSR1, SIGUSR2, SIGALRM,
@@ -242,9 +243,10 @@ int child_start(struct child *child, const struct child_plan *plan, struct termi
     return 0;
 }
 
-pid_t child_start_apart(char *const *argv, char *const *environment,
+pid_t child_start_apart(const char *command, char *const *environment,
                         const struct inherited *inherited)
 {
+    char *const argv[] = {(char[]){"sh"}, (char[]){"-c"}, (char *)(uintptr_t)command, NULL};
     static const struct inherited nothing; /* is blocked */
     pid_t parent = getpid(), pid = fork();
 
@@ -265,11 +267,6 @@ void child_signal(const struct child *child, int signo)
 {
     if (child->pid > 0)
         kill(-child->pid, signo);
-}
-
-int child_fault(const struct child *child)
-{
-    return *child->fault;
 }
 
 pid_t child_next_change(struct child *child, enum child_change *change, int *status)
@@ -293,7 +290,7 @@ pid_t child_next_change(struct child *child, enum child_change *change, int *sta
     return pid;
 }
 
-void child_die_of(int signo)
+int child_die_of(int signo)
 {
     const struct rlimit none = {0, 0};
     sigset_t set;
@@ -306,4 +303,5 @@ void child_die_of(int signo)
     raise(signo); /* which is still blocked */
     /* cppcheck-suppress unreachableCode */
     sigprocmask(SIG_UNBLOCK, &set, NULL);
+    return 128 + signo;
 }

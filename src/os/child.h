@@ -43,10 +43,10 @@ pid_t child_fork_survivor(const char *name);
 /* In that process, before this one ends: gives it a session of its own, without the terminal, and
  * takes /dev/null for its standard error, too. */
 void child_detach(void);
-/* Starts "argv", looked for in PATH, in a session of its own, with nothing to read, and with
+/* Starts sh -c "command" in a session of its own, with nothing to read, and with
  * standard error as its standard output, too. It is killed when this process dies. inherited: NULL
  * for no blocked signals. Its pid; -1 with errno if it could not be forked. */
-pid_t child_start_apart(char *const *argv, char *const *environment,
+pid_t child_start_apart(const char *command, char *const *environment,
                         const struct inherited *inherited);
 /* Closes all descriptors but the standard streams. */
 void child_close_inherited(void);
@@ -72,7 +72,7 @@ struct child {
     pid_t group; /* the same number, for as long as anybody may be left in it */
     int handle;  /* a pidfd of it; -1 before it is started, or where there are none */
     bool stopped;
-    int *fault; /* in shared memory: why it was not executed */
+    int *fault; /* in shared memory: why it was not executed, an errno; ETIME: it was too late */
 };
 
 /* Starts it in its own process group, in the terminal's foreground if terminal_offer() says so; it
@@ -80,8 +80,6 @@ struct child {
 int child_start(struct child *child, const struct child_plan *plan, struct terminal *terminal);
 /* To its whole process group; nothing if it was reaped. */
 void child_signal(const struct child *child, int signo);
-/* After its end: why it was never executed, an errno; 0 if it was. ETIME: it was too late. */
-int child_fault(const struct child *child);
 
 enum child_change { CHILD_OTHER, CHILD_STOPPED, CHILD_CONTINUED, CHILD_ENDED };
 
@@ -89,7 +87,8 @@ enum child_change { CHILD_OTHER, CHILD_STOPPED, CHILD_CONTINUED, CHILD_ENDED };
  * *change is CHILD_OTHER for the end of any other child. status: as waitpid() sets it. */
 pid_t child_next_change(struct child *child, enum child_change *change, int *status);
 
-/* Dies of "signo" without a core dump; returns where that is impossible. */
-void child_die_of(int signo);
+/* Dies of "signo" without a core dump; returns 128 + signo where that is impossible (process 1 of a
+ * container). */
+int child_die_of(int signo);
 
 #endif

@@ -36,6 +36,14 @@ int file_read(struct file *file, const char *path, const struct file_options *op
 /* Overwrites the text, which may be a secret, and frees it. The other members stay. */
 void file_wipe(struct file *file);
 
+/* The first line of a file, which may be a pipe; the caller frees. NULL with a message in "fault"
+ * that follows the path and quotes nothing of the file. *rereadable: it can be read again.
+ * *exposed: the file's mode if every user of this host can read it, else 0. */
+char *secret_read(const char *path, bool *rereadable, unsigned *exposed, char *fault, size_t size);
+/* The same of a file that was read before and may have changed; never waits, says nothing; NULL
+ * where it cannot. */
+char *secret_read_again(const char *path);
+
 /* Replaces the contents of a file by the text, of so many bytes, at once: a reader finds the old
  * text or the new one, never a part. The file is made anew, with the mode that the umask leaves;
  * behind a symbolic link, the file that it leads to. Returns 0, or an errno, and the old file is as

@@ -53,6 +53,25 @@ static void found_out(struct loop_io *io, int events)
                          got == (ssize_t)helper_process->size ? finding : NULL);
 }
 
+/* Behind a fork, in the parent, which keeps the first of "ends": allocates it as planned. NULL with
+ * errno if there was no fork. */
+static struct helper_process *begin(const int *ends, const struct helper_process *plan)
+{
+    int error = errno;
+
+    close(ends[1]);
+    if (plan->pid < 0) {
+        close(ends[0]);
+        errno = error;
+        return NULL;
+    }
+    struct helper_process *helper_process = mem_zeroed(sizeof *helper_process);
+    *helper_process = *plan;
+    helper_process->io = (struct loop_io){
+        .fd = ends[0], .events = LOOP_READ, .ready = found_out, .owner = helper_process};
+    return helper_process;
+}
+
 struct helper_process *helper_process_start(struct loop *loop,
                                             void (*work)(const void *question, void *finding),
                                             const void *question, size_t size,
@@ -67,20 +86,11 @@ struct helper_process *helper_process_start(struct loop *loop,
     pid_t pid = fork();
     if (pid == 0)
         helper(work, question, size, parent, ends[1]);
-    int error = errno;
-    close(ends[1]);
-    if (pid < 0) {
-        close(ends[0]);
-        errno = error;
-        return NULL;
-    }
-
-    struct helper_process *helper_process = mem_zeroed(sizeof *helper_process);
-    *helper_process = (struct helper_process){
-        .loop = loop, .pid = pid, .size = size, .done = done, .owner = owner};
-    helper_process->io = (struct loop_io){
-        .fd = ends[0], .events = LOOP_READ, .ready = found_out, .owner = helper_process};
-    loop_add(loop, &helper_process->io);
+    struct helper_process *helper_process =
+        begin(ends, &(struct helper_process){
+                        .loop = loop, .pid = pid, .size = size, .done = done, .owner = owner});
+    if (helper_process)
+        loop_add(loop, &helper_process->io);
     return helper_process;
 }
 
@@ -104,21 +114,12 @@ struct helper_process *helper_process_execute(struct loop *loop, const char *pat
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         return NULL;
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
     pid_t pid = fork();
     if (pid == 0)
         become(path, ends[1]);
-    int error = errno;
-    close(ends[1]);
-    if (pid < 0 || fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0) {
-        close(ends[0]);
-        errno = error;
-        return NULL;
-    }
-
-    struct helper_process *helper_process = mem_zeroed(sizeof *helper_process);
-    *helper_process = (struct helper_process){.loop = loop, .pid = pid, .io = {.fd = ends[0]}};
     *socket = ends[0];
-    return helper_process;
+    return begin(ends, &(struct helper_process){.loop = loop, .pid = pid});
 }
 
 static void ended(void *arg)

@@ -15,7 +15,7 @@
 static bool is_alive(pid_t pid, unsigned long long *born)
 {
     struct process process;
-    enum process_look look = process_find(pid, &process);
+    enum process_look look = procfs_read(NULL, pid, &process);
 
     *born = look == PROCESS_FOUND ? process.started : 0;
     return look == PROCESS_FOUND ? process.live : kill(pid, 0) == 0 || errno != ESRCH;
@@ -90,7 +90,7 @@ void pid_watch_close(struct pid_watch *watch)
 char *pid_watch_name(pid_t pid, char *out, size_t size)
 {
     struct process process;
-    enum process_look look = process_find(pid, &process);
+    enum process_look look = procfs_read(NULL, pid, &process);
 
     snprintf(out, size, "%s", look == PROCESS_FOUND ? process.name : "");
     return out;

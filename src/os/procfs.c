@@ -57,48 +57,27 @@ static bool parse(const char *text, struct process *process)
     return true;
 }
 
-/* The file /proc/PID/stat, from its beginning; also again, of one that is kept open. */
-static enum process_look read_stat(int stat, struct process *process)
-{
-    char text[1024];
-    ssize_t got = pread(stat, text, sizeof text - 1, 0);
-
-    if (got <= 0)
-        return got < 0 ? process_look_of(errno) : PROCESS_GONE;
-    text[got] = '\0';
-    return parse(text, process) ? PROCESS_FOUND : PROCESS_UNSEEN;
-}
-
-enum process_look process_find(pid_t pid, struct process *process)
-{
-    char path[40];
-
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return process_look_of(errno);
-    enum process_look look = read_stat(fd, process);
-    close(fd);
-    return look;
-}
-
 int procfs_open_file(const struct procfs *procfs, pid_t pid, const char *name)
 {
     char path[64];
 
-    snprintf(path, sizeof path, "%d/%s", (int)pid, name);
-    return openat(procfs->directory, path, O_RDONLY | O_CLOEXEC);
+    snprintf(path, sizeof path, "%s%d/%s", procfs ? "" : "/proc/", (int)pid, name);
+    return openat(procfs ? procfs->directory : AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 }
 
 enum process_look procfs_read(const struct procfs *procfs, pid_t pid, struct process *process)
 {
+    char text[1024];
     int fd = procfs_open_file(procfs, pid, "stat");
+    ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    int error = errno;
 
-    if (fd < 0)
-        return process_look_of(errno);
-    enum process_look look = read_stat(fd, process);
-    close(fd);
-    return look;
+    if (fd >= 0)
+        close(fd);
+    if (got <= 0)
+        return got < 0 ? process_look_of(error) : PROCESS_GONE;
+    text[got] = '\0';
+    return parse(text, process) ? PROCESS_FOUND : PROCESS_UNSEEN;
 }
 
 /* The line "name" of a status file has this one number and no other. */
@@ -307,7 +286,7 @@ static int keep_reserve(struct procfs *procfs)
     return kept;
 }
 
-static void free_reserve(struct procfs *procfs)
+void procfs_begin(struct procfs *procfs)
 {
     for (size_t i = 0; i < PROCFS_RESERVE; i++) {
         if (procfs->reserve[i] >= 0)
@@ -357,14 +336,9 @@ void procfs_close(struct procfs *procfs)
 {
     if (!procfs->directory)
         return;
-    free_reserve(procfs);
+    procfs_begin(procfs);
     close(procfs->directory);
     procfs->directory = 0;
-}
-
-void procfs_begin(struct procfs *procfs)
-{
-    free_reserve(procfs);
 }
 
 void procfs_end(struct procfs *procfs)

@@ -63,6 +63,7 @@ pid_t procfs_last_pid(const struct procfs *procfs);
 int procfs_open_file(const struct procfs *procfs, pid_t pid, const char *name);
 /* Says what the errno of reading one of its files means. */
 enum process_look process_look_of(int error);
+/* procfs: NULL for any /proc that is mounted, where no more is needed. */
 enum process_look procfs_read(const struct procfs *procfs, pid_t pid, struct process *process);
 /* False for the number of a thread, which can be read like that of a process. */
 bool procfs_is_process(const struct procfs *procfs, pid_t pid);
@@ -75,9 +76,6 @@ bool procfs_add_children(const struct procfs *procfs, const struct process *proc
 /* All processes there are, by their pids; false if one could not be read, or the memory for it
  * had. */
 bool procfs_list(const struct procfs *procfs, struct process_list *list);
-
-/* Reads one process, by any /proc that is mounted, where no more is needed. */
-enum process_look process_find(pid_t pid, struct process *process);
 
 /* False for want of memory. */
 bool process_list_append(struct process_list *list, const struct process *process);

@@ -29,12 +29,6 @@ enum tree_state stop_ask(const struct tree *tree)
     return state;
 }
 
-void stop_begin(struct stop *stop, struct moment now)
-{
-    if (!moment_reached(stop->kill_at, now))
-        stop_ask(&stop->tree);
-}
-
 enum stop_state stop_turn(struct stop *stop, struct moment now)
 {
     if (!stop->killing && moment_reached(stop->kill_at, now)) {

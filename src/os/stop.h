@@ -23,11 +23,9 @@ enum stop_state {
 /* Sends "signo" to all of a tree of which this process is the root; 0 only looks. TREE_GONE is
  * certain, if all children that had ended before were reaped. */
 enum tree_state stop_send(const struct tree *tree, int signo);
-/* Sends TERM to all of any tree, and CONT, so that stopped processes can clean up. */
+/* Sends TERM to all of any tree, and CONT, so that stopped processes can clean up: not when it is
+ * time to KILL. */
 enum tree_state stop_ask(const struct tree *tree);
-/* Asks the tree to end, unless kill_at has been reached: then it must not be continued. The caller
- * owns tree, child and kill_at. */
-void stop_begin(struct stop *stop, struct moment now);
 /* Looks for processes that are left, and kills them when it is time. */
 enum stop_state stop_turn(struct stop *stop, struct moment now);
 /* Notes that a process has ended and was reaped. A tree that continues to fork is never STOP_STUCK;

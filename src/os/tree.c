@@ -71,8 +71,8 @@ static bool was_noted(const struct tree *tree, const struct process *process)
 }
 
 /* A process is in a session because it was born in it, so all that are in a session that the tree
- * began are of the tree. Its number is used again only when it is empty, and then for its leader.
- *  */
+ * began are of the tree. Its number is used again only when it is empty, and then for its
+ * leader. */
 static bool is_in_noted_session(const struct search *search, const struct process *process)
 {
     const struct tree *tree = search->tree;

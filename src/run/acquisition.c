@@ -166,15 +166,13 @@ static void on_signal(void *owner, int signo)
 
 static bool start(struct printer *printer)
 {
-    struct agent_plan *agent = &(struct agent_plan){0};
+    struct agent_plan agent = printer->plan->agent;
     struct offer *offer = child_share_memory(sizeof *offer);
 
-    *agent = printer->plan->agent;
-    agent->peer = PEER_PRINTER;
-    if (offer && agent_process_start(printer->agent, agent, NULL, offer) == 0)
+    agent.peer = PEER_PRINTER;
+    if (offer && agent_process_start(printer->agent, &agent, NULL, offer) == 0)
         return true;
-    const struct run_reason why = run_reason_errno();
-    run_tell_reason(events_of(printer), agent->keep ? RUN_NO_RENEWER : RUN_SYSTEM_REFUSED, &why);
+    run_tell_errno(events_of(printer), agent.keep ? RUN_NO_RENEWER : RUN_SYSTEM_REFUSED);
     printer->outcome->status = STATUS_SYSTEM;
     return false;
 }
@@ -217,8 +215,7 @@ void acquisition_run(const struct acquisition_plan *plan, struct acquisition_out
     if (plan->agent.keep)
         pid_watch_close(plan->agent.keep);
     if (!prepare(&printer) || loop_run(printer.loop) < 0) {
-        const struct run_reason why = run_reason_errno();
-        run_tell_reason(events_of(&printer), RUN_SYSTEM_REFUSED, &why);
+        run_tell_errno(events_of(&printer), RUN_SYSTEM_REFUSED);
         outcome->status = STATUS_SYSTEM;
     }
     loop_free(printer.loop);

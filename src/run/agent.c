@@ -2,7 +2,6 @@
 #include "run/agent.h"
 #include "net/loop.h"
 #include "os/child.h"
-#include "run/channel.h"
 #include "run/descendants.h"
 #include "run/exit_status.h"
 #include "run/presence.h"
@@ -85,7 +84,7 @@ static void report_loss(struct agent *agent, const struct run_reason *why)
 {
     const struct agent_report loss = {.kind = REPORT_LOST,
                                       .lease = agent->lease,
-                                      .stop_begun = watchdog_delays_term(&agent->watchdog),
+                                      .stop_begun = agent->watchdog.phase == WATCHDOG_DELAYING,
                                       .news = {.reason = *why}};
 
     if (!is_leaving(agent))
@@ -118,7 +117,7 @@ static void offer_grant(struct agent *agent, const struct lock_grant *grants)
     struct agent_report held = {.kind = REPORT_HELD, .lease = agent->lease};
 
     memcpy(held.grants, grants, sizeof held.grants);
-    offer_make(agent->offer);
+    atomic_store(&agent->offer->stands, true);
     agent->state = OFFERED;
     send_report(agent, &held);
     presence_expect(&agent->presence);
@@ -472,7 +471,7 @@ static void be_alone(struct agent *agent)
     if (atomic_load(&agent->offer->delivered)) {
         if (!agent->plan->keep)
             loop_stop(agent->loop);
-    } else if (!has_printer(agent) && watchdog_is_armed(&agent->watchdog) && !take_back(agent)) {
+    } else if (!has_printer(agent) && agent->watchdog.phase != WATCHDOG_IDLE && !take_back(agent)) {
         keeper_hold_renewals(agent->keeper, true);
         watchdog_supervisor_died(&agent->watchdog);
     } else {
@@ -481,8 +480,9 @@ static void be_alone(struct agent *agent)
 }
 
 /* Takes all orders that are there. */
-static void drain_channel(struct agent *agent)
+static void drain_channel(void *arg)
 {
+    struct agent *agent = arg;
     struct agent_order order;
     int got, fd;
 
@@ -498,11 +498,6 @@ static void on_message(struct loop_io *io, int events)
 {
     (void)events;
     drain_channel(io->owner);
-}
-
-static void on_listen(void *arg)
-{
-    drain_channel(arg);
 }
 
 /* Whether the supervisor must claim a grant, or release the lock after its command has ended by
@@ -594,7 +589,7 @@ static void start(struct agent *agent, const struct process_list *callers,
                                                  .leader = -1,
                                                  .owner = plan->keeper.request.owner,
                                                  .callers = callers},
-                                        .listen = on_listen,
+                                        .listen = drain_channel,
                                         .alarmed = on_alarmed,
                                         .cleared = on_cleared,
                                         .failed = on_failed,

@@ -13,8 +13,8 @@
 #include "lock/keeper.h"
 #include "os/pid_watch.h"
 #include "os/procfs.h"
+#include "run/channel.h"
 #include "run/events.h"
-#include "run/offer.h"
 #include "run/stop_command.h"
 
 struct agent_plan {

@@ -7,8 +7,6 @@
 #include <sys/types.h>
 
 #include "run/agent.h"
-#include "run/channel.h"
-#include "run/offer.h"
 
 struct agent_process {
     pid_t pid;           /* 0 when it has been reaped */

@@ -4,10 +4,12 @@
 #ifndef RLOCK_RUN_CHANNEL_H
 #define RLOCK_RUN_CHANNEL_H
 
+#include <stdatomic.h>
 #include <sys/types.h>
 
 #include "lock/lease.h"
 #include "lock/lock.h"
+#include "os/cgroup.h"
 #include "run/events.h"
 
 /* From the agent to the supervisor. */
@@ -63,5 +65,25 @@ bool channel_order(int end, const struct agent_order *order, int fd);
  * along, for the caller to close; -1: none. */
 int channel_hear_report(int end, struct agent_report *report);
 int channel_hear_order(int end, struct agent_order *order, int *fd);
+
+/* -- memory in common ------------------------------------------------------------------------ */
+
+/* Memory that an agent shares with its peer. The agent offers a grant, and then one of the two
+ * claims it: the peer to use the lock, or the agent to withdraw the grant. The first claim
+ * decides. So a grant can be withdrawn at any time without a command starting at that very
+ * moment. */
+struct offer {
+    atomic_bool stands;
+    atomic_bool delivered;      /* the printer of an acquisition has printed the lock */
+    struct cgroup cgroup;       /* the command's, from before it is started */
+    struct run_refusal overdue; /* why the wait is long, for REPORT_OVERDUE; written once */
+    struct run_refusal refusal; /* why there is none, for the news of the last REPORT_OVER */
+};
+
+/* True if the caller was first; false if the other process was, or nothing is offered. */
+static inline bool offer_claim(struct offer *offer)
+{
+    return atomic_exchange(&offer->stands, false);
+}
 
 #endif

@@ -37,6 +37,12 @@ struct run_reason run_reason_errno(void)
     return run_reason_text(strerror(errno));
 }
 
+void run_tell_errno(const struct run_events *events, enum run_event event)
+{
+    const struct run_reason why = run_reason_errno();
+    run_tell_reason(events, event, &why);
+}
+
 static struct run_reason reason_of_failure(const struct keeper_end *end)
 {
     if (!end->far.round_trip)

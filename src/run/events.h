@@ -181,6 +181,7 @@ struct run_reason run_reason_loss(const struct keeper_loss *loss);
 struct run_reason run_reason_text(const char *text);
 /* strerror(errno). */
 struct run_reason run_reason_errno(void);
+void run_tell_errno(const struct run_events *events, enum run_event event);
 /* That the store could not grant a request for so many keys. */
 struct run_news run_news_failure(const struct keeper_end *end, size_t key_count);
 /* The server's own words, where it said any. */

@@ -156,8 +156,7 @@ void fenced_run(const struct fenced_plan *plan, struct fenced_outcome *outcome)
     *outcome = (struct fenced_outcome){0};
     all.clock = (struct loop_timer){.fire = on_time, .owner = &all};
     if (prepare(&all) < 0 || start(&all) < 0 || (settle(&all), loop_run(all.loop)) < 0) {
-        const struct run_reason why = run_reason_errno();
-        run_tell_reason(plan->job.events, RUN_NOT_STARTED, &why);
+        run_tell_errno(plan->job.events, RUN_NOT_STARTED);
         job_abandon(&all.job);
         outcome->status = STATUS_SYSTEM;
     } else {

@@ -185,7 +185,8 @@ static void send_term(struct job *job, struct moment now)
     if (job->termed || (!killing && stop_command_delays_term(&job->stop_command, now)))
         return;
     job->termed = true;
-    stop_begin(&job->stop, now);
+    if (!killing)
+        stop_ask(&job->stop.tree);
 }
 
 static void go_on_stopping(struct job *job)
@@ -332,13 +333,6 @@ static struct moment danger_at(const struct job *job)
     return job_term_at(job);
 }
 
-static void reach_limit(struct job *job)
-{
-    const struct run_reason why = {.cause = RUN_CAUSE_TIME_LIMIT, .duration = job->plan->at_most};
-
-    time_out(job, &why);
-}
-
 static struct moment limit_at(const struct job *job)
 {
     return job->plan->at_most > 0 ? moment_plus(job->acquired, job->plan->at_most) : MOMENT_NEVER;
@@ -388,7 +382,6 @@ void job_lose(struct job *job, const struct run_reason *why)
 /* The lease has run out, as far as this process knows: it may have been stopped itself. */
 static void run_out(struct job *job)
 {
-    const struct run_reason fixed = {.cause = RUN_CAUSE_NO_RENEWAL};
     struct run_reason why = run_reason_text(job->trouble);
 
     why.cause = RUN_CAUSE_NOT_RENEWED;
@@ -397,7 +390,7 @@ static void run_out(struct job *job)
     else if (job->state == JOB_ENDED)
         job->timed_out = true;
     else
-        time_out(job, &fixed);
+        time_out(job, &(struct run_reason){.cause = RUN_CAUSE_NO_RENEWAL});
 }
 
 /* It ended by itself. The processes that it left are let run, or waited for. */
@@ -428,7 +421,7 @@ static void note_end(struct job *job, int status)
 {
     job->status = status;
     if (WIFEXITED(status))
-        job->fault = child_fault(&job->child);
+        job->fault = *job->child.fault;
     bool late = job->state == JOB_RUNNING && moment_reached(danger_at(job), moment_now());
     if (job->state != JOB_STOPPING)
         end(job, job->terminal.given);
@@ -469,7 +462,8 @@ void job_tick(struct job *job)
     else if (job->state == JOB_IDLE || job->state == JOB_ENDED)
         return;
     else if (moment_reached(limit_at(job), now))
-        reach_limit(job);
+        time_out(job, &(struct run_reason){.cause = RUN_CAUSE_TIME_LIMIT,
+                                           .duration = job->plan->at_most});
     else if (moment_reached(danger_at(job), now))
         run_out(job);
 }

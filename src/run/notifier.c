@@ -69,14 +69,11 @@ static void describe(const struct notifier_plan *plan, const struct notice *noti
 
 static void start_command(struct work *work, const struct notice *notice)
 {
-    char *const argv[] = {(char[]){"sh"}, (char[]){"-c"}, (char *)(uintptr_t)work->plan->command,
-                          NULL};
 
     describe(work->plan, notice);
-    pid_t pid = child_start_apart(argv, environ, work->inherited);
+    pid_t pid = child_start_apart(work->plan->command, environ, work->inherited);
     if (pid < 0) {
-        const struct run_reason why = run_reason_errno();
-        run_tell_reason(work->plan->events, RUN_NOT_NOTIFIED, &why);
+        run_tell_errno(work->plan->events, RUN_NOT_NOTIFIED);
         return;
     }
     work->commands[notice->event] = pid;
@@ -196,8 +193,7 @@ void notifier_start(struct notifier *notifier, const struct notifier_plan *plan,
         child_fork_helper("rlock-notifier", ends[1], run, &work) > 0) {
         notifier->socket = ends[0];
     } else {
-        const struct run_reason why = run_reason_errno();
-        run_tell_reason(plan->events, RUN_NOT_NOTIFIED, &why);
+        run_tell_errno(plan->events, RUN_NOT_NOTIFIED);
         if (ends[0] >= 0)
             close(ends[0]);
     }

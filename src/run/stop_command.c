@@ -31,18 +31,15 @@ static char **environment_of(const struct stop_plan *plan, char *time_left)
 
 static void start(struct stop_command *stop, const struct inherited *inherited, int64_t left)
 {
-    char *const argv[] = {(char[]){"sh"}, (char[]){"-c"}, (char *)(uintptr_t)stop->plan->command,
-                          NULL};
     const struct run_news news = {.event = RUN_STOP_COMMAND, .duration = left};
     char time_left[40];
 
     snprintf(time_left, sizeof time_left, "RLOCK_STOP_MS=%" PRId64, left / NS_PER_MS);
     char **environment = environment_of(stop->plan, time_left);
     run_tell(stop->plan->events, &news);
-    stop->pid = child_start_apart(argv, environment, inherited);
+    stop->pid = child_start_apart(stop->plan->command, environment, inherited);
     if (stop->pid < 0) {
-        const struct run_reason why = run_reason_errno();
-        run_tell_reason(stop->plan->events, RUN_STOP_COMMAND_NOT_STARTED, &why);
+        run_tell_errno(stop->plan->events, RUN_STOP_COMMAND_NOT_STARTED);
         stop->pid = 0;
     }
     free(environment);

@@ -261,8 +261,7 @@ static void start_command(struct supervisor *s)
     environment_grant(s->plan->job.environment, s->job.lease.length, s->grants);
     if (job_start(&s->job) == 0)
         return;
-    const struct run_reason why = run_reason_errno();
-    run_tell_reason(events_of(s), RUN_NOT_STARTED, &why);
+    run_tell_errno(events_of(s), RUN_NOT_STARTED);
     decide(s, OUTCOME_FAILED, STATUS_SYSTEM);
     release(s);
 }
@@ -668,9 +667,7 @@ void supervisor_run(const struct supervisor_plan *plan, struct supervisor_outcom
     s.channel = (struct loop_io){.ready = on_message, .events = LOOP_READ, .owner = &s};
     s.clock = (struct loop_timer){.fire = on_time, .urgent = true, .owner = &s};
     if (prepare(&s) < 0 || loop_run(s.loop) < 0) {
-        const struct run_reason why = run_reason_errno();
-        run_tell_reason(plan->agent.events, s.job.no_cgroup ? RUN_NO_CGROUP : RUN_SYSTEM_REFUSED,
-                        &why);
+        run_tell_errno(plan->agent.events, s.job.no_cgroup ? RUN_NO_CGROUP : RUN_SYSTEM_REFUSED);
         job_abandon(&s.job);
         decide(&s, OUTCOME_FAILED, STATUS_SYSTEM);
     }
@@ -682,10 +679,4 @@ void supervisor_run(const struct supervisor_plan *plan, struct supervisor_outcom
         kill(0, s.job.typed);
     job_free(&s.job);
     loop_free(s.loop);
-}
-
-int supervisor_die_of(int signo)
-{
-    child_die_of(signo);
-    return 128 + signo;
 }

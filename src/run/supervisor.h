@@ -38,8 +38,4 @@ struct supervisor_outcome {
 
 void supervisor_run(const struct supervisor_plan *plan, struct supervisor_outcome *outcome);
 
-/* Dies of "signo" without a core dump, as the command did; returns 128+signo where that is
- * impossible (process 1 of a container). */
-int supervisor_die_of(int signo);
-
 #endif

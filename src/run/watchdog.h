@@ -55,14 +55,4 @@ void watchdog_supervisor_died(struct watchdog *watchdog);
  * been continued. */
 void watchdog_pause(struct watchdog *watchdog, bool paused);
 
-static inline bool watchdog_is_armed(const struct watchdog *watchdog)
-{
-    return watchdog->phase != WATCHDOG_IDLE;
-}
-/* Whether the command of --stop is run here, and TERM waits for it. */
-static inline bool watchdog_delays_term(const struct watchdog *watchdog)
-{
-    return watchdog->phase == WATCHDOG_DELAYING;
-}
-
 #endif
