@@ -13,9 +13,9 @@
 /* A row of a table: an option, or one of the three kinds at the end. A table ends with {0}. */
 struct option_spec {
     int id;               /* any positive number */
+    char letter;          /* 0 if none */
     const char *name;     /* the long name, without its dashes */
     const char *also;     /* another long name; NULL: none */
-    char letter;          /* 0 if none */
     const char *argument; /* its name in the help; NULL: takes none */
     /* The argument may be left out; as a word of its own it is taken only if this agrees. */
     bool (*optional)(const char *word);

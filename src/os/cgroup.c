@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/strbuf.h"
+#include "os/file.h"
 
 #define PREFIX "rlock-" /* of names */
 
@@ -24,18 +25,6 @@
 static const char *const mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
 
 /* -- files ----------------------------------------------------------------------------------- */
-
-/* The whole of a small file; "" where it cannot be read. */
-static ssize_t read_file(const char *path, char *text, size_t size)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? -1 : read(fd, text, size - 1);
-
-    if (fd >= 0)
-        close(fd);
-    text[got > 0 ? got : 0] = '\0';
-    return got;
-}
 
 static int open_to_write(const char *cgroup, const char *name)
 {
@@ -65,7 +54,7 @@ static const char *read_own(char *text, size_t size)
 {
     char *line = text;
 
-    if (read_file("/proc/self/cgroup", text, size) <= 0)
+    if (file_read_small(open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC), text, size) <= 0)
         return NULL;
     while (line && strncmp(line, "0::/", 4) != 0) {
         line = strchr(line, '\n');
@@ -197,7 +186,7 @@ int cgroup_is_populated(const struct cgroup *cgroup)
     char path[PATH_MAX + 32], text[256];
 
     snprintf(path, sizeof path, "%s/cgroup.events", cgroup->path);
-    if (read_file(path, text, sizeof text) <= 0)
+    if (file_read_small(open(path, O_RDONLY | O_CLOEXEC), text, sizeof text) <= 0)
         return errno == ENOENT || errno == ENODEV ? 0 : -1;
     return strstr(text, "populated 1") != NULL;
 }

@@ -205,7 +205,7 @@ __attribute__((noreturn)) static void become(const struct child *child,
     if (getppid() != parent)
         _exit(127);
     if (terminal->given)
-        terminal_seize(terminal);
+        tcsetpgrp(terminal->fd, getpid());
     restore_signals(plan->inherited);
     if (!enters || cgroup_enter(plan->cgroup) == 0)
         errno = ETIME;

@@ -69,7 +69,7 @@ struct child_plan {
 
 struct child {
     pid_t pid;   /* leader of its process group; 0 when it has been reaped */
-    pid_t group; /* the same number, for as long as anybody may be left in it */
+    pid_t group; /* the same number, for as long as a process may be left in it */
     int handle;  /* a pidfd of it; -1 before it is started, or where there are none */
     bool stopped;
     int *fault; /* in shared memory: why it was not executed, an errno; ETIME: it was too late */

@@ -165,6 +165,18 @@ int file_read(struct file *file, const char *path, const struct file_options *op
     return error;
 }
 
+ssize_t file_read_small(int fd, char *text, size_t size)
+{
+    ssize_t got = fd < 0 ? -1 : read(fd, text, size - 1);
+    int error = errno;
+
+    if (fd >= 0)
+        close(fd);
+    text[got > 0 ? got : 0] = '\0';
+    errno = error;
+    return got;
+}
+
 void file_wipe(struct file *file)
 {
     if (file->text)

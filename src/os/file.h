@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /* How long the reader of a FIFO waits for a process that opens it for writing; and how long reading
  * any file may take. */
@@ -33,6 +34,9 @@ struct file {
  * not come or does not finish. */
 int file_read(struct file *file, const char *path, const struct file_options *options, char *fault,
               size_t size);
+/* Reads a small file of the kernel's by one read(2), and closes it. fd: -1 with errno if it could not
+ * be opened. Returns how many bytes, behind which a '\0' is put; -1 with errno. */
+ssize_t file_read_small(int fd, char *text, size_t size);
 /* Overwrites the text, which may be a secret, and frees it. The other members stay. */
 void file_wipe(struct file *file);
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/decimal.h"
+#include "os/file.h"
 
 /* -- one process ----------------------------------------------------------------------------- */
 
@@ -68,15 +69,10 @@ int procfs_open_file(const struct procfs *procfs, pid_t pid, const char *name)
 enum process_look procfs_read(const struct procfs *procfs, pid_t pid, struct process *process)
 {
     char text[1024];
-    int fd = procfs_open_file(procfs, pid, "stat");
-    ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    int error = errno;
+    ssize_t got = file_read_small(procfs_open_file(procfs, pid, "stat"), text, sizeof text);
 
-    if (fd >= 0)
-        close(fd);
     if (got <= 0)
-        return got < 0 ? process_look_of(error) : PROCESS_GONE;
-    text[got] = '\0';
+        return got < 0 ? process_look_of(errno) : PROCESS_GONE;
     return parse(text, process) ? PROCESS_FOUND : PROCESS_UNSEEN;
 }
 
@@ -95,12 +91,8 @@ static bool is_alone(const char *status, const char *name, pid_t pid)
 bool procfs_is_process(const struct procfs *procfs, pid_t pid)
 {
     char status[512];
-    int fd = procfs_open_file(procfs, pid, "status");
-    ssize_t got = fd < 0 ? 0 : read(fd, status, sizeof status - 1);
+    ssize_t got = file_read_small(procfs_open_file(procfs, pid, "status"), status, sizeof status);
 
-    if (fd >= 0)
-        close(fd);
-    status[got > 0 ? got : 0] = '\0';
     return got <= 0 || is_alone(status, "\nTgid:\t", pid);
 }
 
@@ -157,12 +149,8 @@ pid_t procfs_last_pid(const struct procfs *procfs)
     char text[32];
     const char *digits = text;
     int64_t pid = -1;
-    int fd = openat(procfs->directory, "sys/kernel/ns_last_pid", O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
-
-    if (fd >= 0)
-        close(fd);
-    text[got > 0 ? got : 0] = '\0';
+    file_read_small(openat(procfs->directory, "sys/kernel/ns_last_pid", O_RDONLY | O_CLOEXEC), text,
+                    sizeof text);
     return decimal_take(&digits, INT_MAX, &pid) ? (pid_t)pid : -1;
 }
 
@@ -262,13 +250,9 @@ static bool shows_this_process(const struct procfs *procfs)
 {
     char status[4096];
     int fd = openat(procfs->directory, "self/status", O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? 0 : read(fd, status, sizeof status - 1);
 
-    if (fd < 0 && process_look_of(errno) == PROCESS_UNSEEN)
+    if (file_read_small(fd, status, sizeof status) < 0 && process_look_of(errno) == PROCESS_UNSEEN)
         return true; /* as far as is known; no process will be seen either */
-    if (fd >= 0)
-        close(fd);
-    status[got > 0 ? got : 0] = '\0';
     return is_alone(status, "\nPid:\t", getpid()) &&
            (!strstr(status, "\nNSpid:\t") || is_alone(status, "\nNSpid:\t", getpid()));
 }

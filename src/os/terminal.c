@@ -32,11 +32,6 @@ bool terminal_offer(struct terminal *terminal)
     return terminal->given;
 }
 
-void terminal_seize(const struct terminal *terminal)
-{
-    tcsetpgrp(terminal->fd, getpid());
-}
-
 bool terminal_give(struct terminal *terminal, pid_t group)
 {
     if (!terminal_is_ours(terminal))

@@ -25,10 +25,8 @@ void terminal_init(struct terminal *terminal);
 bool terminal_exists(struct terminal *terminal);
 /* True if this job is in the foreground of its terminal. */
 bool terminal_is_ours(struct terminal *terminal);
-/* Before the command is started: true if it is to take the terminal by terminal_seize(). */
+/* Before the command is started: true if it must take the terminal, with SIGTTOU blocked. */
 bool terminal_offer(struct terminal *terminal);
-/* The new command's part, in its own process group, with SIGTTOU blocked. */
-void terminal_seize(const struct terminal *terminal);
 /* Makes "group" the foreground if it is this job now; false if it is not. */
 bool terminal_give(struct terminal *terminal, pid_t group);
 /* Makes this job the foreground again if the command was it. mode: also puts back the settings of

@@ -163,7 +163,8 @@ static void on_overdue(struct loop_timer *timer)
 
     if (agent->state != SEEKING && agent->state != OFFERED)
         return;
-    waiting_latest(&agent->waiting, &agent->offer->overdue);
+    if (agent->waiting.refusal)
+        waiting_refused(&agent->waiting, agent->waiting.refusal, &agent->offer->overdue);
     send_report(agent, &(struct agent_report){.kind = REPORT_OVERDUE, .news = agent->trouble});
 }
 
@@ -573,8 +574,7 @@ static void start_keeper(struct agent *agent, const struct keeper_past *past)
         continue_holding(agent, past->lease);
 }
 
-static void start(struct agent *agent, const struct process_list *callers,
-                  const struct keeper_past *past)
+static void start(struct agent *agent, const struct agent_task *task)
 {
     const struct agent_plan *plan = agent->plan;
 
@@ -588,7 +588,7 @@ static void start(struct agent *agent, const struct process_list *callers,
                                                  .except = getpid(),
                                                  .leader = -1,
                                                  .owner = plan->keeper.request.owner,
-                                                 .callers = callers},
+                                                 .callers = task->callers},
                                         .listen = drain_channel,
                                         .alarmed = on_alarmed,
                                         .cleared = on_cleared,
@@ -604,7 +604,7 @@ static void start(struct agent *agent, const struct process_list *callers,
     agent->patience = (struct loop_timer){.fire = on_overdue, .owner = agent};
     if (plan->keep)
         pid_watch_start(plan->keep, agent->loop, on_kept_ended, agent);
-    start_keeper(agent, past);
+    start_keeper(agent, task->past);
     if (plan->patience > 0)
         loop_arm(agent->loop, &agent->patience, moment_plus(agent->waiting.began, plan->patience));
 }
@@ -620,19 +620,20 @@ static int refuse(struct agent *agent, int status, const char *why)
     return 1;
 }
 
-int agent_main(int channel, struct offer *offer, pid_t peer, const struct process_list *callers,
-               const struct keeper_past *past, const struct agent_plan *plan)
+int agent_main(int channel, const void *arg)
 {
-    struct agent agent = {.plan = plan, .channel = {.fd = channel}, .offer = offer};
+    const struct agent_task *task = arg;
+    const struct agent_plan *plan = task->plan;
+    struct agent agent = {.plan = plan, .channel = {.fd = channel}, .offer = task->offer};
     char fault[256];
 
     agent.loop = loop_new();
     agent.presence = (struct presence){.procfs = &agent.procfs, .channel = channel};
-    presence_init(&agent.presence, agent.loop, peer, on_look, &agent);
+    presence_init(&agent.presence, agent.loop, task->peer, on_look, &agent);
     agent.store = store_open(agent.loop, &plan->address, fault, sizeof fault);
     if (!agent.store)
         return refuse(&agent, *plan->address_status, fault);
-    start(&agent, callers, past);
+    start(&agent, task);
     /* While the store connects. */
     if (procfs_open(&agent.procfs) < 0 || loop_run(agent.loop) < 0)
         return refuse(&agent, STATUS_SYSTEM, strerror(errno));
@@ -641,7 +642,7 @@ int agent_main(int channel, struct offer *offer, pid_t peer, const struct proces
     waiting_free(&agent.waiting);
     descendants_free(&agent.descendants);
     if (agent.presence.state == PRESENCE_DEAD)
-        cgroup_remove(&offer->cgroup);
+        cgroup_remove(&task->offer->cgroup);
     loop_free(agent.loop);
     procfs_close(&agent.procfs);
     return 0;

@@ -31,11 +31,20 @@ struct agent_plan {
     const struct run_events *events;
 };
 
+/* An agent's own part. All is borrowed. */
+struct agent_task {
+    const struct agent_plan *plan;
+    pid_t peer;
+    const struct process_list
+        *callers; /* the supervisor's children that are not the command's; NULL:
+                                         * none */
+    struct offer *offer;
+    const struct keeper_past *past; /* the state of an agent that has died; NULL: there was none */
+};
+
 /* Runs the agent on its end of the channel, until nothing is held and its peer knows; returns its
- * process's exit status. The caller is a fresh fork with all signals blocked. callers: the children
- * of the supervisor that are not the command's; NULL: none. past: the state of an agent that has
- * died; NULL: this is the first one. */
-int agent_main(int channel, struct offer *offer, pid_t peer, const struct process_list *callers,
-               const struct keeper_past *past, const struct agent_plan *plan);
+ * process's exit status. The caller is a fresh fork with all signals blocked. task: a struct
+ * agent_task. */
+int agent_main(int channel, const void *task);
 
 #endif

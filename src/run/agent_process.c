@@ -14,41 +14,26 @@
 #define PAUSE_MOST_NS  (5 * NS_PER_SEC)
 #define PAUSES         10 /* in a lease, at least */
 
-struct assignment {
-    const struct agent_plan *plan;
-    pid_t supervisor;
-    const struct process_list *callers;
-    struct offer *offer;
-    const struct keeper_past *past;
-};
-
-static int work(int channel, const void *arg)
-{
-    const struct assignment *task = arg;
-    return agent_main(channel, task->offer, task->supervisor, task->callers, task->past,
-                      task->plan);
-}
-
 /* In the session and the process group of its caller's job, until it holds the lock. */
-static pid_t fork_renewer(const int *ends, const struct assignment *task)
+static pid_t fork_renewer(const int *ends, const struct agent_task *task)
 {
     pid_t pid = child_fork_survivor(task->plan->keep ? "rlock-renewer" : "rlock-agent");
 
     if (pid == 0) {
         close(ends[0]);
-        _exit(work(ends[1], task));
+        _exit(agent_main(ends[1], task));
     }
     return pid;
 }
 
-static int start(struct agent_process *agent, const struct assignment *task)
+static int start(struct agent_process *agent, const struct agent_task *task)
 {
     int ends[2];
 
     if (channel_pair(ends) < 0)
         return -1;
     pid_t pid = task->plan->peer == PEER_SUPERVISOR
-                    ? child_fork_helper("rlock-agent", ends[1], work, task)
+                    ? child_fork_helper("rlock-agent", ends[1], agent_main, task)
                     : fork_renewer(ends, task);
     int error = errno;
     close(ends[1]);
@@ -68,8 +53,8 @@ static int start(struct agent_process *agent, const struct assignment *task)
 int agent_process_start(struct agent_process *agent, const struct agent_plan *plan,
                         const struct process_list *callers, struct offer *offer)
 {
-    const struct assignment task = {
-        .plan = plan, .supervisor = getpid(), .callers = callers, .offer = offer};
+    const struct agent_task task = {
+        .plan = plan, .peer = getpid(), .callers = callers, .offer = offer};
 
     return start(agent, &task);
 }
@@ -100,11 +85,8 @@ void agent_process_ended(struct agent_process *agent, int64_t lease)
 int agent_process_replace(struct agent_process *agent, const struct agent_plan *plan,
                           const struct process_list *callers, const struct keeper_past *past)
 {
-    const struct assignment task = {.plan = plan,
-                                    .supervisor = getpid(),
-                                    .callers = callers,
-                                    .offer = agent->offer,
-                                    .past = past};
+    const struct agent_task task = {
+        .plan = plan, .peer = getpid(), .callers = callers, .offer = agent->offer, .past = past};
     int before = agent->channel;
 
     offer_claim(agent->offer);

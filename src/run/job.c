@@ -33,8 +33,6 @@ static struct run_news tell_user(const struct job *job, enum run_event event,
     return news;
 }
 
-static const struct run_reason no_reason;
-
 _Static_assert(OWNER_SIZE <= TREE_OWNER_SIZE, "the tree knows any owner");
 
 static struct cgroup *cgroup_of(const struct job *job)
@@ -234,7 +232,7 @@ void job_abandon(struct job *job)
     while (job->state != JOB_ENDED) {
         nanosleep(&pause, NULL);
         while ((pid = child_next_change(&job->child, &change, &status)) > 0)
-            if (!job_other_ended(job, pid, status))
+            if (!stop_command_note_end(&job->stop_command, pid, status))
                 job_changed(job, change, status);
         go_on_stopping(job);
     }
@@ -303,11 +301,6 @@ static void look_behind(struct job *job)
         job->state = JOB_ENDED;
 }
 
-bool job_other_ended(struct job *job, pid_t pid, int status)
-{
-    return stop_command_note_end(&job->stop_command, pid, status);
-}
-
 void job_reaped(struct job *job)
 {
     stop_note_death(&job->stop, moment_now());
@@ -345,11 +338,6 @@ static void resume(struct job *job)
         terminal_give(&job->terminal, job->child.pid);
     job->had_terminal = false;
     child_signal(&job->child, SIGCONT);
-}
-
-void job_note_trouble(struct job *job, const struct run_reason *why)
-{
-    memcpy(job->trouble, why->text, sizeof job->trouble);
 }
 
 void job_extend(struct job *job, struct lease lease)
@@ -510,7 +498,7 @@ static void note_stop(struct job *job, int signo)
     else if (is_job_control(job, signo))
         pause_with(job, wants_terminal ? signo : SIGTSTP);
     else
-        tell_user(job, RUN_KEPT_STOPPED, &no_reason);
+        run_tell_event(job->plan->events, RUN_KEPT_STOPPED);
 }
 
 /* A lease that has not ended leaves the time for a clean-up. Beyond it the command could not even

@@ -71,7 +71,7 @@ struct job {
     int fault;      /* errno: it was not executed */
     int status;     /* as of waitpid() */
     bool lost;      /* the lock, while it ran */
-    bool cleared;   /* it had ended before; the agent has seen that and gives the lock back */
+    bool cleared;   /* it had ended before; the agent has seen that and releases the lock */
     bool timed_out; /* at_most, or the lease where it is not renewed */
     bool stuck;     /* not all of it could be killed */
     int typed;      /* the signal typed at its terminal that it died of; 0 */
@@ -96,15 +96,11 @@ int job_start(struct job *job);
 void job_introduce(const struct job *job);
 
 void job_extend(struct job *job, struct lease lease);
-/* Why it has not been extended yet. */
-void job_note_trouble(struct job *job, const struct run_reason *why);
 void job_lose(struct job *job, const struct run_reason *why);
 /* Forwards a signal that this process got; SIGTSTP stops this process with it. */
 void job_signal(struct job *job, int signo);
 /* Takes a change of the command's state. status: as of waitpid(). */
 void job_changed(struct job *job, enum child_change change, int status);
-/* Another child of this process has ended. True if it was the command of --stop. */
-bool job_other_ended(struct job *job, pid_t pid, int status);
 /* Once it has ended: tells again that it was stopped or lost the lock. */
 void job_remind(const struct job *job);
 /* Any process has ended. */

@@ -208,8 +208,6 @@ bool notifier_wants(const struct notifier *notifier, enum notice_event event)
 
 void notifier_tell(struct notifier *notifier, const struct notice *notice)
 {
-    if (!notifier_wants(notifier, notice->event))
-        return;
     notifier->told[notice->event] = true;
     send(notifier->socket, notice, sizeof *notice, MSG_DONTWAIT | MSG_NOSIGNAL);
 }

@@ -54,7 +54,7 @@ void notifier_start(struct notifier *notifier, const struct notifier_plan *plan,
                     const struct inherited *inherited);
 /* Whether such a notice makes a difference: it is the first of its kind. */
 bool notifier_wants(const struct notifier *notifier, enum notice_event event);
-/* Has the command run, for once in the life of the notifier. Never blocks. */
+/* Has the command run for a notice that notifier_wants(). Never blocks. */
 void notifier_tell(struct notifier *notifier, const struct notice *notice);
 
 #endif

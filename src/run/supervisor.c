@@ -290,7 +290,7 @@ static void take_news(struct supervisor *s, const struct run_news *news)
 {
     run_tell(events_of(s), news);
     if (news->event == RUN_TROUBLE)
-        job_note_trouble(&s->job, &news->reason);
+        memcpy(s->job.trouble, news->reason.text, sizeof s->job.trouble);
 }
 
 static void take_over(struct supervisor *s, const struct agent_report *over)
@@ -565,7 +565,7 @@ static void reap(struct supervisor *s)
             job_changed(&s->job, change, status);
         else if (pid == s->agent.pid)
             note_end_of_agent(s, status);
-        else if (!job_other_ended(&s->job, pid, status))
+        else if (!stop_command_note_end(&s->job.stop_command, pid, status))
             tell_of_orphan(s);
     }
     if (s->agent.pid == 0)

@@ -155,12 +155,6 @@ void waiting_refused(const struct waiting *waiting, const struct answer *refusal
     out->ancestor = waits_for_itself(waiting, refusal);
 }
 
-void waiting_latest(const struct waiting *waiting, struct run_refusal *out)
-{
-    if (waiting->refusal)
-        waiting_refused(waiting, waiting->refusal, out);
-}
-
 void waiting_free(struct waiting *waiting)
 {
     free(waiting->refusal);

@@ -24,11 +24,9 @@ void waiting_init(struct waiting *waiting, struct loop *loop, const struct acqui
                   const struct run_events *events);
 /* Still refused, for this reason. */
 void waiting_heard(struct waiting *waiting, const struct answer *refusal);
-/* Describes the last refusal of a wait that has ended. */
+/* Describes the latest refusal, as of a wait that has ended. */
 void waiting_refused(const struct waiting *waiting, const struct answer *refusal,
                      struct run_refusal *out);
-/* The same for the latest refusal of a wait that continues; if there was none, *out stays. */
-void waiting_latest(const struct waiting *waiting, struct run_refusal *out);
 /* Hides what is shown; a wait that continues is shown again. */
 void waiting_hide(const struct waiting *waiting);
 /* The wait is over: hides what was shown. */

@@ -9,11 +9,6 @@
 /* How long after the lease's end to continue killing what does not die. */
 #define HOPELESS_NS (5 * NS_PER_SEC)
 
-static struct moment term_at(const struct watchdog *watchdog)
-{
-    return lease_term_at(watchdog->lease, watchdog->kill_after);
-}
-
 static struct moment kill_at(const struct watchdog *watchdog)
 {
     return lease_kill_at(watchdog->lease);
@@ -141,7 +136,8 @@ static bool is_over(const struct watchdog *watchdog)
  * help earlier. */
 static struct moment act_at(const struct watchdog *watchdog)
 {
-    return acts_alone(watchdog) ? term_at(watchdog) : kill_at(watchdog);
+    return acts_alone(watchdog) ? lease_term_at(watchdog->lease, watchdog->kill_after)
+                                : kill_at(watchdog);
 }
 
 static void act(struct watchdog *watchdog, struct moment now)
