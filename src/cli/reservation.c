@@ -98,6 +98,12 @@ static int64_t now_ms(void)
 
 bool reservation_find(const struct settings *settings, const char *key, char owner[OWNER_SIZE])
 {
+    char *place = directory();
+    bool any = access(place, F_OK) == 0; /* most users have never reserved */
+
+    free(place);
+    if (!any)
+        return false;
     char *what = describe(settings, key), *path = path_of(what);
     struct entry entry;
     bool found = read_entry(path, &entry);

@@ -50,10 +50,8 @@ struct wait {
 
 static int wait_in_line(const struct token_file *file, struct wait *wait)
 {
-    while (flock(file->fd, LOCK_EX) != 0) {
+    do {
         struct moment now = moment_now();
-        if (errno != EINTR)
-            return errno;
         if (moment_reached(wait->until, now))
             return EWOULDBLOCK;
         if (moment_reached(wait->tell_at, now)) {
@@ -61,27 +59,26 @@ static int wait_in_line(const struct token_file *file, struct wait *wait)
             wait->waits(file->path);
         }
         struct moment next = moment_min(wait->until, wait->tell_at);
-        int64_t rest = moment_until(now, next);
-        wake_after(rest == INT64_MAX ? 0 : rest);
-    }
-    return 0;
+        wake_after(next.ns == INT64_MAX ? 0 : moment_until(now, next));
+        if (flock(file->fd, LOCK_EX) == 0)
+            return 0;
+    } while (errno == EINTR);
+    return errno;
 }
 
 static int lock(const struct token_file *file, struct wait *wait)
 {
     struct sigaction alarmed = {.sa_handler = wake}, before;
-    struct moment next = moment_min(wait->until, wait->tell_at), now = moment_now();
     sigset_t alarms, mask;
 
     if (flock(file->fd, LOCK_EX | LOCK_NB) == 0)
         return 0;
-    if (errno != EWOULDBLOCK || moment_reached(wait->until, now))
+    if (errno != EWOULDBLOCK)
         return errno;
     sigemptyset(&alarms);
     sigaddset(&alarms, SIGALRM);
     sigaction(SIGALRM, &alarmed, &before);
     sigprocmask(SIG_UNBLOCK, &alarms, &mask);
-    wake_after(next.ns == INT64_MAX ? 0 : moment_until(now, next));
     int error = wait_in_line(file, wait);
     wake_after(0);
     sigaction(SIGALRM, &before, NULL);

@@ -35,9 +35,8 @@ struct agent_plan {
 struct agent_task {
     const struct agent_plan *plan;
     pid_t peer;
-    const struct process_list
-        *callers; /* the supervisor's children that are not the command's; NULL:
-                                         * none */
+    /* The supervisor's children that are not the command's; NULL: none. */
+    const struct process_list *callers;
     struct offer *offer;
     const struct keeper_past *past; /* the state of an agent that has died; NULL: there was none */
 };
