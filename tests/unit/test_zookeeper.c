@@ -1,9 +1,7 @@
 /* ZooKeeper's messages, the nodes of locks, and who holds a lock by the names of its children. */
 
 #include "base/clock.h"
-#include "store/zookeeper/message.h"
-#include "store/zookeeper/queue.h"
-#include "store/zookeeper/survey.h"
+#include "store/zookeeper/operation.h"
 #include "tap.h"
 
 #define A "0000000a-0000-4000-8000-000000000000"

@@ -14,7 +14,6 @@
 
 #include "base/mem.h"
 #include "store/zookeeper/operation.h"
-#include "store/zookeeper/survey.h"
 
 static void refuse_not_held(struct zk_store *store)
 {

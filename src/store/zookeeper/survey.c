@@ -1,12 +1,11 @@
 /* A look at locks. */
-#include "store/zookeeper/survey.h"
+#include "store/zookeeper/operation.h"
 
 #include <stdio.h>
 
 #include "base/mem.h"
 #include "lock/key.h"
 #include "store/views.h"
-#include "store/zookeeper/queue.h"
 
 /* One that holds the lock or waits for it, as its first node tells. */
 struct seen {
