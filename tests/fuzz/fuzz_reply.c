@@ -11,7 +11,7 @@
 #include "rules/reply.h"
 #include "store/cluster/map.h"
 #include "store/redis/greeting.h"
-#include "store/redis/doctor/judge.h"
+#include "store/redis/doctor/checkup.h"
 #include "store/redis/store.h"
 
 #include <hiredis/hiredis.h>

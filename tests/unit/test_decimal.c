@@ -2,7 +2,7 @@
  * H130 */
 #include "base/decimal.h"
 #include "rules/reply.h"
-#include "store/redis/doctor/facts.h"
+#include "store/redis/doctor/checkup.h"
 #include "store/redis/greeting.h"
 
 #include "replies.h"

@@ -3,7 +3,7 @@
 #define RLOCK_STORE_QUORUM_CHECKUP_H
 
 #include "store/diagnosis.h"
-#include "store/redis/doctor/facts.h"
+#include "store/redis/doctor/judge.h"
 
 /* Looks at each of its servers; as a record's "check". */
 bool quorum_check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,

@@ -993,11 +993,6 @@ bool redis_session_send_nowait(struct redis_session *session)
     return open;
 }
 
-void redis_session_connect(struct redis_session *session, struct moment until)
-{
-    redis_session_send(session, 0, 0, until);
-}
-
 struct moment redis_session_sent_at(const struct redis_session *session)
 {
     return session->batch.sent_at;

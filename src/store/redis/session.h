@@ -70,7 +70,7 @@ void redis_session_check_role(struct redis_session *session);
 void redis_session_add(struct redis_session *session, int argc, const char **argv);
 /* Sends the batch, after connecting if needed, which takes the address's time for connecting at
  * most. "done" comes once, at "until" at the latest, never before this returned. replies: how many
- * to wait for. channels: how many the batch subscribes to, if any at its end. */
+ * to wait for; 0: only connects. channels: how many the batch subscribes to, if any at its end. */
 void redis_session_send(struct redis_session *session, size_t replies, size_t channels,
                         struct moment until);
 /* The same for a batch that may come to a server before that is known to be the right one: on a
@@ -84,8 +84,6 @@ void redis_session_send_ahead(struct redis_session *session, size_t replies, str
  * false: there is no such connection. Ends the batch under way in any case, without its "done".
  * Nothing may be sent afterwards. */
 bool redis_session_send_nowait(struct redis_session *session);
-/* Connects if needed; "done" follows as that of a batch without replies. */
-void redis_session_connect(struct redis_session *session, struct moment until);
 
 /* When the latest batch went out. */
 struct moment redis_session_sent_at(const struct redis_session *session);

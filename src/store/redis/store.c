@@ -552,20 +552,6 @@ static void hear_call(struct redis_store *store, redisReply *const *replies, siz
 
 /* -- operations ------------------------------------------------------------------------------- */
 
-/* Sends what was put together. */
-static void send_first(struct redis_store *store)
-{
-    store->report.seniority = (struct seniority){0};
-    store->handover.open = false;
-    loop_disarm(store->loop, &store->poll);
-    if (goes_ahead(store))
-        send_ahead(store);
-    else if (redis_session_is_up(store->session))
-        send_call(store);
-    else
-        redis_session_connect(store->session, store->until);
-}
-
 /* Whether the survey marks locks as paused. */
 static bool is_marking(const struct redis_store *store)
 {
@@ -731,7 +717,6 @@ static void acquire(struct redis_store *store, const struct acquire_request *req
     store->in_time = true;
     redis_session_set_lease(store->session, request->lease);
     redis_call_acquire(&store->call, &store->terms, store->prefix, request, settled, store->offers);
-    send_first(store);
 }
 
 /* Whether a renewal has no time for a second trip: its command would have to end before. */
@@ -749,7 +734,6 @@ static void renew(struct redis_store *store, const struct renew_request *request
     store->call.whole = request->lease && !store->knows_renewal && is_far(store, request->lease);
     store->in_time = true;
     store->listen = request->listen && redis_session_is_up(store->session);
-    send_first(store);
 }
 
 static const struct member_report *report_of_member(const struct store *base)
@@ -766,7 +750,6 @@ static void release(struct redis_store *store, const struct release_request *req
     store->in_time = request->in_time;
     if (!request->returns)
         set_places(store, NULL);
-    send_first(store);
 }
 
 static bool redis_release_nowait(struct store *base, const struct release_request *request)
@@ -792,12 +775,6 @@ static bool redis_release_nowait(struct store *base, const struct release_reques
     return gone;
 }
 
-static void force(struct redis_store *store, const struct force_request *request)
-{
-    redis_call_force(&store->call, store->prefix, request);
-    send_first(store);
-}
-
 static void adjust(struct redis_store *store, const struct adjust_request *request)
 {
     if (request->glob) {
@@ -809,7 +786,6 @@ static void adjust(struct redis_store *store, const struct adjust_request *reque
     } else {
         redis_call_adjust(&store->call, &store->terms, store->prefix, request);
     }
-    send_first(store);
 }
 
 static void survey(struct redis_store *store, const struct survey_request *request)
@@ -827,13 +803,19 @@ static void latch(struct redis_store *store, const struct latch_request *request
     redis_call_latch(&store->call, store->prefix, request);
     if (request->verb < LATCH_SET)
         redis_session_check_role(store->session);
-    send_first(store);
 }
 
-static void mark(struct redis_store *store, const struct mark_request *request)
+static void send_first(struct redis_store *store)
 {
-    redis_call_mark(&store->call, &store->terms, request);
-    send_first(store);
+    store->report.seniority = (struct seniority){0};
+    store->handover.open = false;
+    loop_disarm(store->loop, &store->poll);
+    if (goes_ahead(store))
+        send_ahead(store);
+    else if (redis_session_is_up(store->session))
+        send_call(store);
+    else
+        redis_session_send(store->session, 0, 0, store->until);
 }
 
 static void redis_start(struct store *base, const struct operation *operation)
@@ -847,13 +829,14 @@ static void redis_start(struct store *base, const struct operation *operation)
     case VERB_ACQUIRE: acquire(store, operation->acquire, settled); break;
     case VERB_RENEW: renew(store, operation->renew, settled); break;
     case VERB_RELEASE: release(store, operation->release); break;
-    case VERB_FORCE: force(store, operation->force); break;
-    case VERB_SURVEY: survey(store, operation->survey); break;
+    case VERB_FORCE: redis_call_force(&store->call, store->prefix, operation->force); break;
+    case VERB_SURVEY: survey(store, operation->survey); return;
     case VERB_LATCH: latch(store, operation->latch); break;
     case VERB_ADJUST: adjust(store, operation->adjust); break;
-    case VERB_MARK: mark(store, operation->mark); break;
-    case VERB_NONE: break;
+    case VERB_MARK: redis_call_mark(&store->call, &store->terms, operation->mark); break;
+    case VERB_NONE: return;
     }
+    send_first(store);
 }
 
 bool store_redis_is_up(const struct store *node)

@@ -9,7 +9,6 @@
 #include "rules/error.h"
 #include "rules/arguments.h"
 #include "rules/reply.h"
-#include "store/redis/doctor/judge.h"
 #include "store/redis/find/sentinels.h"
 #include "store/redis/session.h"
 
@@ -508,7 +507,8 @@ static bool greet(struct inquiry *inquiry)
 {
     struct moment began = moment_now();
 
-    redis_session_connect(inquiry->session, moment_plus(began, inquiry->address->connect_timeout));
+    redis_session_send(inquiry->session, 0, 0,
+                       moment_plus(began, inquiry->address->connect_timeout));
     if (loop_run(inquiry->loop) < 0 || inquiry->failed)
         return false;
     inquiry->facts->connected_ns = moment_until(began, inquiry->answered);
@@ -562,37 +562,21 @@ static void all_heard(void *arg, const struct sentinel_vote *vote)
     loop_stop(arg);
 }
 
-static void ask_sentinels(struct loop *loop, struct tls *tls, const struct store_address *address,
-                          struct sentinel_facts *facts)
-{
-    const struct url *url = address->urls;
-    struct sentinels *sentinels = sentinels_new(loop, url, tls);
-
-    sentinels_ask(sentinels, SENTINELS_ALL, store_address_password(address),
-                  moment_plus(moment_now(), address->connect_timeout), all_heard, loop);
-    loop_run(loop);
-    facts->count = sentinels_count(sentinels);
-    for (size_t i = 0; i < facts->count; i++) {
-        const struct url_host *host = sentinels_host(sentinels, i);
-        snprintf(facts->hosts[i].name, sizeof facts->hosts[i].name, "%s", host->name);
-        facts->hosts[i].port = host->port;
-        facts->words[i] = *sentinels_word(sentinels, i);
-    }
-    sentinels_free(sentinels);
-}
-
 /* Asks the Sentinels of address->urls[0], for less than connect_timeout. False as above. */
 static bool check_sentinels(const struct store_address *address, struct diagnosis *diagnosis,
                             char *fault, size_t size)
 {
-    struct sentinel_facts facts = {0};
     struct tls *tls = address->urls->tls ? tls_new(&address->tls, fault, size) : NULL;
 
     if (address->urls->tls && !tls)
         return false;
     struct loop *loop = loop_new();
-    ask_sentinels(loop, tls, address, &facts);
-    judge_sentinels(&facts, diagnosis);
+    struct sentinels *sentinels = sentinels_new(loop, address->urls, tls);
+    sentinels_ask(sentinels, SENTINELS_ALL, store_address_password(address),
+                  moment_plus(moment_now(), address->connect_timeout), all_heard, loop);
+    loop_run(loop);
+    judge_sentinels(sentinels_facts(sentinels), diagnosis);
+    sentinels_free(sentinels);
     tls_discard(tls);
     loop_free(loop);
     return true;

@@ -2,9 +2,118 @@
 #ifndef RLOCK_STORE_REDIS_JUDGE_H
 #define RLOCK_STORE_REDIS_JUDGE_H
 
+#include "base/clock.h"
 #include "store/diagnosis.h"
-#include "store/redis/doctor/facts.h"
+#include "store/hint.h"
+#include "store/redis/find/sentinel_vote.h"
 #include "store/store_record.h"
+
+/* -- the rights that rlock needs, which docs/data.md repeats ------------------------------ */
+
+/* Why the right is needed; rights.c has the effect of its lack. */
+enum right_use {
+    RIGHT_ALL,
+    RIGHT_SEND,
+    RIGHT_LOCK,
+    RIGHT_NEW,
+    RIGHT_RIVAL,
+    RIGHT_LEAVE,
+    RIGHT_HAND_OVER,
+    RIGHT_SHOW,
+    RIGHT_QUEUE,
+    RIGHT_WAKE,
+    RIGHT_SURVEY,
+    RIGHT_CHECK,
+    RIGHT_DB,
+    RIGHT_NAME,
+    RIGHT_REPLICAS,
+    RIGHT_MEMORY,
+    RIGHT_CLUSTER
+};
+
+#define RIGHT_WORDS   5
+#define RIGHT_KEY     "%k"
+#define RIGHT_CHANNEL "%c"
+
+struct right {
+    char name[16]; /* as in ACL SETUSER */
+    char call[64]; /* a harmless call of it, words with one space between, RIGHT_WORDS at most */
+    enum right_use use;
+    bool looks; /* needed even to look at locks and latches only */
+};
+
+#define RIGHTS_MAX 32
+/* In the order of the manual; the first one without a name ends the list. */
+extern const struct right rights[RIGHTS_MAX];
+
+/* Returns the command that gives all rights to a user; the caller frees. clustered: for a node of a
+ * Cluster. */
+char *rights_command(const char *user, const char *prefix, bool clustered);
+
+/* The missing right, by an error reply to such a call. */
+enum rights_lack {
+    RIGHTS_FINE, /* another error, or none: the right is there */
+    RIGHTS_LACK_COMMAND,
+    RIGHTS_LACK_KEYS,
+    RIGHTS_LACK_CHANNELS,
+};
+enum rights_lack rights_judge(const char *error);
+
+/* -- the facts ------------------------------------------------------------ */
+
+/* In all of these, a negative number or an empty text means that it could not be told. */
+
+/* The marker of --grace in the store, and whether this is the server that wrote it
+ * (lua/epoch.lua). */
+struct grace_facts {
+    bool told; /* whether there is a marker */
+    bool marked;
+    char run_id[48], replication[48];
+    int64_t longest_ms; /* the longest lease */
+    int64_t until_ms;   /* nothing new is granted until then, by the server's clock */
+    /* The server itself. */
+    char own_replication[48];
+    bool promoted;  /* it was a replica before */
+    int64_t now_ms; /* its clock; UNTOLD */
+};
+
+struct server_facts {
+    bool reached;    /* all below is untold if not */
+    bool denied;     /* it wants another password, or user */
+    char said[192];  /* why it was not reached, in its own words; "": it did not say */
+    char fault[256]; /* why it was not reached */
+    enum hint hint;
+    int64_t connected_ns;
+
+    struct server_figures figures; /* maxmemory 0: no limit */
+    char mode[24];                 /* "standalone" */
+    char run_id[48];
+    int64_t clock_ns, here_ns; /* by how much its clock and ours advanced meanwhile */
+
+    /* Memory and disk. */
+    char policy[24];
+    char appendonly[8], appendfsync[16];
+    char save[128]; /* "none" if it is empty */
+    bool aof_failed, snapshot_failed;
+
+    int64_t script_ns;      /* the shortest script takes, with the round trip */
+    char script_fault[128]; /* why it does not run */
+
+    struct grace_facts grace;
+    /* As a member of a quorum: for how long it has forgotten nothing, and has been one
+     * (lua/member.lua), ms; and when that was told, by the clock here. */
+    int64_t remembers_ms, serves_ms;
+    struct moment told;
+
+    int64_t min_replicas;
+    int64_t timeout_s, clients, clients_max;
+
+    bool rights_known;      /* only if the user may use MULTI */
+    bool lacks[RIGHTS_MAX]; /* as in rights[] */
+    bool lacks_keys, lacks_channels;
+};
+
+/* -- the judgement ---------------------------------------------------------------------------- */
 
 /* The requirements of the user. */
 struct wishes {

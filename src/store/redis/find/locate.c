@@ -233,7 +233,7 @@ static bool may_stay(const struct locator *locator, const struct sentinel_vote *
 static void voted(void *arg, const struct sentinel_vote *vote)
 {
     struct locator *locator = arg;
-    const struct sentinel_word *word = sentinels_word(locator->sentinels, vote->speaker);
+    const struct sentinel_word *word = &sentinels_facts(locator->sentinels)->words[vote->speaker];
     struct answer failure;
 
     if (vote->outcome == SENTINELS_NAME) {
@@ -266,7 +266,7 @@ static void look_soon(struct locator *locator)
 static void looked(void *arg, const struct sentinel_vote *vote)
 {
     struct locator *locator = arg;
-    const struct sentinel_word *word = sentinels_word(locator->sentinels, vote->speaker);
+    const struct sentinel_word *word = &sentinels_facts(locator->sentinels)->words[vote->speaker];
     bool ours = sentinel_names(word, locator->host, locator->port);
 
     if (vote->outcome == SENTINELS_NAME && !ours)

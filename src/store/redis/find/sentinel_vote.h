@@ -34,6 +34,16 @@ struct sentinel_word {
     char why[128]; /* not NAMES: for the user; UNKNOWN: the masters that it does know, or "" */
 };
 
+/* The Sentinels that were asked, and their last words. */
+struct sentinel_facts {
+    size_t count;
+    struct sentinel_host {
+        char name[256];
+        int port;
+    } hosts[SENTINELS_MAX];
+    struct sentinel_word words[SENTINELS_MAX];
+};
+
 /* Whether it names this master. */
 bool sentinel_names(const struct sentinel_word *word, const char *host, int port);
 /* Whether it has a vote. */

@@ -30,8 +30,7 @@ struct peer {
 /* One Sentinel. Once it has answered, its connection stays open for the next time. */
 struct sentinel {
     struct sentinels *all;
-    struct url_host host;
-    char *name;                     /* the host's, if it is not in the URL; NULL */
+    const struct sentinel_host *host;
     char told_id[SENTINEL_ID_SIZE]; /* by which others know it; "": none has told */
 
     struct conn *conn;
@@ -57,8 +56,7 @@ struct sentinels {
     const struct url *url;
     struct tls *tls;
     struct sentinel *members[SENTINELS_MAX];
-    struct sentinel_word words[SENTINELS_MAX]; /* as they were when they were counted last */
-    size_t count;
+    struct sentinel_facts facts; /* words: as they were when they were counted last */
 
     bool asking;
     enum sentinels_question question;
@@ -364,7 +362,7 @@ static void found(void *arg, const struct endpoint *endpoints, int count, const 
 
 static void find(struct sentinel *sentinel)
 {
-    const struct url_host *host = &sentinel->host;
+    const struct sentinel_host *host = sentinel->host;
 
     sentinel->step = STEP_FIND;
     sentinel->next = 0;
@@ -394,7 +392,7 @@ static void connect_next(struct sentinel *sentinel)
     loop_arm(sentinel->all->loop, &sentinel->timer,
              moment_plus(now, moment_until(now, sentinel->all->until) / share));
     if (stream_open(sentinel->conn->stream, &sentinel->endpoints[sentinel->next++],
-                    sentinel->all->tls, sentinel->host.name) != 0)
+                    sentinel->all->tls, sentinel->host->name) != 0)
         try_next(sentinel, strerror(errno));
 }
 
@@ -436,9 +434,9 @@ static bool is_at(const struct sentinel *sentinel, const char *host, int port)
 {
     struct endpoint there;
 
-    if (sentinel->host.port != port)
+    if (sentinel->host->port != port)
         return false;
-    if (strcmp(sentinel->host.name, host) == 0)
+    if (strcmp(sentinel->host->name, host) == 0)
         return true;
     for (int i = 0; resolve_numeric(host, port, &there) && i < sentinel->count; i++) {
         if (sentinel->endpoints[i].length == there.length &&
@@ -458,19 +456,19 @@ static bool counts(const struct sentinel_word *word)
 
 static struct sentinel_vote take_vote(struct sentinels *sentinels)
 {
-    for (size_t i = 0; i < sentinels->count; i++) {
+    for (size_t i = 0; i < sentinels->facts.count; i++) {
         const struct sentinel *sentinel = sentinels->members[i];
-        struct sentinel_word *word = &sentinels->words[i];
+        struct sentinel_word *word = &sentinels->facts.words[i];
         *word = sentinel->word;
         if (!word->id[0])
             memcpy(word->id, sentinel->told_id, sizeof word->id);
     }
-    return sentinel_vote(sentinels->words, sentinels->count);
+    return sentinel_vote(sentinels->facts.words, sentinels->facts.count);
 }
 
 static bool is_complete(const struct sentinels *sentinels)
 {
-    for (size_t i = 0; i < sentinels->count; i++) {
+    for (size_t i = 0; i < sentinels->facts.count; i++) {
         const struct sentinel_word *word = &sentinels->members[i]->word;
         if (counts(word) && word->said == SENTINEL_ASKED)
             return false;
@@ -478,19 +476,20 @@ static bool is_complete(const struct sentinels *sentinels)
     return true;
 }
 
-/* name: the host's, which the Sentinel owns from now on; NULL if the URL has it. */
-static struct sentinel *add_sentinel(struct sentinels *sentinels, struct url_host host, char *name)
+static struct sentinel *add_sentinel(struct sentinels *sentinels, const char *name, int port,
+                                     bool named)
 {
     static const struct conn_events events = {connected, replied, broken};
     struct sentinel *sentinel = mem_zeroed(sizeof *sentinel);
+    size_t i = sentinels->facts.count++;
+    struct sentinel_host *host = &sentinels->facts.hosts[i];
 
-    sentinels->members[sentinels->count++] = sentinel;
+    sentinels->members[i] = sentinel;
+    host->port = port;
+    snprintf(host->name, sizeof host->name, "%s", name);
     sentinel->all = sentinels;
     sentinel->host = host;
-    sentinel->name = name;
-    if (name)
-        sentinel->host.name = name;
-    sentinel->word.named = !name;
+    sentinel->word.named = named;
     sentinel->timer = (struct loop_timer){.fire = timed_out, .owner = sentinel};
     sentinel->conn = conn_new(sentinels->loop, &events, sentinel);
     return sentinel;
@@ -498,8 +497,8 @@ static struct sentinel *add_sentinel(struct sentinels *sentinels, struct url_hos
 
 static bool is_in_url(const struct sentinels *sentinels, const struct url_host *host)
 {
-    for (size_t i = 0; i < sentinels->count; i++) {
-        const struct url_host *known = &sentinels->members[i]->host;
+    for (size_t i = 0; i < sentinels->facts.count; i++) {
+        const struct sentinel_host *known = &sentinels->facts.hosts[i];
         if (known->port == host->port && strcmp(known->name, host->name) == 0)
             return true;
     }
@@ -509,7 +508,7 @@ static bool is_in_url(const struct sentinels *sentinels, const struct url_host *
 /* Returns NULL if it is not known yet. */
 static struct sentinel *find_peer(struct sentinels *sentinels, const struct peer *peer)
 {
-    for (size_t i = 0; i < sentinels->count; i++) {
+    for (size_t i = 0; i < sentinels->facts.count; i++) {
         struct sentinel *sentinel = sentinels->members[i];
         const char *id = sentinel->word.id[0] ? sentinel->word.id : sentinel->told_id;
         if ((peer->id[0] && strcmp(id, peer->id) == 0) || is_at(sentinel, peer->host, peer->port))
@@ -523,9 +522,8 @@ static void learn_of(struct sentinels *sentinels, const struct peer *peer)
     struct sentinel *sentinel = find_peer(sentinels, peer);
     bool known = sentinel && counts(&sentinel->word);
 
-    if (!sentinel && sentinels->count < SENTINELS_MAX)
-        sentinel =
-            add_sentinel(sentinels, (struct url_host){.port = peer->port}, mem_strdup(peer->host));
+    if (!sentinel && sentinels->facts.count < SENTINELS_MAX)
+        sentinel = add_sentinel(sentinels, peer->host, peer->port, false);
     if (!sentinel)
         return;
     sentinel->word.told = true;
@@ -537,7 +535,7 @@ static void learn_of(struct sentinels *sentinels, const struct peer *peer)
 /* Asks the Sentinels that those which have answered tell of. */
 static void learn_of_others(struct sentinels *sentinels)
 {
-    for (size_t i = 0; i < sentinels->count; i++) {
+    for (size_t i = 0; i < sentinels->facts.count; i++) {
         const struct sentinel *sentinel = sentinels->members[i];
         bool tells = counts(&sentinel->word) && sentinel_votes(&sentinel->word);
         for (size_t peer = 0; tells && peer < sentinel->peer_count; peer++)
@@ -568,20 +566,19 @@ struct sentinels *sentinels_new(struct loop *loop, const struct url *url, struct
     sentinels->tls = tls;
     for (size_t i = 0; i < url->host_count; i++) {
         if (!is_in_url(sentinels, &url->hosts[i])) /* one that is listed twice has one vote */
-            add_sentinel(sentinels, url->hosts[i], NULL);
+            add_sentinel(sentinels, url->hosts[i].name, url->hosts[i].port, true);
     }
     return sentinels;
 }
 
 void sentinels_free(struct sentinels *sentinels)
 {
-    for (size_t i = 0; i < sentinels->count; i++) {
+    for (size_t i = 0; i < sentinels->facts.count; i++) {
         struct sentinel *sentinel = sentinels->members[i];
         hang_up(sentinel);
         loop_disarm(sentinels->loop, &sentinel->timer);
         conn_free(sentinel->conn);
         free(sentinel->peers);
-        free(sentinel->name);
         free(sentinel);
     }
     free(sentinels->password);
@@ -601,7 +598,7 @@ void sentinels_ask(struct sentinels *sentinels, enum sentinels_question question
     sentinels->done = done;
     sentinels->arg = arg;
     sentinels->password = password ? mem_strdup(password) : NULL;
-    for (size_t i = 0; i < sentinels->count; i++) {
+    for (size_t i = 0; i < sentinels->facts.count; i++) {
         struct sentinel *sentinel = sentinels->members[i];
         sentinel->word.told &= !peers;
         if (counts(&sentinel->word))
@@ -621,27 +618,17 @@ void sentinels_hush(struct sentinels *sentinels)
 
 bool sentinels_contradict(const struct sentinels *sentinels, const char *host, int port)
 {
-    for (size_t i = 0; i < sentinels->count; i++) {
-        const struct sentinel_word *word = &sentinels->words[i];
+    for (size_t i = 0; i < sentinels->facts.count; i++) {
+        const struct sentinel_word *word = &sentinels->facts.words[i];
         if (counts(word) && sentinel_votes(word) && !sentinel_names(word, host, port))
             return true;
     }
     return false;
 }
 
-size_t sentinels_count(const struct sentinels *sentinels)
+const struct sentinel_facts *sentinels_facts(const struct sentinels *sentinels)
 {
-    return sentinels->count;
-}
-
-const struct url_host *sentinels_host(const struct sentinels *sentinels, size_t i)
-{
-    return &sentinels->members[i]->host;
-}
-
-const struct sentinel_word *sentinels_word(const struct sentinels *sentinels, size_t i)
-{
-    return &sentinels->words[i];
+    return &sentinels->facts;
 }
 
 static bool is_silent(const struct sentinel_word *word)
@@ -652,8 +639,8 @@ static bool is_silent(const struct sentinel_word *word)
 static bool was_listed(const struct sentinels *sentinels, size_t i)
 {
     for (size_t before = 0; before < i; before++) {
-        if (is_silent(&sentinels->words[before]) &&
-            strcmp(sentinels->words[before].why, sentinels->words[i].why) == 0)
+        if (is_silent(&sentinels->facts.words[before]) &&
+            strcmp(sentinels->facts.words[before].why, sentinels->facts.words[i].why) == 0)
             return true;
     }
     return false;
@@ -664,13 +651,14 @@ static bool was_listed(const struct sentinels *sentinels, size_t i)
 static void list_silent(const struct sentinels *sentinels, char *out, size_t size)
 {
     *out = '\0';
-    for (size_t first = 0; first < sentinels->count; first++) {
-        const char *why = sentinels->words[first].why;
-        if (!is_silent(&sentinels->words[first]) || was_listed(sentinels, first))
+    for (size_t first = 0; first < sentinels->facts.count; first++) {
+        const char *why = sentinels->facts.words[first].why;
+        if (!is_silent(&sentinels->facts.words[first]) || was_listed(sentinels, first))
             continue;
-        for (size_t i = first; i < sentinels->count; i++) {
-            const struct url_host *host = &sentinels->members[i]->host;
-            if (is_silent(&sentinels->words[i]) && strcmp(sentinels->words[i].why, why) == 0)
+        for (size_t i = first; i < sentinels->facts.count; i++) {
+            const struct sentinel_host *host = &sentinels->facts.hosts[i];
+            if (is_silent(&sentinels->facts.words[i]) &&
+                strcmp(sentinels->facts.words[i].why, why) == 0)
                 text_append(out, size, "%s%.60s:%d", *out ? ", " : "", host->name, host->port);
         }
         text_append(out, size, " (%.60s)", why);
@@ -680,8 +668,8 @@ static void list_silent(const struct sentinels *sentinels, char *out, size_t siz
 void sentinels_explain(const struct sentinels *sentinels, const struct sentinel_vote *vote,
                        struct answer *answer)
 {
-    const struct sentinel_word *word = sentinels_word(sentinels, vote->speaker);
-    const struct url_host *host = sentinels_host(sentinels, vote->speaker);
+    const struct sentinel_word *word = &sentinels->facts.words[vote->speaker];
+    const struct sentinel_host *host = &sentinels->facts.hosts[vote->speaker];
     char silent[sizeof answer->text];
 
     list_silent(sentinels, silent, sizeof silent);

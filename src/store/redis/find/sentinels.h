@@ -30,10 +30,8 @@ void sentinels_hush(struct sentinels *sentinels);
 
 /* Whether any of them has said anything but that this is the master. */
 bool sentinels_contradict(const struct sentinels *sentinels, const char *host, int port);
-/* How many were asked; where each is, and its last word. */
-size_t sentinels_count(const struct sentinels *sentinels);
-const struct url_host *sentinels_host(const struct sentinels *sentinels, size_t i);
-const struct sentinel_word *sentinels_word(const struct sentinels *sentinels, size_t i);
+/* Returns where each one is, and its word when they were counted last; borrowed. */
+const struct sentinel_facts *sentinels_facts(const struct sentinels *sentinels);
 /* Makes an UNKNOWN answer of any vote but NAME, with the Sentinels that have not answered. */
 void sentinels_explain(const struct sentinels *sentinels, const struct sentinel_vote *vote,
                        struct answer *answer);
