@@ -1,4 +1,3 @@
-/* The loop: poll(2), a timerfd and a signalfd. */
 #include "net/loop.h"
 
 #include "base/mem.h"

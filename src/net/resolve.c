@@ -1,4 +1,3 @@
-/* Name look-up in a process of its own. */
 #include "net/resolve.h"
 #include "base/mem.h"
 #include "os/helper_process.h"
@@ -49,28 +48,21 @@ bool host_is_name(const char *text)
 
 bool host_is_address(const char *text)
 {
-    struct in6_addr address;
-
-    return inet_pton(AF_INET, text, &address) == 1 || inet_pton(AF_INET6, text, &address) == 1;
+    struct endpoint ignored;
+    return resolve_numeric(text, 0, &ignored);
 }
 
 bool resolve_numeric(const char *host, int port, struct endpoint *found)
 {
     struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
+    bool is_v4 = inet_pton(AF_INET, host, &v4.sin_addr) == 1;
+    bool is_v6 = !is_v4 && inet_pton(AF_INET6, host, &v6.sin6_addr) == 1;
 
     memset(found, 0, sizeof *found);
-    if (inet_pton(AF_INET, host, &v4.sin_addr) == 1) {
-        memcpy(&found->address, &v4, sizeof v4);
-        found->length = sizeof v4;
-        return true;
-    }
-    if (inet_pton(AF_INET6, host, &v6.sin6_addr) == 1) {
-        memcpy(&found->address, &v6, sizeof v6);
-        found->length = sizeof v6;
-        return true;
-    }
-    return false;
+    found->length = is_v4 ? sizeof v4 : is_v6 ? sizeof v6 : 0;
+    memcpy(&found->address, is_v4 ? (void *)&v4 : (void *)&v6, found->length);
+    return is_v4 || is_v6;
 }
 
 bool resolve_path(const char *path, struct endpoint *found)

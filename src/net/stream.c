@@ -1,4 +1,3 @@
-/* One connection over our own socket. */
 #include "net/stream.h"
 #include "base/jitter.h"
 #include "base/mem.h"
@@ -269,7 +268,6 @@ static void finish_connect(struct stream *stream)
         stream->events->connected(stream->arg);
 }
 
-/* The session has ended, or the socket. */
 static void decryption_ended(struct stream *stream, enum tls_state state, const char *fault)
 {
     int error = errno;
@@ -307,7 +305,7 @@ __attribute__((noinline)) static void decrypt(struct stream *stream)
         decryption_ended(stream, state, fault);
 }
 
-/* How a server with TLS may answer to something else. */
+/* Whether a server with TLS answers to something else. */
 static bool is_alert(const char *bytes, ssize_t size)
 {
     return size > 1 && bytes[0] == 21 && bytes[1] == 3;

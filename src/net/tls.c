@@ -1,4 +1,3 @@
-/* TLS by OpenSSL. */
 #include "net/tls.h"
 
 #include <errno.h>

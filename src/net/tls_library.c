@@ -1,4 +1,3 @@
-/* Loading OpenSSL. */
 #include "net/tls_library.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,3 @@
-/* The greeting of a Redis server. */
 #include "store/redis/greeting.h"
 #include "net/conn.h"
 #include "rules/error.h"

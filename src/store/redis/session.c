@@ -170,7 +170,6 @@ static void describe_unreachable(const struct redis_session *session, const char
 
 /* -- the end of a batch ---------------------------------------------------------------------- */
 
-/* Frees the replies that have come. */
 static void drop_replies(struct batch *batch)
 {
     for (size_t i = 0; i < batch->got; i++)
@@ -187,7 +186,6 @@ static void free_batch(struct batch *batch)
     batch->wanted = 0;
 }
 
-/* Ends the batch with its replies, or with a failure. */
 static void complete(struct redis_session *session, const struct answer *failure)
 {
     struct batch ended = session->batch;
@@ -373,7 +371,6 @@ static struct moment share_of_time(const struct redis_session *session, int ways
     return moment_plus(now, moment_until(now, session->until) / ways);
 }
 
-/* There was not even an attempt to connect: reports the failure when the loop turns. */
 static void fail_soon(struct redis_session *session)
 {
     session->phase = PHASE_FAILED;
@@ -411,7 +408,6 @@ static void start_program(struct redis_session *session)
     fail_soon(session);
 }
 
-/* Tries the next address. */
 static void connect_next(struct redis_session *session)
 {
     const struct endpoint *endpoints;
@@ -768,8 +764,6 @@ static void hear(struct redis_session *session, redisReply *reply)
         hear_batch(session, reply);
     }
 }
-
-/* -- detached -------------------------------------------------------------------------------- */
 
 static void ignore(struct redis_session *session, redisReply *reply)
 {

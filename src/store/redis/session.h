@@ -54,7 +54,6 @@ void redis_session_set_lease(struct redis_session *session, int64_t lease);
 bool redis_session_is_up(const struct redis_session *session);
 /* Ends the connection, without an event. */
 void redis_session_close(struct redis_session *session);
-/* The replies to the latest greeting. */
 const struct redis_greeting *redis_session_greeting(const struct redis_session *session);
 /* Returns how long the server took to answer the latest greeting, in ns; 0: none was answered. */
 int64_t redis_session_round_trip(const struct redis_session *session);

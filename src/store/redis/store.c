@@ -183,7 +183,6 @@ static void choose_channels(struct redis_store *store)
         note_channel(store, store->call.keys[i]);
 }
 
-/* How many replies a call that listens has. */
 static size_t replies_listening(const struct redis_store *store)
 {
     return 3 + store->channel_count;
@@ -293,7 +292,6 @@ static void offer(struct redis_store *store, struct moment now)
     redis_call_set(&store->call, "offer", store->handover.token);
 }
 
-/* Fills in the arguments that are known only now. */
 static void complete_call(struct redis_store *store, struct moment now)
 {
     if (store->in_time)
@@ -408,7 +406,6 @@ static enum next wait_for_replicas(struct redis_store *store, redisReply *const 
     return NEXT_FOR_REPLICAS;
 }
 
-/* Turns the script's reply into an answer. */
 static void read_reply(struct redis_store *store, const redisReply *reply, struct answer *answer,
                        struct redis_extra *extra)
 {
@@ -482,7 +479,6 @@ static void start_marks(struct redis_store *store, const struct answer *answer)
     redis_survey_ask(store->survey, store->until);
 }
 
-/* Whether marks come next. */
 static bool is_listing(const struct redis_store *store, const struct answer *answer)
 {
     return store->marks && (answer->verdict == VERDICT_GRANTED || answer->cause == CAUSE_ABSENT);

@@ -1,5 +1,3 @@
-/* redis://, unix:// and sentinel://. */
-
 #include <string.h>
 
 #include "base/text.h"

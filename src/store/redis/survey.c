@@ -210,7 +210,6 @@ static void add_argument(struct call *call, const char *name, const char *value)
     call->argv[call->argc++] = value;
 }
 
-/* Adds a look at one key, or at the rest of its queue. */
 static void add_look(struct redis_survey *survey, const struct entry *entry)
 {
     const struct script *script = survey->request.latches ? &script_latch
@@ -241,7 +240,6 @@ static void add_look(struct redis_survey *survey, const struct entry *entry)
     redis_session_add(survey->session, call.argc, call.argv);
 }
 
-/* The first of the entries that the batch under way is about. */
 static struct entry *first_asked(const struct redis_survey *survey)
 {
     return &survey->entries[survey->in_rest ? survey->rest_next : survey->entry_next];
@@ -256,7 +254,6 @@ static void ask_looks(struct redis_survey *survey, size_t count, struct moment u
     redis_session_send_ahead(survey->session, count * (survey->asking + 1u), until, 0);
 }
 
-/* Finds the next entry with a rest; false: none. */
 static bool find_rest(struct redis_survey *survey)
 {
     while (survey->rest_next < survey->entry_next &&

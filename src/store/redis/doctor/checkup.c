@@ -1,5 +1,3 @@
-/* A look at one Redis server, one batch after the other over one connection, and at its
- * Sentinels. */
 #include "store/redis/doctor/checkup.h"
 #include "base/decimal.h"
 #include "base/mem.h"
@@ -228,7 +226,7 @@ struct inquiry {
     struct moment sent;
     struct moment answered;
     /* Takes the replies of the batch under way. */
-    void (*hear)(struct inquiry *inquiry, redisReply *const *replies, size_t count);
+    void (*hear)(struct inquiry *inquiry, redisReply *const *replies);
     bool failed;
 
     int64_t pings[PINGS];
@@ -249,12 +247,13 @@ static void heard(void *arg, redisReply *const *replies, size_t count, const str
 {
     struct inquiry *inquiry = arg;
 
+    (void)count;
     inquiry->answered = moment_now();
     if (failure) {
         inquiry->failed = true;
         take_failure(inquiry->facts, failure);
     } else if (inquiry->hear) {
-        inquiry->hear(inquiry, replies, count);
+        inquiry->hear(inquiry, replies);
     }
     loop_stop(inquiry->loop);
 }
@@ -276,9 +275,8 @@ static void add_words(struct inquiry *inquiry, const char *first, const char *se
     add(inquiry, third ? 3 : second ? 2 : 1, argv);
 }
 
-/* Sends what was added, and waits. */
 static bool ask(struct inquiry *inquiry, size_t replies,
-                void (*hear)(struct inquiry *, redisReply *const *, size_t))
+                void (*hear)(struct inquiry *, redisReply *const *))
 {
     inquiry->hear = hear;
     inquiry->sent = moment_now();
@@ -309,12 +307,11 @@ static int64_t clock_of(const redisReply *reply)
 }
 
 /* An error takes as long on the way as an answer does. */
-static void hear_ping(struct inquiry *inquiry, redisReply *const *replies, size_t count)
+static void hear_ping(struct inquiry *inquiry, redisReply *const *replies)
 {
     int64_t took = moment_until(inquiry->sent, inquiry->answered);
     int64_t clock = clock_of(replies[0]);
 
-    (void)count;
     inquiry->pings[inquiry->ping_count++] = took;
     if (clock == UNTOLD)
         return;
@@ -347,11 +344,11 @@ static bool ask_pings(struct inquiry *inquiry)
 
 /* -- version and settings ---------------------------------------------------------- */
 
-static void hear_self(struct inquiry *inquiry, redisReply *const *replies, size_t count)
+static void hear_self(struct inquiry *inquiry, redisReply *const *replies)
 {
     redis_facts_hello(inquiry->facts, replies[0]);
     redis_facts_info(inquiry->facts, replies[1]);
-    for (size_t i = 0, next = 2; i < FACTS && next < count; i++)
+    for (size_t i = 0, next = 2; i < FACTS; i++)
         if (facts_with_names[i].setting)
             redis_facts_setting(inquiry->facts, facts_with_names[i].setting, replies[next++]);
 }
@@ -373,9 +370,8 @@ static bool ask_self(struct inquiry *inquiry)
 
 /* -- may it have forgotten locks? -------------------------------------------------------------- */
 
-static void hear_markers(struct inquiry *inquiry, redisReply *const *replies, size_t count)
+static void hear_markers(struct inquiry *inquiry, redisReply *const *replies)
 {
-    (void)count;
     inquiry->facts->grace.now_ms = clock_of(replies[0]) / NS_PER_MS;
     read_grace(inquiry->facts, replies[1]);
     read_member(inquiry->facts, replies[2]);
@@ -401,12 +397,11 @@ static bool ask_markers(struct inquiry *inquiry)
 
 /* -- does it run scripts? --------------------------------------------------------------------- */
 
-static void hear_script(struct inquiry *inquiry, redisReply *const *replies, size_t count)
+static void hear_script(struct inquiry *inquiry, redisReply *const *replies)
 {
     struct server_facts *facts = inquiry->facts;
     struct answer answer = {0};
 
-    (void)count;
     if (replies[0]->type == REDIS_REPLY_INTEGER) {
         facts->script_ns = moment_until(inquiry->sent, inquiry->answered);
         return;
@@ -441,21 +436,21 @@ static bool frames(const struct right *right)
     return strcmp(right->name, "multi") == 0 || strcmp(right->name, "exec") == 0;
 }
 
-static void hear_frame(struct inquiry *inquiry, redisReply *const *replies, size_t count)
+static void hear_frame(struct inquiry *inquiry, redisReply *const *replies)
 {
     size_t next = 0;
 
-    for (size_t i = 0; *rights[i].name && next < count; i++)
+    for (size_t i = 0; *rights[i].name; i++)
         if (frames(&rights[i]))
             note_lack(inquiry->facts, i, replies[next++]);
     inquiry->facts->rights_known = replies[0]->type != REDIS_REPLY_ERROR;
 }
 
-static void hear_rights(struct inquiry *inquiry, redisReply *const *replies, size_t count)
+static void hear_rights(struct inquiry *inquiry, redisReply *const *replies)
 {
     size_t next = 1; /* the first is MULTI's */
 
-    for (size_t i = 0; *rights[i].name && next < count; i++)
+    for (size_t i = 0; *rights[i].name; i++)
         if (!frames(&rights[i]))
             note_lack(inquiry->facts, i, replies[next++]);
 }

@@ -1,4 +1,3 @@
-/* A server's fitness, point by point. */
 #include "store/redis/doctor/judge.h"
 
 #include <inttypes.h>

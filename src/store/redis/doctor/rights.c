@@ -1,5 +1,3 @@
-/* The rights that rlock needs at a Redis server, those that the user lacks, and the command that
- * gives them. */
 #include "store/redis/doctor/judge.h"
 
 #include <stdio.h>

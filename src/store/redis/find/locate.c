@@ -1,4 +1,3 @@
-/* Where a server is. */
 #include "store/redis/find/locate.h"
 #include "base/mem.h"
 #include "net/loop.h"
@@ -8,9 +7,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* How often to ask, at least, whether the master is still the master: a master that was replaced
- * may go unnoticed for this long. It is a small request to each Sentinel, which shorter runs never
- * make. */
+/* How often to ask, at least, whether the master is still the master: one that was replaced may go
+ * unnoticed for this long. */
 #define LOOK_NS (3 * NS_PER_SEC)
 /* How long a look may take. */
 #define LOOK_TIMEOUT_NS (2 * NS_PER_SEC)
@@ -43,7 +41,6 @@ struct locator {
     void *moved_arg;
 };
 
-/* The outcome of starting the local server. */
 struct start {
     bool up;
     char socket[LOCAL_SOCKET_SIZE];

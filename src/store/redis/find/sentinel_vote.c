@@ -1,4 +1,3 @@
-/* The vote of Sentinels. */
 #include "store/redis/find/sentinel_vote.h"
 
 #include <string.h>

@@ -396,7 +396,6 @@ static void connect_next(struct sentinel *sentinel)
         try_next(sentinel, strerror(errno));
 }
 
-/* Ends the question. */
 static void hush(struct sentinel *sentinel)
 {
     if (sentinel->step == STEP_NONE)
