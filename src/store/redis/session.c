@@ -147,7 +147,7 @@ static bool misses_password(const struct redis_session *session, const struct an
 void redis_session_annotate(const struct redis_session *session, struct answer *answer)
 {
     bool locating = session->phase == PHASE_LOCATING;
-    const char *found = locating ? "" : locator_found(session->locator);
+    const char *found = locating ? "" : session->locator->found;
     bool reached = !locating && answer->cause != CAUSE_UNREACHABLE;
     char why[sizeof answer->text], user[64];
 
@@ -226,7 +226,7 @@ static void retry_or_fail(struct redis_session *session, const struct answer *wh
     bool first = session->attempts == 0;
     struct moment again = backoff_next(&session->attempts, now);
 
-    if (!locator_fails_over(session->locator) || may_be_done(session)) {
+    if (!session->locator->sentinels || may_be_done(session)) {
         fail(session, why);
         return;
     }
@@ -335,12 +335,13 @@ static void search(struct redis_session *session)
 
 static bool may_search(const struct redis_session *session)
 {
-    return !session->searched && locator_can_search(session->locator);
+    return !session->searched && !session->locator->fixed;
 }
 
 static void search_overdue(struct redis_session *session)
 {
-    retry_or_fail_with(session, locator_overdue(session->locator));
+    retry_or_fail_with(session, session->locator->startable ? "it did not start in time"
+                                                            : "no answer from the name service");
 }
 
 static void pause_over(struct redis_session *session)
@@ -357,8 +358,7 @@ static void pause_over(struct redis_session *session)
 
 static bool has_next(const struct redis_session *session)
 {
-    const struct endpoint *endpoints;
-    return session->endpoint_next < locator_known(session->locator, &endpoints);
+    return session->endpoint_next < locator_known(session->locator);
 }
 
 /* Returns until when one of "ways" ways to the server may take. If the server may move, there is
@@ -367,7 +367,7 @@ static struct moment share_of_time(const struct redis_session *session, int ways
 {
     struct moment now = loop_now(session->loop);
 
-    ways += locator_fails_over(session->locator) && !may_be_done(session);
+    ways += session->locator->sentinels && !may_be_done(session);
     return moment_plus(now, moment_until(now, session->until) / ways);
 }
 
@@ -410,8 +410,8 @@ static void start_program(struct redis_session *session)
 
 static void connect_next(struct redis_session *session)
 {
-    const struct endpoint *endpoints;
-    int count = locator_known(session->locator, &endpoints);
+    struct locator *locator = session->locator;
+    int count = locator_known(locator);
 
     if (session->url->record->program) {
         start_program(session);
@@ -422,8 +422,8 @@ static void connect_next(struct redis_session *session)
     while (session->endpoint_next < count) {
         int left = count - session->endpoint_next;
 
-        if (stream_open(session->conn->stream, &endpoints[session->endpoint_next++], session->tls,
-                        locator_host(session->locator)) == 0) {
+        if (stream_open(session->conn->stream, &locator->endpoints[session->endpoint_next++],
+                        session->tls, locator_host(locator)) == 0) {
             loop_arm(session->loop, &session->timer, share_of_time(session, left));
             return;
         }
@@ -621,7 +621,7 @@ static void accepted(struct redis_session *session)
 /* A server that may have moved is looked for elsewhere. */
 static void explain_refusal(struct redis_session *session, struct answer *why)
 {
-    if (session->greeting.replica && locator_fails_over(session->locator))
+    if (session->greeting.replica && session->locator->sentinels)
         why->cause = CAUSE_NOT_READY;
     redis_session_annotate(session, why);
 }
@@ -675,7 +675,7 @@ static bool has_to_move(struct redis_session *session)
 {
     struct answer failure = {.verdict = VERDICT_UNKNOWN};
     const char *why =
-        locator_fails_over(session->locator)
+        session->locator->sentinels
             ? redis_reply_error(session->batch.replies, session->batch.got, is_trouble)
             : NULL;
 

@@ -199,45 +199,41 @@ static void ask_scan(struct redis_survey *survey, struct moment until)
     redis_session_send_ahead(survey->session, before + 1, until, 0);
 }
 
-struct call {
-    int argc;
-    const char *argv[10];
-};
-
-static void add_argument(struct call *call, const char *name, const char *value)
-{
-    call->argv[call->argc++] = name;
-    call->argv[call->argc++] = value;
-}
-
 static void add_look(struct redis_survey *survey, const struct entry *entry)
 {
     const struct script *script = survey->request.latches ? &script_latch
                                   : survey->marking       ? &script_adjust
                                                           : &script_inspect;
-    struct call call = {4, {"EVALSHA", script->sha1, "1", entry->name}};
+    const char *argv[10] = {"EVALSHA", script->sha1, "1", entry->name};
+    int argc = 4;
     const char *asking[] = {"ASKING"};
     char from[24], to[24];
 
     if (survey->whole_script) {
-        call.argv[0] = "EVAL";
-        call.argv[1] = script->text;
+        argv[0] = "EVAL";
+        argv[1] = script->text;
     }
     if (entry->rest.from > 0) {
         snprintf(from, sizeof from, "%" PRId64, entry->rest.from);
         snprintf(to, sizeof to, "%" PRId64, entry->rest.to);
-        add_argument(&call, "from", from);
-        add_argument(&call, "to", to);
+        argv[argc++] = "from";
+        argv[argc++] = from;
+        argv[argc++] = "to";
+        argv[argc++] = to;
     } else if (survey->request.latches || survey->marking) {
-        add_argument(&call, "what", survey->request.latches ? "look" : "globs");
+        argv[argc++] = "what";
+        argv[argc++] = survey->request.latches ? "look" : "globs";
     } else {
-        add_argument(&call, "runs", survey->runs);
+        argv[argc++] = "runs";
+        argv[argc++] = survey->runs;
     }
-    if (!survey->request.latches && survey->pauses)
-        add_argument(&call, "pauses", survey->pauses);
+    if (!survey->request.latches && survey->pauses) {
+        argv[argc++] = "pauses";
+        argv[argc++] = survey->pauses;
+    }
     if (survey->asking)
         redis_session_add(survey->session, 1, asking);
-    redis_session_add(survey->session, call.argc, call.argv);
+    redis_session_add(survey->session, argc, argv);
 }
 
 static struct entry *first_asked(const struct redis_survey *survey)

@@ -1,8 +1,6 @@
 #include "store/redis/find/locate.h"
 #include "base/mem.h"
-#include "net/loop.h"
 #include "os/helper_process.h"
-#include "store/redis/find/sentinels.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -14,32 +12,6 @@
 #define LOOK_TIMEOUT_NS (2 * NS_PER_SEC)
 
 #define LOCAL_SOCKET_SIZE 108 /* of a Unix socket, see unix(7) */
-
-struct locator {
-    struct loop *loop;
-    const struct url *url;
-    bool fixed;     /* a path or a number: nothing to search for */
-    bool startable; /* a server to be started when it is not there */
-    struct endpoint endpoints[RESOLVE_MAX];
-    int count;
-    struct resolver *resolver;
-    struct helper_process *starter;
-    struct loop_timer failure; /* reports a search that could not even start */
-    int error;
-    void (*done)(void *arg, const struct answer *failure);
-    void *arg;
-
-    struct sentinels *sentinels; /* which know where it is; NULL: there are none */
-    bool doubtful;               /* the master was not confirmed since the last connection */
-    char host[256];              /* the master they named, or "" */
-    int port;
-    char found[300];
-    const char *password;
-    struct loop_timer look;
-    int64_t pace; /* of looks, ns */
-    void (*moved)(void *arg);
-    void *moved_arg;
-};
 
 struct start {
     bool up;
@@ -118,20 +90,9 @@ void locator_free(struct locator *locator)
     free(locator);
 }
 
-int locator_known(const struct locator *locator, const struct endpoint **endpoints)
+int locator_known(const struct locator *locator)
 {
-    *endpoints = locator->endpoints;
     return locator->doubtful ? 0 : locator->count;
-}
-
-bool locator_can_search(const struct locator *locator)
-{
-    return !locator->fixed;
-}
-
-bool locator_fails_over(const struct locator *locator)
-{
-    return locator->sentinels != NULL;
 }
 
 const char *locator_host(const struct locator *locator)
@@ -139,16 +100,6 @@ const char *locator_host(const struct locator *locator)
     if (locator->sentinels)
         return locator->host;
     return locator->url->host_count ? locator->url->hosts[0].name : NULL;
-}
-
-const char *locator_overdue(const struct locator *locator)
-{
-    return locator->startable ? "it did not start in time" : "no answer from the name service";
-}
-
-const char *locator_found(const struct locator *locator)
-{
-    return locator->found;
 }
 
 /* -- names ----------------------------------------------------------------------------------- */

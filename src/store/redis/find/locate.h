@@ -4,11 +4,37 @@
 #ifndef RLOCK_STORE_REDIS_LOCATE_H
 #define RLOCK_STORE_REDIS_LOCATE_H
 
+#include "net/loop.h"
 #include "net/resolve.h"
-#include "store/store.h"
+#include "store/redis/find/sentinels.h"
 
-struct locator;
 struct tls;
+
+struct locator {
+    struct loop *loop;
+    const struct url *url;
+    bool fixed;     /* a path or a number: a search would find nothing else */
+    bool startable; /* a server to be started when it is not there */
+    struct endpoint endpoints[RESOLVE_MAX];
+    int count;
+    struct resolver *resolver;
+    struct helper_process *starter;
+    struct loop_timer failure; /* reports a search that could not even start */
+    int error;
+    void (*done)(void *arg, const struct answer *failure);
+    void *arg;
+
+    struct sentinels *sentinels; /* which may name another host; NULL: there are none */
+    bool doubtful;               /* the master was not confirmed since the last connection */
+    char host[256];              /* the master they named, or "" */
+    int port;
+    char found[300]; /* for messages: "the master 10.0.0.1:6379"; "": the URL says it all */
+    const char *password;
+    struct loop_timer look;
+    int64_t pace; /* of looks, ns */
+    void (*moved)(void *arg);
+    void *moved_arg;
+};
 
 /* The URL and "tls" (NULL: plain), over which Sentinels are asked, are borrowed until
  * locator_free(). Returns NULL with a message in "fault" if the URL can lead nowhere. */
@@ -16,19 +42,11 @@ struct locator *locator_new(struct loop *loop, const struct url *url, struct tls
                             size_t size);
 void locator_free(struct locator *locator);
 
-/* Finds the addresses that are known, in the order in which to try them; *endpoints is valid until
- * the next search. Returns how many; 0: search first. */
-int locator_known(const struct locator *locator, const struct endpoint **endpoints);
-/* Whether a search may find others than those known. */
-bool locator_can_search(const struct locator *locator);
-/* Whether another host may take the server's place during a search. */
-bool locator_fails_over(const struct locator *locator);
+/* Returns how many of the endpoints are to be tried, in this order; 0: search first. */
+int locator_known(const struct locator *locator);
 /* Returns the name or address of the server as the user or the Sentinels gave it, for TLS; NULL:
  * none. */
 const char *locator_host(const struct locator *locator);
-/* Returns the finding of a search, for messages: "the master 10.0.0.1:6379"; "" if the URL says it
- * all. */
-const char *locator_found(const struct locator *locator);
 
 /* Starts a search. Sentinels get half of the time until "until" to answer, since the server must be
  * reached as well; a name or the start of a server may take longer than "until". "done" comes
@@ -36,9 +54,6 @@ const char *locator_found(const struct locator *locator);
  * search failed. password: for Sentinels; NULL: none. */
 void locator_search(struct locator *locator, const char *password, struct moment until,
                     void (*done)(void *arg, const struct answer *failure), void *arg);
-/* Returns the message about a search that took too long. */
-const char *locator_overdue(const struct locator *locator);
-
 /* A lease of "lease" ns depends on the server: a watch looks at least three times in it. */
 void locator_set_lease(struct locator *locator, int64_t lease);
 /* Watches the server until locator_stop(): asks the Sentinels now and then whether it is still the
