@@ -42,7 +42,7 @@ struct locator *locator_new(struct loop *loop, const struct url *url, struct tls
                             size_t size);
 void locator_free(struct locator *locator);
 
-/* Returns how many of the endpoints are to be tried, in this order; 0: search first. */
+/* Returns how many of the endpoints to try, in this order; 0: search first. */
 int locator_known(const struct locator *locator);
 /* Returns the name or address of the server as the user or the Sentinels gave it, for TLS; NULL:
  * none. */
