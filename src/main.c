@@ -69,22 +69,16 @@ static int print_help(void)
     return command_flush();
 }
 
-static bool is_installed(const char *program)
-{
-    char path[4096];
-
-    return program_find(program, path, sizeof path);
-}
-
 static int print_version(void)
 {
     static const char *const programs[] = {"rlock-postgresql", "rlock-mysql", "rlock-top",
                                            "rlock-serve"};
+    char path[4096];
     size_t count = 0;
 
     printf(*COMMIT ? "rlock %s (%s)\n" : "rlock %s\n", PACKAGE_VERSION, COMMIT);
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
-        if (is_installed(programs[i]))
+        if (program_find(programs[i], path, sizeof path))
             printf(count++ ? ", %s" : "with %s", programs[i]);
     printf(count ? "\n" : "without rlock-postgresql, rlock-mysql, rlock-top, rlock-serve\n");
     return command_flush();

@@ -59,7 +59,7 @@ void json_put_text(const struct json_library *json, json_t *object, const char *
                    const char *text)
 {
     if (!text || !*text) {
-        json_put_null(json, object, name);
+        json->object_set_new(object, name, json->null());
         return;
     }
     size_t room = 3 * strlen(text) + 1; /* U+FFFD has three bytes */
@@ -77,11 +77,6 @@ void json_put_number(const struct json_library *json, json_t *object, const char
 void json_put_bool(const struct json_library *json, json_t *object, const char *name, bool value)
 {
     json->object_set_new(object, name, value ? json->yes() : json->no());
-}
-
-void json_put_null(const struct json_library *json, json_t *object, const char *name)
-{
-    json->object_set_new(object, name, json->null());
 }
 
 void json_put_known(const struct json_library *json, json_t *object, const char *name,

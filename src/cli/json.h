@@ -25,7 +25,7 @@ struct json_library {
 bool json_load(struct json_library *json, char *fault, size_t size);
 
 /* These set a member of an object: to a text, made valid UTF-8, or to null if that is NULL or "";
- * to a number, a number or null, a boolean, null. */
+ * to a number, a number or null, a boolean. */
 void json_put_text(const struct json_library *json, json_t *object, const char *name,
                    const char *text);
 void json_put_number(const struct json_library *json, json_t *object, const char *name,
@@ -33,7 +33,6 @@ void json_put_number(const struct json_library *json, json_t *object, const char
 void json_put_known(const struct json_library *json, json_t *object, const char *name,
                     json_int_t value, bool known);
 void json_put_bool(const struct json_library *json, json_t *object, const char *name, bool value);
-void json_put_null(const struct json_library *json, json_t *object, const char *name);
 
 /* Returns one line with its newline, in ASCII (other characters as \u…, so that they have no effect
  * on a terminal), and destroys "value". The caller frees. */

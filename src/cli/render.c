@@ -19,6 +19,7 @@ enum {
     COLUMNS
 };
 
+#define ELLIPSIS    "\xe2\x80\xa6"
 #define LABEL_LEAST 8 /* columns; the start of a label says nothing in fewer */
 #define KEY_LEAST   8
 #define KEY_FAIR    16 /* of a key that is cut to leave room for its holder */
@@ -178,7 +179,7 @@ static void shorten_holders(struct table *table, const struct lock_view *locks,
         else if (holders == 1 && shorten_party(row, &holder->who, room))
             continue;
         else if (holders == 1 && style->cut && holder->who.host[0])
-            table_cut(row, COLUMN_HELD, room > KEY_LEAST ? room : KEY_LEAST);
+            table_cut(row, COLUMN_HELD, room > KEY_LEAST ? room : KEY_LEAST, ELLIPSIS);
         else
             table_set_number(row, COLUMN_HELD, holders);
     }
@@ -189,7 +190,7 @@ static void cut_keys(struct table *table, int width)
     int room = width - (width_of(table) - table_width(table, COLUMN_KEY));
 
     for (size_t i = 1; i < table->count; i++)
-        table_cut(&table->rows[i], COLUMN_KEY, room > KEY_LEAST ? room : KEY_LEAST);
+        table_cut(&table->rows[i], COLUMN_KEY, room > KEY_LEAST ? room : KEY_LEAST, ELLIPSIS);
 }
 
 /* Cuts labels to the room that is left. Hides their column if there are none, or none would be
@@ -204,7 +205,7 @@ static void fit_labels(struct table *table, int width)
     if (!any || (width > 0 && room < LABEL_LEAST))
         table->columns = COLUMN_LABEL;
     for (size_t i = 1; i < table->count && width > 0; i++)
-        table_cut(&table->rows[i], COLUMN_LABEL, room);
+        table_cut(&table->rows[i], COLUMN_LABEL, room, ELLIPSIS);
 }
 
 void render_table(FILE *out, const struct lock_view *locks, size_t count,
@@ -384,13 +385,6 @@ static void put_identity(const struct json_library *json, json_t *object,
     json_put_text(json, object, "version", who->version);
 }
 
-static void put_revocation(const struct json_library *json, json_t *object,
-                           const struct revocation *revoked)
-{
-    json_put_text(json, object, "revoked_by", revoked->by);
-    json_put_text(json, object, "reason", revoked->why);
-}
-
 /* When and by whom the holder was asked to release the lock, or null. */
 static void put_asked(const struct json_library *json, json_t *object,
                       const struct lock_party *holder)
@@ -398,7 +392,7 @@ static void put_asked(const struct json_library *json, json_t *object,
     char since[DESCRIBE_TIME_SIZE];
 
     if (!holder->revoked.known) {
-        json_put_null(json, object, "revoked");
+        json_put_text(json, object, "revoked", NULL);
         return;
     }
     json_t *revoked = json->object();
@@ -427,28 +421,19 @@ static json_t *holder_object(const struct json_library *json, const struct lock_
     return object;
 }
 
-/* The number of KEYs that it wants, and of how many. */
-static json_t *any_object(const struct json_library *json, const struct lock_party *waiter)
-{
-    json_t *object = json->object();
-
-    json_put_number(json, object, "take", waiter->take);
-    json_put_number(json, object, "of", waiter->of);
-    return object;
-}
-
 static json_t *waiter_object(const struct json_library *json, const struct lock_party *waiter,
                              size_t position)
 {
-    json_t *object = json->object();
+    json_t *object = json->object(), *any = waiter->take ? json->object() : json->null();
 
+    if (waiter->take) { /* the number of KEYs that it wants, and of how many */
+        json_put_number(json, any, "take", waiter->take);
+        json_put_number(json, any, "of", waiter->of);
+    }
     json_put_text(json, object, "owner", waiter->owner);
     json_put_number(json, object, "position", (json_int_t)position);
     json_put_text(json, object, "mode", lock_mode_name(waiter->mode));
-    if (waiter->take)
-        json->object_set_new(object, "any", any_object(json, waiter));
-    else
-        json_put_null(json, object, "any");
+    json->object_set_new(object, "any", any);
     put_identity(json, object, &waiter->who);
     put_since(json, object, waiter);
     return object;
@@ -466,17 +451,10 @@ void render_run_members(const struct json_library *json, json_t *object,
     json_put_known(json, object, "fence", (json_int_t)by->fence, by->fence);
     json_put_text(json, object, "outcome",
                   held_ms >= 0 ? describe_outcome(&by->end, outcome) : NULL);
-    if (by->revoked.known && held_ms >= 0)
-        put_revocation(json, object, &by->revoked);
-}
-
-static json_t *last_run_object(const struct json_library *json, const struct lock_view *lock)
-{
-    json_t *object = json->object();
-    const struct lock_run *last = &lock->runs[lock->run_count - 1];
-
-    render_run_members(json, object, &last->by, last->held_ms);
-    return object;
+    if (by->revoked.known && held_ms >= 0) {
+        json_put_text(json, object, "revoked_by", by->revoked.by);
+        json_put_text(json, object, "reason", by->revoked.why);
+    }
 }
 
 /* A pause or a reservation. */
@@ -498,20 +476,11 @@ static json_t *decision_object(const struct json_library *json, const struct loc
     return object;
 }
 
-static void put_decision(const struct json_library *json, json_t *object, const char *name,
-                         const struct lock_party *by)
-{
-    if (by)
-        json->object_set_new(object, name, decision_object(json, by));
-    else
-        json_put_null(json, object, name);
-}
-
 static void put_pause(const struct json_library *json, json_t *object, const struct lock_party *by,
                       const char *glob)
 {
     if (!by->owner[0]) {
-        json_put_null(json, object, "paused");
+        json_put_text(json, object, "paused", NULL);
         return;
     }
     json_t *pause = decision_object(json, by);
@@ -527,7 +496,7 @@ static json_t *glob_object(const struct json_library *json, const struct lock_vi
     json_t *object = json->object();
 
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
-        json_put_null(json, object, unknown[i]);
+        json_put_text(json, object, unknown[i], NULL);
     json_put_text(json, object, "glob", pause->key);
     put_pause(json, object, &pause->pause, pause->key);
     json->object_set_new(object, "holders", json->array());
@@ -540,13 +509,16 @@ static json_t *lock_object(const struct json_library *json, const struct lock_vi
     json_t *object = json->object();
     json_t *holders = json->array();
     json_t *waiters = json->array();
+    json_t *last_run = lock->run_count ? json->object() : json->null();
+    const struct lock_party *reserved = holders_reserved(lock);
 
     json_put_text(json, object, "key", lock->key);
     json_put_text(json, object, "mode", lock->holder_count ? lock_mode_name(lock->mode) : NULL);
     json_put_known(json, object, "limit", lock->limit, lock->holder_count && lock->limit);
     json_put_known(json, object, "stored_limit", lock->stored_limit, lock->limited);
     put_pause(json, object, &lock->pause, lock->pause_glob);
-    put_decision(json, object, "reserved", holders_reserved(lock));
+    json->object_set_new(object, "reserved",
+                         reserved ? decision_object(json, reserved) : json->null());
     json_put_known(json, object, "fence", (json_int_t)lock->fence, lock->fence);
     for (size_t i = 0; i < lock->holder_count; i++)
         json->array_append_new(holders, holder_object(json, &lock->holders[i]));
@@ -554,10 +526,11 @@ static json_t *lock_object(const struct json_library *json, const struct lock_vi
         json->array_append_new(waiters, waiter_object(json, &lock->waiters[i], i + 1));
     json->object_set_new(object, "holders", holders);
     json->object_set_new(object, "waiters", waiters);
-    if (lock->run_count)
-        json->object_set_new(object, "last_run", last_run_object(json, lock));
-    else
-        json_put_null(json, object, "last_run");
+    if (lock->run_count) {
+        const struct lock_run *last = &lock->runs[lock->run_count - 1];
+        render_run_members(json, last_run, &last->by, last->held_ms);
+    }
+    json->object_set_new(object, "last_run", last_run);
     return object;
 }
 

@@ -5,8 +5,6 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 
-#define ELLIPSIS "\xe2\x80\xa6"
-
 struct table_row *table_add(struct table *table)
 {
     size_t size = (table->count + 1) * sizeof *table->rows;
@@ -57,12 +55,7 @@ void table_set_duration(struct table_row *row, size_t column, int64_t ms)
     table_set(row, column, duration_print(ms * NS_PER_MS, text, sizeof text));
 }
 
-void table_cut(struct table_row *row, size_t column, int room)
-{
-    table_cut_with(row, column, room, ELLIPSIS);
-}
-
-void table_cut_with(struct table_row *row, size_t column, int room, const char *ellipsis)
+void table_cut(struct table_row *row, size_t column, int room, const char *ellipsis)
 {
     const char *whole = row->cells[column];
 

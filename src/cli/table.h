@@ -39,10 +39,9 @@ void table_free(struct table *table);
 void table_set(struct table_row *row, size_t column, const char *text);
 void table_set_number(struct table_row *row, size_t column, size_t number);
 void table_set_duration(struct table_row *row, size_t column, int64_t ms);
-/* Cuts a cell to so many columns of a terminal, with an ellipsis at its end if it had more. */
-void table_cut(struct table_row *row, size_t column, int room);
-/* The same with another sign, of one column, in place of the ellipsis. */
-void table_cut_with(struct table_row *row, size_t column, int room, const char *ellipsis);
+/* Cuts a cell to so many columns of a terminal, with an ellipsis of one column at its end if it had
+ * more. */
+void table_cut(struct table_row *row, size_t column, int room, const char *ellipsis);
 
 /* Returns the width of the widest cell. */
 int table_width(const struct table *table, size_t column);

@@ -168,15 +168,15 @@ static int fit(struct table *table, const struct timeline_style *style)
     int cells;
 
     for (size_t i = 1; i < table->count; i++) {
-        table_cut_with(&table->rows[i], COLUMN_OUTCOME, at_least(OUTCOME_LEAST, style->width / 6),
-                       ellipsis);
-        table_cut_with(&table->rows[i], COLUMN_BY, at_least(BY_LEAST, style->width / 4), ellipsis);
+        table_cut(&table->rows[i], COLUMN_OUTCOME, at_least(OUTCOME_LEAST, style->width / 6),
+                  ellipsis);
+        table_cut(&table->rows[i], COLUMN_BY, at_least(BY_LEAST, style->width / 4), ellipsis);
     }
     for (size_t i = 0; i < table->count && room_for_line(table, style->width) < LINE_LEAST; i++)
         table_set(&table->rows[i], COLUMN_WAITED, "");
     cells = room_for_line(table, style->width);
     for (size_t i = 1; i < table->count && cells < LINE_LEAST; i++)
-        table_cut_with(&table->rows[i], COLUMN_BY, BY_LEAST, ellipsis);
+        table_cut(&table->rows[i], COLUMN_BY, BY_LEAST, ellipsis);
     return at_least(LINE_LEAST, room_for_line(table, style->width));
 }
 

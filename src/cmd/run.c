@@ -100,19 +100,15 @@ static const char *report_open(struct report *report, const char *text)
     return fd < 0 ? "cannot be copied" : NULL;
 }
 
-static const char *outcome_name(enum outcome outcome)
-{
-    switch (outcome) {
-    case OUTCOME_COMPLETED: return "completed";
-    case OUTCOME_NOT_ACQUIRED: return "not-acquired";
-    case OUTCOME_LOST: return "lost";
-    case OUTCOME_TIMED_OUT: return "timed-out";
-    case OUTCOME_NOT_EXECUTED: return "not-executed";
-    case OUTCOME_INTERRUPTED: return "interrupted";
-    case OUTCOME_FAILED: return "failed";
-    }
-    return NULL;
-}
+static const char *const outcome_names[] = {
+    [OUTCOME_COMPLETED] = "completed",
+    [OUTCOME_NOT_ACQUIRED] = "not-acquired",
+    [OUTCOME_LOST] = "lost",
+    [OUTCOME_TIMED_OUT] = "timed-out",
+    [OUTCOME_NOT_EXECUTED] = "not-executed",
+    [OUTCOME_INTERRUPTED] = "interrupted",
+    [OUTCOME_FAILED] = "failed",
+};
 
 /* Puts one value for one key, or an array for several. */
 static void put_each(const struct json_library *json, json_t *object, const char *name,
@@ -155,7 +151,7 @@ static char *report_print(const struct json_library *json, const struct supervis
     bool held = outcome->granted;
     char signal[16];
 
-    json_put_text(json, object, "outcome", outcome_name(outcome->outcome));
+    json_put_text(json, object, "outcome", outcome_names[outcome->outcome]);
     json_put_known(json, object, "exit_status", outcome->command_status,
                    outcome->command_status >= 0);
     json_put_text(json, object, "signal",

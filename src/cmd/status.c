@@ -126,11 +126,6 @@ static int status_of(const struct lock_list *list)
     return STATUS_OK;
 }
 
-static int columns_of_terminal(void)
-{
-    return screen_is_there() ? screen_window().columns : 0;
-}
-
 /* The pauses of GLOBs hold for locks that do not exist yet, so they are not among the rows. */
 static void tell_pauses(const struct view *view)
 {
@@ -153,7 +148,7 @@ static int print_once(struct view *view)
     if (view->locks.list.locks.count == 0 && !misfits && !view->call.as_json)
         say_warning("no locks");
     if (!view->quiet) {
-        print_locks(view, stdout, columns_of_terminal());
+        print_locks(view, stdout, screen_is_there() ? screen_window().columns : 0);
         status = command_flush();
         tell_pauses(view);
     }
@@ -165,8 +160,9 @@ static int print_once(struct view *view)
 /* -- --watch: printing ------------------------------------------------------------------------- */
 
 /* Draws a frame: the heading stays, the rest is cut to the lines left in the window. */
-static void draw_frame(struct watch *watch)
+static void draw_frame(void *arg)
 {
+    struct watch *watch = arg;
     struct view *view = watch->view;
     struct window window = screen_window(), below = {window.columns, window.lines - 2};
     char *heading = NULL, *text = NULL, *frame = NULL;
@@ -224,11 +220,6 @@ static void tell_outage(const struct watch *watch, bool was_away)
                     duration_print(locks->gone / NS_PER_SEC * NS_PER_SEC, text, sizeof text));
 }
 
-static void on_silence(void *arg)
-{
-    draw_frame(arg);
-}
-
 /* -- --watch: signals -------------------------------------------------------------------------- */
 
 static void on_signal(void *owner, int signo)
@@ -261,7 +252,7 @@ static bool watch_once(struct watch *watch, struct answer *answer, int *status)
     if (watch->view->call.signal || result == LOCK_WATCH_REFUSED || locks->seen == 0)
         return false;
     tell_outage(watch, was_away);
-    locks->silent = watch->on_screen ? on_silence : NULL;
+    locks->silent = watch->on_screen ? draw_frame : NULL;
     if (watch->on_screen)
         draw_frame(watch);
     else if (result == LOCK_WATCH_SEEN && (*status = print_round(watch)) != STATUS_OK)

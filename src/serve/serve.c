@@ -111,8 +111,9 @@ static void print_outage(const struct server *server, struct http_texts *texts)
     fclose(table);
 }
 
-static void publish(struct server *server)
+static void publish(void *arg)
 {
+    struct server *server = arg;
     const struct lock_watch *locks = &server->locks;
     struct http_texts texts = {.away = locks->away};
     struct http_text *metrics = &texts.all[HTTP_METRICS];
@@ -189,11 +190,6 @@ static enum http_admission admits(void *arg, const char *user, const char *passw
 }
 
 /* -- the rounds -------------------------------------------------------------------------------- */
-
-static void on_silence(void *arg)
-{
-    publish(arg);
-}
 
 static void survey(struct server *server)
 {
@@ -358,7 +354,7 @@ static int act(struct call *call)
                                         .pattern_count = call->arguments.word_count,
                                         .idle = store_can(&call->settings.address, STORE_MEMORY),
                                         .patience = PATIENCE,
-                                        .silent = on_silence,
+                                        .silent = publish,
                                         .arg = server};
     if (status == STATUS_OK)
         status = open_listener(server);

@@ -29,20 +29,8 @@ enum {
 enum { KEY_ESCAPE = 27, KEY_RETURN = '\r', KEY_WIPE = 'U' - '@', KEY_RUBOUT = 127 };
 enum { COLOR_OF_TROUBLE = 1, COLOR_OF_WAITING };
 
-struct top;
-
-/* A key that leads to a question about a lock. */
-struct question {
-    int key;
-    /* Asks and acts, in a process of its own, on the screen that was there before. Returns the
-     * exit status. */
-    int (*ask)(void *top);
-};
-
 static int take_away(void *arg);
 static int pause_or_resume(void *arg);
-static const struct question question_take_away = {'x', take_away};
-static const struct question question_pause = {'p', pause_or_resume};
 
 struct top {
     struct call call;
@@ -61,7 +49,8 @@ struct top {
     size_t scrolled; /* lines of it that are above the window */
     bool resting;    /* between two surveys, where loop_stop() only ends the pause */
     char *subject;   /* the KEY of the lock that a question is about; or NULL */
-    const struct question *question;
+    /* Asks about it and acts, in a process of its own, on the screen that was there before. */
+    int (*ask)(void *top);
     bool quit;
 };
 
@@ -278,8 +267,9 @@ static void draw_keys(const struct top *top)
     put_line(LINES - 1, A_REVERSE, keys, length);
 }
 
-static void draw(struct top *top)
+static void draw(void *arg)
 {
+    struct top *top = arg;
     char *text;
 
     erase();
@@ -297,11 +287,6 @@ static void draw(struct top *top)
     if (LINES >= LINES_AROUND)
         draw_keys(top);
     refresh();
-}
-
-static void draw_silence(void *arg)
-{
-    draw(arg);
 }
 
 /* -- what is typed ----------------------------------------------------------------------------- */
@@ -383,11 +368,11 @@ static void open_detail(struct top *top, const char *key)
 /* True if the key is one that asks a question about a lock; key NULL: there is none. */
 static bool type_question(struct top *top, int typed, const char *key)
 {
-    if (typed != question_pause.key && typed != question_take_away.key)
+    if (typed != 'p' && typed != 'x')
         return false;
     if (key) {
         top->subject = mem_strdup(key);
-        top->question = typed == question_pause.key ? &question_pause : &question_take_away;
+        top->ask = typed == 'p' ? pause_or_resume : take_away;
         end_rest(top);
     }
     return true;
@@ -650,7 +635,7 @@ static void forget_typed_signals(void)
 static void ask_question(struct top *top)
 {
     endwin();
-    if (child_run(&top->inherited, top->question->ask, top) < 0)
+    if (child_run(&top->inherited, top->ask, top) < 0)
         command_system_refused(&top->call);
     forget_typed_signals();
     flushinp();
@@ -711,7 +696,7 @@ static int show(struct top *top)
         enter_screen(top);
         if (!top->screen)
             return command_misused(&top->call, "this terminal is not known");
-        top->locks.silent = top->full.silent = draw_silence;
+        top->locks.silent = top->full.silent = draw;
         loop_add(top->call.query.loop, &top->keys);
         go_on(top, &answer);
         loop_remove(top->call.query.loop, &top->keys);
