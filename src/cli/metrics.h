@@ -10,7 +10,8 @@
 
 /* Returns the whole text, which ends in "# EOF" and a newline, and its length in bytes. locks: the
  * result of a survey, each key once; NULL: the store has not answered, and rlock_up is the only
- * sample. memory: the store counts the ends of runs, and lists free locks, too. The caller frees. */
+ * sample. memory: the store counts the ends of runs, and lists free locks, too. The caller
+ * frees. */
 char *metrics_render(const struct lock_list *locks, bool memory, size_t *length);
 
 #endif

@@ -41,7 +41,7 @@ void render_json(FILE *out, const struct json_library *json, const struct lock_v
 void render_run_members(const struct json_library *json, json_t *object,
                         const struct lock_party *by, int64_t held_ms);
 
-/* -- former runs, as far as a store remembers them; rlock-history(1) documents the names in JSON -- */
+/* -- former runs, as far as a store remembers them; rlock-history(1) has the names in JSON -- */
 
 /* A run and the key of its lock; both are borrowed. */
 struct past_run {
