@@ -69,11 +69,6 @@ enum lock_watch_result lock_watch_ask(struct lock_watch *watch, struct answer *a
                                                                 : LOCK_WATCH_REFUSED;
 }
 
-void lock_watch_free(struct lock_watch *watch)
-{
-    lock_list_free(&watch->list);
-}
-
 char *lock_watch_summary(const struct lock_watch *watch, char *out, size_t size)
 {
     const struct lock_views *locks = &watch->list.locks;

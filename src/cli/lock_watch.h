@@ -37,9 +37,8 @@ enum lock_watch_result {
 };
 
 /* Surveys the locks, and replaces the list; also if a KEY is not a lock, although that is a
- * refusal. */
+ * refusal. The caller frees the list. */
 enum lock_watch_result lock_watch_ask(struct lock_watch *watch, struct answer *answer);
-void lock_watch_free(struct lock_watch *watch);
 
 /* Prints "3 locks, 2 waiting, 1 pattern paused". Returns out. */
 char *lock_watch_summary(const struct lock_watch *watch, char *out, size_t size);

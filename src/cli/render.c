@@ -613,21 +613,16 @@ void render_history(FILE *out, const struct past_run *runs, size_t count, bool c
     table_free(&table);
 }
 
-static json_t *run_object(const struct json_library *json, const struct past_run *past)
-{
-    json_t *object = json->object();
-
-    json_put_text(json, object, "key", past->key);
-    render_run_members(json, object, &past->run->by, past->run->held_ms);
-    return object;
-}
-
 void render_history_json(FILE *out, const struct json_library *json, const struct past_run *runs,
                          size_t count)
 {
     json_t *array = json->array();
 
-    for (size_t i = 0; i < count; i++)
-        json->array_append_new(array, run_object(json, &runs[i]));
+    for (size_t i = 0; i < count; i++) {
+        json_t *object = json->object();
+        json_put_text(json, object, "key", runs[i].key);
+        render_run_members(json, object, &runs[i].run->by, runs[i].run->held_ms);
+        json->array_append_new(array, object);
+    }
     json_write(out, json, array);
 }

@@ -352,13 +352,6 @@ int request_judge(const struct request *request, const struct call *call)
     return request->mirror[0] ? mirror_judge(request->mirror, request->keys[0], call) : STATUS_OK;
 }
 
-/* Returns RLOCK_OWNER; NULL if it is not set, or empty. */
-static const char *outer_owner(void)
-{
-    const char *value = getenv("RLOCK_OWNER");
-    return value && *value ? value : NULL;
-}
-
 /* Finds the owner by which the user has reserved one of the KEYs, the same for all of them. */
 static bool find_reservation(const struct request *request, const struct settings *settings,
                              char owner[OWNER_SIZE])
@@ -372,9 +365,12 @@ static bool find_reservation(const struct request *request, const struct setting
 
 static int take_owner(struct request *request, const struct call *call)
 {
-    const char *outer = outer_owner(), *why = outer ? owner_fault(outer) : NULL;
+    const char *outer = getenv("RLOCK_OWNER");
     char reserved[OWNER_SIZE];
 
+    if (outer && !*outer)
+        outer = NULL;
+    const char *why = outer ? owner_fault(outer) : NULL;
     if (!outer && find_reservation(request, &call->settings, reserved)) {
         not_holder_warn(&call->settings, request->keys, request->key_count, reserved);
         outer = reserved;
@@ -446,10 +442,4 @@ void request_plan(const struct request *request, const struct settings *settings
                                  .server_wait = settings->address.server_wait};
     if (settings->wait > 0)
         plan->wait_until = moment_plus(moment_now(), settings->wait);
-}
-
-void request_free(struct request *request)
-{
-    free(request->who);
-    request->who = NULL;
 }

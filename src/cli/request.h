@@ -58,7 +58,7 @@ struct request {
     bool acquired;
     bool hears; /* a process stays that can be asked to release the lock */
     char owner[OWNER_SIZE];
-    char *who;
+    char *who; /* of request_sign(); the caller frees it */
 };
 
 /* Reads KEYs, mode and limit from a command line; "preset" is the option of the mode that the
@@ -79,8 +79,5 @@ int request_sign(struct request *request, const struct call *call, const char *p
  * say, and renews the lock. */
 void request_plan(const struct request *request, const struct settings *settings,
                   struct keeper_plan *plan);
-
-/* Releases the strings of request_sign(). */
-void request_free(struct request *request);
 
 #endif

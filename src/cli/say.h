@@ -13,7 +13,7 @@
 
 enum verbosity { SAY_QUIET, SAY_NORMAL, SAY_VERBOSE };
 
-/* Set once, before anything is said. stamp: verbose lines start with the time of day. */
+/* Set once, before anything is said. */
 void say_set_verbosity(enum verbosity v);
 enum verbosity say_verbosity(void);
 

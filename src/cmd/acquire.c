@@ -202,7 +202,7 @@ static void end(struct call *call)
         print_failure(call);
     if (all->keep)
         pid_watch_close(&all->watch);
-    request_free(&all->request);
+    free(all->request.who);
     environment_free(&all->environment);
 }
 

@@ -216,15 +216,6 @@ static void tell_versions(struct doctor *all)
 
 /* -- the outcome ------------------------------------------------------------------------------- */
 
-/* Says the worst finding in one line, for users who do not read the table. */
-static void say_unfit(const struct doctor *all)
-{
-    const struct finding *worst = worst_of(&all->checkup);
-
-    if (worst)
-        command_error(&all->call, "not fit to hold locks: %s: %s", worst->check, worst->text);
-}
-
 static int print(const struct doctor *all)
 {
     bool drawn = screen_is_there();
@@ -242,9 +233,10 @@ static int conclude(const struct doctor *all)
 {
     enum level level = verdict_of(&all->checkup);
     int status = say_verbosity() == SAY_QUIET ? STATUS_OK : print(all);
+    const struct finding *worst = level == LEVEL_UNFIT ? worst_of(&all->checkup) : NULL;
 
-    if (level == LEVEL_UNFIT)
-        say_unfit(all);
+    if (worst) /* in one line, for users who do not read the table */
+        command_error(&all->call, "not fit to hold locks: %s: %s", worst->check, worst->text);
     if (status != STATUS_OK)
         return status;
     return level < LEVEL_WARNING    ? STATUS_OK

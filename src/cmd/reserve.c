@@ -110,7 +110,7 @@ static void acquire(struct reserve *all, struct acquisition_outcome *outcome)
     request_plan(&request, &all->call.settings, &plan.agent.keeper);
     plan.agent.keeper.renew = false;
     acquisition_run(&plan, outcome);
-    request_free(&request);
+    free(request.who);
 }
 
 /* True if "owner" is "other" or nests in it. */

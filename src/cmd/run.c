@@ -330,14 +330,6 @@ static void plan_notifier(struct run *run)
     run->plan.agent.patience = run->call.settings.notify_after;
 }
 
-static void plan_stop(struct run *run)
-{
-    run->plan.job.stop = (struct stop_plan){.command = run->call.settings.stop,
-                                            .environment = &run->environment,
-                                            .events = &run->messages.events};
-    run->plan.agent.stop = &run->plan.job.stop;
-}
-
 static void fill_plan(struct run *run)
 {
     const struct settings *settings = &run->call.settings;
@@ -362,7 +354,10 @@ static void fill_plan(struct run *run)
     run_messages_init(&run->messages, run->request.title, run->plan.job.command[0]);
     run_messages_of_request(&run->messages, &run->plan.agent.keeper.request, settings);
     run->plan.job.events = &run->messages.events;
-    plan_stop(run);
+    run->plan.job.stop = (struct stop_plan){.command = settings->stop,
+                                            .environment = &run->environment,
+                                            .events = &run->messages.events};
+    run->plan.agent.stop = &run->plan.job.stop;
     if (settings->notify)
         plan_notifier(run);
     run->plan.job.owner = run->plan.agent.keeper.request.owner;
@@ -416,7 +411,7 @@ static void end(struct call *call)
 {
     struct run *run = (struct run *)call;
 
-    request_free(&run->request);
+    free(run->request.who);
     environment_free(&run->environment);
     environment_free(&run->notifier_environment);
 }

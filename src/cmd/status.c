@@ -296,7 +296,7 @@ static int act(struct call *call)
 
 static void end(struct call *call)
 {
-    lock_watch_free(&((struct view *)call)->locks);
+    lock_list_free(&((struct view *)call)->locks.list);
 }
 
 const struct command command_status = {

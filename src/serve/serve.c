@@ -375,7 +375,7 @@ static void end(struct call *call)
     free(server->names);
     free(server->about);
     users_free(server->users);
-    lock_watch_free(&server->locks);
+    lock_list_free(&server->locks.list);
 }
 
 int main(int argc, char **argv)

@@ -739,8 +739,8 @@ static void end(struct call *call)
     rows_free(&top->rows);
     close_detail(top);
     free(top->pattern);
-    lock_watch_free(&top->full);
-    lock_watch_free(&top->locks);
+    lock_list_free(&top->full.list);
+    lock_list_free(&top->locks.list);
 }
 
 int main(int argc, char **argv)
