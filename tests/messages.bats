@@ -112,7 +112,6 @@ EOF
 }
 
 @test "the loss of a lock is repeated after a command that continued, only on a terminal" {
-    # shellcheck disable=SC2016
     local command='echo now-up; "$RLOCK_TEST_TOOLS/await" "$T/go"; echo "the-end"'
     export T
     on_terminal "$RLOCK" run --lease 6s --on-lost continue k -- bash -c "$command" <<'EOF'

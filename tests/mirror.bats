@@ -79,7 +79,6 @@ waits() {
     local what
     for what in "set their stranger" "del their"; do
         hold a k --lease 3s --mirror string:their
-        # shellcheck disable=SC2086 # they are words
         redis $what >/dev/null
         ends_with a 79 20
         is_free k

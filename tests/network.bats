@@ -125,7 +125,6 @@ while True:
     ends_well a
     run -0 --separate-stderr rlock run k -- bash -c 'yes | head -1; exit "${PIPESTATUS[1]}"'
     [[ $output == y && $stderr == "" ]]
-    # shellcheck disable=SC2016
     run -0 rlock run k -- bash -c 'yes | head -1 >/dev/null; echo "${PIPESTATUS[0]}"'
     [[ $output == 141 ]]
 }

@@ -4,7 +4,6 @@ load helper
 
 # For --notify: appends a line of what it was told to the file "told".
 told() {
-    # shellcheck disable=SC2016 # its own variables
     echo 'echo "$RLOCK_EVENT $RLOCK_KEY <$RLOCK_HOLDER>" \
         "$((RLOCK_WAITED_MS >= 200)) $((RLOCK_HELD_MS >= 200))" >>"'"$T/told"'"'
 }
@@ -42,7 +41,6 @@ was_told() {
 
 # An inherited descriptor would be the lock's for as long as it runs.
 @test "--notify: its command sees no password, no owner, and no descriptor but the streams" {
-    # shellcheck disable=SC2016 # its own variables
     RLOCK_PASSWORD=secret RLOCK_URL=unix://rlock:secret@$REDIS_SOCK SEEN=$T/seen \
         run -124 rlock run --at-most 200ms --notify '
             env >"$SEEN.env"; for one in /proc/$$/fd/*; do echo "${one##*/}"; done >"$SEEN.fds"
@@ -63,14 +61,12 @@ was_told() {
 
 # It ignores TERM, fills a pipe without a reader, and hangs.
 stubborn() {
-    # shellcheck disable=SC2016 # its own variables
     echo '[ "$RLOCK_EVENT" = held ] || exit 0
         trap "" TERM; echo $$ >"'"$1"'"; yes >&2 & exec sleep 1000'
 }
 
 # worded: as told(), the status and the message.
 worded() {
-    # shellcheck disable=SC2016 # its own variables
     echo 'echo "$RLOCK_EVENT $RLOCK_STATUS $RLOCK_MESSAGE" >>"'"$T/told"'"'
 }
 

@@ -44,7 +44,6 @@ load helper
 }
 
 @test "the command has a process group of its own, led by itself" {
-    # shellcheck disable=SC2016
     run -0 rlock run k -- sh -c 'echo $$ $(ps -o pgid= -p $$)'
     [[ ${output% *} == "${output#* }" ]]
 }
@@ -234,7 +233,6 @@ paused() {
 }
 
 @test "H107 standard error is not made non-blocking for others" {
-    # shellcheck disable=SC2016
     run -0 rlock run -v k -- sh -c 'grep flags /proc/self/fdinfo/2 >&1'
     (((${output##*flags:} & 04000) == 0)) || [[ $output != *4000* ]]
 }

@@ -124,7 +124,6 @@ take() {
     redis acl setuser powerless reset on '>pw' +ping +time +role
     redis acl setuser elsewhere reset on '>pw' '~*' '&*' +@all -select
     for command in "-u unix://powerless:pw@$REDIS_SOCK" "-u unix://elsewhere:pw@$REDIS_SOCK?db=3"; do
-        # shellcheck disable=SC2086 # words
         run -77 --separate-stderr rlock release $command --owner "$mine" k
         stderr_line ': no right to run '
         [[ $stderr != *"may have been released"* ]]

@@ -48,7 +48,6 @@ works_bare() {
         before+=("$1")
         shift
     done
-    # shellcheck disable=SC2016 # the inner shell's own
     run -0 bare "${before[@]}" run -u "$1" k -- sh -c 'test "$RLOCK_FENCE" -gt 0 && echo ran'
     [[ $output == ran ]]
 }
@@ -158,7 +157,6 @@ END
     run -0 "${clean[@]}" HOME=/nowhere chroot --userspec 4711:4711 "$ROOT" /rlock run -u "$STORE" k -- \
         echo ran
     [[ $output == ran ]]
-    # shellcheck disable=SC2016 # the inner shell's own
     run -0 unshare --mount sh -c 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" &&
         exec env -i PATH="$PATH" chroot "$1" /rlock run -u "$2" k -- sh -c "! echo >/file && echo ran"' - \
         "$ROOT" "$STORE"
@@ -166,7 +164,6 @@ END
 }
 
 @test "as pid 1 of a container without a /proc of its own: it runs, waits, and stops a command" {
-    # shellcheck disable=SC2016 # the inner shell's own
     run -0 "${clean[@]}" unshare --pid --fork chroot "$ROOT" /rlock run -u "$STORE" k -- \
         sh -c '[ $PPID = 1 ] && echo ran'
     [[ $output == ran ]]

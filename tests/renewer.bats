@@ -53,7 +53,6 @@ sockets() {
 
 @test "a substitution returns at once, both streams, in every shell" {
     local shell start
-    # shellcheck disable=SC2016
     for shell in sh bash dash; do
         command -v "$shell" >/dev/null || continue
         start=$(now_ms)
@@ -85,7 +84,6 @@ sockets() {
 }
 
 @test "a lock of flock(1) is not kept" {
-    # shellcheck disable=SC2016
     run -0 bash -c 'exec 9>"$0" && flock 9 && token=$("$RLOCK" acquire --keep "$1" k) && exec 9>&- && flock -n "$0" true' \
         "$T/flock" "$BASHPID" 3>&-
     run -75 rlock run -n k -- true
@@ -123,12 +121,10 @@ sockets() {
     for one in 0 -1 x 1x 99999999999 ""; do
         run -64 rlock acquire --keep="$one" -u unix:///nowhere k
     done
-    # shellcheck disable=SC2016
     run -64 --separate-stderr bash -c 'exec "$RLOCK" acquire --keep $$ k' 3>&-
 }
 
 @test "a process that has ended and was not waited for is none" {
-    # shellcheck disable=SC2016
     bg s sh -c 'sleep 0.2 & echo $! >"$0"; exec sleep 1000' "$T/number"
     poll_until 5 test -s "$T/number"
     poll_until 5 in_state "$(<"$T/number")" Z
@@ -217,9 +213,7 @@ sockets() {
 }
 
 @test "a lock that could not be printed is not held, and nothing stays behind" {
-    # shellcheck disable=SC2016
     run -71 bash -c '"$RLOCK" acquire --keep $$ k >&-; status=$?; "$RLOCK" status -q k && exit "$status"' 3>&-
-    # shellcheck disable=SC2016
     run -71 bash -c '"$RLOCK" acquire --keep $$ k >/dev/full; status=$?; "$RLOCK" status -q k && exit "$status"' 3>&-
     poll_until 2 no_renewer
 }
@@ -257,7 +251,6 @@ sockets() {
 }
 
 @test "the lock is kept under cron: no environment, no terminal, streams that are files" {
-    # shellcheck disable=SC2016
     cat >"$T/job" <<'EOF'
 token=$("$1" acquire -u "$2" --lease 9s --keep $$ job) || exit
 "$3" "$4"
@@ -278,14 +271,12 @@ EOF
 }
 
 @test "the lock is kept over ssh: standard input and error closed" {
-    # shellcheck disable=SC2016
     run -0 sh -c 'token=$("$RLOCK" acquire --keep $$ k <&- 2>&-); "$RLOCK" status -q k; [ $? = 75 ] && echo "$token"' 3>&- <&-
     [[ $output =~ ^[0-9a-f-]{36}$ ]]
     poll_until 3 no_renewer
 }
 
 @test "a CI step whose process group is told to end still cleans up under the lock" {
-    # shellcheck disable=SC2016
     cat >"$T/step" <<'EOF'
 token=$("$RLOCK" acquire --lease 9s --keep $$ k) || exit
 trap ': >"$T/in"; "$RLOCK_TEST_TOOLS/await" "$T/go"; "$RLOCK" status -q k; echo $? >"$T/still"; exit 1' TERM
@@ -307,7 +298,6 @@ EOF
 }
 
 @test "a CI step whose process group is killed frees the lock" {
-    # shellcheck disable=SC2016
     bg s setsid sh -c 'token=$("$RLOCK" acquire --lease 60s --keep $$ k) || exit; : >"$0"; sleep 1000; :' "$T/up"
     poll_until 10 test -e "$T/up"
     kill -KILL -- "-${pid[s]}"
@@ -324,7 +314,6 @@ EOF
 }
 
 @test "it leaves no zombie to the script, nor to a supervisor" {
-    # shellcheck disable=SC2016
     cat >"$T/job" <<'EOF'
 for i in 1 2 3; do
     sh -c 'token=$("$RLOCK" acquire --keep $$ k) && "$RLOCK" release --owner "$token" k'
@@ -381,7 +370,6 @@ EOF
 @test "the password is not to be seen, and known when the connection breaks" {
     local one
     redis config set requirepass 'p4ss'
-    # shellcheck disable=SC2016
     bg s sh -c 'token=$("$RLOCK" acquire -u "unix://:p4ss@$REDIS_SOCK" --lease 8s --keep $$ k) || exit; : >"$0"; sleep 1000; :' "$T/up"
     poll_until 10 test -e "$T/up"
     one=$(renewers)
@@ -409,7 +397,6 @@ os.execvp(sys.argv[1], sys.argv[1:])
 EOF
     run python3 "$T/no_pidfd.py" true
     [[ $status == 0 ]] || skip "no seccomp filters here"
-    # shellcheck disable=SC2016
     bg s python3 "$T/no_pidfd.py" sh \
         -c 'token=$("$RLOCK" acquire --lease 8s --keep $$ k) || exit; : >"$0"; exec sleep 1000' \
         "$T/up"
@@ -451,7 +438,6 @@ are_renewed() {
 }
 
 @test "a run nested under acquire --export --keep goes ahead of the waiters" {
-    # shellcheck disable=SC2016
     cat >"$T/script" <<'EOF'
 eval "$("$RLOCK" acquire --export --lease 9s --keep $$ k)" || exit
 : >"$T/up"

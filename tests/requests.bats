@@ -18,7 +18,6 @@ set_fault() {
 @test "H1 the reply to the acquisition is lost: the same lock, once" {
     local owner
     fault on up EVALSHA drop down
-    # shellcheck disable=SC2016
     run -0 --separate-stderr rlock run -u "$PROXY" --lease 9s k -- \
         sh -c 'echo "$RLOCK_OWNER"; RLOCK_URL=unix://$REDIS_SOCK "$RLOCK" status --json k'
     owner=${lines[0]}

@@ -118,7 +118,6 @@ are_clients() {
     # Characters that cannot be in a name are replaced. (A name space for the host name takes
     # privileges.)
     if unshare -u true 2>/dev/null; then
-        # shellcheck disable=SC2016 # for the inner shell
         unshare -u sh -c 'printf "a b" >/proc/sys/kernel/hostname && exec "$@"' sh "$RLOCK" \
             run k -- \
             redis-cli -s "$REDIS_SOCK" client list | grep -qE ' name=rlock:a-b:[0-9]+ '
@@ -197,7 +196,6 @@ are_clients() {
 @test "init --grant --print: the command that gives a user all that the manual names" {
     run -0 rlock init -u redis://h --prefix p --grant bob --print
     redis acl setuser bob nopass
-    # shellcheck disable=SC2086 # words
     redis ${output,,}
     redis acl setuser bob on '>pw'
     run -0 rlock run -u "unix://bob:pw@$REDIS_SOCK" --prefix p k -- true

@@ -32,13 +32,11 @@ returncode() { # negative for death by a signal, as python sees it
 }
 
 @test "the command finds key, mode, lease, slot, owner and fence in its environment" {
-    # shellcheck disable=SC2016
     RLOCK_SLOT=9 run -0 rlock run --lease 20s job/1 -- \
         sh -c 'echo "$RLOCK_KEY|$RLOCK_MODE|$RLOCK_LEASE_MS|${RLOCK_SLOT-none}|$RLOCK_OWNER|$RLOCK_FENCE"'
     [[ $output =~ ^"job/1|exclusive|20000|none|"([0-9a-f-]{36})"|"[0-9]+$ ]]
     local hex='[0-9a-f]' owner=${BASH_REMATCH[1]} # a random UUID, by RFC 9562
     [[ $owner =~ ^$hex{8}-$hex{4}-4$hex{3}-[89ab]$hex{3}-$hex{12}$ ]]
-    # shellcheck disable=SC2016
     run -0 rlock run k -- \
         sh -c '"$RLOCK" status --json k | jq -r ".[0].holders[0].owner"; echo "$RLOCK_OWNER"'
     [[ ${lines[0]} == "${lines[1]}" && ${#lines[0]} == 36 ]]
@@ -47,7 +45,6 @@ returncode() { # negative for death by a signal, as python sees it
 @test "each acquisition has an owner of its own and a higher fence" {
     local i last=0 owners=""
     for i in 1 2 3 4 5; do
-        # shellcheck disable=SC2016
         run -0 rlock run k -- sh -c 'echo "$RLOCK_FENCE $RLOCK_OWNER"'
         ((${output% *} > last))
         last=${output% *}
@@ -89,7 +86,6 @@ returncode() { # negative for death by a signal, as python sees it
     hold a k
     for option in "-w 1" "--wait=1000ms" "--timeout 1s"; do
         start=$(now_ms)
-        # shellcheck disable=SC2086
         run -75 rlock run $option k -- true
         took 950 20000 "$start"
     done

@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
 # --server-wait: a store that is away when rlock starts.
-# shellcheck disable=SC2154
 load helper
 load quorums
 

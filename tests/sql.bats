@@ -202,7 +202,6 @@ END
 
 @test "acquire --keep: a reader of both of its streams does not wait for its renewer" {
     kept() {
-        # shellcheck disable=SC2016
         run -0 timeout 30 bash -c 'token=$("$RLOCK" acquire --keep $$ k 2>&1) &&
             "$RLOCK" release --owner "$token" k' 3>&-
     }

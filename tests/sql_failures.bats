@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # The messages of a database that does not serve: in words, at once or after a while, and with
 # which status.
-# shellcheck disable=SC2154
 load helper
 load databases
 load decisions

@@ -184,7 +184,6 @@ misfit() {
         hold a lock
         for verb in 'set lock 1' 'count-down lock' 'status lock' 'delete lock' 'wait -w 5s lock' \
             'run lock -- true' 'list lock'; do
-            # shellcheck disable=SC2086 # they are words
             misfit lock latch $verb
         done
         held lock

@@ -106,17 +106,14 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     printf -v long '%0512d' 0
     export RLOCK_URL=unix://$REDIS_SOCK
     for key in a "$long" deploy/prod.1:x@y 'größe-漢字' '*' 'a"b' "%41" '-'; do
-        # shellcheck disable=SC2016
         run -0 rlock run "$key" -- sh -c 'echo "$RLOCK_KEY"'
         [[ $output == "$key" ]]
     done
     for duration in 1500ms 30s 5m 2h 1d 1m30s 1.5h 40; do
         run -0 rlock run --lease "$duration" k -- true
     done
-    # shellcheck disable=SC2016
     run -0 rlock run --lease 1m30s k -- sh -c 'echo $RLOCK_LEASE_MS'
     [[ $output == 90000 ]]
-    # shellcheck disable=SC2016
     run -0 rlock run --lease=1.5h k -- sh -c 'echo $RLOCK_LEASE_MS'
     [[ $output == 5400000 ]]
 }

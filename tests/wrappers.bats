@@ -62,7 +62,6 @@ on_jenkins() {
 
 # works SERVICE PREFIX: PREFIX stands before a command of a script there.
 works() {
-    # shellcheck disable=SC2016 # the script's own
     run -0 --separate-stderr "on_$1" a/key "$2 sh -c 'echo \"\$RLOCK_KEY\"; [ \$RLOCK_FENCE -gt 0 ]'"
     [[ $output == a/key ]]
     run -7 "on_$1" k "$2 sh -c 'exit 7'"
@@ -139,7 +138,6 @@ $(sed -n 's/^Environment=\(.*\)/\1/p' "$PACKAGING/systemd/rlock@.service" |
 $(sed -n 's/^ExecStart=//p' "$PACKAGING/systemd/rlock@.service" |
         sed "s|%i|\$instance|g; s|/usr/bin/rlock|exec '$RLOCK'|")
 END
-    # shellcheck disable=SC2016 # the script's own
     printf '#!/bin/sh\necho "$RLOCK_KEY"\n' >"$T/backup.sh"
     chmod +x "$T/backup.sh"
     run -0 sh "$T/start"
