@@ -8,8 +8,6 @@
 
 #define TIMEOUT_NS (2 * NS_PER_SEC) /* how long one request may take at all */
 
-enum verb { ACQUIRE, RENEW, RELEASE };
-
 static const struct member_terms no_terms;
 
 /* A request on its way; it arrives even if no one waits for the answer any more. */
@@ -18,7 +16,7 @@ struct sim_message {
     struct sim_node *node;
     struct sim_link *link; /* NULL: the answer is not waited for */
     unsigned life;         /* of the node when it was sent */
-    enum verb verb;
+    enum store_verb verb;
     char owner[SIM_OWNER];
     int64_t lease;
     bool settled, uncertain, executed;
@@ -202,14 +200,14 @@ static void execute(struct sim_node *node, struct sim_message *message)
     struct answer *answer = &message->answer;
 
     switch (message->verb) {
-    case ACQUIRE: acquire_at(node, message, answer); break;
-    case RENEW:
+    case VERB_ACQUIRE: acquire_at(node, message, answer); break;
+    case VERB_RENEW:
         if (strcmp(node->owner, message->owner) == 0)
             grant(node, message, answer);
         else
             refuse(node, CAUSE_NOT_HOLDER, answer);
         break;
-    case RELEASE: release_at(node, message, answer); return; /* it does not tell */
+    default: release_at(node, message, answer); return; /* it does not tell */
     }
     if (answer->verdict != VERDICT_UNKNOWN)
         message->seniority = seniority_of(node);
@@ -217,14 +215,20 @@ static void execute(struct sim_node *node, struct sim_message *message)
 
 /* -- the way --------------------------------------------------------------------------------- */
 
+/* Its answer is not waited for any more. */
+static void forget_message(struct sim_link *link)
+{
+    if (link->message)
+        link->message->link = NULL;
+    link->message = NULL;
+}
+
 static void settle(struct sim_link *link, const struct answer *answer, struct seniority seniority)
 {
     store_done *done = link->done;
 
     loop_disarm(link->node->loop, &link->timer);
-    if (link->message)
-        link->message->link = NULL;
-    link->message = NULL;
+    forget_message(link);
     link->done = NULL;
     link->report.sent = false;
     link->report.seniority = seniority;
@@ -293,7 +297,7 @@ static void fire(struct loop_timer *timer)
         move((struct sim_message *)(void *)timer);
 }
 
-static struct sim_message *post(struct sim_link *link, enum verb verb,
+static struct sim_message *post(struct sim_link *link, enum store_verb verb,
                                 const struct acquire_request *request,
                                 const struct member_terms *terms)
 {
@@ -326,8 +330,6 @@ static struct sim_link *of(struct store *base)
 static struct sim_message *begin(struct sim_link *link, const struct operation *operation,
                                  struct moment until)
 {
-    static const enum verb verbs[] = {
-        [VERB_ACQUIRE] = ACQUIRE, [VERB_RENEW] = RENEW, [VERB_RELEASE] = RELEASE};
     const struct acquire_request request = operation_lock(operation);
     struct sim_node *node = link->node;
     struct moment now = loop_now(node->loop);
@@ -342,12 +344,10 @@ static struct sim_message *begin(struct sim_link *link, const struct operation *
         return NULL;
     }
     loop_arm(link->node->loop, &link->timer, until);
-    if (!link->greeted && node->still.ns > now.ns) {
-        loop_arm(node->loop, &link->timer, until);
+    if (!link->greeted && node->still.ns > now.ns)
         return NULL; /* it is not even greeted */
-    }
     link->greeted = link->report.sent = true;
-    link->message = post(link, verbs[operation->verb], &request,
+    link->message = post(link, operation->verb, &request,
                          operation->verb == VERB_RELEASE ? &no_terms : operation->terms);
     link->message->link = link;
     return link->message;
@@ -377,12 +377,10 @@ static bool link_release_nowait(struct store *base, const struct release_request
     const struct acquire_request lock = {.owner = request->owner, .lease = request->lease};
 
     loop_disarm(link->node->loop, &link->timer);
-    if (link->message)
-        link->message->link = NULL;
-    link->message = NULL;
+    forget_message(link);
     link->done = NULL;
     if (!link->node->down && !silent)
-        post(link, RELEASE, &lock, &no_terms)->uncertain = true;
+        post(link, VERB_RELEASE, &lock, &no_terms)->uncertain = true;
     return !link->node->down;
 }
 
@@ -401,8 +399,7 @@ static void link_close(struct store *base)
 
     take_out(link);
     loop_disarm(link->node->loop, &link->timer);
-    if (link->message)
-        link->message->link = NULL;
+    forget_message(link);
     free(link);
 }
 
@@ -442,9 +439,7 @@ void sim_link_lead(struct store *base, struct sim_node *node)
 {
     struct sim_link *link = of(base);
 
-    if (link->message)
-        link->message->link = NULL;
-    link->message = NULL;
+    forget_message(link);
     take_out(link);
     link->node = node;
     link->next = node->links;

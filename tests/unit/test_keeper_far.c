@@ -118,12 +118,6 @@ static void far_start(struct store *base, const struct operation *operation)
     loop_arm(far->loop, &question->over, out ? until : moment_min(until, connect_by));
 }
 
-static bool release_nowait(struct store *base, const struct release_request *request)
-{
-    (void)base, (void)request;
-    return of(base)->connected;
-}
-
 /* -- what the keeper says ---------------------------------------------------------------------- */
 
 struct life {
@@ -201,7 +195,7 @@ enum waiting { NO_WAIT, WAIT, WAIT_FOR_EVER };
 
 static void begin(struct life *life, int64_t lease, int64_t trip, enum waiting waiting)
 {
-    static const struct store_ops ops = {close_nothing, far_start, release_nowait};
+    static const struct store_ops ops = {close_nothing, far_start, NULL};
     int64_t wait = waiting == NO_WAIT ? 0 : waiting == WAIT ? 3 * lease : -1;
 
     *life = (struct life){.far = {.base = {.ops = &ops}, .trip = trip}};

@@ -23,7 +23,7 @@ struct sim_key {
     const char *holder; /* NULL: none */
     struct sim_place {
         const char *owner;
-        struct moment since, until;
+        struct moment since;
     } queue[SIM_OWNERS];
     size_t waiting;
 };
@@ -37,8 +37,6 @@ struct sim_server {
     struct sim_link *links[SIM_LINKS];
     const char *fault; /* a wrong request to a store; NULL */
 };
-
-#define PLACE_NS (7 * NS_PER_SEC)
 
 /* -- the server ------------------------------------------------------------------------------ */
 
@@ -68,17 +66,10 @@ static void remove_place(struct sim_key *key, size_t place)
         key->queue[place] = key->queue[place + 1];
 }
 
-/* Those that were not heard of for too long are gone. */
-static size_t place_of(const struct sim_server *server, struct sim_key *key, const char *owner)
+static size_t place_of(const struct sim_key *key, const char *owner)
 {
     size_t place = 0;
 
-    for (size_t i = 0; i < key->waiting;) {
-        if (moment_reached(key->queue[i].until, loop_now(server->loop)))
-            remove_place(key, i);
-        else
-            i++;
-    }
     while (place < key->waiting && key->queue[place].owner != owner)
         place++;
     return place;
@@ -88,7 +79,7 @@ static bool sim_is_queued(struct sim_server *server, const char *name, const cha
 {
     struct sim_key *key = sim_find_key(server, name);
 
-    return place_of(server, key, owner) < key->waiting;
+    return place_of(key, owner) < key->waiting;
 }
 
 /* How many of these keys, up to NULL, the owner holds. */
@@ -101,9 +92,9 @@ static size_t sim_count_held(struct sim_server *server, const char *const *names
     return held;
 }
 
-static bool leave_queue(const struct sim_server *server, struct sim_key *key, const char *owner)
+static bool leave_queue(struct sim_key *key, const char *owner)
 {
-    size_t place = place_of(server, key, owner);
+    size_t place = place_of(key, owner);
 
     if (place == key->waiting)
         return false;
@@ -111,33 +102,31 @@ static bool leave_queue(const struct sim_server *server, struct sim_key *key, co
     return true;
 }
 
-static bool leave(const struct sim_server *server, struct sim_key *key, const char *owner)
+static bool leave(struct sim_key *key, const char *owner)
 {
     bool held = key->holder == owner;
 
     if (held)
         key->holder = NULL;
-    return leave_queue(server, key, owner) || held;
+    return leave_queue(key, owner) || held;
 }
 
 static void acquire_key(const struct sim_server *server, struct sim_key *key, const char *owner,
                         const struct acquire_request *request, struct answer *answer)
 {
     struct moment now = loop_now(server->loop);
-    size_t place = place_of(server, key, owner);
+    size_t place = place_of(key, owner);
     bool first = key->waiting == 0 || place == 0;
     bool stand = request->stand && server->has_queue;
 
     if (key->holder == owner || (!stand && !key->holder && first)) {
-        leave_queue(server, key, owner);
+        leave_queue(key, owner);
         key->holder = owner;
         *answer = (struct answer){.verdict = VERDICT_GRANTED, .grants = {{.fence = 1}}};
         return;
     }
     if (server->has_queue && (request->queue || stand) && place == key->waiting)
         key->queue[key->waiting++] = (struct sim_place){.owner = owner, .since = now};
-    if (place < key->waiting)
-        key->queue[place].until = moment_plus(now, PLACE_NS);
     *answer = (struct answer){
         .verdict = VERDICT_REFUSED,
         .cause = CAUSE_HELD,
@@ -198,7 +187,7 @@ static void obey(struct loop_timer *timer)
         bool listens = link->request.listen && answer.verdict == VERDICT_REFUSED;
         link->listens_to = listens ? key : NULL;
     } else if (link->verb == VERB_RENEW ? key->holder != link->owner
-                                        : !(changed = leave(server, key, link->owner))) {
+                                        : !(changed = leave(key, link->owner))) {
         answer = (struct answer){.verdict = VERDICT_REFUSED, .cause = CAUSE_NOT_HOLDER};
     }
     link->done(link->arg, chance(&server->seed, 100) < server->silent ? &mute : &answer);
@@ -229,18 +218,6 @@ static void start(struct store *base, const struct operation *operation)
     loop_arm(link->server->loop, &link->timer, moment_plus(loop_now(link->server->loop), trip));
 }
 
-static bool release_nowait(struct store *base, const struct release_request *request)
-{
-    struct sim_link *link = of(base);
-    struct sim_key *key = key_of(link->server, request->keys, request->key_count);
-
-    loop_disarm(link->server->loop, &link->timer);
-    link->busy = false;
-    leave(link->server, key, link->owner);
-    call_first(link->server, key);
-    return true;
-}
-
 static void close_link(struct store *base)
 {
     struct sim_link *link = of(base);
@@ -253,7 +230,7 @@ static void close_link(struct store *base)
 /* A connection. owner: borrowed. */
 static struct store *sim_connect(struct sim_server *server, const char *owner)
 {
-    static const struct store_ops ops = {close_link, start, release_nowait};
+    static const struct store_ops ops = {close_link, start, NULL};
     struct sim_link *link = calloc(1, sizeof *link);
 
     if (!link)
@@ -270,7 +247,7 @@ static struct store *sim_connect(struct sim_server *server, const char *owner)
 static void sim_expire(struct sim_server *server, const char *owner)
 {
     for (size_t i = 0; i < SIM_KEYS; i++)
-        leave(server, &server->keys[i], owner);
+        leave(&server->keys[i], owner);
     for (size_t i = 0; i < SIM_LINKS; i++) {
         if (server->links[i] && server->links[i]->owner == owner)
             store_lose(&server->links[i]->base, "expired");

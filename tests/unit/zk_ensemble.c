@@ -764,17 +764,6 @@ static int create_container(struct zk_world *world, struct jute_in *in, struct s
     return error;
 }
 
-static int delete_one(struct zk_world *world, struct jute_in *in, int64_t session)
-{
-    struct operation operation = {.kind = OP_DELETE, .path = jute_text(in)};
-
-    world->zxid++;
-    int error = try_operation(world, &operation, session);
-    if (!error)
-        settle(world, &operation, session);
-    return error;
-}
-
 /* -- requests ---------------------------------------------------------------------------------- */
 
 static void process(struct zk_conn *conn);
@@ -880,8 +869,6 @@ static void write_down(struct zk_conn *conn, struct jute_in in)
         transact(world, &in, session, &body);
     } else if (kind == OP_CREATE_CONTAINER) {
         error = create_container(world, &in, &body);
-    } else if (kind == OP_DELETE) {
-        error = delete_one(world, &in, session);
     } else {
         zk_accuse(world, "a request that is not known");
     }
