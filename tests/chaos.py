@@ -14,7 +14,7 @@ import chaos_frozen, history as edn
 from chaos_databases import DATABASES
 from chaos_deployments import REDIS
 from chaos_zookeeper import ZOOKEEPER
-from contenders import LEASE, LIMITS, PLENTY, RLOCK, WORKER, Contest, as_many_as_asked
+from contenders import LIMITS, PLENTY, RLOCK, WORKER, Contest, as_many_as_asked
 from intervals import fences, overlaps, read_runs
 from tap import say
 
@@ -84,25 +84,10 @@ def play(store, seed, seconds):
         with open(contest.log) as file:
             log = file.readlines()
         with open(contest.log + ".err", errors="replace") as file:
-            said = collections.Counter(line.split(":", 2)[-1].strip() for line in file).most_common(
-                10
-            )
-        return {
-            "store": store,
-            "seed": seed,
-            "seconds": seconds,
-            "disturbances": contest.disturbances,
-            "hits": contest.hits,
-            "some": contest.some,
-            "launched": contest.launched,
-            "ended": contest.ended,
-            "wishes": contest.wishes,
-            "ends": contest.ends,
-            "stuck": contest.stuck,
-            "left": left,
-            "said": said,
-            "log": log,
-        }
+            said = collections.Counter(line.split(":", 2)[-1].strip() for line in file)
+        names = "disturbances hits some launched ended wishes ends stuck".split()
+        return {"store": store, "seed": seed, "seconds": seconds, "left": left, "log": log,
+                "said": said.most_common(10), **{name: getattr(contest, name) for name in names}}
     finally:
         if deployment:
             deployment.stop()

@@ -18,14 +18,12 @@ LEASE = 4  # s
 LIMITS = {"two": 2, "three": 3}
 PLENTY = 40  # s, in which every run has had its turn once nothing is disturbed any more
 
-DISTURBANCES = (
-    "kill",
-    "kill agent",
-    "kill command",
-    "term",
-    "stop",
-    "stop agent",
-)  # to one process of a run
+# To one process of a run: of which name, and by which signal.
+DISTURBANCES = {
+    "kill": ("rlock", signal.SIGKILL), "kill agent": ("rlock-agent", signal.SIGKILL),
+    "kill command": ("worker", signal.SIGKILL), "term": ("rlock", signal.SIGTERM),
+    "stop": ("rlock", signal.SIGSTOP), "stop agent": ("rlock-agent", signal.SIGSTOP),
+}
 WEIGHTS = {"write": 4, "read": 5, "limit": 4}
 MODES = {"write": "exclusive", "read": "shared", "limit": "limit"}  # of worker's traces
 
@@ -50,15 +48,7 @@ class Wish:
         self.waits, self.some = True, 0
         if len(self.keys) > 1 and contest.deployment.any and chance.random() < 0.5:
             self.some = chance.randint(1, len(self.keys) - 1)
-        self.options = [
-            "--lease",
-            f"{LEASE}s",
-            "--kill-after",
-            "300ms",
-            "--label",
-            name,
-            *contest.deployment.options,
-        ]
+        self.options = self.common_options(name)
         if self.some:
             self.options += ["--any", "--take", str(self.some)]
         if chance.random() < 0.15:
@@ -72,6 +62,10 @@ class Wish:
             self.options.append("--latest")
             self.waits = False
 
+    def common_options(self, name):
+        options = f"--lease {LEASE}s --kill-after 300ms --label {name}".split()
+        return options + self.contest.deployment.options
+
     def mode_options(self, mode):
         return ["--limit", str(LIMITS[self.keys[0]])] if mode == "limit" else ["--" + mode]
 
@@ -82,34 +76,14 @@ class Wish:
     def nested(self, name, mode, held, more=False):
         """Returns a run of some of the keys "held", just those of its caller, and perhaps of one
         more. Children that want a key of their parent's sibling could deadlock."""
-        options = [
-            "--lease",
-            f"{LEASE}s",
-            "--kill-after",
-            "300ms",
-            "--label",
-            name,
-            *self.contest.deployment.options,
-        ]
         keys = self.chance.sample(held, self.chance.randint(1, len(held)))
         if more:
             keys.append("rw")
         inner = self.work(name, 0.05)
         if self.chance.random() < 0.2:
             inner = "; ".join([inner, self.nested(name + ".1", mode, keys), self.work(name, 0.03)])
-        run = [
-            RLOCK,
-            "run",
-            "-q",
-            *options,
-            *self.mode_options(mode),
-            *keys,
-            "--",
-            "sh",
-            "-ec",
-            inner,
-        ]
-        return shlex.join(run)
+        options = self.common_options(name) + self.mode_options(mode)
+        return shlex.join([RLOCK, "run", "-q", *options, *keys, "--", "sh", "-ec", inner])
 
     def nested_mode(self):
         modes = [mode for mode in ("write", "read") if mode in self.contest.deployment.modes]
@@ -320,20 +294,14 @@ class Contest:
         if not trees:
             return
         name = chance.choice(working if working and chance.random() < 0.7 else list(trees))
-        kinds = {"kill": "rlock", "term": "rlock", "stop": "rlock", "kill agent": "rlock-agent",
-                 "stop agent": "rlock-agent", "kill command": "worker"}
-        targets = [pid for pid, comm in trees[name] if comm == kinds[disturbance]]
+        target, number = DISTURBANCES[disturbance]
+        targets = [pid for pid, comm in trees[name] if comm == target]
         if not targets:
             return
         pid = chance.choice(targets)
         self.hits[name] = disturbance
-        send(
-            pid,
-            {"kill": signal.SIGKILL, "term": signal.SIGTERM, "stop": signal.SIGSTOP}[
-                disturbance.split()[0]
-            ],
-        )
-        if disturbance.startswith("stop"):
+        send(pid, number)
+        if number == signal.SIGSTOP:
             timer = threading.Timer(chance.uniform(0.1, 1.2 * LEASE), send, (pid, signal.SIGCONT))
             self.timers.append(timer)
             timer.start()

@@ -140,11 +140,8 @@ def lead(command, output, log):
     pid = os.fork()
     if pid == 0:
         os.setpgid(0, 0)
-        for (
-            number
-        ) in (
-            signal.valid_signals()
-        ):  # by Python itself, or by nohup, or by who has put the tests into the background
+        # By Python itself, or by nohup, or by who has put the tests into the background.
+        for number in signal.valid_signals():
             if signal.getsignal(number) == signal.SIG_IGN:
                 signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, [])

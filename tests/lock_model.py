@@ -9,46 +9,26 @@ from script_tap import same, true
 class Call:
     """One call: what was sent, what the keys were like before and after, and the reply."""
 
-    def __init__(
-        self,
-        script,
-        owner,
-        lease=0,
-        place_ttl=0,
-        not_after=0,
-        places="",
-        mode="x",
-        limit=0,
-        count=True,
-        nest=True,
-        who="",
-        bar=0,
-        at_least=0,
-        purge=False,
-        owners=(),
-        how="now",
-        group=None,
-        names=(),
-        priority=0,
-        bound=0,
-        waited=0,
-        far_ttl=0,
-    ):
-        self.script, self.owner, self.lease, self.place_ttl = script, owner, lease, place_ttl
-        self.not_after, self.places, self.count = not_after, places, count
-        self.mode, self.limit, self.nest, self.who = mode, limit, nest, who
-        self.bar, self.at_least, self.purge, self.owners = bar, at_least, purge, owners
-        self.how, self.group, self.names = how, group, names
-        self.priority, self.bound, self.far_ttl, self.near = priority, bound, far_ttl, NEAR
-        if waited:
-            self.who += f" waited={waited}"
+    DEFAULTS = {
+        "lease": 0, "place_ttl": 0, "far_ttl": 0, "not_after": 0, "places": "", "mode": "x",
+        "limit": 0, "count": True, "nest": True, "who": "", "bar": 0, "at_least": 0,
+        "purge": False, "owners": (), "how": "now", "group": None, "names": (), "priority": 0,
+        "bound": 0, "waited": 0,
+    }
+
+    def __init__(self, script, owner, **given):
+        same(given.keys() - self.DEFAULTS.keys(), set(), "unknown arguments")
+        self.script, self.owner, self.near = script, owner, NEAR
+        self.__dict__.update(self.DEFAULTS, **given)
+        if self.waited:
+            self.who += f" waited={self.waited}"
         self.sent_who = self.who
-        if group is not None:
-            self.who += " latest=" + group
-        if priority:
-            self.who += f" priority={priority}"
-        if bound:
-            self.who += f" bound={bound}"
+        if self.group is not None:
+            self.who += " latest=" + self.group
+        if self.priority:
+            self.who += f" priority={self.priority}"
+        if self.bound:
+            self.who += f" bound={self.bound}"
         self.sent_away = []  # owners that it has sent away from a queue
         self.partly = False  # it held some of the keys, and had to release them
         self.asked = False  # it held a lock that it was asked to release
@@ -517,9 +497,8 @@ class Calls:
 
     def __init__(self):
         self.coming = set()  # (key, owner)
-        self.late = (
-            set()
-        )  # (key, owner): dead once; a clock that is set back calls it to life again
+        # (key, owner): dead once; a clock that is set back calls it to life again
+        self.late = set()
 
     def judge(self, call, names, heard):
         """heard: (key, owner) of those that "call" poked."""
@@ -618,13 +597,10 @@ class Told:
     """
 
     def __init__(self):
-        self.trusts = (
-            {}
-        )  # key -> owner -> (mode, limit, until when it has the lock by what it was told)
-        self.tokens, self.floors = (
-            {},
-            {},
-        )  # key -> owner -> its token; key -> the last before it was deleted
+        # key -> owner -> (mode, limit, until when it has the lock by what it was told)
+        self.trusts = {}
+        # key -> owner -> its token; key -> the last before it was deleted
+        self.tokens, self.floors = {}, {}
 
     def sees(self, call, names, real, modes):
         """modes: owner -> (mode, limit)."""

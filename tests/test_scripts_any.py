@@ -4,7 +4,7 @@ and waits in the queue of each. Prints TAP."""
 import random
 from lock_view import View
 from script_server import Lock
-from script_tap import A, B, C, D, E, F, MINUTE, TOKEN, WHO, holder, main, same, test, true
+from script_tap import A, B, C, D, E, F, MINUTE, TOKEN, WHO, holder, main, same, test
 
 NAMES = ("a", "b", "c")
 

@@ -5,7 +5,7 @@ import os, random
 
 from lock_view import View
 from script_server import MARKER, Lock, Server
-from script_tap import A, B, C, D, by, fence_of, full, holder, main, place_of, same, test, true
+from script_tap import A, B, C, D, by, fence_of, full, holder, main, same, test, true
 
 ELSEWHERE = "f" * 40  # another server's run_id
 LEASE = 30000

@@ -1,6 +1,6 @@
 #!/usr/bin/env -S python3 -B
 """latch.lua by itself: replies, fields, ids, time to live; and against a model. Prints TAP."""
-import os, random
+import random
 from script_server import pairs, read_script, with_clock_given
 from script_tap import DAY, fails, full, main, same, test, true
 
