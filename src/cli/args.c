@@ -35,13 +35,13 @@ static size_t flatten(const struct option_spec *table, const struct option_spec 
                       struct option_row *rows, size_t count)
 {
     for (; table->name || table->heading || table->same || table->table; table++) {
-        if (table->table) {
+        if (!table->name && table->table) {
             if (table->table != except)
                 count = flatten(table->table, except, rows, count);
-        } else if (table->heading) {
+        } else if (!table->name && table->heading) {
             rows[count].heading = table->heading;
         } else if (count < ARGS_OPTIONS_MAX) {
-            rows[count].spec = table->same ? table->same : table;
+            rows[count].spec = table->name ? table : table->same;
             rows[count].help = table->help ? table->help : rows[count].spec->help;
             rows[++count] = (struct option_row){0};
         }

@@ -10,7 +10,7 @@
 
 #define ARGS_OPTIONS_MAX 80 /* rows, and long names, in one table */
 
-/* A row of a table: an option, or one of the three kinds at the end. A table ends with {0}. */
+/* A row of a table: an option, or without a name one of three other kinds. A table ends with {0}. */
 struct option_spec {
     int id;               /* any positive number */
     char letter;          /* 0 if none */
@@ -19,16 +19,21 @@ struct option_spec {
     const char *argument; /* its name in the help; NULL: takes none */
     /* The argument may be left out; as a word of its own it is taken only if this agrees. */
     bool (*optional)(const char *word);
-    const char *help;     /* one sentence; wrapped when printed, and followed by these two: */
-    const char *variable; /* of the environment, with the same meaning; NULL: none */
-    const char *initial; /* the value where none is given, NULL: none; "0" and "no" are not shown */
-    const char *values;  /* words that it may be, separated by blanks; NULL: any */
-    /* Prints further such words. NULL: there are none. Returns out. */
+    const char *help; /* one sentence; wrapped when printed, and followed by "list", "variable" */
+    /* Prints further words that it may be. NULL: there are none. Returns out. */
     char *(*list)(char *out, size_t size);
-
-    const char *heading;             /* a title for the rows that follow */
-    const struct option_spec *same;  /* that row, but for the help where this one has it */
-    const struct option_spec *table; /* the rows of that table */
+    union {
+        struct {
+            const char *variable; /* of the environment, with the same meaning; NULL: none */
+            const char *initial;  /* the value without it, NULL: none; "0" and "no" are not shown */
+            const char *values;   /* words that it may be, separated by blanks; NULL: any */
+        };
+        struct {
+            const char *heading;             /* a title for the rows that follow */
+            const struct option_spec *same;  /* that row, but for the help where this one has it */
+            const struct option_spec *table; /* the rows of that table */
+        };
+    };
 };
 
 /* An option of a table, as it is when all its rows are resolved. */

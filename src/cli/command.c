@@ -16,8 +16,8 @@
 
 bool command_action_takes(const struct command_action *action, int option)
 {
-    for (const struct option_spec *row = common_options; row->id || row->same; row++)
-        if ((row->same ? row->same->id : row->id) == option)
+    for (const struct option_spec *row = common_options; row->name || row->same; row++)
+        if ((row->name ? row->id : row->same->id) == option)
             return true;
     for (size_t i = 0; i < sizeof action->options / sizeof *action->options; i++)
         if (action->options[i] == option)
