@@ -59,6 +59,8 @@ struct memory_store {
 
     /* The operation under way is done when the loop turns. */
     struct loop_timer turn;
+    struct lock_grant grants[LOCK_KEYS_MAX]; /* that the answer points to */
+    struct lock_party holder;
 
     /* Looked for from time to time. */
     struct loop_timer look;
@@ -215,7 +217,8 @@ static void take_session(struct memory_store *store, const struct entry *entry)
     snprintf(store->held_by, sizeof store->held_by, "%s", entry->owner);
 }
 
-static void grant(struct server *server, struct entry *entry, struct answer *answer)
+static void grant(struct memory_store *store, struct server *server, struct entry *entry,
+                  struct answer *answer)
 {
     int64_t allowed = server->allows_ms * NS_PER_MS;
     int64_t lease = entry->lease < allowed ? entry->lease : allowed;
@@ -223,7 +226,8 @@ static void grant(struct server *server, struct entry *entry, struct answer *ans
     entry->end = moment_plus(moment_now(), lease);
     server_write(server);
     answer->lease = lease;
-    answer->grants[0] = (struct lock_grant){.fence = entry->fence};
+    store->grants[0] = (struct lock_grant){.fence = entry->fence};
+    answer->grants = store->grants;
 }
 
 static void do_acquire(struct memory_store *store, struct server *server, struct answer *answer)
@@ -251,13 +255,14 @@ static void do_acquire(struct memory_store *store, struct server *server, struct
     } else if (strcmp(entry->owner, request->owner) != 0) {
         refuse(answer, CAUSE_HELD, "");
         answer->holders = 1;
-        answer->holder = party_of(entry);
-        answer->left_ms = answer->holder.left_ms;
+        store->holder = party_of(entry);
+        answer->holder = &store->holder;
+        answer->left_ms = store->holder.left_ms;
         if (request->listen)
             strcpy(store->listens_to, name);
         return;
     }
-    grant(server, entry, answer);
+    grant(store, server, entry, answer);
     take_session(store, entry);
 }
 
@@ -285,7 +290,7 @@ static void do_renew(struct memory_store *store, struct server *server, struct a
         return;
     if (request->lease)
         entry->lease = request->lease;
-    grant(server, entry, answer);
+    grant(store, server, entry, answer);
     if (request->grants)
         take_session(store, entry);
 }

@@ -312,7 +312,7 @@ static void add_kept(struct line *line, const struct lock_party *holder)
 /* Names the holder that has had the lock for longest. */
 static void add_several(struct line *line, const struct answer *refusal, unsigned limit)
 {
-    const struct lock_party *oldest = &refusal->holder;
+    const struct lock_party *oldest = refusal->holder;
     bool slots;
 
     if (refusal->limited)
@@ -325,8 +325,8 @@ static void add_several(struct line *line, const struct answer *refusal, unsigne
         text_append(line->out, line->size, "all %u slots are taken", limit);
     else
         text_append(line->out, line->size, "held by %" PRId64 " %s", refusal->holders,
-                    oldest->mode == LOCK_SHARED ? "readers" : "others");
-    if (!oldest->owner[0])
+                    oldest && oldest->mode == LOCK_SHARED ? "readers" : "others");
+    if (!oldest)
         return;
     text_append(line->out, line->size, ", %s", oldest->kept ? "the oldest " : "");
     if (oldest->kept)
@@ -383,40 +383,41 @@ static void add_done(struct line *line, const struct lock_party *run)
 static void add_successor(struct line *line, const struct lock_party *first)
 {
     text_append(line->out, line->size, "superseded by ");
-    if (!add_who(line, &first->who, false))
+    if (!first || !add_who(line, &first->who, false))
         text_append(line->out, line->size, "someone who came later");
-    add_label(line, &first->who);
+    if (first)
+        add_label(line, &first->who);
 }
 
 char *describe_obstacle(const struct answer *refusal, unsigned limit, int64_t later,
                         enum describe_detail detail, char *out, size_t size)
 {
-    const struct lock_party *holder = &refusal->holder;
+    const struct lock_party *holder = refusal->holder, *first = refusal->first;
     struct line line = {out, size, detail, later};
 
     out[0] = '\0';
     if (refusal->cause == CAUSE_DONE)
-        add_done(&line, &refusal->first);
+        add_done(&line, first);
     else if (refusal->cause == CAUSE_SUPERSEDED)
-        add_successor(&line, &refusal->first);
+        add_successor(&line, first);
     else if (refusal->foreign)
         add_foreign(&line, refusal);
-    else if (refusal->cause == CAUSE_CLOSED && refusal->first.owner[0])
-        add_decision(&line, &refusal->first, "paused");
+    else if (refusal->cause == CAUSE_CLOSED && first)
+        add_decision(&line, first, "paused");
     else if (refusal->cause == CAUSE_CLOSED)
         text_append(out, size, "its limit is 0");
     else if (refusal->holders > 1)
         add_several(&line, refusal, limit);
     else if (refusal->cause == CAUSE_GRACE)
         store_print_grace(refusal->grace_ms - later / NS_PER_MS, out, size);
-    else if (holder->kept)
+    else if (holder && holder->kept)
         add_kept(&line, holder);
-    else if (holder->owner[0] && holder->reserved)
+    else if (holder && holder->reserved)
         add_decision(&line, holder, "reserved");
-    else if (holder->owner[0])
+    else if (holder)
         add_holder(&line, holder, "held");
-    else if (refusal->first.owner[0])
-        add_first(&line, &refusal->first);
+    else if (first)
+        add_first(&line, first);
     return out;
 }
 

@@ -11,16 +11,16 @@
 void not_holder_say(const struct call *call, const char *key, const struct answer *answer,
                     const struct not_holder_words *words)
 {
-    const struct lock_party *holder = &answer->holder;
+    const struct lock_party *holder = answer->holder;
     char who[DESCRIBE_PARTY_SIZE], past[DESCRIBE_REVOCATION_SIZE];
 
-    if (answer->revoked.known)
+    if (answer->revoked)
         say_warning("%s: %.100s: %s", call->command->name, key,
-                    describe_past_revocation(&answer->revoked, past));
-    else if (holder->owner[0] && holder->reserved)
+                    describe_past_revocation(answer->revoked, past));
+    else if (holder && holder->reserved)
         say_warning("%s: %.100s is not %s; it is %s", call->command->name, key, words->what,
                     describe_decision(holder, "reserved", 0, who, sizeof who));
-    else if (holder->owner[0])
+    else if (holder)
         say_warning("%s: %.100s is not %s, but %s %s", call->command->name, key, words->what,
                     words->by, describe_party(&holder->who, who, sizeof who));
     else if (answer->holders > 0)

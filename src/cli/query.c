@@ -14,8 +14,7 @@
 
 /* An answer that is waited for. */
 struct pending {
-    struct loop *loop;
-    struct answer *answer;
+    struct query *query;
     bool answered;
 };
 
@@ -40,10 +39,8 @@ static void close_store(struct query *query)
 
 void query_close(struct query *query)
 {
-    if (query->asked) {
+    if (query->asked)
         outage_end(&query->outage);
-        outage_free(&query->outage);
-    }
     close_store(query);
     if (query->loop)
         loop_free(query->loop);
@@ -55,9 +52,10 @@ void query_close(struct query *query)
 static void done(void *arg, const struct answer *answer)
 {
     struct pending *pending = arg;
-    *pending->answer = *answer;
+
+    answer_keep(&pending->query->kept, answer);
     pending->answered = true;
-    loop_stop(pending->loop);
+    loop_stop(pending->query->loop);
 }
 
 /* Ends a question whose loop was stopped by a callback, or cannot run. */
@@ -75,7 +73,7 @@ static void give_up(struct query *query, bool failed, struct answer *answer)
 static void ask_once(struct query *query, struct operation operation, struct moment until,
                      struct answer *answer)
 {
-    struct pending pending = {query->loop, answer, false};
+    struct pending pending = {query, false};
 
     operation.until = until;
     operation.done = done;
@@ -84,6 +82,7 @@ static void ask_once(struct query *query, struct operation operation, struct mom
         lock_list_free(operation.survey->each_arg); /* the results of an attempt that failed */
     store_start(query->store, &operation);
     int failed = loop_run(query->loop);
+    *answer = query->kept.answer;
     if (!pending.answered)
         give_up(query, failed, answer);
     else if (answer->verdict != VERDICT_UNKNOWN)

@@ -16,6 +16,7 @@ struct query {
     int64_t server_wait;
     struct outage outage;
     bool asked;
+    struct kept_answer kept; /* the latest */
 };
 
 struct lock_list {
@@ -50,7 +51,8 @@ void query_read_lock(struct query *query, const char *key, struct lock_list *lis
 void query_latches(struct query *query, const char *const *patterns, size_t count,
                    struct lock_list *list, struct answer *answer);
 
-/* Asks any other question whose answer ends it. Sets "until", "done" and "arg" of the operation. */
+/* Asks any other question whose answer ends it. Sets "until", "done" and "arg" of the operation.
+ * What an answer points to is valid until the next question. */
 void query_ask(struct query *query, struct operation operation, struct answer *answer);
 
 /* Renews or releases for a holder. A lost answer is asked for again until the time is up; if

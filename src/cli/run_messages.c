@@ -150,7 +150,7 @@ static const char *blocked_key(const struct run_messages *messages,
                                const struct run_refusal *refusal)
 {
     const struct acquire_request *request = messages->request;
-    size_t key = refusal->answer.key;
+    size_t key = refusal->kept.answer.key;
 
     return request->keys[key < request->key_count ? key : 0];
 }
@@ -262,7 +262,7 @@ static void put_obstacle(const struct source *source, char *out, size_t size)
         out += used;
         size -= (size_t)used;
     }
-    describe_obstacle(&refusal->answer, source->messages->request->limit, refusal->age,
+    describe_obstacle(&refusal->kept.answer, source->messages->request->limit, refusal->age,
                       DESCRIBE_FULL, out, size);
     if (!*out)
         snprintf(out, size, "others come first");
@@ -361,7 +361,7 @@ static enum level level_of(const struct run_messages *messages, const struct wor
     case CONFLICT_IS_EXPECTED: return WARNING;
     case CONFLICT_IS_SILENT: break;
     }
-    return news->refusal->answer.cause == CAUSE_SUPERSEDED ? WARNING : DETAIL;
+    return news->refusal->kept.answer.cause == CAUSE_SUPERSEDED ? WARNING : DETAIL;
 }
 
 /* Returns true for most events of a run that goes well, which need no words. */
@@ -398,9 +398,9 @@ static void tell(void *arg, const struct run_news *news)
 static void print_obstacle(const struct run_messages *messages, const struct run_refusal *refusal,
                            enum describe_detail detail, char *out, size_t size)
 {
-    const struct answer *answer = &refusal->answer;
+    const struct answer *answer = &refusal->kept.answer;
     bool changing = answer->position == 1 || messages->request->mode == LOCK_EXCLUSIVE;
-    bool held = answer->holders > 0 || answer->holder.owner[0] || answer->cause == CAUSE_CLOSED;
+    bool held = answer->holders > 0 || answer->holder || answer->cause == CAUSE_CLOSED;
     char obstacle[DESCRIBE_OBSTACLE_SIZE];
 
     out[0] = '\0';
@@ -418,7 +418,7 @@ static void print_place(const struct run_messages *messages, const struct answer
 {
     char lack[ABILITY_LACK_SIZE];
 
-    if (refusal->first.owner[0] && refusal->position == 1)
+    if (refusal->first && refusal->position == 1)
         return; /* the place is in the queue of another KEY */
     if (refusal->position == 1)
         snprintf(out, size, brief ? "; next" : "; you are next");
@@ -456,7 +456,7 @@ static void compose_wait(void *arg, size_t columns, char *out, size_t size)
         text_append(out, size, " (one of %.120s)", messages->title);
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         print_obstacle(messages, refusal, forms[i].detail, obstacle, DESCRIBE_OBSTACLE_SIZE);
-        print_place(messages, &refusal->answer, forms[i].brief, place, sizeof place);
+        print_place(messages, &refusal->kept.answer, forms[i].brief, place, sizeof place);
         size_t rest = utf8_width(out) + utf8_width(place);
         room = columns > rest ? columns - rest : 0;
         if (utf8_width(obstacle) <= room)
@@ -508,9 +508,9 @@ static void name_holder(void *arg, const struct run_refusal *refusal, char *out,
         identity_parse(own, strlen(own), &self);
         describe_party_briefly(&self, out, size);
     } else {
-        const struct answer *answer = &refusal->answer;
-        describe_party_briefly(answer->holder.owner[0] ? &answer->holder.who : &answer->first.who,
-                               out, size);
+        const struct answer *answer = &refusal->kept.answer;
+        const struct lock_party *party = answer->holder ? answer->holder : answer->first;
+        describe_party_briefly(party ? &party->who : &(struct identity){0}, out, size);
     }
 }
 

@@ -174,9 +174,9 @@ static int changed_hands(const char *key, const struct answer *answer)
 {
     char who[DESCRIBE_PARTY_SIZE];
 
-    if (answer->holder.owner[0])
+    if (answer->holder)
         return refuse("%s changed hands meanwhile, and is held by %.200s now; nothing was changed",
-                      key, describe_party(&answer->holder.who, who, sizeof who));
+                      key, describe_party(&answer->holder->who, who, sizeof who));
     return refuse("%s changed hands meanwhile; nothing was changed", key);
 }
 
@@ -200,7 +200,8 @@ static char *print_asked(const struct answer *answer, char out[DESCRIBE_PARTY_SI
     if (answer->holders > 1)
         snprintf(out, DESCRIBE_PARTY_SIZE, "%" PRId64 " holders", answer->holders);
     else
-        describe_party(&answer->holder.who, out, DESCRIBE_PARTY_SIZE);
+        describe_party(answer->holder ? &answer->holder->who : &(struct identity){0}, out,
+                       DESCRIBE_PARTY_SIZE);
     return out;
 }
 
@@ -357,10 +358,9 @@ static void show_foreign(const char *key, const struct answer *answer)
 }
 
 /* Takes the other program's lock, if its token is still the one that was shown. */
-static int take_foreign(struct eviction *all, const char *key, const struct answer *shown)
+static int take_foreign(struct eviction *all, const char *key, const char *token)
 {
     const char *name = strchr(all->mirror, ':') + 1;
-    const char *const token = shown->holder.owner;
     struct force_request request = {
         .key = key, .mirror = all->mirror, .owners = &token, .owner_count = 1};
     struct answer answer;
@@ -383,6 +383,7 @@ static int evict_foreign(struct eviction *all, const char *key)
 {
     struct force_request request = {.key = key, .mirror = all->mirror};
     struct answer answer;
+    char token[OWNER_SIZE];
 
     query_ask(&all->call.query, (struct operation){.verb = VERB_FORCE, .force = &request}, &answer);
     if (answer.verdict == VERDICT_GRANTED)
@@ -393,7 +394,8 @@ static int evict_foreign(struct eviction *all, const char *key)
         show_foreign(key, &answer);
     if (!confirmed(all, "Take it away?"))
         return refuse("%s is left as it was", answer.text);
-    return take_foreign(all, key, &answer);
+    snprintf(token, sizeof token, "%s", answer.holder ? answer.holder->owner : "");
+    return take_foreign(all, key, token);
 }
 
 /* Reads --mirror, and refuses options that do not go with it. */

@@ -197,6 +197,5 @@ void latch_operation_free(struct latch_operation *operation)
 {
     loop_disarm(operation->loop, &operation->next);
     outage_end(&operation->outage);
-    outage_free(&operation->outage);
     free(operation);
 }

@@ -117,7 +117,7 @@ static void say_not_holder(const struct renew_release *action, const struct answ
         .gone = "held: it was released, or its lease has run out"};
 
     not_holder_say(&action->call, action->key, answer, &words);
-    if (answer->holders > 0 && !answer->revoked.known && !command_has(&action->call, OPTION_TOKEN))
+    if (answer->holders > 0 && !answer->revoked && !command_has(&action->call, OPTION_TOKEN))
         say_hint("RLOCK_OWNER names another holder; --owner TOKEN");
 }
 
@@ -195,8 +195,7 @@ static int release(struct call *call)
         return status;
     query_release(&call->query, &request, &answer);
     /* The file of a reservation that was taken away stays, so that this is reported each time. */
-    if (action->owner == action->reserved && answer.verdict != VERDICT_UNKNOWN &&
-        !answer.revoked.known)
+    if (action->owner == action->reserved && answer.verdict != VERDICT_UNKNOWN && !answer.revoked)
         reservation_forget(&call->settings, action->key);
     if (answer.verdict == VERDICT_GRANTED) {
         say_detail("%.100s: released", action->key);

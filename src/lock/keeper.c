@@ -103,13 +103,13 @@ struct keeper {
     bool inherited; /* the process before has asked for it, and nothing is known since */
 
     /* Trying and waiting. */
-    struct moment began;    /* since when */
-    char *who;              /* the identity in the latest acquisition; NULL: as in the plan */
-    struct answer *refusal; /* the latest; NULL: none yet */
-    bool replaced;          /* the holders were asked to release it */
-    bool called;            /* the store has poked since the latest acquisition was sent */
-    bool disturbed;         /* it did so during that acquisition, so its answer may be old */
-    unsigned late;          /* how many grants and confirmations came too late */
+    struct moment began;         /* since when */
+    char *who;                   /* the identity in the latest acquisition; NULL: as in the plan */
+    struct kept_answer *refusal; /* the latest; NULL: none yet */
+    bool replaced;               /* the holders were asked to release it */
+    bool called;                 /* the store has poked since the latest acquisition was sent */
+    bool disturbed;              /* it did so during that acquisition, so its answer may be old */
+    unsigned late;               /* how many grants and confirmations came too late */
 
     /* Holding: the lease as the store has granted it last. */
     struct moment from; /* it counts from then */
@@ -130,7 +130,7 @@ struct keeper {
     struct moment release_until;
     struct moment release_sent_until; /* the latest attempt counts until then */
     bool release_unanswered;          /* one was: if the next finds nothing, that one has worked */
-    struct answer *release_failure;   /* why it is not released yet; NULL: no reason yet */
+    struct answer release_failure;    /* why it is not released yet; cause NONE: no reason yet */
     struct keeper_end result;
 };
 
@@ -219,19 +219,11 @@ static void start(struct keeper *keeper, struct operation operation)
     store_start(keeper->store, &operation);
 }
 
-/* An answer that few runs need is made when it is needed: each page that is touched costs time. */
-static struct answer *allocated(struct answer **answer)
-{
-    if (!*answer)
-        *answer = mem_zeroed(sizeof **answer);
-    return *answer;
-}
-
 static const struct answer *refusal_of(const struct keeper *keeper)
 {
     static const struct answer none;
 
-    return keeper->refusal ? keeper->refusal : &none;
+    return keeper->refusal ? &keeper->refusal->answer : &none;
 }
 
 static bool owner_is_absent(const struct keeper *keeper)
@@ -273,8 +265,7 @@ static void start_release(struct keeper *keeper, struct moment until)
 {
     keeper->state = RELEASING;
     keeper->release_until = until;
-    if (keeper->release_failure)
-        keeper->release_failure->cause = CAUSE_NONE;
+    keeper->release_failure.cause = CAUSE_NONE;
     disarm(keeper);
     if (!keeper->busy)
         send_release(keeper);
@@ -429,7 +420,7 @@ static size_t lost_key(const struct keeper *keeper, const struct answer *answer)
 static struct keeper_loss loss_of(const struct keeper *keeper, const struct answer *answer,
                                   char holder[HOLDER_SIZE])
 {
-    const struct lock_party *now = &answer->holder;
+    const struct lock_party *now = answer->holder;
     struct keeper_loss loss = {.cause = LOSS_GONE,
                                .kept = answer->cause == CAUSE_REVOKED,
                                .key = lost_key(keeper, answer),
@@ -440,11 +431,11 @@ static struct keeper_loss loss_of(const struct keeper *keeper, const struct answ
         loss.cause = LOSS_STATED;
     } else if (answer->foreign) {
         loss.cause = answer->holders > 0 ? LOSS_MIRROR_TAKEN : LOSS_MIRROR_DELETED;
-    } else if (answer->revoked.known) {
+    } else if (answer->revoked) {
         loss.cause = LOSS_REVOKED;
-        loss.by = answer->revoked.by;
-        loss.text = answer->revoked.why;
-    } else if (now->owner[0]) {
+        loss.by = answer->revoked->by;
+        loss.text = answer->revoked->why;
+    } else if (now) {
         loss.cause = LOSS_TAKEN;
         if (now->who.host[0]) {
             snprintf(holder, HOLDER_SIZE, "%.60s@%.80s pid %ld", now->who.user, now->who.host,
@@ -582,8 +573,10 @@ static void take_refusal(struct keeper *keeper, const struct answer *answer)
 {
     bool placed = refusal_of(keeper)->position > 0;
 
-    *allocated(&keeper->refusal) = *answer;
-    keeper->result.refusal = keeper->refusal;
+    if (!keeper->refusal)
+        keeper->refusal = mem_zeroed(sizeof *keeper->refusal);
+    answer_keep(keeper->refusal, answer);
+    keeper->result.refusal = refusal_of(keeper);
     keeper->replaced |= answer->holders > 0;
     if (answer->cause == CAUSE_MISFIT) {
         end_with(keeper, KEEPER_FAILED, answer, !placed && !may_be_in_store(keeper));
@@ -905,7 +898,7 @@ static void on_released(void *arg, const struct answer *answer)
         report_release_loss(keeper, answer);
     if (answer->verdict == VERDICT_UNKNOWN) {
         keeper->release_unanswered |= answer->maybe_done;
-        store_note_failure(allocated(&keeper->release_failure), answer);
+        store_note_failure(&keeper->release_failure, answer);
         struct moment now = now_of(keeper);
         if (answer->cause != CAUSE_DENIED && !moment_reached(keeper->release_until, now)) {
             schedule(keeper, moment_min(outage_pause(&keeper->outage, now), keeper->release_until));
@@ -913,9 +906,9 @@ static void on_released(void *arg, const struct answer *answer)
         }
         /* The store fails now: whether others hold the lock is not known. */
         if (keeper->result.ending == KEEPER_NOT_ACQUIRED)
-            set_result(keeper, KEEPER_FAILED, keeper->release_failure);
+            set_result(keeper, KEEPER_FAILED, &keeper->release_failure);
         else if (!known)
-            set_result(keeper, KEEPER_UNRELEASED, keeper->release_failure);
+            set_result(keeper, KEEPER_UNRELEASED, &keeper->release_failure);
     }
     if (answer->verdict != VERDICT_UNKNOWN && !known)
         outage_answered(&keeper->outage, now_of(keeper));
@@ -1143,9 +1136,7 @@ struct keeper *keeper_take_over(struct loop *loop, struct store *store,
 void keeper_free(struct keeper *keeper)
 {
     disarm(keeper);
-    outage_free(&keeper->outage);
     free(keeper->refusal);
-    free(keeper->release_failure);
     free(keeper->who);
     free(keeper);
 }

@@ -6,7 +6,6 @@
 
 #include "base/backoff.h"
 #include "base/duration.h"
-#include "base/mem.h"
 #include "lock/lease.h"
 
 /* A shorter absence is not worth a message; nor is silence that may be a long way: two round trips
@@ -57,8 +56,7 @@ void outage_answered(struct outage *outage, struct moment now)
     outage->until = now;
     outage->failures = 0;
     outage->text[0] = '\0';
-    if (outage->failure)
-        outage->failure->cause = CAUSE_NONE;
+    outage->failure.cause = CAUSE_NONE;
     outage->told = false;
     outage->reason_count = 0;
     loop_disarm(outage->loop, &outage->start);
@@ -83,13 +81,6 @@ bool outage_may_pass(const struct outage *outage, struct moment now, const struc
 }
 
 /* explains: there was only silence until now. */
-static void note_failure(struct outage *outage, const struct answer *why)
-{
-    if (!outage->failure)
-        outage->failure = mem_zeroed(sizeof *outage->failure);
-    store_note_failure(outage->failure, why);
-}
-
 static void note_first(struct outage *outage, const struct answer *why, bool explains)
 {
     if (!outage->told)
@@ -129,7 +120,7 @@ struct moment outage_note(struct outage *outage, struct moment now, const struct
 
     memcpy(outage->text, why->text, sizeof outage->text);
     memcpy(outage->said, why->said, sizeof outage->said);
-    note_failure(outage, why);
+    store_note_failure(&outage->failure, why);
     if (outage->contacted)
         note_later(outage, now, why);
     else
@@ -152,9 +143,9 @@ void outage_add_length(const struct outage *outage, struct moment now, struct an
 const struct answer *outage_give_up(struct outage *outage, struct moment now,
                                     const struct answer *why)
 {
-    note_failure(outage, why);
-    outage_add_length(outage, now, outage->failure);
-    return outage->failure;
+    store_note_failure(&outage->failure, why);
+    outage_add_length(outage, now, &outage->failure);
+    return &outage->failure;
 }
 
 struct moment outage_pause(struct outage *outage, struct moment now)
@@ -172,11 +163,6 @@ void outage_inherit(struct outage *outage, struct moment until)
     outage->contacted = true;
     outage->until = until;
     loop_disarm(outage->loop, &outage->start);
-}
-
-void outage_free(struct outage *outage)
-{
-    free(outage->failure);
 }
 
 void outage_end(struct outage *outage)

@@ -35,7 +35,7 @@ struct outage {
     /* After the store has answered: the reasons that the user was told. */
     char reasons[OUTAGE_REASONS_MAX][256];
     size_t reason_count;
-    struct answer *failure;  /* of all in a row, the one that says why; NULL, or cause NONE: none */
+    struct answer failure;   /* of all in a row, the one that says why; cause NONE: none */
     struct moment since;     /* the first of them; before the store has answered: the start */
     bool told;               /* the user was told of it */
     struct loop_timer start; /* armed until the user is told that the store is away at the start */
@@ -68,6 +68,5 @@ void outage_full(struct outage *outage, struct moment now);
 void outage_inherit(struct outage *outage, struct moment until);
 /* Ends the pauses, and does not tell the user any more that the store is away at the start. */
 void outage_end(struct outage *outage);
-void outage_free(struct outage *outage);
 
 #endif

@@ -268,8 +268,19 @@ static void read_misfit(const redisReply *reply, struct answer *answer, struct r
 /* In place of a holder: the name of a mirror. */
 #define FOREIGN "foreign "
 
+/* Reads element i as a holder or a waiter. NULL: it is something else. */
+static const struct lock_party *
+party_at(const redisReply *reply, size_t i, int64_t now,
+         bool (*read)(const redisReply *, int64_t, struct lock_party *), struct lock_party *party)
+{
+    const char *text = redis_reply_string(reply, i);
+
+    return text && *text && read(reply->element[i], now, party) ? party : NULL;
+}
+
 /* From i on: which key, how many holders, ms until the first may be gone, the oldest of them. */
-static void read_holders(const redisReply *reply, size_t i, int64_t now, struct answer *answer)
+static void read_holders(const redisReply *reply, size_t i, struct answer *answer,
+                         struct redis_extra *extra)
 {
     const char *text = redis_reply_string(reply, i + 3);
 
@@ -279,21 +290,18 @@ static void read_holders(const redisReply *reply, size_t i, int64_t now, struct 
     answer->foreign = text && strncmp(text, FOREIGN, strlen(FOREIGN)) == 0;
     if (answer->foreign)
         snprintf(answer->text, sizeof answer->text, "%s", text + strlen(FOREIGN));
-    if (!text || !*text || !read_holder(reply->element[i + 3], now, &answer->holder))
-        memset(&answer->holder, 0, sizeof answer->holder);
+    answer->holder = party_at(reply, i + 3, extra->now_ms, read_holder, &extra->party);
 }
 
 /* The same; or, if there is no holder, the first in the queue. */
-static void read_obstacle(const redisReply *reply, size_t i, int64_t now, struct answer *answer)
+static void read_obstacle(const redisReply *reply, size_t i, struct answer *answer,
+                          struct redis_extra *extra)
 {
-    const char *text = redis_reply_string(reply, i + 3);
-
-    read_holders(reply, i, now, answer);
+    read_holders(reply, i, answer, extra);
     if (answer->holders > 0)
         return;
-    memset(&answer->holder, 0, sizeof answer->holder);
-    if (!text || !*text || !read_waiter(reply->element[i + 3], now, &answer->first))
-        memset(&answer->first, 0, sizeof answer->first);
+    answer->holder = NULL;
+    answer->first = party_at(reply, i + 3, extra->now_ms, read_waiter, &extra->party);
 }
 
 /* A fence that scripts can count on from: a larger one would be damaged data to them. */
@@ -348,7 +356,7 @@ static void read_granted(const redisReply *reply, struct answer *answer, struct 
 
     bool sound = count >= 1 && count <= LOCK_KEYS_MAX && slots && slots->elements == count;
     for (size_t i = 0; sound && i < count; i++) {
-        struct lock_grant *grant = &answer->grants[i];
+        struct lock_grant *grant = &extra->grants[i];
         sound = read_grant(redis_reply_string(fences, i), redis_reply_whole(slots, i), grant);
         extra->absent += grant->absent;
     }
@@ -356,11 +364,12 @@ static void read_granted(const redisReply *reply, struct answer *answer, struct 
         redis_error_senseless(answer);
         return;
     }
-    extra->grants = count;
+    extra->granted = count;
     /* Of each key that the store keeps one for. */
     const redisReply *limits = reply->elements > 5 ? redis_reply_list(reply, 5) : NULL;
     for (size_t i = 0; limits && i < count; i++)
-        read_limit(limits, i, &answer->grants[i].limit);
+        read_limit(limits, i, &extra->grants[i].limit);
+    answer->grants = extra->grants;
     answer->forgotten = redis_reply_says(reply, 4, 2);
 }
 
@@ -369,7 +378,7 @@ static void read_queued(const redisReply *reply, struct answer *answer, struct r
     extra->places = redis_reply_string(reply, 2);
     answer->position = redis_reply_count(reply, 3);
     answer->requeued = redis_reply_says(reply, 4, 1);
-    read_obstacle(reply, 5, extra->now_ms, answer);
+    read_obstacle(reply, 5, answer, extra);
     answer->limited = read_limit(reply, 9, &answer->limit);
     answer->kept_ms = redis_reply_span(reply, 10);
 }
@@ -434,7 +443,8 @@ static void read_closed(const redisReply *reply, struct answer *answer, struct r
     answer->requeued = redis_reply_says(reply, 5, 1);
     answer->key = redis_reply_index(reply, 6, LOCK_KEYS_MAX);
     char glob[IDENTITY_WORD_MAX + 1];
-    answer->limited = !read_pause_at(reply, 7, extra->now_ms, &answer->first, glob);
+    answer->limited = !read_pause_at(reply, 7, extra->now_ms, &extra->party, glob);
+    answer->first = answer->limited ? NULL : &extra->party;
     answer->kept_ms = redis_reply_span(reply, 8);
 }
 
@@ -445,18 +455,16 @@ static void read_done(const redisReply *reply, struct answer *answer, struct red
     answer->key = redis_reply_index(reply, 2, LOCK_KEYS_MAX);
     if (!redis_reply_string(reply, 4) || !read_run(reply->element[4], extra->now_ms, &run))
         memset(&run, 0, sizeof run);
-    answer->first = run.by;
-    answer->first.age_ms = span(0, redis_reply_whole(reply, 3));
+    extra->party = run.by;
+    extra->party.age_ms = span(0, redis_reply_whole(reply, 3));
+    answer->first = &extra->party;
 }
 
 static void read_superseded(const redisReply *reply, struct answer *answer,
                             struct redis_extra *extra)
 {
-    const char *text = redis_reply_string(reply, 3);
-
     answer->key = redis_reply_index(reply, 2, LOCK_KEYS_MAX);
-    if (!text || !read_waiter(reply->element[3], extra->now_ms, &answer->first))
-        memset(&answer->first, 0, sizeof answer->first);
+    answer->first = party_at(reply, 3, extra->now_ms, read_waiter, &extra->party);
 }
 
 static void read_grace(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
@@ -471,11 +479,14 @@ static void read_grace(const redisReply *reply, struct answer *answer, struct re
 static void read_held(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     answer->position = redis_reply_count(reply, 2);
-    read_obstacle(reply, 3, extra->now_ms, answer);
+    read_obstacle(reply, 3, answer, extra);
     answer->limited = read_limit(reply, 7, &answer->limit);
-    const char *token = reply->elements > 8 ? redis_reply_string(reply, 8) : NULL;
-    if (answer->foreign && token)
-        snprintf(answer->holder.owner, sizeof answer->holder.owner, "%s", token);
+    const char *token = answer->foreign ? redis_reply_string(reply, 8) : NULL;
+    if (token && *token) {
+        memset(&extra->party, 0, sizeof extra->party);
+        snprintf(extra->party.owner, sizeof extra->party.owner, "%s", token);
+        answer->holder = &extra->party;
+    }
 }
 
 static void read_stale(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
@@ -492,25 +503,33 @@ static void read_barred(const redisReply *reply, struct answer *answer, struct r
     answer_fail(answer, CAUSE_UNREACHABLE, "the request was withdrawn");
 }
 
+static void take_revocation(const struct revocation *revoked, struct answer *answer,
+                            struct redis_extra *extra)
+{
+    extra->revoked = *revoked;
+    answer->revoked = revoked->known ? &extra->revoked : NULL;
+}
+
 static void read_not_holder(const redisReply *reply, struct answer *answer,
                             struct redis_extra *extra)
 {
     struct lock_run run;
 
-    read_holders(reply, 2, extra->now_ms, answer);
+    read_holders(reply, 2, answer, extra);
     if (reply->elements > 6 && read_run(reply->element[6], extra->now_ms, &run))
-        answer->revoked = run.by.revoked;
+        take_revocation(&run.by.revoked, answer, extra);
 }
 
 static void read_asked(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
-    read_holders(reply, 2, extra->now_ms, answer);
-    answer->revoked = answer->holder.revoked;
+    read_holders(reply, 2, answer, extra);
+    if (answer->holder)
+        take_revocation(&answer->holder->revoked, answer, extra);
 }
 
 static void read_changed(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
-    read_holders(reply, 2, extra->now_ms, answer);
+    read_holders(reply, 2, answer, extra);
 }
 
 static const struct {
@@ -573,18 +592,14 @@ static void read_member(const redisReply *reply, struct answer *answer, struct r
     extra->seniority.memory_ms = redis_reply_span(reply, 1);
     extra->seniority.service_ms = redis_reply_span(reply, 2);
     for (size_t i = 0; nested && i < nested->elements && i < LOCK_KEYS_MAX; i++)
-        answer->grants[i].nested = redis_reply_says(nested, i, 1);
+        extra->grants[i].nested = redis_reply_says(nested, i, 1);
 }
 
 void redis_answer_script(const struct redisReply *reply, struct answer *answer,
                          struct redis_extra *extra)
 {
-    struct redis_extra ignored;
-
-    if (!extra)
-        extra = &ignored;
     memset(answer, 0, sizeof *answer);
-    memset(extra, 0, sizeof *extra);
+    memset(extra, 0, offsetof(struct redis_extra, party));
     if (reply->type == REDIS_REPLY_ERROR)
         redis_error_answer(reply->str, answer);
     else if (is_member(reply))
@@ -598,7 +613,7 @@ static bool is_whole(const struct redis_question *question, const struct redis_e
 {
     size_t wanted = question->take ? question->take : question->keys;
 
-    return extra->grants == question->keys && extra->grants - extra->absent == wanted &&
+    return extra->granted == question->keys && extra->granted - extra->absent == wanted &&
            extra->member == question->member;
 }
 
@@ -624,7 +639,7 @@ bool redis_answer_belongs(const struct redis_question *question, const struct re
         if (words[i].script != question->script)
             continue;
         if (strcmp(extra->word, words[i].granted) == 0)
-            return words[i].tells ? is_whole(question, extra) : !extra->grants && !extra->member;
+            return words[i].tells ? is_whole(question, extra) : !extra->granted && !extra->member;
         return strstr(words[i].others, extra->word) != NULL;
     }
     return false;
@@ -709,7 +724,8 @@ void redis_answer_inspect(const struct redisReply *reply, const char *key,
     const redisReply *waiting = word ? redis_reply_list(reply, 6) : NULL;
 
     if (!word || strcmp(word, "LOCK") != 0 || !held || !waiting) {
-        redis_answer_script(reply, answer, NULL);
+        struct redis_extra extra;
+        redis_answer_script(reply, answer, &extra);
         if (answer->verdict == VERDICT_GRANTED ||
             (answer->verdict == VERDICT_REFUSED && answer->cause != CAUSE_MISFIT))
             redis_error_senseless(answer);

@@ -7,18 +7,24 @@
 struct redisReply;
 struct script;
 
-/* The reply of a lock's script as an answer; *extra, if not NULL, takes what only Redis stores
- * need. A reply of any other form is UNKNOWN, CAUSE_UNFIT. */
+/* What only Redis stores need of a reply, and room for what the answer points to. */
 struct redis_extra {
     int64_t now_ms;     /* the server's clock, 0 if the reply did not say */
     const char *places; /* queued: to be sent with the next try; the reply's */
     bool stale;         /* refused for having come too late: try again with a new clock reading */
     const char *word;   /* the first word of the answer; NULL: an error, or not of a script */
-    size_t grants;      /* of how many keys a grant tells */
+    size_t granted;     /* of how many keys a grant tells */
     size_t absent;      /* how many of those are not held */
     bool member;        /* told as a quorum's member does: */
     struct seniority seniority;
+
+    struct lock_grant grants[LOCK_KEYS_MAX];
+    struct lock_party party; /* the holder, or the first in the queue */
+    struct revocation revoked;
 };
+
+/* The reply of a lock's script as an answer, which points into *extra. A reply of any other form is
+ * UNKNOWN, CAUSE_UNFIT. */
 void redis_answer_script(const struct redisReply *reply, struct answer *answer,
                          struct redis_extra *extra);
 

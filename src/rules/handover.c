@@ -40,10 +40,11 @@ bool handover_take(struct handover *handover, const char *message, int64_t lease
     if (!handover->open || strncmp(message, handover->token, TOKEN_LENGTH) != 0 ||
         message[TOKEN_LENGTH] != ' ')
         return false;
-    *grant = (struct answer){.verdict = VERDICT_GRANTED};
-    if (!redis_answer_grant(message + TOKEN_LENGTH + 1, &grant->grants[0]))
+    if (!redis_answer_grant(message + TOKEN_LENGTH + 1, &handover->grants[0]))
         return false;
-    grant->from = moment_plus(handover->offered, beyond > 0 ? -beyond : 0);
+    *grant = (struct answer){.verdict = VERDICT_GRANTED,
+                             .from = moment_plus(handover->offered, beyond > 0 ? -beyond : 0),
+                             .grants = handover->grants};
     handover->open = false;
     return true;
 }

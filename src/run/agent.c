@@ -164,7 +164,8 @@ static void on_overdue(struct loop_timer *timer)
     if (agent->state != SEEKING && agent->state != OFFERED)
         return;
     if (agent->waiting.refusal)
-        waiting_refused(&agent->waiting, agent->waiting.refusal, &agent->offer->overdue);
+        waiting_refused(&agent->waiting, &agent->waiting.refusal->kept.answer,
+                        &agent->offer->overdue);
     send_report(agent, &(struct agent_report){.kind = REPORT_OVERDUE, .news = agent->trouble});
 }
 

@@ -117,7 +117,7 @@ struct run_reason {
 
 /* Why a lock is not granted now. */
 struct run_refusal {
-    struct answer answer;
+    struct kept_answer kept;
     int64_t age;   /* ns since the answer came */
     bool ancestor; /* the holder is an ancestor of this process */
 };

@@ -24,8 +24,8 @@ static unsigned blocked_key(const struct waiting *waiting, const struct answer *
 static void show(struct loop_timer *timer)
 {
     const struct waiting *waiting = timer->owner;
-    const struct run_refusal refusal = {.answer = *waiting->refusal, .age = age_of(waiting)};
-    int64_t pause = waiting->events->show_wait(waiting->events->arg, &refusal);
+    waiting->refusal->age = age_of(waiting);
+    int64_t pause = waiting->events->show_wait(waiting->events->arg, waiting->refusal);
 
     if (pause > 0)
         loop_arm(waiting->loop, timer, moment_plus(loop_now(waiting->loop), pause));
@@ -36,27 +36,28 @@ static void show(struct loop_timer *timer)
  * may those of other keys where some of them are enough. */
 static bool waits_for_itself(const struct waiting *waiting, const struct answer *refusal)
 {
-    const struct lock_party *holder = &refusal->holder;
+    const struct lock_party *holder = refusal->holder;
     bool alone =
         (refusal->holders <= 1 || waiting->request->mode != LOCK_LIMIT) && !waiting->request->take;
 
-    return alone && holder->owner[0] && !holder->kept &&
+    return alone && holder && !holder->kept &&
            ancestor_is(&holder->who, holder->age_ms * NS_PER_MS + age_of(waiting));
 }
 
 static void look_for_ancestor(struct waiting *waiting)
 {
-    const struct lock_party *holder = &waiting->refusal->holder;
-    const struct run_news news = {.event = RUN_OWN_ANCESTOR,
-                                  .key = blocked_key(waiting, waiting->refusal),
-                                  .number = holder->who.pid};
-    bool known = strcmp(waiting->examined, holder->owner) == 0;
+    const struct answer *refusal = &waiting->refusal->kept.answer;
+    const char *owner = refusal->holder ? refusal->holder->owner : "";
+    bool known = strcmp(waiting->examined, owner) == 0;
 
     if (known || moment_until(waiting->began, waiting->heard) < QUIET_NS)
         return;
-    strcpy(waiting->examined, holder->owner);
-    if (waiting->told_of_ancestor || !waits_for_itself(waiting, waiting->refusal))
+    strcpy(waiting->examined, owner);
+    if (waiting->told_of_ancestor || !waits_for_itself(waiting, refusal))
         return;
+    const struct run_news news = {.event = RUN_OWN_ANCESTOR,
+                                  .key = blocked_key(waiting, refusal),
+                                  .number = refusal->holder->who.pid};
     waiting->told_of_ancestor = true;
     run_tell(waiting->events, &news);
 }
@@ -90,7 +91,7 @@ void waiting_heard(struct waiting *waiting, const struct answer *refusal)
         tell_limit(waiting, blocked_key(waiting, refusal), refusal->limit);
     if (!waiting->refusal)
         waiting->refusal = mem_zeroed(sizeof *waiting->refusal);
-    *waiting->refusal = *refusal;
+    answer_keep(&waiting->refusal->kept, refusal);
     waiting->heard = loop_now(waiting->loop);
     if (!waiting->refused)
         loop_arm(waiting->loop, &waiting->timer, moment_plus(waiting->heard, QUIET_NS));
@@ -150,7 +151,7 @@ void waiting_acquired(struct waiting *waiting, struct lease lease, const struct 
 void waiting_refused(const struct waiting *waiting, const struct answer *refusal,
                      struct run_refusal *out)
 {
-    out->answer = *refusal;
+    answer_keep(&out->kept, refusal);
     out->age = age_of(waiting);
     out->ancestor = waits_for_itself(waiting, refusal);
 }

@@ -9,12 +9,12 @@ struct waiting {
     struct loop *loop;
     const struct acquire_request *request;
     const struct run_events *events;
-    struct loop_timer timer; /* shows the wait, and shows it anew */
-    struct answer *refusal;  /* the latest; NULL: none yet */
-    struct moment heard;     /* when it came; 0: never */
-    struct moment began;     /* the wait */
-    bool refused;            /* in this wait */
-    bool told_of_ancestor;   /* that holds it; only once */
+    struct loop_timer timer;     /* shows the wait, and shows it anew */
+    struct run_refusal *refusal; /* the latest; NULL: none yet */
+    struct moment heard;         /* when it came; 0: never */
+    struct moment began;         /* the wait */
+    bool refused;                /* in this wait */
+    bool told_of_ancestor;       /* that holds it; only once */
     bool told_of_limit;
     char examined[OWNER_SIZE]; /* the latest holder that was looked for among them */
 };

@@ -116,6 +116,24 @@ void answer_fail(struct answer *answer, enum cause cause, const char *format, ..
     va_end(values);
 }
 
+void answer_keep(struct kept_answer *kept, const struct answer *answer)
+{
+    struct answer *copy = &kept->answer;
+
+    *copy = *answer;
+    if (answer->grants)
+        copy->grants = memcpy(kept->grants, answer->grants, sizeof kept->grants);
+    if (answer->holder || answer->first) {
+        kept->party = answer->holder ? *answer->holder : *answer->first;
+        copy->holder = answer->holder ? &kept->party : NULL;
+        copy->first = answer->holder ? NULL : &kept->party;
+    }
+    if (answer->revoked) {
+        kept->revoked = *answer->revoked;
+        copy->revoked = &kept->revoked;
+    }
+}
+
 void store_note_failure(struct answer *told, const struct answer *latest)
 {
     bool explained = told->cause != CAUSE_NONE && told->cause != CAUSE_UNREACHABLE;

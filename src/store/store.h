@@ -142,7 +142,7 @@ enum cause {
     CAUSE_NONE,
     CAUSE_HELD,       /* refused: others hold it or come first */
     CAUSE_SUPERSEDED, /* refused: "first" of the same group came later and waits instead */
-    CAUSE_DONE,       /* refused: a run that began first.age_ms ago has succeeded (unless_done) */
+    CAUSE_DONE,       /* refused: a run that began first->age_ms ago has succeeded (unless_done) */
     CAUSE_NOT_HOLDER, /* refused: the owner holds nothing there */
     CAUSE_CHANGED,    /* refused: the holders are not those of the request */
     CAUSE_REVOKED,    /* refused: the holder is asked to release, and has it until then */
@@ -158,6 +158,7 @@ enum cause {
     CAUSE_UNREACHABLE, /* unknown: no connection, or no answer: may pass */
 };
 
+/* The pointers are borrowed for the call of "done", as the answer is: answer_keep() copies them. */
 struct answer {
     enum verdict verdict;
     enum cause cause;
@@ -173,8 +174,9 @@ struct answer {
      * store, or earlier, as from a heartbeat of the lock's session. Zero: from store_start(). */
     struct moment from;
     int64_t lease; /* granted or renewed: ns, at most as requested; 0: as requested */
-    struct lock_grant grants[LOCK_KEYS_MAX]; /* granted or renewed: for each key of the request */
-    bool forgotten;                          /* renewed though the store had forgotten it */
+    /* Granted or renewed: LOCK_KEYS_MAX of them, for the keys of the request in their order. */
+    const struct lock_grant *grants;
+    bool forgotten; /* renewed though the store had forgotten it */
     /* Granted or renewed: the store does not call "poked" yet when another owner asks for the lock;
      * it does after the next renewal that listens. */
     bool deaf;
@@ -200,11 +202,21 @@ struct answer {
         kept_ms;   /* in the queue, far from its turn: how long it need not ask; 0: it must often */
     bool requeued; /* the owner had been dropped from the queue, and is in it again */
     /* Refused: the oldest holder; without one, "first" in the queue, or if it is CLOSED, who has
-     * paused it. Owner "": there is none, or it is not known. */
-    struct lock_party holder, first;
-    struct revocation revoked; /* refused for REVOKED, or not held any more: by whom, if known */
+     * paused it. NULL: there is none, or it is not known. */
+    const struct lock_party *holder, *first;
+    const struct revocation *revoked; /* refused for REVOKED, or not held any more; NULL: unknown */
     size_t lost; /* UNKNOWN release of several keys: a key that was not held, from 1; 0: none */
 };
+
+/* An answer that is kept, with all that it points to; not to be copied by assignment. */
+struct kept_answer {
+    struct answer answer;
+    struct lock_grant grants[LOCK_KEYS_MAX];
+    struct lock_party party; /* the holder, or the first */
+    struct revocation revoked;
+};
+
+void answer_keep(struct kept_answer *kept, const struct answer *answer);
 
 typedef void store_done(void *arg, const struct answer *answer);
 

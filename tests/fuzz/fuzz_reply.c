@@ -30,7 +30,7 @@ static void check_answer(const struct answer *answer)
     MUST(answer->key < LOCK_KEYS_MAX);
     MUST(answer->position >= 0 && answer->position <= REDIS_NUMBER_MAX);
     MUST(answer->holders >= 0 && answer->holders <= REDIS_NUMBER_MAX);
-    for (size_t i = 0; i < LOCK_KEYS_MAX && answer->verdict == VERDICT_GRANTED; i++)
+    for (size_t i = 0; answer->grants && i < LOCK_KEYS_MAX; i++)
         MUST(answer->grants[i].fence <= REDIS_NUMBER_MAX &&
              answer->grants[i].slot <= LOCK_LIMIT_MAX);
 }

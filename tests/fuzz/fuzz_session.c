@@ -243,7 +243,7 @@ static void done(void *arg, const struct answer *answer)
     MUST(answer->verdict <= VERDICT_UNKNOWN);
     MUST(answer->verdict != VERDICT_UNKNOWN || *answer->text);
     size_t held = 0;
-    for (size_t i = 0; i < life->acquiring && answer->verdict == VERDICT_GRANTED; i++) {
+    for (size_t i = 0; answer->grants && i < life->acquiring; i++) {
         MUST(answer->grants[i].fence > 0 || answer->grants[i].absent);
         held += !answer->grants[i].absent;
     }

@@ -22,7 +22,7 @@ struct sim_message {
     bool settled, uncertain, executed;
     uint64_t fence, proposal;
     struct moment not_after;
-    struct answer answer;
+    struct kept_answer kept; /* its answer */
     struct seniority seniority;
     struct sim_message *next;
 };
@@ -127,19 +127,22 @@ static struct seniority seniority_of(struct sim_node *node)
                               .service_ms = (now.ns - node->first.ns) / NS_PER_MS + 1};
 }
 
-static void refuse(struct sim_node *node, enum cause cause, struct answer *answer)
+static void refuse(struct sim_node *node, enum cause cause, struct kept_answer *kept)
 {
     const char *holder = sim_node_holder(node);
+    struct answer *answer = &kept->answer;
 
     answer->verdict = VERDICT_REFUSED;
     answer->cause = cause;
     if (holder) {
-        snprintf(answer->holder.owner, OWNER_SIZE, "%s", holder);
+        snprintf(kept->party.owner, OWNER_SIZE, "%s", holder);
+        answer->holder = &kept->party;
         answer->left_ms = (node->deadline.ns - loop_now(node->loop).ns) / NS_PER_MS;
     }
 }
 
-static void grant(struct sim_node *node, const struct sim_message *message, struct answer *answer)
+static void grant(struct sim_node *node, const struct sim_message *message,
+                  struct kept_answer *kept)
 {
     node->deadline = moment_plus(loop_now(node->loop), message->lease);
     if (message->settled) {
@@ -147,8 +150,9 @@ static void grant(struct sim_node *node, const struct sim_message *message, stru
         if (message->fence > node->fence)
             node->fence = message->fence;
     }
-    answer->verdict = VERDICT_GRANTED;
-    answer->grants[0].fence = node->entry_fence;
+    kept->grants[0].fence = node->entry_fence;
+    kept->answer.verdict = VERDICT_GRANTED;
+    kept->answer.grants = kept->grants;
 }
 
 static uint64_t mint(struct sim_node *node, uint64_t proposal)
@@ -161,35 +165,37 @@ static uint64_t mint(struct sim_node *node, uint64_t proposal)
 }
 
 static void acquire_at(struct sim_node *node, const struct sim_message *message,
-                       struct answer *answer)
+                       struct kept_answer *kept)
 {
     const char *holder = sim_node_holder(node);
 
-    *answer = (struct answer){.verdict = VERDICT_UNKNOWN, .cause = CAUSE_NOT_READY, .text = "late"};
+    kept->answer =
+        (struct answer){.verdict = VERDICT_UNKNOWN, .cause = CAUSE_NOT_READY, .text = "late"};
     if (message->not_after.ns < loop_now(node->loop).ns || is_barred(node, message->owner))
         return;
     if (holder && strcmp(holder, message->owner) != 0) {
-        refuse(node, CAUSE_HELD, answer);
+        refuse(node, CAUSE_HELD, kept);
         return;
     }
     snprintf(node->owner, sizeof node->owner, "%s", message->owner);
     if (!message->settled)
         node->entry_fence = mint(node, message->proposal);
-    grant(node, message, answer);
+    grant(node, message, kept);
 }
 
 static void release_at(struct sim_node *node, const struct sim_message *message,
-                       struct answer *answer)
+                       struct kept_answer *kept)
 {
-    *answer = (struct answer){.verdict = VERDICT_UNKNOWN, .cause = CAUSE_NOT_READY, .text = "late"};
+    kept->answer =
+        (struct answer){.verdict = VERDICT_UNKNOWN, .cause = CAUSE_NOT_READY, .text = "late"};
     if (message->not_after.ns < loop_now(node->loop).ns)
         return;
-    answer->verdict = VERDICT_GRANTED;
-    answer->cause = CAUSE_NONE;
+    kept->answer.verdict = VERDICT_GRANTED;
+    kept->answer.cause = CAUSE_NONE;
     if (strcmp(node->owner, message->owner) == 0)
         node->owner[0] = '\0';
     else
-        refuse(node, CAUSE_NOT_HOLDER, answer);
+        refuse(node, CAUSE_NOT_HOLDER, kept);
     if (message->uncertain)
         snprintf(node->bars[node->bar_count++ % SIM_BARS], sizeof *node->bars, "%s",
                  message->owner);
@@ -197,19 +203,19 @@ static void release_at(struct sim_node *node, const struct sim_message *message,
 
 static void execute(struct sim_node *node, struct sim_message *message)
 {
-    struct answer *answer = &message->answer;
+    struct kept_answer *kept = &message->kept;
 
     switch (message->verb) {
-    case VERB_ACQUIRE: acquire_at(node, message, answer); break;
+    case VERB_ACQUIRE: acquire_at(node, message, kept); break;
     case VERB_RENEW:
         if (strcmp(node->owner, message->owner) == 0)
-            grant(node, message, answer);
+            grant(node, message, kept);
         else
-            refuse(node, CAUSE_NOT_HOLDER, answer);
+            refuse(node, CAUSE_NOT_HOLDER, kept);
         break;
-    default: release_at(node, message, answer); return; /* it does not tell */
+    default: release_at(node, message, kept); return; /* it does not tell */
     }
-    if (answer->verdict != VERDICT_UNKNOWN)
+    if (kept->answer.verdict != VERDICT_UNKNOWN)
         message->seniority = seniority_of(node);
 }
 
@@ -278,13 +284,14 @@ static void move(struct sim_message *message)
         loop_arm(node->loop, &message->timer, after(node));
     } else {
         struct sim_link *link = node->mute ? NULL : message->link;
-        struct answer answer = message->answer;
+        struct kept_answer kept;
+        answer_keep(&kept, &message->kept.answer);
         struct seniority seniority = message->seniority;
         drop(message);
         if (!link)
             return;
         snprintf(link->report.server, sizeof link->report.server, "%s", node->id);
-        settle(link, &answer, seniority);
+        settle(link, &kept.answer, seniority);
     }
 }
 

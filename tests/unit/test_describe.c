@@ -31,47 +31,57 @@ static const struct {
 } rows[] = {
     ROW(""),
     ROW("held by build@ci-3 pid 4121 (make) for 25m04s", .refusal.holders = 1,
-        .refusal.holder = {.owner = "o", .age_ms = 1504 * SEC, .who = BUILD}),
+        .refusal.holder = &(struct lock_party){.owner = "o", .age_ms = 1504 * SEC, .who = BUILD}),
     ROW("held by build@ci-3 pid 4121 (make) for 3.5s, label green", .refusal.holders = 1,
-        .refusal.holder = {.owner = "o", .age_ms = SEC, .who = GREEN}, .later = 2500 * NS_PER_MS),
+        .refusal.holder = &(struct lock_party){.owner = "o", .age_ms = SEC, .who = GREEN},
+        .later = 2500 * NS_PER_MS),
     ROW("held by build@ci-3 (make) for 1s, label green", .refusal.holders = 1,
-        .refusal.holder = {.owner = "o", .age_ms = SEC, .who = GREEN},
+        .refusal.holder = &(struct lock_party){.owner = "o", .age_ms = SEC, .who = GREEN},
         .detail = DESCRIBE_WITHOUT_PID),
     ROW("held by build@ci-3 for 1s, label green", .refusal.holders = 1,
-        .refusal.holder = {.owner = "o", .age_ms = SEC, .who = GREEN},
+        .refusal.holder = &(struct lock_party){.owner = "o", .age_ms = SEC, .who = GREEN},
         .detail = DESCRIBE_WITHOUT_COMMAND),
-    ROW("held for 1s", .refusal.holders = 1, .refusal.holder = {.owner = "o", .age_ms = SEC}),
+    ROW("held for 1s", .refusal.holders = 1,
+        .refusal.holder = &(struct lock_party){.owner = "o", .age_ms = SEC}),
     ROW("held by someone on ci-3 (make) for 1s", .refusal.holders = 1,
-        .refusal.holder = {.owner = "o",
-                           .age_ms = SEC,
-                           .who = {.host = "ci-3", .command = "make"}}),
+        .refusal.holder = &(struct lock_party){.owner = "o",
+                                               .age_ms = SEC,
+                                               .who = {.host = "ci-3", .command = "make"}}),
     /* A quorum does not count. */
     ROW("held by build@ci-3 pid 4121 (make) for 1s",
-        .refusal.holder = {.owner = "o", .age_ms = SEC, .who = BUILD}),
+        .refusal.holder = &(struct lock_party){.owner = "o", .age_ms = SEC, .who = BUILD}),
     ROW("all 2 slots are taken, the oldest by build@ci-3 pid 4121 (make) for 25m00s, label green",
         .refusal.holders = 2,
-        .refusal.holder = {.owner = "o", .mode = LOCK_LIMIT, .age_ms = 1500 * SEC, .who = GREEN},
+        .refusal.holder =
+            &(struct lock_party){
+                .owner = "o", .mode = LOCK_LIMIT, .age_ms = 1500 * SEC, .who = GREEN},
         .limit = 2),
     ROW("all 2 slots are taken", .refusal.holders = 2, .limit = 2),
     ROW("all 2 slots are taken, the oldest for 1s", .refusal.holders = 2,
-        .refusal.holder = {.owner = "o", .mode = LOCK_LIMIT, .age_ms = SEC}, .limit = 2),
+        .refusal.holder = &(struct lock_party){.owner = "o", .mode = LOCK_LIMIT, .age_ms = SEC},
+        .limit = 2),
     ROW("held by 2 readers, longest by build@ci-3 pid 4121 (make) for 1s", .refusal.holders = 2,
-        .refusal.holder = {.owner = "o", .mode = LOCK_SHARED, .age_ms = SEC, .who = BUILD}),
+        .refusal.holder =
+            &(struct lock_party){.owner = "o", .mode = LOCK_SHARED, .age_ms = SEC, .who = BUILD}),
     ROW("held by 3 others, longest by build@ci-3 pid 4121 (make) for 1s", .refusal.holders = 3,
-        .refusal.holder = {.owner = "o", .age_ms = SEC, .who = BUILD}),
+        .refusal.holder = &(struct lock_party){.owner = "o", .age_ms = SEC, .who = BUILD}),
     ROW("build@ci-3 pid 4121 (make) comes first, waiting for 3s, label green",
-        .refusal.first = {.owner = "o", .age_ms = SEC, .who = GREEN}, .later = 2 * NS_PER_SEC),
-    ROW("someone else comes first, waiting for 1s", .refusal.first = {.owner = "o", .age_ms = SEC}),
+        .refusal.first = &(struct lock_party){.owner = "o", .age_ms = SEC, .who = GREEN},
+        .later = 2 * NS_PER_SEC),
+    ROW("someone else comes first, waiting for 1s",
+        .refusal.first = &(struct lock_party){.owner = "o", .age_ms = SEC}),
     ROW("kept until 03:05; the command ended with 0 after 4.2s; it was run by build@ci-3 (make), "
         "label green",
-        .refusal.holders = 1, .refusal.holder = {.owner = "o", KEPT, ENDED, .who = GREEN},
+        .refusal.holders = 1,
+        .refusal.holder = &(struct lock_party){.owner = "o", KEPT, ENDED, .who = GREEN},
         .later = NS_PER_SEC),
     ROW("kept until 03:05; the command has ended", .refusal.holders = 1,
-        .refusal.holder = {.owner = "o", KEPT}),
+        .refusal.holder = &(struct lock_party){.owner = "o", KEPT}),
     ROW("all 2 slots are taken, the oldest kept until 03:05; the command ended with 0 after 4.2s; "
         "it was run by build@ci-3 (make)",
         .refusal.holders = 2,
-        .refusal.holder = {.owner = "o", .mode = LOCK_LIMIT, KEPT, ENDED, .who = BUILD},
+        .refusal.holder =
+            &(struct lock_party){.owner = "o", .mode = LOCK_LIMIT, KEPT, ENDED, .who = BUILD},
         .limit = 2),
     ROW("the server may have lost locks; it grants nothing new for another 5s",
         .refusal.cause = CAUSE_GRACE, .refusal.grace_ms = 7 * SEC, .later = 2 * NS_PER_SEC),
@@ -92,8 +102,9 @@ static void test_obstacles(void)
 /* The longest there is fits, or is cut. */
 static void test_longest(void)
 {
-    static struct answer refusal = {.holders = 2, .holder = {.owner = "o", KEPT, ENDED}};
-    struct identity *who = &refusal.holder.who;
+    static struct lock_party holder = {.owner = "o", KEPT, ENDED};
+    const struct answer refusal = {.holders = 2, .holder = &holder};
+    struct identity *who = &holder.who;
     char room[DESCRIBE_OBSTACLE_SIZE + 1] = "";
 
     memset(who->host, 'h', sizeof who->host - 1);

@@ -84,25 +84,25 @@ static void accuse(struct fake_store *store, const char *fault)
         store->fault = fault;
 }
 
+static const struct lock_grant seven[LOCK_KEYS_MAX] = {{.fence = 7}};
+static const struct lock_party other = {.owner = "other", .left_ms = HELD_MS};
+
 static const struct {
     char letter;
     struct answer answer;
 } meanings[] = {
-    ROW('+', .answer.verdict = VERDICT_GRANTED, .answer.grants = {{.fence = 7}}),
-    ROW('/', .answer.verdict = VERDICT_GRANTED, .answer.grants = {{.fence = 7}}),
-    ROW('<', .answer.verdict = VERDICT_GRANTED, .answer.grants = {{.fence = 7}}),
-    ROW('*', .answer.verdict = VERDICT_GRANTED, .answer.grants = {{.fence = 7}},
-        .answer.forgotten = true),
-    ROW('d', .answer.verdict = VERDICT_GRANTED, .answer.grants = {{.fence = 7}},
-        .answer.deaf = true),
+    ROW('+', .answer.verdict = VERDICT_GRANTED, .answer.grants = seven),
+    ROW('/', .answer.verdict = VERDICT_GRANTED, .answer.grants = seven),
+    ROW('<', .answer.verdict = VERDICT_GRANTED, .answer.grants = seven),
+    ROW('*', .answer.verdict = VERDICT_GRANTED, .answer.grants = seven, .answer.forgotten = true),
+    ROW('d', .answer.verdict = VERDICT_GRANTED, .answer.grants = seven, .answer.deaf = true),
     ROW('g', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_GRACE, .answer.position = 1,
         .answer.grace_ms = GRACE_MS, .answer.text = "grace"),
     ROW('-', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_HELD, .answer.position = 1,
-        .answer.holders = 1, .answer.left_ms = HELD_MS,
-        .answer.holder = {.owner = "other", .left_ms = HELD_MS}),
+        .answer.holders = 1, .answer.left_ms = HELD_MS, .answer.holder = &other),
     ROW('k', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_HELD, .answer.position = 30,
         .answer.holders = 1, .answer.left_ms = HELD_MS, .answer.kept_ms = KEPT_MS,
-        .answer.holder = {.owner = "other", .left_ms = HELD_MS}),
+        .answer.holder = &other),
     ROW('0', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_NOT_HOLDER),
     ROW('m', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_MISFIT,
         .answer.text = "misfit"),
@@ -156,6 +156,7 @@ static void reply(struct loop_timer *timer)
 {
     struct fake_store *store = timer->owner;
     store_done *done = store->done;
+    struct lock_grant grants[LOCK_KEYS_MAX] = {0};
     struct answer answer;
     bool one = strchr("abc", store->answer);
     size_t i = 0;
@@ -164,10 +165,11 @@ static void reply(struct loop_timer *timer)
     while (meanings[i].letter != (one ? '+' : store->answer))
         i++;
     answer = meanings[i].answer;
-    for (size_t key = 0; one && key < SEVERAL; key++)
-        answer.grants[key] = key == (size_t)(store->answer - 'a')
-                                 ? (struct lock_grant){.fence = 7}
-                                 : (struct lock_grant){.absent = true};
+    for (size_t key = 0; key < SEVERAL; key++)
+        grants[key] = key == (size_t)(store->answer - 'a') ? (struct lock_grant){.fence = 7}
+                                                           : (struct lock_grant){.absent = true};
+    if (one)
+        answer.grants = grants;
     grant(store, &answer);
     store->done = NULL;
     store->offered &= answer.verdict == VERDICT_REFUSED;
@@ -313,7 +315,7 @@ static void fake_store_init(struct fake_store *store, struct loop *loop, const c
 static void fake_hand(struct fake_store *store)
 {
     int64_t lasts = 9500 * NS_PER_MS, beyond = store->lease - lasts;
-    struct answer grant = {.verdict = VERDICT_GRANTED, .grants = {{.fence = 7}}};
+    struct answer grant = {.verdict = VERDICT_GRANTED, .grants = seven};
 
     if (store->done || !store->offered || store->holds)
         return;

@@ -64,10 +64,10 @@ static void end(struct question *question, const struct answer *answer)
 static void answer(struct loop_timer *timer)
 {
     struct question *question = timer->owner;
-    struct answer granted = {.verdict = VERDICT_GRANTED};
+    static const struct lock_grant grants[LOCK_KEYS_MAX] = {{.fence = 1}};
+    struct answer granted = {.verdict = VERDICT_GRANTED, .grants = grants};
 
     granted.from = moment_plus(loop_now(current->loop), -question->trip);
-    granted.grants[0].fence = 1;
     current->connected = true;
     if (!question->given_up)
         end(question, &granted);

@@ -69,8 +69,8 @@ struct simulation {
         char text[64];                   /* a message */
         char token[HANDOVER_TOKEN_SIZE]; /* of an acquisition */
     } events[SIMULATION_EVENTS];
-    struct answer answer; /* to the request under way */
-    store_done *done;     /* NULL: none is */
+    struct kept_answer kept; /* the answer to the request under way */
+    store_done *done;        /* NULL: none is */
     void *done_arg;
     unsigned number;
     bool acquiring;           /* it is to acquire */
@@ -248,8 +248,10 @@ static void grant_session(struct simulation *sim, const struct simulation_event 
 static struct answer grant(struct simulation *sim, const struct simulation_event *event,
                            struct moment now, bool held)
 {
-    struct answer answer = {.verdict = VERDICT_GRANTED, .grants = {{.fence = sim->fence}}};
+    static struct lock_grant grants[LOCK_KEYS_MAX];
+    struct answer answer = {.verdict = VERDICT_GRANTED, .grants = grants};
 
+    grants[0].fence = sim->fence;
     sim->holder = CALLER;
     if (sim->in_sessions)
         grant_session(sim, event, now, held, &answer);
@@ -354,8 +356,8 @@ static void lose_session(struct simulation *sim, struct moment now)
     sim->sessions_lost++;
     sim->holder = NO_OWNER;
     sim->queued = false;
-    if (sim->done && !sim->releasing && sim->answer.verdict == VERDICT_GRANTED)
-        sim->answer = answer_unknown(CAUSE_NOT_READY, false);
+    if (sim->done && !sim->releasing && sim->kept.answer.verdict == VERDICT_GRANTED)
+        sim->kept.answer = answer_unknown(CAUSE_NOT_READY, false);
     store_lose(&sim->base, "the session is lost");
 }
 
@@ -390,13 +392,13 @@ static void answer(struct simulation *sim)
     store_done *done = sim->done;
 
     sim->done = NULL;
-    sim->handover.open = sim->acquiring && sim->answer.verdict == VERDICT_REFUSED;
+    sim->handover.open = sim->acquiring && sim->kept.answer.verdict == VERDICT_REFUSED;
     if (sim->acquiring)
-        sim->owed = sim->answer.verdict == VERDICT_GRANTED || sim->answer.maybe_done ||
-                    (sim->owed && sim->answer.verdict == VERDICT_UNKNOWN);
-    else if (sim->answer.verdict == VERDICT_REFUSED)
+        sim->owed = sim->kept.answer.verdict == VERDICT_GRANTED || sim->kept.answer.maybe_done ||
+                    (sim->owed && sim->kept.answer.verdict == VERDICT_UNKNOWN);
+    else if (sim->kept.answer.verdict == VERDICT_REFUSED)
         sim->owed = false;
-    done(sim->done_arg, &sim->answer);
+    done(sim->done_arg, &sim->kept.answer);
 }
 
 /* At the time it was planned for: the server knows nothing of our process being stopped. */
@@ -424,7 +426,7 @@ static void happen(struct loop_timer *timer)
     }
     if (!event.answered || event.number != sim->number || !sim->done)
         return;
-    sim->answer = result;
+    answer_keep(&sim->kept, &result);
     plan(sim, SIMULATION_ANSWER, event.answer_at);
 }
 
@@ -445,7 +447,8 @@ static void post(struct simulation *sim, enum simulation_kind kind,
 
     note_at(sim, now, fates[fate]);
     if (fate == NOT_SENT || fate == NOT_READY) {
-        sim->answer = answer_unknown(fate == NOT_SENT ? CAUSE_UNREACHABLE : CAUSE_NOT_READY, false);
+        sim->kept.answer =
+            answer_unknown(fate == NOT_SENT ? CAUSE_UNREACHABLE : CAUSE_NOT_READY, false);
         plan(sim, SIMULATION_ANSWER, moment_min(until, moment_plus(now, some_time(sim, 300))));
         return;
     }
@@ -467,7 +470,7 @@ static void post(struct simulation *sim, enum simulation_kind kind,
             memcpy(event->token, sim->handover.token, sizeof event->token);
     }
     if (answered && !comes) {
-        sim->answer = answer_unknown(CAUSE_UNREACHABLE, true);
+        sim->kept.answer = answer_unknown(CAUSE_UNREACHABLE, true);
         plan(sim, SIMULATION_ANSWER,
              fate == CUT_OFF ? moment_min(until, moment_plus(now, some_time(sim, 300))) : until);
     }
@@ -494,7 +497,7 @@ static void start(struct store *base, const struct operation *operation)
     sim->number++;
     sim->acquiring = kind == SIMULATION_ACQUIRE;
     sim->releasing = kind == SIMULATION_RELEASE;
-    sim->answer = (struct answer){.verdict = VERDICT_UNKNOWN};
+    sim->kept.answer = (struct answer){.verdict = VERDICT_UNKNOWN};
     sim->handover.open = false;
     sim->owed &= kind != SIMULATION_RELEASE;
     post(sim, kind, operation, true);

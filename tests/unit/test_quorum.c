@@ -8,9 +8,13 @@
 
 /* -- all votes ------------------------------------------------------------------------------- */
 
+static const struct lock_grant seven[LOCK_KEYS_MAX] = {{.fence = 7}};
+static const struct lock_party other = {.owner = "other"};
+static struct lock_grant room[LOCK_KEYS_MAX]; /* for what is granted */
+
 static const struct answer answers[] = {
-    [VOTE_YES] = {.verdict = VERDICT_GRANTED, .grants = {{.fence = 7}}},
-    [VOTE_NO] = {.verdict = VERDICT_REFUSED, .cause = CAUSE_HELD, .holder = {.owner = "other"}},
+    [VOTE_YES] = {.verdict = VERDICT_GRANTED, .grants = seven},
+    [VOTE_NO] = {.verdict = VERDICT_REFUSED, .cause = CAUSE_HELD, .holder = &other},
     [VOTE_VOID] = {.verdict = VERDICT_REFUSED, .cause = CAUSE_NOT_HOLDER},
     [VOTE_UNKNOWN] = {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .text = "gone"},
 };
@@ -50,7 +54,7 @@ static const char *fault_of(enum quorum_rule rule, const enum vote *votes, size_
         return "not lost where no majority has it";
     if (outcome == QUORUM_CARRIED && count_of(votes, count, VOTE_UNKNOWN) + majority > count)
         return "carried where no majority answers";
-    quorum_answer(&quorum, outcome, &answer);
+    quorum_answer(&quorum, outcome, &answer, room);
     if ((answer.verdict == VERDICT_GRANTED) != (outcome == QUORUM_CARRIED) ||
         (answer.verdict == VERDICT_REFUSED) != (outcome == QUORUM_REFUSED))
         return "another answer";
@@ -138,7 +142,7 @@ static void test_ages(void)
             quorum_cast(&quorum, node, VOTE_YES, &report, &answers[VOTE_YES]);
         }
         struct answer answer;
-        quorum_answer(&quorum, quorum_outcome(&quorum), &answer);
+        quorum_answer(&quorum, quorum_outcome(&quorum), &answer, room);
         tap_ok(quorum_outcome(&quorum) == ages[i].outcome && answer.grace_ms == ages[i].grace_ms,
                "%s", ages[i].name);
     }
@@ -204,9 +208,10 @@ static void test_twins(void)
 
 static void cast(struct quorum *quorum, size_t node, enum vote vote, uint64_t fence, bool nested)
 {
+    const struct lock_grant grants[LOCK_KEYS_MAX] = {{.fence = fence, .nested = nested}};
     struct answer answer = answers[vote];
 
-    answer.grants[0] = (struct lock_grant){.fence = fence, .nested = nested};
+    answer.grants = grants;
     quorum_cast(quorum, node, vote, NULL, &answer);
 }
 
@@ -219,10 +224,10 @@ static void test_fences(void)
     cast(&quorum, 0, VOTE_YES, 7, false);
     cast(&quorum, 1, VOTE_YES, 9, false);
     cast(&quorum, 2, VOTE_YES, 8, false);
-    quorum_answer(&quorum, QUORUM_CARRIED, &answer);
+    quorum_answer(&quorum, QUORUM_CARRIED, &answer, room);
     tap_ok(answer.grants[0].fence == 9 && answer.grants[1].fence == 0, "the highest fence");
     cast(&quorum, 0, VOTE_YES, 7, true);
-    quorum_answer(&quorum, QUORUM_CARRIED, &answer);
+    quorum_answer(&quorum, QUORUM_CARRIED, &answer, room);
     tap_ok(answer.grants[0].fence == 7, "the ancestor's fence before any other");
 }
 
@@ -237,7 +242,7 @@ static void test_fence_of_most(void)
         for (size_t i = 0; i < 3; i++)
             cast(&quorum, i, VOTE_YES, i == late ? 9 : 5, true);
         cast(&quorum, 3, VOTE_YES, 12, false);
-        quorum_answer(&quorum, quorum_outcome(&quorum), &answer);
+        quorum_answer(&quorum, quorum_outcome(&quorum), &answer, room);
         tap_ok(answer.grants[0].fence == 5,
                "nested: the fence that most know, not that of node %zu", late);
     }
@@ -256,7 +261,7 @@ static void test_reasons(void)
     quorum_cast(&quorum, 0, VOTE_UNKNOWN, NULL, &denied);
     quorum_cast(&quorum, 1, VOTE_UNKNOWN, NULL, &denied);
     quorum_close(&quorum);
-    quorum_answer(&quorum, quorum_outcome(&quorum), &answer);
+    quorum_answer(&quorum, quorum_outcome(&quorum), &answer, room);
     tap_is(answer.text, "no quorum, 3 of 3 servers failed: no right", "what most say", "");
     for (size_t gone = 0; gone < 3; gone++) {
         quorum_begin(&quorum, QUORUM_TAKE, 3, 30000);
@@ -265,7 +270,7 @@ static void test_reasons(void)
                         i == 2     ? &answers[VOTE_YES]
                         : i < gone ? &away
                                    : &full);
-        quorum_answer(&quorum, quorum_outcome(&quorum), &answer);
+        quorum_answer(&quorum, quorum_outcome(&quorum), &answer, room);
         tap_ok(answer.full == (gone < 2), "%zu full, %zu away: waited for like a queue", 2 - gone,
                gone);
     }
@@ -273,11 +278,11 @@ static void test_reasons(void)
     quorum_cast(&quorum, 0, VOTE_NO, NULL, &misfit);
     quorum_cast(&quorum, 1, VOTE_NO, NULL, &answers[VOTE_NO]);
     quorum_cast(&quorum, 2, VOTE_NO, NULL, &answers[VOTE_NO]);
-    quorum_answer(&quorum, quorum_outcome(&quorum), &answer);
-    tap_ok(answer.cause == CAUSE_HELD && strcmp(answer.holder.owner, "other") == 0,
+    quorum_answer(&quorum, quorum_outcome(&quorum), &answer, room);
+    tap_ok(answer.cause == CAUSE_HELD && strcmp(answer.holder->owner, "other") == 0,
            "a misfit on one node does not end the wait");
     quorum_cast(&quorum, 1, VOTE_NO, NULL, &misfit);
-    quorum_answer(&quorum, quorum_outcome(&quorum), &answer);
+    quorum_answer(&quorum, quorum_outcome(&quorum), &answer, room);
     tap_ok(answer.cause == CAUSE_MISFIT, "one on two of three is");
 }
 

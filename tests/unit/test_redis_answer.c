@@ -377,7 +377,7 @@ static void summarise(const struct answer *answer, const struct redis_extra *ext
                                          [CAUSE_UNREACHABLE] = "/unreachable"};
 
     out += sprintf(out, "%s%s", verdicts[answer->verdict], causes[answer->cause]);
-    for (size_t i = 0; i < LOCK_KEYS_MAX && answer->grants[i].fence; i++) {
+    for (size_t i = 0; answer->grants && i < LOCK_KEYS_MAX && answer->grants[i].fence; i++) {
         out += sprintf(out, " fence %" PRIu64, answer->grants[i].fence);
         if (answer->grants[i].slot)
             out += sprintf(out, " slot %u", answer->grants[i].slot);
@@ -406,12 +406,13 @@ static void summarise(const struct answer *answer, const struct redis_extra *ext
     if (extra->seniority.memory_ms)
         out += sprintf(out, " remembers %" PRId64 " of %" PRId64, extra->seniority.memory_ms,
                        extra->seniority.service_ms);
-    print_party(&answer->holder, out);
-    if (answer->first.owner[0])
-        sprintf(out + strlen(out), " first %s of %s@%s %ld %s %s %c age %" PRId64,
-                answer->first.owner, answer->first.who.user, answer->first.who.host,
-                answer->first.who.pid, answer->first.who.command, answer->first.who.label,
-                "xsl"[answer->first.mode], answer -> first.age_ms);
+    if (answer->holder)
+        print_party(answer->holder, out);
+    const struct lock_party *first = answer->first;
+    if (first)
+        sprintf(out + strlen(out), " first %s of %s@%s %ld %s %s %c age %" PRId64, first->owner,
+                first->who.user, first->who.host, first->who.pid, first->who.command,
+                first->who.label, "xsl"[first->mode], first -> age_ms);
 }
 
 static void take_view(void *arg, const struct lock_view *view)
@@ -466,7 +467,6 @@ static void test_script(const char *brief, const char *wanted)
     redis_answer_script(reply, &answer, &extra);
     summarise(&answer, &extra, got);
     tap_is(got, wanted, "script:", brief);
-    redis_answer_script(reply, &answer, NULL);
     freeReplyObject(reply);
 }
 
@@ -545,7 +545,7 @@ static void test_belonging(void)
     };
 
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct redis_extra extra = {.word = cases[i].word, .grants = cases[i].grants};
+        struct redis_extra extra = {.word = cases[i].word, .granted = cases[i].grants};
         struct redis_question question = {.script = cases[i].script, .keys = cases[i].keys};
         bool got = redis_answer_belongs(&question, &extra);
         tap_ok(got == cases[i].wanted, "%s: %s of %zu for %zu", cases[i].script->name,
@@ -556,8 +556,8 @@ static void test_belonging(void)
 /* Only a member's grant tells how long it remembers. */
 static void test_membership(void)
 {
-    struct redis_extra plain = {.word = "GRANTED", .grants = 1};
-    struct redis_extra member = {.word = "GRANTED", .grants = 1, .member = true};
+    struct redis_extra plain = {.word = "GRANTED", .granted = 1};
+    struct redis_extra member = {.word = "GRANTED", .granted = 1, .member = true};
     struct redis_extra released = {.word = "RELEASED"};
 
     struct redis_question of_member = {.script = &script_acquire, .keys = 1, .member = true};
@@ -583,7 +583,7 @@ static void test_some(void)
 
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct redis_extra extra = {
-            .word = "GRANTED", .grants = cases[i].grants, .absent = cases[i].absent};
+            .word = "GRANTED", .granted = cases[i].grants, .absent = cases[i].absent};
         struct redis_question question = {
             .script = &script_acquire, .keys = 3, .take = cases[i].take};
         tap_ok(redis_answer_belongs(&question, &extra) == cases[i].wanted,
@@ -598,10 +598,11 @@ static void test_nul(void)
     static const char fence[] = "*4\r\n$7\r\nGRANTED\r\n:1000\r\n*1\r\n$3\r\n7\0x\r\n*1\r\n:0\r\n";
     redisReply *word = reply_of(text, sizeof text - 1), *number = reply_of(fence, sizeof fence - 1);
     struct answer answer;
+    struct redis_extra extra;
 
-    redis_answer_script(word, &answer, NULL);
+    redis_answer_script(word, &answer, &extra);
     tap_ok(answer.verdict == VERDICT_UNKNOWN, "a NUL within a word");
-    redis_answer_script(number, &answer, NULL);
+    redis_answer_script(number, &answer, &extra);
     tap_ok(answer.verdict == VERDICT_UNKNOWN, "a NUL within a fence");
     freeReplyObject(word);
     freeReplyObject(number);
@@ -648,8 +649,9 @@ static void test_damage(void)
         if (!reply)
             continue;
         struct answer answer;
+        struct redis_extra extra;
         understood++;
-        redis_answer_script(reply, &answer, NULL);
+        redis_answer_script(reply, &answer, &extra);
         fine = answer.verdict != VERDICT_GRANTED || is_granted(reply);
         redis_answer_inspect(reply, "k", take_view, got, &answer);
         fine &= answer.verdict != VERDICT_GRANTED || got[0];

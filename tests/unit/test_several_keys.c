@@ -23,7 +23,6 @@ struct sim_key {
     const char *holder; /* NULL: none */
     struct sim_place {
         const char *owner;
-        struct moment since;
     } queue[SIM_OWNERS];
     size_t waiting;
 };
@@ -111,10 +110,11 @@ static bool leave(struct sim_key *key, const char *owner)
     return leave_queue(key, owner) || held;
 }
 
+static const struct lock_grant fence_1[LOCK_KEYS_MAX] = {{.fence = 1}};
+
 static void acquire_key(const struct sim_server *server, struct sim_key *key, const char *owner,
                         const struct acquire_request *request, struct answer *answer)
 {
-    struct moment now = loop_now(server->loop);
     size_t place = place_of(key, owner);
     bool first = key->waiting == 0 || place == 0;
     bool stand = request->stand && server->has_queue;
@@ -122,17 +122,15 @@ static void acquire_key(const struct sim_server *server, struct sim_key *key, co
     if (key->holder == owner || (!stand && !key->holder && first)) {
         leave_queue(key, owner);
         key->holder = owner;
-        *answer = (struct answer){.verdict = VERDICT_GRANTED, .grants = {{.fence = 1}}};
+        *answer = (struct answer){.verdict = VERDICT_GRANTED, .grants = fence_1};
         return;
     }
     if (server->has_queue && (request->queue || stand) && place == key->waiting)
-        key->queue[key->waiting++] = (struct sim_place){.owner = owner, .since = now};
-    *answer = (struct answer){
-        .verdict = VERDICT_REFUSED,
-        .cause = CAUSE_HELD,
-        .holders = key->holder != NULL,
-        .position = (int64_t)place + server->has_queue,
-        .first.age_ms = key->waiting > 0 ? moment_until(key->queue[0].since, now) / NS_PER_MS : 0};
+        key->queue[key->waiting++] = (struct sim_place){.owner = owner};
+    *answer = (struct answer){.verdict = VERDICT_REFUSED,
+                              .cause = CAUSE_HELD,
+                              .holders = key->holder != NULL,
+                              .position = (int64_t)place + server->has_queue};
 }
 
 /* -- a store that takes one key -------------------------------------------------------------- */
@@ -178,7 +176,7 @@ static void obey(struct loop_timer *timer)
     struct sim_link *link = timer->owner;
     struct sim_server *server = link->server;
     struct sim_key *key = link->key;
-    struct answer answer = {.verdict = VERDICT_GRANTED, .grants = {{.fence = 1}}};
+    struct answer answer = {.verdict = VERDICT_GRANTED, .grants = fence_1};
     bool changed = false;
 
     link->busy = false;
@@ -501,6 +499,8 @@ static const struct run runs[] = {
 };
 
 /* A store may grant less than it was asked for, and count from before. */
+static const struct lock_grant fences[][LOCK_KEYS_MAX] = {
+    {{.fence = 11}}, {{.fence = 12}}, {{.fence = 13}}};
 static struct answer grants[SIM_KEYS];
 static size_t granted;
 
@@ -512,7 +512,7 @@ static void grant(struct store *base, const struct operation *operation)
 
 static void keep_answer(void *arg, const struct answer *answer)
 {
-    *(struct answer *)arg = *answer;
+    answer_keep(arg, answer);
 }
 
 static void close_nothing(struct store *base)
@@ -534,30 +534,31 @@ static void test_lease(void)
                                   .lease = request.lease};
     struct store single = {.ops = &ops};
     struct store *store = several_keys_open(loop, &single);
-    struct answer answer = {0};
+    struct kept_answer kept = {.answer.verdict = VERDICT_UNKNOWN};
+    const struct answer *answer = &kept.answer;
 
     for (int renewal = 0; renewal < 2; renewal++) {
         const char *what = renewal ? "renewed" : "acquired";
         granted = 0;
-        grants[0] = (struct answer){.lease = 9 * NS_PER_SEC, .grants = {{.fence = 11}}};
-        grants[1] = (struct answer){.from = before, .grants = {{.fence = 12}}};
+        grants[0] = (struct answer){.lease = 9 * NS_PER_SEC, .grants = fences[0]};
+        grants[1] = (struct answer){.from = before, .grants = fences[1]};
         grants[2] = (struct answer){
-            .from = moment_plus(now, 1), .lease = 7 * NS_PER_SEC, .grants = {{.fence = 13}}};
+            .from = moment_plus(now, 1), .lease = 7 * NS_PER_SEC, .grants = fences[2]};
         struct operation operation = {.verb = VERB_ACQUIRE,
                                       .acquire = &request,
                                       .until = moment_plus(now, TIMEOUT),
                                       .done = keep_answer,
-                                      .arg = &answer};
+                                      .arg = &kept};
         if (renewal) {
             operation.verb = VERB_RENEW;
             operation.renew = &renew;
         }
         store_start(store, &operation);
-        tap_ok(answer.verdict == VERDICT_GRANTED && answer.grants[0].fence == 13 &&
-                   answer.grants[1].fence == 11 && answer.grants[2].fence == 12,
+        tap_ok(answer->verdict == VERDICT_GRANTED && answer->grants[0].fence == 13 &&
+                   answer->grants[1].fence == 11 && answer->grants[2].fence == 12,
                "%s: each key has its fence", what);
-        tap_ok(answer.from.ns == before.ns, "%s: counts from the earliest", what);
-        tap_ok(answer.lease == 7 * NS_PER_SEC, "%s: for the shortest of all leases", what);
+        tap_ok(answer->from.ns == before.ns, "%s: counts from the earliest", what);
+        tap_ok(answer->lease == 7 * NS_PER_SEC, "%s: for the shortest of all leases", what);
     }
     store_close(store);
     loop_free(loop);

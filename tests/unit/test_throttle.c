@@ -178,6 +178,7 @@ static void close_store(struct store *store)
 static void test_waiters(void)
 {
     static const struct store_ops ops = {close_store, start, release_nowait};
+    static const struct lock_grant grants[LOCK_KEYS_MAX] = {{.fence = 1}};
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct eager *eager = calloc(1, sizeof *eager);
@@ -187,7 +188,7 @@ static void test_waiters(void)
             .base.ops = &ops, .loop = loop_new(), .answer = rows[i].answer, .pokes = rows[i].pokes};
         eager->reply = (struct loop_timer){.fire = reply, .owner = eager};
         eager->poke = (struct loop_timer){.fire = poke, .owner = eager};
-        eager->answer.grants[0].fence = 1;
+        eager->answer.grants = grants;
         if (rows[i].latch)
             wait_for_latch(eager);
         else

@@ -37,9 +37,9 @@ struct several_keys {
     size_t key_count;
     size_t order[LOCK_KEYS_MAX]; /* the keys by their bytes */
     struct moment begun;
-    struct answer result; /* about all keys */
-    size_t step;          /* how many keys it has been through */
-    size_t key;           /* about which one it asks now */
+    struct kept_answer result; /* about all keys */
+    size_t step;               /* how many keys it has been through */
+    size_t key;                /* about which one it asks now */
     union {
         struct acquire_request acquire;
         struct renew_request renew;
@@ -73,6 +73,12 @@ static void sort_keys(struct several_keys *several)
     }
 }
 
+static void set_granted(struct several_keys *several)
+{
+    several->result.answer =
+        (struct answer){.verdict = VERDICT_GRANTED, .grants = several->result.grants};
+}
+
 /* "result" is GRANTED until something else is put there. */
 static void begin(struct several_keys *several, const struct acquire_request *lock)
 {
@@ -81,14 +87,15 @@ static void begin(struct several_keys *several, const struct acquire_request *lo
     sort_keys(several);
     several->begun = loop_now(several->loop);
     several->step = 0;
-    several->result = (struct answer){.verdict = VERDICT_GRANTED};
+    set_granted(several);
 }
 
 static void finish(struct several_keys *several)
 {
-    struct answer result = several->result; /* "done" may begin the next operation */
+    struct kept_answer result; /* "done" may begin the next operation */
 
-    several->base.operation.done(several->base.operation.arg, &result);
+    answer_keep(&result, &several->result.answer);
+    several->base.operation.done(several->base.operation.arg, &result.answer);
 }
 
 /* Asks about several->key. */
@@ -105,10 +112,11 @@ static void ask(struct several_keys *several, struct operation operation, struct
  * shortest. */
 static void add_grant(struct several_keys *several, const struct answer *granted)
 {
-    struct answer *all = &several->result;
+    struct answer *all = &several->result.answer;
     struct moment from = all->from.ns ? all->from : several->begun;
 
-    all->grants[several->key] = granted->grants[0];
+    if (granted->grants)
+        several->result.grants[several->key] = granted->grants[0];
     all->forgotten |= granted->forgotten;
     all->deaf |= granted->deaf;
     if (granted->from.ns && granted->from.ns < from.ns)
@@ -134,14 +142,14 @@ static struct moment share(const struct several_keys *several)
  * as one of them may be. */
 static void merge(struct several_keys *several, const struct answer *answer)
 {
-    struct answer *all = &several->result;
+    struct answer *all = &several->result.answer;
     bool done = all->maybe_done || answer->maybe_done || answer->verdict != VERDICT_UNKNOWN;
     size_t lost = answer->verdict == VERDICT_REFUSED ? several->key + 1 : all->lost;
 
     if (answer->verdict == VERDICT_GRANTED) {
         add_grant(several, answer);
     } else if (answer->verdict > all->verdict) {
-        *all = *answer;
+        answer_keep(&several->result, answer);
         all->key = several->key;
     }
     all->maybe_done = done;
@@ -151,8 +159,8 @@ static void merge(struct several_keys *several, const struct answer *answer)
 /* All keys have been asked about. */
 static void finish_merged(struct several_keys *several)
 {
-    if (several->result.verdict != VERDICT_UNKNOWN)
-        several->result.maybe_done = false;
+    if (several->result.answer.verdict != VERDICT_UNKNOWN)
+        several->result.answer.maybe_done = false;
     finish(several);
 }
 
@@ -165,8 +173,8 @@ static void renewed(void *arg, const struct answer *answer)
     several->step++;
     if (answer->verdict == VERDICT_REFUSED) {
         /* One is lost, so all are. */
-        several->result = *answer;
-        several->result.key = several->key;
+        answer_keep(&several->result, answer);
+        several->result.answer.key = several->key;
         finish(several);
         return;
     }
@@ -247,7 +255,7 @@ static void release_taken_next(struct several_keys *several);
  * the next try finds out. */
 static bool must_go(const struct several_keys *several, size_t key)
 {
-    const struct answer *result = &several->result;
+    const struct answer *result = &several->result.answer;
     bool waits = is_taken(result) && several->base.operation.acquire->queue;
 
     if (several->holds[key] != HOLD_PLACE)
@@ -260,7 +268,7 @@ static bool must_go(const struct several_keys *several, size_t key)
 static void taken_released(void *arg, const struct answer *answer)
 {
     struct several_keys *several = arg;
-    struct answer *result = &several->result;
+    struct answer *result = &several->result.answer;
 
     several->step++;
     if (answer->verdict != VERDICT_UNKNOWN) {
@@ -268,7 +276,7 @@ static void taken_released(void *arg, const struct answer *answer)
     } else {
         several->again = false;
         if (result->verdict != VERDICT_UNKNOWN)
-            *result = *answer;
+            answer_keep(&several->result, answer);
         result->key = several->key;
         result->maybe_done = true;
     }
@@ -310,8 +318,8 @@ static void release_taken_next(struct several_keys *several)
 
 static void release_taken(struct several_keys *several, const struct answer *why, bool again)
 {
-    several->result = *why;
-    several->result.key = several->key;
+    answer_keep(&several->result, why);
+    several->result.answer.key = several->key;
     several->again = again;
     several->step = 0;
     release_taken_next(several);
@@ -439,7 +447,7 @@ static void stand_next(struct several_keys *several)
 static void start_round(struct several_keys *several)
 {
     memset(several->taken, 0, sizeof several->taken);
-    several->result = (struct answer){.verdict = VERDICT_GRANTED};
+    set_granted(several);
     if (several->misses < MISSES_MAX) {
         take_next(several);
     } else {

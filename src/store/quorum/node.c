@@ -146,10 +146,10 @@ bool quorum_node_release_nowait(struct quorum_node *node)
 
 /* -- fences ------------------------------------------------------------------------------------ */
 
-bool quorum_is_settled(const struct quorum_requests *requests, const struct answer *granted)
+bool quorum_is_settled(const struct quorum_requests *requests, const struct lock_grant *grants)
 {
     for (size_t key = 0; key < requests->acquire.key_count; key++) {
-        if (granted->grants[key].fence != requests->fences[key])
+        if (grants[key].fence != requests->fences[key])
             return false;
     }
     return true;

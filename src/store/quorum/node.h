@@ -69,7 +69,7 @@ bool quorum_node_may_hold(const struct quorum_node *node);
  * False if there was no connection to send it over. */
 bool quorum_node_release_nowait(struct quorum_node *node);
 
-/* Whether a grant has the fences that were settled on. */
-bool quorum_is_settled(const struct quorum_requests *requests, const struct answer *granted);
+/* Whether these grants have the fences that were settled on. */
+bool quorum_is_settled(const struct quorum_requests *requests, const struct lock_grant *grants);
 
 #endif

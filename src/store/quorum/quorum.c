@@ -39,7 +39,7 @@ void quorum_cast(struct quorum *quorum, size_t node, enum vote vote,
     if (report && report->seniority.memory_ms > 0)
         ballot->seniority = report->seniority;
     if (answer)
-        ballot->answer = *answer;
+        answer_keep(&ballot->kept, answer);
 }
 
 void quorum_close(struct quorum *quorum)
@@ -79,7 +79,7 @@ static int64_t longest_lease(const struct quorum *quorum)
     int64_t longest = quorum->lease_ms;
 
     for (size_t i = 0; i < quorum->count; i++) {
-        const struct answer *answer = &quorum->ballots[i].answer;
+        const struct answer *answer = &quorum->ballots[i].kept.answer;
         if (answer->verdict == VERDICT_REFUSED && answer->left_ms > longest)
             longest = answer->left_ms;
     }
@@ -138,10 +138,16 @@ static struct count count_votes(const struct quorum *quorum)
 
 /* -- the one who is named most ----------------------------------------------------------------- */
 
+/* "": it names none. */
+static const char *holder_of(const struct quorum_ballot *ballot)
+{
+    return ballot->kept.answer.holder ? ballot->kept.answer.holder->owner : "";
+}
+
 static bool names(const struct quorum_ballot *ballot, const char *owner)
 {
     bool refused = ballot->vote == VOTE_NO || ballot->vote == VOTE_VOID;
-    return refused && strcmp(ballot->answer.holder.owner, owner) == 0;
+    return refused && strcmp(holder_of(ballot), owner) == 0;
 }
 
 static size_t count_named(const struct quorum *quorum, const char *owner)
@@ -162,8 +168,8 @@ static const struct quorum_ballot *common_refusal(const struct quorum *quorum)
 
     for (size_t i = 0; i < quorum->count; i++) {
         const struct quorum_ballot *ballot = &quorum->ballots[i];
-        const char *owner = ballot->answer.holder.owner;
-        if (ballot->answer.verdict != VERDICT_REFUSED || !names(ballot, owner))
+        const char *owner = holder_of(ballot);
+        if (ballot->kept.answer.verdict != VERDICT_REFUSED || !names(ballot, owner))
             continue;
         size_t count = *owner ? count_named(quorum, owner) + quorum->count : 1;
         if (count > most) {
@@ -177,7 +183,7 @@ static const struct quorum_ballot *common_refusal(const struct quorum *quorum)
 size_t quorum_rivals(const struct quorum *quorum)
 {
     const struct quorum_ballot *refusal = common_refusal(quorum);
-    const char *owner = refusal ? refusal->answer.holder.owner : "";
+    const char *owner = refusal ? holder_of(refusal) : "";
 
     return *owner ? count_named(quorum, owner) : 0;
 }
@@ -284,7 +290,7 @@ static size_t agreeing(const struct quorum *quorum, size_t key, const struct loc
 
     for (size_t i = 0; i < quorum->count; i++) {
         const struct quorum_ballot *ballot = &quorum->ballots[i];
-        const struct lock_grant *other = &ballot->answer.grants[key];
+        const struct lock_grant *other = &ballot->kept.grants[key];
         count += ballot->vote == VOTE_YES && other->nested == grant->nested &&
                  other->fence == grant->fence;
     }
@@ -304,17 +310,19 @@ static bool outranks(const struct quorum *quorum, size_t key, const struct lock_
     return for_one != for_other ? for_one > for_other : one->fence > other->fence;
 }
 
-static void answer_carried(const struct quorum *quorum, struct answer *answer)
+static void answer_carried(const struct quorum *quorum, struct answer *answer,
+                           struct lock_grant *grants)
 {
     answer->verdict = VERDICT_GRANTED;
+    answer->grants = memset(grants, 0, LOCK_KEYS_MAX * sizeof *grants);
     for (size_t i = 0; i < quorum->count; i++) {
         const struct quorum_ballot *ballot = &quorum->ballots[i];
         if (ballot->vote != VOTE_YES)
             continue;
         for (size_t key = 0; key < LOCK_KEYS_MAX; key++) {
-            const struct lock_grant *grant = &ballot->answer.grants[key];
-            if (outranks(quorum, key, grant, &answer->grants[key]))
-                answer->grants[key] = *grant;
+            const struct lock_grant *grant = &ballot->kept.grants[key];
+            if (outranks(quorum, key, grant, &grants[key]))
+                grants[key] = *grant;
         }
     }
 }
@@ -327,7 +335,7 @@ static const struct quorum_ballot *misfit_of(const struct quorum *quorum)
 
     for (size_t i = 0; i < quorum->count; i++) {
         const struct quorum_ballot *ballot = &quorum->ballots[i];
-        if (ballot->vote == VOTE_NO && ballot->answer.cause == CAUSE_MISFIT) {
+        if (ballot->vote == VOTE_NO && ballot->kept.answer.cause == CAUSE_MISFIT) {
             found = ballot;
             count++;
         }
@@ -342,7 +350,7 @@ static void answer_refused(const struct quorum *quorum, struct answer *answer)
     if (!refusal)
         refusal = common_refusal(quorum);
     if (refusal)
-        *answer = refusal->answer;
+        *answer = refusal->kept.answer;
     answer->verdict = VERDICT_REFUSED;
     if (quorum->rule != QUORUM_READ && answer->cause != CAUSE_MISFIT &&
         answer->cause != CAUSE_CHANGED && answer->cause != CAUSE_REVOKED)
@@ -367,7 +375,7 @@ static const struct quorum_ballot *common_failure(const struct quorum *quorum)
         size_t count = 0;
         for (size_t i = 0; i < quorum->count; i++) {
             const struct quorum_ballot *ballot = &quorum->ballots[i];
-            if (ballot->vote == VOTE_UNKNOWN && ballot->answer.cause == failures[f]) {
+            if (ballot->vote == VOTE_UNKNOWN && ballot->kept.answer.cause == failures[f]) {
                 found = found ? found : ballot;
                 count++;
             }
@@ -390,21 +398,21 @@ static void answer_failed(const struct quorum *quorum, struct answer *answer)
     answer->verdict = VERDICT_UNKNOWN;
     for (size_t i = 0; i < quorum->count; i++) {
         const struct quorum_ballot *ballot = &quorum->ballots[i];
-        full += ballot->vote == VOTE_UNKNOWN && ballot->answer.full;
-        answer->maybe_done |= ballot->vote == VOTE_UNKNOWN ? ballot->answer.maybe_done
+        full += ballot->vote == VOTE_UNKNOWN && ballot->kept.answer.full;
+        answer->maybe_done |= ballot->vote == VOTE_UNKNOWN ? ballot->kept.answer.maybe_done
                                                            : frees && ballot->vote == VOTE_YES;
     }
     if (votes.unknown > votes.doubtful) {
-        answer->cause = failure ? failure->answer.cause : CAUSE_MISFIT;
-        answer->hint = failure ? failure->answer.hint : HINT_NONE;
+        answer->cause = failure ? failure->kept.answer.cause : CAUSE_MISFIT;
+        answer->hint = failure ? failure->kept.answer.hint : HINT_NONE;
         /* It would be a quorum if the full ones took one more client. */
         answer->full =
             full > 0 && votes.unknown - full <= quorum->count - quorum_majority(quorum->count);
         if (failure)
-            memcpy(answer->said, failure->answer.said, sizeof answer->said);
+            memcpy(answer->said, failure->kept.answer.said, sizeof answer->said);
         snprintf(answer->text, sizeof answer->text, "no quorum, %zu of %zu servers failed: %.180s",
                  votes.unknown, quorum->count,
-                 failure ? failure->answer.text : "the same server twice");
+                 failure ? failure->kept.answer.text : "the same server twice");
         return;
     }
     answer->cause = CAUSE_NOT_READY;
@@ -418,11 +426,12 @@ static void answer_failed(const struct quorum *quorum, struct answer *answer)
         snprintf(answer->text, sizeof answer->text, "no quorum, others have some of the servers");
 }
 
-void quorum_answer(const struct quorum *quorum, enum quorum_outcome outcome, struct answer *answer)
+void quorum_answer(const struct quorum *quorum, enum quorum_outcome outcome, struct answer *answer,
+                   struct lock_grant *grants)
 {
     memset(answer, 0, sizeof *answer);
     switch (outcome) {
-    case QUORUM_CARRIED: answer_carried(quorum, answer); break;
+    case QUORUM_CARRIED: answer_carried(quorum, answer, grants); break;
     case QUORUM_REFUSED: answer_refused(quorum, answer); break;
     case QUORUM_FAILED:
     case QUORUM_OPEN: answer_failed(quorum, answer); break;

@@ -37,7 +37,7 @@ struct quorum_ballot {
     enum vote vote;
     char server[MEMBER_SERVER_SIZE]; /* whose it is; "": not known */
     struct seniority seniority;      /* as the node told it last */
-    struct answer answer;
+    struct kept_answer kept;
 };
 
 struct quorum {
@@ -61,8 +61,10 @@ enum quorum_outcome quorum_outcome(const struct quorum *quorum);
 bool quorum_is_heard(const struct quorum *quorum);
 
 /* The answer for an outcome other than OPEN: granted, with the highest fence of each key; refused,
- * with the holder that most nodes name; or unknown, and why. */
-void quorum_answer(const struct quorum *quorum, enum quorum_outcome outcome, struct answer *answer);
+ * with the holder that most nodes name; or unknown, and why. It points into *quorum, or to "grants",
+ * which has room for LOCK_KEYS_MAX of them. */
+void quorum_answer(const struct quorum *quorum, enum quorum_outcome outcome, struct answer *answer,
+                   struct lock_grant *grants);
 /* How many nodes say YES and are counted. */
 size_t quorum_approvals(const struct quorum *quorum);
 /* Whether no node of the quorum has been part of it for as long as a lease. */

@@ -47,9 +47,9 @@ struct quorum_store {
     struct arena lock_words, force_words, survey_words; /* that these point to */
     char owner[OWNER_SIZE]; /* of the lock in the requests, which is held or was */
     enum quorum_hold hold;
-    struct moment ends;      /* held: when the lease ends */
-    struct loop_timer pause; /* until the next try of a waiter */
-    struct answer refusal;   /* of the latest try */
+    struct moment ends;         /* held: when the lease ends */
+    struct loop_timer pause;    /* until the next try of a waiter */
+    struct kept_answer refusal; /* of the latest try */
 
     /* The operation under way. */
     enum store_verb task; /* NONE: there is none */
@@ -64,7 +64,8 @@ struct quorum_store {
     struct loop_timer timer;   /* the end of the other stages */
     bool settling;             /* acquired, if a majority takes the fence */
     unsigned tries;
-    struct answer answer;
+    struct answer answer; /* points into round.votes, to the refusal or to: */
+    struct lock_grant grants[LOCK_KEYS_MAX];
     struct quorum_views views;
 };
 
@@ -97,7 +98,7 @@ static struct judgement judge_acquiring(const struct quorum_store *store,
     bool late = store->settling && reply->order->task == VERB_ACQUIRE &&
                 reply->answer->verdict == VERDICT_GRANTED;
 
-    if (late && !quorum_is_settled(&store->requests, reply->answer))
+    if (late && !quorum_is_settled(&store->requests, reply->answer->grants))
         return (struct judgement){.then = VERB_RENEW};
     return (struct judgement){.vote = vote_of(reply->answer)};
 }
@@ -146,7 +147,7 @@ static struct judgement judge_releasing(const struct quorum_store *store,
 
 static struct judgement judge_forcing(const struct answer *answer)
 {
-    bool is_free = answer->verdict == VERDICT_REFUSED && !answer->holder.owner[0];
+    bool is_free = answer->verdict == VERDICT_REFUSED && !answer->holder;
 
     return (struct judgement){.vote = is_free ? VOTE_VOID : vote_of(answer)};
 }
@@ -230,12 +231,13 @@ static void order_without_vote(struct quorum_store *store, struct quorum_node *n
 /* Gives store->answer: the operation is over. */
 static void complete(struct quorum_store *store)
 {
-    struct answer copy = store->answer; /* "done" may begin the next operation */
+    struct kept_answer copy; /* "done" may begin the next operation */
 
+    answer_keep(&copy, &store->answer);
     store->task = VERB_NONE;
     quorum_round_end(&store->round);
     loop_disarm(store->loop, &store->timer);
-    store->base.operation.done(store->base.operation.arg, &copy);
+    store->base.operation.done(store->base.operation.arg, &copy.answer);
 }
 
 /* A majority has had the lock since the round began. A node that it was taken away from may have it
@@ -270,18 +272,17 @@ static void settle(struct quorum_store *store)
 {
     struct quorum_round *round = &store->round;
     struct quorum_requests *requests = &store->requests;
-    struct answer highest;
 
-    quorum_answer(&round->votes, QUORUM_CARRIED, &highest);
+    quorum_answer(&round->votes, QUORUM_CARRIED, &store->answer, store->grants);
     for (size_t key = 0; key < requests->acquire.key_count; key++)
-        requests->fences[key] = highest.grants[key].fence;
+        requests->fences[key] = store->grants[key].fence;
     requests->terms.fences = requests->fences;
     store->settling = true;
     quorum_round_close_at(round,
                           moment_min(store->until, moment_plus(now_of(store), AFTERMATH_NS)));
     for (size_t i = 0; i < store->count; i++) {
         const struct quorum_ballot *ballot = &round->votes.ballots[i];
-        if (ballot->vote != VOTE_YES || quorum_is_settled(requests, &ballot->answer))
+        if (ballot->vote != VOTE_YES || quorum_is_settled(requests, ballot->kept.grants))
             continue;
         quorum_round_cast(round, &store->nodes[i], VOTE_NONE, NULL);
         quorum_round_ask(round, &store->nodes[i], (struct quorum_order){.task = VERB_RENEW});
@@ -325,7 +326,7 @@ static void fail(struct quorum_store *store)
     } else {
         pause_between(store, &store->pause, PAUSE_LEAST_NS, PAUSE_MOST_NS);
     }
-    store->refusal = *answer;
+    answer_keep(&store->refusal, answer);
     complete(store);
 }
 
@@ -410,7 +411,7 @@ static void finish(struct quorum_store *store, enum quorum_outcome outcome)
     size_t approvals = quorum_approvals(votes);
     bool carried = outcome == QUORUM_CARRIED;
 
-    quorum_answer(votes, outcome, answer);
+    quorum_answer(votes, outcome, answer, store->grants);
     if (store->task == VERB_ACQUIRE && !carried) {
         end_try(store);
         return;
@@ -529,7 +530,8 @@ static void mend(struct quorum_store *store, struct quorum_node *node,
     enum store_verb task = reply->order->task;
     bool acquired = task == VERB_ACQUIRE && reply->answer->verdict == VERDICT_GRANTED;
 
-    if (store->hold == HOLD_OURS && acquired && !quorum_is_settled(&store->requests, reply->answer))
+    if (store->hold == HOLD_OURS && acquired &&
+        !quorum_is_settled(&store->requests, reply->answer->grants))
         order_without_vote(store, node, VERB_RENEW);
     else if (task == VERB_RENEW && is_missing(store, reply))
         order_without_vote(store, node, VERB_ACQUIRE);
@@ -682,7 +684,7 @@ static void acquire(struct quorum_store *store, const struct acquire_request *re
     if (is_unfit(store))
         return;
     if (pausing && request->listen) {
-        tell(store, &store->refusal);
+        tell(store, &store->refusal.answer);
         loop_arm(store->loop, &store->pause, next);
     } else {
         start_try(store);

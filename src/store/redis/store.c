@@ -406,6 +406,7 @@ static enum next wait_for_replicas(struct redis_store *store, redisReply *const 
     return NEXT_FOR_REPLICAS;
 }
 
+/* The answer points into *extra. */
 static void read_reply(struct redis_store *store, const redisReply *reply, struct answer *answer,
                        struct redis_extra *extra)
 {
@@ -431,22 +432,6 @@ static bool lacks_script(const struct redis_store *store, const redisReply *repl
 {
     return is_error(reply) && !store->call.whole &&
            redis_error_class(reply->str) == REDIS_ERROR_NOSCRIPT;
-}
-
-/* The same renewal was sent once more, listening: its reply tells who has asked for the lock in
- * between. Not inlined: its answer would take two pages of the caller's stack in any case. */
-__attribute__((noinline)) static void
-hear_behind(struct redis_store *store, redisReply *const *replies, struct answer *renewed)
-{
-    struct answer answer = {.verdict = VERDICT_UNKNOWN};
-    const redisReply *reply;
-    struct redis_extra extra;
-
-    if (reply_within(store, replies, replies_listening(store), &reply) == NEXT_DONE)
-        read_reply(store, reply, &answer, &extra);
-    renewed->deaf = answer.verdict != VERDICT_GRANTED;
-    if (answer.verdict == VERDICT_REFUSED)
-        *renewed = answer;
 }
 
 /* Whether it does not hear requests to release what was granted, although it could listen. */
@@ -500,28 +485,42 @@ static void finish_call(struct redis_store *store, struct answer *answer)
     finish(store, answer);
 }
 
+/* The same renewal was sent once more, listening: its reply tells who has asked for the lock in
+ * between. Not inlined: that would take a page more of the caller's stack in any case. */
+__attribute__((noinline)) static void
+finish_behind(struct redis_store *store, redisReply *const *replies, struct answer *renewed)
+{
+    struct answer answer = {.verdict = VERDICT_UNKNOWN};
+    const redisReply *reply;
+    struct redis_extra extra;
+
+    if (reply_within(store, replies, replies_listening(store), &reply) == NEXT_DONE)
+        read_reply(store, reply, &answer, &extra);
+    renewed->deaf = answer.verdict != VERDICT_GRANTED;
+    finish_call(store, answer.verdict == VERDICT_REFUSED ? &answer : renewed);
+}
+
 static enum next judge_call(struct redis_store *store, redisReply *const *replies, size_t count,
-                            struct answer *answer)
+                            struct answer *answer, struct redis_extra *extra)
 {
     const redisReply *reply = replies[0];
     enum next next =
         store->form == FORM_LISTENING ? reply_within(store, replies, count, &reply) : NEXT_DONE;
-    struct redis_extra extra;
 
     if (next != NEXT_DONE)
         return next;
     if (lacks_script(store, reply))
         return NEXT_WHOLE;
     store->knows_renewal |= store->call.script == &script_renew && !is_error(reply);
-    read_reply(store, reply, answer, &extra);
-    store->report.seniority = extra.seniority;
-    if (extra.now_ms)
-        redis_session_set_clock(store->session, extra.now_ms);
-    if (extra.stale && !(store->resent & NEXT_WITH_CLOCK) &&
+    read_reply(store, reply, answer, extra);
+    store->report.seniority = extra->seniority;
+    if (extra->now_ms)
+        redis_session_set_clock(store->session, extra->now_ms);
+    if (extra->stale && !(store->resent & NEXT_WITH_CLOCK) &&
         !moment_reached(store->until, loop_now(store->loop)))
         return NEXT_WITH_CLOCK;
     if (store->call.script == &script_acquire && answer->verdict == VERDICT_REFUSED) {
-        set_places(store, extra.places);
+        set_places(store, extra->places);
         store->handover.open = store->offers && store->form == FORM_LISTENING;
     }
     return wait_for_replicas(store, replies, answer);
@@ -530,7 +529,8 @@ static enum next judge_call(struct redis_store *store, redisReply *const *replie
 static void hear_call(struct redis_store *store, redisReply *const *replies, size_t count)
 {
     struct answer answer;
-    enum next next = judge_call(store, replies, count, &answer);
+    struct redis_extra extra;
+    enum next next = judge_call(store, replies, count, &answer, &extra);
 
     store->resent |= next;
     if (next == NEXT_WHOLE) {
@@ -542,8 +542,9 @@ static void hear_call(struct redis_store *store, redisReply *const *replies, siz
         return;
     }
     if (store->form == FORM_BOTH && answer.verdict == VERDICT_GRANTED)
-        hear_behind(store, replies + count - replies_listening(store), &answer);
-    finish_call(store, &answer);
+        finish_behind(store, replies + count - replies_listening(store), &answer);
+    else
+        finish_call(store, &answer);
 }
 
 /* -- operations ------------------------------------------------------------------------------- */

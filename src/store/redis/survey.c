@@ -354,10 +354,14 @@ static void hear_latch(struct redis_survey *survey, const char *key, const redis
 /* A key that is not a lock any more need not be marked. */
 static void hear_mark(struct redis_survey *survey, const redisReply *reply, struct answer *answer)
 {
-    redis_answer_script(reply, answer, NULL);
+    struct redis_extra extra;
+
+    redis_answer_script(reply, answer, &extra);
     survey->marked |= answer->verdict == VERDICT_GRANTED;
     if (answer->cause == CAUSE_ABSENT)
         *answer = (struct answer){.verdict = VERDICT_GRANTED};
+    else if (answer->verdict == VERDICT_REFUSED && answer->cause != CAUSE_MISFIT)
+        redis_error_senseless(answer);
 }
 
 static bool lacks_script(const redisReply *reply)

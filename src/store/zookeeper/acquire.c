@@ -319,7 +319,8 @@ static void be_refused(struct zk_store *store)
 /* Reads the replies about what is in the way, and then about the holder. */
 static void described(struct zk_store *store, const struct zk_reply *replies)
 {
-    struct lock_party *holder = &store->refusal.holder;
+    struct lock_party *holder = &store->refusal.party;
+    struct answer *refusal = &store->refusal.answer;
     struct jute_text text;
     struct zk_stat stat;
 
@@ -327,7 +328,7 @@ static void described(struct zk_store *store, const struct zk_reply *replies)
         zk_begin(store, ZK_LOOK);
         return;
     }
-    if (store->refusal.holders > 0) {
+    if (refusal->holders > 0) {
         struct zk_contender one = {.reader = holder->mode == LOCK_SHARED};
         snprintf(one.uuid, sizeof one.uuid, "%.36s", holder->owner);
         int error = zk_read_data(replies, &text, &stat);
@@ -337,7 +338,8 @@ static void described(struct zk_store *store, const struct zk_reply *replies)
             *holder->owner = '\0'; /* it has just gone */
         else
             holder->unread = true;
-        store->refusal.left_ms = holder->left_ms;
+        refusal->left_ms = holder->left_ms;
+        refusal->holder = *holder->owner ? holder : NULL;
     }
     store->refused = loop_now(store->loop);
     if (!store->request.queue)
@@ -354,8 +356,8 @@ static void note_refusal(struct zk_store *store, size_t key, const struct zk_que
     refusal->position = store->nodes[key].position;
     if (!oldest)
         return;
-    strcpy(refusal->holder.owner, oldest->uuid);
-    refusal->holder.mode = oldest->reader ? LOCK_SHARED : LOCK_EXCLUSIVE;
+    strcpy(store->refusal.party.owner, oldest->uuid);
+    store->refusal.party.mode = oldest->reader ? LOCK_SHARED : LOCK_EXCLUSIVE;
     zk_get_child(store->batch, store->nodes[key].queue, oldest->name);
 }
 
@@ -412,8 +414,8 @@ static bool judge_nested(struct zk_store *store, struct zk_nodes *nodes,
         struct answer *refusal =
             zk_begin_refusal(store, CAUSE_HELD, (size_t)(nodes - store->nodes));
         refusal->holders = refusal->position = 1;
-        refusal->holder.mode = other->reader ? LOCK_SHARED : LOCK_EXCLUSIVE;
-        strcpy(refusal->holder.owner, zk_owner_uuid(other->owner));
+        store->refusal.party.mode = other->reader ? LOCK_SHARED : LOCK_EXCLUSIVE;
+        strcpy(store->refusal.party.owner, zk_owner_uuid(other->owner));
     }
     free(all);
     free(ancestors);
@@ -720,7 +722,7 @@ void zk_acquire(struct zk_store *store)
         /* A waiter need mostly ask only if its refusal still holds. */
         if (!store->from.ns)
             retake(store);
-        else if (store->request.queue && store->refusal.cause == CAUSE_HELD &&
+        else if (store->request.queue && store->refusal.answer.cause == CAUSE_HELD &&
                  !zk_semaphore_leads(store) && store->heartbeats++ < HEARTBEATS)
             beat(store);
         else

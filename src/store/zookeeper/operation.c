@@ -257,8 +257,9 @@ void zk_tell_error(struct zk_store *store, int error)
 
 struct answer *zk_begin_refusal(struct zk_store *store, enum cause cause, size_t key)
 {
-    store->refusal = (struct answer){.verdict = VERDICT_REFUSED, .cause = cause, .key = key};
-    return &store->refusal;
+    store->refusal.answer = (struct answer){.verdict = VERDICT_REFUSED, .cause = cause, .key = key};
+    store->refusal.party = (struct lock_party){.owner = ""};
+    return &store->refusal.answer;
 }
 
 struct answer *zk_begin_misfit(struct zk_store *store, size_t key, unsigned limit)
@@ -275,12 +276,12 @@ struct answer *zk_begin_misfit(struct zk_store *store, size_t key, unsigned limi
 
 void zk_refuse_again(struct zk_store *store)
 {
-    struct answer answer = store->refusal;
-    int64_t later = moment_until(store->refused, loop_now(store->loop)) / NS_PER_MS;
+    struct kept_answer again;
 
-    answer.holder.age_ms += later;
-    answer.first.age_ms += later;
-    zk_tell(store, &answer);
+    answer_keep(&again, &store->refusal.answer);
+    if (again.answer.holder)
+        again.party.age_ms += moment_until(store->refused, loop_now(store->loop)) / NS_PER_MS;
+    zk_tell(store, &again.answer);
 }
 
 void zk_refuse_and_close(struct zk_store *store)
@@ -291,11 +292,14 @@ void zk_refuse_and_close(struct zk_store *store)
 
 void zk_grant(struct zk_store *store)
 {
-    struct answer answer = {
-        .verdict = VERDICT_GRANTED, .from = store->from, .lease = granted_lease(store)};
+    struct lock_grant grants[LOCK_KEYS_MAX] = {0};
+    struct answer answer = {.verdict = VERDICT_GRANTED,
+                            .from = store->from,
+                            .lease = granted_lease(store),
+                            .grants = grants};
 
     for (size_t i = 0; i < store->key_count; i++)
-        answer.grants[i] =
+        grants[i] =
             (struct lock_grant){.fence = store->nodes[i].fence, .slot = store->nodes[i].slot};
     zk_tell(store, &answer);
 }

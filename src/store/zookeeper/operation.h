@@ -111,7 +111,7 @@ struct zk_store {
     struct moment from; /* the lease counts from then; 0: nothing was written in this session */
 
     /* A waiter. */
-    struct answer refusal; /* the latest, at "refused" */
+    struct kept_answer refusal; /* the latest, at "refused" */
     struct moment refused;
     unsigned heartbeats; /* since the queue was looked at */
 
@@ -211,7 +211,7 @@ void zk_refuse_again(struct zk_store *store);
 void zk_refuse_and_close(struct zk_store *store);
 void zk_grant(struct zk_store *store);
 
-/* Makes store->refusal one of that cause. Returns it. */
+/* Makes store->refusal one of that cause, with an empty party. Returns it. */
 struct answer *zk_begin_refusal(struct zk_store *store, enum cause cause, size_t key);
 /* The same, MISFIT: others hold the key as a semaphore of that limit; 0: it is not known. */
 struct answer *zk_begin_misfit(struct zk_store *store, size_t key, unsigned limit);

@@ -218,7 +218,7 @@ static void claimed(struct zk_store *store, const struct zk_reply *replies)
 /* -- room -------------------------------------------------------------------------------------- */
 
 /* Notes the one that has held it for longest, and when the first lease of all may end. */
-static void note_holders(struct answer *refusal, const struct zk_queue *leases,
+static void note_holders(struct kept_answer *refusal, const struct zk_queue *leases,
                          const struct zk_reply *data)
 {
     int64_t left_ms = 0;
@@ -231,12 +231,14 @@ static void note_holders(struct answer *refusal, const struct zk_queue *leases,
             continue;
         zk_read_party(&leases->all[i], text, &stat, clock_wall() / NS_PER_MS, &party);
         party.mode = LOCK_LIMIT;
-        if (!*refusal->holder.owner)
-            refusal->holder = party;
+        if (!*refusal->party.owner)
+            refusal->party = party;
         if (party.left_ms > 0 && (left_ms == 0 || party.left_ms < left_ms))
             left_ms = party.left_ms;
     }
-    refusal->left_ms = left_ms;
+    refusal->answer.left_ms = left_ms;
+    if (*refusal->party.owner)
+        refusal->answer.holder = &refusal->party;
 }
 
 static void refuse_held(struct zk_store *store, size_t key, unsigned taken,
@@ -246,7 +248,7 @@ static void refuse_held(struct zk_store *store, size_t key, unsigned taken,
 
     refusal->holders = taken;
     refusal->position = store->nodes[key].position;
-    note_holders(refusal, &store->leases[key], data);
+    note_holders(&store->refusal, &store->leases[key], data);
     store->refused = loop_now(store->loop);
     if (store->request.queue)
         zk_refuse_again(store);
@@ -360,7 +362,7 @@ static void found_limit(struct zk_store *store, const struct zk_reply *replies)
 {
     struct zk_room room = zk_leases_room(replies, 1);
 
-    refuse_limit(store, store->refusal.key, room.limit);
+    refuse_limit(store, store->refusal.answer.key, room.limit);
 }
 
 const struct zk_step_row zk_semaphore_steps[ZK_STEPS] = {
