@@ -31,7 +31,7 @@ teardown_file() {
     for file in "$PLACE"/*/pid; do
         kill_redis "${file%/pid}"
     done
-    "$RLOCK" local stop >/dev/null 3>&- || true
+    "$RLOCK" local stop --force >/dev/null 3>&- || true
     redis_stop
 }
 
