@@ -5,12 +5,9 @@
 #include "tap.h"
 
 static const struct option_spec options[] = {
-    {.table = request_modes},
-    SETTING(NO_REENTRANT),
-    {.id = OPTION_ANY, .name = "any"},
-    {.id = OPTION_TAKE, .name = "take", .argument = "N"},
-    {.table = request_rest},
-    {0}};
+    {.table = request_modes},          SETTING(NO_REENTRANT),
+    {.id = OPTION_ANY, .name = "any"}, {.id = OPTION_TAKE, .name = "take", .argument = "N"},
+    {.table = request_rest},           {0}};
 
 /* Words are separated by one space. wanted: the keys, the mode, the limit; or the fault. */
 static const struct {
