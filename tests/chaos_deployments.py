@@ -242,8 +242,7 @@ class BehindProxy(Deployment):
         return self.network("delay", chance.choice(("up", "down")), str(chance.randrange(5, 300)))
 
 
-# -- Redis
-# --------------------------------------------------------------------------------------
+# -- Redis ----------------------------------------------------------------------------------------
 
 
 class Redis(Deployment):

@@ -190,8 +190,7 @@ class View:
                               key=lambda one: (-one.item[0], 1, one.item[1]) if one.item
                               else (0, 0, one.ticket))
 
-    # -- what is wrong with it, whatever happened before
-    # --------------------------------------------
+    # -- what is wrong with it, whatever happened before ------------------------------------------
 
     def faults(self, ttl):
         """One text for each."""

@@ -94,8 +94,7 @@ class Simulation:
         self.told.sees(call, names, self.real // 1000, self.modes)
         return call.reply
 
-    # -- operations
-    # ---------------------------------------------------------------------------------
+    # -- operations -------------------------------------------------------------------------------
 
     def play_new(self, number, parent, keys, mode, limit, nest, group=None, priority=0, bound=0):
         """Gives up without a word, and wants something else."""
