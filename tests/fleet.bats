@@ -3,6 +3,12 @@
 
 load helper
 
+teardown() {
+    kill_redis "$T/new-store"
+    end_processes
+    redis flushall >/dev/null
+}
+
 EXAMPLES=$TESTS/../examples
 
 # as_host FILE: does the steps of the example in $T/host, with the rlock under test.
@@ -85,7 +91,7 @@ host() {
 @test "a fleet moves to another store: never two commands at once, and no run is lost" {
     command -v jq >/dev/null || skip "no jq here"
     local one hosts=()
-    redis-server --port 0 --unixsocket "$T/redis" --dir "$T" --save '' >/dev/null 3>&- &
+    start_redis "$T/new-store" --port 0 --unixsocket "$T/redis"
     echo "url = $RLOCK_URL" >"$T/old"
     echo "url = unix://$T/redis" >"$T/new"
     for one in a b c; do
