@@ -7,7 +7,7 @@ passed on: the client's connection ends by a FIN or an RST (HOW), and so does th
 flights are passed on. An answer that names the port of one of SERVERS, as a word, names its proxy's
 port instead, so that a client which asks where a server is comes here again. (The same digits
 within a longer number or an owner stay: renaming those would give the lock to another owner.)
-Prints the ports that the proxies listen on, and "ended" before it ends a flight."""
+Prints the ports that the proxies listen on, and "reached" when it has read that flight."""
 import re, select, socket, struct, sys, threading
 
 SERVERS, FLIGHT, HOW = sys.argv[1].split(","), int(sys.argv[2]), sys.argv[3]
@@ -32,6 +32,8 @@ def carry(client, server):
             if source is client and not asking:
                 flights += 1
                 last = flights == FLIGHT
+                if last:
+                    print("reached", flush=True)
             asking = source is client
             (server if asking else client).sendall(piece if asking else renamed(piece))
 
@@ -61,8 +63,6 @@ def serve(client, where):
         ended = False
     if ended and HOW == "RST":
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    if ended:
-        print("ended", flush=True)
     client.close()
     server.close()
 

@@ -36,5 +36,5 @@ one_flight() {
         cat "$T/flight.err"
         FLIGHTS_FAILED+=" $1.$2"
     fi
-    [[ $(tail -n 1 "$T/proxy.out") == ended ]]
+    [[ $(tail -n 1 "$T/proxy.out") == reached ]]
 }
