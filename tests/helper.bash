@@ -717,7 +717,8 @@ refused() {
     [[ $trace != "$T"/r[au]n || ! -e $trace ]]
 }
 
-# refusals PREFIX [SUFFIX]: each row WORDS|REGEX of standard input is refused with 64 and that message.
+# refusals PREFIX [SUFFIX]: each row WORDS|REGEX of standard input is refused with 64 and that
+# message.
 refusals() {
     local words regex
     while IFS='|' read -r words regex; do

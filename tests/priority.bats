@@ -29,7 +29,7 @@ load helper
     [[ $(tr '\n' ' ' <"$LOG") == 'b c ' ]]
 }
 
-@test "--priority: the higher first, of equals who came first, below 0 last; status shows the same" {
+@test "--priority: the higher first, equals in their order, below 0 last; status shows the same" {
     hold a k
     queue b k
     queue c k --priority -5

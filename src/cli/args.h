@@ -10,7 +10,7 @@
 
 #define ARGS_OPTIONS_MAX 80 /* rows, and long names, in one table */
 
-/* A row of a table: an option, or without a name one of three other kinds. A table ends with {0}. */
+/* A row of a table: an option, or without a name one of three other kinds. {0} ends a table. */
 struct option_spec {
     int id;               /* any positive number */
     char letter;          /* 0 if none */

@@ -52,7 +52,7 @@ void query_latches(struct query *query, const char *const *patterns, size_t coun
                    struct lock_list *list, struct answer *answer);
 
 /* Asks any other question whose answer ends it. Sets "until", "done" and "arg" of the operation.
- * What an answer points to is valid until the next question. */
+ * The memory that an answer points to is valid until the next question. */
 void query_ask(struct query *query, struct operation operation, struct answer *answer);
 
 /* Renews or releases for a holder. A lost answer is asked for again until the time is up; if

@@ -144,8 +144,9 @@ static unsigned send_all(const struct my_sql *sql, const struct my_taker *taker)
     return done;
 }
 
-/* Returns the outcome of a failed request, "done" of whose statements were done. The server undoes what it refuses in front of the COMMIT with all else. Where it is told between
- * two statements to end what runs, it ends the request behind the first one without an error. */
+/* Returns the outcome of a failed request, "done" of whose statements were done. The server undoes
+ * what it refuses in front of the COMMIT with all else. Where it is told between two statements to
+ * end what runs, it ends the request behind the first one without an error. */
 static enum host_outcome outcome_of(const struct my_sql *sql, unsigned done,
                                     struct host_fault *fault)
 {

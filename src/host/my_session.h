@@ -45,8 +45,8 @@ void my_sql_text(struct my_sql *sql, const char *text);
 
 /* They are rows that are committed together with the records. A waiter sleeps in the server, by a
  * statement that looks for messages and, if there is none, goes to sleep. A client that has
- * committed a message finds that statement in the list of processes and ends it: either it has begun
- * by then, or it will see the row. Where this fails, it ends by itself soon. */
+ * committed a message finds that statement in the list of processes and ends it: either it has
+ * begun by then, or it will see the row. Where this fails, it ends by itself soon. */
 
 /* Members of host_store (host/store.h). */
 void my_listen(struct piece name);

@@ -360,8 +360,8 @@ static bool is_among(const char **glob, char wanted)
     return found != negated;
 }
 
-/* Matches as Redis does in SCAN, its oddities included: "[" without an end goes to the end, "]" ends
- * what is in brackets wherever it is, and "z-a" is "a-z". */
+/* Matches as Redis does in SCAN, its oddities included: "[" without an end goes to the end, "]"
+ * ends what is in brackets wherever it is, and "z-a" is "a-z". */
 static bool glob_fits(const char *glob, const char *text)
 {
     for (; *glob; glob++, text++) {

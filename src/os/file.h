@@ -34,8 +34,8 @@ struct file {
  * not come or does not finish. */
 int file_read(struct file *file, const char *path, const struct file_options *options, char *fault,
               size_t size);
-/* Reads a small file of the kernel's by one read(2), and closes it. fd: -1 with errno if it could not
- * be opened. Returns how many bytes, behind which a '\0' is put; -1 with errno. */
+/* Reads a small file of the kernel's by one read(2), and closes it. fd: -1 with errno if it could
+ * not be opened. Returns how many bytes, behind which a '\0' is put; -1 with errno. */
 ssize_t file_read_small(int fd, char *text, size_t size);
 /* Overwrites the text, which may be a secret, and frees it. The other members stay. */
 void file_wipe(struct file *file);

@@ -7,7 +7,7 @@
 struct redisReply;
 struct script;
 
-/* What only Redis stores need of a reply, and room for what the answer points to. */
+/* The parts of a reply that only Redis stores need, and room for those that an answer points to. */
 struct redis_extra {
     int64_t now_ms;     /* the server's clock, 0 if the reply did not say */
     const char *places; /* queued: to be sent with the next try; the reply's */

@@ -1,4 +1,4 @@
-/* What the tests of keepers share: a plan, a store that needs no closing, and events to ignore. */
+/* The tests of keepers share these: a plan, a store that needs no closing, and events to ignore. */
 #ifndef KEEPERS_H
 #define KEEPERS_H
 

@@ -50,20 +50,20 @@ static inline const char *tap_show(const char *text)
     static int next;
     char *out = room[next++ % 4];
     char *p = out;
-    int i = 0;
 
     if (!text)
         return "NULL";
+    size_t length = strlen(text);
     *p++ = '"';
-    for (; i < TAP_SHOWN && text[i]; i++) {
+    for (size_t i = 0; i < length && i < TAP_SHOWN; i++) {
         unsigned char c = (unsigned char)text[i];
         if (c < ' ' || c >= 0x7f || c == '\\' || c == '#' || c == '"')
             p += sprintf(p, "\\x%02x", c);
         else
             *p++ = text[i];
     }
-    if (text[i])
-        p += sprintf(p, "...(%zu bytes)", strlen(text));
+    if (length > TAP_SHOWN)
+        p += sprintf(p, "...(%zu bytes)", length);
     strcpy(p, "\"");
     return out;
 }

@@ -8,7 +8,7 @@
 #include "store/store.h"
 #include "tap.h"
 
-/* -- a store that answers as it was told ---------------------------------------------------------- */
+/* -- a store that answers as it was told ------------------------------------------------------ */
 
 /* The answers, in the order they are given, whatever is asked: words of one of
  *   +  granted
@@ -166,8 +166,7 @@ static void reply(struct loop_timer *timer)
         i++;
     answer = meanings[i].answer;
     for (size_t key = 0; key < SEVERAL; key++)
-        grants[key] = key == (size_t)(store->answer - 'a') ? (struct lock_grant){.fence = 7}
-                                                           : (struct lock_grant){.absent = true};
+        grants[key] = (struct lock_grant){.fence = 7, .absent = store->answer != 'a' + (int)key};
     if (one)
         answer.grants = grants;
     grant(store, &answer);
@@ -333,7 +332,7 @@ static void fake_lose(struct fake_store *store)
     store_lose(&store->base, "the session has expired");
 }
 
-/* -- its keeper ----------------------------------------------------------------------------------- */
+/* -- its keeper ------------------------------------------------------------------------------- */
 
 #define LEAVE_NS  (8 * NS_PER_SEC)
 #define TURNS_MAX 20000

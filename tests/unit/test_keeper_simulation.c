@@ -10,7 +10,7 @@
 #include "store/store.h"
 #include "tap.h"
 
-/* -- the server and the network ------------------------------------------------------------------- */
+/* -- the server and the network --------------------------------------------------------------- */
 
 /* A store that is a real lock server, only elsewhere: requests and answers are late, lost, cut off,
  * as chance has it; the server's clock runs fast, and somebody else wants the same lock all the
@@ -541,7 +541,7 @@ static void sim_begin(struct simulation *sim, struct loop *loop, unsigned seed)
     plan(sim, SIMULATION_OTHER, moment_plus(loop_now(loop), some_time(sim, 3000)));
 }
 
-/* -- the keeper ----------------------------------------------------------------------------------- */
+/* -- the keeper ------------------------------------------------------------------------------- */
 
 #define SCHEDULES 20000
 #define PART      1000

@@ -14,7 +14,7 @@ static const struct {
     const char *fault;
     const char *const *keys;
 } names[] = {
-    /* The first and the last character of each length, around the surrogates, around white space. */
+    /* The first and the last character of each length, around surrogates, around white space. */
     {NULL, INPUTS("deploy", "a", "-", "--", "a/b:c.d,e;f", "!\"#$%&'()*+-./:;<=>?@[\\]^_`|~",
                   "%s%n", "h\xc3\xa9llo", "\xc2\xa1", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf",
                   "\xee\x80\x80", "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf0\x9f\x94\x92",

@@ -10,7 +10,7 @@
 
 static const struct lock_grant seven[LOCK_KEYS_MAX] = {{.fence = 7}};
 static const struct lock_party other = {.owner = "other"};
-static struct lock_grant room[LOCK_KEYS_MAX]; /* for what is granted */
+static struct lock_grant granted[LOCK_KEYS_MAX];
 
 static const struct answer answers[] = {
     [VOTE_YES] = {.verdict = VERDICT_GRANTED, .grants = seven},
@@ -54,7 +54,7 @@ static const char *fault_of(enum quorum_rule rule, const enum vote *votes, size_
         return "not lost where no majority has it";
     if (outcome == QUORUM_CARRIED && count_of(votes, count, VOTE_UNKNOWN) + majority > count)
         return "carried where no majority answers";
-    quorum_answer(&quorum, outcome, &answer, room);
+    quorum_answer(&quorum, outcome, &answer, granted);
     if ((answer.verdict == VERDICT_GRANTED) != (outcome == QUORUM_CARRIED) ||
         (answer.verdict == VERDICT_REFUSED) != (outcome == QUORUM_REFUSED))
         return "another answer";
@@ -142,7 +142,7 @@ static void test_ages(void)
             quorum_cast(&quorum, node, VOTE_YES, &report, &answers[VOTE_YES]);
         }
         struct answer answer;
-        quorum_answer(&quorum, quorum_outcome(&quorum), &answer, room);
+        quorum_answer(&quorum, quorum_outcome(&quorum), &answer, granted);
         tap_ok(quorum_outcome(&quorum) == ages[i].outcome && answer.grace_ms == ages[i].grace_ms,
                "%s", ages[i].name);
     }
@@ -224,10 +224,10 @@ static void test_fences(void)
     cast(&quorum, 0, VOTE_YES, 7, false);
     cast(&quorum, 1, VOTE_YES, 9, false);
     cast(&quorum, 2, VOTE_YES, 8, false);
-    quorum_answer(&quorum, QUORUM_CARRIED, &answer, room);
+    quorum_answer(&quorum, QUORUM_CARRIED, &answer, granted);
     tap_ok(answer.grants[0].fence == 9 && answer.grants[1].fence == 0, "the highest fence");
     cast(&quorum, 0, VOTE_YES, 7, true);
-    quorum_answer(&quorum, QUORUM_CARRIED, &answer, room);
+    quorum_answer(&quorum, QUORUM_CARRIED, &answer, granted);
     tap_ok(answer.grants[0].fence == 7, "the ancestor's fence before any other");
 }
 
@@ -242,7 +242,7 @@ static void test_fence_of_most(void)
         for (size_t i = 0; i < 3; i++)
             cast(&quorum, i, VOTE_YES, i == late ? 9 : 5, true);
         cast(&quorum, 3, VOTE_YES, 12, false);
-        quorum_answer(&quorum, quorum_outcome(&quorum), &answer, room);
+        quorum_answer(&quorum, quorum_outcome(&quorum), &answer, granted);
         tap_ok(answer.grants[0].fence == 5,
                "nested: the fence that most know, not that of node %zu", late);
     }
@@ -261,7 +261,7 @@ static void test_reasons(void)
     quorum_cast(&quorum, 0, VOTE_UNKNOWN, NULL, &denied);
     quorum_cast(&quorum, 1, VOTE_UNKNOWN, NULL, &denied);
     quorum_close(&quorum);
-    quorum_answer(&quorum, quorum_outcome(&quorum), &answer, room);
+    quorum_answer(&quorum, quorum_outcome(&quorum), &answer, granted);
     tap_is(answer.text, "no quorum, 3 of 3 servers failed: no right", "what most say", "");
     for (size_t gone = 0; gone < 3; gone++) {
         quorum_begin(&quorum, QUORUM_TAKE, 3, 30000);
@@ -270,7 +270,7 @@ static void test_reasons(void)
                         i == 2     ? &answers[VOTE_YES]
                         : i < gone ? &away
                                    : &full);
-        quorum_answer(&quorum, quorum_outcome(&quorum), &answer, room);
+        quorum_answer(&quorum, quorum_outcome(&quorum), &answer, granted);
         tap_ok(answer.full == (gone < 2), "%zu full, %zu away: waited for like a queue", 2 - gone,
                gone);
     }
@@ -278,11 +278,11 @@ static void test_reasons(void)
     quorum_cast(&quorum, 0, VOTE_NO, NULL, &misfit);
     quorum_cast(&quorum, 1, VOTE_NO, NULL, &answers[VOTE_NO]);
     quorum_cast(&quorum, 2, VOTE_NO, NULL, &answers[VOTE_NO]);
-    quorum_answer(&quorum, quorum_outcome(&quorum), &answer, room);
+    quorum_answer(&quorum, quorum_outcome(&quorum), &answer, granted);
     tap_ok(answer.cause == CAUSE_HELD && strcmp(answer.holder->owner, "other") == 0,
            "a misfit on one node does not end the wait");
     quorum_cast(&quorum, 1, VOTE_NO, NULL, &misfit);
-    quorum_answer(&quorum, quorum_outcome(&quorum), &answer, room);
+    quorum_answer(&quorum, quorum_outcome(&quorum), &answer, granted);
     tap_ok(answer.cause == CAUSE_MISFIT, "one on two of three is");
 }
 

@@ -8,7 +8,7 @@
 #include "store/store.h"
 #include "tap.h"
 
-/* -- the server and connections to it ------------------------------------------------------------- */
+/* -- the server and connections to it --------------------------------------------------------- */
 
 /* A lock server that is simulated, for stores above those that take one key at a time, and
  * connections to it, which are such stores. An answer takes up to 5 ms. */
@@ -174,23 +174,23 @@ static void obey(struct loop_timer *timer)
     static const struct answer mute = {
         .verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .maybe_done = true};
     struct sim_link *link = timer->owner;
-    struct sim_server *server = link->server;
+    struct sim_server *at = link->server;
     struct sim_key *key = link->key;
     struct answer answer = {.verdict = VERDICT_GRANTED, .grants = fence_1};
     bool changed = false;
 
     link->busy = false;
     if (link->verb == VERB_ACQUIRE) {
-        acquire_key(server, key, link->owner, &link->request, &answer);
+        acquire_key(at, key, link->owner, &link->request, &answer);
         bool listens = link->request.listen && answer.verdict == VERDICT_REFUSED;
         link->listens_to = listens ? key : NULL;
     } else if (link->verb == VERB_RENEW ? key->holder != link->owner
                                         : !(changed = leave(key, link->owner))) {
         answer = (struct answer){.verdict = VERDICT_REFUSED, .cause = CAUSE_NOT_HOLDER};
     }
-    link->done(link->arg, chance(&server->seed, 100) < server->silent ? &mute : &answer);
+    link->done(link->arg, chance(&at->seed, 100) < at->silent ? &mute : &answer);
     if (changed)
-        call_first(server, key);
+        call_first(at, key);
 }
 
 static struct sim_key *key_of(struct sim_server *server, const char *const *keys, size_t count)
@@ -254,7 +254,7 @@ static void sim_expire(struct sim_server *server, const char *owner)
         call_first(server, &server->keys[i]);
 }
 
-/* -- one who takes locks -------------------------------------------------------------------------- */
+/* -- one who takes locks ---------------------------------------------------------------------- */
 
 #define OWNERS     4
 #define LEASE_NS   (30 * NS_PER_SEC)

@@ -7,7 +7,7 @@
 #include "store/quorum/store.h"
 #include "tap.h"
 
-/* -- keepers over quorums ------------------------------------------------------------------------- */
+/* -- keepers over quorums --------------------------------------------------------------------- */
 
 /* Keepers over quorums of simulated nodes, who may hold one lock, and what none of them may ever
  * do. */
@@ -385,7 +385,7 @@ static void simulation_close(struct simulation *sim)
     loop_free(sim->loop);
 }
 
-/* -- faults --------------------------------------------------------------------------------------- */
+/* -- faults ----------------------------------------------------------------------------------- */
 
 #define MS (NS_PER_MS)
 #define S  (NS_PER_SEC)

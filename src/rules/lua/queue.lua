@@ -184,8 +184,8 @@ local function ticket_at(lock, line, n)
   return number(redis.call('HGET', lock.key, item_of(line, n)) or nil)
 end
 
--- The first waiter of a line. The dead ones before it, and the holes, are removed. One call looks at
--- WALK tickets only, and the next call continues: until then no waiter is first, which an empty
+-- The first waiter of a line. The dead ones before it, and the holes, are removed. One call looks
+-- at WALK tickets only, and the next call continues: until then no waiter is first, which an empty
 -- owner tells.
 local function first_waiter(lock, queue, line, most)
   local from, waiter = line.first, nil

@@ -61,8 +61,8 @@ enum quorum_outcome quorum_outcome(const struct quorum *quorum);
 bool quorum_is_heard(const struct quorum *quorum);
 
 /* The answer for an outcome other than OPEN: granted, with the highest fence of each key; refused,
- * with the holder that most nodes name; or unknown, and why. It points into *quorum, or to "grants",
- * which has room for LOCK_KEYS_MAX of them. */
+ * with the holder that most nodes name; or unknown, and why. It points into *quorum, or to
+ * "grants", which has room for LOCK_KEYS_MAX of them. */
 void quorum_answer(const struct quorum *quorum, enum quorum_outcome outcome, struct answer *answer,
                    struct lock_grant *grants);
 /* How many nodes say YES and are counted. */

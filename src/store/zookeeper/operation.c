@@ -293,14 +293,14 @@ void zk_refuse_and_close(struct zk_store *store)
 void zk_grant(struct zk_store *store)
 {
     struct lock_grant grants[LOCK_KEYS_MAX] = {0};
-    struct answer answer = {.verdict = VERDICT_GRANTED,
-                            .from = store->from,
-                            .lease = granted_lease(store),
-                            .grants = grants};
 
     for (size_t i = 0; i < store->key_count; i++)
         grants[i] =
             (struct lock_grant){.fence = store->nodes[i].fence, .slot = store->nodes[i].slot};
+    struct answer answer = {.verdict = VERDICT_GRANTED,
+                            .from = store->from,
+                            .lease = granted_lease(store),
+                            .grants = grants};
     zk_tell(store, &answer);
 }
 

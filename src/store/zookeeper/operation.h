@@ -237,8 +237,8 @@ size_t zk_missing(const struct zk_store *store, const struct zk_reply *replies);
 
 /* -- a look at locks (survey.c) ---------------------------------------------------------------- */
 
-/* A survey tells which locks there are, and who holds them and waits for them. Requests are put into
- * a batch, whose replies are taken, until there is nothing left to ask. */
+/* A survey tells which locks there are, and who holds them and waits for them. Requests are put
+ * into a batch, whose replies are taken, until there is nothing left to ask. */
 
 /* The first requests are in the batch then. folder: the node that all locks are children of.
  * Borrows the request. */

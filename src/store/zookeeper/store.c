@@ -20,7 +20,7 @@ static void refuse_not_held(struct zk_store *store)
     zk_refuse_not_held(store, store->absent);
 }
 
-/* -- another process' nodes --------------------------------------------------------------------- */
+/* -- another process' nodes -------------------------------------------------------------------- */
 
 /* Where the owner may have nodes: a holder or a waiter below KEY; the holder of a semaphore below
  * KEY/leases, and a waiter below KEY/locks. */

@@ -91,8 +91,8 @@ static const struct fact {
     const char *hello, *info, *setting;
     size_t place, size; /* in struct server_facts; size 0: a number */
 } facts_with_names[] = {
-#define TEXT(member)   offsetof(struct server_facts, member), sizeof((struct server_facts){0}.member)
-#define NUMBER(member) offsetof(struct server_facts, member), 0
+#define TEXT(name)   offsetof(struct server_facts, name), sizeof((struct server_facts){0}.name)
+#define NUMBER(name) offsetof(struct server_facts, name), 0
     {"server", "server_name", NULL, TEXT(figures.software)},
     {"version", NULL, NULL, TEXT(figures.version)},
     {"mode", "redis_mode", NULL, TEXT(mode)},
