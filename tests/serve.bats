@@ -318,6 +318,8 @@ answers_ada() { # CODE PATH
 @test "bad usage; where it cannot listen; no password on the argument list; not installed" {
     run -64 rlock serve
     [[ $output == "rlock: serve: no --listen"* ]]
+    run -64 "${RLOCK%/*}/rlock-serve"
+    [[ $output == "rlock: serve: '' is neither"* ]]
     for where in 9750 :9750 127.0.0.1: 127.0.0.1:x 127.0.0.1:70000 ::1:9750 unix:; do
         run -64 rlock serve --listen "$where"
         [[ $output == *"is neither ADDR:PORT nor unix:PATH"* ]]

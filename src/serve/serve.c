@@ -296,7 +296,8 @@ static int take_users(struct server *server)
 
 static int open_listener(struct server *server)
 {
-    const char *address = command_value(&server->call, OPTION_LISTEN);
+    const char *listen = command_value(&server->call, OPTION_LISTEN);
+    const char *address = listen ? listen : "";
     char fault[256], shown[256];
 
     switch (listener_open(&server->listener, address, fault, sizeof fault)) {
