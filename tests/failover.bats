@@ -183,6 +183,8 @@ all_renewed() {
     server_kill 1
     server_kill 2
     server_kill 3
+    RLOCK_URL=redis://127.0.0.1:${port[a]} renewed k
+    [[ ! -s $T/x.err ]] # Sentinels that went away do no harm
     on a client kill user default
     RLOCK_URL=redis://127.0.0.1:${port[a]} renewed k
     ends_well x
