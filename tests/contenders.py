@@ -129,9 +129,10 @@ def as_many_as_asked(contest, runs):
 
 
 class Contest:
-    """Runs "crowd" contenders for "seconds", then lets all end."""
+    """Runs "crowd" contenders for "seconds", and on a busy machine until faults have hit "hits" of
+    them, then lets all end."""
 
-    def __init__(self, deployment, seed, seconds, crowd=10):
+    def __init__(self, deployment, seed, seconds, crowd=10, hits=0):
         self.deployment, self.seed, self.crowd = deployment, seed, crowd
         self.decides = getattr(deployment, "decides", ())
         self.log = os.path.join(deployment.directory, "log")
@@ -147,6 +148,7 @@ class Contest:
         # hit.
         self.env["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
         self.until = time.monotonic() + seconds
+        self.hits_wanted, self.last = hits, self.until + 6 * seconds
         self.calm = math.inf  # time of the last disturbance
         self.running, self.launched, self.ends, self.waits = {}, {}, {}, {}
         self.wishes, self.ended = {}, {}  # (mode, keys); when
@@ -155,7 +157,10 @@ class Contest:
         self.timers = []
 
     def goes_on(self):
-        return time.monotonic() < self.until
+        return time.monotonic() < (self.until if self.hit_enough() else self.last)
+
+    def hit_enough(self):
+        return len(self.hits) >= self.hits_wanted
 
     def run(self):
         open(self.log, "w").close()

@@ -418,6 +418,7 @@ static void print_place(const struct run_messages *messages, const struct answer
 {
     char lack[ABILITY_LACK_SIZE];
 
+    out[0] = '\0';
     if (refusal->first && refusal->position == 1)
         return; /* the place is in the queue of another KEY */
     if (refusal->position == 1)
