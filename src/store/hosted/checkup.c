@@ -1,5 +1,5 @@
 /* Asks a database server one question after the other, and judges the answers. */
-#include "store/hosted/checkup.h"
+#include "store/hosted/store_record.h"
 
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
@@ -12,8 +12,8 @@
 #include "base/text.h"
 #include "net/loop.h"
 #include "rules/error.h"
-#include "store/redis/session.h"
 #include "store/hosted/dialect.h"
+#include "store/redis/session.h"
 
 #define PINGS     11
 #define READS     5
@@ -484,13 +484,12 @@ static void check_mysql(struct examination *of)
 
 /* ---------------------------------------------------------------------------------------------- */
 
-static void examine(struct examination *of, const char *software,
-                    void (*particular)(struct examination *))
+static void examine(struct examination *of)
 {
     struct checked_server *server = of->server;
+    bool is_mysql = of->dialect->hosts;
 
-    if (!ask(of, of->dialect->hosts ? "SELECT VERSION()"
-                                    : "SELECT current_setting('server_version')")) {
+    if (!ask(of, is_mysql ? "SELECT VERSION()" : "SELECT current_setting('server_version')")) {
         snprintf(server->said, sizeof server->said, "%s", of->failure.said);
         diagnosis_add(&server->diagnosis, "reach", LEVEL_UNFIT, "", "%s", of->failure.text);
         diagnosis_hint(&server->diagnosis, of->failure.hint);
@@ -499,14 +498,19 @@ static void examine(struct examination *of, const char *software,
     const char *version = of->values[0];
     server->reached = true;
     snprintf(server->figures.software, sizeof server->figures.software, "%s",
-             strstr(version, "MariaDB") ? "mariadb" : software);
+             strstr(version, "MariaDB") ? "mariadb"
+             : is_mysql                 ? "mysql"
+                                        : "postgresql");
     snprintf(server->figures.version, sizeof server->figures.version, "%.*s",
              (int)strcspn(version, " -"), version);
     check_tls(of);
     check_ping(of);
     check_clock(of);
     check_reads(of);
-    particular(of);
+    if (is_mysql)
+        check_mysql(of);
+    else
+        check_postgresql(of);
 }
 
 static bool open_both(struct examination *of, char *fault, size_t size)
@@ -520,18 +524,17 @@ static bool open_both(struct examination *of, char *fault, size_t size)
     return of->other;
 }
 
-static bool check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
-                  size_t size, const struct sql_dialect *dialect, const char *software,
-                  void (*particular)(struct examination *))
+bool hosted_check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
+                  size_t size)
 {
     struct examination *of = mem_zeroed(sizeof *of);
 
     of->plan = plan;
-    of->dialect = dialect;
+    of->dialect = hosted_dialect(plan->address->urls);
     bool opened = open_both(of, fault, size);
     if (opened) {
         of->server = checkup_add(checkup, plan->address->urls);
-        examine(of, software, particular);
+        examine(of);
     }
     if (of->session)
         redis_session_free(of->session);
@@ -540,16 +543,4 @@ static bool check(const struct checkup_plan *plan, struct checkup *checkup, char
     loop_free(of->loop);
     free(of);
     return opened;
-}
-
-bool hosted_check_postgresql(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
-                             size_t size)
-{
-    return check(plan, checkup, fault, size, &sql_postgresql, "postgresql", check_postgresql);
-}
-
-bool hosted_check_mysql(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
-                        size_t size)
-{
-    return check(plan, checkup, fault, size, &sql_mysql, "mysql", check_mysql);
 }

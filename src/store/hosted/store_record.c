@@ -2,23 +2,135 @@
 #include "store/hosted/store_record.h"
 
 #include <stdio.h>
+#include <string.h>
 
-#include "store/hosted/address.h"
-#include "store/hosted/checkup.h"
-#include "store/redis/store.h"
+#include "base/text.h"
 #include "store/hosted/dialect.h"
-#include "store/store.h"
-#include "store/url.h"
+#include "store/redis/store.h"
+#include "store/url_parts.h"
 
-/* All that a single Redis can do, but for what is about several servers, or about one that may
- * forget. */
-#define ABILITIES                                                                                  \
-    (STORE_READERS | STORE_SEMAPHORES | STORE_SEVERAL_KEYS | STORE_QUEUE | STORE_AT_LEAST |        \
-     STORE_MARK | STORE_FORCE | STORE_LATCHES | STORE_DETACHED | STORE_GROUPS | STORE_LIMITS |     \
-     STORE_MEMORY | STORE_TOGETHER | STORE_PRIORITIES | STORE_PAUSES | STORE_ANY | STORE_ASK |     \
-     STORE_REPLACE | STORE_GLOB_PAUSES | STORE_MINIMUM | STORE_MIRROR)
+static const struct kind {
+    const struct sql_dialect *dialect;
+    int port;
+    /* The name that other programs of that database use for the path of its Unix socket, or of the
+     * directory of it. */
+    const char *socket;
+} postgresql = {&sql_postgresql, 5432, "host"}, mysql = {&sql_mysql, 3306, "socket"};
 
-static const char *const mirrors[] = {"shedlock", NULL};
+static const struct kind *kind_of(const struct url *url)
+{
+    return url->record == &postgresql_record ? &postgresql : &mysql;
+}
+
+const struct sql_dialect *hosted_dialect(const struct url *url)
+{
+    return kind_of(url)->dialect;
+}
+
+/* -- addresses --------------------------------------------------------------------------------- */
+
+/* The longest ?table=NAME: names of tables are a little longer, and databases take up to 63
+ * characters. */
+#define TABLE_MAX 53
+
+/* sun_path without its NUL, see unix(7), and what PostgreSQL calls its socket. */
+#define SOCKET_PATH_MAX (107 - 16)
+
+/* Letters, digits and _: each table's name is made of it. */
+static const char *take_table(struct url *url, char *value)
+{
+    size_t length =
+        strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+
+    if (length == 0 || value[length])
+        return "has a ?table= that is not of letters, digits and '_'";
+    if (length > TABLE_MAX)
+        return "has a ?table= longer than 53 characters";
+    url->table = value;
+    return NULL;
+}
+
+/* It fits into the address of a Unix socket. */
+static const char *take_socket(struct url *url, char *value)
+{
+    const char *fault = url_decode(value, value + strlen(value));
+
+    if (!fault && *value != '/')
+        fault = "has a path of a Unix socket that does not start with '/'";
+    if (!fault && strlen(value) > SOCKET_PATH_MAX)
+        fault = "has a path of a Unix socket that is too long";
+    url->path = value;
+    return fault;
+}
+
+static const char *take_query(struct url *url, char *query)
+{
+    const char *socket = kind_of(url)->socket, *fault = NULL;
+
+    while (query && !fault) {
+        char *value = query, *next = strchr(query, '&');
+        if (next)
+            *next++ = '\0';
+        const char *name = strsep(&value, "=");
+        if (value && strcmp(name, "table") == 0)
+            fault = take_table(url, value);
+        else if (value && strcmp(name, socket) == 0)
+            fault = take_socket(url, value);
+        else if (value && url->path && strcmp(name, "port") == 0 && strcmp(socket, "host") == 0)
+            fault = url_take_number(value, 1, 65535, &url->hosts[0].port,
+                                    "has a ?port= that is not a number from 1 to 65535");
+        else
+            fault = "has a query that it does not take (write ?table=NAME)";
+        query = next;
+    }
+    return fault;
+}
+
+static const char *parse(struct url *url, char *rest)
+{
+    int port = kind_of(url)->port;
+    char *database, *query;
+    const char *fault = url_take_userinfo(url, &rest);
+
+    if (fault)
+        return fault;
+    if ((query = strchr(rest, '?')))
+        *query++ = '\0';
+    url->hosts[0].port = port;
+    if ((fault = take_query(url, query)) || (fault = url_take_authority(url, &rest, &database)))
+        return fault;
+    if (url->path && *rest)
+        return "has a host, and the path of a Unix socket as well";
+    if (url->path && url->tls)
+        return "has a Unix socket, which takes no TLS";
+    if (!url->path && (fault = url_take_host(url, rest, port)))
+        return fault;
+    if (!database || *database == '\0' || strchr(database, '/'))
+        return "has no database's name (write SCHEME://HOST:PORT/DATABASE)";
+    url->database = database;
+    return url_decode(database, database + strlen(database));
+}
+
+static void print(const struct url *url, char *out, size_t size)
+{
+    const struct kind *kind = kind_of(url);
+    const char *between = "?";
+
+    url_append_hosts(url, out, size);
+    text_append(out, size, "/");
+    url_append_encoded(url->database, "/?#", out, size);
+    if (url->path) {
+        text_append(out, size, "?%s=", kind->socket);
+        url_append_encoded(url->path, "?#&", out, size);
+        between = "&";
+    }
+    if (url->path && url->hosts[0].port != kind->port)
+        text_append(out, size, "&port=%d", url->hosts[0].port);
+    if (url->table)
+        text_append(out, size, "%stable=%s", between, url->table);
+}
+
+/* -- the records ------------------------------------------------------------------------------- */
 
 static struct store *open_hosted(struct loop *loop, const struct store_address *address,
                                  char *fault, size_t size)
@@ -33,60 +145,39 @@ static struct store *open_hosted(struct loop *loop, const struct store_address *
     return store_redis_open(loop, address, fault, size);
 }
 
-static char *schema(const struct sql_dialect *dialect, const struct store_address *address,
-                    const char *user, size_t i)
+static char *schema(const struct store_address *address, const char *user, size_t i)
 {
-    struct sql_text text = {.dialect = dialect, .table = address->urls->table};
+    const struct url *url = address->urls;
+    struct sql_text text = {.dialect = hosted_dialect(url), .table = url->table};
 
     return sql_add_schema(&text, user, i) ? strbuf_detach(&text.out) : NULL;
 }
 
-static char *schema_postgresql(const struct store_address *address, const char *user, size_t i)
-{
-    return schema(&sql_postgresql, address, user, i);
-}
+static const char *const mirrors[] = {"shedlock", NULL};
 
-static char *schema_mysql(const struct store_address *address, const char *user, size_t i)
-{
-    return schema(&sql_mysql, address, user, i);
-}
+/* The members that are the same for each. They can do all that a single Redis can, but for what is
+ * about several servers, or about one that may forget. */
+#define COMMON                                                                                     \
+    .abilities = STORE_READERS | STORE_SEMAPHORES | STORE_SEVERAL_KEYS | STORE_QUEUE |             \
+                 STORE_AT_LEAST | STORE_MARK | STORE_FORCE | STORE_LATCHES | STORE_DETACHED |      \
+                 STORE_GROUPS | STORE_LIMITS | STORE_MEMORY | STORE_TOGETHER | STORE_PRIORITIES |  \
+                 STORE_PAUSES | STORE_ANY | STORE_ASK | STORE_REPLACE | STORE_GLOB_PAUSES |        \
+                 STORE_MINIMUM | STORE_MIRROR,                                                     \
+    .mirrors = mirrors, .parse = parse, .print = print, .schema = schema, .grants = true,          \
+    .open = open_hosted, .check = hosted_check
 
 const struct store_record postgresql_record = {.scheme = "postgresql",
                                                .alias = "postgres",
                                                .secure = "postgresqls",
                                                .name = "postgresql://",
-                                               .abilities = ABILITIES,
-                                               .mirrors = mirrors,
                                                .program = "rlock-postgresql",
-                                               .parse = hosted_parse_postgresql,
-                                               .print = hosted_print_postgresql,
-                                               .schema = schema_postgresql,
-                                               .grants = true,
-                                               .open = open_hosted,
-                                               .check = hosted_check_postgresql};
+                                               COMMON};
 
-const struct store_record mysql_record = {.scheme = "mysql",
-                                          .secure = "mysqls",
-                                          .name = "mysql://",
-                                          .abilities = ABILITIES,
-                                          .mirrors = mirrors,
-                                          .program = "rlock-mysql",
-                                          .parse = hosted_parse_mysql,
-                                          .print = hosted_print_mysql,
-                                          .schema = schema_mysql,
-                                          .grants = true,
-                                          .open = open_hosted,
-                                          .check = hosted_check_mysql};
+const struct store_record mysql_record = {
+    .scheme = "mysql", .secure = "mysqls", .name = "mysql://", .program = "rlock-mysql", COMMON};
 
 const struct store_record mariadb_record = {.scheme = "mariadb",
                                             .secure = "mariadbs",
                                             .name = "mariadb://",
-                                            .abilities = ABILITIES,
-                                            .mirrors = mirrors,
                                             .program = "rlock-mysql",
-                                            .parse = hosted_parse_mysql,
-                                            .print = hosted_print_mysql,
-                                            .schema = schema_mysql,
-                                            .grants = true,
-                                            .open = open_hosted,
-                                            .check = hosted_check_mysql};
+                                            COMMON};

@@ -2,8 +2,15 @@
 #ifndef RLOCK_STORE_HOSTED_STORE_RECORD_H
 #define RLOCK_STORE_HOSTED_STORE_RECORD_H
 
-#include "store/store_record.h"
+#include "store/diagnosis.h"
 
 extern const struct store_record postgresql_record, mysql_record, mariadb_record;
+
+/* Returns the SQL of the database behind an address of one of these. */
+const struct sql_dialect *hosted_dialect(const struct url *url);
+
+/* Is the database fit to hold locks? As a record's "check". */
+bool hosted_check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
+                  size_t size);
 
 #endif
