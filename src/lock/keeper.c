@@ -219,6 +219,18 @@ static void start(struct keeper *keeper, struct operation operation)
     store_start(keeper->store, &operation);
 }
 
+/* The request under way is answered. Returns whether a release has waited for that, and is sent
+ * now. */
+static bool gives_way(struct keeper *keeper, const struct answer *answer)
+{
+    keeper->busy = false;
+    note_time(keeper, answer);
+    if (keeper->state != RELEASING)
+        return false;
+    send_release(keeper);
+    return true;
+}
+
 static const struct answer *refusal_of(const struct keeper *keeper)
 {
     static const struct answer none;
@@ -336,11 +348,6 @@ static struct moment renew_at(const struct keeper *keeper)
     return due;
 }
 
-static void note_hearing(struct keeper *keeper, const struct answer *answer)
-{
-    keeper->deaf = answer->deaf ? keeper->deaf + 1 : 0;
-}
-
 /* The throttle bounds the requests where each answer says that the lease counts from long ago, so
  * that the next renewal is due at once. */
 static void hold(struct keeper *keeper)
@@ -451,20 +458,14 @@ static void on_renewed(void *arg, const struct answer *answer)
     struct keeper *keeper = arg;
     char holder[HOLDER_SIZE];
 
-    keeper->busy = false;
-    note_time(keeper, answer);
     note_in_flight(keeper, answer); /* a store that has forgotten the lock grants it anew */
-    if (keeper->state == RELEASING) {
-        send_release(keeper);
-        return;
-    }
-    if (keeper->state != HELD)
+    if (gives_way(keeper, answer) || keeper->state != HELD)
         return; /* lost meanwhile */
     if (answer->verdict != VERDICT_UNKNOWN)
         outage_answered(&keeper->outage, now_of(keeper));
     if (answer->verdict == VERDICT_GRANTED) {
         keeper->handed = false;
-        note_hearing(keeper, answer);
+        keeper->deaf = answer->deaf ? keeper->deaf + 1 : 0;
         if (keeper->plan.renew)
             take_lease(keeper, answer);
         hold(keeper);
@@ -543,11 +544,6 @@ static void end_refused(struct keeper *keeper, bool clean)
     end_with(keeper, held ? KEEPER_NOT_ACQUIRED : KEEPER_FAILED, refusal, clean);
 }
 
-static void give_up_waiting(struct keeper *keeper)
-{
-    end_refused(keeper, false);
-}
-
 static void wait_on(struct keeper *keeper)
 {
     struct moment now = now_of(keeper);
@@ -584,7 +580,7 @@ static void take_refusal(struct keeper *keeper, const struct answer *answer)
                answer->cause == CAUSE_DONE) {
         end_refused(keeper, !may_be_in_store(keeper));
     } else if (moment_reached(keeper->plan.wait_until, now_of(keeper))) {
-        give_up_waiting(keeper);
+        end_refused(keeper, false);
     } else if (!keeper->request.acquire.listen) {
         acquire(keeper, true);
     } else {
@@ -603,18 +599,12 @@ static struct moment latest(const struct keeper *keeper, int64_t ns)
     return moment_min(until, lease_last_call(now, keeper->plan.wait_until));
 }
 
-static bool time_is_up(const struct keeper *keeper)
+/* late: by so many ns at least. */
+static bool time_is_up(const struct keeper *keeper, int64_t late)
 {
-    return keeper->plan.wait && moment_reached(keeper->plan.wait_until, now_of(keeper));
-}
+    struct moment end = moment_plus(keeper->plan.wait_until, late);
 
-/* Where the machine or this process stood still, the latest answer is old: the store is asked once
- * more. */
-static bool stood_still(const struct keeper *keeper)
-{
-    struct moment late = moment_plus(keeper->plan.wait_until, STAND_STILL_NS);
-
-    return moment_reached(late, now_of(keeper));
+    return keeper->plan.wait && moment_reached(end, now_of(keeper));
 }
 
 /* A server that takes no more clients is waited for as the lock is: others hold what it lacks. */
@@ -624,7 +614,7 @@ static bool may_try_again(struct keeper *keeper, const struct answer *failure)
 
     if (failure->full && keeper->plan.wait)
         outage_full(&keeper->outage, now);
-    return !time_is_up(keeper) && (!failure->full || keeper->plan.wait) &&
+    return !time_is_up(keeper, 0) && (!failure->full || keeper->plan.wait) &&
            outage_may_pass(&keeper->outage, now, failure);
 }
 
@@ -709,12 +699,8 @@ static void on_confirmed(void *arg, const struct answer *answer)
 {
     struct keeper *keeper = arg;
 
-    keeper->busy = false;
-    note_time(keeper, answer);
-    if (keeper->state == RELEASING) {
-        send_release(keeper);
+    if (gives_way(keeper, answer))
         return;
-    }
     if (answer->verdict != VERDICT_UNKNOWN)
         outage_answered(&keeper->outage, now_of(keeper));
     if (answer->verdict == VERDICT_GRANTED) {
@@ -732,17 +718,13 @@ static void on_acquired(void *arg, const struct answer *answer)
 {
     struct keeper *keeper = arg;
 
-    keeper->busy = false;
-    note_time(keeper, answer);
     note_in_flight(keeper, answer);
     if (answer->maybe_done)
         keeper->doubt.state = STORE_MAY_GRANT;
     else if (answer->verdict != VERDICT_UNKNOWN && keeper->doubt.state == STORE_IS_EMPTY)
         keeper->doubt.state = STORE_HAS_TOLD;
-    if (keeper->state == RELEASING) {
-        send_release(keeper);
+    if (gives_way(keeper, answer))
         return;
-    }
     if (answer->verdict != VERDICT_UNKNOWN) {
         keeper->doubt.state = STORE_HAS_TOLD;
         keeper->inherited = false;
@@ -786,12 +768,12 @@ static void pause_trying(struct keeper *keeper)
 
 static void end_pause(struct keeper *keeper)
 {
-    if (!may_be_granted(keeper)) {
-        give_up_waiting(keeper);
-        return;
+    if (may_be_granted(keeper)) {
+        keeper->doubt.state = STORE_HAS_TOLD;
+        keeper_restart(keeper);
+    } else {
+        end_refused(keeper, false);
     }
-    keeper->doubt.state = STORE_HAS_TOLD;
-    keeper_restart(keeper);
 }
 
 void keeper_resume(struct keeper *keeper)
@@ -915,11 +897,6 @@ static void on_released(void *arg, const struct answer *answer)
     release_done(keeper);
 }
 
-static bool is_used(const struct keeper *keeper)
-{
-    return keeper->use.how != LOCK_UNUSED && keeper->use.how != LOCK_LOST;
-}
-
 static void send_release(struct keeper *keeper)
 {
     struct release_request *request = &keeper->request.release;
@@ -927,6 +904,7 @@ static void send_release(struct keeper *keeper)
     int64_t timeout = lease_request_timeout(0, keeper->round_trip);
     struct moment until = moment_min(keeper->release_until,
                                      moment_plus(now, timeout > RELEASE_NS ? timeout : RELEASE_NS));
+    bool used = keeper->use.how != LOCK_UNUSED && keeper->use.how != LOCK_LOST;
 
     loop_disarm(keeper->loop, &keeper->next);
     if (keeper->doubt.state == STORE_IS_EMPTY) {
@@ -936,7 +914,7 @@ static void send_release(struct keeper *keeper)
     keeper->release_sent_until = until;
     *request = (struct release_request){.owner = keeper->plan.request.owner,
                                         .lease = keeper->plan.request.lease,
-                                        .at_least = is_used(keeper) ? keeper->plan.at_least : 0,
+                                        .at_least = used ? keeper->plan.at_least : 0,
                                         .end = keeper->use,
                                         .in_time = keeper->again,
                                         .returns = keeper->again};
@@ -987,8 +965,10 @@ static void on_timer(struct loop_timer *timer)
     }
     switch (keeper->state) {
     case WAITING:
-        if (time_is_up(keeper) && !stood_still(keeper))
-            give_up_waiting(keeper);
+        /* Where the machine or this process stood still, the latest answer is old: the store is
+         * asked once more. */
+        if (time_is_up(keeper, 0) && !time_is_up(keeper, STAND_STILL_NS))
+            end_refused(keeper, false);
         else
             acquire(keeper, true);
         break;
@@ -1030,25 +1010,19 @@ static void on_poked(void *arg)
         acquire(keeper, false);
 }
 
-/* Whether the first renewal can be answered in time. */
-static bool is_enough(const struct keeper *keeper)
-{
-    int64_t trips = lease_request_timeout(0, keeper->round_trip);
-
-    return time_left(keeper) >= (trips > CONFIRM_NS ? trips : CONFIRM_NS);
-}
-
 /* The grant counts from the heartbeat before it. The renewal that is due soon confirms it. */
 static void on_handed(void *arg, const struct answer *grant)
 {
     struct keeper *keeper = arg;
+    int64_t trips = lease_request_timeout(0, keeper->round_trip);
 
     if (keeper->busy || (keeper->state != WAITING && keeper->state != PAUSED))
         return;
     take_lease(keeper, grant);
     if (owner_is_absent(keeper)) {
         keeper_restart(keeper);
-    } else if (is_enough(keeper)) {
+    } else if (time_left(keeper) >= (trips > CONFIRM_NS ? trips : CONFIRM_NS)) {
+        /* The first renewal can be answered in time. */
         keeper->handed = true;
         keeper->deaf = 0;
         note_grants(keeper, grant->grants);
