@@ -6,7 +6,7 @@
 #include "base/similar.h"
 #include "os/child.h"
 #include "os/program.h"
-#include "store/urls.h"
+#include "store/url.h"
 #include "commit.h" /* the Makefile writes it */
 
 #ifndef PACKAGE_VERSION

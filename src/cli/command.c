@@ -10,7 +10,7 @@
 #include "lock/key.h"
 #include "net/loop.h"
 #include "os/child.h"
-#include "store/urls.h"
+#include "store/url.h"
 
 #define MESSAGE_SIZE 1024
 

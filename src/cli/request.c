@@ -5,7 +5,7 @@
 #include "cli/not_holder.h"
 #include "cli/reservation.h"
 #include "lock/own_identity.h"
-#include "store/urls.h"
+#include "store/url.h"
 
 /* The word behind --limit is its number if it is all digits. */
 static bool is_limit(const char *word)

@@ -12,7 +12,7 @@
 #include "lock/lease.h"
 #include "net/resolve.h"
 #include "store/store_record.h"
-#include "store/urls.h"
+#include "store/url.h"
 
 #define REPLICAS_MAX 100
 #define NO_DURATION  "is not a duration (such as 500ms, 30s, 5m or 1m30s)"

@@ -13,7 +13,7 @@
 #include "lock/own_identity.h"
 #include "os/file.h"
 #include "run/environment.h"
-#include "store/urls.h"
+#include "store/url.h"
 
 #define SYSTEM_FILE   "/etc/rlock.conf"
 #define SYSTEM_FOLDER "/etc/rlock.conf.d"

@@ -12,7 +12,7 @@
 #include "os/child.h"
 #include "run/acquisition.h"
 #include "run/environment.h"
-#include "store/urls.h"
+#include "store/url.h"
 
 enum { OPTION_EXPORT = OPTION_BEYOND_REQUEST, OPTION_KEEP };
 

@@ -3,7 +3,7 @@
 
 #include "base/utf8.h"
 #include "cmd/thresholds.h"
-#include "store/urls.h"
+#include "store/url.h"
 
 /* OPTION_LIMIT + measure is the option of a measure, whose row is options[measure]. */
 #define OPTION_LIMIT OPTION_OTHER

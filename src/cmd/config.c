@@ -2,7 +2,7 @@
 #include "cmd/commands.h"
 
 #include "base/mem.h"
-#include "store/urls.h"
+#include "store/url.h"
 
 #define ORIGIN_COLUMN 40
 #define HIDDEN        "***"

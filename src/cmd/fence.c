@@ -12,7 +12,7 @@
 #include "cli/run_messages.h"
 #include "os/token_file.h"
 #include "run/fenced.h"
-#include "store/urls.h"
+#include "store/url.h"
 
 enum { OPTION_TOKEN = OPTION_OTHER };
 

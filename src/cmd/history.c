@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "cli/screen.h"
 #include "cli/timeline.h"
-#include "store/urls.h"
+#include "store/url.h"
 
 enum { OPTION_JSON = OPTION_OTHER, OPTION_SINCE, OPTION_FAILED, OPTION_PLOT };
 

@@ -18,7 +18,7 @@
 #include "lock/owner.h"
 #include "run/environment.h"
 #include "run/fenced.h"
-#include "store/urls.h"
+#include "store/url.h"
 
 #define TTL_DEFAULT_NS (INT64_C(86400) * NS_PER_SEC)
 #define TTL_LEAST_NS   (1 * NS_PER_SEC)

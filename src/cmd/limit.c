@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 #include "base/decimal.h"
-#include "store/urls.h"
+#include "store/url.h"
 
 enum { OPTION_DELETE = OPTION_OTHER };
 

@@ -6,8 +6,7 @@
 #include <unistd.h>
 
 #include "store/local/local.h"
-#include "store/local/store_record.h"
-#include "store/urls.h"
+#include "store/url.h"
 
 #define HOLD_NS (10 * NS_PER_SEC) /* for another one to start or stop it */
 #define END_NS  (10 * NS_PER_SEC) /* for the server to write its data and end */

@@ -7,7 +7,7 @@
 #include "cli/describe.h"
 #include "cli/not_holder.h"
 #include "cli/reservation.h"
-#include "store/urls.h"
+#include "store/url.h"
 
 enum { OPTION_TOKEN = OPTION_OTHER };
 

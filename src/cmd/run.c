@@ -13,7 +13,7 @@
 #include "cli/run_messages.h"
 #include "lock/held_keys.h"
 #include "run/environment.h"
-#include "store/urls.h"
+#include "store/url.h"
 
 enum { OPTION_SHELL = OPTION_BEYOND_REQUEST, OPTION_REPORT_FD };
 

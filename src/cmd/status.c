@@ -9,7 +9,7 @@
 #include "cli/render.h"
 #include "cli/screen.h"
 #include "os/child.h"
-#include "store/urls.h"
+#include "store/url.h"
 
 #define WATCH_EVERY (2 * NS_PER_SEC)
 #define WATCH_LEAST (100 * NS_PER_MS)

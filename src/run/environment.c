@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "lock/held_keys.h"
-#include "store/urls.h"
+#include "store/url.h"
 
 /* The variables of rlock. Those of an outer one about its own lock would be wrong for this one. */
 enum variable { VARIABLE_OTHER, VARIABLE_OF_LOCK, VARIABLE_PASSWORD, VARIABLE_URL };

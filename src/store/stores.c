@@ -1,7 +1,7 @@
 /* The list of the stores. */
 #include "store/cluster/store_record.h"
 #include "store/hosted/store_record.h"
-#include "store/local/store_record.h"
+#include "store/local/local.h"
 #include "store/quorum/store_record.h"
 #include "store/redis/store.h"
 #include "store/zookeeper/store_record.h"

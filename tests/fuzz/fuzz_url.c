@@ -1,7 +1,6 @@
 /* Addresses: after parsing, each can be printed and parsed again; no password is ever shown. */
 #include "fuzz.h"
 #include "store/url.h"
-#include "store/urls.h"
 
 static void check_parsed(const struct url *url)
 {

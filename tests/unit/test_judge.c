@@ -2,8 +2,8 @@
 #include "store/redis/doctor/judge.h"
 
 #include "base/clock.h"
-#include "store/cluster/checkup.h"
-#include "store/quorum/checkup.h"
+#include "store/cluster/store_record.h"
+#include "store/quorum/store_record.h"
 #include "store/redis/store.h"
 #include "cli/describe.h"
 #include "tap.h"

@@ -1,5 +1,5 @@
 /* Several addresses in one text. */
-#include "store/urls.h"
+#include "store/url.h"
 
 #include "tap.h"
 

@@ -1,5 +1,5 @@
 /* A look at the masters of a Redis Cluster. */
-#include "store/cluster/checkup.h"
+#include "store/cluster/store_record.h"
 
 #include <stdio.h>
 

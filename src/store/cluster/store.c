@@ -5,7 +5,6 @@
 #include "base/mem.h"
 #include "lock/key.h"
 #include "net/loop.h"
-#include "store/cluster/checkup.h"
 #include "store/cluster/cluster.h"
 #include "store/cluster/several_keys.h"
 #include "store/cluster/survey.h"

@@ -5,8 +5,17 @@
 #ifndef RLOCK_STORE_CLUSTER_STORE_RECORD_H
 #define RLOCK_STORE_CLUSTER_STORE_RECORD_H
 
-#include "store/store_record.h"
+#include "store/diagnosis.h"
 
 extern const struct store_record cluster_record;
+
+/* Looks at each of its masters; as a record's "check". */
+bool cluster_check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
+                   size_t size);
+
+/* Judges the whole by the findings about the masters, which have "slots" of "all". Each has keys of
+ * its own, so all of them have to be fit. Pure. */
+void cluster_judge(const struct checkup *masters, unsigned slots, unsigned all,
+                   struct diagnosis *diagnosis);
 
 #endif

@@ -16,10 +16,11 @@
 #ifndef RLOCK_STORE_LOCAL_LOCAL_H
 #define RLOCK_STORE_LOCAL_LOCAL_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+#include "store/store_record.h"
+#include "store/url.h"
 
 struct local_place {
     char directory[100];
@@ -51,5 +52,11 @@ int local_hold(const struct local_place *place, int64_t timeout);
 /* Ends the server, its data written, and waits for "timeout" ns; requires local_hold(). False if it
  * still runs. force: kills it then. */
 bool local_end(const struct local_place *place, bool force, int64_t timeout);
+
+extern const struct store_record local_record;
+
+/* The address of a server that runs there, which is not started by whoever connects to it.
+ * Borrows from *place. */
+struct url local_url(const struct local_place *place);
 
 #endif

@@ -1,9 +1,13 @@
 /* Several URLs. */
 #include "store/quorum/store_record.h"
 
-#include "store/quorum/checkup.h"
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "base/mem.h"
 #include "store/quorum/store.h"
-#include "store/store.h"
+#include "store/redis/doctor/checkup.h"
 
 static struct store *open_nodes(struct loop *loop, const struct store_address *address, char *fault,
                                 size_t size)
@@ -26,10 +30,97 @@ static struct store *open_nodes(struct loop *loop, const struct store_address *a
     return NULL;
 }
 
+/* -- for the doctor: is it fit to hold locks? -------------------------------------------------- */
+
+/* Servers that were first asked within this are of the same age, as in store/quorum/quorum.c. */
+#define FIRST_ASKED_MS 100
+
+/* Two URLs may lead to one server by different names. */
+static bool find_double(const struct server_facts *facts, size_t count, struct diagnosis *diagnosis)
+{
+    for (size_t i = 1; i < count; i++) {
+        for (size_t j = 0; j < i; j++) {
+            if (!*facts[i].run_id || strcmp(facts[i].run_id, facts[j].run_id) != 0)
+                continue;
+            diagnosis_add(diagnosis, "quorum", LEVEL_UNFIT, "a server of its own for each URL",
+                          "servers %zu and %zu are the same one", j + 1, i + 1);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Finds servers that have come back without their data: they are not counted for new locks until
+ * all leases are over that they may have forgotten, as in store/quorum/quorum.c. As they were asked
+ * one after the other, ages are counted up to the answer of the last one. */
+static void judge_memories(const struct server_facts *facts, size_t count, int64_t lease,
+                           struct diagnosis *diagnosis)
+{
+    struct moment last = {0};
+    int64_t age = 0;
+    char left[32];
+
+    for (size_t i = 0; i < count; i++)
+        if (facts[i].told.ns > last.ns)
+            last = facts[i].told;
+    for (size_t i = 0; i < count; i++) {
+        int64_t serves = facts[i].serves_ms + moment_until(facts[i].told, last) / NS_PER_MS;
+        age = facts[i].serves_ms >= 0 && serves > age ? serves : age;
+    }
+    for (size_t i = 0; i < count; i++) {
+        int64_t remembers = facts[i].remembers_ms + moment_until(facts[i].told, last) / NS_PER_MS;
+        if (!facts[i].reached || facts[i].remembers_ms < 0 || remembers >= lease / NS_PER_MS ||
+            remembers + FIRST_ASKED_MS >= age)
+            continue;
+        int64_t seconds = (lease / NS_PER_MS - remembers + 999) / 1000;
+        diagnosis_add(diagnosis, "grace", LEVEL_WARNING, "wait",
+                      "server %zu may have forgotten locks: it is not counted for another %s",
+                      i + 1, duration_print(seconds * NS_PER_SEC, left, sizeof left));
+    }
+}
+
+void quorum_judge(const struct checkup *servers, const struct server_facts *facts, int64_t lease,
+                  struct diagnosis *diagnosis)
+{
+    size_t count = servers->count, fit = 0, least = count / 2 + 1;
+
+    *diagnosis = (struct diagnosis){0};
+    for (size_t i = 0; i < count; i++) {
+        enum level worst = servers->servers[i].diagnosis.worst;
+        fit += worst < LEVEL_UNFIT;
+        if (worst == LEVEL_WARNING || worst == LEVEL_UNFIT)
+            diagnosis->worst = LEVEL_WARNING;
+    }
+    if (find_double(facts, count, diagnosis))
+        return;
+    diagnosis_add(diagnosis, "quorum",
+                  fit < least   ? LEVEL_UNFIT
+                  : fit < count ? LEVEL_WARNING
+                                : LEVEL_FINE,
+                  fit < count ? "mend the others" : "",
+                  "%zu of %zu servers are fit, %zu are needed", fit, count, least);
+    judge_memories(facts, count, lease, diagnosis);
+}
+
+static bool check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
+                  size_t size)
+{
+    const struct store_address *address = plan->address;
+    struct server_facts *facts = mem_zeroed(address->url_count * sizeof *facts);
+    bool able = true;
+
+    for (size_t i = 0; able && i < address->url_count; i++)
+        able = redis_check_server(plan, &address->urls[i], checkup, &facts[i], fault, size);
+    if (able)
+        quorum_judge(checkup, facts, plan->lease, &checkup->whole);
+    free(facts);
+    return able;
+}
+
 const struct store_record quorum_record = {.name = "a quorum",
                                            .abilities = STORE_SEVERAL_KEYS | STORE_AT_LEAST |
                                                         STORE_FORCE | STORE_ASK | STORE_DETACHED |
                                                         STORE_MIRROR,
                                            .is_voted = true,
                                            .open = open_nodes,
-                                           .check = quorum_check};
+                                           .check = check};

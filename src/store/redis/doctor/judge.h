@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "store/diagnosis.h"
-#include "store/hint.h"
 #include "store/redis/find/sentinel_vote.h"
 #include "store/store_record.h"
 
