@@ -101,7 +101,9 @@ int command_tell_misfits(const struct call *call, const struct lock_list *list)
 {
     for (size_t i = 0; i < list->misfits.count; i++)
         command_error(call, "%s: %s", list->misfits.views[i].key, list->misfits.views[i].misfit);
-    return list->misfits.count > 0 ? status_of_cause(CAUSE_MISFIT) : STATUS_OK;
+    if (list->misfits.count == 0)
+        return STATUS_OK;
+    return status_of_cause(CAUSE_MISFIT);
 }
 
 const struct given_option *command_option(const struct call *call, int id)

@@ -207,7 +207,7 @@ static char *read_secret(const char *path, bool again, struct file *file, char *
     const struct file_options options = {.limit = PASSWORD_MAX, .line = true, .again = again};
     char *secret = NULL;
 
-    if (file_read(file, path, &options, fault, size) == 0)
+    if (file_read(file, path, &options, fault, size) == 0 && file->text)
         secret = first_line(file, fault, size);
     file_wipe(file);
     return secret;

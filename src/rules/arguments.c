@@ -220,7 +220,7 @@ void redis_call_acquire(struct redis_call *call, const struct redis_terms *terms
 void redis_call_renew(struct redis_call *call, const struct redis_terms *terms, const char *prefix,
                       const struct renew_request *request, const struct member_terms *settled)
 {
-    uint64_t fences[LOCK_KEYS_MAX], slots[LOCK_KEYS_MAX];
+    uint64_t fences[LOCK_KEYS_MAX] = {0}, slots[LOCK_KEYS_MAX] = {0};
 
     call_begin(call, &script_renew, prefix, request->keys, request->key_count);
     call->ahead = !terms->grace; /* then it may make a lock */

@@ -150,13 +150,12 @@ bool zk_is_own(const struct zk_store *store)
 
 static const struct zk_step_row *row_of(enum zk_step step)
 {
-    const struct zk_step_row *const tables[] = {zk_acquire_steps, zk_semaphore_steps,
-                                                zk_store_steps};
-    size_t i = 0;
+    const struct zk_step_row *const tables[] = {zk_acquire_steps, zk_semaphore_steps};
 
-    while (!tables[i][step].begin && !tables[i][step].heard)
-        i++;
-    return &tables[i][step];
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        if (tables[i][step].begin || tables[i][step].heard)
+            return &tables[i][step];
+    return &zk_store_steps[step];
 }
 
 void zk_wish(struct zk_store *store, int64_t lease)

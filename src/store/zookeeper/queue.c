@@ -391,7 +391,7 @@ static bool take_fence(struct jute_text *text, struct zk_node_data *data)
 
 bool zk_node_data_parse(struct jute_text text, struct zk_node_data *data)
 {
-    char mark[sizeof MARK], mode[32] = "", lease[24], password[2 * ZK_PASSWORD_SIZE + 1];
+    char mark[sizeof MARK], mode[32] = "", lease[24], password[2 * ZK_PASSWORD_SIZE + 1] = "";
     int64_t lease_ms;
 
     *data = (struct zk_node_data){.who = ""};
