@@ -483,7 +483,6 @@ static void on_renewed(void *arg, const struct answer *answer)
 
 static void send_renewal(struct keeper *keeper, struct moment until, store_done *done)
 {
-    const struct acquire_request *plan = &keeper->plan.request;
     struct renew_request *request = &keeper->request.renew;
     struct moment now = now_of(keeper);
     bool held = keeper->state == HELD;
@@ -492,17 +491,13 @@ static void send_renewal(struct keeper *keeper, struct moment until, store_done 
     keeper->sent = now;
     keeper->until = until;
     keeper->poked = false;
-    *request = (struct renew_request){.owner = plan->owner,
-                                      .no_nesting = plan->no_nesting,
-                                      .mode = plan->mode,
-                                      .limit = plan->limit,
-                                      .who = keeper->who ? keeper->who : plan->who,
-                                      .mirror = plan->mirror,
-                                      .lease = plan->lease,
-                                      .grants = held ? keeper->granted.grants : NULL,
-                                      .handed = keeper->handed,
-                                      .listen = held && (!keeper->handed || keeper->verified)};
+    *request = renewal_of(&keeper->plan.request);
     request->keys = granted_keys(keeper, &request->key_count);
+    if (keeper->who)
+        request->who = keeper->who;
+    request->grants = held ? keeper->granted.grants : NULL;
+    request->handed = keeper->handed;
+    request->listen = held && (!keeper->handed || keeper->verified);
     if (held && !keeper->plan.renew)
         request->lease = lease_rest(now, keeper->lease.end); /* it ends when it would have */
     start(keeper,
@@ -912,13 +907,11 @@ static void send_release(struct keeper *keeper)
         return;
     }
     keeper->release_sent_until = until;
-    *request = (struct release_request){.owner = keeper->plan.request.owner,
-                                        .lease = keeper->plan.request.lease,
-                                        .at_least = used ? keeper->plan.at_least : 0,
-                                        .end = keeper->use,
-                                        .in_time = keeper->again,
-                                        .returns = keeper->again};
+    *request = release_of(&keeper->plan.request);
     request->keys = granted_keys(keeper, &request->key_count);
+    request->at_least = used ? keeper->plan.at_least : 0;
+    request->end = keeper->use;
+    request->in_time = request->returns = keeper->again;
     if (keeper->result.ending == KEEPER_NOT_ACQUIRED)
         request->end.how = LOCK_REFUSED;
     /* An owner that acquires again may be granted the lock by an older request of its own. */
@@ -935,14 +928,10 @@ static void send_release(struct keeper *keeper)
 static void go_without_answer(struct keeper *keeper)
 {
     static const struct answer silence = {.cause = CAUSE_UNREACHABLE, .text = "no answer in time"};
-    const struct acquire_request *plan = &keeper->plan.request;
-    const struct release_request request = {.keys = plan->keys,
-                                            .key_count = plan->key_count,
-                                            .owner = plan->owner,
-                                            .lease = plan->lease,
-                                            .uncertain = true,
-                                            .end.how = LOCK_UNUSED};
+    struct release_request request = release_of(&keeper->plan.request);
 
+    request.uncertain = true;
+    request.end.how = LOCK_UNUSED;
     bool gone = store_release_nowait(keeper->store, &request);
     keeper->busy = false;
     if (!result_is_known(keeper))

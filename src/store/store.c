@@ -106,6 +106,27 @@ struct acquire_request operation_lock(const struct operation *operation)
     }
 }
 
+struct renew_request renewal_of(const struct acquire_request *lock)
+{
+    return (struct renew_request){.keys = lock->keys,
+                                  .key_count = lock->key_count,
+                                  .owner = lock->owner,
+                                  .no_nesting = lock->no_nesting,
+                                  .mode = lock->mode,
+                                  .limit = lock->limit,
+                                  .who = lock->who,
+                                  .mirror = lock->mirror,
+                                  .lease = lock->lease};
+}
+
+struct release_request release_of(const struct acquire_request *lock)
+{
+    return (struct release_request){.keys = lock->keys,
+                                    .key_count = lock->key_count,
+                                    .owner = lock->owner,
+                                    .lease = lock->lease};
+}
+
 void answer_fail(struct answer *answer, enum cause cause, const char *format, ...)
 {
     va_list values;

@@ -409,6 +409,9 @@ bool store_release_nowait(struct store *store, const struct release_request *req
 /* Returns the acquisition, or as much of it as a renewal or a release says; without keys for any
  * other operation. */
 struct acquire_request operation_lock(const struct operation *operation);
+/* The reverse: return a renewal and a release that say no more than the acquisition does. */
+struct renew_request renewal_of(const struct acquire_request *lock);
+struct release_request release_of(const struct acquire_request *lock);
 
 /* Makes *answer UNKNOWN for that cause, with its text as of printf(), and nothing else. */
 void answer_fail(struct answer *answer, enum cause cause, const char *format, ...)

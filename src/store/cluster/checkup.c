@@ -11,23 +11,19 @@
 /* -- the masters ------------------------------------------------------------------------------- */
 
 struct cluster_facts {
+    struct loop *loop; /* while it is asked */
     struct cluster_node *masters;
     size_t count;   /* 0: none is known, for the reason in "failure" */
     unsigned slots; /* that any of them has */
     struct answer failure;
 };
 
-struct inquiry {
-    struct loop *loop;
-    struct answer answer;
-};
-
 static void map_read(void *arg, const struct answer *answer)
 {
-    struct inquiry *inquiry = arg;
+    struct cluster_facts *facts = arg;
 
-    inquiry->answer = *answer;
-    loop_stop(inquiry->loop);
+    facts->failure = *answer;
+    loop_stop(facts->loop);
 }
 
 static void take_map(const struct cluster_map *map, struct cluster_facts *facts)
@@ -43,33 +39,24 @@ static void take_map(const struct cluster_map *map, struct cluster_facts *facts)
     free(nodes);
 }
 
-static bool ask(struct inquiry *inquiry, const struct store_address *address,
-                struct cluster_facts *facts, char *fault, size_t size)
-{
-    struct moment until = moment_plus(moment_now(), address->connect_timeout);
-    struct cluster *cluster = cluster_new(inquiry->loop, address, NULL, fault, size);
-
-    if (!cluster)
-        return false;
-    cluster_read_map(cluster, until, map_read, inquiry);
-    loop_run(inquiry->loop);
-    facts->failure = inquiry->answer;
-    if (inquiry->answer.verdict == VERDICT_GRANTED)
-        take_map(cluster_map_of(cluster), facts);
-    cluster_free(cluster);
-    return true;
-}
-
 /* Asks the nodes of address->urls[0] for the masters, for connect_timeout at most. False with a
  * message in "fault" if this process cannot even ask. */
 static bool ask_masters(const struct store_address *address, struct cluster_facts *facts,
                         char *fault, size_t size)
 {
-    struct inquiry inquiry = {.loop = loop_new()};
+    struct moment until = moment_plus(moment_now(), address->connect_timeout);
 
-    *facts = (struct cluster_facts){0};
-    bool able = ask(&inquiry, address, facts, fault, size);
-    loop_free(inquiry.loop);
+    *facts = (struct cluster_facts){.loop = loop_new()};
+    struct cluster *cluster = cluster_new(facts->loop, address, NULL, fault, size);
+    bool able = cluster;
+    if (able) {
+        cluster_read_map(cluster, until, map_read, facts);
+        loop_run(facts->loop);
+        if (facts->failure.verdict == VERDICT_GRANTED)
+            take_map(cluster_map_of(cluster), facts);
+        cluster_free(cluster);
+    }
+    loop_free(facts->loop);
     return able;
 }
 

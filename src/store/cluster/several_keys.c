@@ -285,16 +285,14 @@ static void taken_released(void *arg, const struct answer *answer)
 
 static void release_taken_key(struct several_keys *several, size_t key)
 {
-    const struct acquire_request *request = several->base.operation.acquire;
     struct release_request *one = &several->one.release;
 
     several->key = key;
-    *one = (struct release_request){.keys = &several->keys[key],
-                                    .key_count = 1,
-                                    .owner = request->owner,
-                                    .lease = request->lease,
-                                    .end.how = LOCK_UNUSED,
-                                    .in_time = true};
+    *one = release_of(several->base.operation.acquire);
+    one->keys = &several->keys[key];
+    one->key_count = 1;
+    one->end.how = LOCK_UNUSED;
+    one->in_time = true;
     ask(several, (struct operation){.verb = VERB_RELEASE, .release = one},
         several->base.operation.until, taken_released);
 }

@@ -111,8 +111,8 @@ static void close_cluster(struct store *base)
     free(store);
 }
 
-static struct store *open_single(struct loop *loop, const struct store_address *address,
-                                 char *fault, size_t size)
+static struct store *open_cluster(struct loop *loop, const struct store_address *address,
+                                  char *fault, size_t size)
 {
     static const struct store_ops ops = {close_cluster, start, release_nowait};
     struct cluster_store *store = mem_zeroed(sizeof *store);
@@ -126,17 +126,7 @@ static struct store *open_single(struct loop *loop, const struct store_address *
         return NULL;
     }
     store->prefix = mem_strdup(address->prefix);
-    return &store->base;
-}
-
-static struct store *open_several(struct loop *loop, const struct store_address *address,
-                                  char *fault, size_t size)
-{
-    struct store *single = open_single(loop, address, fault, size);
-
-    if (!single)
-        return NULL;
-    return several_keys_open(loop, single);
+    return several_keys_open(loop, &store->base);
 }
 
 /* -- the record -------------------------------------------------------------------------------- */
@@ -176,5 +166,5 @@ const struct store_record cluster_record = {
     .parse = parse,
     .print = url_append_hosts,
     .schema = redis_schema,
-    .open = open_several,
+    .open = open_cluster,
     .check = cluster_check};

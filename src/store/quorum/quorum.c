@@ -220,20 +220,11 @@ static enum quorum_outcome outcome_of_keep(struct count votes, size_t majority, 
     return votes.yes + votes.none < majority && !may_be_lost ? QUORUM_FAILED : QUORUM_OPEN;
 }
 
-/* Where no majority can have had the lock any more, it was lost before this. A node that does not
- * answer may have had it. */
-static enum quorum_outcome outcome_of_return(struct count votes, size_t majority, size_t spare)
+/* against: how many nodes say that the lock was not there to be released. */
+static enum quorum_outcome outcome_of_release(struct count votes, size_t majority, size_t spare,
+                                              size_t against)
 {
-    if (votes.no + votes.nothing > spare)
-        return QUORUM_REFUSED;
-    if (votes.yes + votes.no + votes.nothing >= majority)
-        return QUORUM_CARRIED;
-    return votes.unknown > spare ? QUORUM_FAILED : QUORUM_OPEN;
-}
-
-static enum quorum_outcome outcome_of_free(struct count votes, size_t majority, size_t spare)
-{
-    if (votes.no > spare)
+    if (against > spare)
         return QUORUM_REFUSED;
     if (votes.yes + votes.no + votes.nothing >= majority)
         return QUORUM_CARRIED;
@@ -258,8 +249,11 @@ enum quorum_outcome quorum_outcome(const struct quorum *quorum)
     switch (quorum->rule) {
     case QUORUM_TAKE: return outcome_of_take(votes, majority, spare);
     case QUORUM_KEEP: return outcome_of_keep(votes, majority, spare, quorum_rivals(quorum));
-    case QUORUM_RETURN: return outcome_of_return(votes, majority, spare);
-    case QUORUM_FREE: return outcome_of_free(votes, majority, spare);
+    case QUORUM_RETURN:
+        /* Where no majority can have had the lock any more, it was lost before this. A node that
+         * does not answer may have had it. */
+        return outcome_of_release(votes, majority, spare, votes.no + votes.nothing);
+    case QUORUM_FREE: return outcome_of_release(votes, majority, spare, votes.no);
     case QUORUM_READ: return outcome_of_read(votes, majority, spare);
     }
     return QUORUM_FAILED;

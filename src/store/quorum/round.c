@@ -47,11 +47,6 @@ void quorum_round_ask_all(struct quorum_round *round, enum store_verb task)
         quorum_round_ask(round, &round->nodes[i], (struct quorum_order){.task = task});
 }
 
-bool quorum_round_counts(const struct quorum_round *round, const struct quorum_reply *reply)
-{
-    return reply->order->round == round->number;
-}
-
 void quorum_round_cast(struct quorum_round *round, const struct quorum_node *node, enum vote vote,
                        const struct quorum_reply *reply)
 {

@@ -39,8 +39,6 @@ void quorum_round_end(struct quorum_round *round);
 void quorum_round_ask(struct quorum_round *round, struct quorum_node *node,
                       struct quorum_order order);
 void quorum_round_ask_all(struct quorum_round *round, enum store_verb task);
-/* Whether this is a reply to an order of the round that is under way. */
-bool quorum_round_counts(const struct quorum_round *round, const struct quorum_reply *reply);
 /* Casts a node's vote, or casts it anew. reply: what it said; NULL: it said nothing. */
 void quorum_round_cast(struct quorum_round *round, const struct quorum_node *node, enum vote vote,
                        const struct quorum_reply *reply);

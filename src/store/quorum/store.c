@@ -550,7 +550,7 @@ static void heard(void *arg, struct quorum_node *node, const struct quorum_reply
 {
     struct quorum_store *store = arg;
 
-    if (!quorum_round_counts(&store->round, reply)) {
+    if (reply->order->round != store->round.number) {
         heard_without_vote(store, node, reply);
         return;
     }
@@ -611,11 +611,17 @@ static const char *const *keep_words(struct arena *words, const char *const *fro
 }
 
 /* Copies what nodes may be asked after the operation. */
-static void keep_lock(struct quorum_store *store, const struct acquire_request *lock)
+static void take_lock(struct quorum_store *store, const struct acquire_request *lock)
 {
     struct quorum_requests *requests = &store->requests;
     struct acquire_request *acquire = &requests->acquire;
 
+    if (strcmp(store->owner, lock->owner) != 0) {
+        store->hold = HOLD_FOREIGN;
+        requests->terms.fences = NULL;
+    }
+    requests->terms.proposal = 0;
+    snprintf(store->owner, sizeof store->owner, "%s", lock->owner);
     arena_free(&store->lock_words);
     *acquire = *lock;
     acquire->keys = keep_words(&store->lock_words, lock->keys, lock->key_count);
@@ -623,42 +629,8 @@ static void keep_lock(struct quorum_store *store, const struct acquire_request *
     acquire->who = keep_word(&store->lock_words, lock->who);
     acquire->mirror = keep_word(&store->lock_words, lock->mirror);
     acquire->group = NULL; /* there is no queue */
-    requests->renew = (struct renew_request){.keys = acquire->keys,
-                                             .key_count = acquire->key_count,
-                                             .owner = acquire->owner,
-                                             .no_nesting = acquire->no_nesting,
-                                             .mode = acquire->mode,
-                                             .limit = acquire->limit,
-                                             .who = acquire->who,
-                                             .mirror = acquire->mirror,
-                                             .lease = acquire->lease};
-    requests->release = (struct release_request){.keys = acquire->keys,
-                                                 .key_count = acquire->key_count,
-                                                 .owner = acquire->owner,
-                                                 .lease = acquire->lease};
-}
-
-static void take_lock(struct quorum_store *store, const struct acquire_request *lock)
-{
-    bool same = strcmp(store->owner, lock->owner) == 0;
-
-    if (!same) {
-        store->hold = HOLD_FOREIGN;
-        store->requests.terms.fences = NULL;
-    }
-    store->requests.terms.proposal = 0;
-    snprintf(store->owner, sizeof store->owner, "%s", lock->owner);
-    keep_lock(store, lock);
-}
-
-static void take_renewal(struct quorum_store *store, const struct renew_request *request)
-{
-    struct acquire_request lock = operation_lock(&(struct operation){VERB_RENEW, .renew = request});
-
-    take_lock(store, &lock);
-    store->requests.renew.handed = request->handed;
-    store->requests.renew.strict = request->strict;
-    store->requests.renew.listen = request->listen;
+    requests->renew = renewal_of(acquire);
+    requests->release = release_of(acquire);
 }
 
 static void take_release(struct quorum_store *store, const struct release_request *request)
@@ -668,11 +640,9 @@ static void take_release(struct quorum_store *store, const struct release_reques
     struct release_request *release = &store->requests.release;
 
     take_lock(store, &lock);
-    release->strict = request->strict;
-    release->at_least = request->at_least;
-    release->end = request->end;
-    release->in_time = request->in_time;
-    release->returns = request->returns;
+    *release = *request;
+    release->keys = store->requests.acquire.keys;
+    release->owner = store->requests.acquire.owner;
 }
 
 /* pausing: a waiter that was refused a moment ago would be refused again. */
@@ -719,7 +689,12 @@ static void take_over(struct quorum_store *store, const struct lock_grant *grant
 
 static void renew(struct quorum_store *store, const struct renew_request *request)
 {
-    take_renewal(store, request);
+    struct acquire_request lock = operation_lock(&(struct operation){VERB_RENEW, .renew = request});
+
+    take_lock(store, &lock);
+    store->requests.renew.handed = request->handed;
+    store->requests.renew.strict = request->strict;
+    store->requests.renew.listen = request->listen;
     if (store->hold == HOLD_FOREIGN && request->grants)
         take_over(store, request->grants);
     if (store->hold != HOLD_FOREIGN || !is_unfit(store))
