@@ -662,6 +662,8 @@ static const struct schedule schedules[] = {
     ROW("one after silence", -1, 0, ". b +", "25000 r",
         "trouble q.:abc/1 trouble qb:abc/1 held r+:b ext f+:b over:released", .several = true,
         .server_wait_ms = 60000),
+    ROW("one is granted late, then mute: any may be granted", -1, 3000, "b1500 ? +", "1510 c",
+        "qb:abc/1 r?:b u+:abc over:cancelled", .several = true),
     ROW("nothing is heard: any may be granted", -1, 0, ".", "40000 c",
         "trouble q.:abc/1 trouble q.:abc/1 bye:abc over:cancelled", .several = true,
         .server_wait_ms = 60000),
