@@ -8,7 +8,7 @@
 #include "base/duration.h"
 #include "base/text.h"
 #include "cli/describe.h"
-#include "lock/held_keys.h"
+#include "lock/lock.h"
 
 /* -- the wordings ---------------------------------------------------------------------------- */
 

@@ -11,7 +11,7 @@
 #include "base/decimal.h"
 #include "cli/describe.h"
 #include "cli/run_messages.h"
-#include "lock/held_keys.h"
+#include "lock/lock.h"
 #include "run/environment.h"
 #include "store/url.h"
 

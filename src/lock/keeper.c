@@ -26,7 +26,6 @@
 
 #include "base/jitter.h"
 #include "base/mem.h"
-#include "lock/held_keys.h"
 #include "lock/lease.h"
 #include "lock/throttle.h"
 #include "net/loop.h"
@@ -843,22 +842,13 @@ static void try_again(struct keeper *keeper)
         acquire(keeper, false);
 }
 
-static void release_done(struct keeper *keeper)
-{
-    if (keeper->again)
-        try_again(keeper);
-    else
-        over(keeper);
-}
-
 /* The lock that is released was not there any more, and no earlier release can have freed it. */
 static void report_release_loss(struct keeper *keeper, const struct answer *answer)
 {
-    bool known = result_is_known(keeper) || keeper->again;
     const struct answer missing = {.cause = CAUSE_NOT_HOLDER, .key = answer->lost - 1};
     char holder[HOLDER_SIZE];
 
-    if (known || keeper->loss_told || keeper->release_unanswered)
+    if (keeper->loss_told || keeper->release_unanswered)
         return;
     const struct keeper_loss loss =
         loss_of(keeper, answer->verdict == VERDICT_REFUSED ? answer : &missing, holder);
@@ -871,7 +861,7 @@ static void on_released(void *arg, const struct answer *answer)
     bool known = result_is_known(keeper) || keeper->again;
 
     keeper->busy = false;
-    if (answer->verdict == VERDICT_REFUSED || answer->lost)
+    if (!known && (answer->verdict == VERDICT_REFUSED || answer->lost))
         report_release_loss(keeper, answer);
     if (answer->verdict == VERDICT_UNKNOWN) {
         keeper->release_unanswered |= answer->maybe_done;
@@ -889,7 +879,10 @@ static void on_released(void *arg, const struct answer *answer)
     }
     if (answer->verdict != VERDICT_UNKNOWN && !known)
         outage_answered(&keeper->outage, now_of(keeper));
-    release_done(keeper);
+    if (keeper->again)
+        try_again(keeper);
+    else
+        over(keeper);
 }
 
 static void send_release(struct keeper *keeper)
@@ -1036,19 +1029,12 @@ static void on_session_lost(void *arg, const char *why)
 
 static const struct store_events store_events = {on_poked, on_handed, on_session_lost};
 
-/* A store that has answered before and fails is given up after a lease: by then all its holders are
- * gone. */
-static int64_t longest_outage(const struct keeper_plan *plan)
-{
-    int64_t lease = plan->request.lease, connecting = plan->connect_timeout;
-    return lease > connecting ? lease : connecting;
-}
-
 /* since: when the keeper begins to ask. */
 static struct keeper *make(struct loop *loop, struct store *store, const struct keeper_plan *plan,
                            struct moment since, const struct keeper_events *events, void *arg)
 {
     struct keeper *keeper = mem_zeroed(sizeof *keeper);
+    int64_t lease = plan->request.lease, connecting = plan->connect_timeout;
 
     *keeper =
         (struct keeper){.loop = loop, .store = store, .plan = *plan, .events = events, .arg = arg};
@@ -1057,8 +1043,10 @@ static struct keeper *make(struct loop *loop, struct store *store, const struct 
     keeper->result.refusal = refusal_of(keeper);
     keeper->end = (struct loop_timer){.fire = on_lease_end, .owner = keeper, .urgent = true};
     keeper->began = now_of(keeper);
-    outage_begin(&keeper->outage, loop, since, plan->server_wait, longest_outage(plan),
-                 &events->outage, arg);
+    /* A store that has answered before and fails is given up after a lease: by then all its holders
+     * are gone. */
+    outage_begin(&keeper->outage, loop, since, plan->server_wait,
+                 lease > connecting ? lease : connecting, &events->outage, arg);
     keeper->outage.patient = plan->wait;
     store_on_event(store, &store_events, keeper);
     return keeper;

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "lock/identity.h"
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* An owner token is the path of the ancestors' UUIDs and its own, outermost first, as "UUID.UUID":
@@ -69,6 +70,31 @@ struct lock_grant {
     bool nested;    /* from a quorum's member: this is the fence of an ancestor there */
     bool absent;    /* fewer keys were asked for than there are, and this one is not held */
 };
+
+/* Of the keys that were asked for, those that are held: all, or as many as were wanted. */
+struct held_keys {
+    const char *keys[LOCK_KEYS_MAX]; /* in the order given; borrowed */
+    struct lock_grant grants[LOCK_KEYS_MAX];
+    size_t asked[LOCK_KEYS_MAX]; /* which one each is of those that were asked for, from 0 */
+    size_t count;
+};
+
+/* grants: of each of the keys, as it was granted. NULL: nothing is known of the grant yet, and so
+ * all of them are told, with empty grants. */
+static inline void held_keys_choose(struct held_keys *held, const char *const *keys, size_t count,
+                                    const struct lock_grant *grants)
+{
+    *held = (struct held_keys){.count = 0};
+    for (size_t i = 0; i < count; i++) {
+        if (grants && grants[i].absent)
+            continue;
+        held->keys[held->count] = keys[i];
+        held->asked[held->count] = i;
+        if (grants)
+            held->grants[held->count] = grants[i];
+        held->count++;
+    }
+}
 
 /* How the use of a lock ended. */
 enum lock_ending {

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "lock/held_keys.h"
+#include "lock/lock.h"
 #include "store/url.h"
 
 /* The variables of rlock. Those of an outer one about its own lock would be wrong for this one. */

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lock/held_keys.h"
+#include "lock/lock.h"
 #include "net/loop.h"
 #include "os/tree.h"
 #include "run/environment.h"

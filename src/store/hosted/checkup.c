@@ -97,6 +97,13 @@ static void add(struct examination *of, const char *check, enum level level, con
     diagnosis_add(&of->server->diagnosis, check, level, advice, "%s", text);
 }
 
+/* Fine, as "good" says, or else a warning. */
+static void judge(struct examination *of, const char *check, bool fine, const char *good,
+                  const char *bad, const char *advice)
+{
+    add(of, check, fine ? LEVEL_FINE : LEVEL_WARNING, fine ? good : bad, fine ? "" : advice);
+}
+
 /* Both with the names of the tables, as sql_add() has them. */
 static void add_names(struct examination *of, const char *check, enum level level, const char *text,
                       const char *advice)
@@ -161,13 +168,11 @@ static void check_reads(struct examination *of)
         asked = ask(of, sql);
         same = says(of, 0, writer);
     }
-    if (asked && same)
-        add(of, "reads", LEVEL_FINE, "the server that takes the writes answers the reads, too", "");
-    else if (asked)
-        add(of, "reads", LEVEL_WARNING,
-            "a proxy has another server answer reads, whose clock differs, and which hears of a "
-            "lock later",
-            "connect by an address that leads to the server that takes the writes only");
+    if (asked)
+        judge(of, "reads", same, "the server that takes the writes answers the reads, too",
+              "a proxy has another server answer reads, whose clock differs, and which hears of a "
+              "lock later",
+              "connect by an address that leads to the server that takes the writes only");
 }
 
 /* -- rights ------------------------------------------------------------------------------------ */
@@ -323,13 +328,10 @@ static void check_pg_replicas(struct examination *of)
         !decimal_parse(of->values[0], 0, INT64_MAX, &count))
         return;
     of->server->figures.replicas = count;
-    if (count > 0 && says(of, 1, "0"))
-        add(of, "replicas", LEVEL_WARNING,
-            "its standbys are asynchronous: a failover to one of them loses the latest locks",
-            "synchronous_standby_names, if one of them may be promoted");
-    else
-        add(of, "replicas", LEVEL_FINE,
-            count > 0 ? "a standby is synchronous" : "it has no standby that is connected", "");
+    judge(of, "replicas", count == 0 || !says(of, 1, "0"),
+          count > 0 ? "a standby is synchronous" : "it has no standby that is connected",
+          "its standbys are asynchronous: a failover to one of them loses the latest locks",
+          "synchronous_standby_names, if one of them may be promoted");
 }
 
 static void check_pg_connections(struct examination *of)
@@ -359,12 +361,9 @@ static void check_pg_pooler(struct examination *of)
     }
     if (!asked)
         return;
-    if (strcmp(first, others) != 0 && stays)
-        add(of, "wake-up", LEVEL_FINE, "waiters are called by NOTIFY", "");
-    else
-        add(of, "wake-up", LEVEL_WARNING,
-            "a pooler shares out the sessions: waiters look once a second instead of being called",
-            "connect to the server itself, or pool sessions");
+    judge(of, "wake-up", strcmp(first, others) != 0 && stays, "waiters are called by NOTIFY",
+          "a pooler shares out the sessions: waiters look once a second instead of being called",
+          "connect to the server itself, or pool sessions");
 }
 
 static void check_postgresql(struct examination *of)
@@ -380,14 +379,10 @@ static void check_postgresql(struct examination *of)
 
 static void check_my_durability(struct examination *of)
 {
-    if (!ask(of, "SELECT @@innodb_flush_log_at_trx_commit, @@innodb_doublewrite"))
-        return;
-    if (says(of, 0, "1"))
-        add(of, "durability", LEVEL_FINE, "what is acknowledged is on disk", "");
-    else
-        add(of, "durability", LEVEL_WARNING,
-            "innodb_flush_log_at_trx_commit is not 1: a crash loses the latest locks",
-            "set it to 1");
+    if (ask(of, "SELECT @@innodb_flush_log_at_trx_commit, @@innodb_doublewrite"))
+        judge(of, "durability", says(of, 0, "1"), "what is acknowledged is on disk",
+              "innodb_flush_log_at_trx_commit is not 1: a crash loses the latest locks",
+              "set it to 1");
 }
 
 static void check_my_connections(struct examination *of)
@@ -425,12 +420,9 @@ static void check_my_replicas(struct examination *of)
         !decimal_parse(of->values[0], 0, INT64_MAX, &count))
         return;
     of->server->figures.replicas = count;
-    if (count > 0)
-        add(of, "replicas", LEVEL_WARNING,
-            "it has replicas: unless they are semi-synchronous, a failover loses the latest locks",
-            "rpl_semi_sync, with a timeout that never comes, or Galera or Group Replication");
-    else
-        add(of, "replicas", LEVEL_FINE, "none that this user can see", "");
+    judge(of, "replicas", count == 0, "none that this user can see",
+          "it has replicas: unless they are semi-synchronous, a failover loses the latest locks",
+          "rpl_semi_sync, with a timeout that never comes, or Galera or Group Replication");
 }
 
 /* A TIMESTAMP has no value for the hour that the session's zone leaves out in spring. */
@@ -444,13 +436,11 @@ static void check_my_shedlock(struct examination *of)
                  "AND column_name = 'lock_until'") ||
         says(of, 0, ""))
         return;
-    if (says(of, 0, "timestamp") && !says(of, 1, "0"))
-        add(of, "shedlock", LEVEL_WARNING,
-            "lock_until in table shedlock is a TIMESTAMP, and the zone has daylight saving: for an "
-            "hour each spring neither rlock nor Java can lock there",
-            "ALTER TABLE shedlock MODIFY lock_until DATETIME(3) NOT NULL, or the server in UTC");
-    else
-        add(of, "shedlock", LEVEL_FINE, "table shedlock is there, to be a mirror", "");
+    judge(of, "shedlock", !says(of, 0, "timestamp") || says(of, 1, "0"),
+          "table shedlock is there, to be a mirror",
+          "lock_until in table shedlock is a TIMESTAMP, and the zone has daylight saving: for an "
+          "hour each spring neither rlock nor Java can lock there",
+          "ALTER TABLE shedlock MODIFY lock_until DATETIME(3) NOT NULL, or the server in UTC");
 }
 
 /* A host that publishes a message ends the sleep of the waiter by another connection. */
@@ -461,14 +451,11 @@ static void check_my_wake_up(struct examination *of)
     if (!ask(of, "SELECT CONNECTION_ID()"))
         return;
     text_append(sql, sizeof sql, "%s", of->values[0]);
-    if (ask_by(of, of->other, sql))
-        add(of, "wake-up", LEVEL_FINE, "waiters sleep in the server, and KILL QUERY wakes them",
-            "");
-    else
-        add(of, "wake-up", LEVEL_WARNING,
-            "KILL QUERY fails, as by way of a pooler: waiters look every two seconds instead of "
-            "being woken",
-            "connect to the server itself, or pool sessions");
+    judge(of, "wake-up", ask_by(of, of->other, sql),
+          "waiters sleep in the server, and KILL QUERY wakes them",
+          "KILL QUERY fails, as by way of a pooler: waiters look every two seconds instead of "
+          "being woken",
+          "connect to the server itself, or pool sessions");
 }
 
 static void check_mysql(struct examination *of)
