@@ -91,7 +91,7 @@ enum describe_detail { DESCRIBE_FULL, DESCRIBE_WITHOUT_PID, DESCRIBE_WITHOUT_COM
 char *describe_obstacle(const struct answer *refusal, unsigned limit, int64_t later,
                         enum describe_detail detail, char *out, size_t size);
 
-/* -- hints (store/hint.h) and the abilities of stores ---------------------------------------- */
+/* -- hints and the abilities of stores --------------------------------------------------------- */
 
 /* Returns the words of the hint, or else of the one that always goes with the cause; NULL if there
  * is none. */

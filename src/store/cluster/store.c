@@ -7,7 +7,6 @@
 #include "net/loop.h"
 #include "store/cluster/cluster.h"
 #include "store/cluster/several_keys.h"
-#include "store/cluster/survey.h"
 #include "store/redis/store.h"
 #include "store/url_parts.h"
 

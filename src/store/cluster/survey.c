@@ -1,5 +1,5 @@
 /* Surveys of a Redis Cluster: nodes first, then the keys that are not known from there. */
-#include "store/cluster/survey.h"
+#include "store/cluster/cluster.h"
 
 #include <stdio.h>
 
@@ -7,7 +7,6 @@
 #include "base/mem.h"
 #include "lock/key.h"
 #include "net/loop.h"
-#include "store/cluster/cluster.h"
 #include "store/views.h"
 
 struct cluster_survey {
