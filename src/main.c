@@ -103,10 +103,13 @@ static const char *synonym(const char *name)
 
 static const struct command *find_similar(const char *name)
 {
+    const struct command *nearest = NULL;
+    size_t slips = SLIPS_MANY;
+
     for (size_t i = 0; i < COUNT; i++)
-        if (similar(name, strlen(name), commands[i].command->name))
-            return commands[i].command;
-    return NULL;
+        if (similar_is_nearer(name, strlen(name), commands[i].command->name, &slips))
+            nearest = commands[i].command;
+    return nearest;
 }
 
 /* Hints at the line that was meant: the same words behind "rlock run", quoted for a shell. */

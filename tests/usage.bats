@@ -52,8 +52,10 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     [[ $stderr == *"did you mean 'status'?"* ]]
     usage deploy -- echo 'a b'
     [[ ${stderr_lines[1]} == "hint: rlock run deploy -- echo 'a b'" ]]
-    usage run --leese 3s k -- true
-    [[ $stderr == *'unknown option --leese; did you mean --lease?'* ]]
+    for slip in leese:lease wiat:wait waitt:wait no-wiat:no-wait; do
+        usage run "--${slip%:*}" 3s k -- true
+        [[ $stderr == *"unknown option --${slip%:*}; did you mean --${slip#*:}?"* ]]
+    done
     usage run --frobnicate k -- true
     [[ $stderr != *'did you mean'* ]]
     usage run --wait k -- true

@@ -1,4 +1,3 @@
-/* Guesses for mistyped words. */
 #include "base/similar.h"
 
 #include <string.h>
@@ -10,30 +9,36 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* The edit distance (Levenshtein): one row of its table after the other. */
+/* The edit distance of Levenshtein, in which a swap of two neighbours counts once. */
 static size_t distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
-    size_t row[LENGTH_MAX + 1];
+    size_t rows[LENGTH_MAX + 1][LENGTH_MAX + 1];
 
-    for (size_t j = 0; j <= b_length; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= a_length; i++) {
-        size_t corner = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= b_length; j++) {
-            size_t changed = corner + (a[i - 1] != b[j - 1]);
-            corner = row[j];
-            row[j] = least(changed, least(row[j], row[j - 1]) + 1);
+    for (size_t i = 0; i <= a_length; i++) {
+        for (size_t j = 0; j <= b_length; j++) {
+            size_t *here = &rows[i][j];
+            if (i == 0 || j == 0) {
+                *here = i + j;
+                continue;
+            }
+            *here = least(rows[i - 1][j - 1] + (a[i - 1] != b[j - 1]),
+                          least(rows[i - 1][j], rows[i][j - 1]) + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                *here = least(*here, rows[i - 2][j - 2] + 1);
         }
     }
-    return row[b_length];
+    return rows[a_length][b_length];
 }
 
-bool similar(const char *typed, size_t length, const char *word)
+bool similar_is_nearer(const char *typed, size_t length, const char *word, size_t *slips)
 {
     size_t word_length = strlen(word);
 
     if (length > LENGTH_MAX || word_length > LENGTH_MAX)
         return false;
-    return distance(typed, length, word, word_length) <= (word_length > 4 ? 2 : 1);
+    size_t found = distance(typed, length, word, word_length);
+    if (found >= *slips || found > (word_length > 4 ? 2 : 1))
+        return false;
+    *slips = found;
+    return true;
 }

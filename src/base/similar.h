@@ -5,8 +5,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether the "length" bytes at "typed" are "word" but for a slip: one letter wrong, missing or too
- * many, or two in a word of more than four. */
-bool similar(const char *typed, size_t length, const char *word);
+#define SLIPS_MANY 3
+
+/* Returns whether the "length" bytes at "typed" are "word" but for less than *slips, which become
+ * the slips of this word: letters that are wrong, missing, too many, or swapped with the next one.
+ * Begin with SLIPS_MANY. More than one slip, or than two in a word of more than four letters, mean
+ * another word. */
+bool similar_is_nearer(const char *typed, size_t length, const char *word, size_t *slips);
 
 #endif

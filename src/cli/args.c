@@ -110,13 +110,16 @@ static int count_matches(const struct option_row *rows, const char *name, size_t
 /* The name that was meant; NULL if none is similar. */
 static const char *find_similar(const struct option_row *rows, const char *name, size_t length)
 {
+    const char *nearest = NULL;
+    size_t slips = SLIPS_MANY;
+
     for (; rows->spec; rows++) {
         const char *names[] = {rows->spec->name, rows->spec->also};
         for (size_t i = 0; i < 2; i++)
-            if (names[i] && similar(name, length, names[i]))
-                return names[i];
+            if (names[i] && similar_is_nearer(name, length, names[i], &slips))
+                nearest = names[i];
     }
-    return NULL;
+    return nearest;
 }
 
 /* "word" is what getopt_long() called '?'. */
