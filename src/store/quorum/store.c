@@ -456,12 +456,10 @@ static int64_t extra_time_to_release(const struct quorum_store *store,
     bool sent = quorum_node_report(node)->sent;
     bool is_missing = node->doing.task == VERB_RELEASE ? node->answered && !sent : sent;
 
-    /* The node tells whether a majority had the lock still. */
-    if (quorum_approvals(&round->votes) < quorum_majority(store->count))
-        return quorum_round_extra_time(round);
-    /* The connection to a node that has our entry may not be up yet: nothing would release it. Half
-     * of the time is left, so that the answer comes in time. */
-    if (node->inherited)
+    /* The node tells whether a majority had the lock still; or the connection to a node that has
+     * our entry may not be up yet: nothing would release it. Half of the time is left, so that the
+     * answer comes in time. */
+    if (node->inherited || quorum_approvals(&round->votes) < quorum_majority(store->count))
         return moment_until(now_of(store), store->until) / 2;
     /* The release is sent when the node has answered its order before; to a server that does not
      * know the script it is sent a second time. */
