@@ -7,17 +7,20 @@ done to, or that failed, is :info: the lease of a dead holder ends by itself, at
 
 A run that nests in another one has no token of its own. It takes a lock inside that of its
 ancestor, which is a key of its own: "k in 3-7". An ancestor holds its key for as long as any that
-nests in it runs.
+nests in it runs: a writer whose last nested writer has ended, but not a nested reader, holds it as
+a reader from then on.
 """
 import itertools, os, subprocess, sys
 from intervals import by_key
 
 
 class Holding:
-    """One key of one run. within: the name of the run that it nests in, or ""."""
+    """One key of one run, in one mode. within: the name of the run that it nests in, or "". rest:
+    it is what is left of a writer, from that moment on, or None."""
 
-    def __init__(self, run, key, within, end):
-        self.run, self.key, self.within, self.end = run, key, within, end
+    def __init__(self, run, key, within, end, rest=None):
+        self.run, self.key, self.within, self.end, self.rest = run, key, within, end, rest
+        self.mode = run.mode if rest is None else "shared"
 
 
 def nests(run, other):
@@ -30,8 +33,13 @@ def holdings(runs):
         for run in group:
             family = [one for one in group if one.grants[key] == run.grants[key]]
             above = [one.name for one in family if nests(run, one)]
-            end = max(one.end for one in family if one is run or nests(one, run))
-            yield Holding(run, key, max(above, key=len, default=""), end)
+            within = max(above, key=len, default="")
+            below = [one for one in family if one is run or nests(one, run)]
+            last = max(one.end for one in below)
+            end = max(one.end for one in below if one.mode == run.mode)
+            yield Holding(run, key, within, end)
+            if end < last:
+                yield Holding(run, key, within, last, end)
 
 
 def fields(holding, limits):
@@ -39,9 +47,11 @@ def fields(holding, limits):
     run, key = holding.run, holding.key
     if holding.within:
         # Nested runs of one holder of a semaphore share its slot, one after the other.
-        mode = "shared" if run.mode == "shared" else "exclusive"
+        mode = "shared" if holding.mode == "shared" else "exclusive"
         return {"key": f"{key} in {holding.within}", "mode": mode}, {}
-    asked, granted = {"key": key, "mode": run.mode}, {"fence": run.grants[key]}
+    asked, granted = {"key": key, "mode": holding.mode}, {"fence": run.grants[key]}
+    if holding.rest is not None:
+        return asked, {}
     if run.mode == "limit":
         asked["limit"], granted["slot"] = limits[key], run.slot
     return asked, granted
@@ -71,8 +81,11 @@ def events(runs, launched, ended, wishes, well, limits):
         asked, granted = fields(holding, limits)
         leaves = holding.end + 1  # after the last stamp
         end = max(ended.get(root, last), leaves)
+        begins = launched[root], holding.run.begin
+        if holding.rest is not None:
+            begins = holding.rest + 1, holding.rest + 1  # as the writer leaves
         add(
-            operation(name, "acquire", asked, granted, (launched[root], holding.run.begin, "ok")),
+            operation(name, "acquire", asked, granted, (*begins, "ok")),
             operation(name, "release", asked, {}, (leaves, end, "ok" if root in well else "info")),
         )
         held.add((name, holding.key))

@@ -270,13 +270,19 @@ def results():
     yield from written()
 
 
-# Rows: the runs, with their times and tokens of k; whether that is possible.
+# Rows: the runs, with their times and tokens of k, and modes; whether that is possible.
 CONTESTS = [
     ("one after the other", True, [("1", 5, 9, 1), ("2", 10, 12, 2)]),
     ("alive for one stamp", True, [("1", 5, 5, 1), ("2", 6, 6, 2)]),
     ("beside each other", False, [("1", 5, 9, 1), ("2", 8, 12, 2)]),
     ("nested", True, [("1", 5, 19, 1), ("1.1", 7, 9, 1), ("1.1.1", 8, 9, 1)]),
     ("nested, and outlives it", False, [("1", 5, 6, 1), ("1.1", 7, 9, 1), ("2", 8, 9, 2)]),
+    ("a nested reader outlives it", True,
+     [("1", 5, 6, 1), ("1.1", 6, 9, 1, "shared"), ("2", 8, 12, 2, "shared")]),
+    ("a nested reader, and a writer", False,
+     [("1", 5, 6, 1), ("1.1", 6, 9, 1, "shared"), ("2", 8, 12, 2)]),
+    ("a reader beside the writer", False,
+     [("1", 5, 8, 1), ("1.1", 6, 9, 1, "shared"), ("2", 8, 12, 2, "shared")]),
     ("siblings", False, [("1", 5, 19, 1), ("1.1", 7, 9, 1), ("1.2", 8, 9, 1)]),
     ("a nested newcomer", False, [("1", 5, 19, 1), ("1.1", 7, 9, 2)]),
     ("an ancestor that is gone", True, [("1", 5, 6, 1), ("1.1", 7, 9, 2)]),
@@ -286,7 +292,10 @@ CONTESTS = [
 def written():
     """The history that history.py writes of a contest is the same when it is read again."""
     for what, verdict, times in CONTESTS:
-        runs = [Run(name, begin, end, grants={"k": token}) for name, begin, end, token in times]
+        runs = [
+            Run(name, begin, end, *mode, grants={"k": token})
+            for name, begin, end, token, *mode in times
+        ]
         roots = {run.name.split(".")[0] for run in runs}
         lives = dict.fromkeys(roots, 1), dict.fromkeys(roots, 20)
         some = list(events(runs, *lives, {}, roots, LIMITS))
