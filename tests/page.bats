@@ -54,7 +54,7 @@ END
     rlock run --at-least 1h kept -- true
     play <<'END'
 expect 3 locks, 1 waiting
-expect line\s+held, paused(.|\n)*paused by .* until \d\d:\d\d \((2h00m|1h59m) left\): new disks
+expect line\s+held, paused(.|\n)*paused by .* until .*\d\d:\d\d \(2h00m left\): new disks
 expect staging\s+reserved\s(.|\n)*reserved by .* until .*\d\d:\d\d \(2h00m left\): load test
 expect kept\s+kept\s(.|\n)*kept until .*\d\d:\d\d \(.* left\)
 expect https://ci.example/jobs/1\?a=<b>
