@@ -191,14 +191,15 @@ void file_wipe(struct file *file)
 /* The first line; NULL with why in "fault". */
 static char *first_line(const struct file *file, char *fault, size_t size)
 {
-    size_t length = strcspn(file->text, "\r\n");
+    const char *text = file->text ? file->text : "";
+    size_t length = strcspn(text, "\r\n");
 
-    if (length < file->size && file->text[length] == '\0')
+    if (length < file->size && text[length] == '\0')
         snprintf(fault, size, "its first line has a NUL byte in it");
     else if (length == 0)
         snprintf(fault, size, "its first line is empty");
     else
-        return mem_checked(strndup(file->text, length));
+        return mem_checked(strndup(text, length));
     return NULL;
 }
 
@@ -207,7 +208,7 @@ static char *read_secret(const char *path, bool again, struct file *file, char *
     const struct file_options options = {.limit = PASSWORD_MAX, .line = true, .again = again};
     char *secret = NULL;
 
-    if (file_read(file, path, &options, fault, size) == 0 && file->text)
+    if (file_read(file, path, &options, fault, size) == 0)
         secret = first_line(file, fault, size);
     file_wipe(file);
     return secret;
