@@ -465,7 +465,10 @@ static bool replace(const struct local_place *place, char *fault, size_t size)
     return false;
 }
 
-bool local_start(struct local_place *place, char *fault, size_t size)
+/* Finds the place and makes sure that the server runs and has read its data. Any number of
+ * processes may call it at once, and all find the server that the first has started. Blocks, also
+ * while another process starts or stops it. False with a message in "fault". */
+static bool start_at(struct local_place *place, char *fault, size_t size)
 {
     if (!local_make(place, fault, size))
         return false;
@@ -496,7 +499,7 @@ static bool start(char *socket, size_t socket_size, char *fault, size_t size)
 {
     struct local_place place;
 
-    if (!local_start(&place, fault, size))
+    if (!start_at(&place, fault, size))
         return false;
     snprintf(socket, socket_size, "%s", place.socket);
     return true;

@@ -37,11 +37,6 @@ bool local_make(struct local_place *place, char *fault, size_t size);
 /* Opens a file in it, as open(2); -1 with errno. */
 int local_open(const struct local_place *place, const char *name, int flags);
 
-/* Finds the place and makes sure that the server runs and has read its data. Any number of
- * processes may call it at once, and all find the server that the first has started. Blocks, also
- * while another process starts or stops it. False with a message in "fault". */
-bool local_start(struct local_place *place, char *fault, size_t size);
-
 /* Returns the server's process: 0 if none runs, -1 if it runs but cannot be seen from here (a
  * container). */
 pid_t local_server(const struct local_place *place);
