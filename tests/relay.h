@@ -1,6 +1,5 @@
 /* The connections of faultproxy, and the faults that they suffer. */
-#ifndef RELAY_H
-#define RELAY_H
+#pragma once
 
 #include <poll.h>
 #include <stdbool.h>
@@ -48,5 +47,3 @@ struct relay_count relay_count(void);
 int relay_watch(struct pollfd *set);
 /* Moves what can be moved after poll(). */
 void relay_move(const struct pollfd *set);
-
-#endif

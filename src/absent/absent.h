@@ -1,6 +1,5 @@
 /* In a static file, each function of a library that is missing is one of these. */
-#ifndef RLOCK_ABSENT_ABSENT_H
-#define RLOCK_ABSENT_ABSENT_H
+#pragma once
 
 /* Its real arguments do not matter: it looks at none. */
 #define ABSENT(type, name, value)                                                                  \
@@ -9,5 +8,3 @@
     {                                                                                              \
         return value;                                                                              \
     }
-
-#endif

@@ -1,6 +1,5 @@
 /* Strings that are freed together. Secrets are among them, so all are overwritten first. */
-#ifndef RLOCK_BASE_ARENA_H
-#define RLOCK_BASE_ARENA_H
+#pragma once
 
 #include <stddef.h>
 
@@ -19,5 +18,3 @@ char *arena_take(struct arena *arena, char *bytes, size_t size);
 /* The same of a string. */
 char *arena_take_string(struct arena *arena, char *string);
 void arena_free(struct arena *arena);
-
-#endif

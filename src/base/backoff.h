@@ -1,6 +1,5 @@
 /* The pauses between attempts at something that fails. */
-#ifndef RLOCK_BASE_BACKOFF_H
-#define RLOCK_BASE_BACKOFF_H
+#pragma once
 
 #include "base/clock.h"
 
@@ -12,5 +11,3 @@ int64_t backoff_pause(unsigned failures, uint32_t chance);
 /* One more attempt has failed "now": when to make the next one. *failures is how many had before,
  * in a row. */
 struct moment backoff_next(unsigned *failures, struct moment now);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * A lease continues at the server while this machine is suspended, so the clock must too; the wall
  * clock can be set by anyone. A one-field struct cannot be mixed up with a duration or a time_t. */
-#ifndef RLOCK_BASE_CLOCK_H
-#define RLOCK_BASE_CLOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -63,5 +62,3 @@ static inline struct moment moment_max(struct moment a, struct moment b)
 {
     return a.ns > b.ns ? a : b;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Decimal numbers in text that comes from outside: digits and nothing else, no sign, no space, and
  * none that is larger than the caller can handle. Pure. */
-#ifndef RLOCK_BASE_DECIMAL_H
-#define RLOCK_BASE_DECIMAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,5 +14,3 @@ bool decimal_read(const char *text, size_t length, int64_t most, int64_t *number
 bool decimal_take(const char **text, int64_t most, int64_t *number);
 /* The whole of a text as a number; "most" if it is larger than that, -1 if it is none. */
 int64_t decimal_size(const char *text, int64_t most);
-
-#endif

@@ -1,6 +1,5 @@
 /* Durations as people write them: 500ms, 30s, 5m, 2h, 1d, 1m30s, 1.5h; a bare number is seconds. */
-#ifndef RLOCK_BASE_DURATION_H
-#define RLOCK_BASE_DURATION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,5 +15,3 @@ bool duration_parse(const char *text, int64_t *ns);
 /* Prints a duration for a reader, rounded: "850ms", "1.5s", "24s", "3m12s", "2h05m", "3d04h";
  * negative as 0. Returns out. */
 char *duration_print(int64_t ns, char *out, size_t size);
-
-#endif

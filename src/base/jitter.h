@@ -1,6 +1,5 @@
 /* Chance, to spread in time what many would do at once. */
-#ifndef RLOCK_BASE_JITTER_H
-#define RLOCK_BASE_JITTER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -12,5 +11,3 @@ int64_t jitter_spread(int64_t middle, int64_t spread);
 
 /* From "least" to "most". */
 int64_t jitter_between(int64_t least, int64_t most);
-
-#endif

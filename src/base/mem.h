@@ -1,6 +1,5 @@
 /* Memory for small things at the start of a run: without it the program ends. */
-#ifndef RLOCK_BASE_MEM_H
-#define RLOCK_BASE_MEM_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ static inline char *mem_strdup(const char *text)
 {
     return mem_checked(strdup(text));
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Percent-encoding, as URLs and the store's identity line use it. */
-#ifndef RLOCK_BASE_PERCENT_H
-#define RLOCK_BASE_PERCENT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -21,5 +20,3 @@ int percent_digit(char c);
  * what fits: control characters, space, '%', DEL and the bytes in "also" become %XX, the others,
  * from 0x80 on too, stay as they are. Returns the length of the string in "out". */
 size_t percent_encode(const char *text, const char *also, char *out, size_t size);
-
-#endif

@@ -1,6 +1,5 @@
 /* Guesses which word a mistyped one should have been. Pure. */
-#ifndef RLOCK_BASE_SIMILAR_H
-#define RLOCK_BASE_SIMILAR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,5 +11,3 @@
  * Begin with SLIPS_MANY. More than one slip, or than two in a word of more than four letters, mean
  * another word. */
 bool similar_is_nearer(const char *typed, size_t length, const char *word, size_t *slips);
-
-#endif

@@ -4,8 +4,7 @@
  * "text" may hold any bytes, and is followed by a NUL that "size" does not count; it is NULL until
  * something is added. Every function below except strbuf_room() leaves it so. Pointers into the
  * text are invalid after the next addition. */
-#ifndef RLOCK_BASE_STRBUF_H
-#define RLOCK_BASE_STRBUF_H
+#pragma once
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ void strbuf_free(struct strbuf *buf);
 
 /* Returns what printf() prints. The caller frees. */
 char *strbuf_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-#endif

@@ -1,7 +1,6 @@
 /* Text that others wrote, made fit to be shown: decode UTF-8, escape what could play tricks on a
  * terminal, repair what JSON cannot carry. */
-#ifndef RLOCK_BASE_UTF8_H
-#define RLOCK_BASE_UTF8_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ char *utf8_escape(const char *text, char *out, size_t size);
 /* Copies "text" with each byte that is not UTF-8 replaced by U+FFFD. Cut at size, between
  * characters. Returns out. */
 char *utf8_repair(const char *text, char *out, size_t size);
-
-#endif

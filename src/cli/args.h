@@ -1,8 +1,7 @@
 /* Command lines: each command has one const table of options, from which they are parsed and their
  * help and completions are printed. Options may stand anywhere before "--"; the words after it are
  * not touched. Pure. */
-#ifndef RLOCK_CLI_ARGS_H
-#define RLOCK_CLI_ARGS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -81,5 +80,3 @@ void args_help(const struct option_spec *table, const struct option_spec *except
 /* Prints a command line for a reader who may paste it: words quoted for sh where needed. The word
  * at "dashes" is preceded by "--"; SIZE_MAX for none. */
 void args_print(char *const *words, size_t count, size_t dashes, struct strbuf *out);
-
-#endif

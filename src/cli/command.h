@@ -1,6 +1,5 @@
 /* Subcommands: one const record each, which main.c lists, and the functions that they share. */
-#ifndef RLOCK_CLI_COMMAND_H
-#define RLOCK_CLI_COMMAND_H
+#pragma once
 
 #include "cli/json.h"
 #include "cli/query.h"
@@ -131,5 +130,3 @@ int command_help_options(void);
 /* Flushes standard output. Returns STATUS_OK, or says why not and returns STATUS_SYSTEM. A reader
  * that went away is not reported. */
 int command_flush(void);
-
-#endif

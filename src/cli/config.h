@@ -1,7 +1,6 @@
 /* Configuration files: lines of "key = value", blank lines, and comment lines that begin with '#'.
  * White space around key and value is dropped; nothing is quoted. Pure. */
-#ifndef RLOCK_CLI_CONFIG_H
-#define RLOCK_CLI_CONFIG_H
+#pragma once
 
 #include <stddef.h>
 
@@ -22,5 +21,3 @@ struct config_reader {
 /* Reads the next setting, and cuts the text into strings in place. Returns 1 with *line; 0 at the
  * end; -1 with line->number and a constant message in *fault. */
 int config_next(struct config_reader *reader, struct config_line *line, const char **fault);
-
-#endif

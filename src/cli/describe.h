@@ -2,8 +2,7 @@
  *
  * The text is as others wrote it, for cli/say.h, which escapes it; where a function escapes it
  * itself, its comment says so. Each function returns "out" unless it says otherwise. */
-#ifndef RLOCK_CLI_DESCRIBE_H
-#define RLOCK_CLI_DESCRIBE_H
+#pragma once
 
 #include "base/utf8.h"
 #include "store/store.h"
@@ -105,5 +104,3 @@ char *ability_print_lack(const struct store_address *address, enum store_ability
 
 /* Returns a hint at what to use instead in that store, a constant; NULL if there is nothing. */
 const char *ability_instead(const struct store_address *address, enum store_ability ability);
-
-#endif

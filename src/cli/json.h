@@ -1,7 +1,6 @@
 /* JSON by libjansson, which is loaded only when JSON is asked for: each library that a program is
  * linked with costs some 50 microseconds at every start, and `rlock run` is started often. */
-#ifndef RLOCK_CLI_JSON_H
-#define RLOCK_CLI_JSON_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -39,5 +38,3 @@ void json_put_bool(const struct json_library *json, json_t *object, const char *
 char *json_print(const struct json_library *json, json_t *value);
 /* Writes that line. */
 void json_write(FILE *out, const struct json_library *json, json_t *value);
-
-#endif

@@ -1,7 +1,6 @@
 /* Locks that are surveyed again and again: the last survey, and, during an outage of the store,
  * since when and why it is out of reach. */
-#ifndef RLOCK_CLI_LOCK_WATCH_H
-#define RLOCK_CLI_LOCK_WATCH_H
+#pragma once
 
 #include <stdio.h>
 #include <time.h>
@@ -45,5 +44,3 @@ char *lock_watch_summary(const struct lock_watch *watch, char *out, size_t size)
 /* Prints, without a newline, the time and the summary, or since when and why the store is out of
  * reach. */
 void lock_watch_heading(const struct lock_watch *watch, FILE *out);
-
-#endif

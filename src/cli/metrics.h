@@ -1,7 +1,6 @@
 /* Locks as Prometheus text (format 0.0.4). Names, types and labels are a contract, which
  * rlock-metrics(1) documents. Pure. */
-#ifndef RLOCK_CLI_METRICS_H
-#define RLOCK_CLI_METRICS_H
+#pragma once
 
 #include "cli/query.h"
 
@@ -13,5 +12,3 @@
  * sample. memory: the store counts the ends of runs, and lists free locks, too. The caller
  * frees. */
 char *metrics_render(const struct lock_list *locks, bool memory, size_t *length);
-
-#endif

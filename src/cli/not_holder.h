@@ -1,6 +1,5 @@
 /* Messages for a user who does not hold the lock, or no longer does. */
-#ifndef RLOCK_CLI_NOT_HOLDER_H
-#define RLOCK_CLI_NOT_HOLDER_H
+#pragma once
 
 #include "cli/command.h"
 
@@ -23,5 +22,3 @@ bool not_holder_say_reserved(const struct call *call, const char *key);
  * store does not answer soon: the next request reports that. */
 void not_holder_warn(const struct settings *settings, const char *const *keys, size_t count,
                      const char *owner);
-
-#endif

@@ -1,7 +1,6 @@
 /* Questions to a store by a command that has nothing else to do: every call waits for the
  * answer. */
-#ifndef RLOCK_CLI_QUERY_H
-#define RLOCK_CLI_QUERY_H
+#pragma once
 
 #include "lock/outage.h"
 #include "store/store.h"
@@ -65,5 +64,3 @@ void query_release(struct query *query, const struct release_request *request,
 void query_pause(struct query *query, int64_t ns);
 
 void lock_list_free(struct lock_list *list);
-
-#endif

@@ -1,8 +1,7 @@
 /* Locks, as text for people and as JSON for programs. In text, everything that others wrote is
  * escaped (base/utf8.h); the names in JSON are a contract, which rlock-status(1) documents. Pure
  * but for the stream that is given. */
-#ifndef RLOCK_CLI_RENDER_H
-#define RLOCK_CLI_RENDER_H
+#pragma once
 
 #include "cli/describe.h"
 #include "cli/json.h"
@@ -57,5 +56,3 @@ void render_history(FILE *out, const struct past_run *runs, size_t count, bool c
 /* Prints an array of objects, in one line. */
 void render_history_json(FILE *out, const struct json_library *json, const struct past_run *runs,
                          size_t count);
-
-#endif

@@ -1,7 +1,6 @@
 /* The request of `run` and `acquire`: KEYs and the options on mode, waiting, lease and identity,
  * made into a plan for a keeper. */
-#ifndef RLOCK_CLI_REQUEST_H
-#define RLOCK_CLI_REQUEST_H
+#pragma once
 
 #include "cli/command.h"
 #include "lock/keeper.h"
@@ -79,5 +78,3 @@ int request_sign(struct request *request, const struct call *call, const char *p
  * say, and renews the lock. */
 void request_plan(const struct request *request, const struct settings *settings,
                   struct keeper_plan *plan);
-
-#endif

@@ -2,8 +2,7 @@
  * may read, with the owner token. So the user's later commands find it, and runs nest in that
  * owner. All reservations have one token, so that a run of several KEYs nests in each. A file says
  * that a lock was reserved; only the store knows whether it still is. */
-#ifndef RLOCK_CLI_RESERVATION_H
-#define RLOCK_CLI_RESERVATION_H
+#pragma once
 
 #include "cli/settings.h"
 #include "lock/owner.h"
@@ -22,5 +21,3 @@ bool reservation_save(const struct settings *settings, const char *key, const ch
 
 /* Removes the file of a reservation. */
 void reservation_forget(const struct settings *settings, const char *key);
-
-#endif

@@ -1,7 +1,6 @@
 /* The events of a run or an acquisition (run/events.h) in words: one table has all messages of
  * `run` and `acquire`. */
-#ifndef RLOCK_CLI_RUN_MESSAGES_H
-#define RLOCK_CLI_RUN_MESSAGES_H
+#pragma once
 
 #include "cli/request.h"
 #include "cli/status_line.h"
@@ -25,5 +24,3 @@ void run_messages_init(struct run_messages *messages, const char *title, const c
 /* Adds the request for a lock, and whether a conflict is an error. */
 void run_messages_of_request(struct run_messages *messages, const struct acquire_request *request,
                              const struct settings *settings);
-
-#endif

@@ -4,8 +4,7 @@
  * A message never blocks for long: standard error may be a pipe without a reader, and the caller
  * has a lease to renew. A message that does not fit is dropped. No message has a password: callers
  * print addresses with url_print(), which leaves it out. Holds the program's only globals. */
-#ifndef RLOCK_CLI_SAY_H
-#define RLOCK_CLI_SAY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ size_t say_columns(void);
 /* say_status() then draws only while this process group is the terminal's foreground: a job that
  * was stopped or sent to the background must not write over its user's prompt. */
 void say_set_job(pid_t group);
-
-#endif

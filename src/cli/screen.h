@@ -1,7 +1,6 @@
 /* A terminal on standard output that is drawn upon, frame after frame, on a screen of its own: what
  * was there before is there again at the end. */
-#ifndef RLOCK_CLI_SCREEN_H
-#define RLOCK_CLI_SCREEN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -36,5 +35,3 @@ void window_fit(FILE *out, const char *text, const struct window *window, const 
  * several ones: at a space where there is one in the second half of the line, and with those that
  * follow indented. Each ends with a newline. */
 void window_wrap(FILE *out, const char *text, int columns);
-
-#endif

@@ -1,7 +1,6 @@
 /* All settings: one table of what can be set by option, variable and file, and the struct that
  * holds the values. */
-#ifndef RLOCK_CLI_SETTINGS_H
-#define RLOCK_CLI_SETTINGS_H
+#pragma once
 
 #include "base/arena.h"
 #include "cli/args.h"
@@ -179,5 +178,3 @@ char *settings_print_origin(const struct settings *settings, enum setting id, ch
  * settings_status(). */
 int settings_refuse(const struct settings *settings, enum setting id, const char *why, char *fault,
                     size_t size);
-
-#endif

@@ -1,7 +1,6 @@
 /* A line that says why rlock waits: on a terminal it is kept up to date, and goes away again;
  * elsewhere, and in a CI job, there is one every minute. */
-#ifndef RLOCK_CLI_STATUS_LINE_H
-#define RLOCK_CLI_STATUS_LINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,5 +31,3 @@ int64_t status_line_show(struct status_line *status_line);
 void status_line_wipe(struct status_line *status_line);
 /* Ends the wait. */
 void status_line_end(struct status_line *status_line);
-
-#endif

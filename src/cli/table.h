@@ -1,7 +1,6 @@
 /* A table of text in columns, as wide as their widest cells. Pure but for the stream it is
  * given. */
-#ifndef RLOCK_CLI_TABLE_H
-#define RLOCK_CLI_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -47,5 +46,3 @@ void table_cut(struct table_row *row, size_t column, int room, const char *ellip
 int table_width(const struct table *table, size_t column);
 /* The rows, a line each; the last column is not filled up. */
 void table_print(FILE *out, const struct table *table);
-
-#endif

@@ -1,7 +1,6 @@
 /* The last runs of a lock, each on a line of time that is drawn with characters. Pure but for the
  * stream that is given. */
-#ifndef RLOCK_CLI_TIMELINE_H
-#define RLOCK_CLI_TIMELINE_H
+#pragma once
 
 #include "cli/render.h"
 
@@ -18,5 +17,3 @@ struct timeline_style {
  * are those of this process's time zone. */
 void timeline_print(FILE *out, const char *key, const struct past_run *runs, size_t count,
                     const struct timeline_style *style);
-
-#endif

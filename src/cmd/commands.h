@@ -1,6 +1,5 @@
 /* The records of all subcommands (cli/command.h). */
-#ifndef RLOCK_CMD_COMMANDS_H
-#define RLOCK_CMD_COMMANDS_H
+#pragma once
 
 #include "cli/command.h"
 
@@ -21,5 +20,3 @@ enum { OPTION_LISTEN = OPTION_OTHER, OPTION_ALLOW_HOST, OPTION_AUTH_FILE };
 /* Prints what fits in place of the last of the words, of which the first is the command's name.
  * Returns an exit status. */
 int complete(const struct command *command, int count, char **words);
-
-#endif

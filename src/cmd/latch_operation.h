@@ -1,7 +1,6 @@
 /* An operation on a latch, or waiting until a latch is open: a state machine over store/store.h and
  * a loop, which asks until the store has answered. A missing latch never counts as open. */
-#ifndef RLOCK_CMD_LATCH_OPERATION_H
-#define RLOCK_CMD_LATCH_OPERATION_H
+#pragma once
 
 #include "lock/outage.h"
 #include "store/store.h"
@@ -44,5 +43,3 @@ struct latch_operation *latch_operation_start(struct loop *loop, struct store *s
                                               void *arg);
 /* If the operation is not over, close the store first: only that ends the request under way. */
 void latch_operation_free(struct latch_operation *operation);
-
-#endif

@@ -1,6 +1,5 @@
 /* The findings of the doctor, as text and as JSON. */
-#ifndef RLOCK_CMD_RENDER_DOCTOR_H
-#define RLOCK_CMD_RENDER_DOCTOR_H
+#pragma once
 
 #include "cli/render.h"
 #include "store/diagnosis.h"
@@ -11,5 +10,3 @@ void render_doctor(FILE *out, const struct checkup *checkup, const struct render
 /* One object, in one line. */
 void render_doctor_json(FILE *out, const struct json_library *json, const struct checkup *checkup,
                         enum level verdict);
-
-#endif

@@ -1,8 +1,7 @@
 /* Latches, as text for people and as JSON for programs. In text, everything that others wrote is
  * escaped; the names in JSON are a contract, which rlock-latch(1) documents. Pure but for the
  * stream that is given. */
-#ifndef RLOCK_CMD_RENDER_LATCH_H
-#define RLOCK_CMD_RENDER_LATCH_H
+#pragma once
 
 #include "cli/json.h"
 #include "lock/lock.h"
@@ -26,5 +25,3 @@ void render_latch_json(FILE *out, const struct json_library *json, const char *k
 void render_latches(FILE *out, const struct lock_view *latches, size_t count, bool color);
 void render_latches_json(FILE *out, const struct json_library *json,
                          const struct lock_view *latches, size_t count);
-
-#endif

@@ -1,7 +1,6 @@
 /* Locks measured against limits: what `rlock check` says of them in one line, for monitors that run
  * Nagios's plugins and for people. Pure. */
-#ifndef RLOCK_CMD_THRESHOLDS_H
-#define RLOCK_CMD_THRESHOLDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ enum severity thresholds_judge(const struct threshold thresholds[MEASURES],
 
 /* Writes the line if there is nothing to judge, for a reason. */
 enum severity thresholds_unknown(const char *why, struct strbuf *line);
-
-#endif

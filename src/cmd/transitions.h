@@ -2,8 +2,7 @@
  *
  * Holders send nothing, so events cost only those who watch; the last runs of each lock are seen
  * however seldom it is surveyed. */
-#ifndef RLOCK_CMD_TRANSITIONS_H
-#define RLOCK_CMD_TRANSITIONS_H
+#pragma once
 
 #include "store/views.h"
 
@@ -44,5 +43,3 @@ struct transitions {
 void transitions_find(struct transitions *transitions, const struct lock_views *before,
                       const struct lock_views *after, int64_t now_ms);
 void transitions_free(struct transitions *transitions);
-
-#endif

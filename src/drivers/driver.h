@@ -1,8 +1,7 @@
 /* Shared by the connections to databases. Each is made by the client library of one kind of
  * server, in a program of its own (src/host), which may block as long as it likes: a client that
  * waits for an answer has a time limit, and the program ends itself at that time. */
-#ifndef RLOCK_DRIVERS_DRIVER_H
-#define RLOCK_DRIVERS_DRIVER_H
+#pragma once
 
 #include "rules/wire_error.h"
 
@@ -28,5 +27,3 @@ bool driver_blames_name(const struct driver_target *target, struct driver_fault 
 
 /* Puts down what the server said, in one line. Returns false. */
 bool driver_fail(struct driver_fault *fault, enum wire_error error, const char *said);
-
-#endif

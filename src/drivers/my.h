@@ -1,7 +1,6 @@
 /* Connections to MySQL and MariaDB, and what their failures mean, for the programs that have
  * one. */
-#ifndef RLOCK_DRIVERS_MY_H
-#define RLOCK_DRIVERS_MY_H
+#pragma once
 
 #include <mysql.h>
 
@@ -17,5 +16,3 @@ bool my_is_of_client(unsigned number);
 
 /* Puts down why a statement has failed. Returns false. */
 bool my_fail(MYSQL *connection, struct driver_fault *fault);
-
-#endif

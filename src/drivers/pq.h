@@ -1,6 +1,5 @@
 /* Connections to PostgreSQL, and what their failures mean, for the programs that have one. */
-#ifndef RLOCK_DRIVERS_PQ_H
-#define RLOCK_DRIVERS_PQ_H
+#pragma once
 
 #include <libpq-fe.h>
 
@@ -17,5 +16,3 @@ const char *pq_warning(void);
 
 /* Puts down why a statement has failed; result: NULL where there is none. Returns false. */
 bool pq_fail(const PGconn *connection, const PGresult *result, struct driver_fault *fault);
-
-#endif

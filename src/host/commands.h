@@ -1,8 +1,7 @@
 /* The commands of Redis that the scripts of rules/ use, over the records of a unit. Each leaves its
  * reply on the stack of Lua, as a script of Redis gets it: an error is a table with "err", a status
  * one with "ok", nil is false. */
-#ifndef RLOCK_HOST_COMMANDS_H
-#define RLOCK_HOST_COMMANDS_H
+#pragma once
 
 #include "host/unit.h"
 
@@ -45,5 +44,3 @@ bool command_run(struct lua_State *lua, struct unit *unit, const struct command_
 /* Leave one value. */
 void command_error(struct lua_State *lua, const char *text);
 void command_status(struct lua_State *lua, const char *text);
-
-#endif

@@ -1,6 +1,5 @@
 /* The connection to a MySQL or MariaDB, and requests of several statements. */
-#ifndef RLOCK_HOST_MY_SESSION_H
-#define RLOCK_HOST_MY_SESSION_H
+#pragma once
 
 #include "drivers/my.h"
 #include "host/store.h"
@@ -79,5 +78,3 @@ void my_add_waking(struct my_sql *sql, const struct unit *unit);
 void my_take_sleeper(void *sleepers, MYSQL_ROW row, const unsigned long *lengths);
 /* Wakes them, and frees the list. */
 void my_wake(struct my_sleepers *sleepers);
-
-#endif

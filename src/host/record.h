@@ -1,7 +1,6 @@
 /* One key's data as a Redis would have it: a string, or a hash of fields, and when it expires. A
  * database keeps it as one text of printable ASCII, so that it can be read with SQL as well. */
-#ifndef RLOCK_HOST_RECORD_H
-#define RLOCK_HOST_RECORD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -61,5 +60,3 @@ bool record_read(struct record *record, const char *text, size_t size);
 char *record_print_name(struct piece name);
 /* The other way round; it shrinks in place, and a NUL follows. False: it is not such a text. */
 bool record_read_name(char *text, size_t *size);
-
-#endif

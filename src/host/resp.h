@@ -1,6 +1,5 @@
 /* RESP2, the protocol of Redis, from the server's side: commands come, replies go. Pure. */
-#ifndef RLOCK_HOST_RESP_H
-#define RLOCK_HOST_RESP_H
+#pragma once
 
 #include "base/strbuf.h"
 #include "host/record.h"
@@ -33,5 +32,3 @@ void resp_array(struct strbuf *out, size_t count);
 /* One line: only the first of "text". */
 void resp_status(struct strbuf *out, const char *text);
 void resp_error(struct strbuf *out, const char *text);
-
-#endif

@@ -1,7 +1,6 @@
 /* The scripts of rules/, run over a unit. Lua has neither files nor programs here, and a script
  * that runs for too long is ended. */
-#ifndef RLOCK_HOST_SCRIPT_H
-#define RLOCK_HOST_SCRIPT_H
+#pragma once
 
 #include "host/commands.h"
 #include "host/resp.h"
@@ -49,5 +48,3 @@ enum script_outcome script_run(struct scripts *scripts, const struct script_call
                                struct unit *unit);
 /* Adds the reply of the latest call. */
 void script_reply(struct scripts *scripts, struct strbuf *out);
-
-#endif

@@ -3,8 +3,7 @@
  * It is never deleted. The times are in UTC by the server's clock, whatever the zone of the
  * session, as ShedLock writes them with usingDbTime(). Pure: these functions put statements
  * together. */
-#ifndef RLOCK_HOST_SHEDLOCK_H
-#define RLOCK_HOST_SHEDLOCK_H
+#pragma once
 
 #include "host/store.h"
 #include "store/hosted/dialect.h"
@@ -25,5 +24,3 @@ unsigned shedlock_add_changes(struct sql_text *text, const struct unit *unit);
 
 /* Tells a failure that is the lack of that table from the lack of ours. */
 void shedlock_explain(struct driver_fault *fault);
-
-#endif

@@ -6,8 +6,7 @@
  * locked as well. The keys are locked in an order that is the same for all, and the clock is read
  * behind the locks. commit() writes all that has changed, or nothing, and then tells the messages
  * to those who listen. The next load(), commit() or abandon() ends the locks. */
-#ifndef RLOCK_HOST_STORE_H
-#define RLOCK_HOST_STORE_H
+#pragma once
 
 #include "drivers/driver.h"
 #include "host/commands.h"
@@ -84,5 +83,3 @@ struct host {
 
 /* Returns the exit status. */
 int host_serve(const struct host *host);
-
-#endif

@@ -1,7 +1,6 @@
 /* A unit is what one run of a script, or one command, has read and written: it is committed as a
  * whole, or done again from the start. Nothing else is known of the store meanwhile. */
-#ifndef RLOCK_HOST_UNIT_H
-#define RLOCK_HOST_UNIT_H
+#pragma once
 
 #include "host/record.h"
 
@@ -56,5 +55,3 @@ uint64_t host_number(const char *table, struct piece name);
 /* The locks of a unit's keys in their order, with numbers below "below", or any if that is 0. Of
  * several with one number, the first one is enough for all. The caller frees. */
 struct host_lock *host_locks(const struct unit *unit, const char *table, uint64_t below);
-
-#endif

@@ -1,8 +1,7 @@
 /* The identity of a process that asks for a lock, as the store keeps it: host, user, pid, command
  * and label in one line of percent-encoded words, "-" for one that is not known. Notes may follow,
  * words like waited=1500; a reader ignores those that it does not know. */
-#ifndef RLOCK_LOCK_IDENTITY_H
-#define RLOCK_LOCK_IDENTITY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ int64_t identity_noted(const char *text, size_t length, const char *name);
 /* Copies the text of a note. False and "" if there is none. */
 bool identity_noted_word(const char *text, size_t length, const char *name,
                          char word[IDENTITY_WORD_MAX + 1]);
-
-#endif

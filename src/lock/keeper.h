@@ -1,8 +1,7 @@
 /* One lock: waited for, held, renewed, lost, released. The keeper is a state machine over
  * store/store.h and a loop; it knows no command, no process and no terminal. Its owner hears of
  * events by callbacks, and decides what they mean for a command. */
-#ifndef RLOCK_LOCK_KEEPER_H
-#define RLOCK_LOCK_KEEPER_H
+#pragma once
 
 #include "lock/lease.h"
 #include "lock/outage.h"
@@ -116,5 +115,3 @@ void keeper_cancel(struct keeper *keeper, struct moment until);
 void keeper_restart(struct keeper *keeper);
 /* The absent owner has returned. */
 void keeper_resume(struct keeper *keeper);
-
-#endif

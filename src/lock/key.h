@@ -1,6 +1,5 @@
 /* The rules for lock names and prefixes, and the store key made of them. */
-#ifndef RLOCK_LOCK_KEY_H
-#define RLOCK_LOCK_KEY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,5 +26,3 @@ char *key_in_store(const char *prefix, const char *key);
 
 /* KEY out of PREFIX:{KEY}, or NULL if the name is of another form. The caller frees. */
 char *key_from_store(const char *prefix, const char *name);
-
-#endif

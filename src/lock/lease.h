@@ -3,8 +3,7 @@
  * A lease of L that counts from t is trusted until t + L - drift, never longer: the server counts
  * from a later moment, and its clock may run up to 1 % fast. Within that time the command must be
  * dead, so KILL comes earlier by the time that a kill takes, and TERM earlier still. */
-#ifndef RLOCK_LOCK_LEASE_H
-#define RLOCK_LOCK_LEASE_H
+#pragma once
 
 #include "base/clock.h"
 
@@ -54,5 +53,3 @@ int64_t lease_request_timeout(int64_t lease, int64_t round_trip);
 /* When a request that is sent "now" times out, for a user who waits until then: not long after
  * it. */
 struct moment lease_last_call(struct moment now, struct moment until);
-
-#endif

@@ -1,7 +1,6 @@
 /* The state of a lock, its holders and its queue, or of a count-down latch, as any store reports
  * it; and requests about a latch. Plain data; a pointer to it is borrowed for the call. */
-#ifndef RLOCK_LOCK_LOCK_H
-#define RLOCK_LOCK_LOCK_H
+#pragma once
 
 #include "base/clock.h"
 #include "lock/identity.h"
@@ -241,5 +240,3 @@ struct lock_view {
     struct latch_state latch; /* of a latch; its number is 0 where this is a lock */
     const char *misfit;       /* why the key is not a lock or latch; NULL if it is one */
 };
-
-#endif

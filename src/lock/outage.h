@@ -7,8 +7,7 @@
  * for a lock that others hold. The user is told at once, and again for another reason, but once of
  * each, and of eight at most: reasons may take turns for long. In both cases the user is told when
  * the store is back. */
-#ifndef RLOCK_LOCK_OUTAGE_H
-#define RLOCK_LOCK_OUTAGE_H
+#pragma once
 
 #include "net/loop.h"
 #include "store/store.h"
@@ -68,5 +67,3 @@ void outage_full(struct outage *outage, struct moment now);
 void outage_inherit(struct outage *outage, struct moment until);
 /* Ends the pauses, and does not tell the user any more that the store is away at the start. */
 void outage_end(struct outage *outage);
-
-#endif

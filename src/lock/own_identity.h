@@ -1,6 +1,5 @@
 /* The identity of this process. */
-#ifndef RLOCK_LOCK_OWN_IDENTITY_H
-#define RLOCK_LOCK_OWN_IDENTITY_H
+#pragma once
 
 #include "lock/identity.h"
 #include "lock/owner.h"
@@ -21,5 +20,3 @@ void own_identity_label(struct identity *who);
 
 /* A random UUID (version 4), in lower case. */
 void own_identity_uuid(char uuid[OWNER_UUID_SIZE]);
-
-#endif

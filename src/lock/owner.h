@@ -1,7 +1,6 @@
 /* Owner tokens: the UUIDs of the ancestors and its own, outermost first, as "UUID.UUID". A UUID
  * tells whether rlock acquire has made it, which makes no difference to a store. Pure. */
-#ifndef RLOCK_LOCK_OWNER_H
-#define RLOCK_LOCK_OWNER_H
+#pragma once
 
 #include "lock/lock.h"
 #include <stdbool.h>
@@ -31,5 +30,3 @@ void owner_beside(const char *other, const char *uuid, char owner[OWNER_SIZE]);
 
 /* True if "owner" is a descendant of "ancestor". */
 bool owner_nests_in(const char *owner, const char *ancestor);
-
-#endif

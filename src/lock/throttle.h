@@ -1,7 +1,6 @@
 /* How often a store is asked at most: ten times in a row as fast as it pokes, and after that ten
  * times a second, whatever it answers. Pure. */
-#ifndef RLOCK_LOCK_THROTTLE_H
-#define RLOCK_LOCK_THROTTLE_H
+#pragma once
 
 #include "base/clock.h"
 
@@ -24,5 +23,3 @@ static inline struct moment throttle_next(const struct throttle *throttle)
 {
     return moment_plus(throttle->due, -(THROTTLE_BURST - 1) * THROTTLE_PAUSE_NS);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* A stream that speaks RESP2: it delivers replies in order. hiredis encodes and decodes. User,
  * database and the like are not known here: see store/redis/session.h. */
-#ifndef RLOCK_NET_CONN_H
-#define RLOCK_NET_CONN_H
+#pragma once
 
 #include "net/stream.h"
 
@@ -32,5 +31,3 @@ void conn_close(struct conn *conn);
 
 /* Appends one command, encoded, to *bytes. */
 void conn_encode(struct strbuf *bytes, int argc, const char **argv);
-
-#endif

@@ -5,8 +5,7 @@
  * time, also from within a callback. The clock is read once a turn; a turn runs signals first, then
  * urgent timers (the end of a lease), then descriptors, then the other timers: after a suspend
  * the expired lease is noticed before a stale reply is believed. */
-#ifndef RLOCK_NET_LOOP_H
-#define RLOCK_NET_LOOP_H
+#pragma once
 
 #include "base/clock.h"
 #include <signal.h>
@@ -55,5 +54,3 @@ struct moment loop_now(const struct loop *loop);
 /* Runs turns until loop_stop(); -1 with errno if the kernel refuses to wait. */
 int loop_run(struct loop *loop);
 void loop_stop(struct loop *loop);
-
-#endif

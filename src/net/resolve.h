@@ -1,7 +1,6 @@
 /* Host names to addresses without ever stopping the loop: a name is looked up by a short-lived
  * process of its own, because getaddrinfo() can hang for minutes and cannot be interrupted. */
-#ifndef RLOCK_NET_RESOLVE_H
-#define RLOCK_NET_RESOLVE_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/socket.h>
@@ -36,5 +35,3 @@ struct resolver *resolver_start(struct loop *loop, const char *host, int port,
                                 void *arg);
 /* Ends the look-up; "done" comes no more. To be called after "done" too. */
 void resolver_stop(struct resolver *resolver);
-
-#endif

@@ -1,8 +1,7 @@
 /* One connection that carries bytes, by TCP or a Unix socket, plain or over TLS. The socket is ours
  * (close-on-exec, no SIGPIPE, never blocking); tls.h encrypts. Its owner speaks a protocol on it,
  * as net/conn.h does RESP. */
-#ifndef RLOCK_NET_STREAM_H
-#define RLOCK_NET_STREAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,5 +46,3 @@ bool stream_is_foreign(const struct stream *stream);
 
 /* Describes what has not come yet, for a caller that gives up waiting. */
 const char *stream_overdue(const struct stream *stream);
-
-#endif

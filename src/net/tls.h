@@ -5,8 +5,7 @@
  * against the host that was asked for or --tls-server-name, by what its certificate says in
  * subjectAltName. The system's configuration of OpenSSL counts; TLS 1.2 at least, whatever that
  * allows. */
-#ifndef RLOCK_NET_TLS_H
-#define RLOCK_NET_TLS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -70,5 +69,3 @@ bool tls_write(struct tls_session *session, const char *bytes, size_t size);
 const char *tls_guess_refusal(const struct tls_session *session);
 /* Bytes that have to go to the socket: moves up to "size" of them out; returns how many. */
 size_t tls_give(struct tls_session *session, char *bytes, size_t size);
-
-#endif

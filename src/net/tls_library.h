@@ -2,8 +2,7 @@
  * cost a plain `rlock run` almost half of its time again. The program `libraries` of the build
  * is linked with it, so that a function that is not there, or has another type, is found by
  * compiler and linker. */
-#ifndef RLOCK_NET_TLS_LIBRARY_H
-#define RLOCK_NET_TLS_LIBRARY_H
+#pragma once
 
 #include <openssl/conf.h>
 #include <openssl/err.h>
@@ -46,5 +45,3 @@ struct tls_library {
 
 /* False with a message in "fault" where there is none that fits. It is never unloaded. */
 bool tls_library_load(struct tls_library *library, char *fault, size_t size);
-
-#endif

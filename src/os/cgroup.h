@@ -1,7 +1,6 @@
 /* A cgroup of its own for a command (cgroups(7), version 2): the kernel kills all that is in it at
  * once, and nothing that runs in it can leave it without a right to. */
-#ifndef RLOCK_OS_CGROUP_H
-#define RLOCK_OS_CGROUP_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -33,5 +32,3 @@ void cgroup_remove(const struct cgroup *cgroup);
 /* Moves this process, which must outlive a command, out of that command's cgroup, if it is in
  * one. */
 void cgroup_leave(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* Starting processes and their signals: fork, exec, process groups, what they ended with. The only
  * file that forks a command or the agent. */
-#ifndef RLOCK_OS_CHILD_H
-#define RLOCK_OS_CHILD_H
+#pragma once
 
 #include <signal.h>
 
@@ -90,5 +89,3 @@ pid_t child_next_change(struct child *child, enum child_change *change, int *sta
 /* Dies of "signo" without a core dump; returns 128 + signo where that is impossible (process 1 of a
  * container). */
 int child_die_of(int signo);
-
-#endif

@@ -1,7 +1,6 @@
 /* Files that the user names, read whole: regular ones, and pipes and FIFOs, whose writers take
  * their time; and regular ones written whole. */
-#ifndef RLOCK_OS_FILE_H
-#define RLOCK_OS_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,5 +52,3 @@ char *secret_read_again(const char *path);
  * behind a symbolic link, the file that it leads to. Returns 0, or an errno, and the old file is as
  * it was; EINVAL for something else than a regular file. */
 int file_replace(const char *path, const char *text, size_t size);
-
-#endif

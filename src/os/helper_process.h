@@ -1,8 +1,7 @@
 /* Work that may block, done by a process of its own while the loop continues: a name that is looked
  * up, a server that is started. The finding comes back whole through a pipe. Or a program that this
  * process talks to over a socket, for as long as it is needed. */
-#ifndef RLOCK_OS_HELPER_PROCESS_H
-#define RLOCK_OS_HELPER_PROCESS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -32,5 +31,3 @@ void helper_process_leave(struct helper_process *helper_process);
 /* Kills the process, without waiting for its end, and frees it; "done" is not called any more. Also
  * to be called after "done", or from within it. */
 void helper_process_stop(struct helper_process *helper_process);
-
-#endif

@@ -1,6 +1,5 @@
 /* The end of another process, which need not be a child of ours. */
-#ifndef RLOCK_OS_PID_WATCH_H
-#define RLOCK_OS_PID_WATCH_H
+#pragma once
 
 #include "net/loop.h"
 #include <stdbool.h>
@@ -26,5 +25,3 @@ void pid_watch_close(struct pid_watch *watch);
 
 /* Name of the program that a process runs, as ps shows it; "" if it is not known. Returns out. */
 char *pid_watch_name(pid_t pid, char *out, size_t size);
-
-#endif

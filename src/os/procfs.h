@@ -1,8 +1,7 @@
 /* Processes as /proc shows them (proc(5)). "There is no such process" and "it cannot be read now"
  * are different answers: a process that cannot be read must not be taken for one that has ended. So
  * that descriptors do not run out, procfs_open() keeps as many in reserve as reading takes. */
-#ifndef RLOCK_OS_PROCFS_H
-#define RLOCK_OS_PROCFS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -85,5 +84,3 @@ const struct process *process_list_find(const struct process_list *list, pid_t p
 /* The very process, not another one with its pid. */
 bool process_list_has(const struct process_list *list, const struct process *process);
 void process_list_free(struct process_list *list);
-
-#endif

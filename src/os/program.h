@@ -1,6 +1,5 @@
 /* Programs of this package that are not in PATH. */
-#ifndef RLOCK_OS_PROGRAM_H
-#define RLOCK_OS_PROGRAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,5 +8,3 @@
  * host, or else where it is installed. False if it is in neither place; "path" says then where it
  * would be installed. */
 bool program_find(const char *name, char *path, size_t size);
-
-#endif

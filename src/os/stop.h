@@ -1,6 +1,5 @@
 /* Ending a command and all that it started, in time: TERM, and KILL when the moment has come. */
-#ifndef RLOCK_OS_STOP_H
-#define RLOCK_OS_STOP_H
+#pragma once
 
 #include "os/child.h"
 #include "os/tree.h"
@@ -32,5 +31,3 @@ enum stop_state stop_turn(struct stop *stop, struct moment now);
  * the caller decides when to stop killing it. */
 void stop_note_death(struct stop *stop, struct moment now);
 struct moment stop_next(const struct stop *stop, struct moment now);
-
-#endif

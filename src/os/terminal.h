@@ -5,8 +5,7 @@
  * foreground. It is put there at once when standard output is the terminal, as with an editor or a
  * shell; else only when it is stopped for want of it: in "rlock run k -- make | less" it is less
  * that needs the terminal. Nothing happens where this job is not in the foreground itself. */
-#ifndef RLOCK_OS_TERMINAL_H
-#define RLOCK_OS_TERMINAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -38,5 +37,3 @@ void terminal_take(struct terminal *terminal, bool mode);
  * continued; false if the kernel did not stop it, because no process could continue it (an orphaned
  * process group). */
 bool terminal_stop(int signo, bool all);
-
-#endif

@@ -1,7 +1,6 @@
 /* A file that has one number in it: the highest fencing token that a resource has seen. Its own
  * lock (flock(2)) keeps two from changing it at a time, on all descriptors of one open file. */
-#ifndef RLOCK_OS_TOKEN_FILE_H
-#define RLOCK_OS_TOKEN_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ int token_file_open(struct token_file *file, const char *path, int64_t wait,
  * is killed, or a disk that is full, leaves the old number or the new one. 0, or an errno. */
 int token_file_write(struct token_file *file, int64_t number);
 void token_file_close(struct token_file *file);
-
-#endif

@@ -11,8 +11,7 @@
  * only TERM goes to the processes that are found.
  *
  * Without a usable /proc, only the command's process group is known of the tree. */
-#ifndef RLOCK_OS_TREE_H
-#define RLOCK_OS_TREE_H
+#pragma once
 
 #include "os/cgroup.h"
 #include "os/procfs.h"
@@ -53,5 +52,3 @@ bool tree_is_visible(const struct tree *tree);
 bool tree_leader_ended(const struct tree *tree);
 /* All of the tree, also zombies, by their pids; false if not everything could be looked at. */
 bool tree_list(const struct tree *tree, struct process_list *list);
-
-#endif

@@ -1,6 +1,5 @@
 /* A Redis server's replies, as answers of a store. Pure: no connection, no clock. */
-#ifndef RLOCK_RULES_ANSWER_H
-#define RLOCK_RULES_ANSWER_H
+#pragma once
 
 #include "store/member.h"
 
@@ -59,5 +58,3 @@ struct redis_rest {
     int64_t from, to; /* both 0: nothing */
 };
 struct redis_rest redis_answer_rest(const struct redisReply *reply);
-
-#endif

@@ -1,7 +1,6 @@
 /* Makes a call of a script of lua/ from a request. The first comment of each script lists its keys
  * and its arguments, which have names. Pure: no connection, no clock. */
-#ifndef RLOCK_RULES_ARGUMENTS_H
-#define RLOCK_RULES_ARGUMENTS_H
+#pragma once
 
 #include "rules/scripts.h"
 #include "store/member.h"
@@ -73,5 +72,3 @@ char *redis_marker(const char *prefix, const char *what);
 
 /* Frees what the call owns, and makes it empty. */
 void redis_call_drop(struct redis_call *call);
-
-#endif

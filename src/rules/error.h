@@ -1,6 +1,5 @@
 /* The error replies of a Redis server, by class and as answers of a store. Pure. */
-#ifndef RLOCK_RULES_ERROR_H
-#define RLOCK_RULES_ERROR_H
+#pragma once
 
 #include "store/store.h"
 
@@ -33,5 +32,3 @@ bool redis_error_is_senseless(const struct answer *answer);
 /* Words the kind that a key has instead of "known" ("lock/1") if it is a newer layout: "lock/2", or
  * with the version of rlock that it needs, "lock/2 1.4". Returns false if it is not one. */
 bool redis_newer_layout(const char *kind, const char *known, char *text, size_t size);
-
-#endif

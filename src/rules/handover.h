@@ -3,8 +3,7 @@
  * one acquisition, and that only a client that may read the lock learns. The script keeps
  * token and place together; when the lock becomes free it makes the place the waiter's lease, and
  * publishes "TOKEN FENCE SLOT". Pure but for the randomness of the token. */
-#ifndef RLOCK_RULES_HANDOVER_H
-#define RLOCK_RULES_HANDOVER_H
+#pragma once
 
 #include "store/store.h"
 
@@ -31,5 +30,3 @@ bool handover_offer(struct handover *handover, struct moment now);
  * points into *handover. An offer is taken up once. */
 bool handover_take(struct handover *handover, const char *message, int64_t lease,
                    struct answer *grant);
-
-#endif

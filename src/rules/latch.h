@@ -1,6 +1,5 @@
 /* The replies of latch.lua. Pure: no connection. */
-#ifndef RLOCK_RULES_LATCH_H
-#define RLOCK_RULES_LATCH_H
+#pragma once
 
 #include "store/store.h"
 
@@ -10,5 +9,3 @@ struct redisReply;
  * server's clock, 0 if the reply did not say. */
 void redis_latch_answer(const struct redisReply *reply, void (*each)(void *arg, const char *id),
                         void *each_arg, struct answer *answer, int64_t *now_ms);
-
-#endif

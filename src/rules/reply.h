@@ -1,7 +1,6 @@
 /* The elements of a server's reply that is a list: what is there, of the type that is looked for.
  * Pure. */
-#ifndef RLOCK_RULES_REPLY_H
-#define RLOCK_RULES_REPLY_H
+#pragma once
 
 #include <stddef.h>
 
@@ -42,5 +41,3 @@ size_t redis_reply_index(const struct redisReply *reply, size_t i, size_t count)
 bool redis_reply_says(const struct redisReply *reply, size_t i, int64_t number);
 /* The reply to TIME, in us since 1970, REDIS_CLOCK_MAX * 1000 at most; -1: it is none. */
 int64_t redis_reply_time(const struct redisReply *reply);
-
-#endif

@@ -1,7 +1,6 @@
 /* The Lua scripts of src/rules/lua, those of locks behind the common prelude, as bytes of
  * this program. */
-#ifndef RLOCK_RULES_SCRIPTS_H
-#define RLOCK_RULES_SCRIPTS_H
+#pragma once
 
 struct script {
     const char *name;
@@ -14,5 +13,3 @@ extern const struct script script_force, script_inspect, script_latch, script_in
 extern const struct script script_pauses, script_unmirror;
 /* All of them, ended by NULL. */
 extern const struct script *const script_list[];
-
-#endif

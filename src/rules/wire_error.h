@@ -1,7 +1,6 @@
 /* How the programs that talk to databases (src/drivers, src/host) tell what went wrong, and what it
  * means. Pure. */
-#ifndef RLOCK_RULES_WIRE_ERROR_H
-#define RLOCK_RULES_WIRE_ERROR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,5 +57,3 @@ struct host_error {
 void host_error_print(const struct host_error *error, char *out, size_t size);
 /* False: the text is something else. */
 bool host_error_read(const char *text, struct host_error *error);
-
-#endif

@@ -1,7 +1,6 @@
 /* A lock for a script: waited for, printed to standard output, and then left to the script; or to a
  * renewer, a process that stays behind and renews the lock as long as another process lives. */
-#ifndef RLOCK_RUN_ACQUISITION_H
-#define RLOCK_RUN_ACQUISITION_H
+#pragma once
 
 #include "run/agent_process.h"
 
@@ -29,5 +28,3 @@ void acquisition_run(const struct acquisition_plan *plan, struct acquisition_out
  * the next thing that it does; if it is killed before this call, the lock is released. False if the
  * renewer has ended; the user is told, and the status says so. */
 bool acquisition_confirm(const struct acquisition_plan *plan, struct acquisition_outcome *outcome);
-
-#endif

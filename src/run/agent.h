@@ -7,8 +7,7 @@
  *
  * When a printer has ended, and has printed the lock, the agent ends, too; or, with "keep", it
  * stays behind as the lock's renewer, without a terminal, until that process ends. */
-#ifndef RLOCK_RUN_AGENT_H
-#define RLOCK_RUN_AGENT_H
+#pragma once
 
 #include "lock/keeper.h"
 #include "os/pid_watch.h"
@@ -45,5 +44,3 @@ struct agent_task {
  * process's exit status. The caller is a fresh fork with all signals blocked. task: a struct
  * agent_task. */
 int agent_main(int channel, const void *task);
-
-#endif

@@ -1,8 +1,7 @@
 /* The agent as its peer sees it: a process at the other end of a channel, which may be stuck,
  * stopped or gone at any time. Another one may take the place of one that has died, when that has
  * been reaped: there are never two. */
-#ifndef RLOCK_RUN_AGENT_PROCESS_H
-#define RLOCK_RUN_AGENT_PROCESS_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -38,5 +37,3 @@ bool agent_process_hear(struct agent_process *agent, struct agent_report *report
 /* Makes sure that the agent does not outlive this process: kills it, unless it has reported that it
  * ends. */
 void agent_process_end(struct agent_process *agent);
-
-#endif

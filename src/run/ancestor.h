@@ -1,6 +1,5 @@
 /* Whether a process that others know by host and number is an ancestor of this one. */
-#ifndef RLOCK_RUN_ANCESTOR_H
-#define RLOCK_RUN_ANCESTOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,5 +9,3 @@
 /* Whether "who" is an ancestor of this process on this host, and has lived for at least "age" ns: a
  * younger process has the number of one that has ended. False where /proc cannot be read. */
 bool ancestor_is(const struct identity *who, int64_t age);
-
-#endif

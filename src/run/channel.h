@@ -1,8 +1,7 @@
 /* The messages between supervisor and agent: one struct each, over a SOCK_SEQPACKET pair. Both ends
  * run the same binary. Neither end ever blocks on it: a full queue means that the other process has
  * been stopped for long, and deadlines are there for that. */
-#ifndef RLOCK_RUN_CHANNEL_H
-#define RLOCK_RUN_CHANNEL_H
+#pragma once
 
 #include <stdatomic.h>
 #include <sys/types.h>
@@ -85,5 +84,3 @@ static inline bool offer_claim(struct offer *offer)
 {
     return atomic_exchange(&offer->stands, false);
 }
-
-#endif

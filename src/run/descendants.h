@@ -1,8 +1,7 @@
 /* The descendants of a supervisor, noted again and again while it lives: when it is dead, descent
  * cannot be seen any more, and the environment of a process is its own memory, which it may
  * overwrite (setproctitle(3)). */
-#ifndef RLOCK_RUN_DESCENDANTS_H
-#define RLOCK_RUN_DESCENDANTS_H
+#pragma once
 
 #include "net/loop.h"
 #include "os/tree.h"
@@ -27,5 +26,3 @@ void descendants_hurry(struct descendants *descendants);
 /* Stops looking; the processes that were noted stay. */
 void descendants_stop(struct descendants *descendants);
 void descendants_free(struct descendants *descendants);
-
-#endif

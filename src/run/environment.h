@@ -1,6 +1,5 @@
 /* The environment of a command that runs under a lock. Pure. */
-#ifndef RLOCK_RUN_ENVIRONMENT_H
-#define RLOCK_RUN_ENVIRONMENT_H
+#pragma once
 
 #include "lock/lock.h"
 
@@ -44,5 +43,3 @@ void environment_make(struct environment *environment, char *const *inherited,
 void environment_grant(struct environment *environment, int64_t lease,
                        const struct lock_grant *grants);
 void environment_free(struct environment *environment);
-
-#endif

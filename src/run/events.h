@@ -1,8 +1,7 @@
 /* The events that a run or an acquisition reports to its user. Nothing in this folder words or
  * writes a message: the caller passes callbacks (cli/run_messages.c). Both the supervisor and the
  * agent call them; the agent is a fork of the supervisor, in which the same pointers are valid. */
-#ifndef RLOCK_RUN_EVENTS_H
-#define RLOCK_RUN_EVENTS_H
+#pragma once
 
 #include "lock/keeper.h"
 
@@ -186,5 +185,3 @@ void run_tell_errno(const struct run_events *events, enum run_event event);
 struct run_news run_news_failure(const struct keeper_end *end, size_t key_count);
 /* The server's own words, where it said any. */
 void run_tell_server_said(const struct run_events *events, const char *said);
-
-#endif

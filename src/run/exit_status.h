@@ -1,7 +1,6 @@
 /* The exit statuses of rlock that are not the command's own, and which of them a store's
  * answer is. */
-#ifndef RLOCK_RUN_EXIT_STATUS_H
-#define RLOCK_RUN_EXIT_STATUS_H
+#pragma once
 
 #include <errno.h>
 
@@ -52,5 +51,3 @@ static inline enum status status_of_cause(enum cause cause)
     }
     return STATUS_BUG;
 }
-
-#endif

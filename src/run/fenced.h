@@ -2,8 +2,7 @@
  * store, a lease or a deadline. When this process is killed (kill -9), the command is killed as
  * well, with its process group, before the file is unlocked: a process of its own, the guard, has
  * the lock too, and sees to that. */
-#ifndef RLOCK_RUN_FENCED_H
-#define RLOCK_RUN_FENCED_H
+#pragma once
 
 #include "run/job.h"
 
@@ -19,5 +18,3 @@ struct fenced_outcome {
 };
 
 void fenced_run(const struct fenced_plan *plan, struct fenced_outcome *outcome);
-
-#endif

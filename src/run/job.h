@@ -1,8 +1,7 @@
 /* The command under its deadline: started, signalled, stopped and continued with its terminal, and
  * ended before the lease ends. It does what it is told and what its clock says; the supervisor
  * tells it what the agent and the user want, and looks at "state" after each call. */
-#ifndef RLOCK_RUN_JOB_H
-#define RLOCK_RUN_JOB_H
+#pragma once
 
 #include "lock/lease.h"
 #include "os/child.h"
@@ -121,5 +120,3 @@ void job_tick(struct job *job);
 /* Kills the command at once, for a supervisor that cannot continue. Returns when it is dead, or
  * cannot be killed. */
 void job_abandon(struct job *job);
-
-#endif

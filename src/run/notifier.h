@@ -5,8 +5,7 @@
  * supervisor from its deadlines: the supervisor writes a notice into a socket that never blocks.
  * The notifier starts what it is to run in sessions of their own, and ends all that is left of it
  * NOTIFIER_STAY_NS after the supervisor has ended, in whatever way: then the socket is closed. */
-#ifndef RLOCK_RUN_NOTIFIER_H
-#define RLOCK_RUN_NOTIFIER_H
+#pragma once
 
 #include "os/child.h"
 #include "run/events.h"
@@ -56,5 +55,3 @@ void notifier_start(struct notifier *notifier, const struct notifier_plan *plan,
 bool notifier_wants(const struct notifier *notifier, enum notice_event event);
 /* Has the command run for a notice that notifier_wants(). Never blocks. */
 void notifier_tell(struct notifier *notifier, const struct notice *notice);
-
-#endif

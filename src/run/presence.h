@@ -1,8 +1,7 @@
 /* Whether the process at the other end of an agent's channel (the supervisor, or the printer of an
  * acquisition) runs. One that is stopped takes no grant and does not notice that its command has
  * ended; it answers a ping as soon as it is continued. */
-#ifndef RLOCK_RUN_PRESENCE_H
-#define RLOCK_RUN_PRESENCE_H
+#pragma once
 
 #include "net/loop.h"
 #include "os/procfs.h"
@@ -37,5 +36,3 @@ void presence_expect(struct presence *presence);
 bool presence_may_react(struct presence *presence);
 /* It has reacted, or need not any more. */
 void presence_settle(struct presence *presence);
-
-#endif

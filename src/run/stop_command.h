@@ -1,8 +1,7 @@
 /* --stop: a command of the user's own, for work that is not a descendant of the command under the
  * lock (ssh, docker). It is run when that command is being stopped, before TERM, and is killed with
  * it, never later: by then another holder's work may go by the same name. */
-#ifndef RLOCK_RUN_STOP_COMMAND_H
-#define RLOCK_RUN_STOP_COMMAND_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -37,5 +36,3 @@ void stop_command_kill(const struct stop_command *stop);
 /* In a process that reaps no other children: whether it still runs; kills it when its time is
  * over. */
 bool stop_command_goes_on(struct stop_command *stop, struct moment now);
-
-#endif

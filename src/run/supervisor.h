@@ -2,8 +2,7 @@
  * signals and the deadline; it touches no network, no DNS, nothing that can block. It forks the
  * agent, starts the command when the agent says held, and ends it in time when the lease is not
  * renewed, whatever the agent does. */
-#ifndef RLOCK_RUN_SUPERVISOR_H
-#define RLOCK_RUN_SUPERVISOR_H
+#pragma once
 
 #include "run/agent.h"
 #include "run/job.h"
@@ -37,5 +36,3 @@ struct supervisor_outcome {
 };
 
 void supervisor_run(const struct supervisor_plan *plan, struct supervisor_outcome *outcome);
-
-#endif

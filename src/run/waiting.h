@@ -1,6 +1,5 @@
 /* Decides when a user reads why rlock waits, and that the wait has ended; not in which words. */
-#ifndef RLOCK_RUN_WAITING_H
-#define RLOCK_RUN_WAITING_H
+#pragma once
 
 #include "net/loop.h"
 #include "run/events.h"
@@ -35,5 +34,3 @@ void waiting_end(struct waiting *waiting);
 void waiting_acquired(struct waiting *waiting, struct lease lease, const struct lock_grant *grants);
 
 void waiting_free(struct waiting *waiting);
-
-#endif

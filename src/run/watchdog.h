@@ -1,8 +1,7 @@
 /* The agent's watch over the supervisor: ends the command's tree when the supervisor is dead, or
  * has not acknowledged the present deadline when the command must stop. It is the second of two
  * guards: usually the supervisor ends its command itself, and this one finds nothing left. */
-#ifndef RLOCK_RUN_WATCHDOG_H
-#define RLOCK_RUN_WATCHDOG_H
+#pragma once
 
 #include "lock/lease.h"
 #include "net/loop.h"
@@ -54,5 +53,3 @@ void watchdog_supervisor_died(struct watchdog *watchdog);
 /* The supervisor is about to be stopped together with its command, and keeps no deadline; or it has
  * been continued. */
 void watchdog_pause(struct watchdog *watchdog, bool paused);
-
-#endif

@@ -3,8 +3,7 @@
  * A foreign page whose own name leads here all at once (DNS rebinding) reads what a server on
  * localhost says, with the user's browser for its hand. Its requests name the foreign host: by that
  * they are told from those of a page that came from here. */
-#ifndef RLOCK_SERVE_HOST_HEADER_H
-#define RLOCK_SERVE_HOST_HEADER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,5 +14,3 @@ bool host_header_is_known(const char *header, const char *const *names, size_t c
 
 /* Whether that may be one of the names: no port, and nothing that a name cannot have. */
 bool host_header_is_name(const char *name);
-
-#endif

@@ -2,8 +2,7 @@
  * page, which is part of the program, and the documents that its owner publishes. A connection is
  * for one request and has a limited time. The size of a request's headers and the number of
  * connections are limited: beyond it, the oldest connection without a whole request is closed. */
-#ifndef RLOCK_SERVE_HTTP_H
-#define RLOCK_SERVE_HTTP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,5 +48,3 @@ void http_stop(struct http *http);
 
 /* The page: the files in src/serve/page, embedded at build time. */
 extern const char page_html[], page_css[], page_js[];
-
-#endif

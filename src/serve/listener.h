@@ -1,6 +1,5 @@
 /* Where rlock serve listens: ADDR:PORT, [ADDR]:PORT or unix:PATH. */
-#ifndef RLOCK_SERVE_LISTENER_H
-#define RLOCK_SERVE_LISTENER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ bool listener_is_local(const struct listener *listener);
 /* Removes the Unix socket, unless another one is in its place by now. The descriptor is closed
  * unless it was set to -1. */
 void listener_close(struct listener *listener);
-
-#endif

@@ -1,6 +1,5 @@
 /* The users that may look: those of a file as htpasswd(1) writes it, with bcrypt. */
-#ifndef RLOCK_SERVE_USERS_H
-#define RLOCK_SERVE_USERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,5 +17,3 @@ bool users_admit(struct users *users, const char *name, const char *password);
 /* Whether users_admit() knows the answer already, which is yes then. */
 bool users_know(const struct users *users, const char *name, const char *password);
 void users_free(struct users *users);
-
-#endif

@@ -1,7 +1,6 @@
 /* Tells the owner of a connection that it broke: at once, as the server may have lost its data; but
  * after a pause where it breaks again and again, as behind a proxy that ends each one. */
-#ifndef RLOCK_STORE_BREAKS_H
-#define RLOCK_STORE_BREAKS_H
+#pragma once
 
 #include "net/loop.h"
 
@@ -23,5 +22,3 @@ void breaks_down(struct breaks *breaks);
 void breaks_soon(struct breaks *breaks);
 /* Nothing needs to be told any more. */
 void breaks_cancel(struct breaks *breaks);
-
-#endif

@@ -1,7 +1,6 @@
 /* The doctor's findings about a lock store, each with advice. The store's record has the function
  * that examines it (store_record.h). */
-#ifndef RLOCK_STORE_DIAGNOSIS_H
-#define RLOCK_STORE_DIAGNOSIS_H
+#pragma once
 
 #include "base/clock.h"
 #include "store/store.h"
@@ -82,5 +81,3 @@ const char *level_name(enum level level);
 /* Adds a server, of which nothing is known yet. Valid until the next one is added. */
 struct checked_server *checkup_add(struct checkup *checkup, const struct url *url);
 void checkup_free(struct checkup *checkup);
-
-#endif

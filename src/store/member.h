@@ -1,6 +1,5 @@
 /* One server of a quorum: a store (store/store.h) with more in its requests and answers. */
-#ifndef RLOCK_STORE_MEMBER_H
-#define RLOCK_STORE_MEMBER_H
+#pragma once
 
 #include "store/store.h"
 
@@ -35,5 +34,3 @@ struct member {
     struct store *store;
     const struct member_report *(*report)(const struct store *);
 };
-
-#endif

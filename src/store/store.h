@@ -8,8 +8,7 @@
  * There are three verdicts. GRANTED and REFUSED are the store's own word. UNKNOWN is everything
  * else: not sent, not answered in time, an error. An UNKNOWN acquisition may be held
  * (answer.maybe_done): release it. An UNKNOWN renewal is neither a renewal nor a loss. */
-#ifndef RLOCK_STORE_STORE_H
-#define RLOCK_STORE_STORE_H
+#pragma once
 
 #include "base/clock.h"
 #include "lock/lock.h"
@@ -446,5 +445,3 @@ struct store {
     void *events_arg;
     struct operation operation; /* the latest; its request only while it is under way */
 };
-
-#endif

@@ -1,8 +1,7 @@
 /* The record of a kind of lock store: how it is addressed, its abilities, how it is opened and
  * examined. One const record beside each store; stores.c lists them. Everything outside asks the
  * record, and never compares schemes. */
-#ifndef RLOCK_STORE_STORE_RECORD_H
-#define RLOCK_STORE_STORE_RECORD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -102,5 +101,3 @@ struct store_record {
  * stores.c, and a program that has a list of its own leaves that file out. */
 extern const struct store_record *const stores[];
 extern const struct store_record *const store_of_several;
-
-#endif

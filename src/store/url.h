@@ -1,7 +1,6 @@
 /* Addresses of lock stores: parse them, print them without their password. The store's record
  * parses the rest of an address behind its scheme. */
-#ifndef RLOCK_STORE_URL_H
-#define RLOCK_STORE_URL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,5 +67,3 @@ char *urls_show(const char *text, char out[URLS_SHOWN_SIZE]);
 
 /* True if both name the same server, whatever its database. */
 bool urls_same_server(const struct url *a, const struct url *b);
-
-#endif

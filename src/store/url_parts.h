@@ -3,8 +3,7 @@
  * The functions that parse work in place, in url->text, and return NULL or what is wrong with
  * the address. Faults are constants that follow "the URL": nothing of the text, which may hold a
  * password, gets into a message. */
-#ifndef RLOCK_STORE_URL_PARTS_H
-#define RLOCK_STORE_URL_PARTS_H
+#pragma once
 
 #include "store/url.h"
 
@@ -36,5 +35,3 @@ const char *url_take_path(struct url *url, char *text, char **query);
 /* Append to "out", which has "size" bytes in all. */
 void url_append_hosts(const struct url *url, char *out, size_t size);
 void url_append_encoded(const char *text, const char *special, char *out, size_t size);
-
-#endif

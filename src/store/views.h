@@ -1,6 +1,5 @@
 /* Copies of what surveys report of locks and latches (store.h), as a list. */
-#ifndef RLOCK_STORE_VIEWS_H
-#define RLOCK_STORE_VIEWS_H
+#pragma once
 
 #include "lock/lock.h"
 
@@ -31,5 +30,3 @@ bool survey_names(const struct survey_request *request, const char *key);
 bool survey_wants(const struct survey_request *request, const char *key);
 /* Whether a lock is reported as it is: in use, or free and wanted, be it by name. */
 bool survey_reports(const struct survey_request *request, const struct lock_view *view);
-
-#endif

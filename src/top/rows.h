@@ -1,6 +1,5 @@
 /* The rows of rlock top: which locks, in which order, and which of them is chosen. Pure. */
-#ifndef RLOCK_TOP_ROWS_H
-#define RLOCK_TOP_ROWS_H
+#pragma once
 
 #include "lock/lock.h"
 #include "store/views.h"
@@ -36,5 +35,3 @@ void rows_scroll(struct rows *rows, size_t room);
 /* The chosen lock, or NULL. */
 const struct lock_view *rows_chosen(const struct rows *rows);
 void rows_free(struct rows *rows);
-
-#endif

@@ -1,8 +1,7 @@
 /* Shared by the fuzz targets. Each is one function that takes any bytes; clang's libFuzzer calls
  * it with those that it thinks up, replay.c with those of the corpus. A broken invariant ends the
  * process. */
-#ifndef FUZZ_H
-#define FUZZ_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ static inline char *fuzz_text(const uint8_t *data, size_t size)
     text[size] = '\0';
     return text;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Chance that a seed repeats. */
-#ifndef CHANCE_H
-#define CHANCE_H
+#pragma once
 
 /* Of 0 to limit - 1, no more than 65536 of them. *seed: what the next one is made of. */
 unsigned chance(unsigned *seed, unsigned limit);
@@ -8,5 +7,3 @@ unsigned chance(unsigned *seed, unsigned limit);
 /* The output of getrandom() from now on, in a program that is linked with --wrap=getrandom: chance
  * of this seed, which is borrowed. NULL, and before: always the same. */
 void chance_for_system(unsigned *seed);
-
-#endif

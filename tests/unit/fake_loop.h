@@ -1,7 +1,6 @@
 /* A loop (net/loop.h) whose time passes only when something is due: hours of leases take no time,
  * and every run is the same. */
-#ifndef FAKE_LOOP_H
-#define FAKE_LOOP_H
+#pragma once
 
 #include "net/loop.h"
 
@@ -19,5 +18,3 @@ void fake_suspend(struct loop *loop, int64_t ns);
 void fake_descriptor(struct loop *loop, void (*fire)(struct loop_timer *timer));
 /* The descriptors that are watched, linked by "next"; the test of the other end calls "ready". */
 struct loop_io *fake_ios(const struct loop *loop);
-
-#endif

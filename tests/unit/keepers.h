@@ -1,6 +1,5 @@
 /* The tests of keepers share these: a plan, a store that needs no closing, and events to ignore. */
-#ifndef KEEPERS_H
-#define KEEPERS_H
+#pragma once
 
 #include "lock/keeper.h"
 
@@ -48,5 +47,3 @@ static inline void quiet_recovered(void *arg, int64_t after)
 {
     (void)arg, (void)after;
 }
-
-#endif

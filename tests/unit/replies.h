@@ -1,6 +1,5 @@
 /* The replies of a Redis server that tests read. */
-#ifndef UNIT_REPLIES_H
-#define UNIT_REPLIES_H
+#pragma once
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
@@ -55,5 +54,3 @@ static inline redisReply *reply_of_words(const char *words)
 
     return reply_of(text, encode_words(words, text, sizeof text));
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* Nodes of a quorum, each with a clock, a memory and one lock, and the way to them, with all that
  * can go wrong: answers that are slow, lost or late, nodes that stand still, are gone, or come back
  * with nothing. In the time of fake_loop.h's loop. */
-#ifndef SIM_NODES_H
-#define SIM_NODES_H
+#pragma once
 
 #include "fake_loop.h"
 
@@ -59,5 +58,3 @@ const char *sim_fault(void);
 /* Numbers that are the same for each seed; also what the stores take for chance. */
 void sim_seed(unsigned seed);
 unsigned sim_below(unsigned limit);
-
-#endif

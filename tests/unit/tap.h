@@ -1,7 +1,6 @@
 /* A small TAP harness: one line of TAP for each row of a table, what differs below it. It includes
  * what most tests print and allocate with. */
-#ifndef TAP_H
-#define TAP_H
+#pragma once
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -102,5 +101,3 @@ static inline int tap_done(void)
 /* Inputs with one outcome, for a table at file scope, and a loop over them. */
 #define INPUTS(...)         ((const char *const[]){__VA_ARGS__, NULL})
 #define EACH(input, inputs) for (const char *const *input = (inputs); *input; input++)
-
-#endif

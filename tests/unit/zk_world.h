@@ -7,8 +7,7 @@
  * answers reads by itself, from what it has heard of so far, and passes everything else on. One
  * that is cut off keeps answering reads until it notices; a leader that is cut off also opens
  * sessions again. Servers are stopped, and killed. */
-#ifndef ZK_WORLD_H
-#define ZK_WORLD_H
+#pragma once
 
 #include <stdarg.h>
 
@@ -155,5 +154,3 @@ size_t zk_count_nodes(const struct zk_world *world, const char *part);
 
 /* A process dies: its connections end, or seem to be there still. */
 void zk_network_kill(struct zk_world *world, const struct loop *loop);
-
-#endif

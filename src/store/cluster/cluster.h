@@ -4,8 +4,7 @@
  * reads the map then, so that it knows other nodes than those of the URL before one of them fails.
  *
  * There is one request at a time. It completes as an operation of store/store.h does. */
-#ifndef RLOCK_STORE_CLUSTER_CLUSTER_H
-#define RLOCK_STORE_CLUSTER_CLUSTER_H
+#pragma once
 
 #include "store/cluster/map.h"
 #include "store/store.h"
@@ -46,5 +45,3 @@ struct cluster_survey *cluster_survey_start(struct loop *loop, struct cluster *c
                                             store_done *done, void *arg);
 /* Also while it is under way. */
 void cluster_survey_free(struct cluster_survey *survey);
-
-#endif

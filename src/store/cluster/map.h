@@ -1,7 +1,6 @@
 /* The slots of a Redis Cluster: which slot a key is in, and which node has the slot, read from what
  * nodes tell. Pure. */
-#ifndef RLOCK_STORE_CLUSTER_MAP_H
-#define RLOCK_STORE_CLUSTER_MAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -74,5 +73,3 @@ bool cluster_map_read(struct cluster_map *map, const struct redisReply *reply, c
 /* The numbers of the nodes that have slots, into "nodes", which has room for node_count; returns
  * how many. */
 size_t cluster_map_masters(const struct cluster_map *map, size_t *nodes);
-
-#endif

@@ -1,8 +1,7 @@
 /* Reads from the nodes of a Redis Cluster which of them has which slot. It asks the known nodes one
  * after the other, each shortly after the one before without waiting for its answer, until one
  * tells. */
-#ifndef RLOCK_STORE_CLUSTER_MAP_READER_H
-#define RLOCK_STORE_CLUSTER_MAP_READER_H
+#pragma once
 
 #include "store/cluster/nodes.h"
 
@@ -21,5 +20,3 @@ void cluster_map_reader_start(struct cluster_map_reader *reader, struct moment u
 void cluster_map_reader_stop(struct cluster_map_reader *reader);
 /* Whether "done" is still to be called. */
 bool cluster_map_reader_is_busy(const struct cluster_map_reader *reader);
-
-#endif

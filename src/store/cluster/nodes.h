@@ -1,7 +1,6 @@
 /* The nodes of a Redis Cluster that are known: the map of which node has which slot, and a store
  * for each node, opened when it is first needed. */
-#ifndef RLOCK_STORE_CLUSTER_NODES_H
-#define RLOCK_STORE_CLUSTER_NODES_H
+#pragma once
 
 #include "store/cluster/map.h"
 #include "store/store.h"
@@ -31,5 +30,3 @@ void cluster_nodes_keep(struct cluster_nodes *nodes, size_t i);
 void cluster_nodes_forget(struct cluster_nodes *nodes, size_t i);
 /* Closes the stores of nodes that have been of no use since the last time. */
 void cluster_nodes_tidy(struct cluster_nodes *nodes);
-
-#endif

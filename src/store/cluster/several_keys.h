@@ -4,12 +4,9 @@
  * All keys are held or none: no key is held while another one is waited for. Owners that want the
  * same keys in different orders do not wait for each other in a circle. A store that has no queue
  * ignores "queue" and "stand" in what it is asked: owners get the keys in no particular order. */
-#ifndef RLOCK_STORE_CLUSTER_SEVERAL_KEYS_H
-#define RLOCK_STORE_CLUSTER_SEVERAL_KEYS_H
+#pragma once
 
 #include "store/store.h"
 
 /* Takes "single" over, and passes on the operations about one key. */
 struct store *several_keys_open(struct loop *loop, struct store *single);
-
-#endif

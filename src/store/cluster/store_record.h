@@ -2,8 +2,7 @@
  *
  * cluster://[USER[:PASS]@]HOST[:PORT][,HOST[:PORT]...]   (PORT 6379; clusters is the same over
  * TLS) */
-#ifndef RLOCK_STORE_CLUSTER_STORE_RECORD_H
-#define RLOCK_STORE_CLUSTER_STORE_RECORD_H
+#pragma once
 
 #include "store/diagnosis.h"
 
@@ -17,5 +16,3 @@ bool cluster_check(const struct checkup_plan *plan, struct checkup *checkup, cha
  * its own, so all of them have to be fit. Pure. */
 void cluster_judge(const struct checkup *masters, unsigned slots, unsigned all,
                    struct diagnosis *diagnosis);
-
-#endif

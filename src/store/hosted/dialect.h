@@ -6,8 +6,7 @@
  *
  * Text from other programs goes back and forth in hexadecimal digits: nothing needs quotes, and
  * there is no encoding. */
-#ifndef RLOCK_STORE_HOSTED_DIALECT_H
-#define RLOCK_STORE_HOSTED_DIALECT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,5 +56,3 @@ void sql_add_grants(struct sql_text *text, const char *user);
 
 /* Decodes hexadecimal digits; the caller frees. NULL if they are not digits, or hold a NUL. */
 char *sql_unhex(const char *digits);
-
-#endif

@@ -1,6 +1,5 @@
 /* postgresql:// and mysql://: databases whose records a host (src/host) changes by Redis' rules. */
-#ifndef RLOCK_STORE_HOSTED_STORE_RECORD_H
-#define RLOCK_STORE_HOSTED_STORE_RECORD_H
+#pragma once
 
 #include "store/diagnosis.h"
 
@@ -12,5 +11,3 @@ const struct sql_dialect *hosted_dialect(const struct url *url);
 /* Is the database fit to hold locks? As a record's "check". */
 bool hosted_check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
                   size_t size);
-
-#endif

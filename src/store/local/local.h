@@ -13,8 +13,7 @@
  * The directory is rlock in $XDG_RUNTIME_DIR; otherwise rlock-UID in /run/lock, or, if that is not
  * writable, in /tmp. The /run/user/UID of a login is not used: it goes away with the last login
  * while commands continue, and cron does not have it. */
-#ifndef RLOCK_STORE_LOCAL_LOCAL_H
-#define RLOCK_STORE_LOCAL_LOCAL_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -53,5 +52,3 @@ extern const struct store_record local_record;
 /* The address of a server that runs there, which is not started by whoever connects to it.
  * Borrows from *place. */
 struct url local_url(const struct local_place *place);
-
-#endif

@@ -1,7 +1,6 @@
 /* One node of a quorum: a store that executes one order at a time, the next order, and the state of
  * our entry there. */
-#ifndef RLOCK_STORE_QUORUM_NODE_H
-#define RLOCK_STORE_QUORUM_NODE_H
+#pragma once
 
 #include "store/member.h"
 
@@ -71,5 +70,3 @@ bool quorum_node_release_nowait(struct quorum_node *node);
 
 /* Whether these grants have the fences that were settled on. */
 bool quorum_is_settled(const struct quorum_requests *requests, const struct lock_grant *grants);
-
-#endif

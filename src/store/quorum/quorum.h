@@ -5,8 +5,7 @@
  * counted for new locks until all leases that it may have forgotten are over. It may have lost data
  * if it remembers less time than another node has been part of the quorum. Where no node remembers
  * more than the others, the quorum itself is new, and all nodes count. */
-#ifndef RLOCK_STORE_QUORUM_QUORUM_H
-#define RLOCK_STORE_QUORUM_QUORUM_H
+#pragma once
 
 #include "store/member.h"
 
@@ -71,5 +70,3 @@ size_t quorum_approvals(const struct quorum *quorum);
 bool quorum_is_young(const struct quorum *quorum);
 /* Of the holder that is named most in refusals: how many nodes name it. */
 size_t quorum_rivals(const struct quorum *quorum);
-
-#endif

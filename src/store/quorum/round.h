@@ -4,8 +4,7 @@
  *
  * The store hears the nodes' replies, casts their votes, and ends the round when the votes are
  * enough. When the time is over before that, the round closes the vote and calls "closed". */
-#ifndef RLOCK_STORE_QUORUM_ROUND_H
-#define RLOCK_STORE_QUORUM_ROUND_H
+#pragma once
 
 #include "net/loop.h"
 #include "store/quorum/node.h"
@@ -52,5 +51,3 @@ int64_t quorum_round_elapsed(const struct quorum_round *round);
 /* The time, in ns, that nodes get whose votes matter although a majority has answered: as long
  * again as the round has taken. */
 int64_t quorum_round_extra_time(const struct quorum_round *round);
-
-#endif

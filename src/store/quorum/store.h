@@ -6,8 +6,7 @@
  * released, or kept where the lock is held. While it is held, each renewal also acquires it on
  * nodes that do not have it. A try that fails is released on all nodes. There is no queue: a waiter
  * tries again after a random pause. */
-#ifndef RLOCK_STORE_QUORUM_STORE_H
-#define RLOCK_STORE_QUORUM_STORE_H
+#pragma once
 
 #include "store/member.h"
 
@@ -18,5 +17,3 @@ struct store_node {
 
 /* Takes the nodes' stores over and copies the rest. count: 2 to QUORUM_NODES_MAX. */
 struct store *store_quorum_open(struct loop *loop, const struct store_node *nodes, size_t count);
-
-#endif

@@ -1,6 +1,5 @@
 /* The record of a quorum, which several URLs of single servers make. */
-#ifndef RLOCK_STORE_QUORUM_STORE_RECORD_H
-#define RLOCK_STORE_QUORUM_STORE_RECORD_H
+#pragma once
 
 #include "store/redis/doctor/judge.h"
 
@@ -10,5 +9,3 @@ extern const struct store_record quorum_record;
  * fit. lease: ns. Pure. */
 void quorum_judge(const struct checkup *servers, const struct server_facts *facts, int64_t lease,
                   struct diagnosis *diagnosis);
-
-#endif

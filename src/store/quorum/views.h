@@ -1,6 +1,5 @@
 /* The reports of a quorum's nodes about their locks, merged: the holders by a majority. Pure. */
-#ifndef RLOCK_STORE_QUORUM_VIEWS_H
-#define RLOCK_STORE_QUORUM_VIEWS_H
+#pragma once
 
 #include "store/store.h"
 #include "store/views.h"
@@ -22,5 +21,3 @@ bool quorum_views_are_clear(struct quorum_views *views, size_t missing);
  * nodes. Of free locks it reports those that "request" names. */
 void quorum_views_report(struct quorum_views *views, size_t missing,
                          const struct survey_request *request);
-
-#endif

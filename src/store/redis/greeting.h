@@ -2,8 +2,7 @@
  * connection, the database; is it a master (in a Cluster: is it a node of one), what is its clock;
  * and for a quorum's member, which server is it. All in one write, with the first batch; the
  * replies are judged one by one. */
-#ifndef RLOCK_STORE_REDIS_GREETING_H
-#define RLOCK_STORE_REDIS_GREETING_H
+#pragma once
 
 #include "store/member.h"
 
@@ -48,5 +47,3 @@ bool redis_greeting_is_master(struct redis_greeting *greeting, const struct redi
 
 /* Returns how many replicas a master has, by its reply to ROLE; -1: it does not tell. */
 int redis_greeting_replicas(const struct redisReply *role);
-
-#endif

@@ -1,7 +1,6 @@
 /* How many replicas must have a grant before it counts: the WAIT that goes out behind a script, in
  * the same write, and the verdict on its reply. */
-#ifndef RLOCK_STORE_REDIS_REPLICAS_H
-#define RLOCK_STORE_REDIS_REPLICAS_H
+#pragma once
 
 #include "store/store.h"
 
@@ -33,5 +32,3 @@ enum replicas_verdict {
 /* Judges those replies. If they lack it, why, in *answer: UNKNOWN, but done. */
 enum replicas_verdict redis_replicas_hear(struct redis_replicas *replicas,
                                           struct redisReply *const *replies, struct answer *answer);
-
-#endif

@@ -11,8 +11,7 @@
  * The first write of a connection is the greeting and, if the batch allows it, the batch behind it:
  * the replies to the greeting are judged before those to the batch are believed, and what a wrong
  * server has granted is undone there. */
-#ifndef RLOCK_STORE_REDIS_SESSION_H
-#define RLOCK_STORE_REDIS_SESSION_H
+#pragma once
 
 #include "store/store.h"
 
@@ -90,5 +89,3 @@ struct moment redis_session_sent_at(const struct redis_session *session);
  * known. */
 int64_t redis_session_clock(const struct redis_session *session, struct moment now);
 void redis_session_set_clock(struct redis_session *session, int64_t ms);
-
-#endif

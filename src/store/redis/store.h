@@ -1,6 +1,5 @@
 /* One Redis server as a store: scripts over one hash a lock, a channel a waiter. */
-#ifndef RLOCK_STORE_REDIS_STORE_H
-#define RLOCK_STORE_REDIS_STORE_H
+#pragma once
 
 #include "store/member.h"
 #include "store/store_record.h"
@@ -46,5 +45,3 @@ bool store_redis_is_up(const struct store *node);
 const char *store_redis_moved(const struct store *node);
 /* The next operation is about a slot that the node is about to get (ASK). */
 void store_redis_asking(struct store *node);
-
-#endif

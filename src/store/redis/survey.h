@@ -1,8 +1,7 @@
 /* Finding and reading many locks on one Redis server: SCAN for globs, then inspect.lua
  * for each key (latch.lua for latches, adjust.lua to mark pauses), a page of them to a round
  * trip. */
-#ifndef RLOCK_STORE_REDIS_SURVEY_H
-#define RLOCK_STORE_REDIS_SURVEY_H
+#pragma once
 
 #include "store/store.h"
 
@@ -29,5 +28,3 @@ bool redis_survey_ask(struct redis_survey *survey, struct moment until);
 /* Takes its replies and reports locks. False with the answer that ends the survey. */
 bool redis_survey_hear(struct redis_survey *survey, struct redisReply *const *replies, size_t count,
                        struct answer *answer);
-
-#endif

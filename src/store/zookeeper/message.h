@@ -1,6 +1,5 @@
 /* The messages of ZooKeeper: requests are put into a batch, replies are taken apart. Pure. */
-#ifndef RLOCK_STORE_ZOOKEEPER_MESSAGE_H
-#define RLOCK_STORE_ZOOKEEPER_MESSAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -164,5 +163,3 @@ bool zk_next_result(struct jute_in *in, struct zk_result *result);
 /* Returns the first error of a transaction, or ZK_OK. *index, unless NULL: of the operation that
  * has it; it stays where there is none. */
 int zk_multi_error(const struct zk_reply *reply, size_t *index);
-
-#endif

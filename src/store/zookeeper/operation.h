@@ -3,8 +3,7 @@
  *
  * An operation is a sequence of steps. A step sends a batch of requests; its row in a table says
  * which function hears the replies, and sends the next batch or ends the operation. */
-#ifndef RLOCK_STORE_ZOOKEEPER_OPERATION_H
-#define RLOCK_STORE_ZOOKEEPER_OPERATION_H
+#pragma once
 
 #include "net/loop.h"
 #include "store/zookeeper/queue.h"
@@ -254,5 +253,3 @@ int zk_survey_take(struct zk_survey *survey, const struct zk_reply *replies,
 
 /* Reports all locks. now_ms: the wall clock, since 1970. */
 void zk_survey_report(const struct zk_survey *survey, int64_t now_ms);
-
-#endif

@@ -7,8 +7,7 @@
  * these only looks at names of its own. A client holds the lock if no child with a lower number
  * is in its way. A child that nests in a holder has the holder's number, and so is before all
  * that wait. */
-#ifndef RLOCK_STORE_ZOOKEEPER_QUEUE_H
-#define RLOCK_STORE_ZOOKEEPER_QUEUE_H
+#pragma once
 
 #include "lock/owner.h"
 #include "store/zookeeper/message.h"
@@ -146,5 +145,3 @@ struct zk_room {
 
 /* data: of each lease the reply to zk_get(); one that has gone meanwhile does not count. */
 struct zk_room zk_leases_room(const struct zk_reply *data, size_t count);
-
-#endif

@@ -5,8 +5,7 @@
  * sent: their answers prove nothing, since every server answers them by itself. A batch goes out
  * in one write; its replies come back together. One batch at a time. A batch that was not
  * answered in time costs the connection, not the session. */
-#ifndef RLOCK_STORE_ZOOKEEPER_SESSION_H
-#define RLOCK_STORE_ZOOKEEPER_SESSION_H
+#pragma once
 
 #include "store/store.h"
 #include "store/zookeeper/message.h"
@@ -68,5 +67,3 @@ int64_t zk_session_timeout(const struct zk_session *session);
 
 /* Adds to the text of an answer whose it is: the URL. */
 void zk_session_sign(const struct zk_session *session, struct answer *answer);
-
-#endif

@@ -1,6 +1,5 @@
 /* zookeeper:// and zookeepers://: a ZooKeeper ensemble as a store (store/store.h). */
-#ifndef RLOCK_STORE_ZOOKEEPER_STORE_RECORD_H
-#define RLOCK_STORE_ZOOKEEPER_STORE_RECORD_H
+#pragma once
 
 #include "store/store_record.h"
 
@@ -11,5 +10,3 @@ struct store *zookeeper_open(struct loop *loop, const struct store_address *addr
                              size_t size);
 bool zookeeper_check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
                      size_t size);
-
-#endif

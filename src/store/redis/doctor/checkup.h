@@ -1,6 +1,5 @@
 /* Is a Redis server fit to hold locks? */
-#ifndef RLOCK_STORE_REDIS_CHECKUP_H
-#define RLOCK_STORE_REDIS_CHECKUP_H
+#pragma once
 
 #include "store/redis/doctor/judge.h"
 
@@ -26,5 +25,3 @@ void redis_facts_info(struct server_facts *facts, const struct redisReply *reply
 /* Reads the reply to CONFIG GET of that one setting. */
 void redis_facts_setting(struct server_facts *facts, const char *name,
                          const struct redisReply *reply);
-
-#endif

@@ -1,6 +1,5 @@
 /* Is this server fit to hold locks? Turns what is known about it into findings. Pure. */
-#ifndef RLOCK_STORE_REDIS_JUDGE_H
-#define RLOCK_STORE_REDIS_JUDGE_H
+#pragma once
 
 #include "base/clock.h"
 #include "store/diagnosis.h"
@@ -137,5 +136,3 @@ void judge_rights_cure(const struct server_facts *facts, const struct wishes *wi
 
 /* Are these Sentinels enough to rely on? */
 void judge_sentinels(const struct sentinel_facts *facts, struct diagnosis *diagnosis);
-
-#endif

@@ -1,8 +1,7 @@
 /* Finds out where a server is: at a path, at a numeric address, under a host name, or where the
  * Sentinels say; a server of this host that is not running is started (by "start_server" of its
  * record). The locator remembers its findings; a search asks anew. */
-#ifndef RLOCK_STORE_REDIS_LOCATE_H
-#define RLOCK_STORE_REDIS_LOCATE_H
+#pragma once
 
 #include "net/loop.h"
 #include "net/resolve.h"
@@ -63,5 +62,3 @@ void locator_watch(struct locator *locator, const char *password, void (*moved)(
 /* Ends a search and a watch, without their callbacks; to be called when the connection has ended.
  * If the server may have moved, the next connection needs a search. */
 void locator_stop(struct locator *locator);
-
-#endif

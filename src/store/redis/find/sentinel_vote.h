@@ -4,8 +4,7 @@
  * half of all Sentinels must say the same: those of the URL, and those that they tell of.
  * Unreachable Sentinels count, also if their host refuses the connection: a firewall does so as
  * well. */
-#ifndef RLOCK_STORE_REDIS_SENTINEL_VOTE_H
-#define RLOCK_STORE_REDIS_SENTINEL_VOTE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -69,5 +68,3 @@ struct sentinel_vote {
 
 /* Once it is not OPEN any more, later words do not change the master. */
 struct sentinel_vote sentinel_vote(const struct sentinel_word *words, size_t count);
-
-#endif

@@ -1,7 +1,6 @@
 /* All Sentinels of a master, asked at once which server that is: those of the URL, and those that
  * they tell of. */
-#ifndef RLOCK_STORE_REDIS_SENTINELS_H
-#define RLOCK_STORE_REDIS_SENTINELS_H
+#pragma once
 
 #include "store/redis/find/sentinel_vote.h"
 #include "store/store.h"
@@ -35,5 +34,3 @@ const struct sentinel_facts *sentinels_facts(const struct sentinels *sentinels);
 /* Makes an UNKNOWN answer of any vote but NAME, with the Sentinels that have not answered. */
 void sentinels_explain(const struct sentinels *sentinels, const struct sentinel_vote *vote,
                        struct answer *answer);
-
-#endif
