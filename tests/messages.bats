@@ -201,7 +201,7 @@ EOF
 
 # ---------------------------------------------------------------- who is in the way
 
-ENDED='kept until [0-9][0-9]:[0-9][0-9]; the command ended with 3 after [0-9.]+m?s'
+ENDED='kept until [-0-9 ]*[0-9]{2}:[0-9]{2}; the command ended with 3 after [0-9.]+m?s'
 
 @test "a lock that --at-least keeps is not held by a command that has ended" {
     local pid
@@ -237,12 +237,12 @@ ENDED='kept until [0-9][0-9]:[0-9][0-9]; the command ended with 3 after [0-9.]+m
     finish a
     finish b
     run -75 --separate-stderr rlock run -n a -- true
-    stderr_line 'kept until ..:..; the command died of signal KILL after'
+    stderr_line 'kept until [-0-9 ]*[0-9]{2}:[0-9]{2}; the command died of signal KILL after'
     run -75 --separate-stderr rlock run -n b -- true
-    stderr_line 'kept until ..:..; the command died of signal TERM after'
+    stderr_line 'kept until [-0-9 ]*[0-9]{2}:[0-9]{2}; the command died of signal TERM after'
     poll_until 15 eval "\"$RLOCK\" status --json c 3>&- | jq -e '.[0].holders[0].kept' >/dev/null"
     run -75 --separate-stderr rlock run -n c -- true
-    stderr_line 'kept until ..:..; the command has ended'
+    stderr_line 'kept until [-0-9 ]*[0-9]{2}:[0-9]{2}; the command has ended'
 }
 
 @test "of several holders the oldest is named, with its label and since when" {

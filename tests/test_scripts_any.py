@@ -86,6 +86,16 @@ def _(server):
     same([is_held(lock, n, A) for n in range(3)], [False, True, True])
 
 
+@test("any: an uncertain release of the key that was granted bars older requests at all (H2)")
+def _(server):
+    lock = Lock(server, *NAMES)
+    same(granted(some(lock, A)), [0])
+    same(one(lock, "a").release(A, bar=60000)[0], "RELEASED")
+    one(lock, "a").acquire(B)
+    same(some(lock, A), ["BARRED", lock.now])
+    same([is_held(lock, n, A) or has_place(lock, n, A) for n in range(3)], [False] * 3)
+
+
 @test("any: all held: a place in each queue, which go when one of them is free")
 def _(server):
     lock, ear = Lock(server, *NAMES), server.listen()

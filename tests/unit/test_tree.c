@@ -135,13 +135,18 @@ static void make_process(const struct row *row, bool children)
     }
 }
 
-static void make_world(bool children)
+static void make_empty_world(void)
 {
     static char path[sizeof directory];
 
     strcpy(path, "/tmp/test_tree.XXXXXX");
     must(mkdtemp(path) != NULL);
     strcpy(directory, path);
+}
+
+static void make_world(bool children)
+{
+    make_empty_world();
     for (size_t i = 0; i < COUNT(rows); i++)
         make_process(&rows[i], children);
 }
@@ -198,6 +203,8 @@ static void test(const char *how, char sign, bool children, pid_t root)
 static struct row runner = {200, 1,         200, 200, 1, 250, "x", "RLOCK_OWNER=" OWNER ".c",
                             "l", "a runner"};
 static bool runs;
+static struct row late_child = {300, US, 300, 300, 1, 260, "x", "", "d", "a late child"};
+static bool is_late;
 
 static void tell_latest(int number)
 {
@@ -216,7 +223,8 @@ static void remove_runner(void)
     must(system(command) == 0); /* NOLINT(cert-env33-c) */
 }
 
-/* In the library's place: whenever the runner is about to be looked at, it has forked and ended. */
+/* In the library's place: whenever the runner is about to be looked at, it has forked and ended. A
+ * late child was born behind the first look at its number. */
 struct dirent *readdir(DIR *from)
 {
     static struct dirent *(*next)(DIR *);
@@ -224,6 +232,10 @@ struct dirent *readdir(DIR *from)
     if (!next)
         *(void **)&next = dlsym(RTLD_NEXT, "readdir64");
     struct dirent *entry = next(from);
+    if (is_late && entry && strtol(entry->d_name, NULL, 10) == pid_of(late_child.pid)) {
+        is_late = false;
+        entry = next(from);
+    }
     if (runs && entry && strtol(entry->d_name, NULL, 10) == pid_of(runner.pid)) {
         remove_runner();
         runner.pid++;
@@ -257,6 +269,25 @@ static void test_births(bool told)
     remove_world();
 }
 
+/* One look misses a process whose parent ends during it. The supervisor inherits the orphan, so it
+ * looks once more before it believes that nothing is left. */
+static void test_second_look(void)
+{
+    struct row us = {US, 1, US, US, 1, 100, "rlock", "", "", "the supervisor"};
+
+    make_empty_world();
+    make_process(&us, false);
+    struct procfs procfs = procfs_of(directory);
+    const struct tree tree = {.procfs = &procfs, .root = getpid(), .leader = -1, .owner = OWNER};
+    tap_ok(tree_signal(&tree, 0) == TREE_GONE, "the supervisor itself is not of its tree");
+    make_process(&late_child, false);
+    is_late = true;
+    tap_ok(tree_signal(&tree, 0) == TREE_LIVE, "H121 a process that one look missed is found");
+    tap_ok(!is_late, "and one look has missed it");
+    procfs_close(&procfs);
+    remove_world();
+}
+
 int main(void)
 {
     test("by lists of children", 'd', true, getpid());
@@ -264,5 +295,6 @@ int main(void)
     test("without the supervisor", 'l', false, 0);
     test_births(false);
     test_births(true);
+    test_second_look();
     return tap_done();
 }
