@@ -53,64 +53,6 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     json '[.[] | select(.key != "b")] | length == 0'
 }
 
-@test "--any: first come, first served in each queue, over sets that overlap" {
-    hold x a
-    hold y b
-    hold z c
-    bg one rlock run --any a b -- sh -c "echo one \$RLOCK_KEY >>'$LOG'; exec sleep 1000"
-    poll_until 10 has_place one b 1
-    bg two rlock run --any b c -- sh -c "echo two \$RLOCK_KEY >>'$LOG'; exec sleep 1000"
-    poll_until 10 has_place two c 1
-    bg three rlock run c -- sh -c "echo three \$RLOCK_KEY >>'$LOG'"
-    poll_until 10 has_place three c 2
-    has_place two b 2
-    kill "${pid[y]}"
-    poll_until 10 contains "$LOG" 'one b'
-    no_waiters a
-    poll_until 10 has_place two b 1
-    # The first in the queue of c has it first, although the second waits for nothing else.
-    kill "${pid[z]}"
-    poll_until 10 contains "$LOG" 'two c'
-    no_waiters b
-    kill "${pid[two]}"
-    finish three
-    [[ $(xargs <"$LOG") == 'one b two c three c' ]]
-}
-
-@test "--any: a waiter behind one that gets another KEY has the lock at once" {
-    hold x a
-    hold y b
-    bg any rlock run --any a b -- sh -c "echo any \$RLOCK_KEY >>'$LOG'; exec sleep 1000"
-    poll_until 10 has_place any b 1
-    bg by_name rlock run b -- sh -c "echo name \$RLOCK_KEY >>'$LOG'"
-    poll_until 10 has_place by_name b 2
-    # Both are released while the first one cannot ask.
-    stop_both any
-    kill "${pid[x]}" "${pid[y]}"
-    finish x
-    finish y
-    kill -CONT "${pid[any]}" "$agent"
-    finish by_name 20
-    poll_until 10 contains "$LOG" 'any'
-    [[ $(wc -l <"$LOG") == 2 ]]
-    contains "$LOG" 'name b'
-}
-
-@test "H62 --any: a waiter that is killed blocks none of its keys" {
-    hold x a
-    hold y b
-    bg w rlock run --any a b -- true
-    poll_until 10 has_place w a 1
-    poll_until 10 has_place w b 1
-    kill_both w
-    kill "${pid[x]}" "${pid[y]}"
-    finish x
-    finish y
-    # It keeps its places for as long as a waiter may be silent.
-    run -0 rlock run -w 25s a b -- true
-    [[ $(redis hkeys 'rlock:{a}') != *w:* && $(redis hkeys 'rlock:{b}') != *w:* ]]
-}
-
 @test "--any: what the same user has reserved is taken after what is free" {
     export XDG_STATE_HOME=$T/state
     rlock reserve a 1h -m mine
@@ -230,14 +172,6 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     [[ $(xargs <"$LOG") == 'urgent new' ]]
 }
 
-@test "--any: nested: an ancestor's KEY counts as free, and is held once more" {
-    hold x a
-    run -0 rlock run --any a b -- sh -c \
-        "'$RLOCK' run -n --any a b -- sh -c 'echo \$RLOCK_KEY \$RLOCK_FENCE'; echo \$RLOCK_KEY \$RLOCK_FENCE"
-    [[ ${lines[0]} == "${lines[1]}" && ${lines[0]} == b\ * ]]
-    run -78 rlock run c -- "$RLOCK" run -n --no-reentrant --any c d -- true
-}
-
 @test "H80 --any: the KEY that is held is lost: 79; another one does not matter" {
     hold x a
     at_work w c 100 --any --lease 9s a b
@@ -303,39 +237,4 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     run -0 rlock run a -- true
     poll_until 10 jq -se '[.[] | select(.key == "a") | .event] | index("acquired")' "$T/e.out"
     jq -se 'map(select(.event == "refused")) == []' "$T/e.out"
-}
-
-# contender NAME: takes some of some of the keys a to d, fifteen times.
-contender() {
-    local n keys some
-    RANDOM=$1
-    for ((n = 0; n < 15; n++)); do
-        # shellcheck disable=SC2207 # words
-        keys=($(shuf -e a b c d --random-source=<(yes "$1 $n") | head -n $((2 + RANDOM % 3))))
-        some=$((1 + RANDOM % (${#keys[@]} - 1)))
-        "$RLOCK" run -q -w 60s --any --take "$some" "${keys[@]}" -- sh -c '
-            set -- "$1" "$2" '"$some"' $RLOCK_KEY
-            test $# = $((3 + $3)) || exit 1
-            for one in 1 2; do
-                for key in $RLOCK_KEY; do echo "$1" >>"$2.$key"; done
-                sleep 0.02
-            done' sh "$1.$n" "$LOG" || exit 1
-    done
-}
-
-@test "H78 --any: contenders for random sets never overlap at a KEY" {
-    local i key
-    export -f contender
-    export LOG
-    for i in 1 2 3 4 5; do
-        bg "l$i" bash -c "contender $i"
-    done
-    for i in 1 2 3 4 5; do
-        ends_with "l$i" 0 60
-    done
-    for key in a b c d; do
-        LOG=$LOG.$key no_overlap
-        no_waiters "$key"
-        is_free "$key"
-    done
 }

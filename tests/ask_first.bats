@@ -208,46 +208,6 @@ listens() {
     [[ $stderr != *'run on until'* ]]
 }
 
-@test "H45 exactly the holders shown: readers, one of a semaphore" {
-    local owner
-    hold r1 many --read --lease 4s
-    hold r2 many --read --lease 4s
-    hold l1 some --limit 2 --lease 4s
-    stay l2 some --limit 2 --lease 15s
-    says 0 '^rlock: many was released by 2 holders$' force-release --yes many
-    evicted r1 "$(me)"
-    evicted r2 "$(me)"
-    owner=$(rlock status --json some | jq -r ".[0].holders[] | select(.pid == ${pid[l1]}) | .owner")
-    run -0 rlock force-release --yes --owner "$owner" some
-    evicted l1 "$(me)"
-    ends_well l2
-}
-
-@test "H45 two ask at once: both see the release, also of a holder that ends by itself" {
-    bg a rlock run --lease 60s k -- sh -c "'$RLOCK_TEST_TOOLS/await' '$T/go'"
-    poll_until 10 held k
-    bg f1 rlock force-release --yes k
-    bg f2 rlock force-release --yes k
-    poll_until 10 contains "$T/f1.err" 'asked '
-    poll_until 10 contains "$T/f2.err" 'asked '
-    : >"$T/go"
-    finish a
-    ends_with f1 0
-    ends_with f2 0
-}
-
-@test "H45 --replace with --any asks the holder of only one KEY" {
-    export LOG=$T/log
-    slow_end a --lease 9s --any j k
-    stay b k
-    bg c rlock run --any --replace j k -- sh -c 'echo "$RLOCK_KEY" >>"$LOG"'
-    evicted a "$(me)"
-    contains "$T/a.err" ': --replace; stopping'
-    finish c
-    [[ $status == 0 && $(tr '\n' ' ' <"$LOG") == 'up end j ' ]]
-    ends_well b
-}
-
 @test "--replace neither passes earlier waiters nor asks the holder after this one" {
     hold a k --lease 4s
     queue w1 k
@@ -294,16 +254,4 @@ taken() {
     says 1 'it was released, or its time is over$' extend k 1h
     run -0 --separate-stderr rlock run k -- true
     [[ ! $stderr ]]
-}
-
-@test "H153 the store remembers it for 20 runs" {
-    local owner i
-    owner=$(rlock acquire k)
-    run -0 rlock force-release --yes --reason 'hot fix' k
-    for i in {1..19}; do
-        rlock run k -- true
-    done
-    taken renew --owner "$owner" k
-    rlock run k -- true
-    says 1 'k is not held: it was released, or its lease has run out$' renew --owner "$owner" k
 }

@@ -211,19 +211,3 @@ with_grace() {
     ends_with b 0 20
     no_overlap
 }
-
-@test "H38 --grace: the replica lagged: the holder has it again, and no other client" {
-    with_grace
-    # The replica hears of nothing any more.
-    on a acl setuser copier off
-    on a client kill user copier
-    at_work a k 1000 --lease 20s
-    [[ $(on b exists 'rlock:{k}') == 0 ]]
-    server_kill a
-    b_is_master
-    work b k 0.2 --lease 20s
-    poll_until 20 contains "$T/a.err" 'the store had forgotten it, and has it again'
-    terminate a 143
-    ends_with b 0 20
-    no_overlap
-}

@@ -100,16 +100,6 @@ EOF
     no_overlap
 }
 
-@test "H44 the same without grace: two at once, until the first has noticed" {
-    without_grace work a k 100 --lease 30s # it notices after ten
-    working a
-    redis flushall
-    without_grace work b k 4
-    ends_with a 79
-    finish b
-    run -1 no_overlap
-}
-
 @test "H42 killed, and back without its data: the holder has it again at once, with its token" {
     local fence
     stay a k --lease 15s
@@ -124,31 +114,6 @@ EOF
     RLOCK_CONFIG=/dev/null run -0 rlock run k -- sh -c "test \$RLOCK_FENCE -gt $fence"
 }
 
-@test "H42 a command that ended before its lock was known again: no loss" {
-    stay a k --lease 60s
-    redis flushall
-    ends_well a
-    [[ ! -s $T/a.err ]]
-    without_grace stay b k --lease 60s
-    redis flushall
-    : >"$T/b.go"
-    ends_with b 79
-}
-
-@test "H43 back with its data: held locks stay, and nothing new for one lease" {
-    redis config set appendonly yes
-    redis config set appendfsync always
-    poll_until 10 eval '[[ $(redis info persistence) == *aof_rewrite_in_progress:0* ]]'
-    stay a k --lease 15s
-    redis_stop
-    REDIS_OPTIONS="--appendonly yes" redis_start
-    held k
-    run -75 rlock run -n --lease 9s k -- true
-    run -69 rlock run -n --lease 9s other -- true
-    ends_well a
-    run -0 rlock run -w 1m --lease 9s other -- true
-}
-
 @test "H135 H42 agent killed, data lost: the next agent has the lock again, with its token" {
     local fence
     stay a k --lease 15s
@@ -160,47 +125,6 @@ EOF
     poll_until 10 held k
     [[ $(rlock status --json k | jq '.[0].fence') == "$fence" ]]
     run -75 rlock run -n --lease 3s k -- true
-    ends_well a
-    is_free k
-}
-
-@test "H45 what was taken away by force is not had again" {
-    hold a k --lease 12s
-    lose_data
-    poll_until 3 held k
-    run -0 rlock force-release --now --yes k
-    ends_with a 79
-    is_free k
-}
-
-@test "emptied: readers, semaphores and several keys are had again by their holders" {
-    local one
-    for one in 1 2; do
-        stay "r$one" r --lease 12s --read
-        stay "s$one" s --lease 12s --limit 2
-    done
-    stay many a --lease 12s b c
-    redis flushall
-    for one in r s a b c; do
-        poll_until 3 held $one
-    done
-    poll_until 3 eval '[[ $(rlock status --json r | jq ".[0].holders | length") == 2 ]]'
-    poll_until 3 eval '[[ $(rlock status --json s | jq -c "[.[0].holders[].slot] | sort") == "[1,2]" ]]'
-    run -75 rlock run -n --lease 3s r -- touch "$T/run"
-    run -75 rlock run -n --lease 3s --limit 2 s -- touch "$T/run"
-    for one in r1 r2 s1 s2 many; do
-        ends_well $one
-    done
-    [[ ! -e $T/run ]]
-}
-
-@test "emptied: a nested holder and its ancestor are had again, whoever comes first" {
-    bg a rlock run --lease 12s k -- "$RLOCK" run --lease 12s k -- \
-        sh -c ": >'$T/up'; '$RLOCK_TEST_TOOLS/await' '$T/a.go'; exit 9"
-    poll_until 10 test -e "$T/up"
-    redis flushall
-    poll_until 4 eval '[[ $(rlock status --json k | jq ".[0].holders | length") == 2 ]]'
-    [[ $(rlock status --json k | jq '.[0].holders | map(.count) | max') == 2 ]]
     ends_well a
     is_free k
 }
@@ -220,25 +144,6 @@ EOF
     run -0 rlock release --owner "$other" other
     RLOCK_CONFIG=/dev/null run -1 rlock release --owner "$other" other
     RLOCK_CONFIG=/dev/null run -0 rlock release --grace --owner "$other" other
-}
-
-@test "those who wait are served in the order in which they came after the server was emptied" {
-    local name
-    redis flushall
-    run -69 rlock run -n --lease 15s k -- true
-    for name in one two three; do
-        queue $name k --lease 15s
-    done
-    for name in one two three; do
-        finish $name 20
-    done
-    [[ $(xargs <"$LOG") == "one two three" ]]
-}
-
-@test "grace is as long as the longest lease that was asked for" {
-    run -0 rlock run --lease 20s k -- true
-    redis hset 'rlock:!epoch' r "$(printf 'f%.0s' {1..40})" >/dev/null
-    says 69 'for another 20s$' run -n --lease 2s k -- true
 }
 
 @test "init is refused where locks may have been lost, but for --force; each prefix by itself" {

@@ -30,14 +30,6 @@ load helper
     [[ ${lines[5]} == *'(sleep)'*'timed out' ]]
 }
 
-@test "a dead holder is remembered when its entry is found; a kept lock once, when it ends" {
-    hold a k --lease 1s
-    kill_both a
-    run -0 rlock run --at-least 60s k -- true
-    run -0 rlock history --json k
-    json 'map(.outcome) == ["expired", "exit 0"] and .[1].held_ms < 30000'
-}
-
 @test "how long it waited; several KEYs; globs; --since; nothing there; bad usage" {
     hold a x1
     bg b rlock run x1 y2 -- true

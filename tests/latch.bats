@@ -91,17 +91,6 @@ at_proxy() {
     another_is_not_waited_for
 }
 
-@test "H90 an open latch expires, too: it is missing then" {
-    rlock latch set --ttl 1h k 1
-    rlock latch count-down k
-    run -0 rlock latch wait -n k
-    within 3500000 3600000 "$(redis pttl 'rlock:{k}')"
-    redis pexpire 'rlock:{k}' 1
-    poll_until 10 eval '! redis exists "rlock:{k}" | grep -q 1'
-    run -1 rlock latch status -q k
-    run -75 rlock latch wait -n k
-}
-
 @test "waiting survives a server that is away for a while" {
     start_proxy
     rlock latch set k 1

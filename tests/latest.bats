@@ -32,19 +32,6 @@ was_sent_away() {
     ends_with d 0
 }
 
-@test "--latest: other groups, those that gave no --latest, and holders are left alone" {
-    hold a k --latest
-    queue b k --latest --group one
-    queue c k
-    queue d k --latest --group two
-    queue e k --latest --group three
-    bg f rlock run --latest --group two k -- sh -c "echo f >>'$LOG'"
-    ends_with d 75
-    kill "${pid[a]}"
-    finish f
-    [[ $status == 0 && $(tr '\n' ' ' <"$LOG") == 'b c e f ' ]]
-}
-
 @test "--latest: one that was stopped while another came ends when it continues" {
     hold a k
     queue b k --latest

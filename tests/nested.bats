@@ -7,10 +7,6 @@ inner() {
     printf '%q ' "$RLOCK" "$@"
 }
 
-holders() {
-    "$RLOCK" status --json "$1" 3>&- | jq '.[0].holders | length'
-}
-
 @test "a nested run is granted at once, ahead of who waits, with the same fence" {
     bg a rlock run k -- sh \
         -c "echo \$RLOCK_FENCE >'$T/outer'; '$RLOCK_TEST_TOOLS/await' '$T/go'
@@ -43,39 +39,6 @@ holders() {
     ends_with w 0
 }
 
-@test "two children of one holder exclude each other, ahead of who waits" {
-    local child
-    export WORKER=$RLOCK_TEST_TOOLS/worker LOG
-    child="$(inner run k --) '$WORKER' '$LOG'"
-    bg a rlock run k -- sh -c ": >'$T/up'; '$RLOCK_TEST_TOOLS/await' '$T/go'
-        $child one 0.3 & $child two 0.3 & $child three 0.3 & wait"
-    poll_until 10 test -e "$T/up"
-    work w k 0.1
-    poll_until 10 has_waiters k 1
-    : >"$T/go"
-    ends_with a 0
-    finish w
-    no_overlap
-    [[ $(cut -d' ' -f1 "$LOG" | sort -u | wc -l) == 4 ]]
-    [[ $(tail -n 1 "$LOG") == "w "* ]]
-}
-
-@test "children that read go together under a writer" {
-    run -0 rlock run k -- \
-        sh -c "$(inner read k -- sh -c ": >'$T/1'; '$RLOCK_TEST_TOOLS/await' '$T/2'") &
-        $(inner read -w 25s k -- sh -c ": >'$T/2'; '$RLOCK_TEST_TOOLS/await' '$T/1'") || exit; wait"
-}
-
-@test "a nested run waits while a sibling, or one nested in the sibling, has the lock" {
-    # 1 holds; 1.1 waits while 1.2, and 1.2.1 in it, have it.
-    bg a rlock run k -- sh -c "
-        $(inner run k -- sh -c "echo +2 >>'$LOG'; $(inner run k -- sh -c "echo 2.1 >>'$LOG'; sleep 0.5"); echo -2 >>'$LOG'") &
-        until grep -qs 2.1 '$LOG'; do sleep 0.02; done
-        $(inner run k -- sh -c "echo 1 >>'$LOG'"); wait"
-    ends_with a 0
-    [[ $(tr '\n' ' ' <"$LOG") == "+2 2.1 -2 1 " ]]
-}
-
 @test "--no-reentrant refuses at once: 78" {
     local start
     start=$(now_ms)
@@ -83,15 +46,6 @@ holders() {
     stderr_line '^rlock: k: '
     took 0 20000 "$start"
     run -0 rlock run k -- "$RLOCK" run --no-reentrant other -- true
-}
-
-@test "nested in a semaphore: the ancestor's slot, and no other's room" {
-    hold a k --limit 2
-    run -0 rlock run --limit 2 k -- \
-        sh -c "echo \$RLOCK_SLOT; $(inner run -n --limit 2 k -- sh -c 'echo $RLOCK_SLOT')"
-    [[ $output == $'2\n2' ]]
-    run -0 rlock run --limit 2 k -- "$RLOCK" run --limit 2 k -- "$RLOCK" status --json k
-    json '[.[0].holders[].slot] | sort == [1, 2, 2]'
 }
 
 @test "of several keys, those of an ancestor are granted at once, and the others are acquired" {
@@ -102,28 +56,6 @@ holders() {
         sh -c "echo \$RLOCK_FENCE; $(inner run -n b a -- sh -c 'echo ${RLOCK_FENCE#* }')"
     [[ ${lines[0]} == "${lines[1]}" ]]
     run -0 rlock status -q a b
-}
-
-@test "one key more does not wait behind who waits for the ancestor's" {
-    hold x more
-    bg a rlock run k -- sh -c ": >'$T/up'; '$RLOCK_TEST_TOOLS/await' '$T/go'
-        $(inner run more -- sh -c "echo nested >>'$LOG'")"
-    poll_until 10 test -e "$T/up"
-    queue w k more
-    : >"$T/go"
-    poll_until 10 has_waiters more 2
-    kill "${pid[x]}"
-    ends_with a 0
-    finish w
-    [[ $status == 0 && $(tr '\n' ' ' <"$LOG") == "nested w " ]]
-}
-
-@test "an owner whose lock is gone is an ordinary newcomer" {
-    rlock run k -- sh -c 'echo "$RLOCK_OWNER" >'"'$T/owner'"
-    hold a k
-    run -75 env RLOCK_OWNER="$(<"$T/owner")" "$RLOCK" run -n k -- true
-    terminate a
-    run -0 env RLOCK_OWNER="$(<"$T/owner")" "$RLOCK" run -n k -- true
 }
 
 @test "RLOCK_OWNER that is none: 78; sixteen deep, and no deeper" {

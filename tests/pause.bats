@@ -40,21 +40,6 @@ there_are() {
     run -1 rlock resume k
 }
 
-@test "neither a reader nor a semaphore with room lets another in; all come when it ends" {
-    hold r k --read
-    rlock pause k 1h -m x
-    run -75 rlock run -n --read k -- true
-    line_up s 1 --read
-    line_up t 2 --read
-    rlock resume k
-    poll_until 10 there_are 3 0
-    hold l other --limit 2
-    rlock pause other 1h -m x
-    run -75 rlock run -n --limit 2 other -- true
-    rlock resume other
-    run -0 rlock run -n --limit 2 other -- true
-}
-
 @test "a nested run gets the lock; the end of the time lets waiters in, unasked" {
     run -0 rlock run k -- sh -c \
         '"$0" pause k 3s -m short && "$0" run -n k -- echo nested' "$RLOCK"
@@ -206,62 +191,6 @@ EOF
     [[ ${#stderr_lines[@]} == 2 ]]
     run -1 --separate-stderr rlock resume ci/test
     stderr_line '^rlock: resume: ci/test is paused as all of ci/\*: resume that$'
-}
-
-@test "a GLOB: the end of its time lets waiters in, unasked; so does resume, in their order" {
-    local began=$EPOCHREALTIME
-    rlock pause 'k*' 3s -m short
-    run -0 rlock run -w 30s k -- true
-    ((${EPOCHREALTIME/./} - ${began/./} > 2900000))
-    run -1 rlock resume 'k*'
-    redis flushall
-    rlock pause 'k*' 1h -m long
-    line_up r 1 --read
-    line_up s 2 --read
-    line_up w 3
-    there_are 0 3
-    rlock resume 'k*'
-    poll_until 10 there_are 2 1
-    kill "${pid[r]}" "${pid[s]}"
-    poll_until 10 there_are 1 0
-    run -75 --separate-stderr rlock run -n k -- true
-    stderr_line 'not acquired: held by'
-}
-
-@test "a GLOB: nested runs get the lock, at any depth" {
-    run -0 rlock run k -- sh -c '"$0" pause "*" 1h -m x && "$0" run -n k -- "$0" run -n k -- \
-        echo nested; "$0" run -n new -- echo new; echo "$?"' "$RLOCK"
-    [[ $output == $'nested\n'*75 ]]
-}
-
-@test "GLOBs that overlap, and a KEY: the latest end counts; each is ended by its own words" {
-    rlock run k -- true
-    rlock pause 'k*' 2h -m 'the second'
-    rlock pause '*' 3h -m 'the third'
-    rlock pause k 1h -m 'the first'
-    local key
-    for key in k knew; do
-        run -75 --separate-stderr rlock run -n "$key" -- true
-        stderr_line 'left\): the third$'
-    done
-    rlock resume '*'
-    for key in k knew; do
-        run -75 --separate-stderr rlock run -n "$key" -- true
-        stderr_line 'left\): the second$'
-    done
-    rlock resume 'k*'
-    run -0 rlock run -n knew -- true
-    run -75 --separate-stderr rlock run -n k -- true
-    stderr_line 'left\): the first$'
-    rlock resume k
-    run -0 rlock run -n k -- true
-    # The same words: in place of the former one.
-    rlock pause 'k*' 2h -m before
-    rlock pause 'k*' 1h -m now
-    run -75 --separate-stderr rlock run -n k -- true
-    stderr_line ' \((59m5.s|1h00m) left\): now$'
-    run -0 rlock resume 'k*'
-    run -0 rlock run -n k -- true
 }
 
 @test "a GLOB: a resume that was killed between the list and the locks is done by the next" {

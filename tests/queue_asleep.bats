@@ -21,19 +21,6 @@ load waiters
     [[ $status == 0 && $(tr '\n' ' ' <"$LOG") == "w asleep " ]]
 }
 
-@test "H63 a waiter whose entry was pruned queues again when all is quiet" {
-    local agent
-    hold a k --lease 60s
-    queue asleep k
-    agent=$(agent_of "${pid[asleep]}")
-    kill -STOP "$agent" "${pid[asleep]}"
-    poll_until 20 has_waiters k 0
-    terminate a
-    kill -CONT "$agent" "${pid[asleep]}"
-    finish asleep 10
-    [[ $status == 0 && $(<"$LOG") == asleep ]]
-}
-
 @test "H126 a waiter that is stopped takes nothing, is passed over, and has its place again" {
     local signal start
     for signal in STOP TSTP; do
@@ -133,13 +120,4 @@ stopped_before_its_grant() {
     kill -CONT "${pid[asleep]}"
     finish asleep
     [[ $status == 75 && ! -e $LOG && $(<"$T/asleep.err") == *"not acquired: held by "* ]]
-}
-
-@test "a purged queue forms again" {
-    hold a k --lease 60s
-    queue w1 k
-    queue w2 k
-    run -0 rlock force-release --now --yes --purge k
-    ends_with w1 0 20
-    ends_with w2 0 20
 }

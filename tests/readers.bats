@@ -65,38 +65,6 @@ log_is() {
     log_is +r1 +r2 -r1 -r2 +w -w
 }
 
-@test "a waiting writer stops newcomers; readers in a row go together" {
-    reader r1
-    is_in r1
-    writer w1
-    waits 1
-    reader r2
-    waits 2
-    reader r3
-    waits 3
-    writer w2
-    waits 4
-    reader r4
-    waits 5
-    run -75 rlock read -n k -- true
-    go r1
-    is_in w1
-    go w1
-    is_in r2
-    is_in r3
-    waits 2
-    go r2
-    finish r2
-    waits 2
-    go r3
-    is_in w2
-    go w2
-    is_in r4
-    go r4
-    done_well r1 w1 r3 w2 r4
-    [[ $(grep -n '^+' "$LOG" | sed 's/.*+//' | tr '\n' ' ') =~ ^"r1 w1 "(r2 r3|r3 r2)" w2 r4 "$ ]]
-}
-
 @test "H67 a dead reader goes at the end of its own lease, while others live on" {
     local start
     reader dead --lease 6s
@@ -110,23 +78,6 @@ log_is() {
     go r
     is_in w
     took 0 20000 "$start"
-    go w
-    done_well r w
-}
-
-@test "H67 renewals of the others do not keep a dead reader" {
-    reader dead --lease 8s
-    is_in dead
-    reader r --lease 6s --kill-after 0
-    is_in r
-    kill_both dead
-    poll_until 10 eval '[[ $("$RLOCK" status --json k 3>&- | jq ".[0].holders | length") == 1 ]]'
-    writer w
-    waits 1
-    start=$(now_ms)
-    go r
-    is_in w
-    took 0 2000 "$start"
     go w
     done_well r w
 }
@@ -177,15 +128,6 @@ log_is() {
     is_free k
 }
 
-@test "H70 two readers that would write do not wait for each other" {
-    bg r1 rlock read k -- \
-        sh -c ": >'$T/up1'; '$RLOCK_TEST_TOOLS/await' '$T/up2'; '$RLOCK' write k -- true"
-    bg r2 rlock read k -- \
-        sh -c ": >'$T/up2'; '$RLOCK_TEST_TOOLS/await' '$T/up1'; '$RLOCK' write k -- true"
-    ends_with r1 78 5
-    ends_with r2 78 5
-}
-
 @test "H71 a writer that leaves its own reader behind wakes those who can read" {
     local start
     bg w rlock write k -- \
@@ -222,30 +164,4 @@ log_is() {
     took 0 20000 "$start"
     go r late
     done_well r late
-}
-
-@test "H66 a writer that leaves wakes the readers behind it, each once, and not the writer" {
-    local i before
-    hold w k
-    for ((i = 1; i <= 20; i++)); do
-        reader "r$i"
-    done
-    waits 20
-    writer w2
-    waits 21
-    before=$(redis_calls publish)
-    kill "${pid[w]}"
-    for ((i = 1; i <= 20; i++)); do
-        is_in "r$i"
-    done
-    within 20 22 $(($(redis_calls publish) - before))
-    before=$(redis_calls publish)
-    for ((i = 1; i <= 20; i++)); do
-        go "r$i"
-        finish "r$i"
-    done
-    is_in w2
-    within 1 2 $(($(redis_calls publish) - before))
-    go w2
-    done_well w2
 }

@@ -171,28 +171,6 @@ are_clients() {
     [[ $output == *k* ]]
 }
 
-@test "H21 a hash that is not a lock, or a damaged one: not granted, left alone" {
-    local name before
-    redis hset 'rlock:{foreign}' name anna age 7
-    hold a damaged
-    redis hset 'rlock:{damaged}' s garbage >/dev/null
-    redis hset 'rlock:{number}' h 12 f x >/dev/null
-    redis hset 'rlock:{kind}' k barrier/1 >/dev/null
-    for name in foreign damaged number kind; do
-        before=$(redis hgetall "rlock:{$name}" | sort)
-        run rlock run -n "$name" -- touch "$T/run"
-        [[ $status == 78 && $output != *user_script* && $output == rlock:* ]]
-        run rlock run -w "$(moment)" "$name" -- touch "$T/run"
-        [[ $status == 78 ]]
-        [[ $(redis hgetall "rlock:{$name}" | sort) == "$before" ]]
-        run rlock status --json "$name"
-        [[ $output != *user_script* ]]
-    done
-    [[ ! -e $T/run ]]
-    # The holder's next renewal finds the damage.
-    redis hset 'rlock:{damaged}' s garbage >/dev/null
-}
-
 @test "init --grant --print: the command that gives a user all that the manual names" {
     run -0 rlock init -u redis://h --prefix p --grant bob --print
     redis acl setuser bob nopass

@@ -38,21 +38,6 @@ slots_are() {
     run -78 rlock run -n --limit 1 k -- true
 }
 
-@test "H64 who waits and is refused for another limit leaves the queue: the one behind it goes" {
-    rlock pause -m why k 1h
-    bg a rlock run --limit 2 k -- sleep 1000
-    poll_until 10 has_waiters k 1
-    bg b rlock run --limit 3 k -- true
-    poll_until 10 has_waiters k 2
-    bg c rlock run --limit 2 k -- true
-    poll_until 10 has_waiters k 3
-    rlock resume k
-    ends_with b 78
-    run -0 rlock status --json k
-    json ".[0].waiters | all(.pid != ${pid[b]})" # for seven seconds, if it had gone without a word
-    ends_with c 0
-}
-
 @test "a limit that is not a number from 1 to 100000: 64" {
     local limit
     for limit in 0 -1 1.5 x "" 100001 99999999999999999999; do
@@ -70,21 +55,6 @@ slots_are() {
     hold b k --limit 3
     hold c k --limit 3
     slots_are '[1,2,3]'
-}
-
-@test "H88 all killed: all slots are free within a lease" {
-    local i
-    for i in 1 2 3; do
-        hold "h$i" k --limit 3 --lease 4s
-    done
-    for i in 1 2 3; do
-        kill_both "h$i"
-    done
-    poll_until 5 is_free k
-    hold a k --limit 3
-    slots_are '[1]'
-    run -0 rlock run --limit 3 -n k -- sh -c 'echo $RLOCK_SLOT'
-    [[ $output == 2 ]]
 }
 
 @test "H88 a killed holder's slot is taken by who waits, not beside its command" {
@@ -114,21 +84,4 @@ slots_are() {
         ends_with "w$i" 0
     done
     [[ $(tr '\n' ' ' <"$LOG") == "$order" ]]
-}
-
-@test "H66 a holder of a semaphore that leaves wakes one" {
-    local i before
-    for i in 1 2 3; do
-        hold "h$i" k --limit 3
-    done
-    for ((i = 1; i <= 20; i++)); do
-        bg "w$i" rlock run --limit 3 k -- sleep 1000
-    done
-    poll_until 15 has_waiters k 20
-    before=$(redis_calls publish)
-    for i in 1 2 3; do
-        terminate "h$i"
-        poll_until 10 has_waiters k $((20 - i))
-    done
-    within 3 4 $(($(redis_calls publish) - before))
 }

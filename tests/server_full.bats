@@ -37,21 +37,6 @@ setup_file() { start_file --enable-protected-configs yes; }
     contains "$T/a.err" "rlock: "
 }
 
-@test "H17 a server out of memory: renew, queue, release, force-release all work" {
-    stay a k --lease 9s
-    hold b other
-    queue w k
-    redis config set maxmemory 1
-    run redis set x y
-    [[ $output == *OOM* ]]
-    renewed k
-    ends_well a
-    [[ ! -s $T/a.err ]]
-    ends_with w 0
-    run -0 rlock force-release --now --yes other
-    run -0 rlock status -q k other
-}
-
 @test "H17 out of memory: a newcomer is told so in plain words, and in the server's own with -v" {
     redis config set maxmemory 1
     out_of_memory() { # WHAT COMMAND...

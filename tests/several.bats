@@ -2,10 +2,6 @@
 
 load helper
 
-holders() {
-    "$RLOCK" status --json "$1" 3>&- | jq '.[0].holders | length'
-}
-
 @test "all are held while the command runs, and none afterwards" {
     run -0 rlock run a b c -- sh -c "'$RLOCK' status -q a; test \$? = 75 || exit 1
         '$RLOCK' status -q b; test \$? = 75 || exit 1; '$RLOCK' status -q c; test \$? = 75"
@@ -53,12 +49,6 @@ holders() {
     run -0 rlock run -w 25s b -- true
 }
 
-@test "H77 a holder of two that is killed frees both within a lease" {
-    hold h "a" --lease 9s b
-    kill_both h
-    run -0 rlock run -w 25s b a -- true
-}
-
 @test "H78 opposite orders do not wait for each other" {
     local i one
     loop() {
@@ -83,20 +73,6 @@ holders() {
     # A deadlock would last until -w; a missed wake-up is found by the next heartbeat, 2.5 s later.
     run -0 jq -s "length, (map(select(.waited_ms > 2000 + 50 * $(unit_ms))) | length)" "$T/report"
     [[ $output == $'100\n0' ]]
-}
-
-@test "one of several keys becomes free: the others' queues stand still no longer than that" {
-    hold h1 a
-    hold h2 b
-    queue w a b
-    queue v a
-    terminate h1
-    # First come, first served in each queue: v waits for w, though a is free.
-    run -75 rlock run -n a -- true
-    kill "${pid[h2]}"
-    ends_with w 0
-    finish v
-    [[ $status == 0 && $(tr '\n' ' ' <"$LOG") == "w v " ]]
 }
 
 @test "H79 the same key twice is one" {
@@ -128,14 +104,4 @@ holders() {
         run -0 rlock status -q a b c
         rm "$LOG"
     done
-}
-
-@test "H80 one of three is taken away: the next may have it at once, and never beside" {
-    at_work w "a" 100 --lease 9s b c -- ignore
-    work next b 0.2
-    poll_until 10 has_waiters b 1
-    run -0 rlock force-release --now --yes b
-    ends_with w 79
-    run -0 rlock status -q a c
-    ends_with next 0
 }

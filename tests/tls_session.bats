@@ -74,15 +74,6 @@ setup() {
     run -0 rlock status -q k
 }
 
-@test "a network that stays dark: the command is stopped before its lease ends" {
-    at_work a k 100 -u "$PROXY" --lease 9s
-    fault blackhole
-    work b k 0.2
-    ends_with a 79
-    finish b
-    no_overlap
-}
-
 @test "a server killed in mid-session does not kill rlock by SIGPIPE" {
     hold a k --lease 9s
     : >"$T/redis.dirty"
