@@ -96,17 +96,6 @@ paused() {
     terminate a 143
 }
 
-@test "H99 TSTP, and the lock is taken away: the command does not continue beside another" {
-    paused 20s
-    work b k 0.3
-    poll_until 10 has_waiters k 1
-    run -0 rlock force-release --now --yes k
-    finish b
-    kill -CONT "${pid[a]}"
-    ends_with a 79 5
-    no_overlap
-}
-
 @test "H99 TSTP, and the agent is stopped or killed: the command does not continue beside another" {
     local signal
     for signal in STOP KILL; do

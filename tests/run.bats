@@ -280,19 +280,6 @@ returncode() { # negative for death by a signal, as python sees it
     [[ $(redis exists "team/a:{k}") == 1 ]]
 }
 
-@test "rlock dies of the signal that ends it while it waits" {
-    local one
-    hold a k
-    for one in 2:INT 15:TERM 1:HUP; do
-        bg w rlock run k -- true
-        poll_until 10 has_waiters k 1
-        kill -"${one#*:}" "${pid[w]}"
-        finish w
-        [[ $status == $((128 + ${one%:*})) ]]
-        [[ $(waiters k) == 0 ]]
-    done
-}
-
 @test "--help and --version answer with 0, before and after a command" {
     run -0 rlock --version
     [[ ${lines[0]} =~ ^rlock\ [0-9.]+(\ \([0-9a-f]+\))?$ ]]

@@ -3,7 +3,6 @@
 
 load helper
 load databases
-load decisions
 load waiters
 
 setup_file() { databases_start; }
@@ -79,21 +78,6 @@ setup_file() { databases_start; }
     on_each crash
 }
 
-@test "readers together, writers one by one, in the order of arrival" {
-    readers() {
-        stay one k --read
-        stay two k --read
-        queue writer k --write
-        queue reader k --read
-        ends_well one
-        ends_well two
-        finish writer
-        finish reader
-        [[ $(xargs <"$LOG") == "writer reader" ]]
-    }
-    on_each readers
-}
-
 @test "H119 names are what they are: in capitals, with an accent, of 512 bytes" {
     names() {
         local long
@@ -110,102 +94,6 @@ setup_file() { databases_start; }
         ends_well b
     }
     on_each names
-}
-
-@test "a semaphore: so many at a time, each with a slot; another limit is refused" {
-    slots() {
-        bg one rlock run --limit 2 k -- sh -c "echo \$RLOCK_SLOT >>'$LOG'; exec sleep 1000"
-        poll_until 10 contains "$LOG" 1
-        bg two rlock run --limit 2 k -- sh -c "echo \$RLOCK_SLOT >>'$LOG'; exec sleep 1000"
-        poll_until 10 contains "$LOG" 2
-        refused 75 run -n --limit 2 k -- true
-        refused 78 run -n --limit 3 k -- true
-        refused 78 run -n k -- true
-        terminate one
-        run -0 rlock run --limit 2 k -- sh -c 'echo $RLOCK_SLOT'
-        [[ $output == 1 ]]
-        terminate two
-    }
-    on_each slots
-}
-
-@test "several keys, in different orders: all or none, and no circle of waiters" {
-    several() {
-        local i
-        for i in 1 2 3 4; do
-            bg "x$i" rlock run a b -- sh -c "echo x >>'$LOG'"
-            bg "y$i" rlock run b a -- sh -c "echo y >>'$LOG'"
-        done
-        for i in 1 2 3 4; do
-            ends_with "x$i" 0 40
-            ends_with "y$i" 0 40
-        done
-        [[ $(wc -l <"$LOG") == 8 ]]
-        stay holder b
-        refused 75 run -n a b -- true
-        run -0 rlock run -n a -- true
-        ends_well holder
-    }
-    on_each several
-}
-
-@test "a nested lock is granted at once, before all waiters" {
-    nested() {
-        cat >"$T/inner" <<END
-"$RLOCK" run --keep-credentials -n k -- \
-    sh -c ': >"$T/up"; "$RLOCK_TEST_TOOLS/await" "$T/go"' &&
-    "$RLOCK" run --keep-credentials -n k -- true
-END
-        bg a rlock run --keep-credentials k -- sh "$T/inner"
-        poll_until 10 test -e "$T/up"
-        queue b k
-        : >"$T/go"
-        ends_with a 0
-        finish b
-        [[ $(<"$LOG") == b ]]
-        refused 78 run --keep-credentials --read k -- "$RLOCK" run --write k -- true
-    }
-    on_each nested
-}
-
-@test "--at-least keeps a lock; force-release takes it, and a holder's, away" {
-    taken() {
-        run -0 rlock run --at-least 10m k -- true
-        refused 75 run -n k -- true
-        status_json k '.[0].holders[0].kept'
-        run -0 rlock force-release --now --yes k
-        run -0 rlock run -n k -- true
-        hold a k --lease 3s
-        run -0 rlock force-release --now --yes k
-        ends_with a 79 20
-        run -1 rlock force-release --now --yes k
-    }
-    on_each taken
-}
-
-@test "acquire, renew, release; fences only grow" {
-    tokens() {
-        local owner first second
-        eval "$(rlock acquire --export k)"
-        owner=$RLOCK_OWNER first=$RLOCK_FENCE
-        unset RLOCK_OWNER RLOCK_KEY RLOCK_FENCE RLOCK_MODE RLOCK_LEASE_MS
-        run -75 rlock acquire -n k
-        run -0 rlock renew --owner "$owner" k
-        run -1 rlock renew --owner 01234567-89ab-4def-8123-456789abcdef k
-        run -0 rlock release --owner "$owner" k
-        run -1 rlock release --owner "$owner" k
-        second=$(rlock run k -- sh -c 'echo $RLOCK_FENCE')
-        ((second > first))
-    }
-    on_each tokens
-}
-
-@test "acquire --keep: a reader of both of its streams does not wait for its renewer" {
-    kept() {
-        run -0 timeout 30 bash -c 'token=$("$RLOCK" acquire --keep $$ k 2>&1) &&
-            "$RLOCK" release --owner "$token" k' 3>&-
-    }
-    on_each kept
 }
 
 @test "H116 a server that was killed and started again: its locks are held as before" {
@@ -350,10 +238,6 @@ limit_statements() {
         stderr_line "^rlock: k: .*cannot reach $DATABASE://127.0.0.1:1/locks"
     }
     on_each words
-}
-
-@test "a lock is reserved for a person" {
-    on_each reserves k
 }
 
 @test "init: makes the tables, again without harm; prints the SQL; without them nothing is locked" {

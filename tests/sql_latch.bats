@@ -256,19 +256,3 @@ k latch/2
 @test "run counts in a database when the command has succeeded, and hands signals on" {
     on_each runs_count
 }
-
-@test "?table=: a latch is in the tables that the URL names" {
-    named() {
-        local url="$RLOCK_URL?table=Other_2"
-        rlock init -u "$url"
-        rlock latch set -u "$url" k 1
-        run -1 rlock latch status k
-        rlock run -n k -- true
-        bg w rlock latch wait -u "$url" k
-        poll_until 10 contains "$T/w.err" "waiting for latch k"
-        rlock latch count-down -u "$url" k
-        ends_with w 0
-        rlock latch delete -u "$url" k
-    }
-    on_each named
-}

@@ -264,30 +264,6 @@ EOF
     on_each theft
 }
 
-@test "nested ones share it, also over several keys, and it stays as long as one of them" {
-    nested() {
-        bg a rlock run --keep-credentials --mirror shedlock:nightly k -- sh -c "
-            '$RLOCK' run --keep-credentials -n k -- \
-                '$RLOCK' run -n --mirror shedlock:nightly k -- true || exit 3
-            '$RLOCK' run -n --mirror shedlock:other k -- true 2>'$T/other'; [ \$? = 78 ] || exit 4
-            '$RLOCK' run -n k l m -- true || exit 5
-            '$RLOCK' run k l --lease 12s -- \
-                sh -c ': >\"$T/in\"; \"$RLOCK_TEST_TOOLS/await\" \"$T/go\"' &
-            '$RLOCK_TEST_TOOLS/await' '$T/in'"
-        ends_with a 0 20
-        contains "$T/other" 'with another mirror'
-        java_refused nightly
-        renewed k
-        java_refused nightly
-        refused 75 run -n --mirror shedlock:nightly elsewhere -- true
-        stderr_line 'held by a foreign lock nightly \(.* rlock .*\)'
-        : >"$T/go"
-        poll_until 10 is_free k
-        java_is_free nightly
-    }
-    on_each nested
-}
-
 @test "rlock and Java have it one at a time, many times over" {
     together() {
         local i java=()

@@ -91,20 +91,6 @@ has_two_sessions() {
     [[ $(xargs <"$LOG") == "a b" ]]
 }
 
-@test "readers, several keys and a latch" {
-    stay r k --read
-    run -0 rlock run -n --read k -- true
-    refused 75 run -n k -- true
-    ends_well r
-    stay a k l
-    refused 75 run -n l m -- true
-    ends_well a
-    bg w rlock latch wait ready
-    run -0 rlock latch set ready 1
-    run -0 rlock latch count-down ready
-    ends_with w 0
-}
-
 @test "a holder that is killed blocks the next one for its lease" {
     hold a k --lease 3s
     bg b rlock run k -- true

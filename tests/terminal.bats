@@ -100,22 +100,6 @@ EOF
     no_overlap
 }
 
-@test "H99 Ctrl-Z while waiting, then fg: it has its turn" {
-    hold a k --lease 60s
-    export HOLDER=${pid[a]}
-    in_shell <<'EOF'
-send "$RLOCK" run k -- echo "it"s-mine\n
-until [ "$("$RLOCK" status --json k | jq '.[0].waiters | length')" = 1 ]
-send \x1a
-expect Stopped
-expect <2>
-sh kill $HOLDER
-send fg\n
-expect its-mine
-expect <2>
-EOF
-}
-
 @test "H126 Ctrl-Z while waiting: others take the lock, and it is the job's turn after fg" {
     hold a k --lease 60s
     export HOLDER=${pid[a]}

@@ -56,26 +56,6 @@ strange_sessions_ended() {
     [[ $(xargs <"$LOG") == "b c" && ! -e $T/ran ]]
 }
 
-@test "a waiter that is killed is passed over" {
-    stay a k
-    queue b k
-    queue c k
-    kill_both b
-    ends_well a
-    finish c 30
-    [[ $(xargs <"$LOG") == c ]]
-}
-
-@test "a lock is kept longer than its session would last without renewals" {
-    local fence
-    stay a k --lease 4s
-    fence=$(rlock status --json k | jq '.[0].holders[0].fence')
-    bg b rlock run -w 12s k -- true
-    finish b 40
-    [[ $status == 75 && $(rlock status --json k | jq '.[0].holders[0].fence') == "$fence" ]]
-    ends_well a
-}
-
 @test "rlock and its agent are killed: the lock is free when the session has ended" {
     hold a k --lease 4s
     queue b k
@@ -340,20 +320,6 @@ END
     refused 75 run -n k -- true
     : >"$T/go"
     run -0 rlock run -w 20s k -- true
-}
-
-@test "acquire --keep, renew and release by another process" {
-    local owner
-    sleep 1000 &
-    pid[keeper]=$!
-    run -0 rlock acquire --lease 9s --keep "${pid[keeper]}" k
-    owner=${lines[-1]}
-    run -0 rlock renew --owner "$owner" k
-    refused 75 run -w 5s k -- true
-    run -1 rlock renew --owner 01234567-89ab-4def-8123-456789abcdef k
-    run -0 rlock release --owner "$owner" k
-    run -1 rlock release --owner "$owner" k
-    run -0 rlock run -n k -- true
 }
 
 @test "status: every key by its name, whatever is in it, and globs" {
