@@ -130,7 +130,7 @@ locked() {
 @test "the file is locked while the command runs, not for what it leaves in the background" {
     bg a rlock fence "$F" --token 5 -- "$RLOCK_TEST_TOOLS/await" "$T/go"
     poll_until 10 locked
-    has 5
+    poll_until 10 has 5
     run -75 --separate-stderr fence 6 -n
     [[ $stderr == "rlock: fence: $F: another fence has it locked" ]]
     start=$(now_ms)
@@ -190,6 +190,20 @@ locked() {
         number=$now
         ((number < 100000000000000000)) || { number=1 && rm "$F" && fence 1; }
     done
+}
+
+@test "H152 killed before the directory is on the disk: the next one does not rely on it" {
+    command -v strace >/dev/null || skip "no strace here"
+    export ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0
+    run strace -f -qq -o /dev/null -e inject=fsync:error=EIO "$RLOCK" fence "$F" --token 5 3>&-
+    [[ $status == 71 && $output == *'Input/output error' ]]
+    run strace -f -qq -o /dev/null -e inject=fsync:signal=KILL "$RLOCK" fence "$F" --token 5 3>&-
+    strace -f -qq -e trace=fsync -o "$T/trace" "$RLOCK" fence "$F" --token 5 3>&-
+    contains "$T/trace" 'fsync('
+    has 5
+    # Once is enough.
+    strace -f -qq -e trace=fsync -o "$T/trace" "$RLOCK" fence "$F" --token 6 3>&-
+    run -1 contains "$T/trace" 'fsync('
 }
 
 @test "H152 two at once: the admitted number never falls" {

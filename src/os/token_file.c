@@ -172,7 +172,8 @@ int token_file_open(struct token_file *file, const char *path, int64_t wait,
 /* -- writing --------------------------------------------------------------------------------- */
 
 /* A file without a number may not be on the disk itself: its maker may have been killed before it
- * synced the directory. */
+ * synced the directory. So the directory comes before the first number: a file with a number stays
+ * after a power failure, whenever its maker was killed. */
 static int sync_directory(const char *path)
 {
     char *target = realpath(path, NULL);
@@ -217,13 +218,14 @@ int token_file_write(struct token_file *file, int64_t number)
         return errno;
     for (; length < had; length++)
         text[length] = '\n';
+    int error = file->is_empty ? sync_directory(file->path) : 0;
+    if (error)
+        return error;
     __sighandler_t before = signal(SIGXFSZ, SIG_IGN); /* a limit is an error like any other */
-    int error = write_or_restore(file->fd, text, (size_t)length, old, (size_t)had);
+    error = write_or_restore(file->fd, text, (size_t)length, old, (size_t)had);
     signal(SIGXFSZ, before);
     if (!error && fdatasync(file->fd) < 0)
         error = errno;
-    if (!error && file->is_empty)
-        error = sync_directory(file->path);
     return error;
 }
 
