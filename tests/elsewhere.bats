@@ -162,8 +162,7 @@ start_postgresql() {
     compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || skip "no PostgreSQL here"
     start_postgresql
     recipe PostgreSQL 2 >publish.sql
-    psql -c "CREATE TABLE fences (name text, fence bigint); INSERT INTO fences VALUES ('site', 0);
-        CREATE TABLE published (version text)"
+    psql -c "$(recipe PostgreSQL 3)" -c 'CREATE TABLE published (version text)'
     recipe PostgreSQL >"$T/recipe"
     run -0 sh "$T/recipe" 3>&-
     late PostgreSQL

@@ -286,3 +286,32 @@ served() {
     }
     on_each viewed
 }
+
+# Beside a copy of rlock stands a driver that hears of the protocol 2.
+@test "a driver of another protocol is refused with 69, and the command is not run" {
+    other_protocol() {
+        cp "$RLOCK" "$T/rlock"
+        cat >"$T/rlock-$DATABASE" <<END
+#!/usr/bin/python3
+import os, select, socket, subprocess
+ours, theirs = socket.socketpair()
+driver = subprocess.Popen(["${RLOCK%/*}/rlock-$DATABASE"], stdin=theirs)
+theirs.close()
+rlock = socket.socket(fileno=os.dup(0))
+first = rlock.recv(65536)
+assert b"OPEN\r\n\$1\r\n1\r\n" in first
+ours.sendall(first.replace(b"OPEN\r\n\$1\r\n1\r\n", b"OPEN\r\n\$1\r\n2\r\n"))
+while True:
+    for one, other in ((rlock, ours), (ours, rlock)):
+        if select.select([one], [], [], 0.01)[0]:
+            text = one.recv(65536)
+            if not text: os._exit(0)
+            other.sendall(text)
+END
+        chmod +x "$T/rlock-$DATABASE"
+        run -69 --separate-stderr "$T/rlock" run --server-wait 0 k -- touch "$T/ran"
+        stderr_line 'rlock and its program are of different versions'
+        [[ ! -e $T/ran ]]
+    }
+    on_each other_protocol
+}

@@ -140,12 +140,43 @@ def _(store):
         same(command, options_in_help(store, command) - common, options)
 
 
+@test("operations of latch and local")
+def _(_store):
+    sentences = dict(re.findall(r"(?:operations|those)\s+of\s+`(\w+)` are\s+([^;.]*)[;.]",
+                                section("Commands and options")))
+    same("commands with operations", sentences, {"latch", "local"})
+    for command, operations in sentences.items():
+        table = re.search(r"struct command_action \w+\[\] = \{\n(.*?)\n\};",
+                          read(f"src/cmd/{command}.c"), re.S).group(1)
+        same(command, re.findall(r'^ +\{(?:\.name = )?"([-a-z]+)"', table, re.M), words(operations))
+
+
 @test("exit statuses")
 def _(_store):
     page = {int(word) for row in rows("Exit statuses")[1:] for word in row[0].split(", ")}
     source = read("src/run/exit_status.h")
     found = {int(number) for number in re.findall(r"STATUS_\w+ = (\d+),", source)}
     same("exit statuses", found | {2, 3}, page)
+
+
+@test("variables that rlock reads")
+def _(_store):
+    tables = section("Environment variables").partition("| set for |")[0]
+    page = set(re.findall(r"`([A-Z_]+)`", tables))
+    found = in_sources("src", r'(?:getenv\(|is_set\(|variable\(|\.variable = )"(\w+)"')
+    found -= {"HOME", "LOGNAME", "OPENSSL_CONF", "PATH", "TERM", "USER"}  # the system's
+    found -= in_sources("src/lock", r'"(\w+)"')  # those of CI services
+    found.remove("RLOCK_SLOT")  # it is only unset
+    same("variables", found, page)
+
+
+@test("events of --notify, outcomes of --report-fd")
+def _(_store):
+    events = re.search(r"`RLOCK_EVENT` is one of ([^.]*)\.", PAGE).group(1)
+    names = re.search(r"event_names\[\w+\] = \{(.*?)\};", read("src/run/notifier.c"), re.S)
+    same("RLOCK_EVENT", re.findall(r'"([-a-z]+)"', names.group(1)), words(events))
+    outcomes = re.search(r"`--report-fd` is one of ([^.]*)\.", PAGE).group(1)
+    same("outcome", in_sources("src/cmd", r'\[OUTCOME_\w+\] = "([-a-z]+)"'), words(outcomes))
 
 
 @test("variables of a command, of --notify, and of --stop")
@@ -221,8 +252,12 @@ def _(store):
     run_lines = os.path.join(store.place, "report")
     events = store.start("events", "--json", stdout=subprocess.PIPE, text=True)
     store.run("run", "json", "-c", f"exec {RLOCK} run --report-fd 3 inner -- true 3>{run_lines}")
+    of_run = members(table, "`--report-fd`")
     with open(run_lines, encoding="utf-8") as file:
-        same("--report-fd", json.load(file), members(table, "`--report-fd`"))
+        same("--report-fd", json.load(file), of_run - {"--limit", "slot"})
+    store.run("run", "-c", f"exec {RLOCK} run --limit 2 --report-fd 3 s -- true 3>{run_lines}", "o")
+    with open(run_lines, encoding="utf-8") as file:
+        same("--report-fd with --limit", json.load(file), of_run - {"--limit"})
     store.start("run", "json", "--", "sleep", "600")
     store.wait_for(lambda: store.status("json")[0]["holders"])
     store.start("run", "json", "--", "true", stderr=subprocess.DEVNULL)
@@ -288,6 +323,29 @@ def _(store):
         found.add(subprocess.check_output(redis + ["HGET", f"rlock:{{{key}}}", "k"],
                                           text=True).strip())
     same("layouts", found, re.findall(r"`(\w+/\d+)`", section("Data in the store")))
+
+
+@test("a later layout is refused, and stays")
+def _(store):
+    redis = ["redis-cli", "-s", store.url[len("unix://"):]]
+    for key, kind, commands in (
+        ("later", "lock/2 1.4.0", ("run later -- false", "run --any later other -- false",
+                                   "read later -- false", "acquire later", "status later",
+                                   "limit later 3", "force-release --yes later", "history later")),
+        ("later-latch", "latch/2 1.4.0", ("latch set later-latch 1", "latch status later-latch",
+                                          "latch count-down later-latch",
+                                          "latch wait -n later-latch", "latch delete later-latch"))
+    ):
+        subprocess.check_call(redis + ["HSET", f"rlock:{{{key}}}", "k", kind],
+                              stdout=subprocess.DEVNULL)
+        for command in commands:
+            store.run(*command.split(), status=78)
+            layout, version = kind.split()
+            if f"{key}: its layout is {layout}, which needs rlock {version} or" not in store.error:
+                raise AssertionError(f"{command}: {store.error}")
+        same("fields", subprocess.check_output(redis + ["HGETALL", f"rlock:{{{key}}}"],
+                                               text=True).splitlines(), ["k", kind])
+        subprocess.check_call(redis + ["DEL", f"rlock:{{{key}}}"], stdout=subprocess.DEVNULL)
 
 
 @test("the drivers' protocol")
