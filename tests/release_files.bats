@@ -211,7 +211,8 @@ END
     grep -q 'BEGIN CERTIFICATE' "$ROOT/etc/ssl/certs/ca-certificates.crt"
     run -69 "${clean[@]}" chroot "$ROOT" /usr/bin/rlock run --server-wait 0 -u "$SECURE" k -- /usr/bin/rlock
     [[ $output == *'not trusted'* ]]
-    [[ -e $ROOT/usr/share/terminfo/x/xterm-256color ]]
+    [[ -e $ROOT/usr/share/terminfo/x/xterm-256color && -s $ROOT/usr/share/doc/rlock/LICENSE ]]
+    [[ -s $ROOT/usr/share/doc/rlock/licenses/libssl-dev ]]
 }
 
 @test "packages: what they depend on, and for which machine" {
@@ -240,6 +241,13 @@ END
         .relationshipType == "STATIC_LINK") | .relatedSpdxElement' "$spdx"
     [[ $output == *mariadb* && $output == *glibc* && $output != *postgresql* ]]
     [[ $(jq '[.packages[] | select(.licenseDeclared == "NOASSERTION")] | length' "$spdx") == 0 ]]
+    # Their licences go with the programs.
+    (($(ls "$FOLDER/licenses" | wc -l) > $(jq '[.packages[] | select(.supplier)] | length' "$spdx")))
+    grep -q 'Apache License' "$FOLDER/licenses/Apache-2.0"
+    grep -q 'LESSER GENERAL PUBLIC LICENSE' "$FOLDER/licenses/LGPL-2.1"
+    for text in "$FOLDER"/licenses/*; do
+        [[ -s $text ]]
+    done
 }
 
 # Under qemu-user a program cannot start another one of that machine (unless binfmt_misc has it), so
