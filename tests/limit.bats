@@ -100,3 +100,16 @@ redis_ttl() {
     says 64 'zookeeper:// has no stored limits' limit -u zookeeper://127.0.0.1:1 k 1
     says 64 'zookeeper:// has no stored limits' run -u zookeeper://127.0.0.1:1 --limit k -- true
 }
+
+@test "H1 a limit whose answer is lost is asked for again, and counts" {
+    local url
+    start_proxy
+    url=redis://rlock:pw@${proxy[proxy]}
+    fault on up limit cut down 0 close
+    run -0 --separate-stderr rlock limit -u "$url" k 3
+    [[ $stderr == "" ]]
+    fault on up limit cut down 0 close
+    run -0 --separate-stderr rlock limit -u "$url" --delete k
+    [[ $stderr == "" ]]
+    run -1 rlock limit --delete k
+}

@@ -217,3 +217,36 @@ EOF
     run -0 rlock resume 'k*'
     status_json 'length == 0'
 }
+
+# lost TEXT COMMAND...: the answer to the request with TEXT is lost, and its connection.
+lost() {
+    fault pass
+    fault on up "$1" cut down 0 close
+    run -0 --separate-stderr rlock "${@:2}" -u "redis://rlock:pw@${proxy[proxy]}"
+    [[ $stderr == "" ]]
+}
+
+@test "H1 a pause and its end whose answer is lost are asked for again, and count" {
+    local name
+    rlock run k -- true
+    start_proxy
+    for name in k 'k*'; do
+        lost vanished pause "$name" 1h -m vanished
+        run -75 rlock run -n k -- true
+        lost resume resume "$name"
+        run -0 rlock run -n k -- true
+        run -1 rlock resume "$name"
+    done
+}
+
+@test "a pause whose answers are all lost: 69, and it may have been made" {
+    rlock run k -- true
+    start_proxy
+    fault on up vanished hold down
+    bg a rlock pause k 1h -m vanished --connect-timeout 1s -u "redis://rlock:pw@${proxy[proxy]}"
+    poll_until 10 eval '"$RLOCK" status k 3>&- | grep -q vanished'
+    fault blackhole
+    finish a
+    [[ $status == 69 ]]
+    grep -qx 'rlock: k may have been paused all the same' "$T/a.err"
+}

@@ -289,13 +289,25 @@ void query_renew(struct query *query, const struct renew_request *request, struc
     ask_until_answered(query, (struct operation){.verb = VERB_RENEW, .renew = request}, answer);
 }
 
+/* absent: the cause of a refusal that an earlier attempt explains. */
+static void ask_for_change(struct query *query, struct operation operation, enum cause absent,
+                           struct answer *answer)
+{
+    if (ask_until_answered(query, operation, answer) && answer->cause == absent)
+        *answer = (struct answer){.verdict = VERDICT_GRANTED};
+}
+
 void query_release(struct query *query, const struct release_request *request,
                    struct answer *answer)
 {
-    struct operation operation = {.verb = VERB_RELEASE, .release = request};
+    ask_for_change(query, (struct operation){.verb = VERB_RELEASE, .release = request},
+                   CAUSE_NOT_HOLDER, answer);
+}
 
-    if (ask_until_answered(query, operation, answer) && answer->cause == CAUSE_NOT_HOLDER)
-        *answer = (struct answer){.verdict = VERDICT_GRANTED};
+void query_adjust(struct query *query, const struct adjust_request *request, struct answer *answer)
+{
+    ask_for_change(query, (struct operation){.verb = VERB_ADJUST, .adjust = request}, CAUSE_ABSENT,
+                   answer);
 }
 
 static void stop(struct loop_timer *timer)

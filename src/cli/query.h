@@ -54,11 +54,13 @@ void query_latches(struct query *query, const char *const *patterns, size_t coun
  * The memory that an answer points to is valid until the next question. */
 void query_ask(struct query *query, struct operation operation, struct answer *answer);
 
-/* Renews or releases for a holder. A lost answer is asked for again until the time is up; if
- * nothing is held after a release without an answer, the release has worked. */
+/* Renews or releases for a holder, or changes what is decided about a lock. A lost answer is asked
+ * for again until the time is up; if nothing is left to release, to resume or to forget after a
+ * request without an answer, that request has worked. */
 void query_renew(struct query *query, const struct renew_request *request, struct answer *answer);
 void query_release(struct query *query, const struct release_request *request,
                    struct answer *answer);
+void query_adjust(struct query *query, const struct adjust_request *request, struct answer *answer);
 
 /* Waits, in the loop. */
 void query_pause(struct query *query, int64_t ns);

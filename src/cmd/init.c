@@ -101,7 +101,7 @@ static int set_minimum(struct call *call, const char *version)
         status = command_open(call);
     if (status != STATUS_OK)
         return status;
-    query_ask(&call->query, (struct operation){.verb = VERB_ADJUST, .adjust = &request}, &answer);
+    query_adjust(&call->query, &request, &answer);
     if (answer.verdict != VERDICT_GRANTED)
         return command_refused(call, &answer);
     if (read_version(PACKAGE_VERSION, false) < minimum)

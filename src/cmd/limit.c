@@ -67,11 +67,15 @@ static int act(struct call *call)
     } else if (!command_has(call, OPTION_DELETE)) {
         return show(call, request.key);
     }
-    query_ask(&call->query, (struct operation){.verb = VERB_ADJUST, .adjust = &request}, &answer);
+    query_adjust(&call->query, &request, &answer);
     if (answer.cause == CAUSE_ABSENT)
         return no_limit(request.key);
-    if (answer.verdict != VERDICT_GRANTED)
-        return command_refused_about(call, request.key, &answer);
+    if (answer.verdict != VERDICT_GRANTED) {
+        int status = command_refused_about(call, request.key, &answer);
+        if (answer.maybe_done)
+            say_warning("the limit of %s may have been changed all the same", request.key);
+        return status;
+    }
     if (request.what == ADJUST_LIMIT)
         command_confirm(call, "%s has a limit of %u now", request.key, request.limit);
     else

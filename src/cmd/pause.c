@@ -92,16 +92,20 @@ static int change(struct pause *all)
         return status;
     if (all->request.what == ADJUST_PAUSE)
         tell_present(all);
-    query_ask(&call->query, (struct operation){.verb = VERB_ADJUST, .adjust = &all->request},
-              &answer);
+    query_adjust(&call->query, &all->request, &answer);
     if (answer.verdict == VERDICT_GRANTED) {
         confirm(all);
         return STATUS_OK;
     }
-    if (answer.cause != CAUSE_ABSENT)
-        return command_refused_about(call, all->request.key, &answer);
-    tell_absent(all);
-    return STATUS_NO;
+    if (answer.cause == CAUSE_ABSENT) {
+        tell_absent(all);
+        return STATUS_NO;
+    }
+    status = command_refused_about(call, all->request.key, &answer);
+    if (answer.maybe_done)
+        say_warning("%s may have been %s all the same", all->request.key,
+                    all->request.what == ADJUST_PAUSE ? "paused" : "resumed");
+    return status;
 }
 
 /* -- pause ------------------------------------------------------------------------------------- */
