@@ -1,7 +1,8 @@
 #include "cli/request.h"
 
+#include <string.h>
+
 #include "base/decimal.h"
-#include "base/mem.h"
 #include "cli/not_holder.h"
 #include "cli/reservation.h"
 #include "lock/own_identity.h"
@@ -406,10 +407,10 @@ int request_sign(struct request *request, const struct call *call, const char *p
         identity_set(who.label, settings->label);
     else
         own_identity_label(&who);
-    request->who = mem_checked(identity_print(&who));
+    request->who = identity_print(&who);
     if (request->hears && store_can(&settings->address, STORE_ASK)) {
         char *line = request->who;
-        request->who = mem_checked(identity_note(line, LOCK_NOTE_HEARS, 1));
+        request->who = identity_note(line, LOCK_NOTE_HEARS, 1);
         free(line);
     }
     return STATUS_OK;

@@ -1,7 +1,8 @@
 /* rlock pause and rlock resume: no new owner gets a lock for a while. */
 #include "cmd/commands.h"
 
-#include "base/mem.h"
+#include <string.h>
+
 #include "cli/describe.h"
 #include "lock/key.h"
 #include "lock/own_identity.h"
@@ -139,7 +140,7 @@ static int pause_key(struct call *call)
     struct identity who;
 
     own_identity_person(&who, call->settings.no_identity, command_value(call, OPTION_MESSAGE));
-    char *line = mem_checked(identity_print(&who));
+    char *line = identity_print(&who);
     all->request.who = line;
     take_key(all, ADJUST_PAUSE);
     int status = change(all);

@@ -2,9 +2,9 @@
  * token (cli/reservation.h). */
 #include "cmd/commands.h"
 
+#include <string.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "cli/not_holder.h"
 #include "cli/render.h"
 #include "cli/reservation.h"
@@ -81,8 +81,8 @@ static char *sign(const struct reserve *all)
 
     own_identity_person(&who, all->call.settings.no_identity,
                         command_value(&all->call, OPTION_MESSAGE));
-    line = mem_checked(identity_print(&who));
-    noted = mem_checked(identity_note(line, LOCK_NOTE_RESERVED, 1));
+    line = identity_print(&who);
+    noted = identity_note(line, LOCK_NOTE_RESERVED, 1);
     free(line);
     return noted;
 }

@@ -4,11 +4,11 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/decimal.h"
 #include "base/percent.h"
+#include "base/strbuf.h"
 
 #define CODED_MAX (3 * IDENTITY_WORD_MAX)
 #define WORDS     5
@@ -50,7 +50,6 @@ char *identity_print(const struct identity *who)
     char host[CODED_MAX + 1], user[CODED_MAX + 1], command[CODED_MAX + 1], label[CODED_MAX + 1];
     char pid[24] = "-";
     const char *note = who->version[0] ? " " IDENTITY_NOTE_VERSION "=" : "";
-    char *line = NULL;
 
     word_print(who->host, host);
     word_print(who->user, user);
@@ -58,10 +57,7 @@ char *identity_print(const struct identity *who)
     word_print(who->label, label);
     if (who->pid > 0)
         snprintf(pid, sizeof(pid), "%ld", who->pid);
-    return asprintf(&line, "%s %s %s %s %s%s%s", host, user, pid, command, label, note,
-                    who->version) < 0
-               ? NULL
-               : line;
+    return strbuf_print("%s %s %s %s %s%s%s", host, user, pid, command, label, note, who->version);
 }
 
 /* Raw control characters were not written by identity_print(): such a word is damaged. */
@@ -89,12 +85,8 @@ static int64_t number_parse(const char *text, size_t length, int64_t most)
 
 char *identity_note(const char *line, const char *name, int64_t number)
 {
-    char *noted = NULL;
-
     /* A note needs the five words of an identity before it. */
-    return asprintf(&noted, "%s %s=%" PRId64, *line ? line : IDENTITY_UNKNOWN, name, number) < 0
-               ? NULL
-               : noted;
+    return strbuf_print("%s %s=%" PRId64, *line ? line : IDENTITY_UNKNOWN, name, number);
 }
 
 /* Searches behind the words of the identity. NULL: there is none. */

@@ -34,8 +34,8 @@ char *identity_print(const struct identity *who);
  * unknown, not an error: they are only shown to people. */
 void identity_parse(const char *text, size_t length, struct identity *who);
 
-/* Returns the line with the note NAME=NUMBER behind it; "number" is not negative. The caller frees;
- * NULL without memory. */
+/* Returns the line with the note NAME=NUMBER behind it; "number" is not negative. The caller
+ * frees. */
 char *identity_note(const char *line, const char *name, int64_t number);
 
 /* Returns the number of the note NAME in "text" of "length" bytes; 0 if there is none, or it is not

@@ -401,7 +401,7 @@ static void continue_holding(struct keeper *keeper, const struct keeper_past *pa
     keeper->release_unanswered = past->released;
     note_grants(keeper, past->grants);
     if (who && waited > 0)
-        keeper->who = mem_checked(identity_note(who, LOCK_NOTE_WAITED, waited));
+        keeper->who = identity_note(who, LOCK_NOTE_WAITED, waited);
     loop_arm(keeper->loop, &keeper->end, past->lease.end);
     if (past->released)
         return;
@@ -744,7 +744,7 @@ static const char *who_waited(struct keeper *keeper, struct moment now)
     if (!who || waited <= 0)
         return who;
     free(keeper->who);
-    keeper->who = mem_checked(identity_note(who, LOCK_NOTE_WAITED, waited));
+    keeper->who = identity_note(who, LOCK_NOTE_WAITED, waited);
     return keeper->who;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/strbuf.h"
 #include "base/utf8.h"
 
 /* Unicode's White_Space property; iswspace() would ask the locale and leaves U+00A0 out. */
@@ -95,8 +96,7 @@ char *key_to_pattern(const char *key)
 
 char *key_in_store(const char *prefix, const char *key)
 {
-    char *name = NULL;
-    return asprintf(&name, "%s:{%s}", prefix, key) < 0 ? NULL : name;
+    return strbuf_print("%s:{%s}", prefix, key);
 }
 
 char *key_from_store(const char *prefix, const char *name)

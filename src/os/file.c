@@ -2,6 +2,7 @@
 #include "os/file.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/strbuf.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -262,11 +263,8 @@ static int set_usual_mode(int fd)
 static char *name_beside(const char *path)
 {
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-    char *name = NULL;
 
-    if (asprintf(&name, "%.*s.%s.XXXXXX", (int)(base - path), path, base) < 0)
-        name = NULL;
-    return mem_checked(name);
+    return strbuf_print("%.*s.%s.XXXXXX", (int)(base - path), path, base);
 }
 
 static int replace(const char *path, const char *text, size_t size)

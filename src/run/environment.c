@@ -2,10 +2,10 @@
 #include "run/environment.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/strbuf.h"
 #include "lock/lock.h"
 #include "store/url.h"
 
@@ -63,38 +63,31 @@ static char *without_passwords(const char *entry)
     return copy;
 }
 
-static char *entry_of(const char *name, const char *value)
-{
-    char *entry = NULL;
-    return asprintf(&entry, "%s=%s", name, value) < 0 ? mem_checked(NULL) : entry;
-}
-
 char *environment_keys(const char *const *keys, size_t count)
 {
-    size_t size = 0;
+    struct strbuf words = {.text = NULL};
 
     for (size_t i = 0; i < count; i++)
-        size += strlen(keys[i]) + 1;
-    char *words = mem_zeroed(size + 1), *end = words;
-    for (size_t i = 0; i < count; i++)
-        end += sprintf(end, "%s%s", i ? " " : "", keys[i]);
-    return words;
+        strbuf_printf(&words, "%s%s", i ? " " : "", keys[i]);
+    return strbuf_detach(&words);
 }
 
 static char *key_entry(const char *const *keys, size_t count)
 {
     char *words = environment_keys(keys, count);
-    char *entry = entry_of("RLOCK_KEY", words);
+    char *entry = strbuf_print("RLOCK_KEY=%s", words);
     free(words);
     return entry;
 }
 
 static void describe(struct environment *environment, const struct environment_lock *lock)
 {
+    const char *owner = lock->owner;
+
     *environment =
         (struct environment){.words = {key_entry(lock->keys, lock->key_count),
-                                       entry_of("RLOCK_MODE", lock_mode_name(lock->mode)),
-                                       lock->owner ? entry_of("RLOCK_OWNER", lock->owner) : NULL},
+                                       strbuf_print("RLOCK_MODE=%s", lock_mode_name(lock->mode)),
+                                       owner ? strbuf_print("RLOCK_OWNER=%s", owner) : NULL},
                              .keys = lock->keys,
                              .key_count = lock->key_count,
                              .limited = lock->mode == LOCK_LIMIT};
@@ -141,21 +134,22 @@ static void put(struct environment *environment, size_t word, char *entry)
 void environment_grant(struct environment *environment, int64_t lease,
                        const struct lock_grant *grants)
 {
-    char fences[LOCK_KEYS_MAX * 21 + 1] = "", slots[sizeof fences] = "";
-    char *fence = fences, *slot = slots, lease_ms[24];
+    struct strbuf fences = {.text = NULL}, slots = {.text = NULL};
     struct held_keys held;
 
     held_keys_choose(&held, environment->keys, environment->key_count, grants);
+    strbuf_puts(&fences, "RLOCK_FENCE=");
+    strbuf_puts(&slots, "RLOCK_SLOT=");
     for (size_t i = 0; i < held.count; i++) {
-        fence += sprintf(fence, "%s%" PRIu64, i ? " " : "", held.grants[i].fence);
-        slot += sprintf(slot, "%s%u", i ? " " : "", held.grants[i].slot);
+        strbuf_printf(&fences, "%s%" PRIu64, i ? " " : "", held.grants[i].fence);
+        strbuf_printf(&slots, "%s%u", i ? " " : "", held.grants[i].slot);
     }
     put(environment, 0, key_entry(held.keys, held.count));
-    snprintf(lease_ms, sizeof lease_ms, "%" PRId64, lease / NS_PER_MS);
-    put(environment, 3, entry_of("RLOCK_LEASE_MS", lease_ms));
-    put(environment, 4, entry_of("RLOCK_FENCE", fences));
+    put(environment, 3, strbuf_print("RLOCK_LEASE_MS=%" PRId64, lease / NS_PER_MS));
+    put(environment, 4, strbuf_detach(&fences));
     if (environment->limited)
-        put(environment, 5, entry_of("RLOCK_SLOT", slots));
+        put(environment, 5, strbuf_detach(&slots));
+    strbuf_free(&slots);
 }
 
 void environment_free(struct environment *environment)

@@ -87,13 +87,10 @@ static const char *read_parts(struct url *url, char *words, size_t size)
 
 bool url_parse(const char *text, struct url *url, char *fault, size_t size)
 {
-    const char *wrong = "does not fit into memory";
     char words[320];
 
-    *url = (struct url){0};
-    url->text = strdup(text);
-    if (url->text)
-        wrong = read_parts(url, words, sizeof words);
+    *url = (struct url){.text = mem_strdup(text)};
+    const char *wrong = read_parts(url, words, sizeof words);
     if (!wrong)
         return true;
     snprintf(fault, size, "%s", wrong);

@@ -2,6 +2,7 @@
  * way if the reply says that it did not do. */
 #include "store/redis/store.h"
 #include "base/mem.h"
+#include "base/strbuf.h"
 #include "net/loop.h"
 #include "rules/answer.h"
 #include "rules/arguments.h"
@@ -161,10 +162,9 @@ static void note_channel(struct redis_store *store, const char *key)
 {
     const char *own = redis_call_get(&store->call, "owner");
     const char *owner = own ? own : "latch"; /* no owner of a lock is called so */
-    char *channel = mem_zeroed(strlen(key) + strlen(owner) + 2);
+    char *channel = strbuf_print("%s:%s", key, owner);
     bool known = store->channel_count == LOCK_KEYS_MAX;
 
-    sprintf(channel, "%s:%s", key, owner);
     for (size_t i = 0; i < store->channel_count && !known; i++)
         known = strcmp(store->channels[i], channel) == 0;
     if (known)

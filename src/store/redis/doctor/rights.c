@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/strbuf.h"
 #include "base/text.h"
 
 #define NO_SCRIPT "e0e1f9fabfc9d4800c877a703b823ac0578ff8db"
@@ -54,15 +54,14 @@ enum rights_lack rights_judge(const char *error)
 
 char *rights_command(const char *user, const char *prefix, bool clustered)
 {
-    char words[RIGHTS_MAX * 24] = "", *command;
+    struct strbuf command = {.text = NULL};
 
+    strbuf_printf(&command, "ACL SETUSER %s on resetkeys ~%s:* resetchannels &%s:* -@all", user,
+                  prefix, prefix);
     for (size_t i = 0; *rights[i].name; i++)
         if (clustered || rights[i].use != RIGHT_CLUSTER)
-            text_append(words, sizeof words, " +%s", rights[i].name);
-    return asprintf(&command, "ACL SETUSER %s on resetkeys ~%s:* resetchannels &%s:* -@all%s", user,
-                    prefix, prefix, words) < 0
-               ? mem_checked(NULL)
-               : command;
+            strbuf_printf(&command, " +%s", rights[i].name);
+    return command.text;
 }
 
 /* -- the rights that the user lacks ------------------------------------------------------------ */
