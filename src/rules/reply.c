@@ -13,6 +13,16 @@ const char *redis_reply_string(const struct redisReply *reply, size_t i)
                : NULL;
 }
 
+const char *redis_reply_field(const struct redisReply *reply, const char *name)
+{
+    const char *known;
+
+    for (size_t i = 0; (known = redis_reply_string(reply, i)); i += 2)
+        if (strcmp(known, name) == 0)
+            return redis_reply_string(reply, i + 1);
+    return NULL;
+}
+
 const char *redis_reply_error(redisReply *const *replies, size_t count,
                               bool (*matters)(const char *text))
 {

@@ -277,25 +277,24 @@ bool redis_survey_ask(struct redis_survey *survey, struct moment until)
 
 static bool hear_scan(struct redis_survey *survey, const redisReply *reply, struct answer *answer)
 {
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
-        reply->element[0]->type != REDIS_REPLY_STRING || reply->element[0]->len > 20 ||
-        reply->element[1]->type != REDIS_REPLY_ARRAY) {
+    const char *cursor = redis_reply_string(reply, 0);
+    const redisReply *names = redis_reply_list(reply, 1);
+
+    if (!cursor || strlen(cursor) >= sizeof survey->cursor || !names) {
         if (reply->type == REDIS_REPLY_ERROR)
             redis_error_answer(reply->str, answer);
         else
             redis_error_senseless(answer);
         return false;
     }
-    const redisReply *names = reply->element[1];
     for (size_t i = 0; i < names->elements; i++) {
-        char *key = names->element[i]->type == REDIS_REPLY_STRING
-                        ? name_of(survey, names->element[i]->str)
-                        : NULL;
+        const char *name = redis_reply_string(names, i);
+        char *key = name ? name_of(survey, name) : NULL;
         if (key)
-            add_entry(survey, mem_strdup(names->element[i]->str), false);
+            add_entry(survey, mem_strdup(name), false);
         free(key);
     }
-    strcpy(survey->cursor, reply->element[0]->str);
+    strcpy(survey->cursor, cursor);
     if (strcmp(survey->cursor, "0") == 0)
         survey->glob_next++;
     return true;

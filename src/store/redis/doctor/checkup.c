@@ -172,20 +172,11 @@ static void read_grace(struct server_facts *facts, const redisReply *reply)
 /* HELLO needs no right but that of being connected. */
 void redis_facts_hello(struct server_facts *facts, const redisReply *reply)
 {
-    char text[21];
-
-    if (reply->type != REDIS_REPLY_ARRAY)
-        return;
-    for (size_t i = 0; i + 1 < reply->elements; i += 2) {
-        const redisReply *name = reply->element[i], *value = reply->element[i + 1];
-        if (name->type != REDIS_REPLY_STRING || value->type != REDIS_REPLY_STRING)
-            continue;
-        for (size_t fact = 0; fact < FACTS; fact++) {
-            const char *known = facts_with_names[fact].hello;
-            snprintf(text, sizeof text, "%s", value->str);
-            if (known && strcmp(name->str, known) == 0)
-                take_fact(facts, &facts_with_names[fact], text);
-        }
+    for (size_t i = 0; i < FACTS; i++) {
+        const struct fact *fact = &facts_with_names[i];
+        const char *value = fact->hello ? redis_reply_field(reply, fact->hello) : NULL;
+        if (value)
+            take_fact(facts, fact, value);
     }
 }
 
@@ -205,10 +196,10 @@ static void read_member(struct server_facts *facts, const redisReply *reply)
 
 void redis_facts_setting(struct server_facts *facts, const char *name, const redisReply *reply)
 {
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
-        reply->element[1]->type != REDIS_REPLY_STRING)
+    const char *value = redis_reply_string(reply, 1);
+
+    if (!value)
         return;
-    const char *value = reply->element[1]->str;
     for (size_t i = 0; i < FACTS; i++) {
         const struct fact *fact = &facts_with_names[i];
         if (fact->setting && strcmp(name, fact->setting) == 0)

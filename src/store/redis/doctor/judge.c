@@ -453,7 +453,7 @@ static size_t find_odd(const struct sentinel_facts *facts, const struct sentinel
     size_t i = 0;
 
     while (i + 1 < facts->count && (sentinel_names(&facts->words[i], common->host, common->port) ||
-                                    (!facts->words[i].named && !facts->words[i].told)))
+                                    !sentinel_counts(&facts->words[i])))
         i++;
     return i;
 }

@@ -22,13 +22,14 @@ static bool same(const struct sentinel_word *one, const struct sentinel_word *ot
 static bool counts(const struct sentinel_word *words, size_t count, size_t i)
 {
     const struct sentinel_word *word = &words[i];
+    const char *id = sentinel_id(word);
 
-    if (!word->named && !word->told)
+    if (!sentinel_counts(word))
         return false;
-    for (size_t other = 0; word->id[0] && other < count; other++) {
+    for (size_t other = 0; *id && other < count; other++) {
         bool before = other < i || !sentinel_votes(word);
         if (other != i && before && sentinel_votes(&words[other]) &&
-            strcmp(words[other].id, word->id) == 0)
+            strcmp(sentinel_id(&words[other]), id) == 0)
             return false;
     }
     return true;

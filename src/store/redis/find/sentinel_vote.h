@@ -22,18 +22,18 @@ enum sentinel_said {
     SENTINEL_UNFIT,   /* is not a Sentinel */
 };
 
-/* A Sentinel that is neither named nor told of does not count. */
 struct sentinel_word {
     enum sentinel_said said;
-    bool named;                /* by the URL */
-    bool told;                 /* by another Sentinel, at that address */
-    char id[SENTINEL_ID_SIZE]; /* "": not known */
-    char host[256];            /* of the master named */
+    bool named; /* by the URL */
+    bool told;  /* by another Sentinel, at that address */
+    /* Its id, as it says itself, and as another Sentinel said last; "": not known. */
+    char id[SENTINEL_ID_SIZE], told_id[SENTINEL_ID_SIZE];
+    char host[256]; /* of the master named */
     int port;
     char why[128]; /* not NAMES: for the user; UNKNOWN: the masters that it does know, or "" */
 };
 
-/* The Sentinels that were asked, and their last words. */
+/* The Sentinels that are known, and the latest word of each. */
 struct sentinel_facts {
     size_t count;
     struct sentinel_host {
@@ -43,6 +43,16 @@ struct sentinel_facts {
     struct sentinel_word words[SENTINELS_MAX];
 };
 
+/* Whether it counts: it is in the URL, or those that were asked last told of it. */
+static inline bool sentinel_counts(const struct sentinel_word *word)
+{
+    return word->named || word->told;
+}
+/* The id that it is known by; "": none. */
+static inline const char *sentinel_id(const struct sentinel_word *word)
+{
+    return word->id[0] ? word->id : word->told_id;
+}
 /* Whether it names this master. */
 bool sentinel_names(const struct sentinel_word *word, const char *host, int port);
 /* Whether it has a vote. */

@@ -31,7 +31,7 @@ struct peer {
 struct sentinel {
     struct sentinels *all;
     const struct sentinel_host *host;
-    char told_id[SENTINEL_ID_SIZE]; /* by which others know it; "": none has told */
+    struct sentinel_word *word;
 
     struct conn *conn;
     bool open;     /* the connection; idle without a step */
@@ -46,7 +46,6 @@ struct sentinel {
     bool wants_peers;
     redisReply *replies[QUESTIONS];
     size_t got;
-    struct sentinel_word word;
     struct peer *peers; /* as it told last */
     size_t peer_count;
 };
@@ -56,7 +55,7 @@ struct sentinels {
     const struct url *url;
     struct tls *tls;
     struct sentinel *members[SENTINELS_MAX];
-    struct sentinel_facts facts; /* words: as they were when they were counted last */
+    struct sentinel_facts facts;
 
     bool asking;
     enum sentinels_question question;
@@ -88,8 +87,8 @@ static void hang_up(struct sentinel *sentinel)
 
 static void finish(struct sentinel *sentinel, enum sentinel_said said, const char *why)
 {
-    sentinel->word.said = said;
-    snprintf(sentinel->word.why, sizeof sentinel->word.why, "%.127s", why);
+    sentinel->word->said = said;
+    snprintf(sentinel->word->why, sizeof sentinel->word->why, "%.127s", why);
     sentinel->step = STEP_NONE;
     loop_disarm(sentinel->all->loop, &sentinel->timer);
     heard(sentinel->all);
@@ -179,21 +178,12 @@ static int port_of(const char *text)
     return text && decimal_read(text, strlen(text), PORT_MAX, &port) ? (int)port : 0;
 }
 
-/* Reads ["name", …, "ip", …, "port", …, "runid", …, …]; false if it has no address. */
+/* False if the fields have no address. */
 static bool read_peer(const redisReply *fields, struct peer *peer)
 {
-    const char *host = NULL, *id = NULL, *name;
+    const char *host = redis_reply_field(fields, "ip"), *id = redis_reply_field(fields, "runid");
 
-    *peer = (struct peer){.port = 0};
-    for (size_t i = 0; (name = redis_reply_string(fields, i)) != NULL; i += 2) {
-        const char *value = redis_reply_string(fields, i + 1);
-        if (strcmp(name, "ip") == 0)
-            host = value;
-        else if (strcmp(name, "port") == 0)
-            peer->port = port_of(value);
-        else if (strcmp(name, "runid") == 0)
-            id = value;
-    }
+    *peer = (struct peer){.port = port_of(redis_reply_field(fields, "port"))};
     if (!host || !*host || strlen(host) >= sizeof peer->host || peer->port == 0)
         return false;
     strcpy(peer->host, host);
@@ -205,7 +195,7 @@ static bool read_peer(const redisReply *fields, struct peer *peer)
 static void hear_peers(struct sentinel *sentinel, const redisReply *peers, const redisReply *id)
 {
     size_t told = peers->type == REDIS_REPLY_ARRAY ? peers->elements : 0;
-    bool named = id->type == REDIS_REPLY_STRING && id->len < sizeof sentinel->word.id;
+    bool named = id->type == REDIS_REPLY_STRING && id->len < sizeof sentinel->word->id;
 
     free(sentinel->peers);
     sentinel->peers = mem_zeroed(SENTINELS_MAX * sizeof *sentinel->peers);
@@ -213,12 +203,12 @@ static void hear_peers(struct sentinel *sentinel, const redisReply *peers, const
     for (size_t i = 0; i < told && i < SENTINELS_MAX; i++)
         sentinel->peer_count +=
             read_peer(peers->element[i], &sentinel->peers[sentinel->peer_count]);
-    snprintf(sentinel->word.id, sizeof sentinel->word.id, "%s", named ? id->str : "");
+    snprintf(sentinel->word->id, sizeof sentinel->word->id, "%s", named ? id->str : "");
 }
 
 static void hear_address(struct sentinel *sentinel, const redisReply *reply)
 {
-    struct sentinel_word *word = &sentinel->word;
+    struct sentinel_word *word = sentinel->word;
     const char *list[] = {"SENTINEL", "MASTERS"};
     const char *host = redis_reply_string(reply, 0);
     int port = port_of(redis_reply_string(reply, 1));
@@ -260,14 +250,12 @@ static void hear_answer(struct sentinel *sentinel, redisReply *reply)
 /* Lists the masters that it knows, for the user. */
 static void hear_list(struct sentinel *sentinel, const redisReply *reply)
 {
-    char names[sizeof sentinel->word.why] = "";
+    char names[sizeof sentinel->word->why] = "";
 
     for (size_t i = 0; reply->type == REDIS_REPLY_ARRAY && i < reply->elements; i++) {
-        const redisReply *master = reply->element[i];
-        const char *field = redis_reply_string(master, 0), *name = redis_reply_string(master, 1);
-        size_t used = strlen(names);
-        if (field && name && strcmp(field, "name") == 0 && used + strlen(name) + 3 < sizeof names)
-            snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", name);
+        const char *name = redis_reply_field(reply->element[i], "name");
+        if (name && strlen(names) + strlen(name) + 3 < sizeof names)
+            text_append(names, sizeof names, "%s%s", *names ? ", " : "", name);
     }
     finish(sentinel, SENTINEL_UNKNOWN, names);
 }
@@ -300,7 +288,7 @@ static void replied(void *arg, redisReply *reply)
 static void try_next(struct sentinel *sentinel, const char *why)
 {
     sentinel->step = STEP_CONNECT;
-    snprintf(sentinel->word.why, sizeof sentinel->word.why, "%s", why);
+    snprintf(sentinel->word->why, sizeof sentinel->word->why, "%s", why);
     if (sentinel->next < sentinel->count) {
         connect_next(sentinel);
         return;
@@ -332,9 +320,9 @@ static void timed_out(struct loop_timer *timer)
     struct sentinel *sentinel = timer->owner;
     bool over = moment_reached(sentinel->all->until, loop_now(sentinel->all->loop));
     bool gone = sentinel->step == STEP_CONNECT && sentinel->count == 0;
-    char why[sizeof sentinel->word.why];
+    char why[sizeof sentinel->word->why];
 
-    snprintf(why, sizeof why, "%s", sentinel->word.why);
+    snprintf(why, sizeof why, "%s", sentinel->word->why);
     if (gone)
         fail(sentinel, SENTINEL_SILENT, why);
     else if (over)
@@ -413,8 +401,8 @@ static void ask(struct sentinel *sentinel, bool peers)
 
     if (sentinel->step != STEP_NONE)
         hang_up(sentinel);
-    sentinel->word.said = SENTINEL_ASKED;
-    sentinel->word.why[0] = '\0';
+    sentinel->word->said = SENTINEL_ASKED;
+    sentinel->word->why[0] = '\0';
     sentinel->wants_peers = peers || !sentinel->open;
     sentinel->used = sentinel->open;
     if (sentinel->open) {
@@ -447,29 +435,11 @@ static bool is_at(const struct sentinel *sentinel, const char *host, int port)
 
 /* -- all of them ----------------------------------------------------------------------------- */
 
-/* Whether it is in the URL, or those that were asked last told of it. */
-static bool counts(const struct sentinel_word *word)
-{
-    return word->named || word->told;
-}
-
-static struct sentinel_vote take_vote(struct sentinels *sentinels)
-{
-    for (size_t i = 0; i < sentinels->facts.count; i++) {
-        const struct sentinel *sentinel = sentinels->members[i];
-        struct sentinel_word *word = &sentinels->facts.words[i];
-        *word = sentinel->word;
-        if (!word->id[0])
-            memcpy(word->id, sentinel->told_id, sizeof word->id);
-    }
-    return sentinel_vote(sentinels->facts.words, sentinels->facts.count);
-}
-
 static bool is_complete(const struct sentinels *sentinels)
 {
     for (size_t i = 0; i < sentinels->facts.count; i++) {
-        const struct sentinel_word *word = &sentinels->members[i]->word;
-        if (counts(word) && word->said == SENTINEL_ASKED)
+        const struct sentinel_word *word = &sentinels->facts.words[i];
+        if (sentinel_counts(word) && word->said == SENTINEL_ASKED)
             return false;
     }
     return true;
@@ -488,7 +458,8 @@ static struct sentinel *add_sentinel(struct sentinels *sentinels, const char *na
     snprintf(host->name, sizeof host->name, "%s", name);
     sentinel->all = sentinels;
     sentinel->host = host;
-    sentinel->word.named = named;
+    sentinel->word = &sentinels->facts.words[i];
+    sentinel->word->named = named;
     sentinel->timer = (struct loop_timer){.fire = timed_out, .owner = sentinel};
     sentinel->conn = conn_new(sentinels->loop, &events, sentinel);
     return sentinel;
@@ -509,8 +480,8 @@ static struct sentinel *find_peer(struct sentinels *sentinels, const struct peer
 {
     for (size_t i = 0; i < sentinels->facts.count; i++) {
         struct sentinel *sentinel = sentinels->members[i];
-        const char *id = sentinel->word.id[0] ? sentinel->word.id : sentinel->told_id;
-        if ((peer->id[0] && strcmp(id, peer->id) == 0) || is_at(sentinel, peer->host, peer->port))
+        if ((peer->id[0] && strcmp(sentinel_id(sentinel->word), peer->id) == 0) ||
+            is_at(sentinel, peer->host, peer->port))
             return sentinel;
     }
     return NULL;
@@ -519,14 +490,14 @@ static struct sentinel *find_peer(struct sentinels *sentinels, const struct peer
 static void learn_of(struct sentinels *sentinels, const struct peer *peer)
 {
     struct sentinel *sentinel = find_peer(sentinels, peer);
-    bool known = sentinel && counts(&sentinel->word);
+    bool known = sentinel && sentinel_counts(sentinel->word);
 
     if (!sentinel && sentinels->facts.count < SENTINELS_MAX)
         sentinel = add_sentinel(sentinels, peer->host, peer->port, false);
     if (!sentinel)
         return;
-    sentinel->word.told = true;
-    memcpy(sentinel->told_id, peer->id, sizeof sentinel->told_id);
+    sentinel->word->told = true;
+    memcpy(sentinel->word->told_id, peer->id, sizeof peer->id);
     if (!known)
         ask(sentinel, true);
 }
@@ -536,7 +507,7 @@ static void learn_of_others(struct sentinels *sentinels)
 {
     for (size_t i = 0; i < sentinels->facts.count; i++) {
         const struct sentinel *sentinel = sentinels->members[i];
-        bool tells = counts(&sentinel->word) && sentinel_votes(&sentinel->word);
+        bool tells = sentinel_counts(sentinel->word) && sentinel_votes(sentinel->word);
         for (size_t peer = 0; tells && peer < sentinel->peer_count; peer++)
             learn_of(sentinels, &sentinel->peers[peer]);
     }
@@ -547,7 +518,7 @@ static void heard(struct sentinels *sentinels)
     if (!sentinels->asking)
         return;
     learn_of_others(sentinels);
-    struct sentinel_vote vote = take_vote(sentinels);
+    struct sentinel_vote vote = sentinel_vote(sentinels->facts.words, sentinels->facts.count);
     /* Slower Sentinels may finish: their connections serve the next question. */
     if (vote.outcome == SENTINELS_OPEN ||
         (sentinels->question == SENTINELS_ALL && !is_complete(sentinels)))
@@ -599,8 +570,8 @@ void sentinels_ask(struct sentinels *sentinels, enum sentinels_question question
     sentinels->password = password ? mem_strdup(password) : NULL;
     for (size_t i = 0; i < sentinels->facts.count; i++) {
         struct sentinel *sentinel = sentinels->members[i];
-        sentinel->word.told &= !peers;
-        if (counts(&sentinel->word))
+        sentinel->word->told &= !peers;
+        if (sentinel_counts(sentinel->word))
             ask(sentinel, peers);
         else
             hush(sentinel);
@@ -619,7 +590,7 @@ bool sentinels_contradict(const struct sentinels *sentinels, const char *host, i
 {
     for (size_t i = 0; i < sentinels->facts.count; i++) {
         const struct sentinel_word *word = &sentinels->facts.words[i];
-        if (counts(word) && sentinel_votes(word) && !sentinel_names(word, host, port))
+        if (sentinel_counts(word) && sentinel_votes(word) && !sentinel_names(word, host, port))
             return true;
     }
     return false;
@@ -632,7 +603,7 @@ const struct sentinel_facts *sentinels_facts(const struct sentinels *sentinels)
 
 static bool is_silent(const struct sentinel_word *word)
 {
-    return counts(word) && word->said == SENTINEL_SILENT;
+    return sentinel_counts(word) && word->said == SENTINEL_SILENT;
 }
 
 static bool was_listed(const struct sentinels *sentinels, size_t i)
