@@ -304,9 +304,7 @@ static void turn_away(struct redis_session *session, const struct answer *why)
 
 static void leave_refused(struct redis_session *session)
 {
-    struct answer why = session->failure;
-
-    turn_away(session, &why);
+    turn_away(session, &session->failure);
 }
 
 /* -- finding --------------------------------------------------------------------------------- */
@@ -346,10 +344,8 @@ static void search_overdue(struct redis_session *session)
 
 static void pause_over(struct redis_session *session)
 {
-    struct answer failure = session->failure;
-
     if (moment_reached(session->until, loop_now(session->loop)))
-        fail(session, &failure);
+        fail(session, &session->failure);
     else
         search(session);
 }
@@ -379,9 +375,7 @@ static void fail_soon(struct redis_session *session)
 
 static void failed_soon(struct redis_session *session)
 {
-    struct answer failure = session->failure;
-
-    retry_or_fail(session, &failure);
+    retry_or_fail(session, &session->failure);
 }
 
 static void start_program(struct redis_session *session)
