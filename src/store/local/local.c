@@ -53,8 +53,8 @@ static bool may_be_made_in(const char *parent, const char *path)
     return lstat(path, &there) == 0 || faccessat(AT_FDCWD, parent, W_OK | X_OK, AT_EACCESS) == 0;
 }
 
-/* The same for all commands of a user, whatever exists so far: a command that looks elsewhere would
- * have another lock. */
+/* Chooses the same place for all commands of a user, whatever exists so far: a command that looks
+ * elsewhere would have another lock. */
 static bool choose(struct local_place *place, char *fault, size_t size)
 {
     const char *session = getenv("XDG_RUNTIME_DIR");
@@ -465,23 +465,6 @@ static bool replace(const struct local_place *place, char *fault, size_t size)
     return false;
 }
 
-/* Finds the place and makes sure that the server runs and has read its data. Any number of
- * processes may call it at once, and all find the server that the first has started. Blocks, also
- * while another process starts or stops it. False with a message in "fault". */
-static bool start_at(struct local_place *place, char *fault, size_t size)
-{
-    if (!local_make(place, fault, size))
-        return false;
-    int held = local_hold(place, INT64_MAX);
-    if (held < 0) {
-        snprintf(fault, size, "%s/lock: %s", place->directory, strerror(errno));
-        return false;
-    }
-    bool up = comes_up(place, 0, 0) || replace(place, fault, size);
-    close(held);
-    return up;
-}
-
 /* -- the record -------------------------------------------------------------------------------- */
 
 static bool find(char *socket, size_t size)
@@ -495,14 +478,23 @@ static bool find(char *socket, size_t size)
     return true;
 }
 
+/* Any number of processes may call it at once, and all find the server that the first has started,
+ * when it has read its data. Waits, too, while another process starts or stops the server. */
 static bool start(char *socket, size_t socket_size, char *fault, size_t size)
 {
     struct local_place place;
 
-    if (!start_at(&place, fault, size))
+    if (!local_make(&place, fault, size))
         return false;
+    int held = local_hold(&place, INT64_MAX);
+    if (held < 0) {
+        snprintf(fault, size, "%s/lock: %s", place.directory, strerror(errno));
+        return false;
+    }
+    bool up = comes_up(&place, 0, 0) || replace(&place, fault, size);
+    close(held);
     snprintf(socket, socket_size, "%s", place.socket);
-    return true;
+    return up;
 }
 
 struct url local_url(const struct local_place *place)
