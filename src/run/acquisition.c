@@ -89,13 +89,12 @@ static void print(struct printer *printer, struct lease lease, const struct lock
 
 static void on_time(struct loop_timer *timer)
 {
-    const struct run_reason unread = {.cause = RUN_CAUSE_UNREAD};
     struct printer *printer = timer->owner;
 
     if (printer->state == WITHDRAWING)
         loop_stop(printer->loop);
     else
-        fail_to_print(printer, RUN_UNDELIVERED, &unread);
+        fail_to_print(printer, RUN_UNDELIVERED, &(struct run_reason){.cause = RUN_CAUSE_UNREAD});
 }
 
 /* The agent may have withdrawn the grant, if this process was stopped. */

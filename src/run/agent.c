@@ -209,31 +209,28 @@ static void on_extended(void *arg, struct lease lease, bool forgotten)
 static void on_trouble(void *arg, const struct answer *why)
 {
     struct agent *agent = arg;
-    const struct run_news news = {.event = RUN_TROUBLE, .reason = run_reason_text(why->text)};
 
     run_tell_server_said(events_of(agent), why->said);
-    agent->trouble = news;
-    tell(agent, &news);
+    agent->trouble = (struct run_news){.event = RUN_TROUBLE, .reason = run_reason_text(why->text)};
+    tell(agent, &agent->trouble);
 }
 
 static void on_recovered(void *arg, int64_t after)
 {
     struct agent *agent = arg;
-    const struct run_news news = {.event = RUN_STORE_BACK, .duration = after};
 
     agent->trouble.event = RUN_NOTHING;
-    tell(agent, &news);
+    tell(agent, &(struct run_news){.event = RUN_STORE_BACK, .duration = after});
 }
 
 /* A renewer has no peer to report to: the script finds out when it renews or releases. A lock that
  * the renewer was asked for is still held. */
 static void lose_renewed(struct agent *agent, const struct keeper_loss *loss)
 {
-    const struct lock_end end = {.how = LOCK_LOST};
-
     if (loss->kept) {
         agent->state = RELEASING;
-        keeper_release(agent->keeper, moment_plus(loop_now(agent->loop), CANCEL_NS), &end);
+        keeper_release(agent->keeper, moment_plus(loop_now(agent->loop), CANCEL_NS),
+                       &(struct lock_end){.how = LOCK_LOST});
     } else if (agent->plan->keep) {
         loop_stop(agent->loop);
     }
@@ -534,14 +531,13 @@ static void on_look(struct loop_timer *timer)
 static void on_kept_ended(void *arg)
 {
     struct agent *agent = arg;
-    const struct run_news news = {.event = RUN_OWNER_ENDED, .number = agent->plan->keep->pid};
-    const struct lock_end end = {.known = false};
 
     take_back(agent);
     if (agent->state == HOLDING) {
-        release(agent, &end);
+        release(agent, &(struct lock_end){.known = false});
     } else if (agent->state == SEEKING) {
-        run_tell(events_of(agent), &news);
+        run_tell(events_of(agent),
+                 &(struct run_news){.event = RUN_OWNER_ENDED, .number = agent->plan->keep->pid});
         agent->status = STATUS_NO;
         take_cancel(agent);
     }

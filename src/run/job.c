@@ -381,7 +381,7 @@ static void run_out(struct job *job)
         time_out(job, &(struct run_reason){.cause = RUN_CAUSE_NO_RENEWAL});
 }
 
-/* It ended by itself. The processes that it left are let run, or waited for. */
+/* It ended by itself. The processes that it left continue, or are waited for. */
 static void end(struct job *job, bool had_terminal)
 {
     job->state = job->plan->wait_descendants && !job->fault ? JOB_LINGERING : JOB_ENDED;
@@ -396,11 +396,10 @@ static void end(struct job *job, bool had_terminal)
 /* The command was never executed. */
 static void tell_fault(struct job *job)
 {
-    const struct run_reason late = {.cause = RUN_CAUSE_TOO_LATE},
-                            why = run_reason_text(strerror(job->fault));
+    const struct run_reason why = run_reason_text(strerror(job->fault));
 
     if (job->fault == ETIME)
-        job_lose(job, &late);
+        job_lose(job, &(struct run_reason){.cause = RUN_CAUSE_TOO_LATE});
     else
         tell_user(job, RUN_NOT_EXECUTED, &why);
 }

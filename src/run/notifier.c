@@ -106,14 +106,13 @@ static void on_notice(struct loop_io *io, int events)
 
 static void note_end(struct work *work, pid_t pid, int status)
 {
-    const struct run_news news = {.event = RUN_NOTIFIED_BADLY, .number = status};
-
     for (size_t i = 0; i < NOTICE_EVENTS; i++) {
         if (work->commands[i] != pid)
             continue;
         work->commands[i] = 0;
         if (status != 0)
-            run_tell(work->plan->events, &news);
+            run_tell(work->plan->events,
+                     &(struct run_news){.event = RUN_NOTIFIED_BADLY, .number = status});
     }
 }
 

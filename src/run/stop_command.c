@@ -31,12 +31,11 @@ static char **environment_of(const struct stop_plan *plan, char *time_left)
 
 static void start(struct stop_command *stop, const struct inherited *inherited, int64_t left)
 {
-    const struct run_news news = {.event = RUN_STOP_COMMAND, .duration = left};
     char time_left[40];
 
     snprintf(time_left, sizeof time_left, "RLOCK_STOP_MS=%" PRId64, left / NS_PER_MS);
     char **environment = environment_of(stop->plan, time_left);
-    run_tell(stop->plan->events, &news);
+    run_tell(stop->plan->events, &(struct run_news){.event = RUN_STOP_COMMAND, .duration = left});
     stop->pid = child_start_apart(stop->plan->command, environment, inherited);
     if (stop->pid < 0) {
         run_tell_errno(stop->plan->events, RUN_STOP_COMMAND_NOT_STARTED);
@@ -70,13 +69,12 @@ bool stop_command_delays_term(const struct stop_command *stop, struct moment now
 
 bool stop_command_note_end(struct stop_command *stop, pid_t pid, int status)
 {
-    const struct run_news news = {.event = RUN_STOP_COMMAND_FAILED, .number = status};
-
     if (pid <= 0 || pid != stop->pid)
         return false;
     stop->pid = 0;
     if (status != 0)
-        run_tell(stop->plan->events, &news);
+        run_tell(stop->plan->events,
+                 &(struct run_news){.event = RUN_STOP_COMMAND_FAILED, .number = status});
     return true;
 }
 

@@ -39,7 +39,6 @@ struct supervisor {
     struct agent_process agent;
     struct job job;
     struct notifier notifier;
-    struct lock_grant grants[LOCK_KEYS_MAX];
 
     enum { STAYING, RELEASING, CANCELLING } leaving;
     struct moment leave_by; /* leaving: when to leave without an answer */
@@ -78,12 +77,12 @@ static bool stays(const struct supervisor *s)
 static void report_unreleased(const struct supervisor *s, const struct run_reason *why)
 {
     int64_t left = moment_until(moment_now(), s->job.lease.end);
-    const struct run_news news = {.event = left > 0 ? RUN_UNRELEASED : RUN_UNRELEASED_ENDED,
-                                  .duration = left,
-                                  .reason = *why};
 
     if (s->leaving == RELEASING && !s->job.lost)
-        run_tell(events_of(s), &news);
+        run_tell(events_of(s),
+                 &(struct run_news){.event = left > 0 ? RUN_UNRELEASED : RUN_UNRELEASED_ENDED,
+                                    .duration = left,
+                                    .reason = *why});
 }
 
 static struct moment release_by(const struct supervisor *s)
@@ -150,9 +149,7 @@ static void decide(struct supervisor *s, enum outcome outcome, int status)
 
 static void leave_unanswered(struct supervisor *s, enum run_cause cause)
 {
-    const struct run_reason why = {.cause = cause};
-
-    report_unreleased(s, &why);
+    report_unreleased(s, &(struct run_reason){.cause = cause});
     finish(s);
 }
 
@@ -256,9 +253,8 @@ static void start_command(struct supervisor *s)
     tell(s, ORDER_ACK);
     s->outcome->waited = moment_until(s->began, s->job.acquired);
     s->outcome->granted = true;
-    memcpy(s->outcome->grants, s->grants, sizeof s->grants);
-    events_of(s)->granted(events_of(s)->arg, s->grants);
-    environment_grant(s->plan->job.environment, s->job.lease.length, s->grants);
+    events_of(s)->granted(events_of(s)->arg, s->outcome->grants);
+    environment_grant(s->plan->job.environment, s->job.lease.length, s->outcome->grants);
     if (job_start(&s->job) == 0)
         return;
     run_tell_errno(events_of(s), RUN_NOT_STARTED);
@@ -272,7 +268,7 @@ static void take_held(struct supervisor *s, const struct agent_report *report)
         return;
     s->held = true;
     s->job.lease = report->lease;
-    memcpy(s->grants, report->grants, sizeof s->grants);
+    memcpy(s->outcome->grants, report->grants, sizeof report->grants);
 }
 
 /* The agent's last report where no command was run. */
@@ -425,8 +421,6 @@ static bool is_hopeless(const struct supervisor *s)
 
 static void do_without_agent(struct supervisor *s)
 {
-    const struct run_reason why = {.cause = RUN_CAUSE_AGENT_DIED};
-
     if (!stays(s)) {
         leave_unanswered(s, RUN_CAUSE_AGENT_DIED);
     } else if (s->job.state == JOB_IDLE) {
@@ -434,7 +428,7 @@ static void do_without_agent(struct supervisor *s)
         decide(s, OUTCOME_FAILED, STATUS_SYSTEM);
         finish(s);
     } else if (s->job.state == JOB_VERIFYING) {
-        job_lose(&s->job, &why);
+        job_lose(&s->job, &(struct run_reason){.cause = RUN_CAUSE_AGENT_DIED});
     }
 }
 

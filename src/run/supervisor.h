@@ -32,7 +32,7 @@ struct supervisor_outcome {
     int64_t waited; /* ns */
     int64_t held;
     bool granted;
-    struct lock_grant grants[LOCK_KEYS_MAX]; /* for each key */
+    struct lock_grant grants[LOCK_KEYS_MAX]; /* granted: for each key */
 };
 
 void supervisor_run(const struct supervisor_plan *plan, struct supervisor_outcome *outcome);

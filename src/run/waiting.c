@@ -55,11 +55,10 @@ static void look_for_ancestor(struct waiting *waiting)
     strcpy(waiting->examined, owner);
     if (waiting->told_of_ancestor || !waits_for_itself(waiting, refusal))
         return;
-    const struct run_news news = {.event = RUN_OWN_ANCESTOR,
-                                  .key = blocked_key(waiting, refusal),
-                                  .number = refusal->holder->who.pid};
     waiting->told_of_ancestor = true;
-    run_tell(waiting->events, &news);
+    run_tell(waiting->events, &(struct run_news){.event = RUN_OWN_ANCESTOR,
+                                                 .key = blocked_key(waiting, refusal),
+                                                 .number = refusal->holder->who.pid});
 }
 
 void waiting_init(struct waiting *waiting, struct loop *loop, const struct acquire_request *request,
@@ -73,20 +72,18 @@ void waiting_init(struct waiting *waiting, struct loop *loop, const struct acqui
 /* Once per run: the limit that the store keeps counts for all clients, whatever they asked for. */
 static void tell_limit(struct waiting *waiting, unsigned key, unsigned limit)
 {
-    const struct run_news news = {.event = RUN_OTHER_LIMIT, .key = key, .number = limit};
-
     if (!waiting->request->limit || waiting->request->limit == limit || waiting->told_of_limit)
         return;
     waiting->told_of_limit = true;
-    run_tell(waiting->events, &news);
+    run_tell(waiting->events,
+             &(struct run_news){.event = RUN_OTHER_LIMIT, .key = key, .number = limit});
 }
 
 void waiting_heard(struct waiting *waiting, const struct answer *refusal)
 {
-    const struct run_news requeued = {.event = RUN_REQUEUED, .number = refusal->position};
-
     if (refusal->requeued)
-        run_tell(waiting->events, &requeued);
+        run_tell(waiting->events,
+                 &(struct run_news){.event = RUN_REQUEUED, .number = refusal->position});
     if (refusal->limited)
         tell_limit(waiting, blocked_key(waiting, refusal), refusal->limit);
     if (!waiting->refusal)
@@ -117,23 +114,13 @@ static void tell_grants(struct waiting *waiting, const struct lock_grant *grants
     for (unsigned i = 0; i < waiting->request->key_count; i++) {
         if (grants[i].absent)
             continue;
-        const struct run_news news = {.event = RUN_ACQUIRED,
-                                      .key = i + 1,
-                                      .number = (int64_t)grants[i].fence,
-                                      .slot = grants[i].slot};
-        run_tell(waiting->events, &news);
+        run_tell(waiting->events, &(struct run_news){.event = RUN_ACQUIRED,
+                                                     .key = i + 1,
+                                                     .number = (int64_t)grants[i].fence,
+                                                     .slot = grants[i].slot});
         if (grants[i].limit)
             tell_limit(waiting, i + 1, grants[i].limit);
     }
-}
-
-/* The store may have a limit for leases. */
-static void tell_short_lease(const struct waiting *waiting, struct lease lease)
-{
-    const struct run_news news = {.event = RUN_SHORT_LEASE, .duration = lease.length};
-
-    if (lease.length < waiting->request->lease)
-        run_tell(waiting->events, &news);
 }
 
 void waiting_acquired(struct waiting *waiting, struct lease lease, const struct lock_grant *grants)
@@ -145,7 +132,9 @@ void waiting_acquired(struct waiting *waiting, struct lease lease, const struct 
     waiting->events->granted(waiting->events->arg, grants);
     run_tell(waiting->events, &news);
     tell_grants(waiting, grants);
-    tell_short_lease(waiting, lease);
+    if (lease.length < waiting->request->lease) /* the store may have a limit for leases */
+        run_tell(waiting->events,
+                 &(struct run_news){.event = RUN_SHORT_LEASE, .duration = lease.length});
 }
 
 void waiting_refused(const struct waiting *waiting, const struct answer *refusal,
