@@ -62,7 +62,7 @@
 
 enum state { TRYING, WAITING, PAUSED, CONFIRMING, HELD, LOST, RELEASING, OVER };
 
-/* How much of this owner may be in the store: a lock, a place in a queue, a request. */
+/* The traces that this owner may have in the store: a lock, a place in a queue, a request. */
 struct doubt {
     enum {
         STORE_IS_EMPTY,  /* nothing: no request can have been executed */
@@ -150,7 +150,7 @@ static void note_in_flight(struct keeper *keeper, const struct answer *answer)
     keeper->doubt.unlimited |= answer->any_time;
 }
 
-/* From when the lease of this answer counts: from the call where the store does not say. */
+/* Returns from when the lease of this answer counts: from the call where the store does not say. */
 static struct moment start_of(const struct keeper *keeper, const struct answer *answer)
 {
     return answer->from.ns ? answer->from : keeper->sent;

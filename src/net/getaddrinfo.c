@@ -32,7 +32,7 @@ static void limit_hosts(bool local)
 }
 #endif
 
-/* Which is this host whatever a name server says (RFC 6761). */
+/* Whether this host has the name, whatever a name server says (RFC 6761). */
 static bool is_localhost(const char *name)
 {
     static const char localhost[] = "localhost", below[] = ".localhost";

@@ -95,8 +95,8 @@ static bool load_policy(bool ciphers, char *fault, size_t size)
     return !wrong;
 }
 
-/* It has settings for all contexts, of which OpenSSL leaves out those that it does not understand.
- * Asked for by name, it says so. */
+/* The configuration has settings for all contexts. OpenSSL leaves out those that it does not
+ * understand, and says so only where they are asked for by name. */
 static bool is_kept(SSL_CTX *context)
 {
     openssl.ERR_clear_error();
@@ -105,7 +105,8 @@ static bool is_kept(SSL_CTX *context)
     return ERR_GET_REASON(openssl.ERR_peek_last_error()) == SSL_R_INVALID_CONFIGURATION_NAME;
 }
 
-/* TLS 1.2 at least, and no less than it asks for. NULL, or why it cannot be. */
+/* Asks for TLS 1.2 at least, and for no less than the configuration does. Returns NULL, or why that
+ * is impossible. */
 static const char *raise_version(SSL_CTX *context)
 {
     long least = openssl.SSL_CTX_ctrl(context, SSL_CTRL_GET_MIN_PROTO_VERSION, 0, NULL);
@@ -119,7 +120,8 @@ static const char *raise_version(SSL_CTX *context)
                : "TLS 1.2 cannot be asked for";
 }
 
-/* A context under it, with TLS 1.2 at least. NULL with a message in "fault". */
+/* Makes a context under the configuration, with TLS 1.2 at least. NULL with a message in
+ * "fault". */
 static SSL_CTX *new_context(char *fault, size_t size)
 {
     const char *wrong = NULL;
@@ -163,8 +165,8 @@ static int no_passphrase(char *buffer, int size, int writing, void *asked)
     return -1;
 }
 
-/* The next certificate, which the caller frees; others than these are passed over. NULL: there is
- * none, or "damaged". */
+/* Returns the next certificate, which the caller frees, and skips what is not one. NULL: there is
+ * none, or pem->damaged. */
 static X509 *pem_certificate(struct pem *pem)
 {
     openssl.ERR_clear_error();
@@ -194,8 +196,8 @@ static bool names_by_subject(X509_STORE_CTX *verified, const char *host)
            certificate && host && openssl.X509_check_host(certificate, host, 0, 0, NULL) == 1;
 }
 
-/* Where distributions have what they trust, wherever OpenSSL was built to look. The variables are
- * OpenSSL's own: what one names is looked for instead. */
+/* The directories of distributions, wherever OpenSSL was built to look. The variables are OpenSSL's
+ * own: where one is set, it counts instead. */
 static const char *const directories[] = {
     "/etc/ssl/certs",         /* Debian, Alpine, SUSE */
     "/etc/pki/tls/certs",     /* Fedora and its relatives */
@@ -231,8 +233,8 @@ static void trust_bundle(SSL_CTX *context)
 }
 
 /* The bundle is read where the directories were not enough: a hundred and more certificates, which
- * takes ten times as long as all the rest of a run. The handshake then stands still until it is
- * gone on with, and asks again. */
+ * takes ten times as long as all the rest of a run. The handshake then pauses until it is
+ * continued, and calls this once more. */
 static int verify(X509_STORE_CTX *verified, void *arg)
 {
     bool *complete = arg;
@@ -375,9 +377,9 @@ static struct refusal take_files(SSL_CTX *context, const struct tls_options *opt
     return (struct refusal){key, take_key(context, key)};
 }
 
-/* Makes a context under the policy of what stands in the files. "complete" is filled, and borrowed
- * for as long as the context lives. NULL with a message in "fault", and *status that of the file
- * that is the reason, or as it was. */
+/* Makes a context under the policy, of the contents of the files. "complete" is filled, and
+ * borrowed for as long as the context lives. NULL with a message in "fault", and *status that of
+ * the file that is the reason, or as it was. */
 static SSL_CTX *make_context(const struct tls_options *options, bool *complete, int *status,
                              char *fault, size_t size)
 {

@@ -22,8 +22,8 @@ struct tls_file {
 
 /* A user's settings of TLS. */
 struct tls_options {
-    struct tls_file
-        ca; /* certificates to trust, by themselves or in a directory; without: the system's */
+    /* Certificates to trust, by themselves or in a directory; without: the system's. */
+    struct tls_file ca;
     struct tls_file cert, key; /* of a client; without a key: in cert's file */
     const char *server_name;   /* verified, and sent as SNI, instead of the host's name */
     /* Where tls_new() notes what to exit with if it fails, and that where it is for no fault of a

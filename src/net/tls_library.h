@@ -1,7 +1,6 @@
-/* The functions of OpenSSL that tls uses, loaded when needed. Linked, it would
- * cost a plain `rlock run` almost half of its time again. The program `libraries` of the build
- * is linked with it, so that a function that is not there, or has another type, is found by
- * compiler and linker. */
+/* The functions of OpenSSL that tls.c uses, loaded when needed: linked, the library would cost a
+ * plain `rlock run` almost half of its time again. The program `libraries` of the build is linked
+ * with it, so that compiler and linker find a function that is missing, or has another type. */
 #pragma once
 
 #include <openssl/conf.h>

@@ -48,8 +48,8 @@ static int write_file(const char *cgroup, const char *name, const char *text)
 
 /* -- which one ------------------------------------------------------------------------------- */
 
-/* The cgroup of this process below the mount, in the text: "" for the topmost; NULL where version 2
- * is not used. */
+/* Returns the cgroup of this process below the mount, in the text: "" for the topmost; NULL where
+ * version 2 is not used. */
 static const char *read_own(char *text, size_t size)
 {
     char *line = text;
@@ -83,7 +83,8 @@ static bool is_delegated(const char *path)
            (has_value(path, "user.delegate") || has_value(path, "trusted.delegate"));
 }
 
-/* Not a directory of version 1, nor one beside. */
+/* Whether it is a cgroup of version 2: a host that has version 1 as well has other directories
+ * there, too. */
 static bool is_cgroup(const char *path)
 {
     char file[PATH_MAX + 32];

@@ -194,8 +194,8 @@ static void restore_signals(const struct inherited *inherited)
 }
 
 /* The child's side. enters: it was not born into its cgroup, as in a sandbox without clone3().
- * PR_SET_PDEATHSIG does not tell of a parent that died before. The clock is
- * looked at last, as this process, too, may have been stopped on the way. */
+ * PR_SET_PDEATHSIG does not tell of a parent that died before. The clock is looked at last, as this
+ * process, too, may have been stopped on the way. */
 __attribute__((noreturn)) static void become(const struct child *child,
                                              const struct child_plan *plan, bool enters,
                                              const struct terminal *terminal, pid_t parent)

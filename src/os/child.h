@@ -42,9 +42,9 @@ pid_t child_fork_survivor(const char *name);
 /* In that process, before this one ends: gives it a session of its own, without the terminal, and
  * takes /dev/null for its standard error, too. */
 void child_detach(void);
-/* Starts sh -c "command" in a session of its own, with nothing to read, and with
- * standard error as its standard output, too. It is killed when this process dies. inherited: NULL
- * for no blocked signals. Its pid; -1 with errno if it could not be forked. */
+/* Starts sh -c "command" in a session of its own, with nothing to read, and with standard error as
+ * its standard output, too. It is killed when this process dies. inherited: NULL for no blocked
+ * signals. Its pid; -1 with errno if it could not be forked. */
 pid_t child_start_apart(const char *command, char *const *environment,
                         const struct inherited *inherited);
 /* Closes all descriptors but the standard streams. */

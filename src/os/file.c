@@ -34,7 +34,7 @@ static bool is_anonymous(int fd)
     return fstatfs(fd, &system) == 0 && system.f_type == PIPEFS_MAGIC;
 }
 
-/* Lets time pass until there is more to read. An errno. */
+/* Waits until there may be more to read. Returns an errno. */
 static int await(struct reading *reading)
 {
     struct moment end = reading->opened ? reading->read_by : reading->opened_by;

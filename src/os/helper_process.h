@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-#define HELPER_PROCESS_MAX                                                                         \
-    4096 /* bytes of a finding: a pipe takes as many in one piece (PIPE_BUF) */
+/* Bytes of a finding: a pipe takes as many in one piece (PIPE_BUF). */
+#define HELPER_PROCESS_MAX 4096
 
 struct loop;
 struct helper_process;

@@ -72,8 +72,7 @@ bool procfs_lists_children(const struct procfs *procfs, pid_t pid);
  * be lacking. A child that ends meanwhile may hide another one as well. */
 bool procfs_add_children(const struct procfs *procfs, const struct process *process,
                          struct process_list *list);
-/* All processes there are, by their pids; false if one could not be read, or the memory for it
- * had. */
+/* Lists all processes by their pids; false if one could not be read, or for want of memory. */
 bool procfs_list(const struct procfs *procfs, struct process_list *list);
 
 /* False for want of memory. */

@@ -3,8 +3,8 @@
  *
  * The command has a process group of its own, so a command that uses the terminal has to be its
  * foreground. It is put there at once when standard output is the terminal, as with an editor or a
- * shell; else only when it is stopped for want of it: in "rlock run k -- make | less" it is less
- * that needs the terminal. Nothing happens where this job is not in the foreground itself. */
+ * shell; otherwise only when it is stopped because it needs the terminal: in "rlock run k -- make |
+ * less", only less needs it. Nothing happens where this job is not in the foreground itself. */
 #pragma once
 
 #include <stdbool.h>

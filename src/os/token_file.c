@@ -20,7 +20,7 @@
 #define WAITS_NS (1 * NS_PER_SEC)
 /* A signal between the look at the clock and flock(2) is lost; the next one comes so much later. */
 #define AGAIN_US 20000
-/* Beyond what a number and spaces of other programs take, it is something else. */
+/* A longer text is not a number, even with the spaces that other programs add. */
 #define TEXT_SIZE 64
 
 /* -- the lock -------------------------------------------------------------------------------- */

@@ -24,7 +24,7 @@
 #define PIDFD_SIGNAL_PROCESS_GROUP 4 /* pidfd_send_signal(2), from Linux 6.9 on */
 #endif
 
-/* How to tell the tree's own. */
+/* The marks by which a process is known to be of the tree. */
 struct search {
     const struct tree *tree;
     const struct process_list *all; /* the processes that there are */
@@ -36,7 +36,7 @@ struct search {
 
 /* -- what belongs to it ---------------------------------------------------------------------- */
 
-/* Started under this owner, or under one that nests in it. */
+/* Whether the process was started under this owner, or under one that nests in it. */
 static bool has_mark(struct search *search, pid_t pid)
 {
     char text[4096];
@@ -87,8 +87,8 @@ static bool is_in_noted_session(const struct search *search, const struct proces
     return false;
 }
 
-/* One of the tree by itself, not for its ancestors. A group's number may have been given anew to
- * another group, but hardly to one of this session. */
+/* Whether the process is of the tree by itself, not through its ancestors. A group's number may
+ * have been given anew to another group, but hardly to one of this session. */
 static bool is_topmost(struct search *search, const struct process *process)
 {
     const struct tree *tree = search->tree;
@@ -123,7 +123,8 @@ static bool is_callers(const struct search *search, const struct process *proces
     return process->group == search->group;
 }
 
-/* None of those that are left out, with all that descends from them. */
+/* Whether the process is not one of those that are left out, with all that descends from
+ * them. */
 static bool may_belong(const struct search *search, const struct process *process)
 {
     return process->pid != search->tree->root && process->pid != search->tree->except &&
@@ -333,7 +334,8 @@ static void kill_orphans(const struct tree *tree)
     process_list_free(&root);
 }
 
-/* One of those that were born since "all" was begun to be read. */
+/* Signals a process that was born since the reading of "all" began. False: it is not of the tree,
+ * or has ended. */
 static bool signal_newborn(struct search *search, pid_t pid, int signo, bool *complete)
 {
     const struct tree *tree = search->tree;
@@ -469,7 +471,7 @@ bool tree_leader_ended(const struct tree *tree)
     return look == PROCESS_FOUND && leader.parent == tree->root && !leader.live;
 }
 
-/* Out of all processes that there are. */
+/* Finds the tree among all processes. */
 static bool list_all(const struct tree *tree, struct process_list *list)
 {
     struct process_list all = {0};
@@ -484,7 +486,7 @@ static bool list_all(const struct tree *tree, struct process_list *list)
     return complete && !search.incomplete;
 }
 
-/* From parents to children, beginning with its root. */
+/* Finds the tree from parents to children, beginning at its root. */
 static bool list_children(const struct tree *tree, struct process_list *list)
 {
     struct process_list root = {0};

@@ -42,8 +42,8 @@ enum job_state {
 struct job {
     const struct job_plan *plan;
     enum job_state state;
-    const struct agent_process
-        *agent; /* to receive orders; it must not be ended with the command */
+    /* Receives orders; it must not be ended with the command. */
+    const struct agent_process *agent;
     struct inherited inherited;
     struct terminal terminal;
     struct procfs procfs;
@@ -74,8 +74,8 @@ struct job {
     bool timed_out; /* at_most, or the lease where it is not renewed */
     bool stuck;     /* not all of it could be killed */
     int typed;      /* the signal typed at its terminal that it died of; 0 */
-    struct run_news
-        verdict; /* that it was stopped or lost the lock, to be told when it has ended */
+    /* That it was stopped or lost the lock, to be told again when it has ended. */
+    struct run_news verdict;
 };
 
 /* To be called before this process forks anything; "inherited" is for the caller to set. fault: 0,

@@ -124,8 +124,8 @@ static void begin_to_end(struct watchdog *watchdog)
         term_tree(watchdog);
 }
 
-/* The command ended by itself while its supervisor was stopped. The processes that it has left are
- * let run, as always. */
+/* The command ended by itself while its supervisor was stopped. The processes that it has left
+ * continue, as always. */
 static bool is_over(const struct watchdog *watchdog)
 {
     return acts_alone(watchdog) && !watchdog->stopping && !watchdog->wait_descendants &&

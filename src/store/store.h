@@ -235,8 +235,8 @@ struct answer {
     /* Refused by another program's lock, or the lack of it: the mirror with the name in "text".
      * left_ms 0: it has no end. */
     bool foreign;
-    int64_t
-        kept_ms;   /* in the queue, far from its turn: how long it need not ask; 0: it must often */
+    /* In the queue, far from its turn: how long it need not ask; 0: it must often. */
+    int64_t kept_ms;
     bool requeued; /* the owner had been dropped from the queue, and is in it again */
     /* Refused: the oldest holder; without one, "first" in the queue, or if it is CLOSED, who has
      * paused it. NULL: there is none, or it is not known. */
@@ -359,8 +359,8 @@ struct adjust_request {
  * server. */
 struct mark_request {
     bool force;
-    const char
-        *user; /* gets the rights that rlock needs, if the record says "grants"; NULL: none */
+    /* Gets the rights that rlock needs, if the record says "grants"; NULL: none. */
+    const char *user;
 };
 
 /* LATCH: GRANTED with the latch as it is now (deleted: was), whether it is open or not; REFUSED
