@@ -315,3 +315,18 @@ END
     }
     on_each other_protocol
 }
+
+@test "without /dev/null, as in a bare chroot, drivers start, and no connection is a standard stream" {
+    unshare --mount true 2>/dev/null || skip "may not mount here"
+    without_null() {
+        : >"$T/config"
+        local -x RLOCK_CONFIG=$T/config
+        run -0 --separate-stderr unshare --mount sh -c 'mount -t tmpfs none /dev &&
+            exec "$RLOCK" run k -- echo ran' 3>&-
+        [[ $output == ran && ! $stderr ]]
+        run -0 --separate-stderr unshare --mount sh -c 'mount -t tmpfs none /dev &&
+            exec "$RLOCK" acquire k <&- 2>&-' 3>&-
+        RLOCK_OWNER=$output run -0 rlock release k
+    }
+    on_each without_null
+}

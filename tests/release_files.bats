@@ -178,7 +178,7 @@ END
 }
 
 @test "the companions stand beside it: serve answers, without /proc too" {
-    local port
+    local port url
     cp "$FOLDER"/rlock-* "$ROOT/"
     read -r port <<<"$(free_ports 1)"
     "${clean[@]}" chroot "$ROOT" /rlock serve -u "$STORE" --listen "localhost:$port" \
@@ -187,6 +187,10 @@ END
     contains "$T/metrics" rlock_
     kill $!
     run -64 bare top --frobnicate
+    for url in postgresql mysql; do
+        run -69 bare run --server-wait 0 -u "$url://u@localhost:1/db" k -- true
+        [[ $output == *'refused'* ]]
+    done
     rm "$ROOT/rlock-serve"
     run bare serve -u "$STORE" --listen "localhost:$port"
     [[ $status == 71 && $output == *'rlock-serve is not installed'* ]]

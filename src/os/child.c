@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "os/file.h"
+
 static const int handed_on[] = {SIGHUP,  SIGINT,   SIGQUIT,   SIGUSR1, SIGUSR2, SIGALRM,
                                 SIGTERM, SIGWINCH, SIGCONT,   SIGURG,  SIGIO,   SIGPWR,
                                 SIGXCPU, SIGXFSZ,  SIGVTALRM, SIGPROF, SIGTSTP};
@@ -49,7 +51,7 @@ void child_fill_standard_descriptors(void)
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
         /* It takes the lowest number, which is fd; used as the stream that was closed, it fails. */
         if (fcntl(fd, F_GETFD) < 0)
-            open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+            file_open_null(fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
     }
 }
 
@@ -62,7 +64,7 @@ void child_adopt_orphans(void)
  * this process. */
 static void close_streams(int last)
 {
-    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int nothing = file_open_null(O_RDWR);
 
     for (int fd = STDIN_FILENO; fd <= last; fd++)
         if (nothing < 0 || dup2(nothing, fd) < 0)

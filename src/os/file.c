@@ -178,6 +178,12 @@ ssize_t file_read_small(int fd, char *text, size_t size)
     return got;
 }
 
+int file_open_null(int flags)
+{
+    int fd = open("/dev/null", flags | O_CLOEXEC);
+    return fd < 0 ? open("/", O_PATH | O_CLOEXEC) : fd;
+}
+
 void file_wipe(struct file *file)
 {
     if (file->text)

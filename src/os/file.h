@@ -36,6 +36,10 @@ int file_read(struct file *file, const char *path, const struct file_options *op
 /* Reads a small file of the kernel's by one read(2), and closes it. fd: -1 with errno if it could
  * not be opened. Returns how many bytes, behind which a '\0' is put; -1 with errno. */
 ssize_t file_read_small(int fd, char *text, size_t size);
+
+/* Opens /dev/null, with these flags and close-on-exec. Where there is none, as in a bare chroot, it
+ * is a descriptor that can neither be read nor written. -1 with errno. */
+int file_open_null(int flags);
 /* Overwrites the text, which may be a secret, and frees it. The other members stay. */
 void file_wipe(struct file *file);
 

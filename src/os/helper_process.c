@@ -2,6 +2,7 @@
 #include "os/helper_process.h"
 #include "base/mem.h"
 #include "net/loop.h"
+#include "os/file.h"
 #include "os/pid_watch.h"
 
 #include <errno.h>
@@ -99,7 +100,7 @@ __attribute__((noreturn)) static void become(const char *path, int socket)
     const char *name = strrchr(path, '/');
     char *const argv[] = {(char *)(uintptr_t)(name ? name + 1 : path), NULL};
     char *const environment[] = {NULL};
-    int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    int nothing = file_open_null(O_WRONLY);
 
     if (nothing >= 0 && dup2(socket, STDIN_FILENO) >= 0 && dup2(nothing, STDOUT_FILENO) >= 0 &&
         dup2(socket, STDERR_FILENO) >= 0)
