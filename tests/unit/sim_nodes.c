@@ -442,18 +442,6 @@ static void cut(struct sim_link *link)
         store_poke(&link->base);
 }
 
-void sim_link_lead(struct store *base, struct sim_node *node)
-{
-    struct sim_link *link = of(base);
-
-    forget_message(link);
-    take_out(link);
-    link->node = node;
-    link->next = node->links;
-    node->links = link;
-    cut(link);
-}
-
 void sim_node_kill(struct sim_node *node)
 {
     node->down = true;

@@ -48,8 +48,6 @@ const char *sim_node_holder(const struct sim_node *node);
 
 /* A store with only that node. */
 struct member sim_link(struct sim_node *node);
-/* The address of that store leads to another node from now on; the connection breaks. */
-void sim_link_lead(struct store *link, struct sim_node *node);
 /* As by a process that is killed: nothing is said any more. */
 void sim_silence(bool silence);
 /* Whatever a store was asked that none may be asked; NULL: nothing. For all links. */
