@@ -4,7 +4,7 @@ and waits in the queue of each. Prints TAP."""
 import random
 from lock_view import View
 from script_server import Lock
-from script_tap import A, B, C, D, E, F, MINUTE, TOKEN, WHO, holder, main, same, test
+from script_tap import A, B, C, D, E, F, TOKEN, WHO, holder, main, same, test
 
 NAMES = ("a", "b", "c")
 
@@ -112,22 +112,6 @@ def _(server):
     same([has_place(lock, n, D) for n in range(3)], [False] * 3, "places")
 
 
-@test("any: it is called, never handed a lock")
-def _(server):
-    lock, ear = Lock(server, *NAMES), server.listen()
-    for name, owner in zip(NAMES, (A, B, C)):
-        one(lock, name).acquire(owner)
-    some(lock, D)
-    one(lock, "a").acquire(E, who=WHO, offer=TOKEN)
-    ear.messages()
-    one(lock, "a").release(A)
-    one(lock, "b").release(B)
-    same(ear.pokes(), [("rlock:{a}", D), ("rlock:{b}", D)])
-    same(granted(some(lock, D)), [0])
-    same(ear.messages(), [], "nobody waits at b")
-    same([is_held(lock, n, D) for n in range(3)], [True, False, False])
-
-
 @test("any: who waits behind it at another key is called, or handed that, when it goes")
 def _(server):
     lock, ear = Lock(server, *NAMES), server.listen()
@@ -173,18 +157,6 @@ def _(server):
     lock.now += 7001
     for name in NAMES:
         same(one(lock, name).acquire(E, queue=False)[0], "GRANTED", name)
-
-
-@test("any: a holder that is dead counts as free, in the order given")
-def _(server):
-    lock = Lock(server, *NAMES)
-    one(lock, "a").acquire(A, lease=5000)
-    one(lock, "b").acquire(B)
-    one(lock, "c").acquire(C, lease=9000)
-    reply = some(lock, D)
-    same(reply[5:8], [1, 1, 5000], "which key, how many hold it, when it may be free")
-    lock.now += 5001
-    same(granted(some(lock, D)), [0])
 
 
 @test("any: told when the first of them may be free, and which is held rather than closed")
@@ -257,20 +229,6 @@ def _(server):
     some(lock, C)
     same(granted(some(lock, f"{A}.{D}")), [1])
     same(some(lock, f"{A}.{E}")[0], "QUEUED", "a sibling waits for it")
-
-
-@test("any: dropped from the queues while it could not call, it comes back to its places")
-def _(server):
-    lock = Lock(server, "a", "b")
-    one(lock, "a").acquire(A, lease=MINUTE)
-    one(lock, "b").acquire(B, lease=MINUTE)
-    places = some(lock, D)[2]
-    lock.now += 8000
-    same(one(lock, "a").acquire(E)[3], 1, "ahead of it now")
-    same(some(lock, D, places=places)[3:5], [1, 1], "and queued anew")
-    one(lock, "a").release(A)
-    same(one(lock, "a").acquire(E)[0], "QUEUED")
-    same(granted(some(lock, D, places=places)), [0])
 
 
 class Contenders:

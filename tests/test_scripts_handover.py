@@ -119,20 +119,6 @@ def _(server):
     same([owner for owner, *_ in ear.handed()], [C], "handed")
 
 
-@test("handed: one that cancels before the message comes releases what it was handed")
-def _(server):
-    lock, ear = Lock(server), server.listen()
-    hold(lock, A)
-    wait(lock, B)
-    wait(lock, C)
-    lock.release(A)
-    same(lock.release(B)[0], "RELEASED")
-    same([owner for owner, *_ in ear.handed()], [B, C], "in turn")
-    same(lock.release(C, bar=60000)[0], "RELEASED")
-    same(lock.inspect()[5], [], "holders")
-    same(lock.acquire(C, offer=TOKEN)[0], "BARRED")
-
-
 @test("handed: force-release hands over, and takes away what was handed over")
 def _(server):
     lock, ear = Lock(server), server.listen()

@@ -63,52 +63,6 @@ def _(server):
     same(latch.count("d:a")[2], 0)
 
 
-@test("set: asked again after a lost answer it is the same latch (H1)")
-def _(server):
-    latch = Latch(server)
-    since = latch.now
-    latch.set(2)
-    latch.count("d:a")
-    latch.now += 100
-    same(latch.set(2), latch.says(1, 2, since=since))
-
-
-@test("count: an id counts once, whatever it asks for the second time (H91)")
-def _(server):
-    latch = Latch(server)
-    latch.set(3)
-    same(latch.count("d:a"), latch.says(2, 3, counted=1))
-    before = latch.fields()
-    same(latch.count("d:a"), latch.says(2, 3))
-    same(latch.count("d:a", 2), latch.says(2, 3))
-    same(latch.fields(), before)
-    same(latch.count("r:a"), latch.says(1, 3, counted=1), "the word of a call is not an id")
-
-
-@test("count: never below 0; it stays open, and nothing more is written")
-def _(server):
-    latch = Latch(server)
-    latch.set(3)
-    same(latch.count("d:a", 2), latch.says(1, 3, counted=1))
-    same(latch.count("d:b", 1000000000), latch.says(0, 3, counted=1))
-    fields = latch.fields()
-    same((fields["l"], fields["d:a"], fields["d:b"]), ("0", "2", "1"))
-    same(latch.count("d:c"), latch.says(0, 3))
-    same(latch.run("look"), latch.says(0, 3))
-    same(latch.fields(), fields)
-    same(latch.set(3, word=V), ["EXISTS", latch.now], "an open one is there, too")
-
-
-@test("count: only on the latch that was meant (H90)")
-def _(server):
-    latch = Latch(server)
-    latch.set(2)
-    latch.run("delete")
-    latch.set(2, word=V)
-    same(latch.count("d:a", 1, W), ["OTHER", latch.now])
-    same(latch.count("d:a", 1, V), latch.says(1, 2, word=V, counted=1))
-
-
 @test("count: leaves the time to live as it was set")
 def _(server):
     latch = Latch(server)
@@ -117,16 +71,6 @@ def _(server):
     latch.now += 4000
     same(latch.count("d:a"), latch.says(1, 2, since=since, ttl=10000, counted=1))
     true(5000 < latch.ttl() <= 6000, "ttl")
-
-
-@test("a latch that is not there is absent, never open (H90)")
-def _(server):
-    latch = Latch(server)
-    same(latch.count("d:a"), ["ABSENT", latch.now])
-    same(latch.count("d:a", 1, W), ["ABSENT", latch.now])
-    for what in ("look", "list", "delete"):
-        same(latch.run(what), ["ABSENT", latch.now])
-    same(latch.ttl(), -2, "the key")
 
 
 @test("a latch whose time is over is absent, though the server has it yet")

@@ -51,17 +51,6 @@ def _(server):
     fence_of(lock.acquire(C))
 
 
-@test("read: a waiting writer that died stops no other for long (H72)")
-def _(server):
-    lock = Lock(server)
-    read(lock, A)
-    wait(lock, B)
-    lock.now += 1
-    wait(lock, C, mode="s")
-    lock.now += PLACE_TTL - 1
-    read(lock, C)
-
-
 @test("read: those who are next to each other go together, called by twos, in any order")
 def _(server):
     ear, lock = server.listen(), Lock(server)
@@ -290,21 +279,6 @@ def _(server):
     same(both.release(A)[0], "RELEASED")
     free(server, "a")
     free(server, "b")
-
-
-@test("keys: in opposite orders, no client waits for ever (H78)")
-def _(server):
-    there, back, a = Lock(server, "a", "b"), Lock(server, "b", "a"), Lock(server, "a")
-    fence_of(a.acquire(C))
-    wait(there, A)
-    wait(back, B)
-    wait(a, D)
-    a.release(C)
-    wait(back, B)
-    fences_of(there.acquire(A))
-    there.release(A)
-    wait(a, D)
-    fences_of(back.acquire(B))
 
 
 @test("keys: dropped from one queue, back in all at their places, or anew in all")
