@@ -163,46 +163,6 @@ END
     finding clock unfit "stands still"
 }
 
-@test "H20 each right that is missing is named, with the command that gives it" {
-    local right all
-    all='select client|setname role time eval evalsha scan subscribe unsubscribe exists hget hmget hset hdel hexists hgetall pexpire publish wait info multi exec'
-    for right in $all; do
-        redis acl setuser partly reset on '>pw' '~rlock:*' '&rlock:*' '+@all' "-$right" >/dev/null
-        run --separate-stderr rlock doctor --json -u "unix://partly:pw@$REDIS_SOCK"
-        case $right in
-            select | client*) [[ $status == 0 ]] &&
-                finding rights note "+$right" "ACL SETUSER partly +$right" ;;
-            wait)
-                [[ $status == 0 && $output != *"+wait"* ]]
-                run --separate-stderr rlock doctor --json --replicas 1 \
-                    -u "unix://partly:pw@$REDIS_SOCK"
-                [[ $status == 69 ]] && finding rights unfit "+wait" "ACL SETUSER partly +wait"
-                ;;
-            info)
-                [[ $status == 0 && $output != *"+info"* ]]
-                run --separate-stderr rlock doctor --json --grace -u "unix://partly:pw@$REDIS_SOCK"
-                [[ $status == 69 ]] && finding rights unfit "+info" "ACL SETUSER partly +info"
-                run --separate-stderr rlock doctor --json -u "unix://partly:pw@$REDIS_SOCK" \
-                    -u "unix://$T/none"
-                [[ $status == 69 ]] && finding rights unfit "+info" "ACL SETUSER partly +info"
-                ;;
-            multi)
-                # Other missing rights are not known then: the command gives all.
-                [[ $status == 69 ]] &&
-                    finding rights unfit "+multi" "ACL SETUSER partly ~rlock:* &rlock:* +select"
-                finding rights unfit "+multi" " +multi +exec"
-                ;;
-            role | scan | subscribe | publish)
-                [[ $status == 1 ]] &&
-                    finding rights warning "+$right" "ACL SETUSER partly +$right" ;;
-            *) [[ $status == 69 ]] && finding rights unfit "+$right" "ACL SETUSER partly +$right" ;;
-        esac
-        json "[.servers[0].findings[] | select(.check == \"rights\" and .level != \"fine\") |
-            .text | scan(\"[+][a-z|]+\")] | unique - [\"+multi\"] == [\"+$right\"] - [\"+multi\"]"
-    done
-    [[ $(redis keys '*') != *'rlock:{rlock-doctor:none}'* ]]
-}
-
 # as_partly WHAT STATUS rlock WORD...: appends WHAT to "broken" unless that is how it ends for the
 # user "partly".
 as_partly() {
@@ -332,7 +292,7 @@ compare() {
     run -77 rlock run -u "unix://partly:pw@$REDIS_SOCK" k -- true
 }
 
-@test "H20 the command that it advises is enough, at once; and there is one for who only looks" {
+@test "H20 the command that it advises is enough, at once; and there is one for users that only look" {
     local advice
     redis acl setuser poor reset on '>pw' '+multi' '+exec' '+client|setname'
     run -69 --separate-stderr rlock doctor --json -u "unix://poor:pw@$REDIS_SOCK"

@@ -34,42 +34,6 @@ counts_once() {
     run -1 rlock latch delete k
 }
 
-# A missing latch is not open.
-absent_is_closed() {
-    says 1 '^rlock: latch: k: no such latch$' latch count-down k
-    [[ -z $output ]]
-    run -1 --separate-stderr rlock latch status k
-    [[ -z $output ]]
-    says 75 'no such latch' latch wait -n k
-    run -75 --separate-stderr rlock latch wait -w "$(moment)" k
-    run -1 --separate-stderr rlock latch run k -- touch "$T/ran"
-    stderr_line '^rlock: latch: k: no such latch$'
-    [[ ! -e $T/ran ]]
-}
-
-# An id counts once, with or without a --id between.
-ids_count_once() {
-    rlock latch set k 5
-    run -0 rlock latch count-down --id a k
-    [[ $output == 4 ]]
-    run -0 rlock latch count-down k --id a
-    [[ $output == 4 ]]
-    run -0 rlock latch count-down --id a k 3
-    [[ $output == 4 ]]
-    rlock latch count-down k
-    rlock latch count-down k
-    run -0 rlock latch count-down --id b k
-    [[ $output == 1 ]]
-    run -75 rlock latch status --json k
-    json '.key == "k" and .state == "closed" and .count == 5 and .left == 1'
-    json '.ids == ["a", "b"] and .unnamed == 2'
-    json '.ttl_left_ms > 86300000 and .ttl_left_ms <= 86400000 and (.since | test("^20.*Z$"))'
-    run -75 rlock latch status k
-    [[ $output == *"counted  a"* && $output == *"counted  2 times without an id"* ]]
-    run -75 rlock latch status -q k
-    [[ -z $output ]]
-}
-
 # Six waiters of a latch end when it is open, and not before. "elapsed": how long that took, in ms.
 six_wait() {
     local i start
@@ -103,33 +67,6 @@ waiters_go_on() {
     return 1
 }
 
-# A latch that is not set yet is waited for.
-unset_is_waited_for() {
-    wait_for w k
-    rlock latch set k 1
-    sleep 0.3 # it is set, and not open
-    alive "${pid[w]}"
-    rlock latch count-down k
-    ends_with w 0
-}
-
-# -w: 75 when the time is up, which -q does not hide; -q is silent where a latch was not waited for.
-waits_end() {
-    local start
-    rlock latch set k 2
-    start=$(now_ms)
-    says 75 '^rlock: latch: k: not open: 2 of 2 left$' latch wait -w 2s k
-    took 2000 20000 "$start"
-    run -75 --separate-stderr rlock latch wait -q -w 0 k
-    [[ -z $stderr ]]
-    run -75 --separate-stderr rlock latch wait -q -n k
-    [[ -z $stderr ]]
-    run -75 --separate-stderr rlock latch wait -q -w "$(moment)" k
-    [[ $stderr == 'rlock: latch: k: not open: 2 of 2 left' ]]
-    run -75 --separate-stderr rlock latch wait -q -w "$(moment)" unset
-    [[ $stderr == 'rlock: latch: unset: not open: no such latch was set' ]]
-}
-
 # Deleted and set anew: the waiter of the old one ends with 1.
 another_is_not_waited_for() {
     rlock latch set k 1
@@ -139,56 +76,4 @@ another_is_not_waited_for() {
     rlock latch count-down k
     ends_with w 1
     contains "$T/w.err" vanished
-}
-
-# run: counts when the command has succeeded, and only then; hands signals on, and ends as its
-# command does.
-runs_count() {
-    rlock latch set k 3
-    run -7 rlock latch run --id a k -- sh -c 'exit 7'
-    is_left k 3
-    run -127 rlock latch run --id a k -- "$T/none"
-    echo text >"$T/plain"
-    run -126 rlock latch run --id a k -- "$T/plain"
-    is_left k 3
-    run -0 --separate-stderr rlock latch run --id a k -- echo fine
-    [[ $output == fine && -z $stderr ]]
-    is_left k 2
-    run -0 rlock latch run --id a k -- true
-    is_left k 2
-    run -0 rlock latch run k -- true
-    is_left k 1
-    bg a rlock latch run k -- sh -c "trap 'exit 3' USR1; : >'$T/up'; while :; do sleep 0.05; done"
-    poll_until 10 test -e "$T/up"
-    kill -USR1 "${pid[a]}"
-    ends_with a 3
-    bg a rlock latch run k -- sh -c "trap 'exit 0' TERM; : >'$T/up2'; while :; do sleep 0.05; done"
-    poll_until 10 test -e "$T/up2"
-    is_left k 1
-    terminate a 0
-    is_left k 0
-    bg a rlock latch run k -- sh -c "kill -KILL \$\$"
-    ends_with a 137
-}
-
-# list: nothing at first; then three latches, besides a lock and one that was there.
-latches_are_made() {
-    run -0 --separate-stderr rlock latch list
-    [[ -z $output && $stderr == "rlock: no latches" ]]
-    rlock latch set --ttl 1h b-2 3
-    rlock latch set a-1 1
-    rlock latch set a 2
-    rlock latch count-down b-2
-    rlock latch count-down a-1
-    hold lock lock
-    rlock run was-one -- true
-}
-
-# Those have a row each, sorted by KEY, and nothing else has.
-latches_are_listed() {
-    run -0 --separate-stderr rlock latch list
-    [[ ${lines[0]} =~ ^"KEY  STATE   LEFT    AGE"\ +EXPIRES$ && ${#lines[@]} == 4 && -z $stderr ]]
-    [[ ${lines[1]} =~ ^"a    closed  2 of 2  "[0-9.]+m?s\ +(23h59m|1d00h)$ ]]
-    [[ ${lines[2]} =~ ^"a-1  open    0 of 1  " ]]
-    [[ ${lines[3]} =~ ^"b-2  closed  2 of 3  ".*\ (59m[0-9]+s|1h00m)$ ]]
 }

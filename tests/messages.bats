@@ -260,17 +260,6 @@ ENDED='kept until [-0-9 ]*[0-9]{2}:[0-9]{2}; the command ended with 3 after [0-9
     stderr_line '^rlock: r: not acquired: held by 2 readers, longest by .* for .*, label first$'
 }
 
-@test "without a holder that is in the way: the one that comes first is named" {
-    hold a r --read
-    bg w rlock run --write --label writer r -- true
-    poll_until 10 has_waiters r 1
-    run -75 --separate-stderr rlock run -n --read r -- true
-    stderr_line "^rlock: r: not acquired: .*@$(hostname) pid ${pid[w]} \(true\) comes first, waiting for .*, label writer$"
-    bg v rlock run --read r -- true
-    poll_until 10 test -s "$T/v.err"
-    grep -qE '^rlock: waiting for r: .* comes first, waiting for .*, label writer; you are number 2 in the queue$' "$T/v.err"
-}
-
 @test "a waiter for an ancestor, because RLOCK_OWNER got lost, reads so, once" {
     local hint='^hint: pass RLOCK_OWNER on, as by sudo --preserve-env=RLOCK_OWNER'
     bg a rlock run --lease 20s k -- \

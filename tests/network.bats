@@ -129,17 +129,6 @@ while True:
     [[ $output == 141 ]]
 }
 
-@test "a server that refuses for a while: the lock is kept over a Unix socket" {
-    start_proxy unix "$T/p.sock"
-    stay a k -u "unix://$T/p.sock" --lease 15s
-    fault_of unix refuse
-    poll_until 10 contains "$T/a.err" "cannot reach"
-    fault_of unix pass
-    renewed k
-    ends_well a
-    run -0 rlock status -q k
-}
-
 # other_server [OPTION...]: starts another one, at $T/other/sock; ${pid[other]} ends with the test.
 other_server() {
     mkdir "$T/other"

@@ -335,19 +335,6 @@ EOF
     kill "${pid[s]}"
 }
 
-@test "H51 it survives a restart of the server, with its data" {
-    holding a k --lease 12s
-    redis_stop
-    sleep 1 # of an outage
-    redis_start
-    held k
-    renewed k
-    run -75 rlock run -n k -- true
-    run -0 rlock renew --owner "$(token_of a)" k
-    kill "${pid[a]}"
-    poll_until 3 is_free k
-}
-
 @test "the server is gone for longer than the lease: it ends" {
     holding a k --lease 4s
     redis_stop
@@ -409,52 +396,6 @@ EOF
     poll_until 2 is_free k
     poll_until 2 no_renewer
     run -64 python3 "$T/no_pidfd.py" "$RLOCK" acquire --keep "${pid[s]}" k
-}
-
-# deadlines KEY: of its holders, as they stand in the store.
-deadlines() {
-    redis hgetall "rlock:{$1}" | awk '/^h:/ { getline; print $1 }'
-}
-
-# are_renewed KEY DEADLINES: none of its leases ends as one did then.
-are_renewed() {
-    ! grep -qxF -- "$2" <<<"$(deadlines "$1")"
-}
-
-@test "readers and slots are kept, too" {
-    local key
-    holding a k --lease 9s --read
-    holding b k --lease 9s --read
-    holding c s --lease 9s --limit 2
-    for key in k s; do
-        poll_until 10 are_renewed "$key" "$(deadlines "$key")"
-    done
-    [[ $("$RLOCK" status --json k 3>&- | jq '.[0].holders | length') == 2 ]]
-    run -75 rlock run -n k -- true
-    run -0 rlock run -n --limit 2 s -- true
-    kill "${pid[a]}" "${pid[b]}" "${pid[c]}"
-    poll_until 3 is_free k
-    poll_until 3 is_free s
-}
-
-@test "a run nested under acquire --export --keep goes ahead of the waiters" {
-    cat >"$T/script" <<'EOF'
-eval "$("$RLOCK" acquire --export --lease 9s --keep $$ k)" || exit
-: >"$T/up"
-"$RLOCK_TEST_TOOLS/await" "$T/go"
-"$RLOCK" run -n k -- sh -c ': >"$T/in"; "$RLOCK_TEST_TOOLS/await" "$T/end"; echo nested >>"$T/log"'
-EOF
-    export T
-    bg s sh "$T/script"
-    poll_until 10 test -e "$T/up"
-    queue w k
-    : >"$T/go"
-    poll_until 10 test -e "$T/in"
-    renewed k
-    : >"$T/end"
-    ends_with s 0
-    finish w 5
-    [[ $(tr '\n' ' ' <"$LOG") == "nested w " ]]
 }
 
 @test "the process that it is kept for is named as the holder" {

@@ -26,13 +26,6 @@ set_fault() {
     run -0 rlock status -q k
 }
 
-@test "H1 the connection breaks instead of the reply to the acquisition: the same lock, once" {
-    fault on up EVALSHA cut down 0 close
-    run -0 --separate-stderr rlock run -u "$PROXY" --lease 9s k -- "$RLOCK" status --json k
-    json '.[0].holders | length == 1'
-    run -0 rlock status -q k
-}
-
 @test "H2 an acquisition that arrives after rlock has gone takes nothing" {
     local i end
     for i in 1 2 3 4 5; do
@@ -65,36 +58,6 @@ set_fault() {
     run -0 rlock status -q k1 k2 k3 k4 k5 k6 k7 k8
     run -0 rlock status
     [[ ! -e $T/run ]]
-}
-
-@test "H2 a signal while the server is stopped: prompt end, no ghost" {
-    local i
-    for i in 1 2 3 4; do
-        start_proxy "p$i"
-        fault_of "p$i" delay up 1500
-    done
-    for i in 1 2 3 4; do
-        bg "r$i" rlock run -u "redis://${proxy[p$i]}" --lease 60s "k$i" -- touch "$T/run"
-        poll_until 10 eval "fault_of p$i stats | grep -q 'open 1'"
-        kill -TERM "${pid[r$i]}"
-    done
-    for i in 1 2 3 4; do
-        ends_with "r$i" 143
-    done
-    # The request arrives 1.5 s later, followed by the one that withdraws it.
-    for i in 1 2 3 4; do
-        poll_until 10 eval "fault_of p$i stats | grep -q 'open 0'"
-    done
-    poll_until 3 eval 'rlock status -q k1 k2 k3 k4'
-    [[ ! -e $T/run ]]
-}
-
-@test "H3 the reply to the release is lost: all went well" {
-    # "on" sees the next EVALSHA: there is no renewal before the release.
-    run -7 --separate-stderr rlock run -u "$PROXY" k -- \
-        sh -c "$(set_fault on up EVALSHA cut down 0 close); exit 7"
-    [[ $stderr == "" ]]
-    run -0 rlock status -q k
 }
 
 @test "H3 the release does not get through: the command's status, and a warning" {

@@ -3,7 +3,6 @@
 # which status.
 load helper
 load databases
-load decisions
 
 setup_file() {
     databases_start

@@ -26,14 +26,6 @@ wait_for() {
     on_each once
 }
 
-@test "H90 a latch in a database that is not there is never an open one" {
-    on_each absent_is_closed
-}
-
-@test "H91 in a database an id counts once, with or without a --id between" {
-    on_each ids_count_once
-}
-
 # through_proxy: RLOCK_URL leads through one that may lose answers.
 through_proxy() {
     start_proxy "$1" 127.0.0.1:0 "127.0.0.1:$(database_port "$DATABASE")"
@@ -86,14 +78,6 @@ through_proxy() {
         took 0 4000 $(($(now_ms) - total))
     }
     on_each called
-}
-
-@test "a latch that is not set yet is waited for in a database as well" {
-    on_each unset_is_waited_for
-}
-
-@test "-w, -n and -q of a latch in a database" {
-    on_each waits_end
 }
 
 @test "H90 a latch in a database is deleted and set anew: the waiter of the old one ends with 1" {
@@ -207,34 +191,6 @@ k latch/2
     on_each apart
 }
 
-@test "list has a row for each latch in a database that a GLOB means, and for nothing else" {
-    many() {
-        latches_are_made
-        rlock latch set gone 1
-        rlock latch delete gone
-        RLOCK_PREFIX=other rlock latch set elsewhere 1
-        latches_are_listed
-        run -0 rlock latch list --json 'b*'
-        json 'length == 1 and (.[0] | .key == "b-2" and .state == "closed" and .left == 2)'
-        run -75 --separate-stderr rlock latch list -q
-        run -0 --separate-stderr rlock latch list -q 'a-*'
-        # With more ids than anybody is told in a list.
-        tables_are_emptied
-        rlock latch set ids 500
-        local i
-        for i in {1..20}; do
-            rlock latch count-down -q --id "$(printf "$i-%0300d" 0)" ids
-        done
-        run -0 rlock latch list
-        [[ ${lines[1]} == *"480 of 500"* ]]
-        run -75 rlock latch status --json ids
-        json '.ids | length == 20'
-        run -0 rlock status
-        [[ -z $output || $output != *ids* ]]
-    }
-    on_each many
-}
-
 @test "many count down at the same time, and each counts once" {
     together() {
         local i
@@ -251,8 +207,4 @@ k latch/2
         json '.unnamed + (.ids | length) == 12 and .left == 0'
     }
     on_each together
-}
-
-@test "run counts in a database when the command has succeeded, and hands signals on" {
-    on_each runs_count
 }

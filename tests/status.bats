@@ -151,20 +151,6 @@ no_controls() { # in $output, but for the ends of lines
     status_json k '.[0].holders[0].label | startswith("evil\u001b[31m\nline\u0007")'
 }
 
-@test "each of many locks has a row; foreign keys, under the prefix or not, have none" {
-    local i
-    redis eval "for i = 1, 500 do redis.call('set', 'unrelated' .. i, 1) end" 0
-    redis set 'rlock:{string}' x
-    redis set 'rlock:other' x
-    redis hset 'rlock:{hash}' a b
-    for i in {1..12}; do
-        bg "h$i" rlock run "many-$i" -- sleep 1000
-    done
-    poll_until 20 eval '[[ $(rlock status --json "many-*" | jq length) == 12 ]]'
-    run -0 rlock status
-    [[ $(grep -c 'many-' <<<"$output") == 12 && ${#lines[@]} == 13 ]]
-}
-
 # held_many NUMBER: makes so many locks with a lease of an hour and no process.
 held_many() {
     local i
