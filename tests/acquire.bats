@@ -2,7 +2,7 @@
 
 load helper
 
-NOBODY=00000000-0000-0000-0000-000000000000
+NO_OWNER=00000000-0000-0000-0000-000000000000
 
 # take NAME KEY [OPTION...]: NAME becomes the token.
 take() {
@@ -93,7 +93,7 @@ take() {
     as_default_user
     local one
     redis config set requirepass secret
-    for one in acquire "release --owner $NOBODY" "renew --owner $NOBODY"; do
+    for one in acquire "release --owner $NO_OWNER" "renew --owner $NO_OWNER"; do
         run -69 --separate-stderr rlock $one -u unix:///nowhere --server-wait 0 k
         [[ $output == "" ]]
         stderr_line '^rlock: .*/nowhere'
@@ -105,8 +105,8 @@ take() {
 @test "a key of another type: 78 for acquire, renew and release" {
     redis set 'rlock:{k}' x
     run -78 rlock acquire k
-    run -78 rlock renew --owner "$NOBODY" k
-    run -78 rlock release --owner "$NOBODY" k
+    run -78 rlock renew --owner "$NO_OWNER" k
+    run -78 rlock release --owner "$NO_OWNER" k
 }
 
 @test "acquire waits in the same queue as run, and knows -n, -w and -E" {

@@ -65,7 +65,7 @@ are_connected() {
 }
 
 # The renewal behind a hand-over says that it is one; a new acquisition does not.
-@test "who waits starts from the message that hands it the lock, and does not ask again" {
+@test "a waiter starts from the message that hands it the lock, and does not ask again" {
     local node
     hold a "${at[1]}"
     bg w rlock run "${at[1]}" -- sh -c "echo w >>'$LOG'; '$RLOCK_TEST_TOOLS/await' '$T/w.end'"

@@ -37,7 +37,7 @@ survives() {
     ((output > fence && fence > 0))
 }
 
-@test "H55 a master dies: who comes then waits for its replica" {
+@test "H55 a master dies: one that comes then waits for its replica" {
     local key=${at[1]} old
     old=$(master_of "$key")
     node_kill "$old"

@@ -10,7 +10,7 @@ daemonize() {
     echo "$RLOCK_TEST_TOOLS/daemonize" "${1:-300}"
 }
 
-nobody_left() {
+none_left() {
     local one
     for one in $(traced); do
         gone "$one" || return 1
@@ -64,7 +64,7 @@ trapped() {
         trapped 20s "$(daemonize 60) sh -c \"sleep 0.2; : >$T/end\""
         [[ -e $T/end ]]
         trapped 1s "$(daemonize) \"$RLOCK_TEST_TOOLS/worker\" \"$LOG\" a 100 ignore"
-        nobody_left
+        none_left
     done
 }
 
@@ -176,7 +176,7 @@ hidden_by_user() {
             sh -c "$daemon c 100 untraced ignore; sleep 300"
         working c
         ends_with a 124 30
-        nobody_left
+        none_left
         rm "$LOG"
         hidden_by_user "$hidden"
         bg a "${as_user[@]}" "$T/rlock" run --lease 6s k -- \
@@ -186,7 +186,7 @@ hidden_by_user() {
         work b k 0.1
         finish b 30
         no_overlap
-        nobody_left
+        none_left
         kill -CONT "${pid[a]}"
         finish a
     done
@@ -259,7 +259,7 @@ EOS
     kill -KILL "$(agent_of "${pid[a]}")"
     ends_with a 79 20
     kill -CONT "$(redis_pid)"
-    nobody_left
+    none_left
     alive "$(<"$T/job")"
     alive "$(<"$T/orphan")"
 }
@@ -284,7 +284,7 @@ killed_late() {
     kill -KILL "${pid[a]}"
     finish b 20
     no_overlap
-    nobody_left
+    none_left
 }
 
 @test "H123 H135 kill -9 of rlock, or of its agent first: a daemon with its own session ends" {
@@ -410,6 +410,6 @@ ended_meanwhile() {
     finish d 20
     kill -CONT "${pid[a]}"
     ends_with a 79
-    nobody_left
+    none_left
     no_overlap
 }

@@ -37,7 +37,7 @@ has_heard() {
     ends_with e 130
 }
 
-@test "events: who is sent away by --latest was superseded" {
+@test "events: a waiter that --latest sends away was superseded" {
     hold a k
     listen e --json
     queue b k --latest

@@ -19,7 +19,7 @@ was_sent_away() {
     [[ $status == 0 && $(<"$LOG") == d ]]
 }
 
-@test "--latest: who is superseded says so with -E 0, too, and not with -q" {
+@test "--latest: one that is superseded says so with -E 0, too, and not with -q" {
     hold a k
     queue b k --latest -E 0
     bg c rlock run --latest -q -E 0 k -- true

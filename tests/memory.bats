@@ -70,7 +70,7 @@ no_entry() {
     one_after_the_other 20
 }
 
-@test "who waits has it when it is free, without a queue; -w ends in time" {
+@test "a waiter has it when it is free, without a queue; -w ends in time" {
     stay a k
     bg b rlock run k -- sh -c "echo b >'$LOG'"
     poll_until 10 contains "$T/b.err" '; memory:// has no queue'

@@ -54,7 +54,7 @@ waits() {
     [[ $output == rlock:* && $(redis keys '*') != *same ]]
 }
 
-@test "who has the key keeps rlock out, for as long as it says; the message names it" {
+@test "the owner of the key keeps rlock out, for as long as it says; the message names it" {
     redis set their somebody px 3600000 >/dev/null
     refused 75 run -n --mirror string:their k -- touch "$T/ran"
     stderr_line '^rlock: k: not acquired: held by a foreign lock their for at most (59m|1h)'

@@ -65,7 +65,7 @@ is_parent_of_left() {
     json '.key == ["x", "y"] and .fence == null and .outcome == "not-acquired"'
 }
 
-@test "status shows slots, limits, and who nests in whom" {
+@test "status shows slots, limits, and which holder nests in which" {
     bg a rlock run --limit 3 k -- "$RLOCK" run --limit 3 k -- sleep 1000
     poll_until 10 held k
     poll_until 10 sh -c '[ "$("$0" status --json k | jq ".[0].holders | length")" = 2 ]' "$RLOCK"
@@ -79,7 +79,7 @@ is_parent_of_left() {
     [[ $output == *"  nested      "*"    slot        2"* ]]
 }
 
-@test "force-release takes it from all who nest and share" {
+@test "force-release takes it from all that nest and share" {
     bg a rlock read k -- "$RLOCK" read k -- sleep 1000
     hold b k --read
     poll_until 10 sh -c '[ "$("$0" status --json k | jq ".[0].holders | length")" = 3 ]' "$RLOCK"

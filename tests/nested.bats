@@ -7,7 +7,7 @@ inner() {
     printf '%q ' "$RLOCK" "$@"
 }
 
-@test "a nested run is granted at once, ahead of who waits, with the same fence" {
+@test "a nested run is granted at once, ahead of the waiters, with the same fence" {
     bg a rlock run k -- sh \
         -c "echo \$RLOCK_FENCE >'$T/outer'; '$RLOCK_TEST_TOOLS/await' '$T/go'
         $(inner run -n k -- sh -c 'echo $RLOCK_FENCE') >'$T/inner'"

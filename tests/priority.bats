@@ -18,7 +18,7 @@ load helper
     [[ $(tr '\n' ' ' <"$LOG") == 'b c d e ' ]]
 }
 
-@test "H62 --priority: who has waited for as long as priority-bound says is passed by nobody" {
+@test "H62 --priority: none passes a waiter that has waited for as long as priority-bound says" {
     echo 'priority-bound = 1s' >"$T/conf"
     hold a k
     queue b k --config "$T/conf"

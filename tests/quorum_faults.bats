@@ -400,7 +400,7 @@ two_are_gone() {
     ((gone >= 2))
 }
 
-@test "H84 of several who do not wait, one gets it" {
+@test "H84 of several that do not wait, one gets it" {
     local i round got
     for round in {1..5}; do
         for i in 1 2 3; do

@@ -82,7 +82,7 @@ log_is() {
     done_well r w
 }
 
-@test "H68 a writer is not starved by readers who come and go" {
+@test "H68 a writer is not starved by readers that come and go" {
     local i start
     readers() {
         while [[ ! -e $T/enough ]]; do
@@ -128,7 +128,7 @@ log_is() {
     is_free k
 }
 
-@test "H71 a writer that leaves its own reader behind wakes those who can read" {
+@test "H71 a writer that leaves its own reader behind wakes those that can read" {
     local start
     bg w rlock write k -- \
         sh -c "'$RLOCK' read k -- sh -c \": >'$T/in'; '$RLOCK_TEST_TOOLS/await' '$T/go'\" &

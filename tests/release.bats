@@ -2,7 +2,7 @@
 
 load helper
 
-NOBODY=00000000-0000-0000-0000-000000000000
+NO_OWNER=00000000-0000-0000-0000-000000000000
 
 # take NAME KEY [OPTION...]: NAME becomes the token.
 take() {
@@ -54,7 +54,7 @@ take() {
         stderr_line "^rlock: $one: k is not held by that owner, but by .*@$(hostname) pid [0-9]+ \\(sh\\)"
         RLOCK_OWNER=$mine run -1 --separate-stderr rlock "$one" k
         stderr_line '^hint: RLOCK_OWNER names another holder'
-        run -1 --separate-stderr rlock "$one" --owner "$NOBODY" free
+        run -1 --separate-stderr rlock "$one" --owner "$NO_OWNER" free
         [[ ${#stderr_lines[@]} == 1 && $stderr == *"free is not held"* ]]
         run -1 --separate-stderr rlock "$one" -q --owner "$mine" k
         [[ $output == "" && $stderr == "" ]]
@@ -69,10 +69,10 @@ take() {
     for one in release renew; do
         run -64 --separate-stderr rlock "$one" k
         stderr_line '^hint: --owner TOKEN or RLOCK_OWNER'
-        run -64 rlock "$one" --owner "$NOBODY"
-        run -64 rlock "$one" --owner "$NOBODY" a b
-        run -64 rlock "$one" --owner "$NOBODY" 'a b'
-        run -64 rlock "$one" --owner "$NOBODY" k -- true
+        run -64 rlock "$one" --owner "$NO_OWNER"
+        run -64 rlock "$one" --owner "$NO_OWNER" a b
+        run -64 rlock "$one" --owner "$NO_OWNER" 'a b'
+        run -64 rlock "$one" --owner "$NO_OWNER" k -- true
         run -64 rlock "$one" --owner me -u unix:///nowhere k
         RLOCK_OWNER=me run -78 rlock "$one" -u unix:///nowhere k
         RLOCK_OWNER="" run -64 rlock "$one" k

@@ -104,7 +104,7 @@ are_clients() {
     [[ $names == "$*" ]]
 }
 
-@test "connections are named for who looks at CLIENT LIST, by host and pid as status tells them" {
+@test "connections are named for a look at CLIENT LIST, by host and pid as status tells them" {
     hold a k
     queue w k
     mapfile -t names < <(printf "rlock:$(hostname):%s\n" "${pid[a]}" "${pid[w]}" | sort)

@@ -57,7 +57,7 @@ slots_are() {
     slots_are '[1,2,3]'
 }
 
-@test "H88 a killed holder's slot is taken by who waits, not beside its command" {
+@test "H88 a killed holder's slot is taken by a waiter, not beside its command" {
     local agent
     hold a k --limit 2 --lease 60s
     at_work dead k 100 --limit 2 --lease 4s -- ignore
@@ -69,7 +69,7 @@ slots_are() {
     no_overlap
 }
 
-@test "H89 in order: a stream of newcomers does not pass those who wait" {
+@test "H89 in order: a stream of newcomers does not pass those that wait" {
     local i order=""
     hold a k --limit 2
     hold b k --limit 2

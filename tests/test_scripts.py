@@ -199,7 +199,7 @@ def _(server):
     same(lock.renew(A, not_after=lock.now), ["RENEWED", lock.now, [str(fence)], [0], 0])
 
 
-@test("renew, release: strictly, what has run out is not held, and nobody's lock changes")
+@test("renew, release: strictly, what has run out is not held, and no lock changes")
 def _(server):
     lock, fence = held_by_a(server)
     lock.now += 29999
@@ -330,7 +330,7 @@ def _(server):
 # -- the queue ------------------------------------------------------------------------------------
 
 
-@test("queue: newcomers do not pass who waits, with or without queueing (H65)")
+@test("queue: newcomers do not pass the waiters, with or without queueing (H65)")
 def _(server):
     lock, _fence = held_by_a(server, B)
     lock.release(A)
@@ -451,7 +451,7 @@ def _(server):
     true(fence_of(lock.acquire(B)) > fence, "no greater token")
 
 
-@test("clock set back: who waits is told the lease as it is now (H28)")
+@test("clock set back: a waiter is told the lease as it is now (H28)")
 def _(server):
     lock, _fence = held_by_a(server)
     lock.now -= 3600000

@@ -112,7 +112,7 @@ def _(server):
     same([has_place(lock, n, D) for n in range(3)], [False] * 3, "places")
 
 
-@test("any: who waits behind it at another key is called, or handed that, when it goes")
+@test("any: one that waits behind it at another key is called, or handed that, when it goes")
 def _(server):
     lock, ear = Lock(server, *NAMES), server.listen()
     for name, owner in zip(NAMES, (A, B, C)):
@@ -221,7 +221,7 @@ def _(server):
     same(some(lock, E, mode="l", limit=2)[0], "QUEUED")
 
 
-@test("any: who nests in a holder of one of them has that one")
+@test("any: one that nests in a holder of one of them has that one")
 def _(server):
     lock = Lock(server, "a", "b")
     one(lock, "a").acquire(B)

@@ -55,7 +55,7 @@ def _(server):
     true("revoked" not in counters and runs[0].endswith(" ran=5 exit=0"), runs[0])
 
 
-@test("ask: who does not answer loses it when its lease ends, as it was")
+@test("ask: a holder that does not answer loses it when its lease ends, as it was")
 def _(server):
     lock = held(server)
     lock.force(A, how="ask", notes=NOTES)
@@ -71,7 +71,7 @@ def _(server):
     true(lock.memory()[1][0].endswith(f"{NOTES} revoked=1"), lock.memory())
 
 
-@test("ask: taken at once from who cannot be asked; when its time is over; and with now")
+@test("ask: taken at once from one that cannot be asked; when its time is over; and with now")
 def _(server):
     for who in ("h u 9 c -", "h u 9 c - reserved=1", ""):
         lock = held(server, who)
@@ -109,7 +109,7 @@ def _(server):
     same(lock.force(A, how="over"), ["RELEASED", lock.now])
 
 
-@test("ask: who lost it at once learns by whom and why")
+@test("ask: the one that lost it at once learns by whom and why")
 def _(server):
     lock = held(server)
     lock.force(A, notes=NOTES)

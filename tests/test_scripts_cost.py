@@ -159,7 +159,7 @@ def _(server):
 
 @test("cost: the dead are passed over once, not by every call")
 def _(server):
-    for what, waits in (("nobody lives", False), ("one lives", True)):
+    for what, waits in (("none lives", False), ("one lives", True)):
         server.call("FLUSHALL")
         lock = Lock(server)
         fence_of(lock.acquire(A, lease=DAY))

@@ -78,7 +78,7 @@ def _(server):
     true(server.call("PTTL", MARKER) > 300 * 86400000, "it stays")
 
 
-@test("who does not ask for grace neither has nor leaves it")
+@test("one that does not ask for grace neither has nor leaves it")
 def _(server):
     lock = Lock(server)
     fence_of(lock.acquire(A))
@@ -205,7 +205,7 @@ def _(server):
 # -- waiting --------------------------------------------------------------------------------------
 
 
-@test("who comes meanwhile waits in line, and is granted in that order")
+@test("one that comes meanwhile waits in line, and is granted in that order")
 def _(server):
     lock = Lock(server)
     same(lock.acquire(A, grace=True), ["GRACE", lock.now, LEASE, "q:1", 1, 0])
@@ -218,7 +218,7 @@ def _(server):
     sound(lock)
 
 
-@test("those who share are granted together, the first of them calls the others")
+@test("those that share are granted together, the first of them calls the others")
 def _(server):
     ear, lock = server.listen(), Lock(server)
     for owner in (A, B, C):
@@ -234,7 +234,7 @@ def _(server):
     ear.close()
 
 
-@test("nobody is passed by one that nests: the first in line does not wait for another key")
+@test("one that nests passes none: the first in line does not wait for another key")
 def _(server):
     lock = Lock(server, "a", "b")
     same(lock.acquire(A, grace=True)[0], "GRACE")

@@ -60,7 +60,7 @@ def _(server):
     true("offer" not in repr(lock.inspect()), "a note of a holder")
 
 
-@test("handed: who offers nothing, or no more, is poked")
+@test("handed: a waiter that offers nothing, or no more, is poked")
 def _(server):
     lock, ear = Lock(server), server.listen()
     hold(lock, A)
@@ -90,7 +90,7 @@ def _(server):
     wait(lock, C)
 
 
-@test("handed: who is gone blocks until its lease ends; the next is told when that is")
+@test("handed: a waiter that is gone blocks until its lease ends; the next is told when that is")
 def _(server):
     lock, ear = Lock(server), server.listen()
     hold(lock, A)
@@ -186,7 +186,7 @@ def _(server):
     same(ear.handed(), [(E,)], "another limit")
 
 
-@test("handed: not beside those who nest in what the waiter had before")
+@test("handed: not beside those that nest in what the waiter had before")
 def _(server):
     lock, ear = Lock(server), server.listen()
     hold(lock, A, mode="s")
@@ -211,7 +211,7 @@ def _(server):
     same(ear.handed(), [(A + ".2",)], "poked")
 
 
-@test("handed: an older waiter in between is poked, and takes nobody's turn")
+@test("handed: an older waiter in between is poked, and takes no other's turn")
 def _(server):
     lock, ear = Lock(server), server.listen()
     hold(lock, A)

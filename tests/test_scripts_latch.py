@@ -144,7 +144,7 @@ def _(server):
     same(reply[:3], ["MISFIT", latch.now, "latch/1"])
 
 
-@test("those who wait are called when it is set, open, deleted; not in between")
+@test("the waiters are called when it is set, open, deleted; not in between")
 def _(server):
     latch = Latch(server)
     ear = server.listen()

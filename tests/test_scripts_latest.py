@@ -8,7 +8,7 @@ def latest(lock, owner, group="", **options):
     return lock.acquire(owner, who=WHO, group=group, **options)
 
 
-@test("latest: who waits already in the same group is sent away, poked, and told by whom")
+@test("latest: a waiter of the same group is sent away, poked, and told by whom")
 def _(server):
     lock, ear = Lock(server), server.listen()
     lock.acquire(A)
@@ -41,7 +41,7 @@ def _(server):
     same(lock.acquire(B)[0], "GRANTED", "who gave no --latest")
 
 
-@test("latest: a dropped waiter comes back to its place, but not before who came instead")
+@test("latest: a dropped waiter comes back to its place, but not before the one that came instead")
 def _(server):
     lock = Lock(server)
     lock.acquire(A, lease=600000)
@@ -58,7 +58,7 @@ def _(server):
     same(latest(lock, B, places="q:1")[0], "SUPERSEDED", "an hour later")
 
 
-@test("latest: who was sent away hears so where the lock is free as well, also without its place")
+@test("latest: one that was sent away hears so, also of a free lock or without its place")
 def _(server):
     lock = Lock(server)
     lock.acquire(A)
@@ -71,7 +71,7 @@ def _(server):
     same(latest(lock, D)[0], "GRANTED", "who was never sent away")
 
 
-@test("latest: who was handed the lock in the same moment runs, whichever comes first")
+@test("latest: one that was handed the lock in the same moment runs, whichever comes first")
 def _(server):
     lock, ear = Lock(server), server.listen()
     lock.acquire(A)
@@ -86,7 +86,7 @@ def _(server):
     same(latest(lock, C, places="q:2")[0], "SUPERSEDED")
 
 
-@test("latest: of several keys, who is sent away from one queue leaves the others")
+@test("latest: of several keys, a waiter that is sent away from one queue leaves the others")
 def _(server):
     both, one, ear = Lock(server, "k", "m"), Lock(server, "m"), server.listen()
     both.acquire(A)

@@ -28,7 +28,7 @@ def _(server):
     same(lock.memory(0)[1], [], "none")
 
 
-@test("memory: nothing of who it was, where that is not told")
+@test("memory: not the holder's name, where that is not told")
 def _(server):
     lock = Lock(server)
     fence = fence_of(lock.acquire(A, who=""))

@@ -44,7 +44,7 @@ def _(server):
     same((value(server), lock.inspect()[5]), ("x", []))
 
 
-@test("a stranger's, or none: the renewal of the holder and of who nests in it is LOST")
+@test("a stranger's, or none: the renewal of the holder and of one that nests in it is LOST")
 def _(server):
     for change, holders in (("SET", 1), ("DEL", 0)):
         lock = Lock(server)

@@ -51,7 +51,7 @@ def _(server):
     fence_of(lock.acquire(C))
 
 
-@test("read: those who are next to each other go together, called by twos, in any order")
+@test("read: those that are next to each other go together, called by twos, in any order")
 def _(server):
     ear, lock = server.listen(), Lock(server)
     readers = ["%036d" % number for number in range(7)]
@@ -159,7 +159,7 @@ def _(server):
 # -- nested owners --------------------------------------------------------------------------------
 
 
-@test("nested: at once, ahead of who waits, with its ancestor's token; free when the last is gone")
+@test("nested: at once, ahead of the waiters, with its ancestor's token; free when all are gone")
 def _(server):
     lock, fence = held_by_a(server, B)
     same(fence_of(lock.acquire(A1)), fence)
@@ -229,7 +229,7 @@ def _(server):
     ear.close()
 
 
-@test("nested: who waited for one that has left waits outside")
+@test("nested: a waiter for one that has left waits outside")
 def _(server):
     ear, lock = server.listen(), held_by_a(server, B)[0]
     fence_of(lock.acquire(A1))
@@ -314,7 +314,7 @@ def _(server):
     same(Lock(server, "a").fields(), {})
 
 
-@test("keys: who nests passes one that waits for its ancestor, and all would wait for ever")
+@test("keys: one that nests passes one that waits for its ancestor, and all would wait for ever")
 def _(server):
     ear = server.listen()
     a, b, both = Lock(server, "a"), Lock(server, "b"), Lock(server, "b", "a")
@@ -370,7 +370,7 @@ def _(server):
     fence_of(lock.acquire(C))
 
 
-@test("stand: who holds it already is granted it again; nested ones pass")
+@test("stand: one that holds it already is granted it again; nested ones pass")
 def _(server):
     lock, fence = held_by_a(server)
     same(fence_of(lock.acquire(A, stand=True)), fence, "token")
@@ -480,7 +480,7 @@ def _(server):
     fence_of(lock.acquire(C))
 
 
-@test("at least: notes are added to who keeps it, once, and nothing else of it changes")
+@test("at least: notes are added to the one that keeps it, once, and nothing else of it changes")
 def _(server):
     lock = Lock(server)
     for number, (who, left) in enumerate(

@@ -52,7 +52,7 @@ def pause_told(lock):
     return reply[12] if len(reply) > 12 else None
 
 
-@test("pauses: who comes to a new lock is refused, leaves no key, and marks it when it waits")
+@test("pauses: one that comes to a new lock is refused, leaves no key, and marks it when it waits")
 def _(server):
     lock = Pausable(server)
     lock.pause_glob("k*")
@@ -197,7 +197,7 @@ def _(server):
     same([fence != "0" for fence in reply[2]], [True, False])
 
 
-@test("pauses: who nests in a holder is let in, readers and semaphores are not")
+@test("pauses: one that nests in a holder is let in, readers and semaphores are not")
 def _(server):
     lock = Pausable(server)
     lock.acquire(A)

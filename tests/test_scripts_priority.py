@@ -37,7 +37,7 @@ def served(lock, ear, holder, offers):
     return line
 
 
-@test("priority: the higher first, of equals who came first; status shows the same")
+@test("priority: the higher first, of equals the one that came first; status shows the same")
 def _(server):
     lock, ear = Lock(server), server.listen()
     lock.acquire(A, lease=10 * MINUTE)
@@ -50,7 +50,7 @@ def _(server):
     same(sorted(lock.fields()), ["f", "k", "q"], "what is left")
 
 
-@test("priority: below 0 behind all others, who get a list then, and only then")
+@test("priority: below 0 behind all others, which get a list then, and only then")
 def _(server):
     lock, ear = Lock(server), server.listen()
     lock.acquire(A, lease=10 * MINUTE)
@@ -65,7 +65,7 @@ def _(server):
     same(sorted(lock.fields()), ["f", "k", "q"], "what is left")
 
 
-@test("priority: places that are told; a newcomer goes before who has a lower one")
+@test("priority: places that are told; a newcomer goes before one that has a lower one")
 def _(server):
     lock = Lock(server)
     lock.acquire(A)
@@ -80,7 +80,7 @@ def _(server):
     same(wait(lock, F, 4, queue=False)[0], "GRANTED")
 
 
-@test("priority: who has waited for 15 minutes is passed by nobody")
+@test("priority: none passes a waiter that has waited for 15 minutes")
 def _(server):
     lock, ear = Lock(server), server.listen()
     lock.acquire(A, lease=100 * MINUTE)
@@ -143,7 +143,7 @@ def _(server):
     same([owner for owner, *_rest in ear.handed()], [E, C, B, D])
 
 
-@test("priority: who was dropped comes back to its place in the list")
+@test("priority: a waiter that was dropped comes back to its place in the list")
 def _(server):
     lock = Lock(server)
     lock.acquire(A, lease=100 * MINUTE)

@@ -236,7 +236,7 @@ def _(server):
 # -- what a server may refuse ---------------------------------------------------------------------
 
 
-@test("out of memory: who is in already is served (H17)")
+@test("out of memory: one that is in already is served (H17)")
 def _(server):
     lock, fence = held_by_a(server, B, C, D)
     with full(server):

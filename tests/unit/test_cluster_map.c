@@ -167,13 +167,13 @@ static const struct {
     const char *order;
 } standings[] = {
     {"a new one, in the order of the URL", {{0, 0, "s"}, {0, 0, "s"}, {0, 0, "s"}}, "012"},
-    {"who has answered is first, the latest before others",
+    {"what has answered is first, the latest before others",
      {{0, 0, "s"}, {5, 0, "s"}, {7, 0, "c"}, {0, 0, "c"}},
      "2130"},
-    {"who failed is last, the latest behind others",
+    {"what failed is last, the latest behind others",
      {{0, 9, "s"}, {0, 3, "s"}, {0, 0, "s"}, {5, 0, "c"}},
      "3210"},
-    {"who failed after it had answered has failed", {{5, 9, "s"}, {5, 4, "s"}, {9, 9, "s"}}, "102"},
+    {"what failed after an answer has failed", {{5, 9, "s"}, {5, 4, "s"}, {9, 9, "s"}}, "102"},
     {"one that others speak of before a seed that they do not",
      {{0, 1, "s"}, {0, 9, "c"}, {0, 9, "sc"}, {0, 2, "s"}},
      "1203"},

@@ -477,7 +477,7 @@ static const struct schedule schedules[] = {
      "q- l- wait held h. trouble h+ ext f+ over:released"},
     {"handed over, no renewals for a while", -1, 0, "- - +", "900 h 1000 o 2000 u 5000 r",
      "q- l- wait held h+ ext f+ over:released"},
-    {"handed over to one who is away", -1, 0, "- - + +", "500 s 1000 o 3000 w 8000 r",
+    {"handed over to one that is away", -1, 0, "- - + +", "500 s 1000 o 3000 w 8000 r",
      "q- l- wait f+ l+ held f+ over:released"},
     {"a fixed lease is not handed over", -1, -30000, "- - +", "1000 o 5000 r",
      "q- l- wait l+ held f+ over:released"},
@@ -735,7 +735,7 @@ static void on_held(void *arg, struct lease lease, const struct lock_grant *gran
     if (life->held)
         accuse(&life->store, "held twice");
     if (life->away)
-        accuse(&life->store, "held by one who is away");
+        accuse(&life->store, "held by one that is away");
     while (grants->absent)
         grants++;
     if (grants->fence != 7)

@@ -595,7 +595,7 @@ static void on_held(void *arg, struct lease lease, const struct lock_grant *gran
     if (life->held || life->leaving)
         accuse(&life->sim, "held twice, or after the end");
     if (life->away)
-        accuse(&life->sim, "held by one who is away");
+        accuse(&life->sim, "held by one that is away");
     life->held = true;
     life->holds++;
     life->started += life->sim.hearing;

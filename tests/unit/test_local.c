@@ -122,7 +122,7 @@ static void test_end(const struct local_place *place)
 {
     struct server server = server_start(place, false);
 
-    tap_ok(local_server(place) == server.pid, "who the server is");
+    tap_ok(local_server(place) == server.pid, "the server's process");
     tap_ok(local_end(place, false, END_NS) && local_server(place) == 0, "it is ended");
     tap_ok(signal_of(&server) == SIGTERM, "by a TERM");
     server_end(&server);

@@ -303,7 +303,7 @@ static const struct {
     {"by one of three", {"1 k a 7 90"}, 0, true, ""},
     {"by one, and one is missing", {"1 k a 7 90"}, 1, false, "k a 7 90; "},
     {"by two, and one is missing", {"0 k a 7 90", "1 k a 7 90"}, 1, true, "k a 7 90; "},
-    {"two who try", {"0 k a 7 90", "1 k b 8 90"}, 0, true, ""},
+    {"two that try", {"0 k a 7 90", "1 k b 8 90"}, 0, true, ""},
     {"a fence that one has not heard of",
      {"0 k a 7 9", "1 k a 9 9", "2 k a 9 9"},
      0,

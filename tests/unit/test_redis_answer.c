@@ -566,7 +566,7 @@ static void test_membership(void)
 
     tap_ok(redis_answer_belongs(&of_member, &member), "a member's grant");
     tap_ok(!redis_answer_belongs(&of_member, &plain), "one that does not tell");
-    tap_ok(!redis_answer_belongs(&of_other, &member), "one of who is none");
+    tap_ok(!redis_answer_belongs(&of_other, &member), "of one that is none");
     tap_ok(redis_answer_belongs(&to_release, &released), "a member's release");
 }
 

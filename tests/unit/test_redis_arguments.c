@@ -316,7 +316,7 @@ static void test_adjust(void)
     } rows[] = {
         ROW("a limit", "adjust p:{a}: what=limit|limit=3", .terms = &pausing, .request.key = "a",
             .request.what = ADJUST_LIMIT, .request.limit = 3),
-        ROW("nobody", "adjust p:{a}: what=limit|limit=0", .terms = &plain, .request.key = "a",
+        ROW("a limit of 0", "adjust p:{a}: what=limit|limit=0", .terms = &plain, .request.key = "a",
             .request.what = ADJUST_LIMIT),
         ROW("no limit", "adjust p:{a}: what=limit", .terms = &pausing, .request.key = "a",
             .request.what = ADJUST_NO_LIMIT),

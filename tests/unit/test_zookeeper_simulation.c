@@ -272,7 +272,7 @@ static void on_held(void *arg, struct lease lease, const struct lock_grant *gran
     if (player->held || player->leaving)
         accuse(player, "held twice, or after the end");
     if (player->away)
-        accuse(player, "held by one who is away");
+        accuse(player, "held by one that is away");
     player->held = true;
     player->forced = false;
     memcpy(player->grants, grants, sizeof player->grants);
