@@ -320,8 +320,8 @@ static void on_lease_end(struct loop_timer *timer)
 {
     struct keeper *keeper = timer->owner;
 
-    lose(keeper,
-         &(struct keeper_loss){.cause = LOSS_NOT_RENEWED, .by = "", .text = keeper->outage.text});
+    lose(keeper, &(struct keeper_loss){
+                     .cause = LOSS_NOT_RENEWED, .by = "", .text = keeper->outage.latest.text});
 }
 
 /* How long to wait before the store is asked to listen. */
@@ -1094,7 +1094,7 @@ void keeper_free(struct keeper *keeper)
 
 const char *keeper_trouble(const struct keeper *keeper)
 {
-    return keeper->outage.text;
+    return keeper->outage.latest.text;
 }
 
 void keeper_verify(struct keeper *keeper)

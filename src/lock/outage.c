@@ -15,14 +15,13 @@
 
 static void tell_start(struct loop_timer *timer)
 {
+    static const struct answer silence = {.verdict = VERDICT_UNKNOWN,
+                                          .cause = CAUSE_UNREACHABLE,
+                                          .text = "no answer from the store yet"};
     struct outage *outage = timer->owner;
-    struct answer why;
 
-    answer_fail(&why, CAUSE_UNREACHABLE, "%s",
-                outage->text[0] ? outage->text : "no answer from the store yet");
-    memcpy(why.said, outage->said, sizeof why.said);
     outage->told = true;
-    outage->events->trouble(outage->arg, &why);
+    outage->events->trouble(outage->arg, outage->latest.text[0] ? &outage->latest : &silence);
 }
 
 void outage_begin(struct outage *outage, struct loop *loop, struct moment now, int64_t server_wait,
@@ -55,7 +54,7 @@ void outage_answered(struct outage *outage, struct moment now)
     outage->contacted = true;
     outage->until = now;
     outage->failures = 0;
-    outage->text[0] = '\0';
+    outage->latest.text[0] = '\0';
     outage->failure.cause = CAUSE_NONE;
     outage->told = false;
     outage->reason_count = 0;
@@ -116,10 +115,9 @@ static void note_later(struct outage *outage, struct moment now, const struct an
 
 struct moment outage_note(struct outage *outage, struct moment now, const struct answer *why)
 {
-    bool explains = !outage->text[0];
+    bool explains = !outage->latest.text[0];
 
-    memcpy(outage->text, why->text, sizeof outage->text);
-    memcpy(outage->said, why->said, sizeof outage->said);
+    outage->latest = *why;
     store_note_failure(&outage->failure, why);
     if (outage->contacted)
         note_later(outage, now, why);

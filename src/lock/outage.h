@@ -25,12 +25,12 @@ struct outage {
     struct loop *loop;
     const struct outage_events *events;
     void *arg;
-    int64_t longest;           /* ns */
-    bool patient;              /* set by the owner if the user waits for the lock */
-    bool contacted;            /* the store has answered */
-    struct moment until;       /* the store is given up then */
-    unsigned failures;         /* in a row */
-    char text[256], said[192]; /* the latest failure, as in the answer; "": there is none */
+    int64_t longest;      /* ns */
+    bool patient;         /* set by the owner if the user waits for the lock */
+    bool contacted;       /* the store has answered */
+    struct moment until;  /* the store is given up then */
+    unsigned failures;    /* in a row */
+    struct answer latest; /* failure; text "": there is none */
     /* After the store has answered: the reasons that the user was told. */
     char reasons[OUTAGE_REASONS_MAX][256];
     size_t reason_count;
