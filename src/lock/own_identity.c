@@ -38,15 +38,21 @@ static void set_user(struct identity *who)
         snprintf(who->user, sizeof who->user, "%lu", (unsigned long)geteuid());
 }
 
-void own_identity_fill(struct identity *who, const char *program, pid_t pid)
+void own_identity_host(struct identity *who)
 {
     char host[256];
+
+    if (gethostname(host, sizeof host) != 0)
+        return;
+    host[sizeof host - 1] = '\0';
+    identity_set(who->host, host);
+}
+
+void own_identity_fill(struct identity *who, const char *program, pid_t pid)
+{
     const char *slash = strrchr(program, '/');
 
-    if (gethostname(host, sizeof host) == 0) {
-        host[sizeof host - 1] = '\0';
-        identity_set(who->host, host);
-    }
+    own_identity_host(who);
     set_user(who);
     snprintf(who->version, sizeof who->version, "%s", PACKAGE_VERSION);
     who->pid = pid;
@@ -63,17 +69,16 @@ void own_identity_person(struct identity *who, bool anonymous, const char *label
 
 void own_identity_client(char *out, size_t size, bool anonymous)
 {
-    char host[256] = "";
+    struct identity here = {0};
 
-    if (anonymous || gethostname(host, sizeof host) != 0) {
-        snprintf(out, size, "rlock");
-        return;
-    }
-    host[sizeof host - 1] = '\0';
-    for (char *at = host; *at; at++)
+    own_identity_host(&here);
+    for (char *at = here.host; *at; at++)
         if (*at <= ' ' || *at > '~')
             *at = '-';
-    snprintf(out, size, "rlock:%.64s:%ld", host, (long)getpid());
+    if (anonymous || !here.host[0])
+        snprintf(out, size, "rlock");
+    else
+        snprintf(out, size, "rlock:%.64s:%ld", here.host, (long)getpid());
 }
 
 void own_identity_label(struct identity *who)

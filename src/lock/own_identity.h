@@ -5,6 +5,9 @@
 #include "lock/owner.h"
 #include <sys/types.h>
 
+/* Fills in the host; "" if it has no name. */
+void own_identity_host(struct identity *who);
+
 /* Fills in host, user, the pid and the name of its program. */
 void own_identity_fill(struct identity *who, const char *program, pid_t pid);
 

@@ -26,17 +26,17 @@ static const char *const mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}
 
 /* -- files ----------------------------------------------------------------------------------- */
 
-static int open_to_write(const char *cgroup, const char *name)
+static int open_in(const char *cgroup, const char *name, int flags)
 {
     char path[PATH_MAX + 32];
 
     snprintf(path, sizeof path, "%s/%s", cgroup, name);
-    return open(path, O_WRONLY | O_CLOEXEC);
+    return open(path, flags | O_CLOEXEC);
 }
 
 static int write_file(const char *cgroup, const char *name, const char *text)
 {
-    int fd = open_to_write(cgroup, name);
+    int fd = open_in(cgroup, name, O_WRONLY);
     ssize_t put = fd < 0 ? -1 : write(fd, text, strlen(text));
     int error = errno;
 
@@ -117,7 +117,7 @@ static int make(const char *path)
 {
     if (mkdir(path, 0755) < 0)
         return -1;
-    int fd = open_to_write(path, "cgroup.kill"); /* Linux 5.14 */
+    int fd = open_in(path, "cgroup.kill", O_WRONLY); /* Linux 5.14 */
     if (fd < 0) {
         rmdir(path);
         errno = ENOTSUP;
@@ -184,10 +184,9 @@ void cgroup_kill(const struct cgroup *cgroup)
 
 int cgroup_is_populated(const struct cgroup *cgroup)
 {
-    char path[PATH_MAX + 32], text[256];
+    char text[256];
 
-    snprintf(path, sizeof path, "%s/cgroup.events", cgroup->path);
-    if (file_read_small(open(path, O_RDONLY | O_CLOEXEC), text, sizeof text) <= 0)
+    if (file_read_small(open_in(cgroup->path, "cgroup.events", O_RDONLY), text, sizeof text) <= 0)
         return errno == ENOENT || errno == ENODEV ? 0 : -1;
     return strstr(text, "populated 1") != NULL;
 }

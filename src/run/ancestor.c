@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "lock/own_identity.h"
 #include "os/procfs.h"
 
 /* Two clocks may differ by so much, with the kernel's ticks. */
@@ -20,13 +21,9 @@ static bool has_lived(const struct process *process, int64_t age)
 
 static bool is_here(const struct identity *who)
 {
-    char name[256];
     struct identity here = {0};
 
-    if (gethostname(name, sizeof name) < 0)
-        return false;
-    name[sizeof name - 1] = '\0';
-    identity_set(here.host, name);
+    own_identity_host(&here);
     return here.host[0] && strcmp(here.host, who->host) == 0;
 }
 
