@@ -122,11 +122,6 @@ static void answered(void *arg, redisReply *const *replies, size_t count,
     }
 }
 
-static void broken(void *arg)
-{
-    (void)arg; /* it has answered already */
-}
-
 /* -- one after the other ----------------------------------------------------------------------- */
 
 /* For another one; the oldest makes room. */
@@ -148,7 +143,7 @@ static struct attempt *make_room(struct cluster_map_reader *reader)
 
 static void ask_next(struct cluster_map_reader *reader)
 {
-    static const struct redis_session_events events = {.done = answered, .broken = broken};
+    static const struct redis_session_events events = {.done = answered};
     static const char *slots[] = {"CLUSTER", "SLOTS"};
     struct attempt *attempt = make_room(reader);
     char fault[256];

@@ -267,6 +267,17 @@ static void retry_or_fail_with(struct redis_session *session, const char *why)
     retry_or_fail(session, &answer);
 }
 
+static void fail_soon(struct redis_session *session)
+{
+    session->phase = PHASE_FAILED;
+    loop_arm(session->loop, &session->timer, loop_now(session->loop));
+}
+
+static void failed_soon(struct redis_session *session)
+{
+    retry_or_fail(session, &session->failure);
+}
+
 /* On another connection, as if there had been none. */
 static void start_over(struct redis_session *session)
 {
@@ -328,7 +339,10 @@ static void search(struct redis_session *session)
     session->phase = PHASE_LOCATING;
     session->searched = true;
     loop_arm(session->loop, &session->timer, session->until);
-    locator_search(session->locator, session->password, session->until, located, session);
+    if (locator_search(session->locator, session->password, session->until))
+        return;
+    describe_unreachable(session, strerror(errno), &session->failure);
+    fail_soon(session);
 }
 
 static bool may_search(const struct redis_session *session)
@@ -365,17 +379,6 @@ static struct moment share_of_time(const struct redis_session *session, int ways
 
     ways += session->locator->sentinels && !may_be_done(session);
     return moment_plus(now, moment_until(now, session->until) / ways);
-}
-
-static void fail_soon(struct redis_session *session)
-{
-    session->phase = PHASE_FAILED;
-    loop_arm(session->loop, &session->timer, loop_now(session->loop));
-}
-
-static void failed_soon(struct redis_session *session)
-{
-    retry_or_fail(session, &session->failure);
 }
 
 static void start_program(struct redis_session *session)
@@ -600,15 +603,13 @@ static void connected(void *arg)
     strbuf_free(&first);
 }
 
-static void moved(void *arg);
-
 static void accepted(struct redis_session *session)
 {
     session->phase = PHASE_UP;
     session->reread = false;
     session->round_trip = moment_until(session->greeting_sent, loop_now(session->loop));
     loop_disarm(session->loop, &session->timer);
-    locator_watch(session->locator, session->password, moved, session);
+    locator_watch(session->locator, session->password);
     up(session);
 }
 
@@ -708,10 +709,10 @@ static void hear_role(struct redis_session *session, redisReply *reply)
 static void lose(struct redis_session *session, const char *why)
 {
     redis_session_close(session);
-    if (session->batch.state == BATCH_NONE)
-        breaks_down(&session->breaks);
-    else
+    if (session->batch.state != BATCH_NONE)
         fail_unreachable(session, why);
+    else if (session->events->broken)
+        breaks_down(&session->breaks);
 }
 
 static void hear_batch(struct redis_session *session, redisReply *reply)
@@ -815,17 +816,12 @@ static void moved(void *arg)
 
 /* -- from outside ---------------------------------------------------------------------------- */
 
-static void tell_broken(void *arg)
-{
-    struct redis_session *session = arg;
-    session->events->broken(session->arg);
-}
-
 struct redis_session *redis_session_new(struct loop *loop, const struct store_address *address,
                                         const struct redis_session_events *events, void *arg,
                                         char *fault, size_t size)
 {
     static const struct conn_events conn_events = {connected, replied, broken};
+    static const struct locator_events locator_events = {located, moved};
     struct redis_session *session = mem_zeroed(sizeof *session);
 
     /* A literal would touch two pages, most of which a short run never needs. */
@@ -836,7 +832,7 @@ struct redis_session *redis_session_new(struct loop *loop, const struct store_ad
     session->arg = arg;
     session->timer = (struct loop_timer){.fire = timed_out, .owner = session};
     session->password = store_address_password(address);
-    breaks_init(&session->breaks, loop, tell_broken, session);
+    breaks_init(&session->breaks, loop, events->broken, arg);
     url_print(session->url, session->name, sizeof session->name);
     if (session->url->record->start_server)
         strcpy(session->name, "the local server");
@@ -844,7 +840,8 @@ struct redis_session *redis_session_new(struct loop *loop, const struct store_ad
     if (over_tls)
         session->tls = tls_new(&session->address.tls, fault, size);
     if (!over_tls || session->tls)
-        session->locator = locator_new(loop, session->url, session->tls, fault, size);
+        session->locator =
+            locator_new(loop, session->url, session->tls, &locator_events, session, fault, size);
     if (!session->locator) {
         tls_discard(session->tls);
         free(session);

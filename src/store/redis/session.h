@@ -29,7 +29,7 @@ struct redis_session_events {
      * subscribes. */
     void (*message)(void *arg, const char *message);
     /* The connection broke while no batch was under way; if connections break as soon as they are
-     * up, this comes after a pause. */
+     * up, this comes after a pause. May be NULL: the next batch connects again. */
     void (*broken)(void *arg);
     /* A batch that was sent ahead came to a server that refuses the greeting: its replies, freed
      * afterwards. Returns whether that server may have done what was asked for. One command that is

@@ -249,11 +249,6 @@ static void heard(void *arg, redisReply *const *replies, size_t count, const str
     loop_stop(inquiry->loop);
 }
 
-static void broken(void *arg)
-{
-    (void)arg;
-}
-
 static void add(struct inquiry *inquiry, int argc, const char **argv)
 {
     redis_session_add(inquiry->session, argc, argv);
@@ -527,7 +522,7 @@ static void know_nothing(struct server_facts *facts)
 static bool ask_server(const struct store_address *address, struct server_facts *facts, char *fault,
                        size_t size)
 {
-    static const struct redis_session_events events = {.done = heard, .broken = broken};
+    static const struct redis_session_events events = {.done = heard};
     struct inquiry inquiry = {.address = address, .facts = facts, .loop = loop_new()};
 
     know_nothing(facts);

@@ -26,19 +26,7 @@ static void report(struct locator *locator, enum cause cause, bool nowhere, cons
     answer_fail(&failure, cause, "%s", fault);
     failure.nowhere = nowhere;
     failure.hint = nowhere ? HINT_NAME : HINT_NONE;
-    locator->done(locator->arg, &failure);
-}
-
-static void report_error(struct loop_timer *timer)
-{
-    struct locator *locator = timer->owner;
-    report(locator, CAUSE_UNREACHABLE, false, strerror(locator->error));
-}
-
-static void fail_soon(struct locator *locator)
-{
-    locator->error = errno;
-    loop_arm(locator->loop, &locator->failure, loop_now(locator->loop));
+    locator->events->located(locator->arg, &failure);
 }
 
 /* Finds the server if it runs; the search reports a directory that must not be trusted. */
@@ -52,13 +40,14 @@ static void know_local(struct locator *locator)
 
 static void look(struct loop_timer *timer);
 
-struct locator *locator_new(struct loop *loop, const struct url *url, struct tls *tls, char *fault,
+struct locator *locator_new(struct loop *loop, const struct url *url, struct tls *tls,
+                            const struct locator_events *events, void *arg, char *fault,
                             size_t size)
 {
     struct locator *locator = mem_zeroed(sizeof *locator);
 
-    *locator = (struct locator){.loop = loop, .url = url, .pace = LOOK_NS};
-    locator->failure = (struct loop_timer){.fire = report_error, .owner = locator};
+    *locator =
+        (struct locator){.loop = loop, .url = url, .events = events, .arg = arg, .pace = LOOK_NS};
     locator->look = (struct loop_timer){.fire = look, .owner = locator};
     locator->fixed = url->record->program != NULL;
     if (locator->fixed)
@@ -114,17 +103,16 @@ static void resolved(void *arg, const struct endpoint *found, int count, const c
         memcpy(locator->endpoints, found, (size_t)count * sizeof *found);
         locator->count = count;
         locator->doubtful = false;
-        locator->done(locator->arg, NULL);
+        locator->events->located(locator->arg, NULL);
     } else {
         report(locator, CAUSE_UNREACHABLE, count < 0, fault);
     }
 }
 
-static void look_up(struct locator *locator, const char *host, int port)
+static bool look_up(struct locator *locator, const char *host, int port)
 {
     locator->resolver = resolver_start(locator->loop, host, port, resolved, locator);
-    if (!locator->resolver)
-        fail_soon(locator);
+    return locator->resolver;
 }
 
 /* -- the local server ------------------------------------------------------------------------ */
@@ -148,18 +136,17 @@ static void started(void *arg, const void *finding)
     locator->starter = NULL;
     if (start.up) {
         locator->count = resolve_path(start.socket, &locator->endpoints[0]);
-        locator->done(locator->arg, NULL);
+        locator->events->located(locator->arg, NULL);
     } else {
         report(locator, CAUSE_UNFIT, false, start.fault); /* retrying does not help */
     }
 }
 
-static void start_local(struct locator *locator)
+static bool start_local(struct locator *locator)
 {
     locator->starter = helper_process_start(locator->loop, start, locator->url->record,
                                             sizeof(struct start), started, locator);
-    if (!locator->starter)
-        fail_soon(locator);
+    return locator->starter;
 }
 
 /* -- Sentinels ------------------------------------------------------------------------------- */
@@ -190,16 +177,17 @@ static void voted(void *arg, const struct sentinel_vote *vote)
         snprintf(locator->found, sizeof locator->found, "the master %s:%d", word->host, word->port);
         locator->count = resolve_numeric(word->host, word->port, &locator->endpoints[0]);
         if (locator->count == 0) {
-            look_up(locator, locator->host, locator->port);
+            if (!look_up(locator, locator->host, locator->port))
+                report(locator, CAUSE_UNREACHABLE, false, strerror(errno));
             return;
         }
     } else if (!may_stay(locator, vote)) {
         sentinels_explain(locator->sentinels, vote, &failure);
-        locator->done(locator->arg, &failure);
+        locator->events->located(locator->arg, &failure);
         return;
     }
     locator->doubtful = false;
-    locator->done(locator->arg, NULL);
+    locator->events->located(locator->arg, NULL);
 }
 
 static void look_soon(struct locator *locator)
@@ -218,7 +206,7 @@ static void looked(void *arg, const struct sentinel_vote *vote)
     bool ours = sentinel_names(word, locator->host, locator->port);
 
     if (vote->outcome == SENTINELS_NAME && !ours)
-        locator->moved(locator->moved_arg);
+        locator->events->moved(locator->arg);
     else
         look_soon(locator);
 }
@@ -233,20 +221,17 @@ static void look(struct loop_timer *timer)
 
 /* -- from outside ---------------------------------------------------------------------------- */
 
-void locator_search(struct locator *locator, const char *password, struct moment until,
-                    void (*done)(void *arg, const struct answer *failure), void *arg)
+bool locator_search(struct locator *locator, const char *password, struct moment until)
 {
     struct moment now = loop_now(locator->loop);
 
-    locator->done = done;
-    locator->arg = arg;
-    if (locator->sentinels)
-        sentinels_ask(locator->sentinels, SENTINELS_VOTE, password,
-                      moment_plus(now, moment_until(now, until) / 2), voted, locator);
-    else if (locator->startable)
-        start_local(locator);
-    else
-        look_up(locator, locator->url->hosts[0].name, locator->url->hosts[0].port);
+    if (locator->startable)
+        return start_local(locator);
+    if (!locator->sentinels)
+        return look_up(locator, locator->url->hosts[0].name, locator->url->hosts[0].port);
+    sentinels_ask(locator->sentinels, SENTINELS_VOTE, password,
+                  moment_plus(now, moment_until(now, until) / 2), voted, locator);
+    return true;
 }
 
 void locator_set_lease(struct locator *locator, int64_t lease)
@@ -255,20 +240,16 @@ void locator_set_lease(struct locator *locator, int64_t lease)
         locator->pace = lease / 3 < LOOK_NS ? lease / 3 : LOOK_NS;
 }
 
-void locator_watch(struct locator *locator, const char *password, void (*moved)(void *arg),
-                   void *arg)
+void locator_watch(struct locator *locator, const char *password)
 {
     if (!locator->sentinels)
         return;
     locator->password = password;
-    locator->moved = moved;
-    locator->moved_arg = arg;
     look_soon(locator);
 }
 
 void locator_stop(struct locator *locator)
 {
-    loop_disarm(locator->loop, &locator->failure);
     loop_disarm(locator->loop, &locator->look);
     if (locator->resolver)
         resolver_stop(locator->resolver);

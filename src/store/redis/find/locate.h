@@ -9,19 +9,24 @@
 
 struct tls;
 
+struct locator_events {
+    /* A search is over: NULL when addresses are known, or an UNKNOWN answer that says why not. */
+    void (*located)(void *arg, const struct answer *failure);
+    /* The server that is watched is not the master any more. */
+    void (*moved)(void *arg);
+};
+
 struct locator {
     struct loop *loop;
     const struct url *url;
+    const struct locator_events *events;
+    void *arg;
     bool fixed;     /* a path or a number: a search would find nothing else */
     bool startable; /* a server to be started when it is not there */
     struct endpoint endpoints[RESOLVE_MAX];
     int count;
     struct resolver *resolver;
     struct helper_process *starter;
-    struct loop_timer failure; /* reports a search that could not even start */
-    int error;
-    void (*done)(void *arg, const struct answer *failure);
-    void *arg;
 
     struct sentinels *sentinels; /* which may name another host; NULL: there are none */
     bool doubtful;               /* the master was not confirmed since the last connection */
@@ -31,13 +36,12 @@ struct locator {
     const char *password;
     struct loop_timer look;
     int64_t pace; /* of looks, ns */
-    void (*moved)(void *arg);
-    void *moved_arg;
 };
 
-/* The URL and "tls" (NULL: plain), over which Sentinels are asked, are borrowed until
+/* The URL, "tls" (NULL: plain), over which Sentinels are asked, and the events are borrowed until
  * locator_free(). Returns NULL with a message in "fault" if the URL can lead nowhere. */
-struct locator *locator_new(struct loop *loop, const struct url *url, struct tls *tls, char *fault,
+struct locator *locator_new(struct loop *loop, const struct url *url, struct tls *tls,
+                            const struct locator_events *events, void *arg, char *fault,
                             size_t size);
 void locator_free(struct locator *locator);
 
@@ -48,17 +52,15 @@ int locator_known(const struct locator *locator);
 const char *locator_host(const struct locator *locator);
 
 /* Starts a search. Sentinels get half of the time until "until" to answer, since the server must be
- * reached as well; a name or the start of a server may take longer than "until". "done" comes
- * once, later: with NULL when addresses are known, or with an UNKNOWN answer that says why the
- * search failed. password: for Sentinels; NULL: none. */
-void locator_search(struct locator *locator, const char *password, struct moment until,
-                    void (*done)(void *arg, const struct answer *failure), void *arg);
+ * reached as well; a name or the start of a server may take longer than "until". "located" comes
+ * once, later. password: for Sentinels; NULL: none. False with errno if the search could not even be
+ * started. */
+bool locator_search(struct locator *locator, const char *password, struct moment until);
 /* A lease of "lease" ns depends on the server: a watch looks at least three times in it. */
 void locator_set_lease(struct locator *locator, int64_t lease);
 /* Watches the server until locator_stop(): asks the Sentinels now and then whether it is still the
- * master. "moved" comes once, when it is not. */
-void locator_watch(struct locator *locator, const char *password, void (*moved)(void *arg),
-                   void *arg);
-/* Ends a search and a watch, without their callbacks; to be called when the connection has ended.
+ * master. "moved" comes once, when it is not. The password is borrowed until then. */
+void locator_watch(struct locator *locator, const char *password);
+/* Ends a search and a watch, without their events; to be called when the connection has ended.
  * If the server may have moved, the next connection needs a search. */
 void locator_stop(struct locator *locator);

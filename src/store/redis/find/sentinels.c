@@ -465,23 +465,13 @@ static struct sentinel *add_sentinel(struct sentinels *sentinels, const char *na
     return sentinel;
 }
 
-static bool is_in_url(const struct sentinels *sentinels, const struct url_host *host)
-{
-    for (size_t i = 0; i < sentinels->facts.count; i++) {
-        const struct sentinel_host *known = &sentinels->facts.hosts[i];
-        if (known->port == host->port && strcmp(known->name, host->name) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* Returns NULL if it is not known yet. */
-static struct sentinel *find_peer(struct sentinels *sentinels, const struct peer *peer)
+/* Returns NULL if it is not known yet. id: "": not told. */
+static struct sentinel *find_known(const struct sentinels *sentinels, const char *host, int port,
+                                   const char *id)
 {
     for (size_t i = 0; i < sentinels->facts.count; i++) {
         struct sentinel *sentinel = sentinels->members[i];
-        if ((peer->id[0] && strcmp(sentinel_id(sentinel->word), peer->id) == 0) ||
-            is_at(sentinel, peer->host, peer->port))
+        if ((*id && strcmp(sentinel_id(sentinel->word), id) == 0) || is_at(sentinel, host, port))
             return sentinel;
     }
     return NULL;
@@ -489,7 +479,7 @@ static struct sentinel *find_peer(struct sentinels *sentinels, const struct peer
 
 static void learn_of(struct sentinels *sentinels, const struct peer *peer)
 {
-    struct sentinel *sentinel = find_peer(sentinels, peer);
+    struct sentinel *sentinel = find_known(sentinels, peer->host, peer->port, peer->id);
     bool known = sentinel && sentinel_counts(sentinel->word);
 
     if (!sentinel && sentinels->facts.count < SENTINELS_MAX)
@@ -535,8 +525,9 @@ struct sentinels *sentinels_new(struct loop *loop, const struct url *url, struct
     sentinels->url = url;
     sentinels->tls = tls;
     for (size_t i = 0; i < url->host_count; i++) {
-        if (!is_in_url(sentinels, &url->hosts[i])) /* one that is listed twice has one vote */
-            add_sentinel(sentinels, url->hosts[i].name, url->hosts[i].port, true);
+        const struct url_host *host = &url->hosts[i];
+        if (!find_known(sentinels, host->name, host->port, "")) /* listed twice, it has one vote */
+            add_sentinel(sentinels, host->name, host->port, true);
     }
     return sentinels;
 }
