@@ -249,16 +249,11 @@ static void heard(void *arg, redisReply *const *replies, size_t count, const str
     loop_stop(inquiry->loop);
 }
 
-static void add(struct inquiry *inquiry, int argc, const char **argv)
-{
-    redis_session_add(inquiry->session, argc, argv);
-}
-
 static void add_words(struct inquiry *inquiry, const char *first, const char *second,
                       const char *third)
 {
     const char *argv[] = {first, second, third};
-    add(inquiry, third ? 3 : second ? 2 : 1, argv);
+    redis_session_add(inquiry->session, third ? 3 : second ? 2 : 1, argv);
 }
 
 static bool ask(struct inquiry *inquiry, size_t replies,
@@ -373,8 +368,8 @@ static bool ask_markers(struct inquiry *inquiry)
     const char *member[] = {"HMGET", quorum, "run", "since", "first"};
 
     add_words(inquiry, "TIME", NULL, NULL);
-    add(inquiry, 6, grace);
-    add(inquiry, 5, member);
+    redis_session_add(inquiry->session, 6, grace);
+    redis_session_add(inquiry->session, 5, member);
     bool going = ask(inquiry, 3, hear_markers);
     free(epoch);
     free(quorum);
@@ -453,7 +448,7 @@ static void add_right(struct inquiry *inquiry, const struct right *right, const 
         argv[argc++] = strcmp(word, RIGHT_KEY) == 0       ? key
                        : strcmp(word, RIGHT_CHANNEL) == 0 ? channel
                                                           : word;
-    add(inquiry, argc, argv);
+    redis_session_add(inquiry->session, argc, argv);
 }
 
 /* Rights are checked when a command is queued, and nothing of what is queued here is ever executed:
