@@ -1,4 +1,3 @@
-/* Strings that live as long as each other. */
 #include "base/arena.h"
 #include "base/mem.h"
 

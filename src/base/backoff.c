@@ -1,4 +1,3 @@
-/* Backing off. */
 #include "base/backoff.h"
 
 #include "base/jitter.h"

@@ -1,4 +1,3 @@
-/* Decimal numbers. */
 #include "base/decimal.h"
 
 #include <string.h>

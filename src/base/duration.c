@@ -1,4 +1,3 @@
-/* Durations as people write and read them. */
 #include "base/duration.h"
 
 #include <inttypes.h>

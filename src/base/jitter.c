@@ -1,4 +1,3 @@
-/* Chance. */
 #include "base/jitter.h"
 
 #include <sys/random.h>

@@ -1,4 +1,3 @@
-/* Percent-encoding. */
 #include "base/percent.h"
 
 #include <stdbool.h>

@@ -1,4 +1,3 @@
-/* Growable text. */
 #include "base/strbuf.h"
 
 #include <stdio.h>

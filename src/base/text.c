@@ -1,4 +1,3 @@
-/* Text put together piece by piece. */
 #include "base/text.h"
 
 #include <stdarg.h>

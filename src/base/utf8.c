@@ -1,4 +1,3 @@
-/* Text that others wrote, made fit to be shown. */
 #include "base/utf8.h"
 
 #include <locale.h>

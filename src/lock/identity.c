@@ -1,4 +1,3 @@
-/* The line that tells other users of the store which process asks for a lock. */
 #include "lock/identity.h"
 
 #include <inttypes.h>

@@ -1,4 +1,3 @@
-/* The rules for lock names and prefixes. */
 #include "lock/key.h"
 
 #include <stdint.h>

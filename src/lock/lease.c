@@ -1,4 +1,3 @@
-/* Lease arithmetic. */
 #include "lock/lease.h"
 
 /* How far two clocks may drift apart within a lease. The 2 ms are for the store's whole

@@ -1,4 +1,3 @@
-/* Trying again, backing off, giving up. */
 #include "lock/outage.h"
 
 #include <stdio.h>

@@ -1,4 +1,3 @@
-/* The identity of this process. */
 #include "lock/own_identity.h"
 
 #include <pwd.h>

@@ -1,4 +1,3 @@
-/* Owner tokens. */
 #include "lock/owner.h"
 
 #include <stdio.h>

@@ -1,4 +1,3 @@
-/* Cgroups, by their files. */
 #include "os/cgroup.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* Processes that rlock starts, and the signals it reads. */
 #include "os/child.h"
 
 #include <errno.h>

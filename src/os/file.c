@@ -1,4 +1,3 @@
-/* Files that the user names, read and written whole. */
 #include "os/file.h"
 #include "base/clock.h"
 #include "base/mem.h"

@@ -1,4 +1,3 @@
-/* Work in a process of its own. */
 #include "os/helper_process.h"
 #include "base/mem.h"
 #include "net/loop.h"

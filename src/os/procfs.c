@@ -1,4 +1,3 @@
-/* Reading /proc. */
 #include "os/procfs.h"
 
 #include <dirent.h>

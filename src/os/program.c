@@ -1,4 +1,3 @@
-/* Programs of this package that are not in PATH. */
 #include "os/program.h"
 
 #include <stdio.h>

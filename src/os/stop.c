@@ -1,4 +1,3 @@
-/* TERM, then KILL, until no process is left. */
 #include "os/stop.h"
 
 /* A tree is empty when its last process has become a child of this one and ended, so SIGCHLD tells;

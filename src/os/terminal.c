@@ -1,4 +1,3 @@
-/* The foreground of the controlling terminal. */
 #include "os/terminal.h"
 
 #include <fcntl.h>

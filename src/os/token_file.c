@@ -1,4 +1,3 @@
-/* One number in a file, and the lock of the file. */
 #include "os/token_file.h"
 
 #include <errno.h>

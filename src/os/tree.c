@@ -1,4 +1,3 @@
-/* Processes of a command, found through /proc and signalled. */
 #include "os/tree.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* The agent's process. */
 #include "run/agent_process.h"
 
 #include <errno.h>

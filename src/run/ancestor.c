@@ -1,4 +1,3 @@
-/* The line of ancestors, read from /proc. */
 #include "run/ancestor.h"
 
 #include <string.h>

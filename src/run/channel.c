@@ -1,4 +1,3 @@
-/* One struct a message over a socket pair that keeps their bounds. */
 #include "run/channel.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* Noting the descendants of a supervisor. */
 #include "run/descendants.h"
 
 /* A command that ends at once is not looked at. */

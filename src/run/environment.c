@@ -1,4 +1,3 @@
-/* The environment of a command that runs under a lock. */
 #include "run/environment.h"
 
 #include <inttypes.h>

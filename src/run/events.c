@@ -1,4 +1,3 @@
-/* News made of what the store and the system say. */
 #include "run/events.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* The command of `rlock fence`: its start, signals and end, and the guard. */
 #include "run/fenced.h"
 
 #include <errno.h>

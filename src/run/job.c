@@ -1,4 +1,3 @@
-/* The command, from its start to its end, which comes before the end of the lease. */
 #include "run/job.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* The notifier's process, and what the supervisor writes to it. */
 #include "run/notifier.h"
 
 #include <errno.h>

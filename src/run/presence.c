@@ -1,4 +1,3 @@
-/* The other process's state, by /proc and by a ping. */
 #include "run/presence.h"
 
 #include "run/channel.h"

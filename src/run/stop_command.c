@@ -1,4 +1,3 @@
-/* The command of --stop. */
 #include "run/stop_command.h"
 
 #include <inttypes.h>

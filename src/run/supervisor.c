@@ -1,4 +1,3 @@
-/* The agent's messages, the user's signals, the outcome. */
 #include "run/supervisor.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* When a user is told why rlock waits. */
 #include "run/waiting.h"
 
 #include <stdlib.h>

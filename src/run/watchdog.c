@@ -1,4 +1,3 @@
-/* Ending the tree in the supervisor's place. */
 #include "run/watchdog.h"
 
 #include <signal.h>

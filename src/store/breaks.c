@@ -1,4 +1,3 @@
-/* Connections that break. */
 #include "store/breaks.h"
 
 #include "base/backoff.h"

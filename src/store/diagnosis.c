@@ -1,4 +1,3 @@
-/* Findings about servers. */
 #include "store/diagnosis.h"
 
 #include <inttypes.h>

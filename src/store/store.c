@@ -1,4 +1,3 @@
-/* The calls into a store. */
 #include "store/store.h"
 
 #include <stdarg.h>

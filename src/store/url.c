@@ -1,4 +1,3 @@
-/* Addresses of lock stores. */
 #include "store/url.h"
 
 #include <stdio.h>

@@ -1,4 +1,3 @@
-/* Parts of addresses. */
 #include "store/url_parts.h"
 
 #include <string.h>

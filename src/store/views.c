@@ -1,4 +1,3 @@
-/* Copies of lock views. */
 #include "store/views.h"
 
 #include <fnmatch.h>

@@ -1,4 +1,3 @@
-/* The local server: its directory, its process, and how it is started. */
 #include "store/local/local.h"
 #include "base/clock.h"
 #include "os/cgroup.h"
