@@ -81,7 +81,7 @@ appendonly no|--lease 1h|1|restart|warning|forgotten|
 |--lease 1h|0|restart|fine||
 timeout 5||1|timeout|warning|5s|
 timeout 5|--lease 9s|0|timeout|fine||
-|--replicas 1|1|replicas|warning|a lock is to wait for 1|
+|--replicas 1|1|replicas|warning|a lock must wait for 1|
 min-replicas-to-write 1||69|replicas|unfit|refuses all writes|
 END
     json '.findings | any(.check == "lock" and .level == "unfit" and (.text | contains("too few replicas")))'
@@ -222,7 +222,7 @@ foretold() {
                 "no lock can be tried or waited for that others hold, or held when they died")
                     echo try wait dead dead-readers ;;
                 "no lock can be waited for") echo wait latch-wait ;;
-                "no lock that several hold or wait for can be shown, no latch,"*)
+                "no latch can be shown, nor a lock that several hold or wait for,"*)
                     echo list latch-show dead-readers ;;
                 "locks and latches cannot be listed") echo list latch-list ;;
                 # These are slower, unsafe, or for options that are not given here.

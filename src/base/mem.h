@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The struct of which "pointer" points to that member. */
+/* The struct that has the member that "pointer" points to. */
 #define MEM_CONTAINER(type, member, pointer)                                                       \
     ((type *)(void *)((char *)(uintptr_t)(pointer)-offsetof(type, member)))
 

@@ -324,7 +324,7 @@ static void on_lease_end(struct loop_timer *timer)
                      .cause = LOSS_NOT_RENEWED, .by = "", .text = keeper->outage.latest.text});
 }
 
-/* How long to wait before the store is asked to listen. */
+/* Returns how many ns to wait before the store is asked to listen. */
 static int64_t listen_after(const struct keeper *keeper)
 {
     unsigned doublings = keeper->deaf - 1 < LISTEN_MOST ? keeper->deaf - 1 : LISTEN_MOST;
@@ -409,7 +409,7 @@ static void continue_holding(struct keeper *keeper, const struct keeper_past *pa
         renew(keeper);
 }
 
-/* Which of the plan's keys an answer about the granted ones names, from 1; 0: none. */
+/* Returns which of the plan's keys an answer about the granted ones names, from 1; 0: none. */
 static size_t lost_key(const struct keeper *keeper, const struct answer *answer)
 {
     size_t count;
@@ -422,7 +422,7 @@ static size_t lost_key(const struct keeper *keeper, const struct answer *answer)
 
 #define HOLDER_SIZE 200
 
-/* Why the store refuses a renewal or a release. */
+/* Describes why the store refuses a renewal or a release. */
 static struct keeper_loss loss_of(const struct keeper *keeper, const struct answer *answer,
                                   char holder[HOLDER_SIZE])
 {
@@ -583,7 +583,7 @@ static void take_refusal(struct keeper *keeper, const struct answer *answer)
     }
 }
 
-/* When a request times out: after ns, and not long after the user stops waiting. */
+/* Returns when a request times out: after ns, and not long after the user stops waiting. */
 static struct moment latest(const struct keeper *keeper, int64_t ns)
 {
     struct moment now = now_of(keeper), until = moment_plus(now, ns);

@@ -98,7 +98,7 @@ struct keeper *keeper_take_over(struct loop *loop, struct store *store,
                                 const struct keeper_events *events, void *arg);
 void keeper_free(struct keeper *keeper);
 
-/* Why the store has failed lately; "": it has not. */
+/* Returns why the store has failed lately; "": it has not. */
 const char *keeper_trouble(const struct keeper *keeper);
 
 /* Renews now instead of when it is due. From then on the keeper hears of requests for the lock. */

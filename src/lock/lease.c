@@ -54,7 +54,7 @@ struct moment lease_term_at(struct lease lease, int64_t kill_after)
     return moment_plus(lease_kill_at(lease), kill_after < most ? -kill_after : -most);
 }
 
-/* How many round trips fit into a lease. */
+/* Returns how many round trips must fit into a lease. */
 static int64_t trips(bool renewed)
 {
     return renewed ? 3 : 2;

@@ -50,6 +50,6 @@ int64_t lease_request_timeout(int64_t lease, int64_t round_trip);
 /* By how much one request may exceed the time that its user wants to wait. */
 #define LEASE_LAST_CALL_NS (1 * NS_PER_SEC)
 
-/* When a request that is sent "now" times out, for a user who waits until then: not long after
- * it. */
+/* Returns when a request that is sent "now" times out, for a user who waits until "until": not long
+ * after that. */
 struct moment lease_last_call(struct moment now, struct moment until);

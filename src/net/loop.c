@@ -142,8 +142,8 @@ static int make_room(struct loop *loop, size_t count)
     return 0;
 }
 
-/* Sees to it that timer_fd wakes no later than the first timer. It is left alone when it wakes
- * earlier: leases are extended and time-outs taken back far more often than they come. A timer that
+/* Makes timer_fd wake no later than the first timer. One that would wake earlier is not set anew:
+ * leases are extended and time-outs taken back far more often than they come. A timer that
  * is due "never" is there to have the descriptor made while there is nothing to lose yet. */
 static int set_alarm(struct loop *loop)
 {

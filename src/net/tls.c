@@ -481,8 +481,8 @@ static const char *reason(void)
     return text ? text : "unknown reason";
 }
 
-/* Whose certificate it has to be. Nothing here may be left out: without a name OpenSSL takes every
- * certificate. */
+/* Sets whose certificate it has to be. Nothing here may be left out: without a name OpenSSL takes
+ * every certificate. */
 static bool expect(struct tls_session *session, const char *name)
 {
     X509_VERIFY_PARAM *expected = openssl.SSL_get0_param(session->ssl);

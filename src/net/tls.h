@@ -26,8 +26,8 @@ struct tls_options {
     struct tls_file ca;
     struct tls_file cert, key; /* of a client; without a key: in cert's file */
     const char *server_name;   /* verified, and sent as SNI, instead of the host's name */
-    /* Where tls_new() notes what to exit with if it fails, and that where it is for no fault of a
-     * file above: there is no OpenSSL; its configuration makes no sense. */
+    /* tls_new() notes here what to exit with if it fails: the status of the file that is wrong, or
+     * one of the next two, as there is no OpenSSL, or its configuration makes no sense. */
     int *status;
     int library_status, policy_status;
 };

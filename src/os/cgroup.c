@@ -20,7 +20,8 @@
 
 #define PREFIX "rlock-" /* of names */
 
-/* Where version 2 is mounted; the second is for hosts that have version 1 as well. */
+/* The places where version 2 may be mounted; the second one is for hosts that have version 1,
+ * too. */
 static const char *const mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
 
 /* -- files ----------------------------------------------------------------------------------- */

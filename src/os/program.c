@@ -5,8 +5,8 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-/* Where this program is. A container may be without /proc; the kernel says besides what path it was
- * executed by. */
+/* Finds the path of this program. A container may be without /proc; the kernel also tells the path
+ * that it was executed by. */
 static bool own_path(char *path, size_t size)
 {
     ssize_t length = readlink("/proc/self/exe", path, size - 1);

@@ -19,7 +19,7 @@ enum stop_state {
     STOP_STUCK, /* some do not die of KILL, or could not be looked at */
 };
 
-/* Sends "signo" to all of a tree of which this process is the root; 0 only looks. TREE_GONE is
+/* Sends "signo" to all of a tree whose root is this process; 0 only looks. TREE_GONE is
  * certain, if all children that had ended before were reaped. */
 enum tree_state stop_send(const struct tree *tree, int signo);
 /* Sends TERM to all of any tree, and CONT, so that stopped processes can clean up: not when it is

@@ -39,7 +39,7 @@ struct tree {
 
 enum tree_state {
     TREE_LIVE,
-    TREE_GONE,   /* nothing is left; but of a tree of which this process is the root, one born while
+    TREE_GONE,   /* nothing is left; but of a tree whose root is this process, one born while
                   * its parent ended may have been missed (stop_send()) */
     TREE_UNSEEN, /* nothing was found, but not everything could be looked at */
 };

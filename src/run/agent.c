@@ -67,7 +67,7 @@ static bool was_claimed(const struct agent *agent)
     return agent->state == HOLDING || agent->state == LOST || agent->state == RELEASING;
 }
 
-/* A report that is not sent is missed by a supervisor that cannot read; the watchdog sees to
+/* A report that is not sent is missed by a supervisor that cannot read; the watchdog deals with
  * that. */
 static void send_report(struct agent *agent, const struct agent_report *report)
 {
@@ -500,7 +500,7 @@ static void on_message(struct loop_io *io, int events)
 }
 
 /* Whether the supervisor must claim a grant, or release the lock after its command has ended by
- * itself. One that is ending its command must first see to what the command has started. */
+ * itself. One that is ending its command must first end what the command has started. */
 static bool awaits_reaction(const struct agent *agent)
 {
     const struct watchdog *watchdog = &agent->watchdog;

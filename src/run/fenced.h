@@ -1,7 +1,7 @@
 /* A command on the side of the resource: it runs while this process has a file locked, without a
  * store, a lease or a deadline. When this process is killed (kill -9), the command is killed as
- * well, with its process group, before the file is unlocked: a process of its own, the guard, has
- * the lock too, and sees to that. */
+ * well, with its process group, before the file is unlocked: by a process of its own, the guard,
+ * which has the lock, too. */
 #pragma once
 
 #include "run/job.h"

@@ -311,9 +311,9 @@ void job_reaped(struct job *job)
 
 /* -- the lease ------------------------------------------------------------------------------- */
 
-/* When something has to be done about a lease that is not extended. A command that may continue
- * without the lock has until the very end, as a renewal may still come; but not if it wants a
- * signal. */
+/* Returns when something has to be done about a lease that is not extended. A command that may
+ * continue without the lock has until the very end, as a renewal may still come; but not if it
+ * wants a signal. */
 static struct moment danger_at(const struct job *job)
 {
     if (job->lost || job->cleared || job->state == JOB_PAUSED)

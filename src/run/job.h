@@ -111,10 +111,10 @@ void job_verify(struct job *job);
  * processes that still fork, until none is left or the lease has ended. */
 void job_kill_on(struct job *job);
 
-/* How the command ended; not known if it was not executed. */
+/* Describes how the command ended; not known if it was not executed. */
 void job_command_end(const struct job *job, struct lock_end *end);
 
-/* When to call job_tick() next. */
+/* Returns when to call job_tick() next. */
 struct moment job_due(const struct job *job);
 void job_tick(struct job *job);
 /* Kills the command at once, for a supervisor that cannot continue. Returns when it is dead, or

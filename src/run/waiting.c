@@ -9,7 +9,7 @@
 /* A shorter wait is not reported, nor is an ancestor in it. */
 #define QUIET_NS (1 * NS_PER_SEC)
 
-/* How old the last refusal is. */
+/* Returns how many ns ago the last refusal came. */
 static int64_t age_of(const struct waiting *waiting)
 {
     return waiting->heard.ns ? moment_until(waiting->heard, loop_now(waiting->loop)) : 0;

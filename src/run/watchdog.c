@@ -131,8 +131,8 @@ static bool is_over(const struct watchdog *watchdog)
            tree_leader_ended(&watchdog->tree);
 }
 
-/* When a supervisor that keeps the deadline must have ended its command; one that does not gets
- * help earlier. */
+/* Returns when a supervisor that keeps the deadline must have ended its command; one that does not
+ * gets help earlier. */
 static struct moment act_at(const struct watchdog *watchdog)
 {
     return acts_alone(watchdog) ? lease_term_at(watchdog->lease, watchdog->kill_after)

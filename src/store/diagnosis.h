@@ -78,6 +78,6 @@ void diagnosis_sort_pings(int64_t *pings, size_t count, int64_t *median, int64_t
 /* "fine", "note", "warning", "unfit" */
 const char *level_name(enum level level);
 
-/* Adds a server, of which nothing is known yet. Valid until the next one is added. */
+/* Adds a server; nothing is known of it yet. Valid until the next one is added. */
 struct checked_server *checkup_add(struct checkup *checkup, const struct url *url);
 void checkup_free(struct checkup *checkup);

@@ -51,7 +51,7 @@ struct store_record {
     bool is_sharded;      /* each of its servers has some of the keys */
     bool is_voted;        /* its servers vote: some may grant a lock that is not granted then */
     bool fails_over;      /* another server takes the place of one that fails */
-    bool tls_by_settings; /* settings about TLS turn it on; otherwise the scheme alone does */
+    bool tls_by_settings; /* settings about TLS turn it on; otherwise only the scheme does */
     bool no_password;     /* the user is not asked for one */
     /* The kinds of other programs' locks that it can hold besides, ended by NULL. NULL without
      * STORE_MIRROR, and where several URLs make the store: there each has them. */
@@ -69,7 +69,7 @@ struct store_record {
 
     /* Of a server of this host that runs only when it is needed; NULL for all others. Each sets
      * "socket", the path of its Unix socket. */
-    /* Where it is, running or not. False if there is no place for it yet, or it is not to be
+    /* Where it is, running or not. False if there is no place for it yet, or it must not be
      * trusted. */
     bool (*find_server)(char *socket, size_t size);
     /* Makes sure that it runs. Blocks. False with a message in "fault". */

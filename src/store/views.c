@@ -128,7 +128,7 @@ bool survey_reports(const struct survey_request *request, const struct lock_view
     return request->idle || is_in_use(view) || survey_names(request, view->key);
 }
 
-/* How many views, from that one on, are of the same key. */
+/* Counts the views, from that one on, that are of the same key. */
 static size_t count_same(const struct lock_views *views, size_t from)
 {
     size_t end = from + 1;
@@ -138,8 +138,8 @@ static size_t count_same(const struct lock_views *views, size_t from)
     return end - from;
 }
 
-/* Of several views of one key, which one to report: a key that moves from one server to another
- * while they are asked may have been seen at both, and may be free where it is no more. */
+/* Chooses which of several views of one key to report: a key that moves from one server to another
+ * while they are asked may have been seen at both, and may be free where it no longer is. */
 static const struct lock_view *best_of(const struct lock_view *views, size_t count)
 {
     for (size_t i = 0; i < count; i++) {

@@ -824,7 +824,7 @@ struct redis_session *redis_session_new(struct loop *loop, const struct store_ad
     static const struct locator_events locator_events = {located, moved};
     struct redis_session *session = mem_zeroed(sizeof *session);
 
-    /* A literal would touch two pages, most of which a short run never needs. */
+    /* A literal would touch two pages, and a short run never needs most of them. */
     session->loop = loop;
     session->address = *address;
     session->url = address->urls;

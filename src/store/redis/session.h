@@ -83,7 +83,7 @@ void redis_session_send_ahead(struct redis_session *session, size_t replies, str
  * Nothing may be sent afterwards. */
 bool redis_session_send_nowait(struct redis_session *session);
 
-/* When the latest batch went out. */
+/* Returns when the latest batch went out. */
 struct moment redis_session_sent_at(const struct redis_session *session);
 /* Returns the server's clock at "now", in ms since 1970, reckoned from its last reading; 0: not
  * known. */

@@ -351,7 +351,7 @@ static void judge_replicas(const struct server_facts *facts, const struct wishes
                       "none: no server can be promoted when the master fails");
     else if (there < wishes->replicas)
         diagnosis_add(diagnosis, "replicas", LEVEL_WARNING, "start more of them",
-                      "%" PRId64 ", but a lock is to wait for %u: none could be had", there,
+                      "%" PRId64 ", but a lock must wait for %u: none can be acquired", there,
                       wishes->replicas);
     else if (there > 0 && wishes->replicas == 0)
         note_unused(there, diagnosis);
@@ -505,6 +505,6 @@ void judge_sentinels(const struct sentinel_facts *facts, struct diagnosis *diagn
     }
     describe(facts, vote.speaker, one, sizeof one);
     diagnosis_add(diagnosis, "sentinels", LEVEL_UNFIT,
-                  "see to the Sentinels, and to what the URL calls them and the master",
+                  "check the Sentinels, and the names that the URL has for them and the master",
                   "no majority of the %zu names a master; %s", vote.all, one);
 }

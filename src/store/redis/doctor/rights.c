@@ -86,8 +86,8 @@ static const struct {
      "no lock can be tried or waited for that others hold, or held when they died"},
     {RIGHT_QUEUE, LEVEL_UNFIT, "no lock can be waited for"},
     {RIGHT_SHOW, LEVEL_UNFIT,
-     "no lock that several hold or wait for can be shown, no latch, and no lock be had after "
-     "several holders that died"},
+     "no latch can be shown, nor a lock that several hold or wait for, and no lock can be acquired "
+     "after several holders that died"},
     {RIGHT_REPLICAS, LEVEL_UNFIT, "no lock can be acquired that waits for replicas"},
     {RIGHT_MEMORY, LEVEL_UNFIT, "no lock can be acquired in a quorum, or with grace"},
     {RIGHT_WAKE, LEVEL_WARNING, "waiters are not woken, but have to ask"},
