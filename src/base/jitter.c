@@ -11,12 +11,12 @@ uint32_t jitter(void)
     return number;
 }
 
-int64_t jitter_spread(int64_t middle, int64_t spread)
-{
-    return middle - spread + 2 * spread * (jitter() >> 16) / 65536;
-}
-
 int64_t jitter_between(int64_t least, int64_t most)
 {
     return least + (most - least) * (jitter() >> 16) / 65536;
+}
+
+int64_t jitter_spread(int64_t middle, int64_t spread)
+{
+    return jitter_between(middle - spread, middle + spread);
 }
