@@ -219,6 +219,18 @@ END
     [[ -s $ROOT/usr/share/doc/rlock/licenses/libssl-dev ]]
 }
 
+@test "the manual as HTML: each link to a file leads to one" {
+    local page link links=0
+    tar xf "$RLOCK_RELEASE/$VERSION-man-html.tar.gz" -C "$T"
+    for page in "$T/$VERSION-man"/*.html; do
+        while read -r link; do
+            [[ -e ${page%/*}/$link ]] || { echo "$page: $link"; return 1; }
+            links=$((links + 1))
+        done < <(grep -oP 'href="(?!https?:|#)\K[^"#]+' "$page")
+    done
+    ((links > 50))
+}
+
 @test "packages: what they depend on, and for which machine" {
     local arch
     for arch in amd64 arm64; do
