@@ -22,7 +22,7 @@ struct redis_call {
 /* Further requests to a server. The texts are borrowed. */
 struct redis_terms {
     const char *marker; /* a key that tells for how long the server remembers; NULL */
-    bool grace;         /* and it is to say whether it may have forgotten locks */
+    bool grace;         /* and the server must say whether it may have forgotten locks */
     bool member;        /* of a quorum: how long it has been one */
     const char *pauses; /* the key of the pauses of GLOBs (globs.lua); NULL: there are none */
 };

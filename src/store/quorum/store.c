@@ -51,9 +51,8 @@ struct quorum_store {
     struct loop_timer pause;    /* until the next try of a waiter */
     struct kept_answer refusal; /* of the latest try */
 
-    /* The operation under way. */
+    /* The operation under way, base.operation. */
     enum store_verb task; /* NONE: there is none */
-    struct moment until;
     enum quorum_stage {
         STAGE_VOTING,
         STAGE_RETRYING, /* a try failed, and the next follows */
@@ -216,7 +215,8 @@ static void begin_round(struct quorum_store *store, enum quorum_rule rule)
 {
     store->stage = STAGE_VOTING;
     store->settling = false;
-    quorum_round_begin(&store->round, rule, store->requests.acquire.lease, store->until);
+    quorum_round_begin(&store->round, rule, store->requests.acquire.lease,
+                       store->base.operation.until);
 }
 
 /* Gives a node an order whose answer is not a vote. */
@@ -278,8 +278,8 @@ static void settle(struct quorum_store *store)
         requests->fences[key] = store->grants[key].fence;
     requests->terms.fences = requests->fences;
     store->settling = true;
-    quorum_round_close_at(round,
-                          moment_min(store->until, moment_plus(now_of(store), AFTERMATH_NS)));
+    quorum_round_close_at(
+        round, moment_min(store->base.operation.until, moment_plus(now_of(store), AFTERMATH_NS)));
     for (size_t i = 0; i < store->count; i++) {
         const struct quorum_ballot *ballot = &round->votes.ballots[i];
         if (ballot->vote != VOTE_YES || quorum_is_settled(requests, ballot->kept.grants))
@@ -335,7 +335,7 @@ static bool may_retry(struct quorum_store *store)
     struct moment next = moment_plus(now_of(store), RETRY_MOST_NS);
 
     return is_contested(store) && !store->requests.acquire.queue && ++store->tries < TRIES &&
-           !moment_reached(store->until, next);
+           !moment_reached(store->base.operation.until, next);
 }
 
 /* How long nodes have to release what the try may have got before its end is told. A process that
@@ -373,7 +373,7 @@ static void end_try(struct quorum_store *store)
         pause_between(store, &store->timer, RETRY_LEAST_NS, RETRY_MOST_NS);
     } else if (is_any_busy(store) && !moment_reached(latest, now_of(store))) {
         store->stage = STAGE_LEAVING;
-        loop_arm(store->loop, &store->timer, moment_min(store->until, latest));
+        loop_arm(store->loop, &store->timer, moment_min(store->base.operation.until, latest));
     } else {
         fail(store);
     }
@@ -460,7 +460,7 @@ static int64_t extra_time_to_release(const struct quorum_store *store,
      * our entry may not be up yet: nothing would release it. Half of the time is left, so that the
      * answer comes in time. */
     if (node->inherited || quorum_approvals(&round->votes) < quorum_majority(store->count))
-        return moment_until(now_of(store), store->until) / 2;
+        return moment_until(now_of(store), store->base.operation.until) / 2;
     /* The release is sent when the node has answered its order before; to a server that does not
      * know the script it is sent a second time. */
     if (is_missing)
@@ -806,7 +806,6 @@ static void start(struct store *base, const struct operation *operation)
     bool pausing = store->pause.added;
 
     store->task = operation->verb;
-    store->until = operation->until;
     store->tries = 0;
     loop_disarm(store->loop, &store->pause);
     switch (operation->verb) {

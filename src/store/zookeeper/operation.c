@@ -172,7 +172,8 @@ void zk_begin(struct zk_store *store, enum zk_step step)
 void zk_send(struct zk_store *store, enum zk_step step)
 {
     store->step = step;
-    zk_session_send(store->session, row_of(step)->effect == ZK_REOPENS, store->until);
+    zk_session_send(store->session, row_of(step)->effect == ZK_REOPENS,
+                    store->base.operation.until);
 }
 
 static void failed(struct zk_store *store, enum zk_effect effect, const struct answer *failure)
@@ -206,7 +207,7 @@ void zk_heard(void *arg, enum zk_outcome outcome, const struct zk_reply *replies
 void zk_tell(struct zk_store *store, struct answer *answer)
 {
     answer->requeued = store->requeued;
-    store->done(store->arg, answer);
+    store->base.operation.done(store->base.operation.arg, answer);
 }
 
 void zk_tell_failure(struct zk_store *store, const struct answer *failure)

@@ -114,15 +114,12 @@ struct zk_store {
     struct moment refused;
     unsigned heartbeats; /* since the queue was looked at */
 
-    /* The operation under way. */
+    /* The operation under way, base.operation. */
     struct acquire_request request; /* a renewal and a release fill in a part of it */
     enum zk_step step;
     enum zk_step adopted, missing; /* follow a search for another process' nodes */
     size_t absent;                 /* the key that "missing" is about */
-    struct moment until;
     bool requeued;
-    store_done *done;
-    void *arg;
     struct zk_survey *survey;
     struct zk_queue leases[LOCK_KEYS_MAX]; /* of semaphores, as they were read last */
     struct loop_timer linger;

@@ -397,9 +397,6 @@ static void zk_start(struct store *base, const struct operation *operation)
 {
     struct zk_store *store = zk_store_of(base);
 
-    store->until = operation->until;
-    store->done = operation->done;
-    store->arg = operation->arg;
     store->requeued = false;
     store->absent = 0;
     store->lingered = 0;
