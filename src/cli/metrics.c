@@ -46,14 +46,16 @@ static void put_heading(FILE *out, const struct family *family)
             family->type);
 }
 
-/* The start of a line, up to the value. outcome: another label, or NULL. */
-static void begin_sample(struct sheet *sheet, const struct lock_view *lock, const char *outcome)
+/* Prints the start of a line, up to the value. label: what view->key is, "key" or "glob"; outcome:
+ * the value of another label, or NULL. */
+static void begin_sample(struct sheet *sheet, const char *label, const struct lock_view *view,
+                         const char *outcome)
 {
     if (!sheet->headed)
         put_heading(sheet->out, sheet->family);
     sheet->headed = true;
-    fprintf(sheet->out, "%s{key=", sheet->family->name);
-    put_quoted(sheet->out, lock->key);
+    fprintf(sheet->out, "%s{%s=", sheet->family->name, label);
+    put_quoted(sheet->out, view->key);
     if (outcome) {
         fputs(",outcome=", sheet->out);
         put_quoted(sheet->out, outcome);
@@ -63,17 +65,13 @@ static void begin_sample(struct sheet *sheet, const struct lock_view *lock, cons
 
 static void add_glob_pause(struct sheet *sheet, const struct lock_view *pause)
 {
-    if (!sheet->headed)
-        put_heading(sheet->out, sheet->family);
-    sheet->headed = true;
-    fprintf(sheet->out, "%s{glob=", sheet->family->name);
-    put_quoted(sheet->out, pause->key);
-    fputs("} 1\n", sheet->out);
+    begin_sample(sheet, "glob", pause, NULL);
+    fputs("1\n", sheet->out);
 }
 
 static void add_number(struct sheet *sheet, const struct lock_view *lock, int64_t number)
 {
-    begin_sample(sheet, lock, NULL);
+    begin_sample(sheet, "key", lock, NULL);
     fprintf(sheet->out, "%" PRId64 "\n", number);
 }
 
@@ -82,7 +80,7 @@ static void add_seconds(struct sheet *sheet, const struct lock_view *lock, const
                         int64_t ms)
 {
     ms = ms > 0 ? ms : 0;
-    begin_sample(sheet, lock, outcome);
+    begin_sample(sheet, "key", lock, outcome);
     fprintf(sheet->out, "%" PRId64 ".%03d\n", ms / 1000, (int)(ms % 1000));
 }
 
