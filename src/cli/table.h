@@ -38,11 +38,11 @@ void table_free(struct table *table);
 void table_set(struct table_row *row, size_t column, const char *text);
 void table_set_number(struct table_row *row, size_t column, size_t number);
 void table_set_duration(struct table_row *row, size_t column, int64_t ms);
-/* Cuts a cell to so many columns of a terminal, with an ellipsis of one column at its end if it had
- * more. */
+/* Cuts a cell that is wider than "room" columns of a terminal to that width, with an ellipsis of
+ * one column at its end. */
 void table_cut(struct table_row *row, size_t column, int room, const char *ellipsis);
 
 /* Returns the width of the widest cell. */
 int table_width(const struct table *table, size_t column);
-/* The rows, a line each; the last column is not filled up. */
+/* Prints the rows, a line each; the last column is not padded. */
 void table_print(FILE *out, const struct table *table);
