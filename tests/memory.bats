@@ -175,7 +175,8 @@ run --read k -- true|--read
 read k -- true|--read
 run --limit 2 k -- true|--limit
 acquire --limit 2 k|--limit
-acquire k|acquire without --keep
+acquire k|lock that outlives its client \(acquire needs --keep\)
+reserve k 1h -m x|lock that outlives its client \(acquire needs --keep\)
 run a b -- true|locks of several KEYs
 run --at-least 5s k -- true|--at-least
 run --replicas 1 k -- true|--replicas

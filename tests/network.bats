@@ -111,7 +111,7 @@ while True:
         --server-wait 0 k -- true
     stderr_line 'too many clients: its max number of clients is reached$'
     run -77 --separate-stderr rlock run -u "redis://127.0.0.1:$(<"$T/DENIED.out")" k -- true
-    stderr_line ': it is in protected mode: without a password it serves its own host alone$'
+    stderr_line ': it is in protected mode: without a password it serves only its own host$'
     [[ $stderr != *"user default"* && $stderr != *again* ]]
     run -77 --separate-stderr rlock release -u "redis://127.0.0.1:$(<"$T/DENIED.out")" \
         --owner 01234567-89ab-4def-8123-456789abcdef k

@@ -374,7 +374,8 @@ END
 run --at-least 5s k -- true|--at-least
 run --replicas 1 k -- true|--replicas
 run --grace k -- true|--grace
-acquire k|acquire without --keep
+acquire k|lock that outlives its client \(acquire needs --keep\)
+reserve k 1h -m x|lock that outlives its client \(acquire needs --keep\)
 init|init
 latch set k 1|latches
 END

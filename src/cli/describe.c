@@ -504,7 +504,7 @@ static const struct {
     {STORE_MINIMUM, "init --minimum-version"},
     {STORE_REPLACE, "--replace"},
     {STORE_ASK, "force-release without --now"},
-    {STORE_DETACHED, "acquire without --keep"},
+    {STORE_DETACHED, "lock that outlives its client (acquire needs --keep)"},
     {STORE_MIRROR, "--mirror"},
     {STORE_MEMORY, "memory of former runs"},
     {STORE_TOGETHER, "--unless-done of several KEYs"},

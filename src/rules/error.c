@@ -32,7 +32,7 @@ static const struct error_word {
     {"WRONGPASS", REDIS_ERROR_DENIED, "wrong password, or no such user", HINT_PASSWORD},
     {"NOPERM", REDIS_ERROR_DENIED, NULL, HINT_RIGHTS},
     {"DENIED", REDIS_ERROR_DENIED,
-     "it is in protected mode: without a password it serves its own host alone", HINT_REQUIREPASS},
+     "it is in protected mode: without a password it serves only its own host", HINT_REQUIREPASS},
     {"invalid password", REDIS_ERROR_DENIED, "wrong password", HINT_PASSWORD},
     {"without any password configured", REDIS_ERROR_DENIED, "it has no password, but was given one",
      HINT_NO_PASSWORD},

@@ -89,7 +89,7 @@ static const struct {
     {REDIS_ERROR_DENIED, "no right to run a command that it needs",
      INPUTS("ERR Error running script (call to f_6d1): @user_script:1: The user executing the "
             "script can't run this command or subcommand")},
-    {REDIS_ERROR_DENIED, "it is in protected mode: without a password it serves its own host alone",
+    {REDIS_ERROR_DENIED, "it is in protected mode: without a password it serves only its own host",
      INPUTS("DENIED Redis is running in protected mode because protected mode is enabled and no "
             "password is set for the default user.")},
     {REDIS_ERROR_CLUSTER, "this is a node of a Redis Cluster",
