@@ -1,4 +1,4 @@
-/* rlock latch: count down, on many hosts, to what others wait for.
+/* rlock latch: let jobs wait until others, on many hosts, are done.
  *
  * Each verb does one operation on the latch, or two, one after the other; `run` executes its
  * command between two. While an operation waits, a line says why. */
@@ -502,7 +502,7 @@ static int act(struct call *call)
 
 const struct command command_latch = {
     .name = "latch",
-    .summary = "count down, on many hosts, to what others wait for",
+    .summary = "let jobs wait until others, on many hosts, are done",
     .usage = {"latch set [--ttl DUR] KEY N | count-down [--id ID] KEY [N]",
               "latch run [--id ID] KEY -- COMMAND [ARG...] | wait [-w DUR] KEY",
               "latch status [--json] KEY | list [--json] [GLOB] | delete KEY"},

@@ -1,4 +1,4 @@
-/* rlock limit: how many may hold a semaphore, kept by the store. */
+/* rlock limit: show or set how many may hold a semaphore; the store keeps it. */
 #include "cmd/commands.h"
 
 #include <inttypes.h>
@@ -85,7 +85,7 @@ static int act(struct call *call)
 
 const struct command command_limit = {
     .name = "limit",
-    .summary = "how many may hold a semaphore, kept by the store",
+    .summary = "show or set how many may hold a semaphore",
     .usage = {"limit [OPTIONS] KEY [N]", "limit [OPTIONS] --delete KEY"},
     .example = "Example, test databases; later one more, while jobs run and wait:\n"
                "  rlock limit test-databases 3\n"

@@ -261,7 +261,7 @@ static int extend(struct call *call)
 
 const struct command command_extend = {
     .name = "extend",
-    .summary = "keep what was reserved for longer, from now on",
+    .summary = "extend a reservation, for a time from now",
     .usage = {"extend [OPTIONS] KEY DUR"},
     .example = "Example, one more hour from now on:\n"
                "  rlock extend staging 1h\n",
