@@ -292,7 +292,7 @@ compare() {
     run -77 rlock run -u "unix://partly:pw@$REDIS_SOCK" k -- true
 }
 
-@test "H20 the command that it advises is enough, at once; and there is one for users that only look" {
+@test "H20 the command that it advises is enough, at once; users that only look have one, too" {
     local advice
     redis acl setuser poor reset on '>pw' '+multi' '+exec' '+client|setname'
     run -69 --separate-stderr rlock doctor --json -u "unix://poor:pw@$REDIS_SOCK"

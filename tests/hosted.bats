@@ -316,7 +316,7 @@ END
     on_each other_protocol
 }
 
-@test "without /dev/null, as in a bare chroot, drivers start, and no connection is a standard stream" {
+@test "without /dev/null, as in a bare chroot, drivers start; no connection is a standard stream" {
     unshare --mount true 2>/dev/null || skip "may not mount here"
     without_null() {
         : >"$T/config"

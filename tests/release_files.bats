@@ -85,7 +85,7 @@ works_bare() {
     [[ $(./rlock --version) == "rlock ${VERSION#rlock-}"* ]]
 }
 
-@test "in a chroot without nsswitch.conf, /etc/hosts, users, /tmp and /proc: a lock, and its holder" {
+@test "in a chroot without nsswitch.conf, /etc/hosts, users, /tmp, /proc: a lock, and its holder" {
     works_bare "$STORE"
     works_bare "${STORE/127.0.0.1/localhost}"
     hold a k

@@ -349,7 +349,7 @@ limit_statements() {
     on_each encrypted
 }
 
-@test "H143 a waiter's agent is killed: the place is kept, and only those that are there are shown" {
+@test "H143 a waiter's agent is killed: the place is kept, and only those there are shown" {
     on_each place_is_kept
     on_each place_is_kept --limit 1
 }

@@ -74,7 +74,7 @@ strange_sessions_ended() {
     ends_well a
 }
 
-@test "H143 a waiter's agent is killed: the place is kept, and only those that are there are shown" {
+@test "H143 a waiter's agent is killed: the place is kept, and only those there are shown" {
     place_is_kept
     place_is_kept --limit 1
     place_is_kept j

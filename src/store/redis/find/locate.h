@@ -53,8 +53,8 @@ const char *locator_host(const struct locator *locator);
 
 /* Starts a search. Sentinels get half of the time until "until" to answer, since the server must be
  * reached as well; a name or the start of a server may take longer than "until". "located" comes
- * once, later. password: for Sentinels; NULL: none. False with errno if the search could not even be
- * started. */
+ * once, later. password: for Sentinels; NULL: none. Returns false with errno if the search cannot
+ * start. */
 bool locator_search(struct locator *locator, const char *password, struct moment until);
 /* A lease of "lease" ns depends on the server: a watch looks at least three times in it. */
 void locator_set_lease(struct locator *locator, int64_t lease);
