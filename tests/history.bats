@@ -111,6 +111,18 @@ END
     [[ $output == *'rlock_last_end_timestamp_seconds{key="k",outcome="failure"}'* ]]
 }
 
+@test "H92 rlock is killed before its agent knows of the command: history says so" {
+    strace -qq -o /dev/null true || skip "no strace here"
+    # A supervisor that is held up between the start of its command and its word about it.
+    bg a strace -qq -o "$T/strace" -e inject=pidfd_open:delay_enter=3s "$RLOCK" run k -- \
+        sh -c "echo \$PPID >'$T/up'; exec sleep 1000"
+    poll_until 10 test -s "$T/up"
+    kill -KILL "$(<"$T/up")"
+    poll_until 15 is_free k
+    run -0 rlock history --json k
+    json 'map(.outcome) == ["rlock was killed"]'
+}
+
 @test "--unless-done: what has succeeded is not run again, what failed is; also after a wait" {
     run -1 rlock run --unless-done 1h k -- false
     run -0 rlock run --unless-done 1h k -- true

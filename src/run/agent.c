@@ -317,13 +317,13 @@ static void release(struct agent *agent, const struct lock_end *end)
     keeper_release(agent->keeper, release_by(agent), end);
 }
 
-/* Nothing runs under the lock any more, so the next waiter need not wait for the lease to end. */
+/* Nothing runs under the lock any more, so the next waiter need not wait for the lease to end. A
+ * supervisor that has acknowledged it may have been killed before it announced its command. */
 static void release_unheld(struct agent *agent)
 {
-    bool used = agent->watchdog.tree.group > 0, lost = agent->state == LOST;
-    const struct lock_end end = {.how = lost                                     ? LOCK_LOST
-                                        : agent->presence.state == PRESENCE_DEAD ? LOCK_KILLED
-                                                                                 : LOCK_USED};
+    bool lost = agent->state == LOST, killed = agent->presence.state == PRESENCE_DEAD;
+    bool used = agent->watchdog.tree.group > 0 || (killed && agent->state == HOLDING);
+    const struct lock_end end = {.how = lost ? LOCK_LOST : killed ? LOCK_KILLED : LOCK_USED};
 
     if (withdraw(agent))
         return;
