@@ -83,7 +83,7 @@ all_renewed() {
         stay "r$i" "key$i" --lease 15s
     done
     disturb
-    on 1 sentinel failover mymaster
+    on 1 sentinel failover "$MASTER"
     b_is_master
     start=$(now_ms)
     poll_until 20 all_renewed "$start"

@@ -7,6 +7,9 @@
 
 # Also for teardown_file, which sees nothing of what a test exports.
 DEPLOYMENT=${BATS_FILE_TMPDIR:-/nonexistent}/deployment
+# Of this run only: Sentinels that watch a master of the same name find each other, and those of
+# another checkout's tests may watch one that had the same port.
+MASTER=m-${BATS_RUN_TMPDIR##*-}
 
 setup() {
     start_test
@@ -94,7 +97,7 @@ sentinel_url() {
     done
     (
         IFS=,
-        echo "sentinel://${hosts[*]}/mymaster"
+        echo "sentinel://${hosts[*]}/$MASTER"
     )
 }
 
@@ -127,10 +130,10 @@ sentinel_start() {
         "$(listening "$one" | sed 's/^--//; s/ --/\n/g')" "bind 127.0.0.1" "daemonize yes" \
         "dir $DEPLOYMENT/$one" \
         "pidfile $DEPLOYMENT/$one/pid" "logfile $DEPLOYMENT/$one/log" \
-        "sentinel monitor mymaster 127.0.0.1 ${port[a]} 2" \
-        "sentinel auth-user mymaster watcher" "sentinel auth-pass mymaster pw" \
-        "sentinel down-after-milliseconds mymaster 1000" \
-        "sentinel failover-timeout mymaster 3000" "${SENTINEL_LINES[@]}"
+        "sentinel monitor $MASTER 127.0.0.1 ${port[a]} 2" \
+        "sentinel auth-user $MASTER watcher" "sentinel auth-pass $MASTER pw" \
+        "sentinel down-after-milliseconds $MASTER 1000" \
+        "sentinel failover-timeout $MASTER 3000" "${SENTINEL_LINES[@]}"
     redis-server "$DEPLOYMENT/$one/conf" --sentinel 3>&- >/dev/null
     poll_until 10 answers "$one"
 }
@@ -194,7 +197,7 @@ is_synchronised() {
 
 # names SENTINEL a|b: it names this master.
 names() {
-    [[ $(on "$1" sentinel get-master-addr-by-name mymaster | tail -n 1) == "${port[$2]}" ]]
+    [[ $(on "$1" sentinel get-master-addr-by-name "$MASTER" | tail -n 1) == "${port[$2]}" ]]
 }
 
 all_name() {
@@ -211,9 +214,9 @@ b_is_master() {
 is_settled() {
     local one
     for one in 1 2 3; do
-        [[ $(field "$one" num-slaves sentinel master mymaster) == 1 &&
-            $(field "$one" num-other-sentinels sentinel master mymaster) == 2 &&
-            $(field "$one" flags sentinel master mymaster) == master ]] || return 1
+        [[ $(field "$one" num-slaves sentinel master "$MASTER") == 1 &&
+            $(field "$one" num-other-sentinels sentinel master "$MASTER") == 2 &&
+            $(field "$one" flags sentinel master "$MASTER") == master ]] || return 1
     done
 }
 
