@@ -38,8 +38,8 @@ static enum wire_error error_of(unsigned number)
     case ER_USER_LIMIT_REACHED: return WIRE_FULL;
     case ER_UNKNOWN_COM_ERROR: /* a node of Galera that has yet to join, or is cut off */
         return WIRE_NOT_READY;
-    case ER_QUERY_INTERRUPTED: /* somebody has ended it */
-    case ER_STATEMENT_TIMEOUT: /* max_statement_time: somebody has locked the whole table */
+    case ER_QUERY_INTERRUPTED: /* another client has ended it */
+    case ER_STATEMENT_TIMEOUT: /* max_statement_time: another client has locked the whole table */
     case MYSQL_QUERY_TIMEOUT: return WIRE_BUSY;
     case ER_OPTION_PREVENTS_STATEMENT: return WIRE_READ_ONLY;
     case ER_DISK_FULL:

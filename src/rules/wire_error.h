@@ -18,13 +18,13 @@ enum wire_error {
     WIRE_NOWHERE = 'h',     /* not done: there is no host of that name */
 
     /* Not done; may pass. */
-    WIRE_CONFLICT = 'c',  /* somebody else was quicker */
+    WIRE_CONFLICT = 'c',  /* another client was quicker */
     WIRE_NOT_READY = 'n', /* the server starts up, or is not a member of its cluster */
     WIRE_BUSY = 'b',      /* it took longer than the server allows */
     WIRE_FULL = 'm',      /* the server takes no more clients, or no more of this user */
     WIRE_NO_SPACE = 's',  /* its disk is full */
     WIRE_NO_MEMORY = 'y',
-    WIRE_TROUBLE = 'z', /* whatever else keeps the server from letting anybody in */
+    WIRE_TROUBLE = 'z', /* whatever else keeps the server from letting clients in */
 
     /* Not done, and no use to repeat. */
     WIRE_PASSWORD = 'a',        /* user or password */

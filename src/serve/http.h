@@ -41,7 +41,7 @@ struct http_events {
  * refuses. "events" is borrowed. */
 struct http *http_start(struct loop *loop, int listener, const struct http_events *events,
                         void *arg);
-/* Replaces the texts, and answers everybody who waits. */
+/* Replaces the texts, and answers all clients that wait. */
 void http_publish(struct http *http, const struct http_texts *texts);
 /* Breaks off all connections. */
 void http_stop(struct http *http);

@@ -387,7 +387,7 @@ function drawCard(card, lock, past, span) {
 
 const FREE = {mode: null, limit: null, paused: null, holders: [], waiters: []};
 
-// Those that are in use, and those that somebody had.
+// Those that are in use, and those that were.
 function shown() {
     const there = new Map(locks.map((lock) => [lock.key, lock]));
     for (const key of runs.keys())

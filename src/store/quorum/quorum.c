@@ -86,7 +86,7 @@ static int64_t longest_lease(const struct quorum *quorum)
     return longest;
 }
 
-/* A YES from a node that may have forgotten somebody else's lock. */
+/* A YES from a node that may have forgotten another owner's lock. */
 static bool is_doubtful(const struct quorum *quorum, const struct quorum_ballot *ballot)
 {
     const struct seniority *its = &ballot->seniority;

@@ -103,7 +103,7 @@ static struct judgement judge_acquiring(const struct quorum_store *store,
 }
 
 /* Whether nodes that do not have the lock may be given it: as long as a majority holds it. After
- * that it may have been somebody else's, and has to be acquired. */
+ * that it may have been another owner's, and has to be acquired. */
 static bool may_fill(const struct quorum_store *store)
 {
     return store->hold == HOLD_OURS && !moment_reached(store->ends, now_of(store));
