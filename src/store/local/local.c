@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "os/cgroup.h"
 #include "os/child.h"
+#include "os/file.h"
 #include "os/tree.h"
 #include "store/redis/doctor/checkup.h"
 #include "store/redis/store.h"
@@ -389,7 +390,7 @@ static int open_log(const struct local_place *place, off_t *start)
     int log = local_open(place, "log", O_RDWR | O_CREAT | O_APPEND);
 
     if (log < 0)
-        return open("/dev/null", O_RDWR | O_CLOEXEC);
+        return file_open_null(O_RDWR);
     if (fstat(log, &stat) == 0 && stat.st_size > LOG_MAX && ftruncate(log, 0) == 0)
         stat.st_size = 0;
     *start = stat.st_size;

@@ -61,7 +61,7 @@ char *rights_command(const char *user, const char *prefix, bool clustered)
     for (size_t i = 0; *rights[i].name; i++)
         if (clustered || rights[i].use != RIGHT_CLUSTER)
             strbuf_printf(&command, " +%s", rights[i].name);
-    return command.text;
+    return strbuf_detach(&command);
 }
 
 /* -- the rights that the user lacks ------------------------------------------------------------ */
