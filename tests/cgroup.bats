@@ -140,8 +140,8 @@ in_cgroup() {
 }
 
 @test "a plain run makes no cgroup, and looks once whether one is delegated" {
-    command -v strace >/dev/null || skip "no strace here"
-    ASAN_OPTIONS+=:detect_leaks=0 strace -f -o "$T/trace" "$RLOCK" run k -- true 3>&-
+    need_strace
+    strace -f -o "$T/trace" "$RLOCK" run k -- true 3>&-
     grep cgroup "$T/trace" || true
     (($(grep -c cgroup "$T/trace") <= 3))
     run -1 grep -E 'mkdir|clone3.*CLONE_INTO_CGROUP' "$T/trace"

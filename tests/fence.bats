@@ -193,8 +193,7 @@ locked() {
 }
 
 @test "H152 killed before the directory is on the disk: the next one does not rely on it" {
-    strace -qq -o /dev/null true || skip "no strace here"
-    export ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0
+    need_strace
     run strace -f -qq -o /dev/null -e inject=fsync:error=EIO "$RLOCK" fence "$F" --token 5 3>&-
     [[ $status == 71 && $output == *'Input/output error' ]]
     run strace -f -qq -o /dev/null -e inject=fsync:signal=KILL "$RLOCK" fence "$F" --token 5 3>&-

@@ -31,6 +31,12 @@ if grep -q __asan_init "$RLOCK"; then
         printf "ASAN_OPTIONS=detect_leaks=0\0" >/proc/self/environ && exec "$0" "$@"')
 fi
 
+# Skips the test where strace may not trace. LeakSanitizer cannot work in a program that is traced.
+need_strace() {
+    strace -qq -o /dev/null true 2>/dev/null || skip "no strace here"
+    export ASAN_OPTIONS+=:detect_leaks=0
+}
+
 # ---------------------------------------------------------------- set-up of a file and of a test
 
 # start_file [REDIS OPTION...]: for setup_file.

@@ -112,7 +112,7 @@ END
 }
 
 @test "H92 rlock is killed before its agent knows of the command: history says so" {
-    strace -qq -o /dev/null true || skip "no strace here"
+    need_strace
     # A supervisor that is held up between the start of its command and its word about it.
     bg a strace -qq -o "$T/strace" -e inject=pidfd_open:delay_enter=3s "$RLOCK" run k -- \
         sh -c "echo \$PPID >'$T/up'; exec sleep 1000"
