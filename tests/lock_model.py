@@ -56,7 +56,7 @@ class Call:
         globals()["judge_" + self.script](self)
 
 
-# -- what nobody's call may do to others ----------------------------------------------------------
+# -- what no call may do to others ----------------------------------------------------------------
 
 
 def clamped(deadline, most, now):

@@ -72,7 +72,7 @@ class Waiter:
         return int(found[1]) if found else 0
 
     def is_overdue(self, view):
-        """Nobody passes it any more."""
+        """No owner passes it any more."""
         if self.noted("due"):
             return view.now >= self.noted("due")
         return self.noted("waited") + view.now - self.since >= view.bound
@@ -217,7 +217,7 @@ class View:
     def faults_of_state(self):
         if not self.entries:
             if self.held or self.slots:
-                yield f"nobody holds it, but s is {self.held}, b is {self.slots}"
+                yield f"no owner holds it, but s is {self.held}, b is {self.slots}"
             return
         if not self.held:
             yield "there are holders, but no s"

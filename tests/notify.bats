@@ -94,7 +94,7 @@ worded() {
     poll_until 10 was_told 'lost 79 l: lock lost: .*; stopping sh'
 }
 
-# In nobody's way: not in that of a command's end, whatever it has started; nor that of its tree,
+# In no one's way: not in that of a command's end, whatever it has started; nor that of its tree,
 # which goes with rlock.
 @test "--notify: its command ends 10 s after rlock, even if that was killed" {
     local one hook=()

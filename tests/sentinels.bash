@@ -88,7 +88,7 @@ disturb() {
     : >"$DEPLOYMENT/disturbed"
 }
 
-# sentinel_url NAME|HOST:PORT...: of mymaster, by these.
+# sentinel_url NAME|HOST:PORT...: of $MASTER, by these.
 sentinel_url() {
     local one hosts=()
     for one in "$@"; do

@@ -404,7 +404,7 @@ def _(server):
 def _(server):
     ear = server.listen()
     lock, _fence = held_by_a(server, B, C, D)
-    same(ear.heard(), [], "nobody made way")
+    same(ear.heard(), [], "no owner made way")
     lock.release(C)
     same(ear.heard(), [], "one in the middle left")
     lock.release(A)

@@ -142,7 +142,7 @@ def _(server):
     one(ab, "c").release(C)
     same(granted(some(bc, E)), [1])
     one(ab, "a").release(A)
-    same(one(ab, "a").acquire(F)[0], "GRANTED", "nobody waits at a")
+    same(one(ab, "a").acquire(F)[0], "GRANTED", "no owner waits at a")
 
 
 @test("any: a dead waiter keeps no other out, at none of its keys")

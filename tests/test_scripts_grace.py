@@ -152,7 +152,7 @@ def _(server):
     same(grace(lock, lease=1000), 3500)
     server.call("FLUSHALL")
     same(lock.renew(A, lease=0, grace=True)[0], "LOST")
-    same(grace(lock, lease=1000), LEASE, "nobody tells one")
+    same(grace(lock, lease=1000), LEASE, "no owner tells one")
 
 
 @test("H28 a clock that is set back makes it no longer than a lease")

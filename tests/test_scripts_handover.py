@@ -72,8 +72,8 @@ def _(server):
     hold(lock, B)
     wait(lock, C, who="")
     lock.release(B)
-    same(ear.handed()[0][:2], (C, TOKEN), "who is nobody")
-    same(entry(lock, C)[7:], ["-"] * 5 + ["waited=0"], "who is nobody")
+    same(ear.handed()[0][:2], (C, TOKEN), "an unknown one")
+    same(entry(lock, C)[7:], ["-"] * 5 + ["waited=0"], "an unknown one")
 
 
 @test("handed: the heartbeat behind a lost message is granted what it has, for a whole lease")

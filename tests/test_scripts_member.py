@@ -150,7 +150,7 @@ def _(server):
     lock.release(A + "." + B)
     lock.release(A)
     for _again in range(2):
-        same(lock.acquire(A + "." + B)[4], [0], "where it nests in nobody")
+        same(lock.acquire(A + "." + B)[4], [0], "where it nests in none")
 
 
 @test(

@@ -455,7 +455,7 @@ def _(server):
     server.call("CONFIG", "RESETSTAT")
     same(told(lock), "")
     true(
-        "cmdstat_hgetall" not in server.call("INFO", "commandstats"), "nobody looks at all of them"
+        "cmdstat_hgetall" not in server.call("INFO", "commandstats"), "no call looks at all of them"
     )
     lock.now += 30000
     same(told(lock), owners[1], "when all are looked at anyway")

@@ -143,8 +143,8 @@ static int make_room(struct loop *loop, size_t count)
 }
 
 /* Makes timer_fd wake no later than the first timer. One that would wake earlier is not set anew:
- * leases are extended and time-outs taken back far more often than they come. A timer that
- * is due "never" is there to have the descriptor made while there is nothing to lose yet. */
+ * leases are extended and time-outs taken back far more often than they come. A timer that is due
+ * "never" is there to have the descriptor made while there is nothing to lose yet. */
 static int set_alarm(struct loop *loop)
 {
     struct itimerspec alarm = {0};
