@@ -58,7 +58,7 @@ works_bare() {
     [[ $(find . -type f | wc -l) == $(($(wc -l <SHA256SUMS) + 1)) ]]
 }
 
-@test "static: none of the programs asks for a library, on either machine" {
+@test "static: none of the programs asks for a library, or is moved at its start" {
     local arch program
     for arch in amd64 arm64; do
         mkdir "$T/$arch"
@@ -66,6 +66,7 @@ works_bare() {
         for program in rlock rlock-top rlock-serve rlock-postgresql rlock-mysql; do
             run -0 readelf -ld "$T/$arch/$VERSION-linux-$arch/$program"
             [[ $output != *NEEDED* && $output != *INTERP* ]]
+            [[ $output == *'file type is EXEC '* ]] # it takes long to move OpenSSL's tables
         done
         cmp "$RLOCK_RELEASE/$VERSION-linux-$arch" "$T/$arch/$VERSION-linux-$arch/rlock"
     done
