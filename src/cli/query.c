@@ -24,7 +24,8 @@ bool query_open(struct query *query, const struct store_address *address, const 
     *query = (struct query){.time_limit = address->connect_timeout + ANSWER_TIME,
                             .attempt = address->connect_timeout,
                             .who = who,
-                            .server_wait = who ? address->server_wait : 0};
+                            .server_wait = who ? address->server_wait : 0,
+                            .kept = mem_zeroed(sizeof *query->kept)};
     query->loop = loop_new();
     query->store = store_open(query->loop, address, fault, size);
     return query->store != NULL;
@@ -44,6 +45,7 @@ void query_close(struct query *query)
     close_store(query);
     if (query->loop)
         loop_free(query->loop);
+    free(query->kept);
     *query = (struct query){0};
 }
 
@@ -53,7 +55,7 @@ static void done(void *arg, const struct answer *answer)
 {
     struct pending *pending = arg;
 
-    answer_keep(&pending->query->kept, answer);
+    answer_keep(pending->query->kept, answer);
     pending->answered = true;
     loop_stop(pending->query->loop);
 }
@@ -82,7 +84,7 @@ static void ask_once(struct query *query, struct operation operation, struct mom
         lock_list_free(operation.survey->each_arg); /* the results of an attempt that failed */
     store_start(query->store, &operation);
     int failed = loop_run(query->loop);
-    *answer = query->kept.answer;
+    *answer = query->kept->answer;
     if (!pending.answered)
         give_up(query, failed, answer);
     else if (answer->verdict != VERDICT_UNKNOWN)

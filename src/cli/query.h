@@ -15,7 +15,7 @@ struct query {
     int64_t server_wait;
     struct outage outage;
     bool asked;
-    struct kept_answer kept; /* the latest */
+    struct kept_answer *kept; /* the latest */
 };
 
 struct lock_list {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/decimal.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "lock/own_identity.h"
 #include "os/file.h"
@@ -48,20 +49,11 @@ static char *describe(const struct settings *settings, const char *key)
     return strbuf_detach(&what);
 }
 
-/* FNV-1a. Two locks of one name would only be one reservation. */
-static uint64_t hash(const char *text)
-{
-    uint64_t sum = UINT64_C(14695981039346656037);
-
-    for (; *text; text++)
-        sum = (sum ^ (unsigned char)*text) * UINT64_C(1099511628211);
-    return sum;
-}
-
-/* The caller frees. */
+/* Two locks with one hash would only be one reservation. The caller frees. */
 static char *path_of(const char *what)
 {
-    char *place = directory(), *path = strbuf_print("%s/%016" PRIx64, place, hash(what));
+    uint64_t hash = hash_add(HASH_START, what, strlen(what));
+    char *place = directory(), *path = strbuf_print("%s/%016" PRIx64, place, hash);
 
     free(place);
     return path;

@@ -225,6 +225,11 @@ static int collect_file(struct collection *all, struct source *source, int *erro
     return collect_text(all, &file, source);
 }
 
+static bool is_missing(const char *path)
+{
+    return access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
 /* Reads one of the files that need not exist. If a system's file cannot be read, that is an error:
  * it may name another store than the default, and two stores do not make a lock. The user's file
  * is then left out with a warning: under sudo or in a service, HOME is often another user's. */
@@ -233,7 +238,7 @@ static int collect_usual_file(struct collection *all, const char *path, enum ori
     struct source source = {.path = path, .origin = origin};
     char why[120];
 
-    if (access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR))
+    if (is_missing(path))
         return STATUS_OK;
     int error, status = collect_file(all, &source, &error, why, sizeof why);
     if (error == 0 || error == ENOENT || error == ENOTDIR)
@@ -292,11 +297,12 @@ static int is_conf(const struct dirent *entry)
 static int collect_folder(struct collection *all)
 {
     struct dirent **entries;
-    int status = STATUS_OK, count = scandir(SYSTEM_FOLDER, &entries, is_conf, alphasort);
+    int status = STATUS_OK;
 
+    if (is_missing(SYSTEM_FOLDER))
+        return STATUS_OK;
+    int count = scandir(SYSTEM_FOLDER, &entries, is_conf, alphasort);
     if (count < 0) {
-        if (errno == ENOENT || errno == ENOTDIR)
-            return STATUS_OK;
         snprintf(all->fault, all->size, "%s: %s", SYSTEM_FOLDER, strerror(errno));
         return STATUS_CONFIG;
     }

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <strings.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/percent.h"
 
@@ -61,14 +62,9 @@ void record_clear(struct record *record)
     *record = (struct record){.version = record->version, .changed = record->changed};
 }
 
-/* FNV-1a */
 static size_t bucket_of(const struct record *record, struct piece name)
 {
-    uint64_t hash = UINT64_C(14695981039346656037);
-
-    for (size_t i = 0; i < name.size; i++)
-        hash = (hash ^ (unsigned char)name.at[i]) * UINT64_C(1099511628211);
-    return hash & (record->buckets - 1);
+    return hash_add(HASH_START, name.at, name.size) & (record->buckets - 1);
 }
 
 /* NOLINTBEGIN(clang-analyzer-unix.Malloc): record_clear() leaves no pointer to what it freed */

@@ -1,6 +1,7 @@
 /* Units of reading and writing. */
 #include "host/unit.h"
 
+#include "base/hash.h"
 #include "base/mem.h"
 
 static struct unit_key *find(struct unit *unit, struct piece name)
@@ -84,13 +85,7 @@ void unit_end(struct unit *unit)
 
 uint64_t host_number(const char *table, struct piece name)
 {
-    uint64_t hash = UINT64_C(14695981039346656037);
-
-    for (const char *at = table; *at; at++)
-        hash = (hash ^ (unsigned char)*at) * UINT64_C(1099511628211);
-    for (size_t i = 0; i < name.size; i++)
-        hash = (hash ^ (unsigned char)name.at[i]) * UINT64_C(1099511628211);
-    return hash;
+    return hash_add(hash_add(HASH_START, table, strlen(table)), name.at, name.size);
 }
 
 static int compare(const void *a, const void *b)

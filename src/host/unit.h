@@ -48,7 +48,7 @@ struct host_lock {
     bool writes;
 };
 
-/* FNV-1a of what the tables' names begin with, and of another name. Two names with the same number
+/* The hash of what the tables' names begin with, and of another name. Two names with the same number
  * are in each other's way, and no worse. */
 uint64_t host_number(const char *table, struct piece name);
 

@@ -5,6 +5,7 @@
 
 #include "base/backoff.h"
 #include "base/duration.h"
+#include "base/hash.h"
 #include "lock/lease.h"
 
 /* A shorter absence is not worth a message; nor is silence that may be a long way: two round trips
@@ -90,12 +91,14 @@ static void note_first(struct outage *outage, const struct answer *why, bool exp
 /* Reasons beyond the limit count as told. */
 static bool is_new_reason(struct outage *outage, const char *text)
 {
+    uint64_t reason = hash_add(HASH_START, text, strlen(text));
+
     for (size_t i = 0; i < outage->reason_count; i++)
-        if (strcmp(outage->reasons[i], text) == 0)
+        if (outage->reasons[i] == reason)
             return false;
     if (outage->reason_count == OUTAGE_REASONS_MAX)
         return false;
-    snprintf(outage->reasons[outage->reason_count++], sizeof outage->reasons[0], "%s", text);
+    outage->reasons[outage->reason_count++] = reason;
     return true;
 }
 

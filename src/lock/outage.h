@@ -31,8 +31,8 @@ struct outage {
     struct moment until;  /* the store is given up then */
     unsigned failures;    /* in a row */
     struct answer latest; /* failure; text "": there is none */
-    /* After the store has answered: the reasons that the user was told. */
-    char reasons[OUTAGE_REASONS_MAX][256];
+    /* After the store has answered: the hashes of the reasons that the user was told. */
+    uint64_t reasons[OUTAGE_REASONS_MAX];
     size_t reason_count;
     struct answer failure;   /* of all in a row, the one that says why; cause NONE: none */
     struct moment since;     /* the first of them; before the store has answered: the start */
