@@ -176,7 +176,7 @@ hosts() {
     # The name that it was told to listen at.
     bg named rlock serve --listen localhost:0
     poll_until 10 contains "$T/named.err" "listening on http"
-    URL=$(sed -n 's/.*listening on //p' "$T/named.err")
+    URL=$(sed -n '1s/.*listening on //p' "$T/named.err")
     [[ $(by localhost locks.json) == 200 && $(by locks.example.com locks.json) == 403 ]]
 }
 
@@ -294,6 +294,35 @@ answers_ada() { # CODE PATH
         terminate near
         fails contains "$T/near.err" "$warning"
     done
+}
+
+# named ADDRESSES PORT: starts it at "localhost", which has these addresses.
+named() {
+    SHIM_DNS_ADDRESSES=$1 LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_dns.so \
+        bg named rlock serve --listen "localhost:$2"
+}
+
+@test "a name: it listens at all its addresses, but those that this host lacks" {
+    local address port warning="everyone who can reach it sees all locks"
+    port=$(free_ports 1)
+    named '127.0.0.1 127.0.0.2 127.0.0.1' "$port"
+    poll_until 10 contains "$T/named.err" "listening on http://127.0.0.2:$port/"
+    [[ $(grep -c 'listening on' "$T/named.err") == 2 ]]
+    for address in 127.0.0.1 127.0.0.2; do
+        [[ $(code "http://$address:$port/locks.json") == 200 ]]
+    done
+    fails contains "$T/named.err" "$warning"
+    terminate named 0
+    # 192.0.2.1 is of a network for documentation.
+    named '192.0.2.1 127.0.0.2' "$port"
+    poll_until 10 contains "$T/named.err" "listening on http://127.0.0.2:$port/"
+    [[ $(grep -c 'listening on' "$T/named.err") == 1 ]]
+    # Another program has one of them.
+    named '127.0.0.1 127.0.0.2' "$port"
+    ends_with named 71
+    contains "$T/named.err" "localhost:$port: cannot listen: Address already in use"
+    named '127.0.0.1 0.0.0.0' 0
+    poll_until 10 contains "$T/named.err" "$warning"
 }
 
 @test "a Unix socket: a stale one is replaced, a live one is not; TERM ends it and removes it" {

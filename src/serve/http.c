@@ -1,5 +1,6 @@
 #include "serve/http.h"
 
+#include <errno.h>
 #include <microhttpd.h>
 #include <strings.h>
 #include <sys/socket.h>
@@ -34,15 +35,17 @@ struct client {
 struct http {
     struct loop *loop;
     struct MHD_Daemon *daemon;
+    struct loop_io *listeners;
+    size_t listener_count;
     struct loop_io io;       /* the library's epoll descriptor */
     struct loop_timer work;  /* when it wants to be called again */
     struct loop_timer limit; /* when the oldest client's time is up */
     const struct http_events *events;
     void *arg;
     struct client *clients; /* oldest first: they have the same time */
+    unsigned client_count;
     struct MHD_Response *documents[HTTP_DOCUMENTS];
     bool away;
-    bool one_has_gone; /* a client, while the library ran */
 };
 
 /* -- responses --------------------------------------------------------------------------------- */
@@ -263,16 +266,19 @@ static void break_off(const struct client *client)
 /* At the limit, makes room for the next one. The last to come has its time to speak. */
 static void make_room(struct http *http)
 {
-    struct client *silent = NULL;
-    unsigned count = 0;
+    struct client *silent = http->clients;
 
-    for (struct client *client = http->clients; client; client = client->next) {
-        if (!silent && !client->asked && client->next)
-            silent = client;
-        count++;
-    }
-    if (count >= CONNECTIONS_MAX && silent)
+    while (silent && (silent->asked || !silent->next))
+        silent = silent->next;
+    if (http->client_count >= CONNECTIONS_MAX && silent)
         break_off(silent);
+}
+
+/* At the limit, further connections wait in the kernel. */
+static void listen_on(struct http *http, bool on)
+{
+    for (size_t i = 0; i < http->listener_count; i++)
+        http->listeners[i].events = on ? LOOP_READ : 0;
 }
 
 static void add_client(struct http *http, struct MHD_Connection *connection)
@@ -285,6 +291,8 @@ static void add_client(struct http *http, struct MHD_Connection *connection)
     while (*last)
         last = &(*last)->next;
     *last = client;
+    http->client_count++;
+    listen_on(http, http->client_count < CONNECTIONS_MAX);
     arm_limit(http);
     make_room(http);
 }
@@ -298,7 +306,8 @@ static void remove_client(struct http *http, const struct MHD_Connection *connec
     struct client *client = *place;
     *place = client->next;
     free(client);
-    http->one_has_gone = true;
+    http->client_count--;
+    listen_on(http, true);
     arm_limit(http);
 }
 
@@ -332,11 +341,7 @@ static void run(struct http *http)
 {
     MHD_UNSIGNED_LONG_LONG ms;
 
-    /* At the limit it accepts no connection until it is called once more after one has ended. */
-    do {
-        http->one_has_gone = false;
-        MHD_run(http->daemon);
-    } while (http->one_has_gone);
+    MHD_run(http->daemon);
     loop_disarm(http->loop, &http->work);
     if (MHD_get_timeout(http->daemon, &ms) == MHD_YES)
         loop_arm(http->loop, &http->work, moment_plus(moment_now(), (int64_t)ms * NS_PER_MS));
@@ -353,8 +358,26 @@ static void on_work(struct loop_timer *timer)
     run(timer->owner);
 }
 
-struct http *http_start(struct loop *loop, int listener, const struct http_events *events,
-                        void *arg)
+/* The library would accept connections at one descriptor only. */
+static void on_connecting(struct loop_io *io, int events)
+{
+    struct http *http = io->owner;
+    struct sockaddr_storage address;
+    socklen_t length = sizeof address;
+    struct sockaddr *plain = (struct sockaddr *)&address;
+
+    if (!(events & io->events)) /* the limit was reached in this turn */
+        return;
+    int fd = accept4(io->fd, plain, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd >= 0)
+        MHD_add_connection(http->daemon, fd, plain, length); /* closes it in any case */
+    else if ((errno == EMFILE || errno == ENFILE) && http->clients)
+        listen_on(http, false); /* until one of these has ended */
+    run(http);
+}
+
+struct http *http_start(struct loop *loop, const int *fds, size_t count,
+                        const struct http_events *events, void *arg)
 {
     struct http *http = mem_zeroed(sizeof *http);
 
@@ -363,11 +386,11 @@ struct http *http_start(struct loop *loop, int listener, const struct http_event
     http->arg = arg;
     http->work = (struct loop_timer){.fire = on_work, .owner = http};
     http->limit = (struct loop_timer){.fire = on_limit, .owner = http};
-    http->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, http,
-        MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
-        MHD_OPTION_CONNECTION_TIMEOUT, SILENCE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        HEADERS_MAX, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_END);
+    http->daemon =
+        MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0,
+                         NULL, NULL, on_request, http, MHD_OPTION_CONNECTION_TIMEOUT,
+                         SILENCE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, HEADERS_MAX,
+                         MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_END);
     if (!http->daemon) {
         free(http);
         return NULL;
@@ -378,6 +401,15 @@ struct http *http_start(struct loop *loop, int listener, const struct http_event
         .ready = on_ready,
         .owner = http};
     loop_add(loop, &http->io);
+    http->listeners = mem_zeroed(count * sizeof *http->listeners);
+    for (http->listener_count = 0; http->listener_count < count; http->listener_count++) {
+        struct loop_io *listener = &http->listeners[http->listener_count];
+        *listener = (struct loop_io){.fd = fds[http->listener_count],
+                                     .events = LOOP_READ,
+                                     .ready = on_connecting,
+                                     .owner = http};
+        loop_add(loop, listener);
+    }
     return http;
 }
 
@@ -417,10 +449,13 @@ void http_publish(struct http *http, const struct http_texts *texts)
 void http_stop(struct http *http)
 {
     wake_clients(http); /* none may be suspended */
+    for (size_t i = 0; i < http->listener_count; i++)
+        loop_remove(http->loop, &http->listeners[i]);
     loop_remove(http->loop, &http->io);
     MHD_stop_daemon(http->daemon);
     loop_disarm(http->loop, &http->work);
     loop_disarm(http->loop, &http->limit);
     forget_texts(http);
+    free(http->listeners);
     free(http);
 }

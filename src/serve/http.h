@@ -37,10 +37,10 @@ struct http_events {
     const char *about; /* the data of the page about the store, as JSON */
 };
 
-/* Starts to answer on a descriptor that listens, and is http's from then on. NULL if the library
- * refuses. "events" is borrowed. */
-struct http *http_start(struct loop *loop, int listener, const struct http_events *events,
-                        void *arg);
+/* Starts to answer on "count" descriptors that listen, do not block and stay open until
+ * http_stop(). NULL if the library refuses. "events" is borrowed. */
+struct http *http_start(struct loop *loop, const int *fds, size_t count,
+                        const struct http_events *events, void *arg);
 /* Replaces the texts, and answers all clients that wait. */
 void http_publish(struct http *http, const struct http_texts *texts);
 /* Breaks off all connections. */

@@ -60,6 +60,13 @@ static bool bind_path(int fd, const struct sockaddr_un *address)
     return bind(fd, plain, sizeof *address) == 0;
 }
 
+static void add(struct listener *listener, int fd)
+{
+    listener->fds =
+        mem_checked(realloc(listener->fds, (listener->count + 1) * sizeof *listener->fds));
+    listener->fds[listener->count++] = fd;
+}
+
 static enum listener_result open_path(struct listener *listener, const char *path, char *fault,
                                       size_t size)
 {
@@ -72,12 +79,15 @@ static enum listener_result open_path(struct listener *listener, const char *pat
         return LISTENER_MISUSED;
     }
     strcpy(address.sun_path, path);
-    listener->fd = socket(AF_UNIX, SOCKET_TYPE, 0);
-    if (listener->fd < 0 || !bind_path(listener->fd, &address))
+    int fd = socket(AF_UNIX, SOCKET_TYPE, 0);
+    if (fd < 0)
+        return refuse(fault, size);
+    add(listener, fd);
+    if (!bind_path(fd, &address))
         return refuse(fault, size);
     if (lstat(path, &listener->file) == 0)
         listener->path = mem_strdup(path);
-    return listen(listener->fd, BACKLOG) == 0 ? LISTENER_OPEN : refuse(fault, size);
+    return listen(fd, BACKLOG) == 0 ? LISTENER_OPEN : refuse(fault, size);
 }
 
 /* -- TCP --------------------------------------------------------------------------------------- */
@@ -101,16 +111,46 @@ static bool split(char *address, char **host, char **port)
     return !strchr(address, ':');
 }
 
+/* Whether it is in the list before, as "localhost" of several lines of /etc/hosts may be. */
+static bool is_repeated(const struct addrinfo *first, const struct addrinfo *one)
+{
+    while (first != one && (first->ai_addrlen != one->ai_addrlen ||
+                            memcmp(first->ai_addr, one->ai_addr, one->ai_addrlen) != 0))
+        first = first->ai_next;
+    return first != one;
+}
+
 static bool bind_port(struct listener *listener, const struct addrinfo *found)
 {
-    int yes = 1;
+    int yes = 1, fd = socket(found->ai_family, SOCKET_TYPE, 0);
 
-    listener->fd = socket(found->ai_family, SOCKET_TYPE, 0);
-    if (listener->fd < 0)
+    if (fd < 0)
         return false;
-    setsockopt(listener->fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    return bind(listener->fd, found->ai_addr, found->ai_addrlen) == 0 &&
-           listen(listener->fd, BACKLOG) == 0;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    bool bound = bind(fd, found->ai_addr, found->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0;
+    int error = errno;
+    if (bound)
+        add(listener, fd);
+    else
+        close(fd);
+    errno = error;
+    return bound;
+}
+
+/* The host may lack an address of the name, such as ::1 where it has no IPv6. */
+static bool bind_each(struct listener *listener, const struct addrinfo *found)
+{
+    int lacking = 0;
+
+    for (const struct addrinfo *one = found; one; one = one->ai_next) {
+        if (is_repeated(found, one) || bind_port(listener, one))
+            continue;
+        if (errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL)
+            return false;
+        lacking = errno;
+    }
+    errno = lacking;
+    return listener->count > 0;
 }
 
 static enum listener_result open_port(struct listener *listener, const char *host, const char *port,
@@ -125,7 +165,7 @@ static enum listener_result open_port(struct listener *listener, const char *hos
                  error == EAI_SYSTEM ? strerror(errno) : gai_strerror(error));
         return LISTENER_REFUSED;
     }
-    enum listener_result result = bind_port(listener, found) ? LISTENER_OPEN : refuse(fault, size);
+    enum listener_result result = bind_each(listener, found) ? LISTENER_OPEN : refuse(fault, size);
     freeaddrinfo(found);
     return result;
 }
@@ -136,7 +176,7 @@ enum listener_result listener_open(struct listener *listener, const char *addres
     char *copy, *host, *port;
     enum listener_result result;
 
-    *listener = (struct listener){.fd = -1};
+    *listener = (struct listener){0};
     if (strncmp(address, UNIX_PREFIX, strlen(UNIX_PREFIX)) == 0)
         return open_path(listener, address + strlen(UNIX_PREFIX), fault, size);
     copy = mem_strdup(address);
@@ -150,7 +190,7 @@ enum listener_result listener_open(struct listener *listener, const char *addres
     return result;
 }
 
-char *listener_print(const struct listener *listener, char *out, size_t size)
+char *listener_print(const struct listener *listener, size_t index, char *out, size_t size)
 {
     struct sockaddr_storage address = {0};
     socklen_t length = sizeof address;
@@ -158,7 +198,7 @@ char *listener_print(const struct listener *listener, char *out, size_t size)
 
     if (listener->path)
         snprintf(out, size, UNIX_PREFIX "%s", listener->path);
-    else if (getsockname(listener->fd, (struct sockaddr *)&address, &length) == 0 &&
+    else if (getsockname(listener->fds[index], (struct sockaddr *)&address, &length) == 0 &&
              getnameinfo((struct sockaddr *)&address, length, host, sizeof host, port, sizeof port,
                          NI_NUMERICHOST | NI_NUMERICSERV) == 0)
         snprintf(out, size, address.ss_family == AF_INET6 ? "http://[%s]:%s/" : "http://%s:%s/",
@@ -168,13 +208,13 @@ char *listener_print(const struct listener *listener, char *out, size_t size)
     return out;
 }
 
-bool listener_is_local(const struct listener *listener)
+static bool is_local(int fd)
 {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff}; /* IPv4 as IPv6 */
     struct sockaddr_storage address;
     socklen_t length = sizeof address;
 
-    if (getsockname(listener->fd, (struct sockaddr *)&address, &length) < 0)
+    if (getsockname(fd, (struct sockaddr *)&address, &length) < 0)
         return false;
     const struct in6_addr *six = &((const struct sockaddr_in6 *)&address)->sin6_addr;
     switch (address.ss_family) {
@@ -189,16 +229,26 @@ bool listener_is_local(const struct listener *listener)
     }
 }
 
+bool listener_is_local(const struct listener *listener)
+{
+    size_t i = 0;
+
+    while (i < listener->count && is_local(listener->fds[i]))
+        i++;
+    return i == listener->count;
+}
+
 void listener_close(struct listener *listener)
 {
     struct stat file;
 
-    if (listener->fd >= 0)
-        close(listener->fd);
+    for (size_t i = 0; i < listener->count; i++)
+        close(listener->fds[i]);
     if (listener->path && lstat(listener->path, &file) == 0 &&
         file.st_dev == listener->file.st_dev && file.st_ino == listener->file.st_ino)
         unlink(listener->path);
+    free(listener->fds);
     free(listener->path);
     free(listener->host);
-    *listener = (struct listener){.fd = -1};
+    *listener = (struct listener){0};
 }

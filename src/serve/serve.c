@@ -314,17 +314,18 @@ static int open_listener(struct server *server)
                                           .knows_host = server->listener.host ? knows_host : NULL,
                                           .admits = server->users ? admits : NULL,
                                           .about = server->about = print_about(server)};
-    server->http =
-        http_start(server->call.query.loop, server->listener.fd, &server->events, server);
+    server->http = http_start(server->call.query.loop, server->listener.fds, server->listener.count,
+                              &server->events, server);
     if (!server->http) {
         command_error(&server->call, "%.100s: cannot serve HTTP there", address);
         return STATUS_SYSTEM;
     }
-    say_warning("serve: listening on %s", listener_print(&server->listener, shown, sizeof shown));
+    for (size_t i = 0; i < server->listener.count; i++)
+        say_warning("serve: listening on %s",
+                    listener_print(&server->listener, i, shown, sizeof shown));
     if (!server->users && !listener_is_local(&server->listener))
         say_warning("serve: everyone who can reach it sees all locks; " AUTH_FILE
                     " asks for a password");
-    server->listener.fd = -1; /* http's */
     return STATUS_OK;
 }
 
@@ -332,7 +333,6 @@ static int check(struct call *call)
 {
     struct server *server = (struct server *)call;
 
-    server->listener.fd = -1;
     call->as_json = true;
     int status = take_names(server);
     return status == STATUS_OK ? take_users(server) : status;

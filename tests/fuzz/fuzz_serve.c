@@ -72,7 +72,7 @@ static void start(void)
     MUST(users && bind(listener, (struct sockaddr *)&address, sizeof address.sun_family) == 0);
     MUST(listen(listener, 8) == 0);
     MUST(getsockname(listener, (struct sockaddr *)&address, &address_length) == 0);
-    server = http_start(loop_new(), listener, &events, NULL);
+    server = http_start(loop_new(), &listener, 1, &events, NULL);
     MUST(server);
     publish();
 }
@@ -114,6 +114,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     said = false;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     MUST(connect(fd, (struct sockaddr *)&address, address_length) == 0);
+    on_connecting(server->listeners, LOOP_READ);
     for (size_t count; at < size; at += count) {
         count = size - at < at_most ? size - at : at_most;
         if (send(fd, data + at, count, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
