@@ -151,6 +151,21 @@ EOF
     run -1 rlock resume 'ci/*'
 }
 
+@test "a backslash escapes in a KEY and in a GLOB, as for status" {
+    rlock pause 'a\*b' 1h -m x
+    rlock pause 'a\\b' 1h -m x
+    rlock pause 'c\**' 1h -m x
+    run -0 rlock run -n axb 'a\*b' cxd -- true
+    local key
+    for key in 'a*b' 'a\b' 'c*d'; do
+        run -75 rlock run -n "$key" -- true
+    done
+    status_json 'a\*b' 'map([.key, .paused.glob]) == [["a*b", null]]'
+    rlock resume 'a\*b'
+    rlock resume 'a\\b'
+    run -0 rlock run -n 'a*b' 'a\b' -- true
+}
+
 @test "a GLOB: status shows it without any lock, and says which pause a lock is under" {
     rlock pause 'ci/*' 1h -m 'disk full'
     rlock pause '*/deploy' 2h -m "$(printf 'new\033disk')"

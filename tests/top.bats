@@ -136,6 +136,32 @@ status 0
 END
 }
 
+@test "p is about the chosen lock only, whatever its KEY" {
+    rlock acquire --lease 1h 'a*b\c'
+    rlock acquire --lease 1h 'axb\c'
+    top 'a[*]*' <<'END'
+expect 1 lock
+send p
+expect For how long
+send 1h\n
+expect Why
+send maintenance\n
+expect Enter shows the locks again
+sh "$RLOCK" status --json | jq -e 'map(.paused.reason) == ["maintenance", null]'
+send \n
+expect exclusive, paused
+send p
+expect Let others in again
+send y\n
+expect Enter shows the locks again
+sh "$RLOCK" status --json | jq -e 'map(.paused) == [null, null]'
+send \n
+expect 1 lock
+send q
+status 0
+END
+}
+
 @test "a filter narrows the rows while it is typed; Escape takes it back" {
     hold a alpha
     hold b beta

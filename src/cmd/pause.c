@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/mem.h"
 #include "cli/describe.h"
 #include "lock/key.h"
 #include "lock/own_identity.h"
@@ -13,14 +14,23 @@ enum { OPTION_MESSAGE = OPTION_OTHER };
 
 struct pause {
     struct call call;
+    char *key; /* or GLOB */
     struct adjust_request request;
 };
 
 static void take_key(struct pause *all, enum adjustment what)
 {
+    const char *word = all->call.arguments.words[0];
+
     all->request.what = what;
-    all->request.key = all->call.arguments.words[0];
-    all->request.glob = key_is_glob(all->request.key);
+    all->request.glob = key_is_glob(word);
+    all->key = all->request.glob ? mem_strdup(word) : key_from_pattern(word);
+    all->request.key = all->key;
+}
+
+static void end(struct call *call)
+{
+    free(((struct pause *)call)->key);
 }
 
 /* The KEY may be paused by a GLOB. */
@@ -165,6 +175,7 @@ const struct command command_pause = {
     .needs = STORE_PAUSES,
     .check = check,
     .act = pause_key,
+    .end = end,
 };
 
 /* -- resume ------------------------------------------------------------------------------------ */
@@ -193,4 +204,5 @@ const struct command command_resume = {
     .size = sizeof(struct pause),
     .needs = STORE_PAUSES,
     .act = resume_key,
+    .end = end,
 };

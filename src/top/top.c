@@ -601,17 +601,18 @@ static int pause_or_resume(void *arg)
     const struct top *top = arg;
     const struct lock_view *lock = find_lock(top, top->subject);
     char answer[16], length[32], why[IDENTITY_WORD_MAX];
-    const char *const pause[] = {"-m", why, top->subject, length, NULL};
-    const char *const resume[] = {top->subject, NULL};
+    const char *pattern = key_to_pattern(top->subject);
+    const char *const pause[] = {"-m", why, pattern, length, NULL};
+    const char *const resume[] = {pattern, NULL};
 
     if (lock && lock->pause.owner[0]) {
-        fprintf(stderr, "\nrlock resume %s\n", top->subject);
+        fprintf(stderr, "\nrlock resume %s\n", pattern);
         if (!ask_for("Let others in again? [y/N]", answer, sizeof answer) ||
             strcasecmp(answer, "y") != 0)
             return STATUS_OK;
         return wait_for_enter(run_command(top, &command_resume, resume));
     }
-    fprintf(stderr, "\nrlock pause %s\n", top->subject);
+    fprintf(stderr, "\nrlock pause %s\n", pattern);
     if (!ask_for("For how long, as 30m or 2h? [no]", length, sizeof length) ||
         !ask_for("Why? [no pause]", why, sizeof why))
         return STATUS_OK;
