@@ -62,8 +62,13 @@ on_jenkins() {
 
 # works SERVICE PREFIX: PREFIX stands before a command of a script there.
 works() {
-    run -0 --separate-stderr "on_$1" a/key "$2 sh -c 'echo \"\$RLOCK_KEY\"; [ \$RLOCK_FENCE -gt 0 ]'"
+    : >two
+    : >files
+    run -0 --separate-stderr "on_$1" a/key \
+        "$2 sh -c 'echo \"\$RLOCK_KEY\"; [ \$RLOCK_FENCE -gt 0 ]'" '--label *'
     [[ $output == a/key ]]
+    run -64 --separate-stderr "on_$1" -q "$2 touch '$T/ran'"
+    [[ $stderr == "rlock: the "*" begins with '-': -q" ]]
     run -7 "on_$1" k "$2 sh -c 'exit 7'"
     hold a k
     run -75 "on_$1" k "$2 touch '$T/ran'" -n

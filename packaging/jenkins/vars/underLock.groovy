@@ -28,7 +28,11 @@ def call(Map step) {
             [ -e ".rlock/$file" ] || curl -fsSL --retry 3 -o ".rlock/$file" "$STEP_FROM/$file"
             echo "$STEP_SHA256  .rlock/$file" | sha256sum -c >/dev/null
             chmod +x ".rlock/$file"
-            # The options are words.
+            # The options are words, not globs. A key must not be read as an option.
+            set -f
+            case $STEP_KEY in
+            -*) echo "rlock: the key begins with '-': $STEP_KEY" >&2; exit 64 ;;
+            esac
             exec ".rlock/$file" run $STEP_OPTIONS "$STEP_KEY" -- sh -ec "$STEP_SCRIPT"
         '''
     }
