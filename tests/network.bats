@@ -10,6 +10,12 @@ setup() {
     PROXY=redis://${proxy[proxy]}
 }
 
+# The tests have left no process that names a file of theirs.
+teardown_file() {
+    redis_stop
+    poll_until 10 eval '! pgrep -fa "$BATS_RUN_TMPDIR/test/" >&2'
+}
+
 # again_and_again COMMAND...: in the background until enough(), or the test ends, with pauses in
 # which a renewal has time; three times before this returns.
 again_and_again() {
@@ -132,7 +138,9 @@ while True:
 # other_server [OPTION...]: starts another one, at $T/other/sock; ${pid[other]} ends with the test.
 other_server() {
     mkdir "$T/other"
-    bg other redis-server --port 0 --unixsocket "$T/other/sock" --dir "$T/other" --save "" "$@"
+    # Its title would hide whose it is from the end of the test.
+    bg other redis-server --port 0 --unixsocket "$T/other/sock" --dir "$T/other" --save "" \
+        --set-proc-title no "$@"
     poll_until 10 listens "$T/other/sock"
 }
 
