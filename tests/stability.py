@@ -311,6 +311,8 @@ def _(store):
     found = re.findall(r"^# TYPE (\w+) (\w+)$", store.run("metrics"), re.M)
     page = [(words(row[0])[0], row[1]) for row in rows("Metrics")[1:]]
     same("metrics", found, page)
+    outcomes = re.search(r"label `outcome` is one of ([^.]*)\.", section("Metrics")).group(1)
+    same("outcome", in_sources("src/cli", r'\{"(\w+)", +memory->'), words(outcomes))
 
 
 @test("layouts")
