@@ -86,6 +86,22 @@ at_proxy() {
     waiters_go_on
 }
 
+@test "H130 a waiter that is called again and again looks ten times a second" {
+    local before start looks
+    looks() {
+        redis info commandstats | sed -n 's/^cmdstat_evalsha:calls=\([0-9]*\),.*/\1/p'
+    }
+    rlock latch set k 1
+    wait_for w k
+    before=$(looks)
+    start=$(now_ms)
+    redis -r 300 -i 0.005 publish 'rlock:{k}:latch' now >/dev/null
+    looks=$(($(looks) - before))
+    within 5 $((($(now_ms) - start) / 100 + 12)) "$looks"
+    rlock latch count-down k
+    ends_with w 0
+}
+
 @test "a latch that is not set yet is waited for" {
     wait_for w k
     rlock latch set k 1

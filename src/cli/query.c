@@ -7,16 +7,14 @@
 #include "base/mem.h"
 #include "cli/say.h"
 #include "lock/key.h"
+#include "lock/lease.h"
 #include "net/loop.h"
 
 /* For the questions themselves, when the connection is up; there may be many locks to read. */
 #define ANSWER_TIME (10 * NS_PER_SEC)
 
-/* An answer that is waited for. */
-struct pending {
-    struct query *query;
-    bool answered;
-};
+/* How long a store that has answered about a latch may be away. */
+#define LATCH_OUTAGE_NS (30 * NS_PER_SEC)
 
 bool query_open(struct query *query, const struct store_address *address, const char *who,
                 char *fault, size_t size)
@@ -53,11 +51,11 @@ void query_close(struct query *query)
 
 static void done(void *arg, const struct answer *answer)
 {
-    struct pending *pending = arg;
+    struct query *query = arg;
 
-    answer_keep(pending->query->kept, answer);
-    pending->answered = true;
-    loop_stop(pending->query->loop);
+    answer_keep(query->kept, answer);
+    query->answered = true;
+    loop_stop(query->loop);
 }
 
 /* Ends a question whose loop was stopped by a callback, or cannot run. */
@@ -75,17 +73,16 @@ static void give_up(struct query *query, bool failed, struct answer *answer)
 static void ask_once(struct query *query, struct operation operation, struct moment until,
                      struct answer *answer)
 {
-    struct pending pending = {query, false};
-
     operation.until = until;
     operation.done = done;
-    operation.arg = &pending;
+    operation.arg = query;
     if (operation.verb == VERB_SURVEY)
         lock_list_free(operation.survey->each_arg); /* the results of an attempt that failed */
+    query->answered = false;
     store_start(query->store, &operation);
     int failed = loop_run(query->loop);
     *answer = query->kept->answer;
-    if (!pending.answered)
+    if (!query->answered)
         give_up(query, failed, answer);
     else if (answer->verdict != VERDICT_UNKNOWN)
         outage_answered(&query->outage, moment_now());
@@ -107,15 +104,15 @@ static void back(void *arg, int64_t after)
     say_store_back(query->who, after);
 }
 
-/* Begins the outage of the first question. Once the store has answered, the next failure is
- * final. */
-static void begin(struct query *query)
+/* Begins the outage of the first question. longest: ns that a store may be away which has answered;
+ * 0: the next failure is final. */
+static void begin(struct query *query, int64_t longest)
 {
     static const struct outage_events events = {away, back};
 
     if (!query->asked)
-        outage_begin(&query->outage, query->loop, moment_now(), query->server_wait, 0, &events,
-                     query);
+        outage_begin(&query->outage, query->loop, moment_now(), query->server_wait, longest,
+                     &events, query);
     query->asked = true;
 }
 
@@ -129,19 +126,30 @@ static bool pause_until(struct query *query, struct moment until, struct answer 
     return false;
 }
 
+/* Asks until there is an answer, or the outage or the time is over. harmless: what may have been
+ * done may be asked again. Returns whether an attempt without an answer may have been executed. */
+static bool ask(struct query *query, struct operation operation, bool harmless, int64_t attempt,
+                struct moment end, struct answer *answer)
+{
+    bool again = true, unsure = false;
+
+    while (again) {
+        struct moment now = moment_now(), until = outage_limit(&query->outage, now, attempt);
+        ask_once(query, operation, moment_min(until, lease_last_call(now, end)), answer);
+        now = moment_now();
+        unsure |= answer->verdict == VERDICT_UNKNOWN && answer->maybe_done;
+        again =
+            query->store && answer->verdict == VERDICT_UNKNOWN && (harmless || !unsure) &&
+            !moment_reached(end, now) && outage_may_pass(&query->outage, now, answer) &&
+            pause_until(query, moment_min(outage_note(&query->outage, now, answer), end), answer);
+    }
+    return unsure;
+}
+
 void query_ask(struct query *query, struct operation operation, struct answer *answer)
 {
-    bool again = true;
-
-    begin(query);
-    while (again) {
-        struct moment until = outage_limit(&query->outage, moment_now(), query->time_limit);
-        ask_once(query, operation, until, answer);
-        struct moment now = moment_now();
-        again = query->store && answer->verdict == VERDICT_UNKNOWN && !answer->maybe_done &&
-                outage_may_pass(&query->outage, now, answer) &&
-                pause_until(query, outage_note(&query->outage, now, answer), answer);
-    }
+    begin(query, 0);
+    ask(query, operation, false, query->time_limit, MOMENT_NEVER, answer);
     if (answer->verdict == VERDICT_UNKNOWN)
         outage_add_length(&query->outage, moment_now(), answer);
 }
@@ -258,7 +266,7 @@ static bool ask_until_answered(struct query *query, struct operation operation,
     bool unanswered = false, retry = true;
     unsigned failures = 0;
 
-    begin(query);
+    begin(query, 0);
     if (!query->outage.contacted)
         end = moment_max(end, query->outage.until);
     while (retry) {
@@ -310,6 +318,21 @@ void query_adjust(struct query *query, const struct adjust_request *request, str
 {
     ask_for_change(query, (struct operation){.verb = VERB_ADJUST, .adjust = request}, CAUSE_ABSENT,
                    answer);
+}
+
+void query_latch(struct query *query, const struct latch_request *request, struct moment end,
+                 struct answer *answer)
+{
+    const struct operation operation = {.verb = VERB_LATCH, .latch = request};
+
+    begin(query, query->attempt > LATCH_OUTAGE_NS ? query->attempt : LATCH_OUTAGE_NS);
+    bool unsure = ask(query, operation, true, query->attempt, end, answer);
+    if (unsure && request->verb == LATCH_DELETE && answer->cause == CAUSE_ABSENT)
+        *answer = (struct answer){.verdict = VERDICT_GRANTED};
+    if (answer->verdict != VERDICT_UNKNOWN || !query->store)
+        return;
+    *answer = *outage_give_up(&query->outage, moment_now(), answer);
+    answer->maybe_done = unsure;
 }
 
 static void stop(struct loop_timer *timer)

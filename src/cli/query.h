@@ -15,6 +15,7 @@ struct query {
     int64_t server_wait;
     struct outage outage;
     bool asked;
+    bool answered;            /* the latest attempt */
     struct kept_answer *kept; /* the latest */
 };
 
@@ -61,6 +62,10 @@ void query_renew(struct query *query, const struct renew_request *request, struc
 void query_release(struct query *query, const struct release_request *request,
                    struct answer *answer);
 void query_adjust(struct query *query, const struct adjust_request *request, struct answer *answer);
+/* Asks about a latch, which is harmless to repeat: until the store has answered, or has been away
+ * for too long, or the moment "end" has come. A lost answer to a deletion is as above. */
+void query_latch(struct query *query, const struct latch_request *request, struct moment end,
+                 struct answer *answer);
 
 /* Waits, in the loop. */
 void query_pause(struct query *query, int64_t ns);

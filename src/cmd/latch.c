@@ -1,7 +1,4 @@
-/* rlock latch: let jobs wait until others, on many hosts, are done.
- *
- * Each verb does one operation on the latch, or two, one after the other; `run` executes its
- * command between two. While an operation waits, a line says why. */
+/* rlock latch: let jobs wait until others, on many hosts, are done. */
 #include "cmd/commands.h"
 
 #include <errno.h>
@@ -11,11 +8,13 @@
 
 #include "base/decimal.h"
 #include "base/duration.h"
+#include "base/jitter.h"
 #include "cli/run_messages.h"
-#include "cmd/latch_operation.h"
 #include "cmd/render_latch.h"
 #include "lock/own_identity.h"
 #include "lock/owner.h"
+#include "lock/throttle.h"
+#include "net/loop.h"
 #include "run/environment.h"
 #include "run/fenced.h"
 #include "store/url.h"
@@ -46,6 +45,9 @@ static const struct option_spec options[] = {
 
 /* How long counting a success is tried with a store that is out of reach. */
 #define COUNT_TIME_NS (30 * NS_PER_SEC)
+/* How often a waiter looks when the store does not poke it, and by how much that is spread. */
+#define LOOK_NS   (2500 * NS_PER_MS)
+#define SPREAD_NS (250 * NS_PER_MS)
 
 struct latch {
     struct call call;
@@ -54,80 +56,31 @@ struct latch {
     int64_t number, ttl;
     const char *id;             /* the user's, or NULL */
     char word[OWNER_UUID_SIZE]; /* a fresh one */
+    struct answer answer;       /* to the last request */
 
-    struct latch_operation *operation; /* under way, or NULL */
-    struct latch_operation_end end;    /* of the last operation */
-    struct status_line status_line;    /* about the operation that waits */
+    /* Waiting. */
+    struct status_line status_line; /* says why */
+    struct throttle pace;           /* of the looks */
+    char seen[LATCH_WORD_SIZE];     /* identifies the latch that was seen first; "": none yet */
+    bool resting;                   /* between two looks; a poke ends that */
+    bool poked;                     /* since the last look */
 };
 
-/* -- operations ------------------------------------------------------------------------------ */
+/* -- requests -------------------------------------------------------------------------------- */
 
-static void compose(void *arg, size_t columns, char *line, size_t size)
+static struct latch_request request_of(const struct latch *latch, enum latch_verb verb)
 {
-    (void)columns;
-    const struct latch *latch = arg;
-    const struct answer *answer = &latch->end.answer;
-
-    if (answer->verdict == VERDICT_GRANTED)
-        snprintf(line, size, "waiting for latch %.120s: %" PRId64 " of %" PRId64 " left",
-                 latch->key, answer->latch.left, answer->latch.number);
-    else
-        snprintf(line, size, "waiting for latch %.120s, which is not set yet", latch->key);
+    return (struct latch_request){.key = latch->key, .verb = verb, .number = latch->number};
 }
 
-static void on_waiting(void *arg, const struct answer *answer)
+/* Asks until "end"; the store is closed if a signal comes first, which is in latch->call.signal
+ * then. */
+static void ask(struct latch *latch, const struct latch_request *request, struct moment end)
 {
-    struct latch *latch = arg;
+    struct answer answer; /* meanwhile the line about the wait shows the one before */
 
-    latch->end.answer = *answer;
-    status_line_begin(&latch->status_line);
-}
-
-static void on_trouble(void *arg, const struct answer *why)
-{
-    const struct latch *latch = arg;
-
-    say_store_away(latch->key, why->text, why->said);
-}
-
-static void on_recovered(void *arg, int64_t after)
-{
-    const struct latch *latch = arg;
-
-    say_store_back(latch->key, after);
-}
-
-static void on_over(void *arg, const struct latch_operation_end *end)
-{
-    struct latch *latch = arg;
-
-    latch->end = *end;
-    loop_stop(latch->call.query.loop);
-}
-
-/* Does one operation; latch->end is its end. Returns false if a signal came first, which is in
- * latch->call.signal: the store is closed then. */
-static bool operate(struct latch *latch, const struct latch_operation_plan *plan)
-{
-    static const struct latch_operation_events events = {
-        on_waiting, {on_trouble, on_recovered}, on_over};
-    struct loop *loop = latch->call.query.loop;
-
-    latch->operation = latch_operation_start(loop, latch->call.query.store, plan, &events, latch);
-    if (loop_run(loop) < 0) {
-        latch->end = (struct latch_operation_end){
-            LATCH_OPERATION_FAILED, {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE}};
-        snprintf(latch->end.answer.text, sizeof latch->end.answer.text, "event loop failed: %s",
-                 strerror(errno));
-    }
-    status_line_end(&latch->status_line);
-    if (latch->call.signal) {
-        store_close(latch->call.query.store);
-        latch->call.query.store = NULL;
-    }
-    latch_operation_free(latch->operation);
-    latch->operation = NULL;
-    return latch->call.signal == 0;
+    query_latch(&latch->call.query, request, end, &answer);
+    latch->answer = answer;
 }
 
 /* -- signals --------------------------------------------------------------------------------- */
@@ -154,10 +107,12 @@ static int catch_signals(struct latch *latch)
     return command_catch_signals(&latch->call, &inherited, on_signal);
 }
 
-/* -- reporting the end of an operation ------------------------------------------------------- */
+/* -- reporting an answer --------------------------------------------------------------------- */
 
-static int refused(const struct latch *latch, const struct answer *answer, bool plain)
+static int refused(const struct latch *latch, bool plain)
 {
+    const struct answer *answer = &latch->answer;
+
     if (answer->cause == CAUSE_ABSENT && !plain) {
         command_error(&latch->call, "%s: no such latch", latch->key);
         say_hint("rlock latch set %s N", latch->key);
@@ -169,65 +124,36 @@ static int refused(const struct latch *latch, const struct answer *answer, bool 
     return status_of_cause(answer->cause);
 }
 
-/* With -n this is expected; otherwise the time was up, which is an error. */
-static int closed(const struct latch *latch, const struct answer *answer)
-{
-    const struct latch_state *state = &answer->latch;
-    bool expected = latch->call.settings.wait == 0;
-    char why[80] = "no such latch was set";
-
-    if (answer->verdict == VERDICT_GRANTED)
-        snprintf(why, sizeof why, "%" PRId64 " of %" PRId64 " left", state->left, state->number);
-    if (!expected || say_verbosity() != SAY_QUIET)
-        command_error(&latch->call, "%s: not open: %s", latch->key, why);
-    return STATUS_NOT_ACQUIRED;
-}
-
-/* Reports the end of an operation. plain: a latch that is missing, or exists, is a plain no, for
- * which the status is enough under -q. */
+/* Reports the last answer. plain: a latch that is missing, or exists, is a plain no, for which the
+ * status is enough under -q. */
 static int judge(const struct latch *latch, bool plain)
 {
-    const struct latch_operation_end *end = &latch->end;
-
-    switch (end->ending) {
-    case LATCH_OPERATION_DONE: return STATUS_OK;
-    case LATCH_OPERATION_REFUSED: return refused(latch, &end->answer, plain);
-    case LATCH_OPERATION_CLOSED: return closed(latch, &end->answer);
-    case LATCH_OPERATION_VANISHED:
-        command_error(&latch->call, "%s: vanished: deleted, expired or lost while waited for",
-                      latch->key);
-        return STATUS_NO;
-    case LATCH_OPERATION_FAILED: break;
+    switch (latch->answer.verdict) {
+    case VERDICT_GRANTED: return STATUS_OK;
+    case VERDICT_REFUSED: return refused(latch, plain);
+    case VERDICT_UNKNOWN: break;
     }
-    return command_refused(&latch->call, &end->answer);
+    return command_refused(&latch->call, &latch->answer);
 }
 
 /* -- the verbs ------------------------------------------------------------------------------- */
 
-static struct latch_operation_plan plan_of(const struct latch *latch, enum latch_verb verb)
+static struct latch_request count_of(const struct latch *latch)
 {
-    return (struct latch_operation_plan){
-        .request = {.key = latch->key, .verb = verb, .word = NULL, .number = latch->number},
-        .connect_timeout = latch->call.settings.address.connect_timeout,
-        .server_wait = latch->call.settings.address.server_wait};
-}
+    struct latch_request request = request_of(latch, LATCH_COUNT);
 
-static struct latch_operation_plan plan_count(const struct latch *latch)
-{
-    struct latch_operation_plan plan = plan_of(latch, LATCH_COUNT);
-
-    plan.request.id = latch->id ? latch->id : latch->word;
-    plan.request.unnamed = !latch->id;
-    return plan;
+    request.id = latch->id ? latch->id : latch->word;
+    request.unnamed = !latch->id;
+    return request;
 }
 
 static int set(struct latch *latch)
 {
-    struct latch_operation_plan plan = plan_of(latch, LATCH_SET);
+    struct latch_request request = request_of(latch, LATCH_SET);
 
-    plan.request.word = latch->word;
-    plan.request.ttl = latch->ttl;
-    operate(latch, &plan);
+    request.word = latch->word;
+    request.ttl = latch->ttl;
+    ask(latch, &request, MOMENT_NEVER);
     int status = judge(latch, true);
     if (status == STATUS_OK)
         say_detail("%s: set to %" PRId64, latch->key, latch->number);
@@ -236,13 +162,13 @@ static int set(struct latch *latch)
 
 static int count_down(struct latch *latch)
 {
-    struct latch_operation_plan plan = plan_count(latch);
-    const struct latch_state *state = &latch->end.answer.latch;
+    const struct latch_request request = count_of(latch);
+    const struct latch_state *state = &latch->answer.latch;
 
-    operate(latch, &plan);
+    ask(latch, &request, MOMENT_NEVER);
     int status = judge(latch, false);
     if (status != STATUS_OK) {
-        if (latch->end.answer.maybe_done)
+        if (latch->answer.maybe_done)
             say_warning("%s: it may have been counted all the same", latch->key);
         return status;
     }
@@ -256,21 +182,21 @@ static int count_down(struct latch *latch)
 
 static int delete (struct latch *latch)
 {
-    struct latch_operation_plan plan = plan_of(latch, LATCH_DELETE);
+    const struct latch_request request = request_of(latch, LATCH_DELETE);
 
-    operate(latch, &plan);
+    ask(latch, &request, MOMENT_NEVER);
     return judge(latch, true);
 }
 
 static int show(struct latch *latch)
 {
     struct latch_ids ids = {0};
-    struct latch_operation_plan plan = plan_of(latch, LATCH_LIST);
-    const struct latch_state *state = &latch->end.answer.latch;
+    struct latch_request request = request_of(latch, LATCH_LIST);
+    const struct latch_state *state = &latch->answer.latch;
 
-    plan.request.each = latch_ids_add;
-    plan.request.each_arg = &ids;
-    operate(latch, &plan);
+    request.each = latch_ids_add;
+    request.each_arg = &ids;
+    ask(latch, &request, MOMENT_NEVER);
     int status = judge(latch, true);
     if (status == STATUS_OK && say_verbosity() != SAY_QUIET) {
         if (latch->call.as_json)
@@ -320,17 +246,123 @@ static int list(struct latch *latch)
     return status;
 }
 
+/* -- wait ------------------------------------------------------------------------------------ */
+
+static void compose(void *arg, size_t columns, char *line, size_t size)
+{
+    (void)columns;
+    const struct latch *latch = arg;
+    const struct latch_state *state = &latch->answer.latch;
+
+    if (latch->answer.verdict == VERDICT_GRANTED)
+        snprintf(line, size, "waiting for latch %.120s: %" PRId64 " of %" PRId64 " left",
+                 latch->key, state->left, state->number);
+    else
+        snprintf(line, size, "waiting for latch %.120s, which is not set yet", latch->key);
+}
+
+/* The answer to a question that is under way takes account of it. */
+static void on_poked(void *arg)
+{
+    struct latch *latch = arg;
+
+    latch->poked |= latch->call.query.answered;
+    if (latch->resting)
+        loop_stop(latch->call.query.loop);
+}
+
+/* Waits until it is time to look again: then, or when the store pokes, as far as the throttle
+ * allows. */
+static void rest(struct latch *latch, struct moment due)
+{
+    struct query *query = &latch->call.query;
+
+    latch->resting = !latch->poked;
+    if (latch->resting)
+        query_pause(query, moment_until(moment_now(), due));
+    latch->resting = false;
+    if (latch->poked && !latch->call.signal)
+        query_pause(query,
+                    moment_until(moment_now(), moment_min(due, throttle_next(&latch->pace))));
+}
+
+/* With -n this is expected; otherwise the time was up, which is an error. */
+static int closed(const struct latch *latch)
+{
+    const struct latch_state *state = &latch->answer.latch;
+    bool expected = latch->call.settings.wait == 0;
+    char why[80] = "no such latch was set";
+
+    if (latch->answer.verdict == VERDICT_GRANTED)
+        snprintf(why, sizeof why, "%" PRId64 " of %" PRId64 " left", state->left, state->number);
+    if (!expected || say_verbosity() != SAY_QUIET)
+        command_error(&latch->call, "%s: not open: %s", latch->key, why);
+    return STATUS_NOT_ACQUIRED;
+}
+
+enum sight { CLOSED, VANISHED, DECIDED };
+
+/* Reads the latest answer. A missing latch does not count as open, nor does one that is not the one
+ * that was seen first. */
+static enum sight see(const struct latch *latch)
+{
+    const struct answer *answer = &latch->answer;
+    bool there = answer->verdict == VERDICT_GRANTED;
+
+    if (!there && answer->cause != CAUSE_ABSENT)
+        return DECIDED;
+    if (latch->seen[0] && (!there || strcmp(latch->seen, answer->latch.word) != 0))
+        return VANISHED;
+    return there && answer->latch.left == 0 ? DECIDED : CLOSED;
+}
+
+/* The first look does not listen: it costs less, and the latch may be open. All later ones listen,
+ * so that nothing goes unnoticed in between. Returns when the latch is not waited for any more. */
+static void look_until(struct latch *latch, struct moment until)
+{
+    struct latch_request request = request_of(latch, LATCH_LOOK);
+    bool once = latch->call.settings.wait == 0;
+
+    while (!latch->call.signal) {
+        throttle_note(&latch->pace, moment_now());
+        latch->poked = false;
+        ask(latch, &request, once ? MOMENT_NEVER : until);
+        struct moment now = moment_now();
+        if (see(latch) != CLOSED || moment_reached(until, now))
+            return;
+        if (latch->answer.verdict == VERDICT_GRANTED)
+            memcpy(latch->seen, latch->answer.latch.word, sizeof latch->seen);
+        if (request.listen) {
+            status_line_begin(&latch->status_line);
+            now = moment_plus(now, jitter_spread(LOOK_NS, SPREAD_NS));
+            rest(latch, moment_min(now, until));
+        }
+        request.listen = !request.listen || !(latch->poked || moment_reached(until, moment_now()));
+    }
+}
+
 static int wait_until_open(struct latch *latch)
 {
-    struct latch_operation_plan plan = plan_of(latch, LATCH_LOOK);
+    static const struct store_events events = {.poked = on_poked};
     int64_t wait = latch->call.settings.wait;
+    struct moment now = moment_now();
     int status = catch_signals(latch);
 
-    plan.until_open = true;
-    plan.wait = wait != 0;
-    plan.wait_until = wait == WAIT_FOREVER ? MOMENT_NEVER : moment_plus(moment_now(), wait);
-    if (status != STATUS_OK || !operate(latch, &plan))
+    if (status != STATUS_OK)
         return status;
+    store_on_event(latch->call.query.store, &events, latch);
+    look_until(latch, wait == WAIT_FOREVER ? MOMENT_NEVER : moment_plus(now, wait));
+    status_line_end(&latch->status_line);
+    if (latch->call.signal)
+        return status;
+    switch (see(latch)) {
+    case CLOSED: return closed(latch);
+    case VANISHED:
+        command_error(&latch->call, "%s: vanished: deleted, expired or lost while waited for",
+                      latch->key);
+        return STATUS_NO;
+    case DECIDED: break;
+    }
     return judge(latch, false);
 }
 
@@ -339,16 +371,19 @@ static int wait_until_open(struct latch *latch)
 /* Counts, but only on the latch that was there before. */
 static int count_success(struct latch *latch, const char *word)
 {
-    struct latch_operation_plan plan = plan_count(latch);
-    struct answer *answer = &latch->end.answer;
+    struct latch_request request = count_of(latch);
+    struct query *query = &latch->call.query;
+    struct answer *answer = &latch->answer;
 
-    plan.request.word = word;
-    if (plan.server_wait < COUNT_TIME_NS)
-        plan.server_wait = COUNT_TIME_NS;
+    request.word = word;
     if (catch_signals(latch) != STATUS_OK)
         return STATUS_SYSTEM;
-    query_pause(&latch->call.query, 0); /* notices a connection that was closed meanwhile */
-    if (!operate(latch, &plan)) {
+    query_pause(query, 0); /* notices a connection that was closed meanwhile */
+    query->asked = false;  /* an outage begins anew */
+    if (query->server_wait < COUNT_TIME_NS)
+        query->server_wait = COUNT_TIME_NS;
+    ask(latch, &request, MOMENT_NEVER);
+    if (latch->call.signal) {
         command_error(&latch->call, "%s: ended by a signal before it was counted", latch->key);
         return STATUS_OK;
     }
@@ -369,17 +404,17 @@ static int count_success(struct latch *latch, const char *word)
 /* Looks for the latch first. The command runs under no lock, and counts if it succeeds. */
 static int run_command(struct latch *latch)
 {
-    struct latch_operation_plan plan = plan_of(latch, LATCH_LOOK);
+    const struct latch_request request = request_of(latch, LATCH_LOOK);
     struct environment environment;
     struct run_messages messages;
     struct fenced_outcome outcome;
     char word[LATCH_WORD_SIZE];
 
-    operate(latch, &plan);
+    ask(latch, &request, MOMENT_NEVER);
     int status = judge(latch, false);
     if (status != STATUS_OK)
         return status;
-    memcpy(word, latch->end.answer.latch.word, sizeof word);
+    memcpy(word, latch->answer.latch.word, sizeof word);
     environment_make(&environment, environ, NULL, latch->call.settings.keep_credentials);
     run_messages_init(&messages, latch->key, latch->call.arguments.command[0]);
     const struct fenced_plan run = {.job = {.command = latch->call.arguments.command,
@@ -495,6 +530,8 @@ static int act(struct call *call)
     struct latch *latch = (struct latch *)call;
 
     own_identity_uuid(latch->word);
+    if (latch->verb->act != list)
+        call->query.who = latch->key;
     status_line_init(&latch->status_line, call->query.loop, say_verbosity() == SAY_QUIET, compose,
                      latch);
     return latch->verb->act(latch);

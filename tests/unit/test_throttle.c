@@ -1,6 +1,5 @@
-/* How often a waiter asks: only the pace, and a keeper and a latch's waiter under a store
- * that answers at once, and with each answer gives them a reason to ask again. H130 */
-#include "cmd/latch_operation.h"
+/* How often a waiter asks: only the pace, and a keeper under a store that answers at once, and with
+ * each answer gives it a reason to ask again. H130 */
 #include "lock/keeper.h"
 #include "lock/throttle.h"
 
@@ -90,11 +89,6 @@ static void on_over(void *arg, const struct keeper_end *end)
     (void)arg, (void)end;
 }
 
-static void on_operation_over(void *arg, const struct latch_operation_end *end)
-{
-    (void)arg, (void)end;
-}
-
 static void wait_for_lock(struct eager *eager)
 {
     static const struct keeper_events events = {.waiting = quiet_answer,
@@ -111,27 +105,6 @@ static void wait_for_lock(struct eager *eager)
     while (loop_now(eager->loop).ns < end.ns && fake_turn(eager->loop))
         ;
     keeper_free(keeper);
-}
-
-static void wait_for_latch(struct eager *eager)
-{
-    static const struct latch_operation_events events = {.waiting = quiet_answer,
-                                                         .outage.trouble = quiet_answer,
-                                                         .outage.recovered = quiet_recovered,
-                                                         .over = on_operation_over};
-    struct latch_operation_plan plan = {.request = {.key = "k", .verb = LATCH_LOOK},
-                                        .until_open = true,
-                                        .wait = true,
-                                        .wait_until = MOMENT_NEVER,
-                                        .connect_timeout = 5 * S,
-                                        .server_wait = 5 * S};
-    struct moment end = moment_plus(loop_now(eager->loop), MINUTE);
-    struct latch_operation *operation =
-        latch_operation_start(eager->loop, &eager->base, &plan, &events, NULL);
-
-    while (loop_now(eager->loop).ns < end.ns && fake_turn(eager->loop))
-        ;
-    latch_operation_free(operation);
 }
 
 /* How many were asked in the fullest second. */
@@ -151,7 +124,7 @@ static int fullest_second(const struct eager *eager)
 static const struct {
     const char *name;
     struct answer answer;
-    bool pokes, latch;
+    bool pokes;
 } rows[] = {
     ROW("next, and its lease is over at once", .answer.verdict = VERDICT_REFUSED,
         .answer.cause = CAUSE_HELD, .answer.position = 1, .answer.holders = 1, .answer.left_ms = 1),
@@ -162,9 +135,6 @@ static const struct {
     ROW("cut off with each renewal", .answer.verdict = VERDICT_GRANTED, .pokes = true),
     ROW("failing, and called", .answer.verdict = VERDICT_UNKNOWN, .answer.cause = CAUSE_NOT_READY,
         .pokes = true),
-    ROW("a latch, called again and again", .answer.verdict = VERDICT_GRANTED,
-        .answer.latch = {.word = "w", .number = 3, .left = 2, .ttl_ms = 9}, .pokes = true,
-        .latch = true),
 };
 
 static void close_store(struct store *store)
@@ -189,10 +159,7 @@ static void test_waiters(void)
         eager->reply = (struct loop_timer){.fire = reply, .owner = eager};
         eager->poke = (struct loop_timer){.fire = poke, .owner = eager};
         eager->answer.grants = grants;
-        if (rows[i].latch)
-            wait_for_latch(eager);
-        else
-            wait_for_lock(eager);
+        wait_for_lock(eager);
         int most = fullest_second(eager);
         if (!tap_ok(eager->count > 2 && most <= 2 * THROTTLE_BURST + 2 && eager->count <= 625, "%s",
                     rows[i].name))
