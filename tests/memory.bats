@@ -113,14 +113,14 @@ no_entry() {
     has_entry k
     end_session k
     ends_with a 79 10
-    contains "$T/a.err" 'its session has ended'
+    contains "$T/a.err" 'lock lost: the store no longer has it'
     run -0 rlock run -n k -- true
 }
 
 @test "a session that has ended, with --on-lost continue: the command continues, and ends with 79" {
     stay a k --on-lost continue --lease 10m
     end_session k
-    poll_until 10 contains "$T/a.err" 'its session has ended'
+    poll_until 10 contains "$T/a.err" 'lock lost: the store no longer has it'
     alive "${pid[a]}"
     : >"$T/a.go"
     ends_with a 79
@@ -135,7 +135,7 @@ no_entry() {
     alive "${pid[a]}"
     end_session k
     ends_with a 79 10
-    contains "$T/a.err" 'its session has ended'
+    contains "$T/a.err" 'lock lost: the store no longer has it'
 }
 
 @test "acquire --keep: renewed by the process that stays, and with renew, until it is released" {

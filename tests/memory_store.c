@@ -195,9 +195,7 @@ static void look(struct loop_timer *timer)
     if (free_now)
         *store->listens_to = '\0';
     look_later(store);
-    if (lost)
-        store_lose(&store->base, "its session has ended");
-    else if (free_now)
+    if (lost || free_now)
         store_poke(&store->base);
 }
 

@@ -1015,19 +1015,7 @@ static void on_handed(void *arg, const struct answer *grant)
     }
 }
 
-/* The lock and the place in the queue are gone. The answer to a request that is under way takes
- * that into account. */
-static void on_session_lost(void *arg, const char *why)
-{
-    struct keeper *keeper = arg;
-
-    if (keeper->state == HELD)
-        lose(keeper, &(struct keeper_loss){.cause = LOSS_STATED, .by = "", .text = why});
-    else if (keeper->state == WAITING)
-        on_poked(keeper);
-}
-
-static const struct store_events store_events = {on_poked, on_handed, on_session_lost};
+static const struct store_events store_events = {on_poked, on_handed};
 
 /* since: when the keeper begins to ask. */
 static struct keeper *make(struct loop *loop, struct store *store, const struct keeper_plan *plan,

@@ -61,12 +61,6 @@ void store_hand(struct store *store, const struct answer *grant)
         store_poke(store);
 }
 
-void store_lose(struct store *store, const char *why)
-{
-    if (store->events && store->events->lost)
-        store->events->lost(store->events_arg, why);
-}
-
 void store_start(struct store *store, const struct operation *operation)
 {
     store->operation = *operation;

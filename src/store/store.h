@@ -270,16 +270,14 @@ void store_close(struct store *store);
 /* Events of a store, perhaps none ever, and none within a call of the store. Each may be NULL. */
 struct store_events {
     /* The store is worth asking: an acquisition with "listen" may be granted, a held lock may be
-     * gone, or the connection broke. Perhaps nothing has changed. */
+     * gone, as with a session that has expired, or the connection broke. Perhaps nothing has
+     * changed. */
     void (*poked)(void *arg);
     /* The latest acquisition, with "offer" and refused, is granted now, as *grant says, which is
      * borrowed for the call. The lease counts from before that acquisition and ends soon: renew it
      * at once. Not called while an operation is under way: that one finds the grant. NULL: "poked"
      * is called instead. */
     void (*handed)(void *arg, const struct answer *grant);
-    /* The lock and any place in a queue are gone, as with a session that has expired. "why" is for
-     * the user, and borrowed for the call. */
-    void (*lost)(void *arg, const char *why);
 };
 /* Sets the one listener; NULL: none. "events" is borrowed. */
 void store_on_event(struct store *store, const struct store_events *events, void *arg);
@@ -436,7 +434,6 @@ struct store_ops {
 /* For a store: tells its listener. */
 void store_poke(struct store *store);
 void store_hand(struct store *store, const struct answer *grant);
-void store_lose(struct store *store, const char *why);
 
 /* Each store embeds it first. */
 struct store {

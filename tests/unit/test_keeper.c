@@ -325,13 +325,6 @@ static void fake_hand(struct fake_store *store)
     store_hand(&store->base, &grant);
 }
 
-/* As a session that has expired. */
-static void fake_lose(struct fake_store *store)
-{
-    store->holds = false;
-    store_lose(&store->base, "the session has expired");
-}
-
 /* -- its keeper ------------------------------------------------------------------------------- */
 
 #define LEAVE_NS  (8 * NS_PER_SEC)
@@ -339,8 +332,7 @@ static void fake_lose(struct fake_store *store)
 
 /* "answers": as above. "actions": "MS WHAT" in order, where WHAT is c cancel, r release, a
  * release and try again, s and w away and back, v verify, h hold renewals, u end that, p poke, o
- * hand the lock over, e lose the session, zN stopped for N s. "wanted": the calls with
- * their answers ("l-": a listening try, refused) and the events. */
+ * hand the lock over, zN stopped for N s. "wanted": the calls with their answers ("l-": a listening try, refused) and the events. */
 struct schedule {
     const char *name;
     int wait_ms;  /* -1: for ever; 0: one try */
@@ -451,13 +443,6 @@ static const struct schedule schedules[] = {
     {"counted from before", 0, 0, "< < +", "5000 r", "a< held r< ext r+ ext f+ over:released"},
     {"a fixed lease of half the time", 0, -30000, "/ 0", "20000 r",
      "a/ held lost f0 over:released"},
-    {"the session is lost", 0, 0, "+ 0", "2000 e 3000 r", "a+ held lost f0 over:released"},
-    {"the session is lost, no renewals for a while", 0, 0, "+ 0", "1000 h 2000 e 3000 r",
-     "a+ held lost f0 over:released"},
-    {"the session is lost during a renewal", 0, 0, "+ +500 0", "10100 e 12000 r",
-     "a+ held lost r+ f0 over:released"},
-    {"the session is lost while waiting", -1, 0, "- - + +", "1000 e 5000 r",
-     "q- l- wait q+ held f+ over:released"},
 
     /* Handed over without being asked for again. */
     {"handed over", -1, 0, "- - +", "1000 o 5000 r", "q- l- wait held h+ ext f+ over:released"},
@@ -864,8 +849,6 @@ static void act(struct loop_timer *timer)
         store_poke(&life->store.base);
     } else if (what == 'o') {
         fake_hand(&life->store);
-    } else if (what == 'e') {
-        fake_lose(&life->store);
     } else if (what == 'z') {
         fake_suspend(life->loop, atoi(life->actions) * NS_PER_SEC);
         life->actions += strspn(life->actions, "0123456789");

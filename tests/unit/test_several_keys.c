@@ -241,19 +241,6 @@ static struct store *sim_connect(struct sim_server *server, const char *owner)
     return &link->base;
 }
 
-/* Its session has expired: what it held is gone, and others may take it. */
-static void sim_expire(struct sim_server *server, const char *owner)
-{
-    for (size_t i = 0; i < SIM_KEYS; i++)
-        leave(&server->keys[i], owner);
-    for (size_t i = 0; i < SIM_LINKS; i++) {
-        if (server->links[i] && server->links[i]->owner == owner)
-            store_lose(&server->links[i]->base, "expired");
-    }
-    for (size_t i = 0; i < SIM_KEYS; i++)
-        call_first(server, &server->keys[i]);
-}
-
 /* -- one who takes locks ---------------------------------------------------------------------- */
 
 #define OWNERS     4
@@ -275,7 +262,7 @@ struct taker {
     struct release_request release;
     struct loop_timer timer;
     enum { TRYING, HOLDING, RELEASING } state;
-    bool busy, has, lost;
+    bool busy, has;
     unsigned turns; /* how often it had the lock */
     const char *fault;
 };
@@ -329,7 +316,6 @@ static void taken(void *arg, const struct answer *answer)
             taker->fault = "granted, and does not hold all keys";
         taker->state = HOLDING;
         taker->has = true;
-        taker->lost = false;
         taker->turns++;
         go_on(taker, HOLD_NS);
         return;
@@ -369,7 +355,7 @@ static void act(struct loop_timer *timer)
         store_start(taker->store, &operation);
         return;
     }
-    if (taker->state == HOLDING && !taker->lost && count_held(taker) != request_of(taker).key_count)
+    if (taker->state == HOLDING && count_held(taker) != request_of(taker).key_count)
         taker->fault = "lost a key that was not taken from it";
     taker->state = RELEASING;
     taker->has = false;
@@ -391,14 +377,6 @@ static void poked(void *arg)
         go_on(taker, 0);
 }
 
-static void lost(void *arg, const char *why)
-{
-    struct taker *taker = arg;
-
-    (void)why;
-    taker->lost = true;
-}
-
 /* -- runs -------------------------------------------------------------------------------------- */
 
 struct run {
@@ -407,14 +385,14 @@ struct run {
     unsigned turns_least; /* that each gets before another gets more than ... */
     unsigned turns_most;
     bool has_queue;
-    unsigned silent, expiring; /* of 100 answers, of 10000 turns */
+    unsigned silent; /* of 100 answers */
 };
 
 static struct taker takers[OWNERS];
 
 static void begin(const struct run *run, unsigned seed)
 {
-    static const struct store_events events = {.poked = poked, .lost = lost};
+    static const struct store_events events = {.poked = poked};
 
     sim_server_begin(&server, seed);
     server.has_queue = run->has_queue;
@@ -472,9 +450,6 @@ static const char *play(const struct run *run, unsigned seed)
 
     begin(run, seed);
     while (!fault && !is_over(run)) {
-        struct taker *one = &takers[chance(&server.seed, OWNERS)];
-        if (chance(&server.seed, 10000) < run->expiring && one->store)
-            sim_expire(&server, one->owner);
         if (!fake_turn(server.loop) || ++turns == TURNS_MOST)
             fault = "it does not end";
         else
@@ -492,9 +467,6 @@ static const struct run runs[] = {
         {{"a"}, {"b"}, {"a", "b"}, {"c", "b"}}, 10, 200, .has_queue = true),
     ROW("answers are lost", {{"a", "b", "c"}, {"c", "b", "a"}, {"b", "c", "a"}, {"b", "a"}}, 10,
         400, .has_queue = true, .silent = 5),
-    ROW("sessions expire, also in the midst of an acquisition",
-        {{"a", "b", "c"}, {"c", "b", "a"}, {"b", "c", "a"}, {"b", "a"}}, 10, 400, .has_queue = true,
-        .expiring = 100),
     ROW("a store without queues", {{"a", "b"}, {"b", "a"}, {"c", "a"}}, 3, 1000),
 };
 

@@ -502,16 +502,6 @@ static void handed(void *arg, const struct answer *grant)
     store_hand(&several->base, grant);
 }
 
-/* All keys must be taken again. */
-static void lost(void *arg, const char *why)
-{
-    struct several_keys *several = of(arg);
-
-    memset(several->taken, 0, sizeof several->taken);
-    memset(several->holds, 0, sizeof several->holds);
-    store_lose(&several->base, why);
-}
-
 static void close_several(struct store *base)
 {
     struct several_keys *several = of(base);
@@ -523,7 +513,7 @@ static void close_several(struct store *base)
 
 struct store *several_keys_open(struct loop *loop, struct store *single)
 {
-    static const struct store_events events = {poked, handed, lost};
+    static const struct store_events events = {poked, handed};
     static const struct store_ops ops = {close_several, start, release_nowait};
     struct several_keys *several = mem_zeroed(sizeof *several);
 
