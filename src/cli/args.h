@@ -35,6 +35,12 @@ struct option_spec {
     };
 };
 
+/* A row of an option, perhaps with further members. ARGUMENT, NULL: none. */
+#define OPTION(ID, NAME, ARGUMENT, HELP, ...)                                                      \
+    {                                                                                              \
+        .id = (ID), .name = NAME, .argument = ARGUMENT, .help = HELP, __VA_ARGS__                  \
+    }
+
 /* An option of a table, as it is when all its rows are resolved. */
 struct option_row {
     const struct option_spec *spec;

@@ -14,24 +14,15 @@ static bool is_limit(const char *word)
     return *word && word[strspn(word, "0123456789")] == '\0';
 }
 
-const struct option_spec request_modes[] = {{.id = OPTION_EXCLUSIVE,
-                                             .name = "exclusive",
-                                             .also = "write",
-                                             .letter = 'x',
-                                             .help = "one holder (default)"},
-                                            {.id = OPTION_SHARED,
-                                             .name = "shared",
-                                             .also = "read",
-                                             .letter = 's',
-                                             .help = "many readers, or one writer"},
-                                            {.id = OPTION_LIMIT,
-                                             .name = "limit",
-                                             .argument = "N",
-                                             .optional = is_limit,
-                                             .values = "2 3 4 5 6 7 8 9",
-                                             .help = "at most N holders, each with a slot from 1 "
-                                                     "to N; without N, as rlock limit has stored"},
-                                            {0}};
+const struct option_spec request_modes[] = {
+    OPTION(OPTION_EXCLUSIVE, "exclusive", NULL, "one holder (default)", .also = "write",
+           .letter = 'x'),
+    OPTION(OPTION_SHARED, "shared", NULL, "many readers, or one writer", .also = "read",
+           .letter = 's'),
+    OPTION(OPTION_LIMIT, "limit", "N",
+           "at most N holders, each with a slot from 1 to N; without N, as rlock limit has stored",
+           .optional = is_limit, .values = "2 3 4 5 6 7 8 9"),
+    {0}};
 
 const struct option_spec request_waiting[] = {
     {.heading = "Waiting"},
@@ -39,17 +30,12 @@ const struct option_spec request_waiting[] = {
     SETTING(WAIT),
     SETTING(CONFLICT_EXIT_CODE),
     SETTING(PRIORITY),
-    {.id = OPTION_LATEST,
-     .name = "latest",
-     .help = "send away those that wait already with --latest, in the same group"},
-    {.id = OPTION_GROUP,
-     .name = "group",
-     .argument = "NAME",
-     .help = "the group that --latest is about (default: KEY)"},
-    {.id = OPTION_REPLACE,
-     .name = "replace",
-     .help = "ask the holder to stop its command and release the lock; those that wait already "
-             "come first"},
+    OPTION(OPTION_LATEST, "latest", NULL,
+           "send away those that wait already with --latest, in the same group"),
+    OPTION(OPTION_GROUP, "group", "NAME", "the group that --latest is about (default: KEY)"),
+    OPTION(OPTION_REPLACE, "replace", NULL,
+           "ask the holder to stop its command and release the lock; those that wait already "
+           "come first"),
     {0}};
 
 const struct option_spec request_rest[] = {
@@ -59,12 +45,10 @@ const struct option_spec request_rest[] = {
     {.heading = "The store"},
     SETTING(REPLICAS),
     SETTING(GRACE),
-    {.id = OPTION_MIRROR,
-     .name = "mirror",
-     .argument = "KIND[:NAME]",
-     .values = "string: redisson: shedlock:",
-     .help = "hold another library's lock as well (default NAME: KEY): string:NAME for redis-py, "
-             "redsync and Spring, redisson:NAME, shedlock:NAME in a database"},
+    OPTION(OPTION_MIRROR, "mirror", "KIND[:NAME]",
+           "hold another library's lock as well (default NAME: KEY): string:NAME for redis-py, "
+           "redsync and Spring, redisson:NAME, shedlock:NAME in a database",
+           .values = "string: redisson: shedlock:"),
     {0}};
 
 /* -- another program's lock -------------------------------------------------------------------- */

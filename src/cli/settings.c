@@ -263,25 +263,18 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
         FLAG(address.grace)),
 };
 
-const struct option_spec option_no_wait = {.id = OPTION_NO_WAIT,
-                                           .name = "no-wait",
-                                           .also = "nonblock",
-                                           .letter = 'n',
-                                           .help = "do not wait"};
+const struct option_spec option_no_wait =
+    OPTION(OPTION_NO_WAIT, "no-wait", NULL, "do not wait", .also = "nonblock", .letter = 'n');
 
 const struct option_spec common_options[] = {
     SETTING(URL),
-    {.id = OPTION_LOCAL,
-     .name = "local",
-     .help = "this host only, no server to set up (--url local:)"},
+    OPTION(OPTION_LOCAL, "local", NULL, "this host only, no server to set up (--url local:)"),
     SETTING(PREFIX),
     SETTING(PASSWORD_FILE),
-    {.id = OPTION_CONFIG,
-     .name = "config",
-     .argument = "FILE",
-     .help = "read only FILE, not /etc/rlock.conf, /etc/rlock.conf.d/*.conf and "
-             "~/.config/rlock/config",
-     .variable = "RLOCK_CONFIG"},
+    OPTION(
+        OPTION_CONFIG, "config", "FILE",
+        "read only FILE, not /etc/rlock.conf, /etc/rlock.conf.d/*.conf and ~/.config/rlock/config",
+        .variable = "RLOCK_CONFIG"),
     SETTING(CONNECT_TIMEOUT),
     SETTING(SERVER_WAIT),
     SETTING(TLS_CA),
@@ -289,12 +282,9 @@ const struct option_spec common_options[] = {
     SETTING(TLS_KEY),
     SETTING(TLS_SERVER_NAME),
     SETTING(COLOR),
-    {.id = OPTION_QUIET, .name = "quiet", .letter = 'q', .help = "errors only"},
-    {.id = OPTION_VERBOSE,
-     .name = "verbose",
-     .letter = 'v',
-     .help = "say what happens, with times"},
-    {.id = OPTION_HELP, .name = "help", .letter = 'h', .help = "the help of the command"},
+    OPTION(OPTION_QUIET, "quiet", NULL, "errors only", .letter = 'q'),
+    OPTION(OPTION_VERBOSE, "verbose", NULL, "say what happens, with times", .letter = 'v'),
+    OPTION(OPTION_HELP, "help", NULL, "the help of the command", .letter = 'h'),
     {0}};
 
 enum setting setting_find(const char *name)

@@ -17,14 +17,11 @@
 enum { OPTION_EXPORT = OPTION_BEYOND_REQUEST, OPTION_KEEP };
 
 static const struct option_spec options[] = {
-    {.id = OPTION_EXPORT,
-     .name = "export",
-     .help = "print shell commands that set RLOCK_OWNER, RLOCK_FENCE and so on, for eval"},
-    {.id = OPTION_KEEP,
-     .name = "keep",
-     .argument = "PID",
-     .help = "leave a process behind that renews the lock until it is released or PID has ended; "
-             "otherwise nothing renews it"},
+    OPTION(OPTION_EXPORT, "export", NULL,
+           "print shell commands that set RLOCK_OWNER, RLOCK_FENCE and so on, for eval"),
+    OPTION(OPTION_KEEP, "keep", "PID",
+           "leave a process behind that renews the lock until it is released or PID has ended; "
+           "otherwise nothing renews it"),
     {.heading = "How many"},
     {.table = request_modes},
     SETTING(NO_REENTRANT),

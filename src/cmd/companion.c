@@ -60,18 +60,11 @@ const struct command command_top = {
 };
 
 static const struct option_spec serve_options[] = {
-    {.id = OPTION_LISTEN,
-     .name = "listen",
-     .argument = "WHERE",
-     .help = "ADDR:PORT, [ADDR]:PORT or unix:PATH; required"},
-    {.id = OPTION_ALLOW_HOST,
-     .name = "allow-host",
-     .argument = "NAME",
-     .help = "browsers may ask by this name, too; may be given again"},
-    {.id = OPTION_AUTH_FILE,
-     .name = "auth-file",
-     .argument = "FILE",
-     .help = "ask for a user and a password of FILE, as htpasswd -B makes it"},
+    OPTION(OPTION_LISTEN, "listen", "WHERE", "ADDR:PORT, [ADDR]:PORT or unix:PATH; required"),
+    OPTION(OPTION_ALLOW_HOST, "allow-host", "NAME",
+           "browsers may ask by this name, too; may be given again"),
+    OPTION(OPTION_AUTH_FILE, "auth-file", "FILE",
+           "ask for a user and a password of FILE, as htpasswd -B makes it"),
     SETTINGS_OPTIONS,
     {0}};
 

@@ -15,7 +15,7 @@
 enum { OPTION_JSON = OPTION_OTHER };
 
 static const struct option_spec options[] = {
-    {.id = OPTION_JSON, .name = "json", .help = "an object, see rlock-doctor(1)"},
+    OPTION(OPTION_JSON, "json", NULL, "an object, see rlock-doctor(1)"),
     SETTING_AS(REPLICAS, "rlock run will be given --replicas N, majority or all"),
     SETTING_AS(GRACE, "rlock run will be given --grace"),
     SETTING_AS(LEASE, "rlock run will be given --lease DUR, at least 1s"),

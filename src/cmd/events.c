@@ -17,7 +17,7 @@
 enum { OPTION_JSON = OPTION_OTHER };
 
 static const struct option_spec options[] = {
-    {.id = OPTION_JSON, .name = "json", .help = "an object a line, see rlock-events(1)"},
+    OPTION(OPTION_JSON, "json", NULL, "an object a line, see rlock-events(1)"),
     SETTINGS_OPTIONS,
     {0}};
 

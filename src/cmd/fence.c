@@ -17,10 +17,7 @@
 enum { OPTION_TOKEN = OPTION_OTHER };
 
 static const struct option_spec options[] = {
-    {.id = OPTION_TOKEN,
-     .name = "token",
-     .argument = "N",
-     .help = "the fencing token to compare (default: RLOCK_FENCE)"},
+    OPTION(OPTION_TOKEN, "token", "N", "the fencing token to compare (default: RLOCK_FENCE)"),
     NO_WAIT_AS("do not wait while another fence has PATH locked (status 75)"),
     SETTING(WAIT),
     SETTINGS_OPTIONS,

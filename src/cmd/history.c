@@ -10,10 +10,10 @@
 enum { OPTION_JSON = OPTION_OTHER, OPTION_SINCE, OPTION_FAILED, OPTION_PLOT };
 
 static const struct option_spec options[] = {
-    {.id = OPTION_JSON, .name = "json", .help = "an array of objects, see rlock-history(1)"},
-    {.id = OPTION_SINCE, .name = "since", .argument = "DUR", .help = "runs that ended since then"},
-    {.id = OPTION_FAILED, .name = "failed", .help = "runs that did not end with exit 0"},
-    {.id = OPTION_PLOT, .name = "plot", .help = "draw the runs of one KEY on a line of time"},
+    OPTION(OPTION_JSON, "json", NULL, "an array of objects, see rlock-history(1)"),
+    OPTION(OPTION_SINCE, "since", "DUR", "runs that ended since then"),
+    OPTION(OPTION_FAILED, "failed", NULL, "runs that did not end with exit 0"),
+    OPTION(OPTION_PLOT, "plot", NULL, "draw the runs of one KEY on a line of time"),
     SETTINGS_OPTIONS,
     {0}};
 

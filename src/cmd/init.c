@@ -11,20 +11,13 @@ enum { OPTION_FORCE = OPTION_OTHER, OPTION_PRINT, OPTION_GRANT, OPTION_MINIMUM }
 #define PART_MAX 99999 /* of a version, as in minimum.lua */
 
 static const struct option_spec options[] = {
-    {.id = OPTION_FORCE,
-     .name = "force",
-     .help = "mark it even if it may have forgotten locks, because none is held"},
-    {.id = OPTION_GRANT,
-     .name = "grant",
-     .argument = "USER",
-     .help = "give USER of the database the rights that rlock needs"},
-    {.id = OPTION_PRINT,
-     .name = "print",
-     .help = "print the SQL (or for --grant on Redis the ACL), and do nothing"},
-    {.id = OPTION_MINIMUM,
-     .name = "minimum-version",
-     .argument = "X.Y.Z",
-     .help = "only let this rlock or a later one acquire (0.0.0: any), and do no more"},
+    OPTION(OPTION_FORCE, "force", NULL,
+           "mark it even if it may have forgotten locks, because none is held"),
+    OPTION(OPTION_GRANT, "grant", "USER", "give USER of the database the rights that rlock needs"),
+    OPTION(OPTION_PRINT, "print", NULL,
+           "print the SQL (or for --grant on Redis the ACL), and do nothing"),
+    OPTION(OPTION_MINIMUM, "minimum-version", "X.Y.Z",
+           "only let this rlock or a later one acquire (0.0.0: any), and do no more"),
     SETTINGS_OPTIONS,
     {0}};
 

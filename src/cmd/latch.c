@@ -25,19 +25,13 @@
 enum { OPTION_TTL = OPTION_OTHER, OPTION_ID, OPTION_JSON };
 
 static const struct option_spec options[] = {
-    {.id = OPTION_TTL,
-     .name = "ttl",
-     .argument = "DUR",
-     .help = "set: the latch expires after DUR, open or not (default 1d, at least 1s)"},
-    {.id = OPTION_ID,
-     .name = "id",
-     .argument = "ID",
-     .help = "count-down, run: count only once for ID, a word like KEY"},
+    OPTION(OPTION_TTL, "ttl", "DUR",
+           "set: the latch expires after DUR, open or not (default 1d, at least 1s)"),
+    OPTION(OPTION_ID, "id", "ID", "count-down, run: count only once for ID, a word like KEY"),
     NO_WAIT_AS("wait: do not wait, end with 75"),
     SETTING_AS(WAIT, "wait: at most DUR (default: for ever)"),
-    {.id = OPTION_JSON,
-     .name = "json",
-     .help = "status: an object; list: an array of objects; see rlock-latch(1)"},
+    OPTION(OPTION_JSON, "json", NULL,
+           "status: an object; list: an array of objects; see rlock-latch(1)"),
     SETTING_AS(KEEP_CREDENTIALS, "run: leave RLOCK_PASSWORD, and the password in RLOCK_URL, in the "
                                  "command's environment"),
     SETTINGS_OPTIONS,

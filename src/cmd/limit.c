@@ -9,7 +9,7 @@
 enum { OPTION_DELETE = OPTION_OTHER };
 
 static const struct option_spec options[] = {
-    {.id = OPTION_DELETE, .name = "delete", .help = "forget the number that is stored"},
+    OPTION(OPTION_DELETE, "delete", NULL, "forget the number that is stored"),
     SETTINGS_OPTIONS,
     {0}};
 

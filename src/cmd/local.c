@@ -14,9 +14,8 @@
 enum { OPTION_FORCE = OPTION_OTHER };
 
 static const struct option_spec options[] = {
-    {.id = OPTION_FORCE,
-     .name = "force",
-     .help = "stop: even while locks are held or waited for, by KILL if necessary"},
+    OPTION(OPTION_FORCE, "force", NULL,
+           "stop: even while locks are held or waited for, by KILL if necessary"),
     SETTINGS_OPTIONS,
     {0}};
 

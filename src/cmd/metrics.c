@@ -10,12 +10,10 @@
 
 enum { OPTION_OUTPUT = OPTION_OTHER };
 
-static const struct option_spec options[] = {{.id = OPTION_OUTPUT,
-                                              .name = "output",
-                                              .argument = "FILE",
-                                              .help = "replace FILE at once, and print nothing"},
-                                             SETTINGS_OPTIONS,
-                                             {0}};
+static const struct option_spec options[] = {
+    OPTION(OPTION_OUTPUT, "output", "FILE", "replace FILE at once, and print nothing"),
+    SETTINGS_OPTIONS,
+    {0}};
 
 static int deliver(const struct call *call, const char *text, size_t length)
 {

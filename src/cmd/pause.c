@@ -121,13 +121,10 @@ static int change(struct pause *all)
 
 /* -- pause ------------------------------------------------------------------------------------- */
 
-static const struct option_spec pause_options[] = {{.id = OPTION_MESSAGE,
-                                                    .name = "message",
-                                                    .letter = 'm',
-                                                    .argument = "TEXT",
-                                                    .help = "why; shown to others (required)"},
-                                                   SETTINGS_OPTIONS,
-                                                   {0}};
+static const struct option_spec pause_options[] = {
+    OPTION(OPTION_MESSAGE, "message", "TEXT", "why; shown to others (required)", .letter = 'm'),
+    SETTINGS_OPTIONS,
+    {0}};
 
 static int check(struct call *call)
 {

@@ -12,10 +12,8 @@
 enum { OPTION_TOKEN = OPTION_OTHER };
 
 static const struct option_spec renew_release_options[] = {
-    {.id = OPTION_TOKEN,
-     .name = "owner",
-     .argument = "TOKEN",
-     .help = "the owner token that rlock acquire printed (RLOCK_OWNER)"},
+    OPTION(OPTION_TOKEN, "owner", "TOKEN",
+           "the owner token that rlock acquire printed (RLOCK_OWNER)"),
     SETTING_AS(REPLICAS, "as at acquisition: N replicas, a majority or all must have it"),
     SETTING_AS(GRACE, "as at acquisition: the store may have forgotten the lock"),
     SETTINGS_OPTIONS,
@@ -133,12 +131,9 @@ static int refused(const struct renew_release *action, const struct answer *answ
 /* -- renew ------------------------------------------------------------------------------------- */
 
 static const struct option_spec renew_options[] = {
-    {.id = SETTING_LEASE,
-     .name = "lease",
-     .argument = "DUR",
-     .help =
-         "from now on the lease is DUR long, at least 1s (default: as asked for when the lock was "
-         "acquired)"},
+    OPTION(SETTING_LEASE, "lease", "DUR",
+           "from now on the lease is DUR long, at least 1s (default: as asked for when the lock "
+           "was acquired)"),
     {.table = renew_release_options},
     {0}};
 

@@ -45,11 +45,8 @@ static int save(struct reserve *all)
 /* -- reserve ----------------------------------------------------------------------------------- */
 
 static const struct option_spec reserve_options[] = {
-    {.id = OPTION_MESSAGE,
-     .name = "message",
-     .letter = 'm',
-     .argument = "TEXT",
-     .help = "what it is for; shown to others (required)"},
+    OPTION(OPTION_MESSAGE, "message", "TEXT", "what it is for; shown to others (required)",
+           .letter = 'm'),
     NO_WAIT,
     SETTING(WAIT),
     SETTINGS_OPTIONS,

@@ -19,10 +19,9 @@ enum { OPTION_SHELL = OPTION_BEYOND_REQUEST, OPTION_REPORT_FD };
 
 /* `rlock read` and `rlock write` have all but the modes. */
 static const struct option_spec options_without_modes[] = {
-    {.id = OPTION_ANY,
-     .name = "any",
-     .help = "hold one of the KEYs, the first that is free (RLOCK_KEY says which)"},
-    {.id = OPTION_TAKE, .name = "take", .argument = "N", .help = "with --any: N of the KEYs"},
+    OPTION(OPTION_ANY, "any", NULL,
+           "hold one of the KEYs, the first that is free (RLOCK_KEY says which)"),
+    OPTION(OPTION_TAKE, "take", "N", "with --any: N of the KEYs"),
     SETTING(NO_REENTRANT),
     {.table = request_waiting},
     SETTING(UNLESS_DONE),
@@ -32,11 +31,7 @@ static const struct option_spec options_without_modes[] = {
     SETTING(AT_LEAST),
     SETTING(AT_MOST),
     {.heading = "The command"},
-    {.id = OPTION_SHELL,
-     .name = "command",
-     .letter = 'c',
-     .argument = "STRING",
-     .help = "run STRING with sh -c"},
+    OPTION(OPTION_SHELL, "command", "STRING", "run STRING with sh -c", .letter = 'c'),
     SETTING(WAIT_DESCENDANTS),
     SETTING(CGROUP),
     SETTING(KEEP_CREDENTIALS),
@@ -46,10 +41,7 @@ static const struct option_spec options_without_modes[] = {
     SETTING(STOP),
     SETTING(NOTIFY),
     SETTING(NOTIFY_AFTER),
-    {.id = OPTION_REPORT_FD,
-     .name = "report-fd",
-     .argument = "FD",
-     .help = "write one line of JSON to FD at the end"},
+    OPTION(OPTION_REPORT_FD, "report-fd", "FD", "write one line of JSON to FD at the end"),
     {.table = request_rest},
     SETTINGS_OPTIONS,
     {0}};

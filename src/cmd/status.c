@@ -25,16 +25,12 @@ static bool is_duration(const char *word)
 }
 
 static const struct option_spec options[] = {
-    {.id = OPTION_ALL, .name = "all", .help = "free locks as well, as long as they are known"},
-    {.id = OPTION_LONG,
-     .name = "long",
-     .help = "every holder and the queue in order (default with exactly one KEY)"},
-    {.id = OPTION_JSON, .name = "json", .help = "an array of objects, see rlock-status(1)"},
-    {.id = OPTION_WATCH,
-     .name = "watch",
-     .argument = "DUR",
-     .optional = is_duration,
-     .help = "draw again every DUR (default 2s) until interrupted"},
+    OPTION(OPTION_ALL, "all", NULL, "free locks as well, as long as they are known"),
+    OPTION(OPTION_LONG, "long", NULL,
+           "every holder and the queue in order (default with exactly one KEY)"),
+    OPTION(OPTION_JSON, "json", NULL, "an array of objects, see rlock-status(1)"),
+    OPTION(OPTION_WATCH, "watch", "DUR", "draw again every DUR (default 2s) until interrupted",
+           .optional = is_duration),
     SETTINGS_OPTIONS,
     {0}};
 
