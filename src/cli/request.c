@@ -139,7 +139,7 @@ static bool fail(char *fault, size_t size, const char *what, const char *value, 
 
 static bool has_key(const struct request *request, const char *key)
 {
-    for (size_t i = 0; i < request->key_count; i++)
+    for (size_t i = 0; i < request->wanted.key_count; i++)
         if (strcmp(request->keys[i], key) == 0)
             return true;
     return false;
@@ -154,13 +154,13 @@ static bool take_keys(struct request *request, const struct arguments *arguments
             return fail(fault, size, "KEY", key, why);
         if (has_key(request, key))
             continue;
-        if (request->key_count == LOCK_KEYS_MAX) {
+        if (request->wanted.key_count == LOCK_KEYS_MAX) {
             snprintf(fault, size, "more than %d KEYs", LOCK_KEYS_MAX);
             return false;
         }
-        request->keys[request->key_count++] = key;
+        request->keys[request->wanted.key_count++] = key;
     }
-    if (request->key_count > 0)
+    if (request->wanted.key_count > 0)
         return true;
     snprintf(fault, size, "no KEY");
     return false;
@@ -189,24 +189,24 @@ static void make_title(struct request *request)
 {
     char all[REQUEST_TITLE_SIZE];
 
-    request_title(request->keys, request->key_count, all);
-    if (request->take > 1)
-        snprintf(request->title, sizeof request->title, "%zu of %s", request->take, all);
+    request_title(request->keys, request->wanted.key_count, all);
+    if (request->wanted.take > 1)
+        snprintf(request->title, sizeof request->title, "%zu of %s", request->wanted.take, all);
     else
-        snprintf(request->title, sizeof request->title, "%s%s", request->take ? "one of " : "",
-                 all);
+        snprintf(request->title, sizeof request->title, "%s%s",
+                 request->wanted.take ? "one of " : "", all);
 }
 
 static bool take_limit(struct request *request, const char *value)
 {
     int64_t number;
 
-    request->limit = 0;
+    request->wanted.limit = 0;
     if (!value)
         return true;
     if (!decimal_parse(value, 1, LOCK_LIMIT_MAX, &number))
         return false;
-    request->limit = (unsigned)number;
+    request->wanted.limit = (unsigned)number;
     return true;
 }
 
@@ -216,7 +216,8 @@ static bool take_mirror(struct request *request, const char *value, char *fault,
 
     if (why)
         return fail(fault, size, "--mirror", value, why);
-    if (request->mode == LOCK_EXCLUSIVE && request->key_count == 1)
+    request->wanted.mirror = request->mirror;
+    if (request->wanted.mode == LOCK_EXCLUSIVE && request->wanted.key_count == 1)
         return true;
     snprintf(fault, size, "--mirror needs an exclusive lock of one KEY");
     return false;
@@ -227,9 +228,9 @@ static bool take_mode(struct request *request, int id)
     enum lock_mode mode = id == OPTION_SHARED  ? LOCK_SHARED
                           : id == OPTION_LIMIT ? LOCK_LIMIT
                                                : LOCK_EXCLUSIVE;
-    bool fits = !request->mode_given || request->mode == mode;
+    bool fits = !request->mode_given || request->wanted.mode == mode;
 
-    request->mode = mode;
+    request->wanted.mode = mode;
     request->mode_given = true;
     return fits;
 }
@@ -244,16 +245,16 @@ static bool take_some(struct request *request, const struct given_option *any,
         snprintf(fault, size, "--take without --any");
         return false;
     }
-    if (take && request->key_count == 1)
+    if (take && request->wanted.key_count == 1)
         return fail(fault, size, "--take", take->value, "does not go with one KEY");
-    if (take && !decimal_parse(take->value, 1, (int64_t)request->key_count - 1, &number)) {
+    if (take && !decimal_parse(take->value, 1, (int64_t)request->wanted.key_count - 1, &number)) {
         char why[80];
         snprintf(why, sizeof why, "is not a number from 1 to %zu, one less than there are KEYs",
-                 request->key_count - 1);
+                 request->wanted.key_count - 1);
         return fail(fault, size, "--take", take->value, why);
     }
-    if (any && request->key_count > 1)
-        request->take = (size_t)number;
+    if (any && request->wanted.key_count > 1)
+        request->wanted.take = (size_t)number;
     return true;
 }
 
@@ -270,14 +271,14 @@ static bool take_group(struct request *request, const struct given_option *lates
         return false;
     }
     if (latest)
-        request->group = group ? group->value : "";
+        request->wanted.group = group ? group->value : "";
     return true;
 }
 
 bool request_read(struct request *request, const struct arguments *arguments, int preset,
                   char *fault, size_t size)
 {
-    *request = (struct request){0};
+    *request = (struct request){.wanted = {.keys = request->keys, .owner = request->owner}};
     if (preset)
         take_mode(request, preset);
     for (size_t i = 0; i < arguments->option_count; i++) {
@@ -293,7 +294,7 @@ bool request_read(struct request *request, const struct arguments *arguments, in
             snprintf(why, sizeof why, "is not a number from 1 to %d", LOCK_LIMIT_MAX);
             return fail(fault, size, "--limit", option->value, why);
         }
-        request->replace |= option->id == OPTION_REPLACE;
+        request->wanted.replace |= option->id == OPTION_REPLACE;
     }
     if (!take_group(request, args_option(arguments, OPTION_LATEST),
                     args_option(arguments, OPTION_GROUP), fault, size) ||
@@ -313,28 +314,29 @@ bool request_read(struct request *request, const struct arguments *arguments, in
 int request_judge(const struct request *request, const struct call *call)
 {
     const struct settings *settings = &call->settings;
+    const struct acquire_request *wanted = &request->wanted;
     const struct {
-        bool wanted;
+        bool asked;
         enum store_ability ability;
         enum setting id; /* that asks for it; 0: an option that is not a setting */
     } wishes[] = {
-        {request->mode == LOCK_SHARED, STORE_READERS, 0},
-        {request->mode == LOCK_LIMIT, STORE_SEMAPHORES, 0},
-        {request->mode == LOCK_LIMIT && !request->limit, STORE_LIMITS, 0},
-        {request->take > 0, STORE_ANY, 0},
-        {request->key_count > 1, STORE_SEVERAL_KEYS, 0},
-        {request->group, STORE_GROUPS, 0},
-        {request->unless_done > 0, STORE_MEMORY, SETTING_UNLESS_DONE},
-        {request->unless_done > 0 && request->key_count > 1, STORE_TOGETHER, SETTING_UNLESS_DONE},
+        {wanted->mode == LOCK_SHARED, STORE_READERS, 0},
+        {wanted->mode == LOCK_LIMIT, STORE_SEMAPHORES, 0},
+        {wanted->mode == LOCK_LIMIT && !wanted->limit, STORE_LIMITS, 0},
+        {wanted->take > 0, STORE_ANY, 0},
+        {wanted->key_count > 1, STORE_SEVERAL_KEYS, 0},
+        {wanted->group, STORE_GROUPS, 0},
+        {wanted->unless_done > 0, STORE_MEMORY, SETTING_UNLESS_DONE},
+        {wanted->unless_done > 0 && wanted->key_count > 1, STORE_TOGETHER, SETTING_UNLESS_DONE},
         {settings->priority, STORE_PRIORITIES, SETTING_PRIORITY},
-        {request->replace, STORE_REPLACE, 0},
+        {wanted->replace, STORE_REPLACE, 0},
     };
 
     for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++) {
-        if (wishes[i].wanted && command_need(call, wishes[i].ability) != STATUS_OK)
+        if (wishes[i].asked && command_need(call, wishes[i].ability) != STATUS_OK)
             return wishes[i].id ? settings_status(settings, wishes[i].id) : STATUS_USAGE;
     }
-    return request->mirror[0] ? mirror_judge(request->mirror, request->keys[0], call) : STATUS_OK;
+    return wanted->mirror ? mirror_judge(wanted->mirror, request->keys[0], call) : STATUS_OK;
 }
 
 /* Finds the owner by which the user has reserved one of the KEYs, the same for all of them. */
@@ -343,7 +345,7 @@ static bool find_reservation(const struct request *request, const struct setting
 {
     bool found = false;
 
-    for (size_t i = 0; i < request->key_count && !found && !settings->no_reentrant; i++)
+    for (size_t i = 0; i < request->wanted.key_count && !found && !settings->no_reentrant; i++)
         found = reservation_find(settings, request->keys[i], owner);
     return found;
 }
@@ -357,7 +359,7 @@ static int take_owner(struct request *request, const struct call *call)
         outer = NULL;
     const char *why = outer ? owner_fault(outer) : NULL;
     if (!outer && find_reservation(request, &call->settings, reserved)) {
-        not_holder_warn(&call->settings, request->keys, request->key_count, reserved);
+        not_holder_warn(&call->settings, request->keys, request->wanted.key_count, reserved);
         outer = reserved;
     }
     char uuid[OWNER_UUID_SIZE], shown[URLS_SHOWN_SIZE];
@@ -397,34 +399,29 @@ int request_sign(struct request *request, const struct call *call, const char *p
         request->who = identity_note(line, LOCK_NOTE_HEARS, 1);
         free(line);
     }
+    request->wanted.who = request->who;
     return STATUS_OK;
 }
 
-void request_plan(const struct request *request, const struct settings *settings,
-                  struct keeper_plan *plan)
+void request_plan(const struct acquire_request *wanted, const struct settings *settings,
+                  const struct run_events *events, struct agent_plan *plan)
 {
-    bool wait = settings->wait != 0;
+    struct keeper_plan *keeper = &plan->keeper;
 
-    *plan = (struct keeper_plan){.request = {.keys = request->keys,
-                                             .key_count = request->key_count,
-                                             .take = request->take,
-                                             .owner = request->owner,
-                                             .mode = request->mode,
-                                             .limit = request->limit,
-                                             .no_nesting = settings->no_reentrant,
-                                             .group = request->group,
-                                             .unless_done = request->unless_done,
-                                             .mirror = *request->mirror ? request->mirror : NULL,
-                                             .priority = settings->priority,
-                                             .replace = request->replace,
-                                             .priority_bound = settings->priority_bound,
-                                             .lease = settings->lease,
-                                             .who = request->who},
-                                 .wait = wait,
-                                 .wait_until = MOMENT_NEVER,
-                                 .renew = true,
-                                 .connect_timeout = settings->address.connect_timeout,
-                                 .server_wait = settings->address.server_wait};
+    *plan = (struct agent_plan){.address = settings->address,
+                                .address_status = &settings->address_status,
+                                .keeper = {.request = *wanted,
+                                           .wait = settings->wait != 0,
+                                           .wait_until = MOMENT_NEVER,
+                                           .renew = true,
+                                           .connect_timeout = settings->address.connect_timeout,
+                                           .server_wait = settings->address.server_wait},
+                                .conflict_status = settings->conflict_status,
+                                .events = events};
+    keeper->request.no_nesting = settings->no_reentrant;
+    keeper->request.priority = settings->priority;
+    keeper->request.priority_bound = settings->priority_bound;
+    keeper->request.lease = settings->lease;
     if (settings->wait > 0)
-        plan->wait_until = moment_plus(moment_now(), settings->wait);
+        keeper->wait_until = moment_plus(moment_now(), settings->wait);
 }

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "cli/command.h"
-#include "lock/keeper.h"
 #include "lock/key.h"
+#include "run/agent.h"
 
 enum {
     OPTION_EXCLUSIVE = OPTION_OTHER,
@@ -39,18 +39,13 @@ int mirror_judge(const char *mirror, const char *key, const struct call *call);
 /* Prints "a, b, c"; where not all fit, "a, b and 30 more". */
 void request_title(const char *const *keys, size_t count, char out[REQUEST_TITLE_SIZE]);
 
+/* Not to be moved: its members point to each other. */
 struct request {
-    const char *keys[LOCK_KEYS_MAX]; /* each once, in the order given */
-    size_t key_count;
-    size_t take;                         /* as in an acquire_request: so many of them; 0: all */
+    struct acquire_request wanted;       /* all but what the settings say */
+    const char *keys[LOCK_KEYS_MAX];     /* each once, in the order given */
     char title[REQUEST_TITLE_SIZE + 28]; /* for messages; cut when they are many */
-    enum lock_mode mode;
     bool mode_given;
-    unsigned limit;    /* 0: the one that is stored */
-    const char *group; /* to be the only one of that wait; "": of each key's own; NULL: no matter */
-    bool replace;      /* ask the holders to release it */
-    int64_t unless_done;      /* ns; 0: whatever was run before; a setting of "run" only */
-    char mirror[MIRROR_SIZE]; /* "KIND:NAME"; "": none */
+    char mirror[MIRROR_SIZE];
     /* By rlock acquire. A shell that acquires and releases in a loop still has the token of the
      * last time, which holds nothing any more: at the deepest level, the new one replaces it
      * instead of being refused. */
@@ -74,7 +69,7 @@ int request_judge(const struct request *request, const struct call *call);
  * runs "program". Returns STATUS_OK, or says what is wrong and returns the status for it. */
 int request_sign(struct request *request, const struct call *call, const char *program, pid_t pid);
 
-/* Fills in a plan, which borrows from request and settings: it waits from now on, as the settings
- * say, and renews the lock. */
-void request_plan(const struct request *request, const struct settings *settings,
-                  struct keeper_plan *plan);
+/* Fills in a plan, which borrows from the arguments: it waits from now on, as the settings say, and
+ * renews the lock. */
+void request_plan(const struct acquire_request *wanted, const struct settings *settings,
+                  const struct run_events *events, struct agent_plan *plan);

@@ -111,7 +111,7 @@ static void compose_exports(const struct environment *environment, char *text)
         text += sprintf(text, "export %.*s", (int)name, word);
         text = stpcpy(quote(word + name, text), "\n");
     }
-    if (!environment->limited && getenv("RLOCK_SLOT"))
+    if (environment->lock->mode != LOCK_LIMIT && getenv("RLOCK_SLOT"))
         strcpy(text, "unset RLOCK_SLOT\n");
 }
 
@@ -129,24 +129,16 @@ static void compose(void *arg, int64_t lease, const struct lock_grant *grants, c
 static void fill_plan(struct acquire *all)
 {
     const struct settings *settings = &all->call.settings;
-    const struct environment_lock lock = {.keys = all->request.keys,
-                                          .key_count = all->request.key_count,
-                                          .mode = all->request.mode,
-                                          .owner = all->request.owner};
-
-    environment_make(&all->environment, environ, &lock, true);
     struct agent_plan *agent = &all->plan.agent;
-    *agent = (struct agent_plan){.address = settings->address,
-                                 .address_status = &settings->address_status,
-                                 .keep = all->keep ? &all->watch : NULL,
-                                 .conflict_status = settings->conflict_status,
-                                 .events = &all->messages.events};
-    all->plan.compose = compose;
-    all->plan.arg = all;
+
+    environment_make(&all->environment, environ, &all->request.wanted, true);
     run_messages_init(&all->messages, all->request.title, NULL);
     run_messages_of_request(&all->messages, &agent->keeper.request, settings);
-    request_plan(&all->request, settings, &agent->keeper);
+    request_plan(&all->request.wanted, settings, &all->messages.events, agent);
+    agent->keep = all->keep ? &all->watch : NULL;
     agent->keeper.renew = all->keep;
+    all->plan.compose = compose;
+    all->plan.arg = all;
 }
 
 /* Closes inherited descriptors: a process that stays behind or waits for long must not keep locks

@@ -86,28 +86,19 @@ static char *sign(const struct reserve *all)
 
 static void acquire(struct reserve *all, struct acquisition_outcome *outcome)
 {
-    struct request request = {.keys = {all->key},
-                              .key_count = 1,
-                              .mode = LOCK_EXCLUSIVE,
-                              .acquired = true,
-                              .who = sign(all)};
+    char *who = sign(all);
+    const struct acquire_request wanted = {
+        .keys = &all->key, .key_count = 1, .owner = all->owner, .who = who};
     struct run_messages messages;
-    struct acquisition_plan plan = {.agent = {.address = all->call.settings.address,
-                                              .address_status = &all->call.settings.address_status,
-                                              .conflict_status = all->call.settings.conflict_status,
-                                              .events = &messages.events},
-                                    .compose = compose,
-                                    .arg = all};
+    struct acquisition_plan plan = {.compose = compose, .arg = all};
 
-    snprintf(request.title, sizeof request.title, "%s", all->key);
-    strcpy(request.owner, all->owner);
     all->call.settings.lease = all->length;
-    run_messages_init(&messages, request.title, NULL);
+    run_messages_init(&messages, all->key, NULL);
     run_messages_of_request(&messages, &plan.agent.keeper.request, &all->call.settings);
-    request_plan(&request, &all->call.settings, &plan.agent.keeper);
+    request_plan(&wanted, &all->call.settings, &messages.events, &plan.agent);
     plan.agent.keeper.renew = false;
     acquisition_run(&plan, outcome);
-    free(request.who);
+    free(who);
 }
 
 /* True if "owner" is "other" or nests in it. */

@@ -62,7 +62,7 @@ struct run {
     struct call call;
     struct request request;
     char *shell[4]; /* sh -c STRING */
-    struct environment environment, notifier_environment;
+    struct environment environment;
     struct report report;
     struct run_messages messages;
     struct supervisor_plan plan;
@@ -280,7 +280,7 @@ static int judge(struct run *run)
     if (settings->unless_done && command_has(&run->call, OPTION_ANY))
         return command_refuse_setting(&run->call, SETTING_UNLESS_DONE,
                                       "does not go with --any: each KEY has its own history");
-    run->request.unless_done = settings->unless_done;
+    run->request.wanted.unless_done = settings->unless_done;
     return request_judge(&run->request, &run->call);
 }
 
@@ -315,9 +315,8 @@ static void plan_notifier(struct run *run)
 {
     run->plan.notifier = (struct notifier_plan){.command = run->call.settings.notify,
                                                 .after = run->call.settings.notify_after,
-                                                .environment = run->notifier_environment.entries,
-                                                .keys = run->request.keys,
-                                                .key_count = run->request.key_count,
+                                                .environment = run->environment.entries,
+                                                .request = &run->request.wanted,
                                                 .events = &run->messages.events};
     run->plan.agent.patience = run->call.settings.notify_after;
 }
@@ -331,15 +330,9 @@ static void fill_plan(struct run *run)
     run->plan.job.on_lost = settings->on_lost;
     run->plan.job.lost_signal = settings->lost_signal;
     run->plan.job.environment = &run->environment;
-    run->plan.agent = (struct agent_plan){
-        .address = settings->address,
-        .address_status = &settings->address_status,
-        .watchdog = settings->on_lost == ON_LOST_STOP,
-        .wait_descendants = settings->wait_descendants,
-        .conflict_status = settings->conflict_status,
-        .events = &run->messages.events,
-    };
-    request_plan(&run->request, settings, &run->plan.agent.keeper);
+    request_plan(&run->request.wanted, settings, &run->messages.events, &run->plan.agent);
+    run->plan.agent.watchdog = settings->on_lost == ON_LOST_STOP;
+    run->plan.agent.wait_descendants = settings->wait_descendants;
     run->plan.agent.keeper.at_least = settings->at_least;
     run->plan.agent.keeper.kill_after = settings->kill_after;
     run->plan.agent.keeper.renew = !settings->no_renew;
@@ -358,22 +351,6 @@ static void fill_plan(struct run *run)
     run->plan.job.wait_descendants = run->plan.agent.wait_descendants;
 }
 
-static void prepare_environment(struct run *run)
-{
-    const struct environment_lock lock = {.keys = run->request.keys,
-                                          .key_count = run->request.key_count,
-                                          .mode = run->request.mode,
-                                          .owner = run->request.owner};
-    bool keep = run->call.settings.keep_credentials;
-    struct environment_lock notified = lock;
-
-    /* Processes with the owner in their environment are ended with the command. */
-    notified.owner = NULL;
-    environment_make(&run->environment, environ, &lock, keep);
-    if (run->call.settings.notify)
-        environment_make(&run->notifier_environment, environ, &notified, keep);
-}
-
 static int act(struct call *call)
 {
     struct run *run = (struct run *)call;
@@ -389,7 +366,8 @@ static int act(struct call *call)
     status = request_sign(&run->request, call, run->plan.job.command[0], getpid());
     if (status != STATUS_OK)
         return status;
-    prepare_environment(run);
+    environment_make(&run->environment, environ, &run->request.wanted,
+                     call->settings.keep_credentials);
     fill_plan(run);
     supervisor_run(&run->plan, &outcome);
     if (run->report.fd >= 0 &&
@@ -405,7 +383,6 @@ static void end(struct call *call)
 
     free(run->request.who);
     environment_free(&run->environment);
-    environment_free(&run->notifier_environment);
 }
 
 /* The records differ in their words. */

@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/strbuf.h"
-#include "lock/lock.h"
 #include "store/url.h"
 
 /* The variables of rlock. Those of an outer one about its own lock would be wrong for this one. */
@@ -79,27 +78,17 @@ static char *key_entry(const char *const *keys, size_t count)
     return entry;
 }
 
-static void describe(struct environment *environment, const struct environment_lock *lock)
-{
-    const char *owner = lock->owner;
-
-    *environment =
-        (struct environment){.words = {key_entry(lock->keys, lock->key_count),
-                                       strbuf_print("RLOCK_MODE=%s", lock_mode_name(lock->mode)),
-                                       owner ? strbuf_print("RLOCK_OWNER=%s", owner) : NULL},
-                             .keys = lock->keys,
-                             .key_count = lock->key_count,
-                             .limited = lock->mode == LOCK_LIMIT};
-}
-
 void environment_make(struct environment *environment, char *const *inherited,
-                      const struct environment_lock *lock, bool keep_credentials)
+                      const struct acquire_request *lock, bool keep_credentials)
 {
     size_t count = 0, used = 0;
 
-    *environment = (struct environment){0};
-    if (lock)
-        describe(environment, lock);
+    *environment = (struct environment){.lock = lock};
+    if (lock) {
+        environment->words[0] = key_entry(lock->keys, lock->key_count);
+        environment->words[1] = strbuf_print("RLOCK_MODE=%s", lock_mode_name(lock->mode));
+        environment->words[2] = strbuf_print("RLOCK_OWNER=%s", lock->owner);
+    }
     while (inherited[count])
         count++;
     char **entries = mem_zeroed((count + ENVIRONMENT_WORDS + 1) * sizeof *entries);
@@ -134,9 +123,10 @@ void environment_grant(struct environment *environment, int64_t lease,
                        const struct lock_grant *grants)
 {
     struct strbuf fences = {.text = NULL}, slots = {.text = NULL};
+    const struct acquire_request *lock = environment->lock;
     struct held_keys held;
 
-    held_keys_choose(&held, environment->keys, environment->key_count, grants);
+    held_keys_choose(&held, lock->keys, lock->key_count, grants);
     strbuf_puts(&fences, "RLOCK_FENCE=");
     strbuf_puts(&slots, "RLOCK_SLOT=");
     for (size_t i = 0; i < held.count; i++) {
@@ -146,7 +136,7 @@ void environment_grant(struct environment *environment, int64_t lease,
     put(environment, 0, key_entry(held.keys, held.count));
     put(environment, 3, strbuf_print("RLOCK_LEASE_MS=%" PRId64, lease / NS_PER_MS));
     put(environment, 4, strbuf_detach(&fences));
-    if (environment->limited)
+    if (lock->mode == LOCK_LIMIT)
         put(environment, 5, strbuf_detach(&slots));
     strbuf_free(&slots);
 }

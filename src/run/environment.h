@@ -1,15 +1,7 @@
 /* The environment of a command that runs under a lock. Pure. */
 #pragma once
 
-#include "lock/lock.h"
-
-/* The facts about its lock that a command gets before the lock is held. */
-struct environment_lock {
-    const char *const *keys; /* borrowed until environment_free() */
-    size_t key_count;
-    enum lock_mode mode;
-    const char *owner; /* NULL: the reader must not know it */
-};
+#include "store/store.h"
 
 #define ENVIRONMENT_WORDS 6 /* about the lock */
 
@@ -18,10 +10,8 @@ struct environment {
     /* Those about the lock: RLOCK_KEY, RLOCK_MODE, RLOCK_OWNER, and once it is granted
      * RLOCK_LEASE_MS, RLOCK_FENCE and with a limit RLOCK_SLOT; NULL before, and without one. */
     char *words[ENVIRONMENT_WORDS];
-    char *url;               /* RLOCK_URL without its passwords; NULL if it had none */
-    const char *const *keys; /* borrowed */
-    size_t key_count;
-    bool limited;
+    char *url;                          /* RLOCK_URL without its passwords; NULL if it had none */
+    const struct acquire_request *lock; /* borrowed */
 };
 
 /* As RLOCK_KEY has them: the keys with a space between them. The caller frees. */
@@ -32,12 +22,12 @@ char *environment_keys(const char *const *keys, size_t count);
  * to copies, which stay for good. */
 void environment_hide(char **entries);
 
-/* Makes an environment of "inherited", whose strings it borrows: adds the facts about the lock, and
- * leaves out those of an outer rlock, and passwords unless keep_credentials. lock: NULL for a
- * command without a lock of its own; then the outer one's facts stay. Release with
- * environment_free(). */
+/* Makes an environment of "inherited", whose strings it borrows: adds the facts about the lock that
+ * are known before it is held, and leaves out those of an outer rlock, and passwords unless
+ * keep_credentials. lock: borrowed; NULL for a command without a lock of its own: then the outer
+ * one's facts stay. Release with environment_free(). */
 void environment_make(struct environment *environment, char *const *inherited,
-                      const struct environment_lock *lock, bool keep_credentials);
+                      const struct acquire_request *lock, bool keep_credentials);
 /* Adds for how long (ns) the lock is held, and the grants of its keys. Keys that are not held are
  * removed. */
 void environment_grant(struct environment *environment, int64_t lease,

@@ -49,7 +49,8 @@ static void describe_keys(const struct notifier_plan *plan, const struct notice 
 {
     struct held_keys held;
 
-    held_keys_choose(&held, plan->keys, plan->key_count, notice->granted ? notice->grants : NULL);
+    held_keys_choose(&held, plan->request->keys, plan->request->key_count,
+                     notice->granted ? notice->grants : NULL);
     char *words = environment_keys(held.keys, held.count);
     setenv("RLOCK_KEY", words, 1);
     free(words);
@@ -166,6 +167,7 @@ static int run(int socket, const void *arg)
     sigaddset(&chld, SIGCHLD);
     child_adopt_orphans();
     environ = (char **)(uintptr_t)work.plan->environment;
+    unsetenv("RLOCK_OWNER"); /* processes that have it are ended with the command */
     work.socket =
         (struct loop_io){.fd = socket, .events = LOOP_READ, .ready = on_notice, .owner = &work};
     work.timer = (struct loop_timer){.fire = on_time, .owner = &work};

@@ -16,9 +16,8 @@
 struct notifier_plan {
     const char *command;      /* for sh -c; NULL: none */
     int64_t after;            /* ns of a wait, or of holding the lock, that are long */
-    char *const *environment; /* of the command, without what a notice adds */
-    const char *const *keys;  /* that are asked for */
-    size_t key_count;
+    char *const *environment; /* of the command under the lock; a notice adds to it */
+    const struct acquire_request *request;
     const struct run_events *events;
 };
 

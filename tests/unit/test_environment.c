@@ -90,7 +90,7 @@ static const struct {
 
 static void test_inherited(size_t i)
 {
-    const struct environment_lock lock = {one, 1, LOCK_EXCLUSIVE, "o"};
+    const struct acquire_request lock = {.keys = one, .key_count = 1, .owner = "o"};
     char text[200], got[400] = "", *out = got;
     char *inherited[20];
     size_t count = 0;
@@ -130,7 +130,10 @@ static void test_hidden(size_t i)
 
 static void test_granted(size_t i)
 {
-    const struct environment_lock lock = {granted[i].keys, granted[i].count, granted[i].mode, "o"};
+    const struct acquire_request lock = {.keys = granted[i].keys,
+                                         .key_count = granted[i].count,
+                                         .owner = "o",
+                                         .mode = granted[i].mode};
     char *none[] = {NULL};
     char got[400] = "", *out = got;
     struct environment environment;

@@ -71,10 +71,10 @@ static const struct {
 
 static void print_request(const struct request *request, char *out)
 {
-    for (size_t i = 0; i < request->key_count; i++)
+    for (size_t i = 0; i < request->wanted.key_count; i++)
         out += sprintf(out, "%s%s", i ? "," : "", request->keys[i]);
-    out += sprintf(out, " %s %u", lock_mode_name(request->mode), request->limit);
-    if (request->take)
+    out += sprintf(out, " %s %u", lock_mode_name(request->wanted.mode), request->wanted.limit);
+    if (request->wanted.take)
         sprintf(out, ", %s", request->title);
 }
 
@@ -127,7 +127,7 @@ static void test_many(void)
     bool whole = true;
 
     tap_ok(read_many(LOCK_KEYS_MAX, 20, &request, fault, sizeof fault) &&
-               request.key_count == LOCK_KEYS_MAX,
+               request.wanted.key_count == LOCK_KEYS_MAX,
            "as many keys as there may be");
     tap_ok(!read_many(LOCK_KEYS_MAX + 1, 20, &request, fault, sizeof fault) &&
                strcmp(fault, "more than 32 KEYs") == 0,
