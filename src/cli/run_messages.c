@@ -109,7 +109,6 @@ static const struct wording {
 /* {why} */
 static const char *const causes[RUN_CAUSES] = {
     [RUN_CAUSE_TEXT] = "{text}",
-    [RUN_CAUSE_NOT_RENEWED] = "not renewed in time[: {text}]",
     [RUN_CAUSE_WAS_STOPPED] = "rlock was stopped, so its lease runs out",
     [RUN_CAUSE_TOO_LATE] = "no time was left to start the command",
     [RUN_CAUSE_AGENT_DIED] = "its agent died",
@@ -121,17 +120,19 @@ static const char *const causes[RUN_CAUSES] = {
     [RUN_CAUSE_UNWRITABLE] = "cannot write to standard output: {text}",
     [RUN_CAUSE_UNREAD] = "standard output took nothing until the lease ended",
     [RUN_CAUSE_RENEWER_ENDED] = "its renewer has ended",
-    [RUN_CAUSE_STATED] = "[{part}: ]{text}",
-    [RUN_CAUSE_REVOKED] = "[{part}: ]revoked[ by {by}][: {text}]",
-    [RUN_CAUSE_TAKEN] = "[{part}: ]the store has given it to {by}",
-    [RUN_CAUSE_TAKEN_BY_UNKNOWN] = "[{part}: ]the store has given it to another holder",
-    [RUN_CAUSE_GONE] = "[{part}: ]the store no longer has it",
-    [RUN_CAUSE_MIRROR_TAKEN] = "[{part}: ]its mirror {text} was taken by another program",
     [RUN_CAUSE_TOO_FAR] = ("a round trip of {limit} is too long for a lease of {lease}; it takes "
                            "{needed} or more"),
     [RUN_CAUSE_GRANTED_TOO_LITTLE] = ("a round trip of {limit} is too long for a lease of {lease}, "
                                       "which is all that the store grants"),
-    [RUN_CAUSE_MIRROR_DELETED] = "[{part}: ]its mirror {text} was deleted",
+    [RUN_CAUSE_NOT_RENEWED] = "not renewed in time[: {text}]",
+    [RUN_CAUSE_LOSS + LOSS_STATED] = "[{part}: ]{text}",
+    [RUN_CAUSE_LOSS + LOSS_REVOKED] = "[{part}: ]revoked[ by {by}][: {text}]",
+    [RUN_CAUSE_LOSS + LOSS_TAKEN] = "[{part}: ]the store has given it to {by}",
+    [RUN_CAUSE_LOSS + LOSS_TAKEN_BY_UNKNOWN] = "[{part}: ]the store has given it to another holder",
+    [RUN_CAUSE_LOSS + LOSS_GONE] = "[{part}: ]the store no longer has it",
+    [RUN_CAUSE_LOSS + LOSS_MIRROR_TAKEN] =
+        "[{part}: ]its mirror {text} was taken by another program",
+    [RUN_CAUSE_LOSS + LOSS_MIRROR_DELETED] = "[{part}: ]its mirror {text} was deleted",
 };
 
 /* -- the fields ------------------------------------------------------------------------------ */

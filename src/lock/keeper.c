@@ -442,8 +442,9 @@ static struct keeper_loss loss_of(const struct keeper *keeper, const struct answ
         loss.by = answer->revoked->by;
         loss.text = answer->revoked->why;
     } else if (now) {
-        loss.cause = LOSS_TAKEN;
+        loss.cause = LOSS_TAKEN_BY_UNKNOWN;
         if (now->who.host[0]) {
+            loss.cause = LOSS_TAKEN;
             snprintf(holder, HOLDER_SIZE, "%.60s@%.80s pid %ld", now->who.user, now->who.host,
                      now->who.pid);
             loss.by = holder;

@@ -55,13 +55,15 @@ struct keeper_end {
 /* Why a lock is lost. */
 struct keeper_loss {
     enum loss_cause {
-        LOSS_NOT_RENEWED,    /* in time; text: why, or "" */
-        LOSS_STATED,         /* text: the store's words */
-        LOSS_REVOKED,        /* by: by whom; text: why; "": not told */
-        LOSS_TAKEN,          /* by: the new holder; "": not known */
+        LOSS_NOT_RENEWED, /* in time; text: why, or "" */
+        LOSS_STATED,      /* text: the store's words */
+        LOSS_REVOKED,     /* by: by whom; text: why; "": not told */
+        LOSS_TAKEN,       /* by: the new holder */
+        LOSS_TAKEN_BY_UNKNOWN,
         LOSS_GONE,           /* the store no longer has it */
         LOSS_MIRROR_TAKEN,   /* text: the mirror's name */
         LOSS_MIRROR_DELETED, /* the same */
+        LOSSES
     } cause;
     bool kept;             /* another owner asks for it: the store has it until the release */
     size_t key;            /* the one of several keys, from 1; 0: all of them */

@@ -14,18 +14,9 @@ struct run_reason run_reason_text(const char *text)
 
 struct run_reason run_reason_loss(const struct keeper_loss *loss)
 {
-    static const enum run_cause causes[] = {[LOSS_NOT_RENEWED] = RUN_CAUSE_NOT_RENEWED,
-                                            [LOSS_STATED] = RUN_CAUSE_STATED,
-                                            [LOSS_REVOKED] = RUN_CAUSE_REVOKED,
-                                            [LOSS_TAKEN] = RUN_CAUSE_TAKEN,
-                                            [LOSS_GONE] = RUN_CAUSE_GONE,
-                                            [LOSS_MIRROR_TAKEN] = RUN_CAUSE_MIRROR_TAKEN,
-                                            [LOSS_MIRROR_DELETED] = RUN_CAUSE_MIRROR_DELETED};
     struct run_reason reason = run_reason_text(loss->text);
 
-    reason.cause = causes[loss->cause];
-    if (loss->cause == LOSS_TAKEN && !*loss->by)
-        reason.cause = RUN_CAUSE_TAKEN_BY_UNKNOWN;
+    reason.cause = RUN_CAUSE_LOSS + loss->cause;
     reason.key = (unsigned)loss->key;
     snprintf(reason.by, sizeof reason.by, "%s", loss->by);
     return reason;

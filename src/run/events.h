@@ -80,7 +80,6 @@ enum run_event {
 /* Why something happened. */
 enum run_cause {
     RUN_CAUSE_TEXT,        /* as "text" says: the store's or the system's words */
-    RUN_CAUSE_NOT_RENEWED, /* the lease was not renewed in time; text: why, or "" */
     RUN_CAUSE_WAS_STOPPED, /* the supervisor was stopped, and does not keep the deadline */
     RUN_CAUSE_TOO_LATE,    /* the lease was too short to start the command */
     RUN_CAUSE_AGENT_DIED,
@@ -92,19 +91,14 @@ enum run_cause {
     RUN_CAUSE_UNWRITABLE, /* standard output: text */
     RUN_CAUSE_UNREAD,     /* standard output, until the lease ended */
     RUN_CAUSE_RENEWER_ENDED,
-    /* The store no longer has the lock; key. */
-    RUN_CAUSE_STATED,  /* text: its words */
-    RUN_CAUSE_REVOKED, /* by: by whom; text: why; "": not known */
-    RUN_CAUSE_TAKEN,   /* by: the holder */
-    RUN_CAUSE_TAKEN_BY_UNKNOWN,
-    RUN_CAUSE_GONE,
-    RUN_CAUSE_MIRROR_TAKEN, /* text: the mirror's name */
-    RUN_CAUSE_MIRROR_DELETED,
     /* A lease cannot be kept at a round trip of "duration": lease, needed. */
     RUN_CAUSE_TOO_FAR,
     RUN_CAUSE_GRANTED_TOO_LITTLE, /* the same, and the store grants no more */
+    /* The lock is lost, with the loss (lock/keeper.h) added: key, by, text. */
+    RUN_CAUSE_LOSS,
+    RUN_CAUSE_NOT_RENEWED = RUN_CAUSE_LOSS + LOSS_NOT_RENEWED,
 
-    RUN_CAUSES
+    RUN_CAUSES = RUN_CAUSE_LOSS + LOSSES
 };
 
 struct run_reason {
