@@ -283,10 +283,19 @@ int command_open(struct call *call)
     return call->settings.address_status;
 }
 
+struct survey_request command_request(const struct call *call)
+{
+    return (struct survey_request){.patterns = (const char *const *)call->arguments.words,
+                                   .pattern_count = call->arguments.word_count};
+}
+
 void command_survey(struct call *call, unsigned runs, bool idle, struct answer *answer)
 {
-    query_memory(&call->query, (const char *const *)call->arguments.words,
-                 call->arguments.word_count, runs, idle, &call->list, answer);
+    struct survey_request request = command_request(call);
+
+    request.runs = runs;
+    request.idle = idle;
+    query_survey(&call->query, &request, &call->list, answer);
 }
 
 int command_load_json(const struct call *call, struct json_library *json)

@@ -106,7 +106,9 @@ int command_refuse_setting(const struct call *call, enum setting id, const char 
 /* query_open() in the name of a command: STATUS_OK, or says why not and returns the status for
  * it. */
 int command_open(struct call *call);
-/* query_memory() of the KEYs and GLOBs of the command line, once, into call->list. */
+/* Returns a request for the KEYs and GLOBs of the command line. */
+struct survey_request command_request(const struct call *call);
+/* query_survey() of the KEYs and GLOBs of the command line, once, into call->list. */
 void command_survey(struct call *call, unsigned runs, bool idle, struct answer *answer);
 /* json_load() for a command; the same. */
 int command_load_json(const struct call *call, struct json_library *json);

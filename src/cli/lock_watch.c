@@ -39,8 +39,7 @@ static void survey(struct lock_watch *watch, struct answer *answer)
 {
     struct lock_list list;
 
-    query_memory(watch->query, watch->patterns, watch->pattern_count, watch->runs, watch->idle,
-                 &list, answer);
+    query_survey(watch->query, &watch->request, &list, answer);
     if (answer->verdict == VERDICT_GRANTED || list.misfits.count > 0) {
         lock_list_free(&watch->list);
         watch->list = list;

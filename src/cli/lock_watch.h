@@ -9,11 +9,8 @@
 #include "net/loop.h"
 
 struct lock_watch {
-    struct query *query;         /* the caller's, which closes it */
-    const char *const *patterns; /* the caller's */
-    size_t pattern_count;
-    unsigned runs; /* the number of last runs of each lock */
-    bool idle;     /* free locks, too (query.h) */
+    struct query *query;           /* the caller's, which closes it */
+    struct survey_request request; /* the caller's, without callbacks */
     /* Called when the store has not answered for "patience" ns, and again until it does: it is out
      * of reach then. NULL: it is waited for. */
     void (*silent)(void *arg);

@@ -47,7 +47,11 @@ static bool read_locks(const struct settings *settings, const char *const *keys,
         patterns[i] = key_to_pattern(keys[i]);
     *list = (struct lock_list){0};
     if (query_open(&query, &address, NULL, fault, sizeof fault))
-        query_memory(&query, patterns, count, QUERY_RUNS_ALL, true, list, &answer);
+        query_survey(
+            &query,
+            &(struct survey_request){
+                .patterns = patterns, .pattern_count = count, .runs = QUERY_RUNS_ALL, .idle = true},
+            list, &answer);
     query_close(&query);
     for (size_t i = 0; i < count; i++)
         free((char *)(uintptr_t)patterns[i]);

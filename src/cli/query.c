@@ -195,54 +195,33 @@ static void heard(void *arg)
     outage_end(&query->outage);
 }
 
-/* Runs the survey, and sets the callbacks of the request. */
-static void survey(struct query *query, struct survey_request *request, struct lock_list *list,
-                   struct answer *answer)
+void query_survey(struct query *query, const struct survey_request *request, struct lock_list *list,
+                  struct answer *answer)
 {
+    struct survey_request whole = *request;
+
     *list = (struct lock_list){0};
-    request->each = keep;
-    request->each_arg = list;
-    request->paused = keep_pause;
-    request->minimum = keep_minimum;
-    request->heard = heard;
-    request->heard_arg = query;
-    query_ask(query, (struct operation){.verb = VERB_SURVEY, .survey = request}, answer);
+    whole.each = keep;
+    whole.each_arg = list;
+    whole.paused = keep_pause;
+    whole.minimum = keep_minimum;
+    whole.heard = heard;
+    whole.heard_arg = query;
+    query_ask(query, (struct operation){.verb = VERB_SURVEY, .survey = &whole}, answer);
     lock_views_sort(&list->locks);
     lock_views_sort(&list->misfits);
     lock_views_sort(&list->pauses);
     refuse_misfits(list, answer);
 }
 
-void query_memory(struct query *query, const char *const *patterns, size_t count, unsigned runs,
-                  bool idle, struct lock_list *list, struct answer *answer)
-{
-    struct survey_request request = {
-        .patterns = patterns, .pattern_count = count, .runs = runs, .idle = idle};
-
-    survey(query, &request, list, answer);
-}
-
-void query_survey(struct query *query, const char *const *patterns, size_t count,
-                  struct lock_list *list, struct answer *answer)
-{
-    query_memory(query, patterns, count, 0, false, list, answer);
-}
-
-void query_latches(struct query *query, const char *const *patterns, size_t count,
-                   struct lock_list *list, struct answer *answer)
-{
-    struct survey_request request = {.patterns = patterns, .pattern_count = count, .latches = true};
-
-    survey(query, &request, list, answer);
-}
-
 void query_read_lock(struct query *query, const char *key, struct lock_list *list,
                      struct answer *answer)
 {
     char *pattern = key_to_pattern(key);
-    const char *patterns[] = {pattern};
+    const char *const patterns[] = {pattern};
 
-    query_survey(query, patterns, 1, list, answer);
+    query_survey(query, &(struct survey_request){.patterns = patterns, .pattern_count = 1}, list,
+                 answer);
     free(pattern);
 }
 

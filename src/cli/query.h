@@ -36,20 +36,14 @@ bool query_open(struct query *query, const struct store_address *address, const 
                 char *fault, size_t size);
 void query_close(struct query *query);
 
-/* Reads the locks that match (struct survey_request) into *list, sorted by key, byte by byte. The
- * caller frees it by lock_list_free(), also if the answer is not GRANTED. */
-void query_survey(struct query *query, const char *const *patterns, size_t count,
-                  struct lock_list *list, struct answer *answer);
+/* Reads the locks or latches of the request, which has no callbacks, into *list, sorted by key, byte
+ * by byte. The caller frees it by lock_list_free(), also if the answer is not GRANTED. */
+void query_survey(struct query *query, const struct survey_request *request, struct lock_list *list,
+                  struct answer *answer);
 #define QUERY_RUNS_ALL 1000 /* of one lock; a store remembers fewer */
-/* The same with so many of the last runs of each lock; idle: free locks, too. */
-void query_memory(struct query *query, const char *const *patterns, size_t count, unsigned runs,
-                  bool idle, struct lock_list *list, struct answer *answer);
 /* The same of one lock: the list has one view or none. */
 void query_read_lock(struct query *query, const char *key, struct lock_list *list,
                      struct answer *answer);
-/* The same for latches. */
-void query_latches(struct query *query, const char *const *patterns, size_t count,
-                   struct lock_list *list, struct answer *answer);
 
 /* Asks any other question whose answer ends it. Sets "until", "done" and "arg" of the operation.
  * The memory that an answer points to is valid until the next question. */

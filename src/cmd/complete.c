@@ -102,7 +102,7 @@ static void offer_keys(const struct completion *all)
             settings.address.connect_timeout = PATIENCE_NS;
         settings.address.server_wait = 0;
         if (query_open(&query, &settings.address, NULL, fault, sizeof fault))
-            (all->action ? query_latches : query_survey)(&query, NULL, 0, &list, &answer);
+            query_survey(&query, &(struct survey_request){.latches = all->action}, &list, &answer);
     }
     for (size_t i = 0; i < list.locks.count; i++)
         if (!key_fault(list.locks.views[i].key))

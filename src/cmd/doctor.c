@@ -194,7 +194,7 @@ static void tell_versions(struct doctor *all)
     char text[256] = "", fault[256];
 
     if (query_open(&query, &all->call.settings.address, NULL, fault, sizeof fault)) {
-        query_survey(&query, NULL, 0, &list, &answer);
+        query_survey(&query, &(struct survey_request){0}, &list, &answer);
         for (size_t i = 0; i < list.locks.count; i++) {
             const struct lock_view *lock = &list.locks.views[i];
             count_users(users, lock->holders, lock->holder_count);

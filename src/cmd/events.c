@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/duration.h"
+#include "cli/lock_watch.h"
 #include "cli/render.h"
 #include "cmd/transitions.h"
 #include "net/loop.h"
@@ -23,10 +24,9 @@ static const struct option_spec options[] = {
 
 struct events {
     struct call call;
+    struct lock_watch locks;
     struct loop_io output; /* standard output, watched for its end */
     bool broken;           /* standard output takes no more */
-    bool away;             /* the store is, and the user was told */
-    struct moment seen_at; /* when the store answered last */
     int64_t took;          /* ns, the last survey */
     int64_t pause;         /* ns, until the next one */
 };
@@ -106,12 +106,12 @@ static int print(const struct events *events, const struct transition *event)
     return command_flush();
 }
 
-static int print_changes(const struct events *events, const struct lock_list *list)
+static int print_changes(const struct events *events, const struct lock_list *before)
 {
     struct transitions found = {0};
     int status = STATUS_OK;
 
-    transitions_find(&found, &events->call.list.locks, &list->locks, clock_wall() / NS_PER_MS);
+    transitions_find(&found, &before->locks, &events->locks.list.locks, clock_wall() / NS_PER_MS);
     for (size_t i = 0; i < found.count && status == STATUS_OK; i++)
         status = print(events, &found.all[i]);
     transitions_free(&found);
@@ -120,27 +120,14 @@ static int print_changes(const struct events *events, const struct lock_list *li
 
 /* -- an outage --------------------------------------------------------------------------------- */
 
-static void go_away(struct events *events, const struct answer *why)
-{
-    if (!events->away)
-        say_warning("events: out of reach: %s; trying again", why->text);
-    events->away = true;
-}
-
 /* A waiter that came and went during the outage was not seen. */
-static int come_back(struct events *events)
+static int come_back(const struct events *events)
 {
-    struct moment now = moment_now();
-    int64_t gone = moment_until(events->seen_at, now);
+    int64_t gone = events->locks.gone;
     const struct transition missed = {.kind = TRANSITION_MISSED,
                                       .at_ms = clock_wall() / NS_PER_MS - gone / NS_PER_MS};
-    bool was_away = events->away;
     char text[32];
 
-    events->away = false;
-    events->seen_at = now;
-    if (!was_away)
-        return STATUS_OK;
     say_warning("events: back after %s; something may have been missed",
                 duration_print(gone, text, sizeof text));
     return print(events, &missed);
@@ -162,29 +149,30 @@ static void note_time(struct events *events, int64_t took, bool first)
  * exit status if the command must end. */
 static bool print_round(struct events *events, bool first, int *status)
 {
-    const struct arguments *given = &events->call.arguments;
+    struct lock_watch *locks = &events->locks;
+    struct lock_list before = locks->list;
     struct moment began = moment_now();
-    struct lock_list list;
+    bool was_away = locks->away;
     struct answer answer;
 
     events->pause = EVERY_NS;
-    query_memory(&events->call.query, (const char *const *)given->words, given->word_count,
-                 QUERY_RUNS_ALL, true, &list, &answer);
-    if (answer.verdict == VERDICT_GRANTED) {
+    locks->list = (struct lock_list){0};
+    enum lock_watch_result result = lock_watch_ask(locks, &answer);
+    if (result == LOCK_WATCH_SEEN) {
         note_time(events, moment_until(began, moment_now()), first);
-        *status = first ? STATUS_OK : come_back(events);
+        *status = was_away ? come_back(events) : STATUS_OK;
         if (first)
             say_detail("events: listening");
         else if (*status == STATUS_OK)
-            *status = print_changes(events, &list);
-        lock_list_free(&events->call.list);
-        events->call.list = list;
-        events->seen_at = moment_now();
+            *status = print_changes(events, &before);
+        lock_list_free(&before);
         return *status == STATUS_OK;
     }
-    lock_list_free(&list);
-    if (!first && !events->broken && status_of_cause(answer.cause) == STATUS_UNAVAILABLE) {
-        go_away(events, &answer);
+    lock_list_free(&locks->list);
+    locks->list = before;
+    if (result == LOCK_WATCH_AWAY && !first && !events->broken) {
+        if (!was_away)
+            say_warning("events: out of reach: %s; trying again", answer.text);
         return true;
     }
     *status = events->broken ? STATUS_SYSTEM : command_refused(&events->call, &answer);
@@ -207,19 +195,23 @@ static void on_output(struct loop_io *io, int what)
 static int follow(struct call *call)
 {
     struct events *events = (struct events *)call;
-    bool first = true;
+    bool first = true, going = true;
     int status = STATUS_OK;
 
+    events->locks = (struct lock_watch){.query = &call->query, .request = command_request(call)};
+    events->locks.request.runs = QUERY_RUNS_ALL;
+    events->locks.request.idle = true;
     events->output = (struct loop_io){.fd = STDOUT_FILENO, .ready = on_output, .owner = events};
     loop_add(events->call.query.loop, &events->output);
-    for (;;) {
-        if (!print_round(events, first, &status))
-            return status;
+    while (going) {
+        going = print_round(events, first, &status);
         first = false;
-        query_pause(&events->call.query, events->pause);
-        if (events->broken)
-            return STATUS_SYSTEM;
+        if (going)
+            query_pause(&call->query, events->pause);
+        going = going && !events->broken;
     }
+    lock_list_free(&events->locks.list);
+    return events->broken ? STATUS_SYSTEM : status;
 }
 
 const struct command command_events = {

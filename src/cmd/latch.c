@@ -225,11 +225,13 @@ static int print_list(const struct latch *latch, const struct lock_list *list)
 
 static int list(struct latch *latch)
 {
+    const struct survey_request request = {
+        .patterns = &latch->key, .pattern_count = latch->key ? 1 : 0, .latches = true};
     struct lock_list list;
     struct answer answer;
     int status;
 
-    query_latches(&latch->call.query, &latch->key, latch->key ? 1 : 0, &list, &answer);
+    query_survey(&latch->call.query, &request, &list, &answer);
     if (answer.verdict != VERDICT_GRANTED)
         status = command_refused(&latch->call, &answer);
     else if (say_verbosity() == SAY_QUIET)

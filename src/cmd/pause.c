@@ -64,7 +64,9 @@ static void tell_present(struct pause *all)
     char text[DESCRIBE_DECISION_SIZE];
 
     if (all->request.glob)
-        query_survey(&all->call.query, &key, 1, &list, &answer);
+        query_survey(&all->call.query,
+                     &(struct survey_request){.patterns = &key, .pattern_count = 1}, &list,
+                     &answer);
     else
         query_read_lock(&all->call.query, key, &list, &answer);
     const struct lock_views *views = all->request.glob ? &list.pauses : &list.locks;

@@ -63,12 +63,10 @@ static int prepare(struct view *view)
     const struct arguments *given = &call->arguments;
     int status = STATUS_OK;
 
-    view->locks = (struct lock_watch){.query = &call->query,
-                                      .patterns = (const char *const *)given->words,
-                                      .pattern_count = given->word_count,
-                                      .idle = command_has(call, OPTION_ALL),
-                                      .runs = 1};
-    if (view->locks.idle)
+    view->locks = (struct lock_watch){.query = &call->query, .request = command_request(call)};
+    view->locks.request.runs = 1;
+    view->locks.request.idle = command_has(call, OPTION_ALL);
+    if (view->locks.request.idle)
         status = command_need(call, STORE_MEMORY);
     view->quiet = say_verbosity() == SAY_QUIET;
     view->call.as_json = command_has(call, OPTION_JSON);

@@ -62,11 +62,11 @@ static void print_locks(const struct server *server, struct http_texts *texts)
 {
     const struct render_style style = {.width = TABLE_WIDTH, .cut = true};
     const struct lock_views *seen = &server->locks.list.locks;
-    const struct survey_request request = {.patterns = server->locks.patterns,
-                                           .pattern_count = server->locks.pattern_count};
+    struct survey_request request = server->locks.request;
     struct lock_views shown = {.views = mem_zeroed((seen->count + 1) * sizeof *shown.views)};
     FILE *json = open_text(&texts->all[HTTP_LOCKS]), *table = open_text(&texts->all[HTTP_TABLE]);
 
+    request.idle = false;
     for (size_t i = 0; i < seen->count; i++)
         if (survey_reports(&request, &seen->views[i]))
             shown.views[shown.count++] = seen->views[i];
@@ -122,11 +122,11 @@ static void publish(void *arg)
         print_outage(server, &texts);
     } else {
         print_locks(server, &texts);
-        if (locks->runs > 0 || !locks->idle)
+        if (locks->request.runs > 0 || !locks->request.idle)
             print_history(server, &texts.all[HTTP_HISTORY]);
     }
     metrics->text =
-        metrics_render(locks->away ? NULL : &locks->list, locks->idle, &metrics->length);
+        metrics_render(locks->away ? NULL : &locks->list, locks->request.idle, &metrics->length);
     server->published = true;
     server->has_history = texts.all[HTTP_HISTORY].text;
     server->wanted = server->history_wanted;
@@ -197,7 +197,7 @@ static void survey(struct server *server)
     bool was_away = server->locks.away;
 
     server->fresh_until = moment_plus(moment_now(), SURVEY_EVERY);
-    server->locks.runs = server->history_wanted ? QUERY_RUNS_ALL : 0;
+    server->locks.request.runs = server->history_wanted ? QUERY_RUNS_ALL : 0;
     server->history_wanted = false;
     server->surveying = true;
     lock_watch_ask(&server->locks, &answer);
@@ -351,12 +351,11 @@ static int act(struct call *call)
     }
     int status = command_catch_signals(call, &inherited, on_signal);
     server->locks = (struct lock_watch){.query = &call->query,
-                                        .patterns = (const char *const *)call->arguments.words,
-                                        .pattern_count = call->arguments.word_count,
-                                        .idle = store_can(&call->settings.address, STORE_MEMORY),
+                                        .request = command_request(call),
                                         .patience = PATIENCE,
                                         .silent = publish,
                                         .arg = server};
+    server->locks.request.idle = store_can(&call->settings.address, STORE_MEMORY);
     if (status == STATUS_OK)
         status = open_listener(server);
     if (status != STATUS_OK)

@@ -665,8 +665,8 @@ static enum lock_watch_result look(struct top *top, struct answer *answer)
         return result;
     free(top->pattern);
     top->pattern = key_to_pattern(top->detail);
-    top->full.patterns = (const char *const *)&top->pattern;
-    top->full.pattern_count = 1;
+    top->full.request.patterns = (const char *const *)&top->pattern;
+    top->full.request.pattern_count = 1;
     return lock_watch_ask(&top->full, answer);
 }
 
@@ -720,14 +720,11 @@ static int act(struct call *call)
         return status;
     top->keys =
         (struct loop_io){.fd = STDIN_FILENO, .events = LOOP_READ, .ready = on_keys, .owner = top};
-    top->locks = (struct lock_watch){.query = &call->query,
-                                     .patterns = (const char *const *)call->arguments.words,
-                                     .pattern_count = call->arguments.word_count,
-                                     .patience = PATIENCE,
-                                     .arg = top};
+    top->locks = (struct lock_watch){
+        .query = &call->query, .request = command_request(call), .patience = PATIENCE, .arg = top};
     top->full = (struct lock_watch){
         .query = &call->query,
-        .runs = store_can(&call->settings.address, STORE_MEMORY) ? QUERY_RUNS_ALL : 0,
+        .request.runs = store_can(&call->settings.address, STORE_MEMORY) ? QUERY_RUNS_ALL : 0,
         .patience = PATIENCE,
         .arg = top};
     return show(top);
