@@ -53,7 +53,7 @@ size_t args_flatten(const struct option_spec *table, const struct option_spec *e
                     struct option_row rows[ARGS_OPTIONS_MAX + 1])
 {
     rows[0] = (struct option_row){0};
-    return flatten(table, except, rows, 0);
+    return table == except ? 0 : flatten(table, except, rows, 0);
 }
 
 static int has_argument(const struct option_spec *spec)

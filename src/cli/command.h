@@ -11,6 +11,9 @@ struct command_action {
     const char *wants; /* the words after it */
     int options[3];    /* those of the command's own that it takes */
     bool new_key;      /* its KEY is not expected to exist */
+    /* Checked by the command itself: */
+    size_t least, most; /* how many words may follow */
+    bool runs;          /* a COMMAND */
 };
 
 /* The words of a command line without COMMAND, which command_parse() checks. */

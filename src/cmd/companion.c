@@ -41,8 +41,6 @@ static int check_listen(struct call *call)
     return command_has(call, OPTION_LISTEN) ? STATUS_OK : command_misused(call, "no --listen");
 }
 
-static const struct option_spec top_options[] = {SETTINGS_OPTIONS, {0}};
-
 const struct command command_top = {
     .name = "top",
     .summary = "show locks on a full screen, live",
@@ -52,7 +50,7 @@ const struct command command_top = {
                "\n"
                "Example, the locks of all deployments:\n"
                "  rlock top 'deploy-*'\n",
-    .options = top_options,
+    .options = common_options,
     .words = WORDS_PATTERNS,
     .storeless = true,
     .check = check_terminal,

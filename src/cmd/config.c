@@ -7,8 +7,6 @@
 #define ORIGIN_COLUMN 40
 #define HIDDEN        "***"
 
-static const struct option_spec options[] = {SETTINGS_OPTIONS, {0}};
-
 /* Prints one URL, with its password hidden. Returns the number of bytes. */
 static int print_url(const char *word, size_t length)
 {
@@ -64,7 +62,7 @@ const struct command command_config = {
                "\n"
                "Example, which server is used here, and why:\n"
                "  rlock config | grep '^url'\n",
-    .options = options,
+    .options = common_options,
     .words = WORDS_NONE,
     .act = act,
 };

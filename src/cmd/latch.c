@@ -45,7 +45,7 @@ static const struct option_spec options[] = {
 
 struct latch {
     struct call call;
-    const struct verb *verb;
+    const struct command_action *verb;
     const char *key; /* list: a pattern, or NULL */
     int64_t number, ttl;
     const char *id;             /* the user's, or NULL */
@@ -429,26 +429,17 @@ static int run_command(struct latch *latch)
 /* -- the command line ------------------------------------------------------------------------ */
 
 static const struct command_action actions[] = {
-    {"set", "KEY N", {OPTION_TTL}, true},
-    {"count-down", "KEY [N]", {OPTION_ID}, false},
-    {"run", "KEY -- COMMAND", {OPTION_ID, SETTING_KEEP_CREDENTIALS}, false},
-    {"wait", "KEY", {SETTING_WAIT, OPTION_NO_WAIT}, false},
-    {"status", "KEY", {OPTION_JSON}, false},
-    {"list", "one KEY or GLOB at most", {OPTION_JSON}, false},
-    {"delete", "KEY", {0}, false},
+    {"set", "KEY N", {OPTION_TTL}, true, 2, 2, false},
+    {"count-down", "KEY [N]", {OPTION_ID}, false, 1, 2, false},
+    {"run", "KEY -- COMMAND", {OPTION_ID, SETTING_KEEP_CREDENTIALS}, false, 1, 1, true},
+    {"wait", "KEY", {SETTING_WAIT, OPTION_NO_WAIT}, false, 1, 1, false},
+    {"status", "KEY", {OPTION_JSON}, false, 1, 1, false},
+    {"list", "one KEY or GLOB at most", {OPTION_JSON}, false, 0, 1, false},
+    {"delete", "KEY", {0}, false, 1, 1, false},
     {0}};
 
-static const struct verb {
-    const struct command_action *action;
-    size_t least, most; /* words after the verb */
-    bool runs;          /* a COMMAND */
-    int (*act)(struct latch *);
-} verbs[] = {
-    {&actions[0], 2, 2, false, set},        {&actions[1], 1, 2, false, count_down},
-    {&actions[2], 1, 1, true, run_command}, {&actions[3], 1, 1, false, wait_until_open},
-    {&actions[4], 1, 1, false, show},       {&actions[5], 0, 1, false, list},
-    {&actions[6], 1, 1, false, delete},
-};
+static int (*const acts[])(struct latch *) = {set,  count_down, run_command, wait_until_open,
+                                              show, list,       delete};
 
 /* Finds the verb that the user gave. */
 static int find_verb(struct latch *latch)
@@ -457,11 +448,9 @@ static int find_verb(struct latch *latch)
     const char *name = given->word_count ? given->words[0] : NULL;
     char shown[URLS_SHOWN_SIZE];
 
-    for (size_t i = 0; name && i < sizeof verbs / sizeof *verbs; i++) {
-        latch->verb = &verbs[i];
-        if (strcmp(verbs[i].action->name, name) == 0)
+    for (latch->verb = actions; name && latch->verb->name; latch->verb++)
+        if (strcmp(latch->verb->name, name) == 0)
             return STATUS_OK;
-    }
     return command_misused(
         &latch->call, "%s%s%sset, count-down, run, wait, status, list or delete?",
         name ? "unknown '" : "", name ? urls_show(name, shown) : "", name ? "': " : "");
@@ -473,8 +462,8 @@ static int check_options(const struct latch *latch)
     const struct arguments *given = &latch->call.arguments;
 
     for (size_t i = 0; i < given->option_count; i++)
-        if (!command_action_takes(latch->verb->action, given->options[i].id))
-            return command_misused(&latch->call, "%s takes no --%s", latch->verb->action->name,
+        if (!command_action_takes(latch->verb, given->options[i].id))
+            return command_misused(&latch->call, "%s takes no --%s", latch->verb->name,
                                    given->options[i].name);
     return STATUS_OK;
 }
@@ -509,11 +498,11 @@ static int check(struct call *call)
 
     if (status != STATUS_OK)
         return status;
-    const struct verb *verb = latch->verb;
+    const struct command_action *verb = latch->verb;
     if (given->word_count - 1 < verb->least || given->word_count - 1 > verb->most)
-        return command_misused(call, "%s takes %s", verb->action->name, verb->action->wants);
+        return command_misused(call, "%s takes %s", verb->name, verb->wants);
     if (!verb->runs && given->command)
-        return command_misused(call, "%s takes no COMMAND", verb->action->name);
+        return command_misused(call, "%s takes no COMMAND", verb->name);
     if (verb->runs && (!given->command || !*given->command || !**given->command))
         return command_misused(call, "no COMMAND: put -- before it");
     latch->key = given->word_count > 1 ? given->words[1] : NULL;
@@ -524,13 +513,14 @@ static int check(struct call *call)
 static int act(struct call *call)
 {
     struct latch *latch = (struct latch *)call;
+    int (*verb)(struct latch *) = acts[latch->verb - actions];
 
     own_identity_uuid(latch->word);
-    if (latch->verb->act != list)
+    if (verb != list)
         call->query.who = latch->key;
     status_line_init(&latch->status_line, call->query.loop, say_verbosity() == SAY_QUIET, compose,
                      latch);
-    return latch->verb->act(latch);
+    return verb(latch);
 }
 
 const struct command command_latch = {

@@ -179,8 +179,6 @@ const struct command command_pause = {
 
 /* -- resume ------------------------------------------------------------------------------------ */
 
-static const struct option_spec resume_options[] = {SETTINGS_OPTIONS, {0}};
-
 static int resume_key(struct call *call)
 {
     struct pause *all = (struct pause *)call;
@@ -198,7 +196,7 @@ const struct command command_resume = {
                "\n"
                "Example, with the words of the pause:\n"
                "  rlock resume 'deploy-*'\n",
-    .options = resume_options,
+    .options = common_options,
     .words = WORDS_KEY,
     .size = sizeof(struct pause),
     .needs = STORE_PAUSES,

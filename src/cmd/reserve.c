@@ -203,8 +203,6 @@ const struct command command_reserve = {
 
 /* -- extend ------------------------------------------------------------------------------------ */
 
-static const struct option_spec extend_options[] = {SETTINGS_OPTIONS, {0}};
-
 static const struct not_holder_words words = {
     .what = "reserved by you",
     .by = "held by",
@@ -253,7 +251,7 @@ const struct command command_extend = {
     .usage = {"extend [OPTIONS] KEY DUR"},
     .example = "Example, one more hour from now on:\n"
                "  rlock extend staging 1h\n",
-    .options = extend_options,
+    .options = common_options,
     .words = WORDS_KEY_TIME,
     .size = sizeof(struct reserve),
     .needs = STORE_DETACHED,
