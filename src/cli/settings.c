@@ -116,14 +116,15 @@ static const char *take_on_lost(struct settings *settings, const char *value, ch
 {
     (void)message;
     if (strcmp(value, "stop") == 0) {
-        settings->on_lost = ON_LOST_STOP;
+        settings->job.on_lost = ON_LOST_STOP;
     } else if (strcmp(value, "continue") == 0) {
-        settings->on_lost = ON_LOST_CONTINUE;
+        settings->job.on_lost = ON_LOST_CONTINUE;
     } else if (strncmp(value, "signal:", 7) == 0) {
-        settings->on_lost = ON_LOST_SIGNAL;
-        settings->lost_signal = signal_number(value + 7);
-        return settings->lost_signal ? NULL
-                                     : "does not name a signal (write signal:USR1 or signal:10)";
+        settings->job.on_lost = ON_LOST_SIGNAL;
+        settings->job.lost_signal = signal_number(value + 7);
+        return settings->job.lost_signal
+                   ? NULL
+                   : "does not name a signal (write signal:USR1 or signal:10)";
     } else {
         return "is not stop, continue or signal:NAME";
     }
@@ -225,23 +226,23 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
         "keep the lock this long even if COMMAND ends sooner; rlock does not stay for it",
         ANY_DURATION(at_least)),
     ROW(AT_MOST, "at-most", "DUR", "0", "stop the command after DUR (status 124)",
-        ANY_DURATION(at_most)),
+        ANY_DURATION(job.at_most)),
     ROW(KILL_AFTER, "kill-after", "DUR", "5s", "between TERM and KILL when rlock stops the command",
-        ANY_DURATION(kill_after)),
+        ANY_DURATION(job.kill_after)),
     ROW(ON_LOST, "on-lost", "ACTION", "stop",
         "the lock is lost: stop the command, continue, or signal:NAME; status 79 in every case",
         OWN(take_on_lost), .option.values = "stop continue signal:"),
     ROW(STOP, "stop", "CMD", NULL,
         "run CMD with sh -c before COMMAND is stopped, for work elsewhere (ssh); it has "
         "RLOCK_STOP_MS until KILL",
-        TEXT(stop, check_filled)),
+        TEXT(job.stop.command, check_filled)),
     ROW(WAIT_DESCENDANTS, "wait-descendants", NULL, "no",
         "hold the lock until background processes of COMMAND have ended, too",
-        FLAG(wait_descendants)),
+        FLAG(job.wait_descendants)),
     ROW(CGROUP, "cgroup", NULL, "no",
         "run COMMAND in a cgroup of its own, which no process escapes (default where systemd has "
         "delegated one)",
-        FLAG(cgroup)),
+        FLAG(job.cgroup)),
     ROW(NOTIFY, "notify", "CMD", NULL,
         "run CMD with sh -c on a long wait or hold, and on failures (RLOCK_EVENT says which)",
         TEXT(notify, check_filled)),

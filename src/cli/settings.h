@@ -78,14 +78,10 @@ struct settings {
     bool conflict_expected; /* by -n or -E: no error if the lock is not acquired */
     int64_t unless_done;    /* ns; 0: run in any case */
     int priority;
-    int64_t priority_bound;                       /* ns */
-    int64_t lease, kill_after, at_least, at_most; /* ns */
+    int64_t priority_bound;  /* ns */
+    int64_t lease, at_least; /* ns */
     bool no_renew;
-    enum on_lost on_lost;
-    int lost_signal;
-    const char *stop; /* NULL: none */
-    bool wait_descendants;
-    bool cgroup;
+    struct job_plan job;  /* what the options say of it */
     const char *notify;   /* NULL: none */
     int64_t notify_after; /* ns */
     bool no_reentrant;

@@ -302,6 +302,7 @@ static void choose_command(struct run *run)
     const struct given_option *shell = command_option(&run->call, OPTION_SHELL);
     static char sh[] = "sh", dash_c[] = "-c";
 
+    run->plan.job = run->call.settings.job;
     run->plan.job.command = run->call.arguments.command;
     if (shell) {
         run->shell[0] = sh;
@@ -324,31 +325,25 @@ static void plan_notifier(struct run *run)
 static void fill_plan(struct run *run)
 {
     const struct settings *settings = &run->call.settings;
+    const struct run_events *events = &run->messages.events;
+    struct job_plan *job = &run->plan.job;
+    struct agent_plan *agent = &run->plan.agent;
 
-    run->plan.job.at_most = settings->at_most;
-    run->plan.job.kill_after = settings->kill_after;
-    run->plan.job.on_lost = settings->on_lost;
-    run->plan.job.lost_signal = settings->lost_signal;
-    run->plan.job.environment = &run->environment;
-    request_plan(&run->request.wanted, settings, &run->messages.events, &run->plan.agent);
-    run->plan.agent.watchdog = settings->on_lost == ON_LOST_STOP;
-    run->plan.agent.wait_descendants = settings->wait_descendants;
-    run->plan.agent.keeper.at_least = settings->at_least;
-    run->plan.agent.keeper.kill_after = settings->kill_after;
-    run->plan.agent.keeper.renew = !settings->no_renew;
-    run_messages_init(&run->messages, run->request.title, run->plan.job.command[0]);
-    run_messages_of_request(&run->messages, &run->plan.agent.keeper.request, settings);
-    run->plan.job.events = &run->messages.events;
-    run->plan.job.stop = (struct stop_plan){.command = settings->stop,
-                                            .environment = &run->environment,
-                                            .events = &run->messages.events};
-    run->plan.agent.stop = &run->plan.job.stop;
+    request_plan(&run->request.wanted, settings, events, agent);
+    agent->keeper.at_least = settings->at_least;
+    agent->keeper.kill_after = job->kill_after;
+    agent->keeper.renew = !settings->no_renew;
+    agent->watchdog = job->on_lost == ON_LOST_STOP;
+    agent->wait_descendants = job->wait_descendants;
+    agent->stop = &job->stop;
+    job->owner = agent->keeper.request.owner;
+    job->renew = agent->keeper.renew;
+    job->environment = job->stop.environment = &run->environment;
+    job->events = job->stop.events = events;
+    run_messages_init(&run->messages, run->request.title, job->command[0]);
+    run_messages_of_request(&run->messages, &agent->keeper.request, settings);
     if (settings->notify)
         plan_notifier(run);
-    run->plan.job.owner = run->plan.agent.keeper.request.owner;
-    run->plan.job.renew = run->plan.agent.keeper.renew;
-    run->plan.job.cgroup = settings->cgroup;
-    run->plan.job.wait_descendants = run->plan.agent.wait_descendants;
 }
 
 static int act(struct call *call)
