@@ -72,7 +72,7 @@ static bool was_claimed(const struct agent *agent)
 static void send_report(struct agent *agent, const struct agent_report *report)
 {
     if (agent->presence.state != PRESENCE_DEAD)
-        channel_report(agent->channel.fd, report);
+        channel_send(agent->channel.fd, report, sizeof *report, -1);
 }
 
 static void send_plain(struct agent *agent, enum report_kind kind)
@@ -487,7 +487,7 @@ static void drain_channel(void *arg)
 
     if (agent->presence.state == PRESENCE_DEAD)
         return;
-    while ((got = channel_hear_order(agent->channel.fd, &order, &fd)) > 0)
+    while ((got = channel_receive(agent->channel.fd, &order, sizeof order, &fd)) > 0)
         take(agent, &order, fd);
     if (got < 0)
         be_alone(agent);
@@ -613,7 +613,7 @@ static int refuse(struct agent *agent, int status, const char *why)
         .status = status,
         .news = {.event = RUN_FAILED, .reason = run_reason_text(why)}};
 
-    channel_report(agent->channel.fd, &over);
+    channel_send(agent->channel.fd, &over, sizeof over, -1);
     return 1;
 }
 

@@ -101,13 +101,15 @@ int agent_process_replace(struct agent_process *agent, const struct agent_plan *
 
 bool agent_process_tell(const struct agent_process *agent, const struct agent_order *order, int fd)
 {
-    return !agent->gone && channel_order(agent->channel, order, fd);
+    return !agent->gone && channel_send(agent->channel, order, sizeof *order, fd);
 }
 
 bool agent_process_hear(struct agent_process *agent, struct agent_report *report)
 {
-    int got = agent->gone ? 0 : channel_hear_report(agent->channel, report);
+    int none, got = 0;
 
+    if (!agent->gone)
+        got = channel_receive(agent->channel, report, sizeof *report, &none);
     if (got > 0 && report->kind == REPORT_OVER)
         agent->over = true;
     /* A process of its own may keep its end of the channel open. */

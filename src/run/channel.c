@@ -15,7 +15,7 @@ int channel_pair(int ends[2])
     return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends);
 }
 
-static bool send_message(int end, const void *message, size_t size, int fd)
+bool channel_send(int end, const void *message, size_t size, int fd)
 {
     union descriptor descriptor = {.bytes = {0}};
     struct iovec text = {(void *)(uintptr_t)message, size};
@@ -55,7 +55,7 @@ static ssize_t receive_once(int end, void *message, size_t size, int *fd)
 /* A process that ends with a message unread makes the next call here fail with ECONNRESET, once,
  * before the messages that it had sent are handed out (unix(7), net/unix/af_unix.c): the last words
  * of an agent must not get lost by that. */
-static int receive_message(int end, void *message, size_t size, int *fd)
+int channel_receive(int end, void *message, size_t size, int *fd)
 {
     bool reset = false;
     for (;;) {
@@ -70,25 +70,4 @@ static int receive_message(int end, void *message, size_t size, int *fd)
             return -1;
         reset = errno == ECONNRESET;
     }
-}
-
-bool channel_report(int end, const struct agent_report *report)
-{
-    return send_message(end, report, sizeof *report, -1);
-}
-
-bool channel_order(int end, const struct agent_order *order, int fd)
-{
-    return send_message(end, order, sizeof *order, fd);
-}
-
-int channel_hear_report(int end, struct agent_report *report)
-{
-    int none;
-    return receive_message(end, report, sizeof *report, &none);
-}
-
-int channel_hear_order(int end, struct agent_order *order, int *fd)
-{
-    return receive_message(end, order, sizeof *order, fd);
 }

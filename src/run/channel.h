@@ -56,14 +56,12 @@ struct agent_order {
 
 /* Both ends close-on-exec and non-blocking. -1 with errno. */
 int channel_pair(int ends[2]);
-/* False if the message was not sent: the other end is closed or has not been read for long. fd goes
- * along, and stays the caller's; -1: none. */
-bool channel_report(int end, const struct agent_report *report);
-bool channel_order(int end, const struct agent_order *order, int fd);
-/* 1: a message; 0: none there now; -1: the other end is closed. *fd is the descriptor that came
- * along, for the caller to close; -1: none. */
-int channel_hear_report(int end, struct agent_report *report);
-int channel_hear_order(int end, struct agent_order *order, int *fd);
+/* Sends a report or an order, of "size" bytes. False if it was not sent: the other end is closed or
+ * has not been read for long. fd goes along, and stays the caller's; -1: none. */
+bool channel_send(int end, const void *message, size_t size, int fd);
+/* 1: a message of that size; 0: none there now; -1: the other end is closed. *fd is the descriptor
+ * that came along, for the caller to close; -1: none. */
+int channel_receive(int end, void *message, size_t size, int *fd);
 
 /* -- memory in common ------------------------------------------------------------------------ */
 

@@ -34,7 +34,8 @@ void presence_ask(struct presence *presence)
 {
     const struct agent_report ping = {.kind = REPORT_PING};
 
-    if (presence->state == PRESENCE_ASSUMED && channel_report(presence->channel, &ping))
+    if (presence->state == PRESENCE_ASSUMED &&
+        channel_send(presence->channel, &ping, sizeof ping, -1))
         presence->state = PRESENCE_ASKED;
 }
 
