@@ -9,14 +9,14 @@ RLOCK_SECONDS=N is the time for all stores together (90), RLOCK_STORES="server f
 replicas cluster quorum postgresql mysql zookeeper frozen" chooses some, RLOCK_SEED=N repeats the
 choices of a run (not its timing).
 """
-import collections, json, os, random, shutil, signal, sys, tempfile, threading, time
+import collections, json, os, random, shutil, sys, tempfile, time
 import chaos_frozen, history as edn
 from chaos_databases import DATABASES
 from chaos_deployments import REDIS
 from chaos_zookeeper import ZOOKEEPER
-from contenders import LIMITS, PLENTY, RLOCK, WORKER, Contest, as_many_as_asked
+from contenders import LIMITS, MODES, PLENTY, RLOCK, WORKER, Contest, as_many_as_asked
 from intervals import fences, overlaps, read_runs
-from tap import say
+from tap import bail_out_by_signals, need, say
 
 SECONDS = float(os.environ.get("RLOCK_SECONDS") or 90)
 DEPLOYMENTS = {**REDIS, **DATABASES, **ZOOKEEPER}
@@ -28,8 +28,6 @@ DISTURBED = (0, 69, 75, 79)  # statuses of a run of which only the store was dis
 class History:
     """The record of a run, which is judged."""
 
-    some, launched = {}, {}  # in records that do not have it yet
-
     def __init__(self, record):
         self.__dict__.update(record)
         self.runs = read_runs(self.log)
@@ -40,10 +38,35 @@ class History:
         return name.split(".")[0] in self.hits
 
     def promises(self):
-        return promises(self)
+        """Yields (promise, faults)."""
+        found = sorted(overlaps(self.runs, LIMITS), reverse=True)
+        allowed = self.deployment.overlap * 1000
+        largest = found[0][0] if found else 0
+        seen = f"{len(found)} overlaps, the largest {largest:.0f} ms" if found else "no overlap"
+        yield f"{self.deployment.promise}: {seen}", [text for ms, text in found if ms > allowed]
+        yield "as many keys as asked for", as_many_as_asked(self, self.runs)
+        yield "fencing tokens rise", fences(self.runs, lossy=self.deployment.overlap > 0)
+        yield from explained(self)
+        yield "no contender waits for ever", self.stuck
+        # If a reader's lock may be lost unnoticed, its nested attempt to write may succeed, and end
+        # with 1.
+        fair = DISTURBED + ((1,) if self.deployment.overlap else ())
+        badly = [f"{name} ended with {status}" for name, status in self.ends.items()
+                 if not self.disturbed(name) and status not in fair]
+        yield "each ended as it should", badly
+        yield "nothing is left behind", self.left
+        yield "there was something to see", too_little(self)
 
     def describe(self):
-        return describe(self)
+        modes = collections.Counter(run.mode for run in self.runs)
+        disturbances = collections.Counter(disturbance for _ns, disturbance in self.disturbances)
+        ends = collections.Counter(self.ends.values())
+        some = sum(run.name in self.some for run in self.runs)
+        yield f"{len(self.runs)} commands: {dict(modes)}, {some} with --any"
+        yield f"done: {dict(sorted(disturbances.items()))}"
+        yield f"ended with: {dict(sorted(ends.items()))}"
+        for line, times in self.said:
+            yield f"said {times} times: {line:.150}"
 
 
 def history_of(record):
@@ -110,28 +133,6 @@ def left_behind(contest):
 # -- the judge ------------------------------------------------------------------------------------
 
 
-def promises(history):
-    """Yields (promise, faults)."""
-    found = sorted(overlaps(history.runs, LIMITS), reverse=True)
-    allowed = history.deployment.overlap * 1000
-    largest = found[0][0] if found else 0
-    seen = f"{len(found)} overlaps, the largest {largest:.0f} ms" if found else "no overlap"
-    yield f"{history.deployment.promise}: {seen}", [text for ms, text in found if ms > allowed]
-    yield "as many keys as asked for", as_many_as_asked(history, history.runs)
-    yield "fencing tokens rise", fences(history.runs, lossy=history.deployment.overlap > 0)
-    if history.launched:
-        yield from explained(history)
-    yield "no contender waits for ever", history.stuck
-    # If a reader's lock may be lost unnoticed, its nested attempt to write may succeed, and ends
-    # with 1.
-    fair = DISTURBED + ((1,) if history.deployment.overlap else ())
-    badly = [f"{name} ended with {status}" for name, status in history.ends.items()
-             if not history.disturbed(name) and status not in fair]
-    yield "each ended as it should", badly
-    yield "nothing is left behind", history.left
-    yield "there was something to see", too_little(history)
-
-
 def explained(history):
     """Returns the verdict of an independent checker on the operations. If the promise of a store
     admits a lost lock, there may be no order that explains them."""
@@ -149,24 +150,11 @@ def explained(history):
 
 def too_little(history):
     modes = collections.Counter(run.mode for run in history.runs)
-    wanted = {"write": "exclusive", "read": "shared", "limit": "limit"}
     for mode in history.deployment.modes:
-        if modes[wanted[mode]] < history.seconds / 4:
-            yield f"{modes[wanted[mode]]} commands for {mode}"
+        if modes[MODES[mode]] < history.seconds / 4:
+            yield f"{modes[MODES[mode]]} commands for {mode}"
     if len(history.disturbances) < history.seconds / 4:
         yield f"{len(history.disturbances)} disturbances"
-
-
-def describe(history):
-    modes = collections.Counter(run.mode for run in history.runs)
-    disturbances = collections.Counter(disturbance for _ns, disturbance in history.disturbances)
-    ends = collections.Counter(history.ends.values())
-    some = sum(run.name in history.some for run in history.runs)
-    yield f"{len(history.runs)} commands: {dict(modes)}, {some} with --any"
-    yield f"done: {dict(sorted(disturbances.items()))}"
-    yield f"ended with: {dict(sorted(ends.items()))}"
-    for line, times in history.said:
-        yield f"said {times} times: {line:.150}"
 
 
 def judge(history, number):
@@ -226,21 +214,9 @@ def histories(arguments):
         yield history_of(record)
 
 
-def end(number, _frame):
-    print(f"Bail out! Signal {number}", flush=True)
-    for thread in threading.enumerate():
-        if isinstance(thread, threading.Timer):
-            thread.cancel()
-    sys.exit(1)
-
-
 def main():
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, end)
-    for program in (RLOCK, WORKER):
-        if not os.access(program, os.X_OK):
-            print(f"Bail out! No {program}: make check builds it")
-            sys.exit(1)
+    bail_out_by_signals()
+    need(RLOCK, WORKER)
     count = failures = 0
     for history in histories(sys.argv[1:]):
         verdicts, bad = judge(history, count + 1)

@@ -1,7 +1,7 @@
 """PostgreSQL and MariaDB for the chaos run, each behind a network that fails."""
 import glob, os, shutil, signal, subprocess
 from chaos_deployments import BehindProxy, Server, free_ports, until
-from contenders import RLOCK, descendants
+from contenders import RLOCK, descendants, send
 
 BIN = max(glob.glob("/usr/lib/postgresql/*/bin"), default="")
 # PostgreSQL refuses to run as root.
@@ -46,10 +46,7 @@ class DatabaseServer(Server):
 
     def signal(self, number):
         for pid, _name in descendants(self.process.pid):
-            try:
-                os.kill(pid, number)
-            except ProcessLookupError:
-                pass
+            send(pid, number)
 
     def stop(self):
         pids = [pid for pid, _name in descendants(self.process.pid)]
@@ -90,20 +87,11 @@ class MysqlServer(DatabaseServer):
         run(*words, "--auth-root-authentication-method=normal", check=True)
 
     def words(self):
-        options = (
-            f"--datadir={self.data}",
-            f"--tmpdir={self.directory}",
-            f"--socket={self.directory}/sock",
-            f"--pid-file={self.directory}/pid",
-            f"--port={self.port}",
-            "--bind-address=127.0.0.1",
-            "--skip-name-resolve",
-            "--innodb-buffer-pool-size=16M",
-            "--innodb-log-file-size=8M",
-            "--innodb-flush-log-at-trx-commit=2",
-            "--performance-schema=off",
-        )
-        return as_user("mariadbd", "--no-defaults", *options)
+        text = f"""--no-defaults --datadir={self.data} --tmpdir={self.directory}
+            --socket={self.directory}/sock --pid-file={self.directory}/pid --port={self.port}
+            --bind-address=127.0.0.1 --skip-name-resolve --innodb-buffer-pool-size=16M
+            --innodb-log-file-size=8M --innodb-flush-log-at-trx-commit=2 --performance-schema=off"""
+        return as_user("mariadbd", *text.split())
 
     def sql(self, text, database):
         where = ("-N", "-S", f"{self.directory}/sock", "-u", "root", database)

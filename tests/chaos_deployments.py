@@ -4,12 +4,8 @@ parts that they share with other stores (chaos_databases.py, chaos_zookeeper.py)
 A timer undoes each fault after a while; heal() undoes it at once.
 """
 import collections, os, random, shutil, signal, socket, subprocess, threading, time
+from contenders import TOOLS
 
-TOOLS = os.path.realpath(
-    os.environ.get(
-        "RLOCK_TEST_TOOLS", os.path.dirname(os.environ.get("RLOCK", "./rlock")) + "/tests"
-    )
-)
 READY = 30  # s
 
 
@@ -25,6 +21,10 @@ def free_ports(number):
             except OSError:
                 pass
     return ports[:number]
+
+
+def addresses(nodes):
+    return [f"127.0.0.1:{node.port}" for node in nodes]
 
 
 def until(what, condition):
@@ -89,16 +89,9 @@ class RedisServer(Server):
 
     def ask(self, *words, seconds=3):
         """Returns the output of redis-cli, or "" if it failed."""
-        words = ["redis-cli", "-p", self.port, *words]
+        words = list(map(str, ["redis-cli", "-p", self.port, *words]))
         try:
-            done = subprocess.run(
-                list(map(str, words)),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-                timeout=seconds,
-                check=False,
-            )
+            done = subprocess.run(words, capture_output=True, text=True, timeout=seconds)
         except subprocess.TimeoutExpired:
             return ""
         return done.stdout.strip()
@@ -115,10 +108,9 @@ class Deployment:
 
     missing = None  # the program that it needs and that is not installed
     modes, several, one_more, at_least = ("write", "read", "limit"), True, True, True
-    any = False
+    any, decides = False, ()
     options = []  # of each rlock run
     overlap = 0  # s that two may overlap, according to the store's promise
-    in_order = False  # first come, first served, in spite of faults
     settings = ""  # a configuration file for all
 
     def __init__(self, directory):
@@ -144,6 +136,7 @@ class Deployment:
             if undo:
                 self.undo = undo
                 self.timer = threading.Timer(chance.uniform(0.1, 3), self.heal)
+                self.timer.daemon = True
                 self.timer.start()
 
         return do
@@ -185,22 +178,17 @@ class Deployment:
 class Proxy:
     """Leads from an address (a path or HOST:PORT, see faultproxy.c), .address, to another one."""
 
+    program = os.path.join(TOOLS, "faultproxy")
+
     def __init__(self, control, listen, target):
         self.control = control
-        self.process = subprocess.Popen(
-            [os.path.join(TOOLS, "faultproxy"), control, listen, target],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        self.process = subprocess.Popen([self.program, control, listen, target], text=True,
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         self.address = self.process.stdout.readline().strip()
 
     def tell(self, *words):
-        subprocess.run(
-            [os.path.join(TOOLS, "faultproxy"), "-s", self.control, *words],
-            stdout=subprocess.DEVNULL,
-            check=True,
-        )
+        words = [self.program, "-s", self.control, *words]
+        subprocess.run(words, stdout=subprocess.DEVNULL, check=True)
 
     def stop(self):
         self.process.kill()
@@ -346,18 +334,9 @@ class Sentinels(Redis):
 
     def build(self):
         ports = free_ports(6)
-        self.servers = [self.node("server0", ports[0], *self.server_options)]
-        for i in (1, 2):
-            self.servers.append(
-                self.node(
-                    f"server{i}",
-                    ports[i],
-                    "--replicaof",
-                    "127.0.0.1",
-                    ports[0],
-                    *self.server_options,
-                )
-            )
+        for i in range(3):
+            follows = ("--replicaof", "127.0.0.1", ports[0]) if i else ()
+            self.node(f"server{i}", ports[i], *follows, *self.server_options)
         for i in range(3):
             directory = os.path.join(self.directory, f"sentinel{i}")
             path = directory + ".conf"
@@ -368,11 +347,9 @@ class Sentinels(Redis):
                     "sentinel down-after-milliseconds m 700\nsentinel failover-timeout m 2000\n"
                 )
             self.node(f"sentinel{i}", ports[3 + i], program=("redis-server", path, "--sentinel"))
-        self.sentinels = self.nodes[3:]
+        self.servers, self.sentinels = self.nodes[:3], self.nodes[3:]
         until("Sentinels agree", self.settled)
-        self.url = (
-            "sentinel://" + ",".join(f"127.0.0.1:{node.port}" for node in self.sentinels) + "/m"
-        )
+        self.url = f"sentinel://{','.join(addresses(self.sentinels))}/m"
 
     def settled(self):
         return all("num-other-sentinels\n2" in text and "num-slaves\n2" in text
@@ -406,53 +383,33 @@ class Cluster(Redis):
     any = False
     promise = "two for a lease at most, after a fail-over that lost what the replica had not got"
     overlap = 2
+    server_options = ("--cluster-enabled", "yes", "--cluster-node-timeout", "1000",
+                      *Sentinels.server_options)
 
     def build(self):
-        ports = free_ports(6)
-        for i, port in enumerate(ports):
-            self.node(
-                f"node{i}",
-                port,
-                "--cluster-enabled",
-                "yes",
-                "--cluster-node-timeout",
-                "1000",
-                "--appendonly",
-                "yes",
-                "--repl-diskless-sync-delay",
-                "0",
-            )
-        words = [
-            "redis-cli",
-            "--cluster",
-            "create",
-            *(f"127.0.0.1:{port}" for port in ports),
-            "--cluster-replicas",
-            "1",
-            "--cluster-yes",
-        ]
+        for i, port in enumerate(free_ports(6)):
+            self.node(f"node{i}", port, *self.server_options)
+        words = ["redis-cli", "--cluster", "create", *addresses(self.nodes)]
+        words += ["--cluster-replicas", "1", "--cluster-yes"]
         with open(os.path.join(self.directory, "create.log"), "w") as log:
             subprocess.run(words, stdout=log, stderr=log, timeout=READY, check=True)
-        until(
-            "the cluster is up",
-            lambda: all("cluster_state:ok" in node.ask("cluster", "info") for node in self.nodes),
-        )
-        until(
-            "replicas follow",
-            lambda: sum(
-                "master_link_status:up" in node.ask("info", "replication") for node in self.nodes
-            )
-            == 3,
-        )
-        self.url = "cluster://" + ",".join(f"127.0.0.1:{port}" for port in ports[:3])
+        until("the cluster is up", lambda: self.saying("cluster_state:ok", "cluster", "info") == 6)
+        follows = "master_link_status:up"
+        until("replicas follow", lambda: self.saying(follows, "info", "replication") == 3)
+        self.url = "cluster://" + ",".join(addresses(self.nodes[:3]))
+
+    def saying(self, text, *words):
+        """Returns how many nodes answer with that text."""
+        return sum(text in node.ask(*words) for node in self.nodes)
+
+    def of_role(self, role):
+        return [node for node in self.nodes if node.ask("role", seconds=1).startswith(role)]
 
     def masters(self):
-        return [
-            node for node in self.nodes if node.ask("role", seconds=1).startswith("master")
-        ] or self.nodes
+        return self.of_role("master") or self.nodes
 
     def do_fail_over(self, chance):
-        replicas = [node for node in self.nodes if node.ask("role", seconds=1).startswith("slave")]
+        replicas = self.of_role("slave")
         if replicas:
             chance.choice(replicas).ask("cluster", "failover")
 
@@ -469,7 +426,7 @@ class Quorum(Redis):
     def build(self):
         for i, port in enumerate(free_ports(5)):
             self.node(f"server{i}", port, "--appendonly", "yes", "--appendfsync", "always")
-        self.url = " ".join(f"redis://127.0.0.1:{node.port}" for node in self.nodes)
+        self.url = " ".join(f"redis://{address}" for address in addresses(self.nodes))
 
     def do_stop_two(self, chance):
         return self.stand_still(*chance.sample(self.nodes, 2))
@@ -481,11 +438,5 @@ class Quorum(Redis):
         return node.revive
 
 
-REDIS = {
-    "server": Single,
-    "forgetful": Forgetful,
-    "sentinel": Sentinels,
-    "replicas": Replicas,
-    "cluster": Cluster,
-    "quorum": Quorum,
-}
+REDIS = {"server": Single, "forgetful": Forgetful, "sentinel": Sentinels, "replicas": Replicas,
+         "cluster": Cluster, "quorum": Quorum}

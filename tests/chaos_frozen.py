@@ -4,7 +4,7 @@ is behind `rlock fence`.
 """
 import os, random, shutil, signal, subprocess, tempfile, threading, time
 from chaos_deployments import REDIS
-from contenders import RLOCK, descendants, send
+from contenders import RLOCK, descendants, environment, send
 
 STORE = "frozen"
 LEASE = 1  # s
@@ -45,8 +45,7 @@ class Machines:
         self.until, self.latest = time.monotonic() + seconds, time.monotonic() + 5 * seconds
         self.frozen = 0
         self.runs = {}
-        others = {name: word for name, word in os.environ.items() if not name.startswith("RLOCK_")}
-        self.environment = dict(others, RLOCK_URL=url, RLOCK_CONFIG="/dev/null")
+        self.environment = environment(url)
 
     def goes_on(self):
         now = time.monotonic()

@@ -1,31 +1,21 @@
 """A ZooKeeper ensemble for the chaos run."""
 import itertools, os, shutil, socket
-from chaos_deployments import TOOLS, Deployment, Proxy, Server, free_ports, until
+from chaos_deployments import Deployment, Proxy, Server, addresses, free_ports, until
+from contenders import TOOLS
 
 JARS = ("/usr/share/java/zookeeper.jar", "/usr/share/java/slf4j-simple.jar")
+JAVA = f"""-Xmx128m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dzookeeper.admin.enableServer=false
+    -Dzookeeper.forceSync=no -Dzookeeper.fastleader.maxNotificationInterval=1000
+    -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -cp {":".join(JARS)}
+    org.apache.zookeeper.server.quorum.QuorumPeerMain""".split()
 
 
 class ZookeeperServer(Server):
     detours = ""  # the ports that it reaches elsewhere, see shim_connect.c
 
     def words(self):
-        return [
-            "env",
-            f"LD_PRELOAD={TOOLS}/shim_connect.so",
-            f"SHIM_CONNECT={self.detours}",
-            "java",
-            "-Xmx128m",
-            "-XX:+UseSerialGC",
-            "-XX:TieredStopAtLevel=1",
-            "-Dzookeeper.admin.enableServer=false",
-            "-Dzookeeper.forceSync=no",
-            "-Dzookeeper.fastleader.maxNotificationInterval=1000",
-            "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-            "-cp",
-            ":".join(JARS),
-            "org.apache.zookeeper.server.quorum.QuorumPeerMain",
-            os.path.join(self.directory, "conf"),
-        ]
+        preload = [f"LD_PRELOAD={TOOLS}/shim_connect.so", f"SHIM_CONNECT={self.detours}"]
+        return ["env", *preload, "java", *JAVA, os.path.join(self.directory, "conf")]
 
     def mode(self):
         """Returns "leader", "follower" or ""."""
@@ -73,7 +63,7 @@ class Zookeeper(Deployment):
         for node in self.nodes:
             node.launch()
         until("the servers agree", lambda: all(node.answers() for node in self.nodes))
-        self.url = "zookeeper://" + ",".join(f"127.0.0.1:{node.port}" for node in self.nodes)
+        self.url = "zookeeper://" + ",".join(addresses(self.nodes))
 
     def lead_astray(self, ports):
         """ports: for followers, then for elections."""

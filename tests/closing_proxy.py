@@ -3,7 +3,8 @@ to a script.
 
 closing_proxy.py SOCKET: prints the port that it listens on, then the time in ms of each connection,
 a line each."""
-import select, socket, sys, threading, time
+import select, sys, time
+from relay import connected, serve_forever
 
 SCRIPT = b"EVAL"
 
@@ -18,10 +19,9 @@ def pass_on(server, client):
 
 
 def serve(client):
-    server = socket.socket(socket.AF_UNIX)
-    server.connect(sys.argv[1])
+    print(int(time.time() * 1000), flush=True)
     asked = False
-    with client, server:
+    with connected(sys.argv[1]) as server:
         while True:
             ready = select.select([client, server], [], [])[0]
             if client in ready:
@@ -36,13 +36,4 @@ def serve(client):
                     return
 
 
-def main():
-    listener = socket.create_server(("127.0.0.1", 0), backlog=100)
-    print(listener.getsockname()[1], flush=True)
-    while True:
-        client = listener.accept()[0]
-        print(int(time.time() * 1000), flush=True)
-        threading.Thread(target=serve, args=(client,), daemon=True).start()
-
-
-main()
+serve_forever(serve)

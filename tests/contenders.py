@@ -8,7 +8,7 @@ The acts of each contender are in Contest.log (the traces of worker), .queues (t
 meanwhile), .launched, .wishes, .ended and .ends; .hits has the faults of processes, .disturbances
 those of the store, with their times.
 """
-import json, math, os, random, shlex, signal, subprocess, threading, time
+import contextlib, json, math, os, random, shlex, signal, subprocess, threading, time
 from intervals import Queue
 
 RLOCK = os.path.realpath(os.environ.get("RLOCK", "./rlock"))
@@ -26,6 +26,13 @@ DISTURBANCES = {
 }
 WEIGHTS = {"write": 4, "read": 5, "limit": 4}
 MODES = {"write": "exclusive", "read": "shared", "limit": "limit"}  # of worker's traces
+
+
+def environment(url, **more):
+    """Returns that of a run, without the variables of whoever runs the tests."""
+    others = {name: value for name, value in os.environ.items()
+              if not name.startswith(("RLOCK_", "XDG_"))}
+    return {**others, "RLOCK_URL": url, "RLOCK_CONFIG": "/dev/null", **more}
 
 
 def now_ns():
@@ -134,19 +141,13 @@ class Contest:
 
     def __init__(self, deployment, seed, seconds, crowd=10, hits=0):
         self.deployment, self.seed, self.crowd = deployment, seed, crowd
-        self.decides = getattr(deployment, "decides", ())
+        self.decides = deployment.decides
         self.log = os.path.join(deployment.directory, "log")
-        self.env = {
-            name: value for name, value in os.environ.items() if not name.startswith("RLOCK_")
-        }
-        self.env.update(
-            RLOCK_URL=deployment.url,
-            RLOCK_CONFIG=getattr(deployment, "config", "/dev/null"),
-            LC_ALL="C",
-        )
         # A LeakSanitizer that has lost its helper process spins for ever, so that process is never
         # hit.
-        self.env["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
+        asan = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
+        self.env = environment(deployment.url, RLOCK_CONFIG=deployment.config, LC_ALL="C",
+                               ASAN_OPTIONS=asan)
         self.until = time.monotonic() + seconds
         self.hits_wanted, self.last = hits, self.until + 6 * seconds
         self.calm = math.inf  # time of the last disturbance
@@ -218,9 +219,8 @@ class Contest:
 
     def status(self, *keys):
         words = [RLOCK, "status", "--json", *keys]
-        done = subprocess.run(
-            words, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True
-        )
+        done = subprocess.run(words, env=self.env, check=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL)
         return json.loads(done.stdout)
 
     def watch(self):
@@ -275,27 +275,18 @@ class Contest:
             self.decide("resume", key)
 
     def decide(self, *words):
-        done = subprocess.run(
-            [RLOCK, *words, "--server-wait", "0", "--connect-timeout", "1s"],
-            env=self.env,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            check=False,
-        )
+        words = [RLOCK, *words, "--server-wait", "0", "--connect-timeout", "1s"]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        done = subprocess.run(words, env=self.env, check=False, **quiet)
         if done.returncode not in (0, 1, 69):
-            self.faults.append(f"{' '.join(words)} ended with {done.returncode}")
+            self.faults.append(f"{' '.join(words[1:])} ended with {done.returncode}")
 
     def hit(self, chance, disturbance):
         """Returns a process of a run, perhaps nested, that was not disturbed yet; more often of a
         holder."""
-        trees = {
-            name: descendants(process.pid)
-            for name, process in list(self.running.items())
-            if name not in self.hits
-        }
-        working = [
-            name for name, tree in trees.items() if any(comm == "worker" for _, comm in tree)
-        ]
+        trees = {name: descendants(process.pid) for name, process in list(self.running.items())
+                 if name not in self.hits}
+        working = [name for name, tree in trees.items() if "worker" in dict(tree).values()]
         if not trees:
             return
         name = chance.choice(working if working and chance.random() < 0.7 else list(trees))
@@ -309,14 +300,13 @@ class Contest:
         if number == signal.SIGSTOP:
             timer = threading.Timer(chance.uniform(0.1, 1.2 * LEASE), send, (pid, signal.SIGCONT))
             self.timers.append(timer)
+            timer.daemon = True
             timer.start()
 
 
 def send(pid, number):
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
-    except ProcessLookupError:
-        pass
 
 
 def descendants(pid):

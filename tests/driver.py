@@ -10,7 +10,7 @@ not end are failures like any other, with a name.
 RLOCK_FILE_TIMEOUT is the time in seconds after which a file is taken to hang. Nothing that a file
 has started outlives it.
 """
-import argparse, ctypes, fcntl, os, re, resource, select, shutil, signal, sys, time
+import argparse, contextlib, ctypes, fcntl, os, re, resource, select, shutil, signal, sys, time
 
 TIMEOUT = float(os.environ.get("RLOCK_FILE_TIMEOUT") or 1200)
 PLAN = re.compile(r"1\.\.(\d+)(?:\s*#\s*SKIP\S*\s*(.*))?$", re.I)
@@ -67,9 +67,8 @@ class Results:
 
     def all(self):
         """(word, name) of each, in order, and of what is wrong with the file."""
-        yield from (
-            (word, f"{number} {name}") for number, (word, name) in sorted(self.tests.items())
-        )
+        for number, (word, name) in sorted(self.tests.items()):
+            yield word, f"{number} {name}"
         yield from (("FAIL", fault) for fault in self.faults)
         if self.plan == 0 and not self.faults:
             yield "SKIP", self.skipped or "nothing to test"
@@ -125,10 +124,8 @@ class Run:
         """Ends what is left of it, and waits for that."""
         while self.reap():
             for pid in descendants(os.getpid()):
-                try:
+                with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
             time.sleep(0.01)
 
 
@@ -206,28 +203,19 @@ def report(name, results, seconds, evidence, color):
         counts.append(f"{skipped} skipped")
     if color:
         word = f"\033[{'1;31' if bad else '32'}m{word}\033[m"
-    print(
-        f"[{ended:{len(str(len(logs)))}}/{len(logs)}] {word} {name}: {', '.join(counts)}"
-        f" in {seconds:.0f} s",
-        flush=True,
-    )
+    progress = f"{ended:{len(str(len(logs)))}}/{len(logs)}"
+    print(f"[{progress}] {word} {name}: {', '.join(counts)} in {seconds:.0f} s")
     for one in bad:
-        print(f"        failed: {one}", flush=True)
+        print(f"        failed: {one}")
     if bad:
-        print(f"        see {evidence}", flush=True)
+        print(f"        see {evidence}")
+    sys.stdout.flush()
 
 
 def arguments():
     parser = argparse.ArgumentParser()
-    for option in (
-        "test-name",
-        "log-file",
-        "trs-file",
-        "color-tests",
-        "enable-hard-errors",
-        "expect-failure",
-    ):
-        parser.add_argument("--" + option)
+    for name in "test-name log-file trs-file color-tests enable-hard-errors expect-failure".split():
+        parser.add_argument("--" + name)
     parser.add_argument("command", nargs="+")
     return parser.parse_args()
 
@@ -263,11 +251,8 @@ def main():
     results.end(status, names_in(options.command[-1]))
     seconds, usage = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     os.write(log, "".join(f"# failed: {fault}\n" for fault in results.faults).encode())
-    os.write(
-        log,
-        f"# {seconds:.1f} s, of which {usage.ru_utime:.1f} s user"
-        f" and {usage.ru_stime:.1f} s system\n".encode(),
-    )
+    spent = f"{usage.ru_utime:.1f} s user and {usage.ru_stime:.1f} s system"
+    os.write(log, f"# {seconds:.1f} s, of which {spent}\n".encode())
     if any(word == "FAIL" for word, _ in results.all()):
         os.makedirs(evidence, exist_ok=True)
         shutil.copy(options.log_file, os.path.join(evidence, "log"))

@@ -8,7 +8,8 @@ flights are passed on. An answer that names the port of one of SERVERS, as a wor
 port instead, so that a client which asks where a server is comes here again. (The same digits
 within a longer number or an owner stay: renaming those would give the lock to another owner.)
 Prints the ports that the proxies listen on, and "reached" when it has read that flight."""
-import re, select, socket, struct, sys, threading
+import functools, re, select, socket, struct, sys, threading
+from relay import accept_all, connected, listen
 
 SERVERS, FLIGHT, HOW = sys.argv[1].split(","), int(sys.argv[2]), sys.argv[3]
 flights = 0
@@ -44,46 +45,22 @@ def renamed(answer):
     return answer
 
 
-def connected(where):
-    if not where.isdigit():
-        server = socket.socket(socket.AF_UNIX)
-        server.connect(where)
-        return server
-    server = socket.create_connection(("127.0.0.1", int(where)))
-    server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return server
-
-
 def serve(client, where):
-    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    server = connected(where)
-    try:
-        ended = carry(client, server)
-    except OSError:
-        ended = False
-    if ended and HOW == "RST":
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    client.close()
-    server.close()
-
-
-def listen(listener, where):
-    while True:
-        client = listener.accept()[0]
-        threading.Thread(target=serve, args=(client, where), daemon=True).start()
+    with connected(where) as server:
+        if carry(client, server) and HOW == "RST":
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()
 
 
 def main():
-    listeners = [socket.create_server(("127.0.0.1", 0), backlog=100) for _ in SERVERS]
+    listeners = [listen() for _ in SERVERS]
     ports = [str(listener.getsockname()[1]) for listener in listeners]
     for where, port in zip(SERVERS, ports):
         if len(where) == len(port) and where.isdigit():
             proxies[where.encode()] = port.encode()
-    threads = [
-        threading.Thread(target=listen, args=each) for each in zip(listeners, SERVERS)
-    ]
-    for thread in threads:
-        thread.start()
+    for listener, where in zip(listeners, SERVERS):
+        each = functools.partial(serve, where=where)
+        threading.Thread(target=accept_all, args=(listener, each)).start()
     print(*ports, flush=True)
 
 

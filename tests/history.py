@@ -129,11 +129,6 @@ CHECKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "linearizable
 
 def faults(path):
     """Returns the objections of the checker, a program of its own, to the history in a file."""
-    done = subprocess.run(
-        [sys.executable, "-B", CHECKER, path],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
+    done = subprocess.run([sys.executable, "-B", CHECKER, path], text=True, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     return [] if done.returncode == 0 else done.stdout.splitlines()

@@ -112,11 +112,8 @@ def fences(runs, lossy=False):
     return faults
 
 
-class Queue:
-    """A queue at one moment: (name, mode) in order."""
-
-    def __init__(self, key, taken_ns, waiters):
-        self.key, self.taken_ns, self.waiters = key, taken_ns, waiters
+# A queue at one moment: its waiters are (name, mode) in order.
+Queue = collections.namedtuple("Queue", "key taken_ns waiters")
 
 
 def may_pass(waiters, i, j, limit):

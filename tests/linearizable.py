@@ -136,18 +136,6 @@ def operations(events):
 # -- models: a state is a value; step() returns the next one, or None where that cannot be ---------
 
 
-class Mutex:
-    """At most one at a time. The state is who."""
-
-    empty = ()
-
-    @staticmethod
-    def step(state, operation):
-        if operation.f == "acquire":
-            return None if state else (operation.process,)
-        return () if state == (operation.process,) else None
-
-
 def without(state, process):
     rest = frozenset(one for one in state if one[0] != process)
     return rest if len(rest) < len(state) else None
@@ -213,10 +201,8 @@ def model_for(history):
     modes = {operation.mode for operation, _ in history if operation.f == "acquire"}
     if "limit" in modes and len(modes) > 1:
         raise Malformed(f"a semaphore and another lock: {' '.join(sorted(modes))}")
-    lock = Semaphore if "limit" in modes else ReadersWriter if "shared" in modes else Mutex
-    tokens = [
-        operation.fence for operation, end in history if end and operation.fence is not None
-    ]
+    lock = Semaphore if "limit" in modes else ReadersWriter
+    tokens = [one.fence for one, end in history if end and one.fence is not None]
     if len(set(tokens)) < len(tokens):
         (twice, _), *_ = collections.Counter(tokens).most_common(1)
         return None, f"token {twice} was given twice"

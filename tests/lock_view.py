@@ -1,9 +1,8 @@
 """A lock's hash, read without the help of what wrote it, and what must be true of every one."""
 import itertools, os, re
 
-from script_server import LUA
+from script_server import LUA, WEEK
 
-WEEK = 604800000
 ENTRY = re.compile(r"(\d+) (\d+) (\d+) (\S+) (\d+) ([xsl]) (\d+) (.*)", re.S)
 WAITER = re.compile(r"(\d+) (\S+) (\d+) ([xslXSL]) (.*)", re.S)
 HELD = re.compile(r"([xsl]) (\d+) (\d+) (\d+) (\d+) (\S+)")

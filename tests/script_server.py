@@ -155,7 +155,7 @@ class Server:
     def __init__(self):
         self.directory = tempfile.mkdtemp(prefix="rlock-scripts-")
         self.path = os.path.join(self.directory, "socket")
-        self.near = NEAR
+        self.near, self.ears = NEAR, []
         self.start()
 
     def start(self):
@@ -205,7 +205,12 @@ class Server:
             raise Hung("no answer to a pipeline")
 
     def listen(self):
-        return Ear(self)
+        self.ears.append(Ear(self))
+        return self.ears[-1]
+
+    def close_ears(self):
+        while self.ears:
+            self.ears.pop().close()
 
     def kill(self):
         self.client.close()

@@ -1,7 +1,7 @@
 """Shared by the tests of the scripts: words for expected records, and TAP."""
-import contextlib, os, signal, sys, traceback
+import contextlib, os, sys, traceback
 from script_server import PLACE_TTL, Lock, ReplyError, Server
-from tap import say
+from tap import bail_out_by_signals, say
 
 A, B, C, D, E, F = (letter * 36 for letter in "abcdef")  # owners, as long as real ones
 WHO = "host user 1 cmd -"
@@ -102,17 +102,12 @@ def run(number, what, function, server):
         faults = []
     except Exception as error:
         faults = [error if isinstance(error, AssertionError) else traceback.format_exc()]
+    server.close_ears()
     return say(number, what, faults)
 
 
 def main():
-    def end(signum, _frame):
-        print(f"Bail out! Signal {signum}", flush=True)
-        sys.exit(1)
-
-    for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM):
-        signal.signal(signum, end)
-    signal.alarm(300)
+    bail_out_by_signals(300)
     only, without = sys.argv[1:], os.environ.get("RLOCK_SCRIPT_WITHOUT", "").split("|")
     tests = [entry for entry in TESTS if (not only or any(word in entry[0] for word in only))
              and not any(word and word in entry[0] for word in without)]

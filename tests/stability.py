@@ -4,20 +4,27 @@ metrics, events, schemes, layouts. Prints TAP."""
 import json
 import os
 import re
-import shutil
 import subprocess
-import tempfile
 import time
-import traceback
-from tap import report
+import script_tap
+from contenders import RLOCK, environment
 
 TOP = os.environ.get("top_srcdir") or os.path.join(os.path.dirname(__file__), "..")
-RLOCK = os.path.abspath(os.environ.get("RLOCK", "./rlock"))
-TESTS = []
 
 
-def test(name):
-    return lambda function: TESTS.append((name, function))
+def test(what):
+    """A test that takes a Store."""
+
+    def add(function):
+        @script_tap.test(what)
+        def _(server):
+            store = Store(server)
+            try:
+                function(store)
+            finally:
+                store.close()
+
+    return add
 
 
 def read(path):
@@ -57,34 +64,15 @@ def same(what, program, page):
 class Store:
     """A redis-server, and rlock with it."""
 
-    def __init__(self):
-        self.place = tempfile.mkdtemp(prefix="rlock-stability.")
-        path = os.path.join(self.place, "redis")
-        self.environment = {
-            name: value
-            for name, value in os.environ.items()
-            if not re.match("RLOCK_|CI$|XDG_", name)
-        }
-        self.environment.update(
-            RLOCK_URL=f"unix://{path}", RLOCK_CONFIG="/dev/null", XDG_STATE_HOME=self.place
-        )
-        self.server = subprocess.Popen(
-            ["redis-server", "--port", "0", "--unixsocket", path, "--save", ""],
-            stdout=subprocess.DEVNULL,
-            cwd=self.place,
-        )
-        self.url = f"unix://{path}"
-        self.commands = []
+    def __init__(self, server):
+        self.call, self.place, self.commands = server.call, server.directory, []
+        self.environment = environment("unix://" + server.path, XDG_STATE_HOME=self.place)
+        self.environment.pop("CI", None)
 
     def run(self, *arguments, status=0, **more):
         """Runs rlock, and returns its standard output."""
-        done = subprocess.run(
-            [RLOCK, *arguments],
-            env={**self.environment, **more},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        done = subprocess.run([RLOCK, *arguments], env={**self.environment, **more},
+                              capture_output=True, text=True)
         if status is not None and done.returncode != status:
             raise AssertionError(f"rlock {arguments}: {done.returncode}\n{done.stderr}")
         self.error = done.stderr
@@ -109,9 +97,6 @@ class Store:
         for command in self.commands:
             command.terminate()
             command.wait()
-        self.server.terminate()
-        self.server.wait()
-        shutil.rmtree(self.place, ignore_errors=True)
 
 
 def options_in_help(store, *command):
@@ -317,19 +302,14 @@ def _(store):
 
 @test("layouts")
 def _(store):
-    found = set()
-    store.run("run", "layout", "--", "true")
-    store.run("latch", "set", "layout-latch", "1")
-    redis = ["redis-cli", "-s", store.url[len("unix://"):]]
-    for key in ("layout", "layout-latch"):
-        found.add(subprocess.check_output(redis + ["HGET", f"rlock:{{{key}}}", "k"],
-                                          text=True).strip())
+    store.run("run", "lock", "--", "true")
+    store.run("latch", "set", "latch", "1")
+    found = [store.call("HGET", "rlock:{%s}" % key, "k") for key in ("lock", "latch")]
     same("layouts", found, re.findall(r"`(\w+/\d+)`", section("Data in the store")))
 
 
 @test("a later layout is refused, and stays")
 def _(store):
-    redis = ["redis-cli", "-s", store.url[len("unix://"):]]
     for key, kind, commands in (
         ("later", "lock/2 1.4.0", ("run later -- false", "run --any later other -- false",
                                    "read later -- false", "acquire later", "status later",
@@ -338,16 +318,13 @@ def _(store):
                                           "latch count-down later-latch",
                                           "latch wait -n later-latch", "latch delete later-latch"))
     ):
-        subprocess.check_call(redis + ["HSET", f"rlock:{{{key}}}", "k", kind],
-                              stdout=subprocess.DEVNULL)
+        store.call("HSET", "rlock:{%s}" % key, "k", kind)
         for command in commands:
             store.run(*command.split(), status=78)
             layout, version = kind.split()
             if f"{key}: its layout is {layout}, which needs rlock {version} or" not in store.error:
                 raise AssertionError(f"{command}: {store.error}")
-        same("fields", subprocess.check_output(redis + ["HGETALL", f"rlock:{{{key}}}"],
-                                               text=True).splitlines(), ["k", kind])
-        subprocess.check_call(redis + ["DEL", f"rlock:{{{key}}}"], stdout=subprocess.DEVNULL)
+        same("fields", store.call("HGETALL", "rlock:{%s}" % key), ["k", kind])
 
 
 @test("the drivers' protocol")
@@ -356,19 +333,4 @@ def _(_store):
     same("protocol", {number}, re.findall(r"protocol `(\w+)`", section("Programs of rlock")))
 
 
-def results():
-    store = Store()
-    try:
-        store.wait_for(lambda: store.run("status", status=None) is not None
-                       and "reached" not in store.error)
-        for name, function in TESTS:
-            try:
-                function(store)
-                yield name, []
-            except Exception:  # a fault of any kind fails this test only
-                yield name, [traceback.format_exc()]
-    finally:
-        store.close()
-
-
-report(results())
+script_tap.main()

@@ -1,5 +1,23 @@
 """Results in TAP, for the tests that are written in Python."""
-import sys
+import os, signal, sys
+
+
+def bail_out(why):
+    print(f"Bail out! {why}", flush=True)
+    sys.exit(1)
+
+
+def bail_out_by_signals(seconds=0):
+    """Has signals end the program, and an alarm after so many seconds, unless they are 0."""
+    for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM):
+        signal.signal(one, lambda number, _frame: bail_out(f"Signal {number}"))
+    signal.alarm(seconds)
+
+
+def need(*programs):
+    for program in programs:
+        if not os.access(program, os.X_OK):
+            bail_out(f"No {program}: make check builds it")
 
 
 def say(number, what, faults):

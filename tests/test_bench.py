@@ -72,23 +72,10 @@ def results():
         with open(document, encoding="ascii") as file:
             expected = f"before\n{begin}\nnew\n{end}\nafter\n"
             yield "new results replace old ones", expected, file.read()
-        done = subprocess.run(
-            [
-                f"{os.path.dirname(__file__)}/../bench/bench",
-                "--quick",
-                "--only",
-                "run",
-                "--contestants",
-                "flock,rlock",
-                "--output",
-                place,
-            ],
-            cwd=os.environ["top_builddir"],
-            check=False,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        options = f"--quick --only run --contestants flock,rlock --output {place}".split()
+        done = subprocess.run([f"{os.path.dirname(__file__)}/../bench/bench", *options], text=True,
+                              cwd=os.environ["top_builddir"], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, check=False)
         rows = [line.split("\t") for line in done.stdout.splitlines() if line.startswith("run\t")]
         yield "it runs", [("no lock", "10"), ("flock", "10"), ("rlock", "10")], [
             (row[1], row[6]) for row in rows

@@ -5,12 +5,12 @@ by linearizable.py. Prints TAP.
 
 RLOCK_SEED=N repeats the choices of a run (not its timing), RLOCK_SECONDS=N sets its length.
 """
-import collections, os, random, signal, subprocess, sys, time
+import collections, os, random, subprocess, time
 import history
 from contenders import LEASE, LIMITS, PLENTY, RLOCK, WORKER, Contest, as_many_as_asked
 from intervals import exclusion, fences, order, read_runs
 from script_server import WEEK, Server
-from tap import report
+from tap import bail_out_by_signals, need, report
 
 PLACE_TTL = 7  # s after which a silent waiter is passed over
 SECONDS = float(os.environ.get("RLOCK_SECONDS", "10"))
@@ -22,6 +22,7 @@ class Deployment:
 
     modes, several, one_more, at_least, any = ("write", "read", "limit"), True, True, True, True
     decides = ("pause",)
+    config = "/dev/null"
     options = ["--connect-timeout", "20s"]  # it hangs up on those who have just come, too
 
     def __init__(self, server):
@@ -83,25 +84,11 @@ def too_little(contest, runs, pairs):
     print(f"# {some} with some of theirs")
     print(f"# {pairs} pairs in order; done to them: {dict(disturbances)}")
     statuses = collections.Counter(
-        (contest.hits.get(name, "-"), status) for name, status in contest.ends.items()
+        f"{contest.hits.get(name, '-')}: {status}" for name, status in contest.ends.items()
     )
-    print(
-        "# ended:",
-        ", ".join(
-            f"{disturbance}: {status} ({n})"
-            for (disturbance, status), n in sorted(statuses.items())
-        ),
-    )
-    least = SECONDS / 4
-    for what, number in (
-        *modes.items(),
-        ("nested", nested),
-        ("several", several),
-        ("some", some),
-        ("pairs", pairs),
-    ):
-        if number < least:
-            yield f"{what}: {number}"
+    print("# ended:", dict(sorted(statuses.items())))
+    seen = dict(modes, nested=nested, several=several, some=some, pairs=pairs)
+    yield from (f"{what}: {number}" for what, number in seen.items() if number < SECONDS / 4)
     if len(modes) < 3:
         yield "not all modes"
     if not contest.hit_enough():
@@ -135,17 +122,8 @@ def results(contest):
 
 
 def main():
-    def end(number, _frame):
-        print(f"Bail out! Signal {number}", flush=True)
-        sys.exit(1)
-
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM):
-        signal.signal(number, end)
-    signal.alarm(int(SECONDS + 3 * PLENTY))
-    for program in (RLOCK, WORKER):
-        if not os.access(program, os.X_OK):
-            print(f"Bail out! No {program}: make check builds it")
-            sys.exit(1)
+    bail_out_by_signals(int(SECONDS + 3 * PLENTY))
+    need(RLOCK, WORKER)
     print(f"# RLOCK_SEED={SEED} RLOCK_SECONDS={SECONDS:g}", flush=True)
     server = Server()
     try:

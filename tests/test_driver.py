@@ -47,35 +47,22 @@ FILES = [
 ]
 
 
+def start(directory, script, timeout="1200"):
+    """The driver of a file with that script."""
+    env = dict(os.environ, RLOCK_FILE_TIMEOUT=timeout, RLOCK_TEST_FAILED=f"{directory}/failed",
+               RLOCK_TEST_LOGS="x.log y.log")
+    options = "--test-name tests/x --log-file x.log --trs-file x.trs --color-tests no".split()
+    words = [sys.executable, "-B", DRIVER, *options, "--", "sh", "-c", script]
+    return subprocess.Popen(words, cwd=directory, env=env, stdout=subprocess.PIPE, text=True)
+
+
 def drive(directory, script):
     """(results, what the driver printed) of a file with that script."""
-    env = dict(
-        os.environ,
-        RLOCK_FILE_TIMEOUT="3" if "1000" in script else "60",
-        RLOCK_TEST_FAILED=f"{directory}/failed",
-        RLOCK_TEST_LOGS="x.log y.log",
-    )
-    options = [
-        "--test-name",
-        "tests/x",
-        "--log-file",
-        "x.log",
-        "--trs-file",
-        "x.trs",
-        "--color-tests",
-        "no",
-    ]
-    done = subprocess.run(
-        [sys.executable, "-B", DRIVER, *options, "--", "sh", "-c", script],
-        cwd=directory,
-        env=env,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-        timeout=120,
-    )
+    with start(directory, script, "3" if "1000" in script else "60") as driver:
+        said = driver.communicate(timeout=120)[0]
+    assert driver.returncode == 0
     with open(f"{directory}/x.trs", encoding="utf-8") as file:
-        return re.findall(r"^:test-result: (\w+)", file.read(), re.M), done.stdout
+        return re.findall(r"^:test-result: (\w+)", file.read(), re.M), said
 
 
 def faults_of(directory, script, want, failure):
@@ -104,13 +91,7 @@ def alive(pid):
 
 def interrupted(directory):
     """Told to end, it ends the file, and says nothing of it."""
-    env = dict(os.environ, RLOCK_TEST_FAILED=f"{directory}/failed")
-    options = ["--test-name", "x", "--log-file", "x.log", "--trs-file", "x.trs"]
-    with subprocess.Popen(
-        [sys.executable, "-B", DRIVER, *options, "--", "sh", "-c", "echo $$ >up; sleep 1000"],
-        cwd=directory,
-        env=env,
-    ) as driver:
+    with start(directory, "echo $$ >up; sleep 1000") as driver:
         deadline = time.monotonic() + 60
         while not (os.path.exists(f"{directory}/up") and os.path.getsize(f"{directory}/up")):
             if time.monotonic() > deadline:

@@ -54,7 +54,6 @@ KNOWN = [
     ("one that may have happened, between two", True, "2a 2A 1a 1? 2r 2R 3a 3A"),
     ("one that failed", True, "1a 1A 2a 2! 1r 1R"),
     ("not answered at all", True, "1a 2a 2A 2r 3a 3A"),
-    ("a release by another one", False, "1a 1A 2a 2A"),
     ("readers at once", True, "1as 2as 1A 2A 1r 2r 1R 2R"),
     ("a writer among readers", False, "1as 1A 2ax 2A"),
     ("a reader beside a writer", False, "1ax 1A 2as 2A"),

@@ -433,7 +433,6 @@ def _(server):
     same(ear.heard(), [E], "another one found the lock free")
     lock.force(purge=True)
     same(sorted(ear.heard()), [D, E], "the queue was emptied")
-    ear.close()
 
 
 # -- clocks and tokens ----------------------------------------------------------------------------

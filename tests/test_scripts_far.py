@@ -85,7 +85,6 @@ def _(server):
     same(call(lock, NEAR + 3)[10:], [])
     same(waiter(lock, NEAR + 3), (PLACE_TTL, None))
     same(ear.messages(), [])
-    ear.close()
 
 
 @test("far: the first with a lower priority brings all near, as they are in a list from then on")
@@ -97,7 +96,6 @@ def _(server):
     same(call(lock, 60)[10:], [])
     lock.release("h")
     same(serve(lock, ear, 60), list(range(1, 61)))
-    ear.close()
 
 
 @test("far: whoever comes near is poked, once, and offers; all are served in the order of arrival")
@@ -119,7 +117,6 @@ def _(server):
     call(lock, 30)
     lock.release("n30")
     same(serve(lock, ear, 100), list(range(31, 101)))
-    ear.close()
 
 
 @test("far: a hand-over moves the first ticket, too")
@@ -132,7 +129,6 @@ def _(server):
         same([owner for owner, *_rest in ear.handed() if owner != f"n{n}"],
              [f"n{n + NEAR}"] * (n > 1))
         lock.release(f"n{n}")
-    ear.close()
 
 
 @test("far: the dead are passed, many at a time (H62)")
@@ -152,7 +148,6 @@ def _(server):
         took = lock.now - start
         most = 10000 if dead <= NEAR else 7000 * 3 + FAR_TTL // HEARTBEATS
         true(took <= most, f"{dead} dead waiters cost {took} ms")
-        ear.close()
 
 
 @test("far: dead ones in the middle cost what they did, and the living keep their order")
@@ -174,7 +169,6 @@ def _(server):
                 lock.release(f"n{n}")
                 order += serve(lock, ear, 80, silent=dead)
     same(order, [n for n in range(1, 81) if n not in dead])
-    ear.close()
 
 
 @test("far: a group that is granted together comes in promptly, far ones included")
@@ -197,7 +191,6 @@ def _(server):
                     granted.append(n)
         # Readers go together: one that was told to call may pass some that were called.
         same(sorted(granted) if mode == "s" else granted, list(range(1, count + 1)), mode)
-        ear.close()
 
 
 @test("far: a pause tells how long the place is kept, and its end calls the first")
@@ -211,7 +204,6 @@ def _(server):
     same(ear.heard(), [])
     lock.run("adjust", "resume")
     same(ear.heard(), ["n1"])
-    ear.close()
 
 
 @test("far: waiters that leave bring others near; so does force-release with --purge")
@@ -228,7 +220,6 @@ def _(server):
         same(call(lock, n)[0], "QUEUED")
     lock.release("h")
     same(serve(lock, ear, 100), list(range(31, 101)))
-    ear.close()
 
 
 @test("far: a clock that is set back keeps no dead waiter, once it is near")
@@ -240,7 +231,6 @@ def _(server):
         call(lock, n)
         lock.release(f"n{n}")
     same(waiter(lock, 22), (PLACE_TTL, 0))
-    ear.close()
 
 
 main()

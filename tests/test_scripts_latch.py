@@ -163,7 +163,6 @@ def _(server):
     same(ear.heard(), [], "open already")
     latch.run("delete")
     same(ear.heard(), ["latch"], "deleted")
-    ear.close()
 
 
 @test("a full server counts and deletes, and sets nothing")

@@ -384,7 +384,6 @@ def compare(server, share=1):
             seen[kind] = seen.get(kind, 0) + times
         left -= len(operations)
     print("#", ", ".join(f"{kind} {times}" for kind, times in sorted(seen.items())))
-    ear.close()
 
 
 main()

@@ -72,7 +72,6 @@ def _(server):
     for owner in readers:
         lock.release(owner)
     same(ear.heard(), [B], "the writer, when all have left")
-    ear.close()
 
 
 @test("read: readers that were woken and never come hold up no other: the next one calls itself")
@@ -153,7 +152,6 @@ def _(server):
     same(take(lock, owners[3])[0], "QUEUED", "one slot is left, and the first is called to it")
     same(slot_of(take(lock, owners[0])), 3)
     same(ear.heard(), [], "it is full")
-    ear.close()
 
 
 # -- nested owners --------------------------------------------------------------------------------
@@ -189,7 +187,6 @@ def _(server):
     same(ear.heard(), [A3], "B waits for A3 still")
     lock.release(A3)
     same(ear.heard(), [B])
-    ear.close()
 
 
 @test("nested: readers of one holder go together, and pass a writer that waits (H69)")
@@ -226,7 +223,6 @@ def _(server):
     same(lock.release(A1)[0], "RELEASED")
     lock.release(B)
     same(ear.heard(), [C])
-    ear.close()
 
 
 @test("nested: a waiter for one that has left waits outside")
@@ -241,7 +237,6 @@ def _(server):
     same(lock.acquire(A3)[2], "q:3", "its ancestor has nothing any more")
     lock.now += 30000
     fence_of(lock.acquire(B))
-    ear.close()
 
 
 @test("nested: one that outlives its ancestor's lease holds on; the ancestor has lost it")
@@ -330,7 +325,6 @@ def _(server):
     a.release(A)
     same(ear.pokes(), [("rlock:{a}", B)])
     fences_of(both.acquire(B))
-    ear.close()
 
 
 # -- standing in line -----------------------------------------------------------------------------

@@ -320,7 +320,6 @@ def _(server):
         pokes = ear.heard()
         same(pokes[:2] if woken else pokes, woken, f"{rights}: pokes")
         client.close()
-    ear.close()
 
 
 @test("time to live: every script leaves one, never shorter than the lease")
