@@ -107,7 +107,7 @@ class Deployment:
     """Some nodes. A fault of one is undone before the next fault of any."""
 
     missing = None  # the program that it needs and that is not installed
-    modes, several, one_more, at_least = ("write", "read", "limit"), True, True, True
+    modes, one_more, at_least = ("write", "read", "limit"), True, True
     any, decides = False, ()
     options = []  # of each rlock run
     overlap = 0  # s that two may overlap, according to the store's promise

@@ -1,8 +1,8 @@
 """Contenders for a few locks, in the modes of their store, and faults that kill and stop some.
 
-A deployment of a store has: .url, .directory for the logs, .modes, .several (does it have locks of
-several keys?), .any (or of some of several?), .options for each run and .disturbances, its faults:
-name -> function(chance). .decides: further features, of "pause", "priority" and "latest".
+A deployment of a store has: .url, .directory for the logs, .modes, .any (does it have locks of some
+of several keys?), .options for each run and .disturbances, its faults: name -> function(chance).
+.decides: further features, of "pause", "priority" and "latest".
 
 The acts of each contender are in Contest.log (the traces of worker), .queues (the output of status
 meanwhile), .launched, .wishes, .ended and .ends; .hits has the faults of processes, .disturbances
@@ -48,7 +48,7 @@ class Wish:
         self.mode = chance.choices(modes, [WEIGHTS[mode] for mode in modes])[0]
         if self.mode == "limit":
             self.keys = [chance.choice(list(LIMITS))]
-        elif contest.deployment.several and chance.random() < 0.4:
+        elif chance.random() < 0.4:
             self.keys = chance.sample(["one", "other", "rw"], chance.choice((2, 2, 3)))
         else:
             self.keys = ["rw" if chance.random() < 0.7 else "one"]

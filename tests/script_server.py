@@ -155,7 +155,7 @@ class Server:
     def __init__(self):
         self.directory = tempfile.mkdtemp(prefix="rlock-scripts-")
         self.path = os.path.join(self.directory, "socket")
-        self.near, self.ears = NEAR, []
+        self.near, self.opened = NEAR, []
         self.start()
 
     def start(self):
@@ -205,12 +205,12 @@ class Server:
             raise Hung("no answer to a pipeline")
 
     def listen(self):
-        self.ears.append(Ear(self))
-        return self.ears[-1]
+        self.opened.append(Ear(self))
+        return self.opened[-1]
 
-    def close_ears(self):
-        while self.ears:
-            self.ears.pop().close()
+    def close_opened(self):
+        while self.opened:
+            self.opened.pop().close()
 
     def kill(self):
         self.client.close()

@@ -1,5 +1,5 @@
 """Shared by the tests of the scripts: words for expected records, and TAP."""
-import contextlib, os, sys, traceback
+import contextlib, inspect, os, sys, traceback
 from script_server import PLACE_TTL, Lock, ReplyError, Server
 from tap import bail_out_by_signals, say
 
@@ -9,6 +9,8 @@ TOKEN = "Tt0_-" * 4 + "Tt"  # of a hand-over
 MINUTE = 60000
 DAY = 86400000
 TESTS = []
+# The arguments of a case, by the names of its parameters; each is made of the server.
+GIVEN = {"server": lambda server: server, "lock": Lock, "ear": Server.listen}
 
 
 def test(what):
@@ -95,14 +97,18 @@ def held_by_a(server, *waiters):
     return lock, fence
 
 
+def call(function, server):
+    function(*(GIVEN[name](server) for name in inspect.signature(function).parameters))
+
+
 def run(number, what, function, server):
     server.call("FLUSHALL")
     try:
-        function(server)
+        call(function, server)
         faults = []
     except Exception as error:
         faults = [error if isinstance(error, AssertionError) else traceback.format_exc()]
-    server.close_ears()
+    server.close_opened()
     return say(number, what, faults)
 
 

@@ -6,25 +6,10 @@ import os
 import re
 import subprocess
 import time
-import script_tap
 from contenders import RLOCK, environment
+from script_tap import GIVEN, main, test
 
 TOP = os.environ.get("top_srcdir") or os.path.join(os.path.dirname(__file__), "..")
-
-
-def test(what):
-    """A test that takes a Store."""
-
-    def add(function):
-        @script_tap.test(what)
-        def _(server):
-            store = Store(server)
-            try:
-                function(store)
-            finally:
-                store.close()
-
-    return add
 
 
 def read(path):
@@ -62,12 +47,13 @@ def same(what, program, page):
 
 
 class Store:
-    """A redis-server, and rlock with it."""
+    """A server, and rlock with it."""
 
     def __init__(self, server):
         self.call, self.place, self.commands = server.call, server.directory, []
         self.environment = environment("unix://" + server.path, XDG_STATE_HOME=self.place)
         self.environment.pop("CI", None)
+        server.opened.append(self)
 
     def run(self, *arguments, status=0, **more):
         """Runs rlock, and returns its standard output."""
@@ -99,6 +85,9 @@ class Store:
             command.wait()
 
 
+GIVEN["store"] = Store
+
+
 def options_in_help(store, *command):
     """Returns the options that begin a line of that help."""
     found = []
@@ -126,7 +115,7 @@ def _(store):
 
 
 @test("operations of latch and local")
-def _(_store):
+def _():
     sentences = dict(re.findall(r"(?:operations|those)\s+of\s+`(\w+)` are\s+([^;.]*)[;.]",
                                 section("Commands and options")))
     same("commands with operations", sentences, {"latch", "local"})
@@ -137,7 +126,7 @@ def _(_store):
 
 
 @test("exit statuses")
-def _(_store):
+def _():
     page = {int(word) for row in rows("Exit statuses")[1:] for word in row[0].split(", ")}
     source = read("src/run/exit_status.h")
     found = {int(number) for number in re.findall(r"STATUS_\w+ = (\d+),", source)}
@@ -145,7 +134,7 @@ def _(_store):
 
 
 @test("variables that rlock reads")
-def _(_store):
+def _():
     tables = section("Environment variables").partition("| set for |")[0]
     page = set(re.findall(r"`([A-Z_]+)`", tables))
     found = in_sources("src", r'(?:getenv\(|is_set\(|variable\(|\.variable = )"(\w+)"')
@@ -156,7 +145,7 @@ def _(_store):
 
 
 @test("events of --notify, outcomes of --report-fd")
-def _(_store):
+def _():
     events = re.search(r"`RLOCK_EVENT` is one of ([^.]*)\.", PAGE).group(1)
     names = re.search(r"event_names\[\w+\] = \{(.*?)\};", read("src/run/notifier.c"), re.S)
     same("RLOCK_EVENT", re.findall(r'"([-a-z]+)"', names.group(1)), words(events))
@@ -222,7 +211,7 @@ def in_sources(folder, pattern):
 
 
 @test("schemes of URLs")
-def _(_store):
+def _():
     found = in_sources("src/store", r'\.(?:scheme|secure|alias) = "(\w+)"')
     same("schemes", found, [word for row in rows("URLs")[1:] for word in words(" ".join(row))])
 
@@ -282,7 +271,7 @@ def _(store):
 
 
 @test("events")
-def _(_store):
+def _():
     found = in_sources("src", r'\[TRANSITION_\w+\] = "([-a-z]+)"')
     same("events", found, words(section("Events")))
 
@@ -328,9 +317,9 @@ def _(store):
 
 
 @test("the drivers' protocol")
-def _(_store):
+def _():
     number = re.search(r'HOST_PROTOCOL "(\w+)"', read("src/rules/wire_error.h")).group(1)
     same("protocol", {number}, re.findall(r"protocol `(\w+)`", section("Programs of rlock")))
 
 
-script_tap.main()
+main()

@@ -20,7 +20,7 @@ SEED = int(os.environ.get("RLOCK_SEED") or random.randrange(1 << 32))
 class Deployment:
     """One server, which forgets scripts and hangs up."""
 
-    modes, several, one_more, at_least, any = ("write", "read", "limit"), True, True, True, True
+    modes, one_more, at_least, any = ("write", "read", "limit"), True, True, True
     decides = ("pause",)
     config = "/dev/null"
     options = ["--connect-timeout", "20s"]  # it hangs up on those who have just come, too

@@ -4,9 +4,10 @@ and waits in the queue of each. Prints TAP."""
 import random
 from lock_view import View
 from script_server import Lock
-from script_tap import A, B, C, D, E, F, TOKEN, WHO, holder, main, same, test
+from script_tap import A, B, C, D, E, F, GIVEN, TOKEN, WHO, holder, main, same, test
 
 NAMES = ("a", "b", "c")
+GIVEN["lock"] = lambda server: Lock(server, *NAMES)
 
 
 def some(lock, owner, take=1, **options):
@@ -37,8 +38,7 @@ def has_place(lock, number, owner):
 
 
 @test("any: the first one that is free, in the order given; nothing is left at the others")
-def _(server):
-    lock = Lock(server, *NAMES)
+def _(lock):
     same(granted(some(lock, A)), [0])
     same(granted(some(lock, B)), [1])
     same(granted(some(lock, C)), [2])
@@ -51,8 +51,7 @@ def _(server):
 
 
 @test("any: an entry is that of one key, and can be renewed and released alone")
-def _(server):
-    lock = Lock(server, *NAMES)
+def _(lock):
     reply = some(lock, A)
     fence = reply[2][0]
     same(lock.fields(0)["h:" + A], holder(lock, A, fence, who=f"{WHO} take=1/3"))
@@ -63,8 +62,7 @@ def _(server):
 
 
 @test("any: the same request again has the same key, also if an earlier one is free by now")
-def _(server):
-    lock = Lock(server, *NAMES)
+def _(lock):
     one(lock, "a").acquire(B)
     first = some(lock, A)
     same(granted(first), [1])
@@ -77,8 +75,7 @@ def _(server):
 
 
 @test("any: what was taken away before its answer was heard is asked for anew")
-def _(server):
-    lock = Lock(server, *NAMES)
+def _(lock):
     same(granted(some(lock, A, take=2)), [0, 1])
     one(lock, "a").force(A)
     same(one(lock, "a").acquire(B)[0], "GRANTED")
@@ -87,8 +84,7 @@ def _(server):
 
 
 @test("any: an uncertain release of the key that was granted bars older requests at all (H2)")
-def _(server):
-    lock = Lock(server, *NAMES)
+def _(lock):
     same(granted(some(lock, A)), [0])
     same(one(lock, "a").release(A, bar=60000)[0], "RELEASED")
     one(lock, "a").acquire(B)
@@ -97,8 +93,7 @@ def _(server):
 
 
 @test("any: all held: a place in each queue, which go when one of them is free")
-def _(server):
-    lock, ear = Lock(server, *NAMES), server.listen()
+def _(lock, ear):
     for name, owner in zip(NAMES, (A, B, C)):
         one(lock, name).acquire(owner)
     reply = some(lock, D)
@@ -113,8 +108,7 @@ def _(server):
 
 
 @test("any: one that waits behind it at another key is called, or handed that, when it goes")
-def _(server):
-    lock, ear = Lock(server, *NAMES), server.listen()
+def _(lock, ear):
     for name, owner in zip(NAMES, (A, B, C)):
         one(lock, name).acquire(owner)
     some(lock, D)
@@ -146,8 +140,7 @@ def _(server):
 
 
 @test("any: a dead waiter keeps no other out, at none of its keys")
-def _(server):
-    lock = Lock(server, *NAMES)
+def _(lock):
     for name, owner in zip(NAMES, (A, B, C)):
         one(lock, name).acquire(owner)
     some(lock, D)
@@ -160,8 +153,7 @@ def _(server):
 
 
 @test("any: told when the first of them may be free, and which is held rather than closed")
-def _(server):
-    lock = Lock(server, *NAMES)
+def _(server, lock):
     one(lock, "a").set("p", f"{lock.now + 60000} {E} {lock.now} x {WHO}")
     server.call("HSET", "rlock:{a}", "k", "lock/1")
     one(lock, "b").acquire(B, lease=20000)
@@ -187,8 +179,7 @@ def _(server):
 
 
 @test("any: 2 of 3, all of them at once or none")
-def _(server):
-    lock, ear = Lock(server, *NAMES), server.listen()
+def _(lock, ear):
     one(lock, "a").acquire(A)
     same(granted(some(lock, D, take=2)), [1, 2])
     same(some(lock, E, take=2)[0], "QUEUED")

@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -B
 """A holder that is asked to give a lock back. Prints TAP."""
 from script_server import Lock
-from script_tap import A, B, C, D, E, fence_of, main, same, test, true
+from script_tap import A, B, C, D, E, GIVEN, fence_of, main, same, test, true
 
 WHO = "h u 9 c - hears=1"
 NOTES = "by=root@ops why=hot%20fix"
@@ -11,6 +11,9 @@ def held(server, who=WHO, name="k", **options):
     lock = Lock(server, name)
     fence_of(lock.acquire(A, who=who, **options))
     return lock
+
+
+GIVEN["lock"] = held
 
 
 def line(lock, owner=A):
@@ -24,8 +27,7 @@ def asked(lock, since, left, owner=A):
 
 
 @test("ask: a holder that hears is told, once, and keeps it, but is not renewed (H45)")
-def _(server):
-    lock = held(server)
+def _(server, lock):
     ear, since = server.listen(), lock.now
     same(lock.force(A, how="ask", notes=NOTES), asked(lock, since, 30000))
     same(ear.heard(), [A])
@@ -47,8 +49,7 @@ def _(server):
 
 
 @test("ask: a command that ends by itself meanwhile has ended by itself")
-def _(server):
-    lock = held(server)
+def _(lock):
     lock.force(A, how="ask", notes=NOTES)
     lock.release(A, notes="ran=5 exit=0")
     counters, runs = lock.memory()
@@ -56,8 +57,7 @@ def _(server):
 
 
 @test("ask: a holder that does not answer loses it when its lease ends, as it was")
-def _(server):
-    lock = held(server)
+def _(server, lock):
     lock.force(A, how="ask", notes=NOTES)
     lock.now += 29999
     same(lock.force(A, how="again")[0], "ASKED")
@@ -88,8 +88,7 @@ def _(server):
 
 
 @test("ask: the same acquisition once more makes it last no longer")
-def _(server):
-    lock = held(server)
+def _(server, lock):
     lock.force(A, how="ask", notes=NOTES)
     lock.acquire(B)
     ear = server.listen()
@@ -110,8 +109,7 @@ def _(server):
 
 
 @test("ask: the one that lost it at once learns by whom and why")
-def _(server):
-    lock = held(server)
+def _(lock):
     lock.force(A, notes=NOTES)
     run = lock.memory()[1][0]
     true(run.endswith(f"{WHO} revoked=1 {NOTES}"), run)
@@ -146,8 +144,7 @@ def _(server):
 
 
 @test("replace: those in the way are asked; of a semaphore, the oldest")
-def _(server):
-    lock = held(server)
+def _(server, lock):
     since = lock.now
     same(lock.acquire(B, who="h2 u2 8 d -", replace=1)[0], "QUEUED")
     true(line(lock).endswith(f" asked={since} by=u2@h2%20pid%208 why=--replace"), line(lock))

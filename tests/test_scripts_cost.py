@@ -145,8 +145,7 @@ def _(server):
 
 
 @test("cost: a look at a lock without waiters does not read all that is remembered")
-def _(server):
-    lock = Lock(server)
+def _(server, lock):
     for held in (False, True):
         if held:
             fence_of(lock.acquire(A))
@@ -177,8 +176,7 @@ def _(server):
 
 
 @test("cost: a thousand readers that renew are looked at now and then, not by every call")
-def _(server):
-    lock = Lock(server)
+def _(server, lock):
     server.pipeline([lock.acquire_words(owner, mode="s") for owner in OWNERS])
     scans = 0
     for _second in range(60):

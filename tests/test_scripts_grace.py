@@ -5,7 +5,7 @@ import os, random
 
 from lock_view import View
 from script_server import MARKER, Lock, Server
-from script_tap import A, B, C, D, by, fence_of, full, holder, main, same, test, true
+from script_tap import A, B, C, D, GIVEN, by, fence_of, full, holder, main, same, test, true
 
 ELSEWHERE = "f" * 40  # another server's run_id
 LEASE = 30000
@@ -28,6 +28,9 @@ def marked(server, *names):
     lock = Lock(server, *names)
     same(lock.init(), ["MARKED", lock.now])
     return lock
+
+
+GIVEN["lock"] = marked
 
 
 def grace(lock, owner=D, **options):
@@ -69,8 +72,7 @@ def _(server):
 
 
 @test("a server that was marked when it was new grants at once; once marked, it does not change")
-def _(server):
-    lock = marked(server)
+def _(server, lock):
     before = marker(server)
     same(lock.init(), ["MARKED", lock.now], "again")
     same(marker(server), before)
@@ -103,8 +105,7 @@ def _(server):
 
 
 @test("H43 the data of another process: one lease, though all is there")
-def _(server):
-    lock = marked(server)
+def _(server, lock):
     take(lock, A)
     server.call("HSET", MARKER, "r", ELSEWHERE)
     same(grace(Lock(server, "other")), LEASE)
@@ -120,7 +121,7 @@ def _(server):
 @test(
     "H38 a process that was a replica in between: one lease; a first replica, or none: no grace"
 )
-def _(server):
+def _():
     own = Server()
     try:
         lock = marked(own)
@@ -139,8 +140,7 @@ def _(server):
 @test(
     "the longest lease that was asked for counts; where that is forgotten, too, the longest since"
 )
-def _(server):
-    lock = marked(server)
+def _(server, lock):
     take(lock, A, lease=100000)
     server.call("HSET", MARKER, "r", ELSEWHERE)
     same(grace(Lock(server, "other"), lease=1000), 100000)
@@ -175,8 +175,7 @@ def _(server):
 
 
 @test("init where something may have been forgotten: refused, unless it is forced")
-def _(server):
-    lock = marked(server)
+def _(server, lock):
     take(lock, A, lease=LEASE)
     server.call("HSET", MARKER, "r", ELSEWHERE)
     same(lock.init(), ["GRACE", lock.now, LEASE, "", 0, 0])
@@ -187,8 +186,7 @@ def _(server):
 
 
 @test("the marker is written when it changes, and once a day")
-def _(server):
-    lock = marked(server)
+def _(server, lock):
     take(lock, A)
     server.call("CONFIG", "RESETSTAT")
     for _turn in range(5):
@@ -245,16 +243,14 @@ def _(server):
 
 
 @test("the same request again is granted meanwhile: its answer was lost")
-def _(server):
-    lock = marked(server)
+def _(server, lock):
     first = lock.acquire(A, grace=True)
     server.call("HSET", MARKER, "r", ELSEWHERE)
     same(lock.acquire(A, grace=True)[2:], first[2:])
 
 
 @test("one that nests is new, too")
-def _(server):
-    lock = marked(server)
+def _(server, lock):
     take(lock, A)
     server.call("HSET", MARKER, "r", ELSEWHERE)
     same(lock.acquire(A + ".1", grace=True)[0], "GRACE")
@@ -268,8 +264,7 @@ def _(server):
 
 
 @test("H42 forgotten, and held again, with its token; the next one's is greater")
-def _(server):
-    lock = marked(server)
+def _(server, lock):
     mine = take(lock, A)
     server.call("FLUSHALL")
     lock.now += 1000
@@ -287,8 +282,7 @@ def _(server):
 
 
 @test("not without saying how it was held; not when the time is over; not without grace")
-def _(server):
-    lock = marked(server)
+def _(server, lock):
     mine = take(lock, A)
     server.call("FLUSHALL")
     same(lock.renew(A)[0], "LOST")
@@ -299,8 +293,7 @@ def _(server):
 
 
 @test("not where that comes late: it may have been released meanwhile")
-def _(server):
-    lock = marked(server)
+def _(server, lock):
     mine = take(lock, A)
     server.call("FLUSHALL")
     same(lock.renew(A, grace=True, not_after=lock.now - 1, **mine), ["STALE", lock.now])
@@ -314,8 +307,7 @@ def _(server):
 
 
 @test("H36 an old copy with an older holder: the newer one has it again, and the old one is gone")
-def _(server):
-    lock = marked(server)
+def _(server, lock):
     old = take(lock, A)
     copy = server.call("DUMP", lock.key)
     lock.release(A)
@@ -345,8 +337,7 @@ def _(server):
 
 
 @test("H45 whom it was taken from does not have it again")
-def _(server):
-    lock = marked(server)
+def _(server, lock):
     mine = take(lock, A)
     same(lock.force(A), ["RELEASED", lock.now])
     server.call("HSET", MARKER, "r", ELSEWHERE)
@@ -374,8 +365,7 @@ def _(server):
 
 
 @test("H17 on a full server what is held is renewed, also when that begins")
-def _(server):
-    lock = marked(server)
+def _(server, lock):
     take(lock, A)
     server.call("HSET", MARKER, "r", ELSEWHERE)
     with full(server):
@@ -389,8 +379,7 @@ def _(server):
 @test(
     "released though it was forgotten: as if it had been there; when the time is over it was lost"
 )
-def _(server):
-    lock = marked(server)
+def _(server, lock):
     take(lock, A)
     server.call("FLUSHALL")
     same(lock.release(A, grace=True), ["RELEASED", lock.now])
@@ -400,8 +389,7 @@ def _(server):
 
 
 @test("released where another is known to have it: lost")
-def _(server):
-    lock = marked(server)
+def _(server, lock):
     take(lock, A)
     server.call("FLUSHALL")
     fence_of(lock.acquire(B))
@@ -409,8 +397,7 @@ def _(server):
 
 
 @test("once released for good it is not had again, by a renewal of before that comes later")
-def _(server):
-    lock = marked(server)
+def _(server, lock):
     mine = take(lock, A)
     server.call("FLUSHALL")
     same(lock.renew(A, grace=True, **mine)[0], "RENEWED")

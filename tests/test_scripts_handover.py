@@ -1,6 +1,6 @@
 #!/usr/bin/env -S python3 -B
 """The scripts of src/rules/lua: a lock that is handed over by message. Prints TAP."""
-from script_server import HANDED, PLACE_TTL, Lock
+from script_server import HANDED, PLACE_TTL
 from script_tap import A, B, C, D, E, F, TOKEN, WHO, fence_of, main, same, test, true
 
 
@@ -22,8 +22,7 @@ def entry(lock, owner):
 
 
 @test("handed: the place becomes a lease that counts from the heartbeat; the message says what of")
-def _(server):
-    lock, ear = Lock(server), server.listen()
+def _(lock, ear):
     fence = hold(lock, A)
     called = lock.now
     wait(lock, B)
@@ -45,8 +44,7 @@ def _(server):
 
 
 @test("handed: the token is the latest heartbeat's, and no client is shown it")
-def _(server):
-    lock, ear = Lock(server), server.listen()
+def _(lock, ear):
     hold(lock, A)
     wait(lock, B, offer=token(1))
     wait(lock, B, offer=token(2))
@@ -61,8 +59,7 @@ def _(server):
 
 
 @test("handed: a waiter that offers nothing, or no more, is poked")
-def _(server):
-    lock, ear = Lock(server), server.listen()
+def _(lock, ear):
     hold(lock, A)
     wait(lock, B)
     wait(lock, B, offer=None)
@@ -77,8 +74,7 @@ def _(server):
 
 
 @test("handed: the heartbeat behind a lost message is granted what it has, for a whole lease")
-def _(server):
-    lock = Lock(server)
+def _(lock):
     hold(lock, A)
     wait(lock, B)
     wait(lock, C)
@@ -91,8 +87,7 @@ def _(server):
 
 
 @test("handed: a waiter that is gone blocks until its lease ends; the next is told when that is")
-def _(server):
-    lock, ear = Lock(server), server.listen()
+def _(lock, ear):
     hold(lock, A)
     wait(lock, B)
     called = lock.now
@@ -109,8 +104,7 @@ def _(server):
 
 
 @test("handed: a place that has run out gets nothing")
-def _(server):
-    lock, ear = Lock(server), server.listen()
+def _(lock, ear):
     hold(lock, A)
     wait(lock, B)
     lock.now += PLACE_TTL
@@ -120,8 +114,7 @@ def _(server):
 
 
 @test("handed: force-release hands over, and takes away what was handed over")
-def _(server):
-    lock, ear = Lock(server), server.listen()
+def _(lock, ear):
     hold(lock, A)
     wait(lock, B)
     wait(lock, C)
@@ -134,8 +127,7 @@ def _(server):
 
 
 @test("handed: two readers at once, and the renewal of each calls the next; no other renewal does")
-def _(server):
-    lock, ear = Lock(server), server.listen()
+def _(lock, ear):
     hold(lock, A)
     for owner in (B, C, D, E):
         wait(lock, owner, mode="s")
@@ -154,8 +146,7 @@ def _(server):
 
 
 @test("handed: a reader that finds its lock by a heartbeat calls the next as well")
-def _(server):
-    lock, ear = Lock(server), server.listen()
+def _(lock, ear):
     hold(lock, A)
     for owner in (B, C, D):
         wait(lock, owner, mode="s")
@@ -166,8 +157,7 @@ def _(server):
 
 
 @test("handed: a semaphore's slots, to no more than fit, and to none with another limit")
-def _(server):
-    lock, ear = Lock(server), server.listen()
+def _(lock, ear):
     options = {"mode": "l", "limit": 2}
     hold(lock, A, **options)
     hold(lock, B, **options)
@@ -187,8 +177,7 @@ def _(server):
 
 
 @test("handed: not beside those that nest in what the waiter had before")
-def _(server):
-    lock, ear = Lock(server), server.listen()
+def _(lock, ear):
     hold(lock, A, mode="s")
     hold(lock, A + ".1", mode="s")
     hold(lock, B, mode="s")
@@ -202,8 +191,7 @@ def _(server):
 
 
 @test("handed: never to one that nests in a holder")
-def _(server):
-    lock, ear = Lock(server), server.listen()
+def _(lock, ear):
     for owner in (A, A + ".1"):
         hold(lock, owner)
     wait(lock, A + ".2")
@@ -212,8 +200,7 @@ def _(server):
 
 
 @test("handed: an older waiter in between is poked, and takes no other's turn")
-def _(server):
-    lock, ear = Lock(server), server.listen()
+def _(lock, ear):
     hold(lock, A)
     for owner, offer in ((B, None), (C, TOKEN)):
         wait(lock, owner, mode="s", offer=offer)
@@ -224,8 +211,7 @@ def _(server):
 
 
 @test("handed: a clock that is set back makes it no longer than it was offered")
-def _(server):
-    lock = Lock(server)
+def _(lock):
     hold(lock, A, lease=600000)
     wait(lock, B)
     lock.now -= 60000
@@ -234,8 +220,7 @@ def _(server):
 
 
 @test("handed: an offer that is not ours does not count")
-def _(server):
-    lock, ear = Lock(server), server.listen()
+def _(lock, ear):
     fine = TOKEN + "/0/9/9"
     for offer in ("x", "x/0/1", fine + " more", "/0/1/1", "x/0/1e3/5", "x/-1/9/9", "é/0/9/9"):
         hold(lock, A)

@@ -2,7 +2,7 @@
 """latch.lua by itself: replies, fields, ids, time to live; and against a model. Prints TAP."""
 import random
 from script_server import pairs, read_script, with_clock_given
-from script_tap import DAY, fails, full, main, same, test, true
+from script_tap import DAY, GIVEN, fails, full, main, same, test, true
 
 W, V = "w" * 36, "v" * 36  # what tells latches of one name apart
 
@@ -41,9 +41,11 @@ class Latch:
         return ["LATCH", self.now, left, number, word, since, since + ttl, counted]
 
 
+GIVEN["latch"] = Latch
+
+
 @test("set: all there is of it, with a time to live; it is not set again")
-def _(server):
-    latch = Latch(server)
+def _(latch):
     same(latch.set(3, ttl=5000), latch.says(3, 3, ttl=5000))
     since, until = str(latch.now), str(latch.now + 5000)
     fields = {"k": "latch/1", "n": "3", "l": "3", "g": W, "s": since, "e": until}
@@ -64,8 +66,7 @@ def _(server):
 
 
 @test("count: leaves the time to live as it was set")
-def _(server):
-    latch = Latch(server)
+def _(latch):
     latch.set(2, ttl=10000)
     since = latch.now
     latch.now += 4000
@@ -74,8 +75,7 @@ def _(server):
 
 
 @test("a latch whose time is over is absent, though the server has it yet")
-def _(server):
-    latch = Latch(server)
+def _(latch):
     latch.set(2, ttl=5000)
     latch.count("d:a", 2)
     latch.now += 5000
@@ -88,8 +88,7 @@ def _(server):
 
 
 @test("delete: nothing is left; list: ids in order, and how many had none")
-def _(server):
-    latch = Latch(server)
+def _(latch):
     latch.set(9)
     for name in ("d:b", "d:a", "r:x", "r:y", "d:d:c"):
         latch.count(name)
@@ -136,8 +135,7 @@ def _(server):
 
 
 @test("a lock's scripts leave a latch alone")
-def _(server):
-    latch = Latch(server)
+def _(server, latch):
     latch.set(3)
     keys = [latch.key, latch.now // 1000, latch.now % 1000 * 1000]
     reply = server.call("EVALSHA", server.sha["inspect", True], len(keys), *keys)
@@ -145,9 +143,7 @@ def _(server):
 
 
 @test("the waiters are called when it is set, open, deleted; not in between")
-def _(server):
-    latch = Latch(server)
-    ear = server.listen()
+def _(latch, ear):
     latch.run("look")
     same(ear.heard(), [])
     latch.set(3)

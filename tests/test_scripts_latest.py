@@ -9,8 +9,7 @@ def latest(lock, owner, group="", **options):
 
 
 @test("latest: a waiter of the same group is sent away, poked, and told by whom")
-def _(server):
-    lock, ear = Lock(server), server.listen()
+def _(lock, ear):
     lock.acquire(A)
     same(latest(lock, B)[0], "QUEUED")
     same(latest(lock, C, group="k")[0], "QUEUED")
@@ -27,8 +26,7 @@ def _(server):
 
 
 @test("latest: holders, other groups, those without and those that only try are left alone")
-def _(server):
-    lock, ear = Lock(server), server.listen()
+def _(lock, ear):
     same(latest(lock, A)[0], "GRANTED")
     lock.acquire(B)
     latest(lock, C, group="one")
@@ -42,8 +40,7 @@ def _(server):
 
 
 @test("latest: a dropped waiter comes back to its place, but not before the one that came instead")
-def _(server):
-    lock = Lock(server)
+def _(lock):
     lock.acquire(A, lease=600000)
     latest(lock, B)
     lock.acquire(C)
@@ -59,8 +56,7 @@ def _(server):
 
 
 @test("latest: one that was sent away hears so, also of a free lock or without its place")
-def _(server):
-    lock = Lock(server)
+def _(lock):
     lock.acquire(A)
     latest(lock, B)
     latest(lock, C)
@@ -72,8 +68,7 @@ def _(server):
 
 
 @test("latest: one that was handed the lock in the same moment runs, whichever comes first")
-def _(server):
-    lock, ear = Lock(server), server.listen()
+def _(lock, ear):
     lock.acquire(A)
     latest(lock, B, offer=TOKEN)
     lock.release(A)
@@ -101,8 +96,7 @@ def _(server):
 
 
 @test("latest: only so many are remembered that were sent away")
-def _(server):
-    lock = Lock(server)
+def _(lock):
     lock.acquire(A)
     for n in range(200):
         latest(lock, "%036d" % n)

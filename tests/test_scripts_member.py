@@ -3,7 +3,7 @@
 remembers, fences that the holder settled on with the others. Prints TAP."""
 import time
 from script_server import WEEK, Lock, Server, read_script, with_clock_given
-from script_tap import A, B, by, fails, full, holder, main, same, test, true
+from script_tap import A, B, GIVEN, by, fails, full, holder, main, same, test, true
 
 MARKER = "rlock:!quorum"
 
@@ -22,13 +22,15 @@ class Member(Lock):
                         fences=" ".join(map(str, fences)))
 
 
+GIVEN["lock"] = Member
+
+
 def member(memory, service, *answer, nested=()):
     return ["MEMBER", memory, service, list(answer), list(nested)]
 
 
 @test("member: granted, held, renewed, lost are told with for how long it remembers")
-def _(server):
-    lock = Member(server)
+def _(server, lock):
     fence = str(lock.now * 1000)
     same(lock.acquire(A), member(1, 1, "GRANTED", lock.now, [fence], [0], nested=[0]))
     same(server.call("HGETALL", MARKER),
@@ -43,8 +45,7 @@ def _(server):
 
 
 @test("member: of another process, it remembers anew, and serves for as long")
-def _(server):
-    lock = Member(server)
+def _(lock):
     lock.acquire(A)
     lock.now += 7000
     lock.run_id = "two"
@@ -61,7 +62,7 @@ def uptime(server):
     "member: a process that has run no script has forgotten none since it started; after FLUSHALL"
     " it remembers nothing"
 )
-def _(_server):
+def _():
     server = Server()
     try:
         deadline = time.monotonic() + 10
@@ -88,8 +89,7 @@ def _(_server):
 
 
 @test("H28 member: a clock that was put back makes it young, not old")
-def _(server):
-    lock = Member(server)
+def _(lock):
     lock.acquire(A)
     lock.now -= 3600000
     same(lock.renew(A)[:3], ["MEMBER", 1, 1])
@@ -98,8 +98,7 @@ def _(server):
 
 
 @test("member: a fence that is proposed is taken if it is the highest, and not from the far future")
-def _(server):
-    lock = Member(server)
+def _(lock):
     now_us = lock.now * 1000
     for proposal, want in (
         (now_us + 50000, now_us + 50000),
@@ -126,8 +125,7 @@ def _(server):
 
 
 @test("member: renewed, or asked for again, with the fence that was settled on")
-def _(server):
-    lock = Member(server)
+def _(lock):
     now_us = lock.now * 1000
     lock.acquire(A)
     for n, call in enumerate((lock.renew, lock.acquire), 1):
@@ -139,8 +137,7 @@ def _(server):
 
 
 @test("member: one that nests has its ancestor's fence, or the one that was settled on")
-def _(server):
-    lock = Member(server)
+def _(lock):
     fence = lock.acquire(A)[3][2]
     for _again in range(2):
         same(lock.acquire(A + "." + B, proposal=lock.now * 1000 + 5)[3:],
@@ -156,8 +153,7 @@ def _(server):
 @test(
     "H17 H21 member: a marker that is something else is an error, as is a full server to a newcomer"
 )
-def _(server):
-    lock = Member(server)
+def _(server, lock):
     server.call("SET", MARKER, "x")
     fails("WRONGTYPE", lambda: lock.acquire(A))
     server.call("FLUSHALL")

@@ -10,8 +10,7 @@ def run_of(lock, owner, fence, since, notes):
 
 
 @test("memory: who had it, since when, for how long, and how it ended")
-def _(server):
-    lock = Lock(server)
+def _(lock):
     same(lock.memory(), ({}, []))
     want = []
     for notes in ("ran=7 exit=0", "ran=7 signal=15", "timed=1 ran=7 signal=15", "lost=1", ""):
@@ -29,8 +28,7 @@ def _(server):
 
 
 @test("memory: not the holder's name, where that is not told")
-def _(server):
-    lock = Lock(server)
+def _(lock):
     fence = fence_of(lock.acquire(A, who=""))
     lock.release(A, notes="ran=1 exit=0")
     want = run_of(lock, A, fence, lock.now, "- - - - - ran=1 exit=0")
@@ -38,8 +36,7 @@ def _(server):
 
 
 @test("memory: the dead are seen by whoever finds them, and the revoked")
-def _(server):
-    lock = Lock(server)
+def _(lock):
     lock.acquire(A, who="a")
     lock.now += 40000
     lock.acquire(B, who="b")
@@ -51,8 +48,7 @@ def _(server):
 
 
 @test("memory: an unused acquisition does not count as a run; a refused request is counted")
-def _(server):
-    lock = Lock(server)
+def _(lock):
     lock.acquire(A)
     lock.release(A, notes="unused=1")
     lock.acquire(A)
@@ -66,8 +62,7 @@ def _(server):
 
 
 @test("memory: what --at-least keeps is remembered when its command ends, once")
-def _(server):
-    lock = Lock(server)
+def _(lock):
     fence, since = fence_of(lock.acquire(A, who="h u 9 c -")), lock.now
     lock.now += 1000
     for _time in (1, 2):
@@ -80,8 +75,7 @@ def _(server):
 
 
 @test("memory: of many runs the last 20; of readers, permits and nested ones each")
-def _(server):
-    lock = Lock(server)
+def _(lock):
     for number in range(45):
         lock.now += 1
         lock.acquire(A, who="%d" % number)
@@ -100,8 +94,7 @@ def _(server):
 
 
 @test("memory: each of those is counted that are handed the lock by one call")
-def _(server):
-    lock, ear = Lock(server), server.listen()
+def _(lock, ear):
     lock.acquire(A)
     for owner in (B, C):
         lock.acquire(owner, mode="s", who="h u 9 c -", offer=TOKEN)
@@ -154,8 +147,7 @@ def _(server):
 
 
 @test("unless-done: what a nested one did is a part of its ancestor's run")
-def _(server):
-    lock = Lock(server)
+def _(lock):
     fence_of(lock.acquire(A))
     fence_of(lock.acquire(A + ".1"))
     lock.release(A + ".1", notes="ran=5 exit=0")
@@ -164,8 +156,7 @@ def _(server):
 
 
 @test("memory: damage to it harms no client, and it does not outlive the lock's week (H21)")
-def _(server):
-    lock = Lock(server)
+def _(server, lock):
     huge = "9" * 400
     for damage in ("x", huge, "-1 -1", "1 " * 50, huge + " 1 1 1", "1 1 " + huge + " 1"):
         for field in ("a", "c", "n:refused", "n:timed"):

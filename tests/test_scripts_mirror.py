@@ -19,8 +19,7 @@ def left(server):
 
 
 @test("it is taken and released with the lock, and renewed with it")
-def _(server):
-    lock = Lock(server)
+def _(server, lock):
     fence_of(with_mirror(lock, A, lease=9000))
     same(value(server), "rlock:" + A)
     same(lock.fields()["m"], f"string {A} {THEIRS}")
@@ -32,8 +31,7 @@ def _(server):
 
 
 @test("the same request again has it for longer; where it was lost, nothing is granted")
-def _(server):
-    lock = Lock(server)
+def _(server, lock):
     first = with_mirror(lock, A)
     same(with_mirror(lock, A, lease=600000), first)
     true(left(server) > 500000, "as long as the new lease")
@@ -60,8 +58,7 @@ def _(server):
 
 
 @test("a lease that has run out is not renewed: others may have had the mirror since")
-def _(server):
-    lock = Lock(server)
+def _(server, lock):
     fence_of(with_mirror(lock, A))
     lock.now += 30001
     same(lock.renew(A)[0], "LOST")
@@ -72,8 +69,7 @@ def _(server):
 
 
 @test("what a dead holder has left of it is no one's")
-def _(server):
-    lock = Lock(server)
+def _(server, lock):
     fence_of(with_mirror(lock, A))
     lock.now += 30001
     # Its key is there still, by the server's own clock.
@@ -87,8 +83,7 @@ def _(server):
 
 
 @test("it belongs to a family: taken by the inner one, released by the outer one")
-def _(server):
-    lock = Lock(server)
+def _(server, lock):
     fence_of(lock.acquire(A))
     fence_of(with_mirror(lock, A + "." + B))
     same(value(server), "rlock:" + A)
@@ -100,8 +95,7 @@ def _(server):
 
 
 @test("no other client is handed the lock with it; its waiter is called")
-def _(server):
-    lock = Lock(server)
+def _(server, lock):
     fence_of(with_mirror(lock, A))
     same(with_mirror(lock, B)[0], "QUEUED")
     ear = server.listen()
@@ -114,8 +108,7 @@ def _(server):
 
 
 @test("Redisson's: a hash of one field, its channel, and the keys that are none")
-def _(server):
-    lock = Lock(server)
+def _(server, lock):
     fence_of(with_mirror(lock, A, "redisson"))
     same(server.call("HGETALL", THEIRS), [A + ":0", "1"])
     same(lock.force(A)[0], "RELEASED")

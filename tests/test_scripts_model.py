@@ -77,9 +77,8 @@ class Simulation:
         heard = [(key[7:-1], owner) for key, owner in self.ear.pokes(ended=True)]
         true(not isinstance(call.reply, ReplyError), f"error: {call.reply}")
         for name, flat in zip(names, looked[1::2]):
-            self.fields[name] = dict(
-                sorted(zip(flat[::2], flat[1::2]))
-            )  # the server's order is by chance
+            # The server's order is by chance.
+            self.fields[name] = dict(sorted(zip(flat[::2], flat[1::2])))
         call.after = [View(self.fields[name], self.now) for name in names]
         kind = call.script + " " + call.reply[0] + " " + call.mode
         self.seen[kind] = self.seen.get(kind, 0) + 1
@@ -375,9 +374,8 @@ def compare(server, share=1):
     print(f"# RLOCK_SEED={seed}, {left} operations")
     rng, ear, seen = random.Random(seed), server.listen(), {}
     while left > 0:
-        operations, simulation, number, fault = history(
-            rng, server, ear, rng.choice((100, 300, 1000))
-        )
+        length = rng.choice((100, 300, 1000))
+        operations, simulation, number, fault = history(rng, server, ear, length)
         if fault:
             tell(server, ear, operations[: number + 1], fault, seed)
         for kind, times in simulation.seen.items():

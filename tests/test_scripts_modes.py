@@ -22,8 +22,7 @@ def wait(lock, *owners, **options):
 
 
 @test("read: a waiting writer stops newcomers, and so gets in (H68)")
-def _(server):
-    lock = Lock(server)
+def _(lock):
     read(lock, A, B)
     wait(lock, C)
     same(lock.acquire(D, mode="s", queue=False)[0], "HELD", "no wait")
@@ -38,8 +37,7 @@ def _(server):
 
 
 @test("read: a dead reader goes at its own time, whatever others renew (H67)")
-def _(server):
-    lock = Lock(server)
+def _(lock):
     read(lock, A, B)
     for _turn in range(3):
         lock.now += 10000
@@ -52,8 +50,7 @@ def _(server):
 
 
 @test("read: those that are next to each other go together, called by twos, in any order")
-def _(server):
-    ear, lock = server.listen(), Lock(server)
+def _(lock, ear):
     readers = ["%036d" % number for number in range(7)]
     fence_of(lock.acquire(A))
     wait(lock, *readers, mode="s")
@@ -75,8 +72,7 @@ def _(server):
 
 
 @test("read: readers that were woken and never come hold up no other: the next one calls itself")
-def _(server):
-    lock = Lock(server)
+def _(lock):
     fence_of(lock.acquire(A))
     wait(lock, B, C, D, E, mode="s")
     lock.release(A)
@@ -92,8 +88,7 @@ def take(lock, owner, limit=3, **options):
 
 
 @test("limit: as many as it says, each a slot of its own, the lowest first (H88)")
-def _(server):
-    lock = Lock(server)
+def _(lock):
     same([slot_of(take(lock, owner)) for owner in (A, B, C)], [1, 2, 3])
     same(take(lock, D, queue=False)[3:7][1], 3, "holders")
     same(take(lock, D)[0], "QUEUED")
@@ -109,8 +104,7 @@ def _(server):
 
 
 @test("limit: another limit, or none, is refused while it is held (H88)")
-def _(server):
-    lock = Lock(server)
+def _(lock):
     slot_of(take(lock, A))
     same(take(lock, B, limit=5), ["MISFIT", lock.now, "limit 3", 1])
     same(lock.acquire(B), ["MISFIT", lock.now, "limit 3", 1])
@@ -123,8 +117,7 @@ def _(server):
 
 
 @test("limit: thousands that died go all at once (H88)")
-def _(server):
-    lock = Lock(server)
+def _(server, lock):
     owners = ["%036d" % number for number in range(6000)]
     words = [lock.acquire_words(owner, mode="l", limit=6000, lease=1000) for owner in owners]
     same(server.pipeline(words)[-1][0], "GRANTED")
@@ -135,8 +128,7 @@ def _(server):
 
 
 @test("limit: as many are called as there are slots")
-def _(server):
-    ear, lock = server.listen(), Lock(server)
+def _(lock, ear):
     owners = ["%036d" % number for number in range(6)]
     for owner in (A, B, C):
         take(lock, owner)
@@ -190,8 +182,7 @@ def _(server):
 
 
 @test("nested: readers of one holder go together, and pass a writer that waits (H69)")
-def _(server):
-    lock = Lock(server)
+def _(lock):
     read(lock, A)
     wait(lock, B)
     read(lock, A1, A2)
@@ -310,8 +301,7 @@ def _(server):
 
 
 @test("keys: one that nests passes one that waits for its ancestor, and all would wait for ever")
-def _(server):
-    ear = server.listen()
+def _(server, ear):
     a, b, both = Lock(server, "a"), Lock(server, "b"), Lock(server, "b", "a")
     fence_of(a.acquire(A))
     wait(both, B)
@@ -336,8 +326,7 @@ def stands(lock, owner, position=1, holders=0, **options):
 
 
 @test("stand: the first of them is not granted what is free, and no waiter passes it")
-def _(server):
-    lock = Lock(server)
+def _(lock):
     stands(lock, A)
     same(lock.inspect()[5], [], "holders")
     wait(lock, B)
@@ -438,8 +427,7 @@ def _(server):
 
 
 @test("where very many hold it no holder is told rather than not the oldest")
-def _(server):
-    lock = Lock(server)
+def _(server, lock):
     owners = ["%036d" % number for number in range(200)]
     read(lock, *owners)
     same(told(lock), owners[0])
@@ -475,8 +463,7 @@ def _(server):
 
 
 @test("at least: notes are added to the one that keeps it, once, and nothing else of it changes")
-def _(server):
-    lock = Lock(server)
+def _(lock):
     for number, (who, left) in enumerate(
         [
             ("h u 9 c l", "h u 9 c l kept=1 ran=7"),

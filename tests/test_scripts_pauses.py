@@ -3,7 +3,7 @@
 those that are yet to come. Prints TAP."""
 import random
 from script_server import PAUSES, WEEK, Lock
-from script_tap import A, B, C, WHO, main, same, test, true
+from script_tap import A, B, C, GIVEN, WHO, main, same, test, true
 
 HOUR = 3600000
 
@@ -46,6 +46,9 @@ class Pausable(Lock):
         return reply[2]
 
 
+GIVEN["lock"] = Pausable
+
+
 def pause_told(lock):
     """The pause that inspect tells of; None if it tells of none."""
     reply = lock.run("inspect", pauses=PAUSES)
@@ -53,8 +56,7 @@ def pause_told(lock):
 
 
 @test("pauses: one that comes to a new lock is refused, leaves no key, and marks it when it waits")
-def _(server):
-    lock = Pausable(server)
+def _(server, lock):
     lock.pause_glob("k*")
     reply = lock.acquire(A, queue=False)
     text = f"{lock.now + HOUR} pause {lock.now} x {WHO} glob=k*"
@@ -71,8 +73,7 @@ def _(server):
 
 
 @test("pauses: a lock that was acquired before is looked at only for its mark")
-def _(server):
-    lock = Pausable(server)
+def _(lock):
     lock.acquire(A)
     lock.release(A)
     lock.pause_glob("k*", mark=False)
@@ -97,8 +98,7 @@ def _(server):
 
 
 @test("pauses: a lock that is not there is not marked, another key is left alone")
-def _(server):
-    lock = Pausable(server)
+def _(server, lock):
     lock.pause_glob("k*", mark=False)
     same(lock.mark(), "NONE")
     same(server.call("EXISTS", lock.key), 0)
@@ -108,8 +108,7 @@ def _(server):
 
 
 @test("pauses: whichever ends last counts; each is ended by its own words")
-def _(server):
-    lock = Pausable(server)
+def _(server, lock):
     lock.acquire(A)
     lock.release(A)
     lock.pause(2 * HOUR)
@@ -133,8 +132,7 @@ def _(server):
 
 
 @test("pauses: a shorter one of the lock itself is there when the longer one was ended")
-def _(server):
-    lock = Pausable(server)
+def _(lock):
     lock.pause_glob("*", 3 * HOUR)
     lock.pause(HOUR)
     same(lock.opens(), 3 * HOUR)
@@ -148,8 +146,7 @@ def _(server):
 
 
 @test("pauses: words that look like a note of a GLOB are the reason of a pause")
-def _(server):
-    lock = Pausable(server)
+def _(lock):
     text = f"{lock.now + HOUR} pause {lock.now} x host user 1 cmd glob=k*"
     who = "host user 1 cmd glob=k*"
     same(lock.run("adjust", "pause", pauses=PAUSES, ms=HOUR, who=who)[0], "ADJUSTED")
@@ -159,8 +156,7 @@ def _(server):
 
 
 @test("pauses: those that are over go with the next one; their key lives longer than they do")
-def _(server):
-    lock = Pausable(server)
+def _(server, lock):
     lock.pause_glob("a*", HOUR)
     lock.pause_glob("b*", 9 * HOUR)
     lock.pause_glob("c*", 2 * HOUR)
@@ -174,8 +170,7 @@ def _(server):
 
 
 @test("pauses: waiters are called when it is ended, and not while another one holds")
-def _(server):
-    lock, ear = Pausable(server), server.listen()
+def _(lock, ear):
     lock.pause_glob("k*")
     same(lock.acquire(A)[0], "CLOSED")
     lock.pause_glob("*", 2 * HOUR)
@@ -198,8 +193,7 @@ def _(server):
 
 
 @test("pauses: one that nests in a holder is let in, readers and semaphores are not")
-def _(server):
-    lock = Pausable(server)
+def _(server, lock):
     lock.acquire(A)
     lock.pause_glob("*")
     same(lock.acquire(f"{A}.{B}")[0], "GRANTED")
@@ -210,8 +204,7 @@ def _(server):
 
 
 @test("pauses: where something else has their name, locks are taken; none is paused")
-def _(server):
-    lock = Pausable(server)
+def _(server, lock):
     server.call("SET", PAUSES, "x")
     same(lock.acquire(A)[0], "GRANTED")
     same(pause_told(lock), None)
@@ -266,8 +259,7 @@ def refusal(lock, version, **more):
 
 
 @test("minimum version: versions are compared as numbers; a caller without one is the oldest")
-def _(server):
-    lock = Pausable(server)
+def _(server, lock):
     for minimum, version, fits in (
         ("1.10.0", "1.9.9", False), ("1.9.9", "1.10.0", True), ("1.0.0", "1.0.0", True),
         ("2.0.0", "1.99999.99999", False), ("1.0.1", "1.0.0", False), ("1.0.0", "2.0.0-rc1", True),

@@ -38,8 +38,7 @@ def served(lock, ear, holder, offers):
 
 
 @test("priority: the higher first, of equals the one that came first; status shows the same")
-def _(server):
-    lock, ear = Lock(server), server.listen()
+def _(lock, ear):
     lock.acquire(A, lease=10 * MINUTE)
     for owner, priority in ((B, 0), (C, 5), (D, 0), (E, 9), (F, 5)):
         same(wait(lock, owner, priority, offer=TOKEN)[0], "QUEUED")
@@ -51,8 +50,7 @@ def _(server):
 
 
 @test("priority: below 0 behind all others, which get a list then, and only then")
-def _(server):
-    lock, ear = Lock(server), server.listen()
+def _(lock, ear):
     lock.acquire(A, lease=10 * MINUTE)
     wait(lock, B, offer=TOKEN)
     same("o" in lock.fields(), False, "a list of those that come first anyway")
@@ -66,8 +64,7 @@ def _(server):
 
 
 @test("priority: places that are told; a newcomer goes before one that has a lower one")
-def _(server):
-    lock = Lock(server)
+def _(lock):
     lock.acquire(A)
     same(wait(lock, B)[3], 1)
     same(wait(lock, C, 3)[3], 1)
@@ -81,8 +78,7 @@ def _(server):
 
 
 @test("priority: none passes a waiter that has waited for 15 minutes")
-def _(server):
-    lock, ear = Lock(server), server.listen()
+def _(lock, ear):
     lock.acquire(A, lease=100 * MINUTE)
     wait(lock, B, offer=TOKEN)
     wait(lock, C, offer=TOKEN)
@@ -96,8 +92,7 @@ def _(server):
 
 
 @test("priority: the smallest bound of those that wait counts")
-def _(server):
-    lock = Lock(server)
+def _(lock):
     lock.acquire(A, lease=100 * MINUTE)
     wait(lock, B)
     lock.now += 3000
@@ -116,8 +111,7 @@ def _(server):
 
 
 @test("priority: readers come together, one list after the other")
-def _(server):
-    lock, ear = Lock(server), server.listen()
+def _(lock, ear):
     lock.acquire(A)
     for owner, priority in ((B, 0), (C, 5), (D, 5), (E, 5)):
         wait(lock, owner, priority, mode="s")
@@ -131,8 +125,7 @@ def _(server):
 
 
 @test("priority: the slots of a semaphore go to the higher ones, all of them at once")
-def _(server):
-    lock, ear = Lock(server), server.listen()
+def _(lock, ear):
     slots = ["%036d" % n for n in range(2)]
     for owner in slots:
         lock.acquire(owner, mode="l", limit=2)
@@ -144,8 +137,7 @@ def _(server):
 
 
 @test("priority: a waiter that was dropped comes back to its place in the list")
-def _(server):
-    lock = Lock(server)
+def _(lock):
     lock.acquire(A, lease=100 * MINUTE)
     places = wait(lock, B, 5)[2]
     wait(lock, C, 5)
@@ -158,8 +150,7 @@ def _(server):
 
 
 @test("priority: one whose place in the list is taken is shown where it is served, behind others")
-def _(server):
-    lock, ear = Lock(server), server.listen()
+def _(lock, ear):
     lock.acquire(A, lease=100 * MINUTE)
     places = wait(lock, B, 5)[2]
     lock.now += PLACE_TTL
@@ -175,8 +166,7 @@ def _(server):
 
 
 @test("priority: dead ones of any list are passed; a place that was taken out leaves no hole")
-def _(server):
-    lock = Lock(server)
+def _(server, lock):
     lock.acquire(A, lease=100 * MINUTE)
     wait(lock, B, 9)
     wait(lock, C, 5)
