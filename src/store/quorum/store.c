@@ -23,8 +23,10 @@
 #define TRIES          6
 #define RETRY_LEAST_NS (10 * NS_PER_MS)
 #define RETRY_MOST_NS  (60 * NS_PER_MS)
-/* The time that nodes have to release what a try got; besides, half as long again as it took. */
-#define LEAVING_NS (5 * NS_PER_MS)
+/* The time that nodes have to release what a try got; besides, half as long again as it took. A
+ * node that is known to have granted it has longer: a server may lack the script still. */
+#define LEAVING_NS      (5 * NS_PER_MS)
+#define LEAVING_MOST_NS (1 * NS_PER_SEC)
 /* How far ahead of our clock the proposed fence is: for the way to the nodes, and for clocks that
  * differ. */
 #define PROPOSAL_NS (50 * NS_PER_MS)
@@ -63,6 +65,8 @@ struct quorum_store {
     struct loop_timer timer;   /* the end of the other stages */
     bool settling;             /* acquired, if a majority takes the fence */
     unsigned tries;
+    struct moment leave,
+        leave_most;       /* LEAVING: the ends for all nodes, and for those with an entry */
     struct answer answer; /* points into round.votes, to the refusal or to: */
     struct lock_grant grants[LOCK_KEYS_MAX];
     struct quorum_views views;
@@ -351,31 +355,46 @@ static int64_t time_to_leave(const struct quorum_store *store)
     return LEAVING_NS + (half < QUORUM_EXTRA_NS ? half : QUORUM_EXTRA_NS);
 }
 
-/* Whether a node does something that has gone out. */
-static bool is_any_busy(const struct quorum_store *store)
+/* Whether a node does something that has gone out; with_entry: a node that has our entry. */
+static bool is_any_busy(const struct quorum_store *store, bool with_entry)
 {
     for (size_t i = 0; i < store->count; i++) {
-        if (store->nodes[i].doing.task != VERB_NONE && quorum_node_report(&store->nodes[i])->sent)
+        const struct quorum_node *node = &store->nodes[i];
+        if (node->doing.task != VERB_NONE && quorum_node_report(node)->sent &&
+            (node->held || !with_entry))
             return true;
     }
     return false;
 }
 
+/* Reports that a try failed as soon as nodes have released it, or have had the time for that. */
+static void leave_try(struct quorum_store *store)
+{
+    bool late = moment_reached(store->leave, now_of(store));
+
+    if (!is_any_busy(store, late) || moment_reached(store->leave_most, now_of(store))) {
+        fail(store);
+    } else {
+        store->stage = STAGE_LEAVING;
+        loop_arm(store->loop, &store->timer, late ? store->leave_most : store->leave);
+    }
+}
+
 /* Ends a failed try, with store->answer: it is released, and tried again or reported. */
 static void end_try(struct quorum_store *store)
 {
-    struct moment latest = moment_plus(now_of(store), time_to_leave(store));
+    struct moment until = store->base.operation.until, now = now_of(store);
+    int64_t least = time_to_leave(store), most = least > 0 ? LEAVING_MOST_NS : 0;
 
+    store->leave = moment_min(until, moment_plus(now, least));
+    store->leave_most = moment_min(until, moment_plus(now, most));
     release_try(store);
     quorum_round_end(&store->round);
     if (may_retry(store)) {
         store->stage = STAGE_RETRYING;
         pause_between(store, &store->timer, RETRY_LEAST_NS, RETRY_MOST_NS);
-    } else if (is_any_busy(store) && !moment_reached(latest, now_of(store))) {
-        store->stage = STAGE_LEAVING;
-        loop_arm(store->loop, &store->timer, moment_min(store->base.operation.until, latest));
     } else {
-        fail(store);
+        leave_try(store);
     }
 }
 
@@ -386,7 +405,7 @@ static void end_stage(struct loop_timer *timer)
     switch (store->stage) {
     case STAGE_VOTING: break;
     case STAGE_RETRYING: start_try(store); break;
-    case STAGE_LEAVING: fail(store); break;
+    case STAGE_LEAVING: leave_try(store); break;
     case STAGE_TOLD: complete(store); break;
     }
 }
@@ -540,8 +559,8 @@ static void heard_without_vote(struct quorum_store *store, struct quorum_node *n
 {
     if (node->doing.task == VERB_NONE)
         mend(store, node, reply);
-    if (store->task != VERB_NONE && store->stage == STAGE_LEAVING && !is_any_busy(store))
-        fail(store);
+    if (store->task != VERB_NONE && store->stage == STAGE_LEAVING)
+        leave_try(store);
 }
 
 static void heard(void *arg, struct quorum_node *node, const struct quorum_reply *reply)
