@@ -65,9 +65,9 @@ struct quorum_store {
     struct loop_timer timer;   /* the end of the other stages */
     bool settling;             /* acquired, if a majority takes the fence */
     unsigned tries;
-    struct moment leave,
-        leave_most;       /* LEAVING: the ends for all nodes, and for those with an entry */
-    struct answer answer; /* points into round.votes, to the refusal or to: */
+    struct moment leave;      /* LEAVING: its end, */
+    struct moment leave_most; /* and that for nodes that have an entry */
+    struct answer answer;     /* points into round.votes, to the refusal or to: */
     struct lock_grant grants[LOCK_KEYS_MAX];
     struct quorum_views views;
 };
