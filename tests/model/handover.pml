@@ -13,12 +13,18 @@
  * are slow; with MIXED one owner is an older program. With AGENTS an owner's agent may die, and
  * the next one continues; with FAILOVER the server may forget the latest heartbeats of a waiter;
  * with PAUSE the lock may be paused and resumed; with LIMITS (and MODE_L) the semaphore's limit is
- * 1 or 2, and may change. One seeded mistake, each of which must be found: BUG_RECEIPT, BUG_TOKEN,
- * BUG_DEAD_PLACE, BUG_CANCEL, BUG_STOP, BUG_LEASE, BUG_NO_EXTEND, BUG_ONE_TOKEN, BUG_CASCADE,
- * BUG_AGENT, BUG_OLD_TOKEN, BUG_RESUME, BUG_LIMIT, BUG_PAUSE. */
+ * 1 or 2, and may change. */
 
 #ifndef FAULTS
 #define FAULTS 2
+#endif
+/* Mistakes that may be seeded, one at a time. Each of them must be found. */
+mtype = {
+    BUG_RECEIPT, BUG_TOKEN, BUG_DEAD_PLACE, BUG_CANCEL, BUG_STOP, BUG_LEASE, BUG_NO_EXTEND,
+    BUG_ONE_TOKEN, BUG_CASCADE, BUG_AGENT, BUG_OLD_TOKEN, BUG_RESUME, BUG_LIMIT, BUG_PAUSE
+}
+#ifndef BUG
+#define BUG 0
 #endif
 /* In ticks. LEASE and PLACE are the server's; DRIFT is what an owner takes off; STOP is from
  * TERM to the end. A waiter calls every tick, and so does a holder. A request is given up after
@@ -181,11 +187,7 @@ inline prune()
 #define has_writer(i) (c[i].holds && is_writer(i))
 
 /* obstacle(): none for i? */
-#ifdef BUG_PAUSE
-#define is_open true
-#else
-#define is_open (!paused)
-#endif
+#define is_open (!paused || BUG == BUG_PAUSE)
 inline has_room(i)
 {
     prune();
@@ -200,11 +202,7 @@ inline has_room(i)
 }
 
 /* first_waiter() of queue.lua: the first place that lives. The dead ones go. */
-#ifdef BUG_DEAD_PLACE
-#define is_alive(i) (c[i].placed)
-#else
-#define is_alive(i) (c[i].placed && c[i].place)
-#endif
+#define is_alive(i) (c[i].placed && (c[i].place || BUG == BUG_DEAD_PLACE))
 inline first_waiter()
 {
     head = NONE;
@@ -247,13 +245,6 @@ inline publish(i, kind, token_)
     fi
 }
 
-/* release() takes the owner's own entry away, also one that was handed over and not heard of. */
-#ifdef BUG_CANCEL
-#define is_removed(i) (!c[i].handed)
-#else
-#define is_removed(i) true
-#endif
-
 /* The entry of a waiter, with what is left of its place and a little more, and its token back to
  * it. */
 inline hand_over(i)
@@ -261,11 +252,7 @@ inline hand_over(i)
     assert(!paused);
     check_order(i);
     c[i].holds = 1;
-#ifdef BUG_LEASE
-    c[i].lease = LEASE;
-#else
-    c[i].lease = (c[i].place -> c[i].place + MORE : 0);
-#endif
+    c[i].lease = (BUG == BUG_LEASE -> LEASE : (c[i].place -> c[i].place + MORE : 0));
     c[i].evicted = 0;
     c[i].handed = 1;
     publish(i, HAND, c[i].token);
@@ -346,18 +333,12 @@ inline sign_on(i, is_stray)
     c[i].token = !is_stray && !c[i].old
 }
 
-#ifdef BUG_NO_EXTEND
-#define is_same(i) false
-#else
-#define is_same(i) (c[i].holds)
-#endif
-
 /* acquire.lua, for who does wait. */
 inline acquire(i, is_stray)
 {
     if
     :: c[i].barred
-    :: !c[i].barred && is_same(i) ->
+    :: !c[i].barred && c[i].holds && BUG != BUG_NO_EXTEND ->
         extend(i);
         answer(i, GRANTED, is_stray)
     :: else ->
@@ -408,12 +389,12 @@ inline renew(i, is_stray, behind_)
     fi
 }
 
-/* release.lua, of a holder and of a waiter that goes. It bars who has sent an acquire that was
- * not answered. */
+/* release.lua, of a holder and of a waiter that goes. It takes the owner's own entry away, also one
+ * that was handed over and not heard of, and bars who has sent an acquire that was not answered. */
 inline release(i, is_stray)
 {
     if
-    :: is_removed(i) ->
+    :: BUG != BUG_CANCEL || !c[i].handed ->
         c[i].holds = 0;
         c[i].handed = 0;
         give_up_ticket(i)
@@ -449,9 +430,10 @@ inline raise_limit()
     limit = 2;
     prune();
     before = holders();
-#ifndef BUG_LIMIT
-    wake();
-#endif
+    if
+    :: BUG != BUG_LIMIT -> wake()
+    :: else
+    fi;
     assert(holders() > before || holders() == limit || paused || !has_waiter())
 }
 #endif
@@ -459,9 +441,10 @@ inline raise_limit()
 inline resume()
 {
     paused = 0;
-#ifndef BUG_RESUME
-    wake();
-#endif
+    if
+    :: BUG != BUG_RESUME -> wake()
+    :: else
+    fi;
     prune();
     check_woken()
 }
@@ -470,13 +453,9 @@ inline resume()
 
 inline outdate(i)
 {
-#ifndef BUG_ONE_TOKEN
-    c[i].token = 0;
-    c[i].msg_token = 0;
-    c[i].late_token = 0
-#else
-    skip
-#endif
+    c[i].token = c[i].token && BUG == BUG_ONE_TOKEN;
+    c[i].msg_token = c[i].msg_token && BUG == BUG_ONE_TOKEN;
+    c[i].late_token = c[i].late_token && BUG == BUG_ONE_TOKEN
 }
 
 /* With an acquire comes a fresh token: no earlier one is worth anything. */
@@ -515,6 +494,19 @@ inline take_grant(i)
     fi
 }
 
+inline end_request(i)
+{
+    c[i].busy = 0;
+    c[i].ans = 0;
+    c[i].ans_told = 0
+}
+
+inline drop_message(i)
+{
+    c[i].msg = 0;
+    c[i].msg_token = 0
+}
+
 inline forget(i)
 {
     c[i].st = AWAY;
@@ -522,15 +514,12 @@ inline forget(i)
     c[i].cmd = 0;
     c[i].left = 0;
     c[i].todo = 0;
-    c[i].busy = 0;
     c[i].age = 0;
     c[i].behind = 0;
-    c[i].ans = 0;
-    c[i].ans_told = 0;
     c[i].evicted = 0;
-    c[i].msg = 0;
-    c[i].msg_token = 0;
-    c[i].late_token = 0
+    c[i].late_token = 0;
+    end_request(i);
+    drop_message(i)
 }
 
 inline take_answer(i)
@@ -540,9 +529,7 @@ inline take_answer(i)
     :: c[i].ans_told && !c[i].cmd -> c[i].evicted = 0
     :: else
     fi;
-    c[i].busy = 0;
-    c[i].ans = 0;
-    c[i].ans_told = 0;
+    end_request(i);
     if
     :: c[i].st == QUIT ->
         c[i].st = LEAVE;
@@ -572,41 +559,22 @@ inline take_answer(i)
 /* It starts from the message alone if that has the token of its latest answered heartbeat,
  * while nothing is under way, and enough is left of the place as it was counted from before that
  * heartbeat. Everything else is a poke. */
-#ifdef BUG_TOKEN
-#define is_proven(kind, token_) (kind == HAND)
-#else
-#define is_proven(kind, token_) (kind == HAND && token_)
-#endif
-#ifdef BUG_STOP
-#define is_enough(i) (c[i].left + MORE > 0)
-#else
-#define is_enough(i) (c[i].left + MORE > STOP)
-#endif
-
-#ifdef BUG_CASCADE
-#define goes_on(i) false
-#else
-#define goes_on(i) (!is_alone(i))
-#endif
-#ifdef BUG_RECEIPT
-#define is_counted_from_receipt true
-#else
-#define is_counted_from_receipt false
-#endif
+#define is_proven(kind, token_) (kind == HAND && (token_ || BUG == BUG_TOKEN))
+#define is_enough(i)            (c[i].left + MORE > (BUG == BUG_STOP -> 0 : STOP))
 
 inline take_message(i, kind, token_)
 {
     if
     :: c[i].st == WAIT ->
         if
-        :: is_counted_from_receipt && is_proven(kind, token_) -> c[i].left = PLACE - DRIFT + slow
+        :: BUG == BUG_RECEIPT && is_proven(kind, token_) -> c[i].left = PLACE - DRIFT + slow
         :: else
         fi;
         if
         :: is_proven(kind, token_) && is_enough(i) ->
             c[i].left = c[i].left + MORE;
             start(i);
-            c[i].behind = goes_on(i);
+            c[i].behind = !is_alone(i) && BUG != BUG_CASCADE;
             c[i].todo = RENEW
         :: else ->
             c[i].st = ASK;
@@ -616,14 +584,18 @@ inline take_message(i, kind, token_)
     fi
 }
 
-/* No answer in time: the request may be executed yet, if it was not. */
-inline give_up(i)
+/* The request may be executed yet, if it was not. */
+inline leave_request(i)
 {
     c[i].stray = (c[i].req -> c[i].req : c[i].stray);
     c[i].req = 0;
-    c[i].ans = 0;
-    c[i].ans_told = 0;
-    c[i].busy = 0;
+    end_request(i)
+}
+
+/* No answer in time. */
+inline give_up(i)
+{
+    leave_request(i);
     if
     :: c[i].st == ASK || c[i].st == CONF ->
         c[i].st = ASK;
@@ -650,20 +622,13 @@ inline fault(i, takes_time)
  * listened are lost. */
 inline replace_agent(i)
 {
-    c[i].stray = (c[i].req -> c[i].req : c[i].stray);
-    c[i].req = 0;
-    c[i].ans = 0;
-    c[i].ans_told = 0;
-    c[i].busy = 0;
+    leave_request(i);
+    drop_message(i);
     c[i].age = 0;
-    c[i].msg = 0;
-    c[i].msg_token = 0;
     c[i].behind = 0;
     if
     :: c[i].st == HELD && c[i].cmd ->
-#ifdef BUG_AGENT
-        c[i].left = LEASE - DRIFT + slow;
-#endif
+        c[i].left = (BUG == BUG_AGENT -> LEASE - DRIFT + slow : c[i].left);
         c[i].todo = RENEW
     :: c[i].st == HELD && !c[i].cmd || c[i].st == QUIT || c[i].st == LEAVE ->
         c[i].st = LEAVE;
@@ -676,15 +641,10 @@ inline replace_agent(i)
 }
 
 /* The server that takes over knows an earlier heartbeat of a waiter. */
-#ifdef BUG_OLD_TOKEN
-#define is_known_still true
-#else
-#define is_known_still false
-#endif
 inline forget_heartbeats(i, ticks)
 {
     c[i].place = (c[i].place > ticks -> c[i].place - ticks : 0);
-    c[i].token = c[i].token && is_known_still
+    c[i].token = c[i].token && BUG == BUG_OLD_TOKEN
 }
 
 #define is_unknown(i) \
@@ -730,186 +690,143 @@ inline execute(i, what, is_stray)
     fi
 }
 
+#define step(...) d_step { __VA_ARGS__; sort() }
+
 proctype life(byte i)
 {
     do
     /* It comes, at any time; again, as the same owner (keeper_restart), when the server has
      * nothing of it any more. Old messages may still come. */
-    :: d_step {
+    :: step(
         c[i].st == AWAY && is_there(i) && is_unknown(i) ->
         c[i].st = ASK;
         c[i].hurt = c[i].late > 0;
         clear(i);
-        c[i].todo = ACQUIRE;
-        sort()
-    }
+        c[i].todo = ACQUIRE)
     /* A round trip in which nothing fails. Steps of others at the same time come before it or
      * after it. */
-    :: d_step {
+    :: step(
         c[i].todo && is_there(i) && !c[i].busy ->
         send(i);
         what = c[i].todo;
         c[i].todo = 0;
         execute(i, what, 0);
-        take_answer(i);
-        sort()
-    }
+        take_answer(i))
     /* An answer that is late; or, if it is given up, lost. */
-    :: d_step {
+    :: step(
         c[i].todo && is_there(i) && !c[i].busy && may_fail ->
         fault(i, 1);
         send(i);
         what = c[i].todo;
         c[i].todo = 0;
-        execute(i, what, 0);
-        sort()
-    }
-    :: d_step { c[i].ans && is_there(i) -> take_answer(i); sort() }
+        execute(i, what, 0))
+    :: step(c[i].ans && is_there(i) -> take_answer(i))
     /* A request that is late, or lost. */
-    :: d_step {
+    :: step(
         c[i].todo && is_there(i) && !c[i].busy && may_fail ->
         fault(i, 1);
         send(i);
         c[i].req = c[i].todo;
-        c[i].todo = 0;
-        sort()
-    }
-    :: d_step {
+        c[i].todo = 0)
+    :: step(
         c[i].req ->
         what = c[i].req;
         c[i].req = 0;
-        execute(i, what, 0);
-        sort()
-    }
-    :: d_step { c[i].busy && c[i].age >= PATIENCE && is_there(i) -> give_up(i); sort() }
-    :: d_step {
+        execute(i, what, 0))
+    :: step(c[i].busy && c[i].age >= PATIENCE && is_there(i) -> give_up(i))
+    :: step(
         c[i].stray ->
         what = c[i].stray;
         c[i].stray = 0;
-        execute(i, what, 1);
-        sort()
-    }
-    :: d_step { c[i].stray -> c[i].stray = 0; sort() } /* or never, or refused as STALE */
+        execute(i, what, 1))
+    :: step(c[i].stray -> c[i].stray = 0) /* or never, or refused as STALE */
 
     /* A published message. It does not come before the answer to an earlier request: it is one
      * connection. */
-    :: d_step {
+    :: step(
         c[i].msg && !c[i].ans && is_there(i) ->
         what = c[i].msg;
         fits = c[i].msg_token;
-        c[i].msg = 0;
-        c[i].msg_token = 0;
-        take_message(i, what, fits);
-        sort()
-    }
-    :: d_step {
+        drop_message(i);
+        take_message(i, what, fits))
+    :: step(
         c[i].late && is_there(i) && c[i].st != AWAY ->
         what = c[i].late;
         fits = c[i].late_token;
         c[i].late = 0;
         c[i].late_token = 0;
-        take_message(i, what, fits);
-        sort()
-    }
+        take_message(i, what, fits))
 
     /* The command ends by itself, and the lock is released. */
-    :: d_step { c[i].cmd && (c[i].busy || !is_there(i)) -> c[i].cmd = 0; sort() }
-    :: d_step {
+    :: step(c[i].cmd && (c[i].busy || !is_there(i)) -> c[i].cmd = 0)
+    :: step(
         c[i].st == HELD && !c[i].busy && is_there(i) ->
         c[i].cmd = 0;
         c[i].st = LEAVE;
-        c[i].todo = RELEASE;
-        sort()
-    }
+        c[i].todo = RELEASE)
     /* The user cancels the wait, at any time. */
-    :: d_step {
+    :: step(
         c[i].st == WAIT && is_there(i) ->
         c[i].st = LEAVE;
-        c[i].todo = RELEASE;
-        sort()
-    }
-    :: d_step {
+        c[i].todo = RELEASE)
+    :: step(
         (c[i].st == ASK || c[i].st == CONF) && c[i].busy && is_there(i) ->
-        c[i].st = QUIT;
-        sort()
-    }
+        c[i].st = QUIT)
 
     /* Faults of a message: lost, late, doubled (the second comes at any time), forged: no
      * client guesses a token. */
-    :: d_step {
+    :: step(
         may_fail && c[i].msg ->
         fault(i, 1);
-        c[i].msg = 0;
-        c[i].msg_token = 0;
-        sort()
-    }
-    :: d_step {
+        drop_message(i))
+    :: step(
         may_fail && c[i].msg == HAND && !c[i].late ->
         fault(i, 1);
         c[i].late = c[i].msg;
         c[i].late_token = c[i].msg_token;
-        c[i].msg = 0;
-        c[i].msg_token = 0;
-        sort()
-    }
-    :: d_step {
+        drop_message(i))
+    :: step(
         may_fail && c[i].msg == HAND && !c[i].late ->
         fault(i, 0);
         c[i].late = c[i].msg;
-        c[i].late_token = c[i].msg_token;
-        sort()
-    }
-    :: d_step {
+        c[i].late_token = c[i].msg_token)
+    :: step(
         may_fail && !c[i].late && c[i].st == WAIT ->
         fault(i, 0);
         c[i].late = HAND;
-        c[i].late_token = 0;
-        sort()
-    }
+        c[i].late_token = 0)
     /* It is stopped and continues, or dies; it is taken from its holder by force. */
-    :: d_step {
+    :: step(
         may_fail && is_there(i) && c[i].st != AWAY ->
         fault(i, 1);
-        c[i].stopped = 1;
-        sort()
-    }
-    :: d_step { c[i].stopped -> c[i].stopped = 0; sort() }
-    :: d_step {
+        c[i].stopped = 1)
+    :: step(c[i].stopped -> c[i].stopped = 0)
+    :: step(
         may_fail && is_there(i) && c[i].st != AWAY ->
         fault(i, 1);
         forget(i);
         c[i].dead = 1;
         c[i].late = 0;
-        c[i].late_token = 0;
-        sort()
-    }
-    :: d_step {
+        c[i].late_token = 0)
+    :: step(
         may_fail && c[i].holds ->
         faults = faults + 1;
-        force(i);
-        sort()
-    }
+        force(i))
 #ifdef AGENTS
-    :: d_step {
+    :: step(
         may_fail && is_there(i) && c[i].st != AWAY ->
         fault(i, 1);
-        replace_agent(i);
-        sort()
-    }
+        replace_agent(i))
 #endif
 #ifdef FAILOVER
-    :: d_step {
+    :: step(
         may_fail && c[i].placed ->
         fault(i, 1);
-        forget_heartbeats(i, 1);
-        sort()
-    }
-    :: d_step {
+        forget_heartbeats(i, 1))
+    :: step(
         may_fail && c[i].placed ->
         fault(i, 1);
-        forget_heartbeats(i, 2);
-        sort()
-    }
+        forget_heartbeats(i, 2))
 #endif
     od
 }
@@ -961,11 +878,11 @@ proctype people()
     do
 #ifdef PAUSE
     :: d_step { !paused -> paused = 1 }
-    :: d_step { paused -> resume(); sort() }
+    :: step(paused -> resume())
 #endif
 #ifdef LIMITS
     :: d_step { limit == 2 -> limit = 1 }
-    :: d_step { limit == 1 -> raise_limit(); sort() }
+    :: step(limit == 1 -> raise_limit())
 #endif
     od
 }
@@ -974,7 +891,7 @@ proctype people()
 proctype time()
 {
     do
-    :: d_step {
+    :: step(
         !is_urgent(0) && !is_urgent(1) && !is_urgent(2) ->
         count_idle();
         for (k : 0 .. N - 1) {
@@ -1003,9 +920,7 @@ proctype time()
             :: c[j].st == AWAY && is_unknown(j) -> clear(j)
             :: else
             fi
-        };
-        sort()
-    }
+        })
     od
 }
 

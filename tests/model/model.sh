@@ -92,21 +92,21 @@ result 'a semaphore whose limit changes, one fault' holds '-DFAULTS=1 -DMODE_L -
 finds() {
     result "found: $1" is_found "$2"
 }
-finds 'the lease is counted from the receipt of the message' '-DFAULTS=1 -DBUG_RECEIPT'
-finds 'a message with any token starts a command' '-DFAULTS=1 -DBUG_TOKEN'
-finds 'a token serves for more than one heartbeat' '-DFAULTS=2 -DBUG_ONE_TOKEN'
-finds 'the lock is handed to a place that has run out' '-DFAULTS=1 -DBUG_DEAD_PLACE'
-finds 'who cancels leaves behind what was handed over' '-DFAULTS=1 -DBUG_CANCEL'
+finds 'the lease is counted from the receipt of the message' '-DFAULTS=1 -DBUG=BUG_RECEIPT'
+finds 'a message with any token starts a command' '-DFAULTS=1 -DBUG=BUG_TOKEN'
+finds 'a token serves for more than one heartbeat' '-DFAULTS=2 -DBUG=BUG_ONE_TOKEN'
+finds 'the lock is handed to a place that has run out' '-DFAULTS=1 -DBUG=BUG_DEAD_PLACE'
+finds 'who cancels leaves behind what was handed over' '-DFAULTS=1 -DBUG=BUG_CANCEL'
 finds 'less is left of the place than a stop takes' \
-    "-DFAULTS=2 -DBUG_STOP -DIDLE_MOST=15 $slow_stop"
-finds 'a waiter is handed more than is left of its place' '-DFAULTS=1 -DBUG_LEASE'
-finds 'a heartbeat does not find what a lost message has told' '-DFAULTS=1 -DBUG_NO_EXTEND'
+    "-DFAULTS=2 -DBUG=BUG_STOP -DIDLE_MOST=15 $slow_stop"
+finds 'a waiter is handed more than is left of its place' '-DFAULTS=1 -DBUG=BUG_LEASE'
+finds 'a heartbeat does not find what a lost message has told' '-DFAULTS=1 -DBUG=BUG_NO_EXTEND'
 finds 'the renewal of a reader that was handed the lock wakes no waiter' \
-    '-DFAULTS=0 -DMODE_S -DBUG_CASCADE'
-finds 'the next agent trusts a whole lease' '-DFAULTS=2 -DAGENTS -DBUG_AGENT -DIDLE_MOST=15'
+    '-DFAULTS=0 -DMODE_S -DBUG=BUG_CASCADE'
+finds 'the next agent trusts a whole lease' '-DFAULTS=2 -DAGENTS -DBUG=BUG_AGENT -DIDLE_MOST=15'
 finds 'an older token of a server that takes over starts a command' \
-    '-DFAULTS=2 -DFAILOVER -DBUG_OLD_TOKEN -DIDLE_MOST=15'
-finds 'the end of a pause wakes no waiter' '-DFAULTS=0 -DPAUSE -DBUG_RESUME'
-finds 'a pause lets a waiter in' '-DFAULTS=0 -DPAUSE -DBUG_PAUSE'
-finds 'a higher limit wakes no waiter' '-DFAULTS=1 -DMODE_L -DLIMITS -DBUG_LIMIT'
+    '-DFAULTS=2 -DFAILOVER -DBUG=BUG_OLD_TOKEN -DIDLE_MOST=15'
+finds 'the end of a pause wakes no waiter' '-DFAULTS=0 -DPAUSE -DBUG=BUG_RESUME'
+finds 'a pause lets a waiter in' '-DFAULTS=0 -DPAUSE -DBUG=BUG_PAUSE'
+finds 'a higher limit wakes no waiter' '-DFAULTS=1 -DMODE_L -DLIMITS -DBUG=BUG_LIMIT'
 [ $failed = 0 ]
