@@ -6,7 +6,6 @@
  * commands that excluded each other never have their lines interleaved. Flags:
  *   ignore   TERM, INT and HUP are ignored
  *   tree     two more generations of processes do the same; the last one is in its own session
- *   bare     the grandchild's environment is empty, too
  *   title    overwrites its environment, as setproctitle(3) does
  * untraced cannot be traced by its own user, and so /proc hides it where it is mounted with hidepid
  *   grant    the first line has MODE, SLOT, KEYS and FENCES too, after tabs */
@@ -80,9 +79,8 @@ static void overwrite_environment(void)
 static void last_generation(char **argv)
 {
     char *plain[] = {argv[0], argv[1], argv[2], argv[3], NULL};
-    char *empty[] = {NULL};
     setsid();
-    execve("/proc/self/exe", plain, flag(argv, "bare") ? empty : environ);
+    execve("/proc/self/exe", plain, environ);
     _exit(98);
 }
 
