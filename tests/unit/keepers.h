@@ -1,6 +1,12 @@
-/* The tests of keepers share these: a plan, a store that needs no closing, and events to ignore. */
+/* The tests of keepers share these: a plan, a store that needs no closing, events to ignore, and
+ * who listens to a keeper and accuses it. */
 #pragma once
 
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fake_loop.h"
 #include "lock/keeper.h"
 
 /* For the key "k", with renewals. wait: ns; negative: for ever; 0: one try. */
@@ -46,4 +52,116 @@ static inline void quiet_lost(void *arg, const struct keeper_loss *loss)
 static inline void quiet_recovered(void *arg, int64_t after)
 {
     (void)arg, (void)after;
+}
+
+/* -- what may never be ------------------------------------------------------------------------- */
+
+/* What happened, up to the first fault. */
+struct trial {
+    const char *fault; /* NULL: none */
+    char log[12000];
+};
+
+static inline void accuse(struct trial *trial, const char *fault)
+{
+    if (!trial->fault)
+        trial->fault = fault;
+}
+
+/* One more entry of the log; the earliest ones give way. */
+__attribute__((format(printf, 3, 4))) static inline void
+note_at(struct trial *trial, struct moment when, const char *format, ...)
+{
+    size_t used = strlen(trial->log);
+    va_list args;
+
+    if (trial->fault)
+        return;
+    if (used > sizeof trial->log - 300) {
+        memmove(trial->log, trial->log + used / 2, used - used / 2 + 1);
+        used -= used / 2;
+    }
+    used += (size_t)snprintf(trial->log + used, sizeof trial->log - used, "%.3f ",
+                             (double)when.ns / 1e9 - 1000);
+    va_start(args, format);
+    vsnprintf(trial->log + used, 200, format, args);
+    va_end(args);
+    strcat(trial->log, "; ");
+}
+
+/* One who wants the lock. */
+struct witness {
+    struct trial *trial;
+    struct loop *loop;
+    struct keeper *keeper;
+    bool held, lost, leaving, over;
+    bool away;              /* no process takes a grant */
+    struct lease lease;     /* while held */
+    struct moment leave_by; /* the keeper must be over then; never, if it was not told so */
+    enum keeper_ending ending;
+};
+
+static inline void witness_held(struct witness *witness, struct lease lease)
+{
+    if (witness->held || witness->leaving)
+        accuse(witness->trial, "held twice, or after the end");
+    if (witness->away)
+        accuse(witness->trial, "held by one that is away");
+    witness->held = true;
+    witness->lease = lease;
+}
+
+static inline void witness_extended(struct witness *witness, struct lease lease)
+{
+    if (!witness->held)
+        accuse(witness->trial, "extended, but not held");
+    witness->lease = lease;
+}
+
+static inline void witness_lost(struct witness *witness)
+{
+    if (!witness->held && !witness->leaving)
+        accuse(witness->trial, "lost, but not held");
+    if (witness->lost)
+        accuse(witness->trial, "lost twice");
+    witness->held = false;
+    witness->lost = true;
+}
+
+/* late: it stood still, and need not be over in time. */
+static inline void witness_over(struct witness *witness, const struct keeper_end *end, bool late)
+{
+    if (witness->over)
+        accuse(witness->trial, "over twice");
+    if (loop_now(witness->loop).ns > witness->leave_by.ns && !late)
+        accuse(witness->trial, "over later than it was told");
+    witness->held = false;
+    witness->over = true;
+    witness->ending = end->ending;
+}
+
+/* arg: the witness, or what has it as its first member. */
+static inline bool witness_is_away(void *arg)
+{
+    return ((struct witness *)arg)->away;
+}
+
+static inline void witness_restart(struct witness *witness)
+{
+    witness->held = witness->lost = false;
+    keeper_restart(witness->keeper);
+}
+
+/* Cancels, or releases what is held, for "ns" at most. */
+static inline void witness_leave(struct witness *witness, bool cancel, int64_t ns)
+{
+    struct moment until = moment_plus(loop_now(witness->loop), ns);
+
+    witness->held = false;
+    witness->leaving = true;
+    witness->leave_by = until;
+    if (cancel)
+        keeper_cancel(witness->keeper, until);
+    else
+        keeper_release(witness->keeper, until, &(struct lock_end){0});
 }

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
+
+#include "chance.h"
 
 #define TIMEOUT_NS (2 * NS_PER_SEC) /* how long one request may take at all */
 
@@ -39,30 +40,21 @@ struct sim_link {
     struct sim_link *next;
 };
 
-static unsigned long long state;
+static unsigned state;
 static const char *fault;
 static bool silent;
 static struct moment wall;
 
 void sim_seed(unsigned seed)
 {
-    state = seed * 2654435761ULL + 1;
+    state = seed * 2654435761u + 1;
+    chance_for_system(&state);
     fault = NULL;
 }
 
 unsigned sim_below(unsigned limit)
 {
-    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-    return (unsigned)(state >> 33) % limit;
-}
-
-/* In place of the system's, so that every run is the same. */
-ssize_t getrandom(void *out, size_t size, unsigned flags)
-{
-    (void)flags;
-    for (size_t i = 0; i < size; i++)
-        ((unsigned char *)out)[i] = (unsigned char)sim_below(256);
-    return (ssize_t)size;
+    return chance(&state, limit);
 }
 
 void sim_silence(bool silence)
@@ -264,8 +256,10 @@ static void drop(struct sim_message *message)
 
 static struct moment after(struct sim_node *node)
 {
+    int64_t unit = NS_PER_MS / 10;
+
     return moment_plus(loop_now(node->loop),
-                       1000 * (1 + sim_below((unsigned)(node->slowest / 1000))));
+                       unit * (1 + sim_below((unsigned)(node->slowest / unit))));
 }
 
 static void move(struct sim_message *message)

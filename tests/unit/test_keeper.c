@@ -1,10 +1,11 @@
 /* The keeper's schedules: what it asks of a store and says to its owner, whatever is answered
- * when. */
+ * when, and how far away the store is. */
 #include "lock/keeper.h"
 
 #include "chance.h"
 #include "fake_loop.h"
 #include "keepers.h"
+#include "lock/lease.h"
 #include "store/store.h"
 #include "tap.h"
 
@@ -30,11 +31,15 @@
  *   .  none, which is unknown at the end of the time for it
  *   ,  the same, not done: there is no connection all that time, for a release without waiting
  *      either
+ *   @  granted by a server far away, counted from when it was sent there
  * and after how many ms: "-", "+4000". The last one is repeated. */
 struct fake_store {
     struct store base;
     struct loop *loop;
     bool several; /* keys are asked for, and only some of them are taken */
+    int64_t trip; /* ns: there and back to a server that grants all; 0: it answers as it is told */
+    int64_t connect_timeout;
+    bool connected;
     const char *answers;
     struct loop_timer reply;
     store_done *done; /* NULL: nothing is under way */
@@ -51,14 +56,14 @@ struct fake_store {
     bool holds;                /* the caller may hold the lock, as far as the answers tell */
     bool loose;                /* an acquisition may be under way yet */
     struct moment loose_until; /* and not be executed any more */
-    bool parted;       /* a release, waited for or not, was sent since it may have held it */
-    char log[1500];    /* the events, in words */
-    const char *fault; /* the first one; NULL: none */
+    bool parted; /* a release, waited for or not, was sent since it may have held it */
+    struct trial trial;
 };
 
 #define SEVERAL  3
 #define HELD_MS  20000
 #define KEPT_MS  30000
+#define REQUEST  (2 * NS_PER_SEC)
 #define GRACE_MS 1000
 #define NOT_SENT '_' /* an answer of our own */
 
@@ -70,18 +75,13 @@ static struct fake_store *of(struct store *base)
 /* Adds a word to the log; a call that is repeated, with its answer, is there once. */
 static void fake_log(struct fake_store *store, const char *word)
 {
-    size_t used = strlen(store->log), length = strlen(word);
+    size_t used = strlen(store->trial.log), length = strlen(word);
     bool is_call = length == 2 || strchr(word, ':');
 
-    if (is_call && used > length && strncmp(store->log + used - length - 1, word, length) == 0)
+    if (is_call && used > length &&
+        strncmp(store->trial.log + used - length - 1, word, length) == 0)
         return;
-    snprintf(store->log + used, sizeof store->log - used, "%s ", word);
-}
-
-static void accuse(struct fake_store *store, const char *fault)
-{
-    if (!store->fault)
-        store->fault = fault;
+    snprintf(store->trial.log + used, sizeof store->trial.log - used, "%s ", word);
 }
 
 static const struct lock_grant seven[LOCK_KEYS_MAX] = {{.fence = 7}};
@@ -96,6 +96,7 @@ static const struct {
     ROW('<', .answer.verdict = VERDICT_GRANTED, .answer.grants = seven),
     ROW('*', .answer.verdict = VERDICT_GRANTED, .answer.grants = seven, .answer.forgotten = true),
     ROW('d', .answer.verdict = VERDICT_GRANTED, .answer.grants = seven, .answer.deaf = true),
+    ROW('@', .answer.verdict = VERDICT_GRANTED, .answer.grants = seven),
     ROW('g', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_GRACE, .answer.position = 1,
         .answer.grace_ms = GRACE_MS, .answer.text = "grace"),
     ROW('-', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_HELD, .answer.position = 1,
@@ -148,6 +149,8 @@ static void grant(struct fake_store *store, struct answer *answer)
         answer->lease = store->lease;
     } else if (store->answer == '<') {
         store->sent = moment_plus(store->sent, -store->lease / 10 * 3);
+        answer->from = store->sent;
+    } else if (store->answer == '@') {
         answer->from = store->sent;
     }
 }
@@ -205,6 +208,29 @@ static void note_keys(struct fake_store *store, const struct acquire_request *lo
                  lock->inherited ? "*" : "");
 }
 
+/* To a server far away: two round trips to be connected and greeted, one for a question; a release
+ * does not wait for the greeting. A request may go unanswered for REQUEST, or two round trips.
+ * Returns when it is answered, or given up. */
+static struct moment travel(struct fake_store *store, enum store_verb verb)
+{
+    struct moment now = loop_now(store->loop), until = store->until;
+    int64_t greeting = 2 * store->trip, way = verb == VERB_RELEASE ? store->trip : greeting;
+    struct moment sent = moment_plus(now, store->connected ? 0 : way);
+    struct moment connect_by = moment_min(until, moment_plus(now, store->connect_timeout));
+    bool greeted = store->connected || moment_reached(moment_plus(now, greeting), connect_by);
+
+    if (verb != VERB_RELEASE)
+        store->sent = sent;
+    if (verb == VERB_ACQUIRE)
+        until = moment_min(until, moment_plus(sent, greeting > REQUEST ? greeting : REQUEST));
+    until = greeted ? until : connect_by;
+    struct moment due = moment_plus(sent, store->trip);
+    bool out = greeted || verb == VERB_RELEASE;
+    store->answer = !out ? ',' : due.ns > until.ns ? '.' : '@';
+    store->connected = store->answer == '@';
+    return out ? moment_min(due, until) : until;
+}
+
 /* Starts a call. One whose time is over is not even sent. */
 static void begin(struct fake_store *store, char call, const struct operation *operation)
 {
@@ -214,9 +240,9 @@ static void begin(struct fake_store *store, char call, const struct operation *o
     struct moment due = late ? loop_now(store->loop) : take_answer(store);
 
     if (store->done)
-        accuse(store, "two operations at a time");
+        accuse(&store->trial, "two operations at a time");
     if (store->owner[0] && strcmp(store->owner, lock.owner) != 0)
-        accuse(store, "another owner");
+        accuse(&store->trial, "another owner");
     snprintf(store->owner, sizeof store->owner, "%s", lock.owner);
     store->call = call;
     note_keys(store, &lock);
@@ -231,6 +257,8 @@ static void begin(struct fake_store *store, char call, const struct operation *o
         store->answer = '0';
     if (late) {
         store->answer = NOT_SENT;
+    } else if (store->trip) {
+        due = travel(store, operation->verb);
     } else if (store->answer == ',') {
         due = until;
     } else if (store->answer == '.' || due.ns > until.ns) {
@@ -246,7 +274,7 @@ static void begin_renewal(struct fake_store *store, const struct operation *oper
 
     begin(store, request->handed ? 'h' : 'r', operation);
     if (request->grants && request->grants[0].fence != 7)
-        accuse(store, "renewed something that was not granted");
+        accuse(&store->trial, "renewed something that was not granted");
 }
 
 static void begin_release(struct fake_store *store, const struct operation *operation)
@@ -254,7 +282,7 @@ static void begin_release(struct fake_store *store, const struct operation *oper
     bool uncertain = operation->release->uncertain;
 
     if (store->loose && !uncertain && !moment_reached(store->loose_until, loop_now(store->loop)))
-        accuse(store, "released without care for an acquisition that may be under way");
+        accuse(&store->trial, "released without care for an acquisition that may be under way");
     store->parted = true;
     begin(store, uncertain ? 'u' : 'f', operation);
 }
@@ -327,12 +355,14 @@ static void fake_hand(struct fake_store *store)
 
 /* -- its keeper ------------------------------------------------------------------------------- */
 
-#define LEAVE_NS  (8 * NS_PER_SEC)
-#define TURNS_MAX 20000
+#define LEAVE_NS   (8 * NS_PER_SEC)
+#define KILL_AFTER (5 * NS_PER_SEC)
+#define TURNS_MAX  20000
 
 /* "answers": as above. "actions": "MS WHAT" in order, where WHAT is c cancel, r release, a
  * release and try again, s and w away and back, v verify, h hold renewals, u end that, p poke, o
- * hand the lock over, zN stopped for N s. "wanted": the calls with their answers ("l-": a listening try, refused) and the events. */
+ * hand the lock over, fN round trips take N % of the lease from now on, zN stopped for N s.
+ * "wanted": the calls with their answers ("l-": a listening try, refused) and the events. */
 struct schedule {
     const char *name;
     int wait_ms;  /* -1: for ever; 0: one try */
@@ -345,7 +375,10 @@ struct schedule {
     char past;     /* w it waited, h held, r was releasing; 0: there was none */
     int begun_ms;  /* ago */
     int future_ms; /* the rest of the lease, or how long what was asked for may be done yet */
+    int far;       /* the server is so many % of the lease away, there and back; 0: see answers */
 };
+
+#define TAKES_OVER(what) .past = (what), .begun_ms = 9000, .future_ms = 15000
 
 static const struct schedule schedules[] = {
     /* One try. */
@@ -611,21 +644,17 @@ static const struct schedule schedules[] = {
 
     /* It continues for a keeper that is dead. */
     ROW("renewed at once", 0, 0, "+", "25000 r", "r+ ext r+ ext r+ ext f+ over:released",
-        .past = 'h', .begun_ms = 9000, .future_ms = 15000),
-    ROW("not the holder any more", 0, 0, "0", "2000 r", "r0 lost u0 over:released", .past = 'h',
-        .begun_ms = 9000, .future_ms = 15000),
+        TAKES_OVER('h')),
+    ROW("not the holder any more", 0, 0, "0", "2000 r", "r0 lost u0 over:released",
+        TAKES_OVER('h')),
     ROW("forgotten, and had again", 0, 0, "* +", "2000 r", "r* again ext u+ over:released",
-        .past = 'h', .begun_ms = 9000, .future_ms = 15000),
+        TAKES_OVER('h')),
     ROW("never renewed", 0, 0, ".", "20000 r", "r. trouble lost r. f. over:unreleased", .past = 'h',
         .begun_ms = 9000, .future_ms = 8000),
-    ROW("a fixed lease", 0, -30000, "+", "5000 r", "u+ over:released", .past = 'h',
-        .begun_ms = 9000, .future_ms = 15000),
-    ROW("a fixed lease ends", 0, -30000, "0", "20000 r", "lost f0 over:released", .past = 'h',
-        .begun_ms = 9000, .future_ms = 15000),
-    ROW("to be released", 0, 0, "+", "10 r", "u+ over:released", .past = 'r', .begun_ms = 9000,
-        .future_ms = 15000),
-    ROW("released already", 0, 0, "0", "10 r", "u0 over:released", .past = 'r', .begun_ms = 9000,
-        .future_ms = 15000),
+    ROW("a fixed lease", 0, -30000, "+", "5000 r", "u+ over:released", TAKES_OVER('h')),
+    ROW("a fixed lease ends", 0, -30000, "0", "20000 r", "lost f0 over:released", TAKES_OVER('h')),
+    ROW("to be released", 0, 0, "+", "10 r", "u+ over:released", TAKES_OVER('r')),
+    ROW("released already", 0, 0, "0", "10 r", "u0 over:released", TAKES_OVER('r')),
     ROW("in the same place", -1, 0, "- - +", "9000 r", "l- wait l- wait l+ held f+ over:released",
         .past = 'w', .begun_ms = 9000),
     ROW("granted to the one before", -1, 0, "+", "9000 r", "l+ held f+ over:released", .past = 'w',
@@ -668,39 +697,34 @@ static const struct schedule schedules[] = {
 };
 
 struct life {
+    struct witness me;
     const struct schedule *schedule;
     struct fake_store store;
-    struct loop *loop;
-    struct keeper *keeper;
     const char *actions;
     struct loop_timer action;
-    struct moment begun;
-    struct moment deadline; /* while held */
-    bool held, leaving, over;
-    bool away;     /* the owner */
+    struct moment begun, held_at, lost_at, over_at;
     bool troubled; /* and told so */
-    int loss_count;
-    struct moment leave_by; /* the keeper must be over then; never, if it was not told so */
-    char why[256];          /* of its end */
+    bool untimely; /* the command of a lock that is held had to be stopped */
+    int extended;
+    struct keeper_end end;
 };
 
 static void note(struct life *life, const char *event)
 {
-    if (life->over)
-        accuse(&life->store, "an event after the last one");
+    if (life->me.over)
+        accuse(life->me.trial, "an event after the last one");
     fake_log(&life->store, event);
 }
 
 /* No deadline may lie behind, nor be later than the lease of the latest request allows. */
-static void take_deadline(struct life *life, struct moment deadline)
+static void check_lease(struct life *life, struct lease lease)
 {
-    int64_t lease = life->store.lease;
+    int64_t asked = life->store.lease;
 
-    if (moment_reached(deadline, loop_now(life->loop)))
-        accuse(&life->store, "the lease has ended already");
-    if (deadline.ns > life->store.sent.ns + lease - lease / 100)
-        accuse(&life->store, "a deadline behind the lease");
-    life->deadline = deadline;
+    if (moment_reached(lease.end, loop_now(life->me.loop)))
+        accuse(life->me.trial, "the lease has ended already");
+    if (lease.end.ns > life->store.sent.ns + asked - asked / 100)
+        accuse(life->me.trial, "a deadline behind the lease");
 }
 
 static void on_waiting(void *arg, const struct answer *refusal)
@@ -708,7 +732,7 @@ static void on_waiting(void *arg, const struct answer *refusal)
     struct life *life = arg;
 
     if (refusal->cause != CAUSE_HELD && refusal->cause != CAUSE_GRACE)
-        accuse(&life->store, "waiting without a reason");
+        accuse(life->me.trial, "waiting without a reason");
     note(life, "wait");
 }
 
@@ -717,18 +741,15 @@ static void on_held(void *arg, struct lease lease, const struct lock_grant *gran
     struct life *life = arg;
 
     note(life, "held");
-    if (life->held)
-        accuse(&life->store, "held twice");
-    if (life->away)
-        accuse(&life->store, "held by one that is away");
+    witness_held(&life->me, lease);
     while (grants->absent)
         grants++;
     if (grants->fence != 7)
-        accuse(&life->store, "not the fence that came with it");
+        accuse(life->me.trial, "not the fence that came with it");
     if (!life->store.holds)
-        accuse(&life->store, "held against the store's word");
-    life->held = true;
-    take_deadline(life, lease.end);
+        accuse(life->me.trial, "held against the store's word");
+    life->held_at = loop_now(life->me.loop);
+    check_lease(life, lease);
 }
 
 static void on_extended(void *arg, struct lease lease, bool forgotten)
@@ -738,9 +759,9 @@ static void on_extended(void *arg, struct lease lease, bool forgotten)
     if (forgotten)
         note(life, "again");
     note(life, "ext");
-    if (!life->held)
-        accuse(&life->store, "extended, but not held");
-    take_deadline(life, lease.end);
+    witness_extended(&life->me, lease);
+    life->extended++;
+    check_lease(life, lease);
 }
 
 static void on_trouble(void *arg, const struct answer *why)
@@ -748,7 +769,7 @@ static void on_trouble(void *arg, const struct answer *why)
     struct life *life = arg;
 
     if (!why->text[0])
-        accuse(&life->store, "trouble without a reason");
+        accuse(life->me.trial, "trouble without a reason");
     note(life, "trouble");
     life->troubled = true;
 }
@@ -758,9 +779,9 @@ static void on_recovered(void *arg, int64_t after)
     struct life *life = arg;
 
     if (!life->troubled || after < 0)
-        accuse(&life->store, "recovered without any trouble");
-    if (life->over)
-        accuse(&life->store, "recovered after the end");
+        accuse(life->me.trial, "recovered without any trouble");
+    if (life->me.over)
+        accuse(life->me.trial, "recovered after the end");
     life->troubled = false;
 }
 
@@ -770,12 +791,9 @@ static void on_lost(void *arg, const struct keeper_loss *loss)
 
     note(life, "lost");
     if (loss->cause == LOSS_STATED && !*loss->text)
-        accuse(&life->store, "lost without a reason");
-    if (!life->held && !life->leaving)
-        accuse(&life->store, "lost, but not held");
-    if (++life->loss_count > 1)
-        accuse(&life->store, "lost twice");
-    life->held = false;
+        accuse(life->me.trial, "lost without a reason");
+    witness_lost(&life->me);
+    life->lost_at = loop_now(life->me.loop);
 }
 
 static void on_over(void *arg, const struct keeper_end *end)
@@ -786,26 +804,20 @@ static void on_over(void *arg, const struct keeper_end *end)
 
     note(life, endings[end->ending]);
     if (life->store.holds && !life->store.parted)
-        accuse(&life->store, "left without trying to release it");
+        accuse(life->me.trial, "left without trying to release it");
     if (end->ending == KEEPER_RELEASED && life->store.holds)
-        accuse(&life->store, "said to be released, but was not");
+        accuse(life->me.trial, "said to be released, but was not");
     if (end->ending == KEEPER_NOT_ACQUIRED && end->refusal->cause != CAUSE_HELD)
-        accuse(&life->store, "not acquired, but it was not held");
-    if (loop_now(life->loop).ns > life->leave_by.ns && !strchr(life->schedule->actions, 'z'))
-        accuse(&life->store, "over later than it was told");
-    snprintf(life->why, sizeof life->why, "%s", end->text);
-    life->over = true;
-    life->held = false;
-    loop_disarm(life->loop, &life->action);
-}
-
-static bool is_absent(void *arg)
-{
-    return ((struct life *)arg)->away;
+        accuse(life->me.trial, "not acquired, but it was not held");
+    witness_over(&life->me, end, strchr(life->schedule->actions, 'z'));
+    life->end = *end;
+    life->over_at = loop_now(life->me.loop);
+    loop_disarm(life->me.loop, &life->action);
 }
 
 static const struct keeper_events events = {
-    on_waiting, on_held, on_extended, {on_trouble, on_recovered}, on_lost, on_over, is_absent};
+    on_waiting, on_held, on_extended,    {on_trouble, on_recovered},
+    on_lost,    on_over, witness_is_away};
 
 static void arm_action(struct life *life)
 {
@@ -815,45 +827,43 @@ static void arm_action(struct life *life)
     if (end == life->actions)
         return;
     life->actions = end + 1;
-    loop_arm(life->loop, &life->action, moment_plus(life->begun, ms * NS_PER_MS));
+    loop_arm(life->me.loop, &life->action, moment_plus(life->begun, ms * NS_PER_MS));
 }
 
 /* A command ends, and a grant is released, only if there was one. */
 static void act(struct loop_timer *timer)
 {
     struct life *life = timer->owner;
-    struct moment leave = moment_plus(loop_now(life->loop), LEAVE_NS);
+    int64_t patience = LEAVE_NS + 4 * life->store.trip;
     char what = *life->actions++;
+    int number = atoi(life->actions);
 
     if (what == 'c') {
-        life->leaving = true;
-        life->leave_by = leave;
-        keeper_cancel(life->keeper, leave);
-    } else if (what == 'r' && (life->held || life->loss_count > 0) && !life->leaving) {
-        life->leaving = true;
-        life->leave_by = leave;
-        keeper_release(life->keeper, leave, &(struct lock_end){0});
-    } else if (what == 'a' && life->held && !life->leaving) {
-        life->held = false;
-        keeper_restart(life->keeper);
+        witness_leave(&life->me, true, patience);
+    } else if (what == 'r' && (life->me.held || life->me.lost) && !life->me.leaving) {
+        witness_leave(&life->me, false, patience);
+    } else if (what == 'a' && life->me.held && !life->me.leaving) {
+        witness_restart(&life->me);
     } else if (what == 's') {
-        life->away = true;
+        life->me.away = true;
     } else if (what == 'w') {
-        life->away = false;
-        keeper_resume(life->keeper);
+        life->me.away = false;
+        keeper_resume(life->me.keeper);
     } else if (what == 'v') {
-        keeper_verify(life->keeper);
+        keeper_verify(life->me.keeper);
     } else if (what == 'h' || what == 'u') {
-        keeper_hold_renewals(life->keeper, what == 'h');
+        keeper_hold_renewals(life->me.keeper, what == 'h');
     } else if (what == 'p') {
         store_poke(&life->store.base);
     } else if (what == 'o') {
         fake_hand(&life->store);
+    } else if (what == 'f') {
+        life->store.trip = life->store.lease / 100 * number;
     } else if (what == 'z') {
-        fake_suspend(life->loop, atoi(life->actions) * NS_PER_SEC);
-        life->actions += strspn(life->actions, "0123456789");
+        fake_suspend(life->me.loop, number * NS_PER_SEC);
     }
-    if (!life->over)
+    life->actions += strspn(life->actions, "0123456789");
+    if (!life->me.over)
         arm_action(life);
 }
 
@@ -872,9 +882,10 @@ static void take_over(struct life *life, const struct schedule *schedule,
         past.grants[1] = past.grants[0];
         past.grants[0] = past.grants[2] = (struct lock_grant){.absent = true};
     }
-    life->held = life->store.holds = past.held;
-    life->deadline = future;
-    life->keeper = keeper_take_over(life->loop, &life->store.base, plan, &past, &events, life);
+    life->me.held = life->store.holds = past.held;
+    life->me.lease = past.lease;
+    life->me.keeper =
+        keeper_take_over(life->me.loop, &life->store.base, plan, &past, &events, life);
 }
 
 static void run(struct life *life, const struct schedule *schedule)
@@ -896,30 +907,39 @@ static void run(struct life *life, const struct schedule *schedule)
     plan.renew = schedule->lease_ms >= 0;
     if (schedule->server_wait_ms)
         plan.server_wait = schedule->server_wait_ms > 0 ? schedule->server_wait_ms * NS_PER_MS : 0;
-    *life = (struct life){.schedule = schedule,
-                          .loop = loop,
-                          .actions = schedule->actions,
-                          .begun = now,
-                          .leave_by = MOMENT_NEVER};
+    *life =
+        (struct life){.me = {.trial = &life->store.trial, .loop = loop, .leave_by = MOMENT_NEVER},
+                      .schedule = schedule,
+                      .actions = schedule->actions,
+                      .begun = now};
     life->action = (struct loop_timer){.fire = act, .owner = life};
     fake_store_init(&life->store, loop, schedule->answers);
     life->store.several = schedule->several;
+    if (schedule->far) {
+        life->store.trip = lease_ms * NS_PER_MS / 100 * schedule->far;
+        if (plan.connect_timeout < 4 * plan.request.lease)
+            plan.connect_timeout = 4 * plan.request.lease;
+        life->store.connect_timeout = plan.server_wait = plan.connect_timeout;
+    }
     if (schedule->past)
         take_over(life, schedule, &plan);
     else
-        life->keeper = keeper_start(loop, &life->store.base, &plan, &events, life);
+        life->me.keeper = keeper_start(loop, &life->store.base, &plan, &events, life);
     arm_action(life);
     while (fake_turn(loop)) {
-        if (life->held && !life->leaving && moment_reached(life->deadline, loop_now(loop)))
-            accuse(&life->store, "held beyond the lease");
+        now = loop_now(loop);
+        if (life->me.held && moment_reached(life->me.lease.end, now))
+            accuse(life->me.trial, "held beyond the lease");
+        life->untimely |=
+            life->me.held && schedule->far && now.ns > lease_term_at(life->me.lease, KILL_AFTER).ns;
         if (++turns == TURNS_MAX) {
-            accuse(&life->store, "no end");
+            accuse(life->me.trial, "no end");
             break;
         }
     }
-    if (!life->over)
-        accuse(&life->store, "never over");
-    keeper_free(life->keeper);
+    if (!life->me.over)
+        accuse(life->me.trial, "never over");
+    keeper_free(life->me.keeper);
     store_close(&life->store.base);
     loop_free(loop);
 }
@@ -929,15 +949,15 @@ static void test_schedule(const struct schedule *schedule)
     struct life life;
 
     run(&life, schedule);
-    char *end = strrchr(life.store.log, ' ');
+    char *end = strrchr(life.store.trial.log, ' ');
     if (end)
         *end = '\0';
-    if (tap_ok(!life.store.fault && strcmp(life.store.log, schedule->wanted) == 0, "%s: %s",
-               schedule->name, schedule->wanted))
+    if (tap_ok(!life.store.trial.fault && strcmp(life.store.trial.log, schedule->wanted) == 0,
+               "%s: %s", schedule->name, schedule->wanted))
         return;
-    tap_note("got %s", life.store.log);
-    if (life.store.fault)
-        tap_note("%s", life.store.fault);
+    tap_note("got %s", life.store.trial.log);
+    if (life.store.trial.fault)
+        tap_note("%s", life.store.trial.fault);
 }
 
 /* The reason at the end: the server's word rather than that it was silent afterwards. */
@@ -963,7 +983,7 @@ static void test_reasons(void)
         const struct schedule schedule = {.answers = reasons[i].answers, .actions = "1000 r"};
         struct life life;
         run(&life, &schedule);
-        tap_is(life.why, reasons[i].wanted, "the reason", reasons[i].answers);
+        tap_is(life.end.text, reasons[i].wanted, "the reason", reasons[i].answers);
     }
 }
 
@@ -998,17 +1018,113 @@ static void test_any(void)
         unsigned seed = part * 500, end = seed + 500;
         char answers[400], actions[400];
         struct schedule schedule = {.answers = answers, .actions = actions};
-        struct life life = {.loop = NULL};
-        for (; seed < end && !life.store.fault; seed++) {
+        struct life life = {.actions = NULL};
+        for (; seed < end && !life.store.trial.fault; seed++) {
             make_schedule(seed, &schedule, answers, actions);
             run(&life, &schedule);
         }
-        if (tap_ok(!life.store.fault, "500 schedules by chance"))
+        if (tap_ok(!life.store.trial.fault, "500 schedules by chance"))
             continue;
-        tap_note("%s (seed %u)", life.store.fault, seed - 1);
+        tap_note("%s (seed %u)", life.store.trial.fault, seed - 1);
         tap_note("lease %d, wait %d, answers %s, actions %s", schedule.lease_ms, schedule.wait_ms,
                  answers, actions);
-        tap_note("got %s", life.store.log);
+        tap_note("got %s", life.store.trial.log);
+    }
+}
+
+/* -- a server far away, where nothing is lost -------------------------------------------------- */
+
+/* Near enough: it has the lock soon, and keeps it for long. */
+static const char *judge_near(const struct life *life, int64_t trip)
+{
+    return life->untimely        ? "not renewed before its command had to be stopped"
+           : !life->held_at.ns   ? "not had"
+           : life->me.lost       ? "not kept"
+           : life->extended < 20 ? "hardly ever renewed"
+           : moment_until(life->begun, life->held_at) > 4 * trip ? "not had soon"
+           : life->end.ending != KEEPER_RELEASED                 ? "not released"
+                                                                 : NULL;
+}
+
+/* Too far: an end, soon, and why. A server that cannot even be greeted in time is out of reach. */
+static const char *judge_far(const struct life *life, const struct schedule *schedule, int64_t trip)
+{
+    int64_t patience = life->store.connect_timeout, wait = schedule->wait_ms * NS_PER_MS;
+    int64_t most = 3 * (patience + schedule->lease_ms * NS_PER_MS);
+    bool heard = 3 * trip <= patience && wait <= 0;
+
+    most = 3 * NS_PER_SEC + (wait > 0 && wait < most ? wait : most);
+    return life->held_at.ns                                  ? "held what cannot be kept"
+           : moment_until(life->begun, life->over_at) > most ? "no end in time"
+           : life->end.ending != KEEPER_FAILED               ? "not for the store's sake"
+           : heard && !life->end.far.round_trip              ? "not told why"
+                                                             : NULL;
+}
+
+/* H125: at any round trip below a third of the lease it has the lock and keeps it, at a longer one
+ * it ends. */
+static void test_distances(void)
+{
+    static const int leases[] = {1, 2, 3, 5, 10, 30, 600};
+
+    for (size_t i = 0; i < 3 * COUNT(leases); i++) {
+        int lease_ms = 1000 * leases[i / 3], waits[] = {0, 3 * lease_ms, -1};
+        char actions[20];
+        struct schedule schedule = {
+            .wait_ms = waits[i % 3], .lease_ms = lease_ms, .answers = "+", .actions = actions};
+        const char *fault = NULL;
+        struct life life;
+        for (int percent = 1; percent <= 200 && !fault; percent++) {
+            int64_t trip = lease_ms * NS_PER_MS / 100 * percent;
+            schedule.far = percent;
+            snprintf(actions, sizeof actions, "%d r", 25 * lease_ms);
+            run(&life, &schedule);
+            fault = life.store.trial.fault ? life.store.trial.fault
+                    : percent <= 33        ? judge_near(&life, trip)
+                                           : judge_far(&life, &schedule, trip);
+        }
+        if (!tap_ok(!fault,
+                    "a lease of %d ms, a wait of %d ms: round trips from 1 %% to 200 %% of it",
+                    lease_ms, schedule.wait_ms))
+            tap_note("%d %%: %s; \"%s\"; %s", schedule.far, fault, life.end.text,
+                     life.store.trial.log);
+    }
+}
+
+static void test_too_far(void)
+{
+    const struct schedule schedule = {.lease_ms = 1000, .answers = "+", .actions = "", .far = 61};
+    struct life life;
+
+    run(&life, &schedule);
+    tap_ok(life.end.far.round_trip == 610 * NS_PER_MS && life.end.far.lease == NS_PER_SEC &&
+               life.end.far.needed == 2 * NS_PER_SEC && life.end.cause == CAUSE_UNFIT,
+           "a round trip of 610 ms is too long for a lease of 1 s; it takes 2 s");
+}
+
+/* It grows while the lock is held: followed, step by step; or the lock is lost before another owner
+ * can have it. */
+static void test_growth(void)
+{
+    static const struct {
+        int from; /* % of the lease */
+        const char *actions;
+        bool kept;
+    } rows[] = {{1, "150000 f16 300000 r", true},  {5, "150000 f19 300000 r", true},
+                {8, "150000 f31 300000 r", true},  {16, "150000 f33 300000 r", true},
+                {5, "150000 f30 300000 r", false}, {1, "150000 f90 300000 r", false}};
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const struct schedule schedule = {
+            .lease_ms = 30000, .answers = "+", .actions = rows[i].actions, .far = rows[i].from};
+        struct life life;
+        run(&life, &schedule);
+        bool lost = life.me.lost && moment_reached(life.me.lease.end, life.lost_at);
+        if (!tap_ok(!life.store.trial.fault &&
+                        (rows[i].kept ? !life.untimely && !life.me.lost : lost),
+                    "from %d %%, %s: %s", rows[i].from, rows[i].actions,
+                    rows[i].kept ? "kept" : "lost, in time"))
+            tap_note("%s; %s", life.store.trial.fault, life.store.trial.log);
     }
 }
 
@@ -1017,6 +1133,9 @@ int main(void)
     for (size_t i = 0; i < COUNT(schedules); i++)
         test_schedule(&schedules[i]);
     test_reasons();
+    test_distances();
+    test_too_far();
+    test_growth();
     test_any();
     return tap_done();
 }

@@ -84,8 +84,7 @@ struct simulation {
     struct moment held_until; /* in the past: not held */
     uint64_t held_fence;
     bool quiet; /* no other owner comes any more */
-    const char *fault;
-    char log[4000]; /* the events, and when */
+    struct trial trial;
 };
 
 #define BAR_NS   (60 * NS_PER_SEC)
@@ -95,25 +94,6 @@ struct simulation {
 
 /* The fate of a request in a bad network. */
 enum fate { LOST, ANSWER_LOST, CUT_OFF, NOT_SENT, NOT_READY, SLOW, FATES };
-
-static void accuse(struct simulation *sim, const char *fault)
-{
-    if (!sim->fault)
-        sim->fault = fault;
-}
-
-/* One more word for the log; "when": by the server's time. */
-static void note_at(struct simulation *sim, struct moment when, const char *what)
-{
-    size_t used = strlen(sim->log);
-
-    if (used > sizeof sim->log / 2) {
-        memmove(sim->log, sim->log + used / 2, used - used / 2 + 1);
-        used -= used / 2;
-    }
-    snprintf(sim->log + used, sizeof sim->log - used, "%.3f %s, ", (double)when.ns / 1e9 - 1000,
-             what);
-}
 
 static struct simulation *of(struct store *base)
 {
@@ -201,7 +181,7 @@ static void hand_over(struct simulation *sim, struct moment now)
     sim->expires = sim->offer_until;
     sim->queued = false;
     sim->handed_over++;
-    note_at(sim, now, "handed over");
+    note_at(&sim->trial, now, "handed over");
     snprintf(text, sizeof text, "%s %llu 0", sim->offered, (unsigned long long)sim->fence);
     publish_badly(sim, now, text);
 }
@@ -334,7 +314,7 @@ static struct answer release(struct simulation *sim, const struct simulation_eve
 /* The holder does not know that the lock is forgotten. The other owner never asks for it again. */
 static void forget(struct simulation *sim, struct moment now)
 {
-    note_at(sim, now, "all is forgotten");
+    note_at(&sim->trial, now, "all is forgotten");
     sim->given_back = false;
     if (sim->holder != NO_OWNER)
         sim->was_holder = sim->holder;
@@ -357,8 +337,8 @@ static void let_other_try(struct simulation *sim, struct moment now)
                chance(&sim->seed, 3)) {
         sim->was_holder = NO_OWNER;
         if (sim->held_until.ns > now.ns)
-            accuse(sim, "two hold the lock");
-        note_at(sim, now, "other takes it");
+            accuse(&sim->trial, "two hold the lock");
+        note_at(&sim->trial, now, "other takes it");
         sim->holder = OTHER;
         sim->fence++;
         sim->expires = moment_plus(now, some_time(sim, OTHER_NS / NS_PER_MS));
@@ -391,7 +371,7 @@ static void happen(struct loop_timer *timer)
 
     self->kind = SIMULATION_FREE;
     if (event.kind != SIMULATION_OTHER)
-        note_at(sim, timer->due, names[event.kind]);
+        note_at(&sim->trial, timer->due, "%s", names[event.kind]);
     switch (event.kind) {
     case SIMULATION_ACQUIRE: result = acquire(sim, &event, timer->due); break;
     case SIMULATION_RENEW: result = renew(sim, &event, timer->due); break;
@@ -425,7 +405,7 @@ static void post(struct simulation *sim, enum simulation_kind kind,
     struct moment there = moment_plus(now, some_time(sim, fate == SLOW ? 20000 : 200));
     struct moment back = moment_plus(there, some_time(sim, fate == SLOW ? 20000 : 200));
 
-    note_at(sim, now, fates[fate]);
+    note_at(&sim->trial, now, "%s", fates[fate]);
     if (fate == NOT_SENT || fate == NOT_READY) {
         sim->kept.answer =
             answer_unknown(fate == NOT_SENT ? CAUSE_UNREACHABLE : CAUSE_NOT_READY, false);
@@ -465,7 +445,7 @@ static void start(struct store *base, const struct operation *operation)
     enum simulation_kind kind = kinds[operation->verb];
 
     if (sim->done)
-        accuse(sim, "two operations at a time");
+        accuse(&sim->trial, "two operations at a time");
     if (kind == SIMULATION_ACQUIRE) {
         sim->asked = operation->acquire->lease;
         sim->handover = (struct handover){0};
@@ -529,29 +509,24 @@ static void sim_begin(struct simulation *sim, struct loop *loop, unsigned seed)
 #define LEAVE_NS  (8 * NS_PER_SEC)
 
 struct life {
+    struct witness me;
     struct simulation sim;
-    struct loop *loop;
-    struct keeper *keeper;
     struct keeper_plan plan;
     struct loop_timer action;
     unsigned actions; /* that are left */
-    bool held, leaving, over, stopped;
-    bool away; /* the owner cannot take a grant */
-    struct moment leave_by;
-    enum keeper_ending ending;
+    bool stopped;
     unsigned holds, losses, returns,
         started; /* in all, so that a test that proves nothing is noticed */
 };
 
 static void note(struct life *life, const char *what)
 {
-    note_at(&life->sim, loop_now(life->loop), what);
+    note_at(&life->sim.trial, loop_now(life->me.loop), "%s", what);
 }
 
 static void let_go(struct life *life)
 {
-    life->held = false;
-    life->sim.held_until = moment_min(life->sim.held_until, loop_now(life->loop));
+    life->sim.held_until = moment_min(life->sim.held_until, loop_now(life->me.loop));
 }
 
 static void take_deadline(struct life *life, struct moment deadline)
@@ -561,9 +536,9 @@ static void take_deadline(struct life *life, struct moment deadline)
     bool had = sim->holder == NO_OWNER && sim->was_holder == CALLER;
 
     if ((sim->holder != CALLER && !had) || sim->fence != sim->held_fence)
-        accuse(sim, "held against the server's word");
+        accuse(&sim->trial, "held against the server's word");
     else if (sim->expires.ns < deadline.ns)
-        accuse(sim, "a deadline behind the server's");
+        accuse(&sim->trial, "a deadline behind the server's");
     sim->held_until = deadline;
 }
 
@@ -572,11 +547,7 @@ static void on_held(void *arg, struct lease lease, const struct lock_grant *gran
     struct life *life = arg;
 
     note(life, "HELD");
-    if (life->held || life->leaving)
-        accuse(&life->sim, "held twice, or after the end");
-    if (life->away)
-        accuse(&life->sim, "held by one that is away");
-    life->held = true;
+    witness_held(&life->me, lease);
     life->holds++;
     life->started += life->sim.hearing;
     life->sim.held_fence = grants[0].fence;
@@ -589,8 +560,7 @@ static void on_extended(void *arg, struct lease lease, bool forgotten)
 
     note(life, "EXTENDED");
     life->returns += forgotten;
-    if (!life->held)
-        accuse(&life->sim, "extended, but not held");
+    witness_extended(&life->me, lease);
     take_deadline(life, lease.end);
 }
 
@@ -600,8 +570,7 @@ static void on_lost(void *arg, const struct keeper_loss *loss)
 
     (void)loss;
     note(life, "LOST");
-    if (!life->held && !life->leaving)
-        accuse(&life->sim, "lost, but not held");
+    witness_lost(&life->me);
     life->losses++;
     let_go(life);
 }
@@ -611,47 +580,30 @@ static void on_over(void *arg, const struct keeper_end *end)
     struct life *life = arg;
 
     note(life, "OVER");
-    if (life->over)
-        accuse(&life->sim, "over twice");
     if (life->sim.owed)
-        accuse(&life->sim, "left without trying to release it");
-    if (loop_now(life->loop).ns > life->leave_by.ns && !life->stopped)
-        accuse(&life->sim, "over later than it was told");
-    life->over = true;
-    life->ending = end->ending;
+        accuse(&life->sim.trial, "left without trying to release it");
+    witness_over(&life->me, end, life->stopped);
     let_go(life);
-    loop_disarm(life->loop, &life->action);
+    loop_disarm(life->me.loop, &life->action);
     life->sim.quiet = true;
 }
 
-static bool is_absent(void *arg)
-{
-    return ((struct life *)arg)->away;
-}
-
 static const struct keeper_events events = {
-    quiet_answer, on_held, on_extended, {quiet_answer, quiet_recovered},
-    on_lost,      on_over, is_absent};
+    quiet_answer, on_held, on_extended,    {quiet_answer, quiet_recovered},
+    on_lost,      on_over, witness_is_away};
 
 static void leave(struct life *life, bool cancel)
 {
-    struct moment until = moment_plus(loop_now(life->loop), LEAVE_NS);
-
     note(life, cancel ? "CANCEL" : "RELEASE");
-    life->leave_by = until;
-    life->leaving = true;
     let_go(life);
-    if (cancel)
-        keeper_cancel(life->keeper, until);
-    else
-        keeper_release(life->keeper, until, &(struct lock_end){0});
+    witness_leave(&life->me, cancel, LEAVE_NS);
 }
 
 static void plan_action(struct life *life)
 {
     int64_t pause = chance(&life->sim.seed, chance(&life->sim.seed, 2) ? 300 : 9000);
 
-    loop_arm(life->loop, &life->action, moment_plus(loop_now(life->loop), pause * NS_PER_MS));
+    loop_arm(life->me.loop, &life->action, moment_plus(loop_now(life->me.loop), pause * NS_PER_MS));
 }
 
 static void act(struct loop_timer *timer)
@@ -661,33 +613,33 @@ static void act(struct loop_timer *timer)
 
     if (life->actions == 0)
         leave(life, true);
-    else if (what == 0 && life->held)
+    else if (what == 0 && life->me.held)
         leave(life, false);
     else if (what == 1 && chance(&life->sim.seed, 3) == 0)
         leave(life, true);
     else if (what == 2)
-        keeper_verify(life->keeper);
+        keeper_verify(life->me.keeper);
     else if (what == 3)
-        keeper_hold_renewals(life->keeper, true);
+        keeper_hold_renewals(life->me.keeper, true);
     else if (what == 4)
-        keeper_hold_renewals(life->keeper, false);
-    else if (what == 5 && life->held) {
+        keeper_hold_renewals(life->me.keeper, false);
+    else if (what == 5 && life->me.held) {
         note(life, "RESTART");
         let_go(life);
-        keeper_restart(life->keeper);
-    } else if (what == 7 && !life->held) {
+        witness_restart(&life->me);
+    } else if (what == 7 && !life->me.held) {
         note(life, "AWAY");
-        life->away = true;
+        life->me.away = true;
     } else if (what == 8) {
         note(life, "BACK");
-        life->away = false;
-        keeper_resume(life->keeper);
+        life->me.away = false;
+        keeper_resume(life->me.keeper);
     } else if (what == 6) {
         note(life, "STOP");
         life->stopped = true;
-        fake_suspend(life->loop, chance(&life->sim.seed, 40000) * NS_PER_MS);
+        fake_suspend(life->me.loop, chance(&life->sim.seed, 40000) * NS_PER_MS);
     }
-    if (life->actions-- > 0 && !life->over && !life->leaving)
+    if (life->actions-- > 0 && !life->me.over && !life->me.leaving)
         plan_action(life);
 }
 
@@ -696,15 +648,16 @@ static void begin(struct life *life, unsigned seed)
     static const int leases[] = {1000, 3000, 30000}, waits[] = {-1, -1, 0, 1500, 20000};
     int lease, wait;
 
-    *life = (struct life){.loop = loop_new(), .leave_by = MOMENT_NEVER};
-    sim_begin(&life->sim, life->loop, seed);
+    *life = (struct life){
+        .me = {.trial = &life->sim.trial, .loop = loop_new(), .leave_by = MOMENT_NEVER}};
+    sim_begin(&life->sim, life->me.loop, seed);
     lease = leases[chance(&life->sim.seed, COUNT(leases))];
     wait = waits[chance(&life->sim.seed, COUNT(waits))];
-    life->plan = plan_of("us", lease * NS_PER_MS, wait * NS_PER_MS, loop_now(life->loop));
+    life->plan = plan_of("us", lease * NS_PER_MS, wait * NS_PER_MS, loop_now(life->me.loop));
     life->plan.renew = chance(&life->sim.seed, 8) > 0;
     life->actions = chance(&life->sim.seed, 30);
     life->action = (struct loop_timer){.fire = act, .owner = life};
-    life->keeper = keeper_start(life->loop, &life->sim.base, &life->plan, &events, life);
+    life->me.keeper = keeper_start(life->me.loop, &life->sim.base, &life->plan, &events, life);
     plan_action(life);
 }
 
@@ -714,18 +667,18 @@ static void live(struct life *life, unsigned seed)
     int turns = 0;
 
     begin(life, seed);
-    while (!life->sim.fault && fake_turn(life->loop)) {
+    while (!life->sim.trial.fault && fake_turn(life->me.loop)) {
         if (++turns == TURNS_MAX)
-            accuse(&life->sim, "no end");
+            accuse(&life->sim.trial, "no end");
     }
-    if (!life->over)
-        accuse(&life->sim, "never over");
-    bool clean = life->ending == KEEPER_RELEASED || life->ending == KEEPER_NOT_ACQUIRED;
+    if (!life->me.over)
+        accuse(&life->sim.trial, "never over");
+    bool clean = life->me.ending == KEEPER_RELEASED || life->me.ending == KEEPER_NOT_ACQUIRED;
     if ((clean || life->sim.failing == 0) && life->sim.holder == CALLER)
-        accuse(&life->sim, "gone, but holds the lock");
-    keeper_free(life->keeper);
+        accuse(&life->sim.trial, "gone, but holds the lock");
+    keeper_free(life->me.keeper);
     store_close(&life->sim.base);
-    loop_free(life->loop);
+    loop_free(life->me.loop);
 }
 
 int main(int argc, char **argv)
@@ -746,10 +699,10 @@ int main(int argc, char **argv)
             shorter += life.sim.short_grants;
             handed += life.sim.handed_over;
             started += life.started;
-            endings[life.ending]++;
-        } while (!life.sim.fault && ++i < PART);
-        if (!tap_ok(!life.sim.fault, "%d runs of a keeper", PART))
-            tap_note("%s (seed %u): %s", life.sim.fault, seed + i, life.sim.log);
+            endings[life.me.ending]++;
+        } while (!life.sim.trial.fault && ++i < PART);
+        if (!tap_ok(!life.sim.trial.fault, "%d runs of a keeper", PART))
+            tap_note("%s (seed %u): %s", life.sim.trial.fault, seed + i, life.sim.trial.log);
     }
     tap_ok(holds > SCHEDULES / 2 && losses > SCHEDULES / 20, "many of them held it, and lost it");
     tap_ok(returns > SCHEDULES / 200, "some had it again");

@@ -5,6 +5,7 @@
 
 #include "chance.h"
 #include "fake_loop.h"
+#include "keepers.h"
 #include "store/store.h"
 #include "tap.h"
 
@@ -21,9 +22,7 @@
 struct sim_key {
     const char *name;
     const char *holder; /* NULL: none */
-    struct sim_place {
-        const char *owner;
-    } queue[SIM_OWNERS];
+    const char *queue[SIM_OWNERS];
     size_t waiting;
 };
 
@@ -58,37 +57,13 @@ static struct sim_key *sim_find_key(struct sim_server *server, const char *name)
     abort();
 }
 
-static void remove_place(struct sim_key *key, size_t place)
-{
-    key->waiting--;
-    for (; place < key->waiting; place++)
-        key->queue[place] = key->queue[place + 1];
-}
-
 static size_t place_of(const struct sim_key *key, const char *owner)
 {
     size_t place = 0;
 
-    while (place < key->waiting && key->queue[place].owner != owner)
+    while (place < key->waiting && key->queue[place] != owner)
         place++;
     return place;
-}
-
-static bool sim_is_queued(struct sim_server *server, const char *name, const char *owner)
-{
-    struct sim_key *key = sim_find_key(server, name);
-
-    return place_of(key, owner) < key->waiting;
-}
-
-/* How many of these keys, up to NULL, the owner holds. */
-static size_t sim_count_held(struct sim_server *server, const char *const *names, const char *owner)
-{
-    size_t held = 0;
-
-    for (; *names; names++)
-        held += sim_find_key(server, *names)->holder == owner;
-    return held;
 }
 
 static bool leave_queue(struct sim_key *key, const char *owner)
@@ -97,7 +72,9 @@ static bool leave_queue(struct sim_key *key, const char *owner)
 
     if (place == key->waiting)
         return false;
-    remove_place(key, place);
+    key->waiting--;
+    for (; place < key->waiting; place++)
+        key->queue[place] = key->queue[place + 1];
     return true;
 }
 
@@ -126,7 +103,7 @@ static void acquire_key(const struct sim_server *server, struct sim_key *key, co
         return;
     }
     if (server->has_queue && (request->queue || stand) && place == key->waiting)
-        key->queue[key->waiting++] = (struct sim_place){.owner = owner};
+        key->queue[key->waiting++] = owner;
     *answer = (struct answer){.verdict = VERDICT_REFUSED,
                               .cause = CAUSE_HELD,
                               .holders = key->holder != NULL,
@@ -164,7 +141,7 @@ static void call_first(struct sim_server *server, const struct sim_key *key)
     for (size_t i = 0; i < SIM_LINKS; i++) {
         struct sim_link *link = server->links[i];
         if (link && link->listens_to == key && !link->busy &&
-            (!server->has_queue || link->owner == key->queue[0].owner))
+            (!server->has_queue || link->owner == key->queue[0]))
             store_poke(&link->base);
     }
 }
@@ -193,13 +170,6 @@ static void obey(struct loop_timer *timer)
         call_first(at, key);
 }
 
-static struct sim_key *key_of(struct sim_server *server, const char *const *keys, size_t count)
-{
-    if (count != 1)
-        server->fault = "the store was asked about several keys at once";
-    return sim_find_key(server, keys[0]);
-}
-
 static void start(struct store *base, const struct operation *operation)
 {
     struct sim_link *link = of(base);
@@ -209,7 +179,9 @@ static void start(struct store *base, const struct operation *operation)
     link->busy = true;
     link->verb = operation->verb;
     link->request = operation_lock(operation);
-    link->key = key_of(link->server, link->request.keys, link->request.key_count);
+    if (link->request.key_count != 1)
+        link->server->fault = "the store was asked about several keys at once";
+    link->key = sim_find_key(link->server, link->request.keys[0]);
     link->done = operation->done;
     link->arg = operation->arg;
     int64_t trip = (1 + chance(&link->server->seed, 5)) * NS_PER_MS;
@@ -241,7 +213,7 @@ static struct store *sim_connect(struct sim_server *server, const char *owner)
     return &link->base;
 }
 
-/* -- one who takes locks ---------------------------------------------------------------------- */
+/* -- one who takes locks, again and again ------------------------------------------------------ */
 
 #define OWNERS     4
 #define LEASE_NS   (30 * NS_PER_SEC)
@@ -251,8 +223,6 @@ static struct store *sim_connect(struct sim_server *server, const char *owner)
 #define TURNS_MOST 200000
 
 static struct sim_server server;
-
-/* -- one who takes locks, again and again ------------------------------------------------------ */
 
 struct taker {
     const char *keys[SIM_KEYS + 1]; /* up to NULL */
@@ -282,9 +252,14 @@ static struct acquire_request request_of(const struct taker *taker)
     return request;
 }
 
+/* How many of its keys it holds. */
 static size_t count_held(const struct taker *taker)
 {
-    return sim_count_held(&server, taker->keys, taker->owner);
+    size_t held = 0;
+
+    for (size_t i = 0; taker->keys[i]; i++)
+        held += sim_find_key(&server, taker->keys[i])->holder == taker->owner;
+    return held;
 }
 
 /* Places may be left at keys up to the one that is waited for, and not beyond. */
@@ -295,8 +270,8 @@ static void check_refusal(struct taker *taker, const struct answer *answer)
     if (count_held(taker) > 0)
         taker->fault = "refused, and holds a key";
     for (size_t i = 0; taker->keys[i]; i++) {
-        bool queued = sim_is_queued(&server, taker->keys[i], taker->owner);
-        if (queued && strcmp(taker->keys[i], waits) > 0)
+        const struct sim_key *key = sim_find_key(&server, taker->keys[i]);
+        if (place_of(key, taker->owner) < key->waiting && strcmp(key->name, waits) > 0)
             taker->fault = "in the queue of a key beyond the one that it waits for";
     }
 }
@@ -485,11 +460,6 @@ static void grant(struct store *base, const struct operation *operation)
 static void keep_answer(void *arg, const struct answer *answer)
 {
     answer_keep(arg, answer);
-}
-
-static void close_nothing(struct store *base)
-{
-    (void)base;
 }
 
 static void test_lease(void)

@@ -23,25 +23,20 @@
 struct life;
 
 struct player {
+    struct witness me; /* without a keeper: between two acquisitions */
     struct life *life;
-    struct loop *loop;
     struct moment stopped_until;
     bool dead;
 
     struct store *store;
-    struct keeper *keeper; /* NULL: between two acquisitions */
     struct keeper_plan plan;
     char owner[OWNER_SIZE];
     const char *keys[KEYS];
     struct loop_timer action;
     unsigned rounds, actions; /* that are left */
-    bool away, on_hold;       /* no process takes a grant; nothing is renewed */
-
-    bool held, leaving, over, lost;
-    bool forced; /* somebody took its nodes away */
-    struct moment held_until, leave_by;
+    bool on_hold;             /* nothing is renewed */
+    bool forced;              /* somebody took its nodes away */
     struct lock_grant grants[KEYS];
-    enum keeper_ending ending;
 };
 
 /* An owner that has had a lock. */
@@ -79,7 +74,7 @@ static struct {
 
 static struct moment now_of(const struct player *player)
 {
-    return loop_now(player->loop);
+    return loop_now(player->me.loop);
 }
 
 static struct zk_world *world_of(const struct player *player)
@@ -94,22 +89,15 @@ static unsigned number_of(const struct player *player)
 
 static void note(struct player *player, const char *what)
 {
-    zk_log(world_of(player), now_of(player), "%u %s", number_of(player), what);
-}
-
-static void accuse(struct player *player, const char *fault)
-{
-    if (!world_of(player)->fault)
-        zk_log(world_of(player), now_of(player), "player %u: %s", number_of(player), fault);
-    zk_accuse(world_of(player), fault);
+    note_at(&world_of(player)->trial, now_of(player), "%u %s", number_of(player), what);
 }
 
 /* -- the judge --------------------------------------------------------------------------------- */
 
 static bool counts_on_it(const struct player *player, struct moment now)
 {
-    return player->held && !player->forced && !player->dead &&
-           !moment_reached(player->held_until, now);
+    return player->me.held && !player->forced && !player->dead &&
+           !moment_reached(player->me.lease.end, now);
 }
 
 static bool is_one_family(const char *one, const char *other)
@@ -144,7 +132,7 @@ static void judge_holding(struct player *player)
 
     for (size_t i = 0; i < request->key_count; i++) {
         if (life->limit && (player->grants[i].slot < 1 || player->grants[i].slot > life->limit))
-            accuse(player, "a slot that there is not");
+            accuse(player->me.trial, "a slot that there is not");
         for (size_t j = 0; j < life->count; j++) {
             struct player *other = &life->players[j];
             int at = other == player || !counts_on_it(other, now_of(player))
@@ -152,7 +140,7 @@ static void judge_holding(struct player *player)
                          : index_of(other, player->keys[i]);
             if (at >= 0 && counts_on_it(player, now_of(player)) &&
                 exclude(player, (int)i, other, at))
-                accuse(player, "two hold the lock");
+                accuse(player->me.trial, "two hold the lock");
         }
     }
 }
@@ -172,7 +160,7 @@ static void judge_fences(struct player *player)
             const struct past_grant *old = &life->past[j];
             if (strcmp(old->key, grant.key) == 0 && !(old->reader && grant.reader) &&
                 strncmp(old->owner, grant.owner, 36) != 0 && old->fence >= grant.fence)
-                accuse(player, "a token that is not greater");
+                accuse(player->me.trial, "a token that is not greater");
         }
         if (life->past_count < GRANTS_MAX)
             life->past[life->past_count++] = grant;
@@ -193,7 +181,7 @@ static struct player *find_owner(struct life *life, const char *path)
 /* Whether it has said that nothing of it is left, and can know. */
 static bool is_clean(const struct player *player)
 {
-    bool gone = player->ending == KEEPER_RELEASED || player->ending == KEEPER_NOT_ACQUIRED;
+    bool gone = player->me.ending == KEEPER_RELEASED || player->me.ending == KEEPER_NOT_ACQUIRED;
 
     return gone && player->life->world.denied == 0;
 }
@@ -214,10 +202,10 @@ static void on_made(void *arg, const char *path)
     struct life *life = arg;
     struct player *player = find_owner(life, path);
 
-    zk_log(&life->world, loop_now(life->world.loop), "made %.12s…%s", path,
-           path + strlen(path) - 12);
-    if (player && player->over && is_clean(player))
-        accuse(player, "a node of one who has given all back");
+    note_at(&life->world.trial, loop_now(life->world.loop), "made %.12s…%s", path,
+            path + strlen(path) - 12);
+    if (player && player->me.over && is_clean(player))
+        accuse(player->me.trial, "a node of one who has given all back");
 }
 
 static void on_gone(void *arg, const char *path, enum zk_end_of_node how)
@@ -226,12 +214,12 @@ static void on_gone(void *arg, const char *path, enum zk_end_of_node how)
     struct player *player = find_owner(life, path);
     struct moment now = loop_now(life->world.loop);
 
-    zk_log(&life->world, now, "gone %s", path + strlen(path) - 12);
-    if (!player || player->over)
+    note_at(&life->world.trial, now, "gone %s", path + strlen(path) - 12);
+    if (!player || player->me.over)
         return;
     if (how == NODE_EXPIRED && counts_on_it(player, now) &&
         was_last(&life->world, path, player->owner))
-        accuse(player, "the session of one who holds the lock ends");
+        accuse(player->me.trial, "the session of one who holds the lock ends");
     if (how == NODE_TAKEN_AWAY) {
         player->forced = true;
         total.forced++;
@@ -242,16 +230,10 @@ static const struct zk_judge judge = {on_made, on_gone};
 
 /* -- what a keeper tells ----------------------------------------------------------------------- */
 
-static void let_go(struct player *player)
+static void check_lease(struct player *player, struct lease lease)
 {
-    player->held = false;
-}
-
-static void take_lease(struct player *player, struct lease lease)
-{
-    player->held_until = lease.end;
     if (lease.length > player->plan.request.lease)
-        accuse(player, "a lease that is longer than was asked for");
+        accuse(player->me.trial, "a lease that is longer than was asked for");
     judge_holding(player);
 }
 
@@ -269,11 +251,7 @@ static void on_held(void *arg, struct lease lease, const struct lock_grant *gran
     const struct acquire_request *request = &player->plan.request;
 
     note(player, "HELD");
-    if (player->held || player->leaving)
-        accuse(player, "held twice, or after the end");
-    if (player->away)
-        accuse(player, "held by one that is away");
-    player->held = true;
+    witness_held(&player->me, lease);
     player->forced = false;
     memcpy(player->grants, grants, sizeof player->grants);
     total.holds++;
@@ -282,7 +260,7 @@ static void on_held(void *arg, struct lease lease, const struct lock_grant *gran
     total.several += request->key_count > 1;
     total.nested += strchr(player->owner, '.') != NULL;
     judge_fences(player);
-    take_lease(player, lease);
+    check_lease(player, lease);
     plan_action(player);
 }
 
@@ -291,23 +269,21 @@ static void on_extended(void *arg, struct lease lease, bool forgotten)
     struct player *player = arg;
 
     note(player, "EXTENDED");
-    if (!player->held || forgotten)
-        accuse(player, "extended, but not held");
-    take_lease(player, lease);
+    witness_extended(&player->me, lease);
+    if (forgotten)
+        accuse(player->me.trial, "forgotten by a store that forgets nothing");
+    check_lease(player, lease);
 }
 
 static void on_lost(void *arg, const struct keeper_loss *loss)
 {
     struct player *player = arg;
 
-    zk_log(world_of(player), now_of(player), "%u LOST: %d %s", number_of(player), loss->cause,
-           loss->text);
-    if (!player->held && !player->leaving)
-        accuse(player, "lost, but not held");
+    note_at(&world_of(player)->trial, now_of(player), "%u LOST: %d %s", number_of(player),
+            loss->cause, loss->text);
+    witness_lost(&player->me);
     total.losses++;
-    player->lost = true;
-    let_go(player);
-    if (!player->leaving)
+    if (!player->me.leaving)
         plan_action(player);
 }
 
@@ -315,49 +291,30 @@ static void on_over(void *arg, const struct keeper_end *end)
 {
     struct player *player = arg;
 
-    zk_log(world_of(player), now_of(player), "%u OVER %d %s", number_of(player), end->ending,
-           end->text);
-    if (player->over)
-        accuse(player, "over twice");
-    if (player->leaving && now_of(player).ns > player->leave_by.ns &&
-        moment_reached(player->stopped_until, player->leave_by))
-        accuse(player, "over later than it was told");
-    player->over = true;
-    player->ending = end->ending;
+    note_at(&world_of(player)->trial, now_of(player), "%u OVER %d %s", number_of(player),
+            end->ending, end->text);
+    witness_over(&player->me, end, player->stopped_until.ns > player->me.leave_by.ns);
     total.endings[end->ending]++;
-    let_go(player);
-    loop_arm(player->loop, &player->action, now_of(player));
-}
-
-static bool is_absent(void *arg)
-{
-    return ((struct player *)arg)->away;
+    loop_arm(player->me.loop, &player->action, now_of(player));
 }
 
 static const struct keeper_events events = {
-    on_waiting, on_held, on_extended, {quiet_answer, quiet_recovered}, on_lost, on_over, is_absent};
+    on_waiting, on_held, on_extended,    {quiet_answer, quiet_recovered},
+    on_lost,    on_over, witness_is_away};
 
 /* -- what a player does ------------------------------------------------------------------------ */
 
 static void leave(struct player *player, bool cancel)
 {
-    struct moment until = moment_plus(now_of(player), LEAVE_NS);
-
     note(player, cancel ? "CANCEL" : "RELEASE");
-    player->leave_by = until;
-    player->leaving = true;
-    let_go(player);
-    if (cancel)
-        keeper_cancel(player->keeper, until);
-    else
-        keeper_release(player->keeper, until, &(struct lock_end){0});
+    witness_leave(&player->me, cancel, LEAVE_NS);
 }
 
 static void plan_action(struct player *player)
 {
     struct zk_world *world = world_of(player);
 
-    loop_arm(player->loop, &player->action,
+    loop_arm(player->me.loop, &player->action,
              moment_plus(now_of(player), 1 + (zk_chance(world, 2) ? zk_some_time(world, 3000)
                                                                   : zk_any_time(world, 8000))));
 }
@@ -398,8 +355,8 @@ static void choose_owner(struct player *player, const struct player *outer)
     snprintf(uuid, sizeof uuid, "%08x-1111-4111-8111-%012x", player->life->owners,
              player->life->owners);
     owner_nest(outer ? outer->owner : NULL, uuid, player->owner);
-    zk_log(world_of(player), now_of(player), "%u is %u%s%.8s", number_of(player),
-           player->life->owners, outer ? " in " : "", outer ? outer->owner : "");
+    note_at(&world_of(player)->trial, now_of(player), "%u is %u%s%.8s", number_of(player),
+            player->life->owners, outer ? " in " : "", outer ? outer->owner : "");
 }
 
 static void begin(struct player *player)
@@ -412,8 +369,9 @@ static void begin(struct player *player)
     const struct player *outer = zk_chance(world, 3) == 0 ? find_holder(player) : NULL;
     char fault[256];
 
-    player->over = player->held = player->leaving = player->lost = player->forced = false;
-    player->away = player->on_hold = false;
+    player->me =
+        (struct witness){.trial = &world->trial, .loop = player->me.loop, .leave_by = MOMENT_NEVER};
+    player->forced = player->on_hold = false;
     choose_owner(player, outer);
     choose_keys(player);
     for (size_t i = 0; outer && i < player->plan.request.key_count; i++)
@@ -431,13 +389,14 @@ static void begin(struct player *player)
         player->plan.request.mode = LOCK_SHARED;
     }
     player->actions = zk_chance(world, 24);
-    zk_log(world, now_of(player), "%u BEGIN %s%s%s x%zu lease %d wait %d", number_of(player),
-           lock_mode_name(player->plan.request.mode), " ", player->keys[0],
-           player->plan.request.key_count, lease, wait);
-    player->store = store_open(player->loop, &life->address, fault, sizeof fault);
+    note_at(&world->trial, now_of(player), "%u BEGIN %s%s%s x%zu lease %d wait %d",
+            number_of(player), lock_mode_name(player->plan.request.mode), " ", player->keys[0],
+            player->plan.request.key_count, lease, wait);
+    player->store = store_open(player->me.loop, &life->address, fault, sizeof fault);
     if (!player->store)
         abort();
-    player->keeper = keeper_start(player->loop, player->store, &player->plan, &events, player);
+    player->me.keeper =
+        keeper_start(player->me.loop, player->store, &player->plan, &events, player);
     plan_action(player);
 }
 
@@ -446,10 +405,10 @@ static void finish(struct player *player)
     const char *dot = strrchr(player->owner, '.');
 
     if (is_clean(player) && zk_count_nodes(world_of(player), dot ? dot + 1 : player->owner) > 0)
-        accuse(player, "gone, but its nodes are there");
-    keeper_free(player->keeper);
+        accuse(player->me.trial, "gone, but its nodes are there");
+    keeper_free(player->me.keeper);
     store_close(player->store);
-    player->keeper = NULL;
+    player->me.keeper = NULL;
     player->store = NULL;
     if (player->rounds > 0)
         plan_action(player);
@@ -467,17 +426,17 @@ static void die(struct player *player)
     note(player, "KILLED");
     total.kills++;
     player->dead = true;
-    zk_network_kill(world_of(player), player->loop);
+    zk_network_kill(world_of(player), player->me.loop);
 }
 
 /* When nothing fails any more every life comes to an end. */
 static void act_calmly(struct player *player)
 {
-    player->away = false;
-    keeper_resume(player->keeper);
+    player->me.away = false;
+    keeper_resume(player->me.keeper);
     if (player->on_hold)
-        keeper_hold_renewals(player->keeper, player->on_hold = false);
-    if (player->held || player->lost)
+        keeper_hold_renewals(player->me.keeper, player->on_hold = false);
+    if (player->me.held || player->me.lost)
         leave(player, false);
     else
         plan_action(player);
@@ -488,25 +447,24 @@ static void act_wildly(struct player *player)
     struct zk_world *world = world_of(player);
 
     switch (zk_chance(world, 24)) {
-    case 0: keeper_verify(player->keeper); break;
-    case 1: keeper_hold_renewals(player->keeper, player->on_hold = true); break;
-    case 2: keeper_hold_renewals(player->keeper, player->on_hold = false); break;
+    case 0: keeper_verify(player->me.keeper); break;
+    case 1: keeper_hold_renewals(player->me.keeper, player->on_hold = true); break;
+    case 2: keeper_hold_renewals(player->me.keeper, player->on_hold = false); break;
     case 3:
-        if (!player->held)
+        if (!player->me.held)
             break;
         note(player, "RESTART");
-        let_go(player);
-        keeper_restart(player->keeper);
+        witness_restart(&player->me);
         break;
     case 4:
         note(player, "AWAY");
-        player->away = !player->held;
+        player->me.away = !player->me.held;
         break;
     case 5:
     case 6:
         note(player, "BACK");
-        player->away = false;
-        keeper_resume(player->keeper);
+        player->me.away = false;
+        keeper_resume(player->me.keeper);
         break;
     case 7:
     case 8: stop(player); break;
@@ -516,7 +474,7 @@ static void act_wildly(struct player *player)
             die(player);
         break;
     default:
-        if (player->held && zk_chance(world, 4) == 0) {
+        if (player->me.held && zk_chance(world, 4) == 0) {
             leave(player, false);
             return;
         }
@@ -528,19 +486,19 @@ static void act(struct loop_timer *timer)
 {
     struct player *player = timer->owner;
 
-    if (!player->keeper) {
+    if (!player->me.keeper) {
         player->rounds--;
         begin(player);
-    } else if (player->over) {
+    } else if (player->me.over) {
         finish(player);
-    } else if (player->leaving) {
+    } else if (player->me.leaving) {
         return;
-    } else if (player->lost) {
+    } else if (player->me.lost) {
         leave(player, false);
     } else if (world_of(player)->calm) {
         act_calmly(player);
     } else if (player->actions == 0) {
-        leave(player, !player->held);
+        leave(player, !player->me.held);
     } else {
         player->actions--;
         act_wildly(player);
@@ -553,7 +511,7 @@ static void on_forced(void *arg, const struct answer *answer)
 {
     struct life *life = arg;
 
-    zk_log(&life->world, loop_now(life->forcer_loop), "FORCED %d", answer->verdict);
+    note_at(&life->world.trial, loop_now(life->forcer_loop), "FORCED %d", answer->verdict);
     life->forcing = false;
 }
 
@@ -608,12 +566,12 @@ static void open_life(struct life *life, unsigned seed)
     life->count = 2 + zk_chance(world, PLAYERS_MAX - 1);
     for (size_t i = 0; i < life->count; i++) {
         struct player *player = &life->players[i];
-        *player = (struct player){.life = life,
-                                  .loop = loop_new(),
+        *player = (struct player){.me.loop = loop_new(),
+                                  .life = life,
                                   .rounds = 1 + zk_chance(world, 3),
                                   .action = {.fire = act, .owner = player}};
         player->stopped_until = now_of(player);
-        loop_arm(player->loop, &player->action,
+        loop_arm(player->me.loop, &player->action,
                  moment_plus(now_of(player), zk_some_time(world, 5000)));
     }
     life->forcer_loop = loop_new();
@@ -630,8 +588,8 @@ static void close_life(struct life *life)
 
     world->ended = true;
     for (size_t i = 0; i < life->count; i++) {
-        if (life->players[i].keeper)
-            keeper_free(life->players[i].keeper);
+        if (life->players[i].me.keeper)
+            keeper_free(life->players[i].me.keeper);
         if (life->players[i].store)
             store_close(life->players[i].store);
     }
@@ -643,14 +601,14 @@ static void close_life(struct life *life)
     total.moved += world->moved;
     zk_world_end(world);
     for (size_t i = 0; i < life->count; i++)
-        loop_free(life->players[i].loop);
+        loop_free(life->players[i].me.loop);
     loop_free(life->forcer_loop);
     url_free(&life->url);
 }
 
 static bool is_alive(const struct player *player)
 {
-    return !player->dead && (player->keeper || player->rounds > 0);
+    return !player->dead && (player->me.keeper || player->rounds > 0);
 }
 
 static bool is_anybody_alive(const struct life *life)
@@ -675,13 +633,13 @@ static struct moment turn(struct life *life)
     }
     for (size_t i = 0; i < life->count; i++) {
         struct player *player = &life->players[i];
-        struct moment its = fake_due(player->loop);
+        struct moment its = fake_due(player->me.loop);
         if (player->dead || its.ns == MOMENT_NEVER.ns)
             continue;
         its = moment_max(its, player->stopped_until);
         if (its.ns < due.ns) {
             who = player;
-            next = player->loop;
+            next = player->me.loop;
             due = its;
         }
     }
@@ -698,20 +656,20 @@ static void live(struct life *life, unsigned seed)
     open_life(life, seed);
     struct moment calm = moment_plus(loop_now(world->loop), zk_any_time(world, CALM_MS));
     struct moment end = moment_plus(calm, AT_END_NS), now = calm;
-    while (!world->fault && is_anybody_alive(life)) {
+    while (!world->trial.fault && is_anybody_alive(life)) {
         now = turn(life);
         if (!world->calm && moment_reached(calm, now))
             zk_world_calm(world);
         if (moment_reached(end, now))
-            zk_accuse(world, "a waiter waits for ever");
+            accuse(&world->trial, "a waiter waits for ever");
     }
     /* The rest goes with its sessions. */
     end = moment_plus(now, 120 * NS_PER_SEC);
     zk_world_calm(world);
-    while (!world->fault && !moment_reached(end, now))
+    while (!world->trial.fault && !moment_reached(end, now))
         now = turn(life);
     if (zk_count_nodes(world, "/") > 0)
-        zk_accuse(world, "nodes are left behind");
+        accuse(&world->trial, "nodes are left behind");
 }
 
 int main(int argc, char **argv)
@@ -727,9 +685,9 @@ int main(int argc, char **argv)
         do {
             memset(life, 0, sizeof *life);
             live(life, seed + i);
-            fault = life->world.fault;
+            fault = life->world.trial.fault;
             if (fault)
-                tap_note("%s (seed %u): %s", fault, seed + i, life->world.log);
+                tap_note("%s (seed %u): %s", fault, seed + i, life->world.trial.log);
             close_life(life);
         } while (!fault && ++i < lives / PARTS);
         tap_ok(!fault, "%u lives of keepers at an ensemble", lives / PARTS);

@@ -55,7 +55,7 @@ static struct moment zk_server_frozen(const struct zk_conn *conn)
     return conn->world->servers[conn->server].frozen_until;
 }
 
-/* -- chance and words -------------------------------------------------------------------------- */
+/* -- chance ------------------------------------------------------------------------------------ */
 
 unsigned zk_chance(struct zk_world *world, unsigned limit)
 {
@@ -72,31 +72,6 @@ int64_t zk_some_time(struct zk_world *world, unsigned most_ms)
 int64_t zk_any_time(struct zk_world *world, unsigned most_ms)
 {
     return (int64_t)zk_chance(world, most_ms) * NS_PER_MS;
-}
-
-void zk_accuse(struct zk_world *world, const char *fault)
-{
-    if (!world->fault)
-        world->fault = fault;
-}
-
-void zk_log(struct zk_world *world, struct moment when, const char *format, ...)
-{
-    size_t used = strlen(world->log);
-    va_list args;
-
-    if (world->fault)
-        return;
-    if (used > sizeof world->log - 300) {
-        memmove(world->log, world->log + used / 2, used - used / 2 + 1);
-        used -= used / 2;
-    }
-    used += (size_t)snprintf(world->log + used, sizeof world->log - used, "%.3f ",
-                             (double)when.ns / 1e9 - 1000);
-    va_start(args, format);
-    vsnprintf(world->log + used, 200, format, args);
-    va_end(args);
-    strcat(world->log, "; ");
 }
 
 static void zk_server_hear(struct zk_conn *conn, enum zk_chunk_kind kind, const char *bytes,
@@ -191,7 +166,7 @@ static void carry(struct zk_conn *conn, struct zk_lane *lane, enum zk_chunk_kind
     if (conn->silent || lane->closed || world->ended)
         return;
     if (bad)
-        zk_log(world, now, "%s %s", lane == &conn->up ? "up" : "down", names[fate]);
+        note_at(&world->trial, now, "%s %s", lane == &conn->up ? "up" : "down", names[fate]);
     conn->silent = fate == SILENT;
     if (fate != LOST && fate != SILENT)
         put(conn, lane, kind, bytes, fate == HALF ? size / 2 : size, due);
@@ -563,7 +538,7 @@ static void expire(struct loop_timer *timer)
     for (struct zk_session_row *row = world->rows; row; row = row->next) {
         if (row->dead || !moment_reached(row->expires, now_of(world)))
             continue;
-        zk_log(world, now_of(world), "session %lld expires", (long long)row->identity.id);
+        note_at(&world->trial, now_of(world), "session %lld expires", (long long)row->identity.id);
         end_session(world, row, NODE_EXPIRED);
         world->expired++;
         some = true;
@@ -601,7 +576,7 @@ static void hear_of(struct zk_world *world, struct zk_session_row *row, int serv
 
 /* -- one operation of a transaction ------------------------------------------------------------ */
 
-struct operation {
+struct zk_change {
     int kind;
     struct jute_text path, data;
     int flags;
@@ -614,7 +589,7 @@ static struct jute_text text_of(const char *text)
     return (struct jute_text){text, strlen(text)};
 }
 
-static void take_create(struct jute_in *in, struct operation *operation)
+static void take_create(struct jute_in *in, struct zk_change *operation)
 {
     operation->path = jute_text(in);
     operation->data = jute_text(in);
@@ -626,7 +601,7 @@ static void take_create(struct jute_in *in, struct operation *operation)
     operation->flags = jute_int(in);
 }
 
-static int create(struct zk_world *world, struct operation *operation, int64_t session)
+static int create(struct zk_world *world, struct zk_change *operation, int64_t session)
 {
     char *path = mem_checked(strndup(operation->path.bytes, operation->path.size));
     size_t parent = (size_t)(strrchr(path, '/') - path);
@@ -656,7 +631,7 @@ static int create(struct zk_world *world, struct operation *operation, int64_t s
 }
 
 /* Changes nothing that cannot be taken back. */
-static int try_operation(struct zk_world *world, struct operation *operation, int64_t session)
+static int try_operation(struct zk_world *world, struct zk_change *operation, int64_t session)
 {
     if (operation->kind == OP_CREATE)
         return create(world, operation, session);
@@ -671,7 +646,7 @@ static int try_operation(struct zk_world *world, struct operation *operation, in
     return ZK_OK;
 }
 
-static void take_back(struct zk_world *world, struct operation *operation)
+static void take_back(struct zk_world *world, struct zk_change *operation)
 {
     struct zk_node *node = operation->made;
 
@@ -681,7 +656,7 @@ static void take_back(struct zk_world *world, struct operation *operation)
         node->dzxid = 0;
 }
 
-static void settle(struct zk_world *world, struct operation *operation, int64_t session)
+static void settle(struct zk_world *world, struct zk_change *operation, int64_t session)
 {
     struct zk_node *node = operation->made;
 
@@ -696,7 +671,7 @@ static void settle(struct zk_world *world, struct operation *operation, int64_t 
     }
 }
 
-static void put_result(struct strbuf *out, const struct operation *operation, bool failed)
+static void put_result(struct strbuf *out, const struct zk_change *operation, bool failed)
 {
     jute_put_int(out, failed ? OP_ERROR : operation->kind);
     jute_put_bool(out, false);
@@ -715,13 +690,13 @@ static void put_result(struct strbuf *out, const struct operation *operation, bo
 static void transact(struct zk_world *world, struct jute_in *in, int64_t session,
                      struct strbuf *out)
 {
-    struct operation all[OPERATIONS_MAX] = {{0}};
+    struct zk_change all[OPERATIONS_MAX] = {{0}};
     size_t count = 0;
     int error = ZK_OK;
 
     world->zxid++;
     for (;; count++) {
-        struct operation *operation = &all[count];
+        struct zk_change *operation = &all[count];
         operation->kind = jute_int(in);
         bool last = jute_bool(in);
         jute_int(in);
@@ -740,7 +715,7 @@ static void transact(struct zk_world *world, struct jute_in *in, int64_t session
         error = error ? error : operation->error;
     }
     if (in->damaged)
-        zk_accuse(world, "a request that makes no sense");
+        accuse(&world->trial, "a request that makes no sense");
     for (size_t i = count; error && i-- > 0;)
         take_back(world, &all[i]);
     for (size_t i = 0; !error && i < count; i++)
@@ -754,7 +729,7 @@ static void transact(struct zk_world *world, struct jute_in *in, int64_t session
 
 static int create_container(struct zk_world *world, struct jute_in *in, struct strbuf *out)
 {
-    struct operation operation = {.kind = OP_CREATE};
+    struct zk_change operation = {.kind = OP_CREATE};
 
     take_create(in, &operation);
     world->zxid++;
@@ -838,9 +813,9 @@ static void open_session(struct zk_conn *conn, struct jute_in in, bool old)
             hang_up(before);
         touch(world, row);
     }
-    zk_log(world, now_of(world), "server %d%s %s session %lld", conn->server,
-           old ? ", cut off," : "", row ? "opens" : "denies",
-           (long long)(row ? row->identity.id : id));
+    note_at(&world->trial, now_of(world), "server %d%s %s session %lld", conn->server,
+            old ? ", cut off," : "", row ? "opens" : "denies",
+            (long long)(row ? row->identity.id : id));
     world->reopened_at_old += row && old;
     conn->opens = row;
     put_opened(&conn->reply, row);
@@ -859,7 +834,7 @@ static void write_down(struct zk_conn *conn, struct jute_in in)
     if (conn->row->dead) {
         error = ZK_SESSION_EXPIRED;
     } else if (kind == OP_CLOSE) {
-        zk_log(world, now_of(world), "session %lld closes", (long long)session);
+        note_at(&world->trial, now_of(world), "session %lld closes", (long long)session);
         end_session(world, conn->row, NODE_GIVEN_BACK);
         conn->closes = true;
     } else if (conn->row->conn != conn) {
@@ -870,7 +845,7 @@ static void write_down(struct zk_conn *conn, struct jute_in in)
     } else if (kind == OP_CREATE_CONTAINER) {
         error = create_container(world, &in, &body);
     } else {
-        zk_accuse(world, "a request that is not known");
+        accuse(&world->trial, "a request that is not known");
     }
     commit(world);
     if (!conn->open) {
@@ -1090,7 +1065,7 @@ static void elect(struct loop_timer *timer)
     }
     world->elections++;
     world->zxid = ++world->epoch << 32;
-    zk_log(world, now_of(world), "server %d leads", world->leader);
+    note_at(&world->trial, now_of(world), "server %d leads", world->leader);
     for (int i = 0; i < world->server_count; i++) {
         struct zk_server *server = &world->servers[i];
         if (server->state != SERVER_UP)
@@ -1111,13 +1086,13 @@ static void go_on(struct loop_timer *timer)
     struct zk_world *world = server->world;
 
     if (server->state == SERVER_CUT) {
-        zk_log(world, now_of(world), "server %d notices", server->number);
+        note_at(&world->trial, now_of(world), "server %d notices", server->number);
         world->old = world->old == server->number ? -1 : world->old;
         server->state = SERVER_AWAY;
         drop_all(server);
         loop_arm(world->loop, timer, later(world, 10000));
     } else if (server->state == SERVER_AWAY) {
-        zk_log(world, now_of(world), "server %d is back", server->number);
+        note_at(&world->trial, now_of(world), "server %d is back", server->number);
         server->state = SERVER_UP;
         if (world->leader >= 0)
             advance(server, world->zxid);
@@ -1155,7 +1130,7 @@ static void wake_leader(struct loop_timer *timer)
     struct zk_world *world = server->world;
 
     if (world->leader == server->number && is_frozen(world, server->number)) {
-        zk_log(world, now_of(world), "server %d is given up", server->number);
+        note_at(&world->trial, now_of(world), "server %d is given up", server->number);
         server->state = SERVER_CUT;
         world->old = server->number;
         lose_leader(world, 1000);
@@ -1199,8 +1174,8 @@ static void make_trouble(struct loop_timer *timer)
     if (is_troubled(world))
         return;
     what = what == 0 && world->server_count == 1 ? 1 : what;
-    zk_log(world, now_of(world), "server %d%s %s", which, which == world->leader ? ", leader," : "",
-           names[what]);
+    note_at(&world->trial, now_of(world), "server %d%s %s", which,
+            which == world->leader ? ", leader," : "", names[what]);
     if (what == 0)
         cut_off(server, 10000);
     else if (what == 1)
@@ -1270,7 +1245,7 @@ void zk_world_begin(struct zk_world *world, unsigned seed, const struct zk_judge
 
 void zk_world_calm(struct zk_world *world)
 {
-    zk_log(world, now_of(world), "CALM");
+    note_at(&world->trial, now_of(world), "CALM");
     world->calm = true;
 }
 
@@ -1369,7 +1344,7 @@ void stream_trust(struct stream *stream)
 
 void stream_refuse(struct stream *stream, const char *why)
 {
-    zk_accuse(current, why);
+    accuse(&current->trial, why);
     stream_close(stream);
     stream->events->broken(stream->arg, why);
 }

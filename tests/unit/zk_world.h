@@ -9,9 +9,8 @@
  * sessions again. Servers are stopped, and killed. */
 #pragma once
 
-#include <stdarg.h>
-
 #include "fake_loop.h"
+#include "keepers.h"
 #include "store/zookeeper/message.h"
 
 #define ZK_SERVERS 3
@@ -132,8 +131,7 @@ struct zk_world {
     /* So that a world without faults is noticed. */
     unsigned elections, expired, reopened_at_old, stale_reads, moved;
 
-    const char *fault;
-    char log[12000];
+    struct trial trial;
 };
 
 /* Takes the place of the system's chance (ld --wrap=getrandom), so that a seed is a life. */
@@ -146,9 +144,6 @@ unsigned zk_chance(struct zk_world *world, unsigned limit);
 /* ns, mostly short; ns, as likely long as short. */
 int64_t zk_some_time(struct zk_world *world, unsigned most_ms);
 int64_t zk_any_time(struct zk_world *world, unsigned most_ms);
-void zk_accuse(struct zk_world *world, const char *fault);
-void zk_log(struct zk_world *world, struct moment when, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
 /* How many nodes sessions have, of those whose path has "part" in it. */
 size_t zk_count_nodes(const struct zk_world *world, const char *part);
 
