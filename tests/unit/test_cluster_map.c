@@ -5,24 +5,19 @@
 #include "replies.h"
 #include "tap.h"
 
+/* From the specification of Redis Cluster, and from a server. */
 static const struct {
-    const char *name;
     unsigned slot;
+    const char *const *names;
 } keys[] = {
-    /* From the specification of Redis Cluster, and from a server. */
-    {"123456789", 12739},
-    {"foo", 12182},
-    {"", 0},
-    {"{user1000}.following", 3443},
-    {"{user1000}.followers", 3443},
-    {"user1000", 3443},
-    {"foo{}{bar}", 8363},
-    {"foo{{bar}}zap", 4015},
-    {"{bar", 4015},
-    {"foo{bar}{zap}", 5061},
-    {"bar", 5061},
-    {"rlock:{foo}", 12182},
-    {"rl{ock:{foo}", 6884},
+    {12739, INPUTS("123456789")},
+    {12182, INPUTS("foo", "rlock:{foo}")},
+    {0, INPUTS("")},
+    {3443, INPUTS("{user1000}.following", "{user1000}.followers", "user1000")},
+    {8363, INPUTS("foo{}{bar}")},
+    {4015, INPUTS("foo{{bar}}zap", "{bar")},
+    {5061, INPUTS("foo{bar}{zap}", "bar")},
+    {6884, INPUTS("rl{ock:{foo}")},
 };
 
 static const struct {
@@ -45,31 +40,27 @@ static const char *const *const no_redirections =
 /* A reply as words (replies.h). Which nodes there are afterwards, and which has which slots. The
  * map had a node "old" with all slots. */
 static const struct {
-    const char *reply, *wanted;
+    const char *wanted;
+    const char *const *replies;
 } maps[] = {
-    {"*1 *3 0 16383 *2 a 1", "old:6379 a:1=0-16383"},
-    {"*2 *3 0 9 *2 a 1 *3 10 16383 *2 b 2", "old:6379 a:1=0-9 b:2=10-16383"},
-    {"*2 *3 0 9 *2 a 1 *3 20 20 *2 a 1", "old:6379 a:1=0-9,20-20"},
-    {"*1 *5 0 9 *2 a 1 *2 b 2 *2 c 3", "old:6379 a:1=0-9 b:2 c:3"},
-    {"*1 *4 0 9 *4 a 1 id *2 hostname h *2 old 6379", "old:6379 a:1=0-9"},
-    {"*1 *3 0 9 *2 old 6379", "old:6379=0-9"},
-    {"*1 *3 0 9 *2 ~ 7", "old:6379 me:7=0-9"},
-    {"*1 *3 0 9 *2 - 7", "old:6379 me:7=0-9"},
+    {"old:6379 a:1=0-16383", INPUTS("*1 *3 0 16383 *2 a 1")},
+    {"old:6379 a:1=0-9 b:2=10-16383", INPUTS("*2 *3 0 9 *2 a 1 *3 10 16383 *2 b 2")},
+    {"old:6379 a:1=0-9,20-20", INPUTS("*2 *3 0 9 *2 a 1 *3 20 20 *2 a 1")},
+    {"old:6379 a:1=0-9 b:2 c:3", INPUTS("*1 *5 0 9 *2 a 1 *2 b 2 *2 c 3")},
+    {"old:6379 a:1=0-9", INPUTS("*1 *4 0 9 *4 a 1 id *2 hostname h *2 old 6379")},
+    {"old:6379=0-9", INPUTS("*1 *3 0 9 *2 old 6379")},
+    {"old:6379 me:7=0-9", INPUTS("*1 *3 0 9 *2 ~ 7", "*1 *3 0 9 *2 - 7")},
     /* A master that could not be asked: its slots are nowhere. */
-    {"*2 *3 0 9 *2 ? 7 *3 10 11 *2 a 1", "old:6379 a:1=10-11"},
-    {"*1 *3 0 9 *4 ? 7 id *2 ip x.1", "old:6379 x.1:7=0-9"},
-    {"*1 *3 0 9 *4 ? 7 id *4 hostname y ip x.1", "old:6379 x.1:7=0-9"},
-    {"*1 *3 0 9 *4 ? 7 id *2 ip ?", "old:6379"},
-    {"*1 *3 0 9 *4 ? 7 id *2 ip 1", "old:6379"},
-    {"*1 *3 0 9 *4 ? 7 id *1 ip", "old:6379"},
-    {"*1 *3 0 9 *4 ? 7 id ip", "old:6379"},
-    {"*2 *3 0 9 *2 a 0 *3 10 11 *2 a 65536", "old:6379"},
-    {"*1 *4 0 9 a *2 b 2", "old:6379 b:2"},
-    {"*1 *4 0 9 *1 a *2 7 2", "old:6379"},
-    {"*1 *3 0 9 *2 a b", "old:6379"},
-    {"*1 *3 0 9 *2 x/y 1", "old:6379"},
-    /* H130 */
-    {"*1 *4 0 9 *2 a 65536 *2 b 9223372036854775807", "old:6379"},
+    {"old:6379 a:1=10-11", INPUTS("*2 *3 0 9 *2 ? 7 *3 10 11 *2 a 1")},
+    {"old:6379 x.1:7=0-9",
+     INPUTS("*1 *3 0 9 *4 ? 7 id *2 ip x.1", "*1 *3 0 9 *4 ? 7 id *4 hostname y ip x.1")},
+    {"old:6379 b:2", INPUTS("*1 *4 0 9 a *2 b 2")},
+    /* The last one: H130 */
+    {"old:6379",
+     INPUTS("*1 *3 0 9 *4 ? 7 id *2 ip ?", "*1 *3 0 9 *4 ? 7 id *2 ip 1",
+            "*1 *3 0 9 *4 ? 7 id *1 ip", "*1 *3 0 9 *4 ? 7 id ip",
+            "*2 *3 0 9 *2 a 0 *3 10 11 *2 a 65536", "*1 *4 0 9 *1 a *2 7 2", "*1 *3 0 9 *2 a b",
+            "*1 *3 0 9 *2 x/y 1", "*1 *4 0 9 *2 a 65536 *2 b 9223372036854775807")},
 };
 
 /* Those that change nothing. */
@@ -268,17 +259,17 @@ static void test_many(void)
 
 int main(void)
 {
-    for (size_t i = 0; i < COUNT(keys); i++) {
-        unsigned slot = cluster_slot(keys[i].name);
-        if (!tap_ok(slot == keys[i].slot, "cluster_slot %s", tap_show(keys[i].name)))
-            tap_note("got %u, wanted %u", slot, keys[i].slot);
-    }
+    for (size_t i = 0; i < COUNT(keys); i++)
+        EACH(name, keys[i].names)
+            if (!tap_ok(cluster_slot(*name) == keys[i].slot, "cluster_slot %s", tap_show(*name)))
+                tap_note("got %u, wanted %u", cluster_slot(*name), keys[i].slot);
     for (size_t i = 0; i < COUNT(redirections); i++)
         test_redirection(redirections[i].text, redirections[i].wanted);
     EACH(text, no_redirections)
         test_redirection(*text, "none");
     for (size_t i = 0; i < COUNT(maps); i++)
-        test_map(maps[i].reply, maps[i].wanted);
+        EACH(reply, maps[i].replies)
+            test_map(*reply, maps[i].wanted);
     EACH(text, no_maps)
         test_map(*text, "no: old:6379=0-16383");
     test_numbers();

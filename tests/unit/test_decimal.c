@@ -91,32 +91,28 @@ static void test_elements(void)
 }
 
 static const struct {
-    const char *reply;
-    int64_t us;
+    int64_t us; /* -1: none */
+    const char *const *replies;
 } times[] = {
-    {"*2\r\n$10\r\n1700000000\r\n$6\r\n123456\r\n", 1700000000123456},
-    {"*2\r\n$1\r\n0\r\n$1\r\n0\r\n", 0},
-    {"*2\r\n$13\r\n9007199254739\r\n$6\r\n999999\r\n", 9007199254739999999},
-    {"*2\r\n$13\r\n9007199254740\r\n$1\r\n0\r\n", -1},
-    {"*2\r\n$19\r\n9223372036854775807\r\n$1\r\n0\r\n", -1},
-    {"*2\r\n$400\r\n" DIGITS_400 "\r\n$1\r\n0\r\n", -1},
-    {"*2\r\n$2\r\n-1\r\n$1\r\n0\r\n", -1},
-    {"*2\r\n$0\r\n\r\n$1\r\n0\r\n", -1},
-    {"*2\r\n$1\r\n7\r\n$7\r\n1000000\r\n", -1},
-    {"*2\r\n$1\r\n7\r\n$2\r\n-1\r\n", -1},
-    {"*2\r\n:7\r\n:7\r\n", -1},
-    {"*1\r\n$1\r\n7\r\n", -1},
-    {"*3\r\n$1\r\n7\r\n$1\r\n0\r\n$1\r\n0\r\n", -1},
-    {"-ERR\r\n", -1},
+    {1700000000123456, INPUTS("*2\r\n$10\r\n1700000000\r\n$6\r\n123456\r\n")},
+    {0, INPUTS("*2\r\n$1\r\n0\r\n$1\r\n0\r\n")},
+    {9007199254739999999, INPUTS("*2\r\n$13\r\n9007199254739\r\n$6\r\n999999\r\n")},
+    {-1, INPUTS("*2\r\n$13\r\n9007199254740\r\n$1\r\n0\r\n",
+                "*2\r\n$19\r\n9223372036854775807\r\n$1\r\n0\r\n",
+                "*2\r\n$400\r\n" DIGITS_400 "\r\n$1\r\n0\r\n", "*2\r\n$2\r\n-1\r\n$1\r\n0\r\n",
+                "*2\r\n$0\r\n\r\n$1\r\n0\r\n", "*2\r\n$1\r\n7\r\n$7\r\n1000000\r\n",
+                "*2\r\n$1\r\n7\r\n$2\r\n-1\r\n", "*2\r\n:7\r\n:7\r\n", "*1\r\n$1\r\n7\r\n",
+                "*3\r\n$1\r\n7\r\n$1\r\n0\r\n$1\r\n0\r\n", "-ERR\r\n")},
 };
 
 static void test_times(void)
 {
-    for (size_t i = 0; i < COUNT(times); i++) {
-        redisReply *reply = reply_of(times[i].reply, strlen(times[i].reply));
-        tap_ok(redis_reply_time(reply) == times[i].us, "TIME %s", tap_show(times[i].reply));
-        freeReplyObject(reply);
-    }
+    for (size_t i = 0; i < COUNT(times); i++)
+        EACH(text, times[i].replies) {
+            redisReply *reply = reply_of(*text, strlen(*text));
+            tap_ok(redis_reply_time(reply) == times[i].us, "TIME %s", tap_show(*text));
+            freeReplyObject(reply);
+        }
 }
 
 /* INFO's and CONFIG GET's. */

@@ -9,18 +9,20 @@
 #define SEC  INT64_C(1000)
 #define HOUR (3600 * SEC)
 
-#define BUILD                                                                                      \
-    {                                                                                              \
-        .host = "ci-3", .user = "build", .command = "make", .pid = 4121                            \
-    }
+#define BUILD .who = {.host = "ci-3", .user = "build", .command = "make", .pid = 4121}
 #define GREEN                                                                                      \
-    {                                                                                              \
-        .host = "ci-3", .user = "build", .command = "make", .pid = 4121, .label = "green"          \
-    }
+    .who = {.host = "ci-3", .user = "build", .command = "make", .pid = 4121, .label = "green"}
 
 /* 02:59:30 in UTC, and kept until 03:05:00. */
 #define KEPT  .since_ms = 1795402770 * SEC, .age_ms = 30 * SEC, .left_ms = 300 * SEC, .kept = true
 #define ENDED .end = {.known = true, .status = 0, .ran_ms = 4213}
+
+#define PARTY(...)                                                                                 \
+    &(const struct lock_party)                                                                     \
+    {                                                                                              \
+        .owner = "o", __VA_ARGS__                                                                  \
+    }
+#define HELD_BY(count, ...) .refusal.holders = (count), .refusal.holder = PARTY(__VA_ARGS__)
 
 static const struct {
     const char *wanted;
@@ -30,59 +32,37 @@ static const struct {
     enum describe_detail detail;
 } rows[] = {
     ROW(""),
-    ROW("held by build@ci-3 pid 4121 (make) for 25m04s", .refusal.holders = 1,
-        .refusal.holder = &(struct lock_party){.owner = "o", .age_ms = 1504 * SEC, .who = BUILD}),
-    ROW("held by build@ci-3 pid 4121 (make) for 3.5s, label green", .refusal.holders = 1,
-        .refusal.holder = &(struct lock_party){.owner = "o", .age_ms = SEC, .who = GREEN},
-        .later = 2500 * NS_PER_MS),
-    ROW("held by build@ci-3 (make) for 1s, label green", .refusal.holders = 1,
-        .refusal.holder = &(struct lock_party){.owner = "o", .age_ms = SEC, .who = GREEN},
+    ROW("held by build@ci-3 pid 4121 (make) for 25m04s", HELD_BY(1, .age_ms = 1504 * SEC, BUILD)),
+    ROW("held by build@ci-3 pid 4121 (make) for 3.5s, label green",
+        HELD_BY(1, .age_ms = SEC, GREEN), .later = 2500 * NS_PER_MS),
+    ROW("held by build@ci-3 (make) for 1s, label green", HELD_BY(1, .age_ms = SEC, GREEN),
         .detail = DESCRIBE_WITHOUT_PID),
-    ROW("held by build@ci-3 for 1s, label green", .refusal.holders = 1,
-        .refusal.holder = &(struct lock_party){.owner = "o", .age_ms = SEC, .who = GREEN},
+    ROW("held by build@ci-3 for 1s, label green", HELD_BY(1, .age_ms = SEC, GREEN),
         .detail = DESCRIBE_WITHOUT_COMMAND),
-    ROW("held for 1s", .refusal.holders = 1,
-        .refusal.holder = &(struct lock_party){.owner = "o", .age_ms = SEC}),
-    ROW("held by someone on ci-3 (make) for 1s", .refusal.holders = 1,
-        .refusal.holder = &(struct lock_party){.owner = "o",
-                                               .age_ms = SEC,
-                                               .who = {.host = "ci-3", .command = "make"}}),
+    ROW("held for 1s", HELD_BY(1, .age_ms = SEC)),
+    ROW("held by someone on ci-3 (make) for 1s",
+        HELD_BY(1, .age_ms = SEC, .who = {.host = "ci-3", .command = "make"})),
     /* A quorum does not count. */
-    ROW("held by build@ci-3 pid 4121 (make) for 1s",
-        .refusal.holder = &(struct lock_party){.owner = "o", .age_ms = SEC, .who = BUILD}),
+    ROW("held by build@ci-3 pid 4121 (make) for 1s", .refusal.holder = PARTY(.age_ms = SEC, BUILD)),
     ROW("all 2 slots are taken, the oldest by build@ci-3 pid 4121 (make) for 25m00s, label green",
-        .refusal.holders = 2,
-        .refusal.holder =
-            &(struct lock_party){
-                .owner = "o", .mode = LOCK_LIMIT, .age_ms = 1500 * SEC, .who = GREEN},
-        .limit = 2),
+        HELD_BY(2, .mode = LOCK_LIMIT, .age_ms = 1500 * SEC, GREEN), .limit = 2),
     ROW("all 2 slots are taken", .refusal.holders = 2, .limit = 2),
-    ROW("all 2 slots are taken, the oldest for 1s", .refusal.holders = 2,
-        .refusal.holder = &(struct lock_party){.owner = "o", .mode = LOCK_LIMIT, .age_ms = SEC},
+    ROW("all 2 slots are taken, the oldest for 1s", HELD_BY(2, .mode = LOCK_LIMIT, .age_ms = SEC),
         .limit = 2),
-    ROW("held by 2 readers, longest by build@ci-3 pid 4121 (make) for 1s", .refusal.holders = 2,
-        .refusal.holder =
-            &(struct lock_party){.owner = "o", .mode = LOCK_SHARED, .age_ms = SEC, .who = BUILD}),
-    ROW("held by 3 others, longest by build@ci-3 pid 4121 (make) for 1s", .refusal.holders = 3,
-        .refusal.holder = &(struct lock_party){.owner = "o", .age_ms = SEC, .who = BUILD}),
+    ROW("held by 2 readers, longest by build@ci-3 pid 4121 (make) for 1s",
+        HELD_BY(2, .mode = LOCK_SHARED, .age_ms = SEC, BUILD)),
+    ROW("held by 3 others, longest by build@ci-3 pid 4121 (make) for 1s",
+        HELD_BY(3, .age_ms = SEC, BUILD)),
     ROW("build@ci-3 pid 4121 (make) comes first, waiting for 3s, label green",
-        .refusal.first = &(struct lock_party){.owner = "o", .age_ms = SEC, .who = GREEN},
-        .later = 2 * NS_PER_SEC),
-    ROW("someone else comes first, waiting for 1s",
-        .refusal.first = &(struct lock_party){.owner = "o", .age_ms = SEC}),
+        .refusal.first = PARTY(.age_ms = SEC, GREEN), .later = 2 * NS_PER_SEC),
+    ROW("someone else comes first, waiting for 1s", .refusal.first = PARTY(.age_ms = SEC)),
     ROW("kept until 03:05; the command ended with 0 after 4.2s; it was run by build@ci-3 (make), "
         "label green",
-        .refusal.holders = 1,
-        .refusal.holder = &(struct lock_party){.owner = "o", KEPT, ENDED, .who = GREEN},
-        .later = NS_PER_SEC),
-    ROW("kept until 03:05; the command has ended", .refusal.holders = 1,
-        .refusal.holder = &(struct lock_party){.owner = "o", KEPT}),
+        HELD_BY(1, KEPT, ENDED, GREEN), .later = NS_PER_SEC),
+    ROW("kept until 03:05; the command has ended", HELD_BY(1, KEPT)),
     ROW("all 2 slots are taken, the oldest kept until 03:05; the command ended with 0 after 4.2s; "
         "it was run by build@ci-3 (make)",
-        .refusal.holders = 2,
-        .refusal.holder =
-            &(struct lock_party){.owner = "o", .mode = LOCK_LIMIT, KEPT, ENDED, .who = BUILD},
-        .limit = 2),
+        HELD_BY(2, .mode = LOCK_LIMIT, KEPT, ENDED, BUILD), .limit = 2),
     ROW("the server may have lost locks; it grants nothing new for another 5s",
         .refusal.cause = CAUSE_GRACE, .refusal.grace_ms = 7 * SEC, .later = 2 * NS_PER_SEC),
 };

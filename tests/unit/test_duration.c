@@ -10,50 +10,33 @@
 #define DAY (24 * HR)
 
 static const struct {
-    const char *text;
     int64_t ns;
+    const char *const *texts;
 } parsed[] = {
-    {"0", 0},
-    {"0s", 0},
-    {"00", 0},
-    {"0.0", 0},
-    {"0d0h0m0s0ms", 0},
-    {"30", 30 * SEC},
-    {"0030", 30 * SEC},
-    {"1.5", 1500 * MS},
-    {".5", 500 * MS},
-    {"500ms", 500 * MS},
-    {"1ms", MS},
-    {"30s", 30 * SEC},
-    {"5m", 5 * MIN},
-    {"2h", 2 * HR},
-    {"1d", DAY},
-    {"1m30s", 90 * SEC},
-    {"1.5h", 90 * MIN},
-    {"0.5d", 12 * HR},
-    {"1h30m", 90 * MIN},
-    {"1h0.5m", HR + 30 * SEC},
-    {"1m500ms", MIN + 500 * MS},
-    {"1d2h3m4s5ms", DAY + 2 * HR + 3 * MIN + 4 * SEC + 5 * MS},
-    {"1d5.25ms", DAY + 5 * MS + 250000},
-    {"90m", 90 * MIN},
-    {"86400s", DAY},
-    {"0.001", MS},
-    {"0.000000001", 1},
+    {0, INPUTS("0", "0s", "00", "0.0", "0d0h0m0s0ms")},
+    {30 * SEC, INPUTS("30", "0030", "30s")},
+    {1500 * MS, INPUTS("1.5")},
+    {500 * MS, INPUTS(".5", "500ms")},
+    {MS, INPUTS("1ms", "0.001")},
+    {5 * MIN, INPUTS("5m")},
+    {2 * HR, INPUTS("2h")},
+    {DAY, INPUTS("1d", "86400s")},
+    {90 * SEC, INPUTS("1m30s")},
+    {90 * MIN, INPUTS("1.5h", "1h30m", "90m")},
+    {12 * HR, INPUTS("0.5d")},
+    {HR + 30 * SEC, INPUTS("1h0.5m")},
+    {MIN + 500 * MS, INPUTS("1m500ms")},
+    {DAY + 2 * HR + 3 * MIN + 4 * SEC + 5 * MS, INPUTS("1d2h3m4s5ms")},
+    {DAY + 5 * MS + 250000, INPUTS("1d5.25ms")},
     /* nothing that is not 0 becomes 0 */
-    {"0.0000000001", 1},
-    {"0.00000000000000000000000000000000000000000000000000000000000001d", 1},
-    {"1.0000000000000000000000000000000000000000000000000000000000000s", SEC},
-    {"0.9999999999", SEC},
-    {"0.999999999", SEC - 1},
-    {"0.33333333333333333333d", DAY / 3},
-    {"3650d", DURATION_MAX_NS},
-    {"87600h", DURATION_MAX_NS},
-    {"315360000", DURATION_MAX_NS},
-    {"315360000000ms", DURATION_MAX_NS},
-    {"3649d24h", DURATION_MAX_NS},
-    {"3649.99999999999999999999d", DURATION_MAX_NS},
-    {"000000000000000000000000000000000000000000000001s", SEC},
+    {1, INPUTS("0.000000001", "0.0000000001",
+               "0.00000000000000000000000000000000000000000000000000000000000001d")},
+    {SEC, INPUTS("1.0000000000000000000000000000000000000000000000000000000000000s", "0.9999999999",
+                 "000000000000000000000000000000000000000000000001s")},
+    {SEC - 1, INPUTS("0.999999999")},
+    {DAY / 3, INPUTS("0.33333333333333333333d")},
+    {DURATION_MAX_NS, INPUTS("3650d", "87600h", "315360000", "315360000000ms", "3649d24h",
+                             "3649.99999999999999999999d")},
 };
 
 static const char *const *const refused = INPUTS(
@@ -68,58 +51,49 @@ static const char *const *const refused = INPUTS(
     "99999999999999999999999999999999999999999999999999999999ms", "1\xc2\xa0s", "1\xc2\xb5s",
     "\xd9\xa1s", "\xff", "1\xff", "\x01", "1m\x7f", "$(date)", "%n");
 
+#define NUMBERS(...) ((const int64_t[]){__VA_ARGS__, LAST})
+#define LAST         4711 /* ends a list of numbers */
+
 static const struct {
-    int64_t ns;
     const char *text;
+    const int64_t *numbers;
 } printed[] = {
-    {0, "0s"},
-    {1, "0s"},
-    {MS / 2 - 1, "0s"},
-    {MS - 1, "1ms"},
-    {-1, "0s"},
-    {-5 * DAY, "0s"},
-    {INT64_MIN, "0s"},
-    {MS, "1ms"},
-    {850 * MS, "850ms"},
-    {SEC - MS, "999ms"},
-    {SEC - 1, "1s"},
-    {SEC, "1s"},
-    {1049 * MS, "1s"},
-    {1050 * MS, "1.1s"},
-    {1100 * MS, "1.1s"},
-    {1500 * MS, "1.5s"},
-    {9949 * MS, "9.9s"},
-    {9950 * MS, "10s"},
-    {10 * SEC, "10s"},
-    {24499 * MS, "24s"},
-    {24500 * MS, "25s"},
-    {59499 * MS, "59s"},
-    {MIN - 1, "1m00s"},
-    {MIN, "1m00s"},
-    {3 * MIN + 12 * SEC, "3m12s"},
-    {HR - SEC, "59m59s"},
-    {HR - 1, "1h00m"},
-    {HR, "1h00m"},
-    {2 * HR - 100 * MS, "2h00m"},
-    {2 * HR + 5 * MIN + 29 * SEC, "2h05m"},
-    {2 * HR + 5 * MIN + 30 * SEC, "2h06m"},
-    {DAY - MIN, "23h59m"},
-    {DAY - 1, "1d00h"},
-    {DAY, "1d00h"},
-    {3 * DAY + 4 * HR, "3d04h"},
-    {DURATION_MAX_NS, "3650d00h"},
-    {INT64_MAX, "106752d00h"},
+    {"0s", NUMBERS(0, 1, MS / 2 - 1, -1, -5 * DAY, INT64_MIN)},
+    {"1ms", NUMBERS(MS - 1, MS)},
+    {"850ms", NUMBERS(850 * MS)},
+    {"999ms", NUMBERS(SEC - MS)},
+    {"1s", NUMBERS(SEC - 1, SEC, 1049 * MS)},
+    {"1.1s", NUMBERS(1050 * MS, 1100 * MS)},
+    {"1.5s", NUMBERS(1500 * MS)},
+    {"9.9s", NUMBERS(9949 * MS)},
+    {"10s", NUMBERS(9950 * MS, 10 * SEC)},
+    {"24s", NUMBERS(24499 * MS)},
+    {"25s", NUMBERS(24500 * MS)},
+    {"59s", NUMBERS(59499 * MS)},
+    {"1m00s", NUMBERS(MIN - 1, MIN)},
+    {"3m12s", NUMBERS(3 * MIN + 12 * SEC)},
+    {"59m59s", NUMBERS(HR - SEC)},
+    {"1h00m", NUMBERS(HR - 1, HR)},
+    {"2h00m", NUMBERS(2 * HR - 100 * MS)},
+    {"2h05m", NUMBERS(2 * HR + 5 * MIN + 29 * SEC)},
+    {"2h06m", NUMBERS(2 * HR + 5 * MIN + 30 * SEC)},
+    {"23h59m", NUMBERS(DAY - MIN)},
+    {"1d00h", NUMBERS(DAY - 1, DAY)},
+    {"3d04h", NUMBERS(3 * DAY + 4 * HR)},
+    {"3650d00h", NUMBERS(DURATION_MAX_NS)},
+    {"106752d00h", NUMBERS(INT64_MAX)},
 };
 
 static void test_parse(void)
 {
-    for (size_t i = 0; i < COUNT(parsed); i++) {
-        int64_t ns = 4711;
-        bool accepted = duration_parse(parsed[i].text, &ns);
-        if (!tap_ok(accepted && ns == parsed[i].ns, "duration_parse %s", tap_show(parsed[i].text)))
-            tap_note("got %s, %" PRId64 ", wanted %" PRId64, accepted ? "accepted" : "refused", ns,
-                     parsed[i].ns);
-    }
+    for (size_t i = 0; i < COUNT(parsed); i++)
+        EACH(text, parsed[i].texts) {
+            int64_t ns = 4711;
+            bool accepted = duration_parse(*text, &ns);
+            if (!tap_ok(accepted && ns == parsed[i].ns, "duration_parse %s", tap_show(*text)))
+                tap_note("got %s, %" PRId64 ", wanted %" PRId64, accepted ? "accepted" : "refused",
+                         ns, parsed[i].ns);
+        }
     EACH(text, refused) {
         int64_t ns = 4711;
         tap_ok(!duration_parse(*text, &ns) && ns == 4711, "duration_parse refuses %s",
@@ -145,12 +119,12 @@ static void test_print(void)
 {
     char out[32];
 
-    for (size_t i = 0; i < COUNT(printed); i++) {
-        char name[32];
-        snprintf(name, sizeof(name), "%" PRId64, printed[i].ns);
-        tap_is(duration_print(printed[i].ns, out, sizeof(out)), printed[i].text, "duration_print",
-               name);
-    }
+    for (size_t i = 0; i < COUNT(printed); i++)
+        for (const int64_t *ns = printed[i].numbers; *ns != LAST; ns++) {
+            char name[32];
+            snprintf(name, sizeof(name), "%" PRId64, *ns);
+            tap_is(duration_print(*ns, out, sizeof(out)), printed[i].text, "duration_print", name);
+        }
     tap_is(duration_print(3 * MIN, out, 4), "3m0", "duration_print into 4 bytes", "3m00s");
 }
 

@@ -14,7 +14,6 @@ static const struct {
      INPUTS("h", "a.example", "a.example.", "A-1_b.xn--bcher-kva.example", "1.2.3", SIXTY "abc",
             SIXTY "abc." SIXTY "abc." SIXTY "abc." SIXTY "d",
             SIXTY "abc." SIXTY "abc." SIXTY "abc." SIXTY "d.")},
-    /* These would turn verification off, or make it weaker. */
     /* Most of these would turn verification off, or make it weaker. */
     {false, false,
      INPUTS(SIXTY "abc." SIXTY "abc." SIXTY "abc." SIXTY "de", SIXTY "abcd", "", ".", "..",

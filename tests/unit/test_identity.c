@@ -22,32 +22,24 @@ static const struct {
 
 /* Lines that other programs may have left in the store. */
 static const struct {
-    const char *line;
     struct identity who;
+    const char *const *lines;
 } foreign[] = {
-    {"", {"", "", "", "", 0, ""}},
-    {" ", {"", "", "", "", 0, ""}},
-    {"         ", {"", "", "", "", 0, ""}},
-    {"h", {"h", "", "", "", 0, ""}},
-    {"h u", {"h", "u", "", "", 0, ""}},
-    {"h u 5", {"h", "u", "", "", 5, ""}},
-    {"h u 5 c", {"h", "u", "c", "", 5, ""}},
-    {"h u 5 c l more words", {"h", "u", "c", "l", 5, ""}},
-    {"h  5 c l", {"h", "", "c", "l", 5, ""}},
-    {"h u -5 c l", {"h", "u", "c", "l", 0, ""}},
-    {"h u 0 c l", {"h", "u", "c", "l", 0, ""}},
-    {"h u 5x c l", {"h", "u", "c", "l", 0, ""}},
-    {"h u 0x5 c l", {"h", "u", "c", "l", 0, ""}},
-    {"h u  c l", {"h", "u", "c", "l", 0, ""}},
-    {"h u 2147483648 c l", {"h", "u", "c", "l", 0, ""}},
-    {"h u 99999999999999999999999999 c l", {"h", "u", "c", "l", 0, ""}},
-    {"%zz u 5 c l", {"", "u", "c", "l", 5, ""}},
-    {"h %4 5 % l", {"h", "", "", "l", 5, ""}},
-    {"h u%00x 5 c l", {"h", "", "c", "l", 5, ""}},
-    {"h u 5 c\x1b[2J l", {"h", "u", "", "l", 5, ""}},
-    {"h u 5 c\tx l\n", {"h", "u", "", "", 5, ""}},
-    {"h u 5 %1b[2J l", {"h", "u", "\x1b[2J", "l", 5, ""}},
-    {"h u 5 \xff l", {"h", "u", "\xff", "l", 5, ""}},
+    {{"", "", "", "", 0, ""}, INPUTS("", " ", "         ")},
+    {{"h", "", "", "", 0, ""}, INPUTS("h")},
+    {{"h", "u", "", "", 0, ""}, INPUTS("h u")},
+    {{"h", "u", "", "", 5, ""}, INPUTS("h u 5", "h u 5 c\tx l\n")},
+    {{"h", "u", "c", "", 5, ""}, INPUTS("h u 5 c")},
+    {{"h", "u", "c", "l", 5, ""}, INPUTS("h u 5 c l more words")},
+    {{"h", "", "c", "l", 5, ""}, INPUTS("h  5 c l", "h u%00x 5 c l")},
+    {{"h", "u", "c", "l", 0, ""},
+     INPUTS("h u -5 c l", "h u 0 c l", "h u 5x c l", "h u 0x5 c l", "h u  c l",
+            "h u 2147483648 c l", "h u 99999999999999999999999999 c l")},
+    {{"", "u", "c", "l", 5, ""}, INPUTS("%zz u 5 c l")},
+    {{"h", "", "", "l", 5, ""}, INPUTS("h %4 5 % l")},
+    {{"h", "u", "", "l", 5, ""}, INPUTS("h u 5 c\x1b[2J l")},
+    {{"h", "u", "\x1b[2J", "l", 5, ""}, INPUTS("h u 5 %1b[2J l")},
+    {{"h", "u", "\xff", "l", 5, ""}, INPUTS("h u 5 \xff l")},
 };
 
 /* Notes behind the five words: the one asked for, "waited", and others. */
@@ -113,7 +105,8 @@ static void test_lines(void)
         free(line);
     }
     for (size_t i = 0; i < COUNT(foreign); i++)
-        check_parse(foreign[i].line, strlen(foreign[i].line), &foreign[i].who);
+        EACH(line, foreign[i].lines)
+            check_parse(*line, strlen(*line), &foreign[i].who);
 }
 
 /* The text has a length, no end: neither a NUL within nor what lies behind it counts. */

@@ -8,46 +8,47 @@
 #include "cli/describe.h"
 #include "tap.h"
 
-/* A server that is as it should be, and one who wants little of it. */
-static void make(struct server_facts *facts, struct wishes *wishes, struct url *url)
-{
-    *url = (struct url){
-        .record = &redis_record, .hosts = {{"locks", 6379}}, .host_count = 1, .tls = true};
-    *wishes = (struct wishes){.url = url, .prefix = "rlock", .lease = 30 * NS_PER_SEC};
-    *facts = (struct server_facts){.reached = true,
-                                   .connected_ns = NS_PER_MS,
-                                   .figures = {.ping_median_ns = NS_PER_MS,
-                                               .ping_max_ns = 2 * NS_PER_MS,
-                                               .software = "redis",
-                                               .version = "7.0.15",
-                                               .uptime_s = 86400,
-                                               .ahead_ms = 3,
-                                               .maxmemory = 1000000,
-                                               .memory = 899000},
-                                   .mode = "standalone",
-                                   .clock_ns = 100 * NS_PER_MS,
-                                   .here_ns = 101 * NS_PER_MS,
-                                   .run_id = "r",
-                                   .grace = {.told = true,
-                                             .run_id = "r",
-                                             .replication = "i",
-                                             .own_replication = "i",
-                                             .longest_ms = 20000,
-                                             .now_ms = 1000000},
-                                   .policy = "noeviction",
-                                   .appendonly = "yes",
-                                   .appendfsync = "everysec",
-                                   .save = "none",
-                                   .clients = 5,
-                                   .clients_max = 10000,
-                                   .rights_known = true};
-}
-
 struct scenario {
     struct server_facts facts;
     struct wishes wishes;
     struct url url;
 };
+
+/* A server that is as it should be, and one who wants little of it. */
+static void make(struct scenario *scenario)
+{
+    scenario->url = (struct url){
+        .record = &redis_record, .hosts = {{"locks", 6379}}, .host_count = 1, .tls = true};
+    scenario->wishes =
+        (struct wishes){.url = &scenario->url, .prefix = "rlock", .lease = 30 * NS_PER_SEC};
+    scenario->facts = (struct server_facts){.reached = true,
+                                            .connected_ns = NS_PER_MS,
+                                            .figures = {.ping_median_ns = NS_PER_MS,
+                                                        .ping_max_ns = 2 * NS_PER_MS,
+                                                        .software = "redis",
+                                                        .version = "7.0.15",
+                                                        .uptime_s = 86400,
+                                                        .ahead_ms = 3,
+                                                        .maxmemory = 1000000,
+                                                        .memory = 899000},
+                                            .mode = "standalone",
+                                            .clock_ns = 100 * NS_PER_MS,
+                                            .here_ns = 101 * NS_PER_MS,
+                                            .run_id = "r",
+                                            .grace = {.told = true,
+                                                      .run_id = "r",
+                                                      .replication = "i",
+                                                      .own_replication = "i",
+                                                      .longest_ms = 20000,
+                                                      .now_ms = 1000000},
+                                            .policy = "noeviction",
+                                            .appendonly = "yes",
+                                            .appendfsync = "everysec",
+                                            .save = "none",
+                                            .clients = 5,
+                                            .clients_max = 10000,
+                                            .rights_known = true};
+}
 
 static void lack(struct server_facts *facts, const char *name)
 {
@@ -190,18 +191,25 @@ static const struct {
     {"rights unfit, rights note, rights note", INPUTS("lacks=multi rights_known=0")},
 };
 
-static void test_row(const char *words, const char *wanted)
+static void diagnose(const char *words, struct diagnosis *diagnosis)
 {
     struct scenario scenario;
-    struct diagnosis diagnosis;
-    char copy[128], got[256] = "", *rest = copy;
-    enum level worst = LEVEL_FINE;
+    char copy[128], *rest = copy;
 
-    make(&scenario.facts, &scenario.wishes, &scenario.url);
+    make(&scenario);
     strcpy(copy, words);
     for (char *word; (word = strtok_r(rest, " ", &rest));)
         set(&scenario, word);
-    judge_server(&scenario.facts, &scenario.wishes, &diagnosis);
+    judge_server(&scenario.facts, &scenario.wishes, diagnosis);
+}
+
+static void test_row(const char *words, const char *wanted)
+{
+    struct diagnosis diagnosis;
+    char got[256] = "";
+    enum level worst = LEVEL_FINE;
+
+    diagnose(words, &diagnosis);
     for (size_t i = 0; i < diagnosis.count; i++) {
         const struct finding *finding = &diagnosis.findings[i];
         if (finding->level == LEVEL_FINE)
@@ -281,16 +289,10 @@ static const struct {
 
 static void test_saying(const char *words, const char *text, const char *advice)
 {
-    struct scenario scenario;
     struct diagnosis diagnosis;
-    char copy[128], *rest = copy;
     const struct finding *found = NULL;
 
-    make(&scenario.facts, &scenario.wishes, &scenario.url);
-    strcpy(copy, words);
-    for (char *word; (word = strtok_r(rest, " ", &rest));)
-        set(&scenario, word);
-    judge_server(&scenario.facts, &scenario.wishes, &diagnosis);
+    diagnose(words, &diagnosis);
     for (size_t i = 0; i < diagnosis.count; i++)
         if (strcmp(diagnosis.findings[i].text, text) == 0)
             found = &diagnosis.findings[i];
@@ -332,15 +334,20 @@ static const struct {
             "ERR EXEC without MULTI")},
 };
 
+/* Servers of a quorum, or of a Cluster, in which so many slots have a master. */
 static const struct {
-    const char *levels; /* of the servers: f, n, w, u; a capital: its run id is the first one's */
+    const char *levels; /* of each: f, n, w, u; a capital: its run id is the first one's */
     const char *wanted;
-} quorums[] = {
-    {"fff", "quorum fine, fine"},         {"fnf", "quorum fine, fine"},
-    {"fwf", "quorum fine, warning"},      {"fuf", "quorum warning, warning"},
-    {"fuu", "quorum unfit, unfit"},       {"ffuu", "quorum unfit, unfit"},
-    {"fffuu", "quorum warning, warning"}, {"ffF", "quorum unfit, unfit"},
-    {"uu", "quorum unfit, unfit"},
+    unsigned slots;
+} deployments[] = {
+    {"fff", "quorum fine, fine"},           {"fnf", "quorum fine, fine"},
+    {"fwf", "quorum fine, warning"},        {"fuf", "quorum warning, warning"},
+    {"fuu", "quorum unfit, unfit"},         {"ffuu", "quorum unfit, unfit"},
+    {"fffuu", "quorum warning, warning"},   {"ffF", "quorum unfit, unfit"},
+    {"uu", "quorum unfit, unfit"},          {"fff", "cluster fine, fine", 16384},
+    {"fnf", "cluster fine, fine", 16384},   {"fwf", "cluster fine, warning", 16384},
+    {"fuf", "cluster unfit, unfit", 16384}, {"fff", "cluster unfit, unfit", 16383},
+    {"f", "cluster fine, fine", 16384},
 };
 
 static enum level level_of(char letter)
@@ -351,7 +358,7 @@ static enum level level_of(char letter)
                            : LEVEL_UNFIT;
 }
 
-static void test_quorum(const char *levels, const char *wanted)
+static void test_deployment(const char *levels, const char *wanted, unsigned slots)
 {
     struct server_facts facts[5] = {0};
     struct checked_server servers[5] = {0};
@@ -367,10 +374,13 @@ static void test_quorum(const char *levels, const char *wanted)
         if (level != 'u') /* one that is out of reach tells nothing */
             sprintf(facts[i].run_id, "%zu", level == levels[i] ? i : 0);
     }
-    quorum_judge(&checkup, facts, 30 * NS_PER_SEC, &whole);
+    if (slots)
+        cluster_judge(&checkup, slots, 16384, &whole);
+    else
+        quorum_judge(&checkup, facts, 30 * NS_PER_SEC, &whole);
     sprintf(got, "%s %s, %s", whole.findings[0].check, level_name(whole.findings[0].level),
             level_name(whole.worst));
-    tap_is(got, wanted, "quorum_judge", levels);
+    tap_is(got, wanted, slots ? "cluster_judge" : "quorum_judge", levels);
 }
 
 /* The word of each Sentinel: A or B, names it as the master; u, knows none; s, silent; d,
@@ -414,32 +424,6 @@ static void test_sentinels(const char *words, const char *wanted, const char *pa
     tap_is(level_name(diagnosis.findings[0].level), wanted, "judge_sentinels", words);
     tap_ok(strstr(diagnosis.findings[0].text, part) != NULL, "judge_sentinels %s: %s", words,
            diagnosis.findings[0].text);
-}
-
-static const struct {
-    const char *levels; /* of the masters: f, n, w, u */
-    unsigned slots;
-    const char *wanted;
-} clusters[] = {
-    {"fff", 16384, "cluster fine, fine"},    {"fnf", 16384, "cluster fine, fine"},
-    {"fwf", 16384, "cluster fine, warning"}, {"fuf", 16384, "cluster unfit, unfit"},
-    {"fff", 16383, "cluster unfit, unfit"},  {"f", 16384, "cluster fine, fine"},
-};
-
-static void test_cluster(const char *levels, unsigned slots, const char *wanted)
-{
-    struct checked_server servers[5] = {0};
-    struct checkup checkup = {.servers = servers};
-    struct diagnosis whole;
-    char got[64];
-    size_t count = checkup.count = strlen(levels);
-
-    for (size_t i = 0; i < count; i++)
-        checkup.servers[i].diagnosis.worst = level_of(levels[i]);
-    cluster_judge(&checkup, slots, 16384, &whole);
-    sprintf(got, "%s %s, %s", whole.findings[0].check, level_name(whole.findings[0].level),
-            level_name(whole.worst));
-    tap_is(got, wanted, "cluster_judge", levels);
 }
 
 /* A server that has come back without what it knew, beside others; ms for which each remembers
@@ -488,8 +472,6 @@ int main(void)
     test_memories();
     for (size_t i = 0; i < COUNT(sayings); i++)
         test_saying(sayings[i].words, sayings[i].text, sayings[i].advice);
-    for (size_t i = 0; i < COUNT(clusters); i++)
-        test_cluster(clusters[i].levels, clusters[i].slots, clusters[i].wanted);
     for (size_t i = 0; i < COUNT(sentinels); i++)
         test_sentinels(sentinels[i].words, sentinels[i].wanted, sentinels[i].part);
     for (size_t i = 0; i < COUNT(rows); i++)
@@ -498,7 +480,7 @@ int main(void)
     for (size_t i = 0; i < COUNT(errors); i++)
         EACH(error, errors[i].errors)
             tap_ok(rights_judge(*error) == errors[i].wanted, "rights_judge %s", tap_show(*error));
-    for (size_t i = 0; i < COUNT(quorums); i++)
-        test_quorum(quorums[i].levels, quorums[i].wanted);
+    for (size_t i = 0; i < COUNT(deployments); i++)
+        test_deployment(deployments[i].levels, deployments[i].wanted, deployments[i].slots);
     return tap_done();
 }

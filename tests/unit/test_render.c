@@ -43,8 +43,6 @@ static const struct lock_party shell = {.owner = "0a1c",
                                         .age_ms = 3500,
                                         .who = {"ci-4", "me", "sh", "", 99, ""}};
 static const struct lock_party evil = {.owner = "\033]0;\a",
-                                       .since_ms = 0,
-                                       .age_ms = 0,
                                        .left_ms = 1,
                                        .count = 1,
                                        .fence = 3,
@@ -69,63 +67,41 @@ static const struct lock_party family[] = {
     {.owner = "w.r", .mode = LOCK_SHARED, .count = 1, .fence = 7, .who = {.user = "reader"}},
 };
 
-static const struct lock_view deploy = {.key = "deploy",
-                                        .mode = LOCK_EXCLUSIVE,
-                                        .fence = 17,
-                                        .holders = &make,
-                                        .holder_count = 1,
-                                        .waiters = &shell,
-                                        .waiter_count = 1};
+#define HELD(party, count)   .holders = (party), .holder_count = (count)
+#define WAITED(party, count) .waiters = (party), .waiter_count = (count)
+
+static const struct lock_view deploy = {
+    .key = "deploy", .fence = 17, HELD(&make, 1), WAITED(&shell, 1)};
 static const struct lock_party widest = {.owner = "0a1e",
                                          .count = 1,
                                          .who = {.user = "e\xcc\x81",
                                                  .label = "\xe6\xbc\xa2\xe5\xad\x97ri\xcc\x88"
                                                           "er than that"}};
-static const struct lock_view wide = {.key = "\xe6\xbc\xa2\xe5\xad\x97",
-                                      .mode = LOCK_EXCLUSIVE,
-                                      .fence = 4,
-                                      .holders = &widest,
-                                      .holder_count = 1};
-static const struct lock_view lengthy = {.key = "a-key-that-goes-on-and-on-for-ever",
-                                         .mode = LOCK_EXCLUSIVE,
-                                         .fence = 17,
-                                         .holders = &make,
-                                         .holder_count = 1};
-static const struct lock_view backup = {
-    .key = "backup", .mode = LOCK_EXCLUSIVE, .fence = 5, .holders = &brief, .holder_count = 1};
-static const struct lock_view idle = {.key = "caf\xc3\xa9", .mode = LOCK_EXCLUSIVE, .fence = 4};
-static const struct lock_view unused = {.key = "new", .mode = LOCK_EXCLUSIVE};
-static const struct lock_view forged = {.key = "k\033[H\n",
-                                        .mode = LOCK_EXCLUSIVE,
-                                        .fence = 3,
-                                        .holders = &evil,
-                                        .holder_count = 1,
-                                        .waiters = &evil,
-                                        .waiter_count = 1};
+static const struct lock_view wide = {
+    .key = "\xe6\xbc\xa2\xe5\xad\x97", .fence = 4, HELD(&widest, 1)};
+static const struct lock_view lengthy = {
+    .key = "a-key-that-goes-on-and-on-for-ever", .fence = 17, HELD(&make, 1)};
+static const struct lock_view backup = {.key = "backup", .fence = 5, HELD(&brief, 1)};
+static const struct lock_view idle = {.key = "caf\xc3\xa9", .fence = 4};
+static const struct lock_view unused = {.key = "new"};
+static const struct lock_view forged = {
+    .key = "k\033[H\n", .fence = 3, HELD(&evil, 1), WAITED(&evil, 1)};
 static const struct lock_view shared = {
-    .key = "data", .mode = LOCK_SHARED, .fence = 9, .holders = readers, .holder_count = 2};
+    .key = "data", .mode = LOCK_SHARED, .fence = 9, HELD(readers, 2)};
 static const struct lock_view limited = {
-    .key = "gpu", .mode = LOCK_LIMIT, .limit = 3, .fence = 6, .holders = slots, .holder_count = 4};
-static const struct lock_view nested = {.key = "nest",
-                                        .mode = LOCK_EXCLUSIVE,
-                                        .fence = 7,
-                                        .holders = family,
-                                        .holder_count = 2,
-                                        .waiters = readers,
-                                        .waiter_count = 1};
-static const struct lock_party ended = {
-    .owner = "0a1f",
-    .since_ms = 1795162530123,
-    .age_ms = 65000,
-    .left_ms = 235000,
-    .count = 1,
-    .fence = 18,
-    .who = {"ci-3", "build", "make", "", 4121, ""},
-    .kept = true,
-    .end = {.known = true, .status = 0, .ran_ms = 4213},
-};
-static const struct lock_view kept = {
-    .key = "report", .mode = LOCK_EXCLUSIVE, .fence = 18, .holders = &ended, .holder_count = 1};
+    .key = "gpu", .mode = LOCK_LIMIT, .limit = 3, .fence = 6, HELD(slots, 4)};
+static const struct lock_view nested = {
+    .key = "nest", .fence = 7, HELD(family, 2), WAITED(readers, 1)};
+static const struct lock_party ended = {.owner = "0a1f",
+                                        .since_ms = 1795162530123,
+                                        .age_ms = 65000,
+                                        .left_ms = 235000,
+                                        .count = 1,
+                                        .fence = 18,
+                                        .who = {"ci-3", "build", "make", "", 4121, ""},
+                                        .kept = true,
+                                        .end = {.known = true, .ran_ms = 4213}};
+static const struct lock_view kept = {.key = "report", .fence = 18, HELD(&ended, 1)};
 
 #define MAX 4
 
@@ -320,12 +296,10 @@ static void check(renderer *print, const struct lock_view *const locks[MAX],
                   const char *wanted)
 {
     struct lock_view views[MAX];
-    size_t count = 0, size;
-    char *text = NULL;
-    FILE *out = open_memstream(&text, &size);
+    size_t count = 0;
+    char *text;
+    FILE *out = tap_memory(&text);
 
-    if (!out)
-        abort();
     for (; count < MAX && locks[count]; count++)
         views[count] = *locks[count];
     print(out, views, count, style);
@@ -342,20 +316,11 @@ static void test_longest(void)
 {
     char key[513];
     struct lock_party party = {.owner = "o", .who = {.pid = 2147483647}};
-    struct lock_view lock = {.key = key,
-                             .mode = LOCK_EXCLUSIVE,
-                             .fence = 1,
-                             .holders = &party,
-                             .holder_count = 1,
-                             .waiters = &party,
-                             .waiter_count = 1};
+    struct lock_view lock = {.key = key, .fence = 1, HELD(&party, 1), WAITED(&party, 1)};
     struct render_style style = {.color = false};
-    char *text = NULL, shown[RENDER_PARTY_SIZE];
-    size_t size, long_size;
-    FILE *out = open_memstream(&text, &size);
+    char *text, shown[RENDER_PARTY_SIZE];
+    FILE *out = tap_memory(&text);
 
-    if (!out)
-        abort();
     memset(key, '\001', sizeof key - 1);
     key[sizeof key - 1] = '\0';
     memset(party.who.host, '\002', IDENTITY_WORD_MAX);
@@ -369,10 +334,10 @@ static void test_longest(void)
     render_table(out, &lock, 1, &style);
     fflush(out);
     tap_ok(strstr(text, shown) != NULL, "and so it is in a table");
-    long_size = size;
+    size_t table_size = strlen(text);
     render_long(out, &lock, 1, &style);
     fclose(out);
-    tap_ok(strstr(text + long_size, shown) != NULL, "and in a list");
+    tap_ok(strstr(text + table_size, shown) != NULL, "and in a list");
     tap_ok(strpbrk(text, "\001\002\003\004\005\006") == NULL, "all of it escaped");
     free(text);
 }

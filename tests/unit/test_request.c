@@ -9,64 +9,50 @@ static const struct option_spec options[] = {
     {.id = OPTION_ANY, .name = "any"}, {.id = OPTION_TAKE, .name = "take", .argument = "N"},
     {.table = request_rest},           {0}};
 
+#define TOO_MANY "only one of --read, --write and --limit"
+#define NUMBER   "' is not a number from 1 to "
+
 /* Words are separated by one space. wanted: the keys, the mode, the limit; or the fault. */
 static const struct {
-    const char *line;
-    int preset;
     const char *wanted;
+    int preset;
+    const char *const *lines;
 } rows[] = {
-    {"k", 0, "k exclusive 0"},
-    {"-x k", 0, "k exclusive 0"},
-    {"--write k", 0, "k exclusive 0"},
-    {"-s k", 0, "k shared 0"},
-    {"--read k", 0, "k shared 0"},
-    {"--shared --read k", 0, "k shared 0"},
-    {"--limit 1 k", 0, "k limit 1"},
-    {"--limit k", 0, "k limit 0"},
-    {"--limit 3x k", 0, "3x,k limit 0"},
-    {"--limit=100000 k", 0, "k limit 100000"},
-    {"k --limit 3 --limit 5", 0, "k limit 5"},
-    {"k", OPTION_SHARED, "k shared 0"},
-    {"k", OPTION_EXCLUSIVE, "k exclusive 0"},
-    {"--read k", OPTION_SHARED, "k shared 0"},
-    {"--write k", OPTION_SHARED, "only one of --read, --write and --limit"},
-    {"--read k", OPTION_EXCLUSIVE, "only one of --read, --write and --limit"},
-    {"--limit 2 k", OPTION_EXCLUSIVE, "only one of --read, --write and --limit"},
-    {"--read --write k", 0, "only one of --read, --write and --limit"},
-    {"--limit 3 --read k", 0, "only one of --read, --write and --limit"},
-    {"-x --limit 3 k", 0, "only one of --read, --write and --limit"},
-    {"--limit 0 k", 0, "--limit '0' is not a number from 1 to 100000"},
-    {"--limit=-1 k", 0, "--limit '-1' is not a number from 1 to 100000"},
-    {"--limit=+1 k", 0, "--limit '+1' is not a number from 1 to 100000"},
-    {"--limit 100001 k", 0, "--limit '100001' is not a number from 1 to 100000"},
-    {"--limit 4294967297 k", 0, "--limit '4294967297' is not a number from 1 to 100000"},
-    {"--limit 99999999999999999999 k", 0,
-     "--limit '99999999999999999999' is not a number from 1 to 100000"},
-    {"--limit=3x k", 0, "--limit '3x' is not a number from 1 to 100000"},
-    {"--limit=1e3 k", 0, "--limit '1e3' is not a number from 1 to 100000"},
-    {"b a", 0, "b,a exclusive 0"},
-    {"b a b a", 0, "b,a exclusive 0"},
-    {"--no-reentrant a --limit 2 c b", 0, "a,c,b limit 2"},
-    {"a b{c}", 0, "KEY 'b{c}' has a '{' or '}' in it"},
-    {"--read", 0, "no KEY"},
-    {"--any a", 0, "a exclusive 0"},
-    {"--any a a", 0, "a exclusive 0"},
-    {"--any a b", 0, "a,b exclusive 0, one of a, b"},
-    {"a --any --read b", 0, "a,b shared 0, one of a, b"},
-    {"--any --take 1 a b", 0, "a,b exclusive 0, one of a, b"},
-    {"--any --take 2 a b c", 0, "a,b,c exclusive 0, 2 of a, b, c"},
-    {"--take=2 a b c --any --limit 3", 0, "a,b,c limit 3, 2 of a, b, c"},
-    {"--take 1 a b", 0, "--take without --any"},
-    {"--any --take 1 a", 0, "--take '1' does not go with one KEY"},
-    {"--any --take 1 a a", 0, "--take '1' does not go with one KEY"},
-    {"--any --take 0 a b", 0,
-     "--take '0' is not a number from 1 to 1, one less than there are KEYs"},
-    {"--any --take 2 a b a", 0,
-     "--take '2' is not a number from 1 to 1, one less than there are KEYs"},
-    {"--any --take x a b c", 0,
-     "--take 'x' is not a number from 1 to 2, one less than there are KEYs"},
-    {"--any --mirror string:m a b", 0, "--mirror needs an exclusive lock of one KEY"},
-    {"--any --mirror string:m a", 0, "a exclusive 0"},
+    {"k exclusive 0", 0, INPUTS("k", "-x k", "--write k")},
+    {"k shared 0", 0, INPUTS("-s k", "--read k", "--shared --read k")},
+    {"k limit 1", 0, INPUTS("--limit 1 k")},
+    {"k limit 0", 0, INPUTS("--limit k")},
+    {"3x,k limit 0", 0, INPUTS("--limit 3x k")},
+    {"k limit 100000", 0, INPUTS("--limit=100000 k")},
+    {"k limit 5", 0, INPUTS("k --limit 3 --limit 5")},
+    {"k shared 0", OPTION_SHARED, INPUTS("k", "--read k")},
+    {"k exclusive 0", OPTION_EXCLUSIVE, INPUTS("k")},
+    {TOO_MANY, OPTION_SHARED, INPUTS("--write k")},
+    {TOO_MANY, OPTION_EXCLUSIVE, INPUTS("--read k", "--limit 2 k")},
+    {TOO_MANY, 0, INPUTS("--read --write k", "--limit 3 --read k", "-x --limit 3 k")},
+    {"--limit '0" NUMBER "100000", 0, INPUTS("--limit 0 k")},
+    {"--limit '-1" NUMBER "100000", 0, INPUTS("--limit=-1 k")},
+    {"--limit '+1" NUMBER "100000", 0, INPUTS("--limit=+1 k")},
+    {"--limit '100001" NUMBER "100000", 0, INPUTS("--limit 100001 k")},
+    {"--limit '4294967297" NUMBER "100000", 0, INPUTS("--limit 4294967297 k")},
+    {"--limit '99999999999999999999" NUMBER "100000", 0, INPUTS("--limit 99999999999999999999 k")},
+    {"--limit '3x" NUMBER "100000", 0, INPUTS("--limit=3x k")},
+    {"--limit '1e3" NUMBER "100000", 0, INPUTS("--limit=1e3 k")},
+    {"b,a exclusive 0", 0, INPUTS("b a", "b a b a")},
+    {"a,c,b limit 2", 0, INPUTS("--no-reentrant a --limit 2 c b")},
+    {"KEY 'b{c}' has a '{' or '}' in it", 0, INPUTS("a b{c}")},
+    {"no KEY", 0, INPUTS("--read")},
+    {"a exclusive 0", 0, INPUTS("--any a", "--any a a", "--any --mirror string:m a")},
+    {"a,b exclusive 0, one of a, b", 0, INPUTS("--any a b", "--any --take 1 a b")},
+    {"a,b shared 0, one of a, b", 0, INPUTS("a --any --read b")},
+    {"a,b,c exclusive 0, 2 of a, b, c", 0, INPUTS("--any --take 2 a b c")},
+    {"a,b,c limit 3, 2 of a, b, c", 0, INPUTS("--take=2 a b c --any --limit 3")},
+    {"--take without --any", 0, INPUTS("--take 1 a b")},
+    {"--take '1' does not go with one KEY", 0, INPUTS("--any --take 1 a", "--any --take 1 a a")},
+    {"--take '0" NUMBER "1, one less than there are KEYs", 0, INPUTS("--any --take 0 a b")},
+    {"--take '2" NUMBER "1, one less than there are KEYs", 0, INPUTS("--any --take 2 a b a")},
+    {"--take 'x" NUMBER "2, one less than there are KEYs", 0, INPUTS("--any --take x a b c")},
+    {"--mirror needs an exclusive lock of one KEY", 0, INPUTS("--any --mirror string:m a b")},
 };
 
 static void print_request(const struct request *request, char *out)
@@ -89,20 +75,20 @@ static bool read_words(char **words, int count, int preset, struct request *requ
     return fine;
 }
 
-static void test_row(size_t i)
+static void test_row(const char *text, int preset, const char *wanted)
 {
     char line[200], got[300];
     char *words[20] = {line};
     int count = 1;
     struct request request;
 
-    strcpy(line, rows[i].line);
+    strcpy(line, text);
     for (char *word = strtok(line, " "); word; word = strtok(NULL, " "))
         words[count++] = word;
     words[count] = NULL;
-    if (read_words(words, count, rows[i].preset, &request, got, sizeof got))
+    if (read_words(words, count, preset, &request, got, sizeof got))
         print_request(&request, got);
-    tap_is(got, rows[i].wanted, "request_read", rows[i].line);
+    tap_is(got, wanted, "request_read", text);
 }
 
 /* As many keys as there may be, each of this length. */
@@ -148,7 +134,8 @@ static void test_many(void)
 int main(void)
 {
     for (size_t i = 0; i < COUNT(rows); i++)
-        test_row(i);
+        EACH(line, rows[i].lines)
+            test_row(*line, rows[i].preset, rows[i].wanted);
     test_many();
     return tap_done();
 }

@@ -88,11 +88,8 @@ int main(void)
     setenv("TZ", "UTC", 1);
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct past_run runs[2] = {{"k", rows[i].runs[0]}, {"k", rows[i].runs[1]}};
-        char *text = NULL, what[40];
-        size_t size;
-        FILE *out = open_memstream(&text, &size);
-        if (!out)
-            abort();
+        char *text, what[40];
+        FILE *out = tap_memory(&text);
         timeline_print(out, "k", runs, rows[i].runs[1] ? 2 : 1, &rows[i].style);
         fclose(out);
         snprintf(what, sizeof what, "row %zu, %d columns", i, rows[i].style.width);

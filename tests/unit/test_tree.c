@@ -137,11 +137,8 @@ static void make_process(const struct row *row, bool children)
 
 static void make_empty_world(void)
 {
-    static char path[sizeof directory];
-
-    strcpy(path, "/tmp/test_tree.XXXXXX");
-    must(mkdtemp(path) != NULL);
-    strcpy(directory, path);
+    strcpy(directory, "/tmp/test_tree.XXXXXX");
+    must(mkdtemp(directory) != NULL);
 }
 
 static void make_world(bool children)
@@ -151,11 +148,11 @@ static void make_world(bool children)
         make_process(&rows[i], children);
 }
 
-static void remove_world(void)
+static void remove_tree(const char *below)
 {
     char command[128];
 
-    snprintf(command, sizeof command, "rm -r %s", directory);
+    snprintf(command, sizeof command, "rm -r %s/%s", directory, below);
     must(system(command) == 0); /* NOLINT(cert-env33-c) */
 }
 
@@ -195,7 +192,7 @@ static void test(const char *how, char sign, bool children, pid_t root)
     }
     process_list_free(&list);
     procfs_close(&procfs);
-    remove_world();
+    remove_tree("");
 }
 
 /* -- one that forks and ends again and again --------------------------------------------------- */
@@ -215,14 +212,6 @@ static void tell_latest(int number)
     write_file(path, text);
 }
 
-static void remove_runner(void)
-{
-    char command[128];
-
-    snprintf(command, sizeof command, "rm -r %s/%d", directory, (int)pid_of(runner.pid));
-    must(system(command) == 0); /* NOLINT(cert-env33-c) */
-}
-
 /* In the library's place: whenever the runner is about to be looked at, it has forked and ended. A
  * late child was born behind the first look at its number. */
 struct dirent *readdir(DIR *from)
@@ -237,7 +226,9 @@ struct dirent *readdir(DIR *from)
         entry = next(from);
     }
     if (runs && entry && strtol(entry->d_name, NULL, 10) == pid_of(runner.pid)) {
-        remove_runner();
+        char number[24];
+        snprintf(number, sizeof number, "%d", (int)pid_of(runner.pid));
+        remove_tree(number);
         runner.pid++;
         make_process(&runner, false);
         tell_latest(runner.pid);
@@ -266,7 +257,7 @@ static void test_births(bool told)
            told ? "forks and ends before it is looked at" : "stays");
     runs = false;
     procfs_close(&procfs);
-    remove_world();
+    remove_tree("");
 }
 
 /* One look misses a process whose parent ends during it. The supervisor inherits the orphan, so it
@@ -285,7 +276,7 @@ static void test_second_look(void)
     tap_ok(tree_signal(&tree, 0) == TREE_LIVE, "H121 a process that one look missed is found");
     tap_ok(!is_late, "and one look has missed it");
     procfs_close(&procfs);
-    remove_world();
+    remove_tree("");
 }
 
 int main(void)

@@ -48,11 +48,8 @@ static const struct {
 static void test_wrap(void)
 {
     for (size_t i = 0; i < COUNT(wrapped); i++) {
-        char *text = NULL;
-        size_t size;
-        FILE *out = open_memstream(&text, &size);
-        if (!out)
-            abort();
+        char *text;
+        FILE *out = tap_memory(&text);
         window_wrap(out, wrapped[i].text, wrapped[i].columns);
         fclose(out);
         tap_is(text, wrapped[i].wanted, "window_wrap", wrapped[i].text);
@@ -64,11 +61,8 @@ int main(void)
 {
     test_wrap();
     for (size_t i = 0; i < COUNT(rows); i++) {
-        char *text = NULL, what[40];
-        size_t size;
-        FILE *out = open_memstream(&text, &size);
-        if (!out)
-            abort();
+        char *text, what[40];
+        FILE *out = tap_memory(&text);
         window_fit(out, rows[i].text, &rows[i].window, rows[i].unit);
         fclose(out);
         snprintf(what, sizeof what, "%d columns, %d lines:", rows[i].window.columns,

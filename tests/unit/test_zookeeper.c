@@ -88,7 +88,13 @@ static const struct {
     ROW("names of no contender", "H", 1, {"jobs", "locks", "lock-12", LOCK(A, "0000000007")}),
 };
 
-static void read_children(const char *const *names, struct strbuf *out, struct zk_reply *reply)
+static struct jute_in bytes_of(const struct strbuf *out)
+{
+    return (struct jute_in){out->text, out->text + out->size, false};
+}
+
+/* Names up to NULL as the reply about a node's children. */
+static struct zk_reply put_children(const char *const *names, struct strbuf *out)
 {
     int32_t count = 0;
 
@@ -97,7 +103,7 @@ static void read_children(const char *const *names, struct strbuf *out, struct z
     jute_put_int(out, count);
     for (int32_t i = 0; i < count; i++)
         jute_put_string(out, names[i]);
-    *reply = (struct zk_reply){.body = {out->text, out->text + out->size, false}};
+    return (struct zk_reply){.body = bytes_of(out)};
 }
 
 static void judge(const struct zk_queue *queue, char *judged)
@@ -116,10 +122,9 @@ static void test_queues(void)
 {
     for (size_t i = 0; i < COUNT(queues); i++) {
         struct strbuf out = {0};
-        struct zk_reply reply;
+        struct zk_reply reply = put_children(queues[i].names, &out);
         struct zk_queue queue;
         char judged[NAMES_MAX + 1] = "";
-        read_children(queues[i].names, &out, &reply);
         bool sound = zk_queue_read(&reply, &queue) == ZK_OK;
         judge(&queue, judged);
         if (!tap_ok(sound && strcmp(judged, queues[i].judged) == 0 &&
@@ -135,10 +140,9 @@ static void test_ancestors(void)
 {
     static const char *const names[] = {LOCK(A, "0000000000"), LOCK(B, "0000000001"), NULL};
     struct strbuf out = {0};
-    struct zk_reply reply;
+    struct zk_reply reply = put_children(names, &out);
     struct zk_queue queue;
 
-    read_children(names, &out, &reply);
     zk_queue_read(&reply, &queue);
     const struct zk_contender *one = zk_queue_ancestor(&queue, C "." A "." D);
     tap_ok(one && strcmp(one->uuid, A) == 0, "an ancestor that holds it");
@@ -198,9 +202,8 @@ static void put_lease(struct strbuf *out, char slot)
     jute_put_string(out, text);
     for (int i = 0; i < 4 + 1 + 1 + 1; i++) /* the node's state */
         jute_put_long(out, 0);
-    jute_put_int(out, 0);
-    jute_put_int(out, 0);
-    jute_put_int(out, 0);
+    for (int i = 0; i < 3; i++)
+        jute_put_int(out, 0);
     free(text);
 }
 
@@ -213,7 +216,7 @@ static void test_rooms(void)
         for (size_t j = 0; j < count; j++) {
             put_lease(&outs[j], rooms[i].slots[j]);
             replies[j].error = rooms[i].slots[j] == '-' ? ZK_NO_NODE : ZK_OK;
-            replies[j].body = (struct jute_in){outs[j].text, outs[j].text + outs[j].size, false};
+            replies[j].body = bytes_of(&outs[j]);
         }
         struct zk_room room = zk_leases_room(replies, count);
         bool ours = strpbrk(rooms[i].slots, "123");
@@ -271,7 +274,7 @@ static void test_multi(void)
     jute_put_int(&out, -1);
     jute_put_bool(&out, true);
     jute_put_int(&out, -1);
-    struct zk_reply reply = {.body = {out.text, out.text + out.size, false}};
+    struct zk_reply reply = {.body = bytes_of(&out)};
     struct jute_in in = reply.body;
     tap_ok(zk_next_result(&in, &result) && result.path.size == 4, "the path of what was created");
     tap_ok(zk_multi_error(&reply, &index) == ZK_NO_NODE && index == 1, "which operation failed");
@@ -292,13 +295,14 @@ static void test_connected(void)
     jute_put_int(&out, 4000);
     jute_put_long(&out, 42);
     jute_put_buffer(&out, "0123456789abcdef", ZK_PASSWORD_SIZE);
-    struct jute_in in = {out.text, out.text + out.size, false};
+    struct jute_in in = bytes_of(&out);
     tap_ok(zk_read_connected(&in, &session, &timeout) && session.id == 42 && timeout == 4000,
            "a session, of a server that does not say whether it is read-only");
-    in = (struct jute_in){out.text, out.text + out.size - 1, false};
+    in = bytes_of(&out);
+    in.end--;
     tap_ok(!zk_read_connected(&in, &session, &timeout), "one that is cut");
     memset(out.text + 4, 0, 4);
-    in = (struct jute_in){out.text, out.text + out.size, false};
+    in = bytes_of(&out);
     tap_ok(zk_read_connected(&in, &session, &timeout) && session.id == 0, "one that has ended");
     strbuf_free(&out);
 }
@@ -382,15 +386,13 @@ static int survey(int error, const char *pattern, struct looked *looked)
     struct strbuf key = {0}, children = {0}, data = {0};
     struct zk_batch batch = {.xid = 1};
     struct zk_survey *one = zk_survey_new("/f", &request, &batch);
-    struct zk_reply list, queue, replies[2];
+    struct zk_reply list = put_children(INPUTS("k"), &key);
+    struct zk_reply queue = put_children(names, &children);
     int result = ZK_OK;
 
     *looked = (struct looked){0};
-    read_children((const char *const[]){"k", NULL}, &key, &list);
-    read_children(names, &children, &queue);
     put_lease(&data, '1');
-    replies[0] = (struct zk_reply){.error = error};
-    replies[1] = (struct zk_reply){.body = {data.text, data.text + data.size, false}};
+    const struct zk_reply replies[] = {{.error = error}, {.body = bytes_of(&data)}};
     const struct zk_reply *const answers[] = {&list, &queue, replies};
     for (size_t i = strchr(pattern, '*') ? 0 : 1; i < 3 && result == ZK_OK; i++) {
         strbuf_free(&batch.out);
