@@ -105,3 +105,13 @@ left_is() {
     run -0 --separate-stderr rlock force-release --yes staging
     stderr_line "^staging is reserved by $(id -un)@[^ ]* until .* \(2h00m left\): inside\$"
 }
+
+@test "a reservation that is over is not a holder that has disappeared" {
+    export XDG_STATE_HOME=$T/state
+    rlock reserve staging 1s -m 'load test'
+    run -0 stranger rlock run -w 20s staging -- true
+    run -0 rlock history --json staging
+    json 'map(.outcome) == [null, "exit 0"]'
+    run -0 rlock metrics
+    [[ $output == *'rlock_expired_total{key="staging"} 0'* ]]
+}

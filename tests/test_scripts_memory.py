@@ -47,6 +47,18 @@ def _(lock):
     same([run.split(" ", 6)[6] for run in runs], ["a expired=1", "b revoked=1"])
 
 
+@test("memory: a reservation that is over has ended, and did not disappear")
+def _(server):
+    lock = Lock(server)
+    since = lock.now
+    fence = fence_of(lock.acquire(A, who="h u - - why reserved=1"))
+    lock.now += 40000
+    lock.acquire(B, who="b")
+    counters, runs = lock.memory()
+    same(counters, {"acquired": 2, "ended": 1})
+    same(runs, [f"{lock.now - 10000} {fence} {A} {since} x 0 h u - - why reserved=1"])
+
+
 @test("memory: an unused acquisition does not count as a run; a refused request is counted")
 def _(lock):
     lock.acquire(A)

@@ -23,6 +23,8 @@ local function remember(lock, family, e, notes)
   if (how == 'lost' or how == 'expired') and string.find(e.rest, ' asked=', 1, true) then
     how, notes = 'revoked', 'revoked=1' .. string.sub(notes, #how + 3)
   end
+  -- A reservation ends with its time: nothing has died.
+  if how == 'expired' and string.find(e.rest, ' reserved=1', 1, true) then how, notes = nil, '' end
   local succeeded = how == 'ran' and string.find(notes, ' exit=0', 1, true)
   -- A run that nests in a holder is a part of that one's work.
   if succeeded and family.name == e.owner then
