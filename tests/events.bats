@@ -49,6 +49,7 @@ has_heard() {
 
 @test "events: a pause, by whom, and its end: by resume, or by itself" {
     listen e --json
+    listen text
     rlock pause k 1h -m 'disk full'
     poll_until 10 has_heard 'paused k,'
     rlock resume k
@@ -57,6 +58,8 @@ has_heard() {
     poll_until 20 has_heard 'paused k,resumed k,paused other,resumed other,'
     jq -se "all(.user == \"$(id -un)\" and .held_ms == null and .outcome == null) and
         map(.label) == [\"disk full\", \"disk full\", \"x\", \"x\"]" "$T/e.out"
+    poll_until 10 contains "$T/text.out" 'resumed     other  '
+    grep -q ' paused      k  [^:]*: disk full$' "$T/text.out"
     run -0 rlock run k -- true
 }
 

@@ -67,6 +67,7 @@ static void print_text(FILE *out, const struct transition *event)
 {
     char key[UTF8_ESCAPED_SIZE(KEY_MAX_BYTES)], who[RENDER_PARTY_SIZE];
     char label[UTF8_ESCAPED_SIZE(IDENTITY_WORD_MAX)], at[DESCRIBE_TIME_SIZE];
+    bool decided = event->kind == TRANSITION_PAUSED || event->kind == TRANSITION_RESUMED;
 
     fprintf(out, "%s.%03d  %-10s  %s", describe_local(event->at_ms, true, at),
             (int)(event->at_ms % 1000), event_names[event->kind],
@@ -74,7 +75,8 @@ static void print_text(FILE *out, const struct transition *event)
     if (event->by) {
         fprintf(out, "  %s", render_party(&event->by->who, who, sizeof who));
         if (event->by->who.label[0])
-            fprintf(out, ", label %s", utf8_escape(event->by->who.label, label, sizeof label));
+            fprintf(out, "%s%s", decided ? ": " : ", label ",
+                    utf8_escape(event->by->who.label, label, sizeof label));
         print_end(out, event);
     } else {
         print_missed(out, event);
