@@ -369,6 +369,23 @@ flush_unseen() {
     ends_with a 79
 }
 
+@test "H124 taken from two of three, one of which is silent at the end: it may have been lost" {
+    three
+    stay a k --lease 60s
+    poll_until 10 held_on_all k 1 2 3
+    has_agent a
+    kill -STOP "$agent"
+    poll_until 10 in_state "$agent" T
+    node 1 del 'rlock:{k}'
+    node 2 del 'rlock:{k}'
+    node_signal 1 STOP
+    : >"$T/a.go"
+    poll_until 10 eval '! pgrep -P "${pid[a]}" -x sh'
+    kill -CONT "$agent"
+    ends_with a 9 20
+    contains "$T/a.err" 'k: could not be released: it may have been lost, 1 of 3 servers failed: '
+}
+
 # ---------------------------------------------------------------- clocks
 
 @test "H27 H28 H29 the clock of one node jumps or stands still: no other owner gets the lock" {

@@ -107,6 +107,17 @@ take() {
     within 90000 100000 "$(lease_left k)"
 }
 
+@test "H1 a lock that was taken away: 1, though the first answer to its release is lost" {
+    take warm warm
+    run -0 rlock release --owner "$warm" warm # the server knows the scripts from here on
+    start_proxy
+    take mine k
+    rlock force-release --now --yes k
+    fault on up EVALSHA cut down 0 close
+    run -1 --separate-stderr rlock release -u "redis://rlock:pw@${proxy[proxy]}" --owner "$mine" k
+    stderr_line '^rlock: release: k: taken away '
+}
+
 @test "a server that hangs: 69 after the connect timeout" {
     local start
     take mine k

@@ -282,7 +282,7 @@ void query_renew(struct query *query, const struct renew_request *request, struc
 static void ask_for_change(struct query *query, struct operation operation, enum cause absent,
                            struct answer *answer)
 {
-    if (ask_until_answered(query, operation, answer) && answer->cause == absent)
+    if (ask_until_answered(query, operation, answer) && answer->cause == absent && !answer->revoked)
         *answer = (struct answer){.verdict = VERDICT_GRANTED};
 }
 

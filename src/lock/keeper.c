@@ -843,13 +843,14 @@ static void try_again(struct keeper *keeper)
         acquire(keeper, false);
 }
 
-/* The lock that is released was not there any more, and no earlier release can have freed it. */
+/* The lock that is released was not there any more, and no earlier release can have freed it: the
+ * store says who took it away, or that release was answered. */
 static void report_release_loss(struct keeper *keeper, const struct answer *answer)
 {
     const struct answer missing = {.cause = CAUSE_NOT_HOLDER, .key = answer->lost - 1};
     char holder[HOLDER_SIZE];
 
-    if (keeper->loss_told || keeper->release_unanswered)
+    if (keeper->loss_told || (keeper->release_unanswered && !answer->revoked))
         return;
     const struct keeper_loss loss =
         loss_of(keeper, answer->verdict == VERDICT_REFUSED ? answer : &missing, holder);

@@ -185,9 +185,11 @@ static void release_at(struct sim_node *node, const struct sim_message *message,
     kept->answer.verdict = VERDICT_GRANTED;
     kept->answer.cause = CAUSE_NONE;
     if (strcmp(node->owner, message->owner) == 0)
-        node->owner[0] = '\0';
+        node->owner[0] = node->taken[0] = '\0';
     else
         refuse(node, CAUSE_NOT_HOLDER, kept);
+    if (kept->answer.verdict == VERDICT_REFUSED && strcmp(node->taken, message->owner) == 0)
+        kept->answer.revoked = &kept->revoked;
     if (message->uncertain)
         snprintf(node->bars[node->bar_count++ % SIM_BARS], sizeof *node->bars, "%s",
                  message->owner);
@@ -447,6 +449,7 @@ void sim_node_kill(struct sim_node *node)
 
 void sim_node_evict(struct sim_node *node)
 {
+    memcpy(node->taken, node->owner, sizeof node->taken);
     node->owner[0] = '\0';
 }
 

@@ -24,6 +24,7 @@ struct sim_node {
     unsigned loss;         /* of 1000 messages, so many are lost */
     bool mute;             /* it does what it is asked for, and its answers are lost */
     char owner[SIM_OWNER]; /* of the entry, "": none */
+    char taken[SIM_OWNER]; /* the one whose entry was taken away last */
     struct moment deadline;
     uint64_t fence, entry_fence;
     struct moment

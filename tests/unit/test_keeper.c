@@ -21,6 +21,7 @@
  *   a, b or c: of several keys, only that one is granted
  *   -  refused: held by someone else, whose lease has 20 s left
  *   0  refused: the caller holds nothing; to an acquisition the same as -
+ *   v  refused to a release: the lock was taken away, as the store remembers
  *   g  refused: the store may have forgotten who holds it, for 1 s; to others than an acquisition
  *      the same as 0
  *   m  refused: the key is something else
@@ -86,6 +87,7 @@ static void fake_log(struct fake_store *store, const char *word)
 
 static const struct lock_grant seven[LOCK_KEYS_MAX] = {{.fence = 7}};
 static const struct lock_party other = {.owner = "other", .left_ms = HELD_MS};
+static const struct revocation taken = {.known = true};
 
 static const struct {
     char letter;
@@ -105,6 +107,8 @@ static const struct {
         .answer.holders = 1, .answer.left_ms = HELD_MS, .answer.kept_ms = KEPT_MS,
         .answer.holder = &other),
     ROW('0', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_NOT_HOLDER),
+    ROW('v', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_NOT_HOLDER,
+        .answer.revoked = &taken),
     ROW('m', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_MISFIT,
         .answer.text = "misfit"),
     ROW('?', .answer.verdict = VERDICT_UNKNOWN, .answer.cause = CAUSE_UNREACHABLE,
@@ -503,6 +507,8 @@ static const struct schedule schedules[] = {
     /* Releasing. */
     {"release unanswered, then nothing there", 0, 0, "+ ? 0", "1000 r",
      "a+ held f? f0 over:released"},
+    {"release unanswered, but taken away before", 0, 0, "+ ? v", "1000 r",
+     "a+ held f? fv lost over:released"},
     {"release late, then nothing there", 0, 0, "+ . 0", "1000 r", "a+ held f. f0 over:released"},
     {"nothing there", 0, 0, "+ 0", "1000 r", "a+ held f0 lost over:released"},
     {"another is there", 0, 0, "+ -", "1000 r", "a+ held f- lost over:released"},

@@ -372,9 +372,10 @@ static void simulation_close(struct simulation *sim)
 /* -- one fault at a time ---------------------------------------------------------------------- */
 
 /* Steps, one after the other: "a" the client acquires the lock, "r" it releases it, "tMS" time
- * passes; of the nodes with these numbers, "k" kills them, "e" takes the entry away, "m" loses their
- * answers, or no longer. "wanted": how the client ended, or what it does, whether it was told that
- * the lock is lost, and how many nodes have an entry. */
+ * passes, "sMS" the first node stands still for so long; of the nodes with these numbers, "k" kills
+ * them, "e" takes the entry away, "m" loses their answers, or no longer. "wanted": how the client
+ * ended, or what it does, whether it was told that the lock is lost, and how many nodes have an
+ * entry. */
 static const struct {
     const char *name;
     size_t nodes;
@@ -389,6 +390,14 @@ static const struct {
      "released, lost, on 0"},
     {"a majority that is lost is told by the release", 5, 30 * S, "k01 a e2 r t1000",
      "released, lost, on 0"},
+    /* H124: one of the nodes that it was taken away from stands still: until the first release is
+     * answered; until a later one is; for longer. */
+    {"a loss that a slow node tells is told", 3, 30 * S, "a t100 e01 s1500 r t3000",
+     "released, lost, on 0"},
+    {"a loss that a node tells late is told", 3, 30 * S, "a t100 e01 s5000 r t9000",
+     "released, lost, on 0"},
+    {"a loss that no node tells is unknown", 3, 30 * S, "a t100 e01 s60000 r t9000",
+     "unreleased, on 0"},
     {"losing a minority is not a loss", 3, 30 * S, "a t100 e0 r t1000", "released, on 0"},
     {"losing a minority is not a loss", 5, 30 * S, "a t100 e01 r t1000", "released, on 0"},
     /* A release of which the answers are lost is repeated: the first one took the lock away. */
@@ -416,6 +425,7 @@ static void take_step(struct simulation *sim, const char *step)
         break;
     case 'r': client_release(client); break;
     case 't': simulation_turn(sim, atoi(step + 1) * MS); break;
+    case 's': sim->nodes[0].still = moment_plus(loop_now(sim->loop), atoi(step + 1) * MS); break;
     default:
         for (const char *number = step + 1; *number > ' '; number++) {
             struct sim_node *node = &sim->nodes[*number - '0'];

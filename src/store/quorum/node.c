@@ -25,6 +25,7 @@ static void begin(struct quorum_node *node, const struct quorum_order *order)
     node->sent = loop_now(node->loop);
     switch (order->task) {
     case VERB_ACQUIRE:
+        node->released = false;
         acquire.queue = acquire.listen = false;
         operation.acquire = &acquire;
         break;
@@ -67,6 +68,7 @@ static void learn(struct quorum_node *node, const struct answer *answer)
     case VERB_RELEASE:
         if (known && node->doing.bar)
             node->unsure = false;
+        node->released |= answer->verdict == VERDICT_GRANTED || answer->maybe_done;
         break;
     default: return;
     }
@@ -89,6 +91,8 @@ static bool was_evicted(const struct quorum_node *node, const struct answer *ans
 
     if (answer->verdict != VERDICT_REFUSED || answer->cause != CAUSE_NOT_HOLDER ||
         node->confirmed.ns == 0 || moment_reached(node->ends, loop_now(node->loop)))
+        return false;
+    if (node->released && !answer->revoked)
         return false;
     /* A node that forgot is younger than our entry was. */
     int64_t memory_ms = quorum_node_report(node)->seniority.memory_ms;

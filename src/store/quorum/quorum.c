@@ -209,22 +209,22 @@ static enum quorum_outcome outcome_of_take(struct count votes, size_t majority, 
     return votes.none == 0 ? QUORUM_FAILED : QUORUM_OPEN;
 }
 
-static enum quorum_outcome outcome_of_keep(struct count votes, size_t majority, size_t spare,
-                                           size_t rivals)
+/* Whether a majority has had the lock until now. against: how many nodes say that they have not. */
+static enum quorum_outcome outcome_of_holding(struct count votes, size_t majority, size_t spare,
+                                              size_t against, size_t rivals)
 {
     if (votes.yes >= majority)
         return QUORUM_CARRIED;
-    if (votes.no > spare || rivals >= majority)
+    if (against > spare || rivals >= majority)
         return QUORUM_REFUSED;
-    bool may_be_lost = votes.no + votes.none > spare || rivals + votes.none >= majority;
+    bool may_be_lost = against + votes.none > spare || rivals + votes.none >= majority;
     return votes.yes + votes.none < majority && !may_be_lost ? QUORUM_FAILED : QUORUM_OPEN;
 }
 
-/* against: how many nodes say that the lock was not there to be released. */
-static enum quorum_outcome outcome_of_release(struct count votes, size_t majority, size_t spare,
-                                              size_t against)
+/* Whether a majority does not have it any more. */
+static enum quorum_outcome outcome_of_free(struct count votes, size_t majority, size_t spare)
 {
-    if (against > spare)
+    if (votes.no > spare)
         return QUORUM_REFUSED;
     if (votes.yes + votes.no + votes.nothing >= majority)
         return QUORUM_CARRIED;
@@ -248,12 +248,11 @@ enum quorum_outcome quorum_outcome(const struct quorum *quorum)
 
     switch (quorum->rule) {
     case QUORUM_TAKE: return outcome_of_take(votes, majority, spare);
-    case QUORUM_KEEP: return outcome_of_keep(votes, majority, spare, quorum_rivals(quorum));
+    case QUORUM_KEEP:
+        return outcome_of_holding(votes, majority, spare, votes.no, quorum_rivals(quorum));
     case QUORUM_RETURN:
-        /* Where no majority can have had the lock any more, it was lost before this. A node that
-         * does not answer may have had it. */
-        return outcome_of_release(votes, majority, spare, votes.no + votes.nothing);
-    case QUORUM_FREE: return outcome_of_release(votes, majority, spare, votes.no);
+        return outcome_of_holding(votes, majority, spare, votes.no + votes.nothing, 0);
+    case QUORUM_FREE: return outcome_of_free(votes, majority, spare);
     case QUORUM_READ: return outcome_of_read(votes, majority, spare);
     }
     return QUORUM_FAILED;
@@ -387,6 +386,7 @@ static void answer_failed(const struct quorum *quorum, struct answer *answer)
     const struct quorum_ballot *failure = common_failure(quorum);
     struct count votes = count_votes(quorum);
     bool frees = quorum->rule == QUORUM_RETURN || quorum->rule == QUORUM_FREE;
+    const char *what = frees && quorum_is_heard(quorum) ? "it may have been lost" : "no quorum";
     size_t full = 0;
 
     answer->verdict = VERDICT_UNKNOWN;
@@ -404,7 +404,7 @@ static void answer_failed(const struct quorum *quorum, struct answer *answer)
             full > 0 && votes.unknown - full <= quorum->count - quorum_majority(quorum->count);
         if (failure)
             memcpy(answer->said, failure->kept.answer.said, sizeof answer->said);
-        snprintf(answer->text, sizeof answer->text, "no quorum, %zu of %zu servers failed: %.180s",
+        snprintf(answer->text, sizeof answer->text, "%s, %zu of %zu servers failed: %.180s", what,
                  votes.unknown, quorum->count,
                  failure ? failure->kept.answer.text : "the same server twice");
         return;

@@ -20,8 +20,8 @@ enum vote {
 enum quorum_rule {
     QUORUM_TAKE,   /* YES: granted; NO: refused */
     QUORUM_KEEP,   /* YES: renewed; NO: taken away; VOID: not to be had there now */
-    QUORUM_RETURN, /* ours. YES: released; NO: was taken away before; VOID: there was nothing */
-    QUORUM_FREE,   /* another owner's. YES: released; NO: not its own; VOID: there was no holder */
+    QUORUM_RETURN, /* YES: released; NO: was taken away before; VOID: there was nothing */
+    QUORUM_FREE,   /* YES: released; NO: not that owner's; VOID: there was no holder */
     QUORUM_READ,   /* YES: read to the end, or free; NO: cannot be read, or held */
 };
 

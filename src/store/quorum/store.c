@@ -36,7 +36,8 @@ enum quorum_hold {
     HOLD_FOREIGN, /* another process may have acquired it */
     HOLD_SOUGHT,  /* an acquisition is under way */
     HOLD_OURS,
-    HOLD_OVER, /* released, lost or not acquired: no entry must remain */
+    HOLD_RETURNED, /* ours until its release: whether a majority had it until then is asked */
+    HOLD_OVER,     /* not acquired: no entry must remain */
 };
 
 struct quorum_store {
@@ -138,14 +139,16 @@ static struct judgement judge_renewing(const struct quorum_store *store,
     return (struct judgement){.vote = vote_of(answer)};
 }
 
+/* An entry that is not there any more after a release that was not answered was released by that. */
 static struct judgement judge_releasing(const struct quorum_store *store,
+                                        const struct quorum_node *node,
                                         const struct quorum_reply *reply)
 {
-    bool ours = store->hold != HOLD_FOREIGN;
-
-    if (is_absent(reply->answer) && ours && !reply->evicted)
-        return (struct judgement){.vote = VOTE_VOID};
-    return (struct judgement){.vote = vote_of(reply->answer)};
+    if (!is_absent(reply->answer) || reply->evicted)
+        return (struct judgement){.vote = vote_of(reply->answer)};
+    if (node->released && !reply->answer->revoked)
+        return (struct judgement){.vote = VOTE_YES};
+    return (struct judgement){.vote = store->hold == HOLD_FOREIGN ? VOTE_NO : VOTE_VOID};
 }
 
 static struct judgement judge_forcing(const struct answer *answer)
@@ -155,12 +158,13 @@ static struct judgement judge_forcing(const struct answer *answer)
     return (struct judgement){.vote = is_free ? VOTE_VOID : vote_of(answer)};
 }
 
-static struct judgement judge(const struct quorum_store *store, const struct quorum_reply *reply)
+static struct judgement judge(const struct quorum_store *store, const struct quorum_node *node,
+                              const struct quorum_reply *reply)
 {
     switch (store->task) {
     case VERB_ACQUIRE: return judge_acquiring(store, reply);
     case VERB_RENEW: return judge_renewing(store, reply);
-    case VERB_RELEASE: return judge_releasing(store, reply);
+    case VERB_RELEASE: return judge_releasing(store, node, reply);
     case VERB_FORCE: return judge_forcing(reply->answer);
     default: break;
     }
@@ -475,10 +479,9 @@ static int64_t extra_time_to_release(const struct quorum_store *store,
     bool sent = quorum_node_report(node)->sent;
     bool is_missing = node->doing.task == VERB_RELEASE ? node->answered && !sent : sent;
 
-    /* The node tells whether a majority had the lock still; or the connection to a node that has
-     * our entry may not be up yet: nothing would release it. Half of the time is left, so that the
-     * answer comes in time. */
-    if (node->inherited || quorum_approvals(&round->votes) < quorum_majority(store->count))
+    /* The connection to a node that has our entry may not be up yet: nothing would release it. Half
+     * of the time is left, so that the answer comes in time. */
+    if (node->inherited)
         return moment_until(now_of(store), store->base.operation.until) / 2;
     /* The release is sent when the node has answered its order before; to a server that does not
      * know the script it is sent a second time. */
@@ -578,7 +581,7 @@ static void heard(void *arg, struct quorum_node *node, const struct quorum_reply
             complete(store);
         return;
     }
-    struct judgement judgement = judge(store, reply);
+    struct judgement judgement = judge(store, node, reply);
     if (judgement.then != VERB_NONE)
         quorum_round_ask(&store->round, node, (struct quorum_order){.task = judgement.then});
     else
@@ -718,11 +721,22 @@ static void renew(struct quorum_store *store, const struct renew_request *reques
         renew_all(store);
 }
 
+/* The vote of a node that has nothing to release. */
+static enum vote known_vote(const struct quorum_node *node)
+{
+    if (node->evicted)
+        return VOTE_NO;
+    return node->released ? VOTE_YES : VOTE_VOID;
+}
+
+/* A majority must have had a lock that was held, here or by another process that acquired it; not
+ * the entries that a try has left. */
 static void release_all(struct quorum_store *store, bool bar)
 {
     bool in_time = store->requests.release.in_time;
+    bool held = store->hold != HOLD_SOUGHT && store->hold != HOLD_OVER;
 
-    begin_round(store, store->hold == HOLD_FOREIGN ? QUORUM_FREE : QUORUM_RETURN);
+    begin_round(store, held ? QUORUM_RETURN : QUORUM_FREE);
     for (size_t i = 0; i < store->count; i++) {
         struct quorum_node *node = &store->nodes[i];
         struct quorum_order order = {.task = VERB_RELEASE,
@@ -732,10 +746,10 @@ static void release_all(struct quorum_store *store, bool bar)
         if (store->hold == HOLD_FOREIGN || quorum_node_may_hold(node))
             quorum_round_ask(&store->round, node, order);
         else
-            quorum_round_cast(&store->round, node, node->evicted ? VOTE_NO : VOTE_VOID, NULL);
+            quorum_round_cast(&store->round, node, known_vote(node), NULL);
     }
     if (store->hold != HOLD_FOREIGN)
-        store->hold = HOLD_OVER;
+        store->hold = held ? HOLD_RETURNED : HOLD_OVER;
     if (quorum_outcome(&store->round.votes) != QUORUM_OPEN) /* no node is asked */
         quorum_round_close_in(&store->round, 0);
 }
@@ -860,7 +874,7 @@ static void quorum_shut(struct store *base)
     struct quorum_store *store = of(base);
 
     stop(store);
-    if (store->hold == HOLD_SOUGHT || store->hold == HOLD_OVER)
+    if (store->hold != HOLD_FOREIGN && store->hold != HOLD_OURS)
         send_release_nowait(store);
     for (size_t i = 0; i < store->count; i++)
         store_close(store->nodes[i].member.store);
