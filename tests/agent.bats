@@ -222,6 +222,18 @@ kill_all_agents() {
     is_free k
 }
 
+@test "H143 a waiter's agent dies, and the next one gets the lock at once: the wait ends in words" {
+    hold a k
+    bg b rlock run k -- true
+    poll_until 10 contains "$T/b.err" 'waiting for k'
+    has_agent b
+    kill -STOP "$agent"
+    terminate a
+    kill -KILL "$agent"
+    ends_with b 0 20
+    contains "$T/b.err" 'k: acquired after '
+}
+
 @test "H143 a waiter's agent is killed: the place is kept, and no waiter is shown that has died" {
     place_is_kept
     contains "$T/b.err" 'another one takes over'

@@ -18,7 +18,6 @@ enum level {
     DETAIL,
     REMINDER, /* an error, only on a terminal */
     CONFLICT, /* an error, or less, by the settings */
-    WAITED,   /* a warning, if the user has read why the command waits */
 };
 
 /* {field}s are filled in. A part in [brackets] is left out if a field in it is empty, and so is a
@@ -36,7 +35,7 @@ static const struct wording {
                           .hint = "pass RLOCK_OWNER on, as by sudo --preserve-env=RLOCK_OWNER; "
                                   "rlock acquire sets it with --export"},
     [RUN_ACQUIRED] = {DETAIL, .text = "{key}: acquired, fencing token {number}[, slot {slot}]"},
-    [RUN_WAITED] = {WAITED, .text = "{lock}: acquired after {duration}"},
+    [RUN_WAITED] = {WARNING, .text = "{lock}: acquired after {duration}"},
     [RUN_SHORT_LEASE] = {WARNING,
                          .text = "{lock}: the store grants a lease of {duration}, not more"},
     [RUN_OTHER_LIMIT] = {WARNING,
@@ -336,15 +335,14 @@ static void fill_in(const struct source *source, const char *form, char *out, si
 /* -- saying ---------------------------------------------------------------------------------- */
 
 /* Returns false if nothing is said. */
-static bool say(struct run_messages *messages, enum level level, const char *text)
+static bool say(enum level level, const char *text)
 {
     switch (level) {
     case ERROR: say_error("%s", text); return true;
     case WARNING: say_warning("%s", text); return true;
     case DETAIL: say_detail("%s", text); return false;
-    case REMINDER: return say_on_terminal() && say(messages, ERROR, text);
+    case REMINDER: return say_on_terminal() && say(ERROR, text);
     case CONFLICT: return false; /* see level_of() */
-    case WAITED: return messages->wait.shown && say(messages, WARNING, text);
     }
     return false;
 }
@@ -365,29 +363,21 @@ static enum level level_of(const struct run_messages *messages, const struct wor
     return news->refusal->kept.answer.cause == CAUSE_SUPERSEDED ? WARNING : DETAIL;
 }
 
-/* Returns true for most events of a run that goes well, which need no words. */
-static bool is_unheard(const struct run_messages *messages, enum level level)
-{
-    return (level == DETAIL && say_verbosity() < SAY_VERBOSE) ||
-           (level == WAITED && !messages->wait.shown);
-}
-
 static void tell(void *arg, const struct run_news *news)
 {
-    struct run_messages *messages = arg;
+    const struct run_messages *messages = arg;
     const struct source source = {messages, news};
     const struct wording *wording = &wordings[news->event];
     const enum level level = level_of(messages, wording, news);
     char text[MESSAGE_SIZE], hint[MESSAGE_SIZE];
 
-    if (is_unheard(messages, level))
+    /* Most events of a run that goes well need no words. */
+    if (level == DETAIL && say_verbosity() < SAY_VERBOSE)
         return;
     fill_in(&source, wording->text, text, sizeof text);
     fill_in(&source, wording->hint ? wording->hint : "", hint, sizeof hint);
-    if (say(messages, level, text) && *hint)
+    if (say(level, text) && *hint)
         say_hint("%s", hint);
-    if (level == WAITED)
-        messages->wait.shown = false;
 }
 
 /* -- the line that says why it waits --------------------------------------------------------- */
@@ -469,12 +459,14 @@ static void compose_wait(void *arg, size_t columns, char *out, size_t size)
     text_append(out, size, "%s%s", obstacle, place);
 }
 
-static int64_t show_wait(void *arg, const struct run_refusal *refusal)
+static int64_t show_wait(void *arg, const struct run_refusal *refusal, bool *announced)
 {
     struct run_messages *messages = arg;
 
     messages->refusal = refusal;
-    return status_line_show(&messages->wait);
+    int64_t pause = status_line_show(&messages->wait);
+    *announced |= messages->wait.shown;
+    return pause;
 }
 
 static void hide_wait(void *arg)

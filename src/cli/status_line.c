@@ -15,11 +15,9 @@ int64_t status_line_show(struct status_line *status_line)
         return 0;
     status_line->begun = true;
     status_line->compose(status_line->arg, redraw ? say_columns() : SIZE_MAX, line, sizeof line);
-    if (redraw)
-        status_line->shown |= say_status(line);
-    else
+    status_line->shown = !redraw || say_status(line);
+    if (!redraw)
         say_warning("%s", line);
-    status_line->shown |= !redraw;
     return redraw ? REDRAW_NS : REPEAT_NS;
 }
 
@@ -57,5 +55,5 @@ void status_line_end(struct status_line *status_line)
 {
     loop_disarm(status_line->loop, &status_line->timer);
     status_line_wipe(status_line);
-    status_line->begun = status_line->shown = false;
+    status_line->begun = false;
 }

@@ -15,7 +15,7 @@ struct status_line {
     struct loop *loop;
     struct loop_timer timer;
     bool silent, begun;
-    bool shown; /* in this wait */
+    bool shown; /* the latest call has */
     status_line_compose *compose;
     void *arg;
 };

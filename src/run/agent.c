@@ -593,7 +593,8 @@ static void start(struct agent *agent, const struct agent_task *task)
                                         .arg = agent};
     watchdog_init(&agent->watchdog, agent->loop);
     descendants_init(&agent->descendants, agent->loop, &agent->watchdog.tree);
-    waiting_init(&agent->waiting, agent->loop, &plan->keeper.request, plan->events);
+    waiting_init(&agent->waiting, agent->loop, &plan->keeper.request, plan->events,
+                 &agent->offer->announced);
     agent->channel.ready = on_message;
     agent->channel.events = LOOP_READ;
     agent->channel.owner = agent;

@@ -71,8 +71,9 @@ int channel_receive(int end, void *message, size_t size, int *fd);
  * moment. */
 struct offer {
     atomic_bool stands;
-    atomic_bool delivered;      /* the printer of an acquisition has printed the lock */
-    struct cgroup cgroup;       /* the command's, from before it is started */
+    atomic_bool delivered; /* the printer of an acquisition has printed the lock */
+    bool announced;        /* the user has read why the lock is waited for, since it was held */
+    struct cgroup cgroup;  /* the command's, from before it is started */
     struct run_refusal overdue; /* why the wait is long, for REPORT_OVERDUE; written once */
     struct run_refusal refusal; /* why there is none, for the news of the last REPORT_OVER */
 };

@@ -12,7 +12,7 @@ enum run_event {
     RUN_REQUEUED,     /* number: its new place in the queue */
     RUN_OWN_ANCESTOR, /* key; number: the pid of the holder, which is an ancestor of this process */
     RUN_ACQUIRED,     /* key; number: the fencing token; slot, of a semaphore */
-    RUN_WAITED,       /* acquired; duration of the wait */
+    RUN_WAITED,       /* acquired; duration of the wait, which was shown */
     RUN_SHORT_LEASE,  /* acquired; duration of the lease, which is shorter than was asked for */
     RUN_OTHER_LIMIT,  /* key; number: the limit that the store keeps, which counts */
     RUN_NOT_ACQUIRED, /* refusal */
@@ -131,8 +131,9 @@ struct run_news {
 
 struct run_events {
     void (*tell)(void *arg, const struct run_news *news);
-    /* Shows why the lock is waited for. Returns after how many ns to show it anew; 0: never. */
-    int64_t (*show_wait)(void *arg, const struct run_refusal *refusal);
+    /* Shows why the lock is waited for. Returns after how many ns to show it anew; 0: never. Sets
+     * *announced if the user reads it. */
+    int64_t (*show_wait)(void *arg, const struct run_refusal *refusal, bool *announced);
     /* Takes away what show_wait() has drawn on a terminal. */
     void (*hide_wait)(void *arg);
     /* Words the line that tells news, or shows why the lock is waited for: without "rlock: ". */

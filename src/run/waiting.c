@@ -24,7 +24,8 @@ static void show(struct loop_timer *timer)
 {
     const struct waiting *waiting = timer->owner;
     waiting->refusal->age = age_of(waiting);
-    int64_t pause = waiting->events->show_wait(waiting->events->arg, waiting->refusal);
+    int64_t pause =
+        waiting->events->show_wait(waiting->events->arg, waiting->refusal, waiting->announced);
 
     if (pause > 0)
         loop_arm(waiting->loop, timer, moment_plus(loop_now(waiting->loop), pause));
@@ -61,10 +62,13 @@ static void look_for_ancestor(struct waiting *waiting)
 }
 
 void waiting_init(struct waiting *waiting, struct loop *loop, const struct acquire_request *request,
-                  const struct run_events *events)
+                  const struct run_events *events, bool *announced)
 {
-    *waiting =
-        (struct waiting){.loop = loop, .request = request, .events = events, .began = moment_now()};
+    *waiting = (struct waiting){.loop = loop,
+                                .request = request,
+                                .events = events,
+                                .announced = announced,
+                                .began = moment_now()};
     waiting->timer = (struct loop_timer){.fire = show, .owner = waiting};
 }
 
@@ -129,7 +133,9 @@ void waiting_acquired(struct waiting *waiting, struct lease lease, const struct 
 
     waiting_end(waiting);
     waiting->events->granted(waiting->events->arg, grants);
-    run_tell(waiting->events, &news);
+    if (*waiting->announced)
+        run_tell(waiting->events, &news);
+    *waiting->announced = false;
     tell_grants(waiting, grants);
     if (lease.length < waiting->request->lease) /* the store may have a limit for leases */
         run_tell(waiting->events,

@@ -10,6 +10,7 @@ struct waiting {
     const struct run_events *events;
     struct loop_timer timer;     /* shows the wait, and shows it anew */
     struct run_refusal *refusal; /* the latest; NULL: none yet */
+    bool *announced;             /* as in the offer, which knows what another agent has shown */
     struct moment heard;         /* when it came; 0: never */
     struct moment began;         /* the wait */
     bool refused;                /* in this wait */
@@ -18,9 +19,9 @@ struct waiting {
     char examined[OWNER_SIZE]; /* the latest holder that was looked for among them */
 };
 
-/* "request" and "events" are borrowed. */
+/* The arguments are borrowed. */
 void waiting_init(struct waiting *waiting, struct loop *loop, const struct acquire_request *request,
-                  const struct run_events *events);
+                  const struct run_events *events, bool *announced);
 /* Still refused, for this reason. */
 void waiting_heard(struct waiting *waiting, const struct answer *refusal);
 /* Describes the latest refusal, as of a wait that has ended. */
