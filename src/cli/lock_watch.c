@@ -64,8 +64,7 @@ enum lock_watch_result lock_watch_ask(struct lock_watch *watch, struct answer *a
         go_away(watch, answer->text);
     if (answer->verdict == VERDICT_GRANTED)
         return LOCK_WATCH_SEEN;
-    return status_of_cause(answer->cause) == STATUS_UNAVAILABLE ? LOCK_WATCH_AWAY
-                                                                : LOCK_WATCH_REFUSED;
+    return cause_is_outage(answer->cause) ? LOCK_WATCH_AWAY : LOCK_WATCH_REFUSED;
 }
 
 char *lock_watch_summary(const struct lock_watch *watch, char *out, size_t size)

@@ -63,7 +63,7 @@ static void give_up(struct query *query, bool failed, struct answer *answer)
 {
     *answer = (struct answer){.verdict = VERDICT_UNKNOWN};
     if (failed) {
-        answer->cause = CAUSE_UNREACHABLE;
+        answer->cause = CAUSE_SYSTEM;
         snprintf(answer->text, sizeof answer->text, "event loop failed: %s", strerror(errno));
     }
     close_store(query);

@@ -212,8 +212,7 @@ static bool is_asked(const struct answer *answer)
 /* True if the store is away, and may come back. */
 static bool is_away(const struct answer *answer)
 {
-    return answer->verdict == VERDICT_UNKNOWN &&
-           (answer->cause == CAUSE_UNREACHABLE || answer->cause == CAUSE_NOT_READY);
+    return answer->verdict == VERDICT_UNKNOWN && cause_may_pass(answer->cause);
 }
 
 /* Waits until the holders that were asked have released the lock, or their leases have ended. A

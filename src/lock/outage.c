@@ -65,7 +65,7 @@ void outage_answered(struct outage *outage, struct moment now)
 
 static bool is_away(const struct answer *why)
 {
-    return (why->cause == CAUSE_UNREACHABLE && !why->nowhere) || why->cause == CAUSE_NOT_READY;
+    return cause_may_pass(why->cause) && !why->nowhere;
 }
 
 bool outage_may_pass(const struct outage *outage, struct moment now, const struct answer *why)
@@ -131,11 +131,10 @@ struct moment outage_note(struct outage *outage, struct moment now, const struct
 
 void outage_add_length(const struct outage *outage, struct moment now, struct answer *why)
 {
-    bool away = why->cause == CAUSE_UNREACHABLE || why->cause == CAUSE_NOT_READY;
     int64_t seconds = (moment_until(outage->since, now) + NS_PER_SEC / 2) / NS_PER_SEC;
     size_t used = strlen(why->text);
 
-    if (away && outage->failures > 0 && seconds > 0)
+    if (cause_may_pass(why->cause) && outage->failures > 0 && seconds > 0)
         snprintf(why->text + used, sizeof why->text - used, ", for %s",
                  duration_print(seconds * NS_PER_SEC, (char[32]){""}, 32));
 }

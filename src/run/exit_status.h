@@ -48,6 +48,13 @@ static inline enum status status_of_cause(enum cause cause)
     case CAUSE_CLUSTER:
     case CAUSE_NOT_READY:
     case CAUSE_UNREACHABLE: return STATUS_UNAVAILABLE;
+    case CAUSE_SYSTEM: return STATUS_SYSTEM;
     }
     return STATUS_BUG;
+}
+
+/* Whether the store may be back later. */
+static inline bool cause_is_outage(enum cause cause)
+{
+    return cause == CAUSE_SYSTEM || status_of_cause(cause) == STATUS_UNAVAILABLE;
 }

@@ -1,5 +1,6 @@
 #include "store/store.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,6 +119,13 @@ struct release_request release_of(const struct acquire_request *lock)
                                     .key_count = lock->key_count,
                                     .owner = lock->owner,
                                     .lease = lock->lease};
+}
+
+enum cause cause_of_errno(int error)
+{
+    bool no_room = error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
+
+    return no_room ? CAUSE_SYSTEM : CAUSE_UNREACHABLE;
 }
 
 void answer_fail(struct answer *answer, enum cause cause, const char *format, ...)

@@ -153,7 +153,16 @@ enum cause {
     CAUSE_CLUSTER,    /* unknown: a Redis Cluster where the URL names none, or the reverse */
     CAUSE_NOT_READY,  /* unknown: it answers, but cannot serve now (loading, busy, …): may pass */
     CAUSE_UNREACHABLE, /* unknown: no connection, or no answer: may pass */
+    CAUSE_SYSTEM,      /* unknown: the operating system has no room for a connection: may pass */
 };
+
+static inline bool cause_may_pass(enum cause cause)
+{
+    return cause == CAUSE_NOT_READY || cause == CAUSE_UNREACHABLE || cause == CAUSE_SYSTEM;
+}
+
+/* Returns why a connection could not be begun: UNREACHABLE or SYSTEM, for an errno. */
+enum cause cause_of_errno(int error);
 
 /* Hints for a user about a failure: a store names one, and cli/describe.c words it, as that needs
  * the names of options. */

@@ -353,7 +353,7 @@ static void was_read_ahead(void *arg, const struct answer *answer)
 {
     struct cluster *cluster = arg;
 
-    cluster->map_known = answer->cause != CAUSE_UNREACHABLE && answer->cause != CAUSE_NOT_READY;
+    cluster->map_known = !cause_may_pass(answer->cause);
 }
 
 static void read_ahead(struct loop_timer *timer)

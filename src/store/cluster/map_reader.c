@@ -71,7 +71,8 @@ static void take_error(struct attempt *attempt, const struct answer *error)
 {
     struct cluster_map_reader *reader = attempt->reader;
 
-    reader->over = error->cause == CAUSE_DENIED || error->cause == CAUSE_CLUSTER;
+    reader->over = error->cause == CAUSE_DENIED || error->cause == CAUSE_CLUSTER ||
+                   error->cause == CAUSE_SYSTEM;
     if (reader->over)
         reader->outcome = *error;
     else

@@ -142,9 +142,8 @@ static void node_missing(struct cluster_survey *survey, const struct answer *ans
 {
     struct moment now = loop_now(survey->loop);
     struct moment again = backoff_next(&survey->failures, now);
-    bool passing = answer->cause == CAUSE_UNREACHABLE || answer->cause == CAUSE_NOT_READY;
 
-    if (passing && again.ns < survey->retry_until.ns)
+    if (cause_may_pass(answer->cause) && again.ns < survey->retry_until.ns)
         loop_arm(survey->loop, &survey->again, again);
     else
         survey->done(survey->arg, answer);

@@ -353,8 +353,8 @@ static void answer_refused(const struct quorum *quorum, struct answer *answer)
 }
 
 /* From the one that leaves least hope to the one that leaves most. */
-static const enum cause failures[] = {CAUSE_DENIED, CAUSE_MISFIT, CAUSE_UNFIT, CAUSE_UNREACHABLE,
-                                      CAUSE_NOT_READY};
+static const enum cause failures[] = {CAUSE_DENIED, CAUSE_MISFIT,      CAUSE_UNFIT,
+                                      CAUSE_SYSTEM, CAUSE_UNREACHABLE, CAUSE_NOT_READY};
 #define FAILURES (sizeof failures / sizeof *failures)
 
 /* The ballot of a failure that is shared by most. */

@@ -148,7 +148,7 @@ void redis_session_annotate(const struct redis_session *session, struct answer *
 {
     bool locating = session->phase == PHASE_LOCATING;
     const char *found = locating ? "" : session->locator->found;
-    bool reached = !locating && answer->cause != CAUSE_UNREACHABLE;
+    bool reached = !locating && answer->cause != CAUSE_UNREACHABLE && answer->cause != CAUSE_SYSTEM;
     char why[sizeof answer->text], user[64];
 
     memcpy(why, answer->text, sizeof why);
@@ -273,6 +273,14 @@ static void fail_soon(struct redis_session *session)
     loop_arm(session->loop, &session->timer, loop_now(session->loop));
 }
 
+/* No connection could be begun. */
+static void fail_by_errno(struct redis_session *session)
+{
+    answer_fail(&session->failure, cause_of_errno(errno), "%s", strerror(errno));
+    redis_session_annotate(session, &session->failure);
+    fail_soon(session);
+}
+
 static void failed_soon(struct redis_session *session)
 {
     retry_or_fail(session, &session->failure);
@@ -341,8 +349,7 @@ static void search(struct redis_session *session)
     loop_arm(session->loop, &session->timer, session->until);
     if (locator_search(session->locator, session->password, session->until))
         return;
-    describe_unreachable(session, strerror(errno), &session->failure);
-    fail_soon(session);
+    fail_by_errno(session);
 }
 
 static bool may_search(const struct redis_session *session)
@@ -401,8 +408,7 @@ static void start_program(struct redis_session *session)
         loop_arm(session->loop, &session->timer, session->until);
         return;
     }
-    describe_unreachable(session, strerror(errno), &session->failure);
-    fail_soon(session);
+    fail_by_errno(session);
 }
 
 static void connect_next(struct redis_session *session)
@@ -429,8 +435,7 @@ static void connect_next(struct redis_session *session)
         search(session);
         return;
     }
-    describe_unreachable(session, strerror(errno), &session->failure);
-    fail_soon(session);
+    fail_by_errno(session);
 }
 
 static void connect_broken(struct redis_session *session, const char *why)

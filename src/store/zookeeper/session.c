@@ -91,7 +91,7 @@ static void hang_up(struct zk_session *session)
 
 void zk_session_sign(const struct zk_session *session, struct answer *answer)
 {
-    bool reached = answer->cause != CAUSE_UNREACHABLE;
+    bool reached = answer->cause != CAUSE_UNREACHABLE && answer->cause != CAUSE_SYSTEM;
     bool denied = answer->cause == CAUSE_DENIED && session->url->user;
     char why[sizeof answer->text];
 
@@ -200,7 +200,7 @@ static void found(struct zk_session *session, const struct endpoint *endpoint)
 {
     session->phase = PHASE_CONNECTING;
     if (stream_open(session->stream, endpoint, session->tls, host_of(session)->name) != 0)
-        way_failed(session, CAUSE_UNREACHABLE, strerror(errno));
+        way_failed(session, cause_of_errno(errno), strerror(errno));
 }
 
 static void resolved(void *arg, const struct endpoint *all, int count, const char *fault)
@@ -235,7 +235,7 @@ static void look_for_next(struct zk_session *session)
     }
     session->resolver = resolver_start(session->loop, host->name, host->port, resolved, session);
     if (!session->resolver)
-        way_failed(session, CAUSE_UNREACHABLE, strerror(errno));
+        way_failed(session, cause_of_errno(errno), strerror(errno));
 }
 
 static void start(struct zk_session *session)

@@ -178,7 +178,7 @@ static void voted(void *arg, const struct sentinel_vote *vote)
         locator->count = resolve_numeric(word->host, word->port, &locator->endpoints[0]);
         if (locator->count == 0) {
             if (!look_up(locator, locator->host, locator->port))
-                report(locator, CAUSE_UNREACHABLE, false, strerror(errno));
+                report(locator, cause_of_errno(errno), false, strerror(errno));
             return;
         }
     } else if (!may_stay(locator, vote)) {

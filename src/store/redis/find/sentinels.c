@@ -61,6 +61,7 @@ struct sentinels {
     enum sentinels_question question;
     char *password;
     struct moment until;
+    enum cause silence; /* that of an answer if none answers */
     sentinels_done *done;
     void *arg;
 };
@@ -297,6 +298,13 @@ static void try_next(struct sentinel *sentinel, const char *why)
     loop_arm(sentinel->all->loop, &sentinel->timer, loop_now(sentinel->all->loop));
 }
 
+/* The same: no connection could be begun. */
+static void pass_by_errno(struct sentinel *sentinel)
+{
+    sentinel->all->silence = cause_of_errno(errno);
+    try_next(sentinel, strerror(errno));
+}
+
 static void broken(void *arg, const char *why)
 {
     struct sentinel *sentinel = arg;
@@ -363,7 +371,7 @@ static void find(struct sentinel *sentinel)
     sentinel->resolver =
         resolver_start(sentinel->all->loop, host->name, host->port, found, sentinel);
     if (!sentinel->resolver)
-        try_next(sentinel, strerror(errno));
+        pass_by_errno(sentinel);
 }
 
 /* Tries the next address, with its share of the time that is left. */
@@ -381,7 +389,7 @@ static void connect_next(struct sentinel *sentinel)
              moment_plus(now, moment_until(now, sentinel->all->until) / share));
     if (stream_open(sentinel->conn->stream, &sentinel->endpoints[sentinel->next++],
                     sentinel->all->tls, sentinel->host->name) != 0)
-        try_next(sentinel, strerror(errno));
+        pass_by_errno(sentinel);
 }
 
 static void hush(struct sentinel *sentinel)
@@ -556,6 +564,7 @@ void sentinels_ask(struct sentinels *sentinels, enum sentinels_question question
     sentinels->asking = true;
     sentinels->question = question;
     sentinels->until = until;
+    sentinels->silence = CAUSE_UNREACHABLE;
     sentinels->done = done;
     sentinels->arg = arg;
     sentinels->password = password ? mem_strdup(password) : NULL;
@@ -654,7 +663,7 @@ void sentinels_explain(const struct sentinels *sentinels, const struct sentinel_
     case SENTINELS_SILENT:
     case SENTINELS_OPEN:
     case SENTINELS_NAME:
-        answer_fail(answer, CAUSE_UNREACHABLE, "no sentinel answers: %.230s", silent);
+        answer_fail(answer, sentinels->silence, "no sentinel answers: %.230s", silent);
         break;
     }
 }
