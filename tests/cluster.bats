@@ -174,6 +174,9 @@ are_connected() {
     [[ $(rlock status --json | jq -r '.[].key') == "$want" ]]
     run -78 rlock status foreign
     cli "$(master_of foreign)" del 'rlock:{foreign}'
+    cli "$(master_of later)" hset 'rlock:{later}' k lock/2
+    says 78 '^rlock: status: later: its layout is lock/2, which needs a later rlock' status
+    cli "$(master_of later)" del 'rlock:{later}'
 }
 
 @test "force-release by way of another node takes the lock from the holder that was shown" {

@@ -179,6 +179,14 @@ for_others() {
     run -0 rlock run -n k -- true
 }
 
+@test "a server with a lock of a later rlock, which may be held, is not stopped" {
+    rlock run k -- true
+    redis-cli -s "$PLACE/socket" hset 'rlock:{later}' k lock/2
+    says 69 'later.*: its layout is lock/2, which needs a later rlock' local stop
+    server_count 1
+    run -0 rlock local stop --force
+}
+
 @test "a directory that is not ours alone is refused: 69" {
     rlock run k -- true
     rlock local stop

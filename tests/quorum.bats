@@ -44,6 +44,16 @@ setup_file() { quorum_file 3; }
     [[ $output =~ "3 of 3 servers are fit, 2 are needed".*"acquired in" ]]
 }
 
+@test "a lock of a later rlock is named although it was not asked for" {
+    local i
+    for i in 1 2 3; do
+        node "$i" hset 'rlock:{later}' k lock/2
+    done
+    run -78 --separate-stderr rlock status
+    [[ $stderr == 'rlock: status: later: its layout is lock/2, which needs a later rlock'* ]]
+    run -3 rlock check
+}
+
 @test "acquire --keep: the lock is renewed, and released on all" {
     bg script sleep 1000
     run -0 rlock acquire --lease 12s --keep "${pid[script]}" k

@@ -302,10 +302,12 @@ def _(store):
     for key, kind, commands in (
         ("later", "lock/2 1.4.0", ("run later -- false", "run --any later other -- false",
                                    "read later -- false", "acquire later", "status later",
-                                   "limit later 3", "force-release --yes later", "history later")),
+                                   "limit later 3", "force-release --yes later", "history later",
+                                   "status", "status -q l*", "history", "metrics")),
         ("later-latch", "latch/2 1.4.0", ("latch set later-latch 1", "latch status later-latch",
                                           "latch count-down later-latch",
-                                          "latch wait -n later-latch", "latch delete later-latch"))
+                                          "latch wait -n later-latch", "latch delete later-latch",
+                                          "latch list"))
     ):
         store.call("HSET", "rlock:{%s}" % key, "k", kind)
         for command in commands:

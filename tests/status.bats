@@ -192,6 +192,27 @@ status 130
 EOF
 }
 
+@test "a lock of a later rlock is named although it was not asked for, and all others are shown" {
+    local one words='later: its layout is lock/2, which needs a later rlock'
+    redis hset 'rlock:{later}' k lock/2
+    redis hset 'rlock:{foreign}' data 1
+    hold a k
+    for one in status metrics; do
+        run -78 --separate-stderr rlock "$one"
+        [[ $output == *k* && $stderr == "rlock: $one: $words"* && $stderr != *foreign* ]]
+    done
+    run -78 rlock status -q 'l*'
+    run -0 rlock status k
+    run -3 --separate-stderr rlock check
+    [[ $output == *"$words"* ]]
+    bg watch rlock status --watch 100ms
+    poll_until 10 contains "$T/watch.out" '1 lock, 1 of a later rlock'
+    bg events rlock events -v
+    poll_until 10 contains "$T/events.err" 'events: listening'
+    contains "$T/events.err" "$words"
+    alive "${pid[watch]}"
+}
+
 @test "--watch on a terminal keeps the table while the store is away" {
     "$TESTS/terminal.py" "$RLOCK" status --color never --watch 100ms 3>&- <<'EOF'
 expect [0-9]{2}:[0-9]{2}:[0-9]{2}  no locks

@@ -82,6 +82,8 @@ char *lock_watch_summary(const struct lock_watch *watch, char *out, size_t size)
         text_append(out, size, ", %zu waiting", waiting);
     if (paused > 0)
         text_append(out, size, ", %zu pattern%s paused", paused, paused == 1 ? "" : "s");
+    if (watch->list.misfits.count > 0)
+        text_append(out, size, ", %zu of a later rlock", watch->list.misfits.count);
     return out;
 }
 

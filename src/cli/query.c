@@ -177,14 +177,18 @@ static void keep_minimum(void *arg, const char *version)
     snprintf(list->minimum, sizeof list->minimum, "%s", version);
 }
 
-/* Refuses by the first misfit. */
-static void refuse_misfits(const struct lock_list *list, struct answer *answer)
+static void refuse_by(const struct lock_view *misfit, struct answer *answer)
 {
-    if (answer->verdict != VERDICT_GRANTED || list->misfits.count == 0)
+    if (answer->verdict != VERDICT_GRANTED)
         return;
     *answer = (struct answer){.verdict = VERDICT_REFUSED, .cause = CAUSE_MISFIT};
-    snprintf(answer->text, sizeof answer->text, "%.120s: %.120s", list->misfits.views->key,
-             list->misfits.views->misfit);
+    snprintf(answer->text, sizeof answer->text, "%.120s: %.120s", misfit->key, misfit->misfit);
+}
+
+void lock_list_refuse(const struct lock_list *list, struct answer *answer)
+{
+    if (list->misfits.count > 0)
+        refuse_by(list->misfits.views, answer);
 }
 
 /* A store that takes long to answer is not away. */
@@ -211,7 +215,9 @@ void query_survey(struct query *query, const struct survey_request *request, str
     lock_views_sort(&list->locks);
     lock_views_sort(&list->misfits);
     lock_views_sort(&list->pauses);
-    refuse_misfits(list, answer);
+    for (size_t i = 0; i < list->misfits.count; i++)
+        if (survey_names(request, list->misfits.views[i].key))
+            refuse_by(&list->misfits.views[i], answer);
 }
 
 void query_read_lock(struct query *query, const char *key, struct lock_list *list,

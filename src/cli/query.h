@@ -21,7 +21,7 @@ struct query {
 
 struct lock_list {
     struct lock_views locks;
-    struct lock_views misfits; /* named KEYs that are something else */
+    struct lock_views misfits; /* named KEYs that are something else, and locks of a later rlock */
     struct lock_views pauses;  /* of GLOBs, which are their keys */
     char minimum[24];          /* the version of rlock that the store asks for; "": any */
 };
@@ -37,13 +37,17 @@ bool query_open(struct query *query, const struct store_address *address, const 
 void query_close(struct query *query);
 
 /* Reads the locks or latches of the request, which has no callbacks, into *list, sorted by key, byte
- * by byte. The caller frees it by lock_list_free(), also if the answer is not GRANTED. */
+ * by byte. A KEY that is something else is REFUSED for MISFIT; a lock of a later rlock that a GLOB
+ * fits is not. The caller frees the list by lock_list_free(), also if the answer is not GRANTED. */
 void query_survey(struct query *query, const struct survey_request *request, struct lock_list *list,
                   struct answer *answer);
 #define QUERY_RUNS_ALL 1000 /* of one lock; a store remembers fewer */
 /* The same of one lock: the list has one view or none. */
 void query_read_lock(struct query *query, const char *key, struct lock_list *list,
                      struct answer *answer);
+
+/* Refuses by the first misfit, if there is one. */
+void lock_list_refuse(const struct lock_list *list, struct answer *answer);
 
 /* Asks any other question whose answer ends it. Sets "until", "done" and "arg" of the operation.
  * The memory that an answer points to is valid until the next question. */

@@ -50,6 +50,7 @@ static enum severity judge(struct check *check, struct strbuf *line)
 
     bool past = check->thresholds[MEASURE_NOT_DONE].given;
     command_survey(&check->call, past, past, &answer);
+    lock_list_refuse(&check->call.list, &answer);
     if (answer.verdict == VERDICT_GRANTED) {
         const struct thresholds_subject subject = {check->call.list.locks, check->call.list.pauses,
                                                    (const char *const *)given->words,

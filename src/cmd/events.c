@@ -163,10 +163,12 @@ static bool print_round(struct events *events, bool first, int *status)
     if (result == LOCK_WATCH_SEEN) {
         note_time(events, moment_until(began, moment_now()), first);
         *status = was_away ? come_back(events) : STATUS_OK;
-        if (first)
+        if (first) {
+            command_tell_misfits(&events->call, &locks->list);
             say_detail("events: listening");
-        else if (*status == STATUS_OK)
+        } else if (*status == STATUS_OK) {
             *status = print_changes(events, &before);
+        }
         lock_list_free(&before);
         return *status == STATUS_OK;
     }

@@ -91,7 +91,8 @@ static int print(struct call *call)
         render_history(stdout, history->runs, history->count, command_has_color(call));
     else
         say_warning("no runs");
-    return command_flush();
+    int status = command_flush();
+    return status == STATUS_OK ? command_tell_misfits(call, &call->list) : status;
 }
 
 static void end(struct call *call)

@@ -238,6 +238,8 @@ static int list(struct latch *latch)
         status = any_closed(&list) ? STATUS_NOT_ACQUIRED : STATUS_OK;
     else
         status = print_list(latch, &list);
+    if (answer.verdict == VERDICT_GRANTED && list.misfits.count > 0)
+        status = command_tell_misfits(&latch->call, &list);
     lock_list_free(&list);
     return status;
 }

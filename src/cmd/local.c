@@ -49,6 +49,7 @@ static bool count(const struct local *local, struct usage *usage, struct answer 
     *usage = (struct usage){0};
     if (query_open(&query, &address, NULL, answer->text, sizeof answer->text))
         query_survey(&query, &(struct survey_request){0}, &list, answer);
+    lock_list_refuse(&list, answer);
     for (size_t i = 0; i < list.locks.count; i++) {
         usage->held += list.locks.views[i].holder_count > 0;
         usage->waiting += list.locks.views[i].waiter_count;

@@ -125,7 +125,7 @@ static bool is_in_use(const struct lock_view *view)
 
 bool survey_reports(const struct survey_request *request, const struct lock_view *view)
 {
-    return request->idle || is_in_use(view) || survey_names(request, view->key);
+    return request->idle || view->misfit || is_in_use(view) || survey_names(request, view->key);
 }
 
 /* Counts the views, from that one on, that are of the same key. */

@@ -248,7 +248,7 @@ static void report(const struct reports *reports, size_t majority, size_t missin
             view.fence = holders[i].fence;
         view.mode = holders[i].mode != LOCK_SHARED || i == 0 ? holders[i].mode : view.mode;
     }
-    if (view.holder_count > 0 || survey_names(request, reports->key))
+    if (view.holder_count > 0 || view.misfit || survey_names(request, reports->key))
         request->each(request->each_arg, &view);
     free(holders);
 }

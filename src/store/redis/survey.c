@@ -369,6 +369,16 @@ static bool lacks_script(const redisReply *reply)
            redis_error_class(reply->str) == REDIS_ERROR_NOSCRIPT;
 }
 
+/* Whether the key is of a later rlock: a survey that left it out would be taken for complete. */
+static bool is_later(const struct redis_survey *survey, const redisReply *reply)
+{
+    const char *known = survey->request.latches ? "latch/1" : "lock/1";
+    const char *kind = reply->type == REDIS_REPLY_ARRAY ? redis_reply_string(reply, 2) : NULL;
+    char text[80];
+
+    return !survey->marking && kind && redis_newer_layout(kind, known, text, sizeof text);
+}
+
 static bool hear_entry(struct redis_survey *survey, struct entry *entry, const redisReply *reply,
                        struct answer *answer)
 {
@@ -381,7 +391,7 @@ static bool hear_entry(struct redis_survey *survey, struct entry *entry, const r
     else
         hear_lock(survey, entry, key, reply, answer);
     bool misfit = answer->cause == CAUSE_MISFIT;
-    if (misfit && entry->named)
+    if (misfit && (entry->named || is_later(survey, reply)))
         survey->request.each(survey->request.each_arg,
                              &(struct lock_view){.key = key, .misfit = answer->text});
     bool moved = survey->request.elsewhere && reply->type == REDIS_REPLY_ERROR &&
