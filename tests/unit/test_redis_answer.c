@@ -3,7 +3,6 @@
 #include "rules/error.h"
 #include "rules/scripts.h"
 
-#include "chance.h"
 #include "replies.h"
 #include "tap.h"
 
@@ -598,61 +597,6 @@ static void test_nul(void)
     freeReplyObject(number);
 }
 
-static bool is_granted(const redisReply *reply)
-{
-    const char *word = reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 &&
-                               reply->element[0]->type == REDIS_REPLY_STRING
-                           ? reply->element[0]->str
-                           : "";
-
-    if (strcmp(word, "MEMBER") == 0 && reply->elements > 3)
-        return is_granted(reply->element[3]);
-    bool fenced = strcmp(word, "GRANTED") == 0 || strcmp(word, "RENEWED") == 0;
-
-    if (fenced)
-        return reply->elements > 3 && reply->element[2]->type == REDIS_REPLY_ARRAY &&
-               reply->element[2]->elements > 0 &&
-               reply->element[2]->element[0]->type == REDIS_REPLY_STRING &&
-               strtoull(reply->element[2]->element[0]->str, NULL, 10) > 0;
-    return strcmp(word, "RELEASED") == 0 || strcmp(word, "MARKED") == 0;
-}
-
-/* Bytes of good replies changed by chance: what is still a reply is answered, and no grant comes of
- * it that was none. */
-static void test_damage(void)
-{
-    static const char bytes[] = "0123456789:*$-+'\r\n GRANTED\xff";
-    unsigned seed = 1;
-    bool fine = true;
-    int understood = 0;
-
-    for (int round = 0; round < 20000 && fine; round++) {
-        char text[1000] = "", got[8000] = "";
-        unsigned which = chance(&seed, COUNT(replies) + COUNT(inspections));
-        size_t length =
-            encode_words(which < COUNT(replies) ? replies[which].reply
-                                                : inspections[which - COUNT(replies)].reply,
-                         text, sizeof text);
-        for (unsigned times = 1 + chance(&seed, 3); times > 0; times--)
-            text[chance(&seed, (unsigned)length)] = bytes[chance(&seed, sizeof bytes - 1)];
-        redisReply *reply = reply_of(text, length);
-        if (!reply)
-            continue;
-        struct answer answer;
-        struct redis_extra extra;
-        understood++;
-        redis_answer_script(reply, &answer, &extra);
-        fine = answer.verdict != VERDICT_GRANTED || is_granted(reply);
-        redis_answer_inspect(reply, "k", take_view, got, &answer);
-        fine &= answer.verdict != VERDICT_GRANTED || got[0];
-        freeReplyObject(reply);
-        text[length] = '\0';
-        if (!fine)
-            tap_note("%s", tap_show(text));
-    }
-    tap_ok(fine && understood > 1000, "damaged replies");
-}
-
 int main(void)
 {
     for (size_t i = 0; i < COUNT(errors); i++)
@@ -661,6 +605,5 @@ int main(void)
     test_replies();
     test_belonging();
     test_nul();
-    test_damage();
     return tap_done();
 }
