@@ -111,11 +111,6 @@ static bool server_open(struct server *server, const char *path, char *fault, si
     return true;
 }
 
-static void server_close(struct server *server)
-{
-    fclose(server->file);
-}
-
 static void server_write(struct server *server)
 {
     rewind(server->file);
@@ -188,7 +183,7 @@ static void look(struct loop_timer *timer)
         const struct entry *held = server_find(&server, store->held);
         lost = *store->held && (!held || strcmp(held->owner, store->held_by) != 0);
         free_now = *store->listens_to && !server_find(&server, store->listens_to);
-        server_close(&server);
+        fclose(server.file);
     }
     if (lost)
         *store->held = '\0';
@@ -376,7 +371,7 @@ static void turn(struct loop_timer *timer)
 
     if (server_open(&server, store->path, fault, sizeof fault)) {
         perform(store, &server, &answer);
-        server_close(&server);
+        fclose(server.file);
     } else {
         answer_fail(&answer, CAUSE_UNREACHABLE, "cannot reach memory://%s: %s", store->path, fault);
     }
@@ -403,7 +398,7 @@ static bool memory_release_nowait(struct store *base, const struct release_reque
     if (!server_open(&server, store->path, fault, sizeof fault))
         return false;
     do_release(store, &server, request->keys[0], request->owner, &answer);
-    server_close(&server);
+    fclose(server.file);
     return true;
 }
 
@@ -418,7 +413,7 @@ static void memory_close(struct store *base)
         struct entry *entry = server_find(&server, store->held);
         if (entry && strcmp(entry->owner, store->held_by) == 0)
             server_drop(&server, entry);
-        server_close(&server);
+        fclose(server.file);
     }
     loop_disarm(store->loop, &store->turn);
     loop_disarm(store->loop, &store->look);
@@ -476,7 +471,7 @@ static bool check(const struct checkup_plan *plan, struct checkup *checkup, char
     diagnosis_add(&one->diagnosis, "lease",
                   plan->lease > server.allows_ms * NS_PER_MS ? LEVEL_NOTE : LEVEL_FINE, "",
                   "it grants %" PRId64 " ms at most", server.allows_ms);
-    server_close(&server);
+    fclose(server.file);
     return true;
 }
 

@@ -6,6 +6,7 @@
 #include "lock/owner.h"
 
 #include "base/mem.h"
+#include "chance.h"
 #include "keepers.h"
 #include "tap.h"
 #include "zk_world.h"
@@ -315,15 +316,15 @@ static void plan_action(struct player *player)
     struct zk_world *world = world_of(player);
 
     loop_arm(player->me.loop, &player->action,
-             moment_plus(now_of(player), 1 + (zk_chance(world, 2) ? zk_some_time(world, 3000)
-                                                                  : zk_any_time(world, 8000))));
+             moment_plus(now_of(player), 1 + (chance(&world->seed, 2) ? zk_some_time(world, 3000)
+                                                                      : zk_any_time(world, 8000))));
 }
 
 /* A holder to nest in; NULL: there is none. */
 static const struct player *find_holder(struct player *player)
 {
     struct life *life = player->life;
-    size_t first = zk_chance(&life->world, (unsigned)life->count);
+    size_t first = chance(&life->world.seed, (unsigned)life->count);
 
     for (size_t i = 0; i < life->count; i++) {
         const struct player *other = &life->players[(first + i) % life->count];
@@ -339,10 +340,10 @@ static void choose_keys(struct player *player)
     static const char *const names[KEYS] = {"ka", "kb", "kc"};
     struct zk_world *world = world_of(player);
     struct acquire_request *request = &player->plan.request;
-    size_t first = zk_chance(world, KEYS), step = 1 + zk_chance(world, KEYS - 1);
+    size_t first = chance(&world->seed, KEYS), step = 1 + chance(&world->seed, KEYS - 1);
 
-    request->key_count = zk_chance(world, 3) ? 1 : 1 + zk_chance(world, KEYS);
-    first = request->key_count == 1 && zk_chance(world, 2) ? 0 : first;
+    request->key_count = chance(&world->seed, 3) ? 1 : 1 + chance(&world->seed, KEYS);
+    first = request->key_count == 1 && chance(&world->seed, 2) ? 0 : first;
     for (size_t i = 0; i < request->key_count; i++)
         player->keys[i] = names[(first + i * step) % KEYS];
 }
@@ -364,9 +365,9 @@ static void begin(struct player *player)
     static const int leases[] = {4000, 6000, 15000, 30000}, waits[] = {-1, -1, -1, 0, 1500, 20000};
     struct life *life = player->life;
     struct zk_world *world = &life->world;
-    int lease = leases[zk_chance(world, COUNT(leases))];
-    int wait = waits[zk_chance(world, COUNT(waits))];
-    const struct player *outer = zk_chance(world, 3) == 0 ? find_holder(player) : NULL;
+    int lease = leases[chance(&world->seed, COUNT(leases))];
+    int wait = waits[chance(&world->seed, COUNT(waits))];
+    const struct player *outer = chance(&world->seed, 3) == 0 ? find_holder(player) : NULL;
     char fault[256];
 
     player->me =
@@ -381,14 +382,14 @@ static void begin(struct player *player)
     player->plan = plan_of(player->owner, lease * NS_PER_MS, wait * NS_PER_MS, now_of(player));
     player->plan.request.keys = player->keys;
     player->plan.request.key_count = key_count;
-    player->plan.renew = zk_chance(world, 8) > 0;
+    player->plan.renew = chance(&world->seed, 8) > 0;
     if (life->limit) {
         player->plan.request.mode = LOCK_LIMIT;
         player->plan.request.limit = life->limit;
-    } else if (zk_chance(world, 3) == 0) {
+    } else if (chance(&world->seed, 3) == 0) {
         player->plan.request.mode = LOCK_SHARED;
     }
-    player->actions = zk_chance(world, 24);
+    player->actions = chance(&world->seed, 24);
     note_at(&world->trial, now_of(player), "%u BEGIN %s%s%s x%zu lease %d wait %d",
             number_of(player), lock_mode_name(player->plan.request.mode), " ", player->keys[0],
             player->plan.request.key_count, lease, wait);
@@ -446,7 +447,7 @@ static void act_wildly(struct player *player)
 {
     struct zk_world *world = world_of(player);
 
-    switch (zk_chance(world, 24)) {
+    switch (chance(&world->seed, 24)) {
     case 0: keeper_verify(player->me.keeper); break;
     case 1: keeper_hold_renewals(player->me.keeper, player->on_hold = true); break;
     case 2: keeper_hold_renewals(player->me.keeper, player->on_hold = false); break;
@@ -470,11 +471,11 @@ static void act_wildly(struct player *player)
     case 8: stop(player); break;
     case 9: leave(player, true); return;
     case 10:
-        if (zk_chance(world, 3) == 0)
+        if (chance(&world->seed, 3) == 0)
             die(player);
         break;
     default:
-        if (player->me.held && zk_chance(world, 4) == 0) {
+        if (player->me.held && chance(&world->seed, 4) == 0) {
             leave(player, false);
             return;
         }
@@ -556,19 +557,19 @@ static void open_life(struct life *life, unsigned seed)
     zk_world_begin(world, seed, &judge, life);
     snprintf(text, sizeof text, "zookeeper://127.0.0.1:%d%s", ZK_PORT,
              world->server_count > 1 ? ",127.0.0.1:2,127.0.0.1:3" : "");
-    if (zk_chance(world, 2))
+    if (chance(&world->seed, 2))
         strcat(text, "/team/locks");
     if (!url_parse(text, &life->url, fault, sizeof fault))
         abort();
     life->address = (struct store_address){
         .urls = &life->url, .url_count = 1, .prefix = "rlock", .connect_timeout = 5 * NS_PER_SEC};
-    life->limit = zk_chance(world, 4) ? 0 : 1 + zk_chance(world, 3);
-    life->count = 2 + zk_chance(world, PLAYERS_MAX - 1);
+    life->limit = chance(&world->seed, 4) ? 0 : 1 + chance(&world->seed, 3);
+    life->count = 2 + chance(&world->seed, PLAYERS_MAX - 1);
     for (size_t i = 0; i < life->count; i++) {
         struct player *player = &life->players[i];
         *player = (struct player){.me.loop = loop_new(),
                                   .life = life,
-                                  .rounds = 1 + zk_chance(world, 3),
+                                  .rounds = 1 + chance(&world->seed, 3),
                                   .action = {.fire = act, .owner = player}};
         player->stopped_until = now_of(player);
         loop_arm(player->me.loop, &player->action,
@@ -577,7 +578,7 @@ static void open_life(struct life *life, unsigned seed)
     life->forcer_loop = loop_new();
     life->forcer = store_open(life->forcer_loop, &life->address, fault, sizeof fault);
     life->force = (struct loop_timer){.fire = use_force, .owner = life};
-    if (zk_chance(world, 4) == 0)
+    if (chance(&world->seed, 4) == 0)
         loop_arm(life->forcer_loop, &life->force,
                  moment_plus(loop_now(life->forcer_loop), zk_some_time(world, 30000)));
 }

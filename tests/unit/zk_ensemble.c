@@ -50,28 +50,18 @@ static bool is_frozen(const struct zk_world *world, int server)
     return !moment_reached(world->servers[server].frozen_until, now_of(world));
 }
 
-static struct moment zk_server_frozen(const struct zk_conn *conn)
-{
-    return conn->world->servers[conn->server].frozen_until;
-}
-
 /* -- chance ------------------------------------------------------------------------------------ */
-
-unsigned zk_chance(struct zk_world *world, unsigned limit)
-{
-    return chance(&world->seed, limit);
-}
 
 int64_t zk_some_time(struct zk_world *world, unsigned most_ms)
 {
-    unsigned limit = zk_chance(world, 4) ? 1 + most_ms / 20 : most_ms;
+    unsigned limit = chance(&world->seed, 4) ? 1 + most_ms / 20 : most_ms;
 
-    return (int64_t)zk_chance(world, limit) * NS_PER_MS + zk_chance(world, 1000) * 1000;
+    return (int64_t)chance(&world->seed, limit) * NS_PER_MS + chance(&world->seed, 1000) * 1000;
 }
 
 int64_t zk_any_time(struct zk_world *world, unsigned most_ms)
 {
-    return (int64_t)zk_chance(world, most_ms) * NS_PER_MS;
+    return (int64_t)chance(&world->seed, most_ms) * NS_PER_MS;
 }
 
 static void zk_server_hear(struct zk_conn *conn, enum zk_chunk_kind kind, const char *bytes,
@@ -157,8 +147,8 @@ static void carry(struct zk_conn *conn, struct zk_lane *lane, enum zk_chunk_kind
 {
     static const char *const names[] = {"lost", "answer lost", "half", "silence", "slow"};
     struct zk_world *world = conn->world;
-    bool bad = !world->calm && zk_chance(world, 100) < world->failing;
-    enum fate fate = bad ? zk_chance(world, FATES) : FATES;
+    bool bad = !world->calm && chance(&world->seed, 100) < world->failing;
+    enum fate fate = bad ? chance(&world->seed, FATES) : FATES;
     struct moment due = moment_plus(now, zk_some_time(world, world->calm    ? 5
                                                              : fate == SLOW ? 20000
                                                                             : 100));
@@ -183,7 +173,7 @@ static void zk_conn_say(struct zk_conn *conn, enum zk_chunk_kind kind, const cha
 static void arrive_at_server(struct loop_timer *timer)
 {
     struct zk_conn *conn = timer->owner;
-    struct moment frozen = zk_server_frozen(conn);
+    struct moment frozen = conn->world->servers[conn->server].frozen_until;
 
     if (!moment_reached(frozen, now_of(conn->world))) {
         loop_arm(conn->up.loop, timer, frozen);
@@ -240,7 +230,7 @@ void zk_network_kill(struct zk_world *world, const struct loop *loop)
     for (struct zk_conn *conn = world->conns; conn; conn = conn->next) {
         if (!conn->stream || conn->stream->loop != loop)
             continue;
-        if (zk_chance(world, 2) && !conn->up.closed)
+        if (chance(&world->seed, 2) && !conn->up.closed)
             put(conn, &conn->up, CHUNK_END, NULL, 0, now_of(world));
         conn->silent = true;
         conn->stream->conn = NULL;
@@ -571,7 +561,7 @@ static void hear_of(struct zk_world *world, struct zk_session_row *row, int serv
     row->heard_by = server;
     if (!row->hear.added)
         loop_arm(world->loop, &row->hear,
-                 moment_plus(now_of(world), world->tick / 1000 * zk_chance(world, 500)));
+                 moment_plus(now_of(world), world->tick / 1000 * chance(&world->seed, 500)));
 }
 
 /* -- one operation of a transaction ------------------------------------------------------------ */
@@ -774,7 +764,7 @@ static struct zk_session_row *begin_session(struct zk_world *world)
                                    .world = world,
                                    .hear = {.fire = heard_of, .owner = row}};
     for (size_t i = 0; i < ZK_PASSWORD_SIZE; i++)
-        row->identity.password[i] = (char)zk_chance(world, 256);
+        row->identity.password[i] = (char)chance(&world->seed, 256);
     world->rows = row;
     return row;
 }
@@ -908,9 +898,10 @@ static void reply(struct zk_conn *conn)
 static void conn_due(struct loop_timer *timer)
 {
     struct zk_conn *conn = timer->owner;
+    struct zk_world *world = conn->world;
 
-    if (is_frozen(conn->world, conn->server))
-        loop_arm(conn->world->loop, timer, zk_server_frozen(conn));
+    if (is_frozen(world, conn->server))
+        loop_arm(world->loop, timer, world->servers[conn->server].frozen_until);
     else if (conn->pending == CONN_FORWARDED)
         reach_leader(conn);
     else if (conn->pending == CONN_DECIDED)
@@ -1049,7 +1040,7 @@ static void lose_leader(struct zk_world *world, unsigned most_ms)
 static void elect(struct loop_timer *timer)
 {
     struct zk_world *world = timer->owner;
-    int first = (int)zk_chance(world, (unsigned)world->server_count), up = 0;
+    int first = (int)chance(&world->seed, (unsigned)world->server_count), up = 0;
 
     for (int i = 0; i < world->server_count; i++) {
         int server = (first + i) % world->server_count;
@@ -1163,10 +1154,10 @@ static void make_trouble(struct loop_timer *timer)
 {
     static const char *const names[] = {"cut off", "killed", "stopped", "gives up"};
     struct zk_world *world = timer->owner;
-    bool leads = world->leader >= 0 && zk_chance(world, 2);
-    int which = leads ? world->leader : (int)zk_chance(world, (unsigned)world->server_count);
+    bool leads = world->leader >= 0 && chance(&world->seed, 2);
+    int which = leads ? world->leader : (int)chance(&world->seed, (unsigned)world->server_count);
     struct zk_server *server = &world->servers[which];
-    unsigned what = zk_chance(world, 4);
+    unsigned what = chance(&world->seed, 4);
 
     if (world->calm)
         return;
@@ -1221,10 +1212,10 @@ void zk_world_begin(struct zk_world *world, unsigned seed, const struct zk_judge
     struct moment now = now_of(world);
     current = world;
     chance_for_system(&world->seed);
-    world->failing = zk_chance(world, 4) ? zk_chance(world, 12) : 0;
-    world->server_count = zk_chance(world, 4) ? ZK_SERVERS : 1;
-    world->tick = (zk_chance(world, 2) ? 500 : 2000) * NS_PER_MS;
-    world->speed = zk_chance(world, 10);
+    world->failing = chance(&world->seed, 4) ? chance(&world->seed, 12) : 0;
+    world->server_count = chance(&world->seed, 4) ? ZK_SERVERS : 1;
+    world->tick = (chance(&world->seed, 2) ? 500 : 2000) * NS_PER_MS;
+    world->speed = chance(&world->seed, 10);
     for (int i = 0; i < world->server_count; i++) {
         struct zk_server *server = &world->servers[i];
         *server = (struct zk_server){.world = world,
@@ -1238,7 +1229,7 @@ void zk_world_begin(struct zk_world *world, unsigned seed, const struct zk_judge
     world->election = (struct loop_timer){.fire = elect, .owner = world};
     world->expiry = (struct loop_timer){.fire = expire, .owner = world};
     world->sweep = (struct loop_timer){.fire = sweep, .owner = world};
-    if (zk_chance(world, 4))
+    if (chance(&world->seed, 4))
         loop_arm(world->loop, &world->trouble, later(world, 15000));
     loop_arm(world->loop, &world->sweep, soon(world, 60000));
 }

@@ -140,7 +140,6 @@ void zk_world_begin(struct zk_world *world, unsigned seed, const struct zk_judge
 void zk_world_calm(struct zk_world *world);
 void zk_world_end(struct zk_world *world);
 
-unsigned zk_chance(struct zk_world *world, unsigned limit);
 /* ns, mostly short; ns, as likely long as short. */
 int64_t zk_some_time(struct zk_world *world, unsigned most_ms);
 int64_t zk_any_time(struct zk_world *world, unsigned most_ms);
