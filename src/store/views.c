@@ -128,35 +128,34 @@ bool survey_reports(const struct survey_request *request, const struct lock_view
     return request->idle || view->misfit || is_in_use(view) || survey_names(request, view->key);
 }
 
-/* Counts the views, from that one on, that are of the same key. */
-static size_t count_same(const struct lock_views *views, size_t from)
+struct lock_views lock_views_of_key(const struct lock_views *views, size_t from)
 {
     size_t end = from + 1;
 
     while (end < views->count && strcmp(views->views[end].key, views->views[from].key) == 0)
         end++;
-    return end - from;
+    return (struct lock_views){&views->views[from], end - from};
 }
 
 /* Chooses which of several views of one key to report: a key that moves from one server to another
  * while they are asked may have been seen at both, and may be free where it no longer is. */
-static const struct lock_view *best_of(const struct lock_view *views, size_t count)
+static const struct lock_view *best_of(const struct lock_views *views)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (is_in_use(&views[i]))
-            return &views[i];
+    for (size_t i = 0; i < views->count; i++) {
+        if (is_in_use(&views->views[i]))
+            return &views->views[i];
     }
-    return views;
+    return views->views;
 }
 
 void lock_views_report(struct lock_views *views, const struct survey_request *request)
 {
-    size_t length;
+    struct lock_views same;
 
     lock_views_sort(views);
-    for (size_t i = 0; i < views->count; i += length) {
-        length = count_same(views, i);
-        const struct lock_view *view = best_of(&views->views[i], length);
+    for (size_t i = 0; i < views->count; i += same.count) {
+        same = lock_views_of_key(views, i);
+        const struct lock_view *view = best_of(&same);
         if (survey_reports(request, view))
             request->each(request->each_arg, view);
     }

@@ -18,6 +18,8 @@ void lock_views_add_waiters(struct lock_views *views, const struct lock_view *mo
 void lock_views_order_waiters(struct lock_views *views);
 /* By key, byte by byte. */
 void lock_views_sort(struct lock_views *views);
+/* Returns those of one key from that one on, of a list that is sorted; borrowed. */
+struct lock_views lock_views_of_key(const struct lock_views *views, size_t from);
 /* Reports them to the request's "each", sorted by key, each key once; of those that are not in use,
  * only what the request names, unless it asks for "idle" ones. */
 void lock_views_report(struct lock_views *views, const struct survey_request *request);

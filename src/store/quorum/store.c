@@ -70,7 +70,7 @@ struct quorum_store {
     struct moment leave_most; /* and that for nodes that have an entry */
     struct answer answer;     /* points into round.votes, to the refusal or to: */
     struct lock_grant grants[LOCK_KEYS_MAX];
-    struct quorum_views views;
+    struct lock_views views; /* of all nodes */
 };
 
 static struct moment now_of(const struct quorum_store *store)
@@ -448,7 +448,8 @@ static void finish(struct quorum_store *store, enum quorum_outcome outcome)
         answer->cause = CAUSE_CHANGED;
     }
     if (store->task == VERB_SURVEY && carried)
-        quorum_views_report(&store->views, store->count - approvals, store->base.operation.survey);
+        quorum_views_report(&store->views, store->count, store->count - approvals,
+                            store->base.operation.survey);
     complete(store);
 }
 
@@ -509,7 +510,7 @@ static int64_t longest_extra_time(struct quorum_store *store)
     int64_t longest = 0;
 
     if (store->task == VERB_SURVEY)
-        return quorum_views_are_clear(&store->views, missing)
+        return quorum_views_are_clear(&store->views, store->count, missing)
                    ? 0
                    : quorum_round_extra_time(&store->round);
     for (size_t i = 0; i < store->count; i++) {
@@ -816,7 +817,7 @@ static void see(void *arg, const struct lock_view *view)
     struct quorum_store *store = node->arg;
 
     if (store->task == VERB_SURVEY && node->doing.round == store->round.number)
-        quorum_views_add(&store->views, (size_t)(node - store->nodes), view);
+        lock_views_add(&store->views, view);
 }
 
 static void survey(struct quorum_store *store, const struct survey_request *request)
@@ -828,7 +829,7 @@ static void survey(struct quorum_store *store, const struct survey_request *requ
     store->requests.survey.each = see;
     if (!is_unfit(store)) {
         begin_round(store, QUORUM_READ);
-        quorum_views_begin(&store->views, store->count);
+        lock_views_free(&store->views);
         quorum_round_ask_all(&store->round, VERB_SURVEY);
     }
 }
@@ -878,7 +879,7 @@ static void quorum_shut(struct store *base)
         send_release_nowait(store);
     for (size_t i = 0; i < store->count; i++)
         store_close(store->nodes[i].member.store);
-    quorum_views_free(&store->views);
+    lock_views_free(&store->views);
     arena_free(&store->lock_words);
     arena_free(&store->force_words);
     arena_free(&store->survey_words);

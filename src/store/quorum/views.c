@@ -1,4 +1,3 @@
-/* Merging what nodes report. */
 #include "store/quorum/views.h"
 
 #include <stdlib.h>
@@ -6,71 +5,6 @@
 
 #include "base/mem.h"
 #include "store/quorum/quorum.h"
-
-void quorum_views_begin(struct quorum_views *views, size_t nodes)
-{
-    quorum_views_free(views);
-    views->count = nodes;
-}
-
-void quorum_views_free(struct quorum_views *views)
-{
-    for (size_t i = 0; i < views->count; i++)
-        lock_views_free(&views->nodes[i]);
-    views->count = 0;
-}
-
-void quorum_views_add(struct quorum_views *views, size_t node, const struct lock_view *view)
-{
-    lock_views_add(&views->nodes[node], view);
-}
-
-/* -- key after key ----------------------------------------------------------------------------- */
-
-/* The reports of all nodes about one key. */
-struct reports {
-    const char *key; /* NULL: there are no more keys */
-    const struct lock_view *views[QUORUM_NODES_MAX];
-    size_t count;
-    size_t next[QUORUM_NODES_MAX]; /* of each node, the first view that is not of a key before */
-};
-
-static void sort(struct quorum_views *views)
-{
-    for (size_t i = 0; i < views->count; i++)
-        lock_views_sort(&views->nodes[i]);
-}
-
-/* The next view of a node; NULL: there is none. */
-static const struct lock_view *next_of(const struct quorum_views *views,
-                                       const struct reports *reports, size_t node)
-{
-    const struct lock_views *its = &views->nodes[node];
-
-    return reports->next[node] < its->count ? &its->views[reports->next[node]] : NULL;
-}
-
-/* Proceeds to the next key; to the first one if all is zero. False: there are no more. */
-static bool next_key(const struct quorum_views *views, struct reports *reports)
-{
-    const struct lock_view *first = NULL;
-
-    for (size_t i = 0; i < views->count; i++) {
-        const struct lock_view *view = next_of(views, reports, i);
-        if (view && (!first || strcmp(view->key, first->key) < 0))
-            first = view;
-    }
-    reports->key = first ? first->key : NULL;
-    reports->count = 0;
-    for (size_t i = 0; first && i < views->count; i++) {
-        const struct lock_view *view = next_of(views, reports, i);
-        if (view && strcmp(view->key, first->key) == 0) {
-            reports->views[reports->count++] = view;
-            reports->next[i]++;
-        }
-    }
-    return first;
-}
 
 /* -- holders ----------------------------------------------------------------------------------- */
 
@@ -89,12 +23,12 @@ struct holding {
     size_t count;
 };
 
-static void collect(const struct reports *reports, const char *owner, struct holding *holding)
+static void collect(const struct lock_views *reports, const char *owner, struct holding *holding)
 {
     holding->count = 0;
     for (size_t i = 0; i < reports->count; i++) {
-        const struct lock_party *party = holder_in(reports->views[i], owner);
-        if (party)
+        const struct lock_party *party = holder_in(&reports->views[i], owner);
+        if (party && holding->count < QUORUM_NODES_MAX)
             holding->parties[holding->count++] = party;
     }
 }
@@ -162,22 +96,22 @@ static struct lock_party merge(const struct holding *holding, size_t majority)
 }
 
 /* The holders that have a majority, each once. The caller frees. */
-static struct lock_party *merge_holders(const struct reports *reports, size_t majority,
+static struct lock_party *merge_holders(const struct lock_views *reports, size_t majority,
                                         size_t missing, size_t *count)
 {
     size_t room = 0;
 
     for (size_t i = 0; i < reports->count; i++)
-        room += reports->views[i]->holder_count;
+        room += reports->views[i].holder_count;
     struct lock_party *holders = mem_zeroed((room + 1) * sizeof *holders);
     *count = 0;
     for (size_t i = 0; i < reports->count; i++) {
-        for (size_t h = 0; h < reports->views[i]->holder_count; h++) {
-            const char *owner = reports->views[i]->holders[h].owner;
+        for (size_t h = 0; h < reports->views[i].holder_count; h++) {
+            const char *owner = reports->views[i].holders[h].owner;
             struct holding holding;
             bool known = false;
             for (size_t before = 0; before < i; before++)
-                known |= holder_in(reports->views[before], owner) != NULL;
+                known |= holder_in(&reports->views[before], owner) != NULL;
             collect(reports, owner, &holding);
             if (!known && holding.count + missing >= majority)
                 holders[(*count)++] = merge(&holding, majority);
@@ -187,13 +121,13 @@ static struct lock_party *merge_holders(const struct reports *reports, size_t ma
 }
 
 /* Whether no holder would have a majority only with the missing nodes. */
-static bool is_clear(const struct reports *reports, size_t majority, size_t missing)
+static bool is_clear(const struct lock_views *reports, size_t majority, size_t missing)
 {
     struct holding holding;
 
     for (size_t i = 0; i < reports->count; i++) {
-        for (size_t h = 0; h < reports->views[i]->holder_count; h++) {
-            collect(reports, reports->views[i]->holders[h].owner, &holding);
+        for (size_t h = 0; h < reports->views[i].holder_count; h++) {
+            collect(reports, reports->views[i].holders[h].owner, &holding);
             if (holding.count < majority && holding.count + missing >= majority)
                 return false;
         }
@@ -201,46 +135,46 @@ static bool is_clear(const struct reports *reports, size_t majority, size_t miss
     return true;
 }
 
-bool quorum_views_are_clear(struct quorum_views *views, size_t missing)
+bool quorum_views_are_clear(struct lock_views *views, size_t nodes, size_t missing)
 {
-    struct reports reports = {0};
+    struct lock_views reports;
     bool clear = true;
 
-    if (missing == 0)
-        return true;
-    sort(views);
-    while (clear && next_key(views, &reports))
-        clear = is_clear(&reports, quorum_majority(views->count), missing);
+    lock_views_sort(views);
+    for (size_t i = 0; clear && i < views->count; i += reports.count) {
+        reports = lock_views_of_key(views, i);
+        clear = is_clear(&reports, quorum_majority(nodes), missing);
+    }
     return clear;
 }
 
 /* -- the list ---------------------------------------------------------------------------------- */
 
 /* Why the key is not a lock on a majority; NULL if it is one. */
-static const char *common_misfit(const struct reports *reports, size_t majority, size_t missing)
+static const char *common_misfit(const struct lock_views *reports, size_t majority, size_t missing)
 {
     const char *misfit = NULL;
     size_t fit = missing;
 
     for (size_t i = 0; i < reports->count; i++) {
-        const char *its = reports->views[i]->misfit;
+        const char *its = reports->views[i].misfit;
         fit += its == NULL;
         misfit = its ? its : misfit;
     }
     return fit < majority ? misfit : NULL;
 }
 
-static void report(const struct reports *reports, size_t majority, size_t missing,
+static void report(const struct lock_views *reports, size_t majority, size_t missing,
                    const struct survey_request *request)
 {
-    struct lock_view view = {.key = reports->key,
+    struct lock_view view = {.key = reports->views->key,
                              .misfit = common_misfit(reports, majority, missing)};
     struct lock_party *holders = merge_holders(reports, majority, missing, &view.holder_count);
 
     view.holders = holders;
     for (size_t i = 0; i < reports->count; i++) {
-        if (reports->views[i]->fence > view.fence)
-            view.fence = reports->views[i]->fence;
+        if (reports->views[i].fence > view.fence)
+            view.fence = reports->views[i].fence;
     }
     /* Failed tries have raised it on some nodes, and were told to no owner. */
     for (size_t i = 0; i < view.holder_count; i++) {
@@ -248,17 +182,19 @@ static void report(const struct reports *reports, size_t majority, size_t missin
             view.fence = holders[i].fence;
         view.mode = holders[i].mode != LOCK_SHARED || i == 0 ? holders[i].mode : view.mode;
     }
-    if (view.holder_count > 0 || view.misfit || survey_names(request, reports->key))
+    if (view.holder_count > 0 || view.misfit || survey_names(request, view.key))
         request->each(request->each_arg, &view);
     free(holders);
 }
 
-void quorum_views_report(struct quorum_views *views, size_t missing,
+void quorum_views_report(struct lock_views *views, size_t nodes, size_t missing,
                          const struct survey_request *request)
 {
-    struct reports reports = {0};
+    struct lock_views reports;
 
-    sort(views);
-    while (next_key(views, &reports))
-        report(&reports, quorum_majority(views->count), missing, request);
+    lock_views_sort(views);
+    for (size_t i = 0; i < views->count; i += reports.count) {
+        reports = lock_views_of_key(views, i);
+        report(&reports, quorum_majority(nodes), missing, request);
+    }
 }
