@@ -32,5 +32,5 @@ struct member_report {
  * quorum asks of it may outlive the caller's operation. */
 struct member {
     struct store *store;
-    const struct member_report *(*report)(const struct store *);
+    const struct member_report *report; /* the store's: an operation may change it */
 };

@@ -406,11 +406,6 @@ static void link_close(struct store *base)
     free(link);
 }
 
-static const struct member_report *link_report(const struct store *base)
-{
-    return &((const struct sim_link *)(const void *)base)->report;
-}
-
 struct member sim_link(struct sim_node *node)
 {
     static const struct store_ops ops = {link_close, link_start, link_release_nowait};
@@ -424,7 +419,7 @@ struct member sim_link(struct sim_node *node)
     link->next = node->links;
     node->links = link;
     fake_descriptor(node->loop, fire);
-    return (struct member){&link->base, link_report};
+    return (struct member){&link->base, &link->report};
 }
 
 static void cut(struct sim_link *link)

@@ -95,7 +95,7 @@ static bool was_evicted(const struct quorum_node *node, const struct answer *ans
     if (node->released && !answer->revoked)
         return false;
     /* A node that forgot is younger than our entry was. */
-    int64_t memory_ms = quorum_node_report(node)->seniority.memory_ms;
+    int64_t memory_ms = node->member.report->seniority.memory_ms;
     return memory_ms == 0 || memory_ms * NS_PER_MS >= since - since / 100 - SLACK_NS;
 }
 
@@ -103,7 +103,7 @@ static void complete(void *arg, const struct answer *answer)
 {
     struct quorum_node *node = arg;
     struct quorum_order done = node->doing, next = node->next;
-    struct member_report report = *quorum_node_report(node); /* "next" may change it */
+    struct member_report report = *node->member.report; /* "next" may change it */
     struct quorum_reply reply = {&done, answer, &report, was_evicted(node, answer)};
 
     learn(node, answer);
@@ -124,11 +124,6 @@ void quorum_node_order(struct quorum_node *node, struct quorum_order order)
         node->next = order;
 }
 
-const struct member_report *quorum_node_report(const struct quorum_node *node)
-{
-    return node->member.report(node->member.store);
-}
-
 bool quorum_node_may_hold(const struct quorum_node *node)
 {
     return node->held || node->unsure || node->doing.task == VERB_ACQUIRE ||
@@ -139,7 +134,7 @@ bool quorum_node_release_nowait(struct quorum_node *node)
 {
     struct release_request request = node->requests->release;
 
-    if (node->doing.task == VERB_RELEASE && quorum_node_report(node)->sent && !node->unsure)
+    if (node->doing.task == VERB_RELEASE && node->member.report->sent && !node->unsure)
         return true; /* said already */
     request.at_least = 0;
     request.uncertain = true;

@@ -61,8 +61,6 @@ struct quorum_node {
  * before this has returned. */
 void quorum_node_order(struct quorum_node *node, struct quorum_order order);
 
-/* Returns the node's report about itself; valid until its next order. */
-const struct member_report *quorum_node_report(const struct quorum_node *node);
 /* Whether an entry of ours may be there, or may come yet. */
 bool quorum_node_may_hold(const struct quorum_node *node);
 /* Releases our entry without waiting for an answer, and ends the order under way without "heard".

@@ -177,10 +177,10 @@ static struct judgement judge(const struct quorum_store *store, const struct quo
 static const struct quorum_node *twin_of(const struct quorum_store *store,
                                          const struct quorum_node *node)
 {
-    const char *id = quorum_node_report(node)->server;
+    const char *id = node->member.report->server;
 
     for (const struct quorum_node *other = store->nodes; *id && other < node; other++) {
-        if (strcmp(id, quorum_node_report(other)->server) == 0)
+        if (strcmp(id, other->member.report->server) == 0)
             return other;
     }
     return NULL;
@@ -364,7 +364,7 @@ static bool is_any_busy(const struct quorum_store *store, bool with_entry)
 {
     for (size_t i = 0; i < store->count; i++) {
         const struct quorum_node *node = &store->nodes[i];
-        if (node->doing.task != VERB_NONE && quorum_node_report(node)->sent &&
+        if (node->doing.task != VERB_NONE && node->member.report->sent &&
             (node->held || !with_entry))
             return true;
     }
@@ -464,7 +464,7 @@ static int64_t extra_time_to_acquire(const struct quorum_store *store,
                                      const struct quorum_node *node)
 {
     const struct quorum_round *round = &store->round;
-    const struct member_report *report = quorum_node_report(node);
+    const struct member_report *report = node->member.report;
 
     /* A node that remembers more would not let those count that remember little. */
     if (report->sent && quorum_is_young(&round->votes))
@@ -477,7 +477,7 @@ static int64_t extra_time_to_release(const struct quorum_store *store,
                                      const struct quorum_node *node)
 {
     const struct quorum_round *round = &store->round;
-    bool sent = quorum_node_report(node)->sent;
+    bool sent = node->member.report->sent;
     bool is_missing = node->doing.task == VERB_RELEASE ? node->answered && !sent : sent;
 
     /* The connection to a node that has our entry may not be up yet: nothing would release it. Half

@@ -733,11 +733,6 @@ static void renew(struct redis_store *store, const struct renew_request *request
     store->listen = request->listen && redis_session_is_up(store->session);
 }
 
-static const struct member_report *report_of_member(const struct store *base)
-{
-    return &((const struct redis_store *)(const void *)base)->report;
-}
-
 static void release(struct redis_store *store, const struct release_request *request)
 {
     redis_call_release(&store->call, &store->terms, store->prefix, request);
@@ -906,6 +901,6 @@ bool store_redis_open_member(struct loop *loop, const struct store_address *addr
     redis_session_identify(store->session);
     store->terms.member = true;
     set_marker(store, "quorum");
-    *member = (struct member){&store->base, report_of_member};
+    *member = (struct member){&store->base, &store->report};
     return true;
 }
