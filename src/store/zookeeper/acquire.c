@@ -131,7 +131,7 @@ static void created(struct zk_store *store, const struct zk_reply *replies)
         zk_tell_error(store, ZK_MARSHALLING);
     } else {
         store->place = ZK_HAS_PLACE;
-        store->from = zk_session_opened(store->session);
+        store->from = store->session->opened;
         take_queues(store, replies + 1);
     }
 }
@@ -619,7 +619,7 @@ static void begin(struct zk_store *store)
     zk_make_nodes(store);
     snprintf(store->owner, sizeof store->owner, "%s", request->owner);
     zk_wish(store, request->lease);
-    if (zk_session_identity(store->session)->id)
+    if (store->session->identity.id)
         find_ancestors(store);
     else
         zk_send(store, ZK_BEGIN);
@@ -675,7 +675,7 @@ static void retaken(struct zk_store *store, const struct zk_reply *replies)
     } else if (error != ZK_OK) {
         zk_tell_error(store, error);
     } else {
-        store->from = zk_session_opened(store->session);
+        store->from = store->session->opened;
         zk_begin(store, is_claimed(store) ? ZK_RECOUNT : ZK_LOOK);
     }
 }

@@ -29,8 +29,8 @@ static void done(void *arg, enum zk_outcome outcome, const struct zk_reply *repl
     (void)replies;
     look->outcome = outcome;
     if (outcome == ZK_ANSWERED) {
-        look->timeout = zk_session_timeout(look->session);
-        look->round_trip = moment_until(zk_session_opened(look->session), loop_now(look->loop));
+        look->timeout = look->session->timeout;
+        look->round_trip = moment_until(look->session->opened, loop_now(look->loop));
     } else if (failure) {
         look->failure = *failure;
     }
@@ -63,7 +63,7 @@ static bool look_at(const struct store_address *address, int64_t lease, struct l
         open_session(look, lease);
         if (look->outcome == ZK_ANSWERED)
             open_session(look, lease);
-        zk_close(zk_session_batch(look->session));
+        zk_close(&look->session->batch);
         zk_session_send_nowait(look->session);
         zk_session_free(look->session);
     }

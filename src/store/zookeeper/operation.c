@@ -76,7 +76,7 @@ void zk_set_text(char **to, char *text)
  * said yet what that is. */
 static int64_t granted_lease(const struct zk_store *store)
 {
-    int64_t timeout = zk_session_timeout(store->session);
+    int64_t timeout = store->session->timeout;
 
     return timeout && timeout < store->lease ? timeout : store->lease;
 }
@@ -95,7 +95,7 @@ void zk_print_data(const struct zk_store *store, struct zk_nodes *nodes)
     if (nodes->nests)
         memcpy(data.ancestors, nodes->ancestors_since, sizeof data.ancestors);
     snprintf(data.owner, sizeof data.owner, "%s", request->owner);
-    memcpy(data.password, zk_session_identity(store->session)->password, sizeof data.password);
+    memcpy(data.password, store->session->identity.password, sizeof data.password);
     zk_set_text(&nodes->data, zk_node_data_print(&data));
 }
 
@@ -142,8 +142,7 @@ void zk_forget(struct zk_store *store)
 
 bool zk_is_own(const struct zk_store *store)
 {
-    return strcmp(store->owner, store->request.owner) == 0 &&
-           zk_session_identity(store->session)->id != 0;
+    return strcmp(store->owner, store->request.owner) == 0 && store->session->identity.id != 0;
 }
 
 /* -- the course of an operation ---------------------------------------------------------------- */

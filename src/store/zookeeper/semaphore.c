@@ -210,7 +210,7 @@ static void claimed(struct zk_store *store, const struct zk_reply *replies)
         store->place = ZK_MAY_HAVE_PLACE;
         zk_tell_error(store, ZK_MARSHALLING);
     } else {
-        store->from = zk_session_opened(store->session);
+        store->from = store->session->opened;
         take_leases(store, &replies[1]);
     }
 }

@@ -1,4 +1,3 @@
-/* A session with a ZooKeeper ensemble. */
 #include "store/zookeeper/session.h"
 
 #include <errno.h>
@@ -6,66 +5,13 @@
 
 #include "base/jitter.h"
 #include "base/mem.h"
-#include "net/loop.h"
 #include "net/resolve.h"
 #include "net/stream.h"
 #include "net/tls.h"
-#include "store/breaks.h"
 
 /* An int on the wire. */
 #define TIMEOUT_MAX_MS (1 << 30)
 #define XID_MAX        (1 << 30)
-
-enum phase {
-    PHASE_DOWN,
-    PHASE_SEARCHING, /* for the address of the next server, or about to */
-    PHASE_CONNECTING,
-    PHASE_OPENING, /* the session is begun, or opened again */
-    PHASE_UP
-};
-
-struct zk_session {
-    struct loop *loop;
-    const struct url *url;
-    struct store_address address;
-    char name[300]; /* the URL without its password */
-    const char *password;
-    const struct zk_session_events *events;
-    void *arg;
-
-    struct zk_identity identity;
-    int64_t wish, timeout; /* ns: asked for, granted */
-    int64_t zxid;          /* the latest that was seen: no server may show an older state */
-
-    /* The way to a server. */
-    enum phase phase;
-    struct stream *stream;
-    struct tls *tls; /* NULL: plain */
-    size_t at;       /* the server, of those in the URL */
-    unsigned turn;   /* of the addresses that a name has, another one each time */
-    struct resolver *resolver;
-    struct loop_timer timer; /* armed on the way, and while a batch is under way */
-    struct moment until;     /* to be there */
-    size_t ways;             /* servers that have not been tried yet */
-    struct answer failure;   /* of the latest one */
-    bool look_due;           /* the timer moves on to the next server */
-
-    /* The connection. */
-    struct moment opened;
-    struct strbuf in;    /* the beginning of a frame */
-    unsigned generation; /* counts its ends: a frame that is being read may end it */
-    struct breaks breaks;
-
-    /* The batch. */
-    struct zk_batch batch;
-    bool busy, sent, noticed; /* noticed: a watch has told something meanwhile */
-    bool writes;              /* the batch that was sent */
-    int32_t first;            /* xid of what was sent */
-    struct moment answer_by;
-    struct zk_reply *replies; /* each in a block of its own */
-    char **frames;
-    size_t wanted, got;
-};
 
 static const struct url_host *host_of(const struct zk_session *session)
 {
@@ -84,7 +30,7 @@ static void hang_up(struct zk_session *session)
     loop_disarm(session->loop, &session->timer);
     stop_resolver(session);
     stream_close(session->stream);
-    session->phase = PHASE_DOWN;
+    session->phase = ZK_PHASE_DOWN;
     strbuf_cut(&session->in, 0);
     session->generation++;
 }
@@ -178,7 +124,7 @@ static void fail_because(struct zk_session *session, enum cause cause, const cha
 /* The next server, when the loop turns. */
 static void look_soon(struct zk_session *session)
 {
-    session->phase = PHASE_SEARCHING;
+    session->phase = ZK_PHASE_SEARCHING;
     session->look_due = true;
     loop_arm(session->loop, &session->timer, loop_now(session->loop));
 }
@@ -198,7 +144,7 @@ static void way_failed(struct zk_session *session, enum cause cause, const char 
 
 static void found(struct zk_session *session, const struct endpoint *endpoint)
 {
-    session->phase = PHASE_CONNECTING;
+    session->phase = ZK_PHASE_CONNECTING;
     if (stream_open(session->stream, endpoint, session->tls, host_of(session)->name) != 0)
         way_failed(session, cause_of_errno(errno), strerror(errno));
 }
@@ -255,7 +201,7 @@ static void connected(void *arg)
     struct strbuf out = {0};
     int64_t wish = session->wish / NS_PER_MS;
 
-    session->phase = PHASE_OPENING;
+    session->phase = ZK_PHASE_OPENING;
     session->opened = loop_now(session->loop);
     zk_put_connect(&out, &session->identity,
                    (int32_t)(wish < TIMEOUT_MAX_MS ? wish : TIMEOUT_MAX_MS), session->zxid);
@@ -296,7 +242,7 @@ static void go_on(struct zk_session *session)
 {
     struct strbuf out = {0};
 
-    session->phase = PHASE_UP;
+    session->phase = ZK_PHASE_UP;
     breaks_up(&session->breaks);
     loop_arm(session->loop, &session->timer, session->answer_by);
     if (session->url->user) {
@@ -391,7 +337,7 @@ static void received(void *arg, const char *bytes, size_t size)
     strbuf_add(&session->in, bytes, size);
     while ((taken = jute_frame(session->in.text + done, session->in.size - done, &frame)) > 0) {
         done += (size_t)taken;
-        if (session->phase == PHASE_OPENING)
+        if (session->phase == ZK_PHASE_OPENING)
             hear_opened(session, &frame);
         else
             hear(session, &frame);
@@ -409,9 +355,9 @@ static void broken(void *arg, const char *why)
     struct zk_session *session = arg;
     bool foreign = stream_is_foreign(session->stream);
     enum cause cause = foreign ? CAUSE_UNFIT : CAUSE_UNREACHABLE;
-    bool mute = session->phase == PHASE_OPENING && !foreign;
+    bool mute = session->phase == ZK_PHASE_OPENING && !foreign;
 
-    if (session->phase != PHASE_UP) {
+    if (session->phase != ZK_PHASE_UP) {
         way_failed(session, cause,
                    mute ? "the server ends the connection: it has no majority, or speaks TLS"
                         : why);
@@ -427,11 +373,11 @@ static void timed_out(struct loop_timer *timer)
 {
     struct zk_session *session = timer->owner;
 
-    if (session->phase == PHASE_UP)
+    if (session->phase == ZK_PHASE_UP)
         fail_because(session, CAUSE_UNREACHABLE, "no answer in time");
     else if (session->look_due)
         look_for_next(session);
-    else if (session->phase == PHASE_SEARCHING)
+    else if (session->phase == ZK_PHASE_SEARCHING)
         way_failed(session, CAUSE_UNREACHABLE, "looking up its name timed out");
     else
         way_failed(session, CAUSE_UNREACHABLE, stream_overdue(session->stream));
@@ -479,11 +425,6 @@ void zk_session_wish(struct zk_session *session, int64_t timeout)
     session->wish = timeout > ZK_TIMEOUT_LEAST ? timeout : ZK_TIMEOUT_LEAST;
 }
 
-struct zk_batch *zk_session_batch(struct zk_session *session)
-{
-    return &session->batch;
-}
-
 void zk_session_send(struct zk_session *session, bool again, struct moment until)
 {
     breaks_cancel(&session->breaks); /* this batch finds out */
@@ -495,7 +436,7 @@ void zk_session_send(struct zk_session *session, bool again, struct moment until
     session->wanted = session->batch.count;
     session->replies = mem_zeroed((session->wanted + 1) * sizeof *session->replies);
     session->frames = mem_zeroed((session->wanted + 1) * sizeof *session->frames);
-    if (session->phase == PHASE_UP) {
+    if (session->phase == ZK_PHASE_UP) {
         loop_arm(session->loop, &session->timer, until);
         send_batch(session);
     } else {
@@ -505,7 +446,7 @@ void zk_session_send(struct zk_session *session, bool again, struct moment until
 
 bool zk_session_send_nowait(struct zk_session *session)
 {
-    bool up = session->phase == PHASE_UP;
+    bool up = session->phase == ZK_PHASE_UP;
 
     loop_disarm(session->loop, &session->timer);
     breaks_cancel(&session->breaks);
@@ -523,23 +464,8 @@ bool zk_session_send_nowait(struct zk_session *session)
     return sent;
 }
 
-const struct zk_identity *zk_session_identity(const struct zk_session *session)
-{
-    return &session->identity;
-}
-
 void zk_session_take(struct zk_session *session, const struct zk_identity *identity)
 {
     hang_up(session);
     session->identity = *identity;
-}
-
-struct moment zk_session_opened(const struct zk_session *session)
-{
-    return session->opened;
-}
-
-int64_t zk_session_timeout(const struct zk_session *session)
-{
-    return session->timeout;
 }

@@ -7,10 +7,9 @@
  * answered in time costs the connection, not the session. */
 #pragma once
 
+#include "store/breaks.h"
 #include "store/store.h"
 #include "store/zookeeper/message.h"
-
-struct zk_session;
 
 enum zk_outcome {
     ZK_ANSWERED,
@@ -28,6 +27,59 @@ struct zk_session_events {
     void (*poked)(void *arg);
 };
 
+enum zk_phase {
+    ZK_PHASE_DOWN,
+    ZK_PHASE_SEARCHING, /* for the address of the next server, or about to */
+    ZK_PHASE_CONNECTING,
+    ZK_PHASE_OPENING, /* the session is begun, or opened again */
+    ZK_PHASE_UP
+};
+
+struct zk_session {
+    struct loop *loop;
+    const struct url *url;
+    struct store_address address;
+    char name[300]; /* the URL without its password */
+    const char *password;
+    const struct zk_session_events *events;
+    void *arg;
+
+    struct zk_identity identity; /* id 0: there is none */
+    int64_t wish, timeout;       /* ns: asked for, granted */
+    int64_t zxid;                /* the latest that was seen: no server may show an older state */
+
+    /* The way to a server. */
+    enum zk_phase phase;
+    struct stream *stream;
+    struct tls *tls; /* NULL: plain */
+    size_t at;       /* the server, of those in the URL */
+    unsigned turn;   /* of the addresses that a name has, another one each time */
+    struct resolver *resolver;
+    struct loop_timer timer; /* armed on the way, and while a batch is under way */
+    struct moment until;     /* to be there */
+    size_t ways;             /* servers that have not been tried yet */
+    struct answer failure;   /* of the latest one */
+    bool look_due;           /* the timer moves on to the next server */
+
+    /* The connection. */
+    /* When the session was begun or opened on it: before that was sent. The timeout counts from it,
+     * once something that was written on this connection is answered. */
+    struct moment opened;
+    struct strbuf in;    /* the beginning of a frame */
+    unsigned generation; /* counts its ends: a frame that is being read may end it */
+    struct breaks breaks;
+
+    /* The batch. */
+    struct zk_batch batch;    /* that is being put together */
+    bool busy, sent, noticed; /* noticed: a watch has told something meanwhile */
+    bool writes;              /* the batch that was sent */
+    int32_t first;            /* xid of what was sent */
+    struct moment answer_by;
+    struct zk_reply *replies; /* each in a block of its own */
+    char **frames;
+    size_t wanted, got;
+};
+
 /* NULL with a message in "fault" where the address cannot be one. */
 struct zk_session *zk_session_new(struct loop *loop, const struct store_address *address,
                                   const struct zk_session_events *events, void *arg, char *fault,
@@ -43,9 +95,7 @@ void zk_session_free(struct zk_session *session);
  * ZK_TIMEOUT_LEAST is asked for. */
 void zk_session_wish(struct zk_session *session, int64_t timeout);
 
-/* The batch that is being put together. */
-struct zk_batch *zk_session_batch(struct zk_session *session);
-/* Empties it. */
+/* Empties the batch. */
 void zk_session_drop_batch(struct zk_session *session);
 /* Sends it, connecting first if need be. "done" comes once, at "until" at the latest, never before
  * this returned. again: over a new connection to the next server, on which the session is opened
@@ -55,15 +105,8 @@ void zk_session_send(struct zk_session *session, bool again, struct moment until
  * under way in any case, without its "done". */
 bool zk_session_send_nowait(struct zk_session *session);
 
-/* id 0: there is none. */
-const struct zk_identity *zk_session_identity(const struct zk_session *session);
 /* Continues with another session, or with none (id 0); ends the connection. */
 void zk_session_take(struct zk_session *session, const struct zk_identity *identity);
-/* When the session was begun or opened on the connection that is up: before that was sent. The
- * timeout counts from it, once something that was written on this connection is answered. */
-struct moment zk_session_opened(const struct zk_session *session);
-/* The timeout that the server grants, ns. */
-int64_t zk_session_timeout(const struct zk_session *session);
 
 /* Adds to the text of an answer whose it is: the URL. */
 void zk_session_sign(const struct zk_session *session, struct answer *answer);

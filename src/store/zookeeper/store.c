@@ -172,7 +172,7 @@ static void renewed(struct zk_store *store, const struct zk_reply *replies)
     } else if (error != ZK_OK) {
         zk_tell_error(store, error);
     } else {
-        store->from = zk_session_opened(store->session);
+        store->from = store->session->opened;
         zk_grant(store);
     }
 }
@@ -445,7 +445,7 @@ static void zk_end(struct store *base)
     struct zk_store *store = zk_store_of(base);
 
     loop_disarm(store->loop, &store->linger);
-    if (zk_session_identity(store->session)->id && store->place == ZK_NO_PLACE) {
+    if (store->session->identity.id && store->place == ZK_NO_PLACE) {
         zk_session_drop_batch(store->session);
         zk_close(store->batch);
         zk_session_send_nowait(store->session);
@@ -481,7 +481,7 @@ struct store *zookeeper_open(struct loop *loop, const struct store_address *addr
         free(store);
         return NULL;
     }
-    store->batch = zk_session_batch(store->session);
+    store->batch = &store->session->batch;
     store->closed = address->urls->user != NULL;
     return &store->base;
 }
