@@ -1,5 +1,4 @@
 #include "net/resolve.h"
-#include "base/mem.h"
 #include "os/helper_process.h"
 
 #include <arpa/inet.h>
@@ -7,6 +6,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/un.h>
 
 #define LETTERS          "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
@@ -22,12 +22,6 @@ struct finding {
     int count;
     char fault[128];
     struct endpoint found[RESOLVE_MAX];
-};
-
-struct resolver {
-    struct helper_process *helper_process;
-    void (*done)(void *, const struct endpoint *, int, const char *);
-    void *arg;
 };
 
 bool host_is_name(const char *text)
@@ -111,25 +105,20 @@ static void found_out(void *owner, const void *found)
     resolver->done(resolver->arg, finding->found, finding->count, finding->fault);
 }
 
-struct resolver *resolver_start(struct loop *loop, const char *host, int port,
-                                void (*done)(void *arg, const struct endpoint *found, int count,
-                                             const char *fault),
-                                void *arg)
+bool resolver_start(struct resolver *resolver, struct loop *loop, const char *host, int port,
+                    resolver_done *done, void *arg)
 {
     struct question question = {host, port};
-    struct resolver *resolver = mem_zeroed(sizeof *resolver);
 
     *resolver = (struct resolver){.done = done, .arg = arg};
-    resolver->helper_process =
+    resolver->process =
         helper_process_start(loop, look_up, &question, sizeof(struct finding), found_out, resolver);
-    if (resolver->helper_process)
-        return resolver;
-    free(resolver);
-    return NULL;
+    return resolver->process;
 }
 
 void resolver_stop(struct resolver *resolver)
 {
-    helper_process_stop(resolver->helper_process);
-    free(resolver);
+    if (resolver->process)
+        helper_process_stop(resolver->process);
+    resolver->process = NULL;
 }

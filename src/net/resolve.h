@@ -7,8 +7,8 @@
 
 #define RESOLVE_MAX 8
 
+struct helper_process;
 struct loop;
-struct resolver;
 
 struct endpoint {
     struct sockaddr_storage address;
@@ -26,12 +26,19 @@ bool resolve_numeric(const char *host, int port, struct endpoint *found);
 /* A Unix socket's path. False if it is too long for one. */
 bool resolve_path(const char *path, struct endpoint *found);
 
+typedef void resolver_done(void *arg, const struct endpoint *found, int count, const char *fault);
+
+/* All zero: it looks nothing up. */
+struct resolver {
+    struct helper_process *process;
+    resolver_done *done;
+    void *arg;
+};
+
 /* Looks "host" up. "done" comes once, later: with the resolver's message in "fault" and count 0
- * where it did not succeed, -1 where there is no such name. NULL with errno if no process could be
+ * where it did not succeed, -1 where there is no such name. False with errno if no process could be
  * started. */
-struct resolver *resolver_start(struct loop *loop, const char *host, int port,
-                                void (*done)(void *arg, const struct endpoint *found, int count,
-                                             const char *fault),
-                                void *arg);
-/* Ends the look-up; "done" comes no more. To be called after "done" too. */
+bool resolver_start(struct resolver *resolver, struct loop *loop, const char *host, int port,
+                    resolver_done *done, void *arg);
+/* Ends the look-up, if there is one; "done" comes no more. To be called after "done" too. */
 void resolver_stop(struct resolver *resolver);

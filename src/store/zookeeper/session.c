@@ -5,7 +5,6 @@
 
 #include "base/jitter.h"
 #include "base/mem.h"
-#include "net/resolve.h"
 #include "net/stream.h"
 #include "net/tls.h"
 
@@ -18,17 +17,10 @@ static const struct url_host *host_of(const struct zk_session *session)
     return &session->url->hosts[session->at];
 }
 
-static void stop_resolver(struct zk_session *session)
-{
-    if (session->resolver)
-        resolver_stop(session->resolver);
-    session->resolver = NULL;
-}
-
 static void hang_up(struct zk_session *session)
 {
     loop_disarm(session->loop, &session->timer);
-    stop_resolver(session);
+    resolver_stop(&session->resolver);
     stream_close(session->stream);
     session->phase = ZK_PHASE_DOWN;
     strbuf_cut(&session->in, 0);
@@ -156,7 +148,7 @@ static void resolved(void *arg, const struct endpoint *all, int count, const cha
 
     if (count > 0)
         one = all[session->turn++ % (unsigned)count];
-    stop_resolver(session);
+    resolver_stop(&session->resolver);
     if (count > 0)
         found(session, &one);
     else
@@ -179,8 +171,8 @@ static void look_for_next(struct zk_session *session)
         found(session, &endpoint);
         return;
     }
-    session->resolver = resolver_start(session->loop, host->name, host->port, resolved, session);
-    if (!session->resolver)
+    if (!resolver_start(&session->resolver, session->loop, host->name, host->port, resolved,
+                        session))
         way_failed(session, cause_of_errno(errno), strerror(errno));
 }
 

@@ -7,6 +7,7 @@
  * answered in time costs the connection, not the session. */
 #pragma once
 
+#include "net/resolve.h"
 #include "store/breaks.h"
 #include "store/store.h"
 #include "store/zookeeper/message.h"
@@ -54,7 +55,7 @@ struct zk_session {
     struct tls *tls; /* NULL: plain */
     size_t at;       /* the server, of those in the URL */
     unsigned turn;   /* of the addresses that a name has, another one each time */
-    struct resolver *resolver;
+    struct resolver resolver;
     struct loop_timer timer; /* armed on the way, and while a batch is under way */
     struct moment until;     /* to be there */
     size_t ways;             /* servers that have not been tried yet */

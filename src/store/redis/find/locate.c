@@ -97,8 +97,7 @@ static void resolved(void *arg, const struct endpoint *found, int count, const c
 {
     struct locator *locator = arg;
 
-    resolver_stop(locator->resolver);
-    locator->resolver = NULL;
+    resolver_stop(&locator->resolver);
     if (count > 0) {
         memcpy(locator->endpoints, found, (size_t)count * sizeof *found);
         locator->count = count;
@@ -111,8 +110,7 @@ static void resolved(void *arg, const struct endpoint *found, int count, const c
 
 static bool look_up(struct locator *locator, const char *host, int port)
 {
-    locator->resolver = resolver_start(locator->loop, host, port, resolved, locator);
-    return locator->resolver;
+    return resolver_start(&locator->resolver, locator->loop, host, port, resolved, locator);
 }
 
 /* -- the local server ------------------------------------------------------------------------ */
@@ -251,11 +249,9 @@ void locator_watch(struct locator *locator, const char *password)
 void locator_stop(struct locator *locator)
 {
     loop_disarm(locator->loop, &locator->look);
-    if (locator->resolver)
-        resolver_stop(locator->resolver);
+    resolver_stop(&locator->resolver);
     if (locator->starter)
         helper_process_stop(locator->starter);
-    locator->resolver = NULL;
     locator->starter = NULL;
     if (!locator->sentinels)
         return;

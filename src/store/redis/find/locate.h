@@ -25,7 +25,7 @@ struct locator {
     bool startable; /* a server to be started when it is not there */
     struct endpoint endpoints[RESOLVE_MAX];
     int count;
-    struct resolver *resolver;
+    struct resolver resolver;
     struct helper_process *starter;
 
     struct sentinels *sentinels; /* which may name another host; NULL: there are none */

@@ -37,7 +37,7 @@ struct sentinel {
     bool open;     /* the connection; idle without a step */
     bool used;     /* it was open before this question, so it may be dead */
     bool told_who; /* it knows the password */
-    struct resolver *resolver;
+    struct resolver resolver;
     struct endpoint endpoints[RESOLVE_MAX];
     int count, next;
 
@@ -81,9 +81,7 @@ static void hang_up(struct sentinel *sentinel)
     forget_replies(sentinel);
     conn_close(sentinel->conn);
     sentinel->open = sentinel->told_who = false;
-    if (sentinel->resolver)
-        resolver_stop(sentinel->resolver);
-    sentinel->resolver = NULL;
+    resolver_stop(&sentinel->resolver);
 }
 
 static void finish(struct sentinel *sentinel, enum sentinel_said said, const char *why)
@@ -348,8 +346,7 @@ static void found(void *arg, const struct endpoint *endpoints, int count, const 
         memcpy(sentinel->endpoints, endpoints, (size_t)count * sizeof *endpoints);
     sentinel->count = count > 0 ? count : 0;
     sentinel->next = 0;
-    resolver_stop(sentinel->resolver);
-    sentinel->resolver = NULL;
+    resolver_stop(&sentinel->resolver);
     if (count > 0)
         connect_next(sentinel);
     else
@@ -368,9 +365,8 @@ static void find(struct sentinel *sentinel)
         return;
     }
     loop_arm(sentinel->all->loop, &sentinel->timer, sentinel->all->until);
-    sentinel->resolver =
-        resolver_start(sentinel->all->loop, host->name, host->port, found, sentinel);
-    if (!sentinel->resolver)
+    if (!resolver_start(&sentinel->resolver, sentinel->all->loop, host->name, host->port, found,
+                        sentinel))
         pass_by_errno(sentinel);
 }
 
