@@ -3,10 +3,7 @@
 
 char *arena_take(struct arena *arena, char *bytes, size_t size)
 {
-    size_t room = (arena->count + 1) * sizeof *arena->all;
-
-    arena->all = mem_checked(realloc(arena->all, room));
-    arena->all[arena->count++] = (struct arena_text){bytes, size};
+    *MEM_APPEND(arena->all, arena->count) = (struct arena_text){bytes, size};
     return bytes;
 }
 

@@ -22,6 +22,11 @@ static inline void *mem_zeroed(size_t size)
     return mem_checked(calloc(1, size));
 }
 
+/* Adds an element, which is not set yet, to an array from malloc() and to its count. The value is a
+ * pointer to it. */
+#define MEM_APPEND(array, count)                                                                   \
+    ((array) = mem_checked(realloc((array), ((count) + 1) * sizeof *(array))), &(array)[(count)++])
+
 static inline char *mem_strdup(const char *text)
 {
     return mem_checked(strdup(text));

@@ -182,8 +182,7 @@ void my_listen(struct piece name)
     for (size_t i = 0; i < channel_count; i++)
         if (piece_equal(channels[i].name, name))
             return;
-    channels = mem_checked(realloc(channels, (channel_count + 1) * sizeof *channels));
-    channels[channel_count++] = (struct channel){
+    *MEM_APPEND(channels, channel_count) = (struct channel){
         .name = piece_duplicate(name), .number = channel_number(name), .is_new = true};
 }
 
@@ -430,8 +429,7 @@ void my_take_sleeper(void *arg, MYSQL_ROW row, const unsigned long *lengths)
     struct my_sleepers *sleepers = arg;
 
     (void)lengths;
-    sleepers->at = mem_checked(realloc(sleepers->at, (sleepers->count + 1) * sizeof(uint64_t)));
-    sleepers->at[sleepers->count++] = strtoull(row[1], NULL, 10);
+    *MEM_APPEND(sleepers->at, sleepers->count) = strtoull(row[1], NULL, 10);
 }
 
 /* A sleeper that has gone ends the request: the next request wakes those behind it. */

@@ -358,8 +358,7 @@ static void pq_listen(struct piece name)
     for (size_t i = 0; i < channel_count; i++)
         if (piece_equal(channels[i].name, name))
             return;
-    channels = mem_checked(realloc(channels, (channel_count + 1) * sizeof *channels));
-    struct channel *channel = &channels[channel_count++];
+    struct channel *channel = MEM_APPEND(channels, channel_count);
     *channel = (struct channel){.name = piece_duplicate(name), .is_new = true};
     print_channel(name, channel->listened, sizeof channel->listened);
 }

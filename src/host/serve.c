@@ -54,8 +54,7 @@ struct server {
 
 static void words_add(struct words *words, struct piece piece)
 {
-    words->at = mem_checked(realloc(words->at, (words->count + 1) * sizeof *words->at));
-    words->at[words->count++] = piece_duplicate(piece);
+    *MEM_APPEND(words->at, words->count) = piece_duplicate(piece);
 }
 
 static void words_free(struct words *words)
@@ -491,10 +490,8 @@ static void do_psubscribe(const struct request *request)
 static void queue(const struct request *request)
 {
     struct client *client = request->client;
+    struct words *words = MEM_APPEND(client->queue, client->queued);
 
-    client->queue =
-        mem_checked(realloc(client->queue, (client->queued + 1) * sizeof *client->queue));
-    struct words *words = &client->queue[client->queued++];
     *words = (struct words){0};
     for (size_t i = 0; i < request->count; i++)
         words_add(words, request->words[i]);
@@ -628,9 +625,7 @@ static void add_client(struct server *server, int fd)
     struct client *client = mem_zeroed(sizeof *client);
 
     client->fd = fd;
-    server->clients =
-        mem_checked(realloc(server->clients, (server->client_count + 1) * sizeof(struct client *)));
-    server->clients[server->client_count++] = client;
+    *MEM_APPEND(server->clients, server->client_count) = client;
 }
 
 static void drop_client(struct server *server, size_t i)

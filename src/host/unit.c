@@ -17,8 +17,7 @@ void unit_add(struct unit *unit, struct piece name, bool writes)
     struct unit_key *key = find(unit, name);
 
     if (!key) {
-        unit->keys = mem_checked(realloc(unit->keys, (unit->count + 1) * sizeof *unit->keys));
-        key = &unit->keys[unit->count++];
+        key = MEM_APPEND(unit->keys, unit->count);
         *key = (struct unit_key){.name = piece_duplicate(name)};
     }
     key->writes |= writes;
@@ -41,9 +40,7 @@ struct record *unit_record(struct unit *unit, struct piece name, bool to_write)
 
 void unit_tell(struct unit *unit, struct piece channel, struct piece text)
 {
-    unit->messages =
-        mem_checked(realloc(unit->messages, (unit->message_count + 1) * sizeof *unit->messages));
-    unit->messages[unit->message_count++] =
+    *MEM_APPEND(unit->messages, unit->message_count) =
         (struct unit_message){piece_duplicate(channel), piece_duplicate(text)};
 }
 

@@ -66,10 +66,8 @@ const struct server_figures untold_figures = {.ping_median_ns = UNTOLD,
 
 struct checked_server *checkup_add(struct checkup *checkup, const struct url *url)
 {
-    size_t size = (checkup->count + 1) * sizeof *checkup->servers;
+    struct checked_server *server = MEM_APPEND(checkup->servers, checkup->count);
 
-    checkup->servers = mem_checked(realloc(checkup->servers, size));
-    struct checked_server *server = &checkup->servers[checkup->count++];
     *server = (struct checked_server){.figures = untold_figures};
     url_print(url, server->name, sizeof server->name);
     return server;

@@ -24,8 +24,7 @@ void lock_views_add(struct lock_views *views, const struct lock_view *view)
     copy.waiters = copy_array(view->waiters, view->waiter_count, sizeof *view->waiters);
     copy.runs = copy_array(view->runs, view->run_count, sizeof *view->runs);
     copy.misfit = view->misfit ? mem_strdup(view->misfit) : NULL;
-    views->views = mem_checked(realloc(views->views, (views->count + 1) * sizeof copy));
-    views->views[views->count++] = copy;
+    *MEM_APPEND(views->views, views->count) = copy;
 }
 
 void lock_views_add_waiters(struct lock_views *views, const struct lock_view *more)

@@ -39,13 +39,6 @@ static void ask_next_key(struct cluster_survey *survey);
 
 /* -- keys -------------------------------------------------------------------------------------- */
 
-static void add_key(struct cluster_survey *survey, char *key)
-{
-    survey->keys =
-        mem_checked(realloc(survey->keys, (survey->key_count + 1) * sizeof *survey->keys));
-    survey->keys[survey->key_count++] = key;
-}
-
 static void take_view(void *arg, const struct lock_view *view)
 {
     struct cluster_survey *survey = arg;
@@ -122,7 +115,9 @@ static void ask_next_key(struct cluster_survey *survey)
 
 static void take_moved(void *arg, const char *key)
 {
-    add_key(arg, mem_strdup(key));
+    struct cluster_survey *survey = arg;
+
+    *MEM_APPEND(survey->keys, survey->key_count) = mem_strdup(key);
 }
 
 static void map_read(void *arg, const struct answer *answer);
@@ -222,7 +217,7 @@ struct cluster_survey *cluster_survey_start(struct loop *loop, struct cluster *c
         if (key_is_glob(request->patterns[i]))
             survey->globs[survey->glob_count++] = request->patterns[i];
         else
-            add_key(survey, key_from_pattern(request->patterns[i]));
+            *MEM_APPEND(survey->keys, survey->key_count) = key_from_pattern(request->patterns[i]);
     }
     survey->named_count = survey->key_count;
     if (survey->glob_count > 0 || count == 0)

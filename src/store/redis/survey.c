@@ -48,18 +48,15 @@ struct redis_survey {
 
 static void add_entry(struct redis_survey *survey, char *name, bool named)
 {
-    survey->entries =
-        mem_checked(realloc(survey->entries, (survey->entry_count + 1) * sizeof *survey->entries));
-    survey->entries[survey->entry_count++] = (struct entry){.name = name, .named = named};
+    *MEM_APPEND(survey->entries, survey->entry_count) =
+        (struct entry){.name = name, .named = named};
     survey->sorted = false;
 }
 
 /* PREFIX:{GLOB}, the prefix taken literally. */
 static void add_glob(struct redis_survey *survey, const char *glob)
 {
-    survey->globs =
-        mem_checked(realloc(survey->globs, (survey->glob_count + 1) * sizeof *survey->globs));
-    survey->globs[survey->glob_count++] = redis_glob_in_store(survey->prefix, glob);
+    *MEM_APPEND(survey->globs, survey->glob_count) = redis_glob_in_store(survey->prefix, glob);
 }
 
 /* Returns the name to report for a key in the store; NULL if it is not a lock of rlock's. The

@@ -47,9 +47,7 @@ static void add(struct zk_survey *survey, char *key, bool named)
         free(key);
         return;
     }
-    survey->sights =
-        mem_checked(realloc(survey->sights, (survey->count + 1) * sizeof *survey->sights));
-    survey->sights[survey->count++] =
+    *MEM_APPEND(survey->sights, survey->count) =
         (struct sight){.key = key, .node = zk_path_of_key(survey->folder, key), .named = named};
 }
 
