@@ -79,7 +79,7 @@ static void set(struct scenario *scenario, const char *word)
     if (strncmp(word, "lacks=", 6) == 0)
         lack(facts, value);
     NUMBER(facts->reached, "reached");
-    NUMBER(facts->denied, "denied");
+    else if (strcmp(word, "denied=1") == 0) facts->failure.cause = CAUSE_DENIED;
     SCALED(facts->figures.ping_median_ns, "median", NS_PER_MS);
     SCALED(facts->figures.ping_max_ns, "max", NS_PER_MS);
     TEXT(facts->figures.version, "version");
@@ -100,8 +100,8 @@ static void set(struct scenario *scenario, const char *word)
     NUMBER(facts->grace.longest_ms, "longest");
     NUMBER(facts->grace.until_ms, "until");
     NUMBER(facts->grace.now_ms, "now");
-    TEXT(facts->fault, "fault");
-    TEXT(facts->said, "said");
+    TEXT(facts->failure.text, "fault");
+    TEXT(facts->failure.said, "said");
     TEXT(facts->policy, "policy");
     TEXT(facts->appendonly, "aof");
     TEXT(facts->appendfsync, "fsync");

@@ -226,14 +226,6 @@ struct inquiry {
     struct moment first_read, last_read;   /* when, by ours */
 };
 
-static void take_failure(struct server_facts *facts, const struct answer *failure)
-{
-    facts->denied = failure->cause == CAUSE_DENIED;
-    snprintf(facts->fault, sizeof facts->fault, "%s", failure->text);
-    memcpy(facts->said, failure->said, sizeof facts->said);
-    facts->hint = failure->hint;
-}
-
 static void heard(void *arg, redisReply *const *replies, size_t count, const struct answer *failure)
 {
     struct inquiry *inquiry = arg;
@@ -242,7 +234,7 @@ static void heard(void *arg, redisReply *const *replies, size_t count, const str
     inquiry->answered = moment_now();
     if (failure) {
         inquiry->failed = true;
-        take_failure(inquiry->facts, failure);
+        inquiry->facts->failure = *failure;
     } else if (inquiry->hear) {
         inquiry->hear(inquiry, replies);
     }
@@ -584,7 +576,7 @@ static struct checked_server *add_server(const struct checkup_plan *plan, const 
     struct wishes wishes = wishes_for(plan, url);
 
     server->reached = facts->reached;
-    snprintf(server->said, sizeof server->said, "%s", facts->said);
+    snprintf(server->said, sizeof server->said, "%s", facts->failure.said);
     server->figures = facts->figures;
     judge_server(facts, &wishes, &server->diagnosis);
     return server;
@@ -610,7 +602,7 @@ void redis_check_none(const struct checkup_plan *plan, const struct url *url,
     struct server_facts facts;
 
     know_nothing(&facts);
-    take_failure(&facts, failure);
+    facts.failure = *failure;
     add_server(plan, url, &facts, checkup);
 }
 

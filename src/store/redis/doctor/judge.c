@@ -408,16 +408,18 @@ static void judge_clients(const struct server_facts *facts, struct diagnosis *di
 static void judge_reach(const struct server_facts *facts, const struct wishes *wishes,
                         struct diagnosis *diagnosis)
 {
-    bool lacks_rights = facts->denied && rights_judge(facts->said) != RIGHTS_FINE;
+    const struct answer *failure = &facts->failure;
+    bool denied = failure->cause == CAUSE_DENIED;
+    bool lacks_rights = denied && rights_judge(failure->said) != RIGHTS_FINE;
     char cure[sizeof diagnosis->findings->advice];
 
     judge_rights_cure(facts, wishes, cure, sizeof cure);
-    diagnosis_add(diagnosis, "reach", LEVEL_UNFIT, lacks_rights ? cure : "", "%s", facts->fault);
+    diagnosis_add(diagnosis, "reach", LEVEL_UNFIT, lacks_rights ? cure : "", "%s", failure->text);
     if (lacks_rights)
         return;
-    if (facts->hint)
-        diagnosis_hint(diagnosis, facts->hint);
-    else if (facts->denied)
+    if (failure->hint)
+        diagnosis_hint(diagnosis, failure->hint);
+    else if (denied)
         diagnosis_hint(diagnosis, HINT_PASSWORD_OR_USER);
 }
 

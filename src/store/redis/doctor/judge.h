@@ -76,11 +76,8 @@ struct grace_facts {
 };
 
 struct server_facts {
-    bool reached;    /* all below is untold if not */
-    bool denied;     /* it wants another password, or user */
-    char said[192];  /* why it was not reached, in its own words; "": it did not say */
-    char fault[256]; /* why it was not reached */
-    enum hint hint;
+    bool reached;          /* all below the failure is untold if not */
+    struct answer failure; /* why it was not reached; DENIED: it wants another password, or user */
     int64_t connected_ns;
 
     struct server_figures figures; /* maxmemory 0: no limit */
