@@ -8,6 +8,7 @@
 
 #include "base/duration.h"
 #include "base/mem.h"
+#include "net/loop.h"
 
 const char *store_address_password(const struct store_address *address)
 {
@@ -48,10 +49,17 @@ void store_on_event(struct store *store, const struct store_events *events, void
     store->events_arg = arg;
 }
 
-void store_poke(struct store *store)
+void store_poke(void *arg)
 {
+    const struct store *store = arg;
+
     if (store->events && store->events->poked)
         store->events->poked(store->events_arg);
+}
+
+void store_poke_due(struct loop_timer *timer)
+{
+    store_poke(timer->owner);
 }
 
 void store_hand(struct store *store, const struct answer *grant)

@@ -17,6 +17,7 @@
 #include "store/url.h"
 
 struct loop;
+struct loop_timer;
 struct member_terms;
 struct store;
 
@@ -440,8 +441,10 @@ struct store_ops {
     bool (*release_nowait)(struct store *, const struct release_request *);
 };
 
-/* For a store: tells its listener. */
-void store_poke(struct store *store);
+/* For a store: tells its listener. The first two are callbacks as well, of which the store is the
+ * argument or the timer's owner. */
+void store_poke(void *store);
+void store_poke_due(struct loop_timer *timer);
 void store_hand(struct store *store, const struct answer *grant);
 
 /* Each store embeds it first. */

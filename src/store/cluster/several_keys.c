@@ -488,11 +488,6 @@ static void start(struct store *base, const struct operation *operation)
     }
 }
 
-static void poked(void *arg)
-{
-    store_poke(arg);
-}
-
 /* Only one key was asked for. */
 static void handed(void *arg, const struct answer *grant)
 {
@@ -513,7 +508,7 @@ static void close_several(struct store *base)
 
 struct store *several_keys_open(struct loop *loop, struct store *single)
 {
-    static const struct store_events events = {poked, handed};
+    static const struct store_events events = {store_poke, handed};
     static const struct store_ops ops = {close_several, start, release_nowait};
     struct several_keys *several = mem_zeroed(sizeof *several);
 

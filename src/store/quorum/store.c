@@ -852,13 +852,6 @@ static void start(struct store *base, const struct operation *operation)
     }
 }
 
-static void pause_is_over(struct loop_timer *timer)
-{
-    struct quorum_store *store = timer->owner;
-
-    store_poke(&store->base);
-}
-
 /* Another owner asks for the lock, or the connection to a node broke, which may have lost its data.
  * A waiter has no entry there. */
 static void node_poked(void *arg)
@@ -897,7 +890,7 @@ struct store *store_quorum_open(struct loop *loop, const struct store_node *node
     store->loop = loop;
     store->count = count;
     store->timer = (struct loop_timer){.fire = end_stage, .owner = store};
-    store->pause = (struct loop_timer){.fire = pause_is_over, .owner = store};
+    store->pause = (struct loop_timer){.fire = store_poke_due, .owner = store};
     quorum_round_init(&store->round, loop, store->nodes, count, votes_closed, store);
     store->names = mem_zeroed(count * sizeof *store->names);
     memcpy(store->names, nodes, count * sizeof *nodes);

@@ -674,13 +674,6 @@ static void heard(void *arg, const char *message)
         store_poke(&store->base);
 }
 
-static void poll_due(struct loop_timer *timer)
-{
-    struct redis_store *store = timer->owner;
-
-    store_poke(&store->base);
-}
-
 static void redis_close(struct store *base)
 {
     struct redis_store *store = of(base);
@@ -855,7 +848,7 @@ static struct redis_store *open_server(struct loop *loop, const struct store_add
 
     store->base.ops = &ops;
     store->loop = loop;
-    store->poll = (struct loop_timer){.fire = poll_due, .owner = store};
+    store->poll = (struct loop_timer){.fire = store_poke_due, .owner = store};
     store->session = redis_session_new(loop, address, &events, store, fault, size);
     if (!store->session) {
         free(store);

@@ -427,13 +427,6 @@ const struct zk_step_row zk_store_steps[ZK_STEPS] = {
     [ZK_INTERRUPTED] = {be_interrupted, NULL, ZK_INTERRUPTED, ZK_NO_EFFECT},
 };
 
-static void poked(void *arg)
-{
-    struct zk_store *store = arg;
-
-    store_poke(&store->base);
-}
-
 static void lingered(struct loop_timer *timer)
 {
     zk_begin(timer->owner, ZK_LOOK);
@@ -462,7 +455,7 @@ static const struct store_ops ops = {zk_end, zk_start, zk_release_nowait};
 struct store *zookeeper_open(struct loop *loop, const struct store_address *address, char *fault,
                              size_t size)
 {
-    static const struct zk_session_events events = {zk_heard, poked};
+    static const struct zk_session_events events = {zk_heard, store_poke};
 
     if (address->password && !address->urls->user) {
         snprintf(fault, size,
