@@ -1,4 +1,3 @@
-/* Help for the client libraries. */
 #include "drivers/driver.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* Commands over records. */
 #include "host/commands.h"
 
 #include <inttypes.h>

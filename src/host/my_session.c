@@ -1,4 +1,3 @@
-/* The connection, requests over it, and its sleep. */
 #include "host/my_session.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* RESP2 as a server. */
 #include "host/resp.h"
 
 #include <inttypes.h>

@@ -1,4 +1,3 @@
-/* ShedLock's table. */
 #include "host/shedlock.h"
 
 #include <inttypes.h>

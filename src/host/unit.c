@@ -1,4 +1,3 @@
-/* Units of reading and writing. */
 #include "host/unit.h"
 
 #include "base/hash.h"

@@ -1,4 +1,3 @@
-/* The answers of the scripts. */
 #include "rules/answer.h"
 #include "base/decimal.h"
 #include "base/mem.h"

@@ -1,4 +1,3 @@
-/* Error replies by their words. */
 #include "rules/error.h"
 #include "base/decimal.h"
 #include "rules/wire_error.h"

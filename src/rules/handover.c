@@ -1,4 +1,3 @@
-/* Tokens, and the messages that carry them back. */
 #include "rules/handover.h"
 
 #include "rules/answer.h"

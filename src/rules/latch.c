@@ -1,4 +1,3 @@
-/* The replies of latch.lua. */
 #include "rules/latch.h"
 
 #include <hiredis/hiredis.h>

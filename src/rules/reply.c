@@ -1,4 +1,3 @@
-/* The elements of replies. */
 #include "rules/reply.h"
 #include "base/decimal.h"
 

@@ -1,4 +1,3 @@
-/* Errors of databases. */
 #include "rules/wire_error.h"
 
 #include <stdio.h>

@@ -1,4 +1,3 @@
-/* The list of the stores. */
 #include "store/cluster/store_record.h"
 #include "store/hosted/store_record.h"
 #include "store/local/local.h"

@@ -1,4 +1,3 @@
-/* A look at the masters of a Redis Cluster. */
 #include "store/cluster/store_record.h"
 
 #include <stdio.h>

@@ -1,4 +1,3 @@
-/* Requests to a Redis Cluster: who is asked, and who next. */
 #include "store/cluster/cluster.h"
 
 #include <stdio.h>

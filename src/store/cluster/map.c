@@ -1,4 +1,3 @@
-/* Slots and nodes of a Redis Cluster. */
 #include "store/cluster/map.h"
 
 #include <hiredis/hiredis.h>

@@ -1,4 +1,3 @@
-/* Reading the map of a Redis Cluster. */
 #include "store/cluster/map_reader.h"
 
 #include <hiredis/hiredis.h>

@@ -1,4 +1,3 @@
-/* The nodes of a Redis Cluster. */
 #include "store/cluster/nodes.h"
 
 #include <stdio.h>

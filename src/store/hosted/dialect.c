@@ -1,4 +1,3 @@
-/* PostgreSQL, and MySQL with MariaDB. */
 #include "store/hosted/dialect.h"
 
 #include <stdarg.h>

@@ -1,4 +1,3 @@
-/* One node of a quorum. */
 #include "store/quorum/node.h"
 #include "lock/lease.h"
 #include "net/loop.h"

@@ -1,4 +1,3 @@
-/* Counting votes. */
 #include "store/quorum/quorum.h"
 
 #include <stdio.h>

@@ -1,4 +1,3 @@
-/* The rounds of a quorum. */
 #include "store/quorum/round.h"
 
 static void close_votes(struct loop_timer *timer)

@@ -1,4 +1,3 @@
-/* Several URLs. */
 #include "store/quorum/store_record.h"
 
 #include <stdlib.h>

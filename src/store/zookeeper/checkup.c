@@ -1,4 +1,3 @@
-/* A look at a ZooKeeper ensemble. */
 #include "store/zookeeper/store_record.h"
 
 #include <stdio.h>

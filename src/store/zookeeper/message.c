@@ -1,4 +1,3 @@
-/* ZooKeeper's messages. */
 #include "store/zookeeper/message.h"
 
 #include <endian.h>

@@ -1,4 +1,3 @@
-/* The course of an operation, and the requests and reports that operations share. */
 #include "store/zookeeper/operation.h"
 
 #include <stdio.h>

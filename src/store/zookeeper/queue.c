@@ -1,4 +1,3 @@
-/* The children of a lock's node. */
 #include "store/zookeeper/queue.h"
 
 #include <ctype.h>

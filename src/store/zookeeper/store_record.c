@@ -1,4 +1,3 @@
-/* The record of zookeeper:// and zookeepers://. */
 #include "store/zookeeper/store_record.h"
 
 #include <string.h>

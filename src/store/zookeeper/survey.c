@@ -1,4 +1,3 @@
-/* A look at locks. */
 #include "store/zookeeper/operation.h"
 
 #include <stdio.h>
