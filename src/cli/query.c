@@ -320,19 +320,10 @@ void query_latch(struct query *query, const struct latch_request *request, struc
     answer->maybe_done = unsure;
 }
 
-static void stop(struct loop_timer *timer)
-{
-    loop_stop(timer->owner);
-}
-
 /* In the loop, which notices a connection that is closed meanwhile. */
 void query_pause(struct query *query, int64_t ns)
 {
-    struct loop_timer timer = {.fire = stop, .owner = query->loop};
-
-    loop_arm(query->loop, &timer, moment_plus(moment_now(), ns));
-    loop_run(query->loop);
-    loop_disarm(query->loop, &timer);
+    loop_run_for(query->loop, ns);
 }
 
 void lock_list_free(struct lock_list *list)

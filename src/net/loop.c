@@ -263,3 +263,18 @@ int loop_run(struct loop *loop)
     }
     return 0;
 }
+
+static void end_run(struct loop_timer *timer)
+{
+    loop_stop(timer->owner);
+}
+
+int loop_run_for(struct loop *loop, int64_t ns)
+{
+    struct loop_timer timer = {.fire = end_run, .owner = loop};
+
+    loop_arm(loop, &timer, moment_plus(moment_now(), ns));
+    int result = loop_run(loop);
+    loop_disarm(loop, &timer);
+    return result;
+}

@@ -82,6 +82,12 @@ int loop_run(struct loop *loop)
     abort();
 }
 
+int loop_run_for(struct loop *loop, int64_t ns)
+{
+    (void)ns;
+    return loop_run(loop);
+}
+
 void loop_stop(struct loop *loop)
 {
     (void)loop;

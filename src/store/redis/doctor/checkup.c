@@ -257,20 +257,6 @@ static bool ask(struct inquiry *inquiry, size_t replies,
     return loop_run(inquiry->loop) == 0 && !inquiry->failed;
 }
 
-static void stop_pausing(struct loop_timer *timer)
-{
-    loop_stop(timer->owner);
-}
-
-static void pause_for(struct inquiry *inquiry, int64_t ns)
-{
-    struct loop_timer timer = {.fire = stop_pausing, .owner = inquiry->loop};
-
-    loop_arm(inquiry->loop, &timer, moment_plus(moment_now(), ns));
-    loop_run(inquiry->loop);
-    loop_disarm(inquiry->loop, &timer);
-}
-
 /* -- latency and clock ------------------------------------------------------- */
 
 static int64_t clock_of(const redisReply *reply)
@@ -303,7 +289,7 @@ static bool ask_pings(struct inquiry *inquiry)
 
     for (size_t i = 0; i < PINGS; i++) {
         if (i > 0)
-            pause_for(inquiry, PAUSE_NS);
+            loop_run_for(inquiry->loop, PAUSE_NS);
         add_words(inquiry, "TIME", NULL, NULL);
         if (!ask(inquiry, 1, hear_ping))
             return false;
