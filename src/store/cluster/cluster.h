@@ -35,13 +35,11 @@ void cluster_abandon(struct cluster *cluster);
  * no connection to it yet. For a caller that has no time to wait for an answer. */
 struct store *cluster_open_node(struct cluster *cluster, unsigned slot);
 
-/* Starts a survey: every master is asked for the locks that it has, and the node that has a key for
- * a key that is named. Borrows all of it. Completes as VERB_SURVEY does; a node that is missing is
- * asked again until "retry_until". */
+/* Starts a VERB_SURVEY: every master is asked for the locks that it has, and the node that has a key
+ * for a key that is named. Borrows all of it. A node that is missing is asked again until
+ * "retry_until". */
 struct cluster_survey *cluster_survey_start(struct loop *loop, struct cluster *cluster,
-                                            const char *prefix,
-                                            const struct survey_request *request,
-                                            struct moment until, struct moment retry_until,
-                                            store_done *done, void *arg);
+                                            const char *prefix, const struct operation *operation,
+                                            struct moment retry_until);
 /* Also while it is under way. */
 void cluster_survey_free(struct cluster_survey *survey);

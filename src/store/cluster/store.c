@@ -16,7 +16,7 @@ struct cluster_store {
     struct cluster *cluster;
     char *prefix;
     int64_t retry_time;            /* ns: for a node that is missing, where the caller has none */
-    struct cluster_survey *survey; /* under way; NULL */
+    struct cluster_survey *survey; /* the latest; NULL */
 };
 
 static struct cluster_store *of(struct store *base)
@@ -45,21 +45,6 @@ static unsigned slot_of(const struct cluster_store *store, const char *key)
     return slot;
 }
 
-static void survey_done(void *arg, const struct answer *answer)
-{
-    struct cluster_store *store = arg;
-
-    drop_survey(store);
-    store->base.operation.done(store->base.operation.arg, answer);
-}
-
-static void survey(struct cluster_store *store, const struct operation *operation)
-{
-    store->survey = cluster_survey_start(store->loop, store->cluster, store->prefix,
-                                         operation->survey, operation->until,
-                                         retry_until(store, operation->until), survey_done, store);
-}
-
 /* Those who ask about a lock or a latch wait between their tries, and need no second one here. */
 static void start(struct store *base, const struct operation *operation)
 {
@@ -80,7 +65,11 @@ static void start(struct store *base, const struct operation *operation)
         key = operation->adjust->key;
         retry = retry_until(store, operation->until);
         break;
-    case VERB_SURVEY: survey(store, operation); return;
+    case VERB_SURVEY:
+        drop_survey(store);
+        store->survey = cluster_survey_start(store->loop, store->cluster, store->prefix, operation,
+                                             retry_until(store, operation->until));
+        return;
     case VERB_NONE:
     case VERB_MARK: return; /* no Cluster has STORE_MARK */
     }

@@ -13,11 +13,9 @@ struct cluster_survey {
     struct loop *loop;
     struct cluster *cluster;
     const char *prefix;
-    const struct survey_request *request;
-    struct moment until, retry_until;
-    int64_t part_time; /* ns for each part that a node answers */
-    store_done *done;
-    void *arg;
+    struct operation operation; /* its "until" is put off with each part that a node answers */
+    struct moment retry_until;
+    int64_t part_time; /* ns for each part */
 
     const char **globs; /* of the patterns */
     size_t glob_count;
@@ -33,6 +31,11 @@ struct cluster_survey {
     unsigned failures;
     struct loop_timer again;
 };
+
+static void finish(struct cluster_survey *survey, const struct answer *answer)
+{
+    survey->operation.done(survey->operation.arg, answer);
+}
 
 static void ask_next_node(struct cluster_survey *survey);
 static void ask_next_key(struct cluster_survey *survey);
@@ -52,16 +55,16 @@ static void take_part(void *arg)
 {
     struct cluster_survey *survey = arg;
 
-    survey->until = moment_plus(loop_now(survey->loop), survey->part_time);
-    if (survey->request->heard)
-        survey->request->heard(survey->request->heard_arg);
+    survey->operation.until = moment_plus(loop_now(survey->loop), survey->part_time);
+    if (survey->operation.survey->heard)
+        survey->operation.survey->heard(survey->operation.survey->heard_arg);
 }
 
 /* The survey of a node or a key, by these patterns. */
 static struct operation about(struct cluster_survey *survey, const char *const *patterns,
                               size_t count, store_done *answered)
 {
-    survey->part = *survey->request;
+    survey->part = *survey->operation.survey;
     survey->part.patterns = patterns;
     survey->part.pattern_count = count;
     survey->part.each = take_view;
@@ -69,7 +72,7 @@ static struct operation about(struct cluster_survey *survey, const char *const *
     survey->part.each_arg = survey->part.heard_arg = survey->part.elsewhere_arg = survey;
     return (struct operation){.verb = VERB_SURVEY,
                               .survey = &survey->part,
-                              .until = survey->until,
+                              .until = survey->operation.until,
                               .done = answered,
                               .arg = survey};
 }
@@ -79,7 +82,7 @@ static void key_answered(void *arg, const struct answer *answer)
     struct cluster_survey *survey = arg;
 
     if (answer->verdict != VERDICT_GRANTED) {
-        survey->done(survey->arg, answer);
+        finish(survey, answer);
         return;
     }
     survey->next++;
@@ -90,8 +93,9 @@ static void report(struct cluster_survey *survey)
 {
     static const struct answer granted = {.verdict = VERDICT_GRANTED};
 
-    lock_views_report(&survey->views, survey->request);
-    survey->done(survey->arg, &granted);
+    lock_views_report(&survey->views, survey->operation.survey);
+    lock_views_free(&survey->views);
+    finish(survey, &granted);
 }
 
 static void ask_next_key(struct cluster_survey *survey)
@@ -129,7 +133,7 @@ static void read_map(struct loop_timer *timer)
     lock_views_free(&survey->views);
     while (survey->key_count > survey->named_count)
         free(survey->keys[--survey->key_count]);
-    cluster_read_map(survey->cluster, survey->until, map_read, survey);
+    cluster_read_map(survey->cluster, survey->operation.until, map_read, survey);
 }
 
 /* A node that is gone: in a moment another may be in its place. */
@@ -141,7 +145,7 @@ static void node_missing(struct cluster_survey *survey, const struct answer *ans
     if (cause_may_pass(answer->cause) && again.ns < survey->retry_until.ns)
         loop_arm(survey->loop, &survey->again, again);
     else
-        survey->done(survey->arg, answer);
+        finish(survey, answer);
 }
 
 static void node_answered(void *arg, const struct answer *answer)
@@ -178,7 +182,7 @@ static void map_read(void *arg, const struct answer *answer)
                                           .text = "the Cluster names no node that could be asked"};
 
     if (answer->verdict != VERDICT_GRANTED) {
-        survey->done(survey->arg, answer);
+        finish(survey, answer);
         return;
     }
     free(survey->masters);
@@ -188,29 +192,25 @@ static void map_read(void *arg, const struct answer *answer)
     if (survey->master_count > 0)
         ask_next_node(survey);
     else
-        survey->done(survey->arg, &nowhere);
+        finish(survey, &nowhere);
 }
 
 /* -- the whole --------------------------------------------------------------------------------- */
 
 struct cluster_survey *cluster_survey_start(struct loop *loop, struct cluster *cluster,
-                                            const char *prefix,
-                                            const struct survey_request *request,
-                                            struct moment until, struct moment retry_until,
-                                            store_done *done, void *arg)
+                                            const char *prefix, const struct operation *operation,
+                                            struct moment retry_until)
 {
     struct cluster_survey *survey = mem_zeroed(sizeof *survey);
+    const struct survey_request *request = operation->survey;
     size_t count = request->pattern_count;
 
     *survey = (struct cluster_survey){.loop = loop,
                                       .cluster = cluster,
                                       .prefix = prefix,
-                                      .request = request,
-                                      .until = until,
+                                      .operation = *operation,
                                       .retry_until = retry_until,
-                                      .part_time = moment_until(loop_now(loop), until),
-                                      .done = done,
-                                      .arg = arg};
+                                      .part_time = moment_until(loop_now(loop), operation->until)};
     survey->again = (struct loop_timer){.fire = read_map, .owner = survey};
     survey->globs = mem_zeroed((count + 1) * sizeof *survey->globs);
     for (size_t i = 0; i < count; i++) {
@@ -221,7 +221,7 @@ struct cluster_survey *cluster_survey_start(struct loop *loop, struct cluster *c
     }
     survey->named_count = survey->key_count;
     if (survey->glob_count > 0 || count == 0)
-        cluster_read_map(cluster, until, map_read, survey);
+        cluster_read_map(cluster, operation->until, map_read, survey);
     else
         ask_next_key(survey);
     return survey;
