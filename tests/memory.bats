@@ -40,9 +40,9 @@ has_entry() {
     grep -qF " rlock:{$1} " "$SERVER"
 }
 
-# The end of k's lease, as it stands there.
+# The end of k's lease, as it stands there while nothing writes.
 end_of_lease() {
-    sed -n 's/^lock rlock:{k} [^ ]* [^ ]* [^ ]* \([0-9]*\) .*/\1/p' "$SERVER"
+    flock "$SERVER" sed -n 's/^lock rlock:{k} [^ ]* [^ ]* [^ ]* \([0-9]*\) .*/\1/p' "$SERVER"
 }
 
 # is_renewed_since END
