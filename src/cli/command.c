@@ -9,7 +9,6 @@
 #include "cli/screen.h"
 #include "lock/key.h"
 #include "net/loop.h"
-#include "os/child.h"
 #include "store/url.h"
 
 #define MESSAGE_SIZE 1024

@@ -4,6 +4,7 @@
 #include "cli/json.h"
 #include "cli/query.h"
 #include "cli/settings.h"
+#include "os/child.h"
 
 /* The first word of a command's line, where the command has several. */
 struct command_action {

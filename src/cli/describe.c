@@ -11,8 +11,6 @@
 #include "base/text.h"
 #include "lock/owner.h"
 
-/* -- times and signals ------------------------------------------------------------------------- */
-
 char *describe_utc(int64_t ms, char out[DESCRIBE_TIME_SIZE])
 {
     time_t seconds = (time_t)(ms / 1000);
@@ -72,8 +70,6 @@ char *describe_signal(int signo, char out[16])
         snprintf(out, 16, "%d", signo);
     return out;
 }
-
-/* -- who --------------------------------------------------------------------------------------- */
 
 char *describe_party(const struct identity *who, char *out, size_t size)
 {
@@ -152,8 +148,6 @@ bool lock_has_own_pause(const struct lock_view *lock)
     return lock->pause.owner[0] && !of_glob;
 }
 
-/* -- how a run ended --------------------------------------------------------------------------- */
-
 static void print_exit(const struct lock_end *end, char out[DESCRIBE_OUTCOME_SIZE])
 {
     char signal[16];
@@ -205,8 +199,6 @@ char *describe_past_revocation(const struct revocation *revoked, char out[DESCRI
              revoked->by[0] ? " by " : "", revoked->by, revoked->why[0] ? ": " : "", revoked->why);
     return out;
 }
-
-/* -- what is in the way ------------------------------------------------------------------------ */
 
 char *describe_kept(const struct lock_party *holder, char *out, size_t size)
 {
@@ -430,8 +422,6 @@ char *describe_party_briefly(const struct identity *who, char *out, size_t size)
     add_label(&line, who);
     return out;
 }
-
-/* -- hints and abilities ----------------------------------------------------------------------- */
 
 static const char *const hints[HINTS] = {
     [HINT_NAME] = "getent hosts NAME asks the same name service",

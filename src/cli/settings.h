@@ -6,7 +6,7 @@
 #include "cli/args.h"
 #include "cli/say.h"
 #include "run/exit_status.h"
-#include "run/supervisor.h"
+#include "run/plan.h"
 
 /* The numbers of settings, which are those of their options, too. */
 enum setting {
@@ -81,9 +81,7 @@ struct settings {
     int64_t priority_bound;  /* ns */
     int64_t lease, at_least; /* ns */
     bool no_renew;
-    struct job_plan job;  /* what the options say of it */
-    const char *notify;   /* NULL: none */
-    int64_t notify_after; /* ns */
+    struct job_plan job; /* what the options say of it */
     bool no_reentrant;
     const char *label; /* NULL: none was given */
     bool no_identity;

@@ -9,7 +9,6 @@
 
 #include "base/decimal.h"
 #include "cli/run_messages.h"
-#include "os/child.h"
 #include "run/acquisition.h"
 #include "run/environment.h"
 #include "store/url.h"

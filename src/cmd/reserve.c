@@ -10,7 +10,6 @@
 #include "cli/reservation.h"
 #include "cli/run_messages.h"
 #include "lock/own_identity.h"
-#include "os/child.h"
 #include "run/acquisition.h"
 #include "run/ancestor.h"
 

@@ -12,7 +12,7 @@
 #include "cli/describe.h"
 #include "cli/run_messages.h"
 #include "lock/lock.h"
-#include "run/environment.h"
+#include "run/supervisor.h"
 #include "store/url.h"
 
 enum { OPTION_SHELL = OPTION_BEYOND_REQUEST, OPTION_REPORT_FD };
@@ -312,16 +312,6 @@ static void choose_command(struct run *run)
     }
 }
 
-static void plan_notifier(struct run *run)
-{
-    run->plan.notifier = (struct notifier_plan){.command = run->call.settings.notify,
-                                                .after = run->call.settings.notify_after,
-                                                .environment = run->environment.entries,
-                                                .request = &run->request.wanted,
-                                                .events = &run->messages.events};
-    run->plan.agent.patience = run->call.settings.notify_after;
-}
-
 static void fill_plan(struct run *run)
 {
     const struct settings *settings = &run->call.settings;
@@ -333,17 +323,13 @@ static void fill_plan(struct run *run)
     agent->keeper.at_least = settings->at_least;
     agent->keeper.kill_after = job->kill_after;
     agent->keeper.renew = !settings->no_renew;
-    agent->watchdog = job->on_lost == ON_LOST_STOP;
-    agent->wait_descendants = job->wait_descendants;
-    agent->stop = &job->stop;
-    job->owner = agent->keeper.request.owner;
+    agent->job = job;
     job->renew = agent->keeper.renew;
-    job->environment = job->stop.environment = &run->environment;
-    job->events = job->stop.events = events;
+    job->request = &run->request.wanted;
+    job->environment = &run->environment;
+    job->events = events;
     run_messages_init(&run->messages, run->request.title, job->command[0]);
     run_messages_of_request(&run->messages, &agent->keeper.request, settings);
-    if (settings->notify)
-        plan_notifier(run);
 }
 
 static int act(struct call *call)

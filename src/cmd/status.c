@@ -8,7 +8,6 @@
 #include "cli/lock_watch.h"
 #include "cli/render.h"
 #include "cli/screen.h"
-#include "os/child.h"
 #include "store/url.h"
 
 #define WATCH_EVERY (2 * NS_PER_SEC)
@@ -40,6 +39,11 @@ struct view {
     bool color;
     int64_t every; /* ns; 0: once */
     struct lock_watch locks;
+
+    /* --watch. */
+    bool on_screen;
+    struct screen screen;
+    bool broken; /* standard output takes no more */
 };
 
 static int take_watch(struct view *view)
@@ -79,14 +83,6 @@ static int prepare(struct view *view)
     view->color = command_has_color(call);
     return status == STATUS_OK ? command_open(call) : status;
 }
-
-/* --watch. */
-struct watch {
-    struct view *view;
-    bool on_screen;
-    struct screen screen;
-    bool broken; /* standard output takes no more */
-};
 
 /* -- printing locks ---------------------------------------------------------------------------- */
 
@@ -156,8 +152,7 @@ static int print_once(struct view *view)
 /* Draws a frame: the heading stays, the rest is cut to the lines left in the window. */
 static void draw_frame(void *arg)
 {
-    struct watch *watch = arg;
-    struct view *view = watch->view;
+    struct view *view = arg;
     struct window window = screen_window(), below = {window.columns, window.lines - 2};
     char *heading = NULL, *text = NULL, *frame = NULL;
     size_t size;
@@ -175,15 +170,14 @@ static void draw_frame(void *arg)
         window_fit(out, text, &below, view->in_full ? " lines" : "");
     }
     fclose(out);
-    watch->broken |= !screen_draw(&watch->screen, frame);
+    view->broken |= !screen_draw(&view->screen, frame);
     free(heading);
     free(text);
     free(frame);
 }
 
-static int print_round(const struct watch *watch)
+static int print_round(const struct view *view)
 {
-    const struct view *view = watch->view;
     char summary[128], now[DESCRIBE_TIME_SIZE];
 
     if (!view->call.as_json) {
@@ -199,12 +193,12 @@ static int print_round(const struct watch *watch)
 /* -- --watch: an outage ------------------------------------------------------------------------ */
 
 /* Says that an outage begins or ends, unless the heading on a screen says so. */
-static void tell_outage(const struct watch *watch, bool was_away)
+static void tell_outage(const struct view *view, bool was_away)
 {
-    const struct lock_watch *locks = &watch->view->locks;
+    const struct lock_watch *locks = &view->locks;
     char text[DESCRIBE_TIME_SIZE];
 
-    if (watch->on_screen || locks->away == was_away)
+    if (view->on_screen || locks->away == was_away)
         return;
     if (locks->away)
         say_warning("status: out of reach since %s: %s",
@@ -219,10 +213,9 @@ static void tell_outage(const struct watch *watch, bool was_away)
 static void on_signal(void *owner, int signo)
 {
     struct view *view = owner;
-    struct watch *watch = view->locks.arg;
 
     if (signo == SIGTSTP) {
-        screen_leave(&watch->screen);
+        screen_leave(&view->screen);
         terminal_stop(SIGTSTP, false);
     }
     if (child_signal_is_fatal(signo)) {
@@ -230,50 +223,50 @@ static void on_signal(void *owner, int signo)
         loop_stop(view->call.query.loop);
     } else if (view->locks.seen > 0 &&
                (signo == SIGTSTP || signo == SIGCONT || signo == SIGWINCH)) {
-        draw_frame(watch);
+        draw_frame(view);
     }
 }
 
 /* -- --watch: the rounds ----------------------------------------------------------------------- */
 
 /* Returns true if another round must follow. */
-static bool watch_once(struct watch *watch, struct answer *answer, int *status)
+static bool watch_once(struct view *view, struct answer *answer, int *status)
 {
-    struct lock_watch *locks = &watch->view->locks;
+    struct lock_watch *locks = &view->locks;
     bool was_away = locks->away;
     enum lock_watch_result result = lock_watch_ask(locks, answer);
 
-    if (watch->view->call.signal || result == LOCK_WATCH_REFUSED || locks->seen == 0)
+    if (view->call.signal || result == LOCK_WATCH_REFUSED || locks->seen == 0)
         return false;
-    tell_outage(watch, was_away);
-    locks->silent = watch->on_screen ? draw_frame : NULL;
-    if (watch->on_screen)
-        draw_frame(watch);
-    else if (result == LOCK_WATCH_SEEN && (*status = print_round(watch)) != STATUS_OK)
+    tell_outage(view, was_away);
+    locks->silent = view->on_screen ? draw_frame : NULL;
+    if (view->on_screen)
+        draw_frame(view);
+    else if (result == LOCK_WATCH_SEEN && (*status = print_round(view)) != STATUS_OK)
         return false;
-    if (!watch->broken)
-        query_pause(&watch->view->call.query, watch->view->every);
-    return !watch->view->call.signal && !watch->broken;
+    if (!view->broken)
+        query_pause(&view->call.query, view->every);
+    return !view->call.signal && !view->broken;
 }
 
 /* Runs until a fatal signal, and dies of it; or until the store refuses, or standard output takes
  * no more. An outage does not end it, once there was an answer. */
 static int watch(struct view *view)
 {
-    struct watch watch = {.view = view, .on_screen = !view->call.as_json && screen_is_there()};
     struct answer answer = {.verdict = VERDICT_GRANTED};
     struct inherited inherited;
     int status = STATUS_OK;
 
     view->locks.patience = WATCH_PATIENCE;
-    view->locks.arg = &watch;
-    if (watch.on_screen)
+    view->locks.arg = view;
+    view->on_screen = !view->call.as_json && screen_is_there();
+    if (view->on_screen)
         status = command_catch_signals(&view->call, &inherited, on_signal);
     bool going = status == STATUS_OK;
     while (going)
-        going = watch_once(&watch, &answer, &status);
-    screen_leave(&watch.screen);
-    if (watch.broken || view->call.signal)
+        going = watch_once(view, &answer, &status);
+    screen_leave(&view->screen);
+    if (view->broken || view->call.signal)
         return STATUS_SYSTEM;
     return answer.verdict == VERDICT_GRANTED ? status : command_refused(&view->call, &answer);
 }

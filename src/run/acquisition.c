@@ -165,13 +165,12 @@ static void on_signal(void *owner, int signo)
 
 static bool start(struct printer *printer)
 {
-    struct agent_plan agent = printer->plan->agent;
+    const struct agent_plan *agent = &printer->plan->agent;
     struct offer *offer = child_share_memory(sizeof *offer);
 
-    agent.peer = PEER_PRINTER;
-    if (offer && agent_process_start(printer->agent, &agent, NULL, offer) == 0)
+    if (offer && agent_process_start(printer->agent, agent, NULL, offer) == 0)
         return true;
-    run_tell_errno(events_of(printer), agent.keep ? RUN_NO_RENEWER : RUN_SYSTEM_REFUSED);
+    run_tell_errno(events_of(printer), agent->keep ? RUN_NO_RENEWER : RUN_SYSTEM_REFUSED);
     printer->outcome->status = STATUS_SYSTEM;
     return false;
 }

@@ -5,7 +5,7 @@
 #include "run/agent_process.h"
 
 struct acquisition_plan {
-    struct agent_plan agent; /* "peer" is for acquisition_run() to set */
+    struct agent_plan agent; /* without a job */
     /* Writes what is printed, at most ACQUISITION_TEXT_SIZE bytes with its NUL: for a lock that is
      * held for so many ns at a time, with these grants. */
     void (*compose)(void *arg, int64_t lease, const struct lock_grant *grants, char *text);

@@ -53,7 +53,7 @@ static const struct run_events *events_of(const struct agent *agent)
 
 static bool has_printer(const struct agent *agent)
 {
-    return agent->plan->peer == PEER_PRINTER;
+    return !agent->plan->job;
 }
 
 static bool is_leaving(const struct agent *agent)
@@ -182,8 +182,8 @@ static void on_held(void *arg, struct lease lease, const struct lock_grant *gran
     struct agent *agent = arg;
 
     waiting_acquired(&agent->waiting, lease, grants);
-    if (agent->plan->stop && agent->plan->stop->command)
-        environment_grant(agent->plan->stop->environment, lease.length, grants);
+    if (!has_printer(agent) && agent->plan->job->stop)
+        environment_grant(agent->plan->job->environment, lease.length, grants);
     watch(agent, lease);
     offer_grant(agent, grants);
 }
@@ -412,7 +412,7 @@ static void take_command(struct agent *agent, pid_t command, int handle)
     agent->watchdog.tree.group = command;
     agent->watchdog.tree.leader = handle;
     descendants_watch(&agent->descendants);
-    if (handle < 0 || agent->plan->wait_descendants)
+    if (handle < 0 || agent->plan->job->wait_descendants)
         return;
     agent->command = (struct loop_io){
         .fd = handle, .events = LOOP_READ, .ready = on_command_end, .owner = agent};
@@ -575,10 +575,8 @@ static void start(struct agent *agent, const struct agent_task *task)
 {
     const struct agent_plan *plan = agent->plan;
 
-    agent->watchdog = (struct watchdog){.kill_after = plan->keeper.kill_after,
-                                        .enabled = plan->watchdog,
-                                        .wait_descendants = plan->wait_descendants,
-                                        .stop_command = {.plan = plan->stop},
+    agent->watchdog = (struct watchdog){.plan = plan->job,
+                                        .stop_command = {.plan = plan->job},
                                         .tree = {.procfs = &agent->procfs,
                                                  .cgroup = &agent->offer->cgroup,
                                                  .root = agent->presence.pid,
@@ -603,8 +601,9 @@ static void start(struct agent *agent, const struct agent_task *task)
     if (plan->keep)
         pid_watch_start(plan->keep, agent->loop, on_kept_ended, agent);
     start_keeper(agent, task->past);
-    if (plan->patience > 0)
-        loop_arm(agent->loop, &agent->patience, moment_plus(agent->waiting.began, plan->patience));
+    if (plan->job && plan->job->notify)
+        loop_arm(agent->loop, &agent->patience,
+                 moment_plus(agent->waiting.began, plan->job->notify_after));
 }
 
 static int refuse(struct agent *agent, int status, const char *why)

@@ -13,20 +13,15 @@
 #include "os/pid_watch.h"
 #include "os/procfs.h"
 #include "run/channel.h"
-#include "run/events.h"
-#include "run/stop_command.h"
+#include "run/plan.h"
 
 struct agent_plan {
-    enum { PEER_SUPERVISOR, PEER_PRINTER } peer;
     struct store_address address;
     const int *address_status; /* exit status where the store refuses its address */
     struct keeper_plan keeper;
-    struct pid_watch *keep;       /* of PEER_PRINTER: opened; NULL: nothing renews the lock */
-    bool watchdog;                /* end the tree of a supervisor that stopped answering */
-    bool wait_descendants;        /* processes that the command leaves are under the lock, too */
-    int64_t patience;             /* ns of a wait after which it is reported; 0: never */
-    const struct stop_plan *stop; /* the command of --stop; NULL: none */
-    int conflict_status;          /* exit status when not acquired */
+    const struct job_plan *job; /* the command of a supervisor; NULL: the peer is a printer */
+    struct pid_watch *keep;     /* of a printer: opened; NULL: nothing renews the lock */
+    int conflict_status;        /* exit status when not acquired */
     const struct run_events *events;
 };
 

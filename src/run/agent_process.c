@@ -31,9 +31,8 @@ static int start(struct agent_process *agent, const struct agent_task *task)
 
     if (channel_pair(ends) < 0)
         return -1;
-    pid_t pid = task->plan->peer == PEER_SUPERVISOR
-                    ? child_fork_helper("rlock-agent", ends[1], agent_main, task)
-                    : fork_renewer(ends, task);
+    pid_t pid = task->plan->job ? child_fork_helper("rlock-agent", ends[1], agent_main, task)
+                                : fork_renewer(ends, task);
     int error = errno;
     close(ends[1]);
     if (pid < 0) {

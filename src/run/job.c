@@ -47,7 +47,7 @@ static struct tree tree_of(struct job *job)
                          .except = job->agent->pid,
                          .group = job->child.group,
                          .leader = job->child.handle,
-                         .owner = job->plan->owner,
+                         .owner = job->plan->request ? job->plan->request->owner : NULL,
                          .callers = &job->callers};
 }
 
@@ -87,7 +87,7 @@ int job_init(struct job *job, const struct job_plan *plan, const struct agent_pr
     job->plan = plan;
     job->look_at = MOMENT_NEVER;
     job->child = (struct child){.handle = -1, .fault = fault};
-    job->stop_command.plan = &plan->stop;
+    job->stop_command.plan = plan;
     terminal_init(&job->terminal);
     sigemptyset(&job->handed_on);
     job->no_cgroup = plan->cgroup && cgroup_make(cgroup_of(job), true) < 0;

@@ -8,26 +8,8 @@
 #include "os/procfs.h"
 #include "os/stop.h"
 #include "run/agent_process.h"
-#include "run/environment.h"
+#include "run/plan.h"
 #include "run/stop_command.h"
-
-enum on_lost { ON_LOST_STOP, ON_LOST_CONTINUE, ON_LOST_SIGNAL };
-
-/* Borrowed for as long as the job lives. */
-struct job_plan {
-    const struct run_events *events;
-    char *const *command;            /* argv of the command, NULL-terminated */
-    struct environment *environment; /* its environment; the grant is added */
-    const char *owner;               /* the token of its lock; NULL: it has none */
-    bool renew;                      /* the lease is renewed */
-    int64_t at_most;                 /* ns from acquisition, 0: no limit */
-    int64_t kill_after;              /* ns between TERM and KILL */
-    bool cgroup;                     /* it must have one of its own */
-    bool wait_descendants;           /* processes that the command leaves are under the lock, too */
-    struct stop_plan stop;           /* the command of --stop */
-    enum on_lost on_lost;
-    int lost_signal; /* ON_LOST_SIGNAL */
-};
 
 enum job_state {
     JOB_IDLE,      /* not started */

@@ -22,7 +22,7 @@
 /* -- the notifier ---------------------------------------------------------------------------- */
 
 struct work {
-    const struct notifier_plan *plan;
+    const struct job_plan *plan;
     const struct inherited *inherited;
     struct loop *loop;
     struct loop_io socket;
@@ -45,7 +45,7 @@ static void set_number(const char *name, int64_t number)
     setenv(name, text, 1);
 }
 
-static void describe_keys(const struct notifier_plan *plan, const struct notice *notice)
+static void describe_keys(const struct job_plan *plan, const struct notice *notice)
 {
     struct held_keys held;
 
@@ -56,7 +56,7 @@ static void describe_keys(const struct notifier_plan *plan, const struct notice 
     free(words);
 }
 
-static void describe(const struct notifier_plan *plan, const struct notice *notice)
+static void describe(const struct job_plan *plan, const struct notice *notice)
 {
     describe_keys(plan, notice);
     setenv("RLOCK_EVENT", event_names[notice->event], 1);
@@ -71,7 +71,7 @@ static void start_command(struct work *work, const struct notice *notice)
 {
 
     describe(work->plan, notice);
-    pid_t pid = child_start_apart(work->plan->command, environ, work->inherited);
+    pid_t pid = child_start_apart(work->plan->notify, environ, work->inherited);
     if (pid < 0) {
         run_tell_errno(work->plan->events, RUN_NOT_NOTIFIED);
         return;
@@ -166,7 +166,7 @@ static int run(int socket, const void *arg)
     sigemptyset(&chld);
     sigaddset(&chld, SIGCHLD);
     child_adopt_orphans();
-    environ = (char **)(uintptr_t)work.plan->environment;
+    environ = (char **)(uintptr_t)work.plan->environment->entries;
     unsetenv("RLOCK_OWNER"); /* processes that have it are ended with the command */
     work.socket =
         (struct loop_io){.fd = socket, .events = LOOP_READ, .ready = on_notice, .owner = &work};
@@ -180,14 +180,14 @@ static int run(int socket, const void *arg)
 
 /* -- the supervisor -------------------------------------------------------------------------- */
 
-void notifier_start(struct notifier *notifier, const struct notifier_plan *plan,
+void notifier_start(struct notifier *notifier, const struct job_plan *plan,
                     const struct inherited *inherited)
 {
     const struct work work = {.plan = plan, .inherited = inherited};
     int ends[2] = {-1, -1};
 
     *notifier = (struct notifier){.socket = -1};
-    if (!plan->command)
+    if (!plan->notify)
         return;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0 &&
         child_fork_helper("rlock-notifier", ends[1], run, &work) > 0) {

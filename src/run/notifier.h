@@ -8,18 +8,9 @@
 #pragma once
 
 #include "os/child.h"
-#include "run/events.h"
+#include "run/plan.h"
 
 #define NOTIFIER_STAY_NS (10 * NS_PER_SEC)
-
-/* Borrowed for as long as the run lasts. */
-struct notifier_plan {
-    const char *command;      /* for sh -c; NULL: none */
-    int64_t after;            /* ns of a wait, or of holding the lock, that are long */
-    char *const *environment; /* of the command under the lock; a notice adds to it */
-    const struct acquire_request *request;
-    const struct run_events *events;
-};
 
 enum notice_event {
     NOTICE_WAITING, /* for long */
@@ -46,9 +37,9 @@ struct notifier {
     bool told[NOTICE_EVENTS];
 };
 
-/* Forks the notifier, if the plan has a command: before any process that must not be taken for its
- * own. A failure is reported to the user. "inherited" is for the commands. */
-void notifier_start(struct notifier *notifier, const struct notifier_plan *plan,
+/* Forks the notifier, if the plan has a command for it, before any process that must not be taken
+ * for its own. A failure is reported to the user. "inherited" is for the commands. */
+void notifier_start(struct notifier *notifier, const struct job_plan *plan,
                     const struct inherited *inherited);
 /* Whether such a notice makes a difference: it is the first of its kind. */
 bool notifier_wants(const struct notifier *notifier, enum notice_event event);

@@ -12,7 +12,7 @@
 
 /* The environment of the command under the lock, but not its owner's name: the command of --stop is
  * not nested in the lock. The caller frees the list. */
-static char **environment_of(const struct stop_plan *plan, char *time_left)
+static char **environment_of(const struct job_plan *plan, char *time_left)
 {
     char *const *entries = plan->environment->entries;
     size_t count = 0, used = 0;
@@ -35,7 +35,7 @@ static void start(struct stop_command *stop, const struct inherited *inherited, 
     snprintf(time_left, sizeof time_left, "RLOCK_STOP_MS=%" PRId64, left / NS_PER_MS);
     char **environment = environment_of(stop->plan, time_left);
     run_tell(stop->plan->events, &(struct run_news){.event = RUN_STOP_COMMAND, .duration = left});
-    stop->pid = child_start_apart(stop->plan->command, environment, inherited);
+    stop->pid = child_start_apart(stop->plan->stop, environment, inherited);
     if (stop->pid < 0) {
         run_tell_errno(stop->plan->events, RUN_STOP_COMMAND_NOT_STARTED);
         stop->pid = 0;
@@ -49,7 +49,7 @@ bool stop_command_start(struct stop_command *stop, const struct inherited *inher
     struct moment now = moment_now();
     int64_t left = moment_until(now, kill_at);
 
-    if (!stop->plan || !stop->plan->command)
+    if (!stop->plan || !stop->plan->stop)
         return false;
     if (left < NS_PER_MS) {
         run_tell_event(stop->plan->events, RUN_STOP_COMMAND_TOO_LATE);

@@ -6,21 +6,13 @@
 #include <sys/types.h>
 
 #include "os/child.h"
-#include "run/environment.h"
-#include "run/events.h"
-
-/* Borrowed for as long as the run lasts. */
-struct stop_plan {
-    const char *command;             /* for sh -c; NULL: there is none */
-    struct environment *environment; /* of the command under the lock */
-    const struct run_events *events;
-};
+#include "run/plan.h"
 
 struct stop_command {
-    const struct stop_plan *plan;
-    pid_t pid;             /* of its session and process group; 0: it does not run */
-    struct moment term_at; /* TERM does not wait for it any longer */
-    struct moment kill_at; /* it is killed then */
+    const struct job_plan *plan; /* NULL: there is no command */
+    pid_t pid;                   /* of its session and process group; 0: it does not run */
+    struct moment term_at;       /* TERM does not wait for it any longer */
+    struct moment kill_at;       /* it is killed then */
 };
 
 /* Starts it, if there is one. False if there is none, no time, or it could not be started, which is

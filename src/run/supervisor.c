@@ -219,7 +219,7 @@ static struct moment held_long_at(const struct supervisor *s)
 {
     if (s->job.state == JOB_IDLE || !notifier_wants(&s->notifier, NOTICE_HELD))
         return MOMENT_NEVER;
-    return moment_plus(s->job.acquired, s->plan->notifier.after);
+    return moment_plus(s->job.acquired, s->plan->job.notify_after);
 }
 
 /* Sends the notices about the state of the lock so far. */
@@ -609,7 +609,7 @@ static int prepare(struct supervisor *s)
 
     child_block_signals(&s->job.inherited);
     s->began = moment_now();
-    notifier_start(&s->notifier, &s->plan->notifier, &s->job.inherited);
+    notifier_start(&s->notifier, &s->plan->job, &s->job.inherited);
     shared = child_share_memory(sizeof *shared);
     s->agent.offer = shared ? &shared->offer : NULL;
     if (!shared || job_init(&s->job, &s->plan->job, &s->agent, &shared->fault) < 0)

@@ -11,7 +11,6 @@
 struct supervisor_plan {
     struct agent_plan agent;
     struct job_plan job;
-    struct notifier_plan notifier;
 };
 
 /* How it went, for the exit status and the report. */

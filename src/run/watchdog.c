@@ -89,8 +89,7 @@ static void run_stop_command(struct watchdog *watchdog)
 {
     struct stop_command *command = &watchdog->stop_command;
 
-    if (watchdog->stopping || !command->plan->command ||
-        tree_signal(&watchdog->tree, 0) == TREE_GONE)
+    if (watchdog->stopping || !command->plan->stop || tree_signal(&watchdog->tree, 0) == TREE_GONE)
         return;
     bool started = stop_command_start(command, NULL, kill_at(watchdog));
     raise_alarm(watchdog, started ? WATCHDOG_DELAYING : WATCHDOG_ENDING, TREE_LIVE);
@@ -127,7 +126,7 @@ static void begin_to_end(struct watchdog *watchdog)
  * continue, as always. */
 static bool is_over(const struct watchdog *watchdog)
 {
-    return acts_alone(watchdog) && !watchdog->stopping && !watchdog->wait_descendants &&
+    return acts_alone(watchdog) && !watchdog->stopping && !watchdog->plan->wait_descendants &&
            tree_leader_ended(&watchdog->tree);
 }
 
@@ -135,7 +134,7 @@ static bool is_over(const struct watchdog *watchdog)
  * gets help earlier. */
 static struct moment act_at(const struct watchdog *watchdog)
 {
-    return acts_alone(watchdog) ? lease_term_at(watchdog->lease, watchdog->kill_after)
+    return acts_alone(watchdog) ? lease_term_at(watchdog->lease, watchdog->plan->kill_after)
                                 : kill_at(watchdog);
 }
 
@@ -191,7 +190,9 @@ void watchdog_init(struct watchdog *watchdog, struct loop *loop)
 
 static void arm(struct watchdog *watchdog)
 {
-    if (watchdog->phase == WATCHDOG_WATCHING && watchdog->enabled)
+    bool stops = watchdog->plan && watchdog->plan->on_lost == ON_LOST_STOP;
+
+    if (watchdog->phase == WATCHDOG_WATCHING && stops)
         loop_arm(watchdog->loop, &watchdog->timer, act_at(watchdog));
 }
 
@@ -220,7 +221,7 @@ void watchdog_dismiss(struct watchdog *watchdog)
 
 void watchdog_supervisor_died(struct watchdog *watchdog)
 {
-    struct moment soon = moment_plus(loop_now(watchdog->loop), watchdog->kill_after);
+    struct moment soon = moment_plus(loop_now(watchdog->loop), watchdog->plan->kill_after);
 
     watchdog->phase = WATCHDOG_ORPHANED;
     watchdog->tree.root = 0;

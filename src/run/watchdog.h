@@ -18,9 +18,8 @@ enum watchdog_phase {
 
 struct watchdog {
     struct loop *loop;
-    int64_t kill_after;    /* ns */
-    bool enabled;          /* while the supervisor lives; its death ends the tree in any case */
-    bool wait_descendants; /* processes that the command leaves are under the lock, too */
+    /* NULL: of no command. The supervisor's death ends the tree whatever "on_lost" says. */
+    const struct job_plan *plan;
     struct tree tree;
     struct loop_timer timer; /* urgent */
     enum watchdog_phase phase;

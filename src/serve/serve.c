@@ -9,7 +9,6 @@
 #include "cli/metrics.h"
 #include "cli/render.h"
 #include "cmd/commands.h"
-#include "os/child.h"
 #include "os/file.h"
 #include "serve/host_header.h"
 #include "serve/http.h"

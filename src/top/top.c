@@ -10,7 +10,6 @@
 #include "cli/screen.h"
 #include "cli/timeline.h"
 #include "cmd/commands.h"
-#include "os/child.h"
 #include "os/terminal.h"
 #include "top/rows.h"
 
