@@ -20,89 +20,83 @@ enum level {
     CONFLICT, /* an error, or less, by the settings */
 };
 
+#define WORDING(EVENT, LEVEL, TEXT, ...) [EVENT] = {.level = LEVEL, .text = TEXT, __VA_ARGS__}
+
 /* {field}s are filled in. A part in [brackets] is left out if a field in it is empty, and so is a
  * hint. */
 static const struct wording {
     enum level level;
     const char *text, *hint;
 } wordings[RUN_EVENTS] = {
-    [RUN_REQUEUED] = {DETAIL, .text =
-                                  "{lock}: was dropped from the queue, and is back in it as number "
-                                  "{number}"},
-    [RUN_OWN_ANCESTOR] = {ERROR,
-                          .text = "{key}: rlock waits for itself: pid {number}, which holds it, is "
-                                  "an ancestor of this process",
-                          .hint = "pass RLOCK_OWNER on, as by sudo --preserve-env=RLOCK_OWNER; "
-                                  "rlock acquire sets it with --export"},
-    [RUN_ACQUIRED] = {DETAIL, .text = "{key}: acquired, fencing token {number}[, slot {slot}]"},
-    [RUN_WAITED] = {WARNING, .text = "{lock}: acquired after {duration}"},
-    [RUN_SHORT_LEASE] = {WARNING,
-                         .text = "{lock}: the store grants a lease of {duration}, not more"},
-    [RUN_OTHER_LIMIT] = {WARNING,
-                         .text = "{key}: its stored limit of {number} counts, not {asked}"},
-    [RUN_NOT_ACQUIRED] = {CONFLICT, .text = "{key}: not acquired: {obstacle}[; {ancestor}]"},
+    WORDING(RUN_REQUEUED, DETAIL,
+            "{lock}: was dropped from the queue, and is back in it as number {number}"),
+    WORDING(RUN_OWN_ANCESTOR, ERROR,
+            "{key}: rlock waits for itself: pid {number}, which holds it, is an ancestor of this "
+            "process",
+            .hint = "pass RLOCK_OWNER on, as by sudo --preserve-env=RLOCK_OWNER; rlock acquire "
+                    "sets it with --export"),
+    WORDING(RUN_ACQUIRED, DETAIL, "{key}: acquired, fencing token {number}[, slot {slot}]"),
+    WORDING(RUN_WAITED, WARNING, "{lock}: acquired after {duration}"),
+    WORDING(RUN_SHORT_LEASE, WARNING, "{lock}: the store grants a lease of {duration}, not more"),
+    WORDING(RUN_OTHER_LIMIT, WARNING, "{key}: its stored limit of {number} counts, not {asked}"),
+    WORDING(RUN_NOT_ACQUIRED, CONFLICT, "{key}: not acquired: {obstacle}[; {ancestor}]"),
 
-    [RUN_SERVER_SAID] = {DETAIL, .text = "{lock}: the server said: {why}"},
-    [RUN_TROUBLE] = {WARNING, .text = "{lock}: {why}; trying again"},
-    [RUN_STORE_BACK] = {WARNING, .text = "{lock}: the store is back after {duration}"},
-    [RUN_FORGOTTEN] = {WARNING, .text = "{lock}: the store had forgotten it, and has it again"},
-    [RUN_RENEWED] = {DETAIL, .text = "{lock}: renewed"},
-    [RUN_FAILED] = {ERROR, .text = "{key}: {why}", .hint = "{hint}"},
+    WORDING(RUN_SERVER_SAID, DETAIL, "{lock}: the server said: {why}"),
+    WORDING(RUN_TROUBLE, WARNING, "{lock}: {why}; trying again"),
+    WORDING(RUN_STORE_BACK, WARNING, "{lock}: the store is back after {duration}"),
+    WORDING(RUN_FORGOTTEN, WARNING, "{lock}: the store had forgotten it, and has it again"),
+    WORDING(RUN_RENEWED, DETAIL, "{lock}: renewed"),
+    WORDING(RUN_FAILED, ERROR, "{key}: {why}", .hint = "{hint}"),
 
-    [RUN_NO_PROC] = {DETAIL,
-                     .text = "{lock}: /proc cannot be used; of what the command starts, only its "
-                             "process group can be stopped"},
-    [RUN_CGROUP] = {DETAIL, .text = "{lock}: its command has the cgroup {why}"},
-    [RUN_NO_CGROUP_HERE] = {DETAIL, .text = "{lock}: its command has no cgroup of its own"},
-    [RUN_NO_CGROUP] = {ERROR, .text = "{lock}: cannot make a cgroup for its command: {why}",
-                       .hint = "without --cgroup, or in a unit with Delegate=yes"},
-    [RUN_NOT_STARTED] = {ERROR, .text = "cannot start {command}: {why}"},
-    [RUN_NOT_EXECUTED] = {ERROR, .text = "{command}: {why}"},
-    [RUN_KEPT_STOPPED] = {DETAIL, .text = "{lock}: {command} was stopped; the lock is kept"},
-    [RUN_STOPPING] = {ERROR, .text = "{lock}: stopping {command}: {why}"},
-    [RUN_LOST] = {ERROR, .text = "{lock}: lock lost: {why}"},
-    [RUN_LOST_STOPPING] = {ERROR, .text = "{lock}: lock lost: {why}; stopping {command}"},
-    [RUN_LOST_CONTINUES] = {ERROR, .text = "{lock}: lock lost: {why}; {command} continues"},
-    [RUN_STOPPED_BEFORE] = {REMINDER, .text = "{lock}: {command} was stopped: {why}"},
-    [RUN_LOST_BEFORE] = {REMINDER, .text = "{lock}: lock lost: {why}"},
-    [RUN_LOST_STOPPED_BEFORE] = {REMINDER,
-                                 .text = "{lock}: lock lost: {why}; {command} was stopped"},
+    WORDING(RUN_NO_PROC, DETAIL,
+            "{lock}: /proc cannot be used; of what the command starts, only its process group can "
+            "be stopped"),
+    WORDING(RUN_CGROUP, DETAIL, "{lock}: its command has the cgroup {why}"),
+    WORDING(RUN_NO_CGROUP_HERE, DETAIL, "{lock}: its command has no cgroup of its own"),
+    WORDING(RUN_NO_CGROUP, ERROR, "{lock}: cannot make a cgroup for its command: {why}",
+            .hint = "without --cgroup, or in a unit with Delegate=yes"),
+    WORDING(RUN_NOT_STARTED, ERROR, "cannot start {command}: {why}"),
+    WORDING(RUN_NOT_EXECUTED, ERROR, "{command}: {why}"),
+    WORDING(RUN_KEPT_STOPPED, DETAIL, "{lock}: {command} was stopped; the lock is kept"),
+    WORDING(RUN_STOPPING, ERROR, "{lock}: stopping {command}: {why}"),
+    WORDING(RUN_LOST, ERROR, "{lock}: lock lost: {why}"),
+    WORDING(RUN_LOST_STOPPING, ERROR, "{lock}: lock lost: {why}; stopping {command}"),
+    WORDING(RUN_LOST_CONTINUES, ERROR, "{lock}: lock lost: {why}; {command} continues"),
+    WORDING(RUN_STOPPED_BEFORE, REMINDER, "{lock}: {command} was stopped: {why}"),
+    WORDING(RUN_LOST_BEFORE, REMINDER, "{lock}: lock lost: {why}"),
+    WORDING(RUN_LOST_STOPPED_BEFORE, REMINDER, "{lock}: lock lost: {why}; {command} was stopped"),
 
-    [RUN_AGENT_REPLACED] = {WARNING, .text = "{lock}: its agent {end}; another one takes over"},
-    [RUN_AGENT_MISSING] = {WARNING,
-                           .text = "{lock}: its agent {end}, and another one cannot be started "
-                                   "yet: {why}"},
-    [RUN_AGENT_DIED_AGAIN] = {DETAIL, .text = "{lock}: its agent {end} again"},
-    [RUN_AGENTS_DIE] = {ERROR, .text = "{lock}: the agent {end} while it waited, again and again"},
-    [RUN_AGENT_GAVE_UP] = {WARNING, .text = "{lock}: {why}"},
-    [RUN_SURVIVORS] = {ERROR, .text = "{lock}: some processes of its command could not be killed"},
-    [RUN_UNSEEN] = {ERROR, .text = "{lock}: cannot see whether all processes of its command have "
-                                   "ended"},
-    [RUN_SYSTEM_REFUSED] = {ERROR, .text = "{lock}: the operating system refuses: {why}"},
+    WORDING(RUN_AGENT_REPLACED, WARNING, "{lock}: its agent {end}; another one takes over"),
+    WORDING(RUN_AGENT_MISSING, WARNING,
+            "{lock}: its agent {end}, and another one cannot be started yet: {why}"),
+    WORDING(RUN_AGENT_DIED_AGAIN, DETAIL, "{lock}: its agent {end} again"),
+    WORDING(RUN_AGENTS_DIE, ERROR, "{lock}: the agent {end} while it waited, again and again"),
+    WORDING(RUN_AGENT_GAVE_UP, WARNING, "{lock}: {why}"),
+    WORDING(RUN_SURVIVORS, ERROR, "{lock}: some processes of its command could not be killed"),
+    WORDING(RUN_UNSEEN, ERROR,
+            "{lock}: cannot see whether all processes of its command have ended"),
+    WORDING(RUN_SYSTEM_REFUSED, ERROR, "{lock}: the operating system refuses: {why}"),
 
-    [RUN_NOT_NOTIFIED] = {WARNING, .text = "{lock}: cannot start what --notify asks for: {why}"},
-    [RUN_NOTIFIED_BADLY] = {WARNING, .text = "{lock}: the command of --notify {end}"},
+    WORDING(RUN_NOT_NOTIFIED, WARNING, "{lock}: cannot start what --notify asks for: {why}"),
+    WORDING(RUN_NOTIFIED_BADLY, WARNING, "{lock}: the command of --notify {end}"),
 
-    [RUN_STOP_COMMAND] = {DETAIL, .text = "{lock}: the command of --stop has {duration}"},
-    [RUN_STOP_COMMAND_NOT_STARTED] = {ERROR,
-                                      .text = "{lock}: cannot start the command of --stop: {why}"},
-    [RUN_STOP_COMMAND_TOO_LATE] = {ERROR,
-                                   .text = "{lock}: no time was left for the command of --stop"},
-    [RUN_STOP_COMMAND_FAILED] = {ERROR, .text = "{lock}: the command of --stop {end}"},
+    WORDING(RUN_STOP_COMMAND, DETAIL, "{lock}: the command of --stop has {duration}"),
+    WORDING(RUN_STOP_COMMAND_NOT_STARTED, ERROR,
+            "{lock}: cannot start the command of --stop: {why}"),
+    WORDING(RUN_STOP_COMMAND_TOO_LATE, ERROR, "{lock}: no time was left for the command of --stop"),
+    WORDING(RUN_STOP_COMMAND_FAILED, ERROR, "{lock}: the command of --stop {end}"),
 
-    [RUN_UNRELEASED] = {WARNING, .text = "{lock}: could not be released: {why}; its lease frees it"
-                                         "[ in {duration}]"},
-    [RUN_UNRELEASED_ENDED] = {WARNING,
-                              .text = "{lock}: could not be released: {why}; its lease has ended "
-                                      "meanwhile"},
+    WORDING(RUN_UNRELEASED, WARNING,
+            "{lock}: could not be released: {why}; its lease frees it[ in {duration}]"),
+    WORDING(RUN_UNRELEASED_ENDED, WARNING,
+            "{lock}: could not be released: {why}; its lease has ended meanwhile"),
 
-    [RUN_OWNER_ENDED] = {ERROR, .text =
-                                    "{lock}: not acquired: process {number}, which it is kept for, "
-                                    "has ended"},
-    [RUN_NO_RENEWER] = {ERROR, .text = "{lock}: cannot start its renewer: {why}"},
-    [RUN_RENEWER_DIED] = {ERROR, .text = "{lock}: not acquired: its renewer has ended"},
-    [RUN_RENEWER_ENDED] = {ERROR, .text = "{lock}: nothing renews it: its renewer has ended"},
-    [RUN_UNDELIVERED] = {ERROR, .text = "{lock}: released again: {why}"},
+    WORDING(RUN_OWNER_ENDED, ERROR,
+            "{lock}: not acquired: process {number}, which it is kept for, has ended"),
+    WORDING(RUN_NO_RENEWER, ERROR, "{lock}: cannot start its renewer: {why}"),
+    WORDING(RUN_RENEWER_DIED, ERROR, "{lock}: not acquired: its renewer has ended"),
+    WORDING(RUN_RENEWER_ENDED, ERROR, "{lock}: nothing renews it: its renewer has ended"),
+    WORDING(RUN_UNDELIVERED, ERROR, "{lock}: released again: {why}"),
 };
 
 /* {why} */
