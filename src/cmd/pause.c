@@ -146,14 +146,13 @@ static int check(struct call *call)
 static int pause_key(struct call *call)
 {
     struct pause *all = (struct pause *)call;
-    struct identity who;
+    char *who =
+        own_identity_person(call->settings.no_identity, command_value(call, OPTION_MESSAGE));
 
-    own_identity_person(&who, call->settings.no_identity, command_value(call, OPTION_MESSAGE));
-    char *line = identity_print(&who);
-    all->request.who = line;
+    all->request.who = who;
     take_key(all, ADJUST_PAUSE);
     int status = change(all);
-    free(line);
+    free(who);
     return status;
 }
 

@@ -61,25 +61,13 @@ static int check_with_message(struct call *call)
     return status;
 }
 
-/* Prints nothing: the file has the token. */
-static void compose(void *arg, int64_t lease, const struct lock_grant *grants, char *text)
-{
-    (void)arg;
-    (void)lease;
-    (void)grants;
-    *text = '\0';
-}
-
 static char *sign(const struct reserve *all)
 {
-    struct identity who;
-    char *line, *noted;
+    char *who = own_identity_person(all->call.settings.no_identity,
+                                    command_value(&all->call, OPTION_MESSAGE));
+    char *noted = identity_note(who, LOCK_NOTE_RESERVED, 1);
 
-    own_identity_person(&who, all->call.settings.no_identity,
-                        command_value(&all->call, OPTION_MESSAGE));
-    line = identity_print(&who);
-    noted = identity_note(line, LOCK_NOTE_RESERVED, 1);
-    free(line);
+    free(who);
     return noted;
 }
 
@@ -89,7 +77,7 @@ static void acquire(struct reserve *all, struct acquisition_outcome *outcome)
     const struct acquire_request wanted = {
         .keys = &all->key, .key_count = 1, .owner = all->owner, .who = who};
     struct run_messages messages;
-    struct acquisition_plan plan = {.compose = compose, .arg = all};
+    struct acquisition_plan plan = {.compose = NULL}; /* the file has the token */
 
     all->call.settings.lease = all->length;
     run_messages_init(&messages, all->key, NULL);

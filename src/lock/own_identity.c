@@ -58,12 +58,14 @@ void own_identity_fill(struct identity *who, const char *program, pid_t pid)
     identity_set(who->command, slash && slash[1] ? slash + 1 : program);
 }
 
-void own_identity_person(struct identity *who, bool anonymous, const char *label)
+char *own_identity_person(bool anonymous, const char *label)
 {
-    *who = (struct identity){0};
+    struct identity who = {0};
+
     if (!anonymous)
-        own_identity_fill(who, "", 0);
-    identity_set(who->label, label);
+        own_identity_fill(&who, "", 0);
+    identity_set(who.label, label);
+    return identity_print(&who);
 }
 
 void own_identity_client(char *out, size_t size, bool anonymous)

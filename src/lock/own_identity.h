@@ -11,8 +11,9 @@ void own_identity_host(struct identity *who);
 /* Fills in host, user, the pid and the name of its program. */
 void own_identity_fill(struct identity *who, const char *program, pid_t pid);
 
-/* Fills in a person, not a process: host and user, unless anonymous, and the label. */
-void own_identity_person(struct identity *who, bool anonymous, const char *label);
+/* Prints the identity of a person, not of a process: host and user, unless anonymous, and the
+ * label. The caller frees. */
+char *own_identity_person(bool anonymous, const char *label);
 
 /* The name of this process's connections, as "rlock:ci-3:4121": printable ASCII without spaces.
  * anonymous: "rlock". */

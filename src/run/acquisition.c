@@ -82,7 +82,8 @@ static void writable(struct loop_io *io, int events)
 static void print(struct printer *printer, struct lease lease, const struct lock_grant *grants)
 {
     printer->state = PRINTING;
-    printer->plan->compose(printer->plan->arg, lease.length, grants, printer->text);
+    if (printer->plan->compose)
+        printer->plan->compose(printer->plan->arg, lease.length, grants, printer->text);
     loop_arm(printer->loop, &printer->timer, lease.end);
     loop_add(printer->loop, &printer->out);
 }

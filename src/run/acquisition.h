@@ -7,7 +7,7 @@
 struct acquisition_plan {
     struct agent_plan agent; /* without a job */
     /* Writes what is printed, at most ACQUISITION_TEXT_SIZE bytes with its NUL: for a lock that is
-     * held for so many ns at a time, with these grants. */
+     * held for so many ns at a time, with these grants. NULL: nothing is printed. */
     void (*compose)(void *arg, int64_t lease, const struct lock_grant *grants, char *text);
     void *arg;
 };
