@@ -63,6 +63,17 @@ has_heard() {
     run -0 rlock run k -- true
 }
 
+@test "events: a dead holder was acquired once, and is expired when a client wants the lock" {
+    listen e --json
+    rlock acquire --lease 1s k
+    poll_until 10 has_heard 'acquired k,'
+    poll_until 10 is_free k
+    run -0 rlock run other -- true
+    poll_until 10 has_heard 'acquired k,acquired other,released other,'
+    run -0 rlock run k -- true
+    poll_until 10 has_heard 'acquired k,acquired other,released other,expired k,acquired k,released k,'
+}
+
 @test "events: short runs are told from memory, of more than it holds what was missed" {
     local i
     listen e

@@ -25,10 +25,11 @@ static const struct option_spec options[] = {
 struct events {
     struct call call;
     struct lock_watch locks;
-    struct loop_io output; /* standard output, watched for its end */
-    bool broken;           /* standard output takes no more */
-    int64_t took;          /* ns, the last survey */
-    int64_t pause;         /* ns, until the next one */
+    struct loop_io output;  /* standard output, watched for its end */
+    bool broken;            /* standard output takes no more */
+    struct moment asked_at; /* when the last survey that the store answered began */
+    int64_t took;           /* ns, the last survey */
+    int64_t pause;          /* ns, until the next one */
 };
 
 static const char *const event_names[TRANSITION_KINDS] = {
@@ -110,10 +111,12 @@ static int print(const struct events *events, const struct transition *event)
 
 static int print_changes(const struct events *events, const struct lock_list *before)
 {
+    int64_t gap = moment_until(events->asked_at, moment_now());
     struct transitions found = {0};
     int status = STATUS_OK;
 
-    transitions_find(&found, &before->locks, &events->locks.list.locks, clock_wall() / NS_PER_MS);
+    transitions_find(&found, &before->locks, &events->locks.list.locks, clock_wall() / NS_PER_MS,
+                     gap / NS_PER_MS);
     for (size_t i = 0; i < found.count && status == STATUS_OK; i++)
         status = print(events, &found.all[i]);
     transitions_free(&found);
@@ -169,6 +172,7 @@ static bool print_round(struct events *events, bool first, int *status)
         } else if (*status == STATUS_OK) {
             *status = print_changes(events, &before);
         }
+        events->asked_at = began;
         lock_list_free(&before);
         return *status == STATUS_OK;
     }

@@ -9,6 +9,7 @@ struct pair {
     const struct lock_run *runs; /* that ended in between, as far as the store remembers */
     size_t run_count;
     int64_t now_ms;  /* of the survey "after" */
+    int64_t gap_ms;  /* since the survey "before" began */
     int64_t gone_ms; /* runs that are not remembered have ended by then */
 };
 
@@ -92,9 +93,16 @@ static void add_run(const struct pair *pair, const struct lock_run *run)
 
     if ((size_t)how < sizeof kinds / sizeof *kinds && kinds[how] != 0)
         kind = kinds[how];
-    if (!holds(pair->before, &run->by, &from))
+    /* A holder that was dead in the survey before was told of when it acquired the lock. */
+    if (!holds(pair->before, &run->by, &from) && run->ended_ago_ms <= pair->gap_ms)
         add_acquisition(pair, &run->by);
     add(pair, kind, run->ended_ms, &run->by)->held_ms = run->held_ms;
+}
+
+/* The store remembers a holder whose lease has run out when a client next wants the lock. */
+static bool has_died(const struct pair *pair, const struct lock_party *holder)
+{
+    return pair->after->fence > 0 && holder->left_ms <= pair->gap_ms;
 }
 
 /* A holder that --at-least keeps was remembered as a run when its command ended. */
@@ -110,6 +118,7 @@ static void compare_holders(const struct pair *pair)
     from = 0;
     for (size_t i = 0; i < before->holder_count; i++)
         if (!holds(after, &before->holders[i], &from) && !before->holders[i].kept &&
+            !has_died(pair, &before->holders[i]) &&
             !has_run(after->runs, after->run_count, &before->holders[i]))
             add(pair, TRANSITION_RELEASED, pair->gone_ms, &before->holders[i]);
 }
@@ -222,11 +231,13 @@ static int64_t time_of(const struct lock_view *lock, int64_t otherwise)
 
 /* One of the views may be NULL: the lock was not known then, or is not now. */
 static void compare(struct transitions *found, const struct lock_view *before,
-                    const struct lock_view *after, int64_t now_ms)
+                    const struct lock_view *after, int64_t now_ms, int64_t gap_ms)
 {
     const struct lock_view none = {.key = before ? before->key : NULL};
-    struct pair pair = {
-        .found = found, .before = before ? before : &none, .after = after ? after : &none};
+    struct pair pair = {.found = found,
+                        .before = before ? before : &none,
+                        .after = after ? after : &none,
+                        .gap_ms = gap_ms};
 
     pair.now_ms = pair.gone_ms = time_of(pair.after, now_ms);
     choose_runs(&pair);
@@ -258,7 +269,7 @@ static int by_time(const void *a, const void *b)
 }
 
 void transitions_find(struct transitions *transitions, const struct lock_views *before,
-                      const struct lock_views *after, int64_t now_ms)
+                      const struct lock_views *after, int64_t now_ms, int64_t gap_ms)
 {
     size_t first = transitions->count, a = 0, b = 0;
 
@@ -269,7 +280,7 @@ void transitions_find(struct transitions *transitions, const struct lock_views *
         const struct lock_view *now = order <= 0 ? &after->views[a++] : NULL;
         const struct lock_view *then = order >= 0 ? &before->views[b++] : NULL;
         if (now || (then && (then->holder_count > 0 || then->waiter_count > 0 || is_paused(then))))
-            compare(transitions, then, now, now_ms);
+            compare(transitions, then, now, now_ms, gap_ms);
     }
     if (transitions->count > first)
         qsort(transitions->all + first, transitions->count - first, sizeof *transitions->all,

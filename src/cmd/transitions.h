@@ -39,7 +39,7 @@ struct transitions {
 
 /* Appends the transitions between "before" and "after", which are sorted by key and stay borrowed,
  * in the order in which they happened. now_ms: by the clock of this host, which counts if the
- * store's is not known. */
+ * store's is not known; gap_ms: since the survey "before" began. */
 void transitions_find(struct transitions *transitions, const struct lock_views *before,
-                      const struct lock_views *after, int64_t now_ms);
+                      const struct lock_views *after, int64_t now_ms, int64_t gap_ms);
 void transitions_free(struct transitions *transitions);

@@ -5,6 +5,7 @@
 
 /* The store's clock at the second look; the first was half a second before. */
 #define NOW 10000
+#define GAP 500
 
 static const char *const kind_names[TRANSITION_KINDS] = {
     [TRANSITION_WAITING] = "waiting",   [TRANSITION_REFUSED] = "refused",
@@ -21,6 +22,7 @@ static const struct lock_party b = {
 static const struct lock_party both[] = {
     {.owner = "a", .since_ms = 9000, .age_ms = 1000, .fence = 1},
     {.owner = "b", .since_ms = 9800, .age_ms = 200, .waited_ms = 200, .fence = 2}};
+static const struct lock_party leased = {.owner = "a", .since_ms = 9000, .left_ms = 2000};
 static const struct lock_party kept = {
     .owner = "a", .since_ms = 9000, .age_ms = 1000, .fence = 1, .kept = true};
 static const struct lock_party first = {
@@ -37,6 +39,11 @@ static const struct lock_party other = {
     }
 static const struct lock_run used = {
     .by = {.owner = "a", .since_ms = 9000, .fence = 1}, .ended_ms = 9750, .ended_ago_ms = 250};
+static const struct lock_run dead = {
+    .by = {.owner = "a", .since_ms = 8000, .fence = 1, .end = {.how = LOCK_EXPIRED}},
+    .ended_ms = 9000,
+    .ended_ago_ms = 1000,
+    .held_ms = 1000};
 static const struct lock_run runs[] = {RUN(LOCK_USED), RUN(LOCK_TIMED_OUT), RUN(LOCK_LOST),
                                        RUN(LOCK_EXPIRED), RUN(LOCK_REVOKED)};
 
@@ -73,6 +80,9 @@ static const struct {
         "waiting b 9800, refused a 10000"),
     ROW("released", LOCK(HELD(a)), LOCK(RAN(used, 1)), "released a 9750"),
     ROW("released, by who remembers nothing", LOCK(HELD(a)), NONE, "released a 10000"),
+    ROW("released unused", LOCK(HELD(leased)), LOCK(.fence = 1), "released a 10000"),
+    ROW("its lease is over", LOCK(HELD(a)), LOCK(.fence = 1), ""),
+    ROW("found dead", LOCK(.fence = 1), LOCK(RAN(dead, 1), .fence = 1), "expired a 9000"),
     ROW("kept, and free", LOCK(HELD(kept), RAN(used, 1)), LOCK(RAN(used, 1)), ""),
     ROW("a run between", LOCK(), LOCK(RAN(runs[0], 1)), "acquired c 9700, released c 9900"),
     ROW("timed out", LOCK(), LOCK(RAN(runs[1], 1)), "acquired c 9700, timed-out c 9900"),
@@ -123,7 +133,7 @@ static void test_several(void)
     struct transitions found = {0};
     char text[400];
 
-    transitions_find(&found, &then, &now, NOW);
+    transitions_find(&found, &then, &now, NOW, GAP);
     print(&found, text, sizeof text);
     tap_is(text, "acquired a 9000, waiting b 9600, acquired b 9800, released a 10000",
            "several locks", "a b c");
@@ -141,7 +151,7 @@ int main(void)
         const struct lock_views before = views_of(&rows[i].before),
                                 after = views_of(&rows[i].after);
         struct transitions found = {0};
-        transitions_find(&found, &before, &after, NOW);
+        transitions_find(&found, &before, &after, NOW, GAP);
         print(&found, text, sizeof text);
         tap_is(text, rows[i].wanted, "between two looks:", rows[i].what);
         transitions_free(&found);
