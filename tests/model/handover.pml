@@ -660,9 +660,6 @@ inline clear(i)
 }
 
 /* It does not matter who is who: states that differ in that alone are one. */
-#ifdef UNSORTED
-#define sort() skip
-#else
 c_code {
     static void sort_owners(struct owner *o)
     {
@@ -678,7 +675,6 @@ c_code {
     }
 };
 #define sort() c_code { sort_owners(now.c); }; skip
-#endif
 
 /* One request as it is executed, and its answer on the way. */
 inline execute(i, what, is_stray)
