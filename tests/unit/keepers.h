@@ -56,7 +56,7 @@ static inline void quiet_recovered(void *arg, int64_t after)
 
 /* -- what may never be ------------------------------------------------------------------------- */
 
-/* What happened, up to the first fault. */
+/* The events of a life, up to the first fault. */
 struct trial {
     const char *fault; /* NULL: none */
     char log[12000];

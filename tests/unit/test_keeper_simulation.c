@@ -15,8 +15,8 @@
 /* A store that is a real lock server, only elsewhere: requests and answers are late, lost, cut off,
  * as chance has it; the server's clock runs fast, and somebody else wants the same lock all the
  * time. Some servers forget everything now and then, and grant nothing new for a while. All others
- * hand the lock over by a message, which may be lost, late, doubled, or forged. The simulation knows
- * who really holds the lock, and accuses a caller who believes otherwise. Sessions, which are
+ * hand the lock over by a message, which may be lost, late, doubled, or forged. The simulation
+ * knows who really holds the lock, and accuses a caller who believes otherwise. Sessions, which are
  * granted for less time than was asked for, are in test_zookeeper_simulation. */
 #define SIMULATION_EVENTS 64
 

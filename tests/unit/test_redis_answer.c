@@ -525,8 +525,8 @@ static const struct {
     {&script_inspect, ""},
 };
 
-/* What an answer grants belongs to what was asked for: as many keys, and those that it leaves out
- * only where it may; and only a member tells how long it remembers. */
+/* A grant belongs to a request for as many keys; it leaves some of them out only where it may, and
+ * only a member tells how long it remembers. */
 static const struct {
     size_t keys, take, granted, absent;
     bool of_member, by_member, wanted;
