@@ -4,7 +4,6 @@
 load helper
 load cluster
 load decisions
-load waiters
 
 url_of() {
     echo "cluster://127.0.0.1:$1"
@@ -81,44 +80,24 @@ are_connected() {
     [[ $status == 0 && $(<"$LOG") == w ]]
 }
 
-@test "readers, semaphores, nesting, acquire and latches work as with one server" {
-    local key=${at[2]} owner
-    hold r1 "$key" --read
-    hold r2 "$key" --read
-    run -75 rlock run -n "$key" -- true
-    kill "${pid[r1]}" "${pid[r2]}"
-    poll_until 5 is_free "$key"
-
-    hold s1 "$key" --limit 2
-    run -0 rlock run --limit 2 "$key" -- sh -c 'echo $RLOCK_SLOT'
-    [[ $output == 2 ]]
-    hold s2 "$key" --limit 2
-    run -75 rlock run -n --limit 2 "$key" -- true
-    run -78 rlock run --limit 3 "$key" -- true
-    kill "${pid[s1]}" "${pid[s2]}"
-    poll_until 5 is_free "$key"
-
-    run -5 rlock run "$key" -- "$RLOCK" run "$key" -- sh -c 'exit 5'
-
-    owner=$(rlock acquire "$key")
-    run -75 rlock run -n "$key" -- true
-    run -0 rlock renew --owner "$owner" "$key"
-    run -0 rlock force-release --now --yes "$key"
-    run -1 rlock release --owner "$owner" "$key"
-    poll_until 5 is_free "$key"
-
-    rlock latch set gate 2
-    bg w rlock latch wait gate
-    rlock latch count-down gate 2
-    ends_with w 0
-    run -1 rlock latch set gate 1
-    run -78 rlock run gate -- true
+@test "every command works in a Cluster" {
+    all_commands
 }
 
-@test "pause, limit and reserve work as with one server, each at another master" {
-    pauses "${at[0]}"
-    limits "${at[1]}"
-    reserves "${at[2]}"
+@test "pause, limit and reserve reach the master of their KEY" {
+    export XDG_STATE_HOME=$T/state
+    run -0 rlock pause "${at[0]}" 1h -m 'disk full'
+    says 75 'paused by .* left\): disk full$' run -n "${at[0]}" -- true
+    run -0 rlock resume "${at[0]}"
+    run -0 rlock limit "${at[1]}" 1
+    hold c "${at[1]}" --limit
+    queued "${at[1]}" bg d rlock run --limit "${at[1]}" -- sleep 1000
+    run -0 rlock limit "${at[1]}" 2
+    poll_until 10 has_waiters "${at[1]}" 0
+    run -0 rlock reserve "${at[2]}" 1h -m 'load test'
+    run -75 env XDG_STATE_HOME="$T/other" "$RLOCK" run -n "${at[2]}" -- true
+    run -0 rlock extend "${at[2]}" 2h
+    run -0 rlock release "${at[2]}"
 }
 
 @test "--mirror: another program's key in the slot of the lock" {
@@ -407,14 +386,6 @@ listens_to() {
     done
 }
 
-@test "a Cluster: --replace asks the holder, and has the lock after it" {
-    local key=${at[0]}
-    hold a "$key" --lease 9s
-    run -0 rlock run --replace "$key" -- true
-    ends_with a 79
-    contains "$T/a.err" ': --replace; stopping'
-}
-
 # ---------------------------------------------------------------- other servers
 
 @test "a single server is refused as a Cluster" {
@@ -635,12 +606,4 @@ is_taken_away() {
     kill -CONT "${pid[asleep]}"
     finish asleep 20
     [[ $status == 0 && $(paste -sd' ' "$LOG") == "w asleep" ]]
-}
-
-@test "H143 H144 waiters whose agents are killed, or that are stopped, keep their places" {
-    local options
-    for options in '' '--limit 1'; do
-        place_is_kept $options
-        passed_over $options / $options / $options
-    done
 }

@@ -11,29 +11,6 @@ is_left() {
     [[ $(left "$1") == "$2" ]]
 }
 
-# Set once, counted down, open until it is deleted.
-counts_once() {
-    run -0 --separate-stderr rlock latch set k 3
-    [[ -z $output && -z $stderr ]]
-    says 1 '^rlock: latch: k: .*exists' latch set k 5
-    run -0 rlock latch count-down k
-    [[ $output == 2 ]]
-    run -75 rlock latch status k
-    [[ $output == "k: closed, 2 of 3 left"* ]]
-    run -0 rlock latch count-down k 7
-    [[ $output == 0 ]]
-    run -0 rlock latch status k
-    [[ $output == "k: open, 0 of 3 left"* ]]
-    run -0 rlock latch count-down k
-    [[ $output == 0 ]]
-    run -1 rlock latch set -q k 1
-    [[ -z $output ]]
-    run -0 rlock latch wait -n k
-    run -0 rlock latch delete k
-    [[ -z $output ]]
-    run -1 rlock latch delete k
-}
-
 # Six waiters of a latch end when it is open, and not before. "elapsed": how long that took, in ms.
 six_wait() {
     local i start
@@ -65,15 +42,4 @@ waiters_go_on() {
     done
     echo "no round of $round took less than a second; the last one: $elapsed ms"
     return 1
-}
-
-# Deleted and set anew: the waiter of the old one ends with 1.
-another_is_not_waited_for() {
-    rlock latch set k 1
-    wait_for w k
-    rlock latch delete k
-    rlock latch set k 1
-    rlock latch count-down k
-    ends_with w 1
-    contains "$T/w.err" vanished
 }

@@ -16,20 +16,6 @@ tls_files() {
     all_commands
 }
 
-@test "pause, limit and reserve work as with one server" {
-    pauses k
-    pauses_globs some
-    limits k
-    reserves k
-}
-
-@test "H45 Sentinel: the holder is asked, and --replace asks it" {
-    asks_holder k
-    hold b k --lease 9s
-    run -0 rlock run --replace k -- true
-    ends_with b 79
-}
-
 @test "Sentinels of the URL that do not run cost no time, wherever they stand" {
     local dead before
     read -ra dead <<<"$(free_ports 2)"

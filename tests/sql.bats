@@ -351,10 +351,8 @@ limit_statements() {
 
 @test "H143 a waiter's agent is killed: the place is kept, and only those there are shown" {
     on_each place_is_kept
-    on_each place_is_kept --limit 1
 }
 
 @test "H144 a stopped waiter is passed over, and has its turn when it continues" {
     on_each passed_over / /
-    on_each passed_over --limit 1 / --limit 1 / --limit 1
 }
