@@ -121,20 +121,6 @@ is_parent_of_left() {
     is_free k
 }
 
-@test "--wait-descendants: also for those in sessions of their own" {
-    cat >"$T/later" <<END
-echo \$\$ >'$T/left'
-'$RLOCK_TEST_TOOLS/await' '$T/go'
-END
-    bg a rlock run --wait-descendants k -- sh -c "setsid sh -c 'setsid sh $T/later &' &"
-    poll_until 10 test -s "$T/left"
-    poll_until 10 is_parent_of_left "${pid[a]}"
-    held k
-    : >"$T/go"
-    ends_with a 0
-    is_free k
-}
-
 @test "--wait-descendants: a signal goes to them" {
     lingering a
     terminate a 3
@@ -153,10 +139,4 @@ END
     kill -KILL "${pid[c]}"
     poll_until 10 gone "$(<"$T/left")"
     poll_until 10 is_free k
-}
-
-@test "without --wait-descendants what is left behind holds nothing" {
-    run -3 rlock run k -- sh -c "exec >/dev/null 2>&1; $(leaves_behind 1000)"
-    is_free k
-    alive "$(<"$T/left")"
 }

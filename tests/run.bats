@@ -24,13 +24,6 @@ returncode() { # negative for death by a signal, as python sees it
     run -143 bash -c '"$RLOCK" run k -- sh -c "kill -TERM \$\$"; exit $?'
 }
 
-@test "the lock is held while the command runs and free afterwards" {
-    run -75 rlock run k -- "$RLOCK" status -q k
-    run -0 rlock status -q k
-    run -3 rlock run k -- \
-        sh -c 'env -u RLOCK_OWNER "$RLOCK" run -n k -- true; [ $? = 75 ] && exit 3'
-}
-
 @test "the command finds key, mode, lease, slot, owner and fence in its environment" {
     RLOCK_SLOT=9 run -0 rlock run --lease 20s job/1 -- \
         sh -c 'echo "$RLOCK_KEY|$RLOCK_MODE|$RLOCK_LEASE_MS|${RLOCK_SLOT-none}|$RLOCK_OWNER|$RLOCK_FENCE"'
@@ -40,18 +33,6 @@ returncode() { # negative for death by a signal, as python sees it
     run -0 rlock run k -- \
         sh -c '"$RLOCK" status --json k | jq -r ".[0].holders[0].owner"; echo "$RLOCK_OWNER"'
     [[ ${lines[0]} == "${lines[1]}" && ${#lines[0]} == 36 ]]
-}
-
-@test "each acquisition has an owner of its own and a higher fence" {
-    local i last=0 owners=""
-    for i in 1 2 3 4 5; do
-        run -0 rlock run k -- sh -c 'echo "$RLOCK_FENCE $RLOCK_OWNER"'
-        ((${output% *} > last))
-        last=${output% *}
-        [[ $owners != *${output#* }* ]]
-        owners+=" $output"
-    done
-    ((last < (1 << 53))) # exact in JSON
 }
 
 @test "H105 streams and arguments reach the command untouched" {
@@ -132,16 +113,6 @@ returncode() { # negative for death by a signal, as python sees it
         sh -c 'trap "echo term" TERM; while :; do sleep 0.05; done'
     took 2650 20000 "$start"
     [[ $output == *term* ]]
-}
-
-@test "--at-most ends the whole tree, also processes that left the session" {
-    run -124 rlock run --at-most 6s --kill-after 1s k -- \
-        "$RLOCK_TEST_TOOLS/worker" "$LOG" A 100 tree ignore
-    [[ $(cut -d' ' -f2 "$LOG" | sort -u | wc -l) == 3 ]]
-    local one
-    for one in $(cut -d' ' -f2 "$LOG" | sort -u); do
-        gone "$one"
-    done
 }
 
 @test "--no-renew stops the command before the lease ends: 124" {
@@ -238,17 +209,6 @@ returncode() { # negative for death by a signal, as python sees it
     [[ $stderr == "" ]]
 }
 
-@test "--on-lost continue lets the command end and returns 79" {
-    bg a rlock run --lease 6s --on-lost continue k -- \
-        sh -c "'$RLOCK_TEST_TOOLS/await' '$T/go'; echo end >'$T/end'"
-    poll_until 10 held k
-    redis del "rlock:{k}"
-    poll_until 10 contains "$T/a.err" "lock lost"
-    : >"$T/go"
-    finish a
-    [[ $status == 79 && -e $T/end ]]
-}
-
 @test "--on-lost signal:NAME sends that signal, and the command continues" {
     bg a rlock run --lease 6s --on-lost signal:USR1 k -- \
         bash -c "trap 'echo usr1 >>\"$T/got\"; exit 0' USR1; : >'$T/up'; while :; do sleep 0.05; done"
@@ -269,15 +229,6 @@ returncode() { # negative for death by a signal, as python sees it
     ttl=$(redis pttl "rlock:{k}")
     within $((6 * 86400 * 1000)) $((7 * 86400 * 1000 + 9000)) "$ttl"
     [[ $(redis dbsize) == 1 ]]
-}
-
-@test "--prefix and RLOCK_PREFIX are a name space" {
-    as_default_user
-    hold a k --prefix team/a
-    run -0 rlock run -n k -- true
-    run -75 rlock run -n --prefix=team/a k -- true
-    RLOCK_PREFIX=team/a run -75 rlock run -n k -- true
-    [[ $(redis exists "team/a:{k}") == 1 ]]
 }
 
 @test "--help and --version answer with 0, before and after a command" {

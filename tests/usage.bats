@@ -63,29 +63,6 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     [[ $(rlock -V) == "$(rlock --version)" && $(rlock -V) == rlock\ * ]]
 }
 
-@test "values of options that make no sense: 64" {
-    usage run --lease 500ms k -- true
-    usage run --lease 0 k -- true
-    usage run --lease=-5s k -- true
-    usage run --lease 5x k -- true
-    usage run --lease k -- true
-    usage run --lease 1e3 k -- true
-    usage run --lease '' k -- true
-    usage run --lease 99999999999999999999 k -- true
-    usage run -w forever k -- true
-    usage run --at-most x k -- true
-    usage run --kill-after x k -- true
-    usage run -E x k -- true
-    usage run -E 256 k -- true
-    usage run -E -1 k -- true
-    usage run --color sometimes k -- true
-    usage run --connect-timeout x k -- true
-    usage run -u http://host k -- true
-    usage run -u redis:// k -- true
-    usage run -u redis://host:99999 k -- true
-    usage run --prefix 'a b' k -- true
-}
-
 @test "a key that is empty, too long or has control characters: 64" {
     local long
     usage run '' -- true
@@ -139,27 +116,6 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     run -69 rlock status -q k
     run -69 rlock force-release --now --yes k
     [[ ! -e $T/run ]]
-}
-
-@test "H103 no password in what is said about a server that is not there" {
-    export RLOCK_SERVER_WAIT=1500ms # twice
-    run -69 --separate-stderr rlock run -v -u redis://user:s3cret@127.0.0.1:1/2 k -- true
-    [[ $stderr != *s3cret* && $stderr == *127.0.0.1:1* ]]
-    run -64 --separate-stderr rlock run -u redis://user:s3cret@host:99999 k -- true
-    [[ $stderr != *s3cret* ]]
-    RLOCK_URL=redis://user:s3cret@host:99999 run -78 --separate-stderr rlock run k -- true
-    [[ $stderr != *s3cret* ]]
-}
-
-@test "a value in the environment that makes no sense: 78" {
-    RLOCK_URL=nonsense run -78 --separate-stderr rlock run k -- true
-    stderr_line '^rlock: .*RLOCK_URL'
-    RLOCK_URL=redis:// run -78 rlock status
-    RLOCK_PREFIX='a b' run -78 --separate-stderr rlock run k -- true
-    stderr_line RLOCK_PREFIX
-    RLOCK_CONFIG=/no/such/file run -78 rlock run k -- true
-    # The command line counts more than the environment.
-    RLOCK_URL=nonsense run -0 rlock run -u "unix://$REDIS_SOCK" k -- true
 }
 
 @test "the name of a host that does not exist: 69" {
