@@ -34,18 +34,6 @@ a_lost_b_alone() {
     done
 }
 
-@test "connections are reset again and again: the lock is kept; refused: stopped in time" {
-    networked cut 9s obey
-    for _ in {1..8}; do
-        alive "${pid[acut]}"
-        fault_of cut rst
-        sleep 0.5 # the period of the fault
-    done
-    alive "${pid[acut]}"
-    fault_of cut refuse
-    a_lost_b_alone cut
-}
-
 @test "an answer that is late does not prolong a lease: it counts from before the request" {
     start_proxy
     fault delay down 1500
@@ -54,15 +42,4 @@ a_lost_b_alone() {
     ends_with a 124
     ends_with b 0
     no_overlap
-}
-
-@test "the network comes back in time: nothing was lost" {
-    start_proxy
-    stay a k -u "redis://${proxy[proxy]}" --lease 18s
-    fault blackhole
-    poll_until 10 contains "$T/a.err" "no answer in time" # to its renewal
-    run -75 rlock run -n k -- true
-    fault pass
-    renewed k
-    ends_well a
 }

@@ -44,22 +44,6 @@ set_fault() {
     [[ ! -e $T/run ]]
 }
 
-@test "H2 a server that was stopped meanwhile holds no ghost" {
-    local i
-    kill -STOP "$(redis_pid)"
-    for i in 1 2 3 4 5 6 7 8; do
-        bg "r$i" rlock run -w 1s --lease 60s "k$i" -- touch "$T/run"
-    done
-    for i in 1 2 3 4 5 6 7 8; do
-        finish "r$i"
-        [[ $status == 69 || $status == 75 ]]
-    done
-    kill -CONT "$(redis_pid)"
-    run -0 rlock status -q k1 k2 k3 k4 k5 k6 k7 k8
-    run -0 rlock status
-    [[ ! -e $T/run ]]
-}
-
 @test "H3 the release does not get through: the command's status, and a warning" {
     run -5 --separate-stderr rlock run -u "$PROXY" --lease 3s k -- \
         sh -c "$(set_fault refuse); exit 5"
@@ -123,28 +107,6 @@ set_fault() {
     ends_with w 0
     run -0 rlock status --json long
     kill "${pid[flush]}"
-}
-
-@test "H26 what is not Redis: 69 soon, and it says so" {
-    local port
-    bg http python3 -u -m http.server --bind 127.0.0.1 0
-    poll_until 20 grep -q 'port [0-9]' "$T/http.out"
-    port=$(sed -n 's/.* port \([0-9]*\) .*/\1/p' "$T/http.out")
-    refused 69 run -u "redis://127.0.0.1:$port" k -- touch "$T/run"
-    [[ $stderr != *again* ]]
-    stderr_line "redis://127.0.0.1:$port"
-    stderr_line '[Nn]o(t)? (a )?Redis'
-}
-
-@test "H26 what says nothing: 69 after the connect timeout" {
-    local start
-    fault blackhole
-    start=$(now_ms)
-    refused 69 run -u "$PROXY" --connect-timeout 1s k -- touch "$T/run"
-    took 900 20000 "$start"
-    run -69 rlock status -u "$PROXY" --connect-timeout 1s
-    run -69 rlock force-release --now --yes -u "$PROXY" --connect-timeout 1s k
-    refused 69 run -n -E 0 -u "$PROXY" --connect-timeout 1s k -- touch "$T/run"
 }
 
 # A link on which requests arrive and answers do not. half_open NAME KEY [OPTION...]: a waiter for

@@ -64,12 +64,6 @@ setup_file() { start_file --enable-protected-configs yes; }
     long_goes_on
 }
 
-@test "H49 a replica: refused at the start, and it says what it is" {
-    redis replicaof 127.0.0.1 1
-    refused 69 run k -- touch "$T/run"
-    stderr_line '[Rr]eplica|[Rr]ead.?only'
-}
-
 @test "H49 a server is a replica for a moment: a short lease ends its command, no long one does" {
     two_holders
     redis replicaof 127.0.0.1 1

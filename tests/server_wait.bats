@@ -184,7 +184,7 @@ away_for() {
     [[ ! -e $T/run ]]
 }
 
-@test "69 when the time is up; by default that is the connect timeout" {
+@test "H26 69 when the time is up; by default that is the connect timeout" {
     away_for 1500 run -n -E 0 --server-wait 1500ms k -- touch "$T/run"
     stderr_line "^rlock: k: cannot reach $RLOCK_URL: No such file or directory, for [1-9][0-9]*s\$"
     away_for 1500 status --connect-timeout 1500ms
@@ -225,7 +225,7 @@ at_once() {
     [[ $stderr != *again* ]]
 }
 
-@test "a lasting failure is not retried: a wrong password, a server that is not Redis" {
+@test "H26 a lasting failure is not retried: a wrong password, a server that is not Redis" {
     local port command
     late_starts --requirepass s3cret
     for command in 'run k' 'acquire k' status "release k --owner $TOKEN" 'latch status l'; do
