@@ -70,15 +70,31 @@ databases_start() {
     fi
 }
 
+# with_database NAME: what comes next is with this server.
+with_database() {
+    echo "-- $1"
+    export DATABASE=$1 RLOCK_URL
+    RLOCK_URL=$(database_url "$1")
+    rm -rf "${T:?}"/*
+}
+
 # on_each FUNCTION [ARGUMENT...]: with each server.
 on_each() {
     local name
     for name in $DATABASES; do
-        echo "-- $name"
-        export DATABASE=$name RLOCK_URL
-        RLOCK_URL=$(database_url "$name")
-        rm -rf "${T:?}"/*
+        with_database "$name"
         "$@"
+    done
+}
+
+# each_database: the first line of a test, which is done with each server: it is called once more
+# for all but the last one, with which it then continues.
+each_database() {
+    local name
+    [[ ! ${DATABASE-} ]] || return 0
+    for name in $DATABASES; do
+        with_database "$name"
+        [[ $DATABASES == *"$name" ]] || "${FUNCNAME[1]}"
     done
 }
 

@@ -23,141 +23,122 @@ let_go() {
 }
 
 @test "history, limits, pauses of KEYs and GLOBs, --unless-done" {
-    remembered() {
-        run -3 rlock run k -- sh -c 'exit 3'
-        run -0 rlock run k -- true
-        run -0 rlock history --json k
-        json 'map(.outcome) == ["exit 3", "exit 0"]'
-        refused 75 run --unless-done 1h k -- touch "$T/ran"
-        run -0 rlock limit s 2
-        hold a s --limit 5
-        hold b s --limit 5
-        refused 75 run -n --limit 5 s -- touch "$T/ran"
-        kill "${pid[a]}" "${pid[b]}"
-        finish a
-        finish b
-        run -0 rlock pause 'x*' 1h -m upgrade
-        says 75 'upgrade' run -n x1 -- touch "$T/ran"
-        run -0 rlock resume 'x*'
-        run -0 rlock run -n x1 -- true
-        [[ ! -e $T/ran ]]
-    }
-    on_each remembered
+    each_database
+    run -3 rlock run k -- sh -c 'exit 3'
+    run -0 rlock run k -- true
+    run -0 rlock history --json k
+    json 'map(.outcome) == ["exit 3", "exit 0"]'
+    refused 75 run --unless-done 1h k -- touch "$T/ran"
+    run -0 rlock limit s 2
+    hold a s --limit 5
+    hold b s --limit 5
+    refused 75 run -n --limit 5 s -- touch "$T/ran"
+    kill "${pid[a]}" "${pid[b]}"
+    finish a
+    finish b
+    run -0 rlock pause 'x*' 1h -m upgrade
+    says 75 'upgrade' run -n x1 -- touch "$T/ran"
+    run -0 rlock resume 'x*'
+    run -0 rlock run -n x1 -- true
+    [[ ! -e $T/ran ]]
 }
 
 @test "--any, --take, --priority, --latest, --replace" {
-    wishes() {
-        hold a k1
-        run -0 rlock run -n --any k1 k2 -- sh -c 'echo "$RLOCK_KEY"'
-        [[ $output == k2 ]]
-        run -0 rlock run -n --any --take 2 k1 k2 k3 -- sh -c 'echo "$RLOCK_KEY"'
-        [[ $output == 'k2 k3' ]]
-        bg low rlock run k1 -- sh -c "echo low >>'$LOG'"
-        poll_until 10 has_waiters k1 1
-        bg high rlock run --priority 5 k1 -- sh -c "echo high >>'$LOG'"
-        poll_until 10 has_waiters k1 2
-        terminate a
-        finish low 30
-        finish high
-        [[ $(<"$LOG") == high$'\n'low ]]
-        rm "$LOG"
-        hold a k
-        bg old rlock run --latest k -- true
-        poll_until 10 has_waiters k 1
-        bg new rlock run --latest --replace k -- true
-        ends_with old 75
-        contains "$T/old.err" superseded
-        ends_with new 0 30
-        finish a
-        [[ $status != 0 ]]
-    }
-    on_each wishes
+    each_database
+    hold a k1
+    run -0 rlock run -n --any k1 k2 -- sh -c 'echo "$RLOCK_KEY"'
+    [[ $output == k2 ]]
+    run -0 rlock run -n --any --take 2 k1 k2 k3 -- sh -c 'echo "$RLOCK_KEY"'
+    [[ $output == 'k2 k3' ]]
+    bg low rlock run k1 -- sh -c "echo low >>'$LOG'"
+    poll_until 10 has_waiters k1 1
+    bg high rlock run --priority 5 k1 -- sh -c "echo high >>'$LOG'"
+    poll_until 10 has_waiters k1 2
+    terminate a
+    finish low 30
+    finish high
+    [[ $(<"$LOG") == high$'\n'low ]]
+    rm "$LOG"
+    hold a k
+    bg old rlock run --latest k -- true
+    poll_until 10 has_waiters k 1
+    bg new rlock run --latest --replace k -- true
+    ends_with old 75
+    contains "$T/old.err" superseded
+    ends_with new 0 30
+    finish a
+    [[ $status != 0 ]]
 }
 
 @test "force-release asks the holder; events and metrics tell" {
-    asked() {
-        hold a k
-        bg events rlock events --json k
-        run -0 rlock force-release --yes k
-        finish a
-        contains "$T/a.err" 'revoked by'
-        run -0 rlock run k -- true
-        poll_until 15 contains "$T/events.out" '"k"'
-        terminate events
-        run -0 rlock metrics
-        [[ $output == *'rlock_'*'key="k"'* ]]
-    }
-    on_each asked
+    each_database
+    hold a k
+    bg events rlock events --json k
+    run -0 rlock force-release --yes k
+    finish a
+    contains "$T/a.err" 'revoked by'
+    run -0 rlock run k -- true
+    poll_until 15 contains "$T/events.out" '"k"'
+    terminate events
+    run -0 rlock metrics
+    [[ $output == *'rlock_'*'key="k"'* ]]
 }
 
 @test "H1 the answer to a commit is lost: nothing is taken twice, nothing stays held" {
-    lost() {
-        local i
-        for i in 1 2 3; do
-            held_back "INSERT INTO" --server-wait 30s k
-            kill -KILL "${pid[relay]}"
-            wait "${pid[relay]}" || true
-            finish a 60
-            run -0 rlock run -n k -- true
-        done
-    }
-    on_each lost
+    each_database
+    for i in 1 2 3; do
+        held_back "INSERT INTO" --server-wait 30s k
+        kill -KILL "${pid[relay]}"
+        wait "${pid[relay]}" || true
+        finish a 60
+        run -0 rlock run -n k -- true
+    done
 }
 
 @test "a host that is killed is a lost connection: the holder keeps its lock by way of the next" {
-    killed() {
-        local before
-        stay a k --lease 15s
-        before=$(pgrep -P "$(agent_of "${pid[a]}")" -f "rlock-.*$DATABASE")
-        kill -KILL "$before"
-        renewed k
-        [[ $(pgrep -P "$(agent_of "${pid[a]}")" -f "rlock-.*$DATABASE") != "$before" ]]
-        ends_well a
-    }
-    on_each killed
+    each_database
+    stay a k --lease 15s
+    before=$(pgrep -P "$(agent_of "${pid[a]}")" -f "rlock-.*$DATABASE")
+    kill -KILL "$before"
+    renewed k
+    [[ $(pgrep -P "$(agent_of "${pid[a]}")" -f "rlock-.*$DATABASE") != "$before" ]]
+    ends_well a
 }
 
 @test "a run that is killed while the host acquires for it leaves no lock behind" {
-    killed() {
-        local agent host
-        held_back "INSERT INTO" k
-        agent=$(agent_of "${pid[a]}")
-        host=$(pgrep -P "$agent" -f "rlock-.*$DATABASE")
-        kill -KILL "${pid[a]}"
-        finish a
-        poll_until 20 gone "$agent"
-        let_go
-        poll_until 20 gone "$host"
-        is_free k
-        terminate relay
-    }
-    on_each killed
+    each_database
+    held_back "INSERT INTO" k
+    agent=$(agent_of "${pid[a]}")
+    host=$(pgrep -P "$agent" -f "rlock-.*$DATABASE")
+    kill -KILL "${pid[a]}"
+    finish a
+    poll_until 20 gone "$agent"
+    let_go
+    poll_until 20 gone "$host"
+    is_free k
+    terminate relay
 }
 
 @test "H148 a client that stands still inside its transaction holds no other up for long" {
-    still() {
-        held_back "INSERT INTO" k
-        run -0 rlock run -w 20s k -- true
-        [[ ! -e $T/ran ]]
-        kill -KILL "${pid[a]}"
-        finish a
-        let_go
-        terminate relay
-    }
-    on_each still
+    each_database
+    held_back "INSERT INTO" k
+    run -0 rlock run -w 20s k -- true
+    [[ ! -e $T/ran ]]
+    kill -KILL "${pid[a]}"
+    finish a
+    let_go
+    terminate relay
 }
 
 @test "H147 a pause of a GLOB between an acquisition's look and its commit is not missed" {
-    paused() {
-        held_back "INSERT INTO" -n --server-wait 20s new
-        run -0 rlock pause 'n*' 1h -m upgrade
-        let_go
-        finish a 60
-        [[ $status != 0 && ! -e $T/ran ]]
-        run -0 rlock resume 'n*'
-        terminate relay
-    }
-    on_each paused
+    each_database
+    held_back "INSERT INTO" -n --server-wait 20s new
+    run -0 rlock pause 'n*' 1h -m upgrade
+    let_go
+    finish a 60
+    [[ $status != 0 && ! -e $T/ran ]]
+    run -0 rlock resume 'n*'
+    terminate relay
 }
 
 # with_mariadb: for what only this one does.
@@ -227,23 +208,20 @@ served() {
 }
 
 @test "H117 a record that another program has written meanwhile is not written over" {
-    written_over() {
-        local owner
-        owner=$(rlock acquire --lease 5m k)
-        database_sql "$DATABASE" "CREATE TABLE held AS SELECT * FROM rlock_record"
-        run -0 rlock release --owner "$owner" k
-        held_back 'INSERT INTO rlock_record' -n --server-wait 20s k
-        database_sql "$DATABASE" "UPDATE rlock_record SET version = version + 3,
-            state = (SELECT state FROM held WHERE held.name = rlock_record.name),
-            expires = (SELECT expires FROM held WHERE held.name = rlock_record.name)
-            WHERE name IN (SELECT name FROM held)"
-        let_go
-        finish a 60
-        database_sql "$DATABASE" 'DROP TABLE held'
-        [[ $status == 75 && ! -e $T/ran ]]
-        terminate relay
-    }
-    on_each written_over
+    each_database
+    owner=$(rlock acquire --lease 5m k)
+    database_sql "$DATABASE" "CREATE TABLE held AS SELECT * FROM rlock_record"
+    run -0 rlock release --owner "$owner" k
+    held_back 'INSERT INTO rlock_record' -n --server-wait 20s k
+    database_sql "$DATABASE" "UPDATE rlock_record SET version = version + 3,
+        state = (SELECT state FROM held WHERE held.name = rlock_record.name),
+        expires = (SELECT expires FROM held WHERE held.name = rlock_record.name)
+        WHERE name IN (SELECT name FROM held)"
+    let_go
+    finish a 60
+    database_sql "$DATABASE" 'DROP TABLE held'
+    [[ $status == 75 && ! -e $T/ran ]]
+    terminate relay
 }
 
 @test "H120 MariaDB: without the rows that are locked in place of records, nothing is locked" {
@@ -255,43 +233,41 @@ served() {
 }
 
 @test "a view shows holders, those that nest in them, and waiters in SQL" {
-    viewed() {
-        local key='"key"' view='"Looked_2_locks"'
-        if [[ $DATABASE == mysql ]]; then
-            key='`key`' view=Looked_2_locks
-            database_sql mysql "GRANT CREATE VIEW ON locks.* TO locker@'%'"
-        fi
-        RLOCK_URL+='?table=Looked_2'
-        run -0 rlock init
-        run -0 rlock run was -- true
-        bg a rlock run --keep-credentials --label 'a "b" \c' k -- \
-            "$RLOCK" run k -- sh -c ": >'$T/up'; exec sleep 1000"
-        poll_until 20 test -e "$T/up"
-        queue b k
-        hold c s --limit 2
-        database_sql "$DATABASE" "SELECT $key, role, mode, label FROM $view" |
-            tr '\t' '|' >"$T/seen"
-        [[ $(cut -d '|' -f 1-3 "$T/seen" | paste -sd ' ') == \
-            "k|holder|exclusive k|holder|exclusive k|waiter|exclusive s|holder|semaphore" ]]
-        grep -F 'a%20"b"%20' "$T/seen"
-        run -0 database_sql "$DATABASE" "SELECT count(*) FROM $view
-            WHERE since <= current_timestamp(6) AND until > current_timestamp(6)
-                AND username = '$(id -un)'"
-        [[ $output == 4 ]]
-        kill "${pid[a]}" "${pid[b]}" "${pid[c]}"
-        finish a
-        finish b
-        finish c
-        [[ $(database_sql "$DATABASE" "SELECT count(*) FROM $view") == 0 ]]
-    }
-    on_each viewed
+    each_database
+    local key='"key"' view='"Looked_2_locks"'
+    if [[ $DATABASE == mysql ]]; then
+        key='`key`' view=Looked_2_locks
+        database_sql mysql "GRANT CREATE VIEW ON locks.* TO locker@'%'"
+    fi
+    RLOCK_URL+='?table=Looked_2'
+    run -0 rlock init
+    run -0 rlock run was -- true
+    bg a rlock run --keep-credentials --label 'a "b" \c' k -- \
+        "$RLOCK" run k -- sh -c ": >'$T/up'; exec sleep 1000"
+    poll_until 20 test -e "$T/up"
+    queue b k
+    hold c s --limit 2
+    database_sql "$DATABASE" "SELECT $key, role, mode, label FROM $view" |
+        tr '\t' '|' >"$T/seen"
+    [[ $(cut -d '|' -f 1-3 "$T/seen" | paste -sd ' ') == \
+        "k|holder|exclusive k|holder|exclusive k|waiter|exclusive s|holder|semaphore" ]]
+    grep -F 'a%20"b"%20' "$T/seen"
+    run -0 database_sql "$DATABASE" "SELECT count(*) FROM $view
+        WHERE since <= current_timestamp(6) AND until > current_timestamp(6)
+            AND username = '$(id -un)'"
+    [[ $output == 4 ]]
+    kill "${pid[a]}" "${pid[b]}" "${pid[c]}"
+    finish a
+    finish b
+    finish c
+    [[ $(database_sql "$DATABASE" "SELECT count(*) FROM $view") == 0 ]]
 }
 
 # Beside a copy of rlock stands a driver that hears of the protocol 2.
 @test "a driver of another protocol is refused with 69, and the command is not run" {
-    other_protocol() {
-        cp "$RLOCK" "$T/rlock"
-        cat >"$T/rlock-$DATABASE" <<END
+    each_database
+    cp "$RLOCK" "$T/rlock"
+    cat >"$T/rlock-$DATABASE" <<END
 #!/usr/bin/python3
 import os, select, socket, subprocess
 ours, theirs = socket.socketpair()
@@ -308,25 +284,21 @@ while True:
             if not text: os._exit(0)
             other.sendall(text)
 END
-        chmod +x "$T/rlock-$DATABASE"
-        run -69 --separate-stderr "$T/rlock" run --server-wait 0 k -- touch "$T/ran"
-        stderr_line 'rlock and its program are of different versions'
-        [[ ! -e $T/ran ]]
-    }
-    on_each other_protocol
+    chmod +x "$T/rlock-$DATABASE"
+    run -69 --separate-stderr "$T/rlock" run --server-wait 0 k -- touch "$T/ran"
+    stderr_line 'rlock and its program are of different versions'
+    [[ ! -e $T/ran ]]
 }
 
 @test "without /dev/null, as in a bare chroot, drivers start; no connection is a standard stream" {
     unshare --mount true 2>/dev/null || skip "may not mount here"
-    without_null() {
-        : >"$T/config"
-        local -x RLOCK_CONFIG=$T/config
-        run -0 --separate-stderr unshare --mount sh -c 'mount -t tmpfs none /dev &&
-            exec "$RLOCK" run k -- echo ran' 3>&-
-        [[ $output == ran && ! $stderr ]]
-        run -0 --separate-stderr unshare --mount sh -c 'mount -t tmpfs none /dev &&
-            exec "$RLOCK" acquire k <&- 2>&-' 3>&-
-        RLOCK_OWNER=$output run -0 rlock release k
-    }
-    on_each without_null
+    each_database
+    : >"$T/config"
+    local -x RLOCK_CONFIG=$T/config
+    run -0 --separate-stderr unshare --mount sh -c 'mount -t tmpfs none /dev &&
+        exec "$RLOCK" run k -- echo ran' 3>&-
+    [[ $output == ran && ! $stderr ]]
+    run -0 --separate-stderr unshare --mount sh -c 'mount -t tmpfs none /dev &&
+        exec "$RLOCK" acquire k <&- 2>&-' 3>&-
+    RLOCK_OWNER=$output run -0 rlock release k
 }

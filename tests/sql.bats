@@ -8,40 +8,35 @@ load waiters
 setup_file() { databases_start; }
 
 @test "a command runs under a lock that others do not get, and that is free when it has ended" {
-    alone() {
-        run -0 --separate-stderr rlock run k -- sh -c 'echo "$RLOCK_KEY $RLOCK_MODE"'
-        [[ $output == "k exclusive" && $stderr == "" ]]
-        stay a k
-        refused 75 run -n k -- touch "$T/ran"
-        stderr_line '^rlock: k: not acquired: held by .* \(sh\)'
-        run -0 rlock run -n other -- true
-        ends_well a
-        run -0 rlock status
-        [[ $output == "" || $output == *"no locks"* ]]
-    }
-    on_each alone
+    each_database
+    run -0 --separate-stderr rlock run k -- sh -c 'echo "$RLOCK_KEY $RLOCK_MODE"'
+    [[ $output == "k exclusive" && $stderr == "" ]]
+    stay a k
+    refused 75 run -n k -- touch "$T/ran"
+    stderr_line '^rlock: k: not acquired: held by .* \(sh\)'
+    run -0 rlock run -n other -- true
+    ends_well a
+    run -0 rlock status
+    [[ $output == "" || $output == *"no locks"* ]]
 }
 
 @test "a minimum version refuses older programs, of locks that are there and of new ones" {
-    minimum() {
-        run -0 rlock run there -- true
-        run -0 rlock init --minimum-version 1.0.0
-        run -0 rlock run there -- true
-        run -0 --separate-stderr rlock init --minimum-version 99.10.0
-        stderr_line 'this rlock is .*, and cannot acquire any more'
-        local key
-        for key in there new; do
-            refused 78 run "$key" -- touch "$T/ran"
-            stderr_line "^rlock: $key: the store asks for rlock 99.10.0 or later; this is rlock "
-        done
-        [[ ! -e $T/ran ]]
-        run -69 rlock doctor
-        [[ $output == *"minimum "*"only by rlock 99.10.0 or later"* ]]
-        run -0 rlock init --minimum-version 0.0.0
-        run -0 rlock run there -- true
-        run -0 rlock run new -- true
-    }
-    on_each minimum
+    each_database
+    run -0 rlock run there -- true
+    run -0 rlock init --minimum-version 1.0.0
+    run -0 rlock run there -- true
+    run -0 --separate-stderr rlock init --minimum-version 99.10.0
+    stderr_line 'this rlock is .*, and cannot acquire any more'
+    for key in there new; do
+        refused 78 run "$key" -- touch "$T/ran"
+        stderr_line "^rlock: $key: the store asks for rlock 99.10.0 or later; this is rlock "
+    done
+    [[ ! -e $T/ran ]]
+    run -69 rlock doctor
+    [[ $output == *"minimum "*"only by rlock 99.10.0 or later"* ]]
+    run -0 rlock init --minimum-version 0.0.0
+    run -0 rlock run there -- true
+    run -0 rlock run new -- true
 }
 
 @test "ten that want the same lock have it one after the other" {
@@ -49,77 +44,62 @@ setup_file() { databases_start; }
 }
 
 @test "first come, first served; the next one is told, and one that gives up is passed over" {
-    line() {
-        stay holder k
-        queue a k
-        queue b k
-        queue c k
-        poll_until 10 contains "$T/a.err" 'you are next'
-        status_json k '.[0].waiters | length == 3 and .[0].position == 1'
-        terminate b
-        ends_well holder
-        finish a
-        finish c
-        [[ $(xargs <"$LOG") == "a c" ]]
-    }
-    on_each line
+    each_database
+    stay holder k
+    queue a k
+    queue b k
+    queue c k
+    poll_until 10 contains "$T/a.err" 'you are next'
+    status_json k '.[0].waiters | length == 3 and .[0].position == 1'
+    terminate b
+    ends_well holder
+    finish a
+    finish c
+    [[ $(xargs <"$LOG") == "a c" ]]
 }
 
 @test "a holder that was killed blocks the others for its lease, and its command is dead by then" {
-    crash() {
-        bg a rlock run --lease 3s k -- sh -c "echo \$\$ >'$T/a.pid'; exec sleep 1000"
-        poll_until 10 test -s "$T/a.pid"
-        bg b rlock run k -- sh -c "grep -qs ') [RSDT] ' /proc/$(<"$T/a.pid")/stat || echo b >'$LOG'"
-        poll_until 15 has_waiters k 1
-        kill_both a
-        finish b 30
-        [[ $status == 0 && $(<"$LOG") == b ]]
-    }
-    on_each crash
+    each_database
+    bg a rlock run --lease 3s k -- sh -c "echo \$\$ >'$T/a.pid'; exec sleep 1000"
+    poll_until 10 test -s "$T/a.pid"
+    bg b rlock run k -- sh -c "grep -qs ') [RSDT] ' /proc/$(<"$T/a.pid")/stat || echo b >'$LOG'"
+    poll_until 15 has_waiters k 1
+    kill_both a
+    finish b 30
+    [[ $status == 0 && $(<"$LOG") == b ]]
 }
 
 @test "H119 names are what they are: in capitals, with an accent, of 512 bytes" {
-    names() {
-        local long
-        long=$(printf 'x%.0s' {1..511})
-        stay a deploy
-        stay b "${long}a"
-        for name in Deploy déploy deploy/ "$long" "${long}b"; do
-            run -0 rlock run -n "$name" -- true
-        done
-        refused 75 run -n deploy -- true
-        refused 75 run -n "${long}a" -- true
-        refused 64 run -n "${long}ab" -- true
-        ends_well a
-        ends_well b
-    }
-    on_each names
+    each_database
+    long=$(printf 'x%.0s' {1..511})
+    stay a deploy
+    stay b "${long}a"
+    for name in Deploy déploy deploy/ "$long" "${long}b"; do
+        run -0 rlock run -n "$name" -- true
+    done
+    refused 75 run -n deploy -- true
+    refused 75 run -n "${long}a" -- true
+    refused 64 run -n "${long}ab" -- true
+    ends_well a
+    ends_well b
 }
 
 @test "H116 a server that was killed and started again: its locks are held as before" {
-    restart() {
-        stay a k --lease 30s
-        queue b k
-        database_kill "$DATABASE"
-        poll_until 30 contains "$T/b.err" 'cannot reach'
-        database_start "$DATABASE"
-        renewed k
-        refused 75 run -n k -- true
-        ends_well a
-        finish b 30
-        [[ $(<"$LOG") == b ]]
-    }
-    on_each restart
+    each_database
+    stay a k --lease 30s
+    queue b k
+    database_kill "$DATABASE"
+    poll_until 30 contains "$T/b.err" 'cannot reach'
+    database_start "$DATABASE"
+    renewed k
+    refused 75 run -n k -- true
+    ends_well a
+    finish b 30
+    [[ $(<"$LOG") == b ]]
 }
 
 @test "an agent that is killed: the next one continues; nothing is left of either driver" {
-    replaced() {
-        stay a k --lease 30s
-        kill_agent a
-        renewed k
-        ends_well a
-        poll_until 10 no_driver
-    }
+    each_database
     # The server knows who is connected to it.
     no_driver() {
         case $DATABASE in
@@ -129,22 +109,23 @@ setup_file() { databases_start; }
             WHERE user = 'locker'") == 0 ]] ;;
         esac
     }
-    on_each replaced
+    stay a k --lease 30s
+    kill_agent a
+    renewed k
+    ends_well a
+    poll_until 10 no_driver
 }
 
 @test "the password is in no argument, environment or message" {
-    secret() {
-        local one
-        hold a k
-        one=$(pgrep -P "$(agent_of "${pid[a]}")")
-        [[ -n $one && ! -s /proc/$one/environ ]]
-        [[ $(tr '\0' ' ' <"/proc/$one/cmdline") == "rlock-$DATABASE " ]]
-        terminate a
-        one=$DATABASE://locker:wrongpw@127.0.0.1:$(database_port "$DATABASE")/locks
-        refused 77 run -u "$one" k -- true
-        [[ $stderr != *wrongpw* && $stderr == *"127.0.0.1"* ]]
-    }
-    on_each secret
+    each_database
+    hold a k
+    one=$(pgrep -P "$(agent_of "${pid[a]}")")
+    [[ -n $one && ! -s /proc/$one/environ ]]
+    [[ $(tr '\0' ' ' <"/proc/$one/cmdline") == "rlock-$DATABASE " ]]
+    terminate a
+    one=$DATABASE://locker:wrongpw@127.0.0.1:$(database_port "$DATABASE")/locks
+    refused 77 run -u "$one" k -- true
+    [[ $stderr != *wrongpw* && $stderr == *"127.0.0.1"* ]]
 }
 
 # change_password NEW: and ends all connections of the user.
@@ -163,20 +144,18 @@ change_password() {
 }
 
 @test "H19 a changed password is read again from its file" {
-    changed() {
-        local with_file=${RLOCK_URL/:p%20w@/@}
-        with_file=${with_file/locker@/locker:@}
-        printf 'p w\n' >"$T/password"
-        stay a k -u "$with_file" --password-file "$T/password" --lease 12s
-        printf 'another\n' >"$T/password"
-        change_password another
-        run -77 rlock status -q k
-        RLOCK_PASSWORD=another RLOCK_URL=$with_file renewed k
-        ends_well a
-        change_password 'p w'
-        run -0 rlock status -q k
-    }
-    on_each changed
+    each_database
+    local with_file=${RLOCK_URL/:p%20w@/@}
+    with_file=${with_file/locker@/locker:@}
+    printf 'p w\n' >"$T/password"
+    stay a k -u "$with_file" --password-file "$T/password" --lease 12s
+    printf 'another\n' >"$T/password"
+    change_password another
+    run -77 rlock status -q k
+    RLOCK_PASSWORD=another RLOCK_URL=$with_file renewed k
+    ends_well a
+    change_password 'p w'
+    run -0 rlock status -q k
 }
 
 @test "PostgreSQL: another server is not a wrong password" {
@@ -198,22 +177,20 @@ limit_statements() {
         lock=([postgresql]='BEGIN; LOCK TABLE rlock_record IN ACCESS EXCLUSIVE MODE;'
             [mysql]='LOCK TABLES rlock_record WRITE;') \
         unlock=([postgresql]='COMMIT;' [mysql]='UNLOCK TABLES;')
-    asked_again() {
-        mkfifo "$T/sql"
-        database_client "$DATABASE" locks <"$T/sql" >"$T/client.out" &
-        exec 8>"$T/sql"
-        echo "${lock[$DATABASE]} SELECT 'locked';" >&8
-        poll_until 10 contains "$T/client.out" locked
-        limit_statements 200
-        bg a rlock run --server-wait 60s k -- true
-        poll_until 20 contains "$T/a.err" "it takes longer than it allows itself; its tables may be locked; trying again"
-        echo "${unlock[$DATABASE]}" >&8
-        exec 8>&-
-        finish a 60
-        limit_statements 0
-        [[ $status == 0 ]]
-    }
-    on_each asked_again
+    each_database
+    mkfifo "$T/sql"
+    database_client "$DATABASE" locks <"$T/sql" >"$T/client.out" &
+    exec 8>"$T/sql"
+    echo "${lock[$DATABASE]} SELECT 'locked';" >&8
+    poll_until 10 contains "$T/client.out" locked
+    limit_statements 200
+    bg a rlock run --server-wait 60s k -- true
+    poll_until 20 contains "$T/a.err" "it takes longer than it allows itself; its tables may be locked; trying again"
+    echo "${unlock[$DATABASE]}" >&8
+    exec 8>&-
+    finish a 60
+    limit_statements 0
+    [[ $status == 0 ]]
 }
 
 @test "MariaDB: a server that is told to cut what is read is read to the end" {
@@ -228,99 +205,87 @@ limit_statements() {
 }
 
 @test "features that it lacks, and a server that is not there, in clear words" {
-    words() {
-        refused 64 run --grace k -- true
-        refused 64 run --replicas 1 k -- true
-        refused 64 run --mirror string:x k -- true
-        refused 64 run -u "$DATABASE://127.0.0.1" k -- true
-        stderr_line "has no database's name"
-        refused 69 run --server-wait 0 -u "$DATABASE://127.0.0.1:1/locks" k -- true
-        stderr_line "^rlock: k: .*cannot reach $DATABASE://127.0.0.1:1/locks"
-    }
-    on_each words
+    each_database
+    refused 64 run --grace k -- true
+    refused 64 run --replicas 1 k -- true
+    refused 64 run --mirror string:x k -- true
+    refused 64 run -u "$DATABASE://127.0.0.1" k -- true
+    stderr_line "has no database's name"
+    refused 69 run --server-wait 0 -u "$DATABASE://127.0.0.1:1/locks" k -- true
+    stderr_line "^rlock: k: .*cannot reach $DATABASE://127.0.0.1:1/locks"
 }
 
 @test "init: makes the tables, again without harm; prints the SQL; without them nothing is locked" {
-    tables() {
-        local table
-        run -0 rlock init --print
-        for table in $(database_all_tables "$DATABASE"); do
-            [[ $output == *"CREATE TABLE IF NOT EXISTS $table"* ]]
-            database_sql "$DATABASE" "DROP TABLE $table CASCADE"
-        done
-        refused 69 run --server-wait 0 k -- true
-        stderr_line 'has no tables for locks'
-        run -69 rlock doctor
-        [[ $output == *"unfit    tables"* ]]
-        run -0 rlock init
-        run -0 rlock init
-        run -0 rlock run k -- true
-        run -1 rlock doctor
-        [[ $output == *"fine     tables"*"fine     lock "* ]]
-    }
-    on_each tables
+    each_database
+    run -0 rlock init --print
+    for table in $(database_all_tables "$DATABASE"); do
+        [[ $output == *"CREATE TABLE IF NOT EXISTS $table"* ]]
+        database_sql "$DATABASE" "DROP TABLE $table CASCADE"
+    done
+    refused 69 run --server-wait 0 k -- true
+    stderr_line 'has no tables for locks'
+    run -69 rlock doctor
+    [[ $output == *"unfit    tables"* ]]
+    run -0 rlock init
+    run -0 rlock init
+    run -0 rlock run k -- true
+    run -1 rlock doctor
+    [[ $output == *"fine     tables"*"fine     lock "* ]]
 }
 
 @test "?table=: other tables in the same database, of other names; default ones are not touched" {
-    named() {
-        local name url
-        for name in other "Other_2" "3"; do
-            url="$RLOCK_URL?table=$name"
-            run -0 rlock init -u "$url" --print
-            [[ $output == *"${name}_"* && $output != *rlock* ]]
-            refused 69 run --server-wait 0 -u "$url" k -- true
-            stderr_line 'has no tables for locks'
-            run -0 rlock init -u "$url"
-            run -0 rlock init -u "$url"
-            run rlock doctor -u "$url"
-            [[ $output == *"fine     tables"*"${name}_"*" there"* && $output != *unfit* ]]
-            hold a k -u "$url"
-            refused 75 run -n -u "$url" k -- true
-            bg b rlock run -u "$url" k -- sh -c "echo b >>'$LOG'"
-            RLOCK_URL=$url poll_until 15 has_waiters k 1
-            run -0 rlock run -n k l -- true
-            status_json '. == []'
-            terminate a
-            finish b
-            [[ $status == 0 && $(<"$LOG") == b ]]
-            rm "$LOG"
-        done
-        refused 64 run -u "$RLOCK_URL?table=a-b" k -- true
-        stderr_line 'has a .table= that is not of letters, digits'
-        run -0 rlock init -u "$RLOCK_URL?table=$(printf 'x%.0s' {1..53})"
-        run -0 rlock run -u "$RLOCK_URL?table=$(printf 'x%.0s' {1..53})" k -- true
-    }
-    on_each named
+    each_database
+    for name in other "Other_2" "3"; do
+        url="$RLOCK_URL?table=$name"
+        run -0 rlock init -u "$url" --print
+        [[ $output == *"${name}_"* && $output != *rlock* ]]
+        refused 69 run --server-wait 0 -u "$url" k -- true
+        stderr_line 'has no tables for locks'
+        run -0 rlock init -u "$url"
+        run -0 rlock init -u "$url"
+        run rlock doctor -u "$url"
+        [[ $output == *"fine     tables"*"${name}_"*" there"* && $output != *unfit* ]]
+        hold a k -u "$url"
+        refused 75 run -n -u "$url" k -- true
+        bg b rlock run -u "$url" k -- sh -c "echo b >>'$LOG'"
+        RLOCK_URL=$url poll_until 15 has_waiters k 1
+        run -0 rlock run -n k l -- true
+        status_json '. == []'
+        terminate a
+        finish b
+        [[ $status == 0 && $(<"$LOG") == b ]]
+        rm "$LOG"
+    done
+    refused 64 run -u "$RLOCK_URL?table=a-b" k -- true
+    stderr_line 'has a .table= that is not of letters, digits'
+    run -0 rlock init -u "$RLOCK_URL?table=$(printf 'x%.0s' {1..53})"
+    run -0 rlock run -u "$RLOCK_URL?table=$(printf 'x%.0s' {1..53})" k -- true
 }
 
 @test "by a Unix socket" {
-    local_socket() {
-        local dir=$BATS_FILE_TMPDIR/$DATABASE url
-        case $DATABASE in
-        postgresql) url="postgresql://root:@/locks?host=${dir//\//%2F}&port=$POSTGRESQL_PORT" ;;
-        mysql) url="mysql://root:@/locks?socket=$dir/sock" ;;
-        esac
-        hold a k
-        refused 75 run -n -u "$url" k -- true
-        terminate a
-        run -0 rlock run -u "$url" k -- true
-        run rlock doctor -u "$url"
-        [[ $output == *"a Unix socket"* ]]
-        refused 69 run --server-wait 0 -u "$url&table=none" k -- true
-        stderr_line 'has no tables for locks'
-        refused 69 run --server-wait 0 -u "${url/=*/=}/nowhere" k -- true
-        stderr_line "cannot reach $DATABASE:///locks.*=/nowhere"
-    }
-    on_each local_socket
+    each_database
+    local dir=$BATS_FILE_TMPDIR/$DATABASE url
+    case $DATABASE in
+    postgresql) url="postgresql://root:@/locks?host=${dir//\//%2F}&port=$POSTGRESQL_PORT" ;;
+    mysql) url="mysql://root:@/locks?socket=$dir/sock" ;;
+    esac
+    hold a k
+    refused 75 run -n -u "$url" k -- true
+    terminate a
+    run -0 rlock run -u "$url" k -- true
+    run rlock doctor -u "$url"
+    [[ $output == *"a Unix socket"* ]]
+    refused 69 run --server-wait 0 -u "$url&table=none" k -- true
+    stderr_line 'has no tables for locks'
+    refused 69 run --server-wait 0 -u "${url/=*/=}/nowhere" k -- true
+    stderr_line "cannot reach $DATABASE:///locks.*=/nowhere"
 }
 
 @test "H140 localhost with a port is the server at that port, whatever is at the default place" {
-    by_name() {
-        local url=${RLOCK_URL/127.0.0.1/localhost}
-        run -0 rlock acquire -u "$url" --lease 30s k
-        refused 75 run -n k -- touch "$T/ran"
-    }
-    on_each by_name
+    each_database
+    local url=${RLOCK_URL/127.0.0.1/localhost}
+    run -0 rlock acquire -u "$url" --lease 30s k
+    refused 75 run -n k -- touch "$T/ran"
 }
 
 @test "MySQL: a server that asks for a file of this host gets none, and is offered none" {
@@ -333,20 +298,18 @@ limit_statements() {
 }
 
 @test "with TLS: only a server that is vouched for" {
-    encrypted() {
-        local url=${RLOCK_URL/:/s:}
-        hold a k
-        refused 75 run -u "$url" --tls-ca "$CERTS/ca.pem" -n k -- touch "$T/ran"
-        stderr_line '^rlock: k: not acquired: held by '
-        terminate a
-        run -0 rlock run -u "$url" --tls-ca "$CERTS/ca.pem" k -- sh -c 'echo "$RLOCK_KEY"'
-        [[ $output == k ]]
-        refused 69 run -u "$url" --server-wait 0 --tls-ca "$CERTS/other.pem" k -- touch "$T/ran"
-        stderr_line 'certificate'
-        url=${url/127.0.0.1/localhost}
-        refused 69 run -u "$url" --server-wait 0 --tls-ca "$CERTS/ca.pem" k -- touch "$T/ran"
-    }
-    on_each encrypted
+    each_database
+    local url=${RLOCK_URL/:/s:}
+    hold a k
+    refused 75 run -u "$url" --tls-ca "$CERTS/ca.pem" -n k -- touch "$T/ran"
+    stderr_line '^rlock: k: not acquired: held by '
+    terminate a
+    run -0 rlock run -u "$url" --tls-ca "$CERTS/ca.pem" k -- sh -c 'echo "$RLOCK_KEY"'
+    [[ $output == k ]]
+    refused 69 run -u "$url" --server-wait 0 --tls-ca "$CERTS/other.pem" k -- touch "$T/ran"
+    stderr_line 'certificate'
+    url=${url/127.0.0.1/localhost}
+    refused 69 run -u "$url" --server-wait 0 --tls-ca "$CERTS/ca.pem" k -- touch "$T/ran"
 }
 
 @test "H143 a waiter's agent is killed: the place is kept, and only those there are shown" {

@@ -33,44 +33,40 @@ gets() {
 }
 
 @test "the server's clock can be moved here" {
-    moved() {
-        local before
-        before=$(server_now)
-        server_clock -3600000
-        (($(server_now) <= before - 3000))
-    }
-    on_each right moved
+    each_database
+    server_clock 0
+    before=$(server_now)
+    server_clock -3600000
+    (($(server_now) <= before - 3000))
 }
 
 @test "H138 a clock set back by an hour: a dead holder blocks for its lease, and a dead reader" {
-    dead() {
-        hold dead k --lease 5s
-        hold slot s --lease 5s --limit 2
-        kill_both dead
-        kill_both slot
-        server_clock -3600000
-        queue b k
-        run -75 rlock run -n k -- true
-        run -78 rlock run -n s -- true
-        finish b 30
-        [[ $status == 0 && $(<"$LOG") == b ]]
-        poll_until 30 gets s
-    }
-    on_each right dead
+    each_database
+    server_clock 0
+    hold dead k --lease 5s
+    hold slot s --lease 5s --limit 2
+    kill_both dead
+    kill_both slot
+    server_clock -3600000
+    queue b k
+    run -75 rlock run -n k -- true
+    run -78 rlock run -n s -- true
+    finish b 30
+    [[ $status == 0 && $(<"$LOG") == b ]]
+    poll_until 30 gets s
 }
 
 @test "H138 a clock set back by an hour: a live holder keeps its lock; a dead waiter is passed" {
-    alive_and_dead() {
-        stay a k --lease 9s
-        queue gone k
-        queue b k
-        kill_both gone
-        server_clock -3600000
-        renewed k
-        run -75 rlock run -n k -- true
-        ends_well a
-        finish b 20
-        [[ $status == 0 && $(<"$LOG") == b ]]
-    }
-    on_each right alive_and_dead
+    each_database
+    server_clock 0
+    stay a k --lease 9s
+    queue gone k
+    queue b k
+    kill_both gone
+    server_clock -3600000
+    renewed k
+    run -75 rlock run -n k -- true
+    ends_well a
+    finish b 20
+    [[ $status == 0 && $(<"$LOG") == b ]]
 }

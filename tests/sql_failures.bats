@@ -36,18 +36,15 @@ told() {
 }
 
 @test "H145 words in the name of a host decide nothing: each is as any other" {
-    named() {
-        local name wanted
-        bent_names
-        wanted=$(told plain)
-        echo "$wanted"
-        [[ $wanted == 69*'Temporary failure in name resolution; trying again'* ]]
-        for name in authentication-db certificate-db password pg_hba.conf role starting-up \
-            too-many-clients failed 28p01 expected-authentication; do
-            diff <(told "$name") - <<<"$wanted"
-        done
-    }
-    on_each named
+    each_database
+    bent_names
+    wanted=$(told plain)
+    echo "$wanted"
+    [[ $wanted == 69*'Temporary failure in name resolution; trying again'* ]]
+    for name in authentication-db certificate-db password pg_hba.conf role starting-up \
+        too-many-clients failed 28p01 expected-authentication; do
+        diff <(told "$name") - <<<"$wanted"
+    done
 }
 
 @test "H145 words in the path of a socket decide nothing" {
@@ -63,30 +60,26 @@ told() {
 }
 
 @test "H145 a name service that is away is waited for; a name that does not exist is not" {
-    resolved() {
-        bent_names
-        bg a "$OWN" run -u "$DATABASE://u:p@nowhere.invalid/locks" --server-wait 1m k -- true
-        poll_until 20 contains "$T/a.err" 'trying again'
-        rm "$T/away"
-        ends_with a 69
-        contains "$T/a.err" 'there is no host of that name'
-        contains "$T/a.err" 'hint: getent hosts NAME'
-    }
-    on_each resolved
+    each_database
+    bent_names
+    bg a "$OWN" run -u "$DATABASE://u:p@nowhere.invalid/locks" --server-wait 1m k -- true
+    poll_until 20 contains "$T/a.err" 'trying again'
+    rm "$T/away"
+    ends_with a 69
+    contains "$T/a.err" 'there is no host of that name'
+    contains "$T/a.err" 'hint: getent hosts NAME'
 }
 
 @test "a driver whose library is missing: one line at once, and which library it is" {
-    unloadable() {
-        own_driver "echo \"rlock-$DATABASE: error while loading shared libraries: libdb.so.5: cannot open shared object file: No such file or directory\" >&2; exit 127"
-        bg a "$OWN" run --server-wait 1m k -- touch "$T/ran"
-        finish a 20
-        [[ $status == 69 && ! -e $T/ran ]]
-        diff "$T/a.err" - <<END
+    each_database
+    own_driver "echo \"rlock-$DATABASE: error while loading shared libraries: libdb.so.5: cannot open shared object file: No such file or directory\" >&2; exit 127"
+    bg a "$OWN" run --server-wait 1m k -- touch "$T/ran"
+    finish a 20
+    [[ $status == 69 && ! -e $T/ran ]]
+    diff "$T/a.err" - <<END
 rlock: k: $(url_shown): the program rlock-$DATABASE cannot be started: libdb.so.5: cannot open shared object file: No such file or directory
 hint: install the package with that library: libpq5 or libmariadb3 on Debian
 END
-    }
-    on_each unloadable
 }
 
 url_shown() {
@@ -94,39 +87,35 @@ url_shown() {
 }
 
 @test "a driver that the linker refuses is told as that, not as an outage" {
-    linked() {
-        local real=${RLOCK%/*}/rlock-$DATABASE library
-        library=$(ldd "$real" | sed -n 's/.*\(lib\(pq\|mariadb\)\.so[.0-9]*\) .*/\1/p')
-        mkdir -p "$T/own"
-        OWN=$T/own/rlock
-        cp "$RLOCK" "$OWN"
-        sed "s/${library//./\\.}/${library//lib/lix}/g" "$real" >"$T/own/rlock-$DATABASE"
-        chmod +x "$T/own/rlock-$DATABASE"
-        bg a "$OWN" run --server-wait 1m k -- true
-        ends_with a 69 20
-        contains "$T/a.err" "cannot be started: ${library//lib/lix}"
-        [[ $(wc -l <"$T/a.err") == 2 ]]
-    }
-    on_each linked
+    each_database
+    local real=${RLOCK%/*}/rlock-$DATABASE library
+    library=$(ldd "$real" | sed -n 's/.*\(lib\(pq\|mariadb\)\.so[.0-9]*\) .*/\1/p')
+    mkdir -p "$T/own"
+    OWN=$T/own/rlock
+    cp "$RLOCK" "$OWN"
+    sed "s/${library//./\\.}/${library//lib/lix}/g" "$real" >"$T/own/rlock-$DATABASE"
+    chmod +x "$T/own/rlock-$DATABASE"
+    bg a "$OWN" run --server-wait 1m k -- true
+    ends_with a 69 20
+    contains "$T/a.err" "cannot be started: ${library//lib/lix}"
+    [[ $(wc -l <"$T/a.err") == 2 ]]
 }
 
 @test "a driver that is not there, or cannot be executed" {
-    absent() {
-        own_driver ''
-        rm "$T/own/rlock-$DATABASE"
-        # Where rlock was installed there may be one.
-        bg a "$OWN" run --server-wait 1m k -- true
-        finish a 20
-        [[ $status == 69 || $status == 0 ]]
-        [[ $status == 0 ]] || contains "$T/a.err" "the program rlock-$DATABASE is not installed"
-        [[ $status == 0 ]] || contains "$T/a.err" 'hint: it is in a package of its own'
-        printf '\177ELF' >"$T/own/rlock-$DATABASE"
-        chmod +x "$T/own/rlock-$DATABASE"
-        bg b "$OWN" run --server-wait 1m k -- true
-        ends_with b 69 20
-        contains "$T/b.err" "the program rlock-$DATABASE cannot be started: Exec format error"
-    }
-    on_each absent
+    each_database
+    own_driver ''
+    rm "$T/own/rlock-$DATABASE"
+    # Where rlock was installed there may be one.
+    bg a "$OWN" run --server-wait 1m k -- true
+    finish a 20
+    [[ $status == 69 || $status == 0 ]]
+    [[ $status == 0 ]] || contains "$T/a.err" "the program rlock-$DATABASE is not installed"
+    [[ $status == 0 ]] || contains "$T/a.err" 'hint: it is in a package of its own'
+    printf '\177ELF' >"$T/own/rlock-$DATABASE"
+    chmod +x "$T/own/rlock-$DATABASE"
+    bg b "$OWN" run --server-wait 1m k -- true
+    ends_with b 69 20
+    contains "$T/b.err" "the program rlock-$DATABASE cannot be started: Exec format error"
 }
 
 # server_takes CONNECTIONS: so many in all, the administrator's included.
@@ -142,19 +131,16 @@ server_takes() {
 }
 
 @test "H9 24 jobs of one lock at a server that takes 20 connections: all of them run" {
-    crowded() {
-        local i
-        server_takes 20
-        for i in {1..24}; do
-            bg "j$i" rlock run k -- sh -c "echo x >>'$LOG'"
-        done
-        for i in {1..24}; do
-            ends_with "j$i" 0 90
-        done
-        [[ $(wc -l <"$LOG") == 24 ]]
-        server_takes 100
-    }
-    on_each crowded
+    each_database
+    server_takes 20
+    for i in {1..24}; do
+        bg "j$i" rlock run k -- sh -c "echo x >>'$LOG'"
+    done
+    for i in {1..24}; do
+        ends_with "j$i" 0 90
+    done
+    [[ $(wc -l <"$LOG") == 24 ]]
+    server_takes 100
 }
 
 # user_takes CONNECTIONS: so many of the user locker; -1: any number.
@@ -166,25 +152,23 @@ user_takes() {
 }
 
 @test "H9 a full server is waited for as a queue is: as long as -w says, not with -n" {
-    full() {
-        user_takes 1
-        stay holder other
-        refused 69 run -n --server-wait 1m k -- touch "$T/ran"
-        stderr_line "^rlock: k: $(url_shown): user locker: too many clients\$"
-        stderr_line '^hint: max_connections'
-        refused 69 run -w 3s --server-wait 1s k -- touch "$T/ran"
-        stderr_line 'too many clients, for [23]'
-        bg a rlock run --server-wait 1s --connect-timeout 1s k -- true
-        poll_until 10 contains "$T/a.err" 'too many clients; trying again'
-        sleep 4 # longer than it waits for a server that is away
-        alive "${pid[a]}"
-        ends_well holder
-        finish a 60
-        user_takes -1
-        [[ $status == 0 && ! -e $T/ran ]]
-        contains "$T/a.err" 'the store is back'
-    }
-    on_each full
+    each_database
+    user_takes 1
+    stay holder other
+    refused 69 run -n --server-wait 1m k -- touch "$T/ran"
+    stderr_line "^rlock: k: $(url_shown): user locker: too many clients\$"
+    stderr_line '^hint: max_connections'
+    refused 69 run -w 3s --server-wait 1s k -- touch "$T/ran"
+    stderr_line 'too many clients, for [23]'
+    bg a rlock run --server-wait 1s --connect-timeout 1s k -- true
+    poll_until 10 contains "$T/a.err" 'too many clients; trying again'
+    sleep 4 # longer than it waits for a server that is away
+    alive "${pid[a]}"
+    ends_well holder
+    finish a 60
+    user_takes -1
+    [[ $status == 0 && ! -e $T/ran ]]
+    contains "$T/a.err" 'the store is back'
 }
 
 # as_administrator: the URL of one who may do everything.
@@ -215,79 +199,68 @@ drop_other_user() {
 }
 
 @test "a user without rights: named, with the remedy; the doctor has all at once" {
-    rightless() {
-        local -A grant=([postgresql]='ON rlock_record TO "other"'
-            [mysql]="ON rlock_record TO 'other'@'%'")
-        other_user
-        refused 77 run k -- touch "$T/ran"
-        stderr_line "^rlock: k: $(url_shown): user other: no right to the database, or to its tables\$"
-        stderr_line '^hint: .*rlock init --grant USER'
-        run -69 rlock doctor
-        # shellcheck disable=SC2076 # words
-        [[ $output =~ 'user other'[^\ ]*' lacks '.*'INSERT, UPDATE, DELETE on '${other_table##* }' -> GRANT SELECT, INSERT, UPDATE, DELETE' ]]
-        [[ $output == *"${grant[$DATABASE]}"* ]]
-        drop_other_user
-    }
-    on_each rightless
+    each_database
+    local -A grant=([postgresql]='ON rlock_record TO "other"'
+        [mysql]="ON rlock_record TO 'other'@'%'")
+    other_user
+    refused 77 run k -- touch "$T/ran"
+    stderr_line "^rlock: k: $(url_shown): user other: no right to the database, or to its tables\$"
+    stderr_line '^hint: .*rlock init --grant USER'
+    run -69 rlock doctor
+    # shellcheck disable=SC2076 # words
+    [[ $output =~ 'user other'[^\ ]*' lacks '.*'INSERT, UPDATE, DELETE on '${other_table##* }' -> GRANT SELECT, INSERT, UPDATE, DELETE' ]]
+    [[ $output == *"${grant[$DATABASE]}"* ]]
+    drop_other_user
 }
 
 @test "init --grant gives a user all that is needed; --print shows it" {
-    granted() {
-        local line
-        other_user
-        run -0 rlock init --print --grant other
-        [[ $output == *'CREATE TABLE'*'GRANT SELECT, INSERT, UPDATE, DELETE ON rlock_'*other*';' ]]
-        run -77 rlock run k -- true
-        refused 77 init --grant other
-        env -u RLOCK_PASSWORD "$RLOCK" init -u "$(as_administrator)" --grant other
-        run -0 --separate-stderr rlock run k -- echo ran
-        [[ $output == ran && -z $stderr ]]
-        run -0 rlock status
-        run -1 rlock doctor # it is not encrypted
-        [[ $output =~ 'user other'[^\ ]*' may do all that rlock needs' ]]
-        drop_other_user
-    }
-    on_each granted
+    each_database
+    other_user
+    run -0 rlock init --print --grant other
+    [[ $output == *'CREATE TABLE'*'GRANT SELECT, INSERT, UPDATE, DELETE ON rlock_'*other*';' ]]
+    run -77 rlock run k -- true
+    refused 77 init --grant other
+    env -u RLOCK_PASSWORD "$RLOCK" init -u "$(as_administrator)" --grant other
+    run -0 --separate-stderr rlock run k -- echo ran
+    [[ $output == ran && -z $stderr ]]
+    run -0 rlock status
+    run -1 rlock doctor # it is not encrypted
+    [[ $output =~ 'user other'[^\ ]*' may do all that rlock needs' ]]
+    drop_other_user
 }
 
 @test "init --print --grant quotes a name, whatever is in it" {
-    quoted() {
-        local -A wanted=([postgresql]='TO "o'"'"'t\h""er";' [mysql]="TO 'o''t\\\\h\"er'@'10.%';")
-        local -A user=([postgresql]="o't\\h\"er" [mysql]="o't\\h\"er@10.%")
-        run -0 rlock init --print --grant "${user[$DATABASE]}"
-        echo "wanted: ${wanted[$DATABASE]}"
-        [[ $output == *"${wanted[$DATABASE]}"* ]]
-        run -64 rlock init --grant ""
-    }
-    on_each quoted
+    each_database
+    local -A wanted=([postgresql]='TO "o'"'"'t\h""er";' [mysql]="TO 'o''t\\\\h\"er'@'10.%';")
+    local -A user=([postgresql]="o't\\h\"er" [mysql]="o't\\h\"er@10.%")
+    run -0 rlock init --print --grant "${user[$DATABASE]}"
+    echo "wanted: ${wanted[$DATABASE]}"
+    [[ $output == *"${wanted[$DATABASE]}"* ]]
+    run -64 rlock init --grant ""
 }
 
 @test "the doctor says how many connections are taken, of how many" {
-    counted() {
-        user_takes 7
-        stay a k
-        run -1 rlock doctor
-        [[ $output =~ 'connections  '[1-9][0-9]*' of '[1-9][0-9]*' are taken; this user may have 7' ]]
-        ends_well a
-        user_takes -1
-    }
-    on_each counted
+    each_database
+    user_takes 7
+    stay a k
+    run -1 rlock doctor
+    [[ $output =~ 'connections  '[1-9][0-9]*' of '[1-9][0-9]*' are taken; this user may have 7' ]]
+    ends_well a
+    user_takes -1
 }
 
 @test "H134 a password that an outer rlock has taken out is missed, and the message says so" {
-    missed() {
-        RLOCK_URL=${RLOCK_URL/:p%20w@/@}
-        export RLOCK_PASSWORD='p w'
-        refused 77 run k -- "$RLOCK" run other -- touch "$T/ran"
-        stderr_line "^rlock: other: $(url_shown): user locker: it asks for a password\$"
-        stderr_line '^hint: an outer rlock takes passwords out .* --keep-credentials'
-        run -0 rlock run --keep-credentials k -- "$RLOCK" run other -- true
-        unset RLOCK_PASSWORD
-        refused 77 run k -- true
-        stderr_line '^hint: --password-file or RLOCK_PASSWORD'
-        [[ $stderr != *--keep-credentials* && ! -e $T/ran ]]
-    }
-    on_each missed
+    each_database
+    RLOCK_URL=${RLOCK_URL/:p%20w@/@}
+    export RLOCK_PASSWORD='p w'
+    refused 77 run k -- "$RLOCK" run other -- touch "$T/ran"
+    stderr_line "^rlock: other: $(url_shown): user locker: it asks for a password\$"
+    stderr_line '^hint: an outer rlock takes passwords out .* --keep-credentials'
+    run -0 rlock run --keep-credentials k -- "$RLOCK" run other -- true
+    unset RLOCK_PASSWORD
+    refused 77 run k -- true
+    stderr_line '^hint: --password-file or RLOCK_PASSWORD'
+    [[ $stderr != *--keep-credentials* && ! -e $T/ran ]]
 }
 
 # A server that answers each connection with the error that the file "error" says: of PostgreSQL an
@@ -335,28 +308,25 @@ ERRORS='77 28P01 1045 user u: wrong password, or no such user
 69 XX000 1105 user u: it answers with an error: raw words of the server'
 
 @test "a server refuses: in plain words, with its address and user, and in its own words with -v" {
-    refusing() {
-        local code state number words url
-        echo XX000 >"$T/error"
-        error_server
-        url=$DATABASE://u:p@127.0.0.1:$(head -n 1 "$T/server.out")/locks
-        while read -r code state number words; do
-            [[ $DATABASE == postgresql ]] || state=$number
-            echo "$state" >"$T/error"
-            run "-$code" --separate-stderr rlock run -n --server-wait 0 -u "$url" k -- \
-                touch "$T/ran"
-            stderr_line "^rlock: k: .*127.0.0.1:[0-9]*/locks: $words\$"
-            [[ $words == *raw* || $stderr != *raw* ]]
-            run "-$code" --separate-stderr rlock run -v -n --server-wait 0 -u "$url" k -- \
-                touch "$T/ran"
-            stderr_line 'the server said: raw words of the server'
-        done <<<"$ERRORS"
-        # A wrong password is not tried again.
-        [[ $DATABASE == postgresql ]] && echo 28P01 >"$T/error" || echo 1045 >"$T/error"
-        number=$(grep -c asked "$T/server.out")
-        refused 77 run -u "$url" k -- touch "$T/ran"
-        [[ $(grep -c asked "$T/server.out") == $((number + 1)) && ! -e $T/ran ]]
-        kill "${pid[server]}"
-    }
-    on_each refusing
+    each_database
+    echo XX000 >"$T/error"
+    error_server
+    url=$DATABASE://u:p@127.0.0.1:$(head -n 1 "$T/server.out")/locks
+    while read -r code state number words; do
+        [[ $DATABASE == postgresql ]] || state=$number
+        echo "$state" >"$T/error"
+        run "-$code" --separate-stderr rlock run -n --server-wait 0 -u "$url" k -- \
+            touch "$T/ran"
+        stderr_line "^rlock: k: .*127.0.0.1:[0-9]*/locks: $words\$"
+        [[ $words == *raw* || $stderr != *raw* ]]
+        run "-$code" --separate-stderr rlock run -v -n --server-wait 0 -u "$url" k -- \
+            touch "$T/ran"
+        stderr_line 'the server said: raw words of the server'
+    done <<<"$ERRORS"
+    # A wrong password is not tried again.
+    [[ $DATABASE == postgresql ]] && echo 28P01 >"$T/error" || echo 1045 >"$T/error"
+    number=$(grep -c asked "$T/server.out")
+    refused 77 run -u "$url" k -- touch "$T/ran"
+    [[ $(grep -c asked "$T/server.out") == $((number + 1)) && ! -e $T/ran ]]
+    kill "${pid[server]}"
 }

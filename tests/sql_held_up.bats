@@ -68,38 +68,33 @@ not_before() {
 }
 
 @test "H142 a lease that was acquired while a statement was held up is not cut" {
-    not_cut() {
-        local since
-        close_gate
-        waits_behind x only
-        waits_behind s slots --limit 2
-        poll_until 20 held_up 2
-        pause 1200
-        since=$(cut -d ' ' -f 1 /proc/uptime)
-        run -0 rlock acquire --lease 9s only
-        run -0 rlock acquire --lease 9s --limit 2 slots
-        run -0 rlock acquire --lease 9s --limit 2 slots
-        open_gate
-        since=$(awk -v since="$since" 'BEGIN { printf "%.2f", since + 9 }')
-        not_before x "$since"
-        not_before s "$since"
-    }
-    on_each not_cut
+    each_database
+    close_gate
+    waits_behind x only
+    waits_behind s slots --limit 2
+    poll_until 20 held_up 2
+    pause 1200
+    since=$(cut -d ' ' -f 1 /proc/uptime)
+    run -0 rlock acquire --lease 9s only
+    run -0 rlock acquire --lease 9s --limit 2 slots
+    run -0 rlock acquire --lease 9s --limit 2 slots
+    open_gate
+    since=$(awk -v since="$since" 'BEGIN { printf "%.2f", since + 9 }')
+    not_before x "$since"
+    not_before s "$since"
 }
 
 @test "H142 a place in the queue that is newer than a statement that was held up counts in it" {
-    in_its_turn() {
-        hold a k
-        close_gate
-        bg look rlock status --server-wait 60s --json -u "$RLOCK_URL?table=gated" k
-        poll_until 20 held_up 1
-        pause 1200
-        queue b k
-        open_gate
-        ends_with look 0 30
-        jq -e '.[0].waiters | length == 1' "$T/look.out"
-        kill "${pid[a]}"
-        finish b
-    }
-    on_each in_its_turn
+    each_database
+    hold a k
+    close_gate
+    bg look rlock status --server-wait 60s --json -u "$RLOCK_URL?table=gated" k
+    poll_until 20 held_up 1
+    pause 1200
+    queue b k
+    open_gate
+    ends_with look 0 30
+    jq -e '.[0].waiters | length == 1' "$T/look.out"
+    kill "${pid[a]}"
+    finish b
 }

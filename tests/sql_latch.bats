@@ -23,27 +23,25 @@ through_proxy() {
 }
 
 @test "H91 in a database a count is counted once, whatever becomes of its answer" {
-    lost() {
-        local often=(--connect-timeout 2s --server-wait 30s)
-        through_proxy "$DATABASE"
-        fault_of "$DATABASE" on up latch/1 drop down
-        run -0 rlock latch set "${often[@]}" k 3
-        is_left k 3
-        fault_of "$DATABASE" on up ' d:worker' drop down
-        run -0 --separate-stderr rlock latch count-down "${often[@]}" --id worker k
-        [[ $output == 2 ]]
-        fault_of "$DATABASE" on up ' r:' drop down
-        run -0 --separate-stderr rlock latch count-down "${often[@]}" k
-        [[ $output == 1 ]]
-        is_left k 1
-        fault_of "$DATABASE" on up rlock/1 drop down
-        run -0 rlock latch delete "${often[@]}" k
-        run -1 rlock latch status k
-        # Each of them was asked for twice.
-        [[ $(fault_of "$DATABASE" stats) =~ accepted\ ([0-9]+) ]]
-        ((BASH_REMATCH[1] >= 11))
-    }
-    on_each lost
+    each_database
+    local often=(--connect-timeout 2s --server-wait 30s)
+    through_proxy "$DATABASE"
+    fault_of "$DATABASE" on up latch/1 drop down
+    run -0 rlock latch set "${often[@]}" k 3
+    is_left k 3
+    fault_of "$DATABASE" on up ' d:worker' drop down
+    run -0 --separate-stderr rlock latch count-down "${often[@]}" --id worker k
+    [[ $output == 2 ]]
+    fault_of "$DATABASE" on up ' r:' drop down
+    run -0 --separate-stderr rlock latch count-down "${often[@]}" k
+    [[ $output == 1 ]]
+    is_left k 1
+    fault_of "$DATABASE" on up rlock/1 drop down
+    run -0 rlock latch delete "${often[@]}" k
+    run -1 rlock latch status k
+    # Each of them was asked for twice.
+    [[ $(fault_of "$DATABASE" stats) =~ accepted\ ([0-9]+) ]]
+    ((BASH_REMATCH[1] >= 11))
 }
 
 @test "H90 waiters for a latch in a database continue when it is open, and not before" {
@@ -54,20 +52,18 @@ through_proxy() {
     [[ $DATABASES == *postgresql* ]] || skip 'there is no PostgreSQL'
     DATABASES=postgresql
     # A waiter that is not called looks every 2.5 s, and is not so lucky five times.
-    called() {
-        local i start total=0
-        for i in 1 2 3 4 5; do
-            wait_for w k
-            rlock latch set k 1
-            start=$(now_ms)
-            rlock latch count-down k
-            ends_with w 0
-            total=$((total + $(now_ms) - start))
-            rlock latch delete k
-        done
-        took 0 4000 $(($(now_ms) - total))
-    }
-    on_each called
+    each_database
+    local i start total=0
+    for i in 1 2 3 4 5; do
+        wait_for w k
+        rlock latch set k 1
+        start=$(now_ms)
+        rlock latch count-down k
+        ends_with w 0
+        total=$((total + $(now_ms) - start))
+        rlock latch delete k
+    done
+    took 0 4000 $(($(now_ms) - total))
 }
 
 tables_are_emptied() {
@@ -90,80 +86,71 @@ expire() {
 }
 
 @test "H90 a latch in a database expires, or is lost: its waiter ends with 1, and it is missing" {
-    vanishes() {
-        rlock latch set --ttl 1h k 1
-        run -75 rlock latch status --json k
-        json '.ttl_left_ms > 3500000 and .ttl_left_ms <= 3600000'
-        wait_for w k
-        expire k
-        ends_with w 1
-        contains "$T/w.err" vanished
-        # An open one, too.
-        rlock latch set --ttl 1h l 1
-        rlock latch count-down l
-        run -0 rlock latch wait -n l
-        expire l
-        run -1 rlock latch status -q l
-        run -75 rlock latch wait -n l
-        run -0 rlock latch list --json
-        json '. == []'
-        run -0 rlock run -n k l -- true
-        rlock latch set --ttl 1h m 1
-        wait_for w m
-        tables_are_emptied
-        ends_with w 1
-        contains "$T/w.err" vanished
-    }
-    on_each vanishes
+    each_database
+    rlock latch set --ttl 1h k 1
+    run -75 rlock latch status --json k
+    json '.ttl_left_ms > 3500000 and .ttl_left_ms <= 3600000'
+    wait_for w k
+    expire k
+    ends_with w 1
+    contains "$T/w.err" vanished
+    # An open one, too.
+    rlock latch set --ttl 1h l 1
+    rlock latch count-down l
+    run -0 rlock latch wait -n l
+    expire l
+    run -1 rlock latch status -q l
+    run -75 rlock latch wait -n l
+    run -0 rlock latch list --json
+    json '. == []'
+    run -0 rlock run -n k l -- true
+    rlock latch set --ttl 1h m 1
+    wait_for w m
+    tables_are_emptied
+    ends_with w 1
+    contains "$T/w.err" vanished
 }
 
 @test "waiting for a latch survives a restart of the database" {
-    restart() {
-        rlock latch set k 2
-        wait_for w k
-        database_kill "$DATABASE"
-        poll_until 30 contains "$T/w.err" 'cannot reach'
-        run -69 rlock latch count-down --server-wait 0 k
-        database_start "$DATABASE"
-        rlock latch count-down k 2
-        ends_with w 0 30
-    }
-    on_each restart
+    each_database
+    rlock latch set k 2
+    wait_for w k
+    database_kill "$DATABASE"
+    poll_until 30 contains "$T/w.err" 'cannot reach'
+    run -69 rlock latch count-down --server-wait 0 k
+    database_start "$DATABASE"
+    rlock latch count-down k 2
+    ends_with w 0 30
 }
 
 @test "a latch and a lock never share a row, nor either with what a later version may have there" {
-    apart() {
-        rlock latch set k 1
-        says 78 'the key is a latch; rlock latch status shows it$' run k -- touch "$T/ran"
-        hold a lock
-        says 78 'the key is a lock, .* rlock status shows it$' latch set lock 1
-        held lock
-        is_left k 1
-        database_sql "$DATABASE" "INSERT INTO rlock_record VALUES ('rlock:{new}', 1, 0,
-            'rlock/1 hash 0
+    each_database
+    rlock latch set k 1
+    says 78 'the key is a latch; rlock latch status shows it$' run k -- touch "$T/ran"
+    hold a lock
+    says 78 'the key is a lock, .* rlock status shows it$' latch set lock 1
+    held lock
+    is_left k 1
+    database_sql "$DATABASE" "INSERT INTO rlock_record VALUES ('rlock:{new}', 1, 0,
+        'rlock/1 hash 0
 k latch/2
 ')"
-        run -78 rlock latch wait -w 5s new
-        run -78 rlock latch set new 1
-        run -78 rlock run -n new -- true
-    }
-    on_each apart
+    run -78 rlock latch wait -w 5s new
+    run -78 rlock latch set new 1
+    run -78 rlock run -n new -- true
 }
 
 @test "many count down at the same time, and each counts once" {
-    together() {
-        local i
-        rlock latch set k 12
-        for i in {1..12}; do
-            bg "c$i" rlock latch count-down k
-            bg "d$i" rlock latch count-down --id one k
-        done
-        for i in {1..12}; do
-            ends_with "c$i" 0 30
-            ends_with "d$i" 0 30
-        done
-        run -0 rlock latch status --json k
-        json '.unnamed + (.ids | length) == 12 and .left == 0'
-    }
-    on_each together
+    each_database
+    rlock latch set k 12
+    for i in {1..12}; do
+        bg "c$i" rlock latch count-down k
+        bg "d$i" rlock latch count-down --id one k
+    done
+    for i in {1..12}; do
+        ends_with "c$i" 0 30
+        ends_with "d$i" 0 30
+    done
+    run -0 rlock latch status --json k
+    json '.unnamed + (.ids | length) == 12 and .left == 0'
 }

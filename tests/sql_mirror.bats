@@ -122,166 +122,136 @@ waits() {
 }
 
 @test "held by rlock, it is refused to Java; released, it is free for Java" {
-    held_here() {
-        local uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
-        stay a k --lease 60s --mirror shedlock:nightly
-        [[ $(locked_by nightly) =~ ^[A-Za-z0-9._-]+\ rlock\ $uuid$ ]]
-        within 30000 61000 "$(left nightly)"
-        java_refused nightly
-        java_refused nightly
-        ends_well a
-        java_is_free nightly
-        java_takes nightly 60 app-1
-        # Another row of another name, once more, and without who holds it.
-        stay b k --no-identity --mirror shedlock:nightly-2
-        [[ $(locked_by nightly-2) =~ ^rlock\ $uuid$ ]]
-        ends_well b
-        run -0 rlock run --mirror shedlock same -- true
-        java_is_free same
-    }
-    on_each held_here
+    each_database
+    local uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
+    stay a k --lease 60s --mirror shedlock:nightly
+    [[ $(locked_by nightly) =~ ^[A-Za-z0-9._-]+\ rlock\ $uuid$ ]]
+    within 30000 61000 "$(left nightly)"
+    java_refused nightly
+    java_refused nightly
+    ends_well a
+    java_is_free nightly
+    java_takes nightly 60 app-1
+    # Another row of another name, once more, and without who holds it.
+    stay b k --no-identity --mirror shedlock:nightly-2
+    [[ $(locked_by nightly-2) =~ ^rlock\ $uuid$ ]]
+    ends_well b
+    run -0 rlock run --mirror shedlock same -- true
+    java_is_free same
 }
 
 @test "held by Java, it is refused to rlock, which names the holder, waits, and is next" {
-    held_there() {
-        java_takes nightly 3600 app-1
-        refused 75 run -n --mirror shedlock:nightly k -- touch "$T/ran"
-        stderr_line '^rlock: k: not acquired: held by a foreign lock nightly \(app-1\) for at most (59m|1h)'
-        refused 75 run -w 500ms --mirror shedlock:nightly k -- touch "$T/ran"
-        [[ ! -e $T/ran && $(locked_by nightly) == app-1 ]]
-        run -0 rlock run -n k -- true
-        # A waiter has its place before those that do not ask for the mirror.
-        bg a rlock run --mirror shedlock:nightly k -- sh -c "echo a >>'$LOG'"
-        waits a
-        queue b k
-        java_extends nightly 3600 app-1
-        java_releases nightly 0 app-1
-        finish a
-        finish b
-        [[ $(xargs <"$LOG") == "a b" ]]
-        # It is not released: it ends.
-        java_takes nightly 2 app-1
-        run -0 rlock run -w 30s --mirror shedlock:nightly k -- true
-        # lockAtLeastFor of Java's.
-        java_takes nightly 60 app-1
-        java_releases nightly 3600 app-1
-        refused 75 run -n --mirror shedlock:nightly k -- true
-        java_extends nightly 1 app-1
-    }
-    on_each held_there
+    each_database
+    java_takes nightly 3600 app-1
+    refused 75 run -n --mirror shedlock:nightly k -- touch "$T/ran"
+    stderr_line '^rlock: k: not acquired: held by a foreign lock nightly \(app-1\) for at most (59m|1h)'
+    refused 75 run -w 500ms --mirror shedlock:nightly k -- touch "$T/ran"
+    [[ ! -e $T/ran && $(locked_by nightly) == app-1 ]]
+    run -0 rlock run -n k -- true
+    # A waiter has its place before those that do not ask for the mirror.
+    bg a rlock run --mirror shedlock:nightly k -- sh -c "echo a >>'$LOG'"
+    waits a
+    queue b k
+    java_extends nightly 3600 app-1
+    java_releases nightly 0 app-1
+    finish a
+    finish b
+    [[ $(xargs <"$LOG") == "a b" ]]
+    # It is not released: it ends.
+    java_takes nightly 2 app-1
+    run -0 rlock run -w 30s --mirror shedlock:nightly k -- true
+    # lockAtLeastFor of Java's.
+    java_takes nightly 60 app-1
+    java_releases nightly 3600 app-1
+    refused 75 run -n --mirror shedlock:nightly k -- true
+    java_extends nightly 1 app-1
 }
 
 @test "force-release takes it from Java, as it was shown, and from no other program" {
-    forced() {
-        refused 1 force-release --yes --mirror shedlock:nightly k
-        stderr_line 'nightly is not held by another program'
-        java_takes nightly 3600 app-1
-        bg a rlock run --mirror shedlock:nightly k -- true
-        waits a
-        run -0 --separate-stderr rlock force-release --yes --mirror shedlock:nightly k
-        stderr_line '^nightly \(app-1\), the mirror of k, is held by another program, and ends in (59m|1h)'
-        ends_with a 0
-        java_takes nightly 3600 app-1
-        "$BATS_TEST_DIRNAME/terminal.py" "$RLOCK" force-release --mirror shedlock:nightly k 3>&- <<EOF
+    each_database
+    refused 1 force-release --yes --mirror shedlock:nightly k
+    stderr_line 'nightly is not held by another program'
+    java_takes nightly 3600 app-1
+    bg a rlock run --mirror shedlock:nightly k -- true
+    waits a
+    run -0 --separate-stderr rlock force-release --yes --mirror shedlock:nightly k
+    stderr_line '^nightly \(app-1\), the mirror of k, is held by another program, and ends in (59m|1h)'
+    ends_with a 0
+    java_takes nightly 3600 app-1
+    "$BATS_TEST_DIRNAME/terminal.py" "$RLOCK" force-release --mirror shedlock:nightly k 3>&- <<EOF
 expect Take it away
 send n\n
 expect left as it was
 status 1
 EOF
-        java_releases nightly 0 app-1
-        # A holder of the lock keeps what it has.
-        stay b k --mirror shedlock:nightly
-        refused 1 force-release --yes --mirror shedlock:nightly k
-        lasts nightly 1000
-        ends_well b
-    }
-    on_each forced
+    java_releases nightly 0 app-1
+    # A holder of the lock keeps what it has.
+    stay b k --mirror shedlock:nightly
+    refused 1 force-release --yes --mirror shedlock:nightly k
+    lasts nightly 1000
+    ends_well b
 }
 
 @test "each renewal extends it; a holder that was killed has it for its lease" {
-    renewals() {
-        local first
-        stay a k --lease 8s --mirror shedlock:nightly
-        first=$(sql "SELECT lock_until FROM shedlock WHERE name = 'nightly'")
-        renewed k
-        poll_until 10 is_later "$first"
-        java_refused nightly
-        kill_both a
-        java_refused nightly
-        poll_until 40 java_takes nightly 60 app-1
-        run -0 rlock run -n k -- true
-    }
+    each_database
     is_later() {
         [[ $(sql "SELECT count(*) FROM shedlock WHERE lock_until > '$1'") == 1 ]]
     }
-    on_each renewals
+    stay a k --lease 8s --mirror shedlock:nightly
+    first=$(sql "SELECT lock_until FROM shedlock WHERE name = 'nightly'")
+    renewed k
+    poll_until 10 is_later "$first"
+    java_refused nightly
+    kill_both a
+    java_refused nightly
+    poll_until 40 java_takes nightly 60 app-1
+    run -0 rlock run -n k -- true
 }
 
 @test "--at-least is lockAtLeastFor; force-release, acquire and renew have it follow" {
-    follows() {
-        local owner
-        run -0 rlock run --at-least 10m --mirror shedlock:nightly k -- true
-        within 300000 601000 "$(left nightly)"
-        java_refused nightly
-        run -0 rlock force-release --now --yes k
-        java_is_free nightly
-        owner=$(rlock acquire --lease 10s --mirror shedlock:nightly k)
-        run -0 rlock renew --lease 10m --owner "$owner" k
-        lasts nightly 300000
-        java_refused nightly
-        run -0 rlock release --owner "$owner" k
-        java_takes nightly 60 app-1
-        # A holder whose lease has ended has lost it to the next one.
-        owner=$(rlock acquire --lease 1s --mirror shedlock:other k)
-        poll_until 10 java_takes other 60 app-1
-        run -1 rlock renew --owner "$owner" k
-        [[ $(locked_by other) == app-1 ]]
-    }
-    on_each follows
+    each_database
+    run -0 rlock run --at-least 10m --mirror shedlock:nightly k -- true
+    within 300000 601000 "$(left nightly)"
+    java_refused nightly
+    run -0 rlock force-release --now --yes k
+    java_is_free nightly
+    owner=$(rlock acquire --lease 10s --mirror shedlock:nightly k)
+    run -0 rlock renew --lease 10m --owner "$owner" k
+    lasts nightly 300000
+    java_refused nightly
+    run -0 rlock release --owner "$owner" k
+    java_takes nightly 60 app-1
+    # A holder whose lease has ended has lost it to the next one.
+    owner=$(rlock acquire --lease 1s --mirror shedlock:other k)
+    poll_until 10 java_takes other 60 app-1
+    run -1 rlock renew --owner "$owner" k
+    [[ $(locked_by other) == app-1 ]]
 }
 
 @test "taken or released by another program, it is a lost lock" {
-    theft() {
-        hold a k --lease 6s --mirror shedlock:nightly
-        sql "UPDATE shedlock SET locked_by = 'app-1', lock_until = $(after "$(utc)" 3600)"
-        ends_with a 79 30
-        contains "$T/a.err" 'lock lost: its mirror nightly (app-1) was taken by another program'
-        is_free k
-        [[ $(locked_by nightly) == app-1 ]]
-        lasts nightly 3000000
-        hold b k --lease 6s --mirror shedlock:n2
-        sql "UPDATE shedlock SET lock_until = $(utc) WHERE name = 'n2'"
-        ends_with b 79 20
-        contains "$T/b.err" 'lock lost: its mirror n2 was deleted'
-        hold c k --lease 6s --mirror shedlock:n2
-        sql "DELETE FROM shedlock WHERE name = 'n2'"
-        ends_with c 79 20
-        # Another program had it in between, however short: it may have run.
-        hold d k --lease 6s --mirror shedlock:n2
-        sql "UPDATE shedlock SET locked_by = 'app-1', lock_until = $(utc) WHERE name = 'n2'"
-        ends_with d 79 20
-    }
-    on_each theft
+    each_database
+    hold a k --lease 6s --mirror shedlock:nightly
+    sql "UPDATE shedlock SET locked_by = 'app-1', lock_until = $(after "$(utc)" 3600)"
+    ends_with a 79 30
+    contains "$T/a.err" 'lock lost: its mirror nightly (app-1) was taken by another program'
+    is_free k
+    [[ $(locked_by nightly) == app-1 ]]
+    lasts nightly 3000000
+    hold b k --lease 6s --mirror shedlock:n2
+    sql "UPDATE shedlock SET lock_until = $(utc) WHERE name = 'n2'"
+    ends_with b 79 20
+    contains "$T/b.err" 'lock lost: its mirror n2 was deleted'
+    hold c k --lease 6s --mirror shedlock:n2
+    sql "DELETE FROM shedlock WHERE name = 'n2'"
+    ends_with c 79 20
+    # Another program had it in between, however short: it may have run.
+    hold d k --lease 6s --mirror shedlock:n2
+    sql "UPDATE shedlock SET locked_by = 'app-1', lock_until = $(utc) WHERE name = 'n2'"
+    ends_with d 79 20
 }
 
 @test "rlock and Java have it one at a time, many times over" {
-    together() {
-        local i java=()
-        for i in 1 2; do
-            java_many "j$i" >"$T/j$i.out" 2>&1 3>&- &
-            java+=($!)
-        done
-        for i in {1..8}; do
-            bg "r$i" rlock run --mirror shedlock:nightly "k$((i % 2))" -- sh -c "echo r$i >>'$LOG'
-                sleep 0.02; echo r$i >>'$LOG'"
-        done
-        for i in r{1..8}; do
-            ends_with "$i" 0 60
-        done
-        wait "${java[@]}"
-        # Each has noted its name twice in a row.
-        run -0 awk 'NR % 2 { one = $1; next } $1 != one { exit 1 } END { exit NR != 36 }' "$LOG"
-    }
+    each_database
     java_many() {
         local round
         for round in {1..5}; do
@@ -292,23 +262,25 @@ EOF
             java_releases nightly 0 "$1"
         done
     }
-    on_each together
+    local i java=()
+    for i in 1 2; do
+        java_many "j$i" >"$T/j$i.out" 2>&1 3>&- &
+        java+=($!)
+    done
+    for i in {1..8}; do
+        bg "r$i" rlock run --mirror shedlock:nightly "k$((i % 2))" -- sh -c "echo r$i >>'$LOG'
+            sleep 0.02; echo r$i >>'$LOG'"
+    done
+    for i in r{1..8}; do
+        ends_with "$i" 0 60
+    done
+    wait "${java[@]}"
+    # Each has noted its name twice in a row.
+    run -0 awk 'NR % 2 { one = $1; next } $1 != one { exit 1 } END { exit NR != 36 }' "$LOG"
 }
 
 @test "a statement that is executed late takes neither of just the two, nor for longer" {
-    late() {
-        rlock run --mirror shedlock:nightly k -- true
-        # Somebody has our row for longer than the lease, and than rlock waits for the statement.
-        sql "$(in_transaction "SELECT 1 FROM $(database_tables "$DATABASE" | cut -d" " -f1) FOR UPDATE" "$(sleeping 6)")" \
-            >"$T/locker.out" 2>&1 3>&- &
-        poll_until 20 in_progress
-        run ! rlock run -w 2s --lease 3s --mirror shedlock:nightly k -- touch "$T/ran"
-        [[ ! -e $T/ran ]]
-        wait $!
-        poll_until 20 java_takes nightly 60 app-1
-        run -0 rlock run -n k -- true
-        java_refused nightly
-    }
+    each_database
     in_transaction() {
         echo "BEGIN; $1; $2; COMMIT"
     }
@@ -323,7 +295,17 @@ EOF
             WHERE info = 'DO SLEEP(6)'") == 1 ]] ;;
         esac
     }
-    on_each late
+    rlock run --mirror shedlock:nightly k -- true
+    # Somebody has our row for longer than the lease, and than rlock waits for the statement.
+    sql "$(in_transaction "SELECT 1 FROM $(database_tables "$DATABASE" | cut -d" " -f1) FOR UPDATE" "$(sleeping 6)")" \
+        >"$T/locker.out" 2>&1 3>&- &
+    poll_until 20 in_progress
+    run ! rlock run -w 2s --lease 3s --mirror shedlock:nightly k -- touch "$T/ran"
+    [[ ! -e $T/ran ]]
+    wait $!
+    poll_until 20 java_takes nightly 60 app-1
+    run -0 rlock run -n k -- true
+    java_refused nightly
 }
 
 @test "doctor: a column that cannot tell each hour is warned of" {
@@ -356,10 +338,7 @@ EOF
         run -0 rlock run -n --mirror shedlock:nightly k -- true
         set_zone SYSTEM
     }
-    zones() {
-        zone +05:30
-        zone -08:00
-    }
+    each_database
     set_zone() {
         case $DATABASE in
         mysql) sql "SET GLOBAL time_zone = '$1'" ;;
@@ -369,19 +348,20 @@ EOF
             ;;
         esac
     }
-    on_each zones
+    zone +05:30
+    zone -08:00
 }
 
 @test "without its table nothing is run; options that do not fit are refused unasked" {
-    words() {
-        sql 'ALTER TABLE shedlock RENAME TO elsewhere'
-        refused 69 run -n --server-wait 0 --mirror shedlock:nightly k -- touch "$T/ran"
-        stderr_line '^rlock: k: .*the database has no table shedlock for the mirror'
-        stderr_line '^hint: .*CREATE TABLE'
-        run -0 rlock run -n k -- true
-        sql 'ALTER TABLE elsewhere RENAME TO shedlock'
-        [[ ! -e $T/ran ]]
-        refusals '' <<END
+    each_database
+    sql 'ALTER TABLE shedlock RENAME TO elsewhere'
+    refused 69 run -n --server-wait 0 --mirror shedlock:nightly k -- touch "$T/ran"
+    stderr_line '^rlock: k: .*the database has no table shedlock for the mirror'
+    stderr_line '^hint: .*CREATE TABLE'
+    run -0 rlock run -n k -- true
+    sql 'ALTER TABLE elsewhere RENAME TO shedlock'
+    [[ ! -e $T/ran ]]
+    refusals '' <<END
 run --mirror string:x k -- true|$DATABASE:// has no --mirror string:
 run --mirror redisson k -- true|$DATABASE:// has no --mirror redisson:
 run -u redis://127.0.0.1:1 --mirror shedlock:x k -- true|redis:// has no --mirror shedlock:
@@ -389,9 +369,7 @@ run --mirror shedlock:$(printf 'x%.0s' {1..65}) k -- true|--mirror .* has a NAME
 run --mirror shedlock:x --read k -- true|--mirror needs an exclusive lock of one KEY
 run --mirror shedlock:x k l -- true|--mirror needs an exclusive lock of one KEY
 END
-        run -0 rlock run -n --mirror "shedlock:$(printf 'é%.0s' {1..64})" k -- true
-        run -0 rlock run -n --mirror "shedlock:it's; a \\ \"name\"" k -- true
-        [[ $(sql "SELECT count(*) FROM shedlock WHERE name LIKE 'it''s; a%'") == 1 ]]
-    }
-    on_each words
+    run -0 rlock run -n --mirror "shedlock:$(printf 'é%.0s' {1..64})" k -- true
+    run -0 rlock run -n --mirror "shedlock:it's; a \\ \"name\"" k -- true
+    [[ $(sql "SELECT count(*) FROM shedlock WHERE name LIKE 'it''s; a%'") == 1 ]]
 }
