@@ -11,7 +11,6 @@ take() {
 }
 
 @test "acquire prints the owner token; the lock is held until it is released" {
-    local mine
     run -0 --separate-stderr rlock acquire k
     [[ $output =~ ^[0-9a-f-]{36}$ && $stderr == "" ]]
     mine=$output
@@ -23,7 +22,6 @@ take() {
 }
 
 @test "--export sets the variables that run gives a command" {
-    local names
     names='env | sed -n "s/^\(RLOCK_[A-Z_]*\)=.*/\1/p" | grep -vE "URL|CONFIG|TEST" | sort | xargs'
     run -0 rlock run --limit 2 k -- sh -c "$names"
     [[ $output == "RLOCK_FENCE RLOCK_KEY RLOCK_LEASE_MS RLOCK_MODE RLOCK_OWNER RLOCK_SLOT" ]]
@@ -40,7 +38,6 @@ take() {
 }
 
 @test "--export is safe to evaluate whatever the key" {
-    local key shell
     cd "$T"
     for key in "it's" '$(>x)' '`>x`' '";>x;"' "';>x;'" '\' "a'b'c" "''" '!!' '~' '*' '$x'; do
         for shell in sh bash; do
@@ -58,7 +55,6 @@ take() {
 }
 
 @test "--export that fails fails under eval, in every shell" {
-    local shell row
     hold a k
     export T
     for shell in sh bash dash; do
@@ -91,7 +87,6 @@ take() {
 
 @test "an outage is not contention, and a wrong password is neither" {
     as_default_user
-    local one
     redis config set requirepass secret
     for one in acquire "release --owner $NO_OWNER" "renew --owner $NO_OWNER"; do
         run -69 --separate-stderr rlock $one -u unix:///nowhere --server-wait 0 k
@@ -110,7 +105,6 @@ take() {
 }
 
 @test "acquire waits in the same queue as run, and knows -n, -w and -E" {
-    local start
     take mine k
     run -75 --separate-stderr rlock acquire -n k
     [[ $output == "" && ${#stderr_lines[@]} == 1 && $stderr == *"held by"* ]]
@@ -136,7 +130,6 @@ take() {
 }
 
 @test "H64 told to end while it waits: gone from the queue at once, of that signal" {
-    local signal
     hold a k --lease 60s
     for signal in INT TERM HUP USR1; do
         bg w rlock acquire k
@@ -149,7 +142,6 @@ take() {
 }
 
 @test "H64 told to end at any moment: a lock that it did not print is not held" {
-    local round
     for ((round = 0; round < 80; round++)); do
         run timeout --foreground --preserve-status \
             -s TERM "0.00$((RANDOM % 4))$((RANDOM % 9 + 1))" "$RLOCK" acquire k 3>&-
@@ -174,7 +166,6 @@ take() {
 }
 
 @test "a signal while it waits, or before the token was out: nothing is held, none queues" {
-    local signal
     hold a k
     bg w rlock acquire k
     poll_until 10 has_waiters k 1
@@ -234,7 +225,6 @@ EOF
 }
 
 @test "two acquisitions of one shell can both be renewed and released, in either order" {
-    local order
     cat >"$T/script" <<'EOF'
 eval "$("$RLOCK" acquire --export a)" && eval "$("$RLOCK" acquire --export b)" &&
     eval "$("$RLOCK" acquire --export c)" || exit 2

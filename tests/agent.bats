@@ -24,7 +24,6 @@ kill_all_agents() {
     working a
     work b k 0.2
     poll_until 10 has_waiters k 1
-    local i since
     since=$(now_ms)
     for i in {1..8}; do
         kill_agent a
@@ -39,7 +38,6 @@ kill_all_agents() {
 }
 
 @test "H135 killed at any moment of a short run: the command's own status, and nothing is left" {
-    local i n
     for i in {0..39}; do
         bg a rlock run k -- sh -c "echo $i >>'$T/ran'; exit 9"
         poll_until 10 eval 'n=$(agent_of "${pid[a]}") || gone "${pid[a]}"'
@@ -79,7 +77,6 @@ kill_all_agents() {
 }
 
 @test "H135 no agent lives until it has renewed: few are started, the command is stopped in time" {
-    local agents
     at_work a k 100 --lease 6s
     kill -STOP "$(redis_pid)"
     agents=$(kill_all_agents a)
@@ -89,7 +86,6 @@ kill_all_agents() {
 }
 
 @test "H135 every agent dies at once while the lock is waited for: it ends, and says why" {
-    local agents
     hold a k
     bg b rlock run k -- true
     agents=$(kill_all_agents b)
@@ -147,7 +143,6 @@ kill_all_agents() {
 }
 
 @test "H135 killed twice: the lock is kept in each mode, of several keys, nested, not renewed" {
-    local name
     stay a s --limit 2
     stay b s --limit 2
     stay c k1 k2 k3 --lease 9s

@@ -119,7 +119,6 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
 }
 
 @test "--any, --take: what makes no sense is refused before a store is asked: 64" {
-    local words url
     for words in '--any --take 3 a b c' '--any --take 0 a b' '--any --take x a b' \
         '--any --take 1 a' '--any --take 2 a b a' '--take 1 a b'; do
         says 64 '^rlock: run: --take ' run -u unix:///nowhere $words -- true

@@ -59,7 +59,6 @@ hears() {
 }
 
 @test "H45 a holder hears within a second that it is asked, however long its lease is" {
-    local start
     start=$(now_ms)
     hold a k --lease 1h
     hears a k
@@ -75,7 +74,6 @@ hears() {
 }
 
 @test "H45 a holder that has waited, and was handed the lock, hears that it is asked" {
-    local mode
     for mode in --write --read; do
         hold a k --lease 1h
         bg b rlock run --lease 1h $mode k -- sh -c ": >'$T/b.up'; exec sleep 1000"
@@ -97,7 +95,6 @@ hears() {
 }
 
 @test "H45 a lease that is not renewed listens, and ends when it would have" {
-    local left
     hold a k --lease 20m --no-renew
     left=$(lease_left k)
     poll_until 10 listens k
@@ -171,7 +168,6 @@ listens() {
 }
 
 @test "H45 a renewer releases the lock at once" {
-    local start
     bg p sleep 1000
     rlock acquire --lease 1h --keep "${pid[p]}" k >/dev/null
     start=$(now_ms)
@@ -195,7 +191,6 @@ listens() {
 }
 
 @test "H45 --now says until when the command may run on: the end of the last lease" {
-    local until
     export TZ=UTC0 XDG_STATE_HOME=$T/state
     hold a k --lease 1h --read --no-renew
     hold b k --lease 2h --read --no-renew
@@ -224,7 +219,6 @@ taken() {
 }
 
 @test "H153 renew and release say who took the lock, each time" {
-    local owner one
     for one in plain keep; do
         owner=$([[ $one == keep ]] && set -- --keep $$; rlock acquire --lease 1h "$@" k)
         run -0 rlock force-release --yes --reason 'hot fix' k
@@ -238,7 +232,6 @@ taken() {
 
 @test "H153 extend, release and the next run say who took a reservation" {
     export XDG_STATE_HOME=$T/state
-    local round
     run -0 rlock reserve k 1h -m 'load test'
     run -0 rlock force-release --yes --reason 'hot fix' k
     for round in 1 2; do

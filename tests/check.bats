@@ -62,7 +62,6 @@ older_than() {
 }
 
 @test "wrong limits, and a store that cannot tell what was done: 64" {
-    local limit
     run -64 --separate-stderr rlock check -u zookeeper://127.0.0.1:1 --not-done 1h k
     [[ ! $output && ${stderr_lines[0]} == 'rlock: check: zookeeper:// has no '* ]]
     for limit in 2h:1h x; do
@@ -81,7 +80,6 @@ older_than() {
     rlock latch set gate 1
     check 3 'UNKNOWN - gate: ' gate
     # A silent store takes no longer.
-    local start
     start=$(now_ms)
     kill -STOP "$(redis_pid)"
     check 3 'UNKNOWN - ' --connect-timeout 300ms --server-wait 300ms

@@ -45,7 +45,6 @@ die_holding() { # KEY LEASE: what is left of a holder that was killed
 }
 
 @test "H31 the wall clock of rlock's host jumps: holder and waiter do not notice" {
-    local start
     local -x SHIM_CLOCK_FILE=$T/clock # and after the test that of the server
     truncate -s 4096 "$SHIM_CLOCK_FILE"
     server_clock 0
@@ -65,7 +64,6 @@ die_holding() { # KEY LEASE: what is left of a holder that was killed
 }
 
 @test "H32 a command that comes to its start after its lease is not started" {
-    local agent child
     export SHIM_GO=$T/go SHIM_EXECUTED=$T/executed
     LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_late.so \
         bg a rlock run --lease 3s k -- sh -c ": >'$T/ran'"
@@ -88,7 +86,6 @@ die_holding() { # KEY LEASE: what is left of a holder that was killed
 }
 
 @test "H32 all of a holder sleeps longer than its lease: the command does not continue" {
-    local agent pids after
     at_work a k 100 --lease 9s -- tree
     poll_until 10 have_traced 3
     agent=$(agent_of "${pid[a]}")

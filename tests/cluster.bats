@@ -21,7 +21,6 @@ are_connected() {
 }
 
 @test "each key is locked at its master, whichever node the URL names, over one connection" {
-    local key node
     for key in "${at[@]}"; do
         for node in $CLUSTER_NODES; do
             run -7 --separate-stderr rlock run -u "$(url_of "$node")" "$key" -- \
@@ -38,7 +37,6 @@ are_connected() {
 }
 
 @test "H52 a first run follows where it is referred to, and reads no map for it" {
-    local key
     for key in "${at[@]}"; do
         run -0 rlock run "$key" -- true
     done
@@ -47,7 +45,6 @@ are_connected() {
 }
 
 @test "waiting is first come, first served, and whoever is next is called" {
-    local i
     hold a "${at[1]}"
     for i in 1 2 3; do
         queue "w$i" "${at[1]}" -u "$(url_of "$(cut -d ' ' -f "$((i + 2))" <<<"$CLUSTER_NODES")")"
@@ -65,7 +62,6 @@ are_connected() {
 
 # The renewal behind a hand-over says that it is one; a new acquisition does not.
 @test "a waiter starts from the message that hands it the lock, and does not ask again" {
-    local node
     hold a "${at[1]}"
     bg w rlock run "${at[1]}" -- sh -c "echo w >>'$LOG'; '$RLOCK_TEST_TOOLS/await' '$T/w.end'"
     poll_until 15 has_waiters "${at[1]}" 1
@@ -118,7 +114,6 @@ are_connected() {
 }
 
 @test "latches are listed from all masters, each once and in order" {
-    local key
     for key in "${at[@]}"; do
         rlock latch set "latch-$key" 2
     done
@@ -136,7 +131,6 @@ are_connected() {
 }
 
 @test "status: patterns, names and free locks, in order, and from each node the same" {
-    local node want key
     for key in "${at[@]}" other; do
         hold "$key" "$key"
     done
@@ -170,7 +164,6 @@ are_connected() {
 }
 
 @test "H34 H35 --replicas: each master waits for its own replicas, whichever node is asked first" {
-    local node
     for node in $CLUSTER_NODES; do
         run -0 rlock run -u "$(url_of "$node")" --replicas 1 "${at[1]}" -- true
         run -0 rlock run -u "$(url_of "$node")" --replicas all "${at[2]}" -- true
@@ -320,7 +313,6 @@ have_had_turns() {
 }
 
 @test "H135 several keys: the agent is killed, and the next one renews and releases all of them" {
-    local key
     stay a "${at[0]}" --lease 9s "${at[@]:1}"
     kill_agent a
     kill_agent a
@@ -344,7 +336,6 @@ have_had_turns() {
     ends_well a
     finish b 30
     [[ $status == 0 && $(<"$LOG") == b ]]
-    local key
     for key in "${at[@]}"; do
         poll_until 10 is_free "$key"
     done
@@ -363,7 +354,6 @@ have_had_turns() {
 
 # Each KEY is renewed by itself; the renewal of one does not end the listening of another.
 @test "H45 a Cluster: the holder of several keys at one node hears of each of them" {
-    local key node keys
     node=$(masters | cut -d ' ' -f 1)
     keys=("$(key_at "$node" a)" "$(key_at "$node" b)" "${at[1]}")
     for key in "${keys[@]}"; do
@@ -405,7 +395,6 @@ listens_to() {
 }
 
 @test "H59 a Cluster is refused as a single server, and has one database" {
-    local master url
     master=$(master_of "${at[0]}")
     url=redis://127.0.0.1:$master
     run -0 rlock run -u "$url" "${at[0]}" -- true
@@ -419,7 +408,6 @@ listens_to() {
 }
 
 @test "H57 nodes that do not answer are passed over; where none answers: 69" {
-    local dead
     dead=127.0.0.1:$(free_ports 1)
     run -0 rlock run -u "cluster://$dead,${RLOCK_URL#cluster://}" "${at[1]}" -- true
     run -0 rlock status -u "cluster://$dead,${RLOCK_URL#cluster://}"
@@ -429,7 +417,6 @@ listens_to() {
 }
 
 @test "H57 a node is reached at the port that it announces; where it is not there: 69" {
-    local node
     node=$(master_of "${at[2]}")
     start_proxy proxy 127.0.0.1:0 "127.0.0.1:$node"
     cli "$node" config set cluster-announce-port "${proxy[proxy]##*:}" >/dev/null ||
@@ -456,7 +443,6 @@ announces() {
 }
 
 @test "H57 nodes that announce no address, or a name, are reached" {
-    local node
     for node in $CLUSTER_NODES; do
         cli "$node" config set cluster-preferred-endpoint-type unknown-endpoint >/dev/null ||
             skip 'needs Redis 7'
@@ -482,7 +468,6 @@ announces() {
 }
 
 @test "H20 the rights that the manual names are enough, and the doctor knows them" {
-    local node more
     more=$(sed -n '/Cluster need `/s/`rlock doctor.*//p' "$TESTS/../docs/data.md" |
         grep -o '+[a-z|]*' | xargs)
     [[ $more == "+asking +cluster|slots" ]]
@@ -515,7 +500,6 @@ odd() {
 }
 
 @test "H52 nodes that refer to each other are asked again, but not without end: 69" {
-    local a b ports
     read -ra ports <<<"$(free_ports 2)"
     a=${ports[0]} b=${ports[1]}
     odd a "$a" "MOVED 1 127.0.0.1:$b"
@@ -571,7 +555,6 @@ is_taken_away() {
 }
 
 @test "doctor checks each master, and says when a slot has no master" {
-    local node lost wanted
     wanted=$(masters | tr ' ' '\n' | sed -n 's|..*|cluster://127.0.0.1:&|p' | sort)
     run --separate-stderr rlock doctor --json -u "$(url_of "${CLUSTER_NODES%% *}")"
     [[ $(jq -r '.servers[].url' <<<"$output" | sort) == "$wanted" ]]

@@ -26,7 +26,6 @@ survives() {
 }
 
 @test "H55 a master dies: its replica takes over, and no lock is lost that it had" {
-    local fence
     note_and_kill() {
         fence=$(rlock status --json "$key" | jq '.[0].fence')
         node_kill "$1"

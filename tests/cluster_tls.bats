@@ -22,7 +22,6 @@ setup_file() {
 }
 
 @test "over TLS each key is locked at its master, whichever node the URL names" {
-    local key node
     for key in "${at[@]}"; do
         for node in $CLUSTER_NODES; do
             run -7 --separate-stderr rlock run -u "clusters://127.0.0.1:$node" "$key" -- \

@@ -162,7 +162,6 @@ options_of() {
 
 @test "bash: each option belongs to its command" {
     [[ -e /usr/share/bash-completion/bash_completion ]] || skip "no bash-completion here"
-    local command
     diff -u <(commands | sort) <(bash_offers "rlock " | grep -v '^--\|^help$' | sort)
     diff -u <(commands | sort) <(bash_offers "rlock help " | grep -v '^options$' | sort)
     for command in $(commands); do
@@ -184,7 +183,6 @@ page() {
 }
 
 @test "the manual has the defaults that the help prints" {
-    local words option default
     for words in run options; do
         rlock help "$words" | awk '/^(  -[a-zA-Z], |      )--/ { if (text) print text; text = "" }
             { text = text " " $0 } END { print text }' |
@@ -199,7 +197,6 @@ page() {
 }
 
 @test "every command and every option of the help is in the manual" {
-    local command
     for command in $(commands); do
         grep -qE "Cm .*\\b$command\\b" "$TESTS/../man/rlock.1"
         comm -23 <(options_of "$command") \

@@ -19,7 +19,6 @@ prefix_used() { # the prefix of the one key in the database
 }
 
 @test "rlock config prints each setting and where it comes from, without passwords" {
-    local name
     printf '# a comment\nlease = 20s\nlabel = nightly run\npassword = s3cret\n' >"$T/config"
     chmod 600 "$T/config"
     printf '# no\nlease = 1h\n' >"$XDG_CONFIG_HOME/rlock/config"
@@ -108,7 +107,6 @@ prefix_used() { # the prefix of the one key in the database
 }
 
 @test "a value in quotes is refused: the quotes would be part of it" {
-    local text
     for text in 'prefix = "p"' "label = 'nightly job'" "password = \"s3cret\""; do
         echo "$text" >"$T/config"
         run -78 --separate-stderr rlock run --config "$T/config" k -- true
@@ -137,7 +135,6 @@ prefix_used() { # the prefix of the one key in the database
 }
 
 @test "a config file that is named must exist; the usual ones need not" {
-    local name
     for name in "$T/none" "$T/none/none" "$T/config/none"; do
         : >"$T/config"
         run -64 --separate-stderr rlock status --config "$name"
@@ -152,7 +149,6 @@ prefix_used() { # the prefix of the one key in the database
 
 @test "paths in a config file: ~ is the home, relative ones begin where the file is" {
     as_default_user
-    local place
     redis config set requirepass s3cret
     mkdir -p "$T/home/in" "$T/etc/in"
     for place in "$T/home/in/password" "$T/home/password" "$T/etc/in/password" "$T/etc/password"; do
@@ -188,7 +184,6 @@ prefix_used() { # the prefix of the one key in the database
 }
 
 @test "the files of TLS are looked for where the config file is" {
-    local key
     mkdir "$T/in"
     for key in tls-ca tls-cert tls-key; do
         printf 'url = rediss://127.0.0.1:1\ntls-cert = ../config\n%s = ../none.pem\n' \
@@ -203,7 +198,6 @@ prefix_used() { # the prefix of the one key in the database
 @test "H103 a password that others can read is a warning" {
     as_default_user
     redis config set requirepass s3cret
-    local mode
     warned() { # REGEX COMMAND...: in one line, and not under -q
         run -0 --separate-stderr rlock "${@:2}"
         [[ ${#stderr_lines[@]} == 1 && $stderr != *s3cret* ]]
@@ -241,7 +235,6 @@ prefix_used() { # the prefix of the one key in the database
 }
 
 @test "a value that makes no sense: 64 from the command line, 78 from elsewhere, with its place" {
-    local name value
     while read -r name value; do
         echo "--- $name: $value"
         run -64 --separate-stderr rlock run "--$name=$value" k -- touch "$T/run"
@@ -302,7 +295,6 @@ END
 
 @test "an empty variable counts as not set; white space is refused" {
     as_default_user
-    local name
     for name in RLOCK_PREFIX RLOCK_SERVER_WAIT RLOCK_PASSWORD RLOCK_CONFIG RLOCK_OWNER NO_COLOR; do
         run -0 --separate-stderr env "$name=" "$RLOCK" run k -- true
         [[ -z $stderr ]]
@@ -321,7 +313,6 @@ END
 }
 
 @test "one of several --url that is empty is not left out" {
-    local urls
     for urls in '"" redis://h' 'redis://h ""' 'redis://h " " redis://i'; do
         eval "set -- $urls"
         says 64 '^rlock: status: --url is empty' status "${@/#/--url=}"
@@ -336,7 +327,6 @@ silent() {
 }
 
 @test "H103 no password in a message about the address that it is in, whatever is wrong with that" {
-    local url
     export RLOCK_SERVER_WAIT=0 # one of them is an address
     while read -r url; do
         silent rlock status --url "$url"
@@ -367,7 +357,6 @@ END
 
 @test "H103 no password in a message about an address in the wrong place, however long it is" {
     as_default_user
-    local option url long line
     long=$(printf 's3cret%.0s' {1..20})
     for url in redis://u:s3cret@h "redis://u:s3cret@h redis://v:s3cret@i" "redis://u:$long@h"; do
         for option in prefix config password-file connect-timeout server-wait lease wait replicas \
@@ -458,7 +447,6 @@ END
 }
 
 @test "--replicas and --grace take what makes sense, and refuse the rest" {
-    local value
     for value in 0 1 100 majority all; do
         says 64 "--replicas 'x' is not a number" run --replicas $value --replicas x k -- true
         printf 'replicas = %s\nprefix = a b\n' $value >"$T/config"
@@ -514,7 +502,6 @@ END
 }
 
 @test "H103 no password for the command, in the process list, in what -v says, or in the store" {
-    local one
     redis acl setuser deployer on '>s3cret' '~*' '&*' '+@all' >/dev/null
     export RLOCK_URL=unix://deployer:s3cret@$REDIS_SOCK
     RLOCK_PASSWORD=s3cret run -0 rlock run k -- env

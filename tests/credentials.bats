@@ -16,7 +16,6 @@ setup() {
 }
 
 @test "H134 a password that an outer rlock has taken out is missed, and it is said what took it" {
-    local line words url
     for url in "unix://$REDIS_SOCK" "unix://:s3cret@$REDIS_SOCK" "unix://ann:s3cret@$REDIS_SOCK"; do
         unset RLOCK_PASSWORD
         [[ $url == *@* ]] || export RLOCK_PASSWORD=s3cret
@@ -64,7 +63,6 @@ END
 }
 
 @test "H134 --keep-credentials, a password file or a configuration file: a nested rlock works" {
-    local line words
     export RLOCK_PASSWORD=s3cret
     rlock latch set l 9
     while read -r line; do
@@ -141,7 +139,6 @@ seen() {
 
 @test "H103 --keep-credentials gives the command the password, and rlock shows it to no one" {
     setup_bob
-    local url
     for url in "unix://$REDIS_SOCK" "unix://:hidd3n@$REDIS_SOCK" \
         "unix://bob:hidd3n@$REDIS_SOCK redis://:also@h"; do
         RLOCK_URL=$url RLOCK_PASSWORD=hidd3n run -0 rlock run --keep-credentials \

@@ -22,7 +22,6 @@ restart_empty() {
 }
 
 @test "H42 a restart without data: noticed at once by the broken connection" {
-    local start
     at_work a k 100 --lease 15s -- tree
     restart_empty
     start=$(now_ms)
@@ -42,7 +41,6 @@ restart_empty() {
 }
 
 @test "H45 H46 H48 DEL, RENAME, SWAPDB or eviction of a lock: noticed at the next renewal" {
-    local way
     evict() {
         redis config set maxmemory-policy volatile-lru
         redis config set maxmemory 1

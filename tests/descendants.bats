@@ -18,7 +18,6 @@ none_left() {
 }
 
 @test "H121 --wait-descendants: a daemon that is still forking is waited for" {
-    local i
     for i in {1..4}; do
         rm -f "$T/end"
         # shellcheck disable=SC2046 # they are words
@@ -29,7 +28,6 @@ none_left() {
 }
 
 @test "H121 --wait-descendants: no client gets the lock before a daemon has ended" {
-    local i
     for i in {1..3}; do
         rm -f "$LOG"
         # shellcheck disable=SC2046 # they are words
@@ -58,7 +56,6 @@ trapped() {
 
 # The daemon is told to end like everything else, but may be born after that.
 @test "H121 processes that a TERM trap starts in the background are ended and waited for, too" {
-    local i
     for i in {1..3}; do
         rm -f "$T/end" "$LOG"
         trapped 20s "$(daemonize 60) sh -c \"sleep 0.2; : >$T/end\""
@@ -70,7 +67,6 @@ trapped() {
 
 # It would continue for half a minute or more, and ends while /proc is read, which takes long.
 @test "H121 a command that forks faster than /proc can be read is ended, and the lock is free" {
-    local i
     for i in {1..3}; do
         bg a env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_readdir.so" "$RLOCK" run \
             --at-most 500ms --kill-after 0 k -- sh -c "$(daemonize 300000) true; exec sleep 1000"
@@ -83,7 +79,6 @@ trapped() {
 # All that the command has started has inherited a file that is locked. Where rlock is slower than
 # the processes that it kills, they end by themselves before the lease does.
 @test "H92 H121 kill -9 of rlock while its command forks all the time: ended before anyone begins" {
-    local i
     for i in {1..3}; do
         rm -f "$T/up"
         bg a rlock run --lease 40s k -- sh -c "exec 9>'$T/lives'; flock 9; : >'$T/up'
@@ -125,7 +120,6 @@ blind() {
 
 @test "H122 no /proc: rlock stopped or killed, and its command is ended in time" {
     unshare --mount true 2>/dev/null || skip "no mount name spaces here"
-    local signal
     for signal in STOP KILL; do
         rm -f "$LOG"
         bg a "${no_proc[@]}" \
@@ -162,7 +156,6 @@ hidden_by_user() {
 }
 
 @test "H122 a /proc that hides processes (hidepid): they are waited for, and ended in time" {
-    local hidden as_user daemon
     for hidden in 2 1; do
         hidden_by_user "$hidden"
         daemon="'$T/daemonize' 2 '$T/worker' '$LOG'"
@@ -194,7 +187,6 @@ hidden_by_user() {
 
 @test "H122 another name space's /proc: rlock stopped or killed, its command is ended in time" {
     unshare --pid --fork true 2>/dev/null || skip "no process name spaces here"
-    local signal
     for signal in STOP KILL; do
         rm -f "$LOG"
         # Its numbers must not be those of the kernel's own processes outside.
@@ -288,7 +280,6 @@ killed_late() {
 }
 
 @test "H123 H135 kill -9 of rlock, or of its agent first: a daemon with its own session ends" {
-    local first
     for first in agent rlock; do
         rm -f "$LOG"
         bg a rlock run --lease 6s k -- bash -c "

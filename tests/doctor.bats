@@ -61,7 +61,6 @@ only() {
 
 # Each row: settings of the server; options; the status; and what is found.
 @test "settings that endanger locks are a warning: 1, or unfit: 69, with what helps" {
-    local settings options wanted check level text advice
     while IFS='|' read -r settings options wanted check level text advice; do
         echo "--- $settings $options"
         eval "redis config set ${settings:-appendonly yes}"
@@ -293,7 +292,6 @@ compare() {
 }
 
 @test "H20 the command that it advises is enough, at once; users that only look have one, too" {
-    local advice
     redis acl setuser poor reset on '>pw' '+multi' '+exec' '+client|setname'
     run -69 --separate-stderr rlock doctor --json -u "unix://poor:pw@$REDIS_SOCK"
     advice=$(jq -r '[.servers[0].findings[] | select(.check == "rights") | .advice][0]' \
@@ -334,7 +332,6 @@ compare() {
 }
 
 @test "memory near the limit is a warning: 1, with numbers" {
-    local used
     used=$(redis info memory | sed -n 's/^used_memory:\([0-9]*\).*/\1/p')
     redis config set maxmemory $((used * 20))
     run -0 --separate-stderr rlock doctor --json
@@ -387,7 +384,6 @@ compare() {
 }
 
 @test "H20 the rights that it looks at are those that the manual names" {
-    local documented lacks
     documented=$(rights_in_manual rlock |
         grep -o '+[a-z|]*' | sort -u | xargs)
     [[ $documented == *+hset* ]]
@@ -402,7 +398,6 @@ compare() {
 }
 
 @test "H20 the rights of the manual are those that scripts and connections need" {
-    local documented scripts around
     documented=$(rights_in_manual rlock |
         grep -o '+[a-z|]*' | tr -d + | sort -u)
     # The other needs of --mirror are in a list of their own.

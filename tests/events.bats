@@ -75,7 +75,6 @@ has_heard() {
 }
 
 @test "events: short runs are told from memory, of more than it holds what was missed" {
-    local i
     listen e
     kill -STOP "${pid[e]}"
     for i in {1..23}; do

@@ -16,7 +16,6 @@ a_lost_b_alone() {
 
 # All at the same time, since each of them waits for the end of a lease.
 @test "H5 H95 a broken network: the tree is dead before another begins, TERM ignored or not" {
-    local row flag faults fault
     local -A rows=([dark]='ignore blackhole' [requests_vanish]='obey drop up'
         [replies_vanish]='obey drop down' [refused]='ignore refuse'
         [slow_as_the_lease]='ignore delay up 3000/delay down 3000')

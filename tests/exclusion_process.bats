@@ -12,7 +12,6 @@ contended() {
 }
 
 @test "H92 kill -9 of rlock: its tree, with TERM ignored or not, is gone before another begins" {
-    local flag
     for flag in ignore obey; do
         echo "--- $flag"
         rm -f "$LOG"

@@ -47,7 +47,6 @@ link_is_down() {
 }
 
 @test "the master is gone without a successor: 69 after the time for connecting" {
-    local before
     disturb
     server_kill b
     server_kill a
@@ -78,7 +77,6 @@ all_renewed() {
 }
 
 @test "H41 a failover by hand, while twenty locks are renewed: none is lost" {
-    local i start
     for i in {1..20}; do
         stay "r$i" "key$i" --lease 15s
     done
@@ -151,7 +149,6 @@ all_renewed() {
 }
 
 @test "H39 leases shorter than the time between looks: no overlap is as long as a lease" {
-    local i
     # At all times between two looks.
     for i in {1..6}; do
         at_work "x$i" "k$i" 30 --lease 4s

@@ -100,7 +100,6 @@ connected() { # over TLS
 }
 
 @test "H131 a FIFO without a writer is an error after 10 s, for every file option" {
-    local option start
     mkfifo "$T/fifo"
     start=$(now_ms)
     for option in config password-file tls-ca tls-cert tls-key; do
@@ -142,7 +141,6 @@ connected() { # over TLS
 }
 
 @test "H131 waiting for a FIFO ends by a signal" {
-    local signal
     mkfifo "$T/fifo"
     for signal in INT TERM HUP; do
         bg a rlock acquire --config "$T/config" --password-file "$T/fifo" k
@@ -154,7 +152,6 @@ connected() { # over TLS
 }
 
 @test "H131 a password file is its first line, whatever its end is" {
-    local name long
     long=$(printf 'x%.0s' {1..1024})
     good() { run -0 rlock status --config "$T/config" "$@"; }
     printf 's3cret' >"$T/bare"
@@ -210,7 +207,6 @@ connected() { # over TLS
 }
 
 @test "H131 a password from a pipe that is refused: no second reading, no hang" {
-    local start
     start=$(now_ms)
     run -77 --separate-stderr rlock run --config "$T/config" --password-file <(echo wrong) k -- \
         touch "$T/run"

@@ -117,7 +117,6 @@ END2
     local move=$!
     poll_until 30 grep -q waiters "$T/move.out"
     wait $move
-    local before
     before=$(wc -l <"$T/done")
     poll_until 30 eval '(($(wc -l <"$T/done") > before + 3))'
     touch "$T/enough"

@@ -44,7 +44,6 @@ silence() {
 }
 
 @test "--owner takes the lock only from that holder; several KEYs; the next fence is higher" {
-    local owner before
     hold a k --lease 60s
     owner=$(rlock status --json k | jq -r '.[0].holders[0].owner')
     run -1 rlock force-release --now --yes --owner 00000000-0000-0000-0000-000000000000 k
@@ -61,7 +60,6 @@ silence() {
 }
 
 @test "the next waiter is woken by its call, and the queue stays without --purge" {
-    local forced
     hold a k --lease 60s
     bg w1 rlock run k -- sh -c "date +%s%3N >'$T/start'; echo w1 >>'$LOG'"
     poll_until 10 has_waiters k 1

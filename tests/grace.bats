@@ -32,7 +32,6 @@ status 0
 EOF
     run -0 --separate-stderr rlock init -q --minimum-version 99.10.0
     [[ ! $output && ! $stderr ]]
-    local key
     for key in there held new; do
         run -78 --separate-stderr rlock run -n "$key" -- true
         stderr_line "^rlock: $key: the store asks for rlock 99.10.0 or later; this is rlock "
@@ -48,7 +47,6 @@ EOF
     without_grace run -0 rlock run --prefix other new -- true
     run -0 rlock init --minimum-version 0.0.0
     run -0 rlock run new -- true
-    local wrong
     for wrong in '' 1 1.2 1.2.3.4 1.2.x 1.2.3- -1.2.3 1.2.100000; do
         run -64 rlock init --minimum-version "$wrong"
     done
@@ -65,7 +63,6 @@ EOF
 }
 
 @test "a new server grants nothing for one lease, and says so; rlock init says that it is new" {
-    local start
     redis flushall
     start=$(now_ms)
     run -69 --separate-stderr rlock run -n --lease 9s k -- touch "$T/run"
@@ -101,7 +98,6 @@ EOF
 }
 
 @test "H42 killed, and back without its data: the holder has it again at once, with its token" {
-    local fence
     stay a k --lease 15s
     fence=$(rlock status --json k | jq '.[0].fence')
     lose_data
@@ -115,7 +111,6 @@ EOF
 }
 
 @test "H135 H42 agent killed, data lost: the next agent has the lock again, with its token" {
-    local fence
     stay a k --lease 15s
     fence=$(rlock status --json k | jq '.[0].fence')
     has_agent a
@@ -130,7 +125,6 @@ EOF
 }
 
 @test "acquire: a renewer has its lock again; renew cannot, and says so: 1" {
-    local kept other
     kept=$(rlock acquire --lease 9s --keep $$ k)
     other=$(rlock acquire --lease 1m other)
     redis flushall

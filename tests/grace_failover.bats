@@ -57,7 +57,6 @@ take_over() {
 }
 
 @test "H38 the holder is killed as well: the next one has it after one lease, not before" {
-    local start agent
     lagging one
     lag one
     at_work a k 100 --lease 9s
@@ -103,7 +102,6 @@ take_over() {
 }
 
 @test "H36 H37 of two replicas the one without the lock is promoted: the lock is renewed there" {
-    local number
     number=$(free_ports 1)
     replica_start one
     lagging two --port "$number" --bind 127.0.0.1
@@ -133,7 +131,6 @@ take_over() {
 }
 
 @test "a master that was a replica in between grants nothing for one lease" {
-    local number
     number=$(free_ports 1)
     replica_start one --port "$number" --bind 127.0.0.1
     RLOCK_URL=unix://$REDIS_SOCK

@@ -36,7 +36,6 @@ costs() {
 }
 
 @test "a run is two round trips: one to start, one to end, in any database" {
-    local db
     for db in 0 3; do
         through_relay $db rlock run k -- true # the server knows the scripts from here on
         costs 2 rlock run k -- true
@@ -64,7 +63,6 @@ costs() {
 }
 
 @test "whatever else is asked of a server is asked in the first round trip" {
-    local owner
     hold a k
     rlock latch set latch 3
     rlock status k
@@ -88,7 +86,6 @@ does_not_run() {
 }
 
 @test "a wrong password, where the script is granted without one: released, and not used" {
-    local before
     hold other other # who has the lock otherwise keeps it
     before=$(redis_calls eval)
     does_not_run 77 "unix://nobody:wrong@$REDIS_SOCK" 'wrong password'

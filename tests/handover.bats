@@ -38,7 +38,6 @@ offers_anew() {
 }
 
 @test "H136 a message that no script has written starts nothing, nor does an earlier token" {
-    local owner old new
     hold a k
     queue_for w k
     owner=$(redis hget 'rlock:{k}' q:1 | cut -d' ' -f2)
@@ -94,7 +93,6 @@ forge() {
 }
 
 @test "H45 a renewer that was handed the lock hears at once that another client asks for it" {
-    local start
     bg p sleep 1000
     stay a k
     bg r rlock acquire --lease 2m --keep "${pid[p]}" k

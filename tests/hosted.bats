@@ -174,7 +174,6 @@ served() {
 }
 
 @test "MariaDB: a waiter sleeps in the server and is woken; where that is refused, it looks" {
-    local took woken through
     with_mariadb
     served "$RLOCK_URL"
     woken=$took
@@ -192,7 +191,6 @@ served() {
 }
 
 @test "H9 MariaDB: a waiter that cannot have a second connection keeps its place" {
-    local before
     version() { database_sql mysql "SELECT version FROM rlock_record WHERE name = 'rlock:{k}'"; }
     later() { (($(version) > before + 2)); }
     with_mariadb

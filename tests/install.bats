@@ -47,7 +47,6 @@ installed() {
 
 @test "each file that README and manual promise is installed; a staged one is not; none is left" {
     make_alone install prefix="$T/local"
-    local page
     for page in "$TESTS"/../man/*.[17]; do
         [[ -e $T/local/share/man/man${page##*.}/${page##*/} ]]
     done

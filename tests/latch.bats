@@ -130,7 +130,6 @@ at_proxy() {
 }
 
 @test "-w: 75 when the time is up; -q is silent after -n, but not after -w" {
-    local start
     rlock latch set k 2
     start=$(now_ms)
     says 75 '^rlock: latch: k: not open: 2 of 2 left$' latch wait -w 2s k
@@ -146,7 +145,6 @@ at_proxy() {
 }
 
 @test "H90 a latch is flushed, expires, or is lost with the server's data: its waiter ends with 1" {
-    local way
     expire() {
         within 3500000 3600000 "$(redis pttl 'rlock:{k}')"
         redis pexpire 'rlock:{k}' 1 # the hour is over
@@ -251,7 +249,6 @@ at_proxy() {
 }
 
 @test "list has a row for each latch that a GLOB means, sorted by KEY, and for nothing else" {
-    local i
     run -0 rlock latch list --json
     json '. == []'
     run -0 --separate-stderr rlock latch list
@@ -300,7 +297,6 @@ at_proxy() {
 }
 
 @test "a signal while it waits is what rlock dies of" {
-    local signal
     for signal in TERM INT HUP; do
         bg w rlock latch wait k
         poll_until 10 has_subscribers k 1
@@ -426,7 +422,6 @@ DIALOGUE
 
 @test "bad usage is refused before a connection is made" {
     export RLOCK_URL=unix://$T/none
-    local words
     for words in '' 'open k' 'set k' 'set k 0' 'set k 1x' 'set k 1000000001' 'set --ttl 10ms k 1' \
         'set --ttl 1e3 k 1' 'set --id a k 1' 'count-down k 0' 'count-down k 1 2' 'wait' \
         'wait --ttl 1s k' 'wait k -- true' 'run k' 'run k --' 'delete -w 1s k' 'list a b' \

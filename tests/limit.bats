@@ -89,7 +89,6 @@ redis_ttl() {
     says 78 '^rlock: limit: plain: it is held as a plain lock' limit plain 3
     rlock latch set gate 1
     run -78 rlock limit gate 3
-    local number
     for number in -1 x 1.5 100001 ''; do
         run -64 rlock limit k "$number"
     done
@@ -102,7 +101,6 @@ redis_ttl() {
 }
 
 @test "H1 a limit whose answer is lost is asked for again, and counts" {
-    local url
     start_proxy
     url=redis://rlock:pw@${proxy[proxy]}
     fault on up limit cut down 0 close

@@ -49,7 +49,6 @@ for_others() {
 }
 
 @test "a server is started when it is needed, in a directory of its own, and stays" {
-    local first
     run -1 rlock local status
     # The password of another store is not for this one.
     RLOCK_PASSWORD=secret run -0 --separate-stderr rlock run --local k -- sh -c 'echo "$RLOCK_FENCE"'
@@ -70,7 +69,6 @@ for_others() {
 }
 
 @test "the server has a session of its own, no descriptors, nothing of the environment" {
-    local one
     wrap_server "env >'$T/env'"
     mkfifo "$T/fifo"
     exec 7>"$T/open" 8<>"$T/fifo"
@@ -105,7 +103,6 @@ for_others() {
 }
 
 @test "twenty at once: one server, and one command at a time" {
-    local i
     wrap_server "echo start >>'$T/starts'"
     for i in {1..20}; do
         PATH="$T/bin:$PATH" work "w$i" k 0.01
@@ -118,7 +115,6 @@ for_others() {
 }
 
 @test "H42 H43 the server is killed: it is started again with its data, nothing is lost" {
-    local first i
     at_work a k 1000 --lease 12s
     work b k 0.1
     poll_until 10 has_waiters k 1
@@ -137,7 +133,6 @@ for_others() {
 
 @test "H135 the agent is killed: the server continues, and the next agent renews there" {
     stay a k --lease 12s
-    local one
     one=$(servers)
     kill_agent a
     renewed k
@@ -150,7 +145,6 @@ for_others() {
 }
 
 @test "fencing tokens and latches of a server that was stopped or killed continue" {
-    local before after one
     before=$(rlock run k -- sh -c 'echo "$RLOCK_FENCE"')
     run -0 rlock latch set build 3
     run -0 rlock latch count-down build
@@ -167,7 +161,6 @@ for_others() {
 }
 
 @test "a socket that was removed: the server behind it is replaced, with its data" {
-    local first
     hold a k --lease 12s
     first=$(servers)
     rm "$PLACE/socket"
@@ -297,7 +290,6 @@ END
 }
 
 @test "stop: refuses while something is held or waited for, under any prefix; --force; twice" {
-    local first
     run -0 --separate-stderr rlock local stop
     [[ -z $output && -z $stderr ]]
     hold a k --prefix other --lease 12s

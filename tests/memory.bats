@@ -93,7 +93,6 @@ no_entry() {
 }
 
 @test "a lock that cannot be renewed: the command is stopped before the granted lease ends" {
-    local end
     server_allows 4000
     bg a rlock run --lease 10m --kill-after 500ms k -- \
         sh -c "trap 'cut -d\" \" -f1 /proc/uptime >\"$T/stopped\"; exit 0' TERM; : >'$T/up'
@@ -127,7 +126,6 @@ no_entry() {
 }
 
 @test "an agent that dies: the next one continues the session, and hears of its end" {
-    local before
     hold a k --lease 10m
     before=$(end_of_lease)
     kill_agent a
@@ -139,7 +137,6 @@ no_entry() {
 }
 
 @test "acquire --keep: renewed by the process that stays, and with renew, until it is released" {
-    local owner
     server_allows 9000
     sleep 1000 &
     pid[keeper]=$!

@@ -60,7 +60,6 @@ mailed() {
 }
 
 @test "acquire writes to standard error what cron should mail, and nothing else" {
-    local moment
     moment=$(moment)
     hold a k --label green
     run -75 --separate-stderr rlock acquire -q -n k

@@ -64,7 +64,6 @@ has() {
 }
 
 @test "what has happened to locks, as counters, and when runs have ended" {
-    local before outcome sample
     before=$(date +%s)
     rlock run k -- true
     run -1 rlock run k -- false
@@ -117,7 +116,6 @@ has() {
 @test "what cannot be written is 71, and nothing is touched or left behind" {
     echo old >"$T/file"
     mkfifo "$T/fifo"
-    local path
     for path in "$T/none/file" "$T/fifo" "$T" /dev/null; do
         run -71 --separate-stderr rlock metrics --output "$path"
         [[ ! $output && ${#stderr_lines[@]} == 1 && $stderr == "rlock: metrics: "*"$path"* ]]

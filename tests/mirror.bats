@@ -76,7 +76,6 @@ waits() {
 }
 
 @test "a mirror that is taken or deleted is a lost lock" {
-    local what
     for what in "set their stranger" "del their"; do
         hold a k --lease 3s --mirror string:their
         redis $what >/dev/null
@@ -131,7 +130,6 @@ waits() {
 }
 
 @test "each library's waiter is woken by rlock, and rlock waits for each library's holder" {
-    local kind name mirror
     needs_redis_py
     while read -r kind name mirror; do
         stay "$kind-a" k --lease 100s --mirror "$mirror:$name"
@@ -152,7 +150,6 @@ END
 }
 
 @test "rlock and other programs have it one at a time, many times over" {
-    local i
     needs_redis_py
     other p redis-py their 10
     other q plain their 10
@@ -212,7 +209,6 @@ EOF
 }
 
 @test "a quorum: held at a majority of the servers, or not" {
-    local urls one
     urls=$(node_urls)
     run -0 rlock run -u "$urls" --mirror string:their k -- sh -c "
         for i in 1 2 3; do redis-cli -s '$QUORUM'/\$i/sock get their; done"

@@ -40,7 +40,6 @@ inner() {
 }
 
 @test "--no-reentrant refuses at once: 78" {
-    local start
     start=$(now_ms)
     run -78 --separate-stderr rlock run k -- "$RLOCK" run --no-reentrant k -- true
     stderr_line '^rlock: k: '
@@ -59,7 +58,6 @@ inner() {
 }
 
 @test "RLOCK_OWNER that is none: 78; sixteen deep, and no deeper" {
-    local owner
     for owner in x 1.2 "$(printf 'a%.0s' {1..36})" "00000000-0000-0000-0000-000000000000."; do
         run -78 --separate-stderr env RLOCK_OWNER="$owner" "$RLOCK" run -n k -- true
         stderr_line RLOCK_OWNER
@@ -87,7 +85,6 @@ END
 }
 
 @test "kill -9 of the nested one: its command is gone before a sibling comes" {
-    local inner
     bg a rlock run k -- sh \
         -c "$(inner run --lease 6s k -- "$RLOCK_TEST_TOOLS/worker" "$LOG" one 100 ignore) &
         until grep -qs one '$LOG'; do sleep 0.02; done

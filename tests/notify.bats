@@ -14,7 +14,6 @@ was_told() {
 }
 
 @test "--notify: a long wait, a long hold, and a lock that is not acquired, each once" {
-    local holder
     stay a k --notify "$(told)" --notify-after 200ms
     holder="<.*@.* pid ${pid[a]} \(sh\)>"
     poll_until 10 was_told "held k $holder [01] 1"

@@ -44,7 +44,6 @@ END
 }
 
 @test "the page has a time line of runs, shows pauses and reservations, and links addresses only" {
-    local key
     rlock run line -- true
     run -3 rlock run line -- sh -c 'exit 3'
     hold a line --label 'https://ci.example/jobs/1?a=<b>'
@@ -89,7 +88,6 @@ END
 }
 
 @test "the page fits windows of all sizes, light and dark, with long keys and 200 locks" {
-    local long n size scheme
     long=$(printf 'k%.0s' {1..300})
     rlock acquire --lease 1h "$long" --label "$(printf 'w%.0s' {1..200})"
     rlock acquire --lease 1h "$(printf 'part/%.0s' {1..60})"

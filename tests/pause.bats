@@ -19,7 +19,6 @@ there_are() {
     [[ $output == *": disk full"* ]]
     terminate a
     there_are 0 1
-    local mode
     for mode in --write --read '--limit=2'; do
         run -75 --separate-stderr rlock run -n "$mode" k -- true
         stderr_line "^rlock: k: not acquired: paused by .* until [-0-9 ]*[0-9]{2}:[0-9]{2} \([0-9a-z]+ left\): disk full$"
@@ -86,7 +85,6 @@ EOF
     run -64 rlock pause -u unix:///nowhere k 8d -m x
     [[ $output == *'7d at most'* ]]
 
-    local time
     for time in 0 -1s 500ms x ''; do
         run -64 rlock pause k "$time" -m x
     done
@@ -123,7 +121,6 @@ EOF
     [[ ! $output && ! $stderr ]]
     renewed ci/held
     terminate a
-    local key mode
     for key in ci/held ci/used ci/new; do
         for mode in --write --read --limit=2; do
             run -75 --separate-stderr rlock run -n "$mode" "$key" -- true
@@ -169,7 +166,6 @@ EOF
 @test "a GLOB: status shows it without any lock, and says which pause a lock is under" {
     rlock pause 'ci/*' 1h -m 'disk full'
     rlock pause '*/deploy' 2h -m "$(printf 'new\033disk')"
-    local line
     line="paused by $(id -un)@$(hostname) until"
     run -0 --separate-stderr rlock status
     [[ ! $output && ${stderr_lines[0]} == 'rlock: no locks' ]]
@@ -219,7 +215,6 @@ EOF
 }
 
 @test "a GLOB: hundreds of locks, latches and keys of other prefixes among them" {
-    local number
     for ((number = 0; number < 350; number++)); do
         echo "hset rlock:{k$number} k lock/1 f 17"
         echo "hset rlocks:{k$number} k lock/1 f 17"
@@ -242,7 +237,6 @@ lost() {
 }
 
 @test "H1 a pause and its end whose answer is lost are asked for again, and count" {
-    local name
     rlock run k -- true
     start_proxy
     for name in k 'k*'; do

@@ -3,7 +3,6 @@
 load helper
 
 @test "H96 processes that the command leaves continue, and hold nothing" {
-    local one start
     start=$(now_ms)
     run -3 rlock run k -- bash -c "exec >/dev/null 2>&1
         sleep 300 & setsid sleep 300 & echo \$! >'$T/setsid'; jobs -p >'$T/jobs'; exit 3"
@@ -33,7 +32,6 @@ load helper
 @test "H92 kill -9 of rlock while it waits leaves no command and no place in the queue" {
     hold a k --lease 60s
     queue w k
-    local agent
     agent=$(agent_of "${pid[w]}")
     kill -KILL "${pid[w]}"
     poll_until 5 gone "$agent"
@@ -49,7 +47,6 @@ load helper
 }
 
 @test "signals reach the command, each once" {
-    local name
     for name in HUP INT QUIT TERM USR1 USR2 ALRM WINCH URG IO PWR XCPU XFSZ VTALRM PROF RTMIN \
         RTMAX-3; do
         rm -f "$T/up" "$T/got"
@@ -97,7 +94,6 @@ paused() {
 }
 
 @test "H99 TSTP, and the agent is stopped or killed: the command does not continue beside another" {
-    local signal
     for signal in STOP KILL; do
         echo "the agent is sent $signal"
         rm -f "$LOG"
@@ -113,7 +109,6 @@ paused() {
 }
 
 @test "TSTP, and the store is away: TERM before KILL, whenever rlock is continued; it says why" {
-    local ms start
     # Of a lease of 12 s, in which KILL comes after 11.6 s: early, while an answer to a
     # renewal is still waited for, and late.
     for ms in 3000 9600 13000; do
@@ -151,7 +146,6 @@ paused() {
 }
 
 @test "H98 the command starts with the signals that rlock was started with" {
-    local plain
     plain=$(env --ignore-signal=USR1 --block-signal=USR2 grep -E '^Sig(Blk|Ign)' /proc/self/status)
     run -0 env --ignore-signal=USR1 --block-signal=USR2 "$RLOCK" run k -- \
         grep -E '^Sig(Blk|Ign)' /proc/self/status
@@ -174,7 +168,6 @@ paused() {
 }
 
 @test "H98 TERM at any moment: no lock, no process is left" {
-    local i
     for i in {1..40}; do
         bg a rlock run --lease 60s k -- sleep 300
         sleep "0.0$((RANDOM % 40))" # not for a condition: any moment
@@ -190,7 +183,6 @@ paused() {
     poll_until 20 test -e "$T/up"
     poll_until 5 eval '! ps -o stat= --ppid "${pid[a]}" | grep Z'
     terminate a
-    local i
     for i in {1..30}; do
         rlock run k -- true
     done
@@ -246,7 +238,6 @@ paused() {
 }
 
 @test "H109 no descriptors to be had: 71" {
-    local n
     # A sanitizer looks for leaks through descriptors of its own, at the end, when there are none.
     export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
     for n in 4 5 6 7; do
@@ -258,7 +249,6 @@ paused() {
 }
 
 @test "H109 no descriptors to be had for renew and release: 71, and no harm" {
-    local n owner
     export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
     owner=$(rlock acquire --lease 60s k)
     for n in '4 renew' '5 renew' '6 renew' '4 release'; do
@@ -304,7 +294,6 @@ paused() {
     run -0 rlock status -q k
     bg a unshare --pid --fork --mount-proc "$RLOCK" run k -- sleep 300
     poll_until 10 held k
-    local one
     one=$(pgrep -P "${pid[a]}")
     kill -TERM "$one"
     ends_with a 143

@@ -3,7 +3,6 @@
 load helper
 
 @test "H62 five dead waiters in a row cost ten seconds together at most" {
-    local i start
     hold a k --lease 60s
     for i in 1 2 3 4 5; do
         queue "d$i" k

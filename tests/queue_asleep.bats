@@ -4,7 +4,6 @@ load helper
 load waiters
 
 @test "H63 a waiter that slept too long loses its place, not its turn" {
-    local agent
     hold a k --lease 60s
     queue asleep k
     queue w k
@@ -22,7 +21,6 @@ load waiters
 }
 
 @test "H126 a waiter that is stopped takes nothing, is passed over, and has its place again" {
-    local signal start
     for signal in STOP TSTP; do
         rm -f "$LOG"
         hold a k --lease 60s
@@ -92,7 +90,6 @@ stopped_before_its_grant() {
 
 @test "H126 no /proc: a grant that a stopped rlock does not take is released soon" {
     unshare --mount true 2>/dev/null || skip "no mount name spaces here"
-    local signal
     for signal in STOP TSTP; do
         rm -f "$LOG"
         hold a k --lease 60s

@@ -9,7 +9,6 @@ setup_file() { quorum_file 3; }
 
 @test "a command runs under a lock of all servers, which is free again on all" {
     run -0 --separate-stderr rlock run k -- sh -c 'echo "$RLOCK_KEY $RLOCK_FENCE $RLOCK_OWNER"'
-    local words owner i
     read -ra words <<<"$output"
     [[ ${words[0]} == k && $stderr == "" ]]
     poll_until 2 nothing_at k 1 2 3
@@ -22,7 +21,6 @@ setup_file() { quorum_file 3; }
 }
 
 @test "every command but latch works with a quorum" {
-    local owner other
     run -0 rlock acquire other
     other=$output
     run -0 rlock release --owner "$other" other
@@ -98,7 +96,6 @@ setup_file() { quorum_file 3; }
 }
 
 @test "held: refused at once, with its holder, and nothing is left" {
-    local before owner
     hold a k
     owner=$(owner_of k)
     before=$(now_ms)
@@ -176,7 +173,6 @@ END
 }
 
 @test "H20 without the right to INFO: 77; the rights that the manual names are enough" {
-    local i
     for i in 1 2 3; do
         # shellcheck disable=SC2046 # they are words
         node "$i" acl setuser limited reset on '>pw' $(manual_rights)
@@ -233,7 +229,6 @@ END
 }
 
 @test "status shows what a majority has, and nothing else" {
-    local owner
     hold a k
     owner=$(owner_of k)
     node 2 copy 'rlock:{k}' 'rlock:{stray}'
@@ -276,7 +271,6 @@ END
 }
 
 @test "doctor checks each server, and whether a majority is fit" {
-    local i
     for i in 1 2 3; do
         node "$i" config set appendonly yes
     done

@@ -66,7 +66,6 @@ log_is() {
 }
 
 @test "H67 a dead reader goes at the end of its own lease, while others live on" {
-    local start
     reader dead --lease 6s
     is_in dead
     reader r
@@ -83,7 +82,6 @@ log_is() {
 }
 
 @test "H68 a writer is not starved by readers that come and go" {
-    local i start
     readers() {
         while [[ ! -e $T/enough ]]; do
             "$RLOCK" read k -- sleep 0.3
@@ -119,7 +117,6 @@ log_is() {
 }
 
 @test "H70 a reader that would write waits for itself: 78 at once" {
-    local start
     start=$(now_ms)
     run -0 rlock read k -- sh -c "'$RLOCK' write k -- echo never 2>'$T/err'; test \$? = 78"
     [[ $output == "" && $(<"$T/err") == "rlock: k: "* ]]
@@ -129,7 +126,6 @@ log_is() {
 }
 
 @test "H71 a writer that leaves its own reader behind wakes those that can read" {
-    local start
     bg w rlock write k -- \
         sh -c "'$RLOCK' read k -- sh -c \": >'$T/in'; '$RLOCK_TEST_TOOLS/await' '$T/go'\" &
         '$RLOCK_TEST_TOOLS/await' '$T/in'; '$RLOCK_TEST_TOOLS/await' '$T/end'"
@@ -151,7 +147,6 @@ log_is() {
 }
 
 @test "H72 a dead writer in the queue costs the readers behind it ten seconds at most" {
-    local start
     reader r
     is_in r
     writer dead

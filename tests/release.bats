@@ -27,7 +27,6 @@ take() {
 }
 
 @test "a lease that has run out is not held any more, also if no other owner has taken it" {
-    local one
     take mine --lease 1s k
     poll_until 10 is_free k
     for one in renew release; do
@@ -44,7 +43,6 @@ take() {
 }
 
 @test "renewing or releasing what one does not hold: 1, a line, and nothing changes" {
-    local before
     hold a k --lease 60s
     take mine other
     before=$(redis hgetall 'rlock:{k}' | sed -n '/^h:/p')
@@ -65,7 +63,6 @@ take() {
 }
 
 @test "wrong usage of renew and release: 64, or 78 for RLOCK_OWNER" {
-    local one
     for one in release renew; do
         run -64 --separate-stderr rlock "$one" k
         stderr_line '^hint: --owner TOKEN or RLOCK_OWNER'
@@ -115,7 +112,6 @@ take() {
 }
 
 @test "a server that hangs: 69 after the connect timeout" {
-    local start
     take mine k
     kill -STOP "$(redis_pid)"
     start=$(now_ms)
@@ -125,7 +121,6 @@ take() {
 }
 
 @test "a release that the server refuses was not done, and nothing else is said" {
-    local command
     as_default_user
     take mine k
     redis acl setuser powerless reset on '>pw' +ping +time +role

@@ -59,7 +59,6 @@ works_bare() {
 }
 
 @test "static: none of the programs asks for a library, or is moved at its start" {
-    local arch program
     for arch in amd64 arm64; do
         mkdir "$T/$arch"
         tar xf "$RLOCK_RELEASE/$VERSION-linux-$arch.tar.gz" -C "$T/$arch"
@@ -73,7 +72,6 @@ works_bare() {
 }
 
 @test "the source builds where there is neither autotools nor bats" {
-    local tool
     mkdir "$T/bin"
     for tool in autoconf automake aclocal autoheader autoreconf bats; do
         printf '#!/bin/sh\nexit 99\n' >"$T/bin/$tool"
@@ -96,7 +94,6 @@ works_bare() {
 }
 
 @test "names are looked up with just resolv.conf, and an unknown name is reported" {
-    local server
     cat >"$T/dns.py" <<'END'
 import socket, sys
 served = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -123,7 +120,6 @@ END
 }
 
 @test "certificates are found where each distribution has them" {
-    local place
     run -69 bare run --server-wait 0 -u "$SECURE" k -- true
     [[ $output == *'not trusted'* ]]
     for place in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt \
@@ -198,7 +194,6 @@ END
 }
 
 @test "the image: an OCI archive of its architecture, whose files work by themselves" {
-    local arch layer
     for arch in amd64 arm64; do
         run -0 skopeo inspect --override-arch "$arch" \
             "oci-archive:$RLOCK_RELEASE/$VERSION-linux-$arch.oci.tar"
@@ -233,7 +228,6 @@ END
 }
 
 @test "packages: what they depend on, and for which machine" {
-    local arch
     for arch in amd64 arm64; do
         dpkg-deb -f "$RLOCK_RELEASE"/rlock_*"_$arch.deb" Depends | grep -q 'libhiredis'
         dpkg-deb -f "$RLOCK_RELEASE"/rlock_*"_$arch.deb" Recommends | grep -q 'libssl3.*\|libjansson'
@@ -270,7 +264,6 @@ END
 # Under qemu-user a program cannot start another one of that machine (unless binfmt_misc has it), so
 # the companions and drivers are only tried by themselves.
 @test "arm64 under qemu-user: locks, waiting, TLS, JSON; each program starts" {
-    local arm program
     [[ $ARCH == amd64 ]] || skip 'this is an arm64 machine'
     tar xf "$RLOCK_RELEASE/$VERSION-linux-arm64.tar.gz" -C "$T"
     arm=$T/$VERSION-linux-arm64

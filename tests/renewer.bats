@@ -39,7 +39,6 @@ sockets() {
 }
 
 @test "it renews as long as the process lives, and releases when it has ended" {
-    local start
     holding a k --lease 15s
     renewed k
     renewed k
@@ -52,7 +51,6 @@ sockets() {
 }
 
 @test "a substitution returns at once, both streams, in every shell" {
-    local shell start
     for shell in sh bash dash; do
         command -v "$shell" >/dev/null || continue
         start=$(now_ms)
@@ -65,7 +63,6 @@ sockets() {
 }
 
 @test "the renewer has a session and a name of its own, null streams, nothing inherited" {
-    local one fd
     exec 8>"$T/file" 9>"$T/flock"
     flock 9
     holding a k
@@ -110,7 +107,6 @@ sockets() {
 }
 
 @test "a process that does not exist: 64, before anything is asked" {
-    local one
     sleep 1000 &
     one=$!
     kill -KILL "$one"
@@ -186,7 +182,6 @@ sockets() {
 }
 
 @test "killed or interrupted while it waits: no waiter and no process stays behind" {
-    local signal
     hold a k
     bg s sleep 1000
     for signal in KILL TERM; do
@@ -241,7 +236,6 @@ sockets() {
 }
 
 @test "killed between the token and its end: nothing is held, nothing stays behind" {
-    local i
     for i in {1..5}; do
         run -137 env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_kill.so" "$RLOCK" acquire --keep $$ k 3>&-
         [[ $output =~ ^[0-9a-f-]{36}$ ]]
@@ -355,7 +349,6 @@ EOF
 }
 
 @test "the password is not to be seen, and known when the connection breaks" {
-    local one
     redis config set requirepass 'p4ss'
     bg s sh -c 'token=$("$RLOCK" acquire -u "unix://:p4ss@$REDIS_SOCK" --lease 8s --keep $$ k) || exit; : >"$0"; sleep 1000; :' "$T/up"
     poll_until 10 test -e "$T/up"

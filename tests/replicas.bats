@@ -21,7 +21,6 @@ count_anew() {
 }
 
 @test "H35 no replica, or too few: 69 at once, nothing is run or held" {
-    local number
     for number in 1 majority all; do
         refused 69 run --replicas $number k -- touch "$T/run"
         stderr_line '^rlock: k: the server has no replicas'
@@ -37,7 +36,6 @@ count_anew() {
 }
 
 @test "--replicas takes 0, a number, majority and all, with one replica and with two" {
-    local number
     run -0 rlock run --replicas 0 k -- true
     replica_start one
     for number in 1 majority all; do
@@ -71,7 +69,6 @@ count_anew() {
 }
 
 @test "H36 one of two replicas is silent: enough for 1, not for 2, majority and all; never 75" {
-    local number
     replica_start one
     replica_start two
     kill -STOP "$(replica_pid two)"
@@ -149,7 +146,6 @@ boottime_ns() {
 }
 
 @test "H37 renewals that no replica hears of do not count: stopped before the lease ends" {
-    local start last
     replica_start one
     at_work a k 100 --replicas 1 --lease 8s -- tree
     start=$(boottime_ns)
@@ -176,7 +172,6 @@ boottime_ns() {
 }
 
 @test "a waiter that is called is confirmed by the replica before its command runs" {
-    local before
     replica_start one
     hold a k
     queue w k --replicas 1 --lease 20s
@@ -215,7 +210,6 @@ boottime_ns() {
 }
 
 @test "--replicas costs one round trip, to count them: the wait itself goes with the script" {
-    local without start
     replica_start one
     start_proxy
     export RLOCK_URL=redis://${proxy[proxy]}
@@ -243,7 +237,6 @@ waits_more_than() {
 }
 
 @test "--replicas: a renewal and its wait are one round trip" {
-    local before
     replica_start one
     start_proxy
     stay a k -u "redis://${proxy[proxy]}" --lease 15s --replicas 1

@@ -16,7 +16,6 @@ set_fault() {
 }
 
 @test "H1 the reply to the acquisition is lost: the same lock, once" {
-    local owner
     fault on up EVALSHA drop down
     run -0 --separate-stderr rlock run -u "$PROXY" --lease 9s k -- \
         sh -c 'echo "$RLOCK_OWNER"; RLOCK_URL=unix://$REDIS_SOCK "$RLOCK" status --json k'
@@ -27,7 +26,6 @@ set_fault() {
 }
 
 @test "H2 an acquisition that arrives after rlock has gone takes nothing" {
-    local i end
     for i in 1 2 3 4 5; do
         start_proxy "p$i"
         fault_of "p$i" delay up 3000
@@ -63,7 +61,6 @@ set_fault() {
 }
 
 @test "H6 a reply that trickles in does not stretch the time for it" {
-    local start
     fault trickle down 400
     start=$(now_ms)
     run -69 --separate-stderr rlock run -u "$PROXY" --connect-timeout 1s k -- touch "$T/run"
@@ -92,7 +89,6 @@ set_fault() {
 }
 
 @test "H11 scripts that the server forgets are sent again" {
-    local i
     bg flush bash -c 'while redis-cli -s "$REDIS_SOCK" script flush; do sleep 0.03; done'
     hold a long --lease 9s
     for i in {1..20}; do
@@ -129,7 +125,6 @@ mute() {
 }
 
 @test "H127 answers do not arrive any more: a waiter whose time is up leaves nothing held" {
-    local seconds
     for seconds in 16 17 18 19; do
         half_open "w$seconds" "k$seconds" -w "${seconds}s"
     done
@@ -143,7 +138,6 @@ mute() {
 }
 
 @test "H127 answers do not arrive any more: a waiter that gets a signal leaves nothing held" {
-    local i
     for i in {1..9}; do
         half_open "w$i" "k$i"
     done
@@ -179,7 +173,6 @@ mute() {
 }
 
 @test "H127 a release without a greeting's answers keeps to its database" {
-    local name url
     # shellcheck disable=SC2046 # they are words
     redis acl setuser fenced on '>pw' $(manual_rights)
     for name in w fenced; do

@@ -44,7 +44,6 @@ left_is() {
     left_is 10000000 10800000
     run -0 rlock reserve staging 1h -m 'the end anew'
     left_is 3500000 3600000
-    local by
     by="it is reserved by $(id -un)@[^ ]* until [-0-9: ]+ \([0-9hms]+ left\): load test\$"
     run -1 --separate-stderr stranger rlock extend staging 1h
     stderr_line "^rlock: extend: staging is not reserved by you; $by"
@@ -79,7 +78,6 @@ left_is() {
     export XDG_STATE_HOME=$T/file
     run -71 rlock reserve staging 1h -m x
     run -0 rlock status -q staging
-    local time
     for time in 0 -1s 500ms x ''; do
         run -64 rlock reserve staging "$time" -m x
         run -64 rlock extend staging "$time"

@@ -19,7 +19,6 @@ load helper
 
 @test "H19 a password that is refused from now on: stopped in time, not at once" {
     as_default_user
-    local start
     redis config set requirepass first
     export REDISCLI_AUTH=first RLOCK_PASSWORD=first
     at_work a k 100 --lease 9s
@@ -125,7 +124,6 @@ are_clients() {
 }
 
 @test "H20 a user without CLIENT SETNAME loses nothing: no word, no question more" {
-    local with without
     redis acl setuser nameless reset on '>pw' '~*' '&*' '+@all' -client
     redis config resetstat
     run -0 --separate-stderr rlock run k -- true
@@ -149,7 +147,6 @@ are_clients() {
 }
 
 @test "H21 a key of another type: 78, and it is left alone" {
-    local before kind
     redis set 'rlock:{string}' x
     redis rpush 'rlock:{list}' x
     redis sadd 'rlock:{set}' x

@@ -7,7 +7,6 @@ returncode() { # negative for death by a signal, as python sees it
 }
 
 @test "H100 the command's status is passed on" {
-    local n
     for n in 0 1 2 75 79 124 126 127 128 137 255; do
         run rlock run k -- sh -c "exit $n"
         [[ $status == "$n" && $output == "" ]]
@@ -63,7 +62,6 @@ returncode() { # negative for death by a signal, as python sees it
 }
 
 @test "-w gives up after that time" {
-    local start option
     hold a k
     for option in "-w 1" "--wait=1000ms" "--timeout 1s"; do
         start=$(now_ms)
@@ -95,7 +93,6 @@ returncode() { # negative for death by a signal, as python sees it
 }
 
 @test "H74 --at-most stops the command after that time from the acquisition: 124" {
-    local start
     start=$(now_ms)
     run -124 --separate-stderr rlock run --at-most 1s k -- sleep 100
     took 950 20000 "$start"
@@ -107,7 +104,6 @@ returncode() { # negative for death by a signal, as python sees it
 }
 
 @test "--kill-after is the time between TERM and KILL" {
-    local start
     start=$(now_ms)
     run -124 rlock run --at-most 2s --kill-after 700ms k -- \
         sh -c 'trap "echo term" TERM; while :; do sleep 0.05; done'
@@ -116,7 +112,6 @@ returncode() { # negative for death by a signal, as python sees it
 }
 
 @test "--no-renew stops the command before the lease ends: 124" {
-    local start
     start=$(now_ms)
     at_work a k 100 --no-renew --lease 6s
     work b k 0.2
@@ -171,7 +166,6 @@ returncode() { # negative for death by a signal, as python sees it
 }
 
 @test "H102 the command sees no descriptor of rlock's, and keeps those it was given" {
-    local plain
     plain=$(bash -c 'ls /proc/self/fd' 3>&- 7>/dev/null)
     run -0 bash -c '"$RLOCK" run --report-fd 8 k -- ls /proc/self/fd' 3>&- 7>/dev/null 8>"$T/report"
     [[ $output == "$plain" && $output == *7* ]]
@@ -221,7 +215,6 @@ returncode() { # negative for death by a signal, as python sees it
 }
 
 @test "every key that is left has a time to live" {
-    local ttl
     hold a k --lease 9s
     ttl=$(redis pttl "rlock:{k}")
     within 1 $((8 * 86400 * 1000)) "$ttl"

@@ -8,7 +8,6 @@ slots_are() {
 }
 
 @test "slots: the lowest that is free, each once" {
-    local name
     for name in a b c; do
         hold "$name" k --limit 3
     done
@@ -39,7 +38,6 @@ slots_are() {
 }
 
 @test "a limit that is not a number from 1 to 100000: 64" {
-    local limit
     for limit in 0 -1 1.5 x "" 100001 99999999999999999999; do
         run -64 rlock run --limit="$limit" k -- true
     done
@@ -58,7 +56,6 @@ slots_are() {
 }
 
 @test "H88 a killed holder's slot is taken by a waiter, not beside its command" {
-    local agent
     hold a k --limit 2 --lease 60s
     at_work dead k 100 --limit 2 --lease 4s -- ignore
     work next k 0.2 --limit 2

@@ -17,7 +17,6 @@ tls_files() {
 }
 
 @test "Sentinels of the URL that do not run cost no time, wherever they stand" {
-    local dead before
     read -ra dead <<<"$(free_ports 2)"
     RLOCK_URL=$(sentinel_url "127.0.0.1:${dead[0]}" "127.0.0.1:${dead[1]}" 2)
     before=$(now_ms)
@@ -28,7 +27,6 @@ tls_files() {
 }
 
 @test "a Sentinel that is stuck costs no time" {
-    local before
     server_signal 1 STOP
     before=$(now_ms)
     run -0 rlock run k -- true
@@ -41,7 +39,6 @@ tls_files() {
 }
 
 @test "H39 too few Sentinels to be sure who is the master: 69" {
-    local before
     server_signal 1 STOP
     server_signal 2 STOP
     before=$(now_ms)
@@ -79,7 +76,6 @@ tls_files() {
 }
 
 @test "no Sentinel runs: 69 at once, if it is not to be waited for" {
-    local dead before
     read -ra dead <<<"$(free_ports 2)"
     RLOCK_URL=$(sentinel_url "127.0.0.1:${dead[0]}" "127.0.0.1:${dead[1]}")
     before=$(now_ms)
@@ -90,7 +86,6 @@ tls_files() {
 }
 
 @test "a master that the Sentinels do not know yet is asked for, as long as --server-wait says" {
-    local before one
     RLOCK_URL=${RLOCK_URL/$MASTER/yourmaster}
     before=$(now_ms)
     run -69 --separate-stderr rlock run --server-wait 0 --connect-timeout 3s k -- true
@@ -163,7 +158,6 @@ sent_more_than() {
 }
 
 @test "a short run asks each Sentinel once, a long one over the same connection" {
-    local once
     start_proxy one 127.0.0.1:0
     fault_of one target "127.0.0.1:${port[1]}"
     RLOCK_URL=$(sentinel_url "${proxy[one]}")
@@ -184,7 +178,6 @@ sent_more_than() {
 }
 
 @test "a password is for the master, and for Sentinels that ask for one" {
-    local url
     undeploy
     export REDISCLI_AUTH=secret
     deploy --requirepass secret
@@ -218,7 +211,6 @@ sent_more_than() {
 }
 
 @test "TLS: Sentinels and master alike are verified" {
-    local url
     undeploy
     authority ca
     authority other
@@ -262,7 +254,6 @@ refused_since() {
 }
 
 @test "TLS: the master's certificate has to be for what the Sentinels call it" {
-    local i
     undeploy
     authority ca
     certificate localhost ca subjectAltName=DNS:localhost

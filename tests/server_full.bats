@@ -101,7 +101,6 @@ fill() {
 }
 
 @test "H9 24 jobs of one lock at a server that takes 20 clients: all of them run" {
-    local i
     redis config set maxclients 20
     for i in {1..24}; do
         bg "j$i" rlock run k -- sh -c "echo x >>'$LOG'"

@@ -54,7 +54,6 @@ two_lines() {
 }
 
 @test "a server that starts after rlock is waited for, with -n as well: two lines" {
-    local option
     for option in -n -w1m --label=x; do
         bg a rlock run "$option" k -- sh -c 'exit 9'
         poll_until 10 contains "$T/a.err" \
@@ -106,7 +105,6 @@ late() {
 }
 
 @test "one that does not answer is waited for as one that refuses is" {
-    local server
     late_starts
     server=$(<"$LATE/pid")
     kill -STOP "$server"
@@ -134,7 +132,6 @@ late() {
 }
 
 @test "a quorum is waited for until it has a majority" {
-    local i
     for i in 1 2 3; do
         redis-cli -s "$QUORUM/$i/sock" set some data >/dev/null
     done
@@ -156,7 +153,6 @@ late() {
 }
 
 @test "--server-wait 0 is one attempt, from the variable and from a file, too" {
-    local word
     echo 'server-wait = 0' >"$T/config"
     for word in --server-wait=0 --config="$T/config"; do
         run -69 --separate-stderr rlock run "$word" k -- touch "$T/run"
@@ -273,7 +269,6 @@ rlock_before() {
 }
 
 @test "signals end it at once" {
-    local command signo
     for signo in INT TERM; do
         for command in 'run k' 'acquire k' status 'latch wait l'; do
             bg a bash -c 'words=($1); [[ $1 != run* ]] || set -- "$1" -- true; exec "$RLOCK" "${words[@]}" --server-wait 10m "${@:2}"' \

@@ -50,7 +50,6 @@ load helper
 }
 
 @test "H78 opposite orders do not wait for each other" {
-    local i one
     loop() {
         local n
         for ((n = 0; n < 25; n++)); do
@@ -95,7 +94,6 @@ load helper
 }
 
 @test "H80 one of three is lost: the command is stopped, and the others are released" {
-    local lost
     for lost in a c; do
         at_work w "a" 100 --lease 9s b c
         redis del "rlock:{$lost}"

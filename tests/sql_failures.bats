@@ -49,7 +49,6 @@ told() {
 
 @test "H145 words in the path of a socket decide nothing" {
     [[ $DATABASES == *postgresql* ]] || skip 'there is no PostgreSQL'
-    local name directory
     for name in 'x failed: FATAL:  28P01: password' ':  42501: x' 'password authentication failed'; do
         directory=$T/$name
         mkdir "$directory"

@@ -309,7 +309,6 @@ EOF
 }
 
 @test "doctor: a column that cannot tell each hour is warned of" {
-    local url
     [[ $DATABASES == *mysql* ]] || skip "MariaDB with its driver is not here"
     url=$(database_url mysql)
     run rlock doctor -u "$url"

@@ -39,7 +39,6 @@ no_connection() {
 }
 
 @test "a server that is vouched for, by name and by address" {
-    local url
     for url in "rediss://127.0.0.1:$TLS_PORT" "rediss://localhost:$TLS_PORT/0"; do
         run -7 rlock run -u "$url" "${ca[@]}" k -- sh -c 'exit 7'
     done
@@ -129,7 +128,6 @@ no_connection() {
 }
 
 @test "H129 a damaged file of certificates is found before a connection is made" {
-    local name
     damage() { # NAME: of two certificates, one whose header is sound
         printf -- '-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n' \
             >"$T/nonsense"
@@ -164,7 +162,6 @@ no_connection() {
 }
 
 @test "H129 a --tls-server-name that no certificate can be for is refused" {
-    local name
     server_certificate elsewhere
     for name in . % '%x' .. .elsewhere.test elsewhere..test '*' '*.test' '127.0.0.1%lo' '[::1]' \
         'a b' -a \
@@ -185,7 +182,6 @@ no_connection() {
 }
 
 @test "H129 a certificate that names its host only in its subject is refused, and it says why" {
-    local name
     for name in localhost 127.0.0.1; do
         openssl req -x509 "${new_key[@]}" -keyout "$CERTS/cn.key" -out "$CERTS/cn.pem" -days 2 \
             -subj "/CN=$name" 2>/dev/null
@@ -228,7 +224,6 @@ no_connection() {
 
 @test "a server that asks for a certificate gets the one that is configured" {
     redis config set tls-auth-clients yes
-    local version
     for version in TLSv1.3 TLSv1.2; do
         redis config set tls-protocols $version
         no_connection 'asked for a certificate \(see tls-cert\)' "${ca[@]}"
@@ -266,7 +261,6 @@ no_connection() {
 }
 
 @test "TLS 1.2 and 1.3 are spoken, and nothing older" {
-    local version
     for version in TLSv1.2 TLSv1.3 'TLSv1.2 TLSv1.3'; do
         redis config set tls-protocols "$version"
         run -0 rlock run "${ca[@]}" k -- true
@@ -313,7 +307,6 @@ EOF
 }
 
 @test "options about TLS are refused where there is none, and defaults from below are not" {
-    local option url value
     for url in "redis://127.0.0.1:$PLAIN_PORT" "unix://$REDIS_SOCK"; do
         for option in ca cert key server-name; do
             value=$CERTS/ca.pem

@@ -76,7 +76,6 @@ does_not_run() {
 }
 
 @test "H129 a configuration that makes no sense, or cannot be read, is an error and not left out" {
-    local text
     broken() { # REGEX
         does_not_run 78 "^rlock: k: TLS: OpenSSL's configuration $POLICY: .*$1"
         run -78 --separate-stderr rlock status "${ca[@]}"

@@ -14,7 +14,6 @@ setup() {
 }
 
 @test "a server that stalls in the handshake: 69 after the connect timeout" {
-    local start bytes
     for bytes in 0 3 100 700; do
         fault cut down $bytes
         start=$(now_ms)
@@ -28,7 +27,6 @@ setup() {
 }
 
 @test "a server that closes or resets in the handshake: 69, and it says so" {
-    local bytes
     for bytes in 0 3 100 700; do
         fault cut down $bytes close
         run -69 --separate-stderr rlock run -u "$PROXY" k -- touch "$T/run"
@@ -88,7 +86,6 @@ setup() {
 }
 
 @test "a hundred wait over TLS, and each has its turn" {
-    local n
     hold a k
     for n in {1..100}; do
         work "w$n" k 0
@@ -108,7 +105,6 @@ setup() {
 }
 
 @test "over TLS the next waiter is called, and need not look" {
-    local n start
     for n in 1 2 3 4 5; do
         hold a k --lease 60s
         bg b rlock run k -- sh -c "date +%s%3N >'$T/got'"
@@ -123,7 +119,6 @@ setup() {
 }
 
 @test "a reply of more than one TLS record is read as a whole" {
-    local label
     label=$(printf 'x%.0s' {1..200})
     rlock acquire --lease 1h --label "$label" k0
     for n in {1..1500}; do

@@ -234,7 +234,6 @@ END
 }
 
 @test "it follows the window, and stays on the chosen row" {
-    local number
     for number in {01..40}; do
         rlock acquire --lease 1h "many-$number"
     done

@@ -30,7 +30,6 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
 }
 
 @test "the first screen and the help fit a terminal; a slip gets a suggestion" {
-    local screen
     run -64 --separate-stderr rlock
     [[ ! $output && ${#stderr_lines[@]} -le 15 && ${stderr_lines[0]} == 'rlock runs a command while'* ]]
     for screen in "$stderr" "$(rlock help)"; do
@@ -64,7 +63,6 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
 }
 
 @test "a key that is empty, too long or has control characters: 64" {
-    local long
     usage run '' -- true
     usage run 'a b' -- true
     usage run $'a\tb' -- true
@@ -81,7 +79,6 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
 }
 
 @test "forms of keys and durations that are accepted" {
-    local key long duration
     printf -v long '%0512d' 0
     export RLOCK_URL=unix://$REDIS_SOCK
     for key in a "$long" deploy/prod.1:x@y 'größe-漢字' '*' 'a"b' "%41" '-'; do

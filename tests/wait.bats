@@ -56,7 +56,6 @@ hand_overs() {
 }
 
 @test "H60 no hand-over is missed between two clients that take turns" {
-    local i
     loop() {
         local n
         for ((n = 0; n < 40; n++)); do
@@ -78,7 +77,6 @@ hand_overs() {
 }
 
 @test "H61 the next waiter has a dead holder's lock when its lease is over, not a heartbeat later" {
-    local start left
     hold a k --lease 12s
     queue w k
     kill_both a
@@ -89,7 +87,6 @@ hand_overs() {
 }
 
 @test "H61 the next is there as well when the first has given up meanwhile" {
-    local start
     hold a k --lease 14s
     bg first rlock run -w 7s k -- true
     poll_until 10 has_waiters k 1
@@ -114,7 +111,6 @@ hand_overs() {
 }
 
 @test "H64 a signal while waiting ends rlock promptly and leaves nothing in the queue" {
-    local i name
     hold a k
     for name in INT TERM HUP QUIT USR1; do
         start=$(now_ms)
@@ -140,7 +136,6 @@ hand_overs() {
 }
 
 @test "H64 a signal while the request is on its way: the grant is released" {
-    local i
     start_proxy
     fault delay up 2000
     for i in 1 2 3; do
@@ -157,7 +152,6 @@ hand_overs() {
 }
 
 @test "H64 a signal while the server stands still: its later grant is released" {
-    local round
     for round in 1 2 3; do
         hold a k
         queue w k
@@ -216,7 +210,6 @@ hand_overs() {
 }
 
 @test "H10 all waiters are served after a restart of the server, without a storm" {
-    local i start
     hold a k
     for ((i = 1; i <= 20; i++)); do
         bg "w$i" rlock run k -- sh -c "echo w$i >>'$LOG'"

@@ -119,7 +119,6 @@ END
 }
 
 @test "systemd: the units are what it takes, and tmpfiles.d too" {
-    local unit
     type systemd-analyze systemd-tmpfiles >/dev/null 2>&1 || skip 'systemd is not here'
     mkdir "$T/units"
     for unit in rlock@.service rlock-serve.service; do

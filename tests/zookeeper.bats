@@ -64,7 +64,6 @@ strange_sessions_ended() {
 }
 
 @test "an agent that dies: the next one continues the session" {
-    local owner
     stay a k --lease 9s
     owner=$(owner_of k)
     kill_agent a
@@ -116,7 +115,6 @@ killed_unheard() {
 }
 
 @test "H112 the server is stopped for longer than the lease: the command ends before, with 79" {
-    local stopped
     cat >"$T/command" <<'END'
 trap 'cut -d. -f1 /proc/uptime >"$0.ended"; exit 0' TERM
 : >"$0.up"
@@ -166,7 +164,6 @@ END
 }
 
 @test "several keys: all or none, whatever their order" {
-    local i
     stay a b
     refused 75 run -n a b c -- true
     run -0 rlock run -n a -- true
@@ -183,7 +180,6 @@ END
 }
 
 @test "a semaphore: N at once, each with a slot of its own, and the next is called in its turn" {
-    local i
     stay a k --limit 3
     stay b k --limit 3
     run -0 rlock run -n --limit 3 k -- sh -c 'echo $RLOCK_SLOT $RLOCK_MODE'
@@ -208,7 +204,6 @@ END
 }
 
 @test "a semaphore: those that come at once do not refuse each other while there is room" {
-    local i
     for i in {1..8}; do
         bg "r$i" rlock run -n --limit 8 k -- sh -c "echo \$RLOCK_SLOT >>'$T/slots'
             '$RLOCK_TEST_TOOLS/await' '$T/go'"
@@ -262,7 +257,6 @@ END
 }
 
 @test "a semaphore: acquire --keep, renew and release by another process; an agent that dies" {
-    local owner
     sleep 1000 &
     pid[keeper]=$!
     run -0 rlock acquire --lease 9s --limit 2 --keep "${pid[keeper]}" k
@@ -293,7 +287,6 @@ END
 }
 
 @test "nested: siblings take turns, and an owner within one does not wait for the other" {
-    local mode
     # 1 holds; 1.1 waits while 1.2, and 1.2.1 in it, have it.
     for mode in --write '--limit 2'; do
         : >"$LOG"
@@ -410,7 +403,6 @@ in_tls() { echo "zookeepers://127.0.0.1:$1/test/$BATS_TEST_NUMBER --tls-ca $CERT
 }
 
 @test "H140 ZooKeeper: localhost and 127.0.0.1 are the server at that port" {
-    local host
     hold a k
     for host in localhost 127.0.0.1; do
         refused 75 run --server-wait 0 -n -u \
@@ -419,7 +411,6 @@ in_tls() { echo "zookeepers://127.0.0.1:$1/test/$BATS_TEST_NUMBER --tls-ca $CERT
 }
 
 @test "zookeepers:// speaks TLS, only with a server that is vouched for" {
-    local url
     relay_start
     authority other
     url=zookeepers://127.0.0.1:$(<"$T/relay.out")/test/$BATS_TEST_NUMBER
@@ -437,7 +428,6 @@ in_tls() { echo "zookeepers://127.0.0.1:$1/test/$BATS_TEST_NUMBER --tls-ca $CERT
 }
 
 @test "H113 a session cannot be opened again: the lock is lost in time, and nothing stays behind" {
-    local there
     bg relay python3 "$TESTS/forgetful_zookeeper.py" "${port[1]}"
     poll_until 10 test -s "$T/relay.out"
     there=zookeeper://127.0.0.1:$(<"$T/relay.out")/test/$BATS_TEST_NUMBER

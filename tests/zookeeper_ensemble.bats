@@ -87,7 +87,6 @@ through() {
 }
 
 @test "H137 the leader is killed: the holder keeps the lock, and no other client has it" {
-    local leader
     stay a k --lease 30s
     leader=$(that_is leader)
     server_signal KILL "$leader"
