@@ -2,22 +2,13 @@
 
 load helper
 
-NO_OWNER=00000000-0000-0000-0000-000000000000
-
-# take NAME KEY [OPTION...]: NAME becomes the token.
-take() {
-    local -n token=$1
-    token=$("$RLOCK" acquire "${@:2}" 3>&-)
-}
-
 @test "acquire prints the owner token; the lock is held until it is released" {
     run -0 --separate-stderr rlock acquire k
     [[ $output =~ ^[0-9a-f-]{36}$ && $stderr == "" ]]
     mine=$output
     run -75 rlock run -n k -- true
     status_json k ".[0].holders[0].owner == \"$mine\""
-    run -0 --separate-stderr rlock release --owner "$mine" k
-    [[ $output == "" && $stderr == "" ]]
+    prints_nothing 0 release --owner "$mine" k
     run -0 rlock status -q k
 }
 
@@ -56,7 +47,6 @@ take() {
 
 @test "--export that fails fails under eval, in every shell" {
     hold a k
-    export T
     for shell in sh bash dash; do
         command -v "$shell" >/dev/null || continue
         for row in '75 -q -n' '64 --bogus' '69 --server-wait 0 -u unix:///nowhere'; do
@@ -97,27 +87,18 @@ take() {
     done
 }
 
-@test "a key of another type: 78 for acquire, renew and release" {
-    redis set 'rlock:{k}' x
-    run -78 rlock acquire k
-    run -78 rlock renew --owner "$NO_OWNER" k
-    run -78 rlock release --owner "$NO_OWNER" k
-}
-
 @test "acquire waits in the same queue as run, and knows -n, -w and -E" {
-    take mine k
+    mine=$(rlock acquire k)
     run -75 --separate-stderr rlock acquire -n k
     [[ $output == "" && ${#stderr_lines[@]} == 1 && $stderr == *"held by"* ]]
     run -9 rlock acquire -n -E 9 k
-    run -0 --separate-stderr rlock acquire -n -E 0 k
-    [[ $output == "" && $stderr == "" ]]
+    prints_nothing 0 acquire -n -E 0 k
     start=$(now_ms)
     run -75 rlock acquire -w 1s k
     took 1000 20000 "$start"
     [[ $(waiters k) == 0 ]]
     queue a k
-    bg b rlock acquire k
-    poll_until 10 has_waiters k 2
+    queued k bg b rlock acquire k
     queue c k
     run -0 rlock release --owner "$mine" k
     finish a
@@ -132,8 +113,7 @@ take() {
 @test "H64 told to end while it waits: gone from the queue at once, of that signal" {
     hold a k --lease 60s
     for signal in INT TERM HUP USR1; do
-        bg w rlock acquire k
-        poll_until 10 has_waiters k 1
+        queued k bg w rlock acquire k
         kill -s "$signal" "${pid[w]}"
         finish w
         [[ $status == $((128 + $(kill -l "$signal"))) && ! -s $T/w.out ]]
@@ -167,8 +147,7 @@ take() {
 
 @test "a signal while it waits, or before the token was out: nothing is held, none queues" {
     hold a k
-    bg w rlock acquire k
-    poll_until 10 has_waiters k 1
+    queued k bg w rlock acquire k
     kill -KILL "${pid[w]}"
     poll_until 5 has_waiters k 0
     terminate a
@@ -199,18 +178,15 @@ take() {
 @test "H69 a run nested under acquire --export is granted at once, with its fence" {
     cat >"$T/script" <<'EOF'
 eval "$("$RLOCK" acquire --export k)" || exit
-: >"$T/up"
+: >"$T/s.up"
 "$RLOCK_TEST_TOOLS/await" "$T/go"
 "$RLOCK" run -n k -- sh -c '[ "$RLOCK_FENCE" = "$0" ]' "$RLOCK_FENCE" || exit 2
 "$RLOCK" run -n k -- "$RLOCK" release --owner "$RLOCK_OWNER" k || exit 3
 "$RLOCK" run -n k -- true
 [ "$?" = 75 ] || exit 4
 EOF
-    export T
-    bg s sh "$T/script"
-    poll_until 10 test -e "$T/up"
-    bg w rlock acquire k
-    poll_until 10 has_waiters k 1
+    bg_up s sh "$T/script"
+    queued k bg w rlock acquire k
     : >"$T/go"
     finish s
     [[ $status == 0 ]] # 4: it had nothing left to be nested in, and the next had come

@@ -4,8 +4,6 @@
 load helper
 load waiters
 
-setup_file() { start_file; }
-
 # Which agents NAME has had, each ended as soon as it is seen.
 kill_all_agents() {
     local one
@@ -22,8 +20,7 @@ kill_all_agents() {
     bg a rlock run --lease 12s k -- sh -c "'$RLOCK_TEST_TOOLS/worker' '$LOG' a 300 &
         '$RLOCK_TEST_TOOLS/await' '$T/a.go'; kill \$!; exit 9"
     working a
-    work b k 0.2
-    poll_until 10 has_waiters k 1
+    queued k work b k 0.2
     since=$(now_ms)
     for i in {1..8}; do
         kill_agent a
@@ -65,8 +62,7 @@ kill_all_agents() {
 
 @test "H135 no agent reaches the store any more: the command is stopped in time" {
     at_work a k 100 --lease 12s -- ignore
-    work b k 0.2
-    poll_until 10 has_waiters k 1
+    queued k work b k 0.2
     kill -STOP "$(redis_pid)"
     kill_agent a
     kill_agent a
@@ -96,12 +92,10 @@ kill_all_agents() {
 
 @test "H135 killed while one of several keys is waited for: all of them are had in the end" {
     stay a k2
-    bg b rlock run k1 k2 k3 -- sh -c "echo b >>'$LOG'"
-    poll_until 15 has_waiters k2 1
+    queued k2 bg b rlock run k1 k2 k3 -- sh -c "echo b >>'$LOG'"
     kill_agent b
     ends_well a
-    finish b 20
-    [[ $status == 0 && $(<"$LOG") == b ]]
+    in_turn 20 b
     is_free k1
     is_free k3
 }
@@ -121,8 +115,7 @@ kill_all_agents() {
 @test "H135 agent and command end while rlock is stopped: another agent gives the lock back" {
     stay a k
     has_agent a
-    kill -STOP "${pid[a]}"
-    poll_until 10 in_state "${pid[a]}" T
+    suspend a STOP
     kill -KILL "$agent"
     : >"$T/a.go"
     poll_until 10 eval '[[ -z $(pgrep -P "${pid[a]}" -r R,S,D) ]]'
@@ -148,9 +141,8 @@ kill_all_agents() {
     stay c k1 k2 k3 --lease 9s
     stay d r --read
     stay e f --no-renew --lease 60s
-    bg f rlock run --lease 9s n -- "$RLOCK" run --lease 9s n -- \
+    bg_up f rlock run --lease 9s n -- "$RLOCK" run --lease 9s n -- \
         sh -c ": >'$T/f.up'; '$RLOCK_TEST_TOOLS/await' '$T/f.go'; exit 9"
-    poll_until 10 test -e "$T/f.up"
     stay g q -q --on-lost continue --lease 9s
     for name in a b c d e f g; do
         kill_agent $name
@@ -179,8 +171,7 @@ kill_all_agents() {
     as_job work a k 300 --lease 30s
     working a
     has_agent a
-    kill -TSTP "${pid[a]}"
-    poll_until 5 in_state "${pid[a]}" T
+    suspend a TSTP
     kill -KILL "$agent"
     local lines
     lines=$(wc -l <"$LOG")
@@ -204,9 +195,8 @@ kill_all_agents() {
 }
 
 @test "H135 --wait-descendants: processes that are left are still waited for under the lock" {
-    bg a rlock run --lease 9s --wait-descendants k -- \
-        sh -c "('$RLOCK_TEST_TOOLS/await' '$T/go') & : >'$T/up'; exit 9"
-    poll_until 10 test -e "$T/up"
+    bg_up a rlock run --lease 9s --wait-descendants k -- \
+        sh -c "('$RLOCK_TEST_TOOLS/await' '$T/go') & : >'$T/a.up'; exit 9"
     poll_until 10 eval '[[ $(pgrep -P "${pid[a]}" | wc -l) == 2 ]]'
     kill_agent a
     kill_agent a

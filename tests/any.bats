@@ -89,8 +89,7 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     queue w b d
     run -75 --separate-stderr rlock run -n --any b a -- true
     stderr_line '^rlock: one of b, a: not acquired: b: .* \(.*\) comes first, waiting for .*s$'
-    bg v rlock run --any b a -- true
-    poll_until 10 contains "$T/v.err" 'waiting for one of b, a: b: '
+    bg_says v 'waiting for one of b, a: b: ' rlock run --any b a -- true
     grep -qE '^rlock: waiting for one of b, a: b: .* comes first, waiting for [0-9.]+m?s$' "$T/v.err"
     kill "${pid[x]}"
     ends_with v 0
@@ -145,8 +144,7 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     hold y b
     run -75 rlock run -n --any a b -- true
     run -75 rlock run -w "$(moment)" --any a b -- true
-    run -0 --separate-stderr rlock run -n -E 0 --any a b -- true
-    [[ ! $stderr ]]
+    quiet 0 run -n -E 0 --any a b -- true
     no_waiters a b
     rlock latch set l 1
     run -78 rlock run --any c l -- true
@@ -213,19 +211,15 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     run -75 rlock run -n --any --take 1 a b --notify "echo \$RLOCK_EVENT \$RLOCK_KEY >>'$LOG'" -- true
     poll_until 10 contains "$LOG" 'not-acquired a b'
     terminate y
-    run -0 rlock run --any a b --report-fd 7 -- true 7>"$T/report"
-    [[ $(jq -c '[.key, (.fence | type)]' "$T/report") == '["b","number"]' ]]
-    run -0 rlock run --any --take 2 a b c --report-fd 7 -- true 7>"$T/report"
-    [[ $(jq -c '[.key, (.fence | length)]' "$T/report") == '[["b","c"],2]' ]]
-    run -75 rlock run -n --any a --report-fd 7 a -- true 7>"$T/report"
-    [[ $(jq -c .key "$T/report") == '"a"' ]]
+    reports '[.key, (.fence | type)] == ["b", "number"]' --any a b -- true
+    reports '[.key, (.fence | length)] == [["b", "c"], 2]' --any --take 2 a b c -- true
+    reports '.key == "a"' -n --any a a -- true
 }
 
 @test "--any: events: a waiter that got one of its KEYs is not refused at the others" {
     hold x a
     hold y b
-    bg e rlock events -v --json a b
-    poll_until 10 contains "$T/e.err" 'events: listening'
+    bg_says e 'events: listening' rlock events -v --json a b
     bg w rlock run --any a b -- sleep 1000
     poll_until 10 jq -se '[.[] | select(.event == "waiting") | .key] | sort == ["a", "b"]' \
         "$T/e.out"

@@ -5,7 +5,6 @@ load helper
 setup() {
     start_test
     "$RLOCK" run --cgroup possible -- true 2>"$T/why" 3>&- || skip "no cgroup here: $(cat "$T/why")"
-    export LOG T
     # Hides: a session of its own, nothing in its environment, and a new process each time.
     cat >"$T/hide" <<'END'
 #!/usr/bin/python3

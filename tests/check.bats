@@ -28,8 +28,7 @@ check() {
     # Only what was asked for counts; a free KEY and a GLOB without locks are fine.
     check 0 'OK - no lock is held; nothing matches z* |' --held 0 'z*' free
     # Cron hears only of trouble.
-    run -0 --separate-stderr rlock check -q --held 1h
-    [[ ! $output && ! $stderr ]]
+    prints_nothing 0 check -q --held 1h
     check 2 CRITICAL -q --held 1ms
     # A lock that --at-least keeps is not held for too long.
     rlock run --at-least 1h k -- true

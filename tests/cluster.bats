@@ -49,13 +49,10 @@ are_connected() {
     for i in 1 2 3; do
         queue "w$i" "${at[1]}" -u "$(url_of "$(cut -d ' ' -f "$((i + 2))" <<<"$CLUSTER_NODES")")"
     done
-    run -0 --separate-stderr rlock status --json "${at[1]}"
-    json '.[0].waiters | map(.position) == [1, 2, 3]'
+    status_json "${at[1]}" '.[0].waiters | map(.position) == [1, 2, 3]'
     forget_calls
     kill "${pid[a]}"
-    for i in 1 2 3; do
-        ends_with "w$i" 0
-    done
+    all_end 0 10 w{1..3}
     [[ $(cluster_calls publish) -ge 3 ]]
     [[ $(<"$LOG") == $'w1\nw2\nw3' ]]
 }
@@ -72,8 +69,7 @@ are_connected() {
     kill "${pid[a]}"
     poll_until 10 grep -qs '"EVALSHA".*"handed"' "$T"/monitor*.out
     touch "$T/w.end"
-    finish w
-    [[ $status == 0 && $(<"$LOG") == w ]]
+    in_turn 10 w
 }
 
 @test "every command works in a Cluster" {
@@ -199,12 +195,10 @@ are_connected() {
 @test "H64 H77 H78 several keys: nothing is held while one is waited for, nor after a signal" {
     local a=${at[0]} b=${at[1]} c=${at[2]} i
     hold x "$b"
-    bg w rlock run "$a" "$b" -- true
-    poll_until 10 has_waiters "$b" 1
+    queued "$b" bg w rlock run "$a" "$b" -- true
     terminate w 143
     has_waiters "$b" 0
-    bg w rlock run "$a" "$b" "$c" -- sh -c "echo w >>'$LOG'"
-    poll_until 10 has_waiters "$b" 1
+    queued "$b" bg w rlock run "$a" "$b" "$c" -- sh -c "echo w >>'$LOG'"
     poll_until 5 "$RLOCK" status -q "$a" "$c"
     for i in 1 2 3; do
         run -0 rlock run -w 20s "$a" "$c" -- true
@@ -215,8 +209,7 @@ are_connected() {
     poll_until 5 is_free "$a"
     poll_until 5 is_free "$b"
     kill "${pid[y]}"
-    finish w
-    [[ $status == 0 && $(<"$LOG") == w ]]
+    in_turn 10 w
     run -0 rlock status -q "$a" "$b" "$c"
 }
 
@@ -256,9 +249,7 @@ each_alone() {
     rounds p4 20 0.02 "$b" "$c"
     rounds p5 20 0 "$a"
     rounds p6 20 0.01 "$c"
-    for i in 1 2 3 4 5 6; do
-        ends_with "p$i" 0 40
-    done
+    all_end 0 40 p{1..6}
     each_alone
     [[ $(wc -l <"$LOG") == 400 ]]
     run -0 rlock status -q "$a" "$b" "$c"
@@ -303,8 +294,7 @@ have_had_turns() {
     for key in "$a" "$b" "$c"; do
         poll_until 20 ends_later "$key" "$start"
     done
-    run -0 --separate-stderr rlock status --json
-    json 'map(.holders | length) == [1, 1, 1]'
+    status_json 'map(.holders | length) == [1, 1, 1]'
     run -0 rlock force-release --now --yes "$b"
     ends_with w 79
     contains "$T/w.err" "$b"
@@ -329,13 +319,11 @@ have_had_turns() {
 
 @test "H135 several keys: the agent is killed while one is waited for: all are had in the end" {
     stay a "${at[1]}"
-    bg b rlock run "${at[@]}" -- sh -c "echo b >>'$LOG'"
-    poll_until 15 has_waiters "${at[1]}" 1
+    queued "${at[1]}" bg b rlock run "${at[@]}" -- sh -c "echo b >>'$LOG'"
     kill_agent b
     kill_agent b
     ends_well a
-    finish b 30
-    [[ $status == 0 && $(<"$LOG") == b ]]
+    in_turn 30 b
     for key in "${at[@]}"; do
         poll_until 10 is_free "$key"
     done
@@ -382,11 +370,10 @@ listens_to() {
     local port
     port=$(free_ports 1)
     redis config set port "$port" >/dev/null
-    run -69 --separate-stderr rlock run -u "cluster://127.0.0.1:$port" k -- touch "$T/run"
+    refused 69 run -u "cluster://127.0.0.1:$port" k -- touch "$T/run"
     stderr_line 'this server is not in cluster mode'
     stderr_line '^hint: .*redis://'
     says 69 'this server is not in cluster mode' status -u "cluster://127.0.0.1:$port"
-    [[ ! -e $T/run ]]
     run -69 --separate-stderr rlock doctor --json -u "cluster://127.0.0.1:$port"
     json '.servers[0].findings | any(.check == "reach" and (.text | contains("not in cluster mode")))'
     redis config set port 0 >/dev/null
@@ -583,8 +570,7 @@ is_taken_away() {
     queue w "${at[1]}"
     kill -STOP "${pid[asleep]}"
     kill "${pid[a]}"
-    finish w 20
-    [[ $status == 0 && $(<"$LOG") == w ]]
+    in_turn 20 w
     run -0 rlock run -n "${at[@]:0:2}" -- true
     kill -CONT "${pid[asleep]}"
     finish asleep 20

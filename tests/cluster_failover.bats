@@ -15,8 +15,7 @@ survives() {
     local key=${at[0]} old
     old=$(master_of "$key")
     at_work a "$key" 100 --lease 20s "${@:2}"
-    work w "$key" 0.2 --lease 20s "${@:2}"
-    poll_until 10 has_waiters "$key" 1
+    queued "$key" work w "$key" 0.2 --lease 20s "${@:2}"
     "$1" "$old"
     poll_until 10 taken_over "$key" "$old"
     renews "$key"
@@ -127,8 +126,7 @@ dead_seeds() {
     local key=${at[1]} old
     old=$(master_of "$key")
     hold a "$key" --lease 9s
-    bg w rlock run -w 12s "$key" -- true
-    poll_until 10 has_waiters "$key" 1
+    queued "$key" bg w rlock run -w 12s "$key" -- true
     node_kill "$(replica_of "$old")"
     node_kill "$old"
     run -69 --separate-stderr rlock run -n --connect-timeout 2s "$key" -- true

@@ -8,8 +8,7 @@ load flights
 @test "H52 H58 a slot moves: the lock in it is kept, and the waiter gets its turn" {
     local key=${at[0]} i
     at_work a "$key" 100 --lease 12s
-    work w "$key" 0.2 --lease 12s
-    poll_until 10 has_waiters "$key" 1
+    queued "$key" work w "$key" 0.2 --lease 12s
     for i in 1 2 3; do
         move_slot "$key" "$(another_than "$key")"
         run -75 rlock run -n "$key" -- true
@@ -31,9 +30,7 @@ load flights
     for i in $(seq 12); do
         move_slot "$key" "$(another_than "$key")"
     done
-    for i in 1 2 3 4; do
-        ends_with "p$i" 0 40
-    done
+    all_end 0 40 p{1..4}
     no_overlap
     is_free "$key"
 }
@@ -63,8 +60,7 @@ load flights
     run -75 rlock run -n "$here" -- true
     cli "$target" script flush
     renews "$here"
-    run -0 --separate-stderr rlock status --json "$here"
-    json '.[0] | (.holders | length) == 1 and (.waiters | length) == 1'
+    status_json "$here" '.[0] | (.holders | length) == 1 and (.waiters | length) == 1'
     [[ $(rlock status --json | jq -c 'map(.key)') == "[\"$here\"]" ]]
     kill "${pid[b]}"
     finish v

@@ -31,8 +31,7 @@ setup_file() {
         hold "$key" "$key"
     done
     [[ $(rlock status --json | jq length) == 3 ]]
-    bg w rlock run "${at[@]}" -- true
-    poll_until 10 has_waiters "${at[0]}" 1
+    queued "${at[0]}" bg w rlock run "${at[@]}" -- true
     kill "${pid[${at[0]}]}" "${pid[${at[1]}]}" "${pid[${at[2]}]}"
     ends_with w 0
 }

@@ -103,7 +103,6 @@ prefix_used() { # the prefix of the one key in the database
     printf 'prefix = p\nurl = %s\0nonsense\n' "$RLOCK_URL" >"$T/config"
     says 78 "^rlock: .*$T/config:2: .*NUL byte" run --config "$T/config" k -- true
     run -78 rlock status --config "$T"
-    says 64 missing run --config "$T/missing" k -- true
 }
 
 @test "a value in quotes is refused: the quotes would be part of it" {
@@ -126,8 +125,7 @@ prefix_used() { # the prefix of the one key in the database
     stderr_line "^rlock: $T/config:1: unknown key 'fence-style'; it is ignored\$"
     stderr_line "^rlock: $T/config:4: unknown key 'nonsense'"
     [[ $(prefix_used) == p ]]
-    run -0 --separate-stderr rlock run -q --config "$T/config" k -- true
-    [[ -z $stderr ]]
+    quiet 0 run -q --config "$T/config" k -- true
     # A wrong value is an error, whatever overrides it.
     echo 'lease = 5x' >>"$T/config"
     run -78 --separate-stderr rlock run -q --config "$T/config" --lease 5s k -- true
@@ -157,8 +155,7 @@ prefix_used() { # the prefix of the one key in the database
     cd "$T" || return
     reads() { # PATH FILE
         echo "password-file = $1" >"$T/etc/config"
-        HOME=$T/home run -0 --separate-stderr rlock run --config "$2" k -- true
-        [[ -z $stderr ]]
+        HOME=$T/home quiet 0 run --config "$2" k -- true
     }
     # shellcheck disable=SC2088
     for place in '~/in/password' '~//password' "$T/etc/password" in/password ./password \
@@ -202,8 +199,7 @@ prefix_used() { # the prefix of the one key in the database
         run -0 --separate-stderr rlock "${@:2}"
         [[ ${#stderr_lines[@]} == 1 && $stderr != *s3cret* ]]
         stderr_line "$1"
-        run -0 --separate-stderr rlock "${@:2:1}" -q "${@:3}"
-        [[ -z $stderr ]]
+        quiet 0 "${@:2:1}" -q "${@:3}"
     }
     echo s3cret >"$T/password"
     printf 'url = unix://:s3cret@%s\n' "$REDIS_SOCK" >"$T/url"
@@ -218,35 +214,29 @@ prefix_used() { # the prefix of the one key in the database
     done
     for mode in 0600 0640 0400; do
         chmod "$mode" "$T/password" "$T/url" "$T/key"
-        run -0 --separate-stderr rlock run --password-file "$T/password" k -- true
-        [[ -z $stderr ]]
-        run -0 --separate-stderr rlock run --config "$T/key" k -- true
-        [[ -z $stderr ]]
+        quiet 0 run --password-file "$T/password" k -- true
+        quiet 0 run --config "$T/key" k -- true
     done
     # A file without a password.
     printf 'url = unix://%s\npassword-file = password\npassword =\n' "$REDIS_SOCK" >"$T/config"
     sed -i 3d "$T/config"
     chmod 644 "$T/config"
-    RLOCK_URL='' run -0 --separate-stderr rlock run --config "$T/config" k -- true
-    [[ -z $stderr ]]
+    RLOCK_URL='' quiet 0 run --config "$T/config" k -- true
     # No other user reads a pipe.
-    run -0 --separate-stderr rlock run --password-file <(echo s3cret) k -- true
-    [[ -z $stderr ]]
+    quiet 0 run --password-file <(echo s3cret) k -- true
 }
 
 @test "a value that makes no sense: 64 from the command line, 78 from elsewhere, with its place" {
     while read -r name value; do
         echo "--- $name: $value"
-        run -64 --separate-stderr rlock run "--$name=$value" k -- touch "$T/run"
-        stderr_line "^rlock: run: --$name "
+        says 64 "^rlock: run: --$name " run "--$name=$value" k -- touch "$T/run"
         printf '# one\n%s=%s\n' "$name" "$value" >"$T/config"
         says 78 "^rlock: status: $T/config:2: $name " status --config "$T/config"
         # The other places, for some of them.
         [[ $name == @(url|lease|password-file) ]] || continue
-        run -64 --separate-stderr rlock run "--$name" "$value" k -- touch "$T/run"
-        stderr_line "^rlock: run: --$name "
+        says 64 "^rlock: run: --$name " run "--$name" "$value" k -- touch "$T/run"
         RLOCK_CONFIG=$T/config run -78 --separate-stderr rlock release \
-            --owner 01234567-89ab-4def-8123-456789abcdef k
+            --owner $NO_OWNER k
         stderr_line "^rlock: release: $T/config:2: $name "
         RLOCK_CONFIG='' HOME=$T run -78 --separate-stderr env -u XDG_CONFIG_HOME sh \
             -c 'mkdir -p "$HOME/.config/rlock" &&
@@ -280,7 +270,6 @@ tls-ca
 tls-cert
 tls-key
 END
-    [[ ! -e $T/run ]]
     # Settings without a variable.
     RLOCK_URL=gopher://h says 78 '^rlock: status: RLOCK_URL has the unknown scheme' status
     RLOCK_PREFIX='a b' run -78 --separate-stderr rlock status
@@ -473,9 +462,7 @@ END
     as_default_user
     redis acl setuser deployer on '>s3cret' '~rlock:*' '&rlock:*' '+@all' >/dev/null
     redis config set requirepass 'p@ss/w:rd%'
-    run -77 --separate-stderr rlock run k -- touch "$T/run"
-    stderr_line '^rlock: .*([Aa]uth|[Pp]assword)'
-    [[ ! -e $T/run ]]
+    says 77 '^rlock: .*([Aa]uth|[Pp]assword)' run k -- touch "$T/run"
     run -0 rlock run -u "unix://:p%40ss%2Fw%3Ard%25@$REDIS_SOCK" k -- true
     RLOCK_PASSWORD='p@ss/w:rd%' run -0 rlock run k -- true
     printf 'p@ss/w:rd%%\n' >"$T/password"
@@ -496,8 +483,7 @@ END
     run -77 rlock run -u "unix://nobody:s3cret@$REDIS_SOCK" k -- true
     run -64 rlock run --password-file "$T/missing" k -- true
     printf 'p@ss/w:rd%%\0\n' >"$T/password"
-    run -64 --separate-stderr rlock run --password-file "$T/password" k -- touch "$T/run"
-    stderr_line "^rlock: .*$T/password.*NUL byte"
+    says 64 "^rlock: .*$T/password.*NUL byte" run --password-file "$T/password" k -- touch "$T/run"
     [[ ! -e $T/run ]]
 }
 

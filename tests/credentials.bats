@@ -68,8 +68,7 @@ END
     while read -r line; do
         echo "--- $line"
         read -ra words <<<"$line"
-        run -0 --separate-stderr rlock run --keep-credentials k -- "$RLOCK" "${words[@]}"
-        [[ -z $stderr ]]
+        quiet 0 run --keep-credentials k -- "$RLOCK" "${words[@]}"
         run -0 --separate-stderr rlock run k -- \
             "$RLOCK" "${words[0]}" --password-file "$T/password" "${words[@]:1}"
         [[ -z $stderr ]]
@@ -107,12 +106,6 @@ setup_bob() {
     unset REDISCLI_AUTH
 }
 
-# The view of other processes of the same user.
-seen() {
-    tr '\0' '\n' <"/proc/$1/environ"
-    tr '\0' ' ' <"/proc/$1/cmdline"
-}
-
 @test "H103 /proc/PID/environ shows no password of any process of rlock" {
     setup_bob
     local one count=0
@@ -122,13 +115,13 @@ seen() {
     hold a k
     queue w k
     bg l rlock latch wait l
-    bg s rlock status --watch
-    poll_until 10 test -s "$T/s.out"
+    bg_prints s rlock status --watch
     poll_until 10 eval '! grep -q hidd3n "/proc/${pid[l]}/environ"'
     for one in $(pgrep rlock); do
         grep -qsz "^RLOCK_TEST_ID=$T\$" "/proc/$one/environ" || continue
         ((++count))
-        seen "$one" >"$T/seen"
+        tr '\0' '\n' <"/proc/$one/environ" >"$T/seen"
+        tr '\0' ' ' <"/proc/$one/cmdline" >>"$T/seen"
         cat "/proc/$one/comm"
         grep -q "^RLOCK_URL=unix://bob:\*\*\*\*\*\*@$REDIS_SOCK\$" "$T/seen"
         run ! grep hidd3n "$T/seen"

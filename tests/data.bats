@@ -16,14 +16,9 @@ lost_soon() {
     contains "$T/a.err" "rlock: "
 }
 
-restart_empty() {
-    redis_stop
-    redis_start
-}
-
 @test "H42 a restart without data: noticed at once by the broken connection" {
     at_work a k 100 --lease 15s -- tree
-    restart_empty
+    redis_restart
     start=$(now_ms)
     ends_with a 79
     took 0 3500 "$start"
@@ -57,8 +52,7 @@ restart_empty() {
     stay a k --lease 15s
     redis save
     ends_well a
-    redis_stop
-    redis_start
+    redis_restart
     run -75 rlock run -n k -- true
     run -0 rlock run -w 25s k -- true
     rm -f "$REDIS_DIR/dump.rdb"
@@ -74,7 +68,7 @@ restart_empty() {
         case $i in
         1 | 3) redis del 'rlock:{k}' ;;
         2) redis flushall ;;
-        4) restart_empty ;;
+        4) redis_restart ;;
         esac
     done
 }

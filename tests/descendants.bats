@@ -2,8 +2,6 @@
 
 load helper
 
-setup_file() { start_file; }
-
 # A daemon that forks 300 times is in neither place of one look at /proc most of the time; one that
 # forks twice is so as well, if only for a moment.
 daemonize() {
@@ -80,10 +78,8 @@ trapped() {
 # the processes that it kills, they end by themselves before the lease does.
 @test "H92 H121 kill -9 of rlock while its command forks all the time: ended before anyone begins" {
     for i in {1..3}; do
-        rm -f "$T/up"
-        bg a rlock run --lease 40s k -- sh -c "exec 9>'$T/lives'; flock 9; : >'$T/up'
+        bg_up a rlock run --lease 40s k -- sh -c "exec 9>'$T/lives'; flock 9; : >'$T/a.up'
             $(daemonize 10000) true; exec sleep 1000"
-        poll_until 10 test -e "$T/up"
         kill -KILL "${pid[a]}"
         bg b rlock run k -- flock -n "$T/lives" true
         ends_with b 0 60
@@ -109,8 +105,7 @@ pair_ended() {
 # blind SIGNAL: a runs under a lock that b waits for, and then rlock, process $a, gets that signal.
 blind() {
     poll_until 15 have_traced 2
-    work b k 0.3 --lease 10s
-    poll_until 10 has_waiters k 1
+    queued k work b k 0.3 --lease 10s
     kill -"$1" "$a"
     ends_with b 0 30
     no_overlap
@@ -237,7 +232,6 @@ echo $! >"$T/job"
  sleep 302 & echo $! >"$T/orphan.new"; mv "$T/orphan.new" "$T/orphan") &
 exec "$RLOCK" run "$@"
 EOS
-    export T
     bg a bash "$T/jobs.sh" "$@"
 }
 
@@ -269,8 +263,7 @@ EOS
 # killed_late [COMMAND...]: b waits while a runs for long enough. Then, after the COMMAND, rlock is
 # killed, and all of a has ended when b begins.
 killed_late() {
-    work b k 0.3
-    poll_until 10 has_waiters k 1
+    queued k work b k 0.3
     sleep 5 # rlock looks for its descendants every second, on an idle machine
     [[ ! ${1-} ]] || "$@"
     kill -KILL "${pid[a]}"
@@ -309,9 +302,8 @@ killed_late() {
 # -- ended by itself ------------------------------------------------------------------------------
 
 @test "H93 a command ends by itself while rlock is stopped: its own status, the next one works" {
-    bg a rlock run --lease 6s k -- bash -c "sleep 304 & echo \$! >'$T/left'
-        : >'$T/up'; '$RLOCK_TEST_TOOLS/await' '$T/go'; exit 9"
-    poll_until 10 test -e "$T/up"
+    bg_up a rlock run --lease 6s k -- bash -c "sleep 304 & echo \$! >'$T/left'
+        : >'$T/a.up'; '$RLOCK_TEST_TOOLS/await' '$T/go'; exit 9"
     kill -STOP "${pid[a]}"
     : >"$T/go"
     work b k 0.2
@@ -325,12 +317,10 @@ killed_late() {
 # begin_and_stop COMMAND...: an rlock with options, which is stopped while its command runs. It ends
 # with 9 when "$T/go" is there.
 begin_and_stop() {
-    rm -f "$T/up" "$T/go"
-    bg a "$@" k -- sh -c ": >'$T/up'; '$RLOCK_TEST_TOOLS/await' '$T/go'; exit 9"
-    poll_until 10 test -e "$T/up"
+    rm -f "$T/go"
+    bg_up a "$@" k -- sh -c ": >'$T/a.up'; '$RLOCK_TEST_TOOLS/await' '$T/go'; exit 9"
     agent=$(agent_of "${pid[a]}")
-    kill -STOP "${pid[a]}"
-    poll_until 5 in_state "${pid[a]}" T
+    suspend a STOP
 }
 
 # ended_meanwhile COMMAND...: the lock is free at once, long before its lease ends.
@@ -382,19 +372,17 @@ ended_meanwhile() {
 }
 
 @test "H93 while rlock is stopped: leftovers are waited for, or ended at the lease: 79" {
-    bg a rlock run --lease 6s --wait-descendants k -- \
-        bash -c "('$RLOCK_TEST_TOOLS/await' '$T/go') & : >'$T/up'; exit 9"
-    poll_until 10 test -e "$T/up"
+    bg_up a rlock run --lease 6s --wait-descendants k -- \
+        bash -c "('$RLOCK_TEST_TOOLS/await' '$T/go') & : >'$T/a.up'; exit 9"
     kill -STOP "${pid[a]}"
     : >"$T/go"
     work b k 0.2
     finish b 20
     kill -CONT "${pid[a]}"
     ends_with a 9
-    bg a rlock run --lease 6s --wait-descendants k -- \
+    bg_up a rlock run --lease 6s --wait-descendants k -- \
         bash -c "'$RLOCK_TEST_TOOLS/worker' '$LOG' c 100 &
-        : >'$T/up2'; exit 9"
-    poll_until 10 test -e "$T/up2"
+        : >'$T/a.up'; exit 9"
     working c
     kill -STOP "${pid[a]}"
     work d k 0.2

@@ -13,6 +13,12 @@ finding() {
         (.text | contains(\"${3-}\")) and ((.advice // \"\") | contains(\"${4-}\")))"
 }
 
+# diagnosed STATUS OPTIONS CHECK LEVEL [TEXT [ADVICE]]: with these options, it has that finding.
+diagnosed() {
+    run "-$1" --separate-stderr rlock doctor --json $2
+    finding "${@:3}"
+}
+
 # only LEVEL CHECK...: of this level are these, and no others.
 only() {
     local level=$1
@@ -22,16 +28,14 @@ only() {
 }
 
 @test "a server that is fit: status 0, and a line for each check" {
-    run -0 --separate-stderr rlock doctor
-    [[ -z $stderr ]]
+    quiet 0 doctor
     [[ ${lines[0]} == "unix://$REDIS_SOCK" ]]
     for check in latency encryption version scripts restart clock eviction persistence replicas \
         timeout clients rights lock; do
         [[ $output =~ (^|$'\n')"  fine     $check "[^$'\n']* ]] || { echo "no $check" && false; }
     done
     [[ $output == *"redis $(redis-server --version | sed 's/.* v=\([0-9.]*\) .*/\1/')"* ]]
-    run -0 --separate-stderr rlock doctor -q
-    [[ -z $output && -z $stderr ]]
+    prints_nothing 0 doctor -q
 }
 
 @test "--json has the names and types of the manual" {
@@ -99,10 +103,8 @@ END
     poll_until 20 eval 'redis-cli -s "$T/replica" info replication 3>&- |
         grep -q master_link_status:up'
     poll_until 10 acknowledged 1 redis
-    run -69 --separate-stderr rlock doctor --json -u "unix://$T/replica"
-    finding reach unfit "replica of 127.0.0.1:$port"
-    run -0 rlock doctor --json
-    finding replicas note 1
+    diagnosed 69 "-u unix://$T/replica" reach unfit "replica of 127.0.0.1:$port"
+    diagnosed 0 '' replicas note 1
     json '.servers[0].replicas == 1'
     run -0 rlock doctor --json --replicas 1
 }
@@ -111,8 +113,7 @@ END
     redis config set busy-reply-threshold 50
     redis-cli -s "$REDIS_SOCK" eval 'while true do end' 0 >/dev/null 2>&1 3>&- &
     poll_until 10 eval '[[ $(redis-cli -s "$REDIS_SOCK" ping 2>&1) == BUSY* ]]'
-    run -69 --separate-stderr rlock doctor --json --connect-timeout 10s
-    finding reach unfit "busy with a script"
+    diagnosed 69 "--connect-timeout 10s" reach unfit "busy with a script"
     redis-cli -s "$REDIS_SOCK" script kill
 }
 
@@ -133,10 +134,8 @@ END
     redis config set requirepass secret
     REDISCLI_AUTH=secret
     export REDISCLI_AUTH
-    run -69 --separate-stderr rlock doctor --json
-    finding reach unfit "asks for a password" --password-file
-    RLOCK_PASSWORD=other run -69 --separate-stderr rlock doctor --json
-    finding reach unfit "wrong password"
+    diagnosed 69 '' reach unfit "asks for a password" --password-file
+    RLOCK_PASSWORD=other diagnosed 69 '' reach unfit "wrong password"
     [[ $output$stderr != *other* ]]
     RLOCK_PASSWORD=secret run -0 rlock doctor
 }
@@ -150,16 +149,13 @@ END
     : >"$T/redis.dirty"
     run -0 rlock doctor
     server_clock 3600000
-    run -1 rlock doctor --json
-    finding clock warning "ahead of" NTP
+    diagnosed 1 '' clock warning "ahead of" NTP
     json '.servers[0].clock_ahead_ms > 3500000'
     only warning clock
     server_clock -90000
-    run -1 rlock doctor --json
-    finding clock warning "behind"
+    diagnosed 1 '' clock warning "behind"
     server_clock freeze
-    run -69 --separate-stderr rlock doctor --json
-    finding clock unfit "stands still"
+    diagnosed 69 '' clock unfit "stands still"
 }
 
 # as_partly WHAT STATUS rlock WORD...: appends WHAT to "broken" unless that is how it ends for the
@@ -273,8 +269,7 @@ compare() {
 @test "H20 its verdict and its trial of a lock do not contradict each other" {
     # shellcheck disable=SC2046 # they are words
     redis acl setuser partly reset on '>pw' $(manual_rights) -hdel
-    run -69 --separate-stderr rlock doctor --json -u "unix://partly:pw@$REDIS_SOCK"
-    finding rights unfit "no lock can be released"
+    diagnosed 69 "-u unix://partly:pw@$REDIS_SOCK" rights unfit "no lock can be released"
     json '.findings | any(.check == "lock" and .level == "unfit" and (.text | contains("could not be released")))'
     # Where somebody else has that lock it is not known whether this user could.
     redis flushall
@@ -284,8 +279,7 @@ compare() {
     json '.findings | any(.check == "lock" and .text == "held by another doctor: not tried")'
     # Without EVAL all goes well as long as somebody else has sent the scripts.
     redis acl setuser partly +hset -eval
-    run -69 --separate-stderr rlock doctor --json -u "unix://partly:pw@$REDIS_SOCK"
-    finding rights unfit "until the server has the scripts"
+    diagnosed 69 "-u unix://partly:pw@$REDIS_SOCK" rights unfit "until the server has the scripts"
     run -0 rlock run -u "unix://partly:pw@$REDIS_SOCK" k -- true
     redis script flush
     run -77 rlock run -u "unix://partly:pw@$REDIS_SOCK" k -- true
@@ -300,12 +294,10 @@ compare() {
     json '[.servers[0].findings[] | select(.check == "rights" and .level != "note") | .advice][1:] | all(. == null)'
     advice=${advice%%;*}
     redis acl setuser poor ${advice#ACL SETUSER poor}
-    run -0 --separate-stderr rlock doctor --json -u "unix://poor:pw@$REDIS_SOCK"
-    finding rights fine
+    diagnosed 0 "-u unix://poor:pw@$REDIS_SOCK" rights fine
     # As the manual has it, and as the doctor.
     redis acl setuser poor -hset
-    run -69 --separate-stderr rlock doctor --json -u "unix://poor:pw@$REDIS_SOCK"
-    finding rights note "it may only look"
+    diagnosed 69 "-u unix://poor:pw@$REDIS_SOCK" rights note "it may only look"
     redis acl setuser poor -hgetall
     run -69 --separate-stderr rlock doctor --json -u "unix://poor:pw@$REDIS_SOCK"
     advice=$(jq -r '.servers[0].findings[] | select(.text | contains("only looks")) | .advice' \
@@ -334,8 +326,7 @@ compare() {
 @test "memory near the limit is a warning: 1, with numbers" {
     used=$(redis info memory | sed -n 's/^used_memory:\([0-9]*\).*/\1/p')
     redis config set maxmemory $((used * 20))
-    run -0 --separate-stderr rlock doctor --json
-    finding memory fine " MB are used ("
+    diagnosed 0 '' memory fine " MB are used ("
     json '.servers[0] | .maxmemory == '$((used * 20))' and .used_memory > 0'
     # A tenth more than now, less what the next connections take.
     redis config set maxmemory $((used * 105 / 100))
@@ -345,30 +336,24 @@ compare() {
 }
 
 @test "the doctor says whether the server is in grace" {
-    run -1 --separate-stderr rlock doctor --json --grace
-    finding grace warning "may have forgotten locks" "rlock init"
+    diagnosed 1 --grace grace warning "may have forgotten locks" "rlock init"
     run -0 --separate-stderr rlock doctor --json
     json '.servers[0].findings | all(.check != "grace")'
     rlock init
-    run -0 --separate-stderr rlock doctor --json --grace
-    finding grace fine "at once"
+    diagnosed 0 --grace grace fine "at once"
     redis_stop
     redis_start # with its data, but that cannot be told
     : >"$T/redis.dirty"
-    run -1 --separate-stderr rlock doctor --json --grace --lease 60s
-    finding grace warning "restarted or promoted" "wait"
+    diagnosed 1 "--grace --lease 60s" grace warning "restarted or promoted" "wait"
     run -75 rlock run --grace --lease 60s -n k -- true || true
-    run -1 --separate-stderr rlock doctor --json --grace --lease 60s
-    finding grace warning "grants nothing new for another "
+    diagnosed 1 "--grace --lease 60s" grace warning "grants nothing new for another "
     # Users who have not asked for it are told, too.
-    run -0 --separate-stderr rlock doctor --json
-    finding grace note "grants nothing new for another "
+    diagnosed 0 '' grace note "grants nothing new for another "
 }
 
 @test "H20 a right without which it can see nothing: 69, and the command that gives it" {
     redis acl setuser partly reset on '>pw' '~*' '&*' '+@all' -select
-    run -69 --separate-stderr rlock doctor --json -u "unix://partly:pw@$REDIS_SOCK?db=1"
-    finding reach unfit "select" "ACL SETUSER partly "
+    diagnosed 69 "-u unix://partly:pw@$REDIS_SOCK?db=1" reach unfit "select" "ACL SETUSER partly "
     finding reach unfit "select" " +select "
 }
 
@@ -413,22 +398,19 @@ compare() {
     redis_stop
     REDIS_OPTIONS="$REDIS_OPTIONS --rename-command EVAL \"\"" redis_start
     : >"$T/redis.dirty"
-    run -69 --separate-stderr rlock doctor --json
-    finding scripts unfit "unknown command" "Lua"
+    diagnosed 69 '' scripts unfit "unknown command" "Lua"
     finding rights unfit "+eval"
 }
 
 @test "H20 where neither INFO nor CONFIG is allowed it says what it cannot tell" {
     redis acl setuser plain reset on '>pw' '~*' '&*' '+@all' -info -config
-    run -1 --separate-stderr rlock doctor --json -u "unix://plain:pw@$REDIS_SOCK"
-    finding eviction warning "cannot tell" "+info"
+    diagnosed 1 "-u unix://plain:pw@$REDIS_SOCK" eviction warning "cannot tell" "+info"
     finding persistence warning "cannot tell" "+info"
     only warning eviction persistence
     json '.servers[0] | .version != null and .uptime_s == null and .replicas == null'
     # With only INFO, as at many providers, most of it is known.
     redis acl setuser plain +info
-    run -0 rlock doctor --json -u "unix://plain:pw@$REDIS_SOCK"
-    finding persistence fine
+    diagnosed 0 "-u unix://plain:pw@$REDIS_SOCK" persistence fine
 }
 
 @test "several servers: one that has two names is not a majority" {
@@ -448,7 +430,7 @@ compare() {
 @test "on a terminal an advice that has no room is a line of its own" {
     redis config set maxmemory 1gb
     redis config set maxmemory-policy allkeys-lru
-    "$TESTS/terminal.py" "$RLOCK" doctor --color never 3>&- <<'EOF'
+    on_terminal "$RLOCK" doctor --color never <<'EOF'
 resize 24 80
 expect  warning  eviction     allkeys-lru may throw locks away when its memory is full\r\n {24}-> CONFIG SET maxmemory-policy noeviction; 
 status 1

@@ -4,17 +4,12 @@ load helper
 
 # listen NAME [OPTION...]: in the background, to all that happens from now on.
 listen() {
-    bg "$1" rlock events -v "${@:2}"
-    poll_until 10 contains "$T/$1.err" 'events: listening'
+    bg_says "$1" 'events: listening' rlock events -v "${@:2}"
 }
 
-# Prints the events of e.out and their keys, in one line.
-heard() {
-    jq -r '.event + " " + (.key // "*")' "$T/e.out" | tr '\n' ','
-}
-
+# has_heard EVENTS: "EVENT KEY," for each one in e.out.
 has_heard() {
-    [[ $(heard) == "$1" ]]
+    [[ $(jq -r '.event + " " + (.key // "*")' "$T/e.out" | tr '\n' ',') == "$1" ]]
 }
 
 @test "events: each transition once, with who it was and how it ended" {
@@ -118,11 +113,9 @@ has_heard() {
 @test "events: ends with its reader; refused where nothing is remembered" {
     mkfifo "$T/pipe"
     head -n 1 "$T/pipe" >"$T/first" &
-    bg e sh -c 'exec "$@" >"$0"' "$T/pipe" "$RLOCK" events -v
-    poll_until 10 contains "$T/e.err" 'events: listening'
+    bg_says e 'events: listening' sh -c 'exec "$@" >"$0"' "$T/pipe" "$RLOCK" events -v
     run -0 rlock run k -- true
     finish e
     [[ $(wc -l <"$T/e.err") == 1 && $(<"$T/first") == *acquired* ]]
-    run -64 --separate-stderr rlock events -u zookeeper://127.0.0.1:1
-    [[ $stderr == *'zookeeper:// has no memory of former runs'* ]]
+    says 64 'zookeeper:// has no memory of former runs' events -u zookeeper://127.0.0.1:1
 }

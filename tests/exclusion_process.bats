@@ -58,8 +58,7 @@ contended() {
 
 @test "H94 both stopped, then both killed: the command dies with them" {
     at_work a k 100 --lease 9s -- ignore
-    work b k 0.3
-    poll_until 10 has_waiters k 1
+    queued k work b k 0.3
     command=$(command_of "${pid[a]}")
     kill_both a
     poll_until 2 gone "$command"

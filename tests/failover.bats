@@ -32,9 +32,7 @@ link_is_down() {
     b_is_master
     run -75 rlock run -n k -- true
     terminate x 143
-    for i in 1 2 3; do
-        ends_with "w$i" 0 20
-    done
+    all_end 0 20 w{1..3}
     [[ $(grep -o '^w.' "$LOG" | tr '\n' ' ') == "$order" ]]
     no_overlap
 }
@@ -123,8 +121,7 @@ all_renewed() {
     cut_off a copier
     poll_until 5 link_is_down b
     at_work x k 100 --lease 60s
-    work y k 1
-    poll_until 10 has_waiters k 1
+    queued k work y k 1
     server_kill a
     ends_with y 0 30
     ends_with x 79 10
@@ -138,8 +135,7 @@ all_renewed() {
     SHIMMED=b deploy
     disturb
     at_work x k 15 --lease 30s
-    work y k 0.5 --lease 30s
-    poll_until 10 has_waiters k 1
+    queued k work y k 0.5 --lease 30s
     server_kill a
     b_is_master
     finish x 30
@@ -202,8 +198,7 @@ with_grace() {
     refused 75 run -n --lease 20s k -- touch "$T/run"
     refused 69 run -n --lease 20s other -- touch "$T/run"
     stderr_line 'the server may have lost locks; it grants nothing new for another (20|1[0-9]|[1-9])s'
-    work b k 0.2 --lease 20s
-    poll_until 10 has_waiters k 1
+    queued k work b k 0.2 --lease 20s
     terminate a 143
     ends_with b 0 20
     no_overlap

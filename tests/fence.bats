@@ -115,8 +115,7 @@ has() {
     poll_until 10 test -e "$T/up"
     kill -USR1 "${pid[a]}"
     ends_with a 7
-    bg a rlock fence "$F" --token 5 -- sh -c ": >'$T/up2'; exec sleep 1000"
-    poll_until 10 test -e "$T/up2"
+    bg_up a rlock fence "$F" --token 5 -- sh -c ": >'$T/a.up'; exec sleep 1000"
     terminate a 143
 }
 
@@ -152,8 +151,7 @@ locked() {
     # Told to end, it does.
     bg a rlock fence "$F" --token 6 -- sleep 1000
     poll_until 10 locked
-    bg b rlock fence "$F" --token 6
-    poll_until 10 contains "$T/b.err" waiting
+    bg_says b waiting rlock fence "$F" --token 6
     terminate b 143
     terminate a
     # Its standard streams are its own business.
@@ -165,8 +163,7 @@ locked() {
 @test "a file that is replaced or removed while it is waited for is opened anew" {
     bg a rlock fence "$F" --token 5 -- "$RLOCK_TEST_TOOLS/await" "$T/go"
     poll_until 10 locked
-    bg b rlock fence "$F" --token 7
-    poll_until 10 contains "$T/b.err" waiting
+    bg_says b waiting rlock fence "$F" --token 7
     echo 8 >"$T/other"
     mv "$T/other" "$F"
     : >"$T/go"
@@ -257,9 +254,8 @@ locked() {
 # late_write COMMAND: prints what "a" has written after "b", when "a" with its agent was stopped for
 # longer than the lease, and then the command found that it may write.
 late_write() {
-    rm -f "$T/go" "$T/data" "$T/up"
-    bg a rlock run --lease 2s k -- sh -c ": >'$T/up'; '$RLOCK_TEST_TOOLS/await' '$T/go'; $1"
-    poll_until 10 test -e "$T/up"
+    rm -f "$T/go" "$T/data"
+    bg_up a rlock run --lease 2s k -- sh -c ": >'$T/a.up'; '$RLOCK_TEST_TOOLS/await' '$T/go'; $1"
     stop_both a
     late=$(command_of "${pid[a]}")
     run -0 rlock run --lease 9s k -- sh -c "${1//old/new}"
@@ -279,13 +275,10 @@ late_write() {
 
 @test "on a terminal the command can read, be stopped and continued, and be ended by Ctrl-C" {
     export F
-    on_terminal bash --norc -i <<'EOF'
-send PS1='<$((1+1))>'\n
-expect <2>
+    in_shell <<'EOF'
 send "$RLOCK" fence "$F" --token 5 -- sh -c 'echo rea""dy; read line; echo "got=$line"; exec sleep 1000'\n
 expect ready
-send \x1a
-expect Stopped
+stopped
 send "$RLOCK" fence "$F" --token 0 -n; echo "locked=$?"\n
 expect locked=75
 send fg\n
@@ -293,12 +286,8 @@ expect fence
 send hello\n
 expect got=hello
 send \x03
-expect <2>
-send echo "status=$?"\n
-expect status=130
+ended 130
 send "$RLOCK" fence "$F" --token 0 -n; echo "free=$?"\n
 expect free=79
-send exit 0\n
-status 0
 EOF
 }

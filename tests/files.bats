@@ -84,17 +84,13 @@ setup_commands() {
     done < <(commands)
 }
 
-connected() { # over TLS
-    redis client list | grep -q ":$TLS_PORT "
-}
-
 @test "H131 certificate and key come from one pipe, and serve when a holder connects again" {
     both() { cat "$CERTS/client.pem" "$CERTS/client.key"; }
     run -0 rlock run --password-file <(pieces password-file) --tls-ca <(pieces tls-ca) \
         --tls-cert <(both) k -- true
     hold a k --lease 20s --config <(cat "$T/config")
     (($(redis client kill type normal skipme yes) >= 1))
-    poll_until 15 connected
+    poll_until 15 eval 'redis client list | grep -q ":$TLS_PORT "' # over TLS
     terminate a 143
     RLOCK_CONFIG=$T/config run -0 rlock status -q k
 }

@@ -109,7 +109,6 @@ for one in a b c; do
 done
 END2
     chmod +x "$T/switch"
-    export T
     mkdir "$T/bin"
     ln -s "$RLOCK" "$T/bin/rlock"
     env -u RLOCK_URL MOVE_SECONDS=0.1 PATH="$T/bin:$PATH" sh "$EXAMPLES/move-store" "$T/old" "$T/new" \

@@ -46,7 +46,7 @@ silence() {
 @test "--owner takes the lock only from that holder; several KEYs; the next fence is higher" {
     hold a k --lease 60s
     owner=$(rlock status --json k | jq -r '.[0].holders[0].owner')
-    run -1 rlock force-release --now --yes --owner 00000000-0000-0000-0000-000000000000 k
+    run -1 rlock force-release --now --yes --owner $NO_OWNER k
     run -75 rlock status -q k
     before=$(rlock status --json k | jq '.[0].fence')
     run -0 rlock force-release --now --yes --owner "$owner" k
@@ -61,8 +61,7 @@ silence() {
 
 @test "the next waiter is woken by its call, and the queue stays without --purge" {
     hold a k --lease 60s
-    bg w1 rlock run k -- sh -c "date +%s%3N >'$T/start'; echo w1 >>'$LOG'"
-    poll_until 10 has_waiters k 1
+    queued k bg w1 rlock run k -- sh -c "date +%s%3N >'$T/start'; echo w1 >>'$LOG'"
     queue w2 k
     forced=$(date +%s%3N)
     run -0 rlock force-release --now --yes k
@@ -77,7 +76,7 @@ silence() {
     hold a k --lease 9s --label "the victim"
     for answer in n '' y; do
         [[ $answer == y ]] && status=0 || status=1
-        "$TESTS/terminal.py" "$RLOCK" force-release k 3>&- <<<"expect the victim
+        on_terminal "$RLOCK" force-release k <<<"expect the victim
 send $answer\\n
 status $status"
         [[ $answer == y ]] || held k
@@ -88,9 +87,8 @@ status $status"
 @test "the lock changes hands while it asks: 1, the new holder keeps it, and it says who has it" {
     hold a k --lease 60s --label first
     export PIDA=${pid[a]}
-    bg b rlock run --label second k -- sleep 1000
-    poll_until 10 has_waiters k 1
-    "$TESTS/terminal.py" "$RLOCK" force-release k 3>&- <<'EOF'
+    queued k bg b rlock run --label second k -- sleep 1000
+    on_terminal "$RLOCK" force-release k <<'EOF'
 expect first
 sh kill $PIDA
 until "$RLOCK" status --json k | jq -e '.[0].holders[0].label == "second"'

@@ -6,9 +6,8 @@ load helper
 queue_for() {
     local name=$1 key=$2
     shift 2
-    bg "$name" rlock run "$@" "$key" -- \
+    queued "$key" bg "$name" rlock run "$@" "$key" -- \
         sh -c "echo $name >>'$LOG'; '$RLOCK_TEST_TOOLS/await' '$T/$name.end'"
-    poll_until 15 has_waiters "$key" 1
 }
 
 # The offer of the first waiter for k, without the note's name: TOKEN/LIMIT/UNTIL/LEASE.
@@ -87,9 +86,7 @@ forge() {
     kill -CONT "$(agent_of "${pid[w]}")"
     finish w
     # No client waits for the end of the lease that w was handed.
-    poll_until 5 contains "$LOG" c
-    finish c
-    [[ $(<"$LOG") == c ]]
+    in_turn 5 c
 }
 
 @test "H45 a renewer that was handed the lock hears at once that another client asks for it" {

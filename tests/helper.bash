@@ -22,6 +22,8 @@ RLOCK_TEST_TOOLS=$(realpath "${RLOCK_TEST_TOOLS:-$(dirname "$RLOCK")/tests}")
 export RLOCK RLOCK_TEST_TOOLS
 # A preloaded shim comes before a sanitizer's library; that does no harm.
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0"
+# A token that no owner has.
+NO_OWNER=00000000-0000-0000-0000-000000000000
 # "${no_proc[@]}" COMMAND...: runs it without /proc. A sanitizer needs its options there:
 # LeakSanitizer would end a process whose threads it cannot list.
 no_proc=(unshare --mount sh -c 'umount -l /proc && exec "$0" "$@"')
@@ -105,9 +107,8 @@ trace_errors_only() {
 # start_test: for setup, as the first command.
 start_test() {
     trace_errors_only
-    T=$BATS_TEST_TMPDIR
-    LOG=$T/log
-    export RLOCK_TEST_ID=$T
+    export T=$BATS_TEST_TMPDIR
+    export LOG=$T/log RLOCK_TEST_ID=$T
     declare -gA pid=()
 }
 
@@ -224,6 +225,12 @@ redis_start() {
 redis_stop() {
     kill_redis "$REDIS_DIR"
     rm -f "$REDIS_SOCK"
+}
+
+# With the data that it keeps.
+redis_restart() {
+    redis_stop
+    redis_start
 }
 
 redis_restart_empty() {
@@ -441,9 +448,45 @@ bg() {
     pid[$name]=$!
 }
 
+# bg_up NAME COMMAND...: as bg; returns when there is a file $T/NAME.up, which the command makes.
+bg_up() {
+    rm -f "$T/$1.up"
+    bg "$@"
+    poll_until 10 test -e "$T/$1.up"
+}
+
+# bg_prints NAME COMMAND...: as bg; returns when it has written to standard output.
+bg_prints() {
+    bg "$@"
+    poll_until 20 test -s "$T/$1.out"
+}
+
+# bg_says NAME TEXT COMMAND...: as bg; returns when that text is on its standard error.
+bg_says() {
+    bg "$1" "${@:3}"
+    poll_until 10 contains "$T/$1.err" "$2"
+}
+
 # on_terminal COMMAND...: runs it on a terminal, with a dialogue for terminal.py on standard input.
 on_terminal() {
     "$TESTS/terminal.py" "$@" 3>&-
+}
+
+# in_shell: plays the dialogue of standard input with an interactive shell, whose prompt is <2>.
+# "stopped" there is Ctrl-Z, "ended N" the next prompt and that status.
+in_shell() {
+    on_terminal bash --norc -i < <(
+        printf '%s\n' "send PS1='<\$((1+1))>'\\n" 'expect <2>'
+        sed 's/^stopped$/send \\x1a\nexpect Stopped\nexpect <2>/
+            s/^ended \(.*\)/expect <2>\nsend echo "status=$?"\\n\nexpect status=\1/'
+        printf '%s\n' 'send exit 0\n' 'status 0'
+    )
+}
+
+# shows STATUS REGEX COMMAND...: on a terminal rlock prints that, and ends with that status.
+shows() {
+    on_terminal "$RLOCK" "${@:3}" <<<"expect $2
+status $1"
 }
 
 # as_job COMMAND...: its background processes can be stopped as by Ctrl-Z: the kernel ignores TSTP
@@ -470,6 +513,21 @@ ends_with() {
     }
 }
 
+# all_end STATUS SECONDS NAME...: each of them ends with that.
+all_end() {
+    local one
+    for one in "${@:3}"; do
+        ends_with "$one" "$1" "$2"
+    done
+}
+
+# in_turn SECONDS NAME...: they end with 0, and have written their names to the log in this order,
+# and no others have.
+in_turn() {
+    all_end 0 "$@"
+    [[ $(xargs <"$LOG") == "${*:2}" ]]
+}
+
 # terminate NAME [STATUS]: sends it TERM, and finishes; with that status.
 terminate() {
     kill "${pid[$1]}"
@@ -493,22 +551,15 @@ one_after_the_other() {
 
 # hold NAME KEY [OPTION...]: a background rlock that holds KEY until it is told to end.
 hold() {
-    local name=$1 key=$2
-    shift 2
-    rm -f "$T/$name.up"
-    bg "$name" rlock run "$@" "$key" -- sh -c ": >'$T/$name.up'; exec sleep 1000"
-    poll_until 10 test -e "$T/$name.up"
+    bg_up "$1" rlock run "${@:3}" "$2" -- sh -c ": >'$T/$1.up'; exec sleep 1000"
 }
 
 # stay NAME KEY [OPTION...]: a background rlock that holds KEY until "ends_well NAME" tells its
 # command to end.
 stay() {
-    local name=$1 key=$2
-    shift 2
-    rm -f "$T/$name.up" "$T/$name.go"
-    bg "$name" rlock run "$@" "$key" -- \
-        sh -c ": >'$T/$name.up'; '$RLOCK_TEST_TOOLS/await' '$T/$name.go'; exit 9"
-    poll_until 10 test -e "$T/$name.up"
+    rm -f "$T/$1.go"
+    bg_up "$1" rlock run "${@:3}" "$2" -- \
+        sh -c ": >'$T/$1.up'; '$RLOCK_TEST_TOOLS/await' '$T/$1.go'; exit 9"
 }
 
 # ends_well NAME: its command ends now, and was not disturbed before.
@@ -518,14 +569,18 @@ ends_well() {
     ends_with "$1" 9
 }
 
+# queued KEY COMMAND...: starts it in the background, and returns when one more waits for KEY.
+queued() {
+    local before
+    before=$(waiters "$1")
+    "${@:2}"
+    poll_until 15 has_waiters "$1" $((before + 1))
+}
+
 # queue NAME KEY [OPTION...]: a background rlock that waits in KEY's queue, and writes NAME to the
 # log at its turn.
 queue() {
-    local name=$1 key=$2 before
-    shift 2
-    before=$(waiters "$key")
-    bg "$name" rlock run "$@" "$key" -- sh -c "echo $name >>'$LOG'"
-    poll_until 15 has_waiters "$key" $((before + 1))
+    queued "$2" bg "$1" rlock run "${@:3}" "$2" -- sh -c "echo $1 >>'$LOG'"
 }
 
 # line_up NAME PLACE OPTION...: a background rlock that waits for k as number PLACE, and then holds
@@ -551,6 +606,12 @@ kill_agent() {
 # has_agent NAME [PID]: it has an agent, other than PID.
 has_agent() {
     agent=$(agent_of "${pid[$1]}") && [[ $agent != "${2-}" ]]
+}
+
+# suspend NAME SIGNAL: by that; returns when the process is stopped.
+suspend() {
+    kill "-$2" "${pid[$1]}"
+    poll_until 5 in_state "${pid[$1]}" T
 }
 
 # stop_both NAME: stops rlock and its agent, before either reacts to the other one. Sets "agent".
@@ -635,8 +696,7 @@ contend() {
     local LOG=$LOG$1
     at_work "a$1" "k$1" 100 --lease "$2" "${@:3}" tree
     poll_until 10 have_traced 3
-    work "b$1" "k$1" 0.3 --lease 10s
-    poll_until 10 has_waiters "k$1" 1
+    queued "k$1" work "b$1" "k$1" 0.3 --lease 10s
 }
 
 # b_alone ROW: aROW has ended, with its tree, before bROW began.
@@ -671,6 +731,11 @@ fault() {
 
 fault_of() {
     "$RLOCK_TEST_TOOLS/faultproxy" -s "$T/$1.ctl" "${@:2}"
+}
+
+# fault_command COMMAND...: prints what a shell has to do for that fault.
+fault_command() {
+    printf '%q ' "$RLOCK_TEST_TOOLS/faultproxy" -s "$T/proxy.ctl" "$@"
 }
 
 # server_clock_file: for setup_file, before servers are started with the shim.
@@ -755,6 +820,18 @@ says() {
     stderr_line "$2"
 }
 
+# quiet STATUS COMMAND...: rlock ends with that, and has no message.
+quiet() {
+    refused "$@"
+    [[ ! $stderr ]]
+}
+
+# prints_nothing STATUS COMMAND...: nor anything on standard output.
+prints_nothing() {
+    quiet "$@"
+    [[ ! $output ]]
+}
+
 # json FILTER: jq's answer about $output is true.
 json() {
     if ! jq -e "$1" <<<"$output" >/dev/null; then
@@ -767,4 +844,11 @@ json() {
 status_json() {
     run -0 rlock status --json "${@:1:$#-1}"
     json "${@: -1}"
+}
+
+# reports FILTER OPTION... KEY... -- COMMAND...: what run writes to --report-fd passes jq's FILTER.
+reports() {
+    rlock run --report-fd 9 "${@:2}" 9>"$T/report" || true
+    output=$(<"$T/report")
+    json "$1"
 }

@@ -32,8 +32,7 @@ load helper
 
 @test "how long it waited; several KEYs; globs; --since; nothing there; bad usage" {
     hold a x1
-    bg b rlock run x1 y2 -- true
-    poll_until 10 has_waiters x1 1
+    queued x1 bg b rlock run x1 y2 -- true
     kill "${pid[a]}"
     finish b 15
     run -0 rlock history --json 'x*'
@@ -54,8 +53,7 @@ load helper
 
 @test "--plot: a row a run, with its wait; the width of the window; no UTF-8; bad usage" {
     hold a k
-    bg b rlock run k -- sh -c 'exit 3'
-    poll_until 10 has_waiters k 1
+    queued k bg b rlock run k -- sh -c 'exit 3'
     kill "${pid[a]}"
     finish b 15
     LC_ALL=C.UTF-8 run -0 rlock history --plot k
@@ -128,17 +126,14 @@ END
     run -0 rlock run --unless-done 1h k -- true
     run -75 --separate-stderr rlock run --unless-done 1h k -- touch "$T/again"
     stderr_line '^rlock: k: not acquired: a run by .*@.* \(true\) that began [0-9.]+m?s ago has succeeded$'
-    run -0 --separate-stderr rlock run -q -E 0 --unless-done 1h k -- touch "$T/again"
-    [[ $stderr == "" ]]
+    quiet 0 run -q -E 0 --unless-done 1h k -- touch "$T/again"
     run -0 rlock run --unless-done 1h k l -- true
     run -75 rlock run --unless-done 1h k l -- touch "$T/again"
     # Two wait; the holder succeeds.
     bg a rlock run w -- "$RLOCK_TEST_TOOLS/await" "$T/go"
     poll_until 15 held w
-    bg b rlock run --unless-done 1h w -- touch "$T/again"
-    poll_until 15 has_waiters w 1
-    bg c rlock run --unless-done 1h w -- touch "$T/again"
-    poll_until 15 has_waiters w 2
+    queued w bg b rlock run --unless-done 1h w -- touch "$T/again"
+    queued w bg c rlock run --unless-done 1h w -- touch "$T/again"
     : >"$T/go"
     finish a
     ends_with b 75

@@ -20,14 +20,8 @@ has_subscribers() {
     [[ $(subscribers "$1") == "$2" ]]
 }
 
-# The command's proxy client, for a fault at the right time.
-at_proxy() {
-    printf '%q ' "$RLOCK_TEST_TOOLS/faultproxy" -s "$T/proxy.ctl" "$@"
-}
-
 @test "set once, counted down, open until it is deleted" {
-    run -0 --separate-stderr rlock latch set k 3
-    [[ -z $output && -z $stderr ]]
+    prints_nothing 0 latch set k 3
     says 1 '^rlock: latch: k: .*exists' latch set k 5
     run -0 rlock latch count-down k
     [[ $output == 2 ]]
@@ -55,9 +49,7 @@ at_proxy() {
     [[ -z $output ]]
     says 75 'no such latch' latch wait -n k
     run -75 --separate-stderr rlock latch wait -w "$(moment)" k
-    run -1 --separate-stderr rlock latch run k -- touch "$T/ran"
-    stderr_line '^rlock: latch: k: no such latch$'
-    [[ ! -e $T/ran ]]
+    says 1 '^rlock: latch: k: no such latch$' latch run k -- touch "$T/ran"
     [[ $(redis dbsize) == 0 ]]
 }
 
@@ -134,10 +126,8 @@ at_proxy() {
     start=$(now_ms)
     says 75 '^rlock: latch: k: not open: 2 of 2 left$' latch wait -w 2s k
     took 2000 20000 "$start"
-    run -75 --separate-stderr rlock latch wait -q -w 0 k
-    [[ -z $stderr ]]
-    run -75 --separate-stderr rlock latch wait -q -n k
-    [[ -z $stderr ]]
+    quiet 75 latch wait -q -w 0 k
+    quiet 75 latch wait -q -n k
     run -75 --separate-stderr rlock latch wait -q -w "$(moment)" k
     [[ $stderr == 'rlock: latch: k: not open: 2 of 2 left' ]]
     run -75 --separate-stderr rlock latch wait -q -w "$(moment)" unset
@@ -149,11 +139,7 @@ at_proxy() {
         within 3500000 3600000 "$(redis pttl 'rlock:{k}')"
         redis pexpire 'rlock:{k}' 1 # the hour is over
     }
-    restart() {
-        redis_stop
-        redis_start
-    }
-    for way in 'redis flushall' expire restart; do
+    for way in 'redis flushall' expire redis_restart; do
         rlock latch set --ttl 1h k 1
         wait_for w k
         $way
@@ -277,8 +263,7 @@ at_proxy() {
     [[ -z $output ]]
     says 78 '^rlock: latch: lock: the key is a lock' latch list lock
     # -q: the status says whether all of them are open.
-    run -75 --separate-stderr rlock latch list -q
-    [[ -z $output && -z $stderr ]]
+    prints_nothing 75 latch list -q
     run -0 --separate-stderr rlock latch list -q 'a-*'
     run -0 rlock latch list -q 'nothing*'
     run -69 rlock latch list -u "unix://$T/none" --server-wait 0
@@ -319,7 +304,7 @@ at_proxy() {
 }
 
 @test "on a terminal there is a line that goes away again, and Ctrl-C ends it" {
-    "$TESTS/terminal.py" "$RLOCK" latch wait k 3>&- <<'DIALOGUE'
+    on_terminal "$RLOCK" latch wait k <<'DIALOGUE'
 expect which is not set yet
 sh "$RLOCK" latch set k 1
 expect 1 of 1 left
@@ -389,7 +374,7 @@ DIALOGUE
 @test "H91 run: a server that is away when the command ends is tried again" {
     start_proxy
     rlock latch set k 2
-    bg a rlock latch run -u "redis://${proxy[proxy]}" --id a k -- sh -c "$(at_proxy refuse)"
+    bg a rlock latch run -u "redis://${proxy[proxy]}" --id a k -- sh -c "$(fault_command refuse)"
     poll_until 10 contains "$T/a.err" "cannot reach"
     alive "${pid[a]}"
     fault pass
@@ -400,7 +385,7 @@ DIALOGUE
 @test "H91 run: a server that stays away: 69, and it says that nothing was counted" {
     start_proxy
     rlock latch set k 1
-    bg a rlock latch run -u "redis://${proxy[proxy]}" --id a k -- sh -c "$(at_proxy refuse)"
+    bg a rlock latch run -u "redis://${proxy[proxy]}" --id a k -- sh -c "$(fault_command refuse)"
     ends_with a 69 35
     contains "$T/a.err" "the command succeeded, but was not counted"
     is_left k 1

@@ -25,9 +25,7 @@ six_wait() {
     done
     start=$(now_ms)
     rlock latch count-down k
-    for i in 1 2 3 4 5 6; do
-        ends_with "w$i" 0
-    done
+    all_end 0 10 w{1..6}
     elapsed=$(($(now_ms) - start))
     rlock latch delete k
 }

@@ -2,8 +2,6 @@
 
 load helper
 
-setup_file() { start_file; }
-
 setup() {
     start_test
     export RLOCK_URL=local: XDG_RUNTIME_DIR=$T/run
@@ -107,17 +105,14 @@ for_others() {
     for i in {1..20}; do
         PATH="$T/bin:$PATH" work "w$i" k 0.01
     done
-    for i in {1..20}; do
-        ends_with "w$i" 0 40
-    done
+    all_end 0 40 w{1..20}
     no_overlap
     [[ $(wc -l <"$T/starts") == 1 ]]
 }
 
 @test "H42 H43 the server is killed: it is started again with its data, nothing is lost" {
     at_work a k 1000 --lease 12s
-    work b k 0.1
-    poll_until 10 has_waiters k 1
+    queued k work b k 0.1
     for i in 1 2 3; do
         first=$(servers)
         kill -KILL "$first"
@@ -184,20 +179,16 @@ for_others() {
     rlock run k -- true
     rlock local stop
     chmod 750 "$PLACE"
-    run -69 --separate-stderr rlock run k -- touch "$T/ran"
-    stderr_line "^rlock: k: .*$PLACE is open to others .*0750"
+    says 69 "^rlock: k: .*$PLACE is open to others .*0750" run k -- touch "$T/ran"
     run -69 rlock local stop
     rm -r "$PLACE"
     ln -s "$T" "$PLACE"
-    run -69 --separate-stderr rlock run k -- touch "$T/ran"
-    stderr_line "^rlock: k: .*$PLACE is a symbolic link"
+    says 69 "^rlock: k: .*$PLACE is a symbolic link" run k -- touch "$T/ran"
     rm "$PLACE"
     touch "$PLACE"
-    run -69 --separate-stderr rlock run k -- touch "$T/ran"
-    stderr_line "^rlock: k: .*$PLACE is not a directory"
+    says 69 "^rlock: k: .*$PLACE is not a directory" run k -- touch "$T/ran"
     rm -r "$XDG_RUNTIME_DIR"
-    run -69 --separate-stderr rlock run k -- touch "$T/ran"
-    stderr_line "^rlock: k: .*$PLACE: No such file"
+    says 69 "^rlock: k: .*$PLACE: No such file" run k -- touch "$T/ran"
     XDG_RUNTIME_DIR=/$(printf '%0110d' 0) run -69 --separate-stderr rlock run k -- touch "$T/ran"
     stderr_line "^rlock: k: .*XDG_RUNTIME_DIR is too long"
     [[ ! -e $T/ran ]]
@@ -290,8 +281,7 @@ END
 }
 
 @test "stop: refuses while something is held or waited for, under any prefix; --force; twice" {
-    run -0 --separate-stderr rlock local stop
-    [[ -z $output && -z $stderr ]]
+    prints_nothing 0 local stop
     hold a k --prefix other --lease 12s
     first=$(servers)
     says 75 '^rlock: local: 1 lock is held' local stop

@@ -50,17 +50,12 @@ is_renewed_since() {
     (($(end_of_lease) > $1))
 }
 
-no_entry() {
-    ! has_entry "$1"
-}
-
 @test "a command runs under a lock that others do not get, and that is free when it has ended" {
     run -0 --separate-stderr rlock run k -- sh -c 'echo "$RLOCK_KEY $RLOCK_FENCE"'
     [[ $output == "k 1" && $stderr == "" ]]
-    no_entry k
+    run ! has_entry k
     stay a k
-    refused 75 run -n k -- touch "$T/ran"
-    stderr_line '^rlock: k: not acquired: held by .* \(sh\)'
+    says 75 '^rlock: k: not acquired: held by .* \(sh\)' run -n k -- touch "$T/ran"
     run -0 rlock run -n other -- true
     ends_well a
     run -0 rlock run -n k -- true
@@ -72,12 +67,10 @@ no_entry() {
 
 @test "a waiter has it when it is free, without a queue; -w ends in time" {
     stay a k
-    bg b rlock run k -- sh -c "echo b >'$LOG'"
-    poll_until 10 contains "$T/b.err" '; memory:// has no queue'
+    bg_says b '; memory:// has no queue' rlock run k -- sh -c "echo b >'$LOG'"
     refused 75 run -w 300ms k -- touch "$T/ran"
     ends_well a
-    finish b
-    [[ $status == 0 && $(<"$LOG") == b ]]
+    in_turn 10 b
 }
 
 @test "the lease is the one that was granted: in messages, for the command and in status" {
@@ -94,10 +87,9 @@ no_entry() {
 
 @test "a lock that cannot be renewed: the command is stopped before the granted lease ends" {
     server_allows 4000
-    bg a rlock run --lease 10m --kill-after 500ms k -- \
-        sh -c "trap 'cut -d\" \" -f1 /proc/uptime >\"$T/stopped\"; exit 0' TERM; : >'$T/up'
+    bg_up a rlock run --lease 10m --kill-after 500ms k -- \
+        sh -c "trap 'cut -d\" \" -f1 /proc/uptime >\"$T/stopped\"; exit 0' TERM; : >'$T/a.up'
         while :; do sleep 0.05; done"
-    poll_until 10 test -e "$T/up"
     mv "$SERVER" "$T/away"
     ends_with a 79 10
     # By the clock that the store counts with, in hundredths of a second: of the last renewal, which
@@ -145,9 +137,9 @@ no_entry() {
     poll_until 10 is_renewed_since "$(end_of_lease)"
     refused 75 acquire -n --keep "${pid[keeper]}" k
     run -0 rlock renew --owner "$owner" k
-    run -1 rlock renew --owner 01234567-89ab-4def-8123-456789abcdef k
+    run -1 rlock renew --owner $NO_OWNER k
     run -0 rlock release --owner "$owner" k
-    no_entry k
+    run ! has_entry k
     run -1 rlock release --owner "$owner" k
 }
 
@@ -195,10 +187,8 @@ END
 
 @test "a store that is away: 69 when it stays away, and waited for when it comes" {
     mv "$SERVER" "$T/away"
-    refused 69 run --server-wait 0 k -- touch "$T/ran"
-    stderr_line "^rlock: k: .*cannot reach memory://$SERVER"
-    bg a rlock run --server-wait 1m k -- touch "$T/ran"
-    poll_until 10 contains "$T/a.err" 'cannot reach memory://'
+    says 69 "^rlock: k: .*cannot reach memory://$SERVER" run --server-wait 0 k -- touch "$T/ran"
+    bg_says a 'cannot reach memory://' rlock run --server-wait 1m k -- touch "$T/ran"
     [[ ! -e $T/ran ]]
     mv "$T/away" "$SERVER"
     finish a 20

@@ -62,12 +62,9 @@ mailed() {
 @test "acquire writes to standard error what cron should mail, and nothing else" {
     moment=$(moment)
     hold a k --label green
-    run -75 --separate-stderr rlock acquire -q -n k
-    [[ $stderr == "" ]]
-    run -0 --separate-stderr rlock acquire -q -n -E 0 k
-    [[ $stderr == "" ]]
-    run -9 --separate-stderr rlock acquire -q -w "$moment" -E 9 k
-    [[ $stderr == "" ]]
+    quiet 75 acquire -q -n k
+    quiet 0 acquire -q -n -E 0 k
+    quiet 9 acquire -q -w "$moment" -E 9 k
     run -75 --separate-stderr rlock acquire -q -w "$moment" k
     [[ ${#stderr_lines[@]} == 1 && $stderr == "rlock: k: not acquired: held by "*", label green" ]]
 }
@@ -81,8 +78,7 @@ mailed() {
     run -124 --separate-stderr rlock run -q --no-renew --lease 5s k -- sleep 100
     [[ ${#stderr_lines[@]} == 1 ]]
     stderr_line '^rlock: k: stopping sleep: the lease ends \(--no-renew\)$'
-    bg a rlock run -q --lease 6s k -- sh -c ": >'$T/up'; exec sleep 100"
-    poll_until 10 test -e "$T/up"
+    bg_up a rlock run -q --lease 6s k -- sh -c ": >'$T/a.up'; exec sleep 100"
     redis del "rlock:{k}"
     ends_with a 79
     said a '^rlock: k: lock lost: .*; stopping sh$'
@@ -112,7 +108,6 @@ EOF
 
 @test "the loss of a lock is repeated after a command that continued, only on a terminal" {
     local command='echo now-up; "$RLOCK_TEST_TOOLS/await" "$T/go"; echo "the-end"'
-    export T
     on_terminal "$RLOCK" run --lease 6s --on-lost continue k -- bash -c "$command" <<'EOF'
 expect now-up
 sh redis-cli -s "$REDIS_SOCK" del 'rlock:{k}' >/dev/null
@@ -136,10 +131,8 @@ EOF
 
 @test "a wait that was announced ends with how long it took" {
     hold a k
-    bg w rlock run k -- true
-    poll_until 10 has_waiters k 1
-    bg q rlock run -q k -- true
-    poll_until 10 has_waiters k 2
+    queued k bg w rlock run k -- true
+    queued k bg q rlock run -q k -- true
     bg t rlock acquire k
     poll_until 10 grep -q 'waiting for k' "$T/w.err"
     poll_until 10 grep -q 'waiting for k' "$T/t.err"
@@ -152,10 +145,10 @@ EOF
     said q
 }
 
-@test "in a CI job a terminal does not count: plain lines, and a trace of the wait" {
-    hold a k
-    export HOLDER=${pid[a]}
-    on_terminal env CI=true "$RLOCK" run k -- echo "mine now" <<'EOF'
+@test "a CI job, and a terminal that cannot redraw: plain lines, and a trace of the wait" {
+    for setting in CI=true TERM=dumb; do
+        hold a k
+        HOLDER=${pid[a]} on_terminal env $setting "$RLOCK" run k -- echo "mine now" <<'EOF'
 expect ^rlock: waiting for k, held by [^\r]*; you are next\r\n
 sh sleep 2.5 # that no other follows
 absent waiting
@@ -163,17 +156,7 @@ sh kill $HOLDER
 expect ^rlock: k: acquired after [0-9.]+m?s\r\nmine now\r\n
 status 0
 EOF
-}
-
-@test "on a terminal that cannot redraw a line there are plain lines, too" {
-    hold a k
-    export HOLDER=${pid[a]}
-    on_terminal env TERM=dumb "$RLOCK" run k -- echo "mine now" <<'EOF'
-expect ^rlock: waiting for k, held by [^\r]*; you are next\r\n
-sh kill $HOLDER
-expect ^rlock: k: acquired after [0-9.]+m?s\r\nmine now\r\n
-status 0
-EOF
+    done
 }
 
 @test "on a terminal the line of the wait is gone when it tells how long it took" {
@@ -219,8 +202,7 @@ ENDED='kept until [-0-9 ]*[0-9]{2}:[0-9]{2}; the command ended with 3 after [0-9
     bg w rlock run k -- true
     poll_until 10 test -s "$T/w.err"
     grep -qE "^rlock: waiting for k, $ENDED; it was run by .* \(sh\), label nightly; you are next\$" "$T/w.err"
-    run -0 --separate-stderr rlock force-release --now --yes k
-    stderr_line "^k is $ENDED"
+    says 0 "^k is $ENDED" force-release --now --yes k
     finish w
     run -0 rlock run --at-least 60s k -- "$RLOCK" status --json k
     json '.[0].holders[0].kept == false'
@@ -229,8 +211,7 @@ ENDED='kept until [-0-9 ]*[0-9]{2}:[0-9]{2}; the command ended with 3 after [0-9
 @test "how a command ended whose lock is kept: by a signal, stopped, unknown" {
     bg a rlock run --at-least 60s a -- sh -c 'kill -KILL $$'
     bg b rlock run --at-least 60s --at-most 500ms b -- sleep 100
-    bg c rlock run --at-least 60s c -- sh -c ": >'$T/c.up'; exec sleep 100"
-    poll_until 10 test -e "$T/c.up"
+    bg_up c rlock run --at-least 60s c -- sh -c ": >'$T/c.up'; exec sleep 100"
     poll_until 10 in_state "${pid[c]}" S # it has nothing more to say to its agent
     kill -KILL "${pid[c]}"
     finish a
@@ -240,8 +221,7 @@ ENDED='kept until [-0-9 ]*[0-9]{2}:[0-9]{2}; the command ended with 3 after [0-9
     run -75 --separate-stderr rlock run -n b -- true
     stderr_line 'kept until [-0-9 ]*[0-9]{2}:[0-9]{2}; the command died of signal TERM after'
     poll_until 15 eval "\"$RLOCK\" status --json c 3>&- | jq -e '.[0].holders[0].kept' >/dev/null"
-    run -75 --separate-stderr rlock run -n c -- true
-    stderr_line 'kept until [-0-9 ]*[0-9]{2}:[0-9]{2}; the command has ended'
+    says 75 'kept until [-0-9 ]*[0-9]{2}:[0-9]{2}; the command has ended' run -n c -- true
 }
 
 @test "of several holders the oldest is named, with its label and since when" {
@@ -251,8 +231,7 @@ ENDED='kept until [-0-9 ]*[0-9]{2}:[0-9]{2}; the command ended with 3 after [0-9
     stderr_line "^rlock: s: not acquired: all 2 slots are taken, the oldest by .*@$(hostname) pid ${pid[a]} \(sh\) for .*, label first$"
     terminate a
     hold c s --limit 2 --label third
-    run -75 --separate-stderr rlock run -n --limit 2 s -- true
-    stderr_line 'the oldest by .*, label second$'
+    says 75 'the oldest by .*, label second$' run -n --limit 2 s -- true
     hold d r --read --label first
     hold e r --read --label second
     run -75 --separate-stderr rlock run -n r -- true
@@ -297,13 +276,12 @@ ENDED='kept until [-0-9 ]*[0-9]{2}:[0-9]{2}; the command ended with 3 after [0-9
     local url=redis://${proxy[proxy]} one
     rlock latch set l 1
     hold b b
-    bg a rlock run -u "$url" --lease 20s k -- \
-        sh -c ": >'$T/up'; '$RLOCK_TEST_TOOLS/await' '$T/go'"
+    bg_up a rlock run -u "$url" --lease 20s k -- \
+        sh -c ": >'$T/a.up'; '$RLOCK_TEST_TOOLS/await' '$T/go'"
     bg w rlock run -u "$url" --lease 20s b -- true
     bg t rlock acquire -u "$url" --lease 20s b
     bg l rlock latch wait -u "$url" l
     bg q rlock run -q -u "$url" --lease 20s b -- true
-    poll_until 10 test -e "$T/up"
     poll_until 10 has_waiters b 3
     for one in w t l; do
         poll_until 10 grep -q 'waiting for' "$T/$one.err"

@@ -4,8 +4,7 @@ load helper
 
 # metrics [ARGUMENT...]: well-formed text in $output. promtool.bats checks it with promtool.
 metrics() {
-    run -0 --separate-stderr rlock metrics "$@"
-    [[ ! $stderr ]]
+    quiet 0 metrics "$@"
     well_formed <<<"$output"
 }
 
@@ -106,8 +105,7 @@ has() {
     grep -q 'key="k"' <&8
     exec 8<&-
     [[ -L $T/elsewhere/link ]]
-    run grep key= "$T/rlock.prom"
-    [[ $status == 1 ]]
+    run -1 grep key= "$T/rlock.prom"
     cd "$T/elsewhere"
     rlock metrics --output here
     [[ -s here && $(ls -A) == "here"$'\n'"link" ]]

@@ -70,9 +70,7 @@ waits() {
     waits a
     queue b k
     redis pexpire their 100 >/dev/null
-    finish a
-    finish b
-    [[ $(xargs <"$LOG") == "a b" ]]
+    in_turn 10 a b
 }
 
 @test "a mirror that is taken or deleted is a lost lock" {
@@ -157,9 +155,7 @@ END
         bg "r$i" rlock run --mirror string:their k -- sh -c "echo r$i >>'$LOG'; sleep 0.01
             echo r$i >>'$LOG'"
     done
-    for i in {1..10}; do
-        ends_with "r$i" 0 30
-    done
+    all_end 0 30 r{1..10}
     ends_with p 0 30
     ends_with q 0 30
     # Each has noted its name twice in a row.
@@ -167,8 +163,7 @@ END
 }
 
 @test "force-release takes it from the other program, as it was shown, and from no other one" {
-    refused 1 force-release --yes --mirror string:their k
-    stderr_line 'their is not held by another program'
+    says 1 'their is not held by another program' force-release --yes --mirror string:their k
     redis set their stranger >/dev/null
     bg a rlock run --mirror string:their k -- sh -c "echo a >>'$LOG'"
     waits a
@@ -180,8 +175,7 @@ END
     run -0 --separate-stderr rlock force-release --yes --mirror string:their k
     stderr_line '^their, the mirror of k, is held by another program, and has no end$'
     stderr_line 'the program is not told'
-    finish a
-    [[ $status == 0 && $(<"$LOG") == a ]]
+    in_turn 10 a
     # A holder of the lock keeps what it has.
     stay b k --mirror string:their
     refused 1 force-release --yes --mirror string:their k
@@ -191,14 +185,13 @@ END
     redis pexpire their 3600000 >/dev/null
     bg listener redis-cli -s "$REDIS_SOCK" subscribe 'redisson_lock__channel:{their}'
     poll_until 10 contains "$T/listener.out" subscribe
-    run -0 --separate-stderr rlock force-release --yes --mirror redisson:their k
-    stderr_line 'and ends in (59m|1h)'
+    says 0 'and ends in (59m|1h)' force-release --yes --mirror redisson:their k
     poll_until 10 contains "$T/listener.out" message
 }
 
 @test "force-release leaves another program's lock that changed hands during the question" {
     redis set their one >/dev/null
-    "$BATS_TEST_DIRNAME/terminal.py" "$RLOCK" force-release --mirror string:their k 3>&- <<EOF
+    on_terminal "$RLOCK" force-release --mirror string:their k <<EOF
 expect Take it away
 sh redis-cli -s "$REDIS_SOCK" set their two
 send y\\n

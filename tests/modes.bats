@@ -4,24 +4,16 @@
 
 load helper
 
-# A command that ends at once with status 3 and leaves a process behind, whose pid is in $T/left.
-leaves_behind() {
-    echo "sleep $1 & echo \$! >'$T/left'; exit 3"
-}
-
 # lingering NAME [OPTION...]: a background rlock whose command has left a process behind.
 lingering() {
     local name=$1
     shift
     rm -f "$T/left"
-    bg "$name" rlock run --wait-descendants "$@" k -- sh -c "$(leaves_behind 1000)"
+    bg "$name" rlock run --wait-descendants "$@" k -- \
+        sh -c "sleep 1000 & echo \$! >'$T/left'; exit 3"
     poll_until 10 test -s "$T/left"
-    poll_until 10 is_parent_of_left "${pid[$name]}"
-}
-
-# The command itself is gone: what it left behind is rlock's own child by now.
-is_parent_of_left() {
-    [[ $(ps -o ppid= -p "$(<"$T/left")") -eq $1 ]]
+    # The command itself is gone: what it left behind is rlock's own child by now.
+    poll_until 10 eval '[[ $(ps -o ppid= -p "$(<"$T/left")") -eq ${pid[$name]} ]]'
 }
 
 @test "rlock read and rlock write are run --read and run --write" {
@@ -35,34 +27,26 @@ is_parent_of_left() {
     run -64 rlock read --write k -- true
     run -64 rlock read --limit 2 k -- true
     run -64 rlock write --read k -- true
-    run -64 --separate-stderr rlock read k true
-    stderr_line '^hint: rlock read k -- true$'
+    says 64 '^hint: rlock read k -- true$' read k true
     run -0 rlock read --help
     [[ $output == "usage: rlock read "* && $output == *--lease* && $output != *--limit* ]]
 }
 
 @test "of several keys, messages name the one in the way" {
     hold a b
-    run -75 --separate-stderr rlock run -n x b y -- true
-    stderr_line '^rlock: b: not acquired: held by '
+    says 75 '^rlock: b: not acquired: held by ' run -n x b y -- true
     run -75 --separate-stderr rlock run -w 3 x b y -- true
     stderr_line '^rlock: waiting for b \(one of x, b, y\), held by .*; you are next$'
-    run -78 --separate-stderr rlock run --limit 2 x b -- true
-    stderr_line '^rlock: b: .*plain lock'
+    says 78 '^rlock: b: .*plain lock' run --limit 2 x b -- true
 }
 
 @test "the report of several keys has an entry for each of them" {
-    "$RLOCK" run --limit 2 --report-fd 5 x y -- true 5>"$T/report" 3>&-
-    output=$(<"$T/report")
-    json '.key == ["x", "y"] and .mode == "limit" and .slot == [1, 1] and (.fence | length == 2)'
-    json '.fence[0] > 0 and .fence[1] > 0 and .outcome == "completed"'
-    "$RLOCK" run --read --report-fd 5 x -- true 5>"$T/report" 3>&-
-    output=$(<"$T/report")
-    json '.key == "x" and .mode == "shared" and .fence > 0 and (has("slot") | not)'
+    reports '.key == ["x", "y"] and .mode == "limit" and .slot == [1, 1] and
+        (.fence | length == 2 and .[0] > 0 and .[1] > 0)' --limit 2 x y -- true
+    reports '.key == "x" and .mode == "shared" and .fence > 0 and (has("slot") | not)' \
+        --read x -- true
     hold a y
-    "$RLOCK" run -n --report-fd 5 x y -- true 5>"$T/report" 3>&- || true
-    output=$(<"$T/report")
-    json '.key == ["x", "y"] and .fence == null and .outcome == "not-acquired"'
+    reports '.key == ["x", "y"] and .fence == null and .outcome == "not-acquired"' -n x y -- true
 }
 
 @test "status shows slots, limits, and which holder nests in which" {

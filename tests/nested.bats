@@ -41,8 +41,7 @@ inner() {
 
 @test "--no-reentrant refuses at once: 78" {
     start=$(now_ms)
-    run -78 --separate-stderr rlock run k -- "$RLOCK" run --no-reentrant k -- true
-    stderr_line '^rlock: k: '
+    says 78 '^rlock: k: ' run k -- "$RLOCK" run --no-reentrant k -- true
     took 0 20000 "$start"
     run -0 rlock run k -- "$RLOCK" run --no-reentrant other -- true
 }

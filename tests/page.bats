@@ -12,8 +12,7 @@ setup_file() {
 
 # play: the steps of standard input with the page of a server that was just started.
 play() {
-    bg serve rlock serve --listen 127.0.0.1:0
-    poll_until 10 contains "$T/serve.err" "listening on http"
+    bg_says serve "listening on http" rlock serve --listen 127.0.0.1:0
     SERVE=${pid[serve]} "$TESTS/browser.py" \
         "$(sed -n 's/.*listening on //p' "$T/serve.err")" 3>&-
 }

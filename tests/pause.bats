@@ -11,8 +11,7 @@ there_are() {
     run -1 rlock resume k
     hold a k
     line_up b 1
-    run -0 --separate-stderr rlock pause k 1h -m 'disk full'
-    [[ ! $output && ! $stderr ]]
+    prints_nothing 0 pause k 1h -m 'disk full'
     renewed k
     run -0 rlock status k
     [[ $output == *"exclusive, paused"*"paused by $(id -un)@$(hostname) until "* ]]
@@ -54,36 +53,22 @@ there_are() {
     run -0 --separate-stderr rlock pause k 2h -m second
     stderr_line '^rlock: pause: replaces: k: paused by .* until .* \(.* left\): first$'
     rlock pause 'g*' 1h -m one
-    run -0 --separate-stderr rlock pause 'g*' 2h -m two
-    stderr_line '^rlock: pause: replaces: g\*: paused by .* left\): one$'
-    "$TESTS/terminal.py" "$RLOCK" pause k 1h -m third 3>&- <<'EOF'
+    says 0 '^rlock: pause: replaces: g\*: paused by .* left\): one$' pause 'g*' 2h -m two
+    on_terminal "$RLOCK" pause k 1h -m third <<'EOF'
 expect pause: replaces: k: paused by .*: second
 expect pause: k is paused until [-0-9: ]+ \(1h00m left\)
 status 0
 EOF
-    "$TESTS/terminal.py" "$RLOCK" resume k 3>&- <<'EOF'
-expect resume: k is not paused any more
-status 0
-EOF
-    "$TESTS/terminal.py" "$RLOCK" reserve k 1h -m mine 3>&- <<'EOF'
-expect reserve: k is reserved by you until [-0-9: ]+ \(1h00m left\)
-status 0
-EOF
+    shows 0 'resume: k is not paused any more' resume k
+    shows 0 'reserve: k is reserved by you until [-0-9: ]+ \(1h00m left\)' reserve k 1h -m mine
     run -0 rlock status
     [[ $output == *"k "*reserved* ]]
-    "$TESTS/terminal.py" "$RLOCK" extend k 2h 3>&- <<'EOF'
-expect extend: k is reserved by you until [-0-9: ]+ \(2h00m left\)
-status 0
-EOF
-    "$TESTS/terminal.py" "$RLOCK" limit s 3 3>&- <<'EOF'
-expect limit: s has a limit of 3 now
-status 0
-EOF
+    shows 0 'extend: k is reserved by you until [-0-9: ]+ \(2h00m left\)' extend k 2h
+    shows 0 'limit: s has a limit of 3 now' limit s 3
 }
 
 @test "wrong times, no words, globs, latches, stores that cannot" {
-    run -64 rlock pause -u unix:///nowhere k 8d -m x
-    [[ $output == *'7d at most'* ]]
+    says 64 '7d at most' pause -u unix:///nowhere k 8d -m x
 
     for time in 0 -1s 500ms x ''; do
         run -64 rlock pause k "$time" -m x
@@ -95,30 +80,22 @@ EOF
     run -64 rlock pause 'k*' -m x
     run -64 rlock pause 'k*' 1h 'l*' -m x
     run -64 rlock resume k 1h
-    run -64 --separate-stderr rlock pause -u zookeeper://127.0.0.1:1 k 1h -m x
-    stderr_line 'zookeeper:// has no pause'
-    run -64 --separate-stderr rlock resume -u zookeeper://127.0.0.1:1 k
-    stderr_line 'zookeeper:// has no pause'
-    run -64 --separate-stderr rlock pause -u redis://127.0.0.1:1 -u redis://127.0.0.1:2 k 1h -m x
-    stderr_line 'a quorum has no pause'
-    run -64 --separate-stderr rlock pause -u cluster://127.0.0.1:1 'k*' 1h -m x
-    stderr_line 'cluster:// has no pause of a GLOB$'
-    run -64 --separate-stderr rlock resume -u cluster://127.0.0.1:1 'k*'
-    stderr_line 'cluster:// has no pause of a GLOB$'
+    says 64 'zookeeper:// has no pause' pause -u zookeeper://127.0.0.1:1 k 1h -m x
+    says 64 'zookeeper:// has no pause' resume -u zookeeper://127.0.0.1:1 k
+    says 64 'a quorum has no pause' pause -u redis://127.0.0.1:1 -u redis://127.0.0.1:2 k 1h -m x
+    says 64 'cluster:// has no pause of a GLOB$' pause -u cluster://127.0.0.1:1 'k*' 1h -m x
+    says 64 'cluster:// has no pause of a GLOB$' resume -u cluster://127.0.0.1:1 'k*'
     rlock latch set gate 1
     run -78 rlock pause gate 1h -m x
     run -1 rlock resume k
 }
 
 @test "a GLOB: locks that are held, free, or new; holders continue, new owners are refused" {
-    run -1 --separate-stderr rlock resume 'ci/*'
-    stderr_line '^rlock: resume: ci/\* is not paused$'
+    says 1 '^rlock: resume: ci/\* is not paused$' resume 'ci/*'
     hold a ci/held --label building
-    bg b rlock run ci/held -- sleep 1000
-    poll_until 10 has_waiters ci/held 1
+    queued ci/held bg b rlock run ci/held -- sleep 1000
     rlock run ci/used -- true
-    run -0 --separate-stderr rlock pause 'ci/*' 1h -m 'disk full'
-    [[ ! $output && ! $stderr ]]
+    prints_nothing 0 pause 'ci/*' 1h -m 'disk full'
     renewed ci/held
     terminate a
     for key in ci/held ci/used ci/new; do
@@ -175,10 +152,8 @@ EOF
     [[ ${#stderr_lines[@]} == 3 ]]
     run -0 --separate-stderr rlock status 'other-*'
     [[ ${#stderr_lines[@]} == 2 && ${stderr_lines[1]} == 'rlock: */deploy: '* ]]
-    run -0 --separate-stderr rlock status -q
-    [[ ! $output && ! $stderr ]]
-    run -0 --separate-stderr rlock status --json
-    [[ ! $stderr ]]
+    prints_nothing 0 status -q
+    quiet 0 status --json
     json 'map([.key, .glob, .paused.reason]) == [[null, "*/deploy", "new\u001bdisk"], [null, "ci/*", "disk full"]]'
     json '.[1].paused | .by == "'"$(id -un)@$(hostname)"'" and .glob == "ci/*" and .since < .until'
     run -0 rlock metrics
@@ -186,22 +161,19 @@ EOF
     run -0 rlock check --paused 1h
     run -2 rlock check --paused 1ms
     [[ $output == *'ci/*: paused for '*', more than 1ms: paused by '*' left): disk full'* ]]
-    run -0 --separate-stderr rlock status ci/test
-    [[ ! $stderr ]]
+    quiet 0 status ci/test
     [[ ${lines[0]} == 'ci/test: free, paused, 0 waiting' ]]
     [[ ${lines[1]} == "  paused, as all of ci/*, by "*': disk full' && ${#lines[@]} == 2 ]]
     run -0 rlock status --json ci/deploy ci/test qa/deploy qa/test
     json 'map([.key, .paused.glob, .paused.reason]) == [["ci/deploy", "*/deploy", "new\u001bdisk"],
         ["ci/test", "ci/*", "disk full"], ["qa/deploy", "*/deploy", "new\u001bdisk"],
         ["qa/test", null, null]]'
-    bg a rlock run ci/test -- sleep 1000
-    poll_until 15 contains "$T/a.err" 'waiting for ci/test, paused by'
+    bg_says a 'waiting for ci/test, paused by' rlock run ci/test -- sleep 1000
     run -0 --separate-stderr rlock status
     [[ ${lines[1]} == 'ci/test '*'free, paused'*'paused, as all of ci/*, by '* ]]
     [[ ${#lines[@]} == 2 ]]
     [[ ${#stderr_lines[@]} == 2 ]]
-    run -1 --separate-stderr rlock resume ci/test
-    stderr_line '^rlock: resume: ci/test is paused as all of ci/\*: resume that$'
+    says 1 '^rlock: resume: ci/test is paused as all of ci/\*: resume that$' resume ci/test
 }
 
 @test "a GLOB: a resume that was killed between the list and the locks is done by the next" {
@@ -232,8 +204,7 @@ EOF
 lost() {
     fault pass
     fault on up "$1" cut down 0 close
-    run -0 --separate-stderr rlock "${@:2}" -u "redis://rlock:pw@${proxy[proxy]}"
-    [[ $stderr == "" ]]
+    quiet 0 "${@:2}" -u "redis://rlock:pw@${proxy[proxy]}"
 }
 
 @test "H1 a pause and its end whose answer is lost are asked for again, and count" {
@@ -255,7 +226,6 @@ lost() {
     bg a rlock pause k 1h -m vanished --connect-timeout 1s -u "redis://rlock:pw@${proxy[proxy]}"
     poll_until 10 eval '"$RLOCK" status k 3>&- | grep -q vanished'
     fault blackhole
-    finish a
-    [[ $status == 69 ]]
+    ends_with a 69
     grep -qx 'rlock: k may have been paused all the same' "$T/a.err"
 }

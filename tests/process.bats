@@ -16,10 +16,9 @@ load helper
 
 @test "H96 a lost lock ends everything that the command started" {
     local one pids time=300.$$ # no other process sleeps so long
-    bg a rlock run --lease 9s k -- bash -c "
+    bg_up a rlock run --lease 9s k -- bash -c "
         sleep $time & echo \$!; setsid sleep $time & echo \$!; (setsid setsid sleep $time & sleep $time) &
-        (env -i sleep $time &) ; env -i setsid sleep $time & echo \$!; : >'$T/up'; sleep $time"
-    poll_until 10 test -e "$T/up"
+        (env -i sleep $time &) ; env -i setsid sleep $time & echo \$!; : >'$T/a.up'; sleep $time"
     poll_until 10 eval '[[ $(pgrep -fc "^sleep $time\$") == 7 ]]'
     pids=$(pgrep -f "^sleep $time\$")
     redis del 'rlock:{k}'
@@ -49,10 +48,9 @@ load helper
 @test "signals reach the command, each once" {
     for name in HUP INT QUIT TERM USR1 USR2 ALRM WINCH URG IO PWR XCPU XFSZ VTALRM PROF RTMIN \
         RTMAX-3; do
-        rm -f "$T/up" "$T/got"
-        bg a rlock run k -- bash -c "trap 'echo x >>\"$T/got\"' $name
-            : >'$T/up'; until [ -s '$T/got' ]; do sleep 0.02; done; sleep 0.1; exit 5"
-        poll_until 10 test -e "$T/up"
+        rm -f "$T/got"
+        bg_up a rlock run k -- bash -c "trap 'echo x >>\"$T/got\"' $name
+            : >'$T/a.up'; until [ -s '$T/got' ]; do sleep 0.02; done; sleep 0.1; exit 5"
         kill -"$name" "${pid[a]}"
         finish a
         echo "$name: $status, $(cat "$T/got")"
@@ -61,9 +59,8 @@ load helper
 }
 
 @test "rlock waits for the command's own clean-up, whatever the number of signals" {
-    bg a rlock run k -- bash -c "trap 'echo x >>\"$T/got\"' TERM
-        : >'$T/up'; until [ -e '$T/go' ]; do sleep 0.02; done; exit 6"
-    poll_until 10 test -e "$T/up"
+    bg_up a rlock run k -- bash -c "trap 'echo x >>\"$T/got\"' TERM
+        : >'$T/a.up'; until [ -e '$T/go' ]; do sleep 0.02; done; exit 6"
     kill -TERM "${pid[a]}"
     poll_until 5 test -s "$T/got"
     kill -TERM "${pid[a]}"
@@ -78,9 +75,8 @@ paused() {
     as_job work a k 300 --lease "$1" --kill-after 0
     working a
     agent=$(agent_of "${pid[a]}")
-    kill -TSTP "${pid[a]}"
+    suspend a TSTP
     poll_until 5 in_state "$(command_of "${pid[a]}")" T
-    poll_until 5 in_state "${pid[a]}" T
 }
 
 @test "TSTP for longer than the lease: the lock is kept, and the command continues" {
@@ -117,8 +113,7 @@ paused() {
         as_job bg a rlock run --lease 12s --kill-after 1s k -- \
             sh -c "trap ': >\"$T/termed\"; exit 3' TERM; : >'$T/up'; while :; do sleep 0.05; done"
         poll_until 10 test -e "$T/up"
-        kill -TSTP "${pid[a]}"
-        poll_until 5 in_state "${pid[a]}" T
+        suspend a TSTP
         kill -STOP "$(redis_pid)"
         ms=$((ms - $(now_ms) + start))
         ((ms <= 0)) || pause "$ms"
@@ -132,9 +127,8 @@ paused() {
 }
 
 @test "the store is away, and rlock is stopped: its agent kills the command, and the lock is lost" {
-    bg a rlock run --lease 3s --kill-after 0 k -- \
-        sh -c "trap '' TERM; : >'$T/up'; while :; do sleep 0.05; done"
-    poll_until 10 test -e "$T/up"
+    bg_up a rlock run --lease 3s --kill-after 0 k -- \
+        sh -c "trap '' TERM; : >'$T/a.up'; while :; do sleep 0.05; done"
     command=$(command_of "${pid[a]}")
     kill -STOP "$(redis_pid)" "${pid[a]}"
     poll_until 15 in_state "$command" Z
@@ -158,9 +152,8 @@ paused() {
 }
 
 @test "signals that nohup ignores stay ignored, for rlock and for the command" {
-    bg a env --ignore-signal=HUP "$RLOCK" run k -- \
-        sh -c ": >'$T/up'; '$RLOCK_TEST_TOOLS/await' '$T/go'; exit 4"
-    poll_until 10 test -e "$T/up"
+    bg_up a env --ignore-signal=HUP "$RLOCK" run k -- \
+        sh -c ": >'$T/a.up'; '$RLOCK_TEST_TOOLS/await' '$T/go'; exit 4"
     kill -HUP "${pid[a]}"
     kill -HUP -- "-$(command_of "${pid[a]}")"
     touch "$T/go"
@@ -179,8 +172,7 @@ paused() {
 }
 
 @test "H106 no zombies, neither the command's orphans nor rlock's own" {
-    bg a rlock run k -- bash -c "for i in {1..50}; do (true & ) ; done; : >'$T/up'; sleep 300"
-    poll_until 20 test -e "$T/up"
+    bg_up a rlock run k -- bash -c "for i in {1..50}; do (true & ) ; done; : >'$T/a.up'; sleep 300"
     poll_until 5 eval '! ps -o stat= --ppid "${pid[a]}" | grep Z'
     terminate a
     for i in {1..30}; do
@@ -227,9 +219,8 @@ paused() {
     chmod 777 "$REDIS_SOCK"
     hold a k --lease 60s
     # rlock and its agent, and not one more
-    bg w setpriv --reuid 65432 --clear-groups bash -c 'ulimit -u 2; exec "$@"' bash \
+    queued k bg w setpriv --reuid 65432 --clear-groups bash -c 'ulimit -u 2; exec "$@"' bash \
         "$copy/rlock" run --lease 60s k -- touch "$T/run"
-    poll_until 10 has_waiters k 1
     kill "${pid[a]}"
     finish w
     [[ $status == 71 && ! -e $T/run ]]
@@ -275,9 +266,8 @@ paused() {
     cp -L "$RLOCK" "$T/bin/rlock"
     echo s3cret >"$T/password"
     cd "$T/cwd"
-    bg a "$T/bin/rlock" run --password-file "$T/password" --lease 12s k -- \
-        sh -c ": >'$T/up'; '$RLOCK_TEST_TOOLS/await' '$T/go'; exit 8"
-    poll_until 10 test -e "$T/up"
+    bg_up a "$T/bin/rlock" run --password-file "$T/password" --lease 12s k -- \
+        sh -c ": >'$T/a.up'; '$RLOCK_TEST_TOOLS/await' '$T/go'; exit 8"
     rm -r "${T:?}/bin" "$T/cwd" "$T/password"
     redis client kill type normal skipme yes
     RLOCK_PASSWORD=s3cret renewed k

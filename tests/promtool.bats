@@ -14,8 +14,7 @@ setup() {
 @test "promtool accepts the metrics" {
     hold a 'a\b"c'
     hold b semaphore --limit 1
-    bg w rlock run --limit 1 semaphore -- true
-    poll_until 10 has_waiters semaphore 1
+    queued semaphore bg w rlock run --limit 1 semaphore -- true
     rlock run succeeded -- true
     run -1 rlock run failed -- false
     rlock metrics >"$T/metrics"

@@ -10,8 +10,7 @@ load waiters
     agent=$(agent_of "${pid[asleep]}")
     kill -STOP "$agent" "${pid[asleep]}"
     kill "${pid[a]}"
-    finish w 20
-    [[ $status == 0 && $(<"$LOG") == w ]]
+    in_turn 20 w
     stay b k
     kill -CONT "$agent" "${pid[asleep]}"
     poll_until 10 has_waiters k 1
@@ -26,7 +25,7 @@ load waiters
         hold a k --lease 60s
         as_job queue asleep k -v --lease 60s
         queue w k
-        stopped asleep "$signal"
+        suspend asleep "$signal"
         start=$(now_ms)
         kill "${pid[a]}"
         finish w 20
@@ -64,7 +63,7 @@ stopped_before_its_grant() {
     fault on up EVALSHA hold down
     bg asleep rlock run -u "redis://${proxy[proxy]}" --lease 60s k -- sh -c "echo asleep >>'$LOG'"
     poll_until 10 held k
-    stopped asleep STOP
+    suspend asleep STOP
 }
 
 @test "H126 a grant that finds its rlock stopped is released at once" {
@@ -76,16 +75,14 @@ stopped_before_its_grant() {
     poll_until 10 has_waiters k 1
     [[ ! -e $LOG ]]
     kill "${pid[b]}"
-    finish asleep
-    [[ $status == 0 && $(<"$LOG") == asleep ]]
+    in_turn 10 asleep
 }
 
 @test "H126 a grant that is never heard of, as the connection is cut, is released as well" {
     stopped_before_its_grant
     poll_until 15 is_free k
     kill -CONT "${pid[asleep]}"
-    finish asleep
-    [[ $status == 0 && $(<"$LOG") == asleep ]]
+    in_turn 10 asleep
 }
 
 @test "H126 no /proc: a grant that a stopped rlock does not take is released soon" {
@@ -97,10 +94,9 @@ stopped_before_its_grant() {
             "$RLOCK" run --lease 60s k -- sh -c "echo asleep >>'$LOG'"
         poll_until 15 has_waiters k 1
         queue w k
-        stopped asleep "$signal"
+        suspend asleep "$signal"
         kill "${pid[a]}"
-        finish w 20
-        [[ $status == 0 && $(<"$LOG") == w ]]
+        in_turn 20 w
         run -0 rlock run -n k -- true
         kill -CONT "${pid[asleep]}"
         finish asleep
@@ -110,9 +106,8 @@ stopped_before_its_grant() {
 
 @test "H126 the time of a waiter counts while it is stopped" {
     hold a k --lease 60s
-    bg asleep rlock run -w 8s k -- sh -c "echo asleep >>'$LOG'"
-    poll_until 15 has_waiters k 1
-    stopped asleep STOP
+    queued k bg asleep rlock run -w 8s k -- sh -c "echo asleep >>'$LOG'"
+    suspend asleep STOP
     poll_until 20 gone "$(agent_of "${pid[asleep]}")"
     kill -CONT "${pid[asleep]}"
     finish asleep

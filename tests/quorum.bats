@@ -67,8 +67,7 @@ setup_file() { quorum_file 3; }
     run -0 rlock run a b c -- sh -c 'echo "$RLOCK_FENCE"'
     [[ $output =~ ^[0-9]+\ [0-9]+\ [0-9]+$ ]]
     hold x b
-    refused 75 run -n a b c -- true
-    stderr_line '^rlock: b: not acquired: held by '
+    says 75 '^rlock: b: not acquired: held by ' run -n a b c -- true
     poll_until 5 nothing_at a 1 2 3
     poll_until 5 nothing_at c 1 2 3
 }
@@ -102,7 +101,6 @@ setup_file() { quorum_file 3; }
     refused 75 run -n k -- touch "$T/ran"
     took 0 4000 "$before"
     stderr_line '^rlock: k: not acquired: held by .* pid [0-9]+ \(sh\)'
-    [[ ! -e $T/ran ]]
     poll_until 5 holds_at "$owner" k 1 2 3
     refused 75 run -w 700ms k -- true
     took 700 20000 "$before"
@@ -111,8 +109,7 @@ setup_file() { quorum_file 3; }
 
 @test "a waiter gets it soon after its release; there is no queue" {
     hold a k --lease 60s
-    bg b rlock run k -- sh -c "echo b >'$LOG'"
-    poll_until 5 contains "$T/b.err" 'waiting for k, held by'
+    bg_says b 'waiting for k, held by' rlock run k -- sh -c "echo b >'$LOG'"
     contains "$T/b.err" '; a quorum has no queue'
     [[ $(waiters k) == 0 ]]
     terminate a
@@ -130,11 +127,9 @@ init|init
 run --replicas 1 k -- true|--replicas
 run --grace k -- true|--grace
 END
-    refused 64 run --replace k -- true
-    stderr_line '^rlock: run: a quorum has no --replace$'
+    says 64 '^rlock: run: a quorum has no --replace$' run --replace k -- true
     echo 'grace = yes' >"$T/config"
-    refused 78 run --config "$T/config" k -- true
-    stderr_line "^rlock: run: $T/config:1: a quorum has no --grace$"
+    says 78 "^rlock: run: $T/config:1: a quorum has no --grace$" run --config "$T/config" k -- true
     [[ $(node 1 keys "*") == "rlock:!quorum" ]]
 }
 
@@ -145,15 +140,13 @@ END
     for i in {1..17}; do
         many+=(-u "redis://h$i")
     done
-    refused 64 run "${many[@]}" k -- true
-    stderr_line '^rlock: run: --url names more than 16 servers'
+    says 64 '^rlock: run: --url names more than 16 servers' run "${many[@]}" k -- true
 }
 
 @test "H87 one server by two names: 78, with both, and nothing is left there" {
     start_proxy proxy 127.0.0.1:0 "$QUORUM/2/sock"
     RLOCK_URL="$(node_urls 2) redis://${proxy[proxy]}" refused 78 run k -- touch "$T/ran"
     stderr_line "^rlock: k: the same node twice in a quorum: unix://$QUORUM/2/sock and redis://${proxy[proxy]}/0 are one server$"
-    [[ ! -e $T/ran ]]
     poll_until 5 nothing_at k 2
     # Without it there is a majority here, which does not wait for long to see whether it is one.
     RLOCK_URL="$(node_urls 1 2) redis://${proxy[proxy]}"
@@ -188,8 +181,7 @@ END
     for i in 1 2 3; do
         node "$i" acl setuser limited -info
     done
-    refused 77 run k -- true
-    stderr_line "^rlock: k: no quorum, [23] of 3 servers failed: .*'info'"
+    says 77 "^rlock: k: no quorum, [23] of 3 servers failed: .*'info'" run k -- true
 }
 
 @test "fencing tokens: the highest of a majority counts, and all of it take that" {
@@ -240,8 +232,7 @@ END
     status_json k ".[0].holders[0].owner == \"$owner\""
     run -75 rlock status -q stray
     node_signal 2 STOP
-    refused 69 status --connect-timeout 3s
-    stderr_line 'no quorum, 2 of 3 servers failed'
+    says 69 'no quorum, 2 of 3 servers failed' status --connect-timeout 3s
 }
 
 @test "H45 force-release: taken from all that have it; the holder notices and stops" {
@@ -266,8 +257,7 @@ END
     hold a k --lease 30s
     node_signal 1 STOP
     node_kill 2
-    refused 69 force-release --now --yes --connect-timeout 1s k
-    stderr_line 'no quorum'
+    says 69 'no quorum' force-release --now --yes --connect-timeout 1s k
 }
 
 @test "doctor checks each server, and whether a majority is fit" {
@@ -285,37 +275,30 @@ END
     json '.findings[0] | .level == "warning" and (.text | startswith("2 of 3"))'
     json '.findings[1] | .check == "lock" and .level == "fine"'
     node_signal 2 STOP
-    refused 69 doctor --connect-timeout 3s
-    stderr_line '^rlock: doctor: not fit to hold locks: quorum: 1 of 3'
+    says 69 '^rlock: doctor: not fit to hold locks: quorum: 1 of 3' doctor --connect-timeout 3s
     poll_until 2 nothing_at rlock-doctor 3
 }
 
 @test "H126 H144 a waiter that is stopped takes nothing on any server, and has its turn later" {
     hold a k --lease 60s
-    bg asleep rlock run --lease 60s k -- sh -c "echo asleep >>'$LOG'"
-    poll_until 10 contains "$T/asleep.err" "waiting for k"
-    kill -STOP "${pid[asleep]}"
-    poll_until 5 in_state "${pid[asleep]}" T
+    bg_says asleep "waiting for k" rlock run --lease 60s k -- sh -c "echo asleep >>'$LOG'"
+    suspend asleep STOP
     terminate a
     for _ in 1 2 3 4 5; do
         run -0 rlock run -n k -- sleep 0.3
     done
     [[ ! -e $LOG ]]
     kill -CONT "${pid[asleep]}"
-    finish asleep 20
-    [[ $status == 0 && $(<"$LOG") == asleep ]]
+    in_turn 20 asleep
 }
 
 @test "H143 a waiter's agent is killed: it has its turn, and no dead process is shown" {
     stay a k --lease 60s
-    bg b rlock run --lease 60s k -- sh -c "echo b >>'$LOG'"
-    poll_until 10 contains "$T/b.err" "waiting for k"
+    bg_says b "waiting for k" rlock run --lease 60s k -- sh -c "echo b >>'$LOG'"
     kill_agent b
     kill_agent b
-    run -0 --separate-stderr rlock status --json k
-    json '.[0].holders | length == 1'
+    status_json k '.[0].holders | length == 1'
     ends_well a
-    finish b 30
-    [[ $status == 0 && $(<"$LOG") == b ]]
+    in_turn 30 b
     poll_until 10 nothing_at k 1 2 3
 }

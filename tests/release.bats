@@ -2,20 +2,11 @@
 
 load helper
 
-NO_OWNER=00000000-0000-0000-0000-000000000000
-
-# take NAME KEY [OPTION...]: NAME becomes the token.
-take() {
-    local -n token=$1
-    token=$("$RLOCK" acquire "${@:2}" 3>&-)
-}
-
 @test "renew extends by the lease that was asked for, or by --lease" {
-    take mine --lease 60s k
+    mine=$(rlock acquire --lease 60s k)
     run -0 rlock renew --owner "$mine" --lease 15s k
     within 1 15000 "$(lease_left k)"
-    run -0 --separate-stderr rlock renew --owner "$mine" k
-    [[ $output == "" && $stderr == "" ]]
+    prints_nothing 0 renew --owner "$mine" k
     within 1 15000 "$(lease_left k)"
     RLOCK_OWNER=$mine run -0 rlock renew --lease 1h k
     within 3500000 3600000 "$(lease_left k)"
@@ -27,7 +18,7 @@ take() {
 }
 
 @test "a lease that has run out is not held any more, also if no other owner has taken it" {
-    take mine --lease 1s k
+    mine=$(rlock acquire --lease 1s k)
     poll_until 10 is_free k
     for one in renew release; do
         run -1 --separate-stderr rlock "$one" --owner "$mine" k
@@ -35,7 +26,7 @@ take() {
         stderr_line "^rlock: $one: k is not held: it was released, or its lease has run out\$"
         is_free k
     done
-    take other k
+    other=$(rlock acquire k)
     run -1 rlock renew --owner "$mine" k
     run -1 rlock release --owner "$mine" k
     held k
@@ -44,18 +35,16 @@ take() {
 
 @test "renewing or releasing what one does not hold: 1, a line, and nothing changes" {
     hold a k --lease 60s
-    take mine other
+    mine=$(rlock acquire other)
     before=$(redis hgetall 'rlock:{k}' | sed -n '/^h:/p')
     for one in release renew; do
         run -1 --separate-stderr rlock "$one" --owner "$mine" k
         [[ $output == "" && ${#stderr_lines[@]} == 1 ]]
         stderr_line "^rlock: $one: k is not held by that owner, but by .*@$(hostname) pid [0-9]+ \\(sh\\)"
-        RLOCK_OWNER=$mine run -1 --separate-stderr rlock "$one" k
-        stderr_line '^hint: RLOCK_OWNER names another holder'
+        RLOCK_OWNER=$mine says 1 '^hint: RLOCK_OWNER names another holder' "$one" k
         run -1 --separate-stderr rlock "$one" --owner "$NO_OWNER" free
         [[ ${#stderr_lines[@]} == 1 && $stderr == *"free is not held"* ]]
-        run -1 --separate-stderr rlock "$one" -q --owner "$mine" k
-        [[ $output == "" && $stderr == "" ]]
+        prints_nothing 1 "$one" -q --owner "$mine" k
     done
     [[ $(redis hgetall 'rlock:{k}' | sed -n '/^h:/p') == "$before" ]]
     run -0 rlock release --owner "$mine" other
@@ -64,8 +53,7 @@ take() {
 
 @test "wrong usage of renew and release: 64, or 78 for RLOCK_OWNER" {
     for one in release renew; do
-        run -64 --separate-stderr rlock "$one" k
-        stderr_line '^hint: --owner TOKEN or RLOCK_OWNER'
+        says 64 '^hint: --owner TOKEN or RLOCK_OWNER' "$one" k
         run -64 rlock "$one" --owner "$NO_OWNER"
         run -64 rlock "$one" --owner "$NO_OWNER" a b
         run -64 rlock "$one" --owner "$NO_OWNER" 'a b'
@@ -80,13 +68,13 @@ take() {
 
 @test "H1 a release whose answer is lost is asked for again, and counts" {
     start_proxy
-    take mine k
+    mine=$(rlock acquire k)
     fault on up EVAL drop down
     run -0 --separate-stderr rlock release -u "redis://${proxy[proxy]}" --connect-timeout 5s \
         --owner "$mine" k
     stderr_line '^rlock: release: the store is back after '
     run -0 rlock status -q k
-    take mine k
+    mine=$(rlock acquire k)
     fault pass
     fault on up EVAL cut down 0 close
     run -0 rlock release -u "redis://${proxy[proxy]}" --owner "$mine" k
@@ -95,7 +83,7 @@ take() {
 
 @test "a renewal whose answer is lost is asked for again" {
     start_proxy
-    take mine --lease 60s k
+    mine=$(rlock acquire --lease 60s k)
     run -0 rlock renew --owner "$mine" k
     fault on up EVAL cut down 0 close
     run -0 rlock renew -u "redis://${proxy[proxy]}" --owner "$mine" --lease 100s k
@@ -104,7 +92,7 @@ take() {
 
 @test "H1 a lock that was taken away: 1, though the first answer to its release is lost" {
     start_proxy
-    take mine k
+    mine=$(rlock acquire k)
     rlock force-release --now --yes k
     fault on up EVAL cut down 0 close
     run -1 --separate-stderr rlock release -u "redis://rlock:pw@${proxy[proxy]}" --owner "$mine" k
@@ -112,7 +100,7 @@ take() {
 }
 
 @test "a server that hangs: 69 after the connect timeout" {
-    take mine k
+    mine=$(rlock acquire k)
     kill -STOP "$(redis_pid)"
     start=$(now_ms)
     run -69 --separate-stderr rlock release --connect-timeout 1s --owner "$mine" k
@@ -122,20 +110,17 @@ take() {
 
 @test "a release that the server refuses was not done, and nothing else is said" {
     as_default_user
-    take mine k
+    mine=$(rlock acquire k)
     redis acl setuser powerless reset on '>pw' +ping +time +role
     redis acl setuser elsewhere reset on '>pw' '~*' '&*' +@all -select
     for command in "-u unix://powerless:pw@$REDIS_SOCK" "-u unix://elsewhere:pw@$REDIS_SOCK?db=3"; do
-        run -77 --separate-stderr rlock release $command --owner "$mine" k
-        stderr_line ': no right to run '
+        says 77 ': no right to run ' release $command --owner "$mine" k
         [[ $stderr != *"may have been released"* ]]
     done
     redis acl setuser default '>s3cret' resetpass '>s3cret'
-    run -77 --separate-stderr rlock release --owner "$mine" k
-    stderr_line 'it asks for a password$'
+    says 77 'it asks for a password$' release --owner "$mine" k
     [[ $stderr != *"may have been released"* ]]
-    RLOCK_PASSWORD=wrong run -77 --separate-stderr rlock release --owner "$mine" k
-    stderr_line 'wrong password, or no such user$'
+    RLOCK_PASSWORD=wrong says 77 'wrong password, or no such user$' release --owner "$mine" k
     [[ $stderr != *"may have been released"* ]]
     RLOCK_PASSWORD=s3cret run -75 rlock status -q k
     # If every user may release it, a refused password does not matter.

@@ -276,8 +276,7 @@ END
     run -75 emulated run -u "$STORE" -n k -- true
     run -0 emulated status -u "$STORE" --json k
     [[ $(jq -r '.[0].holders[0].command' <<<"$output") == sh ]]
-    bg w qemu-aarch64-static "$arm/rlock" run -u "$STORE" k -- touch "$T/ran"
-    poll_until 30 has_waiters k 1
+    queued k bg w qemu-aarch64-static "$arm/rlock" run -u "$STORE" k -- touch "$T/ran"
     terminate a
     finish w
     [[ $status == 0 && -e $T/ran ]]

@@ -33,6 +33,13 @@ token_of() {
     cat "$T/$1.sh.token"
 }
 
+# waits_to_keep [OPTION...]: a holds k, and w waits for it, to keep it for as long as s lives.
+waits_to_keep() {
+    hold a k
+    bg s sleep 1000
+    queued k bg w rlock acquire "$@" --keep "${pid[s]}" k
+}
+
 # How many sockets that process has.
 sockets() {
     find "/proc/$1/fd" -lname 'socket:*' | wc -l
@@ -128,10 +135,7 @@ sockets() {
 }
 
 @test "the process ends during the wait: no client takes the lock" {
-    hold a k
-    bg s sleep 1000
-    bg w rlock acquire --keep "${pid[s]}" k
-    poll_until 10 has_waiters k 1
+    waits_to_keep
     kill -KILL "${pid[s]}"
     finish w 5
     [[ $status == 1 && ! -s $T/w.out ]]
@@ -141,10 +145,7 @@ sockets() {
 }
 
 @test "after a wait it continues to renew" {
-    hold a k
-    bg s sleep 1000
-    bg w rlock acquire --lease 8s --keep "${pid[s]}" k
-    poll_until 10 has_waiters k 1
+    waits_to_keep --lease 8s
     kill "${pid[a]}"
     ends_with w 0
     renewed k
@@ -154,10 +155,7 @@ sockets() {
 }
 
 @test "only the renewer is connected to the store: it survives the end of the other process" {
-    hold a k
-    bg s sleep 1000
-    bg w rlock acquire --keep "${pid[s]}" k
-    poll_until 10 has_waiters k 1
+    waits_to_keep
     # The one socket is that between the two.
     [[ $(sockets "${pid[w]}") == 1 && $(sockets "$(renewers)") == 2 ]]
     kill "${pid[a]}"
@@ -167,12 +165,8 @@ sockets() {
 }
 
 @test "stopped while it waits: others take the lock, and it has its turn when it is continued" {
-    hold a k
-    bg s sleep 1000
-    bg w rlock acquire --keep "${pid[s]}" k
-    poll_until 10 has_waiters k 1
-    kill -STOP "${pid[w]}"
-    poll_until 5 in_state "${pid[w]}" T
+    waits_to_keep
+    suspend w STOP
     kill "${pid[a]}"
     run -0 rlock run -w 25s k -- true
     kill -CONT "${pid[w]}"
@@ -185,8 +179,7 @@ sockets() {
     hold a k
     bg s sleep 1000
     for signal in KILL TERM; do
-        bg w rlock acquire --keep "${pid[s]}" k
-        poll_until 10 has_waiters k 1
+        queued k bg w rlock acquire --keep "${pid[s]}" k
         kill "-$signal" "${pid[w]}"
         finish w 5
         ((status > 128))
@@ -197,10 +190,7 @@ sockets() {
 }
 
 @test "the renewer is killed while it waits: 71, and it is told" {
-    hold a k
-    bg s sleep 1000
-    bg w rlock acquire --keep "${pid[s]}" k
-    poll_until 10 has_waiters k 1
+    waits_to_keep
     kill -KILL "$(renewers)"
     finish w 5
     [[ $status == 71 && ! -s $T/w.out ]]
@@ -228,8 +218,7 @@ sockets() {
     pid[w]=$!
     poll_until 10 held k
     kill "${pid[w]}"
-    finish w 3
-    [[ $status == 143 ]]
+    ends_with w 143 3
     run -0 rlock status -q k
     poll_until 3 no_renewer
     exec 7>&-
@@ -274,12 +263,10 @@ EOF
     cat >"$T/step" <<'EOF'
 token=$("$RLOCK" acquire --lease 9s --keep $$ k) || exit
 trap ': >"$T/in"; "$RLOCK_TEST_TOOLS/await" "$T/go"; "$RLOCK" status -q k; echo $? >"$T/still"; exit 1' TERM
-: >"$T/up"
+: >"$T/s.up"
 while :; do sleep 0.1; done
 EOF
-    export T
-    bg s setsid sh "$T/step"
-    poll_until 10 test -e "$T/up"
+    bg_up s setsid sh "$T/step"
     kill -TERM -- "-${pid[s]}" "$(renewers)"
     poll_until 10 test -e "$T/in"
     renewed k
@@ -315,12 +302,10 @@ for i in 1 2 3; do
 done
 token=$("$RLOCK" acquire --keep $$ k) && "$RLOCK" release --owner "$token" k
 ps -o stat=,comm= --ppid $$ >"$T/children"
-: >"$T/up"
+: >"$T/s.up"
 exec sleep 1000
 EOF
-    export T
-    bg s rlock run outer -- sh "$T/job"
-    poll_until 20 test -e "$T/up"
+    bg_up s rlock run outer -- sh "$T/job"
     run -1 grep '^Z' "$T/children"
     settled() { ! ps -o stat=,comm= --ppid "${pid[s]}" | grep -q '^Z'; }
     poll_until 3 settled
@@ -377,10 +362,9 @@ os.execvp(sys.argv[1], sys.argv[1:])
 EOF
     run python3 "$T/no_pidfd.py" true
     [[ $status == 0 ]] || skip "no seccomp filters here"
-    bg s python3 "$T/no_pidfd.py" sh \
+    bg_up s python3 "$T/no_pidfd.py" sh \
         -c 'token=$("$RLOCK" acquire --lease 8s --keep $$ k) || exit; : >"$0"; exec sleep 1000' \
-        "$T/up"
-    poll_until 10 test -e "$T/up"
+        "$T/s.up"
     run -0 find "/proc/$(renewers)/fd" -lname '*pidfd*'
     [[ $output == "" ]]
     renewed k

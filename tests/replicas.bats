@@ -11,25 +11,14 @@ teardown() {
     helper_teardown
 }
 
-# count COMMAND: how often the server was asked for it since count_anew.
-count() {
-    redis_calls "$1"
-}
-
-count_anew() {
-    redis config resetstat >/dev/null
-}
-
 @test "H35 no replica, or too few: 69 at once, nothing is run or held" {
     for number in 1 majority all; do
-        refused 69 run --replicas $number k -- touch "$T/run"
-        stderr_line '^rlock: k: the server has no replicas'
+        says 69 '^rlock: k: the server has no replicas' run --replicas $number k -- touch "$T/run"
         refused 69 run -n -E 0 --replicas $number k -- touch "$T/run"
         run -69 rlock acquire --replicas $number k
     done
     replica_start one
-    refused 69 run --replicas 2 k -- touch "$T/run"
-    stderr_line '1 of the 2 replicas'
+    says 69 '1 of the 2 replicas' run --replicas 2 k -- touch "$T/run"
     refused 69 run --replicas 2 -w 300ms k -- touch "$T/run"
     is_free k
     [[ $(redis keys '*') == "" ]]
@@ -53,7 +42,7 @@ count_anew() {
     replica_start one
     hold a k --lease 9s --replicas 1
     renewed k
-    [[ $(count wait) -gt 1 ]]
+    [[ $(redis_calls wait) -gt 1 ]]
     hold b j --lease 1h --replicas 1
     run -0 --separate-stderr rlock force-release --yes k j
     ends_with a 79
@@ -74,16 +63,15 @@ count_anew() {
     kill -STOP "$(replica_pid two)"
     run -0 rlock run --replicas 1 k -- true
     for number in 2 majority all; do
-        run -69 --separate-stderr rlock run --replicas $number -w 3s k -- touch "$T/run"
+        refused 69 run --replicas $number -w 3s k -- touch "$T/run"
         stderr_line '^rlock: k: only 1 of 2 replicas has it(; trying again)?$'
         is_free k
     done
-    run -69 rlock run --connect-timeout 1s --replicas 2 -n -E 0 k -- touch "$T/run"
+    refused 69 run --connect-timeout 1s --replicas 2 -n -E 0 k -- touch "$T/run"
     is_free k
     run -69 rlock acquire --connect-timeout 1s --replicas 2 k
     [[ $output != *-*-*-* ]]
     is_free k
-    [[ ! -e $T/run ]]
     kill -CONT "$(replica_pid two)"
     run -0 rlock run --replicas all k -- true
 }
@@ -118,11 +106,10 @@ count_anew() {
     start_proxy
     fault on up EVAL "cut down 0"
     kill -STOP "$(replica_pid one)"
-    run -69 --separate-stderr rlock run -u "redis://${proxy[proxy]}" -w 5s --replicas 1 k -- \
+    refused 69 run -u "redis://${proxy[proxy]}" -w 5s --replicas 1 k -- \
         touch "$T/run"
     # Also if the last attempt had too little left of the 5 s to hear of the replica.
     stderr_line 'only 0 of 1 replicas have it'
-    [[ ! -e $T/run ]]
     is_free k
 }
 
@@ -131,24 +118,19 @@ count_anew() {
     kill -STOP "$(replica_pid one)"
     for number in 1 2; do
         redis script flush
-        run -69 --separate-stderr rlock run -n --connect-timeout 3s --replicas 1 k -- touch "$T/run"
+        refused 69 run -n --connect-timeout 3s --replicas 1 k -- touch "$T/run"
         stderr_line 'only 0 of 1 replicas have it'
     done
     kill -CONT "$(replica_pid one)"
     redis script flush
     run -0 rlock run --replicas 1 k -- true
-    [[ ! -e $T/run ]]
-}
-
-# The clock of what a worker leaves.
-boottime_ns() {
-    python3 -c 'import time; print(time.clock_gettime_ns(time.CLOCK_BOOTTIME))'
 }
 
 @test "H37 renewals that no replica hears of do not count: stopped before the lease ends" {
     replica_start one
     at_work a k 100 --replicas 1 --lease 8s -- tree
-    start=$(boottime_ns)
+    # By the clock of what a worker leaves.
+    start=$(python3 -c 'import time; print(time.clock_gettime_ns(time.CLOCK_BOOTTIME))')
     kill -STOP "$(replica_pid one)"
     ends_with a 79
     last=$(awk 'END { print $3 }' "$LOG")
@@ -175,10 +157,10 @@ boottime_ns() {
     replica_start one
     hold a k
     queue w k --replicas 1 --lease 20s
-    count_anew
+    redis config resetstat >/dev/null
     terminate a
     ends_with w 0
-    (($(count wait) >= 1))
+    (($(redis_calls wait) >= 1))
 }
 
 @test "a waiter whose heartbeat takes the lock: not without the replica" {
@@ -188,12 +170,11 @@ boottime_ns() {
         s "x 0 1 $(($(now_ms) + 12000)) 12000 dead" \
         h:dead "$(($(now_ms) + 12000)) 12000 1 dead $(now_ms) x 0 " >/dev/null
     redis pexpire 'rlock:{k}' 100000 >/dev/null
-    bg w rlock run --replicas 1 --lease 9s k -- touch "$T/run"
-    poll_until 10 has_waiters k 1
-    count_anew
+    queued k bg w rlock run --replicas 1 --lease 9s k -- touch "$T/run"
+    redis config resetstat >/dev/null
     kill -STOP "$(replica_pid one)"
     poll_until 10 contains "$T/w.err" 'only 0 of 1 replicas have it'
-    (($(count exec) >= 1))
+    (($(redis_calls exec) >= 1))
     [[ ! -e $T/run ]]
     kill -CONT "$(replica_pid one)"
     finish w
@@ -219,12 +200,12 @@ boottime_ns() {
     start=$(now_ms)
     rlock run k -- true
     without=$(($(now_ms) - start))
-    count_anew
+    redis config resetstat >/dev/null
     start=$(now_ms)
     rlock run --replicas 1 k -- true
     # Of three round trips (greeting, acquisition, release) and 800 ms each, no more.
     took 0 $((without + 1500)) "$start"
-    [[ $(count evalsha) == 2 && $(count wait) == 2 && $(count role) == 1 ]]
+    [[ $(redis_calls evalsha) == 2 && $(redis_calls wait) == 2 && $(redis_calls role) == 1 ]]
     # The other client asks: is it the master, the lock, its replica.
     start=$(now_ms)
     printf '%s\n' role 'set other 1' 'wait 1 1000' |
@@ -232,27 +213,23 @@ boottime_ns() {
     took 2400 12000 "$start"
 }
 
-waits_more_than() {
-    (($(count wait) > $1))
-}
-
 @test "--replicas: a renewal and its wait are one round trip" {
     replica_start one
     start_proxy
     stay a k -u "redis://${proxy[proxy]}" --lease 15s --replicas 1
-    count_anew
+    redis config resetstat >/dev/null
     # No answer gets through: what waits for the replica is asked for none the less, so it came with
     # the renewal.
     fault hold down
-    poll_until 10 waits_more_than 0
+    poll_until 10 eval '(($(redis_calls wait) > 0))'
     fault pass
-    before=$(count wait)
-    poll_until 10 waits_more_than "$before"
+    before=$(redis_calls wait)
+    poll_until 10 eval '(($(redis_calls wait) > before))'
     ends_well a
     [[ ! -s $T/a.err ]]
     # Each with its renewal, and nothing besides but the renewals that listen. The script is sent
     # once where the server does not know it.
-    (($(count wait) + $(count subscribe) == $(count evalsha) + $(count eval) && $(count role) == 0))
+    (($(redis_calls wait) + $(redis_calls subscribe) == $(redis_calls evalsha) + $(redis_calls eval) && $(redis_calls role) == 0))
 }
 
 @test "H20 WAIT is a right that only --replicas needs" {
@@ -260,14 +237,12 @@ waits_more_than() {
     redis acl setuser nowait reset on '>pw' '~*' '&*' '+@all' -wait
     export RLOCK_URL=unix://nowait:pw@$REDIS_SOCK
     run -0 rlock run k -- true
-    refused 77 run --replicas 1 k -- touch "$T/run"
-    stderr_line '[Ww][Aa][Ii][Tt]'
+    says 77 '[Ww][Aa][Ii][Tt]' run --replicas 1 k -- touch "$T/run"
     is_free k
     redis acl setuser norole reset on '>pw' '~*' '&*' '+@all' -role
     export RLOCK_URL=unix://norole:pw@$REDIS_SOCK
     run -0 rlock run --replicas 1 k -- true
-    refused 77 run --replicas all k -- touch "$T/run"
-    stderr_line 'ROLE'
+    says 77 'ROLE' run --replicas all k -- touch "$T/run"
 }
 
 @test "acquire --keep renews with the replicas; renew and release go by the configuration" {
@@ -280,8 +255,7 @@ waits_more_than() {
     token=$output
     run -0 rlock renew --owner "$token" k
     kill -STOP "$(replica_pid one)"
-    run -69 --separate-stderr rlock renew --connect-timeout 3s --owner "$token" k
-    stderr_line 'only 0 of 1 replicas have it'
+    says 69 'only 0 of 1 replicas have it' renew --connect-timeout 3s --owner "$token" k
     # Its renewer is not heard by the replica either, so what it keeps runs out.
     poll_until 10 is_free k
 }
@@ -292,8 +266,7 @@ waits_more_than() {
     at_work a k 100 --lease 15s -u "redis://${proxy[proxy]}" --replicas 1
     redis_stop
     promote one
-    RLOCK_URL=unix://$T/one/sock run -75 rlock run -n k -- touch "$T/run"
-    [[ ! -e $T/run ]]
+    RLOCK_URL=unix://$T/one/sock refused 75 run -n k -- touch "$T/run"
     finish a 20
     # The new master has no replica to renew it on.
     [[ $status == 79 ]]

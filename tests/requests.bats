@@ -7,12 +7,6 @@ setup() {
     rlock run warm-up -- true # the server knows the scripts from here on
     start_proxy
     PROXY=redis://${proxy[proxy]}
-    export T
-}
-
-# Prints the command that sets a fault, for commands under the lock.
-set_fault() {
-    printf '%q ' "$RLOCK_TEST_TOOLS/faultproxy" -s "$T/proxy.ctl" "$@"
 }
 
 @test "H1 the reply to the acquisition is lost: the same lock, once" {
@@ -44,7 +38,7 @@ set_fault() {
 
 @test "H3 the release does not get through: the command's status, and a warning" {
     run -5 --separate-stderr rlock run -u "$PROXY" --lease 3s k -- \
-        sh -c "$(set_fault refuse); exit 5"
+        sh -c "$(fault_command refuse); exit 5"
     stderr_line '^rlock: '
     poll_until 8 is_free k
 }
@@ -60,43 +54,32 @@ set_fault() {
     run -0 rlock status -q k
 }
 
-@test "H6 a reply that trickles in does not stretch the time for it" {
-    fault trickle down 400
-    start=$(now_ms)
-    run -69 --separate-stderr rlock run -u "$PROXY" --connect-timeout 1s k -- touch "$T/run"
-    took 900 20000 "$start"
-    stderr_line "$PROXY"
-    [[ ! -e $T/run ]]
-    fault pass
-    at_work a k 100 -u "$PROXY" --lease 4s -- tree
-    fault trickle down 400
-    work b k 0.3
-    ends_with a 79
-    finish b
-    no_overlap
-}
-
-@test "H6 a reply that is cut after five bytes: 69; a holder is stopped in time" {
-    fault cut down 5
-    refused 69 run -u "$PROXY" --connect-timeout 1s k -- touch "$T/run"
-    fault pass
-    at_work a k 100 -u "$PROXY" --lease 4s -- tree
-    fault cut down 5
-    work b k 0.3
-    ends_with a 79
-    finish b
-    no_overlap
+@test "H6 a reply trickles in or is cut after five bytes: 69 in time; a holder is stopped in time" {
+    for kind in 'trickle down 400' 'cut down 5'; do
+        echo "--- $kind"
+        rm -f "$LOG"
+        fault $kind
+        start=$(now_ms)
+        says 69 "$PROXY" run -u "$PROXY" --connect-timeout 1s k -- touch "$T/run"
+        took 900 20000 "$start"
+        fault pass
+        at_work a k 100 -u "$PROXY" --lease 4s -- tree
+        fault $kind
+        work b k 0.3
+        ends_with a 79
+        finish b
+        no_overlap
+        fault pass
+    done
 }
 
 @test "H11 scripts that the server forgets are sent again" {
     bg flush bash -c 'while redis-cli -s "$REDIS_SOCK" script flush; do sleep 0.03; done'
     hold a long --lease 9s
     for i in {1..20}; do
-        run -0 --separate-stderr rlock run k -- true
-        [[ $stderr == "" ]]
+        quiet 0 run k -- true
     done
-    bg w rlock run long -- true
-    poll_until 10 has_waiters long 1
+    queued long bg w rlock run long -- true
     [[ ! -s $T/a.err ]]
     alive "${pid[a]}"
     kill "${pid[a]}"
@@ -186,9 +169,7 @@ mute() {
     redis acl setuser fenced -select
     mute w fenced
     redis flushdb # keys of the set-up
-    for name in w fenced; do
-        ends_with "$name" 69 30
-    done
+    all_end 69 30 w fenced
     RLOCK_URL="unix://rlock:pw@$REDIS_SOCK?db=3" poll_until 5 is_free w
     # A user that may not choose another database changes nothing in the first one.
     [[ $(redis dbsize) == 0 && ! -e $T/run ]]

@@ -16,11 +16,9 @@ left_is() {
 
 @test "others wait for a reservation and read why; own runs nest in it, one at a time" {
     export XDG_STATE_HOME=$T/state
-    run -64 --separate-stderr rlock reserve staging 2h
-    stderr_line '^rlock: reserve: -m TEXT is required'
+    says 64 '^rlock: reserve: -m TEXT is required' reserve staging 2h
     [[ ! -e $XDG_STATE_HOME ]]
-    run -0 --separate-stderr rlock reserve staging 2h -m 'load test'
-    [[ ! $output && ! $stderr ]]
+    prints_nothing 0 reserve staging 2h -m 'load test'
     left_is 7000000 7200000
     [[ $(stat -c %a "$XDG_STATE_HOME"/rlock "$XDG_STATE_HOME"/rlock/* | xargs) == "700 600" ]]
     run -0 rlock status staging
@@ -49,7 +47,7 @@ left_is() {
     stderr_line "^rlock: extend: staging is not reserved by you; $by"
     run -1 --separate-stderr stranger rlock release staging
     stderr_line "^rlock: release: staging is not reserved by you; $by"
-    run -1 --separate-stderr stranger rlock release --owner 00000000-0000-0000-0000-000000000000 staging
+    run -1 --separate-stderr stranger rlock release --owner $NO_OWNER staging
     stderr_line "^rlock: release: staging is not held by that owner; $by"
     run -64 stranger rlock release nothing
     run -0 rlock release staging
@@ -60,17 +58,14 @@ left_is() {
 @test "it waits for others, and takes -n and -w; a failure leaves nothing; its time ends it" {
     export XDG_STATE_HOME=$T/state
     hold a staging
-    run -75 --separate-stderr rlock reserve -n staging 1h -m x
-    stderr_line '^rlock: staging: not acquired: held by '
+    says 75 '^rlock: staging: not acquired: held by ' reserve -n staging 1h -m x
     run -75 rlock reserve -w 100ms staging 1h -m x
     [[ ! $(ls "$XDG_STATE_HOME/rlock") ]]
-    bg r rlock reserve staging 2s -m short
-    poll_until 10 has_waiters staging 1
+    queued staging bg r rlock reserve staging 2s -m short
     terminate a
     ends_with r 0
     run -0 stranger rlock run -w 20s staging -- true
-    run -1 --separate-stderr rlock extend staging 1h
-    stderr_line 'is not reserved by you: it was released, or its time is over$'
+    says 1 'is not reserved by you: it was released, or its time is over$' extend staging 1h
 }
 
 @test "no place for the token: nothing is reserved; wrong times: 64" {

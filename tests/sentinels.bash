@@ -150,7 +150,7 @@ server_signal() {
 }
 
 # cut_off a|b USER: from whoever comes as that user, the Sentinels (watcher) or the replica
-# (copier). The others still reach it. let_in: not any more.
+# (copier). The others still reach it.
 cut_off() {
     disturb
     on "$1" acl setuser "$2" off
@@ -158,11 +158,6 @@ cut_off() {
     # either.
     on "$1" acl setuser default -ping -info -replicaof -slaveof
     on "$1" client kill user "$2"
-}
-
-let_in() {
-    on "$1" acl setuser default +@all
-    on "$1" acl setuser "$2" on
 }
 
 # on NAME COMMAND...: asks one of them, with $REDISCLI_AUTH where it wants a password.

@@ -3,8 +3,6 @@
 load helper
 load quorums
 
-TOKEN=01234567-89ab-4def-8123-456789abcdef
-
 setup_file() { quorum_file 3; }
 
 # Another server, which is not there at first.
@@ -22,23 +20,15 @@ teardown() {
     quorum_mend
 }
 
-late_answers() {
-    [[ $(redis-cli -s "$LATE/sock" ping 2>&1) =~ ^(PONG|.*NOAUTH) ]]
-}
-
 # late_starts [OPTION...]
 late_starts() {
-    redis-server --port 0 --unixsocket "$LATE/sock" --dir "$LATE" --save "" --pidfile "$LATE/pid" \
-        --daemonize yes "$@" 3>&- >/dev/null
-    poll_until 10 late_answers
+    start_redis "$LATE" --port 0 --unixsocket "$LATE/sock" "$@"
+    poll_until 10 eval '[[ $(redis-cli -s "$LATE/sock" ping 2>&1) =~ ^(PONG|.*NOAUTH) ]]'
 }
 
 late_ends() {
-    local one
-    one=$(cat "$LATE/pid" 2>/dev/null) || return 0
-    kill -KILL "$one" 2>/dev/null || true
-    poll_until 10 gone "$one"
-    rm -f "$LATE"/{sock,pid}
+    kill_redis "$LATE"
+    rm -f "$LATE/sock"
 }
 
 # two_lines NAME WHAT: what it has said: that the store is away, and that it is back; besides, what
@@ -68,8 +58,7 @@ two_lines() {
 
 # late COMMAND...: runs it without a server; status is its status.
 late() {
-    bg a rlock "$@" --server-wait 1m
-    poll_until 10 contains "$T/a.err" "trying again"
+    bg_says a "trying again" rlock "$@" --server-wait 1m
     late_starts
     finish a
     late_ends
@@ -79,10 +68,10 @@ late() {
     late acquire k
     [[ $status == 0 && -s $T/a.out ]]
     two_lines a k
-    late renew --owner $TOKEN k
+    late renew --owner $NO_OWNER k
     [[ $status == 1 ]]
     two_lines a renew 'not held'
-    late release --owner $TOKEN k
+    late release --owner $NO_OWNER k
     [[ $status == 1 ]]
     two_lines a release 'not held'
     late status
@@ -124,8 +113,7 @@ late() {
     redis-cli -s "$LATE/sock" debug populate 3000 x 10 >/dev/null
     redis-cli -s "$LATE/sock" save >/dev/null
     late_ends
-    bg a rlock run -n --server-wait 1m k -- sh -c 'exit 9'
-    poll_until 10 contains "$T/a.err" 'trying again'
+    bg_says a 'trying again' rlock run -n --server-wait 1m k -- sh -c 'exit 9'
     late_starts --key-load-delay 1000 --loading-process-events-interval-bytes 1024 || true
     ends_with a 9 30
     two_lines a k
@@ -164,8 +152,7 @@ late() {
     RLOCK_SERVER_WAIT=0 run -69 --separate-stderr rlock run k -- touch "$T/run"
     [[ $stderr != *again* ]]
     # An option goes over the variable.
-    RLOCK_SERVER_WAIT=0 bg a rlock run --server-wait 1m k -- true
-    poll_until 10 contains "$T/a.err" 'trying again'
+    RLOCK_SERVER_WAIT=0 bg_says a 'trying again' rlock run --server-wait 1m k -- true
     late_starts
     finish a
     [[ $status == 0 && ! -e $T/run ]]
@@ -184,7 +171,7 @@ away_for() {
     away_for 1500 run -n -E 0 --server-wait 1500ms k -- touch "$T/run"
     stderr_line "^rlock: k: cannot reach $RLOCK_URL: No such file or directory, for [1-9][0-9]*s\$"
     away_for 1500 status --connect-timeout 1500ms
-    away_for 1500 release --owner $TOKEN --connect-timeout 1500ms k
+    away_for 1500 release --owner $NO_OWNER --connect-timeout 1500ms k
     # A silent server has the time of one connection in any case, and no more than that because of
     # others.
     late_starts
@@ -224,7 +211,7 @@ at_once() {
 @test "H26 a lasting failure is not retried: a wrong password, a server that is not Redis" {
     local port command
     late_starts --requirepass s3cret
-    for command in 'run k' 'acquire k' status "release k --owner $TOKEN" 'latch status l'; do
+    for command in 'run k' 'acquire k' status "release k --owner $NO_OWNER" 'latch status l'; do
         at_once 77 rlock_before "$command"
         RLOCK_PASSWORD=wrong at_once 77 rlock_before "$command"
     done
@@ -260,8 +247,7 @@ rlock_before() {
 }
 
 @test "a password that is refused when the server is back ends it" {
-    bg a rlock run -n --server-wait 10m k -- touch "$T/run"
-    poll_until 10 contains "$T/a.err" 'trying again'
+    bg_says a 'trying again' rlock run -n --server-wait 10m k -- touch "$T/run"
     late_starts --requirepass s3cret
     finish a
     [[ $status == 77 && ! -e $T/run ]]

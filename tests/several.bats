@@ -28,8 +28,7 @@ load helper
 
 @test "H77 one of two is held: nothing is taken" {
     hold h b
-    run -75 --separate-stderr rlock run -n a b -- true
-    stderr_line '^rlock: .*b.*held'
+    says 75 '^rlock: .*b.*held' run -n a b -- true
     is_free a
     [[ $(redis exists 'rlock:{a}') == 0 || $(redis hkeys 'rlock:{a}') != *h:* ]]
     run -75 rlock run -w "$(moment)" a b -- true
@@ -39,8 +38,7 @@ load helper
 
 @test "H77 nothing is held while waiting, and nothing is left of one that was killed" {
     hold h b --lease 60s
-    bg w rlock run --lease 6s a b -- true
-    poll_until 10 has_waiters b 1
+    queued b bg w rlock run --lease 6s a b -- true
     is_free a
     kill_both w
     # It keeps its place for as long as a waiter may be silent.
@@ -58,15 +56,13 @@ load helper
         done
     }
     export -f loop
-    export T LOG WORKER=$RLOCK_TEST_TOOLS/worker
+    export WORKER=$RLOCK_TEST_TOOLS/worker
     i=0
     for one in "a b" "b a" "c b a" "a c"; do
         i=$((i + 1))
         bg "l$i" bash -c "set -- $one; loop \"\$@\""
     done
-    for i in 1 2 3 4; do
-        ends_with "l$i" 0 40
-    done
+    all_end 0 40 l{1..4}
     # All have a in common.
     no_overlap
     # A deadlock would last until -w; a missed wake-up is found by the next heartbeat, 2.5 s later.

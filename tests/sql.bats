@@ -12,8 +12,7 @@ setup_file() { databases_start; }
     run -0 --separate-stderr rlock run k -- sh -c 'echo "$RLOCK_KEY $RLOCK_MODE"'
     [[ $output == "k exclusive" && $stderr == "" ]]
     stay a k
-    refused 75 run -n k -- touch "$T/ran"
-    stderr_line '^rlock: k: not acquired: held by .* \(sh\)'
+    says 75 '^rlock: k: not acquired: held by .* \(sh\)' run -n k -- touch "$T/ran"
     run -0 rlock run -n other -- true
     ends_well a
     run -0 rlock status
@@ -25,13 +24,11 @@ setup_file() { databases_start; }
     run -0 rlock run there -- true
     run -0 rlock init --minimum-version 1.0.0
     run -0 rlock run there -- true
-    run -0 --separate-stderr rlock init --minimum-version 99.10.0
-    stderr_line 'this rlock is .*, and cannot acquire any more'
+    says 0 'this rlock is .*, and cannot acquire any more' init --minimum-version 99.10.0
     for key in there new; do
         refused 78 run "$key" -- touch "$T/ran"
         stderr_line "^rlock: $key: the store asks for rlock 99.10.0 or later; this is rlock "
     done
-    [[ ! -e $T/ran ]]
     run -69 rlock doctor
     [[ $output == *"minimum "*"only by rlock 99.10.0 or later"* ]]
     run -0 rlock init --minimum-version 0.0.0
@@ -53,9 +50,7 @@ setup_file() { databases_start; }
     status_json k '.[0].waiters | length == 3 and .[0].position == 1'
     terminate b
     ends_well holder
-    finish a
-    finish c
-    [[ $(xargs <"$LOG") == "a c" ]]
+    in_turn 10 a c
 }
 
 @test "a holder that was killed blocks the others for its lease, and its command is dead by then" {
@@ -65,8 +60,7 @@ setup_file() { databases_start; }
     bg b rlock run k -- sh -c "grep -qs ') [RSDT] ' /proc/$(<"$T/a.pid")/stat || echo b >'$LOG'"
     poll_until 15 has_waiters k 1
     kill_both a
-    finish b 30
-    [[ $status == 0 && $(<"$LOG") == b ]]
+    in_turn 30 b
 }
 
 @test "H119 names are what they are: in capitals, with an accent, of 512 bytes" {
@@ -94,8 +88,7 @@ setup_file() { databases_start; }
     renewed k
     refused 75 run -n k -- true
     ends_well a
-    finish b 30
-    [[ $(<"$LOG") == b ]]
+    in_turn 30 b
 }
 
 @test "an agent that is killed: the next one continues; nothing is left of either driver" {
@@ -209,8 +202,7 @@ limit_statements() {
     refused 64 run --grace k -- true
     refused 64 run --replicas 1 k -- true
     refused 64 run --mirror string:x k -- true
-    refused 64 run -u "$DATABASE://127.0.0.1" k -- true
-    stderr_line "has no database's name"
+    says 64 "has no database's name" run -u "$DATABASE://127.0.0.1" k -- true
     refused 69 run --server-wait 0 -u "$DATABASE://127.0.0.1:1/locks" k -- true
     stderr_line "^rlock: k: .*cannot reach $DATABASE://127.0.0.1:1/locks"
 }
@@ -222,8 +214,7 @@ limit_statements() {
         [[ $output == *"CREATE TABLE IF NOT EXISTS $table"* ]]
         database_sql "$DATABASE" "DROP TABLE $table CASCADE"
     done
-    refused 69 run --server-wait 0 k -- true
-    stderr_line 'has no tables for locks'
+    says 69 'has no tables for locks' run --server-wait 0 k -- true
     run -69 rlock doctor
     [[ $output == *"unfit    tables"* ]]
     run -0 rlock init
@@ -239,8 +230,7 @@ limit_statements() {
         url="$RLOCK_URL?table=$name"
         run -0 rlock init -u "$url" --print
         [[ $output == *"${name}_"* && $output != *rlock* ]]
-        refused 69 run --server-wait 0 -u "$url" k -- true
-        stderr_line 'has no tables for locks'
+        says 69 'has no tables for locks' run --server-wait 0 -u "$url" k -- true
         run -0 rlock init -u "$url"
         run -0 rlock init -u "$url"
         run rlock doctor -u "$url"
@@ -252,12 +242,10 @@ limit_statements() {
         run -0 rlock run -n k l -- true
         status_json '. == []'
         terminate a
-        finish b
-        [[ $status == 0 && $(<"$LOG") == b ]]
+        in_turn 10 b
         rm "$LOG"
     done
-    refused 64 run -u "$RLOCK_URL?table=a-b" k -- true
-    stderr_line 'has a .table= that is not of letters, digits'
+    says 64 'has a .table= that is not of letters, digits' run -u "$RLOCK_URL?table=a-b" k -- true
     run -0 rlock init -u "$RLOCK_URL?table=$(printf 'x%.0s' {1..53})"
     run -0 rlock run -u "$RLOCK_URL?table=$(printf 'x%.0s' {1..53})" k -- true
 }
@@ -275,8 +263,7 @@ limit_statements() {
     run -0 rlock run -u "$url" k -- true
     run rlock doctor -u "$url"
     [[ $output == *"a Unix socket"* ]]
-    refused 69 run --server-wait 0 -u "$url&table=none" k -- true
-    stderr_line 'has no tables for locks'
+    says 69 'has no tables for locks' run --server-wait 0 -u "$url&table=none" k -- true
     refused 69 run --server-wait 0 -u "${url/=*/=}/nowhere" k -- true
     stderr_line "cannot reach $DATABASE:///locks.*=/nowhere"
 }
@@ -291,8 +278,7 @@ limit_statements() {
 @test "MySQL: a server that asks for a file of this host gets none, and is offered none" {
     [[ $DATABASES == *mysql* ]] || skip 'there is no MariaDB'
     echo secret >"$T/file"
-    bg curious python3 "$TESTS/curious_mysql.py" "$T/file"
-    poll_until 10 test -s "$T/curious.out"
+    bg_prints curious python3 "$TESTS/curious_mysql.py" "$T/file"
     refused 69 run --server-wait 0 -u "mysql://u@127.0.0.1:$(<"$T/curious.out")/locks" k -- true
     [[ $(wc -l <"$T/curious.out") == 1 ]]
 }

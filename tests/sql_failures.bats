@@ -135,9 +135,7 @@ server_takes() {
     for i in {1..24}; do
         bg "j$i" rlock run k -- sh -c "echo x >>'$LOG'"
     done
-    for i in {1..24}; do
-        ends_with "j$i" 0 90
-    done
+    all_end 0 90 j{1..24}
     [[ $(wc -l <"$LOG") == 24 ]]
     server_takes 100
 }
@@ -157,8 +155,7 @@ user_takes() {
     refused 69 run -n --server-wait 1m k -- touch "$T/ran"
     stderr_line "^rlock: k: $(url_shown): user locker: too many clients\$"
     stderr_line '^hint: max_connections'
-    refused 69 run -w 3s --server-wait 1s k -- touch "$T/ran"
-    stderr_line 'too many clients, for [23]'
+    says 69 'too many clients, for [23]' run -w 3s --server-wait 1s k -- touch "$T/ran"
     bg a rlock run --server-wait 1s --connect-timeout 1s k -- true
     poll_until 10 contains "$T/a.err" 'too many clients; trying again'
     sleep 4 # longer than it waits for a server that is away
@@ -257,8 +254,7 @@ drop_other_user() {
     stderr_line '^hint: an outer rlock takes passwords out .* --keep-credentials'
     run -0 rlock run --keep-credentials k -- "$RLOCK" run other -- true
     unset RLOCK_PASSWORD
-    refused 77 run k -- true
-    stderr_line '^hint: --password-file or RLOCK_PASSWORD'
+    says 77 '^hint: --password-file or RLOCK_PASSWORD' run k -- true
     [[ $stderr != *--keep-credentials* && ! -e $T/ran ]]
 }
 
@@ -289,8 +285,7 @@ with socket.create_server(("127.0.0.1", 0)) as listening:
         client.close()
         print("asked", flush=True)
 END
-    bg server python3 "$T/server.py" "$DATABASE" "$T/error"
-    poll_until 10 test -s "$T/server.out"
+    bg_prints server python3 "$T/server.py" "$DATABASE" "$T/error"
 }
 
 # STATUS PostgreSQL MySQL WORDS

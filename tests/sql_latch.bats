@@ -12,8 +12,7 @@ setup_file() { databases_start; }
 wait_for() {
     local name=$1 key=$2
     shift 2
-    bg "$name" rlock latch wait "$@" "$key"
-    poll_until 10 contains "$T/$name.err" "waiting for latch $key"
+    bg_says "$name" "waiting for latch $key" rlock latch wait "$@" "$key"
 }
 
 # through_proxy: RLOCK_URL leads through one that may lose answers.

@@ -2,15 +2,6 @@
 
 load helper
 
-# in_shell: plays the dialogue of standard input with an interactive shell, whose prompt is <2>.
-in_shell() {
-    on_terminal bash --norc -i < <(
-        printf '%s\n' "send PS1='<\$((1+1))>'\\n" 'expect <2>'
-        cat
-        printf '%s\n' 'send exit 0\n' 'status 0'
-    )
-}
-
 @test "H99 Ctrl-C reaches the command once, and rlock waits for its clean-up" {
     cat >"$T/command" <<'EOF'
 trap 'echo got-int; n=$((n + 1))' INT
@@ -36,9 +27,7 @@ EOF
 send "$RLOCK" run k -- sleep 1000\n
 until ! "$RLOCK" status -q k
 send \x03
-expect <2>
-send echo "status=$?"\n
-expect status=130
+ended 130
 sh "$RLOCK" status -q k
 EOF
 }
@@ -49,53 +38,39 @@ EOF
 send "$RLOCK" run k -- echo no\n
 until [ "$("$RLOCK" status --json k | jq '.[0].waiters | length')" = 1 ]
 send \x03
-expect <2>
-send echo "status=$?"\n
-expect status=130
+ended 130
 sh [ "$("$RLOCK" status --json k | jq '.[0].waiters | length')" = 0 ]
 send "$RLOCK" run k -- echo no\n
 until [ "$("$RLOCK" status --json k | jq '.[0].waiters | length')" = 1 ]
 send \x1c
-expect <2>
-send echo "status=$?"\n
-expect status=131
+ended 131
 sh [ "$("$RLOCK" status --json k | jq '.[0].waiters | length')" = 0 ]
 EOF
 }
 
 @test "H99 Ctrl-Z and fg in time: the command continues under the lock" {
-    export T
     in_shell <<'EOF'
 send "$RLOCK" run --lease 20s k -- "$RLOCK_TEST_TOOLS/worker" "$T/log" a 1000\n
 until grep -q '^a' "$T/log"
-send \x1a
-expect Stopped
-expect <2>
+stopped
 sh ! "$RLOCK" status -q k
 send fg\n
 until n=$(wc -l <"$T/log"); sleep 0.2; [ "$(wc -l <"$T/log")" -gt "$n" ]
 send \x03
-expect <2>
-send echo "status=$?"\n
-expect status=130
+ended 130
 sh "$RLOCK" status -q k
 EOF
 }
 
 @test "H99 Ctrl-Z, the lock goes to another, fg: 79, and the command did not continue" {
-    export T LOG
     in_shell <<'EOF'
 send "$RLOCK" run --lease 20s k -- "$RLOCK_TEST_TOOLS/worker" "$T/log" a 1000\n
 until grep -q '^a' "$T/log"
-send \x1a
-expect Stopped
-expect <2>
+stopped
 sh "$RLOCK" force-release --now --yes k
 sh "$RLOCK" run -w 15s k -- "$RLOCK_TEST_TOOLS/worker" "$T/log" b 0.2
 send fg\n
-expect <2>
-send echo "status=$?"\n
-expect status=79
+ended 79
 EOF
     no_overlap
 }
@@ -106,9 +81,7 @@ EOF
     in_shell <<'EOF'
 send (true; "$RLOCK" run --lease 60s k -- echo "it"s-mine) | cat\n
 until [ "$("$RLOCK" status --json k | jq '.[0].waiters | length')" = 1 ]
-send \x1a
-expect Stopped
-expect <2>
+stopped
 sh kill $HOLDER
 sh "$RLOCK" run -w 20s k -- true
 sh "$RLOCK" run -n k -- true
@@ -156,7 +129,6 @@ EOF
 
 @test "an editor under rlock has the terminal" {
     command -v vi >/dev/null || skip "no vi here"
-    export T
     on_terminal "$RLOCK" run k -- vi "$T/text" <<'EOF'
 expect text
 send ihello there\x1b
@@ -169,7 +141,7 @@ EOF
 @test "a pager under rlock has the terminal, and one that rlock's command is piped to" {
     command -v less >/dev/null || skip "no less here"
     seq 1000 1999 >"$T/numbers"
-    export T TERM=vt100
+    export TERM=vt100
     on_terminal "$RLOCK" run k -- less "$T/numbers" <<'EOF'
 expect 1010
 send G
@@ -188,7 +160,6 @@ EOF
 }
 
 @test "a command whose output is piped can ask on the terminal" {
-    export T
     in_shell <<'EOF'
 send "$RLOCK" run k -- sh -c 'read -r x </dev/tty; echo "re:$x"' | cat\n
 until ! "$RLOCK" status -q k
@@ -204,7 +175,6 @@ EOF
 }
 
 @test "the terminal goes away: HUP for the command, and the lock is released" {
-    export T
     on_terminal "$RLOCK" run k -- \
         bash -c 'trap "echo hup >\"$T/got\"; exit 0" HUP; echo up-now; while :; do sleep 0.05; done' <<'EOF'
 expect up-now

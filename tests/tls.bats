@@ -32,8 +32,7 @@ setup() {
 no_connection() {
     local start
     start=$(now_ms)
-    run -69 --separate-stderr rlock run --server-wait 0 "${@:2}" k -- touch "$T/run"
-    stderr_line "^rlock: k: cannot reach redis.*$1"
+    says 69 "^rlock: k: cannot reach redis.*$1" run --server-wait 0 "${@:2}" k -- touch "$T/run"
     [[ ! -e $T/run ]]
     took 0 2500 "$start"
 }
@@ -128,16 +127,12 @@ no_connection() {
 }
 
 @test "H129 a damaged file of certificates is found before a connection is made" {
-    damage() { # NAME: of two certificates, one whose header is sound
-        printf -- '-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n' \
-            >"$T/nonsense"
-        sed '5s/./_/g' "$CERTS/ca.pem" >"$T/line"
-        head -n 5 "$CERTS/ca.pem" >"$T/cut"
-        cat "$CERTS/ca.pem" "$T/nonsense" >"$T/second"
-    }
-    damage
+    printf -- '-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n' >"$T/nonsense"
+    sed '5s/./_/g' "$CERTS/ca.pem" >"$T/line"
+    head -n 5 "$CERTS/ca.pem" >"$T/cut"
+    cat "$CERTS/ca.pem" "$T/nonsense" >"$T/second"
     for name in nonsense line cut second; do
-        run -64 --separate-stderr rlock run --tls-ca "$T/$name" k -- touch "$T/run"
+        refused 64 run --tls-ca "$T/$name" k -- touch "$T/run"
         stderr_line "^rlock: k: --tls-ca $T/$name: a certificate in it is damaged"
         echo "tls-ca = $T/$name" >"$T/config"
         SSL_CERT_FILE=$CERTS/ca.pem run -78 --separate-stderr rlock status --config "$T/config"
@@ -158,7 +153,6 @@ no_connection() {
     printf 'tls-ca = %s\ntls-cert = %s\n' "$CERTS/ca.pem" "$CERTS/client.key" >"$T/config"
     run -78 --separate-stderr rlock run -u "$RLOCK_URL" "${ca[@]}" --config "$T/config" k -- true
     stderr_line "^rlock: k: $T/config:2: tls-cert $CERTS/client.key: no certificate can be read"
-    [[ ! -e $T/run ]]
 }
 
 @test "H129 a --tls-server-name that no certificate can be for is refused" {
@@ -271,10 +265,8 @@ no_connection() {
 
 @test "files that make no sense: 64 from the command line, 78 from a config file, and no prompt" {
     bad() { # REGEX OPTION...
-        run -64 --separate-stderr rlock run "${@:2}" k -- touch "$T/run"
-        stderr_line "^rlock: .*$1"
-        run -64 --separate-stderr rlock status "${@:2}"
-        stderr_line "^rlock: status: .*$1"
+        says 64 "^rlock: .*$1" run "${@:2}" k -- touch "$T/run"
+        says 64 "^rlock: status: .*$1" status "${@:2}"
     }
     bad "--tls-ca '$T/none' cannot be read: No such file" --tls-ca "$T/none"
     bad "--tls-cert '$T/none' cannot be read" "${ca[@]}" --tls-cert "$T/none"
@@ -289,16 +281,15 @@ no_connection() {
     bad "--tls-key .* requires tls-cert" "${ca[@]}" --tls-key "$CERTS/client.key"
     printf 'url = %s\ntls-ca = %s\n' "$RLOCK_URL" "$CERTS/server.key" >"$T/config"
     unset RLOCK_URL
-    run -78 rlock run --config "$T/config" k -- touch "$T/run"
+    refused 78 run --config "$T/config" k -- touch "$T/run"
     run -78 rlock acquire --config "$T/config" k
     run -78 rlock force-release --now --yes --config "$T/config" k
-    run -78 rlock release --owner 01234567-89ab-4def-8123-456789abcdef --config "$T/config" k
+    run -78 rlock release --owner $NO_OWNER --config "$T/config" k
     run -78 rlock latch status --config "$T/config" k
-    [[ ! -e $T/run ]]
 }
 
 @test "a key with a passphrase asks for nothing on a terminal" {
-    "$TESTS/terminal.py" "$RLOCK" run "${ca[@]}" --tls-cert "$CERTS/client.pem" \
+    on_terminal "$RLOCK" run "${ca[@]}" --tls-cert "$CERTS/client.pem" \
         --tls-key "$CERTS/locked.key" k -- true 3>&- <<'EOF'
 expect a private key with a passphrase is not supported
 absent (?i)enter

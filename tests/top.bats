@@ -9,7 +9,12 @@ setup_file() {
 
 # top [OPTION...]: on a terminal; the dialogue comes from standard input.
 top() {
-    TERM=screen "$TESTS/terminal.py" "$RLOCK" top --color never "$@" 3>&-
+    TERM=screen on_terminal "$RLOCK" top --color never "$@"
+}
+
+# browse: as top; at the end of the dialogue it is left.
+browse() {
+    top < <(cat && printf '%s\n' 'send q' 'status 0')
 }
 
 @test "locks with waiters come first; a lock in full, and back" {
@@ -36,7 +41,7 @@ END
     run -3 rlock run -q k -- sh -c 'exit 3'
     owner=$(rlock acquire --lease 1h --label 'a label of words that do not fit into one line' k)
     export owner
-    top <<'END'
+    browse <<'END'
 resize 30 44
 expect 1 lock
 send \r
@@ -47,14 +52,12 @@ resize 31 44
 expect k: free, 0 waiting(.|\n)*last runs
 send q
 expect no locks
-send q
-status 0
 END
 }
 
 @test "a small window keeps keys, ages, waiters and the holders' hosts" {
     rlock acquire --lease 1h a-key-that-is-longer-than-a-narrow-window
-    top <<'END'
+    browse <<'END'
 resize 10 40
 expect KEY +HOLDERS +AGE +WAITERS
 expect a-key[^\n]*…
@@ -67,15 +70,13 @@ resize 24 80
 expect KEY +MODE +HOLDERS +AGE +(LEASE +)?WAITERS
 resize 50 200
 expect a-key-that-is-longer-than-a-narrow-window
-send q
-status 0
 END
 }
 
 @test "< and > sort, and the cursor stays on its KEY; ? shows the keys; j and k move" {
     rlock acquire --lease 1h bb
     rlock acquire --lease 1h aa
-    top <<'END'
+    browse <<'END'
 shows bb(.|\n)*aa
 send j
 send >
@@ -98,14 +99,12 @@ shows Keys(.|\n)*sort otherwise
 send q
 shows bb: exclusive
 send q
-send q
-status 0
 END
 }
 
 @test "p asks, and pauses the chosen lock or resumes it; n leaves it as it was" {
     rlock acquire --lease 1h k
-    top <<'END'
+    browse <<'END'
 expect 1 lock
 send p
 expect rlock pause k(.|\n)*For how long
@@ -131,8 +130,6 @@ expect Enter shows the locks again
 sh "$RLOCK" status --json k | jq -e '.[0].paused == null'
 send \n
 expect 1 lock
-send q
-status 0
 END
 }
 
@@ -165,7 +162,7 @@ END
 @test "a filter narrows the rows while it is typed; Escape takes it back" {
     hold a alpha
     hold b beta
-    top <<'END'
+    browse <<'END'
 expect beta
 send /zz
 expect no locks match
@@ -175,8 +172,6 @@ send \r
 expect 1 of 2
 send \x1b
 expect beta
-send q
-status 0
 END
     top 'al*' <<'END'
 expect 1 lock(.|\n)*alpha
@@ -188,7 +183,7 @@ END
 
 @test "x asks, and takes the chosen lock away or leaves it" {
     rlock acquire --lease 1h k
-    top <<'END'
+    browse <<'END'
 expect 1 lock
 send x
 expect rlock force-release k(.|\n)*k is held(.|\n)*Take it away
@@ -207,8 +202,6 @@ send y\n
 expect Enter shows the locks again
 send \n
 expect no locks
-send q
-status 0
 END
     run -0 rlock status -q k
 }
@@ -237,7 +230,7 @@ END
     for number in {01..40}; do
         rlock acquire --lease 1h "many-$number"
     done
-    top <<'END'
+    browse <<'END'
 resize 12 80
 expect 40 locks
 expect many-01
@@ -249,16 +242,12 @@ expect many-40
 absent many-01
 resize 60 100
 expect many-01(.|\n)*many-20(.|\n)*many-40
-send q
-status 0
 END
 }
 
 @test "it stops with Ctrl-Z, does not touch the screen meanwhile, and draws again" {
     hold a k
-    "$TESTS/terminal.py" bash --norc -i 3>&- <<'END'
-send PS1='<$((1+1))>'\n
-expect <2>
+    in_shell <<'END'
 send "$RLOCK" top --color never\n
 expect 1 lock
 send \x1a
@@ -268,8 +257,6 @@ send fg\n
 expect 1 lock
 send \x03
 expect <2>
-send exit 0\n
-status 0
 END
 }
 

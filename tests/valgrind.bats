@@ -37,20 +37,16 @@ clean() {
 }
 
 @test "run: free, waited for, renewed, timed out, cancelled" {
-    bg first rlock run --lease 12s k -- \
+    bg_up first rlock run --lease 12s k -- \
         sh -c ": >'$T/first.up'; '$RLOCK_TEST_TOOLS/await' '$T/go'; exit 3"
-    poll_until 15 test -e "$T/first.up"
     bg second rlock run -v k -- true
     run -75 --separate-stderr rlock run -w 8s k -- true # to connect takes a part of it
     bg third rlock run k -- true
     poll_until 20 has_waiters k 2
-    terminate third
-    ((status == 143))
+    terminate third 143
     : >"$T/go"
-    finish first
-    ((status == 3))
-    finish second
-    ((status == 0))
+    ends_with first 3
+    ends_with second 0
     clean 8
 }
 
@@ -58,8 +54,7 @@ clean() {
     bg first rlock run --lease 6s k -- sleep 100
     poll_until 15 held k
     redis del 'rlock:{k}'
-    finish first
-    ((status == 79))
+    ends_with first 79
     clean 2
 }
 
@@ -88,8 +83,7 @@ clean() {
     bg waiter rlock latch wait l
     run -0 rlock latch count-down --id a l
     run -0 rlock latch run l -- true
-    finish waiter
-    ((status == 0))
+    ends_with waiter 0
     run -0 rlock latch status --json l
     run -0 rlock latch delete l
     clean 6

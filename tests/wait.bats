@@ -3,17 +3,12 @@
 load helper
 
 @test "H65 thirty waiters come in their order" {
-    local i order=""
     hold a k
-    for ((i = 1; i <= 30; i++)); do
+    for i in {1..30}; do
         queue "w$i" k
-        order+="w$i "
     done
     kill "${pid[a]}"
-    for ((i = 1; i <= 30; i++)); do
-        ends_with "w$i" 0 30
-    done
-    [[ $(tr '\n' ' ' <"$LOG") == "$order" ]]
+    in_turn 30 w{1..30}
 }
 
 # hand_overs WAITERS: three of them; each calls one.
@@ -43,7 +38,6 @@ hand_overs() {
         exec sleep 1000
     }
     export -f next
-    export T
     for n in 10 100; do
         for ((i = had; i < n; i++)); do
             bg "w$i" rlock run -q --lease 60s k -- bash -c next
@@ -63,7 +57,6 @@ hand_overs() {
         done
     }
     export -f loop
-    export T
     start=$(now_ms)
     bg one bash -c 'loop 1'
     bg two bash -c 'loop 2'
@@ -88,8 +81,7 @@ hand_overs() {
 
 @test "H61 the next is there as well when the first has given up meanwhile" {
     hold a k --lease 14s
-    bg first rlock run -w 7s k -- true
-    poll_until 10 has_waiters k 1
+    queued k bg first rlock run -w 7s k -- true
     queue w k
     kill_both a
     start=$(now_ms)
@@ -102,8 +94,7 @@ hand_overs() {
     bg a rlock run --at-least 12s k -- \
         sh -c "date +%s%3N >'$T/began'; '$RLOCK_TEST_TOOLS/await' '$T/go'"
     poll_until 10 test -s "$T/began"
-    bg w rlock run k -- sh -c "date +%s%3N >'$T/next'"
-    poll_until 10 has_waiters k 1
+    queued k bg w rlock run k -- sh -c "date +%s%3N >'$T/next'"
     : >"$T/go"
     ends_with a 0
     ends_with w 0
@@ -113,7 +104,6 @@ hand_overs() {
 @test "H64 a signal while waiting ends rlock promptly and leaves nothing in the queue" {
     hold a k
     for name in INT TERM HUP QUIT USR1; do
-        start=$(now_ms)
         queue w k
         kill -"$name" "${pid[w]}"
         finish w 5
@@ -127,9 +117,7 @@ hand_overs() {
         sleep "0.0$((RANDOM % 10))" # not for a condition: any moment
         kill -TERM "${pid[w$i]}"
     done
-    for ((i = 0; i < 20; i++)); do
-        ends_with "w$i" 143 10
-    done
+    all_end 143 10 w{0..19}
     [[ $(waiters k) == 0 && ! -e $T/run ]]
     [[ $(redis hkeys "rlock:{k}" | grep -c '^w:') == 0 ]]
     [[ $(pgrep -P "${pid[a]}" -c -x rlock-agent) == 1 ]]
@@ -144,9 +132,7 @@ hand_overs() {
     poll_until 10 eval '[[ $(fault stats) == *"open 3"* ]]'
     pause 500 # for one of them to have asked
     kill "${pid[w1]}" "${pid[w2]}" "${pid[w3]}"
-    for i in 1 2 3; do
-        ends_with "w$i" 143
-    done
+    all_end 143 10 w{1..3}
     poll_until 10 eval '[[ $(fault stats) == *"open 0"* ]]'
     [[ $(redis_calls evalsha) -ge 1 && $(rlock status --json) == "[]" && ! -e $T/run ]]
 }
@@ -159,8 +145,7 @@ hand_overs() {
         kill "${pid[a]}"
         sleep "2.$((3 + round))" # any moment at which the waiter has asked once more
         kill "${pid[w]}"
-        finish w 5
-        [[ $status == 143 ]]
+        ends_with w 143 5
         kill -CONT "$(redis_pid)"
         finish a
         poll_until 2 is_free k
@@ -189,8 +174,7 @@ hand_overs() {
 
 @test "a wait of less than a second says nothing" {
     stay a k
-    bg w rlock run --report-fd 1 k -- true
-    poll_until 10 has_waiters k 1
+    queued k bg w rlock run --report-fd 1 k -- true
     ends_well a
     finish w
     # Where it took more than that, it said so.
@@ -199,14 +183,11 @@ hand_overs() {
 }
 
 @test "a waiter holds one connection, and so does a holder" {
-    connections() {
-        [[ $(redis client list | grep -c ' name=rlock') == "$1" ]]
-    }
     hold a k
     queue w1 k
     queue w2 k
     # A server lists a connection for a while after it was closed; one that is kept would never go.
-    poll_until 10 connections 3
+    poll_until 10 eval '[[ $(redis client list | grep -c " name=rlock") == 3 ]]'
 }
 
 @test "H10 all waiters are served after a restart of the server, without a storm" {
@@ -215,12 +196,9 @@ hand_overs() {
         bg "w$i" rlock run k -- sh -c "echo w$i >>'$LOG'"
     done
     poll_until 20 has_waiters k 20
-    redis_stop
-    redis_start
+    redis_restart
     start=$(now_ms)
-    for ((i = 1; i <= 20; i++)); do
-        ends_with "w$i" 0 30
-    done
+    all_end 0 30 w{1..20}
     [[ $(sort -u "$LOG" | wc -l) == 20 ]]
     # Some for each to begin with, and a heartbeat of each waiter every 2.5 s at most.
     within 20 $((300 + 20 * (($(now_ms) - start) / 2000))) "$(redis_calls evalsha)"

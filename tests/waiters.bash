@@ -15,20 +15,10 @@ place_is_kept() {
         kill_agent $name
         poll_until 10 has_waiters k 2
     done
-    run -0 --separate-stderr rlock status --json k
-    json '.[0] | (.holders | length == 1) and (.waiters | length == 2)'
+    status_json k '.[0] | (.holders | length == 1) and (.waiters | length == 2)'
     ends_well a
-    for name in b c; do
-        ends_with $name 0 30
-    done
-    [[ $(xargs <"$LOG") == "b c" ]]
+    in_turn 30 b c
     is_free k
-}
-
-# stopped NAME SIGNAL
-stopped() {
-    kill "-$2" "${pid[$1]}"
-    poll_until 5 in_state "${pid[$1]}" T
 }
 
 # passed_over [HOLDER'S OPTION...] / [SLEEPER'S...] / [OTHER'S...]: of a waiter for k that is
@@ -46,10 +36,9 @@ passed_over() {
         hold a k --lease 60s ${all[0]}
         queue asleep k --lease 60s ${all[1]}
         queue w k ${all[2]}
-        stopped asleep STOP
+        suspend asleep STOP
         [[ ${all[0]} == *--read* ]] || kill "${pid[a]}"
-        finish w 20
-        [[ $status == 0 && $(<"$LOG") == w ]]
+        in_turn 20 w
         kill "${pid[a]}" || true
         finish a
         run -0 rlock run -n ${all[2]} k -- true

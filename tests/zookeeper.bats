@@ -6,11 +6,6 @@ load certificates
 load waiters
 load flights
 
-# lines_are NUMBER FILE
-lines_are() {
-    [[ -e $2 && $(wc -l <"$2") == "$1" ]]
-}
-
 owner_of() {
     rlock status --json "$1" | jq -r '.[0].holders[0].owner'
 }
@@ -31,8 +26,7 @@ strange_sessions_ended() {
     [[ $output =~ ^k\ [1-9][0-9]*$ && $stderr == "" ]]
     has_holders k 0
     stay a k
-    refused 75 run -n k -- touch "$T/ran"
-    stderr_line '^rlock: k: not acquired: held by .* \(sh\)'
+    says 75 '^rlock: k: not acquired: held by .* \(sh\)' run -n k -- touch "$T/ran"
     run -0 rlock run -n other -- true
     has_holders k 1
     ends_well a
@@ -51,9 +45,7 @@ strange_sessions_ended() {
     refused 75 run -w 300ms k -- touch "$T/ran"
     poll_until 10 has_waiters k 2
     ends_well a
-    finish b
-    finish c
-    [[ $(xargs <"$LOG") == "b c" && ! -e $T/ran ]]
+    in_turn 10 b c
 }
 
 @test "rlock and its agent are killed: the lock is free when the session has ended" {
@@ -158,9 +150,7 @@ END
     queue r k --read
     ends_well a
     ends_well b
-    finish w
-    finish r
-    [[ $(xargs <"$LOG") == "w r" ]]
+    in_turn 10 w r
 }
 
 @test "several keys: all or none, whatever their order" {
@@ -193,9 +183,7 @@ END
     queue e k --limit 3
     refused 75 run -w 300ms --limit 3 k -- touch "$T/ran"
     ends_well b
-    finish d
-    finish e
-    [[ $(xargs <"$LOG") == "d e" && ! -e $T/ran ]]
+    in_turn 10 d e
     run -0 rlock run -n --limit 3 k -- sh -c 'echo $RLOCK_SLOT'
     [[ $output == 2 ]]
     ends_well a
@@ -208,12 +196,10 @@ END
         bg "r$i" rlock run -n --limit 8 k -- sh -c "echo \$RLOCK_SLOT >>'$T/slots'
             '$RLOCK_TEST_TOOLS/await' '$T/go'"
     done
-    poll_until 20 lines_are 8 "$T/slots"
+    poll_until 20 eval '[[ $(wc -l <"$T/slots") == 8 ]]'
     [[ $(sort -n "$T/slots" | xargs) == "1 2 3 4 5 6 7 8" ]]
     : >"$T/go"
-    for i in {1..8}; do
-        ends_with "r$i" 0
-    done
+    all_end 0 10 r{1..8}
 }
 
 @test "H88 a semaphore of three for twenty, some killed: never more than three" {
@@ -223,17 +209,14 @@ END
 
 @test "a semaphore: another limit, or another kind of lock, on what is held: 78" {
     stay a k --limit 3
-    refused 78 run -n --limit 2 k -- true
-    stderr_line '^rlock: k: .* a semaphore with a limit of 3$'
+    says 78 '^rlock: k: .* a semaphore with a limit of 3$' run -n --limit 2 k -- true
     refused 78 run -n k -- true
-    refused 78 run -n --read k -- true
-    stderr_line '^rlock: k: .* a semaphore with a limit of 3$'
+    says 78 '^rlock: k: .* a semaphore with a limit of 3$' run -n --read k -- true
     refused 78 run -n other k -- true
     ends_well a
     run -0 rlock run -n --limit 2 k -- true
     stay b k
-    refused 78 run -n --limit 2 k -- true
-    stderr_line '^rlock: k: .* a plain lock, not as a semaphore$'
+    says 78 '^rlock: k: .* a plain lock, not as a semaphore$' run -n --limit 2 k -- true
     ends_well b
     run -0 rlock run -n k -- true
 }
@@ -275,10 +258,9 @@ END
 }
 
 @test "nested: the inner one has it at once, before all waiters, with the outer one's fence" {
-    bg a rlock run k -- sh -c ": >'$T/up'; '$RLOCK_TEST_TOOLS/await' '$T/go'
+    bg_up a rlock run k -- sh -c ": >'$T/a.up'; '$RLOCK_TEST_TOOLS/await' '$T/go'
         '$RLOCK' run -n k -- sh -c 'echo \$RLOCK_FENCE' >'$T/inner'; echo \$RLOCK_FENCE >'$T/outer'
         '$RLOCK' run -n --read k -- true && '$RLOCK' run -n k other -- true"
-    poll_until 10 test -e "$T/up"
     queue b k
     : >"$T/go"
     finish a
@@ -306,9 +288,8 @@ END
 
 @test "nested: a lock is kept as long as one of the family has it; upgrades are refused" {
     run -0 rlock run --read k -- sh -c "'$RLOCK' run -n k -- true; test \$? != 0"
-    bg a rlock run k -- sh -c "'$RLOCK' run k -- sh -c ': >\"$T/up\"
+    bg_up a rlock run k -- sh -c "'$RLOCK' run k -- sh -c ': >\"$T/a.up\"
         \"$RLOCK_TEST_TOOLS/await\" \"$T/go\"' & exit 0"
-    poll_until 10 test -e "$T/up"
     finish a
     refused 75 run -n k -- true
     : >"$T/go"
@@ -347,8 +328,7 @@ END
     rlock run k -- true
     RLOCK_URL=${RLOCK_URL/'//'/'//one:pw@'} hold a k
     run -0 --separate-stderr rlock check --held 1h k
-    run -0 --separate-stderr rlock status --json k
-    json '.[0].holders | length == 1'
+    status_json k '.[0].holders | length == 1'
     json '.[0].holders[0] | [.since, .age_ms, .lease_left_ms, .fence, .host] | all(. == null)'
     json '.[0].holders[0] | .owner != null and .mode == "exclusive"'
     run -0 --separate-stderr rlock status k
@@ -357,8 +337,7 @@ END
     [[ $output != *1970* && $output =~ \ -\ +-\  ]]
     run -0 --separate-stderr rlock metrics
     [[ $output == *'rlock_holders{key="k"} 1'* && $output != *'rlock_held_seconds{'* ]]
-    refused 75 run -n k -- true
-    stderr_line ': not acquired: held by an owner whose node may not be read$'
+    says 75 ': not acquired: held by an owner whose node may not be read$' run -n k -- true
 }
 
 @test "features that it lacks are refused unasked: 64" {
@@ -372,8 +351,7 @@ reserve k 1h -m x|lock that outlives its client \(acquire needs --keep\)
 init|init
 latch set k 1|latches
 END
-    refused 69 run -n --server-wait 0 k -- true
-    stderr_line 'cannot reach zookeeper://127.0.0.1:1'
+    says 69 'cannot reach zookeeper://127.0.0.1:1' run -n --server-wait 0 k -- true
 }
 
 @test "H115 doctor: fit, and what a lease comes to" {
@@ -428,8 +406,7 @@ in_tls() { echo "zookeepers://127.0.0.1:$1/test/$BATS_TEST_NUMBER --tls-ca $CERT
 }
 
 @test "H113 a session cannot be opened again: the lock is lost in time, and nothing stays behind" {
-    bg relay python3 "$TESTS/forgetful_zookeeper.py" "${port[1]}"
-    poll_until 10 test -s "$T/relay.out"
+    bg_prints relay python3 "$TESTS/forgetful_zookeeper.py" "${port[1]}"
     there=zookeeper://127.0.0.1:$(<"$T/relay.out")/test/$BATS_TEST_NUMBER
     run -0 rlock run -u "$there" k -- true
     at_work a k 1000 -u "$there" --lease 20s
@@ -437,8 +414,7 @@ in_tls() { echo "zookeepers://127.0.0.1:$1/test/$BATS_TEST_NUMBER --tls-ca $CERT
     ends_with a 79 30
     # While b waits for the end of the session that a has had.
     poll_until 5 strange_sessions_ended
-    run works b
-    [[ $status == 1 ]]
+    run -1 works b
     ends_with b 0 30
     no_overlap
     run -69 rlock doctor -u "$there"

@@ -30,7 +30,6 @@ has_clients() {
         "$PYTHON" -c 'import kazoo' 2>/dev/null
 }
 
-
 # java_lock NAME mutex|read|write|N KEY: a Java program that wants the lock, or one of N leases, and
 # holds it until it is told to "go".
 java_lock() {
@@ -45,8 +44,9 @@ python_lock() {
         "/test/$BATS_TEST_NUMBER/$2" "$1" "$T"
 }
 
+# is_up NAME: it comes to hold the lock.
 is_up() {
-    [[ -e $T/$1.up ]]
+    poll_until 60 test -e "$T/$1.up"
 }
 
 # waits_behind NAME KEY NUMBER: it is one of so many in KEY's queue, and does not hold the lock.
@@ -55,51 +55,56 @@ waits_behind() {
     [[ ! -e $T/$1.up ]]
 }
 
-# A Java or Python program that holds the lock releases it, and was not disturbed.
+# java_holds NAME mutex|read|write|N KEY; java_waits NAME mutex|read|write|N KEY NUMBER.
+java_holds() {
+    java_lock "$@"
+    is_up "$1"
+}
+
+java_waits() {
+    java_lock "$@"
+    waits_behind "$1" "$3" "$4"
+}
+
+# goes NAME: a Java or Python program comes to hold the lock, releases it, and was not disturbed.
 goes() {
+    is_up "$1"
     : >"$T/$1.go"
     ends_with "$1" 0 60
 }
 
 @test "Curator's mutex waits for rlock, rlock for the mutex, and all are served in their order" {
     stay a k
-    java_lock b mutex k
-    waits_behind b k 1
+    java_waits b mutex k 1
     queue c k
-    java_lock d mutex k
-    waits_behind d k 3
+    java_waits d mutex k 3
     ends_well a
-    poll_until 60 is_up b
+    is_up b
     run -75 rlock run -n k -- true
     has_waiters k 2
     goes b
     finish c 60
-    poll_until 60 is_up d
     goes d
     [[ $(xargs <"$LOG") == "b c d" ]]
     run -0 rlock run -n k -- true
 }
 
 @test "Curator's writer keeps rlock's readers and writers out, and they keep it out" {
-    java_lock a write k
-    poll_until 60 is_up a
+    java_holds a write k
     run -75 rlock run -n k -- true
     run -75 rlock run -n --read k -- true
     queue b k --read
     goes a
     ends_with b 0 60
     stay c k
-    java_lock d write k
-    waits_behind d k 1
+    java_waits d write k 1
     ends_well c
-    poll_until 60 is_up d
     goes d
     [[ $(xargs <"$LOG") == "a b d" ]]
 }
 
 @test "Curator's readers share the lock with rlock's, and writers of either wait for both" {
-    java_lock a read k
-    poll_until 60 is_up a
+    java_holds a read k
     stay b k --read
     queue c k
     goes a
@@ -107,42 +112,36 @@ goes() {
     ends_well b
     finish c 60
     stay d k --read
-    java_lock e read k
-    poll_until 60 is_up e
-    java_lock f write k
-    waits_behind f k 1
+    java_holds e read k
+    java_waits f write k 1
     ends_well d
     [[ ! -e $T/f.up ]]
     goes e
-    poll_until 60 is_up f
     goes f
     [[ $(xargs <"$LOG") == "a c e f" ]]
 }
 
 @test "Curator's reader waits for rlock, and gets the lock from it" {
     stay a k
-    java_lock b read k
-    waits_behind b k 1
+    java_waits b read k 1
     ends_well a
-    poll_until 60 is_up b
+    is_up b
     run -75 rlock run -n k -- true
     run -0 rlock run -n --read k -- true
     goes b
 }
 
 @test "Curator's semaphore and rlock's --limit count together, and call each other in their order" {
-    java_lock a 2 k
-    poll_until 60 is_up a
+    java_holds a 2 k
     stay b k --limit 2
     status_json k '.[0].mode == "limit" and (.[0].holders | length) == 2'
     run -75 rlock run -n --limit 2 k -- true
     queue c k --limit 2
-    java_lock d 2 k
-    waits_behind d k 2
+    java_waits d 2 k 2
     queue e k --limit 2
     goes a
     finish c 60
-    poll_until 60 is_up d
+    is_up d
     run -75 rlock run -n --limit 2 k -- true
     goes d
     finish e 60
@@ -152,33 +151,18 @@ goes() {
     [[ $output == 1 ]]
 }
 
-@test "a Java program with a lease of the semaphore is killed: rlock has it then, and the reverse" {
-    java_lock a 1 k
-    poll_until 60 is_up a
-    queue b k --limit 1
-    kill -KILL "${pid[a]}"
-    ends_with b 0 60
-    hold c k --limit 1 --lease 4s
-    java_lock d 1 k
-    poll_until 60 has_waiters k 1
-    [[ ! -e $T/d.up ]]
-    kill_both c
-    poll_until 60 is_up d
-    goes d
-}
-
-@test "a Java program is killed: rlock has the lock when its session has ended, and the reverse" {
-    java_lock a mutex k
-    poll_until 60 is_up a
-    queue b k
-    kill -KILL "${pid[a]}"
-    ends_with b 0 60
-    hold c k --lease 4s
-    java_lock d mutex k
-    waits_behind d k 1
-    kill_both c
-    poll_until 60 is_up d
-    goes d
+@test "a Java program is killed: rlock has its lock or lease when its session ends, and the reverse" {
+    for kind in mutex 1; do
+        [[ $kind == mutex ]] && set -- || set -- --limit 1
+        java_holds a $kind k-$kind
+        queue b k-$kind "$@"
+        kill -KILL "${pid[a]}"
+        ends_with b 0 60
+        hold c k-$kind --lease 4s "$@"
+        java_waits d $kind k-$kind 1
+        kill_both c
+        goes d
+    done
 }
 
 @test "a lock that is nested in rlock's keeps Java out until both have gone" {
@@ -186,10 +170,8 @@ goes() {
         \"$RLOCK_TEST_TOOLS/await\" \"$T/go\"' & until test -e '$T/inner'; do sleep 0.1; done"
     poll_until 20 test -e "$T/inner"
     finish a
-    java_lock b mutex k
-    waits_behind b k 1
+    java_waits b mutex k 1
     : >"$T/go"
-    poll_until 60 is_up b
     goes b
 }
 
@@ -199,7 +181,7 @@ goes() {
     waits_behind b k 1
     queue c k
     ends_well a
-    poll_until 60 is_up b
+    is_up b
     run -75 rlock run -n k -- true
     goes b
     finish c
