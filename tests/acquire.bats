@@ -93,9 +93,7 @@ load helper
     [[ $output == "" && ${#stderr_lines[@]} == 1 && $stderr == *"held by"* ]]
     run -9 rlock acquire -n -E 9 k
     prints_nothing 0 acquire -n -E 0 k
-    start=$(now_ms)
-    run -75 rlock acquire -w 1s k
-    took 1000 20000 "$start"
+    timed 1000 20000 run -75 rlock acquire -w 1s k
     [[ $(waiters k) == 0 ]]
     queue a k
     queued k bg b rlock acquire k

@@ -164,9 +164,7 @@ listens() {
 @test "H45 a renewer releases the lock at once" {
     bg p sleep 1000
     rlock acquire --lease 1h --keep "${pid[p]}" k >/dev/null
-    start=$(now_ms)
-    says 0 '^rlock: k was released by ' force-release --yes k
-    took 0 10000 "$start"
+    timed 0 10000 says 0 '^rlock: k was released by ' force-release --yes k
     is_free k
     alive "${pid[p]}"
 }

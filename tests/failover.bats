@@ -48,9 +48,7 @@ link_is_down() {
     disturb
     server_kill b
     server_kill a
-    before=$(now_ms)
-    run -69 --separate-stderr rlock run --connect-timeout 2s k -- true
-    took 1500 12000 "$before"
+    timed 1500 12000 run -69 --separate-stderr rlock run --connect-timeout 2s k -- true
     stderr_line "^rlock: .*cannot reach sentinel://.*the master 127.0.0.1:${port[a]}: Connection refused"
 }
 

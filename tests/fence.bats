@@ -132,9 +132,7 @@ locked() {
     poll_until 10 has 5
     run -75 --separate-stderr fence 6 -n
     [[ $stderr == "rlock: fence: $F: another fence has it locked" ]]
-    start=$(now_ms)
-    run -75 fence 6 -w 300ms -- touch "$T/ran"
-    took 300 5000 "$start"
+    timed 300 5000 run -75 fence 6 -w 300ms -- touch "$T/ran"
     run -75 fence 6 -w 0
     [[ ! -e $T/ran ]]
     # A waiter says so, and has its turn.

@@ -336,6 +336,14 @@ took() {
     within "$1" "$high" "$passed"
 }
 
+# timed LOW HIGH COMMAND...: it takes LOW to HIGH ms, by "took".
+timed() {
+    local begun
+    begun=$(now_ms)
+    "${@:3}"
+    took "$1" "$2" "$begun"
+}
+
 # Prints the time of five runs of a small program, in ms: some 10 on an idle machine.
 unit_ms() {
     local start

@@ -123,9 +123,7 @@ has_subscribers() {
 
 @test "-w: 75 when the time is up; -q is silent after -n, but not after -w" {
     rlock latch set k 2
-    start=$(now_ms)
-    says 75 '^rlock: latch: k: not open: 2 of 2 left$' latch wait -w 2s k
-    took 2000 20000 "$start"
+    timed 2000 20000 says 75 '^rlock: latch: k: not open: 2 of 2 left$' latch wait -w 2s k
     quiet 75 latch wait -q -w 0 k
     quiet 75 latch wait -q -n k
     run -75 --separate-stderr rlock latch wait -q -w "$(moment)" k

@@ -40,9 +40,7 @@ inner() {
 }
 
 @test "--no-reentrant refuses at once: 78" {
-    start=$(now_ms)
-    says 78 '^rlock: k: ' run k -- "$RLOCK" run --no-reentrant k -- true
-    took 0 20000 "$start"
+    timed 0 20000 says 78 '^rlock: k: ' run k -- "$RLOCK" run --no-reentrant k -- true
     run -0 rlock run k -- "$RLOCK" run --no-reentrant other -- true
 }
 

@@ -151,9 +151,7 @@ log_is() {
     reader late
     waits 2
     kill_both dead
-    start=$(now_ms)
-    is_in late 12
-    took 0 20000 "$start"
+    timed 0 20000 is_in late 12
     go r late
     done_well r late
 }

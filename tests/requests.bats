@@ -59,9 +59,7 @@ setup() {
         echo "--- $kind"
         rm -f "$LOG"
         fault $kind
-        start=$(now_ms)
-        says 69 "$PROXY" run -u "$PROXY" --connect-timeout 1s k -- touch "$T/run"
-        took 900 20000 "$start"
+        timed 900 20000 says 69 "$PROXY" run -u "$PROXY" --connect-timeout 1s k -- touch "$T/run"
         fault pass
         at_work a k 100 -u "$PROXY" --lease 4s -- tree
         fault $kind

@@ -64,9 +64,7 @@ returncode() { # negative for death by a signal, as python sees it
 @test "-w gives up after that time" {
     hold a k
     for option in "-w 1" "--wait=1000ms" "--timeout 1s"; do
-        start=$(now_ms)
-        run -75 rlock run $option k -- true
-        took 950 20000 "$start"
+        timed 950 20000 run -75 rlock run $option k -- true
     done
     [[ $(waiters k) == 0 ]]
 }
@@ -91,9 +89,7 @@ returncode() { # negative for death by a signal, as python sees it
 }
 
 @test "H74 --at-most stops the command after that time from the acquisition: 124" {
-    start=$(now_ms)
-    run -124 --separate-stderr rlock run --at-most 1s k -- sleep 100
-    took 950 20000 "$start"
+    timed 950 20000 run -124 --separate-stderr rlock run --at-most 1s k -- sleep 100
     stderr_line '^rlock: '
     run -124 rlock run --at-most 500ms k -- sh -c 'trap "exit 7" TERM; while :; do sleep 0.05; done'
     run -0 rlock run --at-most 0 k -- sleep 0.2

@@ -19,18 +19,14 @@ tls_files() {
 @test "Sentinels of the URL that do not run cost no time, wherever they stand" {
     read -ra dead <<<"$(free_ports 2)"
     RLOCK_URL=$(sentinel_url "127.0.0.1:${dead[0]}" "127.0.0.1:${dead[1]}" 2)
-    before=$(now_ms)
-    run -0 rlock run k -- true
-    took 0 3000 "$before"
+    timed 0 3000 run -0 rlock run k -- true
     RLOCK_URL=$(sentinel_url "127.0.0.1:${dead[0]}" 1 "127.0.0.1:${dead[1]}" 2 3)
     run -0 rlock run k -- true
 }
 
 @test "a Sentinel that is stuck costs no time" {
     server_signal 1 STOP
-    before=$(now_ms)
-    run -0 rlock run k -- true
-    took 0 3000 "$before"
+    timed 0 3000 run -0 rlock run k -- true
 }
 
 @test "names: all addresses of a Sentinel's are tried" {
@@ -41,9 +37,7 @@ tls_files() {
 @test "H39 too few Sentinels to be sure who is the master: 69" {
     server_signal 1 STOP
     server_signal 2 STOP
-    before=$(now_ms)
-    run -69 --separate-stderr rlock run --connect-timeout 2s k -- true
-    took 500 12000 "$before"
+    timed 500 12000 run -69 --separate-stderr rlock run --connect-timeout 2s k -- true
     stderr_line "^rlock: .*: only 1 of 3 sentinels answers: no answer from 127.0.0.1:${port[1]}, 127.0.0.1:${port[2]} \\(no answer in time\\)"
 }
 
@@ -77,18 +71,14 @@ tls_files() {
 @test "no Sentinel runs: 69 at once, if it is not to be waited for" {
     read -ra dead <<<"$(free_ports 2)"
     RLOCK_URL=$(sentinel_url "127.0.0.1:${dead[0]}" "127.0.0.1:${dead[1]}")
-    before=$(now_ms)
-    run -69 --separate-stderr rlock run --server-wait 0 k -- true
-    took 0 3000 "$before"
+    timed 0 3000 run -69 --separate-stderr rlock run --server-wait 0 k -- true
     stderr_line "^rlock: .*cannot reach sentinel://127.0.0.1:${dead[0]},.*/$MASTER/0: no sentinel answers: 127.0.0.1:${dead[0]}, 127.0.0.1:${dead[1]} \\(Connection refused"
     stderr_line '^hint: '
 }
 
 @test "a master that the Sentinels do not know yet is asked for, as long as --server-wait says" {
     RLOCK_URL=${RLOCK_URL/$MASTER/yourmaster}
-    before=$(now_ms)
-    run -69 --separate-stderr rlock run --server-wait 0 --connect-timeout 3s k -- true
-    took 0 8000 "$before"
+    timed 0 8000 run -69 --separate-stderr rlock run --server-wait 0 --connect-timeout 3s k -- true
     stderr_line "^rlock: .*the sentinels know no master 'yourmaster', but $MASTER"
     bg a rlock run --server-wait 1m k -- true
     poll_until 20 contains "$T/a.err" "know no master 'yourmaster', but $MASTER; trying again"

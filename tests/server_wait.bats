@@ -160,10 +160,7 @@ late() {
 
 # away_for MS COMMAND...: rlock ends with 69 when that time is over, and no command has run.
 away_for() {
-    local start
-    start=$(now_ms)
-    run -69 --separate-stderr rlock "${@:2}"
-    took "$1" 12000 "$start"
+    timed "$1" 12000 run -69 --separate-stderr rlock "${@:2}"
     [[ ! -e $T/run ]]
 }
 
@@ -201,10 +198,7 @@ away_for() {
 # at_once STATUS COMMAND...: it ends with that, though there would be plenty of time, and says
 # nothing of trying again.
 at_once() {
-    local start
-    start=$(now_ms)
-    run "-$1" --separate-stderr "${@:2}" --server-wait 10m
-    took 0 60000 "$start"
+    timed 0 60000 run "-$1" --separate-stderr "${@:2}" --server-wait 10m
     [[ $stderr != *again* ]]
 }
 

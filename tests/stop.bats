@@ -94,9 +94,7 @@ setup() {
     held k
     run -75 rlock run -n k -- true
     : >"$T/go"
-    start=$(now_ms)
-    run -0 rlock run k -- true
-    took 0 8000 "$start"
+    timed 0 8000 run -0 rlock run k -- true
     no_more a
 }
 
