@@ -4,6 +4,7 @@
 load helper
 load quorums
 load decisions
+load flights
 
 setup_file() { quorum_file 3; }
 
@@ -301,4 +302,10 @@ END
     ends_well a
     in_turn 30 b
     poll_until 10 nothing_at k 1 2 3
+}
+
+each_node() { printf 'redis://127.0.0.1:%s ' "$@" | sed 's/ redis/ -u redis/g'; }
+
+@test "H141 an answer of a quorum's server that is lost: it runs once, and the lock is free" {
+    each_flight "$QUORUM/1/sock,$QUORUM/2/sock,$QUORUM/3/sock" each_node
 }

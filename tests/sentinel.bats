@@ -4,6 +4,7 @@ load helper
 load sentinels
 load decisions
 load certificates
+load flights
 
 # The certificate of all of them.
 tls_files() {
@@ -271,4 +272,10 @@ refusals() {
     kill_agent a
     renewed k
     ends_well a
+}
+
+by_sentinels() { sentinel_url "127.0.0.1:$1" "127.0.0.1:$2" "127.0.0.1:$3"; }
+
+@test "H141 an answer of a Sentinel or of its master that is lost: it runs once, the lock is free" {
+    each_flight "${port[1]},${port[2]},${port[3]},${port[a]},${port[b]}" by_sentinels
 }
