@@ -135,7 +135,6 @@ metrics_in() {
 }
 
 @test "the alert rules and the dashboard use metrics that there are" {
-    local file
     sed -n 's/^\.It Li \(rlock_[a-z_]*\).*/\1/p' "$TESTS/../man/rlock-metrics.1" | sort >known
     for file in prometheus-rules.yml grafana-dashboard.json; do
         [[ $(metrics_in "$EXAMPLES/$file" | wc -l) -gt 5 ]]
@@ -199,7 +198,6 @@ metrics_in() {
 }
 
 @test "each example has a test" {
-    local file
     for file in "$EXAMPLES"/*; do
         grep -qE "(take|as_host|sh|for file in) .*${file##*/}" \
             "$BATS_TEST_FILENAME" "$TESTS/fleet.bats"
@@ -256,13 +254,11 @@ metrics_in() {
 }
 
 @test "docs/redis.md gives the user the rights of the manual" {
-    local line
     line=$(grep '^    user rlock on >PASSWORD ' "$TESTS/../docs/redis.md")
     [[ ${line#*>PASSWORD } == "$(manual_rights | xargs) +config|get" ]]
 }
 
 @test "H134 README: the line for CI works for a script that calls rlock itself" {
-    local line
     line=$(sed -n '/^### A CI job/,/^###/s/^ *- \(rlock run .*\)/\1/p' "$TESTS/../README.md")
     [[ $line == *"-- ./deploy.sh"* ]]
     sh -ec "$line"

@@ -201,7 +201,6 @@ ended() {
 }
 
 @test "H124 several keys in a Cluster: 79 where one is lost, though another's server is silent" {
-    local keys other
     on several
     mapfile -t keys < <(keys_of gone)
     other=$(<"$PLACE/$(place_of "${keys[1]}")/pid")

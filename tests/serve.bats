@@ -10,8 +10,7 @@ setup_file() {
 
 # serve [OPTION...]: $URL leads to it.
 serve() {
-    bg serve rlock serve --listen 127.0.0.1:0 "$@"
-    poll_until 10 contains "$T/serve.err" "listening on http"
+    bg_says serve "listening on http" rlock serve --listen 127.0.0.1:0 "$@"
     URL=$(sed -n 's/.*listening on //p' "$T/serve.err")
 }
 
@@ -53,7 +52,6 @@ answers() { # CODE PATH
 }
 
 @test "the page and all that it needs come only from this server" {
-    local file
     serve
     for file in '' page.css page.js; do
         get -D "$T/headers" "$URL$file" >"$T/file"
@@ -64,7 +62,6 @@ answers() { # CODE PATH
 }
 
 @test "it changes nothing: other methods, bodies and headers without end are refused" {
-    local method
     serve
     for method in POST PUT DELETE OPTIONS PATCH BREW; do
         [[ $(code -X "$method" "${URL}locks.json") == 405 ]]
@@ -82,7 +79,6 @@ surveys() {
 }
 
 @test "many requests at once cost the lock server one survey a second" {
-    local before began i
     rlock acquire --lease 1h k
     serve
     answers 200 locks.json
@@ -150,7 +146,6 @@ hosts() {
 }
 
 @test "a page that is led here by its own name reads nothing: only known names are answered" {
-    local host path
     serve --allow-host locks.example.com --allow-host other
     for host in 127.0.0.1 10.2.3.4:9750 '[::1]:9750' localhost LOCALHOST:80 localhost. "$(hostname)" \
         "$(hostname):1" locks.example.com Locks.Example.com:443 other; do
@@ -174,8 +169,7 @@ hosts() {
     [[ $(hosts 1.1 localhost evil.example) == 400 && $(hosts 1.1 localhost localhost) == 400 ]]
     [[ $(hosts 1.0 localhost localhost) == 400 ]]
     # The name that it was told to listen at.
-    bg named rlock serve --listen localhost:0
-    poll_until 10 contains "$T/named.err" "listening on http"
+    bg_says named "listening on http" rlock serve --listen localhost:0
     URL=$(sed -n '1s/.*listening on //p' "$T/named.err")
     [[ $(by localhost locks.json) == 200 && $(by locks.example.com locks.json) == 403 ]]
 }
@@ -221,7 +215,6 @@ END
 HASH='$2y$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW'
 
 @test "--auth-file: a user and a password for everything but /healthz" {
-    local path
     printf '# who may look\nada:%s\n' "$HASH" >"$T/users"
     serve --auth-file "$T/users"
     for path in '' page.css page.js locks.json metrics other; do
@@ -236,8 +229,7 @@ HASH='$2y$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW'
     [[ $(code -u eve:secret "$URL") =~ 4(01|29) && $(code -u :secret "$URL") =~ 4(01|29) ]]
     # A name that leads here by itself is refused with the password, too.
     [[ $(code -u ada:secret -H 'Host: evil.example' "$URL") == 403 ]]
-    bg socket rlock serve --listen "unix:$T/sock" --auth-file "$T/users"
-    poll_until 10 contains "$T/socket.err" "listening on"
+    bg_says socket "listening on" rlock serve --listen "unix:$T/sock" --auth-file "$T/users"
     [[ $(code --unix-socket "$T/sock" http://x/metrics) == 401 ]]
     [[ $(code --unix-socket "$T/sock" -u ada:secret http://x/metrics) == 200 ]]
 }
@@ -247,7 +239,6 @@ answers_ada() { # CODE PATH
 }
 
 @test "wrong passwords do not keep it busy: while one has just been wrong, no other is tried" {
-    local i
     # This cost takes some tenths of a second.
     printf 'ada:%s\nbob:%s\n' "$HASH" "${HASH/\$04\$/\$12\$}" >"$T/users"
     serve --auth-file "$T/users"
@@ -279,18 +270,15 @@ answers_ada() { # CODE PATH
     local where warning="everyone who can reach it sees all locks; --auth-file asks for a password"
     echo "ada:$HASH" >"$T/users"
     for where in 0.0.0.0:0 '[::]:0'; do
-        bg open rlock serve --listen "$where"
-        poll_until 10 contains "$T/open.err" "$warning"
-        bg closed rlock serve --listen "$where" --auth-file "$T/users"
-        poll_until 10 contains "$T/closed.err" "listening on"
+        bg_says open "$warning" rlock serve --listen "$where"
+        bg_says closed "listening on" rlock serve --listen "$where" --auth-file "$T/users"
         kill -TERM "${pid[open]}" "${pid[closed]}"
         finish open
         finish closed
         fails contains "$T/closed.err" "$warning"
     done
     for where in 127.0.0.1:0 127.1.2.3:0 '[::1]:0' '[::ffff:127.0.0.1]:0' "unix:$T/local"; do
-        bg near rlock serve --listen "$where"
-        poll_until 10 contains "$T/near.err" "listening on"
+        bg_says near "listening on" rlock serve --listen "$where"
         terminate near
         fails contains "$T/near.err" "$warning"
     done
@@ -326,16 +314,14 @@ named() {
 }
 
 @test "a Unix socket: a stale one is replaced, a live one is not; TERM ends it and removes it" {
-    bg one rlock serve --listen "unix:$T/sock"
-    poll_until 10 contains "$T/one.err" "listening on unix:$T/sock"
+    bg_says one "listening on unix:$T/sock" rlock serve --listen "unix:$T/sock"
     [[ $(code --unix-socket "$T/sock" http://x/locks.json) == 200 ]]
     run -71 rlock serve --listen "unix:$T/sock"
     [[ $output == "rlock: serve: unix:$T/sock: cannot listen: Address already in use" ]]
     kill -KILL "${pid[one]}"
     poll_until 10 gone "${pid[one]}"
     [[ -S $T/sock ]]
-    bg two rlock serve --listen "unix:$T/sock"
-    poll_until 10 contains "$T/two.err" "listening on"
+    bg_says two "listening on" rlock serve --listen "unix:$T/sock"
     [[ $(code --unix-socket "$T/sock" http://x/metrics) == 200 ]]
     terminate two
     [[ $status == 0 && ! -e $T/sock ]]

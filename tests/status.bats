@@ -35,11 +35,9 @@ no_controls() { # in $output, but for the ends of lines
 }
 
 @test "--json has ages, and how long a holder waited" {
-    local began granted now
     hold a k
     began=$(now_ms)
-    bg b rlock run k -- sh -c ": >'$T/b.up'; exec sleep 1000"
-    poll_until 10 has_waiters k 1
+    queued k bg b rlock run k -- sh -c ": >'$T/b.up'; exec sleep 1000"
     sleep 0.5
     run -0 rlock status --json k
     now=$(now_ms)
@@ -60,7 +58,6 @@ no_controls() { # in $output, but for the ends of lines
 }
 
 @test "with one KEY, or --long, all is shown" {
-    local owner
     hold a alpha --label "some label"
     queue w alpha --label "other label"
     owner=$(rlock status --json alpha | jq -r '.[0].holders[0].owner')
@@ -105,7 +102,6 @@ no_controls() { # in $output, but for the ends of lines
 }
 
 @test "rows are sorted by KEY, also where keys and globs are named in another order" {
-    local key
     for key in b-2 a.b a-b ab a b; do
         hold "$key" "$key"
     done
@@ -126,18 +122,15 @@ no_controls() { # in $output, but for the ends of lines
 
 @test "-q: 0 when all are free, 75 when one is held, nothing printed" {
     hold a k
-    run -75 --separate-stderr rlock status -q k
-    [[ $output == "" && $stderr == "" ]]
+    prints_nothing 75 status -q k
     run -75 rlock status -q free k
-    run -0 --separate-stderr rlock status -q free other
-    [[ $output == "" && $stderr == "" ]]
+    prints_nothing 0 status -q free other
     run -0 rlock status k
     terminate a
     run -0 rlock status -q k
 }
 
 @test "labels: control characters are escaped in text; other scripts, quotes, very long ones" {
-    local long
     printf -v long '%0800d' 0
     hold l long --label "größe 漢字 \"quoted\" \\ back $long"
     status_json long '.[0].holders[0].label | startswith("größe 漢字 \"quoted\" \\ back 000000000")'
@@ -163,7 +156,7 @@ held_many() {
 @test "--watch on a terminal fits the window; Ctrl-C restores the screen" {
     held_many 30
     export T
-    "$TESTS/terminal.py" "$RLOCK" status --color never --watch 1h 'many-*' 3>&- <<'EOF'
+    on_terminal "$RLOCK" status --color never --watch 1h 'many-*' <<'EOF'
 expect \x1b\[\?1049h
 expect [0-9]{2}:[0-9]{2}:[0-9]{2}  30 locks
 expect many-0020[^\n]*\r+\n[^\n]*… and 10 more
@@ -182,7 +175,7 @@ EOF
 
 @test "--watch with one KEY on a terminal: its lines are cut to the window" {
     hold a k --label "$(printf '漢%.0s' {1..60})"
-    "$TESTS/terminal.py" "$RLOCK" status --color never --watch k 3>&- <<'EOF'
+    on_terminal "$RLOCK" status --color never --watch k <<'EOF'
 expect label       (漢){32}\r
 resize 6 41
 expect holder
@@ -214,7 +207,7 @@ EOF
 }
 
 @test "--watch on a terminal keeps the table while the store is away" {
-    "$TESTS/terminal.py" "$RLOCK" status --color never --watch 100ms 3>&- <<'EOF'
+    on_terminal "$RLOCK" status --color never --watch 100ms <<'EOF'
 expect [0-9]{2}:[0-9]{2}:[0-9]{2}  no locks
 sh "$RLOCK" acquire --lease 1h kept-here
 expect 1 lock\r
@@ -235,9 +228,7 @@ EOF
 
 @test "--watch stops with Ctrl-Z, leaves the screen alone meanwhile, and draws again" {
     hold a k
-    "$TESTS/terminal.py" bash --norc -i 3>&- <<'EOF'
-send PS1='<$((1+1))>'\n
-expect <2>
+    in_shell <<'EOF'
 send "$RLOCK" status --color never --watch 100ms\n
 expect 1 lock\r
 send \x1a
@@ -252,16 +243,13 @@ send fg\n
 expect 1 lock\r
 send \x03
 expect <2>
-send exit 0\n
-status 0
 EOF
 }
 
 @test "--watch shows what a server says with its control characters escaped" {
     bg odd python3 "$TESTS/odd_server.py" "$T/odd.sock" escapes
     poll_until 10 listens "$T/odd.sock"
-    RLOCK_URL=unix://$T/odd.sock "$TESTS/terminal.py" "$RLOCK" status --color never \
-        --watch 100ms 3>&- <<'EOF'
+    RLOCK_URL=unix://$T/odd.sock on_terminal "$RLOCK" status --color never --watch 100ms <<'EOF'
 expect no locks
 resize 24 400
 expect out of reach since [^\n]*ERR \\x1b\[31mred\\x9b
@@ -272,7 +260,6 @@ EOF
 }
 
 @test "--watch off a terminal: a table a round; an outage is reported once, and its end" {
-    local times
     bg watch rlock status --watch 100ms
     poll_until 10 contains "$T/watch.out" "no locks"
     "$RLOCK" acquire --lease 1h k
@@ -329,7 +316,6 @@ EOF
 }
 
 @test "queues that are too long for one answer are shown whole, in their order" {
-    local key
     for key in long longer; do
         hold "$key" "$key"
         redis eval "local now = redis.call('TIME')[1] * 1000
