@@ -1,5 +1,4 @@
-# What each store must be able to do, for the files that have another one than a server. Loaded after
-# helper.
+# Abilities of each store, for the files that have another one than a server. Loaded after helper.
 # shellcheck shell=bash disable=SC2154
 
 # asks_holder KEY [OPTION...]: the holder releases it, and says who has asked for it, and why. Its

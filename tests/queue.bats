@@ -1,4 +1,4 @@
-# Who is next in a queue: behind dead waiters, by --priority, and of those with --latest.
+# The order of a queue: dead waiters in front, --priority, and --latest.
 
 load helper
 

@@ -151,7 +151,7 @@ goes() {
     [[ $output == 1 ]]
 }
 
-@test "a Java program is killed: rlock has its lock or lease when its session ends, and the reverse" {
+@test "a Java program is killed: rlock has its lock or lease when the session ends; the reverse" {
     for kind in mutex 1; do
         [[ $kind == mutex ]] && set -- || set -- --limit 1
         java_holds a $kind k-$kind
