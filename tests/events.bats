@@ -47,6 +47,7 @@ has_heard() {
     listen text
     rlock pause k 1h -m 'disk full'
     poll_until 10 has_heard 'paused k,'
+    poll_until 10 grep -q ' paused      k  [^:]*: disk full$' "$T/text.out"
     rlock resume k
     poll_until 10 has_heard 'paused k,resumed k,'
     rlock pause other 2s -m x
@@ -54,7 +55,6 @@ has_heard() {
     jq -se "all(.user == \"$(id -un)\" and .held_ms == null and .outcome == null) and
         map(.label) == [\"disk full\", \"disk full\", \"x\", \"x\"]" "$T/e.out"
     poll_until 10 contains "$T/text.out" 'resumed     other  '
-    grep -q ' paused      k  [^:]*: disk full$' "$T/text.out"
     run -0 rlock run k -- true
 }
 
