@@ -93,25 +93,26 @@ def linearizable(some):
 # -- all orders of a small history -----------------------------------------------------------------
 
 
+def is_free(held, mode, limit):
+    """held: the mode of each process that has the lock."""
+    if mode == "limit":
+        return len(held) < limit
+    return not held or mode == "shared" and set(held.values()) == {"shared"}
+
+
 def allowed(order):
     """Whether a lock that works could have done this, one operation after the other."""
     held, newest = {}, 0
     for one in order:
         if one["f"] == "release":
-            if one["process"] not in held:
+            if not held.pop(one["process"], None):
                 return False
-            del held[one["process"]]
             continue
-        modes = {other["mode"] for other in held.values()}
-        if one["mode"] == "limit":
-            if len(held) >= one["limit"]:
-                return False
-        elif held and not (one["mode"] == "shared" and modes == {"shared"}):
-            return False
-        if one.get("fence", newest + 1) <= newest:
+        token = one.get("fence", newest + 1)
+        if not is_free(held, one["mode"], one.get("limit")) or token <= newest:
             return False
         newest = one.get("fence", newest)
-        held[one["process"]] = one
+        held[one["process"]] = one["mode"]
     return True
 
 
@@ -161,16 +162,10 @@ class Lock:
         self.chance, self.modes, self.limit, self.broken = chance, modes, limit, broken
         self.held, self.token, self.sins = {}, 100, 0
 
-    def free(self, mode):
-        modes = set(self.held.values())
-        if mode == "limit":
-            return len(self.held) < self.limit
-        return not modes or mode == "shared" and modes == {"shared"}
-
     def acquire(self, process, mode):
         """The token, or None."""
         sin = self.chance.random() < self.broken
-        if not self.free(mode) and not sin:
+        if not is_free(self.held, mode, self.limit) and not sin:
             return None
         self.held[process] = mode
         self.token += self.chance.randint(1, 3)
@@ -239,19 +234,20 @@ def small(chance):
         yield any_order(some), linearizable(some), some
 
 
+def is_refused(call, *errors):
+    try:
+        return False, call()
+    except (Malformed, *errors):
+        return True, ""
+
+
 def results():
     for what, verdict, text in KNOWN:
         yield "known: " + what, linearizable(history(text)) == verdict, text
     for what, text in MALFORMED:
-        try:
-            yield "malformed: " + what, False, judge(history(text))
-        except Malformed:
-            yield "malformed: " + what, True, ""
+        yield "malformed: " + what, *is_refused(lambda: judge(history(text)))
     for text in NOT_EDN:
-        try:
-            yield "not EDN: " + text, False, read_edn(text)
-        except (Malformed, ValueError):
-            yield "not EDN: " + text, True, ""
+        yield "not EDN: " + text, *is_refused(lambda: read_edn(text), ValueError)
     chance = random.Random(SEED)
     seen = list(small(chance))
     different = [some for one, other, some in seen if one != other]
