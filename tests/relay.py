@@ -1,4 +1,4 @@
-"""What relays and proxies share: they listen on a port of their own, and pass connections on."""
+"""Sockets of relays and proxies: they listen on a port of their own, and pass connections on."""
 import contextlib, socket, threading
 
 

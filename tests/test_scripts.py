@@ -1,12 +1,12 @@
 #!/usr/bin/env -S python3 -B
-"""Each script of src/rules/lua by itself: replies, fields, the queue, clocks and tokens.
-Prints TAP."""
+"""Each script of src/rules/lua by itself, where the random model (test_scripts_model.py) does not
+play it. Prints TAP."""
 import os
 import re
 
 from script_server import LUA, PLACE_TTL, Lock
 from script_tap import A, B, C, D, E, by, fence_of, held_by_a, holder, main
-from script_tap import same, test, true, waiter
+from script_tap import same, test, true
 
 # -- each script by itself ------------------------------------------------------------------------
 
@@ -41,42 +41,6 @@ def _(server):
     same(lock.release(A)[0], "RELEASED")
 
 
-@test("acquire: asked again, the holder gets the same token, and there is one of it (H1)")
-def _(server):
-    lock, fence = held_by_a(server)
-    granted_at = lock.now
-    lock.now += 5000
-    same(lock.acquire(A), ["GRANTED", lock.now, [str(fence)], [0]])
-    same(lock.fields()["h:" + A], holder(lock, A, fence, since=granted_at), "h")
-    lock.now += 40000
-    same(lock.acquire(A), ["GRANTED", lock.now, [str(fence)], [0]], "run out, but none came")
-    same(lock.fields()["h:" + A], holder(lock, A, fence, since=granted_at), "h")
-    same(sorted(lock.fields()), sorted(["k", "f", "s", "h:" + A]))
-
-
-@test("acquire: asked again, a waiter keeps its ticket, and there is one of it (H1)")
-def _(server):
-    lock, _fence = held_by_a(server, B, C)
-    queued_at = lock.now
-    lock.now += 1000
-    reply = lock.acquire(B)
-    same(reply[:5], ["QUEUED", lock.now, "q:1", 1, 0])
-    got = {name: text for name, text in lock.fields().items() if name[0] in "qw"}
-    lock.now -= 1000
-    second = waiter(lock, C)
-    lock.now += 1000
-    first = waiter(lock, B, since=queued_at)
-    same(got, {"q:1": first, "q:2": second, "w:" + B: "q:1", "w:" + C: "q:2", "q": "1 2 0"})
-
-
-@test("acquire: without queueing a held lock is told to be held, and nothing is written")
-def _(server):
-    lock, fence = held_by_a(server, B, C)
-    before = lock.fields()
-    same(lock.acquire(D, queue=False), ["HELD", lock.now, 2, *by(lock, holder(lock, A, fence))])
-    same(lock.fields(), before)
-
-
 @test("executed late, each is STALE and does nothing (H2)")
 def _(lock):
     same(lock.acquire(A, not_after=lock.now - 1), ["STALE", lock.now])
@@ -89,23 +53,6 @@ def _(lock):
     same(lock.fields(), before)
     same(lock.renew(A, not_after=lock.now)[0], "RENEWED")
     same(lock.release(A, not_after=lock.now)[0], "RELEASED")
-
-
-@test("acquire: an owner that gave up is BARRED, and no other is (H2)")
-def _(lock):
-    same(lock.release(A, bar=60000), ["ABSENT", lock.now, *by(lock)], "before there was a key")
-    lock.now += 59999
-    before = lock.fields()
-    same(lock.acquire(A), ["BARRED", lock.now])
-    same(lock.fields(), before)
-    fence_of(lock.acquire(B))
-    same(lock.acquire(C)[0], "QUEUED")
-    same(lock.release(C, bar=60000)[0], "ABSENT", "a waiter")
-    true("w:" + C not in lock.fields(), "gave up waiting, and still waits")
-    same(lock.acquire(C), ["BARRED", lock.now])
-    same(lock.release(B, bar=60000), ["RELEASED", lock.now], "a holder")
-    same(lock.acquire(B), ["BARRED", lock.now])
-    fence_of(lock.acquire(D))
 
 
 @test("release: owners barred long ago are forgotten, those of late are not")
@@ -123,18 +70,6 @@ def _(lock):
     same(lock.acquire(B), ["BARRED", lock.now])
 
 
-@test("release: frees the lock; again, it was absent and nothing changes (H3)")
-def _(server):
-    lock, fence = held_by_a(server)
-    same(lock.release(A), ["RELEASED", lock.now])
-    same(lock.fields(), {"k": "lock/1", "f": str(fence)})
-    same(lock.release(A), ["ABSENT", lock.now, *by(lock)])
-    fence_of(lock.acquire(B))
-    before = lock.fields()
-    same(lock.release(A), ["ABSENT", lock.now, *by(lock, before["h:" + B])])
-    same(lock.fields(), before)
-
-
 @test("renew: extends the holder's lease by what is asked")
 def _(server):
     lock, fence = held_by_a(server)
@@ -148,33 +83,6 @@ def _(server):
     lock.now += 1
     same(lock.renew(A, lease=0), ["RENEWED", lock.now, [str(fence)], [0], 0])
     same(lock.fields()["h:" + A], holder(lock, A, fence, lease=1000, since=since), "h, as before")
-
-
-@test("renew: never makes a lease, and leaves everyone else's alone (H73)")
-def _(lock):
-    same(lock.renew(A), ["LOST", lock.now, *by(lock)])
-    same(lock.ttl(), -2, "the key")
-    fence_of(lock.acquire(B))
-    same(lock.acquire(A)[0], "QUEUED")
-    before = lock.fields()
-    same(lock.renew(A), ["LOST", lock.now, *by(lock, before["h:" + B])], "one that waits")
-    same(lock.renew(C), ["LOST", lock.now, *by(lock, before["h:" + B])])
-    same(lock.fields(), before)
-    lock.now += 30000
-    same(lock.renew(C), ["LOST", lock.now, *by(lock)], "a dead holder is not shown")
-
-
-@test("renew: late, before anyone came, it counts and says so; after someone came it is LOST")
-def _(server):
-    lock, fence = held_by_a(server)
-    lock.now += 29999
-    same(lock.renew(A), ["RENEWED", lock.now, [str(fence)], [0], 0])
-    lock.now += 30000
-    same(lock.renew(A), ["RENEWED", lock.now, [str(fence)], [0], 1])
-    same(lock.acquire(B)[0], "QUEUED")
-    lock.now += 30000
-    true(fence_of(lock.acquire(B)) > fence, "no greater token")
-    same(lock.renew(A), ["LOST", lock.now, *by(lock, lock.fields()["h:" + B])])
 
 
 @test("renew, release: strictly, what has run out is not held, and no lock changes")
@@ -197,21 +105,6 @@ def _(server):
     same(lock.release(B, strict=True), ["RELEASED", lock.now])
 
 
-@test("force: nothing changes unless every one named holds it")
-def _(server):
-    lock, fence = held_by_a(server, B)
-    before = lock.fields()
-    for owners in ([B], [C], [A, C], [C, A]):
-        for purge in (False, True):
-            told = by(lock, holder(lock, A, fence))
-            same(lock.force(*owners, purge=purge), ["CHANGED", lock.now, *told])
-    same(lock.fields(), before)
-    lock.release(A)
-    before = lock.fields()
-    same(lock.force(A, purge=True), ["CHANGED", lock.now, *by(lock)])
-    same(lock.fields(), before)
-
-
 @test("force: the queue is emptied only on request, and waiters come back in their order")
 def _(server):
     lock, fence = held_by_a(server, B, C, D)
@@ -224,12 +117,6 @@ def _(server):
     lock.force(A)
     same(lock.acquire(C)[0], "QUEUED")
     fence_of(lock.acquire(B))
-
-
-@test("force: nothing to empty, nothing left behind")
-def _(lock):
-    same(lock.force(purge=True), ["RELEASED", lock.now])
-    true(lock.ttl() != -1, f"a key without a time to live: {lock.fields()}")
 
 
 @test("inspect: shows holder and living waiters in order, and writes nothing")
@@ -304,47 +191,6 @@ def _(server):
 
 
 # -- the queue ------------------------------------------------------------------------------------
-
-
-@test("queue: newcomers do not pass the waiters, with or without queueing (H65)")
-def _(server):
-    lock, _fence = held_by_a(server, B)
-    lock.release(A)
-    first = lock.fields()["q:1"]
-    same(lock.acquire(C, queue=False), ["HELD", lock.now, 1, *by(lock, next_is=first)])
-    same(lock.acquire(D)[5:], by(lock, next_is=first), "who comes first")
-    same(lock.acquire(D)[:5], ["QUEUED", lock.now, "q:2", 2, 0])
-    same(lock.acquire(A)[:5], ["QUEUED", lock.now, "q:3", 3, 0], "who held it last")
-    fence_of(lock.acquire(B))
-
-
-@test("queue: those that stopped calling are passed over, all at once (H62)")
-def _(server):
-    lock, _fence = held_by_a(server, B, C, D)
-    lock.now += 1
-    lock.acquire(E)
-    lock.release(A)
-    lock.now += PLACE_TTL - 2
-    same(lock.acquire(E)[:4], ["QUEUED", lock.now, "q:4", 4], "just before their time is up")
-    lock.now += 1
-    fence_of(lock.acquire(E))
-    same(sorted(lock.fields()), ["f", "h:" + E, "k", "q", "s"])
-
-
-@test("queue: one that was dropped comes back to its ticket and says so (H63)")
-def _(server):
-    lock, _fence = held_by_a(server, B)
-    lock.now += 5000
-    lock.acquire(C)
-    lock.now += 3000
-    lock.acquire(C)
-    true("w:" + B not in lock.fields(), "B is there still")
-    same(lock.acquire(B, places="q:1")[:5], ["QUEUED", lock.now, "q:1", 1, 1])
-    same(lock.acquire(B, places="q:1")[:5], ["QUEUED", lock.now, "q:1", 1, 0])
-    same(lock.acquire(C, places="q:2")[:5], ["QUEUED", lock.now, "q:2", 2, 0])
-    lock.release(A)
-    same(lock.acquire(C, places="q:2")[0], "QUEUED")
-    fence_of(lock.acquire(B, places="q:1"))
 
 
 @test("queue: a ticket that is taken, or was never issued, is not given out")
@@ -423,53 +269,6 @@ def _(server):
     same(lock.acquire(B)[0], "QUEUED")
     lock.now += 1
     true(fence_of(lock.acquire(B)) > fence, "no greater token")
-
-
-@test("clock set back: a waiter is told the lease as it is now (H28)")
-def _(server):
-    lock, _fence = held_by_a(server)
-    lock.now -= 3600000
-    same(lock.acquire(B)[5:], by(lock, lock.fields()["h:" + A]), "the holder shown")
-    same(lock.acquire(C, queue=False)[3:], by(lock, lock.fields()["h:" + A]), "the holder shown")
-
-
-@test("clock set back: a dead waiter is passed over in its usual time (H28)")
-def _(server):
-    lock, _fence = held_by_a(server, B, C)
-    lock.now -= 3600000
-    lock.release(A)
-    for _turn in range(3):
-        lock.acquire(C)
-        lock.now += 2500
-    fence_of(lock.acquire(C))
-
-
-@test("fence: strictly increasing over new grants, whatever happens to the key or the clock (H47)")
-def _(server):
-    lock, last = Lock(server), 0
-
-    def next_one(owner, what):
-        nonlocal last
-        fence = fence_of(lock.acquire(owner))
-        true(fence > last, f"{what}: {fence} after {last}")
-        last = fence
-
-    next_one(A, "first")
-    lock.release(A)
-    next_one(B, "in the same microsecond")
-    lock.force(B)
-    next_one(C, "after force")
-    lock.now += 30000
-    next_one(D, "after a dead holder")
-    lock.now -= 3600000
-    lock.release(D)
-    next_one(A, "after the clock was set back")
-    lock.now += 3600000 + 1
-    server.call("DEL", lock.key)
-    next_one(B, "after the key was deleted")
-    lock.now += 1
-    server.call("DEL", lock.key)
-    next_one(C, "after the key was deleted under its holder")
 
 
 main()
