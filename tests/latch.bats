@@ -92,6 +92,17 @@ has_subscribers() {
     [[ $(redis dbsize) == 0 ]]
 }
 
+@test "H91 a count-down whose answer is lost, and then the server: it may have been counted" {
+    start_proxy
+    rlock latch set k 3
+    fault on up "d:worker" drop down
+    bg c rlock latch count-down -u "redis://${proxy[proxy]}" --id worker --server-wait 8s k
+    poll_until 10 is_left k 2
+    fault refuse
+    ends_with c 69 30
+    contains "$T/c.err" "rlock: k: it may have been counted all the same"
+}
+
 @test "H90 all waiters end when the latch opens, and not before" {
     waiters_go_on
 }
