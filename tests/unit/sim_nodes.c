@@ -41,7 +41,6 @@ struct sim_link {
 };
 
 static unsigned state;
-static const char *fault;
 static bool silent;
 static struct moment wall;
 
@@ -49,7 +48,6 @@ void sim_seed(unsigned seed)
 {
     state = seed * 2654435761u + 1;
     chance_for_system(&state);
-    fault = NULL;
 }
 
 unsigned sim_below(unsigned limit)
@@ -71,16 +69,11 @@ int clock_gettime(clockid_t clock, struct timespec *t)
     return 0;
 }
 
-const char *sim_fault(void)
-{
-    return fault;
-}
-
 /* -- a node ---------------------------------------------------------------------------------- */
 
-void sim_node_init(struct sim_node *node, struct loop *loop, const char *id)
+void sim_node_init(struct sim_node *node, struct loop *loop, struct trial *trial, const char *id)
 {
-    *node = (struct sim_node){.loop = loop, .slowest = NS_PER_MS};
+    *node = (struct sim_node){.loop = loop, .trial = trial, .slowest = NS_PER_MS};
     node->since = moment_plus(loop_now(loop), -1000 * NS_PER_SEC);
     snprintf(node->id, sizeof node->id, "%s", id);
 }
@@ -338,7 +331,7 @@ static struct sim_message *begin(struct sim_link *link, const struct operation *
     struct moment now = loop_now(node->loop);
 
     if (link->done)
-        fault = "two operations at a time on one node";
+        accuse(node->trial, "two operations at a time on one node");
     link->done = operation->done;
     link->arg = operation->arg;
     link->report.sent = false;
@@ -360,13 +353,14 @@ static void link_start(struct store *base, const struct operation *operation)
 {
     struct moment until = operation->until;
     bool acquires = operation->verb == VERB_ACQUIRE, releases = operation->verb == VERB_RELEASE;
+    struct sim_node *node = of(base)->node;
 
     if (acquires)
-        until = moment_min(until, moment_plus(loop_now(of(base)->node->loop), TIMEOUT_NS));
+        until = moment_min(until, moment_plus(loop_now(node->loop), TIMEOUT_NS));
     if (acquires && (operation->acquire->queue || operation->acquire->listen))
-        fault = "a node was asked to keep a place in a queue";
+        accuse(node->trial, "a node was asked to keep a place in a queue");
     if (acquires && !operation->acquire->mirror)
-        fault = "a node was asked for the lock without its mirror";
+        accuse(node->trial, "a node was asked for the lock without its mirror");
     struct sim_message *message = begin(of(base), operation, until);
     if (message && releases)
         message->uncertain = operation->release->uncertain;

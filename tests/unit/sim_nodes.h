@@ -3,8 +3,7 @@
  * with nothing. In the time of fake_loop.h's loop. */
 #pragma once
 
-#include "fake_loop.h"
-
+#include "keepers.h"
 #include "store/member.h"
 
 #define SIM_NODES 5
@@ -16,6 +15,7 @@ struct sim_message;
 
 struct sim_node {
     struct loop *loop;
+    struct trial *trial; /* of a store that asks what none may ask */
     char id[MEMBER_SERVER_SIZE];
     bool down;             /* refuses connections */
     struct moment still;   /* stands still until then */
@@ -36,7 +36,7 @@ struct sim_node {
     struct sim_message *messages;
 };
 
-void sim_node_init(struct sim_node *node, struct loop *loop, const char *id);
+void sim_node_init(struct sim_node *node, struct loop *loop, struct trial *trial, const char *id);
 void sim_node_free(struct sim_node *node);
 /* It goes down, and its connections break. */
 void sim_node_kill(struct sim_node *node);
@@ -51,8 +51,6 @@ const char *sim_node_holder(const struct sim_node *node);
 struct member sim_link(struct sim_node *node);
 /* As by a process that is killed: nothing is said any more. */
 void sim_silence(bool silence);
-/* Whatever a store was asked that none may be asked; NULL: nothing. For all links. */
-const char *sim_fault(void);
 
 /* Numbers that are the same for each seed; also what the stores take for chance. */
 void sim_seed(unsigned seed);

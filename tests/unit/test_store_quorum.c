@@ -293,7 +293,7 @@ static void simulation_open(struct simulation *sim, unsigned seed, size_t nodes,
     for (size_t i = 0; i < nodes; i++) {
         char id[32];
         snprintf(id, sizeof id, "run-%zu", i);
-        sim_node_init(&sim->nodes[i], sim->loop, id);
+        sim_node_init(&sim->nodes[i], sim->loop, &sim->trial, id);
         sim->nodes[i].skew = (int64_t)sim_below(10000) * NS_PER_MS;
     }
     for (unsigned i = 0; i < clients; i++) {
@@ -319,8 +319,6 @@ static void simulation_turn(struct simulation *sim, int64_t ns)
         }
     }
     loop_disarm(sim->loop, &end);
-    if (sim_fault())
-        accuse(&sim->trial, sim_fault());
 }
 
 /* On how many nodes the client has a live entry; NULL: anybody. */
