@@ -319,6 +319,8 @@ static const struct {
     {"no lock on most", {"0 named ! 0 0", "1 named - 5 0", "2 named ! 0 0"}, 0, true, "named !; "},
     {"no lock on one", {"0 named ! 0 0", "1 named - 5 0", "2 named - 6 0"}, 0, true, "named - 6; "},
     {"free, and not asked for", {"0 k - 5 0", "1 k - 6 0"}, 0, true, ""},
+    {"no lock on most, and not asked for", {"0 k ! 0 0", "2 k ! 0 0"}, 0, true, "k !; "},
+    {"no lock on one, and not asked for", {"0 k ! 0 0"}, 0, true, ""},
 };
 
 static void take(struct lock_views *all, const char *report)

@@ -150,26 +150,26 @@ bool quorum_views_are_clear(struct lock_views *views, size_t nodes, size_t missi
 
 /* -- the list ---------------------------------------------------------------------------------- */
 
-/* Why the key is not a lock on a majority; NULL if it is one. */
-static const char *common_misfit(const struct lock_views *reports, size_t majority, size_t missing)
+/* Why the key is not a lock on a majority; NULL if it is one. A node without a report is fit. */
+static const char *common_misfit(const struct lock_views *reports, size_t nodes)
 {
     const char *misfit = NULL;
-    size_t fit = missing;
+    size_t unfit = 0;
 
     for (size_t i = 0; i < reports->count; i++) {
         const char *its = reports->views[i].misfit;
-        fit += its == NULL;
+        unfit += its != NULL;
         misfit = its ? its : misfit;
     }
-    return fit < majority ? misfit : NULL;
+    return unfit + quorum_majority(nodes) > nodes ? misfit : NULL;
 }
 
-static void report(const struct lock_views *reports, size_t majority, size_t missing,
+static void report(const struct lock_views *reports, size_t nodes, size_t missing,
                    const struct survey_request *request)
 {
-    struct lock_view view = {.key = reports->views->key,
-                             .misfit = common_misfit(reports, majority, missing)};
-    struct lock_party *holders = merge_holders(reports, majority, missing, &view.holder_count);
+    struct lock_view view = {.key = reports->views->key, .misfit = common_misfit(reports, nodes)};
+    struct lock_party *holders =
+        merge_holders(reports, quorum_majority(nodes), missing, &view.holder_count);
 
     view.holders = holders;
     for (size_t i = 0; i < reports->count; i++) {
@@ -195,6 +195,6 @@ void quorum_views_report(struct lock_views *views, size_t nodes, size_t missing,
     lock_views_sort(views);
     for (size_t i = 0; i < views->count; i += reports.count) {
         reports = lock_views_of_key(views, i);
-        report(&reports, quorum_majority(nodes), missing, request);
+        report(&reports, nodes, missing, request);
     }
 }
