@@ -131,7 +131,7 @@ up_for() {
     for i in 1 2 3; do
         node $i script flush >/dev/null
     done
-    hold a k --lease 60s
+    hold a k --lease 12s
     poll_until 5 held_on_all k 1 2 3
     behind_proxy 3
     node 3 del 'rlock:{k}'
