@@ -209,8 +209,7 @@ kill_all_agents() {
 
 @test "H143 a waiter's agent dies, and the next one gets the lock at once: the wait ends in words" {
     hold a k
-    bg b rlock run k -- true
-    poll_until 10 contains "$T/b.err" 'waiting for k'
+    bg_says b 'waiting for k' rlock run k -- true
     has_agent b
     kill -STOP "$agent"
     terminate a

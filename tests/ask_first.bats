@@ -33,8 +33,7 @@ slow_end() {
     [[ $status == 0 && $(tr '\n' ' ' <"$LOG") == 'up end next ' ]]
     run -0 rlock history --json k
     json '.[0] | .outcome == "revoked" and .reason == "a hot fix" and (.revoked_by | test("@.* pid "))'
-    run -0 rlock history k
-    [[ $output == *'revoked by '*' pid '*': a hot fix'* ]]
+    prints 0 '*revoked by * pid *: a hot fix*' history k
 }
 
 @test "H45 a holder that listens is told at once; status shows that it was asked" {
@@ -226,8 +225,7 @@ taken() {
     run -0 rlock force-release --yes --reason 'hot fix' k
     for round in 1 2; do
         taken extend k 1h
-        run -0 --separate-stderr rlock run k -- echo "$round"
-        [[ $output == "$round" ]]
+        prints 0 "$round" run k -- echo "$round"
         stderr_line "^rlock: k: your reservation was taken away .* by $(me)[0-9]+: hot fix\$"
         taken release k
     done

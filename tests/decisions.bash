@@ -20,8 +20,7 @@ all_commands() {
     json ".[0].holders[0].owner == \"$owner\""
     run -0 rlock release "$@" --owner "$owner" k
     hold x k --lease 9s "$@"
-    run -0 rlock status "$@" k
-    [[ $output == "k: exclusive"* ]]
+    prints 0 'k: exclusive*' status "$@" k
     run -0 rlock force-release "$@" --now --yes k
     ends_with x 79
     run -1 rlock release "$@" --owner "$owner" k

@@ -840,6 +840,13 @@ prints_nothing() {
     [[ ! $output ]]
 }
 
+# prints STATUS PATTERN COMMAND...: rlock ends with that, and its standard output is like PATTERN.
+prints() {
+    refused "$1" "${@:3}"
+    # shellcheck disable=SC2053 # a pattern
+    [[ $output == $2 ]]
+}
+
 # json FILTER: jq's answer about $output is true.
 json() {
     if ! jq -e "$1" <<<"$output" >/dev/null; then

@@ -43,8 +43,7 @@ load helper
     json 'length == 1'
     run -0 rlock history --json --since 1ms nothing
     json '. == []'
-    run -0 --separate-stderr rlock history nothing
-    [[ $output == "" ]]
+    prints 0 '' history nothing
     run -64 rlock history --since x
     run -64 rlock history --since 0
     run -64 rlock history 'a b'
@@ -84,8 +83,7 @@ END
     [[ $output == *'k: free, 0 waiting'*'last run by '*'(false)'*'label       nightly'*'outcome     exit 1' ]]
     run -0 rlock status --json k
     json '.[0].last_run | .outcome == "exit 1" and .label == "nightly" and .held_ms >= 0 and .key == null'
-    run -0 --separate-stderr rlock status
-    [[ $output == "" ]]
+    prints 0 '' status
     run -0 rlock status --all
     [[ ${#lines[@]} == 2 && ${lines[1]} == k*free* ]]
     status_json never '.[0].last_run == null'
@@ -102,8 +100,7 @@ END
     poll_until 15 rlock run -n k -- true
     run -0 rlock history --json k
     json 'map(.outcome) == ["rlock was killed", "expired", "exit 0"]'
-    run -0 rlock history --failed k
-    [[ $output == *'rlock was killed'* ]]
+    prints 0 '*rlock was killed*' history --failed k
     run -0 rlock status --json --all k
     run -0 rlock metrics k
     [[ $output == *'rlock_last_end_timestamp_seconds{key="k",outcome="failure"}'* ]]

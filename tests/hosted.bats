@@ -44,10 +44,8 @@ let_go() {
 @test "--any, --take, --priority, --latest, --replace" {
     each_database
     hold a k1
-    run -0 rlock run -n --any k1 k2 -- sh -c 'echo "$RLOCK_KEY"'
-    [[ $output == k2 ]]
-    run -0 rlock run -n --any --take 2 k1 k2 k3 -- sh -c 'echo "$RLOCK_KEY"'
-    [[ $output == 'k2 k3' ]]
+    prints 0 k2 run -n --any k1 k2 -- sh -c 'echo "$RLOCK_KEY"'
+    prints 0 'k2 k3' run -n --any --take 2 k1 k2 k3 -- sh -c 'echo "$RLOCK_KEY"'
     queued k1 bg low rlock run k1 -- sh -c "echo low >>'$LOG'"
     queued k1 bg high rlock run --priority 5 k1 -- sh -c "echo high >>'$LOG'"
     terminate a

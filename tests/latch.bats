@@ -23,16 +23,11 @@ has_subscribers() {
 @test "set once, counted down, open until it is deleted" {
     prints_nothing 0 latch set k 3
     says 1 '^rlock: latch: k: .*exists' latch set k 5
-    run -0 rlock latch count-down k
-    [[ $output == 2 ]]
-    run -75 rlock latch status k
-    [[ $output == "k: closed, 2 of 3 left"* ]]
-    run -0 rlock latch count-down k 7
-    [[ $output == 0 ]]
-    run -0 rlock latch status k
-    [[ $output == "k: open, 0 of 3 left"* ]]
-    run -0 rlock latch count-down k
-    [[ $output == 0 ]]
+    prints 0 2 latch count-down k
+    prints 75 'k: closed, 2 of 3 left*' latch status k
+    prints 0 0 latch count-down k 7
+    prints 0 'k: open, 0 of 3 left*' latch status k
+    prints 0 0 latch count-down k
     run -1 rlock latch set -q k 1
     [[ -z $output ]]
     run -0 rlock latch wait -n k
@@ -55,16 +50,12 @@ has_subscribers() {
 
 @test "H91 an id counts once, with or without a --id between" {
     rlock latch set k 5
-    run -0 rlock latch count-down --id a k
-    [[ $output == 4 ]]
-    run -0 rlock latch count-down k --id a
-    [[ $output == 4 ]]
-    run -0 rlock latch count-down --id a k 3
-    [[ $output == 4 ]]
+    prints 0 4 latch count-down --id a k
+    prints 0 4 latch count-down k --id a
+    prints 0 4 latch count-down --id a k 3
     rlock latch count-down k
     rlock latch count-down k
-    run -0 rlock latch count-down --id b k
-    [[ $output == 1 ]]
+    prints 0 1 latch count-down --id b k
     run -75 rlock latch status --json k
     json '.key == "k" and .state == "closed" and .count == 5 and .left == 1'
     json '.ids == ["a", "b"] and .unnamed == 2'
@@ -81,11 +72,9 @@ has_subscribers() {
     run -0 rlock latch set -u "redis://${proxy[proxy]}" k 3
     is_left k 3
     fault on up "d:worker" drop down
-    run -0 --separate-stderr rlock latch count-down -u "redis://${proxy[proxy]}" --id worker k
-    [[ $output == 2 ]]
+    prints 0 2 latch count-down -u "redis://${proxy[proxy]}" --id worker k
     fault on up "r:" drop down
-    run -0 --separate-stderr rlock latch count-down -u "redis://${proxy[proxy]}" k
-    [[ $output == 1 ]]
+    prints 0 1 latch count-down -u "redis://${proxy[proxy]}" k
     is_left k 1
     fault on up delete drop down
     run -0 rlock latch delete -u "redis://${proxy[proxy]}" k
@@ -108,7 +97,6 @@ has_subscribers() {
 }
 
 @test "H130 a waiter that is called again and again looks ten times a second" {
-    local before start looks
     looks() {
         redis info commandstats | sed -n 's/^cmdstat_evalsha:calls=\([0-9]*\),.*/\1/p'
     }
@@ -406,8 +394,7 @@ DIALOGUE
     rlock latch set k 1
     wait_for w k
     run -75 rlock latch status k
-    run -0 rlock latch list
-    [[ $output == *k* ]]
+    prints 0 '*k*' latch list
     rlock latch run --id a k -- true
     finish w
     [[ $status == 0 && ! -s $T/w.err ]]

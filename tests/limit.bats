@@ -14,19 +14,16 @@ there_are() {
     run -1 rlock limit k
     says 78 '^rlock: k: no limit is stored for it' run -n --limit k -- true
     run -0 rlock limit k 2
-    run -0 rlock limit k
-    [[ $output == 2 ]]
+    prints 0 2 limit k
     run -0 --separate-stderr rlock run --limit k -- sh -c 'echo "$RLOCK_SLOT"'
     [[ $output == 1 && ! $stderr ]]
     hold a k --limit
-    run -0 --separate-stderr rlock run --limit 7 k -- sh -c 'echo "$RLOCK_SLOT"'
-    [[ $output == 2 ]]
+    prints 0 2 run --limit 7 k -- sh -c 'echo "$RLOCK_SLOT"'
     stderr_line '^rlock: k: its stored limit of 2 counts, not 7$'
     hold b k --limit 2
     says 75 'all 2 slots are taken' run -n --limit 7 k -- true
     says 78 'semaphore' run -n k -- true
-    run -0 rlock status k
-    [[ $output == *'limit 2, which is stored'* ]]
+    prints 0 '*limit 2, which is stored*' status k
     run -0 rlock status --json k
     json '.[0] | .stored_limit == 2 and .limit == 2 and .paused == null and .reserved == null and
         (.holders[0].reserved | not)'

@@ -30,8 +30,7 @@ there_are() {
     status_json '.[0] | .reserved == null and .stored_limit == null and (.paused |
         .user == "'"$(id -un)"'" and .host == "'"$(hostname)"'" and .reason == "disk full" and
         .left_ms > 3500000 and .since < .until and (.until | test("Z$")))'
-    run -0 rlock check
-    [[ $output == *'no lock is held, 2 waiting, 1 paused |'* ]]
+    prints 0 '*no lock is held, 2 waiting, 1 paused |*' check
     there_are 0 2
     rlock resume k
     poll_until 10 there_are 1 1
@@ -61,8 +60,7 @@ status 0
 EOF
     shows 0 'resume: k is not paused any more' resume k
     shows 0 'reserve: k is reserved by you until [-0-9: ]+ \(1h00m left\)' reserve k 1h -m mine
-    run -0 rlock status
-    [[ $output == *"k "*reserved* ]]
+    prints 0 '*k *reserved*' status
     shows 0 'extend: k is reserved by you until [-0-9: ]+ \(2h00m left\)' extend k 2h
     shows 0 'limit: s has a limit of 3 now' limit s 3
 }
@@ -107,20 +105,16 @@ EOF
     has_waiters ci/held 1
     run -75 rlock reserve -n ci/new 1h -m mine
     run -75 rlock run -n ci/new else -- true
-    run -0 rlock run --any ci/new else -- sh -c 'echo "$RLOCK_KEY"'
-    [[ $output == else ]]
-    run -0 rlock run -n cis -- echo 'not meant'
-    [[ $output == 'not meant' ]]
+    prints 0 else run --any ci/new else -- sh -c 'echo "$RLOCK_KEY"'
+    prints 0 'not meant' run -n cis -- echo 'not meant'
     # A refused request leaves nothing there.
     [[ ! $(redis keys '*{ci/new}*') ]]
-    run -0 rlock check
-    [[ $output == *'no lock is held, 1 waiting, 1 paused |'* ]]
+    prints 0 '*no lock is held, 1 waiting, 1 paused |*' check
     run -0 rlock metrics
     [[ $output == *'rlock_paused{key="ci/used"} 1'* ]]
     run -0 rlock resume 'ci/*'
     poll_until 10 held ci/held
-    run -0 rlock run -n ci/new -- echo new
-    [[ $output == new ]]
+    prints 0 new run -n ci/new -- echo new
     [[ $(redis exists 'rlock:!paused') == *0 ]]
     run -1 rlock resume 'ci/*'
 }
@@ -130,7 +124,6 @@ EOF
     rlock pause 'a\\b' 1h -m x
     rlock pause 'c\**' 1h -m x
     run -0 rlock run -n axb 'a\*b' cxd -- true
-    local key
     for key in 'a*b' 'a\b' 'c*d'; do
         run -75 rlock run -n "$key" -- true
     done

@@ -249,7 +249,6 @@ paused() {
 }
 
 @test "H109 no descriptors to be had to find a server of any kind: 71" {
-    local url
     export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
     for url in redis://localhost:1 sentinel://localhost:1/main cluster://localhost:1 \
         zookeeper://localhost:1; do

@@ -44,7 +44,6 @@ setup_file() { quorum_file 3; }
 }
 
 @test "a lock of a later rlock is named although it was not asked for" {
-    local i
     for i in 1 2 3; do
         node "$i" hset 'rlock:{later}' k lock/2
     done
@@ -176,8 +175,7 @@ END
     hold a k --lease 12s
     renewed k
     refused 75 run -n k -- true
-    run -0 rlock status
-    [[ $output == *k* ]]
+    prints 0 '*k*' status
     run -0 rlock force-release --now --yes k
     for i in 1 2 3; do
         node "$i" acl setuser limited -info
@@ -189,13 +187,11 @@ END
     in_use 1 2 3
     node 2 hset 'rlock:{k}' k lock/1 f 5000000000000000
     node_signal 3 STOP
-    run -0 rlock run k -- sh -c 'echo $RLOCK_FENCE'
-    [[ $output == 5000000000000001 ]]
+    prints 0 5000000000000001 run k -- sh -c 'echo $RLOCK_FENCE'
     [[ $(node 1 hget 'rlock:{k}' f) == 5000000000000001 ]]
     node_signal 3 CONT
     node_signal 2 STOP
-    run -0 rlock run k -- sh -c 'echo $RLOCK_FENCE'
-    [[ $output == 5000000000000002 ]]
+    prints 0 5000000000000002 run k -- sh -c 'echo $RLOCK_FENCE'
 }
 
 @test "H47 fencing tokens rise where no server remembers the last one" {

@@ -126,7 +126,6 @@ up_for() {
 }
 
 @test "H2 refused by a majority, granted by a server that lacks the script of a release: released" {
-    local i
     three
     for i in 1 2 3; do
         node $i script flush >/dev/null

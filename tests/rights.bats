@@ -40,8 +40,7 @@ load helper
     run -0 rlock run --grace g -- true
     hold a k --lease 9s
     queue w k
-    run -0 rlock status
-    [[ $output == *k* ]]
+    prints 0 '*k*' status
     run -0 rlock status --json k
     run -0 rlock pause 'n*' 1h -m x
     run -75 rlock run -n new -- true
@@ -67,8 +66,7 @@ load helper
     redis acl setuser some reset on '>pw' '~rlock:{mine-*' '&*' '+@all'
     rlock pause '*' 1h -m x
     export RLOCK_URL=unix://some:pw@$REDIS_SOCK
-    run -0 rlock run -n mine-1 -- echo taken
-    [[ $output == taken ]]
+    prints 0 taken run -n mine-1 -- echo taken
     run -0 rlock status mine-1
     says 77 'no right to the keys it needs' pause 'mine-*' 1h -m x
 }

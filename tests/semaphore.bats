@@ -15,11 +15,9 @@ slots_are() {
     kill "${pid[b]}" "${pid[a]}"
     finish a
     finish b
-    run -0 rlock run --limit 3 k -- sh -c 'echo $RLOCK_SLOT $RLOCK_MODE'
-    [[ $output == "1 limit" ]]
+    prints 0 '1 limit' run --limit 3 k -- sh -c 'echo $RLOCK_SLOT $RLOCK_MODE'
     hold d k --limit 3
-    run -0 rlock run --limit 3 k -- sh -c 'echo $RLOCK_SLOT'
-    [[ $output == 2 ]]
+    prints 0 2 run --limit 3 k -- sh -c 'echo $RLOCK_SLOT'
 }
 
 @test "H22 another limit, or another kind of lock, on what is held: 78; on what is free: as asked" {

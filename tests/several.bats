@@ -16,8 +16,7 @@ load helper
     first=$output
     run -0 rlock run b a -- sh -c 'echo ${RLOCK_FENCE#* }'
     ((output > first))
-    run -0 rlock run --limit 2 b a -- sh -c 'echo $RLOCK_SLOT'
-    [[ $output == "1 1" ]]
+    prints 0 '1 1' run --limit 2 b a -- sh -c 'echo $RLOCK_SLOT'
 }
 
 @test "--read is for all of several keys" {
@@ -79,8 +78,7 @@ load helper
 }
 
 @test "H79 keys that look alike are not the same" {
-    run -0 rlock run a A 'a*' 'a:1' a: -- sh -c 'set -- $RLOCK_FENCE; echo $#'
-    [[ $output == 5 ]]
+    prints 0 5 run a A 'a*' 'a:1' a: -- sh -c 'set -- $RLOCK_FENCE; echo $#'
     [[ $(redis dbsize) == 5 ]]
 }
 

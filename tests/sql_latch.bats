@@ -29,11 +29,9 @@ through_proxy() {
     run -0 rlock latch set "${often[@]}" k 3
     is_left k 3
     fault_of "$DATABASE" on up ' d:worker' drop down
-    run -0 --separate-stderr rlock latch count-down "${often[@]}" --id worker k
-    [[ $output == 2 ]]
+    prints 0 2 latch count-down "${often[@]}" --id worker k
     fault_of "$DATABASE" on up ' r:' drop down
-    run -0 --separate-stderr rlock latch count-down "${often[@]}" k
-    [[ $output == 1 ]]
+    prints 0 1 latch count-down "${often[@]}" k
     is_left k 1
     fault_of "$DATABASE" on up rlock/1 drop down
     run -0 rlock latch delete "${often[@]}" k

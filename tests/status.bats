@@ -7,8 +7,7 @@ no_controls() { # in $output, but for the ends of lines
 }
 
 @test "where nothing is locked: no row, an empty list, 0" {
-    run -0 --separate-stderr rlock status
-    [[ $output == "" ]]
+    prints 0 '' status
     status_json '. == []'
     status_json k 'length == 1 and .[0].key == "k" and .[0].holders == [] and .[0].waiters == []'
 }
@@ -196,12 +195,10 @@ EOF
     done
     run -78 rlock status -q 'l*'
     run -0 rlock status k
-    run -3 --separate-stderr rlock check
-    [[ $output == *"$words"* ]]
+    prints 3 "*$words*" check
     bg watch rlock status --watch 100ms
     poll_until 10 contains "$T/watch.out" '1 lock, 1 of a later rlock'
-    bg events rlock events -v
-    poll_until 10 contains "$T/events.err" 'events: listening'
+    bg_says events 'events: listening' rlock events -v
     contains "$T/events.err" "$words"
     alive "${pid[watch]}"
 }

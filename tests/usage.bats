@@ -73,8 +73,7 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
         usage run "$key" -- true
     done
     usage force-release --now --yes 'a b'
-    run -0 rlock run --lease=1m30s k -- sh -c 'echo $RLOCK_LEASE_MS'
-    [[ $output == 90000 ]]
+    prints 0 90000 run --lease=1m30s k -- sh -c 'echo $RLOCK_LEASE_MS'
 }
 
 @test "wrong usage of status and force-release: 64" {
