@@ -203,6 +203,16 @@ EOF
     alive "${pid[watch]}"
 }
 
+@test "a survey that fails is not taken for one that has found a lock of a later rlock" {
+    redis hset 'rlock:{later}' k lock/2
+    rlock run other -- true
+    redis acl setuser some reset on '>pw' '+@all' '~rlock:{later}' '~rlock:!*' '&*'
+    export RLOCK_URL=unix://some:pw@$REDIS_SOCK
+    says 77 'no right to the keys' status
+    run -77 --separate-stderr rlock metrics
+    [[ $output == *$'\nrlock_up 0\n'* ]]
+}
+
 @test "--watch on a terminal keeps the table while the store is away" {
     on_terminal "$RLOCK" status --color never --watch 100ms <<'EOF'
 expect [0-9]{2}:[0-9]{2}:[0-9]{2}  no locks
