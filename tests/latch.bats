@@ -388,6 +388,15 @@ DIALOGUE
     is_left k 1
 }
 
+@test "run: a signal before the answer leaves open whether the success was counted" {
+    start_proxy
+    rlock latch set k 2
+    bg a rlock latch run -u "redis://${proxy[proxy]}" --id a k -- sh -c "$(fault_command hold down)"
+    poll_until 10 is_left k 1
+    terminate a 143
+    contains "$T/a.err" 'k: ended by a signal: it may not have been counted'
+}
+
 @test "H20 the rights that the manual names are enough for latches" {
     limited_user
     export RLOCK_URL=unix://limited:pw@$REDIS_SOCK

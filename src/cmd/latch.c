@@ -380,9 +380,14 @@ static int count_success(struct latch *latch, const char *word)
     query->asked = false;  /* an outage begins anew */
     if (query->server_wait < COUNT_TIME_NS)
         query->server_wait = COUNT_TIME_NS;
-    ask(latch, &request, MOMENT_NEVER);
     if (latch->call.signal) {
         command_error(&latch->call, "%s: ended by a signal before it was counted", latch->key);
+        return STATUS_OK;
+    }
+    ask(latch, &request, MOMENT_NEVER);
+    if (latch->call.signal && answer->verdict == VERDICT_UNKNOWN) {
+        command_error(&latch->call, "%s: ended by a signal: it may not have been counted",
+                      latch->key);
         return STATUS_OK;
     }
     if (answer->cause == CAUSE_ABSENT) {
