@@ -213,7 +213,7 @@ void query_survey(struct query *query, const struct survey_request *request, str
     whole.heard_arg = query;
     query_ask(query, (struct operation){.verb = VERB_SURVEY, .survey = &whole}, answer);
     if (answer->verdict == VERDICT_UNKNOWN)
-        lock_list_free(list); /* a part of the locks */
+        lock_views_free(&list->misfits); /* they are for a list of all locks */
     lock_views_sort(&list->locks);
     lock_views_sort(&list->misfits);
     lock_views_sort(&list->pauses);
