@@ -62,9 +62,7 @@ static bool bind_path(int fd, const struct sockaddr_un *address)
 
 static void add(struct listener *listener, int fd)
 {
-    listener->fds =
-        mem_checked(realloc(listener->fds, (listener->count + 1) * sizeof *listener->fds));
-    listener->fds[listener->count++] = fd;
+    *MEM_APPEND(listener->fds, listener->count) = fd;
 }
 
 static enum listener_result open_path(struct listener *listener, const char *path, char *fault,
