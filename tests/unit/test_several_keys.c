@@ -33,10 +33,8 @@ struct sim_server {
     unsigned silent; /* of 100 answers, so many are lost */
     struct sim_key keys[SIM_KEYS];
     struct sim_link *links[SIM_LINKS];
-    const char *fault; /* a wrong request to a store; NULL */
+    const char *fault; /* NULL: none */
 };
-
-/* -- the server ------------------------------------------------------------------------------ */
 
 /* With queues, and all is answered. */
 static void sim_server_begin(struct sim_server *server, unsigned seed)
@@ -127,11 +125,6 @@ struct sim_link {
     struct sim_key *listens_to; /* NULL: nothing */
 };
 
-static struct sim_link *of(struct store *base)
-{
-    return (struct sim_link *)base;
-}
-
 /* The first waiter is woken, if it listens and is not asking already. Where there is no
  * queue, all are that listen. */
 static void call_first(struct sim_server *server, const struct sim_key *key)
@@ -172,7 +165,7 @@ static void obey(struct loop_timer *timer)
 
 static void start(struct store *base, const struct operation *operation)
 {
-    struct sim_link *link = of(base);
+    struct sim_link *link = (struct sim_link *)base;
 
     if (link->busy)
         link->server->fault = "the store was asked while it was busy";
@@ -190,7 +183,7 @@ static void start(struct store *base, const struct operation *operation)
 
 static void close_link(struct store *base)
 {
-    struct sim_link *link = of(base);
+    struct sim_link *link = (struct sim_link *)base;
 
     loop_disarm(link->server->loop, &link->timer);
     link->server->links[link->number] = NULL;
@@ -232,9 +225,8 @@ struct taker {
     struct release_request release;
     struct loop_timer timer;
     enum { TRYING, HOLDING, RELEASING } state;
-    bool busy, has;
+    bool busy;
     unsigned turns; /* how often it had the lock */
-    const char *fault;
 };
 
 static struct acquire_request request_of(const struct taker *taker)
@@ -263,16 +255,16 @@ static size_t count_held(const struct taker *taker)
 }
 
 /* Places may be left at keys up to the one that is waited for, and not beyond. */
-static void check_refusal(struct taker *taker, const struct answer *answer)
+static void check_refusal(const struct taker *taker, const struct answer *answer)
 {
     const char *waits = taker->keys[answer->key];
 
     if (count_held(taker) > 0)
-        taker->fault = "refused, and holds a key";
+        server.fault = "refused, and holds a key";
     for (size_t i = 0; taker->keys[i]; i++) {
         const struct sim_key *key = sim_find_key(&server, taker->keys[i]);
         if (place_of(key, taker->owner) < key->waiting && strcmp(key->name, waits) > 0)
-            taker->fault = "in the queue of a key beyond the one that it waits for";
+            server.fault = "in the queue of a key beyond the one that it waits for";
     }
 }
 
@@ -288,9 +280,8 @@ static void taken(void *arg, const struct answer *answer)
     taker->busy = false;
     if (answer->verdict == VERDICT_GRANTED) {
         if (count_held(taker) != request_of(taker).key_count)
-            taker->fault = "granted, and does not hold all keys";
+            server.fault = "granted, and does not hold all keys";
         taker->state = HOLDING;
-        taker->has = true;
         taker->turns++;
         go_on(taker, HOLD_NS);
         return;
@@ -307,7 +298,7 @@ static void returned(void *arg, const struct answer *answer)
     taker->busy = false;
     if (answer->verdict != VERDICT_UNKNOWN) {
         if (count_held(taker) > 0)
-            taker->fault = "released, and holds a key";
+            server.fault = "released, and holds a key";
         taker->state = TRYING;
     }
     go_on(taker, 0);
@@ -331,9 +322,8 @@ static void act(struct loop_timer *timer)
         return;
     }
     if (taker->state == HOLDING && count_held(taker) != request_of(taker).key_count)
-        taker->fault = "lost a key that was not taken from it";
+        server.fault = "lost a key that was not taken from it";
     taker->state = RELEASING;
-    taker->has = false;
     taker->release = (struct release_request){.keys = taker->keys,
                                               .key_count = request_of(taker).key_count,
                                               .owner = taker->owner,
@@ -410,8 +400,6 @@ static bool is_over(const struct run *run)
 static const char *find_fault(const struct run *run)
 {
     for (size_t i = 0; i < OWNERS; i++) {
-        if (takers[i].fault)
-            return takers[i].fault;
         if (takers[i].turns > run->turns_most)
             return "an owner waits while another one has the lock again and again";
     }

@@ -16,12 +16,9 @@ static const char *const kind_names[TRANSITION_KINDS] = {
     [TRANSITION_REVOKED] = "revoked",   [TRANSITION_MISSED] = "missed"};
 
 /* One came at 9000, the other at 9800, after it had waited for 200 ms. */
-static const struct lock_party a = {.owner = "a", .since_ms = 9000, .age_ms = 1000, .fence = 1};
-static const struct lock_party b = {
-    .owner = "b", .since_ms = 9800, .age_ms = 200, .waited_ms = 200, .fence = 2};
-static const struct lock_party both[] = {
-    {.owner = "a", .since_ms = 9000, .age_ms = 1000, .fence = 1},
-    {.owner = "b", .since_ms = 9800, .age_ms = 200, .waited_ms = 200, .fence = 2}};
+#define A ROW(.owner = "a", .since_ms = 9000, .age_ms = 1000, .fence = 1)
+#define B ROW(.owner = "b", .since_ms = 9800, .age_ms = 200, .waited_ms = 200, .fence = 2)
+static const struct lock_party a = A, b = B, both[] = {A, B};
 static const struct lock_party leased = {.owner = "a", .since_ms = 9000, .left_ms = 2000};
 static const struct lock_party kept = {
     .owner = "a", .since_ms = 9000, .age_ms = 1000, .fence = 1, .kept = true};

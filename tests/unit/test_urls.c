@@ -3,11 +3,12 @@
 
 #include "tap.h"
 
+struct row {
+    const char *text, *wanted;
+};
+
 /* wanted: the passwords found, each followed by a '|'. */
-static const struct {
-    const char *text;
-    const char *wanted;
-} rows[] = {
+static const struct row passwords[] = {
     {"", ""},
     {"redis://h redis://i", ""},
     {"redis://:a@h", "a|"},
@@ -27,9 +28,7 @@ static const struct {
     {"redis://secret@h:x redis://:a@i", "secret|a|"},
 };
 
-static const struct {
-    const char *text, *wanted;
-} blotted[] = {
+static const struct row blotted[] = {
     {"", ""},
     {"redis://h", "redis://h"},
     {"redis://:pw@h redis://u:q@i", "redis://:**@h redis://u:*@i"},
@@ -38,9 +37,7 @@ static const struct {
 
 #define TEN "0123456789"
 
-static const struct {
-    const char *text, *wanted;
-} shown[] = {
+static const struct row shown[] = {
     {"", ""},
     {"deploy", "deploy"},
     {TEN TEN TEN TEN TEN TEN TEN TEN, TEN TEN TEN TEN TEN TEN TEN TEN},
@@ -69,30 +66,21 @@ static const struct {
     {"local:", "local:", true},
 };
 
-static void test_passwords(const char *text, const char *wanted)
+static const char *find_passwords(const char *text, char *out)
 {
-    char got[200] = "", *out = got;
+    const char *got = out;
     size_t start, length;
 
+    *out = '\0';
     for (size_t from = 0; urls_password_span(text, from, &start, &length); from = start + length)
         out += sprintf(out, "%.*s|", (int)length, text + start);
-    tap_is(got, wanted, "urls_password_span", text);
+    return got;
 }
 
-static void test_blotted(const char *text, const char *wanted)
+static const char *blot(const char *text, char *out)
 {
-    char got[200];
-
-    strcpy(got, text);
-    urls_blot(got);
-    tap_is(got, wanted, "urls_blot", text);
-}
-
-static void test_shown(const char *text, const char *wanted)
-{
-    char got[URLS_SHOWN_SIZE];
-
-    tap_is(urls_show(text, got), wanted, "urls_show", text);
+    urls_blot(strcpy(out, text));
+    return out;
 }
 
 static void test_pair(const char *one, const char *other, bool same)
@@ -112,12 +100,15 @@ static void test_pair(const char *one, const char *other, bool same)
 
 int main(void)
 {
-    for (size_t i = 0; i < COUNT(rows); i++)
-        test_passwords(rows[i].text, rows[i].wanted);
+    char got[URLS_SHOWN_SIZE];
+
+    for (size_t i = 0; i < COUNT(passwords); i++)
+        tap_is(find_passwords(passwords[i].text, got), passwords[i].wanted, "urls_password_span",
+               passwords[i].text);
     for (size_t i = 0; i < COUNT(blotted); i++)
-        test_blotted(blotted[i].text, blotted[i].wanted);
+        tap_is(blot(blotted[i].text, got), blotted[i].wanted, "urls_blot", blotted[i].text);
     for (size_t i = 0; i < COUNT(shown); i++)
-        test_shown(shown[i].text, shown[i].wanted);
+        tap_is(urls_show(shown[i].text, got), shown[i].wanted, "urls_show", shown[i].text);
     for (size_t i = 0; i < COUNT(pairs); i++)
         test_pair(pairs[i].a, pairs[i].b, pairs[i].same);
     return tap_done();

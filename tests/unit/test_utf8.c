@@ -3,10 +3,10 @@
 
 #include "tap.h"
 
+/* Cut to "size", never within a character or an escape; 0: whole. */
 static const struct {
-    const char *text;
-    const char *escaped;
-    const char *repaired;
+    const char *text, *escaped, *repaired;
+    size_t size;
 } rows[] = {
     {"", "", ""},
     {"plain #text", "plain #text", "plain #text"},
@@ -29,26 +29,18 @@ static const struct {
     {"\xed\xa0\x80", "\\xed\\xa0\\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
     {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80",
      "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
-};
 
-/* Cut to "size", never within a character or an escape. */
-static const struct {
-    const char *text;
-    size_t size;
-    const char *escaped;
-    const char *repaired;
-} cuts[] = {
-    {"abc", 1, "", ""},
-    {"abc", 3, "ab", "ab"},
-    {"abc", 4, "abc", "abc"},
-    {"a\\", 3, "a", "a\\"},
-    {"a\x01", 5, "a", "a\x01"},
-    {"a\x01", 6, "a\\x01", "a\x01"},
-    {"a\xc3\xa9", 3, "a", "a"},
-    {"a\xc3\xa9", 4, "a\xc3\xa9", "a\xc3\xa9"},
-    {"\xff", 3, "", ""},
-    {"\xff", 4, "", "\xef\xbf\xbd"},
-    {"\xff", 5, "\\xff", "\xef\xbf\xbd"},
+    {"abc", "", "", 1},
+    {"abc", "ab", "ab", 3},
+    {"abc", "abc", "abc", 4},
+    {"a\\", "a", "a\\", 3},
+    {"a\x01", "a", "a\x01", 5},
+    {"a\x01", "a\\x01", "a\x01", 6},
+    {"a\xc3\xa9", "a", "a", 3},
+    {"a\xc3\xa9", "a\xc3\xa9", "a\xc3\xa9", 4},
+    {"\xff", "", "", 3},
+    {"\xff", "", "\xef\xbf\xbd", 4},
+    {"\xff", "\\xff", "\xef\xbf\xbd", 5},
 };
 
 /* Columns of a terminal, and how many bytes fit into four. */
@@ -82,16 +74,9 @@ int main(void)
     }
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        tap_is(utf8_escape(rows[i].text, out, sizeof(out)), rows[i].escaped, "utf8_escape",
-               rows[i].text);
-        tap_is(utf8_repair(rows[i].text, out, sizeof(out)), rows[i].repaired, "utf8_repair",
-               rows[i].text);
-    }
-    for (size_t i = 0; i < COUNT(cuts); i++) {
-        tap_is(utf8_escape(cuts[i].text, out, cuts[i].size), cuts[i].escaped, "utf8_escape, cut,",
-               cuts[i].text);
-        tap_is(utf8_repair(cuts[i].text, out, cuts[i].size), cuts[i].repaired, "utf8_repair, cut,",
-               cuts[i].text);
+        size_t size = rows[i].size ? rows[i].size : sizeof out;
+        tap_is(utf8_escape(rows[i].text, out, size), rows[i].escaped, "utf8_escape", rows[i].text);
+        tap_is(utf8_repair(rows[i].text, out, size), rows[i].repaired, "utf8_repair", rows[i].text);
     }
     return tap_done();
 }

@@ -136,11 +136,12 @@ static void test_queues(void)
     }
 }
 
+static const char *const *const a_and_b = INPUTS(LOCK(A, "0000000000"), LOCK(B, "0000000001"));
+
 static void test_ancestors(void)
 {
-    static const char *const names[] = {LOCK(A, "0000000000"), LOCK(B, "0000000001"), NULL};
     struct strbuf out = {0};
-    struct zk_reply reply = put_children(names, &out);
+    struct zk_reply reply = put_children(a_and_b, &out);
     struct zk_queue queue;
 
     zk_queue_read(&reply, &queue);
@@ -380,14 +381,13 @@ static void look_at(void *arg, const struct lock_view *view)
  * Returns what the survey says. */
 static int survey(int error, const char *pattern, struct looked *looked)
 {
-    static const char *const names[] = {LOCK(A, "0000000000"), LOCK(B, "0000000001"), NULL};
     const struct survey_request request = {
         .patterns = &pattern, .pattern_count = 1, .each = look_at, .each_arg = looked};
     struct strbuf key = {0}, children = {0}, data = {0};
     struct zk_batch batch = {.xid = 1};
     struct zk_survey *one = zk_survey_new("/f", &request, &batch);
     struct zk_reply list = put_children(INPUTS("k"), &key);
-    struct zk_reply queue = put_children(names, &children);
+    struct zk_reply queue = put_children(a_and_b, &children);
     int result = ZK_OK;
 
     *looked = (struct looked){0};
