@@ -51,6 +51,13 @@ answers() { # CODE PATH
     [[ $(code "${URL}other") == 404 && $(code "${URL}../etc/passwd" --path-as-is) == 404 ]]
 }
 
+@test "the heading counts the locks of a later rlock, and not a latch that was named" {
+    redis hset 'rlock:{later}' k lock/2
+    rlock latch set latch 1
+    serve latch 'l*'
+    [[ $(get "${URL}locks.txt") == *'no locks, 1 of a later rlock'* ]]
+}
+
 @test "the page and all that it needs come only from this server" {
     serve
     for file in '' page.css page.js; do

@@ -70,10 +70,13 @@ enum lock_watch_result lock_watch_ask(struct lock_watch *watch, struct answer *a
 char *lock_watch_summary(const struct lock_watch *watch, char *out, size_t size)
 {
     const struct lock_views *locks = &watch->list.locks;
-    size_t waiting = 0, paused = watch->list.pauses.count;
+    const struct lock_views *misfits = &watch->list.misfits;
+    size_t waiting = 0, paused = watch->list.pauses.count, later = 0;
 
     for (size_t i = 0; i < locks->count; i++)
         waiting += locks->views[i].waiter_count;
+    for (size_t i = 0; i < misfits->count; i++) /* a KEY that was named may be a latch */
+        later += !survey_names(&watch->request, misfits->views[i].key);
     if (locks->count == 0)
         snprintf(out, size, "no locks");
     else
@@ -82,8 +85,8 @@ char *lock_watch_summary(const struct lock_watch *watch, char *out, size_t size)
         text_append(out, size, ", %zu waiting", waiting);
     if (paused > 0)
         text_append(out, size, ", %zu pattern%s paused", paused, paused == 1 ? "" : "s");
-    if (watch->list.misfits.count > 0)
-        text_append(out, size, ", %zu of a later rlock", watch->list.misfits.count);
+    if (later > 0)
+        text_append(out, size, ", %zu of a later rlock", later);
     return out;
 }
 
