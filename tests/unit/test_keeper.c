@@ -21,7 +21,9 @@
  *   a, b or c: of several keys, only that one is granted
  *   -  refused: held by someone else, whose lease has 20 s left
  *   0  refused: the caller holds nothing; to an acquisition the same as -
- *   v  refused to a release: the lock was taken away, as the store remembers
+ *   v  refused: the lock was taken away, as the store remembers
+ *   T  refused: another has the mirror
+ *   D  refused: the mirror is not there
  *   g  refused: the store may have forgotten who holds it, for 1 s; to others than an acquisition
  *      the same as 0
  *   m  refused: the key is something else
@@ -87,7 +89,7 @@ static void fake_log(struct fake_store *store, const char *word)
 
 static const struct lock_grant seven[LOCK_KEYS_MAX] = {{.fence = 7}};
 static const struct lock_party other = {.owner = "other", .left_ms = HELD_MS};
-static const struct revocation taken = {.known = true};
+static const struct revocation taken = {.known = true, .by = "boss", .why = "urgent"};
 
 static const struct {
     char letter;
@@ -109,6 +111,10 @@ static const struct {
     ROW('0', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_NOT_HOLDER),
     ROW('v', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_NOT_HOLDER,
         .answer.revoked = &taken),
+    ROW('T', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_NOT_HOLDER,
+        .answer.foreign = true, .answer.holders = 1),
+    ROW('D', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_NOT_HOLDER,
+        .answer.foreign = true),
     ROW('m', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_MISFIT,
         .answer.text = "misfit"),
     ROW('?', .answer.verdict = VERDICT_UNKNOWN, .answer.cause = CAUSE_UNREACHABLE,
@@ -424,6 +430,11 @@ static const struct schedule schedules[] = {
     {"no renewal is allowed", 0, 0, "+ x", "35000 r",
      "a+ held rx trouble rx lost fx over:unreleased"},
     {"not the holder", 0, 0, "+ 0", "15000 r", "a+ held r0 lost f0 over:released"},
+    {"revoked", 0, 0, "+ v 0", "15000 r", "a+ held rv lost:revoked f0 over:released"},
+    {"its mirror was taken", 0, 0, "+ T 0", "15000 r",
+     "a+ held rT lost:mirror-taken f0 over:released"},
+    {"its mirror was deleted", 0, 0, "+ D 0", "15000 r",
+     "a+ held rD lost:mirror-deleted f0 over:released"},
     {"given to another", 0, 0, "+ - 0", "15000 r", "a+ held r- lost f0 over:released"},
     {"became another type", 0, 0, "+ m", "15000 r", "a+ held rm lost fm over:released"},
     {"mute, then not the holder", 0, 0, "+ ? 0", "15000 r",
@@ -508,7 +519,7 @@ static const struct schedule schedules[] = {
     {"release unanswered, then nothing there", 0, 0, "+ ? 0", "1000 r",
      "a+ held f? f0 over:released"},
     {"release unanswered, but taken away before", 0, 0, "+ ? v", "1000 r",
-     "a+ held f? fv lost over:released"},
+     "a+ held f? fv lost:revoked over:released"},
     {"release late, then nothing there", 0, 0, "+ . 0", "1000 r", "a+ held f. f0 over:released"},
     {"nothing there", 0, 0, "+ 0", "1000 r", "a+ held f0 lost over:released"},
     {"another is there", 0, 0, "+ -", "1000 r", "a+ held f- lost over:released"},
@@ -793,9 +804,15 @@ static void on_recovered(void *arg, int64_t after)
 
 static void on_lost(void *arg, const struct keeper_loss *loss)
 {
+    static const char *const words[LOSSES] = {[LOSS_REVOKED] = "lost:revoked",
+                                              [LOSS_MIRROR_TAKEN] = "lost:mirror-taken",
+                                              [LOSS_MIRROR_DELETED] = "lost:mirror-deleted"};
     struct life *life = arg;
 
-    note(life, "lost");
+    note(life, words[loss->cause] ? words[loss->cause] : "lost");
+    if (loss->cause == LOSS_REVOKED &&
+        (strcmp(loss->by, taken.by) != 0 || strcmp(loss->text, taken.why) != 0))
+        accuse(life->me.trial, "revoked by another, or for another reason");
     if (loss->cause == LOSS_STATED && !*loss->text)
         accuse(life->me.trial, "lost without a reason");
     witness_lost(&life->me);
