@@ -123,12 +123,9 @@ static struct zk_chunk *take(struct zk_lane *lane)
 
 static void empty(struct zk_lane *lane)
 {
+    while (lane->first)
+        free(take(lane));
     loop_disarm(lane->loop, &lane->timer);
-    while (lane->first) {
-        struct zk_chunk *chunk = lane->first;
-        lane->first = chunk->next;
-        free(chunk);
-    }
 }
 
 /* Both ends will hear that it is over, sooner or later. */
@@ -297,15 +294,15 @@ static struct zk_node *add_node(struct zk_world *world, char *path, int64_t sess
     return node;
 }
 
-static bool is_child(const struct zk_node *node, const struct zk_node *parent)
+static bool is_child(const struct zk_node *node, const char *parent)
 {
-    return strncmp(node->path, parent->path, node->parent) == 0 && !parent->path[node->parent];
+    return strncmp(node->path, parent, node->parent) == 0 && !parent[node->parent];
 }
 
 static bool has_children(const struct zk_world *world, const struct zk_node *parent)
 {
     for (size_t i = 0; i < world->node_count; i++)
-        if (!world->nodes[i]->dzxid && is_child(world->nodes[i], parent))
+        if (!world->nodes[i]->dzxid && is_child(world->nodes[i], parent->path))
             return true;
     return false;
 }
@@ -402,8 +399,7 @@ static bool has_changed(const struct zk_world *world, const struct zk_watch *wat
         bool self = strcmp(node->path, watch->path) == 0;
         if (self && (went || (!watch->children && (came || is_between(node->mzxid, from, to)))))
             return true;
-        if (watch->children && (came || went) &&
-            strncmp(node->path, watch->path, node->parent) == 0 && !watch->path[node->parent])
+        if (watch->children && (came || went) && is_child(node, watch->path))
             return true;
     }
     return false;
@@ -614,7 +610,7 @@ static int create(struct zk_world *world, struct zk_change *operation, int64_t s
     }
     if (above)
         above->creations++;
-    bool ephemeral = operation->flags == 1 || operation->flags == 3;
+    bool ephemeral = operation->flags & FLAG_EPHEMERAL;
     operation->made = add_node(world, path, ephemeral ? session : 0);
     operation->made->data = mem_checked(strndup(operation->data.bytes, operation->data.size));
     return ZK_OK;
@@ -925,10 +921,10 @@ static void put_children(struct zk_conn *conn, struct strbuf *out, const struct 
     int32_t count = 0;
 
     for (size_t i = 0; i < world->node_count; i++)
-        count += is_visible(world->nodes[i], zxid) && is_child(world->nodes[i], parent);
+        count += is_visible(world->nodes[i], zxid) && is_child(world->nodes[i], parent->path);
     jute_put_int(out, count);
     for (size_t i = 0; i < world->node_count; i++)
-        if (is_visible(world->nodes[i], zxid) && is_child(world->nodes[i], parent))
+        if (is_visible(world->nodes[i], zxid) && is_child(world->nodes[i], parent->path))
             jute_put_string(out, world->nodes[i]->path + world->nodes[i]->parent + 1);
 }
 
