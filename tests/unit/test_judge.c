@@ -430,14 +430,10 @@ static void test_memories(void)
     } quorums_of_three[] = {
         {{UNTOLD, UNTOLD, UNTOLD}, {UNTOLD, UNTOLD, UNTOLD}, "", 0},
         {{5000, 5010, 4990}, {5000, 5010, 4990}, "", 0}, /* a quorum that is new */
-        {{90000, 5010, 90000},
-         {90000, 5010, 90000},
-         "server 2 may have forgotten locks: it is not counted for another 25s",
-         0},
-        {{90000, 0, 90000},
-         {90000, 80000, 90000},
-         "server 2 may have forgotten locks: it is not counted for another 30s",
-         0},
+        ROW({90000, 5010, 90000}, {90000, 5010, 90000},
+            "server 2 may have forgotten locks: it is not counted for another 25s"),
+        ROW({90000, 0, 90000}, {90000, 80000, 90000},
+            "server 2 may have forgotten locks: it is not counted for another 30s"),
         {{90000, 30000, 90000}, {90000, 30000, 90000}, "", 0},
         /* As old as the others, but asked 0.5 s before each of them. */
         {{5000, 5500, 6000}, {5000, 5500, 6000}, "", 500},

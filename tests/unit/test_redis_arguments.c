@@ -190,14 +190,9 @@ static void test_renew(void)
                          OR(renewals[i].settled, &nothing));
         check(&call, renewals[i].wanted, renewals[i].what);
     }
-}
-
-static void test_renew_as_before(void)
-{
-    struct renew_request request = {.keys = keys, .key_count = 1, .owner = "us"};
+    const struct renew_request as_before = {.keys = keys, .key_count = 1, .owner = "us"};
     struct redis_call call = {.script = NULL};
-
-    redis_call_renew(&call, &plain, "p", &request, &nothing);
+    redis_call_renew(&call, &plain, "p", &as_before, &nothing);
     check(&call, "renew p:{a} ahead: owner=us", "for as long as before");
 }
 
@@ -279,18 +274,17 @@ static void test_force(void)
         const char *what, *wanted;
         struct force_request request;
     } rows[] = {
-        ROW("force", "force p:{a}: how=now", .request.by = "", .request.why = ""),
-        ROW("force, two owners", "force p:{a}: how=now|owners=one other", .request.by = "",
-            .request.why = "", .request.owners = owners, .request.owner_count = 2),
-        ROW("force, and the queue", "force p:{a}: purge=1|how=now", .request.by = "",
-            .request.why = "", .request.purge = true),
+        ROW("force", "force p:{a}: how=now"),
+        ROW("force, two owners", "force p:{a}: how=now|owners=one other", .request.owners = owners,
+            .request.owner_count = 2),
+        ROW("force, and the queue", "force p:{a}: purge=1|how=now", .request.purge = true),
         ROW("ask", "force p:{a}: how=ask|notes=by=me@x%20pid%201 why=a%20b",
             .request.how = FORCE_ASK, .request.by = "me@x pid 1", .request.why = "a b"),
         ROW("ask again", "force p:{a}: how=again|notes=by=me", .request.how = FORCE_ASK_AGAIN,
-            .request.by = "me", .request.why = ""),
+            .request.by = "me"),
         ROW("asked over", "force p:{a}: how=over|notes=why=x|owners=one",
-            .request.how = FORCE_ASKED_OVER, .request.by = "", .request.why = "x",
-            .request.owners = owners, .request.owner_count = 1),
+            .request.how = FORCE_ASKED_OVER, .request.why = "x", .request.owners = owners,
+            .request.owner_count = 1),
         ROW("a mirror", "unmirror p:{a}: mirror=redlock:x", .request.mirror = "redlock:x"),
         ROW("a mirror with its token", "unmirror p:{a}: mirror=redlock:x|token=one",
             .request.mirror = "redlock:x", .request.owners = owners, .request.owner_count = 1,
@@ -302,6 +296,8 @@ static void test_force(void)
         struct redis_call call = {.script = NULL};
 
         request.key = "a";
+        request.by = OR(request.by, "");
+        request.why = OR(request.why, "");
         redis_call_force(&call, "p", &request);
         check(&call, rows[i].wanted, rows[i].what);
     }
@@ -311,23 +307,21 @@ static void test_adjust(void)
 {
     static const struct {
         const char *what, *wanted;
-        const struct redis_terms *terms;
+        const struct redis_terms *terms; /* NULL: plain */
         struct adjust_request request;
     } rows[] = {
-        ROW("a limit", "adjust p:{a}: what=limit|limit=3", .terms = &pausing, .request.key = "a",
+        ROW("a limit", "adjust p:{a}: what=limit|limit=3", .terms = &pausing,
             .request.what = ADJUST_LIMIT, .request.limit = 3),
-        ROW("a limit of 0", "adjust p:{a}: what=limit|limit=0", .terms = &plain, .request.key = "a",
-            .request.what = ADJUST_LIMIT),
-        ROW("no limit", "adjust p:{a}: what=limit", .terms = &pausing, .request.key = "a",
+        ROW("a limit of 0", "adjust p:{a}: what=limit|limit=0", .request.what = ADJUST_LIMIT),
+        ROW("no limit", "adjust p:{a}: what=limit", .terms = &pausing,
             .request.what = ADJUST_NO_LIMIT),
         ROW("a pause", "adjust p:{a}: what=pause|pauses=p:!paused|ms=60000|who=who",
-            .terms = &pausing, .request.key = "a", .request.what = ADJUST_PAUSE,
-            .request.duration = S(60), .request.who = "who"),
-        ROW("a pause without GLOBs", "adjust p:{a}: what=pause|ms=60000|who=who", .terms = &plain,
-            .request.key = "a", .request.what = ADJUST_PAUSE, .request.duration = S(60),
+            .terms = &pausing, .request.what = ADJUST_PAUSE, .request.duration = S(60),
             .request.who = "who"),
+        ROW("a pause without GLOBs", "adjust p:{a}: what=pause|ms=60000|who=who",
+            .request.what = ADJUST_PAUSE, .request.duration = S(60), .request.who = "who"),
         ROW("resume", "adjust p:{a}: what=resume|pauses=p:!paused", .terms = &pausing,
-            .request.key = "a", .request.what = ADJUST_RESUME),
+            .request.what = ADJUST_RESUME),
         ROW("a pause of a GLOB",
             "pauses p:!paused: what=pause|glob=p:{a b*}|ms=60000|who=who glob=a%20b*",
             .terms = &pausing, .request.key = "a b*", .request.glob = true,
@@ -341,9 +335,11 @@ static void test_adjust(void)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct redis_call call = {.script = NULL};
+        struct adjust_request request = rows[i].request;
 
-        (rows[i].request.glob ? redis_call_pauses : redis_call_adjust)(&call, rows[i].terms, "p",
-                                                                       &rows[i].request);
+        request.key = OR(request.key, "a");
+        (request.glob ? redis_call_pauses : redis_call_adjust)(&call, OR(rows[i].terms, &plain),
+                                                               "p", &request);
         check(&call, rows[i].wanted, rows[i].what);
     }
 }
@@ -391,7 +387,6 @@ int main(void)
 {
     test_acquire();
     test_renew();
-    test_renew_as_before();
     test_release();
     test_places();
     test_force();

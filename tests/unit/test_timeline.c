@@ -38,49 +38,42 @@ static const struct {
     struct timeline_style style;
     const char *wanted;
 } rows[] = {
-    {{&first, &second},
-     {.width = 60, .ascii = true},
-     "last runs (- waited, # held) of k\n"
-     "BY               12:00        12:20  HELD    WAITED  OUTCOME\n"
-     "build@ci-1 (ma~  #########           10m00s          exit 0\n"
-     "build@ci-2           -----#########  10m00s  5m00s   exit 3\n"},
-    {{&first, &second},
-     {.width = 40, .ascii = true},
-     "last runs (- waited, # held) of k\n"
-     "BY        12:00 12:20  HELD      OUTCOME\n"
-     "build@c~  ######       10m00s    exit 0\n"
-     "build@c~    ---######  10m00s    exit 3\n"},
-    {{&first, &second},
-     {.width = 44, .color = true},
-     "last runs (░ waited, █ held) of k\n"
-     "BY           12:00  12:20  HELD      OUTCOME\n"
-     "build@ci-1…  \033[32m██████      \033[m  10m00s    exit 0\n"
-     "build@ci-2   \033[33m   ░░░██████\033[m  10m00s    exit 3\n"},
-    {{&instant},
-     {.width = 100},
-     "last runs (░ waited, █ held) of k\n"
-     "BY       2026-11-20 12:00:00                            2026-11-20 12:00:00  HELD  WAITED  "
-     "OUTCOME\n"
-     "someone  ▌                                                                   0s            "
-     "timed out\n"},
-    {{&instant, &day_later},
-     {.width = 80, .ascii = true},
-     "last runs (- waited, # held) of k\n"
-     "BY       2026-11-20 12:00              2026-11-21 12:00  HELD  WAITED  OUTCOME\n"
-     "someone  #                                               0s            timed out\n"
-     "\\x1b                                                  #  1ms           -\n"},
-    {{&instant, &day_later},
-     {.width = 40, .ascii = true},
-     "last runs (- waited, # held) of k\n"
-     "BY       11-20  11-21  HELD    OUTCOME\n"
-     "someone  #             0s      timed out\n"
-     "\\x1b                #  1ms     -\n"},
-    {{&absurd, &first},
-     {.width = 60, .ascii = true},
-     "last runs (- waited, # held) of k\n"
-     "BY               -----     11-20  HELD       WAITED  OUTCOME\n"
-     "someone          #                53376d00h  5ms     -\n"
-     "build@ci-1 (ma~                #  10m00s             exit 0\n"},
+    ROW({&first, &second}, {.width = 60, .ascii = true},
+        "last runs (- waited, # held) of k\n"
+        "BY               12:00        12:20  HELD    WAITED  OUTCOME\n"
+        "build@ci-1 (ma~  #########           10m00s          exit 0\n"
+        "build@ci-2           -----#########  10m00s  5m00s   exit 3\n"),
+    ROW({&first, &second}, {.width = 40, .ascii = true},
+        "last runs (- waited, # held) of k\n"
+        "BY        12:00 12:20  HELD      OUTCOME\n"
+        "build@c~  ######       10m00s    exit 0\n"
+        "build@c~    ---######  10m00s    exit 3\n"),
+    ROW({&first, &second}, {.width = 44, .color = true},
+        "last runs (░ waited, █ held) of k\n"
+        "BY           12:00  12:20  HELD      OUTCOME\n"
+        "build@ci-1…  \033[32m██████      \033[m  10m00s    exit 0\n"
+        "build@ci-2   \033[33m   ░░░██████\033[m  10m00s    exit 3\n"),
+    ROW({&instant}, {.width = 100},
+        "last runs (░ waited, █ held) of k\n"
+        "BY       2026-11-20 12:00:00                            2026-11-20 12:00:00  HELD  "
+        "WAITED  OUTCOME\n"
+        "someone  ▌                                                                   0s    "
+        "        timed out\n"),
+    ROW({&instant, &day_later}, {.width = 80, .ascii = true},
+        "last runs (- waited, # held) of k\n"
+        "BY       2026-11-20 12:00              2026-11-21 12:00  HELD  WAITED  OUTCOME\n"
+        "someone  #                                               0s            timed out\n"
+        "\\x1b                                                  #  1ms           -\n"),
+    ROW({&instant, &day_later}, {.width = 40, .ascii = true},
+        "last runs (- waited, # held) of k\n"
+        "BY       11-20  11-21  HELD    OUTCOME\n"
+        "someone  #             0s      timed out\n"
+        "\\x1b                #  1ms     -\n"),
+    ROW({&absurd, &first}, {.width = 60, .ascii = true},
+        "last runs (- waited, # held) of k\n"
+        "BY               -----     11-20  HELD       WAITED  OUTCOME\n"
+        "someone          #                53376d00h  5ms     -\n"
+        "build@ci-1 (ma~                #  10m00s             exit 0\n"),
 };
 
 int main(void)
