@@ -24,13 +24,9 @@ static const struct option_spec wait_row = {.id = 1,
                                             .help = "another help",
                                             .initial = "5s"};
 
-static const struct option_spec common[] = {{.id = 5,
-                                             .name = "url",
-                                             .argument = "URL",
-                                             .help = "of",
-                                             .list = list_words,
-                                             .variable = "RLOCK_URL",
-                                             .initial = "here"},
+static const struct option_spec common[] = {ROW(.id = 5, .name = "url", .argument = "URL",
+                                                .help = "of", .list = list_words,
+                                                .variable = "RLOCK_URL", .initial = "here"),
                                             {0}};
 
 static const struct option_spec table[] = {
@@ -39,9 +35,8 @@ static const struct option_spec table[] = {
     {.id = 2, .name = "no-wait", .also = "nonblock", .letter = 'n', .help = "do not wait"},
     {.id = 3, .name = "watch", .argument = "DUR", .optional = is_digit, .help = "draw again"},
     {.heading = "Rest"},
-    {.id = 4,
-     .name = "a-name-that-is-long-for-a-column",
-     .help = "twelve words of help that do not fit into what is left of one line"},
+    ROW(.id = 4, .name = "a-name-that-is-long-for-a-column",
+        .help = "twelve words of help that do not fit into what is left of one line"),
     {.table = common},
     {0}};
 

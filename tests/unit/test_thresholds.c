@@ -37,11 +37,8 @@ static const struct lock_party parties[] = {
     {.owner = "v", .age_ms = 1000},
 };
 static struct lock_view locks[] = {
-    {.key = "a|b",
-     .holders = parties,
-     .holder_count = 1,
-     .waiters = &parties[2],
-     .waiter_count = 2},
+    ROW(.key = "a|b", .holders = parties, .holder_count = 1, .waiters = &parties[2],
+        .waiter_count = 2),
     {.key = "free"},
     {.key = "kept", .holders = &parties[1], .holder_count = 1},
 };
@@ -52,10 +49,8 @@ static const struct lock_run run = {
     .by = {.who = {.user = "root", .host = "ci-3"}, .end = {.known = true, .status = 1}},
     .ended_ago_ms = 10800000};
 static struct lock_view jobs[] = {
-    {.key = "nightly",
-     .memory = {.success_ended_ms = 1, .success_ago_ms = 97200000},
-     .runs = &run,
-     .run_count = 1},
+    ROW(.key = "nightly", .memory = {.success_ended_ms = 1, .success_ago_ms = 97200000},
+        .runs = &run, .run_count = 1),
     {.key = "never", .runs = &run, .run_count = 1},
     {.key = "new"},
     {.key = "stopped", .pause = {.owner = "pause", .who = {.user = "me"}}},
