@@ -67,7 +67,8 @@ static void learn(struct quorum_node *node, const struct answer *answer)
     case VERB_RELEASE:
         if (known && node->doing.bar)
             node->unsure = false;
-        node->released |= answer->verdict == VERDICT_GRANTED || answer->maybe_done;
+        if (node->doing.round != 0) /* not what is left of a failed try */
+            node->released |= answer->verdict == VERDICT_GRANTED || answer->maybe_done;
         break;
     default: return;
     }

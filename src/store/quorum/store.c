@@ -640,6 +640,8 @@ static void take_lock(struct quorum_store *store, const struct acquire_request *
     if (strcmp(store->owner, lock->owner) != 0) {
         store->hold = HOLD_FOREIGN;
         requests->terms.fences = NULL;
+        for (size_t i = 0; i < store->count; i++)
+            store->nodes[i].released = false;
     }
     requests->terms.proposal = 0;
     snprintf(store->owner, sizeof store->owner, "%s", lock->owner);
