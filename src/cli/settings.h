@@ -81,7 +81,7 @@ struct settings {
     int64_t priority_bound;  /* ns */
     int64_t lease, at_least; /* ns */
     bool no_renew;
-    struct job_plan job; /* what the options say of it */
+    struct job_plan job; /* its options */
     bool no_reentrant;
     const char *label; /* NULL: none was given */
     bool no_identity;

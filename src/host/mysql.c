@@ -6,8 +6,8 @@
  * and no gap between rows is ever locked, on which two that write new records would wait for
  * each other.
  *
- * Messages are rows that are committed together with the records. A waiter sleeps in the server, by a
- * statement that looks for messages and, if there is none, goes to sleep. A client that has
+ * Messages are rows that are committed together with the records. A waiter sleeps in the server, by
+ * a statement that looks for messages and, if there is none, goes to sleep. A client that has
  * committed a message finds that statement in the list of processes and ends it: either it has
  * begun by then, or it will see the row. Where this fails, it ends by itself soon. */
 #include "host/store.h"
@@ -334,8 +334,8 @@ static void awake(void)
         sleep_from = (struct moment){0};
 }
 
-/* Sends what was put together, and frees it. A sleep is ended first: the request may meet an end that
- * was meant for one that was over already. */
+/* Sends what was put together, and frees it. A sleep is ended first: the request may meet an end
+ * that was meant for one that was over already. */
 static enum host_outcome my_ask(struct my_sql *sql, const struct my_taker *taker,
                                 struct host_fault *fault)
 {

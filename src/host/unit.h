@@ -48,8 +48,8 @@ struct host_lock {
     bool writes;
 };
 
-/* The hash of what the tables' names begin with, and of another name. Two names with the same number
- * are in each other's way, and no worse. */
+/* The hash of what the tables' names begin with, and of another name. Two names with the same
+ * number are in each other's way, and no worse. */
 uint64_t host_number(const char *table, struct piece name);
 
 /* The locks of a unit's keys in their order, with numbers below "below", or any if that is 0. Of

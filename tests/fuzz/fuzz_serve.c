@@ -22,8 +22,8 @@ const char page_html[] = SECRET, page_css[] = SECRET, page_js[] = SECRET;
 
 static struct http *server;
 static struct users *users;
-static struct sockaddr_un address = {.sun_family = AF_UNIX};
-static socklen_t address_length = sizeof address;
+static struct sockaddr_un listener_address = {.sun_family = AF_UNIX};
+static socklen_t listener_length = sizeof listener_address;
 static bool at_once;
 static bool said; /* the password */
 
@@ -69,9 +69,9 @@ static void start(void)
 
     users = users_parse("user:" HASH, strlen("user:" HASH), &line, fault, sizeof fault);
     /* The kernel finds a name for it. */
-    MUST(users && bind(listener, (struct sockaddr *)&address, sizeof address.sun_family) == 0);
+    MUST(users && bind(listener, (struct sockaddr *)&listener_address, sizeof listener_address.sun_family) == 0);
     MUST(listen(listener, 8) == 0);
-    MUST(getsockname(listener, (struct sockaddr *)&address, &address_length) == 0);
+    MUST(getsockname(listener, (struct sockaddr *)&listener_address, &listener_length) == 0);
     server = http_start(loop_new(), &listener, 1, &events, NULL);
     MUST(server);
     publish();
@@ -113,7 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     at_once = data[1] % 2 == 0;
     said = false;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    MUST(connect(fd, (struct sockaddr *)&address, address_length) == 0);
+    MUST(connect(fd, (struct sockaddr *)&listener_address, listener_length) == 0);
     on_connecting(server->listeners, LOOP_READ);
     for (size_t count; at < size; at += count) {
         count = size - at < at_most ? size - at : at_most;

@@ -35,8 +35,8 @@ void cluster_abandon(struct cluster *cluster);
  * no connection to it yet. For a caller that has no time to wait for an answer. */
 struct store *cluster_open_node(struct cluster *cluster, unsigned slot);
 
-/* Starts a VERB_SURVEY: every master is asked for the locks that it has, and the node that has a key
- * for a key that is named. Borrows all of it. A node that is missing is asked again until
+/* Starts a VERB_SURVEY: every master is asked for its locks, and for a key that is named, the node
+ * that has it. Borrows all of it. A node that is missing is asked again until
  * "retry_until". */
 struct cluster_survey *cluster_survey_start(struct loop *loop, struct cluster *cluster,
                                             const char *prefix, const struct operation *operation,

@@ -139,7 +139,7 @@ static struct judgement judge_renewing(const struct quorum_store *store,
     return (struct judgement){.vote = vote_of(answer)};
 }
 
-/* An entry that is not there any more after a release that was not answered was released by that. */
+/* An entry that is missing after a release that was not answered was released by that. */
 static struct judgement judge_releasing(const struct quorum_store *store,
                                         const struct quorum_node *node,
                                         const struct quorum_reply *reply)

@@ -1,4 +1,4 @@
-/* The reports of a quorum's nodes about their locks, in one list, merged: the holders by a majority.
+/* The reports of a quorum's nodes about their locks, in one list, merged: holders by a majority.
  * Pure. */
 #pragma once
 
