@@ -315,8 +315,8 @@ struct force_request {
 
 /* Reports locks one by one to "each", then completes: GRANTED when all were read. Each key is
  * reported once, in no particular order; keys that are not locks of rlock's are left out, and locks
- * of a later rlock are misfits. A survey may continue beyond "until": it calls "heard", which may be
- * NULL, after each part, and has the same time again for the next. */
+ * of a later rlock are misfits. A survey may continue beyond "until": it calls "heard", which may
+ * be NULL, after each part, and has the same time again for the next. */
 struct survey_request {
     /* Keys and globs, none for every lock that is held or waited for; a backslash takes the
      * character after it literally. A key without wildcards is always reported, also when it is

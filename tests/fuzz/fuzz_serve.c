@@ -69,7 +69,8 @@ static void start(void)
 
     users = users_parse("user:" HASH, strlen("user:" HASH), &line, fault, sizeof fault);
     /* The kernel finds a name for it. */
-    MUST(users && bind(listener, (struct sockaddr *)&listener_address, sizeof listener_address.sun_family) == 0);
+    MUST(users && bind(listener, (struct sockaddr *)&listener_address,
+                       sizeof listener_address.sun_family) == 0);
     MUST(listen(listener, 8) == 0);
     MUST(getsockname(listener, (struct sockaddr *)&listener_address, &listener_length) == 0);
     server = http_start(loop_new(), &listener, 1, &events, NULL);
