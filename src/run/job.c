@@ -316,8 +316,8 @@ void job_reaped(struct job *job)
  * wants a signal. */
 static struct moment danger_at(const struct job *job)
 {
-    if (job->lost || job->cleared || job->state == JOB_PAUSED)
-        return MOMENT_NEVER;
+    if (job->lost || job->cleared || job->state == JOB_PAUSED || *job->child.fault)
+        return MOMENT_NEVER; /* with a fault, the child ends by itself before it is the command */
     if (job->state == JOB_VERIFYING)
         return job->verify_by;
     if (goes_on_without(job) && job->plan->on_lost == ON_LOST_CONTINUE)
