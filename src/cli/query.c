@@ -119,7 +119,7 @@ static void begin(struct query *query, int64_t longest)
 /* Returns false if a callback ended it by loop_stop(), as it may end a question. */
 static bool pause_until(struct query *query, struct moment until, struct answer *answer)
 {
-    query_pause(query, moment_until(moment_now(), until));
+    loop_run_for(query->loop, moment_until(moment_now(), until));
     if (moment_reached(until, moment_now()))
         return true;
     give_up(query, false, answer);
@@ -273,7 +273,7 @@ static bool ask_until_answered(struct query *query, struct operation operation,
         if (retry && first)
             again = outage_note(&query->outage, now, answer);
         if (retry)
-            query_pause(query, moment_until(now, again));
+            loop_run_for(query->loop, moment_until(now, again));
     }
     *answer = told;
     outage_add_length(&query->outage, moment_now(), answer);
@@ -320,12 +320,6 @@ void query_latch(struct query *query, const struct latch_request *request, struc
         return;
     *answer = *outage_give_up(&query->outage, moment_now(), answer);
     answer->maybe_done = unsure;
-}
-
-/* In the loop, which notices a connection that is closed meanwhile. */
-void query_pause(struct query *query, int64_t ns)
-{
-    loop_run_for(query->loop, ns);
 }
 
 void lock_list_free(struct lock_list *list)

@@ -66,7 +66,4 @@ void query_adjust(struct query *query, const struct adjust_request *request, str
 void query_latch(struct query *query, const struct latch_request *request, struct moment end,
                  struct answer *answer);
 
-/* Waits, in the loop. */
-void query_pause(struct query *query, int64_t ns);
-
 void lock_list_free(struct lock_list *list);

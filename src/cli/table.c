@@ -7,10 +7,8 @@
 
 struct table_row *table_add(struct table *table)
 {
-    size_t size = (table->count + 1) * sizeof *table->rows;
+    struct table_row *row = MEM_APPEND(table->rows, table->count);
 
-    table->rows = mem_checked(realloc(table->rows, size));
-    struct table_row *row = &table->rows[table->count++];
     *row = (struct table_row){0};
     for (size_t i = 0; i < table->columns; i++)
         row->cells[i] = mem_strdup("");

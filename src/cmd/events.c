@@ -215,7 +215,7 @@ static int follow(struct call *call)
         going = print_round(events, first, &status);
         first = false;
         if (going)
-            query_pause(&call->query, events->pause);
+            loop_run_for(call->query.loop, events->pause);
         going = going && !events->broken;
     }
     lock_list_free(&events->locks.list);

@@ -9,6 +9,7 @@
 #include "cli/render.h"
 #include "cli/request.h"
 #include "lock/own_identity.h"
+#include "net/loop.h"
 
 /* How often the store is asked whether the holders have released the lock: at first, and after a
  * while. */
@@ -239,7 +240,7 @@ static void await(struct eviction *all, struct force_request *request, struct an
             say_warning("%s: %s; trying again", request->key, answer->text);
         }
         told |= is_away(answer);
-        query_pause(&all->call.query, pause);
+        loop_run_for(all->call.query.loop, pause);
         pause = pause * 3 / 2 < LOOK_LAST_NS ? pause * 3 / 2 : LOOK_LAST_NS;
         request->how = moment_reached(over, moment_now()) ? FORCE_ASKED_OVER : FORCE_ASK_AGAIN;
         query_ask(&all->call.query, (struct operation){.verb = VERB_FORCE, .force = request},
@@ -269,7 +270,8 @@ static int force(struct eviction *all, const struct lock_view *lock,
 
     for (size_t i = 0; i < count; i++)
         owners[i] = holders[i]->owner;
-    query_pause(&all->call.query, 0); /* notices a connection that was closed during the question */
+    /* Notices a connection that was closed during the question. */
+    loop_run_for(all->call.query.loop, 0);
     query_ask(&all->call.query, (struct operation){.verb = VERB_FORCE, .force = &request}, &answer);
     bool asked = is_asked(&answer);
     if (asked)
@@ -354,7 +356,7 @@ static int take_foreign(struct eviction *all, const char *key, const char *token
         .key = key, .mirror = all->mirror, .owners = &token, .owner_count = 1};
     struct answer answer;
 
-    query_pause(&all->call.query, 0);
+    loop_run_for(all->call.query.loop, 0);
     query_ask(&all->call.query, (struct operation){.verb = VERB_FORCE, .force = &request}, &answer);
     if (answer.verdict == VERDICT_GRANTED) {
         say_warning("%s was taken from another program", name);

@@ -277,11 +277,11 @@ static void rest(struct latch *latch, struct moment due)
 
     latch->resting = !latch->poked;
     if (latch->resting)
-        query_pause(query, moment_until(moment_now(), due));
+        loop_run_for(query->loop, moment_until(moment_now(), due));
     latch->resting = false;
     if (latch->poked && !latch->call.signal)
-        query_pause(query,
-                    moment_until(moment_now(), moment_min(due, throttle_next(&latch->pace))));
+        loop_run_for(query->loop,
+                     moment_until(moment_now(), moment_min(due, throttle_next(&latch->pace))));
 }
 
 /* With -n this is expected; otherwise the time was up, which is an error. */
@@ -376,8 +376,8 @@ static int count_success(struct latch *latch, const char *word)
     request.word = word;
     if (catch_signals(latch) != STATUS_OK)
         return STATUS_SYSTEM;
-    query_pause(query, 0); /* notices a connection that was closed meanwhile */
-    query->asked = false;  /* an outage begins anew */
+    loop_run_for(query->loop, 0); /* notices a connection that was closed meanwhile */
+    query->asked = false;         /* an outage begins anew */
     if (query->server_wait < COUNT_TIME_NS)
         query->server_wait = COUNT_TIME_NS;
     if (latch->call.signal) {

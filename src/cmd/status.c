@@ -8,6 +8,7 @@
 #include "cli/lock_watch.h"
 #include "cli/render.h"
 #include "cli/screen.h"
+#include "net/loop.h"
 #include "store/url.h"
 
 #define WATCH_EVERY (2 * NS_PER_SEC)
@@ -245,7 +246,7 @@ static bool watch_once(struct view *view, struct answer *answer, int *status)
     else if (result == LOCK_WATCH_SEEN && (*status = print_round(view)) != STATUS_OK)
         return false;
     if (!view->broken)
-        query_pause(&view->call.query, view->every);
+        loop_run_for(view->call.query.loop, view->every);
     return !view->call.signal && !view->broken;
 }
 

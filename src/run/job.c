@@ -411,7 +411,7 @@ static void note_end(struct job *job, int status)
     bool late = job->state == JOB_RUNNING && moment_reached(danger_at(job), moment_now());
     if (job->state != JOB_STOPPING)
         end(job, job->terminal.given);
-    if (late && !job->fault)
+    if (late)
         run_out(job);
     if (job->fault)
         tell_fault(job);

@@ -222,7 +222,7 @@ static void go_on(struct server *server)
                 return;
             server->idle = false;
         } else if (server->published && early > 0) {
-            query_pause(&server->call.query, early);
+            loop_run_for(server->call.query.loop, early);
         } else {
             survey(server);
         }
@@ -243,9 +243,7 @@ static void on_signal(void *owner, int signo)
 
 static void add_name(struct server *server, const char *name)
 {
-    server->names =
-        mem_checked(realloc(server->names, (server->name_count + 1) * sizeof *server->names));
-    server->names[server->name_count++] = name;
+    *MEM_APPEND(server->names, server->name_count) = name;
 }
 
 static int take_names(struct server *server)

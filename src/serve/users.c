@@ -65,8 +65,7 @@ static bool take_line(struct users *users, const char *line, size_t length, char
         snprintf(fault, size, "its user stands in an earlier line");
         return false;
     }
-    users->all = mem_checked(realloc(users->all, (users->count + 1) * sizeof *users->all));
-    struct user *user = &users->all[users->count++];
+    struct user *user = MEM_APPEND(users->all, users->count);
     *user = (struct user){.name = mem_checked(strndup(line, named))};
     memcpy(user->hash, colon + 1, HASH_LENGTH);
     return true;

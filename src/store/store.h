@@ -157,9 +157,15 @@ enum cause {
     CAUSE_SYSTEM,      /* unknown: the operating system has no room for a connection: may pass */
 };
 
+/* Whether the store was not reached. */
+static inline bool cause_lacks_contact(enum cause cause)
+{
+    return cause == CAUSE_UNREACHABLE || cause == CAUSE_SYSTEM;
+}
+
 static inline bool cause_may_pass(enum cause cause)
 {
-    return cause == CAUSE_NOT_READY || cause == CAUSE_UNREACHABLE || cause == CAUSE_SYSTEM;
+    return cause == CAUSE_NOT_READY || cause_lacks_contact(cause);
 }
 
 /* Returns why a connection could not be begun: UNREACHABLE or SYSTEM, for an errno. */

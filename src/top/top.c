@@ -649,7 +649,7 @@ static void ask_question(struct top *top)
 static void rest(struct top *top)
 {
     top->resting = true;
-    query_pause(&top->call.query, EVERY);
+    loop_run_for(top->call.query.loop, EVERY);
     top->resting = false;
 }
 

@@ -140,6 +140,8 @@ bool quorum_views_are_clear(struct lock_views *views, size_t nodes, size_t missi
     struct lock_views reports;
     bool clear = true;
 
+    if (missing == 0)
+        return true;
     lock_views_sort(views);
     for (size_t i = 0; clear && i < views->count; i += reports.count) {
         reports = lock_views_of_key(views, i);

@@ -148,7 +148,7 @@ void redis_session_annotate(const struct redis_session *session, struct answer *
 {
     bool locating = session->phase == PHASE_LOCATING;
     const char *found = locating ? "" : session->locator->found;
-    bool reached = !locating && answer->cause != CAUSE_UNREACHABLE && answer->cause != CAUSE_SYSTEM;
+    bool reached = !locating && !cause_lacks_contact(answer->cause);
     char why[sizeof answer->text], user[64];
 
     memcpy(why, answer->text, sizeof why);

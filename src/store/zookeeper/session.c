@@ -29,7 +29,7 @@ static void hang_up(struct zk_session *session)
 
 void zk_session_sign(const struct zk_session *session, struct answer *answer)
 {
-    bool reached = answer->cause != CAUSE_UNREACHABLE && answer->cause != CAUSE_SYSTEM;
+    bool reached = !cause_lacks_contact(answer->cause);
     bool denied = answer->cause == CAUSE_DENIED && session->url->user;
     char why[sizeof answer->text];
 
