@@ -59,6 +59,21 @@ def _(server):
     same(runs, [f"{lock.now - 10000} {fence} {A} {since} x 0 h u - - why reserved=1"])
 
 
+@test("memory: a run that nests in a reservation succeeds as one that does not; deeper, it is a part")
+def _(lock):
+    run = f"{A}.{B}"
+    lock.acquire(A, who="h u - - why reserved=1")
+    lock.acquire(run)
+    lock.acquire(f"{run}.{C}")
+    lock.release(f"{run}.{C}", notes="ran=7 exit=0")
+    true("success_ended" not in lock.memory()[0], "a part of the run")
+    since = lock.now
+    lock.now += 7
+    lock.release(run, notes="ran=7 exit=0")
+    counters, _ = lock.memory()
+    same((counters["success_began"], counters["success_ended"]), (since, lock.now))
+
+
 @test("memory: an unused acquisition does not count as a run; a refused request is counted")
 def _(lock):
     lock.acquire(A)

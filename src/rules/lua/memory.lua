@@ -26,8 +26,11 @@ local function remember(lock, family, e, notes)
   -- A reservation ends with its time: nothing has died.
   if how == 'expired' and string.find(e.rest, ' reserved=1', 1, true) then how, notes = nil, '' end
   local succeeded = how == 'ran' and string.find(notes, ' exit=0', 1, true)
-  -- A run that nests in a holder is a part of that one's work.
-  if succeeded and family.name == e.owner then
+  local first = family.entries[1]
+  -- A run that nests in another is a part of that one's work; a reservation has none.
+  if succeeded and (family.name == e.owner or first.owner == family.name
+    and string.find(first.rest, ' reserved=1', 1, true)
+    and not string.find(e.owner, '.', #family.name + 2, true)) then
     local before = tonumber(began)
     -- If the clock was set back, the latest time is not the greatest.
     if before > now or before < e.since then began = e.since_text or whole(e.since) end
