@@ -8,7 +8,7 @@ static void read_queue(const struct zk_reply *reply)
 {
     struct zk_queue queue;
 
-    if (zk_queue_read(reply, &queue) == ZK_OK) {
+    if (zk_queue_read(reply, ZK_PLAIN, &queue) == ZK_OK) {
         MUST(zk_queue_holders(&queue) <= queue.count);
         MUST(queue.count == 0 || zk_queue_oldest(&queue));
         for (size_t i = 0; i < queue.count; i++) {

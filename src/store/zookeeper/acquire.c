@@ -31,16 +31,10 @@ static const char *const *words_of(const struct zk_store *store, const struct zk
     }
 }
 
-/* The node whose children hold the lock. */
-static const char *holders_of(const struct zk_store *store, const struct zk_nodes *nodes)
-{
-    return zk_is_limited(store) ? nodes->leases : nodes->queue;
-}
-
 /* The node that the own ones are children of at first. */
 static const char *parent_of(const struct zk_store *store, const struct zk_nodes *nodes)
 {
-    return nodes->nests ? holders_of(store, nodes) : nodes->queue;
+    return nodes->branches[nodes->nests ? zk_holders_branch(store) : zk_queue_branch(store)];
 }
 
 /* The holder must be there still, and so must each ancestor whose node is noted: a client that
@@ -87,8 +81,7 @@ static void create(struct zk_store *store)
     for (size_t i = 0; i < store->key_count; i++)
         add_creations(store, &multi, &store->nodes[i]);
     zk_multi_end(&multi);
-    for (size_t i = 0; i < store->key_count; i++)
-        zk_children(store->batch, store->nodes[i].queue, false);
+    zk_ask_queues(store, zk_queue_branch(store));
     store->place = ZK_MAY_HAVE_PLACE;
     zk_send(store, ZK_CREATE);
 }
@@ -136,6 +129,12 @@ static void created(struct zk_store *store, const struct zk_reply *replies)
     }
 }
 
+/* How many branches of each key the lock needs. */
+static size_t branches_of(const struct zk_store *store)
+{
+    return zk_is_limited(store) ? ZK_BRANCHES : 1;
+}
+
 /* Makes the nodes of the locks, and those above them. Servers delete them some time after the last
  * child has gone. */
 static void make_locks(struct zk_store *store)
@@ -150,14 +149,9 @@ static void make_locks(struct zk_store *store)
         if (!kept)
             break;
     }
-    for (size_t i = 0; i < store->key_count; i++) {
-        const struct zk_nodes *nodes = &store->nodes[i];
-        zk_container(store->batch, nodes->key, store->closed);
-        if (zk_is_limited(store)) {
-            zk_container(store->batch, nodes->locks, store->closed);
-            zk_container(store->batch, nodes->leases, store->closed);
-        }
-    }
+    for (size_t i = 0; i < store->key_count; i++)
+        for (size_t j = 0; j < branches_of(store); j++)
+            zk_container(store->batch, store->nodes[i].branches[j], store->closed);
     free(folder);
     zk_send(store, ZK_MAKE_LOCKS);
 }
@@ -165,7 +159,7 @@ static void make_locks(struct zk_store *store)
 static void made_locks(struct zk_store *store, const struct zk_reply *replies)
 {
     const char *slashes = store->folder;
-    size_t own = store->key_count * (zk_is_limited(store) ? 3 : 1), count = own;
+    size_t own = store->key_count * branches_of(store), count = own;
 
     for (; *slashes; slashes++)
         count += *slashes == '/';
@@ -207,8 +201,7 @@ static void find_ancestors(struct zk_store *store)
         create(store);
         return;
     }
-    for (size_t i = 0; i < store->key_count; i++)
-        zk_children(store->batch, holders_of(store, &store->nodes[i]), false);
+    zk_ask_queues(store, zk_holders_branch(store));
     zk_send(store, ZK_FIND_ANCESTORS);
 }
 
@@ -219,12 +212,10 @@ static void found_ancestors(struct zk_store *store, const struct zk_reply *repli
     const char *misfit = NULL;
     size_t key = 0;
 
-    if (!zk_read_queues(store, replies, queues))
+    if (!zk_read_queues(store, replies, zk_holders_branch(store), queues))
         return;
     for (size_t i = 0; i < store->key_count; i++) {
         struct zk_nodes *nodes = &store->nodes[i];
-        if (zk_is_limited(store))
-            zk_queue_set_holding(&queues[i], true);
         const struct zk_contender *one = zk_queue_ancestor(&queues[i], store->owner);
         bool nests = one && strlen(one->name) < sizeof nodes->holder;
         nodes->nests = nests;
@@ -358,7 +349,7 @@ static void note_refusal(struct zk_store *store, size_t key, const struct zk_que
         return;
     strcpy(store->refusal.party.owner, oldest->uuid);
     store->refusal.party.mode = oldest->reader ? LOCK_SHARED : LOCK_EXCLUSIVE;
-    zk_get_child(store->batch, store->nodes[key].queue, oldest->name);
+    zk_get_child(store->batch, store->nodes[key].branches[ZK_PLAIN], oldest->name);
 }
 
 /* The own nodes have gone. */
@@ -457,7 +448,7 @@ static void note_nested(struct zk_store *store, struct zk_nodes *nodes,
         const struct zk_contender *one = &queue->all[i];
         if (!one->heads || (one->number != nodes->number && !zk_is_limited(store)))
             continue;
-        char *path = zk_path_join(holders_of(store, nodes), one->name);
+        char *path = zk_path_join(nodes->branches[zk_holders_branch(store)], one->name);
         zk_get(store->batch, path);
         nodes->nested[nodes->nested_count++] = path;
     }
@@ -468,7 +459,7 @@ static void find_nested(struct zk_store *store)
 {
     for (size_t i = 0; i < store->key_count; i++)
         if (store->nodes[i].nests)
-            zk_children(store->batch, holders_of(store, &store->nodes[i]), false);
+            zk_children(store->batch, store->nodes[i].branches[zk_holders_branch(store)], false);
     if (store->batch->count > 0)
         zk_send(store, ZK_FIND_NESTED);
     else
@@ -482,7 +473,8 @@ static void found_nested(struct zk_store *store, const struct zk_reply *replies)
         struct zk_queue queue;
         if (!nodes->nests)
             continue;
-        int error = replies->error ? replies->error : zk_queue_read(replies, &queue);
+        int error = replies->error ? replies->error
+                                   : zk_queue_read(replies, zk_holders_branch(store), &queue);
         if (error != ZK_OK) {
             zk_session_drop_batch(store->session);
             zk_tell_error(store, error);
@@ -520,13 +512,13 @@ static bool judge_place(struct zk_store *store, struct zk_nodes *nodes,
     const struct zk_contender *own = zk_queue_named(queue, strrchr(nodes->own[0], '/') + 1);
     const struct zk_contender *other = own ? zk_queue_in_the_way(queue, own) : NULL;
 
-    zk_set_text(&nodes->in_the_way, other ? zk_path_join(nodes->queue, other->name) : NULL);
+    zk_set_text(&nodes->in_the_way,
+                other ? zk_path_join(nodes->branches[zk_queue_branch(store)], other->name) : NULL);
     nodes->position = store->request.queue ? (int64_t)zk_queue_position(queue, own)
                                            : (int64_t)zk_queue_position(queue, NULL) - 1;
     return own;
 }
 
-/* The first in the queue has no lease yet. */
 static void judge_semaphore(struct zk_store *store, const struct zk_queue queues[LOCK_KEYS_MAX])
 {
     bool lost = false, leased = true;
@@ -537,7 +529,6 @@ static void judge_semaphore(struct zk_store *store, const struct zk_queue queues
             continue;
         leased = false;
         lost |= !judge_place(store, nodes, &queues[i]);
-        nodes->position++;
     }
     if (lost)
         lose(store);
@@ -573,7 +564,7 @@ static void take_queues(struct zk_store *store, const struct zk_reply *replies)
 {
     struct zk_queue queues[LOCK_KEYS_MAX];
 
-    if (!zk_read_queues(store, replies, queues))
+    if (!zk_read_queues(store, replies, zk_queue_branch(store), queues))
         return;
     store->heartbeats = 0;
     if (zk_is_limited(store))
@@ -585,8 +576,7 @@ static void take_queues(struct zk_store *store, const struct zk_reply *replies)
 
 static void look(struct zk_store *store)
 {
-    for (size_t i = 0; i < store->key_count; i++)
-        zk_children(store->batch, store->nodes[i].queue, false);
+    zk_ask_queues(store, zk_queue_branch(store));
     zk_send(store, ZK_LOOK);
 }
 

@@ -27,9 +27,8 @@ static void clear(struct zk_nodes *nodes)
 {
     zk_clear_nested(nodes);
     zk_clear_ancestors(nodes);
-    free(nodes->key);
-    free(nodes->locks);
-    free(nodes->leases);
+    for (size_t i = 0; i < ZK_BRANCHES; i++)
+        free(nodes->branches[i]);
     free(nodes->in_the_way);
     free(nodes->data);
     for (size_t i = 0; i < NODES_MAX; i++)
@@ -49,10 +48,11 @@ void zk_clear_nodes(struct zk_store *store)
 
 void zk_name_nodes(const struct zk_store *store, struct zk_nodes *nodes, const char *key)
 {
-    nodes->key = zk_path_of_key(store->folder, key);
-    nodes->locks = zk_path_join(nodes->key, "locks");
-    nodes->leases = zk_path_join(nodes->key, "leases");
-    nodes->queue = zk_is_limited(store) ? nodes->locks : nodes->key;
+    char *path = zk_path_of_key(store->folder, key);
+
+    for (size_t i = 0; i < ZK_BRANCHES; i++)
+        nodes->branches[i] = zk_path_of_branch(path, i);
+    free(path);
 }
 
 void zk_make_nodes(struct zk_store *store)
@@ -310,14 +310,20 @@ void zk_free_queues(struct zk_queue queues[LOCK_KEYS_MAX])
         zk_queue_free(&queues[i]);
 }
 
-bool zk_read_queues(struct zk_store *store, const struct zk_reply *replies,
+void zk_ask_queues(struct zk_store *store, enum zk_branch branch)
+{
+    for (size_t i = 0; i < store->key_count; i++)
+        zk_children(store->batch, store->nodes[i].branches[branch], false);
+}
+
+bool zk_read_queues(struct zk_store *store, const struct zk_reply *replies, enum zk_branch branch,
                     struct zk_queue queues[LOCK_KEYS_MAX])
 {
     int error = ZK_OK;
 
     memset(queues, 0, LOCK_KEYS_MAX * sizeof *queues);
     for (size_t i = 0; i < store->key_count && error == ZK_OK; i++)
-        error = zk_queue_read(&replies[i], &queues[i]);
+        error = zk_queue_read(&replies[i], branch, &queues[i]);
     if (error == ZK_OK)
         return true;
     zk_free_queues(queues);

@@ -15,9 +15,7 @@
 
 /* The nodes of one key. */
 struct zk_nodes {
-    char *key;
-    char *locks, *leases;   /* of a semaphore: below "key" */
-    const char *queue;      /* the one whose children are the queue: "locks" or "key" */
+    char *branches[ZK_BRANCHES];
     char *own[NODES_MAX];   /* this owner's; NULL: none */
     char *in_the_way;       /* the node that keeps this owner out, and is watched; NULL: none */
     bool nests;             /* in an ancestor that holds the lock */
@@ -160,6 +158,18 @@ static inline bool zk_is_limited(const struct zk_store *store)
     return store->request.mode == LOCK_LIMIT;
 }
 
+/* The branch of the nodes that hold the lock. */
+static inline enum zk_branch zk_holders_branch(const struct zk_store *store)
+{
+    return zk_is_limited(store) ? ZK_LEASES : ZK_PLAIN;
+}
+
+/* The branch of the nodes that are the queue. */
+static inline enum zk_branch zk_queue_branch(const struct zk_store *store)
+{
+    return zk_is_limited(store) ? ZK_LOCKS : ZK_PLAIN;
+}
+
 /* -- the nodes of the keys --------------------------------------------------------------------- */
 
 /* Forgets all nodes, and the place. */
@@ -214,9 +224,10 @@ struct answer *zk_begin_misfit(struct zk_store *store, size_t key, unsigned limi
 
 /* -- reading ----------------------------------------------------------------------------------- */
 
-/* Reads the children of one node for each key. False, and the operation has ended, if they cannot
- * be read. */
-bool zk_read_queues(struct zk_store *store, const struct zk_reply *replies,
+/* Asks for the children of that branch of each key. */
+void zk_ask_queues(struct zk_store *store, enum zk_branch branch);
+/* Reads the replies to that. False, and the operation has ended, if they cannot be read. */
+bool zk_read_queues(struct zk_store *store, const struct zk_reply *replies, enum zk_branch branch,
                     struct zk_queue queues[LOCK_KEYS_MAX]);
 void zk_free_queues(struct zk_queue queues[LOCK_KEYS_MAX]);
 /* Reads the next result of a transaction that creates own nodes: one below "parent", whose path
@@ -243,10 +254,7 @@ struct zk_survey *zk_survey_new(const char *folder, const struct survey_request 
 /* NULL does no harm. */
 void zk_survey_free(struct zk_survey *survey);
 
-/* Takes the replies to the latest requests, and puts further ones into the batch, which stays empty
- * when all is known. Returns an error of the server's, or ZK_OK. */
+/* Takes the replies to the latest requests, and puts further ones into the batch. It stays empty
+ * when all locks have been reported. Returns an error of the server's, or ZK_OK. */
 int zk_survey_take(struct zk_survey *survey, const struct zk_reply *replies,
                    struct zk_batch *batch);
-
-/* Reports all locks. now_ms: the wall clock, since 1970. */
-void zk_survey_report(const struct zk_survey *survey, int64_t now_ms);

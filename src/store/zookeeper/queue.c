@@ -22,6 +22,13 @@ char *zk_path_join(const char *node, const char *child)
     return strbuf_print("%s/%s", node, child);
 }
 
+char *zk_path_of_branch(const char *node, enum zk_branch branch)
+{
+    static const char *const endings[] = {"", "/leases", "/locks"};
+
+    return strbuf_print("%s%s", node, endings[branch]);
+}
+
 /* Characters that a node's name may have, by PathUtils.validatePath() of ZooKeeper, which looks at
  * UTF-16 and refuses surrogates. A '/' would make it another lock's child, and children of a lock
  * are taken for contenders; '%' is for what is written otherwise. */
@@ -150,13 +157,16 @@ static bool same_party(const struct zk_contender *a, const struct zk_contender *
 }
 
 /* Every node is judged by the first one of its party, so that a writer's two are one. */
-static void judge(struct zk_queue *queue)
+static void judge(struct zk_queue *queue, enum zk_branch branch)
 {
     for (size_t i = 0; i < queue->count; i++) {
         struct zk_contender *one = &queue->all[i];
         const struct zk_contender *first = *one->uuid ? zk_queue_find(queue, one->uuid) : one;
         one->heads = first == one;
-        one->holds = one->heads ? !zk_queue_in_the_way(queue, one) : first->holds;
+        if (branch != ZK_PLAIN)
+            one->holds = branch == ZK_LEASES;
+        else
+            one->holds = one->heads ? !zk_queue_in_the_way(queue, one) : first->holds;
     }
 }
 
@@ -165,7 +175,7 @@ static bool is_word(struct jute_text name, const char *word)
     return name.size == strlen(word) && memcmp(name.bytes, word, name.size) == 0;
 }
 
-int zk_queue_read(const struct zk_reply *children, struct zk_queue *queue)
+int zk_queue_read(const struct zk_reply *children, enum zk_branch branch, struct zk_queue *queue)
 {
     struct zk_names names;
     struct jute_text name;
@@ -193,7 +203,7 @@ int zk_queue_read(const struct zk_reply *children, struct zk_queue *queue)
         queue->count++;
     }
     qsort(queue->all, queue->count, sizeof *queue->all, by_order);
-    judge(queue);
+    judge(queue, branch);
     if (!names.in.damaged)
         return ZK_OK;
     zk_queue_free(queue);
@@ -216,12 +226,6 @@ const struct zk_contender *zk_queue_next_of(const struct zk_queue *queue, const 
         if (strcmp(queue->all[i].uuid, uuid) == 0)
             return &queue->all[i];
     return NULL;
-}
-
-void zk_queue_set_holding(struct zk_queue *queue, bool holding)
-{
-    for (size_t i = 0; i < queue->count; i++)
-        queue->all[i].holds = holding;
 }
 
 const struct zk_contender *zk_queue_find(const struct zk_queue *queue, const char *uuid)

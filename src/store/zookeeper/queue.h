@@ -29,6 +29,13 @@ char *zk_path_to_key(struct jute_text name);
 /* NODE/CHILD. The caller frees. */
 char *zk_path_join(const char *node, const char *child);
 
+/* Where owners have their nodes: below the key's node; those that hold a semaphore below its child
+ * "leases", and those that wait for it below its child "locks". */
+enum zk_branch { ZK_PLAIN, ZK_LEASES, ZK_LOCKS, ZK_BRANCHES };
+
+/* The node of that branch, where "node" is the key's. The caller frees. */
+char *zk_path_of_branch(const char *node, enum zk_branch branch);
+
 /* -- contenders -------------------------------------------------------------------------------- */
 
 struct zk_contender {
@@ -50,15 +57,12 @@ struct zk_queue {
     char *text;     /* the names */
 };
 
-/* Reads the children of a lock's node; names that are not a contender's are left out, and a node
- * that is not there has none. Returns ZK_OK; the error of the reply; or ZK_MARSHALLING where the
- * names make no sense. The caller frees *queue by zk_queue_free(), also after an error. */
-int zk_queue_read(const struct zk_reply *children, struct zk_queue *queue);
+/* Reads the children of a branch; names that are not a contender's are left out, and a node that is
+ * not there has none. All leases of a semaphore hold it, and all in its queue wait. Returns ZK_OK;
+ * the error of the reply; or ZK_MARSHALLING where the names make no sense. The caller frees *queue
+ * by zk_queue_free(), also after an error. */
+int zk_queue_read(const struct zk_reply *children, enum zk_branch branch, struct zk_queue *queue);
 void zk_queue_free(struct zk_queue *queue);
-
-/* Makes all contenders holders, or none, as all leases of a semaphore hold it, and all in its queue
- * wait. */
-void zk_queue_set_holding(struct zk_queue *queue, bool holding);
 
 /* The first node of the party; NULL if it has none. */
 const struct zk_contender *zk_queue_find(const struct zk_queue *queue, const char *uuid);

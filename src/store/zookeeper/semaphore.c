@@ -34,8 +34,8 @@ static void ask_leases(struct zk_store *store, bool watch)
         const struct zk_nodes *nodes = &store->nodes[i];
         if (nodes->leased)
             continue;
-        zk_children(store->batch, nodes->leases, watch);
-        zk_children(store->batch, nodes->key, false);
+        zk_children(store->batch, nodes->branches[ZK_LEASES], watch);
+        zk_children(store->batch, nodes->branches[ZK_PLAIN], false);
     }
 }
 
@@ -51,9 +51,9 @@ static bool read_leases(struct zk_store *store, const struct zk_reply *replies)
         struct zk_queue others = {0};
         if (store->nodes[i].leased)
             continue;
-        error = zk_queue_read(&replies[0], &store->leases[i]);
+        error = zk_queue_read(&replies[0], ZK_LEASES, &store->leases[i]);
         if (error == ZK_OK)
-            error = zk_queue_read(&replies[1], &others);
+            error = zk_queue_read(&replies[1], ZK_PLAIN, &others);
         if (others.count > 0 && plain == store->key_count)
             plain = i;
         zk_queue_free(&others);
@@ -77,7 +77,8 @@ static void ask_data(struct zk_store *store, enum zk_step step)
 
     for (size_t i = 0; i < store->key_count; i++)
         for (size_t j = 0; j < store->leases[i].count; j++)
-            zk_get_child(store->batch, store->nodes[i].leases, store->leases[i].all[j].name);
+            zk_get_child(store->batch, store->nodes[i].branches[ZK_LEASES],
+                         store->leases[i].all[j].name);
     if (store->batch->count > 0)
         zk_send(store, step);
     else
@@ -137,7 +138,7 @@ static void make_leases(struct zk_store *store)
 {
     for (size_t i = 0; i < store->key_count; i++)
         if (!store->nodes[i].leased)
-            zk_container(store->batch, store->nodes[i].leases, store->closed);
+            zk_container(store->batch, store->nodes[i].branches[ZK_LEASES], store->closed);
     zk_send(store, ZK_MAKE_LEASES);
 }
 
@@ -171,7 +172,7 @@ static void claim(struct zk_store *store)
         if (nodes->leased)
             continue;
         zk_print_data(store, nodes);
-        char *path = zk_path_join(nodes->leases, name);
+        char *path = zk_path_join(nodes->branches[ZK_LEASES], name);
         zk_multi_create(&multi, ZK_EPHEMERAL_SEQUENTIAL, path, nodes->data, store->closed);
         zk_multi_delete(&multi, nodes->own[0]);
         free(path);
@@ -192,7 +193,8 @@ static bool note_claimed(struct zk_store *store, const struct zk_reply *reply)
         struct zk_nodes *nodes = &store->nodes[i];
         if (nodes->leased)
             continue;
-        sound = zk_next_created(&in, nodes->leases, &nodes->own[0]) && zk_next_result(&in, &result);
+        sound = zk_next_created(&in, nodes->branches[ZK_LEASES], &nodes->own[0]) &&
+                zk_next_result(&in, &result);
         nodes->fence = (uint64_t)reply->zxid;
     }
     return sound;
@@ -326,10 +328,9 @@ static void counted(struct zk_store *store, const struct zk_reply *replies)
 
 static void rule_out(struct zk_store *store)
 {
-    for (size_t i = 0; i < store->key_count; i++) {
-        zk_children(store->batch, store->nodes[i].leases, false);
-        zk_children(store->batch, store->nodes[i].locks, false);
-    }
+    for (size_t i = 0; i < store->key_count; i++)
+        for (enum zk_branch branch = ZK_LEASES; branch <= ZK_LOCKS; branch++)
+            zk_children(store->batch, store->nodes[i].branches[branch], false);
     zk_send(store, ZK_RULE_OUT);
 }
 
@@ -338,16 +339,16 @@ static void rule_out(struct zk_store *store)
 static void found_semaphores(struct zk_store *store, const struct zk_reply *replies)
 {
     for (size_t i = 0; i < 2 * store->key_count; i++) {
-        const struct zk_nodes *nodes = &store->nodes[i / 2];
+        enum zk_branch branch = i % 2 ? ZK_LOCKS : ZK_LEASES;
         struct zk_queue queue;
-        int error = zk_queue_read(&replies[i], &queue);
+        int error = zk_queue_read(&replies[i], branch, &queue);
         bool found = queue.count > 0;
         if (error != ZK_OK) {
             zk_tell_error(store, error);
             return;
         }
         if (found)
-            zk_get_child(store->batch, i % 2 ? nodes->locks : nodes->leases, queue.all[0].name);
+            zk_get_child(store->batch, store->nodes[i / 2].branches[branch], queue.all[0].name);
         zk_queue_free(&queue);
         if (!found)
             continue;

@@ -22,13 +22,11 @@ static void refuse_not_held(struct zk_store *store)
 
 /* -- another process' nodes -------------------------------------------------------------------- */
 
-/* Where the owner may have nodes: a holder or a waiter below KEY; the holder of a semaphore below
- * KEY/leases, and a waiter below KEY/locks. */
-enum { PLACES = 3 };
-
-static const char *parent_of(const struct zk_nodes *nodes, size_t place)
+/* Asks for the children of all branches of a key. */
+static void ask_branches(struct zk_store *store, const struct zk_nodes *nodes)
 {
-    return place == 0 ? nodes->key : place == 1 ? nodes->leases : nodes->locks;
+    for (size_t i = 0; i < ZK_BRANCHES; i++)
+        zk_children(store->batch, nodes->branches[i], false);
 }
 
 static void miss(struct zk_store *store, size_t key)
@@ -42,21 +40,21 @@ static void missing(struct zk_store *store)
     zk_begin(store, store->missing);
 }
 
-/* Notes the owner's nodes among the children at each place. Returns an error of the server's, or
+/* Notes the owner's nodes among the children of each branch. Returns an error of the server's, or
  * ZK_OK. */
 static int find_nodes(const struct zk_store *store, struct zk_nodes *nodes,
                       const struct zk_reply *replies)
 {
     const char *uuid = zk_owner_uuid(store->request.owner);
 
-    for (size_t place = 0; place < PLACES && !nodes->own[0]; place++) {
+    for (enum zk_branch branch = 0; branch < ZK_BRANCHES && !nodes->own[0]; branch++) {
         const struct zk_contender *one = NULL;
         struct zk_queue queue;
-        int error = zk_queue_read(&replies[place], &queue);
+        int error = zk_queue_read(&replies[branch], branch, &queue);
         if (error != ZK_OK)
             return error;
         for (size_t i = 0; i < NODES_MAX && (one = zk_queue_next_of(&queue, uuid, one)); i++) {
-            nodes->own[i] = zk_path_join(parent_of(nodes, place), one->name);
+            nodes->own[i] = zk_path_join(nodes->branches[branch], one->name);
             nodes->number = one->number;
         }
         zk_queue_free(&queue);
@@ -68,7 +66,7 @@ static int find_nodes(const struct zk_store *store, struct zk_nodes *nodes,
 static void found_nodes(struct zk_store *store, const struct zk_reply *replies)
 {
     for (size_t i = 0; i < store->key_count; i++) {
-        int error = find_nodes(store, &store->nodes[i], replies + PLACES * i);
+        int error = find_nodes(store, &store->nodes[i], replies + ZK_BRANCHES * i);
         if (error == ZK_OK)
             continue;
         zk_tell_error(store, error);
@@ -147,8 +145,7 @@ void zk_adopt(struct zk_store *store, enum zk_step adopted, enum zk_step missing
     store->adopted = adopted;
     store->missing = missing_step;
     for (size_t i = 0; i < store->key_count; i++)
-        for (size_t place = 0; place < PLACES; place++)
-            zk_children(store->batch, parent_of(&store->nodes[i], place), false);
+        ask_branches(store, &store->nodes[i]);
     zk_send(store, ZK_FIND_NODES);
 }
 
@@ -303,18 +300,14 @@ static void add_deletions(struct zk_store *store, struct zk_multi *multi,
     }
 }
 
-/* All holders must have been told, and no other client. The leases of a semaphore hold it, and all
- * in its queue wait. */
-static void take_away(struct zk_store *store, struct zk_queue queues[PLACES])
+/* All holders must have been told, and no other client. */
+static void take_away(struct zk_store *store, const struct zk_queue queues[ZK_BRANCHES])
 {
     struct zk_multi multi = zk_multi(store->batch);
     struct told counts = {0};
 
-    for (size_t place = 0; place < PLACES; place++) {
-        if (place > 0)
-            zk_queue_set_holding(&queues[place], place == 1);
-        add_deletions(store, &multi, &queues[place], parent_of(&store->nodes[0], place), &counts);
-    }
+    for (size_t i = 0; i < ZK_BRANCHES; i++)
+        add_deletions(store, &multi, &queues[i], store->nodes[0].branches[i], &counts);
     zk_multi_end(&multi);
     if (counts.told == counts.holders && counts.told == store->base.operation.force->owner_count) {
         zk_send(store, ZK_FORCE);
@@ -324,19 +317,18 @@ static void take_away(struct zk_store *store, struct zk_queue queues[PLACES])
     }
 }
 
-/* Reads the children of KEY, KEY/leases and KEY/locks. */
 static void listed_holders(struct zk_store *store, const struct zk_reply *replies)
 {
-    struct zk_queue queues[PLACES] = {{0}};
+    struct zk_queue queues[ZK_BRANCHES] = {{0}};
     int error = ZK_OK;
 
-    for (size_t i = 0; i < PLACES && error == ZK_OK; i++)
-        error = zk_queue_read(&replies[i], &queues[i]);
+    for (enum zk_branch branch = 0; branch < ZK_BRANCHES && error == ZK_OK; branch++)
+        error = zk_queue_read(&replies[branch], branch, &queues[branch]);
     if (error == ZK_OK)
         take_away(store, queues);
     else
         zk_tell_error(store, error);
-    for (size_t i = 0; i < PLACES; i++)
+    for (size_t i = 0; i < ZK_BRANCHES; i++)
         zk_queue_free(&queues[i]);
 }
 
@@ -351,14 +343,11 @@ static void be_interrupted(struct zk_store *store)
 
 static void force(struct zk_store *store, const struct force_request *request)
 {
-    struct zk_nodes *nodes = &store->nodes[0];
-
     zk_clear_nodes(store);
-    zk_name_nodes(store, nodes, request->key);
+    zk_name_nodes(store, &store->nodes[0], request->key);
     store->key_count = 1;
     zk_session_wish(store->session, ZK_TIMEOUT_LEAST);
-    for (size_t place = 0; place < PLACES; place++)
-        zk_children(store->batch, parent_of(nodes, place), false);
+    ask_branches(store, &store->nodes[0]);
     zk_send(store, ZK_LIST_HOLDERS);
 }
 
@@ -373,8 +362,6 @@ static void surveyed(struct zk_store *store, const struct zk_reply *replies)
         zk_send(store, ZK_SURVEY);
         return;
     }
-    if (error == ZK_OK)
-        zk_survey_report(store->survey, clock_wall() / NS_PER_MS);
     zk_survey_free(store->survey);
     store->survey = NULL;
     if (error == ZK_OK)

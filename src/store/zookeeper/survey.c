@@ -6,33 +6,19 @@
 #include "lock/key.h"
 #include "store/views.h"
 
-/* One that holds the lock or waits for it, as its first node tells. */
-struct seen {
-    const struct zk_contender *contender;
-    bool limited; /* it is a semaphore's */
-    bool gone;    /* since the queue was read */
-    char *text;
-    size_t size;
-    struct zk_stat stat;
-};
-
-enum { QUEUES = 3 };
-
 struct sight {
     char *key, *node;
     bool named; /* asked for by its name: reported also when it is free */
-    /* The children of the lock's node; the leases of a semaphore; and those in its queue. */
-    struct zk_queue queues[QUEUES];
-    struct seen *seen;
-    size_t seen_count;
+    struct zk_queue queues[ZK_BRANCHES];
+    size_t party_count; /* in all of them */
 };
 
-enum stage { STAGE_NAMES, STAGE_QUEUES, STAGE_SEMAPHORES, STAGE_DATA, STAGE_OVER };
+enum stage { STAGE_NAMES, STAGE_QUEUES, STAGE_DATA };
 
 struct zk_survey {
     char *folder;
     const struct survey_request *request;
-    enum stage stage;
+    enum stage stage; /* the latest requests are about that */
     struct sight *sights;
     size_t count;
 };
@@ -52,43 +38,29 @@ static void add(struct zk_survey *survey, char *key, bool named)
 
 /* -- asking ------------------------------------------------------------------------------------ */
 
-/* Returns the node whose children are queue number j. The caller frees. */
-static char *node_of(const struct sight *sight, size_t j)
+static void ask_queues(struct zk_survey *survey, struct zk_batch *batch)
 {
-    return j == 0 ? mem_strdup(sight->node)
-                  : zk_path_join(sight->node, j == 1 ? "leases" : "locks");
-}
-
-/* Returns whether the lock has queue number j: all have one, and a semaphore has two more. */
-static bool has_queue(const struct sight *sight, size_t j)
-{
-    return j == 0 || sight->queues[0].semaphore;
-}
-
-/* Asks for the queues of each lock from one number to another. */
-static void ask_queues(struct zk_survey *survey, struct zk_batch *batch, size_t from, size_t to)
-{
-    survey->stage = from == 0 ? STAGE_QUEUES : STAGE_SEMAPHORES;
+    survey->stage = STAGE_QUEUES;
     for (size_t i = 0; i < survey->count; i++) {
-        for (size_t j = from; j <= to && has_queue(&survey->sights[i], j); j++) {
-            char *path = node_of(&survey->sights[i], j);
+        for (enum zk_branch branch = 0; branch < ZK_BRANCHES; branch++) {
+            char *path = zk_path_of_branch(survey->sights[i].node, branch);
             zk_children(batch, path, false);
             free(path);
         }
     }
 }
 
-static void ask_parties(struct sight *sight, struct zk_batch *batch, size_t j)
+/* Asks what is in the first node of each party of a branch. */
+static void ask_parties(struct sight *sight, struct zk_batch *batch, enum zk_branch branch)
 {
-    const struct zk_queue *queue = &sight->queues[j];
-    char *parent = node_of(sight, j);
+    const struct zk_queue *queue = &sight->queues[branch];
+    char *parent = zk_path_of_branch(sight->node, branch);
 
     for (size_t i = 0; i < queue->count; i++) {
         if (!queue->all[i].heads)
             continue;
         zk_get_child(batch, parent, queue->all[i].name);
-        sight->seen[sight->seen_count++] =
-            (struct seen){.contender = &queue->all[i], .limited = j > 0};
+        sight->party_count++;
     }
     free(parent);
 }
@@ -96,15 +68,9 @@ static void ask_parties(struct sight *sight, struct zk_batch *batch, size_t j)
 static void ask_data(struct zk_survey *survey, struct zk_batch *batch)
 {
     survey->stage = STAGE_DATA;
-    for (size_t i = 0; i < survey->count; i++) {
-        struct sight *sight = &survey->sights[i];
-        size_t count = 0;
-        for (size_t j = 0; j < QUEUES; j++)
-            count += sight->queues[j].count;
-        sight->seen = mem_zeroed((count + 1) * sizeof *sight->seen);
-        for (size_t j = 0; j < QUEUES; j++)
-            ask_parties(sight, batch, j);
-    }
+    for (size_t i = 0; i < survey->count; i++)
+        for (enum zk_branch branch = 0; branch < ZK_BRANCHES; branch++)
+            ask_parties(&survey->sights[i], batch, branch);
 }
 
 struct zk_survey *zk_survey_new(const char *folder, const struct survey_request *request,
@@ -124,7 +90,7 @@ struct zk_survey *zk_survey_new(const char *folder, const struct survey_request 
     if (globs)
         zk_children(batch, *folder ? folder : "/", false);
     else
-        ask_queues(survey, batch, 0, 0);
+        ask_queues(survey, batch);
     return survey;
 }
 
@@ -132,10 +98,7 @@ void zk_survey_free(struct zk_survey *survey)
 {
     for (size_t i = 0; survey && i < survey->count; i++) {
         struct sight *sight = &survey->sights[i];
-        for (size_t j = 0; j < sight->seen_count; j++)
-            free(sight->seen[j].text);
-        free(sight->seen);
-        for (size_t j = 0; j < QUEUES; j++)
+        for (size_t j = 0; j < ZK_BRANCHES; j++)
             zk_queue_free(&sight->queues[j]);
         free(sight->key);
         free(sight->node);
@@ -168,43 +131,83 @@ static int take_names(struct zk_survey *survey, const struct zk_reply *reply)
     return names.in.damaged ? ZK_MARSHALLING : ZK_OK;
 }
 
-/* Takes what ask_queues() asked for. Another program's node may lie there, which this user may not
- * read. */
-static int take_queues(struct zk_survey *survey, const struct zk_reply *replies, size_t from,
-                       size_t to)
+/* Another program's node may lie there, which this user may not read. */
+static int take_queues(struct zk_survey *survey, const struct zk_reply *replies)
 {
     for (size_t i = 0; i < survey->count; i++) {
         struct sight *sight = &survey->sights[i];
-        for (size_t j = from; j <= to && has_queue(sight, j); j++) {
-            int error = zk_queue_read(replies++, &sight->queues[j]);
+        for (enum zk_branch branch = 0; branch < ZK_BRANCHES; branch++) {
+            int error = zk_queue_read(replies++, branch, &sight->queues[branch]);
             if (error != ZK_OK && (error != ZK_NO_AUTH || sight->named))
                 return error;
-            if (j > 0)
-                zk_queue_set_holding(&sight->queues[j], j == 1);
         }
     }
     return ZK_OK;
 }
 
-/* A node that may not be read is shown as far as its name tells; one that has gone since its name
- * was read is left out. */
-static int take_data(struct zk_survey *survey, const struct zk_reply *replies)
+/* *limit: of a semaphore, as the first of rlock's tells; it stays 0 where all are other programs',
+ * which know it for themselves. */
+static void read_party(const struct zk_contender *one, bool limited, struct jute_text text,
+                       const struct zk_stat *stat, struct lock_party *party, unsigned *limit)
 {
-    for (size_t i = 0; i < survey->count; i++) {
-        struct sight *sight = &survey->sights[i];
-        for (size_t j = 0; j < sight->seen_count; j++) {
-            struct seen *seen = &sight->seen[j];
-            struct jute_text text;
-            int error = zk_read_data(replies++, &text, &seen->stat);
-            seen->gone = error == ZK_NO_NODE;
-            if (seen->gone || error == ZK_NO_AUTH)
+    struct zk_node_data data;
+
+    zk_read_party(one, text, stat, clock_wall() / NS_PER_MS, party);
+    if (limited && *limit == 0 && zk_node_data_parse(text, &data))
+        *limit = data.limit;
+    if (limited)
+        party->mode = LOCK_LIMIT;
+    if (!one->holds)
+        party->fence = 0;
+}
+
+/* Reports a lock, and moves *replies behind those about its parties. A node that may not be read is
+ * shown as far as its name tells; one that has gone since its name was read is left out. */
+static void report(const struct zk_survey *survey, const struct sight *sight,
+                   const struct zk_reply **replies)
+{
+    struct lock_party *holders = mem_zeroed((sight->party_count + 1) * sizeof *holders);
+    struct lock_party *waiters = mem_zeroed((sight->party_count + 1) * sizeof *waiters);
+    struct lock_view view = {.key = sight->key, .holders = holders, .waiters = waiters};
+
+    for (size_t i = 0; i < ZK_BRANCHES; i++) {
+        for (size_t j = 0; j < sight->queues[i].count; j++) {
+            const struct zk_contender *one = &sight->queues[i].all[j];
+            struct jute_text text = {"", 0};
+            struct zk_stat stat = {0};
+            if (!one->heads || zk_read_data((*replies)++, &text, &stat) == ZK_NO_NODE)
                 continue;
-            if (error != ZK_OK)
-                return error;
-            seen->text = mem_checked(strndup(text.bytes, text.size));
-            seen->size = strlen(seen->text);
+            struct lock_party *party =
+                one->holds ? &holders[view.holder_count++] : &waiters[view.waiter_count++];
+            read_party(one, i != ZK_PLAIN, text, &stat, party, &view.limit);
         }
     }
+    view.mode = view.holder_count > 0 ? holders[0].mode : LOCK_EXCLUSIVE;
+    view.fence = view.holder_count > 0 ? holders[view.holder_count - 1].fence : 0;
+    if (view.mode != LOCK_LIMIT)
+        view.limit = 0;
+    if (sight->named || view.holder_count + view.waiter_count > 0)
+        survey->request->each(survey->request->each_arg, &view);
+    free(holders);
+    free(waiters);
+}
+
+/* Reports nothing if there is an error. */
+static int take_data(const struct zk_survey *survey, const struct zk_reply *replies)
+{
+    const struct zk_reply *at = replies;
+
+    for (size_t i = 0; i < survey->count; i++) {
+        for (size_t j = 0; j < survey->sights[i].party_count; j++, at++) {
+            struct jute_text text;
+            struct zk_stat stat;
+            int error = zk_read_data(at, &text, &stat);
+            if (error != ZK_OK && error != ZK_NO_NODE && error != ZK_NO_AUTH)
+                return error;
+        }
+    }
+    for (size_t i = 0; i < survey->count; i++)
+        report(survey, &survey->sights[i], &replies);
     return ZK_OK;
 }
 
@@ -215,73 +218,15 @@ int zk_survey_take(struct zk_survey *survey, const struct zk_reply *replies, str
     switch (survey->stage) {
     case STAGE_NAMES:
         if ((error = take_names(survey, replies)) == ZK_OK)
-            ask_queues(survey, batch, 0, 0);
+            ask_queues(survey, batch);
         break;
     case STAGE_QUEUES:
-        if ((error = take_queues(survey, replies, 0, 0)) == ZK_OK)
-            ask_queues(survey, batch, 1, 2);
+        if ((error = take_queues(survey, replies)) == ZK_OK)
+            ask_data(survey, batch);
         if (error == ZK_OK && batch->count == 0)
-            ask_data(survey, batch);
+            error = take_data(survey, replies);
         break;
-    case STAGE_SEMAPHORES:
-        if ((error = take_queues(survey, replies, 1, 2)) == ZK_OK)
-            ask_data(survey, batch);
-        break;
-    case STAGE_DATA:
-        error = take_data(survey, replies);
-        survey->stage = STAGE_OVER;
-        break;
-    case STAGE_OVER: break;
+    case STAGE_DATA: error = take_data(survey, replies); break;
     }
     return error;
-}
-
-/* -- reporting --------------------------------------------------------------------------------- */
-
-/* That the first of rlock's tells; 0: all are other programs', which know it for themselves. */
-static unsigned limit_of(const struct sight *sight)
-{
-    struct zk_node_data data;
-
-    for (size_t i = 0; i < sight->seen_count; i++) {
-        const struct seen *seen = &sight->seen[i];
-        struct jute_text text = {seen->text ? seen->text : "", seen->size};
-        if (seen->limited && zk_node_data_parse(text, &data))
-            return data.limit;
-    }
-    return 0;
-}
-
-static void report(const struct zk_survey *survey, const struct sight *sight, int64_t now_ms)
-{
-    struct lock_party *holders = mem_zeroed((sight->seen_count + 1) * sizeof *holders);
-    struct lock_party *waiters = mem_zeroed((sight->seen_count + 1) * sizeof *waiters);
-    struct lock_view view = {.key = sight->key, .holders = holders, .waiters = waiters};
-
-    for (size_t i = 0; i < sight->seen_count; i++) {
-        const struct seen *seen = &sight->seen[i];
-        const struct zk_contender *one = seen->contender;
-        if (seen->gone)
-            continue;
-        struct lock_party *party =
-            one->holds ? &holders[view.holder_count++] : &waiters[view.waiter_count++];
-        struct jute_text text = {seen->text ? seen->text : "", seen->size};
-        zk_read_party(one, text, &seen->stat, now_ms, party);
-        party->mode = seen->limited ? LOCK_LIMIT : party->mode;
-        if (!one->holds)
-            party->fence = 0;
-    }
-    view.mode = view.holder_count > 0 ? holders[0].mode : LOCK_EXCLUSIVE;
-    view.limit = view.mode == LOCK_LIMIT ? limit_of(sight) : 0;
-    view.fence = view.holder_count > 0 ? holders[view.holder_count - 1].fence : 0;
-    if (sight->named || view.holder_count + view.waiter_count > 0)
-        survey->request->each(survey->request->each_arg, &view);
-    free(holders);
-    free(waiters);
-}
-
-void zk_survey_report(const struct zk_survey *survey, int64_t now_ms)
-{
-    for (size_t i = 0; i < survey->count; i++)
-        report(survey, &survey->sights[i], now_ms);
 }
