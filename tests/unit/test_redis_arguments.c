@@ -63,6 +63,38 @@ static void check(struct redis_call *call, const char *wanted, const char *what)
     redis_call_drop(call);
 }
 
+#define OR(given, usual) ((given) ? (given) : (usual))
+
+/* A call that is wanted of a request. */
+struct row {
+    const char *what, *wanted;
+    const struct redis_terms *terms;    /* NULL: plain */
+    const struct member_terms *settled; /* NULL: nothing */
+    bool offers;
+    union {
+        struct acquire_request acquire; /* of "who" */
+        struct renew_request renew;
+        struct release_request release;
+        struct force_request force;
+        struct adjust_request adjust;
+        struct latch_request latch;
+        struct mark_request mark;
+    };
+};
+
+/* Fills in the call with what the row says. */
+typedef void fill(struct redis_call *call, const struct row *row, const struct redis_terms *terms);
+
+static void test(const struct row *rows, size_t count, fill *make)
+{
+    for (const struct row *row = rows; row < rows + count; row++) {
+        struct redis_call call = {.script = NULL};
+
+        make(&call, row, OR(row->terms, &plain));
+        check(&call, row->wanted, row->what);
+    }
+}
+
 /* The request with the members that all of them share. */
 #define COMPLETE(request)                                                                          \
     do {                                                                                           \
@@ -71,7 +103,6 @@ static void check(struct redis_call *call, const char *wanted, const char *what)
         (request)->owner = "us";                                                                   \
         (request)->lease = OR((request)->lease, S(30));                                            \
     } while (0)
-#define OR(given, usual) ((given) ? (given) : (usual))
 
 #define TRY     "acquire p:{a} ahead: owner=us|lease=30000|who=who"
 #define PLACE   TRY "|place_ttl=7000"
@@ -80,162 +111,138 @@ static void check(struct redis_call *call, const char *wanted, const char *what)
 
 /* -- acquire ----------------------------------------------------------------------------------- */
 
-static const struct {
-    const char *what, *wanted;
-    const struct redis_terms *terms;    /* NULL: plain */
-    const struct member_terms *settled; /* NULL: nothing */
-    bool offers;
-    struct acquire_request request; /* of "who" */
-} acquisitions[] = {
+static const struct row acquisitions[] = {
     ROW("a try", TRY),
     ROW("of two keys", "acquire p:{a} p:{b} ahead: owner=us|lease=30000|who=who",
-        .request.key_count = 2),
-    ROW("a place in the queue, and a call", PLACE "|far_ttl=120000|count=1", .request.queue = true,
-        .request.listen = true),
-    ROW("a place, and never the lock", PLACE "|stand=1", .request.queue = true,
-        .request.stand = true),
+        .acquire.key_count = 2),
+    ROW("a place in the queue, and a call", PLACE "|far_ttl=120000|count=1", .acquire.queue = true,
+        .acquire.listen = true),
+    ROW("a place, and never the lock", PLACE "|stand=1", .acquire.queue = true,
+        .acquire.stand = true),
     ROW("part of a ms is none", "acquire p:{a} ahead: owner=us|lease=1|who=who",
-        .request.lease = 1999999),
-    ROW("not nested", TRY "|no_nesting=1", .request.no_nesting = true),
-    ROW("shared, which has no limit", TRY "|mode=s", .request.mode = LOCK_SHARED,
-        .request.limit = 4),
-    ROW("a semaphore", TRY "|mode=l|limit=4", .request.mode = LOCK_LIMIT, .request.limit = 4),
-    ROW("a semaphore of the limit that is stored", TRY "|mode=l", .request.mode = LOCK_LIMIT),
-    ROW("with a mirror", TRY "|mirror=redlock:x", .request.mirror = "redlock:x"),
+        .acquire.lease = 1999999),
+    ROW("not nested", TRY "|no_nesting=1", .acquire.no_nesting = true),
+    ROW("shared, which has no limit", TRY "|mode=s", .acquire.mode = LOCK_SHARED,
+        .acquire.limit = 4),
+    ROW("a semaphore", TRY "|mode=l|limit=4", .acquire.mode = LOCK_LIMIT, .acquire.limit = 4),
+    ROW("a semaphore of the limit that is stored", TRY "|mode=l", .acquire.mode = LOCK_LIMIT),
+    ROW("with a mirror", TRY "|mirror=redlock:x", .acquire.mirror = "redlock:x"),
     ROW("all the options of a place",
         "acquire p:{a} p:{b} ahead take=1: "
         "owner=us|lease=30000|who=who|place_ttl=7000|latest=g|priority=9|bound=60000|replace=1|"
         "take=1/2",
-        .request.queue = true, .request.group = "g", .request.replace = true, .request.priority = 9,
-        .request.priority_bound = S(60), .request.take = 1, .request.key_count = 2),
-    ROW("the group of the key's name", PLACE "|latest=", .request.queue = true,
-        .request.group = ""),
-    ROW("no options of a place without one", TRY, .request.group = "g", .request.priority = 9,
-        .request.priority_bound = S(60)),
-    ROW("the usual bound is not told", PLACE, .request.queue = true,
-        .request.priority_bound = LOCK_PRIORITY_BOUND_NS),
+        .acquire.queue = true, .acquire.group = "g", .acquire.replace = true, .acquire.priority = 9,
+        .acquire.priority_bound = S(60), .acquire.take = 1, .acquire.key_count = 2),
+    ROW("the group of the key's name", PLACE "|latest=", .acquire.queue = true,
+        .acquire.group = ""),
+    ROW("no options of a place without one", TRY, .acquire.group = "g", .acquire.priority = 9,
+        .acquire.priority_bound = S(60)),
+    ROW("the usual bound is not told", PLACE, .acquire.queue = true,
+        .acquire.priority_bound = LOCK_PRIORITY_BOUND_NS),
     ROW("options of an unknown client", "acquire p:{a} ahead: owner=us|lease=30000|replace=1",
-        .request.who = "", .request.replace = true),
-    ROW("an unknown client", "acquire p:{a} ahead: owner=us|lease=30000", .request.who = ""),
+        .acquire.who = "", .acquire.replace = true),
+    ROW("an unknown client", "acquire p:{a} ahead: owner=us|lease=30000", .acquire.who = ""),
     ROW("where GLOBs may be paused", TRY "|pauses=p:!paused", .terms = &pausing),
     ROW("a marker that is not asked about", TRY, .terms = &marked),
     ROW("an offer", PLACE "|far_ttl=120000|count=1|pauses=p:!paused|offer_ms=9500",
-        .terms = &pausing, .offers = true, .request.queue = true, .request.listen = true),
-    ROW("unless it is done", TRY "|unless_done=3600000", .request.unless_done = S(3600)),
+        .terms = &pausing, .offers = true, .acquire.queue = true, .acquire.listen = true),
+    ROW("unless it is done", TRY "|unless_done=3600000", .acquire.unless_done = S(3600)),
     ROW("with grace", TRY "|pauses=p:!paused|epoch=p:!epoch", .terms = &gracious),
     ROW("with grace, unless it is done", TRY "|unless_done=1000|pauses=p:!paused|epoch=p:!epoch",
-        .terms = &gracious, .request.unless_done = S(1)),
+        .terms = &gracious, .acquire.unless_done = S(1)),
     ROW("a member", "acquire p:{a} ahead server: owner=us|lease=30000|who=who|member=p:!quorum",
         .terms = &member),
     ROW("a member that is proposed a fence",
         "acquire p:{a} p:{b} ahead server: "
         "owner=us|lease=30000|who=who|member=p:!quorum|proposal=77",
-        .terms = &member, .settled = &proposed, .request.key_count = 2),
+        .terms = &member, .settled = &proposed, .acquire.key_count = 2),
     ROW("a member that is told the fences",
         "acquire p:{a} p:{b} ahead server: owner=us|lease=30000|who=who|member=p:!quorum|fences=51 "
         "52|proposal=77",
-        .terms = &member, .settled = &settled, .request.key_count = 2),
+        .terms = &member, .settled = &settled, .acquire.key_count = 2),
 };
 
-static void test_acquire(void)
+static void acquire(struct redis_call *call, const struct row *row, const struct redis_terms *terms)
 {
-    for (size_t i = 0; i < COUNT(acquisitions); i++) {
-        struct acquire_request request = acquisitions[i].request;
-        struct redis_call call = {.script = NULL};
+    struct acquire_request request = row->acquire;
 
-        COMPLETE(&request);
-        request.who = OR(request.who, "who");
-        redis_call_acquire(&call, OR(acquisitions[i].terms, &plain), "p", &request,
-                           OR(acquisitions[i].settled, &nothing), acquisitions[i].offers);
-        const char *version = redis_call_get(&call, "version");
-        if (!version || strcmp(version, PACKAGE_VERSION) != 0)
-            redis_call_set(&call, "version", "missing");
-        check(&call, acquisitions[i].wanted, acquisitions[i].what);
-    }
+    COMPLETE(&request);
+    request.who = OR(request.who, "who");
+    redis_call_acquire(call, terms, "p", &request, OR(row->settled, &nothing), row->offers);
+    const char *version = redis_call_get(call, "version");
+    if (!version || strcmp(version, PACKAGE_VERSION) != 0)
+        redis_call_set(call, "version", "missing");
 }
 
 /* -- renew, release ---------------------------------------------------------------------------- */
 
-static const struct {
-    const char *what, *wanted;
-    const struct redis_terms *terms;    /* NULL: plain */
-    const struct member_terms *settled; /* NULL: nothing */
-    struct renew_request request;
-} renewals[] = {
-    ROW("a renewal", "renew p:{a} p:{b} ahead: owner=us|lease=30000", .request.key_count = 2),
-    ROW("strict", RENEW "|strict=1", .terms = &marked, .request.strict = true),
-    ROW("the first one of what was handed over", RENEW "|handed=1", .request.handed = true),
+static const struct row renewals[] = {
+    ROW("a renewal", "renew p:{a} p:{b} ahead: owner=us|lease=30000", .renew.key_count = 2),
+    ROW("strict", RENEW "|strict=1", .terms = &marked, .renew.strict = true),
+    ROW("the first one of what was handed over", RENEW "|handed=1", .renew.handed = true),
     ROW("with grace", "renew p:{a}: owner=us|lease=30000|epoch=p:!epoch", .terms = &gracious,
-        .request.who = "who"),
+        .renew.who = "who"),
     ROW("with grace, and a claim",
         "renew p:{a} p:{b}: owner=us|lease=30000|epoch=p:!epoch|mode=l|limit=4|who=who|fences=41 "
         "42|slots=0 3",
-        .terms = &gracious, .request.who = "who", .request.mode = LOCK_LIMIT, .request.limit = 4,
-        .request.grants = grants, .request.key_count = 2),
+        .terms = &gracious, .renew.who = "who", .renew.mode = LOCK_LIMIT, .renew.limit = 4,
+        .renew.grants = grants, .renew.key_count = 2),
     ROW("a member's", "renew p:{a} ahead server: owner=us|lease=30000|member=p:!quorum",
-        .terms = &member, .settled = &proposed, .request.who = "who"),
+        .terms = &member, .settled = &proposed, .renew.who = "who"),
     ROW("a member's that is told the fences",
         "renew p:{a} p:{b} ahead server: owner=us|lease=30000|member=p:!quorum|fences=51 52",
-        .terms = &member, .settled = &settled, .request.key_count = 2),
+        .terms = &member, .settled = &settled, .renew.key_count = 2),
 };
 
-static void test_renew(void)
+static void renew(struct redis_call *call, const struct row *row, const struct redis_terms *terms)
 {
-    for (size_t i = 0; i < COUNT(renewals); i++) {
-        struct renew_request request = renewals[i].request;
-        struct redis_call call = {.script = NULL};
+    struct renew_request request = row->renew;
 
-        COMPLETE(&request);
-        redis_call_renew(&call, OR(renewals[i].terms, &plain), "p", &request,
-                         OR(renewals[i].settled, &nothing));
-        check(&call, renewals[i].wanted, renewals[i].what);
-    }
-    const struct renew_request as_before = {.keys = keys, .key_count = 1, .owner = "us"};
+    COMPLETE(&request);
+    redis_call_renew(call, terms, "p", &request, OR(row->settled, &nothing));
+}
+
+static void test_unchanged_lease(void)
+{
+    static const struct renew_request as_before = {.keys = keys, .key_count = 1, .owner = "us"};
     struct redis_call call = {.script = NULL};
+
     redis_call_renew(&call, &plain, "p", &as_before, &nothing);
     check(&call, "renew p:{a} ahead: owner=us", "for as long as before");
 }
 
-static const struct {
-    const char *what, *wanted;
-    const struct redis_terms *terms; /* NULL: plain */
-    struct release_request request;
-} releases[] = {
+static const struct row releases[] = {
     ROW("a release", "release p:{a} p:{b} ahead: owner=us", .terms = &marked,
-        .request.key_count = 2),
-    ROW("an uncertain one", RELEASE "|bar=60000", .request.uncertain = true),
-    ROW("not at once", RELEASE "|at_least=5000", .request.at_least = S(5)),
-    ROW("a strict release", RELEASE "|strict=1", .request.strict = true),
-    ROW("in time, or not at all", "release p:{a}: owner=us", .request.in_time = true),
+        .release.key_count = 2),
+    ROW("an uncertain one", RELEASE "|bar=60000", .release.uncertain = true),
+    ROW("not at once", RELEASE "|at_least=5000", .release.at_least = S(5)),
+    ROW("a strict release", RELEASE "|strict=1", .release.strict = true),
+    ROW("in time, or not at all", "release p:{a}: owner=us", .release.in_time = true),
     ROW("with grace", RELEASE "|epoch=p:!epoch|lease=30000", .terms = &gracious),
     ROW("a member's", RELEASE, .terms = &member),
-    ROW("it had no run", RELEASE "|notes=unused=1", .request.end.how = LOCK_UNUSED),
-    ROW("it waited without success", RELEASE "|notes=refused=1", .request.end.how = LOCK_REFUSED),
-    ROW("it expired", RELEASE "|notes=expired=1", .request.end.how = LOCK_EXPIRED),
-    ROW("the command has ended", RELEASE "|notes=ran=1500 exit=3", .request.end.known = true,
-        .request.end.status = 3, .request.end.ran_ms = 1500),
-    ROW("in less than a ms", RELEASE "|notes=ran=1 exit=0", .request.end.known = true),
+    ROW("it had no run", RELEASE "|notes=unused=1", .release.end.how = LOCK_UNUSED),
+    ROW("it waited without success", RELEASE "|notes=refused=1", .release.end.how = LOCK_REFUSED),
+    ROW("it expired", RELEASE "|notes=expired=1", .release.end.how = LOCK_EXPIRED),
+    ROW("the command has ended", RELEASE "|notes=ran=1500 exit=3", .release.end.known = true,
+        .release.end.status = 3, .release.end.ran_ms = 1500),
+    ROW("in less than a ms", RELEASE "|notes=ran=1 exit=0", .release.end.known = true),
     ROW("its time was up", RELEASE "|notes=timed=1 ran=20 signal=15",
-        .request.end.how = LOCK_TIMED_OUT, .request.end.known = true, .request.end.signal = 15,
-        .request.end.ran_ms = 20),
-    ROW("the lock was lost", RELEASE "|notes=lost=1 ran=20 signal=9", .request.end.how = LOCK_LOST,
-        .request.end.known = true, .request.end.signal = 9, .request.end.status = 1,
-        .request.end.ran_ms = 20),
+        .release.end.how = LOCK_TIMED_OUT, .release.end.known = true, .release.end.signal = 15,
+        .release.end.ran_ms = 20),
+    ROW("the lock was lost", RELEASE "|notes=lost=1 ran=20 signal=9", .release.end.how = LOCK_LOST,
+        .release.end.known = true, .release.end.signal = 9, .release.end.status = 1,
+        .release.end.ran_ms = 20),
     ROW("it was taken away", RELEASE "|notes=revoked=1 ran=20 exit=1",
-        .request.end.how = LOCK_REVOKED, .request.end.known = true, .request.end.status = 1,
-        .request.end.ran_ms = 20),
+        .release.end.how = LOCK_REVOKED, .release.end.known = true, .release.end.status = 1,
+        .release.end.ran_ms = 20),
 };
 
-static void test_release(void)
+static void release(struct redis_call *call, const struct row *row, const struct redis_terms *terms)
 {
-    for (size_t i = 0; i < COUNT(releases); i++) {
-        struct release_request request = releases[i].request;
-        struct redis_call call = {.script = NULL};
+    struct release_request request = row->release;
 
-        COMPLETE(&request);
-        redis_call_release(&call, OR(releases[i].terms, &plain), "p", &request);
-        check(&call, releases[i].wanted, releases[i].what);
-    }
+    COMPLETE(&request);
+    redis_call_release(call, terms, "p", &request);
 }
 
 /* Arguments that are filled in when the call is sent, and the release of an acquisition. */
@@ -267,131 +274,107 @@ static void test_places(void)
 
 /* -- force, adjust, latch, init ---------------------------------------------------------------- */
 
-static void test_force(void)
+static const char *const owners[] = {"one", "other"};
+static const struct row forces[] = {
+    ROW("force", "force p:{a}: how=now"),
+    ROW("force, two owners", "force p:{a}: how=now|owners=one other", .force.owners = owners,
+        .force.owner_count = 2),
+    ROW("force, and the queue", "force p:{a}: purge=1|how=now", .force.purge = true),
+    ROW("ask", "force p:{a}: how=ask|notes=by=me@x%20pid%201 why=a%20b", .force.how = FORCE_ASK,
+        .force.by = "me@x pid 1", .force.why = "a b"),
+    ROW("ask again", "force p:{a}: how=again|notes=by=me", .force.how = FORCE_ASK_AGAIN,
+        .force.by = "me"),
+    ROW("asked over", "force p:{a}: how=over|notes=why=x|owners=one", .force.how = FORCE_ASKED_OVER,
+        .force.why = "x", .force.owners = owners, .force.owner_count = 1),
+    ROW("a mirror", "unmirror p:{a}: mirror=redlock:x", .force.mirror = "redlock:x"),
+    ROW("a mirror with its token", "unmirror p:{a}: mirror=redlock:x|token=one",
+        .force.mirror = "redlock:x", .force.owners = owners, .force.owner_count = 1,
+        .force.purge = true),
+};
+
+static void force(struct redis_call *call, const struct row *row, const struct redis_terms *terms)
 {
-    static const char *const owners[] = {"one", "other"};
-    static const struct {
-        const char *what, *wanted;
-        struct force_request request;
-    } rows[] = {
-        ROW("force", "force p:{a}: how=now"),
-        ROW("force, two owners", "force p:{a}: how=now|owners=one other", .request.owners = owners,
-            .request.owner_count = 2),
-        ROW("force, and the queue", "force p:{a}: purge=1|how=now", .request.purge = true),
-        ROW("ask", "force p:{a}: how=ask|notes=by=me@x%20pid%201 why=a%20b",
-            .request.how = FORCE_ASK, .request.by = "me@x pid 1", .request.why = "a b"),
-        ROW("ask again", "force p:{a}: how=again|notes=by=me", .request.how = FORCE_ASK_AGAIN,
-            .request.by = "me"),
-        ROW("asked over", "force p:{a}: how=over|notes=why=x|owners=one",
-            .request.how = FORCE_ASKED_OVER, .request.why = "x", .request.owners = owners,
-            .request.owner_count = 1),
-        ROW("a mirror", "unmirror p:{a}: mirror=redlock:x", .request.mirror = "redlock:x"),
-        ROW("a mirror with its token", "unmirror p:{a}: mirror=redlock:x|token=one",
-            .request.mirror = "redlock:x", .request.owners = owners, .request.owner_count = 1,
-            .request.purge = true),
-    };
+    struct force_request request = row->force;
 
-    for (size_t i = 0; i < COUNT(rows); i++) {
-        struct force_request request = rows[i].request;
-        struct redis_call call = {.script = NULL};
-
-        request.key = "a";
-        request.by = OR(request.by, "");
-        request.why = OR(request.why, "");
-        redis_call_force(&call, "p", &request);
-        check(&call, rows[i].wanted, rows[i].what);
-    }
+    (void)terms;
+    request.key = "a";
+    request.by = OR(request.by, "");
+    request.why = OR(request.why, "");
+    redis_call_force(call, "p", &request);
 }
 
-static void test_adjust(void)
+static const struct row adjustments[] = {
+    ROW("a limit", "adjust p:{a}: what=limit|limit=3", .terms = &pausing,
+        .adjust.what = ADJUST_LIMIT, .adjust.limit = 3),
+    ROW("a limit of 0", "adjust p:{a}: what=limit|limit=0", .adjust.what = ADJUST_LIMIT),
+    ROW("no limit", "adjust p:{a}: what=limit", .terms = &pausing, .adjust.what = ADJUST_NO_LIMIT),
+    ROW("a pause", "adjust p:{a}: what=pause|pauses=p:!paused|ms=60000|who=who", .terms = &pausing,
+        .adjust.what = ADJUST_PAUSE, .adjust.duration = S(60), .adjust.who = "who"),
+    ROW("a pause without GLOBs", "adjust p:{a}: what=pause|ms=60000|who=who",
+        .adjust.what = ADJUST_PAUSE, .adjust.duration = S(60), .adjust.who = "who"),
+    ROW("resume", "adjust p:{a}: what=resume|pauses=p:!paused", .terms = &pausing,
+        .adjust.what = ADJUST_RESUME),
+    ROW("a pause of a GLOB",
+        "pauses p:!paused: what=pause|glob=p:{a b*}|ms=60000|who=who glob=a%20b*",
+        .terms = &pausing, .adjust.key = "a b*", .adjust.glob = true, .adjust.what = ADJUST_PAUSE,
+        .adjust.duration = S(60), .adjust.who = "who"),
+    ROW("a GLOB is resumed", "pauses p:!paused: what=resume|glob=p:{a*}", .terms = &pausing,
+        .adjust.key = "a*", .adjust.glob = true, .adjust.what = ADJUST_RESUME),
+    ROW("a minimum version", "pauses p:!paused: what=minimum|version=7.8.9", .terms = &pausing,
+        .adjust.key = "*", .adjust.glob = true, .adjust.what = ADJUST_MINIMUM,
+        .adjust.version = "7.8.9"),
+};
+
+static void adjust(struct redis_call *call, const struct row *row, const struct redis_terms *terms)
 {
-    static const struct {
-        const char *what, *wanted;
-        const struct redis_terms *terms; /* NULL: plain */
-        struct adjust_request request;
-    } rows[] = {
-        ROW("a limit", "adjust p:{a}: what=limit|limit=3", .terms = &pausing,
-            .request.what = ADJUST_LIMIT, .request.limit = 3),
-        ROW("a limit of 0", "adjust p:{a}: what=limit|limit=0", .request.what = ADJUST_LIMIT),
-        ROW("no limit", "adjust p:{a}: what=limit", .terms = &pausing,
-            .request.what = ADJUST_NO_LIMIT),
-        ROW("a pause", "adjust p:{a}: what=pause|pauses=p:!paused|ms=60000|who=who",
-            .terms = &pausing, .request.what = ADJUST_PAUSE, .request.duration = S(60),
-            .request.who = "who"),
-        ROW("a pause without GLOBs", "adjust p:{a}: what=pause|ms=60000|who=who",
-            .request.what = ADJUST_PAUSE, .request.duration = S(60), .request.who = "who"),
-        ROW("resume", "adjust p:{a}: what=resume|pauses=p:!paused", .terms = &pausing,
-            .request.what = ADJUST_RESUME),
-        ROW("a pause of a GLOB",
-            "pauses p:!paused: what=pause|glob=p:{a b*}|ms=60000|who=who glob=a%20b*",
-            .terms = &pausing, .request.key = "a b*", .request.glob = true,
-            .request.what = ADJUST_PAUSE, .request.duration = S(60), .request.who = "who"),
-        ROW("a GLOB is resumed", "pauses p:!paused: what=resume|glob=p:{a*}", .terms = &pausing,
-            .request.key = "a*", .request.glob = true, .request.what = ADJUST_RESUME),
-        ROW("a minimum version", "pauses p:!paused: what=minimum|version=7.8.9", .terms = &pausing,
-            .request.key = "*", .request.glob = true, .request.what = ADJUST_MINIMUM,
-            .request.version = "7.8.9"),
-    };
+    struct adjust_request request = row->adjust;
 
-    for (size_t i = 0; i < COUNT(rows); i++) {
-        struct redis_call call = {.script = NULL};
-        struct adjust_request request = rows[i].request;
-
-        request.key = OR(request.key, "a");
-        (request.glob ? redis_call_pauses : redis_call_adjust)(&call, OR(rows[i].terms, &plain),
-                                                               "p", &request);
-        check(&call, rows[i].wanted, rows[i].what);
-    }
+    request.key = OR(request.key, "a");
+    (request.glob ? redis_call_pauses : redis_call_adjust)(call, terms, "p", &request);
 }
 
-static void test_latch(void)
+static const struct row latches[] = {
+    ROW("look at a latch", "latch p:{a} ahead: what=look", .latch.verb = LATCH_LOOK),
+    ROW("list", "latch p:{a} ahead: what=list", .latch.verb = LATCH_LIST),
+    ROW("set", "latch p:{a} ahead: what=set|number=3|word=w|ttl=60000", .latch.verb = LATCH_SET,
+        .latch.word = "w", .latch.number = 3, .latch.ttl = S(60)),
+    ROW("count", "latch p:{a} ahead: what=count|number=2|field=d:i", .latch.verb = LATCH_COUNT,
+        .latch.id = "i", .latch.number = 2),
+    ROW("count without an id", "latch p:{a} ahead: what=count|number=1|word=w|field=r:i",
+        .latch.verb = LATCH_COUNT, .latch.id = "i", .latch.unnamed = true, .latch.word = "w",
+        .latch.number = 1),
+    ROW("delete", "latch p:{a}: what=delete", .latch.verb = LATCH_DELETE),
+};
+
+static void latch(struct redis_call *call, const struct row *row, const struct redis_terms *terms)
 {
-    static const struct {
-        const char *what, *wanted;
-        struct latch_request request;
-    } rows[] = {
-        ROW("look at a latch", "latch p:{a} ahead: what=look", .request.verb = LATCH_LOOK),
-        ROW("list", "latch p:{a} ahead: what=list", .request.verb = LATCH_LIST),
-        ROW("set", "latch p:{a} ahead: what=set|number=3|word=w|ttl=60000",
-            .request.verb = LATCH_SET, .request.word = "w", .request.number = 3,
-            .request.ttl = S(60)),
-        ROW("count", "latch p:{a} ahead: what=count|number=2|field=d:i",
-            .request.verb = LATCH_COUNT, .request.id = "i", .request.number = 2),
-        ROW("count without an id", "latch p:{a} ahead: what=count|number=1|word=w|field=r:i",
-            .request.verb = LATCH_COUNT, .request.id = "i", .request.unnamed = true,
-            .request.word = "w", .request.number = 1),
-        ROW("delete", "latch p:{a}: what=delete", .request.verb = LATCH_DELETE),
-    };
+    struct latch_request request = row->latch;
 
-    for (size_t i = 0; i < COUNT(rows); i++) {
-        struct latch_request request = rows[i].request;
-        struct redis_call call = {.script = NULL};
-
-        request.key = "a";
-        redis_call_latch(&call, "p", &request);
-        check(&call, rows[i].wanted, rows[i].what);
-    }
+    (void)terms;
+    request.key = "a";
+    redis_call_latch(call, "p", &request);
 }
 
-static void test_mark(void)
-{
-    struct redis_call call = {.script = NULL};
+static const struct row marks[] = {
+    ROW("a server that is new", "init: epoch=p:!epoch", .terms = &gracious),
+    ROW("any server", "init: epoch=p:!epoch|force=1", .terms = &gracious, .mark.force = true),
+};
 
-    redis_call_mark(&call, &gracious, &(struct mark_request){.force = false});
-    check(&call, "init: epoch=p:!epoch", "a server that is new");
-    redis_call_mark(&call, &gracious, &(struct mark_request){.force = true});
-    check(&call, "init: epoch=p:!epoch|force=1", "any server");
+static void mark(struct redis_call *call, const struct row *row, const struct redis_terms *terms)
+{
+    redis_call_mark(call, terms, &row->mark);
 }
 
 int main(void)
 {
-    test_acquire();
-    test_renew();
-    test_release();
+    test(acquisitions, COUNT(acquisitions), acquire);
+    test(renewals, COUNT(renewals), renew);
+    test_unchanged_lease();
+    test(releases, COUNT(releases), release);
     test_places();
-    test_force();
-    test_adjust();
-    test_latch();
-    test_mark();
+    test(forces, COUNT(forces), force);
+    test(adjustments, COUNT(adjustments), adjust);
+    test(latches, COUNT(latches), latch);
+    test(marks, COUNT(marks), mark);
     return tap_done();
 }
