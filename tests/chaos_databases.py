@@ -1,11 +1,11 @@
 """PostgreSQL and MariaDB for the chaos run, each behind a network that fails."""
-import glob, os, shutil, signal, subprocess
+import os, signal, subprocess
 from chaos_deployments import BehindProxy, Server, free_ports, until
 from contenders import RLOCK, descendants, send
 
-BIN = max(glob.glob("/usr/lib/postgresql/*/bin"), default="")
-# PostgreSQL refuses to run as root.
-AS_USER = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")
+# bash -c CALL databases.bash FUNCTION ARGUMENT...
+CALL = 'load() { :; }; . "$0"; "$@"'
+FUNCTIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "databases.bash")
 
 
 def is_gone(pid):
@@ -16,33 +16,44 @@ def is_gone(pid):
         return True
 
 
-def as_user(*words):
-    return [*(AS_USER if os.geteuid() == 0 else ()), *words]
-
-
 def run(*words, **how):
     return subprocess.run(
         list(map(str, words)), stdin=subprocess.DEVNULL, capture_output=True, text=True, **how
     )
 
 
-class DatabaseServer(Server):
-    """The processes of a server, which share its faults."""
+def shell(*words, **environment):
+    """A call of a function of databases.bash."""
+    given = [f"{name}={value}" for name, value in {"RLOCK": RLOCK, **environment}.items()]
+    return ["env", *given, "bash", "-c", CALL, FUNCTIONS, *words]
 
-    def __init__(self, directory, port):
-        super().__init__(directory, port)
-        self.data = os.path.join(directory, "data")
+
+class DatabaseServer(Server):
+    """The processes of a server "postgresql" or "mysql", which share its faults. Its directory is
+    "above", and its name."""
+
+    def __init__(self, name, above, port):
+        super().__init__(os.path.join(above, name), port)
+        self.name, self.above = name, above
         if os.geteuid() == 0:
-            shutil.chown(directory, "nobody", "nogroup")
-            for path in (os.path.dirname(directory), os.path.dirname(os.path.dirname(directory))):
+            for path in (above, os.path.dirname(above)):
                 os.chmod(path, 0o711)
 
-    def sql(self, text, database):
-        """Runs it as an administrator, and returns its output."""
-        raise NotImplementedError
+    def shell(self, function, *words):
+        return shell(function, self.name, *words, BATS_FILE_TMPDIR=self.above,
+                     POSTGRESQL_PORT=self.port, MYSQL_PORT=self.port)
+
+    def make(self):
+        run(*self.shell("database_make"), check=True)
+
+    def words(self):
+        return self.shell("database_run")
 
     def answers(self):
-        return self.sql("SELECT 1", self.administration) == "1"
+        return run(*self.shell("database_answers")).returncode == 0
+
+    def make_users(self):
+        run(*self.shell("database_users", "p"), check=True)
 
     def signal(self, number):
         for pid, _name in descendants(self.process.pid):
@@ -55,56 +66,6 @@ class DatabaseServer(Server):
         until("its processes have ended", lambda: all(map(is_gone, pids)))
 
 
-class PostgresqlServer(DatabaseServer):
-    administration = "postgres"
-
-    def make(self):
-        words = as_user(f"{BIN}/initdb", "-D", self.data, "-U", "root", "-A", "trust", "--no-sync")
-        run(*words, check=True)
-
-    def words(self):
-        settings = ("listen_addresses=127.0.0.1", "shared_buffers=4MB", "fsync=off")
-        options = [word for setting in settings for word in ("-c", setting)]
-        return as_user(
-            f"{BIN}/postgres", "-D", self.data, "-k", self.directory, "-p", self.port, *options
-        )
-
-    def sql(self, text, database):
-        where = ("-h", self.directory, "-p", self.port, "-U", "root", "-d", database)
-        return run("psql", "-qAt", *where, "-c", text).stdout.strip()
-
-    def make_users(self):
-        self.sql("CREATE ROLE locker LOGIN", "postgres")
-        self.sql("CREATE DATABASE locks OWNER locker", "postgres")
-
-
-class MysqlServer(DatabaseServer):
-    administration = "mysql"
-
-    def make(self):
-        words = as_user("mariadb-install-db", "--no-defaults", f"--datadir={self.data}")
-        words += [f"--tmpdir={self.directory}", "--skip-test-db"]
-        run(*words, "--auth-root-authentication-method=normal", check=True)
-
-    def words(self):
-        text = f"""--no-defaults --datadir={self.data} --tmpdir={self.directory}
-            --socket={self.directory}/sock --pid-file={self.directory}/pid --port={self.port}
-            --bind-address=127.0.0.1 --skip-name-resolve --innodb-buffer-pool-size=16M
-            --innodb-log-file-size=8M --innodb-flush-log-at-trx-commit=2 --performance-schema=off"""
-        return as_user("mariadbd", *text.split())
-
-    def sql(self, text, database):
-        where = ("-N", "-S", f"{self.directory}/sock", "-u", "root", database)
-        return run("mariadb", "--no-defaults", *where, "-e", text).stdout.strip()
-
-    def make_users(self):
-        self.sql("CREATE DATABASE locks", "mysql")
-        self.sql("CREATE USER locker@'%' IDENTIFIED BY 'p'", "mysql")
-        self.sql(
-            "GRANT CREATE, SELECT, INSERT, UPDATE, DELETE ON locks.* TO locker@'%'", "mysql"
-        )
-
-
 class Database(BehindProxy):
     """A server that writes each change to its disk before it answers."""
 
@@ -113,7 +74,7 @@ class Database(BehindProxy):
 
     def build(self):
         port, outside = free_ports(2)
-        server = self.server(os.path.join(self.directory, "server"), port)
+        server = DatabaseServer(self.scheme, self.directory, port)
         server.make()
         server.start()
         self.nodes.append(server)
@@ -123,26 +84,24 @@ class Database(BehindProxy):
         run(RLOCK, "init", "--url", self.url, "--config", "/dev/null", check=True)
 
     def do_hang_up(self, _chance):
-        self.nodes[0].sql(self.hang_up, "locks")
+        run(*self.nodes[0].shell("database_sql", self.hang_up))
 
 
 class Postgresql(Database):
-    name, scheme, server = "PostgreSQL", "postgresql", PostgresqlServer
+    name, scheme = "PostgreSQL", "postgresql"
     hang_up = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'locker'"
 
 
 class Mysql(Database):
-    name, scheme, server = "MariaDB", "mysql", MysqlServer
+    name, scheme = "MariaDB", "mysql"
     hang_up = "KILL HARD USER locker"
 
 
-def missing(program, *programs):
-    driver = os.path.join(os.path.dirname(RLOCK), program)
-    lacking = [one for one in (driver, *programs) if not shutil.which(one)]
-    return f"there is no {lacking[0]}" if lacking else None
+def missing(name):
+    here = run(*shell("database_is_here", name)).returncode == 0
+    return None if here else f"there is no {name} here, or not rlock-{name}"
 
-
-Postgresql.missing = missing("rlock-postgresql", f"{BIN}/initdb", "psql")
-Mysql.missing = missing("rlock-mysql", "mariadbd", "mariadb-install-db", "mariadb")
 
 DATABASES = {"postgresql": Postgresql, "mysql": Mysql}
+for one in DATABASES.values():
+    one.missing = missing(one.scheme)

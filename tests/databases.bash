@@ -1,9 +1,11 @@
 # Database servers for the .bats files that need them, each in a directory of its own, as an
 # ordinary user: PostgreSQL refuses to run as root. Loaded after helper. They take TLS, too, with a
-# certificate for 127.0.0.1.
+# certificate for 127.0.0.1. chaos_databases.py calls some of these functions, without TLS.
 # shellcheck shell=bash disable=SC2154
 
 load certificates
+
+POSTGRESQL_BIN=$(printf '%s\n' /usr/lib/postgresql/*/bin | sort -V | tail -n 1)
 
 # database_tables NAME: the tables that are empty after each test, besides DATABASE_TABLES.
 database_tables() {
@@ -46,28 +48,25 @@ databases_end() {
 # databases_start: for setup_file: those that can be had here. DATABASES names them; a server NAME
 # is in $BATS_FILE_TMPDIR/NAME.
 databases_start() {
-    local ports
+    local name ports
     [[ -x $RLOCK ]] || { echo "no program $RLOCK" && false; }
     clean_environment
     read -r -a ports <<<"$(free_ports 2)"
     export POSTGRESQL_PORT=${ports[0]} MYSQL_PORT=${ports[1]} DATABASES=
-    POSTGRESQL_BIN=$(printf '%s\n' /usr/lib/postgresql/*/bin | sort -V | tail -n 1)
-    export POSTGRESQL_BIN
     # Other users must reach them.
     chmod a+x "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR" 2>/dev/null || true
     authority ca
     authority other
     certificate server ca subjectAltName=IP:127.0.0.1
     ((EUID != 0)) || chown nobody "$CERTS/server.key"
-    if [[ -x ${RLOCK%/*}/rlock-postgresql && -x $POSTGRESQL_BIN/initdb ]]; then
-        database_make postgresql
-        DATABASES+=' postgresql'
-    fi
-    if [[ -x ${RLOCK%/*}/rlock-mysql ]] &&
-        type mariadbd mariadb-install-db mariadb >/dev/null 2>&1; then
-        database_make mysql
-        DATABASES+=' mysql'
-    fi
+    for name in postgresql mysql; do
+        database_is_here "$name" || continue
+        database_make "$name"
+        database_start "$name"
+        database_users "$name" 'p w'
+        RLOCK_URL=$(database_url "$name") "$RLOCK" init 3>&-
+        DATABASES+=" $name"
+    done
 }
 
 # with_database NAME: what comes next is with this server.
@@ -98,14 +97,20 @@ each_database() {
     done
 }
 
+# database_is_here NAME: it and its driver are installed.
+database_is_here() {
+    [[ -x ${RLOCK%/*}/rlock-$1 ]] || return 1
+    case $1 in
+    postgresql) [[ -x $POSTGRESQL_BIN/initdb ]] ;;
+    mysql) type mariadbd mariadb-install-db mariadb >/dev/null 2>&1 ;;
+    esac
+}
+
 # as_server COMMAND...: as a user that is not root, with the shim DATABASE_PRELOAD.
 as_server() {
-    if ((EUID == 0)); then
-        setpriv --reuid=nobody --regid=nogroup --clear-groups \
-            env -u RLOCK_TEST_ID ${DATABASE_PRELOAD:+LD_PRELOAD="$DATABASE_PRELOAD"} "$@" 3>&-
-    else
-        env -u RLOCK_TEST_ID ${DATABASE_PRELOAD:+LD_PRELOAD="$DATABASE_PRELOAD"} "$@" 3>&-
-    fi
+    local as=()
+    ((EUID != 0)) || as=(setpriv --reuid=nobody --regid=nogroup --clear-groups)
+    "${as[@]}" env -u RLOCK_TEST_ID ${DATABASE_PRELOAD:+LD_PRELOAD="$DATABASE_PRELOAD"} "$@" 3>&-
 }
 
 database_make() {
@@ -123,44 +128,46 @@ database_make() {
             --auth-root-authentication-method=normal --skip-test-db >/dev/null
         ;;
     esac
-    database_start "$1"
-    database_users "$1"
 }
 
+# database_users NAME PASSWORD: of the user "locker".
 database_users() {
     case $1 in
     postgresql)
-        database_sql "$1" "CREATE ROLE locker LOGIN PASSWORD 'p w'" postgres
+        database_sql "$1" "CREATE ROLE locker LOGIN PASSWORD '$2'" postgres
         database_sql "$1" 'CREATE DATABASE locks OWNER locker' postgres
         ;;
     mysql)
         database_sql "$1" 'CREATE DATABASE locks' mysql
-        database_sql "$1" "CREATE USER locker@'%' IDENTIFIED BY 'p w'"
+        database_sql "$1" "CREATE USER locker@'%' IDENTIFIED BY '$2'"
         database_sql "$1" "GRANT CREATE, SELECT, INSERT, UPDATE, DELETE ON locks.* TO locker@'%'"
         ;;
     esac
-    RLOCK_URL=$(database_url "$1") "$RLOCK" init 3>&-
 }
 
-# Starts it on the data that there is.
-database_start() {
+# On the data that there is, in the foreground.
+database_run() {
     local dir=$BATS_FILE_TMPDIR/$1
     case $1 in
     postgresql)
         as_server "$POSTGRESQL_BIN/postgres" -D "$dir/data" -k "$dir" -p "$POSTGRESQL_PORT" \
-            -c listen_addresses=127.0.0.1 -c shared_buffers=4MB -c fsync=off -c ssl=on \
-            -c ssl_cert_file="$CERTS/server.pem" -c ssl_key_file="$CERTS/server.key" \
-            >>"$dir/log" 2>&1 &
+            -c listen_addresses=127.0.0.1 -c shared_buffers=4MB -c fsync=off \
+            ${CERTS:+-c ssl=on -c ssl_cert_file="$CERTS/server.pem"} \
+            ${CERTS:+-c ssl_key_file="$CERTS/server.key"}
         ;;
     mysql)
         as_server mariadbd --no-defaults --datadir="$dir/data" --tmpdir="$dir" \
             --socket="$dir/sock" --port="$MYSQL_PORT" --bind-address=127.0.0.1 --skip-name-resolve \
-            --pid-file="$dir/mysql.pid" --ssl-ca="$CERTS/ca.pem" \
-            --ssl-cert="$CERTS/server.pem" --ssl-key="$CERTS/server.key" \
-            --innodb-buffer-pool-size=16M --innodb-log-file-size=8M \
-            --innodb-flush-log-at-trx-commit=2 --performance-schema=off >>"$dir/log" 2>&1 &
+            --pid-file="$dir/mysql.pid" --innodb-buffer-pool-size=16M --innodb-log-file-size=8M \
+            --innodb-flush-log-at-trx-commit=2 --performance-schema=off \
+            ${CERTS:+--ssl-ca="$CERTS/ca.pem" --ssl-cert="$CERTS/server.pem"} \
+            ${CERTS:+--ssl-key="$CERTS/server.key"}
         ;;
     esac
+}
+
+database_start() {
+    database_run "$1" >>"$BATS_FILE_TMPDIR/$1/log" 2>&1 &
     disown
     poll_until 60 database_answers "$1"
 }

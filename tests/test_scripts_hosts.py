@@ -20,15 +20,14 @@ WITHOUT_IN_DATABASE = WITHOUT + ["thousands that died go all at once"]
 
 def start(store):
     """Starts a server; where its records are, and how it is stopped. None: it is not here."""
-    from chaos_databases import BIN, MysqlServer, PostgresqlServer
+    from chaos_databases import DatabaseServer, missing
     from chaos_deployments import free_ports
 
-    kind = MysqlServer if store == "mariadb" else PostgresqlServer
-    program = shutil.which("mariadbd") if store == "mariadb" else os.path.join(BIN, "initdb")
-    if not os.path.exists(program or ""):
+    name = "mysql" if store == "mariadb" else store
+    if missing(name):
         return None, None
     directory = tempfile.mkdtemp(prefix="rlock-scripts-")
-    server = kind(os.path.join(directory, store), free_ports(1)[0])
+    server = DatabaseServer(name, directory, free_ports(1)[0])
     server.make()
     server.start()
     server.make_users()
