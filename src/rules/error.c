@@ -174,7 +174,7 @@ static const struct wire_failure {
     {WIRE_ENDED, CAUSE_UNREACHABLE, HINT_NONE, false, "the server has ended the connection"},
     {WIRE_NOWHERE, CAUSE_UNREACHABLE, HINT_NAME, false, "there is no host of that name"},
     {WIRE_NOT_READY, CAUSE_NOT_READY, HINT_NONE, false,
-     "it starts up, or recovers, and does not serve yet"},
+     "it starts up, recovers or shuts down, and does not serve now"},
     {WIRE_BUSY, CAUSE_NOT_READY, HINT_NONE, false,
      "it takes longer than it allows itself; its tables may be locked"},
     {WIRE_FULL, CAUSE_NOT_READY, HINT_MAX_CONNECTIONS, true, "too many clients"},

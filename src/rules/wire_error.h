@@ -19,7 +19,7 @@ enum wire_error {
 
     /* Not done; may pass. */
     WIRE_CONFLICT = 'c',  /* another client was quicker */
-    WIRE_NOT_READY = 'n', /* the server starts up, or is not a member of its cluster */
+    WIRE_NOT_READY = 'n', /* it starts up or shuts down, or is not a member of its cluster */
     WIRE_BUSY = 'b',      /* it took longer than the server allows */
     WIRE_FULL = 'm',      /* the server takes no more clients, or no more of this user */
     WIRE_NO_SPACE = 's',  /* its disk is full */
