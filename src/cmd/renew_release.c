@@ -93,7 +93,9 @@ static int find_holder(struct renew_release *action)
     if (found)
         action->meant = holder;
     lock_list_free(&list);
-    return answer.verdict == VERDICT_GRANTED ? STATUS_OK : command_refused(&action->call, &answer);
+    if (answer.verdict == VERDICT_GRANTED)
+        return STATUS_OK;
+    return command_refused_about(&action->call, action->key, &answer);
 }
 
 /* Finds the owner, opens the store and finds the holder. */
@@ -123,7 +125,7 @@ static void say_not_holder(const struct renew_release *action, const struct answ
 static int refused(const struct renew_release *action, const struct answer *answer)
 {
     if (answer->cause != CAUSE_NOT_HOLDER)
-        return command_refused(&action->call, answer);
+        return command_refused_about(&action->call, action->key, answer);
     say_not_holder(action, answer);
     return STATUS_NO;
 }
