@@ -95,6 +95,7 @@ struct witness {
     struct loop *loop;
     struct keeper *keeper;
     bool held, lost, leaving, over;
+    bool troubled;          /* and told so */
     bool away;              /* no process takes a grant */
     struct lease lease;     /* while held */
     struct moment leave_by; /* the keeper must be over then; never, if it was not told so */
@@ -116,6 +117,27 @@ static inline void witness_extended(struct witness *witness, struct lease lease)
     if (!witness->held)
         accuse(witness->trial, "extended, but not held");
     witness->lease = lease;
+}
+
+/* Events of an outage; arg: the witness, or what has it as its first member. */
+static inline void witness_trouble(void *arg, const struct answer *why)
+{
+    struct witness *witness = arg;
+
+    if (!why->text[0])
+        accuse(witness->trial, "trouble without a reason");
+    witness->troubled = true;
+}
+
+static inline void witness_recovered(void *arg, int64_t after)
+{
+    struct witness *witness = arg;
+
+    if (!witness->troubled || after < 0)
+        accuse(witness->trial, "recovered without any trouble");
+    if (witness->over)
+        accuse(witness->trial, "recovered after the end");
+    witness->troubled = false;
 }
 
 static inline void witness_lost(struct witness *witness)

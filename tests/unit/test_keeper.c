@@ -720,7 +720,6 @@ struct life {
     const char *actions;
     struct loop_timer action;
     struct moment begun, held_at, lost_at, over_at;
-    bool troubled; /* and told so */
     bool untimely; /* the command of a lock that is held had to be stopped */
     int extended;
     struct keeper_end end;
@@ -783,23 +782,8 @@ static void on_extended(void *arg, struct lease lease, bool forgotten)
 
 static void on_trouble(void *arg, const struct answer *why)
 {
-    struct life *life = arg;
-
-    if (!why->text[0])
-        accuse(life->me.trial, "trouble without a reason");
-    note(life, "trouble");
-    life->troubled = true;
-}
-
-static void on_recovered(void *arg, int64_t after)
-{
-    struct life *life = arg;
-
-    if (!life->troubled || after < 0)
-        accuse(life->me.trial, "recovered without any trouble");
-    if (life->me.over)
-        accuse(life->me.trial, "recovered after the end");
-    life->troubled = false;
+    witness_trouble(arg, why);
+    note(arg, "trouble");
 }
 
 static void on_lost(void *arg, const struct keeper_loss *loss)
@@ -839,7 +823,7 @@ static void on_over(void *arg, const struct keeper_end *end)
 }
 
 static const struct keeper_events events = {
-    on_waiting, on_held, on_extended,    {on_trouble, on_recovered},
+    on_waiting, on_held, on_extended,    {on_trouble, witness_recovered},
     on_lost,    on_over, witness_is_away};
 
 static void arm_action(struct life *life)

@@ -562,7 +562,7 @@ static void on_over(void *arg, const struct keeper_end *end)
 }
 
 static const struct keeper_events events = {
-    quiet_answer, on_held, on_extended,    {quiet_answer, quiet_recovered},
+    quiet_answer, on_held, on_extended,    {witness_trouble, witness_recovered},
     on_lost,      on_over, witness_is_away};
 
 static void leave(struct life *life, bool cancel)

@@ -16,14 +16,13 @@
 /* One who wants the lock, and a store between its keeper and its quorum that sees that the contract
  * is kept. */
 struct client {
-    struct store audit;
     struct witness me; /* without a keeper: not there */
+    struct store audit;
     struct simulation *sim;
     struct store *quorum;
     char owner[SIM_OWNER];
     bool forced;         /* the lock was taken away from it while it held it */
     bool passing;        /* or perhaps while its grant was on the way: it finds out later */
-    bool troubled;       /* and told so */
     struct moment asked; /* when it began to try */
     bool automatic;      /* takes turns */
     unsigned turns;
@@ -57,7 +56,7 @@ struct simulation {
 
 static struct client *audited(struct store *base)
 {
-    return (struct client *)(void *)base;
+    return (struct client *)(void *)((char *)base - offsetof(struct client, audit));
 }
 
 static void audit_done(void *arg, const struct answer *answer)
@@ -159,24 +158,6 @@ static void on_extended(void *arg, struct lease lease, bool forgotten)
     witness_extended(&client->me, lease);
 }
 
-static void on_trouble(void *arg, const struct answer *why)
-{
-    struct client *client = arg;
-
-    if (!why->text[0])
-        accuse(client->me.trial, "trouble without a reason");
-    client->troubled = true;
-}
-
-static void on_recovered(void *arg, int64_t after)
-{
-    struct client *client = arg;
-
-    if (!client->troubled || after < 0)
-        accuse(client->me.trial, "recovered without any trouble");
-    client->troubled = false;
-}
-
 static void on_lost(void *arg, const struct keeper_loss *loss)
 {
     struct client *client = arg;
@@ -199,7 +180,7 @@ static void on_over(void *arg, const struct keeper_end *end)
 }
 
 static const struct keeper_events events = {
-    on_waiting, on_held, on_extended, {on_trouble, on_recovered}, on_lost, on_over, NULL};
+    on_waiting, on_held, on_extended, {witness_trouble, witness_recovered}, on_lost, on_over, NULL};
 
 /* Starts to acquire. */
 static void client_open(struct client *client, bool wait)

@@ -300,7 +300,7 @@ static void on_over(void *arg, const struct keeper_end *end)
 }
 
 static const struct keeper_events events = {
-    on_waiting, on_held, on_extended,    {quiet_answer, quiet_recovered},
+    on_waiting, on_held, on_extended,    {witness_trouble, witness_recovered},
     on_lost,    on_over, witness_is_away};
 
 /* -- what a player does ------------------------------------------------------------------------ */
