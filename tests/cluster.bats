@@ -164,9 +164,8 @@ are_connected() {
         run -0 rlock run -u "$(url_of "$node")" --replicas all "${at[2]}" -- true
     done
     run -0 rlock run --replicas majority "${at[@]}" -- sh -c 'sleep 1.5'
-    run -69 --separate-stderr rlock run --replicas 2 --connect-timeout 1s "${at[0]}" -- \
+    says 69 'only 1 of 2 replicas has it' run --replicas 2 --connect-timeout 1s "${at[0]}" -- \
         touch "$T/run"
-    stderr_line 'only 1 of 2 replicas has it'
     is_free "${at[0]}"
     hold a "${at[0]}" --replicas all --lease 9s "${at[@]:1}"
     kill -STOP "$(node_pid "$(replica_of "$(master_of "${at[0]}")")")"
@@ -413,9 +412,8 @@ listens_to() {
     [[ $output != "accepted 0 "* ]]
     run -0 rlock status
     kill "${pid[proxy]}"
-    run -69 --separate-stderr rlock run -u "cluster://127.0.0.1:$(master_of "${at[0]}")" \
-        --server-wait 0 "${at[2]}" -- true
-    stderr_line "cannot reach cluster://${proxy[proxy]}"
+    says 69 "cannot reach cluster://${proxy[proxy]}" run \
+        -u "cluster://127.0.0.1:$(master_of "${at[0]}")" --server-wait 0 "${at[2]}" -- true
     cli "$node" config set cluster-announce-port 0 >/dev/null
     poll_until 10 announces "127.0.0.1:$node"
 }
@@ -490,9 +488,8 @@ odd() {
     a=${ports[0]} b=${ports[1]}
     odd a "$a" "MOVED 1 127.0.0.1:$b"
     odd b "$b" "MOVED 1 127.0.0.1:$a"
-    refused 69 run -u "cluster://127.0.0.1:$a" --connect-timeout 4s k -- \
-        touch "$T/run"
-    stderr_line 'the Cluster refers to one node after the other: MOVED 1 127.0.0.1'
+    says 69 'the Cluster refers to one node after the other: MOVED 1 127.0.0.1' run \
+        -u "cluster://127.0.0.1:$a" --connect-timeout 4s k -- touch "$T/run"
     within 6 120 "$(cat "$T"/[ab].out | grep -c evalsha)"
 }
 
@@ -508,9 +505,8 @@ odd() {
     # The last word is told, where it does not pass.
     port=$(free_ports 1)
     odd b "$port" 'TRYAGAIN Multiple keys request during rehashing of slot'
-    run -69 --separate-stderr rlock run -u "cluster://127.0.0.1:$port" --connect-timeout 4s k -- \
-        true
-    stderr_line ": the Cluster is moving the key's slot; trying again\$"
+    says 69 ": the Cluster is moving the key's slot; trying again\$" run \
+        -u "cluster://127.0.0.1:$port" --connect-timeout 4s k -- true
     stderr_line ": the Cluster is moving the key's slot(, for [0-9]+s)?\$"
 }
 

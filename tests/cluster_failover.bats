@@ -150,9 +150,8 @@ dead_seeds() {
     done
     ends_with a 79 20
     contains "$T/a.err" 'the Cluster is down'
-    run -69 --separate-stderr rlock run -u "cluster://127.0.0.1:$alone" \
-        --connect-timeout 2s "$key" -- true
-    stderr_line 'the Cluster is down'
+    says 69 'the Cluster is down' run -u "cluster://127.0.0.1:$alone" --connect-timeout 2s "$key" \
+        -- true
     run -69 rlock status -u "cluster://127.0.0.1:$alone" --connect-timeout 1s "$key"
     for node in $CLUSTER_NODES; do
         kill -CONT "$(node_pid "$node")"

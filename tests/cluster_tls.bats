@@ -24,9 +24,7 @@ setup_file() {
 @test "over TLS each key is locked at its master, whichever node the URL names" {
     for key in "${at[@]}"; do
         for node in $CLUSTER_NODES; do
-            run -7 --separate-stderr rlock run -u "clusters://127.0.0.1:$node" "$key" -- \
-                sh -c 'exit 7'
-            [[ -z $stderr ]]
+            quiet 7 run -u "clusters://127.0.0.1:$node" "$key" -- sh -c 'exit 7'
         done
         hold "$key" "$key"
     done
@@ -40,12 +38,10 @@ setup_file() {
     local key=${at[2]} first
     first=clusters://127.0.0.1:${CLUSTER_NODES%% *}
     run -0 rlock run --tls-server-name node.test "${at[@]}" -- true
-    refused 69 run -u "$first" --tls-server-name other.test "$key" -- \
-        touch "$T/run"
-    stderr_line 'cannot reach clusters://127.0.0.1'
-    refused 69 run -u "$first" --tls-ca "$CERTS/other.pem" "$key" -- \
-        touch "$T/run"
-    stderr_line 'cannot reach clusters://127.0.0.1'
+    says 69 'cannot reach clusters://127.0.0.1' run -u "$first" --tls-server-name other.test \
+        "$key" -- touch "$T/run"
+    says 69 'cannot reach clusters://127.0.0.1' run -u "$first" --tls-ca "$CERTS/other.pem" "$key" \
+        -- touch "$T/run"
     refused 69 run -u "${first/clusters/cluster}" "$key" -- touch "$T/run"
 }
 

@@ -235,9 +235,8 @@ prefix_used() { # the prefix of the one key in the database
         # The other places, for some of them.
         [[ $name == @(url|lease|password-file) ]] || continue
         says 64 "^rlock: run: --$name " run "--$name" "$value" k -- touch "$T/run"
-        RLOCK_CONFIG=$T/config run -78 --separate-stderr rlock release \
+        RLOCK_CONFIG=$T/config says 78 "^rlock: release: $T/config:2: $name " release \
             --owner $NO_OWNER k
-        stderr_line "^rlock: release: $T/config:2: $name "
         RLOCK_CONFIG='' HOME=$T run -78 --separate-stderr env -u XDG_CONFIG_HOME sh \
             -c 'mkdir -p "$HOME/.config/rlock" &&
             cp "$HOME/config" "$HOME/.config/rlock" && exec "$RLOCK" latch status k' 3>&-

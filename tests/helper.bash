@@ -802,8 +802,7 @@ refusals() {
     local words regex
     while IFS='|' read -r words regex; do
         # shellcheck disable=SC2086 # a list of words
-        refused 64 $words
-        stderr_line "^rlock: ${words%% *}: $1$regex${2-}"
+        says 64 "^rlock: ${words%% *}: $1$regex${2-}" $words
     done
 }
 

@@ -28,11 +28,9 @@ has_subscribers() {
     prints 0 0 latch count-down k 7
     prints 0 'k: open, 0 of 3 left*' latch status k
     prints 0 0 latch count-down k
-    run -1 rlock latch set -q k 1
-    [[ -z $output ]]
+    prints_nothing 1 latch set -q k 1
     run -0 rlock latch wait -n k
-    run -0 rlock latch delete k
-    [[ -z $output ]]
+    prints_nothing 0 latch delete k
     run -1 rlock latch delete k
     [[ $(redis dbsize) == 0 ]]
 }
@@ -62,8 +60,7 @@ has_subscribers() {
     json '.ttl_left_ms > 86300000 and .ttl_left_ms <= 86400000 and (.since | test("^20.*Z$"))'
     run -75 rlock latch status k
     [[ $output == *"counted  a"* && $output == *"counted  2 times without an id"* ]]
-    run -75 rlock latch status -q k
-    [[ -z $output ]]
+    prints_nothing 75 latch status -q k
 }
 
 @test "H91 a count-down whose answer is lost counts once; so do a set and a delete" {

@@ -110,9 +110,8 @@ while True:
     client.close()' "$word"
         poll_until 10 test -s "$T/${word%% *}.out"
     done
-    run -69 --separate-stderr rlock run -n -u "redis://127.0.0.1:$(<"$T/ERR.out")" \
-        --server-wait 0 k -- true
-    stderr_line 'too many clients: its max number of clients is reached$'
+    says 69 'too many clients: its max number of clients is reached$' run -n \
+        -u "redis://127.0.0.1:$(<"$T/ERR.out")" --server-wait 0 k -- true
     run -77 --separate-stderr rlock run -u "redis://127.0.0.1:$(<"$T/DENIED.out")" k -- true
     stderr_line ': it is in protected mode: without a password it serves only its own host$'
     [[ $stderr != *"user default"* && $stderr != *again* ]]

@@ -140,14 +140,12 @@ paused() {
 }
 
 @test "H98 the command starts with the signals that rlock was started with" {
-    plain=$(env --ignore-signal=USR1 --block-signal=USR2 grep -E '^Sig(Blk|Ign)' /proc/self/status)
-    run -0 env --ignore-signal=USR1 --block-signal=USR2 "$RLOCK" run k -- \
-        grep -E '^Sig(Blk|Ign)' /proc/self/status
-    [[ $output == "$plain" ]]
-    plain=$(env --ignore-signal=PIPE --ignore-signal=CHLD grep -E '^Sig(Blk|Ign)' /proc/self/status)
-    run -0 env --ignore-signal=PIPE --ignore-signal=CHLD "$RLOCK" run k -- \
-        grep -E '^Sig(Blk|Ign)' /proc/self/status
-    [[ $output == "$plain" ]]
+    local other look=(grep -E '^Sig(Blk|Ign)' /proc/self/status)
+    for other in --block-signal=USR2 --ignore-signal=CHLD; do
+        plain=$(env --ignore-signal=USR1,PIPE "$other" "${look[@]}")
+        run -0 env --ignore-signal=USR1,PIPE "$other" "$RLOCK" run k -- "${look[@]}"
+        [[ $output == "$plain" ]]
+    done
     run -7 env --ignore-signal=CHLD "$RLOCK" run k -- sh -c 'exit 7'
 }
 

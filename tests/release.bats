@@ -69,9 +69,8 @@ load helper
     start_proxy
     mine=$(rlock acquire k)
     fault on up EVAL drop down
-    run -0 --separate-stderr rlock release -u "redis://${proxy[proxy]}" --connect-timeout 5s \
-        --owner "$mine" k
-    stderr_line '^rlock: release: the store is back after '
+    says 0 '^rlock: release: the store is back after ' release -u "redis://${proxy[proxy]}" \
+        --connect-timeout 5s --owner "$mine" k
     run -0 rlock status -q k
     mine=$(rlock acquire k)
     fault pass

@@ -48,8 +48,7 @@ no_connection() {
     mkdir "$T/cas"
     cp "$CERTS/ca.pem" "$T/cas/"
     openssl rehash "$T/cas" 2>/dev/null || c_rehash "$T/cas"
-    run -0 rlock run --tls-ca "$T/cas" k -- true
-    [[ -z $output ]]
+    prints_nothing 0 run --tls-ca "$T/cas" k -- true
 }
 
 @test "what the system trusts: its directory first, its bundle where that is not enough" {
@@ -139,12 +138,10 @@ no_connection() {
         stderr_line "^rlock: status: $T/config:1: tls-ca $T/$name: a certificate in it is damaged"
     done
     for name in nonsense line cut; do
-        run -64 --separate-stderr rlock run "${ca[@]}" --tls-cert "$T/$name" \
-            --tls-key "$CERTS/client.key" k -- true
-        stderr_line "^rlock: k: --tls-cert $T/$name: a certificate in it is damaged"
-        run -64 --separate-stderr rlock run "${ca[@]}" --tls-cert "$CERTS/client.pem" \
-            --tls-key "$T/$name" k -- true
-        stderr_line "^rlock: k: --tls-key $T/$name: no private key"
+        says 64 "^rlock: k: --tls-cert $T/$name: a certificate in it is damaged" run "${ca[@]}" \
+            --tls-cert "$T/$name" --tls-key "$CERTS/client.key" k -- true
+        says 64 "^rlock: k: --tls-key $T/$name: no private key" run "${ca[@]}" \
+            --tls-cert "$CERTS/client.pem" --tls-key "$T/$name" k -- true
     done
     cat "$CERTS/client.pem" "$T/nonsense" "$CERTS/client.key" >"$T/both"
     run -64 --separate-stderr rlock run "${ca[@]}" --tls-cert "$T/both" k -- true

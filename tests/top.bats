@@ -102,41 +102,14 @@ send q
 END
 }
 
-@test "p asks, and pauses the chosen lock or resumes it; n leaves it as it was" {
-    rlock acquire --lease 1h k
-    browse <<'END'
-expect 1 lock
-send p
-expect rlock pause k(.|\n)*For how long
-send n\n
-expect 1 lock
-send p
-expect For how long
-send 1h\n
-expect Why
-send maintenance\n
-expect Enter shows the locks again
-sh "$RLOCK" status --json k | jq -e '.[0].paused.reason == "maintenance"'
-send \n
-expect exclusive, paused
-send p
-expect Let others in again
-send \x1b\n
-expect exclusive, paused
-send p
-expect Let others in again
-send y\n
-expect Enter shows the locks again
-sh "$RLOCK" status --json k | jq -e '.[0].paused == null'
-send \n
-expect 1 lock
-END
-}
-
-@test "p is about the chosen lock only, whatever its KEY" {
+@test "p asks, and pauses the chosen lock or resumes it, only it; n leaves it as it was" {
     rlock acquire --lease 1h 'a*b\c'
     rlock acquire --lease 1h 'axb\c'
     top 'a[*]*' <<'END'
+expect 1 lock
+send p
+expect rlock pause a.[*]b..c(.|\n)*For how long
+send n\n
 expect 1 lock
 send p
 expect For how long
@@ -146,6 +119,10 @@ send maintenance\n
 expect Enter shows the locks again
 sh "$RLOCK" status --json | jq -e 'map(.paused.reason) == ["maintenance", null]'
 send \n
+expect exclusive, paused
+send p
+expect Let others in again
+send \x1b\n
 expect exclusive, paused
 send p
 expect Let others in again
