@@ -469,6 +469,23 @@ bg_prints() {
     poll_until 20 test -s "$T/$1.out"
 }
 
+# answering NAME ANSWER: a server at "port" that sends that to each connection, with the escapes of
+# Python, and ends it when the other has sent something, or at once if that is nothing. For each it
+# prints "one".
+answering() {
+    bg_prints "$1" python3 -uc '
+import contextlib, socket, sys
+answer = sys.argv[1].encode().decode("unicode_escape").encode("latin1")
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1])
+while True:
+    with server.accept()[0] as client, contextlib.suppress(OSError):
+        client.sendall(answer)
+        client.recv(100000 if answer else 0)
+    print("one")' "$2"
+    port=$(head -n 1 "$T/$1.out")
+}
+
 # bg_says NAME TEXT COMMAND...: as bg; returns when that text is on its standard error.
 bg_says() {
     bg "$1" "${@:3}"

@@ -95,28 +95,15 @@ enough() {
 }
 
 @test "a server that takes no clients: its words are reported, with its status" {
-    # A server that says so to each connection, and ends it.
-    for word in 'ERR max number of clients reached' 'DENIED Redis is running in protected mode'; do
-        bg "${word%% *}" python3 -uc '
-import socket, sys
-server = socket.socket()
-server.bind(("127.0.0.1", 0))
-server.listen()
-print(server.getsockname()[1])
-while True:
-    client = server.accept()[0]
-    client.sendall(b"-%s\r\n" % sys.argv[1].encode())
-    client.recv(100000)
-    client.close()' "$word"
-        poll_until 10 test -s "$T/${word%% *}.out"
-    done
+    local port
+    answering crowded '-ERR max number of clients reached\r\n'
     says 69 'too many clients: its max number of clients is reached$' run -n \
-        -u "redis://127.0.0.1:$(<"$T/ERR.out")" --server-wait 0 k -- true
-    run -77 --separate-stderr rlock run -u "redis://127.0.0.1:$(<"$T/DENIED.out")" k -- true
+        -u "redis://127.0.0.1:$port" --server-wait 0 k -- true
+    answering denied '-DENIED Redis is running in protected mode\r\n'
+    run -77 --separate-stderr rlock run -u "redis://127.0.0.1:$port" k -- true
     stderr_line ': it is in protected mode: without a password it serves only its own host$'
     [[ $stderr != *"user default"* && $stderr != *again* ]]
-    run -77 --separate-stderr rlock release -u "redis://127.0.0.1:$(<"$T/DENIED.out")" \
-        --owner 01234567-89ab-4def-8123-456789abcdef k
+    run -77 --separate-stderr rlock release -u "redis://127.0.0.1:$port" --owner "$NO_OWNER" k
     [[ $stderr != *'may have been released'* ]]
 }
 

@@ -201,17 +201,7 @@ at_once() {
         at_once 77 rlock_before "$command"
         RLOCK_PASSWORD=wrong at_once 77 rlock_before "$command"
     done
-    bg web python3 -uc '
-import socketserver
-class Web(socketserver.StreamRequestHandler):
-    def handle(self):
-        self.rfile.readline()
-        self.wfile.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-server = socketserver.TCPServer(("127.0.0.1", 0), Web)
-print(server.server_address[1])
-server.serve_forever()'
-    poll_until 10 test -s "$T/web.out"
-    port=$(<"$T/web.out")
+    answering web 'HTTP/1.1 400 Bad Request\r\n\r\n'
     for command in 'run k' 'acquire k' status; do
         RLOCK_URL=redis://127.0.0.1:$port at_once 69 rlock_before "$command"
         stderr_line 'what answers there is not a Redis server$'
@@ -255,17 +245,7 @@ rlock_before() {
 
 @test "it is not tried again and again without a pause" {
     local port
-    bg closing python3 -uc '
-import socket
-server = socket.socket()
-server.bind(("127.0.0.1", 0))
-server.listen()
-print(server.getsockname()[1])
-while True:
-    server.accept()[0].close()
-    print("one")'
-    poll_until 10 test -s "$T/closing.out"
-    port=$(head -n 1 "$T/closing.out")
+    answering closing ''
     run -69 rlock run -n -u "redis://127.0.0.1:$port" --server-wait 4s k -- true
     # The request may have been done, and is undone for another second.
     within 2 22 "$(grep -c one "$T/closing.out")"

@@ -317,29 +317,11 @@ EOF
         -u "rediss://127.0.0.1:$PLAIN_PORT" --connect-timeout 700ms
     no_connection 'is it a server with TLS' -u "redis://127.0.0.1:$TLS_PORT"
     # Servers that answer: something else, and an alert.
-    local port answer
-    for answer in 'HTTP/1.1 400 Bad Request\r\n\r\n' '\x15\x03\x01\x00\x02\x02\x0a'; do
-        rm -f "$T/port"
-        bg "answer${#answer}" python3 -c '
-import socket, sys
-s = socket.socket()
-s.bind(("127.0.0.1", 0))
-s.listen()
-open(sys.argv[1], "w").write(str(s.getsockname()[1]))
-while True:
-    c = s.accept()[0]
-    c.recv(10)
-    c.send(sys.argv[2].encode("latin1").decode("unicode_escape").encode("latin1"))
-    c.recv(100000)' "$T/port" "$answer"
-        poll_until 10 test -s "$T/port"
-        port=$(<"$T/port")
-        if [[ $answer == HTTP* ]]; then
-            no_connection 'TLS: the server there does not speak it' "${ca[@]}" \
-                -u "rediss://127.0.0.1:$port"
-            no_connection 'not a Redis server' -u "redis://127.0.0.1:$port"
-        else
-            no_connection 'TLS: the server says: unexpected' "${ca[@]}" -u "rediss://127.0.0.1:$port"
-            no_connection 'what answers there speaks TLS' -u "redis://127.0.0.1:$port"
-        fi
-    done
+    local port
+    answering web 'HTTP/1.1 400 Bad Request\r\n\r\n'
+    no_connection 'TLS: the server there does not speak it' "${ca[@]}" -u "rediss://127.0.0.1:$port"
+    no_connection 'not a Redis server' -u "redis://127.0.0.1:$port"
+    answering alert '\x15\x03\x01\x00\x02\x02\x0a'
+    no_connection 'TLS: the server says: unexpected' "${ca[@]}" -u "rediss://127.0.0.1:$port"
+    no_connection 'what answers there speaks TLS' -u "redis://127.0.0.1:$port"
 }
