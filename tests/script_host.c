@@ -344,7 +344,7 @@ static int listen_at(const char *path)
 #ifdef HOST_STORE
 static void open_store(const char *where)
 {
-    char host[200], port[20], user[100], password[100], database[100], table[40];
+    static char host[200], port[20], user[100], password[100], database[100], table[40];
     struct host_fault fault;
 
     if (!where ||

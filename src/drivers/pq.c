@@ -19,10 +19,10 @@ static void heed(void *arg, const PGresult *notice)
         snprintf(warning, sizeof warning, "%s", said ? said : "a warning");
 }
 
-PGresult *pq_execute(PGconn *connection, const char *sql)
+bool pq_send(PGconn *connection, const char *sql)
 {
     *warning = '\0';
-    return PQexec(connection, sql);
+    return PQsendQuery(connection, sql);
 }
 
 const char *pq_warning(void)

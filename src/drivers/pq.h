@@ -8,9 +8,9 @@
 /* NULL with why in *fault. */
 PGconn *pq_connect(const struct driver_target *target, struct driver_fault *fault);
 
-/* PQexec() on such a connection. */
-PGresult *pq_execute(PGconn *connection, const char *sql);
-/* The server's warning during the latest of these, in one line; "": none. A cancelled wait for the
+/* PQsendQuery() on such a connection. */
+bool pq_send(PGconn *connection, const char *sql);
+/* The server's warning since the latest of these, in one line; "": none. A cancelled wait for the
  * synchronous standby is a warning beside a success. */
 const char *pq_warning(void);
 

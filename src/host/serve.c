@@ -46,9 +46,10 @@ struct server {
     struct scripts *scripts;
     struct client **clients;
     size_t client_count;
-    char user[64];           /* that has logged in, or tried to */
-    struct host_fault fault; /* of the first OPEN */
-    bool refused;            /* it failed */
+    struct words address; /* the words of OPEN */
+    char user[64];        /* that has logged in, or tried to */
+    bool refused;         /* there is no database, for the reason that is in "fault" */
+    struct host_fault fault;
     bool broken;
 };
 
@@ -204,21 +205,23 @@ static const char *word(const struct request *request, size_t i)
 static void do_open(const struct request *request)
 {
     struct server *server = request->server;
-    const struct host_target target = {.at = {.host = word(request, 3),
-                                              .port = word(request, 4),
-                                              .user = word(request, 5),
-                                              .password = word(request, 6),
-                                              .database = word(request, 7),
-                                              .tls = strcmp(word(request, 9), "1") == 0,
-                                              .ca = word(request, 10),
-                                              .certificate = word(request, 11),
-                                              .key = word(request, 12),
-                                              .client = word(request, 13)},
-                                       .table = *word(request, 8) ? word(request, 8) : "rlock"};
+
+    for (size_t i = 0; i < request->count; i++)
+        words_add(&server->address, request->words[i]);
+    const struct request kept = {.words = server->address.at, .count = request->count};
+    const struct host_target target = {.at = {.host = word(&kept, 3),
+                                              .port = word(&kept, 4),
+                                              .user = word(&kept, 5),
+                                              .password = word(&kept, 6),
+                                              .database = word(&kept, 7),
+                                              .tls = strcmp(word(&kept, 9), "1") == 0,
+                                              .ca = word(&kept, 10),
+                                              .certificate = word(&kept, 11),
+                                              .key = word(&kept, 12),
+                                              .client = word(&kept, 13)},
+                                       .table = *word(&kept, 8) ? word(&kept, 8) : "rlock"};
     int64_t limit = strtoll(word(request, 2), NULL, 10);
 
-    server->fault =
-        (struct host_fault){.why = {WIRE_UNFIT, "rlock and its program are of different versions"}};
     /* The libraries take the process's user where none is given. */
     const struct passwd *own = *target.at.user ? NULL : getpwuid(geteuid());
     snprintf(server->user, sizeof server->user, "%s", own ? own->pw_name : target.at.user);
@@ -527,7 +530,7 @@ static const struct {
     size_t least;
     void (*run)(const struct request *request);
 } commands[] = {
-    {"open", 14, do_open},
+    {"open", 1, do_open},
     {"evalsha", 3, do_eval},
     {"eval", 3, do_eval},
     {"script", 2, do_script},
@@ -601,9 +604,8 @@ static void read_commands(struct server *server, struct client *client)
 {
     struct request request = {server, client, NULL, 0};
     enum resp_state state;
-    size_t room;
-    char *to = resp_room(&client->in, &room);
-    ssize_t got = read(client->fd, to, room);
+    char bytes[16384];
+    ssize_t got = read(client->fd, bytes, sizeof bytes);
 
     if (got < 0 && (errno == EINTR || errno == EAGAIN))
         return;
@@ -611,7 +613,7 @@ static void read_commands(struct server *server, struct client *client)
         client->gone = true;
         return;
     }
-    resp_received(&client->in, (size_t)got);
+    resp_feed(&client->in, bytes, (size_t)got);
     while ((state = resp_next(&client->in, &request.words, &request.count)) == RESP_COMMAND &&
            !server->broken) {
         obey(&request);
@@ -658,9 +660,9 @@ static enum host_ears ears_of(const struct server *server)
 static void wait_and_read(struct server *server, struct pollfd *fds, size_t first)
 {
     size_t known = server->client_count;
-    int ms;
+    int ms = -1, fd = server->refused ? -1 : server->store->rest(ears_of(server), &ms);
 
-    fds[0] = (struct pollfd){.fd = server->store->rest(ears_of(server), &ms), .events = POLLIN};
+    fds[0] = (struct pollfd){.fd = fd, .events = POLLIN};
     if (first > 1)
         fds[1] = (struct pollfd){.fd = server->host->listener, .events = POLLIN};
     for (size_t i = 0; i < known; i++)
@@ -683,7 +685,7 @@ static bool turn(struct server *server)
     wait_and_read(server, fds, first);
     free(fds);
     limit_time(COMMAND_MS);
-    server->broken |= !server->broken && !server->store->hear(hear, server);
+    server->broken |= !server->refused && !server->broken && !server->store->hear(hear, server);
     limit_time(0);
     for (size_t i = server->client_count; i-- > 0;) {
         send_all(server->clients[i]);
@@ -695,7 +697,11 @@ static bool turn(struct server *server)
 
 int host_serve(const struct host *host)
 {
-    struct server server = {.host = host, .store = host->store};
+    struct server server = {
+        .host = host,
+        .store = host->store,
+        .refused = !host->listener,
+        .fault = {.why = {WIRE_UNFIT, "rlock and its program are of different versions"}}};
     sigset_t none;
 
     sigemptyset(&none);
@@ -717,6 +723,7 @@ int host_serve(const struct host *host)
     while (server.client_count > 0)
         drop_client(&server, 0);
     free(server.clients);
+    words_free(&server.address);
     scripts_free(server.scripts);
     return 0;
 }

@@ -12,6 +12,7 @@
 #include "host/commands.h"
 #include "host/resp.h"
 
+/* Its texts stay for as long as the program runs. */
 struct host_target {
     struct driver_target at;
     const char *table; /* the beginning of its tables' names, not empty */

@@ -1,6 +1,5 @@
 #include "host/unit.h"
 
-#include "base/hash.h"
 #include "base/mem.h"
 
 static struct unit_key *find(struct unit *unit, struct piece name)
@@ -75,31 +74,4 @@ void unit_end(struct unit *unit)
     free(unit->keys);
     free(unit->messages);
     *unit = (struct unit){0};
-}
-
-/* -- the order of locks ------------------------------------------------------------------------ */
-
-uint64_t host_number(const char *table, struct piece name)
-{
-    return hash_add(hash_add(HASH_START, table, strlen(table)), name.at, name.size);
-}
-
-static int compare(const void *a, const void *b)
-{
-    const struct host_lock *left = a, *right = b;
-
-    return left->number != right->number ? (left->number < right->number ? -1 : 1)
-                                         : (int)right->writes - (int)left->writes;
-}
-
-struct host_lock *host_locks(const struct unit *unit, const char *table, uint64_t below)
-{
-    struct host_lock *locks = mem_zeroed((unit->count + 1) * sizeof *locks);
-
-    for (size_t i = 0; i < unit->count; i++) {
-        uint64_t number = host_number(table, unit->keys[i].name);
-        locks[i] = (struct host_lock){below ? number % below : number, unit->keys[i].writes};
-    }
-    qsort(locks, unit->count, sizeof *locks, compare);
-    return locks;
 }

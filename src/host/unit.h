@@ -40,18 +40,3 @@ bool unit_has_changes(const struct unit *unit);
 /* Forgets what it has read and written, not which keys it needs. */
 void unit_restart(struct unit *unit);
 void unit_end(struct unit *unit);
-
-/* The keys of a unit are locked in an order that is the same for all, so that no two units wait for
- * each other. */
-struct host_lock {
-    uint64_t number;
-    bool writes;
-};
-
-/* The hash of what the tables' names begin with, and of another name. Two names with the same
- * number are in each other's way, and no worse. */
-uint64_t host_number(const char *table, struct piece name);
-
-/* The locks of a unit's keys in their order, with numbers below "below", or any if that is 0. Of
- * several with one number, the first one is enough for all. The caller frees. */
-struct host_lock *host_locks(const struct unit *unit, const char *table, uint64_t below);

@@ -42,6 +42,14 @@ static const char *const postgresql_grants[] = {
 
 static const char *const postgresql_tables[] = {"record", NULL};
 
+#define PG_NOW "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)"
+
+/* A row that another client is writing is left to the next one. */
+static const char *const postgresql_purge[] = {"DELETE FROM @record WHERE name IN (SELECT name "
+                                               "FROM @record WHERE expires BETWEEN 1 AND " PG_NOW
+                                               " / 1000 LIMIT 100 FOR UPDATE SKIP LOCKED)",
+                                               NULL};
+
 const struct sql_dialect sql_postgresql = {
     .schema = postgresql_schema,
     .grants = postgresql_grants,
@@ -50,7 +58,12 @@ const struct sql_dialect sql_postgresql = {
     .grantee = "\"",
     .quote = '"',
     .server = "concat_ws(' ', inet_server_addr(), inet_server_port(), pg_postmaster_start_time())",
-    .now = "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)",
+    .now = PG_NOW,
+    .now_ms = PG_NOW " / 1000",
+    .overwrite = "ON CONFLICT (name) DO UPDATE SET version = excluded.version, expires = "
+                 "excluded.expires, state = CASE WHEN @record.version + 1 = excluded.version THEN "
+                 "excluded.state END",
+    .purge = postgresql_purge,
     .text = {"convert_from(decode('", "', 'hex'), 'UTF8')"},
     .text_hex = {"encode(convert_to(", ", 'UTF8'), 'hex')"},
     .utc_left = "CAST(extract(epoch FROM lock_until - timezone('utc', clock_timestamp())) * "
@@ -120,6 +133,10 @@ static const char *const mysql_grants[] = {"GRANT SELECT, INSERT, UPDATE, DELETE
 
 static const char *const mysql_tables[] = {"record", "gate", "message", NULL};
 
+static const char *const mysql_purge[] = {
+    "DELETE FROM @message WHERE expires < " MYSQL_NOW " DIV 1000 LIMIT 1000",
+    "DELETE FROM @record WHERE expires BETWEEN 1 AND " MYSQL_NOW " DIV 1000 LIMIT 100", NULL};
+
 const struct sql_dialect sql_mysql = {
     .schema = mysql_schema,
     .grants = mysql_grants,
@@ -133,6 +150,11 @@ const struct sql_dialect sql_mysql = {
     .quote = '`',
     .server = "CONCAT_WS(' ', @@hostname, @@port, @@server_id)",
     .now = MYSQL_NOW,
+    .now_ms = MYSQL_NOW " DIV 1000",
+    /* Columns are set from left to right. */
+    .overwrite = "ON DUPLICATE KEY UPDATE state=IF(version+1=VALUES(version),VALUES(state),NULL),"
+                 "expires=VALUES(expires),version=VALUES(version)",
+    .purge = mysql_purge,
     .text = {"_utf8mb4 x'", "'"},
     .text_hex = {"HEX(CONVERT(", " USING utf8mb4))"},
     .utc_left = "TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), lock_until)"};

@@ -24,9 +24,12 @@ struct sql_dialect {
     const char *grantee;       /* around a user's name */
     bool hosts;                /* a user is one of a host */
     char quote;                /* around a name that must be quoted */
-    const char *server; /* an expression, a text that differs from server to server, of functions
+    const char *server;    /* an expression, a text that differs from server to server, of functions
                          * that a proxy takes for reads */
-    const char *now;    /* an expression, us since 1970: when the statement arrived, or later */
+    const char *now;       /* an expression, us since 1970: when the statement arrived, or later */
+    const char *now_ms;    /* the same in ms */
+    const char *overwrite; /* the end of an INSERT of records some of which are there */
+    const char *const *purge; /* statements that delete what has expired, ended by NULL */
     /* For another program's table (host/shedlock.h): around the digits of a literal, and around a
      * text that becomes digits; and us until lock_until. */
     const char *text[2], *text_hex[2], *utc_left;

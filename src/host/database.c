@@ -1,0 +1,437 @@
+#include "host/database.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "host/shedlock.h"
+
+struct database_channels database_channels;
+
+static const struct database *kind;
+static char table_prefix[64];
+static bool in_transaction;
+
+void database_use(const struct database *database, const char *table)
+{
+    kind = database;
+    snprintf(table_prefix, sizeof table_prefix, "%s", table);
+}
+
+uint64_t database_number(struct piece name)
+{
+    uint64_t table = hash_add(HASH_START, table_prefix, strlen(table_prefix));
+
+    return hash_add(table, name.at, name.size);
+}
+
+/* -- statements -------------------------------------------------------------------------------- */
+
+struct database_request database_request(void)
+{
+    return (struct database_request){.text = {.dialect = kind->dialect, .table = table_prefix}};
+}
+
+void database_next(struct database_request *request)
+{
+    strbuf_putc(&request->text.out, ';');
+    request->count++;
+}
+
+void database_say(struct database_request *request, const char *statement)
+{
+    strbuf_puts(&request->text.out, statement);
+    database_next(request);
+}
+
+static void add_all(struct database_request *request, const char *const *statements)
+{
+    for (; *statements; statements++) {
+        sql_add(&request->text, "%s", *statements);
+        database_next(request);
+    }
+}
+
+void database_add_schema(struct database_request *request, const char *user)
+{
+    for (size_t i = 0; sql_add_schema(&request->text, user, i); i++)
+        database_next(request);
+}
+
+void database_add_bytes(struct database_request *request, struct piece bytes)
+{
+    strbuf_puts(&request->text.out, "x'");
+    sql_add_digits(&request->text, bytes.at, bytes.size);
+    strbuf_putc(&request->text.out, '\'');
+}
+
+/* A backslash is doubled: MySQL takes it for an escape, and PostgreSQL does in E''. */
+void database_add_text(struct database_request *request, const char *text)
+{
+    struct strbuf *out = &request->text.out;
+
+    strbuf_puts(out, kind->dialect->hosts ? "'" : "E'");
+    while (*text) {
+        size_t plain = strcspn(text, "'\\");
+        strbuf_add(out, text, plain);
+        text += plain;
+        if (*text) {
+            strbuf_putc(out, *text);
+            strbuf_putc(out, *text++);
+        }
+    }
+    strbuf_putc(out, '\'');
+}
+
+static void add_name(struct database_request *request, struct piece name)
+{
+    if (kind->names_are_bytes) {
+        database_add_bytes(request, name);
+    } else {
+        char *text = record_print_name(name);
+        database_add_text(request, text);
+        free(text);
+    }
+}
+
+/* -- channels ---------------------------------------------------------------------------------- */
+
+void database_listen(struct piece name)
+{
+    struct database_channels *all = &database_channels;
+
+    for (size_t i = 0; i < all->count; i++)
+        if (piece_equal(all->at[i].name, name))
+            return;
+    *MEM_APPEND(all->at, all->count) = (struct database_channel){
+        .name = piece_duplicate(name), .number = database_number(name), .is_new = true};
+}
+
+void database_unlisten(struct piece name)
+{
+    struct database_channels *all = &database_channels;
+
+    for (size_t i = 0; i < all->count; i++)
+        if (piece_equal(all->at[i].name, name)) {
+            piece_drop(&all->at[i].name);
+            all->at[i--] = all->at[--all->count];
+        }
+}
+
+static void note_listening(void)
+{
+    for (size_t i = 0; i < database_channels.count; i++)
+        database_channels.at[i].is_new = false;
+}
+
+/* Messages behind that one are heard. */
+static void take_position(const struct piece *values)
+{
+    uint64_t number = (uint64_t)strtoll(values[1].at, NULL, 10);
+
+    for (size_t i = 0; i < database_channels.count; i++) {
+        struct database_channel *channel = &database_channels.at[i];
+        if (channel->is_new && channel->number == number) {
+            channel->heard = strtoull(values[2].at, NULL, 10);
+            channel->is_new = false;
+        }
+    }
+}
+
+/* -- locking and reading ----------------------------------------------------------------------- */
+
+struct lock {
+    uint64_t number;
+    bool writes;
+};
+
+static int compare(const void *a, const void *b)
+{
+    const struct lock *left = a, *right = b;
+
+    return left->number != right->number ? (left->number < right->number ? -1 : 1)
+                                         : (int)right->writes - (int)left->writes;
+}
+
+/* The keys of a unit are locked in an order that is the same for all, so that no two units wait for
+ * each other. Of several with one number, the first lock is enough for all. */
+static void add_locks(struct database_request *request, const struct unit *unit)
+{
+    struct lock *locks = mem_zeroed((unit->count + 1) * sizeof *locks);
+
+    for (size_t i = 0; i < unit->count; i++) {
+        uint64_t number = database_number(unit->keys[i].name);
+        locks[i] = (struct lock){kind->locks ? number % kind->locks : number, unit->keys[i].writes};
+    }
+    qsort(locks, unit->count, sizeof *locks, compare);
+    for (size_t i = 0; i < unit->count; i++) {
+        kind->add_lock(request, locks[i].number, locks[i].writes);
+        database_next(request);
+    }
+    free(locks);
+    request->count += shedlock_add_locks(&request->text, unit);
+}
+
+static void add_begin(struct database_request *request, const struct unit *unit)
+{
+    if (in_transaction)
+        database_say(request, "ROLLBACK");
+    in_transaction = !unit->reads_only;
+    if (in_transaction) {
+        add_all(request, kind->begin);
+        add_locks(request, unit);
+    }
+    kind->add_listening(request, unit);
+}
+
+/* The first value of each row says what the row is about, the second one of which key. The clock is
+ * read by a statement of its own, behind all others. */
+static void add_select(struct database_request *request, const struct unit *unit)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < unit->count; i++) {
+        if (shedlock_has(unit->keys[i].name))
+            continue;
+        sql_add(&request->text, "%sSELECT 'r', %zu, version, state FROM @record WHERE name = ",
+                any ? " UNION ALL " : "", i);
+        add_name(request, unit->keys[i].name);
+        any = true;
+    }
+    if (any)
+        database_next(request);
+    for (size_t i = 0; i < unit->count; i++) {
+        if (!shedlock_has(unit->keys[i].name))
+            continue;
+        sql_add(&request->text, "SELECT 's', %zu, %s, ", i, kind->dialect->now);
+        shedlock_add_values(&request->text, &unit->keys[i]);
+        database_next(request);
+    }
+    sql_add(&request->text, "SELECT 't', %s", kind->dialect->now);
+    database_next(request);
+}
+
+struct loading {
+    struct unit *unit;
+    size_t locked; /* keys */
+    bool damaged;
+};
+
+static void take_loaded(void *arg, const struct piece *values, size_t count)
+{
+    struct loading *loading = arg;
+    int64_t number = count > 1 ? strtoll(values[1].at, NULL, 10) : 0;
+    struct record *record;
+
+    switch (*values[0].at) {
+    case 'g': loading->locked++; break;
+    case 'm': take_position(values); break;
+    case 'r':
+        record = &loading->unit->keys[number].record;
+        record->version = strtoll(values[2].at, NULL, 10);
+        loading->damaged |= !record_read(record, values[3].at, values[3].size);
+        break;
+    case 's':
+        record = &loading->unit->keys[number].record;
+        loading->damaged |=
+            !shedlock_take(record, strtoll(values[2].at, NULL, 10), values[3].at, values[4].at);
+        break;
+    case 't': loading->unit->now_us = number; break;
+    default: break; /* a lock */
+    }
+}
+
+static bool is_damaged(const struct loading *loading, struct host_fault *fault)
+{
+    bool locked = loading->unit->reads_only || loading->locked == loading->unit->count;
+
+    *fault = (struct host_fault){.broken = false};
+    if (!locked)
+        driver_fail(&fault->why, WIRE_NO_TABLES, "rlock's table of gates lacks rows");
+    else if (loading->damaged)
+        driver_fail(&fault->why, WIRE_UNFIT, "the database's tables hold other data");
+    return !locked || loading->damaged;
+}
+
+static enum host_outcome end_transaction(const char *how)
+{
+    struct database_request request = database_request();
+    struct host_fault fault;
+
+    in_transaction = false;
+    database_say(&request, how);
+    if (kind->end)
+        database_say(&request, kind->end);
+    return kind->ask(&request, NULL, &fault);
+}
+
+void database_abandon(void)
+{
+    if (in_transaction && end_transaction("COMMIT") == HOST_DONE)
+        note_listening();
+}
+
+enum host_outcome database_load(struct unit *unit, struct host_fault *fault)
+{
+    struct loading loading = {.unit = unit};
+    const struct database_taker taker = {take_loaded, &loading};
+    struct database_request request = database_request();
+
+    add_begin(&request, unit);
+    add_select(&request, unit);
+    enum host_outcome outcome = kind->ask(&request, &taker, fault);
+    if (outcome == HOST_DONE && is_damaged(&loading, fault))
+        outcome = HOST_FAILED;
+    if (outcome != HOST_DONE && in_transaction)
+        end_transaction("ROLLBACK");
+    return outcome;
+}
+
+/* -- writing ----------------------------------------------------------------------------------- */
+
+/* A row that is new has the time as its version, so that none that was there before it had a later
+ * one. */
+static void add_record(struct database_request *request, const struct unit *unit,
+                       const struct unit_key *key)
+{
+    const struct record *record = &key->record;
+    int64_t expires = record->type == RECORD_NONE ? 1 : record->expires;
+    char *state = record_print(record);
+
+    add_name(request, key->name);
+    sql_add(&request->text, ", %" PRId64 ", %" PRId64 ", ",
+            record->version ? record->version + 1 : unit->now_us, expires);
+    database_add_text(request, state);
+    free(state);
+}
+
+/* The version is looked at although the key is locked: another node of a cluster knows nothing of
+ * that. Another one would make the state NULL, which the table refuses. */
+static void add_records(struct database_request *request, const struct unit *unit)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < unit->count; i++) {
+        if (!unit->keys[i].record.changed || shedlock_has(unit->keys[i].name))
+            continue;
+        sql_add(&request->text, "%s",
+                any ? "), (" : "INSERT INTO @record (name, version, expires, state) VALUES (");
+        add_record(request, unit, &unit->keys[i]);
+        any = true;
+    }
+    if (any) {
+        sql_add(&request->text, ") %s", kind->dialect->overwrite);
+        database_next(request);
+    }
+}
+
+static void purge(void)
+{
+    struct database_request request = database_request();
+    struct host_fault fault;
+
+    add_all(&request, kind->dialect->purge);
+    kind->ask(&request, NULL, &fault);
+}
+
+enum host_outcome database_commit(struct unit *unit, struct host_fault *fault)
+{
+    struct database_request request = database_request();
+    bool listens = in_transaction;
+
+    if (!in_transaction)
+        database_say(&request, "START TRANSACTION");
+    else if (kind->end)
+        database_say(&request, kind->end);
+    add_records(&request, unit);
+    request.count += shedlock_add_changes(&request.text, unit);
+    kind->add_commit(&request, unit);
+    enum host_outcome outcome = kind->ask(&request, NULL, fault);
+    if (outcome != HOST_DONE) {
+        end_transaction("ROLLBACK");
+        return outcome;
+    }
+    in_transaction = false;
+    if (listens)
+        note_listening();
+    if (kind->warning && *kind->warning()) {
+        *fault = (struct host_fault){.maybe_done = true};
+        driver_fail(&fault->why, WIRE_UNREACHABLE, kind->warning());
+        return HOST_FAILED;
+    }
+    if (random() % kind->purge_every == 0)
+        purge();
+    return HOST_DONE;
+}
+
+/* -- listing, and questions -------------------------------------------------------------------- */
+
+struct names {
+    void (*each)(void *arg, struct piece name);
+    void *arg;
+};
+
+static void take_name(void *arg, const struct piece *values, size_t count)
+{
+    const struct names *names = arg;
+    struct piece name = piece_duplicate(values[0]);
+
+    (void)count;
+    if (kind->names_are_bytes || record_read_name((char *)(uintptr_t)name.at, &name.size))
+        names->each(names->arg, name);
+    piece_drop(&name);
+}
+
+/* MySQL finds the first one by its index; PostgreSQL compares names by a locale. */
+bool database_list(struct piece prefix, void (*each)(void *arg, struct piece name), void *arg,
+                   struct host_fault *fault)
+{
+    struct names names = {each, arg};
+    const struct database_taker taker = {take_name, &names};
+    struct database_request request = database_request();
+
+    sql_add(&request.text,
+            "SELECT name FROM @record WHERE (expires = 0 OR expires > %s) AND LEFT(name, "
+            "CHAR_LENGTH(",
+            kind->dialect->now_ms);
+    add_name(&request, prefix);
+    sql_add(&request.text, ")) = ");
+    add_name(&request, prefix);
+    if (kind->names_are_bytes) {
+        sql_add(&request.text, " AND name >= ");
+        add_name(&request, prefix);
+    }
+    database_next(&request);
+    return kind->ask(&request, &taker, fault) == HOST_DONE;
+}
+
+struct answering {
+    struct strbuf *out;
+    bool is_done; /* the first row counts */
+};
+
+static void take_answer(void *arg, const struct piece *values, size_t count)
+{
+    struct answering *answering = arg;
+
+    if (answering->is_done)
+        return;
+    answering->is_done = true;
+    resp_array(answering->out, count);
+    for (size_t i = 0; i < count; i++)
+        resp_bulk(answering->out, values[i]);
+}
+
+bool database_ask(const char *query, struct strbuf *out, struct host_fault *fault)
+{
+    struct answering answering = {.out = out};
+    const struct database_taker taker = {take_answer, &answering};
+    struct database_request request = database_request();
+
+    database_say(&request, query);
+    bool done = kind->ask(&request, &taker, fault) == HOST_DONE;
+    if (done && !answering.is_done)
+        resp_array(out, 0);
+    return done;
+}

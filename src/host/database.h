@@ -1,0 +1,89 @@
+/* What the databases have in common: records in tables, over the one connection that a process
+ * serves. A unit is one transaction of two requests, each of several statements: the first locks
+ * its keys and reads, the second writes, tells the messages and commits.
+ *
+ * These functions are those of a host_store; a file for each kind of database has the others, and
+ * says how its SQL differs. */
+#pragma once
+
+#include "host/store.h"
+#include "store/hosted/dialect.h"
+
+/* Statements that are put together to one request; "@record" is the name of that table in what
+ * sql_add() adds. */
+struct database_request {
+    struct sql_text text;
+    unsigned count;
+    unsigned commits; /* so many are done once the request is committed; 0: nothing is */
+};
+
+/* Takes the rows that come back, as texts with a NUL behind them. A NULL is an empty text. */
+struct database_taker {
+    void (*take)(void *arg, const struct piece *values, size_t count);
+    void *arg;
+};
+
+/* Of a row, no more than that is taken. */
+#define DATABASE_COLUMNS 8
+
+struct database_channel {
+    struct piece name;
+    uint64_t number;
+    uint64_t heard; /* the latest message that need not be told any more, where they have numbers */
+    bool is_new;    /* the server has not been asked for its messages, or has not committed that */
+};
+
+struct database_channels {
+    struct database_channel *at;
+    size_t count;
+};
+
+/* The channels that are listened to. */
+extern struct database_channels database_channels;
+
+struct database {
+    const struct sql_dialect *dialect;
+    uint64_t locks;           /* keys are locked by numbers below that; 0: by any */
+    const char *const *begin; /* statements that begin a transaction, ended by NULL */
+    const char *end;          /* one that ends the limits of these; NULL: the transaction does */
+    bool names_are_bytes;     /* others are kept as record_print_name() has them */
+    int purge_every;          /* one commit of so many clears rows away that have expired */
+    /* Add statements: one that locks, and tells so by a row 'g'; those that listen to the channels
+     * that are new; those that tell the messages of a unit and commit it. */
+    void (*add_lock)(struct database_request *request, uint64_t number, bool writes);
+    void (*add_listening)(struct database_request *request, const struct unit *unit);
+    void (*add_commit)(struct database_request *request, const struct unit *unit);
+    /* Sends what was put together, and frees it. taker: may be NULL. */
+    enum host_outcome (*ask)(struct database_request *request, const struct database_taker *taker,
+                             struct host_fault *fault);
+    /* What the server said beside the success of the latest request: a commit may be lost then.
+     * "": nothing. NULL: it never does. */
+    const char *(*warning)(void);
+};
+
+/* To be called before anything else. table: of the host_target. */
+void database_use(const struct database *database, const char *table);
+/* The number of a key or a channel. Two with the same number are in each other's way, and no
+ * worse. */
+uint64_t database_number(struct piece name);
+
+struct database_request database_request(void);
+/* Ends a statement. */
+void database_next(struct database_request *request);
+/* Adds a whole statement. */
+void database_say(struct database_request *request, const char *statement);
+/* Adds those that make the tables and give the user its rights. */
+void database_add_schema(struct database_request *request, const char *user);
+/* These add a literal: of bytes, in MySQL; of a text of printable ASCII. */
+void database_add_bytes(struct database_request *request, struct piece bytes);
+void database_add_text(struct database_request *request, const char *text);
+
+/* See struct host_store. */
+enum host_outcome database_load(struct unit *unit, struct host_fault *fault);
+enum host_outcome database_commit(struct unit *unit, struct host_fault *fault);
+void database_abandon(void);
+bool database_list(struct piece prefix, void (*each)(void *arg, struct piece name), void *arg,
+                   struct host_fault *fault);
+void database_listen(struct piece name);
+void database_unlisten(struct piece name);
+bool database_ask(const char *query, struct strbuf *out, struct host_fault *fault);
