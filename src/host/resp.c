@@ -1,90 +1,54 @@
 #include "host/resp.h"
 
+#include <hiredis/hiredis.h>
 #include <inttypes.h>
-#include <stdio.h>
 
-#include "base/decimal.h"
 #include "base/mem.h"
 
-/* More than any script is called with. */
-#define WORDS_MAX 100000
-#define WORD_MAX  (64 << 20)
+/* -- commands: to hiredis, one is a reply, an array of strings --------------------------------- */
 
-/* -- commands ---------------------------------------------------------------------------------- */
-
-char *resp_room(struct resp_in *in, size_t *size)
+void resp_feed(struct resp_in *in, const char *bytes, size_t size)
 {
-    strbuf_drop(&in->bytes, in->taken);
-    in->taken = 0;
-    char *to = strbuf_room(&in->bytes, 4096);
-    *size = in->bytes.room - in->bytes.size - 1;
-    return to;
+    if (!in->reader)
+        in->reader = mem_checked(redisReaderCreate());
+    redisReaderFeed(in->reader, bytes, size);
 }
 
-void resp_received(struct resp_in *in, size_t size)
+static void drop_command(struct resp_in *in)
 {
-    strbuf_grew(&in->bytes, size);
-}
-
-/* "*3\r\n" or "$5\r\n" at *at, which is moved behind it. */
-static enum resp_state take_number(const struct resp_in *in, size_t *at, char kind, int64_t most,
-                                   int64_t *number)
-{
-    const char *line = in->bytes.text + *at;
-    const char *end = memchr(line, '\n', in->bytes.size - *at);
-
-    if (!end)
-        return in->bytes.size - *at > 24 ? RESP_DAMAGED : RESP_MORE;
-    if (*line != kind || end - line < 3 || end[-1] != '\r' ||
-        !decimal_read(line + 1, (size_t)(end - line) - 2, most, number))
-        return RESP_DAMAGED;
-    *at += (size_t)(end - line) + 1;
-    return RESP_COMMAND;
-}
-
-static void keep(struct resp_in *in, size_t i, struct piece word)
-{
-    if (i == in->words_room) {
-        in->words_room = 2 * in->words_room + 32;
-        in->words = mem_checked(realloc(in->words, in->words_room * sizeof *in->words));
-    }
-    in->words[i] = word;
+    if (in->command)
+        freeReplyObject(in->command);
+    free(in->words);
+    in->command = in->words = NULL;
 }
 
 enum resp_state resp_next(struct resp_in *in, const struct piece **words, size_t *count)
 {
-    size_t at = in->taken;
-    int64_t wanted, size;
-    enum resp_state state;
-
-    if (at == in->bytes.size)
+    drop_command(in);
+    if (redisReaderGetReply(in->reader, &in->command) != REDIS_OK)
+        return RESP_DAMAGED;
+    if (!in->command)
         return RESP_MORE;
-    if ((state = take_number(in, &at, '*', WORDS_MAX, &wanted)) != RESP_COMMAND)
-        return state;
-    for (size_t i = 0; i < (size_t)wanted; i++) {
-        if (at == in->bytes.size)
-            return RESP_MORE;
-        if ((state = take_number(in, &at, '$', WORD_MAX, &size)) != RESP_COMMAND)
-            return state;
-        if (in->bytes.size - at < (size_t)size + 2)
-            return RESP_MORE;
-        keep(in, i, (struct piece){in->bytes.text + at, (size_t)size});
-        at += (size_t)size + 2;
+    const redisReply *command = in->command;
+    if (command->type != REDIS_REPLY_ARRAY)
+        return RESP_DAMAGED;
+    in->words = mem_zeroed((command->elements + 1) * sizeof *in->words);
+    for (size_t i = 0; i < command->elements; i++) {
+        if (command->element[i]->type != REDIS_REPLY_STRING)
+            return RESP_DAMAGED;
+        in->words[i] = (struct piece){command->element[i]->str, command->element[i]->len};
     }
-    for (size_t i = 0; i < (size_t)wanted; i++)
-        in->bytes.text[in->words[i].at + in->words[i].size - in->bytes.text] =
-            '\0'; /* over the CR */
-    in->taken = at;
     *words = in->words;
-    *count = (size_t)wanted;
+    *count = command->elements;
     return RESP_COMMAND;
 }
 
 void resp_in_free(struct resp_in *in)
 {
-    strbuf_free(&in->bytes);
-    free(in->words);
-    *in = (struct resp_in){0};
+    drop_command(in);
+    if (in->reader)
+        redisReaderFree(in->reader);
+    in->reader = NULL;
 }
 
 /* -- replies ----------------------------------------------------------------------------------- */

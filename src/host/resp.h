@@ -4,22 +4,20 @@
 #include "base/strbuf.h"
 #include "host/record.h"
 
+struct redisReader;
+
 /* Commands that have come. All zero at first. */
 struct resp_in {
-    struct strbuf bytes;
-    size_t taken; /* of the commands that were read */
+    struct redisReader *reader;
+    void *command; /* that was read last */
     struct piece *words;
-    size_t words_room;
 };
 
 enum resp_state { RESP_MORE, RESP_COMMAND, RESP_DAMAGED };
 
-/* Room for some more bytes; *size is how many. To be followed by resp_received(). Commands that
- * were read before are invalid then. */
-char *resp_room(struct resp_in *in, size_t *size);
-void resp_received(struct resp_in *in, size_t size);
-/* The next command: its words point into the bytes, and each is followed by a NUL. RESP_MORE: it
- * has not come as a whole. */
+void resp_feed(struct resp_in *in, const char *bytes, size_t size);
+/* The next command: its words are valid until the next call, and each is followed by a NUL.
+ * RESP_MORE: it has not come as a whole. */
 enum resp_state resp_next(struct resp_in *in, const struct piece **words, size_t *count);
 void resp_in_free(struct resp_in *in);
 
