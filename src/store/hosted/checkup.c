@@ -75,17 +75,6 @@ static struct sql_text text_of(const struct examination *of)
     return (struct sql_text){.dialect = of->dialect, .table = of->plan->address->urls->table};
 }
 
-/* The same with the names of the tables, as sql_add() has them. */
-static bool ask_names(struct examination *of, const char *sql)
-{
-    struct sql_text text = text_of(of);
-
-    sql_add(&text, "%s", sql);
-    bool answered = ask(of, text.out.text);
-    strbuf_free(&text.out);
-    return answered;
-}
-
 static bool says(const struct examination *of, size_t i, const char *value)
 {
     return strcmp(of->values[i], value) == 0;
@@ -102,19 +91,6 @@ static void judge(struct examination *of, const char *check, bool fine, const ch
                   const char *bad, const char *advice)
 {
     add(of, check, fine ? LEVEL_FINE : LEVEL_WARNING, fine ? good : bad, fine ? "" : advice);
-}
-
-/* Both with the names of the tables, as sql_add() has them. */
-static void add_names(struct examination *of, const char *check, enum level level, const char *text,
-                      const char *advice)
-{
-    struct sql_text told = text_of(of), advised = text_of(of);
-
-    sql_add(&told, "%s", text);
-    sql_add(&advised, "%s", advice);
-    add(of, check, level, told.out.text, advised.out.text);
-    strbuf_free(&told.out);
-    strbuf_free(&advised.out);
 }
 
 /* -- common to all ------------------------------------------------------------------ */
@@ -242,23 +218,23 @@ static bool check_rights(struct examination *of)
 static void tell_tables(struct examination *of)
 {
     const char *const *table = of->dialect->tables;
-    char text[80] = "";
+    struct sql_text text = text_of(of);
 
     for (size_t i = 0; table[i]; i++)
-        text_append(text, sizeof text, "%s@%s",
-                    i == 0         ? ""
-                    : table[i + 1] ? ", "
-                                   : " and ",
-                    table[i]);
-    text_append(text, sizeof text, " %s there", table[1] ? "are" : "is");
-    add_names(of, "tables", LEVEL_FINE, text, "");
+        sql_add(&text, "%s@%s", i == 0 ? "" : table[i + 1] ? ", " : " and ", table[i]);
+    sql_add(&text, " %s there", table[1] ? "are" : "is");
+    add(of, "tables", LEVEL_FINE, text.out.text, "");
+    strbuf_free(&text.out);
 }
 
 /* Whether locks can be tried. */
 static bool check_tables(struct examination *of)
 {
-    bool there = ask_names(of, of->dialect->probe);
+    struct sql_text probe = text_of(of);
 
+    sql_add(&probe, "%s", of->dialect->probe);
+    bool there = ask(of, probe.out.text);
+    strbuf_free(&probe.out);
     if (there || of->failure.cause == CAUSE_DENIED) {
         tell_tables(of);
         return check_rights(of);

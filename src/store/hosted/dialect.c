@@ -37,9 +37,6 @@ static const char *const postgresql_schema[] = {
     "ORDER BY key, role, since; END IF; END $do$",
     NULL};
 
-static const char *const postgresql_grants[] = {
-    "GRANT SELECT, INSERT, UPDATE, DELETE ON @record TO ", NULL};
-
 static const char *const postgresql_tables[] = {"record", NULL};
 
 #define PG_NOW "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)"
@@ -52,7 +49,6 @@ static const char *const postgresql_purge[] = {"DELETE FROM @record WHERE name I
 
 const struct sql_dialect sql_postgresql = {
     .schema = postgresql_schema,
-    .grants = postgresql_grants,
     .tables = postgresql_tables,
     .probe = "SELECT count(*) FROM @record WHERE version = 0 AND expires = 0 AND state = ''",
     .grantee = "\"",
@@ -126,11 +122,6 @@ static const char mysql_view[] =
     "UNIX_TIMESTAMP(NOW(6))\n"
     "ORDER BY `key`, role, since";
 
-static const char *const mysql_grants[] = {"GRANT SELECT, INSERT, UPDATE, DELETE ON @record TO ",
-                                           "GRANT SELECT, INSERT, UPDATE, DELETE ON @gate TO ",
-                                           "GRANT SELECT, INSERT, UPDATE, DELETE ON @message TO ",
-                                           NULL};
-
 static const char *const mysql_tables[] = {"record", "gate", "message", NULL};
 
 static const char *const mysql_purge[] = {
@@ -139,7 +130,6 @@ static const char *const mysql_purge[] = {
 
 const struct sql_dialect sql_mysql = {
     .schema = mysql_schema,
-    .grants = mysql_grants,
     .view = mysql_view,
     .tables = mysql_tables,
     .probe = "SELECT (SELECT count(*) FROM @record WHERE version = 0 AND expires = 0 AND state = "
@@ -246,13 +236,13 @@ static void add_grantee(struct sql_text *text, const char *user)
 
 static void add_grant(struct sql_text *text, const char *user, size_t i)
 {
-    sql_add(text, "%s", text->dialect->grants[i]);
+    sql_add(text, "GRANT SELECT, INSERT, UPDATE, DELETE ON @%s TO ", text->dialect->tables[i]);
     add_grantee(text, user);
 }
 
 void sql_add_grants(struct sql_text *text, const char *user)
 {
-    for (size_t i = 0; text->dialect->grants[i]; i++) {
+    for (size_t i = 0; text->dialect->tables[i]; i++) {
         sql_add(text, "%s", i > 0 ? "; " : "");
         add_grant(text, user, i);
     }
@@ -261,17 +251,17 @@ void sql_add_grants(struct sql_text *text, const char *user)
 bool sql_add_schema(struct sql_text *text, const char *user, size_t i)
 {
     const struct sql_dialect *dialect = text->dialect;
-    size_t tables = 0, grants = 0;
+    size_t statements = 0, grants = 0;
 
-    while (dialect->schema[tables])
-        tables++;
-    while (user && dialect->grants[grants])
+    while (dialect->schema[statements])
+        statements++;
+    while (user && dialect->tables[grants])
         grants++;
-    if (i < tables)
+    if (i < statements)
         sql_add(text, "%s", dialect->schema[i]);
-    else if (i < tables + grants)
-        add_grant(text, user, i - tables);
-    else if (i == tables + grants && dialect->view)
+    else if (i < statements + grants)
+        add_grant(text, user, i - statements);
+    else if (i == statements + grants && dialect->view)
         sql_add(text, "%s", dialect->view);
     else
         return false;

@@ -16,8 +16,6 @@
 
 struct sql_dialect {
     const char *const *schema; /* statements that make the tables, ended by NULL, for sql_add() */
-    const char *const *grants; /* the same, without the user at its end: all rights there that
-                                  rlock needs */
     const char *view; /* makes a view for people, where it may fail; NULL: the schema does */
     const char *const *tables; /* their names, ended by NULL */
     const char *probe;         /* a query that touches all of their columns that matter */
