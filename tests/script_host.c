@@ -118,15 +118,10 @@ static bool memory_list(struct piece prefix, void (*each)(void *arg, struct piec
     return true;
 }
 
-static void memory_listen(struct piece channel)
-{
-    (void)channel; /* all are heard */
-}
-
-static bool memory_hear(void (*tell)(void *arg, struct piece channel, struct piece text), void *arg)
+static bool memory_hear(void)
 {
     for (size_t i = 0; i < message_count; i++) {
-        tell(arg, messages[i].channel, messages[i].text);
+        host_tell(messages[i].channel, messages[i].text);
         piece_drop(&messages[i].channel);
         piece_drop(&messages[i].text);
     }
@@ -147,9 +142,9 @@ static bool memory_make(const char *user, struct host_fault *fault)
     return true;
 }
 
-static const struct host_store memory = {memory_open, memory_load,   memory_commit, memory_abandon,
-                                         memory_list, memory_listen, memory_listen, memory_rest,
-                                         memory_hear, NULL,          memory_make};
+static const struct host_store memory = {memory_open,    memory_load, memory_commit,
+                                         memory_abandon, memory_list, memory_rest,
+                                         memory_hear,    NULL,        memory_make};
 
 /* -- what tests ask of a Redis besides --------------------------------------------------------- */
 

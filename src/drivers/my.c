@@ -11,16 +11,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* MySQL's own: max_execution_time. */
+/* MySQL's own: max_execution_time, and wait_timeout. */
 #define MYSQL_QUERY_TIMEOUT 3024
+#define MYSQL_IDLE_END      4031
 
 static enum wire_error error_of(unsigned number)
 {
     switch (number) {
     case ER_BAD_NULL_ERROR: /* the state became NULL: another version is there */
-    case ER_LOCK_DEADLOCK:
-    case ER_USER_LOCK_DEADLOCK:
-    case ER_LOCK_WAIT_TIMEOUT: return WIRE_CONFLICT;
+    case ER_CHECKREAD:
+    case ER_DUP_ENTRY:
+    case ER_LOCK_DEADLOCK: return WIRE_CONFLICT;
     case ER_NO_SUCH_TABLE: return WIRE_NO_TABLES;
     case ER_BAD_DB_ERROR: return WIRE_NO_DATABASE;
     case ER_ACCESS_DENIED_ERROR:
@@ -40,14 +41,16 @@ static enum wire_error error_of(unsigned number)
         return WIRE_NOT_READY;
     case ER_QUERY_INTERRUPTED: /* another client has ended it */
     case ER_STATEMENT_TIMEOUT: /* max_statement_time: another client has locked the whole table */
-    case MYSQL_QUERY_TIMEOUT: return WIRE_BUSY;
+    case MYSQL_QUERY_TIMEOUT:
+    case ER_LOCK_WAIT_TIMEOUT: return WIRE_BUSY;
     case ER_OPTION_PREVENTS_STATEMENT: return WIRE_READ_ONLY;
     case ER_DISK_FULL:
     case ER_RECORD_FILE_FULL: return WIRE_NO_SPACE;
     case ER_OUTOFMEMORY:
     case ER_OUT_OF_RESOURCES: return WIRE_NO_MEMORY;
     case ER_SERVER_SHUTDOWN:
-    case ER_CONNECTION_KILLED: return WIRE_ENDED;
+    case ER_CONNECTION_KILLED:
+    case MYSQL_IDLE_END: return WIRE_ENDED;
     case CR_CONNECTION_ERROR:
     case CR_CONN_HOST_ERROR:
     case CR_UNKNOWN_HOST:

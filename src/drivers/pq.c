@@ -39,6 +39,7 @@ struct meaning {
 static const struct meaning states[] = {
     {"08", WIRE_UNREACHABLE},    /* connection */
     {"23502", WIRE_CONFLICT},    /* the state became NULL: another version is there */
+    {"23505", WIRE_CONFLICT},    /* another client has made the row meanwhile */
     {"25006", WIRE_READ_ONLY},   /* a standby */
     {"28", WIRE_KEPT_OUT},       /* pg_hba.conf, no such user */
     {"28P01", WIRE_PASSWORD},    /* wrong password */

@@ -7,8 +7,6 @@
 #include "base/mem.h"
 #include "host/shedlock.h"
 
-struct database_channels database_channels;
-
 static const struct database *kind;
 static char table_prefix[64];
 static bool in_transaction;
@@ -71,7 +69,7 @@ void database_add_text(struct database_request *request, const char *text)
 {
     struct strbuf *out = &request->text.out;
 
-    strbuf_puts(out, kind->dialect->hosts ? "'" : "E'");
+    strbuf_puts(out, kind->dialect->is_mysql ? "'" : "E'");
     while (*text) {
         size_t plain = strcspn(text, "'\\");
         strbuf_add(out, text, plain);
@@ -86,7 +84,7 @@ void database_add_text(struct database_request *request, const char *text)
 
 static void add_name(struct database_request *request, struct piece name)
 {
-    if (kind->names_are_bytes) {
+    if (kind->dialect->is_mysql) {
         database_add_bytes(request, name);
     } else {
         char *text = record_print_name(name);
@@ -97,32 +95,10 @@ static void add_name(struct database_request *request, struct piece name)
 
 /* -- channels ---------------------------------------------------------------------------------- */
 
-void database_listen(struct piece name)
-{
-    struct database_channels *all = &database_channels;
-
-    for (size_t i = 0; i < all->count; i++)
-        if (piece_equal(all->at[i].name, name))
-            return;
-    *MEM_APPEND(all->at, all->count) = (struct database_channel){
-        .name = piece_duplicate(name), .number = database_number(name), .is_new = true};
-}
-
-void database_unlisten(struct piece name)
-{
-    struct database_channels *all = &database_channels;
-
-    for (size_t i = 0; i < all->count; i++)
-        if (piece_equal(all->at[i].name, name)) {
-            piece_drop(&all->at[i].name);
-            all->at[i--] = all->at[--all->count];
-        }
-}
-
 static void note_listening(void)
 {
-    for (size_t i = 0; i < database_channels.count; i++)
-        database_channels.at[i].is_new = false;
+    for (size_t i = 0; i < host_channels.count; i++)
+        host_channels.at[i].is_new = false;
 }
 
 /* Messages behind that one are heard. */
@@ -130,9 +106,9 @@ static void take_position(const struct piece *values)
 {
     uint64_t number = (uint64_t)strtoll(values[1].at, NULL, 10);
 
-    for (size_t i = 0; i < database_channels.count; i++) {
-        struct database_channel *channel = &database_channels.at[i];
-        if (channel->is_new && channel->number == number) {
+    for (size_t i = 0; i < host_channels.count; i++) {
+        struct host_channel *channel = &host_channels.at[i];
+        if (channel->is_new && database_number(channel->name) == number) {
             channel->heard = strtoull(values[2].at, NULL, 10);
             channel->is_new = false;
         }
@@ -378,7 +354,7 @@ static void take_name(void *arg, const struct piece *values, size_t count)
     struct piece name = piece_duplicate(values[0]);
 
     (void)count;
-    if (kind->names_are_bytes || record_read_name((char *)(uintptr_t)name.at, &name.size))
+    if (kind->dialect->is_mysql || record_read_name((char *)(uintptr_t)name.at, &name.size))
         names->each(names->arg, name);
     piece_drop(&name);
 }
@@ -398,7 +374,7 @@ bool database_list(struct piece prefix, void (*each)(void *arg, struct piece nam
     add_name(&request, prefix);
     sql_add(&request.text, ")) = ");
     add_name(&request, prefix);
-    if (kind->names_are_bytes) {
+    if (kind->dialect->is_mysql) {
         sql_add(&request.text, " AND name >= ");
         add_name(&request, prefix);
     }

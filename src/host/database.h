@@ -26,27 +26,11 @@ struct database_taker {
 /* Of a row, no more than that is taken. */
 #define DATABASE_COLUMNS 8
 
-struct database_channel {
-    struct piece name;
-    uint64_t number;
-    uint64_t heard; /* the latest message that need not be told any more, where they have numbers */
-    bool is_new;    /* the server has not been asked for its messages, or has not committed that */
-};
-
-struct database_channels {
-    struct database_channel *at;
-    size_t count;
-};
-
-/* The channels that are listened to. */
-extern struct database_channels database_channels;
-
 struct database {
     const struct sql_dialect *dialect;
     uint64_t locks;           /* keys are locked by numbers below that; 0: by any */
     const char *const *begin; /* statements that begin a transaction, ended by NULL */
     const char *end;          /* one that ends the limits of these; NULL: the transaction does */
-    bool names_are_bytes;     /* others are kept as record_print_name() has them */
     int purge_every;          /* one commit of so many clears rows away that have expired */
     /* Add statements: one that locks, and tells so by a row 'g'; those that listen to the channels
      * that are new; those that tell the messages of a unit and commit it. */
@@ -84,6 +68,4 @@ enum host_outcome database_commit(struct unit *unit, struct host_fault *fault);
 void database_abandon(void);
 bool database_list(struct piece prefix, void (*each)(void *arg, struct piece name), void *arg,
                    struct host_fault *fault);
-void database_listen(struct piece name);
-void database_unlisten(struct piece name);
 bool database_ask(const char *query, struct strbuf *out, struct host_fault *fault);

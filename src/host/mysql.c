@@ -29,8 +29,6 @@
 #define IDLE_TIMEOUT "2"
 /* For a second connection. */
 #define CONNECT_SECONDS 2
-/* MySQL's own: wait_timeout is over. */
-#define MYSQL_IDLE_END 4031
 /* How long a message is kept, ms. */
 #define MESSAGE_MS 60000
 /* How long a statement sleeps in the server. If it does not answer within OVERDUE after that, the
@@ -110,28 +108,28 @@ static enum host_outcome outcome_of(const struct database_request *request, unsi
 
     *fault = (struct host_fault){.broken = false};
     my_fail(connection, &fault->why);
-    if (number == MYSQL_IDLE_END)
-        fault->why.error = WIRE_ENDED;
-    if (number == ER_LOCK_WAIT_TIMEOUT)
-        fault->why.error = WIRE_BUSY;
     fault->broken = wire_error_breaks(fault->why.error);
     if (number == 0 || number == ER_LOCK_DEADLOCK)
         return HOST_AGAIN;
     fault->maybe_done = commits;
-    return !commits && (number == ER_BAD_NULL_ERROR || number == ER_CHECKREAD ||
-                        number == ER_DUP_ENTRY || number == ER_QUERY_INTERRUPTED)
-               ? HOST_AGAIN
-               : HOST_FAILED;
+    bool conflict = fault->why.error == WIRE_CONFLICT || number == ER_QUERY_INTERRUPTED;
+    return conflict && !commits ? HOST_AGAIN : HOST_FAILED;
 }
 
 /* -- sleeping ---------------------------------------------------------------------------------- */
 
+/* As the column has it. */
+static int64_t channel_number(struct piece name)
+{
+    return (int64_t)database_number(name);
+}
+
 /* A condition: the messages that have not been told. */
 static void add_unheard(struct database_request *request)
 {
-    for (size_t i = 0; i < database_channels.count; i++)
+    for (size_t i = 0; i < host_channels.count; i++)
         sql_add(&request->text, "%s(name=%" PRId64 " AND id>%" PRIu64 ")", i > 0 ? " OR " : "",
-                (int64_t)database_channels.at[i].number, database_channels.at[i].heard);
+                channel_number(host_channels.at[i].name), host_channels.at[i].heard);
 }
 
 /* Whether something has come, or the end of the connection. */
@@ -247,35 +245,35 @@ static enum host_outcome my_ask(struct database_request *request,
 
 /* -- hearing ----------------------------------------------------------------------------------- */
 
-struct telling {
-    void (*tell)(void *arg, struct piece channel, struct piece text);
-    void *arg;
-};
-
 static void take_message(void *arg, const struct piece *values, size_t count)
 {
-    const struct telling *telling = arg;
-    uint64_t number = (uint64_t)strtoll(values[0].at, NULL, 10);
+    int64_t number = strtoll(values[0].at, NULL, 10);
+    struct piece name = {0};
 
+    (void)arg;
     (void)count;
-    for (size_t i = 0; i < database_channels.count; i++)
-        if (database_channels.at[i].number == number) {
-            database_channels.at[i].heard = strtoull(values[1].at, NULL, 10);
-            sleep_from = (struct moment){0};
-            telling->tell(telling->arg, database_channels.at[i].name, values[2]);
-        }
+    for (size_t i = 0; i < host_channels.count; i++) {
+        struct host_channel *channel = &host_channels.at[i];
+        if (channel_number(channel->name) != number)
+            continue;
+        channel->heard = strtoull(values[1].at, NULL, 10);
+        sleep_from = (struct moment){0};
+        name = channel->name;
+    }
+    if (name.at)
+        host_tell(name, values[2]);
 }
 
 /* False: the connection broke. */
-static bool look(struct telling *telling)
+static bool look(void)
 {
-    const struct database_taker taker = {take_message, telling};
+    const struct database_taker taker = {take_message, NULL};
     struct database_request request = database_request();
     struct host_fault fault;
 
     is_called = false;
     look_at = moment_plus(moment_now(), LOOK_NS);
-    if (database_channels.count == 0)
+    if (host_channels.count == 0)
         return true;
     sql_add(&request.text, "SELECT name, id, text FROM @message WHERE ");
     add_unheard(&request);
@@ -303,9 +301,8 @@ static int my_rest(enum host_ears ears, int *ms)
 }
 
 /* Where nothing was asked, anything that can be read is the end of the connection. */
-static bool my_hear(void (*tell)(void *arg, struct piece channel, struct piece text), void *arg)
+static bool my_hear(void)
 {
-    struct telling telling = {tell, arg};
     struct moment now = moment_now();
 
     if (is_readable()) {
@@ -315,8 +312,7 @@ static bool my_hear(void (*tell)(void *arg, struct piece channel, struct piece t
     } else if (asleep) {
         return !moment_reached(moment_plus(asleep_since, SLEEP_NS + OVERDUE_NS), now);
     }
-    return (!is_called && (hearing != HOST_PATIENT || !moment_reached(look_at, now))) ||
-           look(&telling);
+    return (!is_called && (hearing != HOST_PATIENT || !moment_reached(look_at, now))) || look();
 }
 
 /* -- statements -------------------------------------------------------------------------------- */
@@ -331,9 +327,9 @@ static void add_lock(struct database_request *request, uint64_t number, bool wri
 static void add_listening(struct database_request *request, const struct unit *unit)
 {
     (void)unit;
-    for (size_t i = 0; i < database_channels.count; i++) {
-        int64_t number = (int64_t)database_channels.at[i].number;
-        if (!database_channels.at[i].is_new)
+    for (size_t i = 0; i < host_channels.count; i++) {
+        int64_t number = channel_number(host_channels.at[i].name);
+        if (!host_channels.at[i].is_new)
             continue;
         sql_add(&request->text,
                 "SELECT 'm', %" PRId64 ", MAX(id) FROM @message WHERE name = %" PRId64, number,
@@ -347,8 +343,7 @@ static void add_messages(struct database_request *request, const struct unit *un
     for (size_t i = 0; i < unit->message_count; i++) {
         sql_add(&request->text, "%s(%" PRId64 ",%" PRId64 ",",
                 i == 0 ? "INSERT INTO @message (name,expires,text) VALUES " : ",",
-                (int64_t)database_number(unit->messages[i].channel),
-                unit->now_us / 1000 + MESSAGE_MS);
+                channel_number(unit->messages[i].channel), unit->now_us / 1000 + MESSAGE_MS);
         database_add_bytes(request, unit->messages[i].text);
         strbuf_putc(&request->text.out, ')');
     }
@@ -363,8 +358,7 @@ static void add_sleepers(struct database_request *request, const struct unit *un
     for (size_t i = 0; i < unit->message_count; i++)
         sql_add(&request->text, "%s info LIKE 'SELECT IF(EXISTS(%%(name=%" PRId64 " AND %%'%s",
                 i == 0 ? " FROM information_schema.processlist WHERE (" : " OR",
-                (int64_t)database_number(unit->messages[i].channel),
-                i + 1 == unit->message_count ? ")" : "");
+                channel_number(unit->messages[i].channel), i + 1 == unit->message_count ? ")" : "");
 }
 
 /* Behind the commit, the first sleeper that waits for a message of the unit is woken, and the others
@@ -398,7 +392,6 @@ static const struct database mysql = {.dialect = &sql_mysql,
                                       .locks = GATES,
                                       .begin = begin,
                                       .end = "SET SESSION wait_timeout = DEFAULT",
-                                      .names_are_bytes = true,
                                       .purge_every = 64,
                                       .add_lock = add_lock,
                                       .add_listening = add_listening,
@@ -428,7 +421,6 @@ static bool my_make(const char *user, struct host_fault *fault)
     return my_ask(&request, NULL, fault) == HOST_DONE;
 }
 
-const struct host_store host_mysql = {my_open,           database_load, database_commit,
-                                      database_abandon,  database_list, database_listen,
-                                      database_unlisten, my_rest,       my_hear,
-                                      database_ask,      my_make};
+const struct host_store host_mysql = {my_open,          database_load, database_commit,
+                                      database_abandon, database_list, my_rest,
+                                      my_hear,          database_ask,  my_make};

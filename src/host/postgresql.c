@@ -18,14 +18,6 @@ static PGconn *connection;
 
 /* -- requests ---------------------------------------------------------------------------------- */
 
-/* Whether two units were in each other's way, and the server has undone this one. */
-static bool is_conflict(const char *state)
-{
-    return state && strcmp(state, "40003") != 0 &&
-           (strncmp(state, "40", 2) == 0 || strcmp(state, "23502") == 0 ||
-            strcmp(state, "23505") == 0);
-}
-
 /* Returns the outcome of a failed request. commits: it may have been the one that commits. */
 static enum host_outcome fail(const PGresult *result, bool commits, struct host_fault *fault)
 {
@@ -38,7 +30,7 @@ static enum host_outcome fail(const PGresult *result, bool commits, struct host_
     fault->maybe_done =
         commits && !idle_end &&
         (fault->broken || fault->why.error == WIRE_UNFIT || wire_error_breaks(fault->why.error));
-    return is_conflict(state) && !fault->broken ? HOST_AGAIN : HOST_FAILED;
+    return fault->why.error == WIRE_CONFLICT && !fault->broken ? HOST_AGAIN : HOST_FAILED;
 }
 
 static void take_rows(const PGresult *result, const struct database_taker *taker)
@@ -78,9 +70,9 @@ static enum host_outcome pq_ask(struct database_request *request,
 
 /* -- messages ---------------------------------------------------------------------------------- */
 
-static void add_channel(struct database_request *request, uint64_t number)
+static void add_channel(struct database_request *request, struct piece name)
 {
-    sql_add(&request->text, "rlock_%016" PRIx64, number);
+    sql_add(&request->text, "rlock_%016" PRIx64, database_number(name));
 }
 
 /* "CHANNEL TEXT". One that is too long is sent without a text: a client that hears it looks
@@ -92,7 +84,7 @@ static void add_message(struct database_request *request, const struct unit_mess
     char *both = strbuf_print("%s %s", name, text);
 
     sql_add(&request->text, "SELECT pg_notify('");
-    add_channel(request, database_number(message->channel));
+    add_channel(request, message->channel);
     sql_add(&request->text, "', ");
     database_add_text(request, strlen(both) <= PAYLOAD_MAX ? both : "");
     database_say(request, ")");
@@ -101,8 +93,7 @@ static void add_message(struct database_request *request, const struct unit_mess
     free(both);
 }
 
-static void tell_payload(char *payload, void (*tell)(void *arg, struct piece, struct piece),
-                         void *arg)
+static void tell_payload(char *payload)
 {
     char *text = strchr(payload, ' ');
     struct piece piece = {text + 1, strlen(text + 1)};
@@ -110,10 +101,10 @@ static void tell_payload(char *payload, void (*tell)(void *arg, struct piece, st
     *text = '\0';
     size_t size = strlen(payload);
     if (record_read_name(payload, &size) && record_read_name(text + 1, &piece.size))
-        tell(arg, (struct piece){payload, size}, piece);
+        host_tell((struct piece){payload, size}, piece);
 }
 
-static bool pq_hear(void (*tell)(void *arg, struct piece channel, struct piece text), void *arg)
+static bool pq_hear(void)
 {
     PGnotify *notify;
 
@@ -122,11 +113,11 @@ static bool pq_hear(void (*tell)(void *arg, struct piece channel, struct piece t
     while ((notify = PQnotifies(connection))) {
         uint64_t number = strtoull(notify->relname + strlen("rlock_"), NULL, 16);
         if (strchr(notify->extra, ' '))
-            tell_payload(notify->extra, tell, arg);
+            tell_payload(notify->extra);
         else
-            for (size_t i = 0; i < database_channels.count; i++)
-                if (database_channels.at[i].number == number)
-                    tell(arg, database_channels.at[i].name, piece_of("1"));
+            for (size_t i = 0; i < host_channels.count; i++)
+                if (database_number(host_channels.at[i].name) == number)
+                    host_tell(host_channels.at[i].name, piece_of("1"));
         PQfreemem(notify);
     }
     return true;
@@ -150,11 +141,11 @@ static void add_lock(struct database_request *request, uint64_t number, bool wri
 /* They are heard from the end of a transaction on. */
 static void add_listening(struct database_request *request, const struct unit *unit)
 {
-    for (size_t i = 0; i < database_channels.count && !unit->reads_only; i++) {
-        if (!database_channels.at[i].is_new)
+    for (size_t i = 0; i < host_channels.count && !unit->reads_only; i++) {
+        if (!host_channels.at[i].is_new)
             continue;
         sql_add(&request->text, "LISTEN ");
-        add_channel(request, database_channels.at[i].number);
+        add_channel(request, host_channels.at[i].name);
         database_next(request);
     }
 }
@@ -204,7 +195,6 @@ static bool pq_make(const char *user, struct host_fault *fault)
     return pq_ask(&request, NULL, fault) == HOST_DONE;
 }
 
-const struct host_store host_postgresql = {pq_open,           database_load, database_commit,
-                                           database_abandon,  database_list, database_listen,
-                                           database_unlisten, pq_rest,       pq_hear,
-                                           database_ask,      pq_make};
+const struct host_store host_postgresql = {pq_open,          database_load, database_commit,
+                                           database_abandon, database_list, pq_rest,
+                                           pq_hear,          database_ask,  pq_make};

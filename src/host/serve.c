@@ -31,14 +31,15 @@ struct client {
     int fd;
     struct resp_in in;
     struct strbuf out;
-    struct words channels; /* that it listens to */
-    bool patient;          /* its messages may be late */
+    bool patient; /* its messages may be late */
     bool hears_all;
     bool queues; /* between MULTI and EXEC: */
     struct words *queue;
     size_t queued;
     bool gone;
 };
+
+struct host_channels host_channels;
 
 struct server {
     const struct host *host;
@@ -138,25 +139,18 @@ static void run(struct server *server, struct client *client, const struct scrip
 /* -- messages ---------------------------------------------------------------------------------- */
 
 /* A client that has a message has something to do, and waits for no other until it listens anew. */
-static void deliver(struct client *client, struct piece channel, struct piece text)
+void host_tell(struct piece name, struct piece text)
 {
-    for (size_t i = 0; i < client->channels.count; i++) {
-        if (!piece_equal(client->channels.at[i], channel))
+    for (size_t i = 0; i < host_channels.count; i++) {
+        struct client *client = host_channels.at[i].client;
+        if (!piece_equal(host_channels.at[i].name, name))
             continue;
         client->patient = true;
         resp_array(&client->out, 3);
         resp_bulk(&client->out, piece_of("message"));
-        resp_bulk(&client->out, channel);
+        resp_bulk(&client->out, name);
         resp_bulk(&client->out, text);
     }
-}
-
-static void hear(void *arg, struct piece channel, struct piece text)
-{
-    struct server *server = arg;
-
-    for (size_t i = 0; i < server->client_count; i++)
-        deliver(server->clients[i], channel, text);
 }
 
 /* Some clients in tests hear all messages of this host. */
@@ -173,15 +167,35 @@ static void tell_all(struct server *server, const struct unit *unit)
         }
 }
 
+/* Returns the latest channel that the client listens to, or the one of that name; NULL: none. */
+static struct host_channel *channel_of(const struct client *client, const struct piece *name)
+{
+    for (size_t i = host_channels.count; i-- > 0;)
+        if (host_channels.at[i].client == client &&
+            (!name || piece_equal(host_channels.at[i].name, *name)))
+            return &host_channels.at[i];
+    return NULL;
+}
+
+static void leave(struct host_channel *channel)
+{
+    piece_drop(&channel->name);
+    *channel = host_channels.at[--host_channels.count];
+}
+
 static void reply_subscribed(struct client *client, const char *kind, const struct piece *channel)
 {
+    int64_t count = 0;
+
+    for (size_t i = 0; i < host_channels.count; i++)
+        count += host_channels.at[i].client == client;
     resp_array(&client->out, 3);
     resp_bulk(&client->out, piece_of(kind));
     if (channel)
         resp_bulk(&client->out, *channel);
     else
         resp_null(&client->out);
-    resp_number(&client->out, (int64_t)client->channels.count);
+    resp_number(&client->out, count);
 }
 
 /* -- commands ---------------------------------------------------------------------------------- */
@@ -436,49 +450,33 @@ static void do_scan(const struct request *request)
 
 /* -- channels ---------------------------------------------------------------------------------- */
 
-static bool has_channel(const struct client *client, struct piece channel)
+static void listen_to(struct client *client, struct piece name)
 {
-    for (size_t i = 0; i < client->channels.count; i++)
-        if (piece_equal(client->channels.at[i], channel))
-            return true;
-    return false;
-}
-
-/* The latest of its channels goes, and is not heard any more unless another client listens. */
-static void leave_channel(struct server *server, struct client *client)
-{
-    struct piece channel = client->channels.at[--client->channels.count];
-    bool heard = false;
-
-    for (size_t i = 0; i < server->client_count; i++)
-        heard |= has_channel(server->clients[i], channel);
-    if (!heard)
-        server->store->unlisten(channel);
-    piece_drop(&channel);
+    if (!channel_of(client, &name))
+        *MEM_APPEND(host_channels.at, host_channels.count) =
+            (struct host_channel){client, piece_duplicate(name), .is_new = true};
 }
 
 /* In a transaction, behind the script that the message answers. */
 static void do_subscribe(const struct request *request)
 {
     for (size_t i = 1; i < request->count; i++) {
-        request->server->store->listen(request->words[i]);
-        if (!has_channel(request->client, request->words[i]))
-            words_add(&request->client->channels, request->words[i]);
+        listen_to(request->client, request->words[i]);
         reply_subscribed(request->client, "subscribe", &request->words[i]);
     }
 }
 
 static void do_unsubscribe(const struct request *request)
 {
-    struct words *channels = &request->client->channels;
+    struct host_channel *channel = channel_of(request->client, NULL);
 
-    if (channels->count == 0)
+    if (!channel)
         reply_subscribed(request->client, "unsubscribe", NULL);
-    while (channels->count > 0) {
-        struct piece channel = piece_duplicate(channels->at[channels->count - 1]);
-        leave_channel(request->server, request->client);
-        reply_subscribed(request->client, "unsubscribe", &channel);
-        piece_drop(&channel);
+    for (; channel; channel = channel_of(request->client, NULL)) {
+        struct piece name = piece_duplicate(channel->name);
+        leave(channel);
+        reply_subscribed(request->client, "unsubscribe", &name);
+        piece_drop(&name);
     }
 }
 
@@ -512,7 +510,7 @@ static void do_exec(const struct request *request)
     for (size_t i = 0; i < client->queued; i++) {
         const struct words *words = &client->queue[i];
         if (words->count == 2 && piece_is(words->at[0], "subscribe"))
-            request->server->store->listen(words->at[1]);
+            listen_to(client, words->at[1]);
         client->patient |= words->count > 2 && piece_is(words->at[1], script_renew.sha1);
     }
     resp_array(&client->out, client->queued);
@@ -634,12 +632,11 @@ static void drop_client(struct server *server, size_t i)
 {
     struct client *client = server->clients[i];
 
-    while (client->channels.count > 0)
-        leave_channel(server, client);
+    for (struct host_channel *channel; (channel = channel_of(client, NULL));)
+        leave(channel);
     close(client->fd);
     resp_in_free(&client->in);
     strbuf_free(&client->out);
-    words_free(&client->channels);
     for (size_t q = 0; q < client->queued; q++)
         words_free(&client->queue[q]);
     free(client->queue);
@@ -647,20 +644,19 @@ static void drop_client(struct server *server, size_t i)
     server->clients[i] = server->clients[--server->client_count];
 }
 
-static enum host_ears ears_of(const struct server *server)
+static enum host_ears ears(void)
 {
     enum host_ears ears = HOST_DEAF;
 
-    for (size_t i = 0; i < server->client_count && ears != HOST_ALERT; i++)
-        if (server->clients[i]->channels.count > 0)
-            ears = server->clients[i]->patient ? HOST_PATIENT : HOST_ALERT;
+    for (size_t i = 0; i < host_channels.count && ears != HOST_ALERT; i++)
+        ears = host_channels.at[i].client->patient ? HOST_PATIENT : HOST_ALERT;
     return ears;
 }
 
 static void wait_and_read(struct server *server, struct pollfd *fds, size_t first)
 {
     size_t known = server->client_count;
-    int ms = -1, fd = server->refused ? -1 : server->store->rest(ears_of(server), &ms);
+    int ms = -1, fd = server->refused ? -1 : server->store->rest(ears(), &ms);
 
     fds[0] = (struct pollfd){.fd = fd, .events = POLLIN};
     if (first > 1)
@@ -685,7 +681,7 @@ static bool turn(struct server *server)
     wait_and_read(server, fds, first);
     free(fds);
     limit_time(COMMAND_MS);
-    server->broken |= !server->refused && !server->broken && !server->store->hear(hear, server);
+    server->broken |= !server->refused && !server->broken && !server->store->hear();
     limit_time(0);
     for (size_t i = server->client_count; i-- > 0;) {
         send_all(server->clients[i]);

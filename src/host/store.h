@@ -30,6 +30,23 @@ enum host_outcome {
     HOST_FAILED /* why is in the fault */
 };
 
+/* Of one client. From the end of the next unit on, messages to it are heard. */
+struct host_channel {
+    struct client *client;
+    struct piece name;
+    bool is_new;    /* the server has not been asked for its messages, or has not committed that */
+    uint64_t heard; /* the latest message that need not be told any more, where they have numbers */
+};
+
+/* The channels that clients listen to. A store changes the latter two members only. */
+extern struct host_channels {
+    struct host_channel *at;
+    size_t count;
+} host_channels;
+
+/* A message has come to all that listen to that channel. */
+void host_tell(struct piece name, struct piece text);
+
 /* How soon messages must be heard. */
 enum host_ears {
     HOST_DEAF,    /* no client listens */
@@ -46,16 +63,12 @@ struct host_store {
     /* Calls "each" for the name of every record that begins so and has not expired. */
     bool (*list)(struct piece prefix, void (*each)(void *arg, struct piece name), void *arg,
                  struct host_fault *fault);
-    /* From the end of the next unit on, messages to that channel are heard. */
-    void (*listen)(struct piece channel);
-    /* They need not be heard any more. */
-    void (*unlisten)(struct piece channel);
     /* Called when there is nothing to ask for. Returns a descriptor that becomes readable when
      * hear() has something to do; -1: none does. *ms: hear() must be called by then; -1: any
      * time. */
     int (*rest)(enum host_ears ears, int *ms);
-    /* Calls "tell" for each message that has come. False: the connection broke. */
-    bool (*hear)(void (*tell)(void *arg, struct piece channel, struct piece text), void *arg);
+    /* Calls host_tell() for each message that has come. False: the connection broke. */
+    bool (*hear)(void);
     /* Replies with the first row that a query finds, all as text: an array, which is empty where
      * there is none. False: it replies nothing. */
     bool (*ask)(const char *sql, struct strbuf *out, struct host_fault *fault);

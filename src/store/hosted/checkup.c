@@ -197,7 +197,7 @@ static bool check_rights(struct examination *of)
     struct sql_text lacks = text_of(of), grants = text_of(of);
     char user[sizeof *of->values] = "the user";
 
-    if (ask(of, of->dialect->hosts ? "SELECT CURRENT_USER()" : "SELECT current_user"))
+    if (ask(of, of->dialect->is_mysql ? "SELECT CURRENT_USER()" : "SELECT current_user"))
         snprintf(user, sizeof user, "%s", of->values[0]);
     for (const char *const *table = of->dialect->tables; *table; table++)
         add_lacks(of, *table, &lacks);
@@ -450,7 +450,7 @@ static void check_mysql(struct examination *of)
 static void examine(struct examination *of)
 {
     struct checked_server *server = of->server;
-    bool is_mysql = of->dialect->hosts;
+    bool is_mysql = of->dialect->is_mysql;
 
     if (!ask(of, is_mysql ? "SELECT VERSION()" : "SELECT current_setting('server_version')")) {
         snprintf(server->said, sizeof server->said, "%s", of->failure.said);

@@ -136,7 +136,7 @@ const struct sql_dialect sql_mysql = {
              "'') + (SELECT count(*) FROM @gate WHERE name = 0) + "
              "(SELECT count(*) FROM @message WHERE name = 0 AND expires = 0)",
     .grantee = "'",
-    .hosts = true,
+    .is_mysql = true,
     .quote = '`',
     .server = "CONCAT_WS(' ', @@hostname, @@port, @@server_id)",
     .now = MYSQL_NOW,
@@ -214,7 +214,7 @@ static void add_quoted(struct sql_text *text, const char *word, size_t length)
 
     strbuf_add(&text->out, quote, 1);
     for (size_t i = 0; i < length; i++) {
-        if (word[i] == *quote || (word[i] == '\\' && text->dialect->hosts))
+        if (word[i] == *quote || (word[i] == '\\' && text->dialect->is_mysql))
             strbuf_add(&text->out, word + i, 1);
         strbuf_add(&text->out, word + i, 1);
     }
@@ -224,11 +224,11 @@ static void add_quoted(struct sql_text *text, const char *word, size_t length)
 /* In MySQL a user belongs to a host; without one, to any. */
 static void add_grantee(struct sql_text *text, const char *user)
 {
-    const char *at = text->dialect->hosts ? strrchr(user, '@') : NULL;
+    const char *at = text->dialect->is_mysql ? strrchr(user, '@') : NULL;
     const char *host = at ? at + 1 : "%";
 
     add_quoted(text, user, at ? (size_t)(at - user) : strlen(user));
-    if (!text->dialect->hosts)
+    if (!text->dialect->is_mysql)
         return;
     strbuf_add(&text->out, "@", 1);
     add_quoted(text, host, strlen(host));
