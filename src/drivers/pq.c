@@ -2,33 +2,9 @@
 #include "drivers/pq.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/ca_bundle.h"
-
-static char warning[256];
-
-static void heed(void *arg, const PGresult *notice)
-{
-    const char *severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
-    const char *said = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY);
-
-    (void)arg;
-    if (severity && strcmp(severity, "WARNING") == 0)
-        snprintf(warning, sizeof warning, "%s", said ? said : "a warning");
-}
-
-bool pq_send(PGconn *connection, const char *sql)
-{
-    *warning = '\0';
-    return PQsendQuery(connection, sql);
-}
-
-const char *pq_warning(void)
-{
-    return warning;
-}
 
 struct meaning {
     const char *beginning;
@@ -195,7 +171,6 @@ PGconn *pq_connect(const struct driver_target *target, struct driver_fault *faul
         PQfinish(connection);
         return NULL;
     }
-    PQsetNoticeReceiver(connection, heed, NULL);
     return connection;
 }
 

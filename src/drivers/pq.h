@@ -8,11 +8,5 @@
 /* NULL with why in *fault. */
 PGconn *pq_connect(const struct driver_target *target, struct driver_fault *fault);
 
-/* PQsendQuery() on such a connection. */
-bool pq_send(PGconn *connection, const char *sql);
-/* The server's warning since the latest of these, in one line; "": none. A cancelled wait for the
- * synchronous standby is a warning beside a success. */
-const char *pq_warning(void);
-
 /* Puts down why a statement has failed; result: NULL where there is none. Returns false. */
 bool pq_fail(const PGconn *connection, const PGresult *result, struct driver_fault *fault);

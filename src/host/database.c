@@ -64,31 +64,13 @@ void database_add_bytes(struct database_request *request, struct piece bytes)
     strbuf_putc(&request->text.out, '\'');
 }
 
-/* A backslash is doubled: MySQL takes it for an escape, and PostgreSQL does in E''. */
-void database_add_text(struct database_request *request, const char *text)
-{
-    struct strbuf *out = &request->text.out;
-
-    strbuf_puts(out, kind->dialect->is_mysql ? "'" : "E'");
-    while (*text) {
-        size_t plain = strcspn(text, "'\\");
-        strbuf_add(out, text, plain);
-        text += plain;
-        if (*text) {
-            strbuf_putc(out, *text);
-            strbuf_putc(out, *text++);
-        }
-    }
-    strbuf_putc(out, '\'');
-}
-
 static void add_name(struct database_request *request, struct piece name)
 {
     if (kind->dialect->is_mysql) {
         database_add_bytes(request, name);
     } else {
         char *text = record_print_name(name);
-        database_add_text(request, text);
+        kind->add_text(request, text);
         free(text);
     }
 }
@@ -278,7 +260,7 @@ static void add_record(struct database_request *request, const struct unit *unit
     add_name(request, key->name);
     sql_add(&request->text, ", %" PRId64 ", %" PRId64 ", ",
             record->version ? record->version + 1 : unit->now_us, expires);
-    database_add_text(request, state);
+    kind->add_text(request, state);
     free(state);
 }
 
@@ -331,9 +313,9 @@ enum host_outcome database_commit(struct unit *unit, struct host_fault *fault)
     in_transaction = false;
     if (listens)
         note_listening();
-    if (kind->warning && *kind->warning()) {
+    if (kind->warning && *kind->warning) {
         *fault = (struct host_fault){.maybe_done = true};
-        driver_fail(&fault->why, WIRE_UNREACHABLE, kind->warning());
+        driver_fail(&fault->why, WIRE_UNREACHABLE, kind->warning);
         return HOST_FAILED;
     }
     if (random() % kind->purge_every == 0)

@@ -32,6 +32,8 @@ struct database {
     const char *const *begin; /* statements that begin a transaction, ended by NULL */
     const char *end;          /* one that ends the limits of these; NULL: the transaction does */
     int purge_every;          /* one commit of so many clears rows away that have expired */
+    /* Adds a literal. */
+    void (*add_text)(struct database_request *request, const char *text);
     /* Add statements: one that locks, and tells so by a row 'g'; those that listen to the channels
      * that are new; those that tell the messages of a unit and commit it. */
     void (*add_lock)(struct database_request *request, uint64_t number, bool writes);
@@ -40,9 +42,9 @@ struct database {
     /* Sends what was put together, and frees it. taker: may be NULL. */
     enum host_outcome (*ask)(struct database_request *request, const struct database_taker *taker,
                              struct host_fault *fault);
-    /* What the server said beside the success of the latest request: a commit may be lost then.
-     * "": nothing. NULL: it never does. */
-    const char *(*warning)(void);
+    /* What the server said beside the success of the latest request, in one line: a commit may be
+     * lost then. "": nothing. NULL: it never does. */
+    const char *warning;
 };
 
 /* To be called before anything else. table: of the host_target. */
@@ -58,9 +60,8 @@ void database_next(struct database_request *request);
 void database_say(struct database_request *request, const char *statement);
 /* Adds those that make the tables and give the user its rights. */
 void database_add_schema(struct database_request *request, const char *user);
-/* These add a literal: of bytes, in MySQL; of a text of printable ASCII. */
+/* Adds a literal of bytes, in MySQL. */
 void database_add_bytes(struct database_request *request, struct piece bytes);
-void database_add_text(struct database_request *request, const char *text);
 
 /* See struct host_store. */
 enum host_outcome database_load(struct unit *unit, struct host_fault *fault);

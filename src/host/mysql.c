@@ -317,6 +317,17 @@ static bool my_hear(void)
 
 /* -- statements -------------------------------------------------------------------------------- */
 
+static void add_text(struct database_request *request, const char *text)
+{
+    struct strbuf *out = &request->text.out;
+    size_t size = strlen(text);
+
+    strbuf_putc(out, '\'');
+    char *to = strbuf_room(out, 2 * size + 1);
+    strbuf_grew(out, mysql_real_escape_string(connection, to, text, size));
+    strbuf_putc(out, '\'');
+}
+
 static void add_lock(struct database_request *request, uint64_t number, bool writes)
 {
     sql_add(&request->text, "SELECT 'g' FROM @gate WHERE name=%" PRIu64 " %s", number,
@@ -393,6 +404,7 @@ static const struct database mysql = {.dialect = &sql_mysql,
                                       .begin = begin,
                                       .end = "SET SESSION wait_timeout = DEFAULT",
                                       .purge_every = 64,
+                                      .add_text = add_text,
                                       .add_lock = add_lock,
                                       .add_listening = add_listening,
                                       .add_commit = add_commit,

@@ -15,8 +15,21 @@
 #define PAYLOAD_MAX 7999
 
 static PGconn *connection;
+/* The server's warning since the latest request was sent. A cancelled wait for the synchronous
+ * standby is a warning beside a success. */
+static char warning[256];
 
 /* -- requests ---------------------------------------------------------------------------------- */
+
+static void heed(void *arg, const PGresult *notice)
+{
+    const char *severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
+    const char *said = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY);
+
+    (void)arg;
+    if (severity && strcmp(severity, "WARNING") == 0)
+        snprintf(warning, sizeof warning, "%s", said ? said : "a warning");
+}
 
 /* Returns the outcome of a failed request. commits: it may have been the one that commits. */
 static enum host_outcome fail(const PGresult *result, bool commits, struct host_fault *fault)
@@ -53,7 +66,8 @@ static enum host_outcome pq_ask(struct database_request *request,
     PGresult *last = NULL, *next;
     enum host_outcome outcome = HOST_DONE;
 
-    pq_send(connection, request->text.out.text);
+    *warning = '\0';
+    PQsendQuery(connection, request->text.out.text);
     while (PQstatus(connection) == CONNECTION_OK && (next = PQgetResult(connection))) {
         PQclear(last);
         last = next;
@@ -69,6 +83,14 @@ static enum host_outcome pq_ask(struct database_request *request,
 }
 
 /* -- messages ---------------------------------------------------------------------------------- */
+
+static void add_text(struct database_request *request, const char *text)
+{
+    char *quoted = mem_checked(PQescapeLiteral(connection, text, strlen(text)));
+
+    strbuf_puts(&request->text.out, quoted);
+    PQfreemem(quoted);
+}
 
 static void add_channel(struct database_request *request, struct piece name)
 {
@@ -86,7 +108,7 @@ static void add_message(struct database_request *request, const struct unit_mess
     sql_add(&request->text, "SELECT pg_notify('");
     add_channel(request, message->channel);
     sql_add(&request->text, "', ");
-    database_add_text(request, strlen(both) <= PAYLOAD_MAX ? both : "");
+    add_text(request, strlen(both) <= PAYLOAD_MAX ? both : "");
     database_say(request, ")");
     free(name);
     free(text);
@@ -167,11 +189,12 @@ static const char *const begin[] = {
 static const struct database postgresql = {.dialect = &sql_postgresql,
                                            .begin = begin,
                                            .purge_every = 256,
+                                           .add_text = add_text,
                                            .add_lock = add_lock,
                                            .add_listening = add_listening,
                                            .add_commit = add_commit,
                                            .ask = pq_ask,
-                                           .warning = pq_warning};
+                                           .warning = warning};
 
 /* -- connecting, and tables -------------------------------------------------------------------- */
 
@@ -180,6 +203,8 @@ static bool pq_open(const struct host_target *target, struct host_fault *fault)
     *fault = (struct host_fault){.broken = false};
     database_use(&postgresql, target->table);
     connection = pq_connect(&target->at, &fault->why);
+    if (connection)
+        PQsetNoticeReceiver(connection, heed, NULL);
     return connection;
 }
 

@@ -20,8 +20,8 @@ struct sql_dialect {
     const char *const *tables; /* their names, ended by NULL */
     const char *probe;         /* a query that touches all of their columns that matter */
     const char *grantee;       /* around a user's name */
-    bool is_mysql;         /* a user is one of a host, a backslash escapes, and names are bytes */
-    char quote;            /* around a name that must be quoted */
+    bool is_mysql;             /* a user is one of a host, and names are bytes */
+    char quote;                /* around a name that must be quoted */
     const char *server;    /* an expression, a text that differs from server to server, of functions
                          * that a proxy takes for reads */
     const char *now;       /* an expression, us since 1970: when the statement arrived, or later */
