@@ -127,11 +127,12 @@ struct keeper {
     struct lock_end use; /* how the use ended; UNUSED, LOST: at_least does not count */
     bool again;          /* TRYING follows, not OVER */
     struct moment release_until;
-    struct moment release_sent_until; /* the latest attempt counts until then */
-    bool release_unanswered;          /* one was: if the next finds nothing, that one has worked */
-    struct answer release_failure;    /* why it is not released yet; cause NONE: no reason yet */
+    bool release_unanswered;       /* one was: if the next finds nothing, that one has worked */
+    struct answer release_failure; /* why it is not released yet; cause NONE: no reason yet */
     struct keeper_end result;
 };
+
+static const struct answer no_answer;
 
 static void acquire(struct keeper *keeper, bool listen);
 static void renew(struct keeper *keeper);
@@ -232,9 +233,7 @@ static bool gives_way(struct keeper *keeper, const struct answer *answer)
 
 static const struct answer *refusal_of(const struct keeper *keeper)
 {
-    static const struct answer none;
-
-    return keeper->refusal ? &keeper->refusal->answer : &none;
+    return keeper->refusal ? &keeper->refusal->answer : &no_answer;
 }
 
 static bool owner_is_absent(const struct keeper *keeper)
@@ -260,16 +259,15 @@ static void over(struct keeper *keeper)
 {
     keeper->state = OVER;
     disarm(keeper);
+    keeper->result.refusal = refusal_of(keeper);
     keeper->events->over(keeper->arg, &keeper->result);
 }
 
+/* why: stays as it is until the end. */
 static void set_result(struct keeper *keeper, enum keeper_ending ending, const struct answer *why)
 {
     keeper->result.ending = ending;
-    keeper->result.cause = why->cause;
-    keeper->result.hint = why->hint;
-    memcpy(keeper->result.text, why->text, sizeof why->text);
-    memcpy(keeper->result.said, why->said, sizeof why->said);
+    keeper->result.why = why;
 }
 
 static void start_release(struct keeper *keeper, struct moment until)
@@ -567,10 +565,9 @@ static void take_refusal(struct keeper *keeper, const struct answer *answer)
     if (!keeper->refusal)
         keeper->refusal = mem_zeroed(sizeof *keeper->refusal);
     answer_keep(keeper->refusal, answer);
-    keeper->result.refusal = refusal_of(keeper);
     keeper->replaced |= answer->holders > 0;
     if (answer->cause == CAUSE_MISFIT) {
-        end_with(keeper, KEEPER_FAILED, answer, !placed && !may_be_in_store(keeper));
+        end_with(keeper, KEEPER_FAILED, refusal_of(keeper), !placed && !may_be_in_store(keeper));
     } else if (!keeper->plan.wait || answer->cause == CAUSE_SUPERSEDED ||
                answer->cause == CAUSE_DONE) {
         end_refused(keeper, !may_be_in_store(keeper));
@@ -829,8 +826,7 @@ static void acquire(struct keeper *keeper, bool listen)
  * over. */
 static void try_again(struct keeper *keeper)
 {
-    bool in_flight =
-        keeper->release_unanswered && !moment_reached(keeper->release_sent_until, now_of(keeper));
+    bool in_flight = keeper->release_unanswered && !moment_reached(keeper->until, now_of(keeper));
 
     keeper->again = false;
     keeper->loss_told = false;
@@ -838,7 +834,7 @@ static void try_again(struct keeper *keeper)
     keeper->late = 0;
     keeper->state = TRYING;
     if (in_flight)
-        schedule(keeper, keeper->release_sent_until);
+        schedule(keeper, keeper->until);
     else
         acquire(keeper, false);
 }
@@ -892,8 +888,6 @@ static void send_release(struct keeper *keeper)
     struct release_request *request = &keeper->request.release;
     struct moment now = now_of(keeper);
     int64_t timeout = lease_request_timeout(0, keeper->round_trip);
-    struct moment until = moment_min(keeper->release_until,
-                                     moment_plus(now, timeout > RELEASE_NS ? timeout : RELEASE_NS));
     bool used = keeper->use.how != LOCK_UNUSED && keeper->use.how != LOCK_LOST;
 
     loop_disarm(keeper->loop, &keeper->next);
@@ -901,7 +895,8 @@ static void send_release(struct keeper *keeper)
         over(keeper);
         return;
     }
-    keeper->release_sent_until = until;
+    keeper->until = moment_min(keeper->release_until,
+                               moment_plus(now, timeout > RELEASE_NS ? timeout : RELEASE_NS));
     *request = release_of(&keeper->plan.request);
     request->keys = granted_keys(keeper, &request->key_count);
     request->at_least = used ? keeper->plan.at_least : 0;
@@ -911,9 +906,10 @@ static void send_release(struct keeper *keeper)
         request->end.how = LOCK_REFUSED;
     /* An owner that acquires again may be granted the lock by an older request of its own. */
     request->uncertain = may_be_granted(keeper) || (!keeper->again && may_be_in_store(keeper));
-    start(keeper,
-          (struct operation){
-              .verb = VERB_RELEASE, .release = request, .until = until, .done = on_released});
+    start(keeper, (struct operation){.verb = VERB_RELEASE,
+                                     .release = request,
+                                     .until = keeper->until,
+                                     .done = on_released});
 }
 
 /* -- timers and the store's events ------------------------------------------------------------- */
@@ -1030,7 +1026,7 @@ static struct keeper *make(struct loop *loop, struct store *store, const struct 
         (struct keeper){.loop = loop, .store = store, .plan = *plan, .events = events, .arg = arg};
     keeper->next = (struct loop_timer){.fire = on_timer, .owner = keeper};
     keeper->use.how = LOCK_UNUSED;
-    keeper->result.refusal = refusal_of(keeper);
+    keeper->result.why = &no_answer;
     keeper->end = (struct loop_timer){.fire = on_lease_end, .owner = keeper, .urgent = true};
     keeper->began = now_of(keeper);
     /* A store that has answered before and fails is given up after a lease: by then all its holders
@@ -1111,10 +1107,9 @@ void keeper_release(struct keeper *keeper, struct moment until, const struct loc
 
 void keeper_cancel(struct keeper *keeper, struct moment until)
 {
-    static const struct answer none;
     bool under_way = keeper->busy;
 
-    set_result(keeper, KEEPER_CANCELLED, &none);
+    set_result(keeper, KEEPER_CANCELLED, &no_answer);
     keeper->again = false;
     start_release(keeper, until);
     if (under_way)

@@ -41,15 +41,15 @@ struct keeper_end {
         KEEPER_CANCELLED,
         KEEPER_UNRELEASED, /* the release was not confirmed; the lease will end it */
     } ending;
-    enum cause cause;
-    char text[256], said[192]; /* as in the answer; text "": see "far" */
+    /* FAILED, UNRELEASED: the store's answer; text "": see "far". Valid during the call, as the next
+     * one is. */
+    const struct answer *why;
+    const struct answer *refusal; /* the latest */
     /* FAILED, as a lease of this length cannot be kept at this round trip, in ns; "needed" would be
      * enough, 0: the store grants no more. */
     struct {
         int64_t round_trip, lease, needed;
     } far;
-    enum hint hint;
-    const struct answer *refusal; /* the latest; valid during the call */
 };
 
 /* Why a lock is lost. */

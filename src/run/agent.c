@@ -34,10 +34,9 @@ struct agent {
     struct loop_io channel;
     struct procfs procfs;
     struct presence presence; /* of the peer */
-    struct watchdog watchdog;
+    struct watchdog watchdog; /* and the lease, while held */
     struct descendants descendants;
     struct waiting waiting;
-    struct lease lease; /* while held */
     struct offer *offer;
     struct loop_io command;     /* a pidfd of it, until it ends */
     bool ended;                 /* the command has, by itself as far as is known */
@@ -77,13 +76,12 @@ static void send_report(struct agent *agent, const struct agent_report *report)
 
 static void send_plain(struct agent *agent, enum report_kind kind)
 {
-    send_report(agent, &(struct agent_report){.kind = kind, .lease = agent->lease});
+    send_report(agent, &(struct agent_report){.kind = kind, .lease = agent->watchdog.lease});
 }
 
 static void report_loss(struct agent *agent, const struct run_reason *why)
 {
     const struct agent_report loss = {.kind = REPORT_LOST,
-                                      .lease = agent->lease,
                                       .stop_begun = agent->watchdog.phase == WATCHDOG_DELAYING,
                                       .news = {.reason = *why}};
 
@@ -114,7 +112,7 @@ static bool is_absent(void *arg)
 
 static void offer_grant(struct agent *agent, const struct lock_grant *grants)
 {
-    struct agent_report held = {.kind = REPORT_HELD, .lease = agent->lease};
+    struct agent_report held = {.kind = REPORT_HELD, .lease = agent->watchdog.lease};
 
     memcpy(held.grants, grants, sizeof held.grants);
     atomic_store(&agent->offer->stands, true);
@@ -172,7 +170,6 @@ static void on_overdue(struct loop_timer *timer)
 /* Each lease must be acknowledged before the next renewal. */
 static void watch(struct agent *agent, struct lease lease)
 {
-    agent->lease = lease;
     watchdog_watch(&agent->watchdog, lease);
     keeper_hold_renewals(agent->keeper, !agent->watchdog.paused);
 }
@@ -196,7 +193,7 @@ static void on_extended(void *arg, struct lease lease, bool forgotten)
     if (is_leaving(agent) || agent->state == LOST)
         return;
     if (has_printer(agent)) {
-        agent->lease = lease;
+        agent->watchdog.lease = lease;
         return;
     }
     if (forgotten)
@@ -259,7 +256,8 @@ static void describe_end(struct agent *agent, const struct keeper_end *end,
     case KEEPER_RELEASED:
     case KEEPER_CANCELLED: over->status = agent->status; break;
     case KEEPER_UNRELEASED:
-        *news = (struct run_news){.event = RUN_UNRELEASED, .reason = run_reason_text(end->text)};
+        *news =
+            (struct run_news){.event = RUN_UNRELEASED, .reason = run_reason_text(end->why->text)};
         break;
     case KEEPER_NOT_ACQUIRED:
         over->status = agent->plan->conflict_status;
@@ -267,7 +265,7 @@ static void describe_end(struct agent *agent, const struct keeper_end *end,
         *news = (struct run_news){.event = RUN_NOT_ACQUIRED, .refusal = &agent->offer->refusal};
         break;
     case KEEPER_FAILED:
-        over->status = status_of_cause(end->cause);
+        over->status = status_of_cause(end->why->cause);
         *news = run_news_failure(end, request->key_count);
         break;
     }
@@ -279,7 +277,7 @@ static void on_over(void *arg, const struct keeper_end *end)
     struct agent_report over = {.kind = REPORT_OVER};
 
     waiting_end(&agent->waiting);
-    run_tell_server_said(events_of(agent), end->said);
+    run_tell_server_said(events_of(agent), end->why->said);
     describe_end(agent, end, &over);
     send_report(agent, &over);
     loop_stop(agent->loop);
@@ -305,9 +303,9 @@ static struct moment release_by(const struct agent *agent)
     struct moment least = moment_plus(now, NS_PER_SEC);
     struct moment most = has_printer(agent) ? MOMENT_NEVER : moment_plus(now, RELEASE_NS);
 
-    if (moment_reached(agent->lease.end, least))
+    if (moment_reached(agent->watchdog.lease.end, least))
         return least;
-    return moment_min(agent->lease.end, most);
+    return moment_min(agent->watchdog.lease.end, most);
 }
 
 static void release(struct agent *agent, const struct lock_end *end)
@@ -319,8 +317,9 @@ static void release(struct agent *agent, const struct lock_end *end)
 
 /* Nothing runs under the lock any more, so the next waiter need not wait for the lease to end. A
  * supervisor that has acknowledged it may have been killed before it announced its command. */
-static void release_unheld(struct agent *agent)
+static void release_unheld(void *arg)
 {
+    struct agent *agent = arg;
     bool lost = agent->state == LOST, killed = agent->presence.state == PRESENCE_DEAD;
     bool used = agent->watchdog.tree.group > 0 || (killed && agent->state == HOLDING);
     const struct lock_end end = {.how = lost ? LOCK_LOST : killed ? LOCK_KILLED : LOCK_USED};
@@ -330,11 +329,6 @@ static void release_unheld(struct agent *agent)
     if (!lost)
         send_plain(agent, REPORT_CLEARED);
     release(agent, used ? &end : NULL);
-}
-
-static void on_cleared(void *arg)
-{
-    release_unheld(arg);
 }
 
 /* The lease runs out in any case. */
@@ -363,12 +357,12 @@ static void stay_behind(struct agent *agent)
 
 static void take_acknowledgement(struct agent *agent, struct lease lease)
 {
-    if (agent->state == LOST || lease.end.ns != agent->lease.end.ns)
+    if (agent->state == LOST || lease.end.ns != agent->watchdog.lease.end.ns)
         return; /* too late, or of a grant that was withdrawn, or a lease that is over */
     presence_settle(&agent->presence);
     if (agent->state == OFFERED)
         agent->state = HOLDING;
-    watchdog_acknowledge(&agent->watchdog, lease);
+    watchdog_acknowledge(&agent->watchdog);
     keeper_hold_renewals(agent->keeper, false);
     if (agent->plan->keep)
         stay_behind(agent);
@@ -548,15 +542,6 @@ static void on_kept_ended(void *arg)
 static const struct keeper_events keeper_events = {
     on_waiting, on_held, on_extended, {on_trouble, on_recovered}, on_lost, on_over, is_absent};
 
-/* The supervisor runs the command under that lease already. */
-static void continue_holding(struct agent *agent, struct lease lease)
-{
-    agent->state = HOLDING;
-    agent->lease = lease;
-    watchdog_watch(&agent->watchdog, lease);
-    watchdog_acknowledge(&agent->watchdog, lease);
-}
-
 static void start_keeper(struct agent *agent, const struct keeper_past *past)
 {
     const struct keeper_plan *plan = &agent->plan->keeper;
@@ -567,8 +552,12 @@ static void start_keeper(struct agent *agent, const struct keeper_past *past)
     }
     agent->waiting.began = past->began;
     agent->keeper = keeper_take_over(agent->loop, agent->store, plan, past, &keeper_events, agent);
-    if (past->held)
-        continue_holding(agent, past->lease);
+    if (!past->held)
+        return;
+    /* The supervisor runs the command under that lease already. */
+    agent->state = HOLDING;
+    watchdog_watch(&agent->watchdog, past->lease);
+    watchdog_acknowledge(&agent->watchdog);
 }
 
 static void start(struct agent *agent, const struct agent_task *task)
@@ -586,7 +575,7 @@ static void start(struct agent *agent, const struct agent_task *task)
                                                  .callers = task->callers},
                                         .listen = drain_channel,
                                         .alarmed = on_alarmed,
-                                        .cleared = on_cleared,
+                                        .cleared = release_unheld,
                                         .failed = on_failed,
                                         .arg = agent};
     watchdog_init(&agent->watchdog, agent->loop);

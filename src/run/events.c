@@ -36,7 +36,7 @@ void run_tell_errno(const struct run_events *events, enum run_event event)
 static struct run_reason reason_of_failure(const struct keeper_end *end)
 {
     if (!end->far.round_trip)
-        return run_reason_text(end->text);
+        return run_reason_text(end->why->text);
     return (struct run_reason){.cause = end->far.needed ? RUN_CAUSE_TOO_FAR
                                                         : RUN_CAUSE_GRANTED_TOO_LITTLE,
                                .duration = end->far.round_trip / NS_PER_MS * NS_PER_MS,
@@ -47,12 +47,12 @@ static struct run_reason reason_of_failure(const struct keeper_end *end)
 struct run_news run_news_failure(const struct keeper_end *end, size_t key_count)
 {
     size_t key = end->refusal->key;
-    bool of_one = end->cause == CAUSE_MISFIT && key < key_count;
+    bool of_one = end->why->cause == CAUSE_MISFIT && key < key_count;
 
     return (struct run_news){.event = RUN_FAILED,
                              .key = of_one ? (unsigned)key + 1 : 0,
-                             .cause = end->cause,
-                             .hint = end->hint,
+                             .cause = end->why->cause,
+                             .hint = end->why->hint,
                              .reason = reason_of_failure(end)};
 }
 

@@ -205,10 +205,8 @@ void watchdog_watch(struct watchdog *watchdog, struct lease lease)
     arm(watchdog);
 }
 
-void watchdog_acknowledge(struct watchdog *watchdog, struct lease lease)
+void watchdog_acknowledge(struct watchdog *watchdog)
 {
-    if (lease.end.ns != watchdog->lease.end.ns)
-        return;
     watchdog->silent = false;
     arm(watchdog);
 }

@@ -44,7 +44,8 @@ struct watchdog {
 void watchdog_init(struct watchdog *watchdog, struct loop *loop);
 /* A command may run from now on, under this lease, which the supervisor must acknowledge. */
 void watchdog_watch(struct watchdog *watchdog, struct lease lease);
-void watchdog_acknowledge(struct watchdog *watchdog, struct lease lease);
+/* The supervisor has acknowledged the latest lease. */
+void watchdog_acknowledge(struct watchdog *watchdog);
 /* The supervisor says that its command has ended, or there is none. */
 void watchdog_dismiss(struct watchdog *watchdog);
 /* The supervisor is dead: kills the tree now; the command of --stop has the time of a stop. */

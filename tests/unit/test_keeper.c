@@ -666,6 +666,7 @@ struct life {
     bool untimely; /* the command of a lock that is held had to be stopped */
     int extended;
     struct keeper_end end;
+    struct answer why; /* of the end */
 };
 
 static void note(struct life *life, const char *event)
@@ -761,6 +762,7 @@ static void on_over(void *arg, const struct keeper_end *end)
         accuse(life->me.trial, "not acquired, but it was not held");
     witness_over(&life->me, end, strchr(life->schedule->actions, 'z'));
     life->end = *end;
+    life->why = *end->why;
     life->over_at = loop_now(life->me.loop);
     loop_disarm(life->me.loop, &life->action);
 }
@@ -933,7 +935,7 @@ static void test_reasons(void)
         const struct schedule schedule = {.answers = reasons[i].answers, .actions = "1000 r"};
         struct life life;
         run(&life, &schedule);
-        tap_is(life.end.text, reasons[i].wanted, "the reason", reasons[i].answers);
+        tap_is(life.why.text, reasons[i].wanted, "the reason", reasons[i].answers);
     }
 }
 
@@ -1036,7 +1038,7 @@ static void test_distances(void)
         if (!tap_ok(!fault,
                     "a lease of %d ms, a wait of %d ms: round trips from 1 %% to 200 %% of it",
                     lease_ms, schedule.wait_ms))
-            tap_note("%d %%: %s; \"%s\"; %s", schedule.far, fault, life.end.text,
+            tap_note("%d %%: %s; \"%s\"; %s", schedule.far, fault, life.why.text,
                      life.store.trial.log);
     }
 }
@@ -1048,7 +1050,7 @@ static void test_too_far(void)
 
     run(&life, &schedule);
     tap_ok(life.end.far.round_trip == 610 * NS_PER_MS && life.end.far.lease == NS_PER_SEC &&
-               life.end.far.needed == 2 * NS_PER_SEC && life.end.cause == CAUSE_UNFIT,
+               life.end.far.needed == 2 * NS_PER_SEC && life.why.cause == CAUSE_UNFIT,
            "a round trip of 610 ms is too long for a lease of 1 s; it takes 2 s");
 }
 

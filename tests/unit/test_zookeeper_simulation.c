@@ -293,7 +293,7 @@ static void on_over(void *arg, const struct keeper_end *end)
     struct player *player = arg;
 
     note_at(&world_of(player)->trial, now_of(player), "%u OVER %d %s", number_of(player),
-            end->ending, end->text);
+            end->ending, end->why->text);
     witness_over(&player->me, end, player->stopped_until.ns > player->me.leave_by.ns);
     total.endings[end->ending]++;
     loop_arm(player->me.loop, &player->action, now_of(player));
