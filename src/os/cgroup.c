@@ -38,11 +38,8 @@ static int write_file(const char *cgroup, const char *name, const char *text)
 {
     int fd = open_in(cgroup, name, O_WRONLY);
     ssize_t put = fd < 0 ? -1 : write(fd, text, strlen(text));
-    int error = errno;
 
-    if (fd >= 0)
-        close(fd);
-    errno = error;
+    file_close(fd);
     return put < 0 ? -1 : 0;
 }
 
@@ -164,9 +161,7 @@ pid_t cgroup_fork(const struct cgroup *cgroup)
     if (fd < 0)
         return -1;
     pid_t pid = (pid_t)syscall(SYS_clone3, &how, sizeof how);
-    int error = errno;
-    close(fd);
-    errno = error;
+    file_close(fd);
     return pid;
 }
 

@@ -156,8 +156,7 @@ int file_read(struct file *file, const char *path, const struct file_options *op
     /* Without O_NONBLOCK, opening a FIFO waits for its writer. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     int error = fd < 0 ? errno : read_open(fd, file, options, &opened);
-    if (fd >= 0)
-        close(fd);
+    file_close(fd);
     if (error) {
         file_wipe(file);
         explain(error, opened, options, fault, size);
@@ -168,12 +167,9 @@ int file_read(struct file *file, const char *path, const struct file_options *op
 ssize_t file_read_small(int fd, char *text, size_t size)
 {
     ssize_t got = fd < 0 ? -1 : read(fd, text, size - 1);
-    int error = errno;
 
-    if (fd >= 0)
-        close(fd);
+    file_close(fd);
     text[got > 0 ? got : 0] = '\0';
-    errno = error;
     return got;
 }
 
@@ -181,6 +177,15 @@ int file_open_null(int flags)
 {
     int fd = open("/dev/null", flags | O_CLOEXEC);
     return fd < 0 ? open("/", O_PATH | O_CLOEXEC) : fd;
+}
+
+void file_close(int fd)
+{
+    int error = errno;
+
+    if (fd >= 0)
+        close(fd);
+    errno = error;
 }
 
 void file_wipe(struct file *file)

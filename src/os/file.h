@@ -40,6 +40,8 @@ ssize_t file_read_small(int fd, char *text, size_t size);
 /* Opens /dev/null, with these flags and close-on-exec. Where there is none, as in a bare chroot, it
  * is a descriptor that can neither be read nor written. -1 with errno. */
 int file_open_null(int flags);
+/* Closes a descriptor, unless it is -1; errno stays as it is. */
+void file_close(int fd);
 /* Overwrites the text, which may be a secret, and frees it. The other members stay. */
 void file_wipe(struct file *file);
 

@@ -57,12 +57,9 @@ static void found_out(struct loop_io *io, int events)
  * errno if there was no fork. */
 static struct helper_process *begin(const int *ends, const struct helper_process *plan)
 {
-    int error = errno;
-
-    close(ends[1]);
+    file_close(ends[1]);
     if (plan->pid < 0) {
-        close(ends[0]);
-        errno = error;
+        file_close(ends[0]);
         return NULL;
     }
     struct helper_process *helper_process = mem_zeroed(sizeof *helper_process);

@@ -192,8 +192,7 @@ bool procfs_lists_children(const struct procfs *procfs, pid_t pid)
 {
     int fd = open_children(procfs, pid, pid);
 
-    if (fd >= 0)
-        close(fd);
+    file_close(fd);
     return fd >= 0;
 }
 
@@ -272,8 +271,7 @@ static int keep_reserve(struct procfs *procfs)
 void procfs_begin(struct procfs *procfs)
 {
     for (size_t i = 0; i < PROCFS_RESERVE; i++) {
-        if (procfs->reserve[i] >= 0)
-            close(procfs->reserve[i]);
+        file_close(procfs->reserve[i]);
         procfs->reserve[i] = -1;
     }
 }
@@ -287,9 +285,7 @@ int procfs_open(struct procfs *procfs)
         return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? -1 : 0;
     if (keep_reserve(procfs) == 0)
         return 0;
-    int error = errno;
     procfs_close(procfs);
-    errno = error;
     return -1;
 }
 
@@ -320,7 +316,7 @@ void procfs_close(struct procfs *procfs)
     if (!procfs->directory)
         return;
     procfs_begin(procfs);
-    close(procfs->directory);
+    file_close(procfs->directory);
     procfs->directory = 0;
 }
 

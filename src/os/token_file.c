@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/decimal.h"
+#include "os/file.h"
 
 #define WAITS_NS (1 * NS_PER_SEC)
 /* A signal between the look at the clock and flock(2) is lost; the next one comes so much later. */
@@ -183,8 +184,7 @@ static int sync_directory(const char *path)
      * there is. */
     if (fd >= 0 && fsync(fd) < 0 && errno != EINVAL && errno != EROFS)
         error = errno;
-    if (fd >= 0)
-        close(fd);
+    file_close(fd);
     free(target);
     return error;
 }
@@ -230,7 +230,6 @@ int token_file_write(struct token_file *file, int64_t number)
 
 void token_file_close(struct token_file *file)
 {
-    if (file->fd >= 0)
-        close(file->fd);
+    file_close(file->fd);
     file->fd = -1;
 }

@@ -8,6 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "os/file.h"
+
 /* A KILL is repeated until two passes find the same processes, as those that fork meanwhile are
  * faster than one pass; but not for ever. */
 #define MOST_PASSES 10
@@ -192,8 +194,7 @@ static bool deliver(const struct tree *tree, const struct process *process, int 
         else
             kill(process->pid, signo); /* a kernel or a sandbox without pidfd_open() */
     }
-    if (fd >= 0)
-        close(fd);
+    file_close(fd);
     return look != PROCESS_UNSEEN;
 }
 

@@ -1,9 +1,9 @@
 #include "run/agent_process.h"
 
-#include <errno.h>
 #include <unistd.h>
 
 #include "os/child.h"
+#include "os/file.h"
 
 #define END_NS (1 * NS_PER_SEC) /* for a process that has nothing left to do */
 /* After a death soon after the start, the next one waits: twice as long each time, but not so long
@@ -33,11 +33,9 @@ static int start(struct agent_process *agent, const struct agent_task *task)
         return -1;
     pid_t pid = task->plan->job ? child_fork_helper("rlock-agent", ends[1], agent_main, task)
                                 : fork_renewer(ends, task);
-    int error = errno;
-    close(ends[1]);
+    file_close(ends[1]);
     if (pid < 0) {
-        close(ends[0]);
-        errno = error;
+        file_close(ends[0]);
         return -1;
     }
     *agent = (struct agent_process){.pid = pid,

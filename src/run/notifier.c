@@ -1,16 +1,16 @@
 #include "run/notifier.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "lock/lock.h"
 #include "net/loop.h"
+#include "os/file.h"
 #include "os/tree.h"
+#include "run/channel.h"
 #include "run/environment.h"
 
 /* A command that still runs when the time is over has so long to clean up. */
@@ -69,7 +69,6 @@ static void describe(const struct job_plan *plan, const struct notice *notice)
 
 static void start_command(struct work *work, const struct notice *notice)
 {
-
     describe(work->plan, notice);
     pid_t pid = child_start_apart(work->plan->notify, environ, work->inherited);
     if (pid < 0) {
@@ -90,12 +89,12 @@ static void on_notice(struct loop_io *io, int events)
 {
     struct work *work = io->owner;
     struct notice notice;
-    ssize_t got;
+    int got, none;
 
     (void)events;
-    while ((got = recv(io->fd, &notice, sizeof notice, MSG_DONTWAIT)) == (ssize_t)sizeof notice)
+    while ((got = channel_receive(io->fd, &notice, sizeof notice, &none)) > 0)
         start_command(work, &notice);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+    if (got == 0)
         return;
     loop_remove(work->loop, io);
     work->alone = true;
@@ -189,16 +188,13 @@ void notifier_start(struct notifier *notifier, const struct job_plan *plan,
     *notifier = (struct notifier){.socket = -1};
     if (!plan->notify)
         return;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0 &&
-        child_fork_helper("rlock-notifier", ends[1], run, &work) > 0) {
+    if (channel_pair(ends) == 0 && child_fork_helper("rlock-notifier", ends[1], run, &work) > 0) {
         notifier->socket = ends[0];
     } else {
         run_tell_errno(plan->events, RUN_NOT_NOTIFIED);
-        if (ends[0] >= 0)
-            close(ends[0]);
+        file_close(ends[0]);
     }
-    if (ends[1] >= 0)
-        close(ends[1]);
+    file_close(ends[1]);
 }
 
 bool notifier_wants(const struct notifier *notifier, enum notice_event event)
@@ -209,5 +205,5 @@ bool notifier_wants(const struct notifier *notifier, enum notice_event event)
 void notifier_tell(struct notifier *notifier, const struct notice *notice)
 {
     notifier->told[notice->event] = true;
-    send(notifier->socket, notice, sizeof *notice, MSG_DONTWAIT | MSG_NOSIGNAL);
+    channel_send(notifier->socket, notice, sizeof *notice, -1);
 }
