@@ -277,21 +277,22 @@ static struct entry *find_own(struct memory_store *store, struct server *server,
 static void do_renew(struct memory_store *store, struct server *server, struct answer *answer)
 {
     const struct renew_request *request = store->base.operation.renew;
-    struct entry *entry = find_own(store, server, request->keys[0], request->owner, answer);
+    const struct acquire_request *lock = request->lock;
+    struct entry *entry = find_own(store, server, lock->keys[0], lock->owner, answer);
 
     if (!entry)
         return;
-    if (request->lease)
-        entry->lease = request->lease;
+    if (lock->lease)
+        entry->lease = lock->lease;
     grant(store, server, entry, answer);
     if (request->grants)
         take_session(store, entry);
 }
 
-static void do_release(struct memory_store *store, struct server *server, const char *key,
-                       const char *owner, struct answer *answer)
+static void do_release(struct memory_store *store, struct server *server,
+                       const struct acquire_request *lock, struct answer *answer)
 {
-    struct entry *entry = find_own(store, server, key, owner, answer);
+    struct entry *entry = find_own(store, server, lock->keys[0], lock->owner, answer);
 
     *store->listens_to = '\0';
     *store->held = '\0';
@@ -350,9 +351,7 @@ static void perform(struct memory_store *store, struct server *server, struct an
     switch (operation->verb) {
     case VERB_ACQUIRE: do_acquire(store, server, answer); break;
     case VERB_RENEW: do_renew(store, server, answer); break;
-    case VERB_RELEASE:
-        do_release(store, server, operation->release->keys[0], operation->release->owner, answer);
-        break;
+    case VERB_RELEASE: do_release(store, server, operation->release->lock, answer); break;
     case VERB_FORCE: do_force(store, server, answer); break;
     case VERB_SURVEY:
         report_held(store, server);
@@ -397,7 +396,7 @@ static bool memory_release_nowait(struct store *base, const struct release_reque
     loop_disarm(store->loop, &store->turn);
     if (!server_open(&server, store->path, fault, sizeof fault))
         return false;
-    do_release(store, &server, request->keys[0], request->owner, &answer);
+    do_release(store, &server, request->lock, &answer);
     fclose(server.file);
     return true;
 }

@@ -108,8 +108,8 @@ static void try_lock(struct query *query, const struct acquire_request *request,
                      struct trial *trial)
 {
     struct moment since = moment_now();
-    const struct renew_request renewal = renewal_of(request);
-    const struct release_request release = release_of(request);
+    const struct renew_request renewal = {.lock = request};
+    const struct release_request release = {.lock = request};
     struct answer answer;
 
     query_ask(query, (struct operation){.verb = VERB_ACQUIRE, .acquire = request}, &answer);

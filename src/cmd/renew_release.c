@@ -144,13 +144,13 @@ static int renew(struct call *call)
     struct renew_release *action = (struct renew_release *)call;
     int status = begin(action);
     /* The lease in a file or a variable is for acquisitions. */
-    const struct renew_request request = {
+    const struct acquire_request lock = {
         .keys = &action->key,
         .key_count = 1,
         .owner = action->meant,
         .who = "",
-        .lease = command_has(call, SETTING_LEASE) ? call->settings.lease : 0,
-        .strict = true};
+        .lease = command_has(call, SETTING_LEASE) ? call->settings.lease : 0};
+    const struct renew_request request = {.lock = &lock, .strict = true};
     struct answer answer;
 
     if (status != STATUS_OK)
@@ -180,12 +180,13 @@ static int release(struct call *call)
 {
     struct renew_release *action = (struct renew_release *)call;
     int status = begin(action);
-    const struct release_request request = {
+    const struct acquire_request lock = {
         .keys = &action->key,
         .key_count = 1,
         .owner = action->meant,
-        .lease = call->settings.lease, /* for how long others wait, if it was forgotten */
-        .strict = true};
+        .who = "",
+        .lease = call->settings.lease}; /* for how long others wait, if it was forgotten */
+    const struct release_request request = {.lock = &lock, .strict = true};
     struct answer answer;
 
     if (status != STATUS_OK)

@@ -197,12 +197,9 @@ static const struct not_holder_words words = {
 
 static int renew(struct reserve *all)
 {
-    const struct renew_request request = {.keys = &all->key,
-                                          .key_count = 1,
-                                          .owner = all->owner,
-                                          .who = "",
-                                          .lease = all->length,
-                                          .strict = true};
+    const struct acquire_request lock = {
+        .keys = &all->key, .key_count = 1, .owner = all->owner, .who = "", .lease = all->length};
+    const struct renew_request request = {.lock = &lock, .strict = true};
     struct answer answer;
 
     query_renew(&all->call.query, &request, &answer);

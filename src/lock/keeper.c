@@ -86,9 +86,9 @@ struct keeper {
     struct throttle pace;   /* of the requests */
     struct outage outage;
 
-    /* The request that is under way, or was the latest. */
+    /* The request that is under way, or was the latest, and the lock that it is about. */
+    struct acquire_request lock;
     union {
-        struct acquire_request acquire;
         struct renew_request renew;
         struct release_request release;
     } request;
@@ -203,13 +203,15 @@ static bool may_all_be_granted(const struct keeper *keeper)
     return keeper->granted.count == 0 || may_be_granted(keeper);
 }
 
-/* The keys that were granted. Where that is not known, or another grant may be under way, all. */
-static const char *const *granted_keys(const struct keeper *keeper, size_t *count)
+/* Makes the next request one about the keys that were granted. Where that is not known, or another
+ * grant may be under way, about all. */
+static void set_lock(struct keeper *keeper)
 {
-    bool all = may_all_be_granted(keeper);
-
-    *count = all ? keeper->plan.request.key_count : keeper->granted.count;
-    return all ? keeper->plan.request.keys : keeper->granted.keys;
+    keeper->lock = keeper->plan.request;
+    if (may_all_be_granted(keeper))
+        return;
+    keeper->lock.keys = keeper->granted.keys;
+    keeper->lock.key_count = keeper->granted.count;
 }
 
 static void start(struct keeper *keeper, struct operation operation)
@@ -410,12 +412,12 @@ static void continue_holding(struct keeper *keeper, const struct keeper_past *pa
 /* Returns which of the plan's keys an answer about the granted ones names, from 1; 0: none. */
 static size_t lost_key(const struct keeper *keeper, const struct answer *answer)
 {
-    size_t count;
+    bool all = may_all_be_granted(keeper);
+    size_t count = all ? keeper->plan.request.key_count : keeper->granted.count;
 
-    granted_keys(keeper, &count);
     if (count == 1 || answer->key >= count)
         return 0;
-    return 1 + (may_all_be_granted(keeper) ? answer->key : keeper->granted.asked[answer->key]);
+    return 1 + (all ? answer->key : keeper->granted.asked[answer->key]);
 }
 
 #define HOLDER_SIZE 200
@@ -489,15 +491,15 @@ static void send_renewal(struct keeper *keeper, struct moment until, store_done 
     keeper->sent = now;
     keeper->until = until;
     keeper->poked = false;
-    *request = renewal_of(&keeper->plan.request);
-    request->keys = granted_keys(keeper, &request->key_count);
+    set_lock(keeper);
     if (keeper->who)
-        request->who = keeper->who;
-    request->grants = held ? keeper->granted.grants : NULL;
-    request->handed = keeper->handed;
-    request->listen = held && (!keeper->handed || keeper->verified);
+        keeper->lock.who = keeper->who;
     if (held && !keeper->plan.renew)
-        request->lease = lease_rest(now, keeper->lease.end); /* it ends when it would have */
+        keeper->lock.lease = lease_rest(now, keeper->lease.end); /* it ends when it would have */
+    *request = (struct renew_request){.lock = &keeper->lock,
+                                      .grants = held ? keeper->granted.grants : NULL,
+                                      .handed = keeper->handed,
+                                      .listen = held && (!keeper->handed || keeper->verified)};
     start(keeper,
           (struct operation){.verb = VERB_RENEW, .renew = request, .until = until, .done = done});
 }
@@ -573,7 +575,7 @@ static void take_refusal(struct keeper *keeper, const struct answer *answer)
         end_refused(keeper, !may_be_in_store(keeper));
     } else if (moment_reached(keeper->plan.wait_until, now_of(keeper))) {
         end_refused(keeper, false);
-    } else if (!keeper->request.acquire.listen) {
+    } else if (!keeper->lock.listen) {
         acquire(keeper, true);
     } else {
         keeper->events->waiting(keeper->arg, answer);
@@ -795,7 +797,7 @@ static void acquire(struct keeper *keeper, bool listen)
         return;
     }
 
-    struct acquire_request *request = &keeper->request.acquire;
+    struct acquire_request *request = &keeper->lock;
     struct moment now = now_of(keeper);
     int64_t attempt = keeper->plan.connect_timeout;
 
@@ -897,11 +899,12 @@ static void send_release(struct keeper *keeper)
     }
     keeper->until = moment_min(keeper->release_until,
                                moment_plus(now, timeout > RELEASE_NS ? timeout : RELEASE_NS));
-    *request = release_of(&keeper->plan.request);
-    request->keys = granted_keys(keeper, &request->key_count);
-    request->at_least = used ? keeper->plan.at_least : 0;
-    request->end = keeper->use;
-    request->in_time = request->returns = keeper->again;
+    set_lock(keeper);
+    *request = (struct release_request){.lock = &keeper->lock,
+                                        .at_least = used ? keeper->plan.at_least : 0,
+                                        .end = keeper->use,
+                                        .in_time = keeper->again,
+                                        .returns = keeper->again};
     if (keeper->result.ending == KEEPER_NOT_ACQUIRED)
         request->end.how = LOCK_REFUSED;
     /* An owner that acquires again may be granted the lock by an older request of its own. */
@@ -919,10 +922,8 @@ static void send_release(struct keeper *keeper)
 static void go_without_answer(struct keeper *keeper)
 {
     static const struct answer silence = {.cause = CAUSE_UNREACHABLE, .text = "no answer in time"};
-    struct release_request request = release_of(&keeper->plan.request);
-
-    request.uncertain = true;
-    request.end.how = LOCK_UNUSED;
+    const struct release_request request = {
+        .lock = &keeper->plan.request, .uncertain = true, .end.how = LOCK_UNUSED};
     bool gone = store_release_nowait(keeper->store, &request);
     keeper->busy = false;
     if (!result_is_known(keeper))

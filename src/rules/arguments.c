@@ -221,11 +221,12 @@ void redis_call_renew(struct redis_call *call, const struct redis_terms *terms, 
                       const struct renew_request *request, const struct member_terms *settled)
 {
     uint64_t fences[LOCK_KEYS_MAX] = {0}, slots[LOCK_KEYS_MAX] = {0};
+    const struct acquire_request *lock = request->lock;
 
-    call_begin(call, &script_renew, prefix, request->keys, request->key_count);
+    call_begin(call, &script_renew, prefix, lock->keys, lock->key_count);
     call->ahead = !terms->grace; /* then it may make a lock */
-    redis_call_set(call, "owner", request->owner);
-    set_positive(call, "lease", request->lease / NS_PER_MS);
+    redis_call_set(call, "owner", lock->owner);
+    set_positive(call, "lease", lock->lease / NS_PER_MS);
     set_flag(call, "strict", request->strict);
     set_flag(call, "handed", request->handed);
     if (terms->member)
@@ -235,9 +236,9 @@ void redis_call_renew(struct redis_call *call, const struct redis_terms *terms, 
     redis_call_set(call, "epoch", terms->marker);
     if (!request->grants)
         return;
-    set_mode(call, request->mode, request->limit);
-    redis_call_set(call, "who", request->who);
-    for (size_t i = 0; i < request->key_count; i++) {
+    set_mode(call, lock->mode, lock->limit);
+    redis_call_set(call, "who", lock->who);
+    for (size_t i = 0; i < lock->key_count; i++) {
         fences[i] = request->grants[i].fence;
         slots[i] = request->grants[i].slot;
     }
@@ -271,16 +272,16 @@ void redis_call_release(struct redis_call *call, const struct redis_terms *terms
 {
     char notes[80];
 
-    call_begin(call, &script_release, prefix, request->keys, request->key_count);
+    call_begin(call, &script_release, prefix, request->lock->keys, request->lock->key_count);
     call->ahead = !request->in_time; /* which takes the server's clock */
-    redis_call_set(call, "owner", request->owner);
+    redis_call_set(call, "owner", request->lock->owner);
     set_positive(call, "bar", request->uncertain ? BAR_MS : 0);
     set_positive(call, "at_least", request->at_least / NS_PER_MS);
     set_flag(call, "strict", request->strict);
     set_text(call, "notes", print_end(&request->end, notes, sizeof notes));
     if (terms->grace) {
         redis_call_set(call, "epoch", terms->marker);
-        set_number(call, "lease", request->lease / NS_PER_MS);
+        set_number(call, "lease", request->lock->lease / NS_PER_MS);
     }
 }
 

@@ -81,52 +81,16 @@ bool store_release_nowait(struct store *store, const struct release_request *req
     return store->ops->release_nowait(store, request);
 }
 
-struct acquire_request operation_lock(const struct operation *operation)
+const struct acquire_request *operation_lock(const struct operation *operation)
 {
-    const struct renew_request *renew = operation->renew;
-    const struct release_request *release = operation->release;
+    static const struct acquire_request none;
 
     switch (operation->verb) {
-    case VERB_ACQUIRE: return *operation->acquire;
-    case VERB_RENEW:
-        return (struct acquire_request){.keys = renew->keys,
-                                        .key_count = renew->key_count,
-                                        .owner = renew->owner,
-                                        .no_nesting = renew->no_nesting,
-                                        .mode = renew->mode,
-                                        .limit = renew->limit,
-                                        .who = renew->who,
-                                        .mirror = renew->mirror,
-                                        .lease = renew->lease};
-    case VERB_RELEASE:
-        return (struct acquire_request){.keys = release->keys,
-                                        .key_count = release->key_count,
-                                        .owner = release->owner,
-                                        .who = "",
-                                        .lease = release->lease};
-    default: return (struct acquire_request){.keys = NULL};
+    case VERB_ACQUIRE: return operation->acquire;
+    case VERB_RENEW: return operation->renew->lock;
+    case VERB_RELEASE: return operation->release->lock;
+    default: return &none;
     }
-}
-
-struct renew_request renewal_of(const struct acquire_request *lock)
-{
-    return (struct renew_request){.keys = lock->keys,
-                                  .key_count = lock->key_count,
-                                  .owner = lock->owner,
-                                  .no_nesting = lock->no_nesting,
-                                  .mode = lock->mode,
-                                  .limit = lock->limit,
-                                  .who = lock->who,
-                                  .mirror = lock->mirror,
-                                  .lease = lock->lease};
-}
-
-struct release_request release_of(const struct acquire_request *lock)
-{
-    return (struct release_request){.keys = lock->keys,
-                                    .key_count = lock->key_count,
-                                    .owner = lock->owner,
-                                    .lease = lock->lease};
 }
 
 enum cause cause_of_errno(int error)

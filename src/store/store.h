@@ -96,16 +96,9 @@ struct acquire_request {
 };
 
 struct renew_request {
-    const char *const *keys;
-    size_t key_count;
-    const char *owner;
-    /* As in the acquisition: a store that has forgotten the lock may make it again. */
-    bool no_nesting;
-    enum lock_mode mode;
-    unsigned limit;
-    const char *who;
-    const char *mirror;
-    int64_t lease; /* ns; 0: as in the acquisition */
+    /* As it was acquired, with the keys that were granted: a store that has forgotten it may make
+     * it again. lease 0: as long as in the acquisition. */
+    const struct acquire_request *lock;
     /* The grant for each key: a store with grace that has forgotten the lock restores it. NULL: a
      * forgotten lock is lost. */
     const struct lock_grant *grants;
@@ -117,11 +110,8 @@ struct renew_request {
 /* Releases what the owner holds and its place in the queue. REFUSED with NOT_HOLDER if there was
  * nothing. */
 struct release_request {
-    const char *const *keys;
-    size_t key_count;
-    const char *owner;
-    int64_t lease; /* ns: as in the acquisition */
-    bool strict;   /* as in a renewal */
+    const struct acquire_request *lock; /* its keys, owner and lease count */
+    bool strict;                        /* as in a renewal */
     /* An acquisition of this owner may still be under way and must not succeed later. */
     bool uncertain;
     /* The lock stays until so many ns after its acquisition, with a note of how the command ended.
@@ -419,12 +409,9 @@ void store_start(struct store *store, const struct operation *operation);
  * connection. The request is borrowed for the call. */
 bool store_release_nowait(struct store *store, const struct release_request *request);
 
-/* Returns the acquisition, or as much of it as a renewal or a release says; without keys for any
- * other operation. */
-struct acquire_request operation_lock(const struct operation *operation);
-/* The reverse: return a renewal and a release that say no more than the acquisition does. */
-struct renew_request renewal_of(const struct acquire_request *lock);
-struct release_request release_of(const struct acquire_request *lock);
+/* Returns the lock that is acquired, renewed or released; one without keys for any other
+ * operation. */
+const struct acquire_request *operation_lock(const struct operation *operation);
 
 /* Makes *answer UNKNOWN for that cause, with its text as of printf(), and nothing else. */
 void answer_fail(struct answer *answer, enum cause cause, const char *format, ...)

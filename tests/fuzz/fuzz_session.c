@@ -300,17 +300,9 @@ static void fill_in(struct life *life, struct requests *requests, uint8_t what)
                                                  .who = "",
                                                  .queue = true,
                                                  .listen = listen};
-    requests->renew = (struct renew_request){.keys = keys,
-                                             .key_count = key_count,
-                                             .owner = "us",
-                                             .lease = 30 * NS_PER_SEC,
-                                             .who = "",
-                                             .listen = listen};
-    requests->release = (struct release_request){.keys = keys,
-                                                 .key_count = key_count,
-                                                 .owner = "us",
-                                                 .lease = 30 * NS_PER_SEC,
-                                                 .uncertain = listen || what % 8 == 7};
+    requests->renew = (struct renew_request){.lock = &requests->acquire, .listen = listen};
+    requests->release =
+        (struct release_request){.lock = &requests->acquire, .uncertain = listen || what % 8 == 7};
     requests->force = (struct force_request){.key = "a", .owners = owners, .owner_count = 2};
     requests->survey = (struct survey_request){.patterns = patterns,
                                                .pattern_count = listen ? 0 : 3,

@@ -326,7 +326,6 @@ static struct sim_link *of(struct store *base)
 static struct sim_message *begin(struct sim_link *link, const struct operation *operation,
                                  struct moment until)
 {
-    const struct acquire_request request = operation_lock(operation);
     struct sim_node *node = link->node;
     struct moment now = loop_now(node->loop);
 
@@ -343,7 +342,7 @@ static struct sim_message *begin(struct sim_link *link, const struct operation *
     if (!link->greeted && node->still.ns > now.ns)
         return NULL; /* it is not even greeted */
     link->greeted = link->report.sent = true;
-    link->message = post(link, operation->verb, &request,
+    link->message = post(link, operation->verb, operation_lock(operation),
                          operation->verb == VERB_RELEASE ? &no_terms : operation->terms);
     link->message->link = link;
     return link->message;
@@ -371,13 +370,12 @@ static void link_start(struct store *base, const struct operation *operation)
 static bool link_release_nowait(struct store *base, const struct release_request *request)
 {
     struct sim_link *link = of(base);
-    const struct acquire_request lock = {.owner = request->owner, .lease = request->lease};
 
     loop_disarm(link->node->loop, &link->timer);
     forget_message(link);
     link->done = NULL;
     if (!link->node->down && !silent)
-        post(link, VERB_RELEASE, &lock, &no_terms)->uncertain = true;
+        post(link, VERB_RELEASE, request->lock, &no_terms)->uncertain = true;
     return !link->node->down;
 }
 

@@ -244,18 +244,18 @@ static struct moment travel(struct fake_store *store, enum store_verb verb)
 /* Starts a call. One whose time is over is not even sent. */
 static void begin(struct fake_store *store, char call, const struct operation *operation)
 {
-    const struct acquire_request lock = operation_lock(operation);
+    const struct acquire_request *lock = operation_lock(operation);
     struct moment until = operation->until;
     bool late = moment_reached(until, loop_now(store->loop));
     struct moment due = late ? loop_now(store->loop) : take_answer(store);
 
     if (store->done)
         accuse(&store->trial, "two operations at a time");
-    if (store->owner[0] && strcmp(store->owner, lock.owner) != 0)
+    if (store->owner[0] && strcmp(store->owner, lock->owner) != 0)
         accuse(&store->trial, "another owner");
-    snprintf(store->owner, sizeof store->owner, "%s", lock.owner);
+    snprintf(store->owner, sizeof store->owner, "%s", lock->owner);
     store->call = call;
-    note_keys(store, &lock);
+    note_keys(store, lock);
     store->until = until;
     store->done = operation->done;
     store->done_arg = operation->arg;
@@ -306,7 +306,7 @@ static void start(struct store *base, const struct operation *operation)
         return;
     }
     store->sent = loop_now(store->loop);
-    store->lease = operation_lock(operation).lease;
+    store->lease = operation_lock(operation)->lease;
     if (operation->verb == VERB_RENEW) {
         begin_renewal(store, operation);
         return;
@@ -322,8 +322,6 @@ static void start(struct store *base, const struct operation *operation)
 static bool release_nowait(struct store *base, const struct release_request *request)
 {
     struct fake_store *store = of(base);
-
-    const struct acquire_request lock = {.keys = request->keys, .key_count = request->key_count};
     char word[32];
 
     loop_disarm(store->loop, &store->reply);
@@ -332,7 +330,7 @@ static bool release_nowait(struct store *base, const struct release_request *req
         return false;
     store->parted = true;
     store->call = 'u';
-    note_keys(store, &lock);
+    note_keys(store, request->lock);
     snprintf(word, sizeof word, "bye%s", store->asked);
     fake_log(store, word);
     return true;

@@ -391,7 +391,7 @@ static void post(struct simulation *sim, enum simulation_kind kind,
         answered && fate != LOST && fate != ANSWER_LOST && fate != CUT_OFF && back.ns <= until.ns;
     if (fate != LOST) {
         struct simulation_event *event = plan(sim, kind, there);
-        event->lease = operation_lock(operation).lease;
+        event->lease = operation_lock(operation)->lease;
         event->sent = now;
         event->not_after = until;
         if (kind == SIMULATION_RELEASE) {

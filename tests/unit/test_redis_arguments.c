@@ -71,8 +71,8 @@ struct row {
     const struct redis_terms *terms;    /* NULL: plain */
     const struct member_terms *settled; /* NULL: nothing */
     bool offers;
+    struct acquire_request acquire; /* of "who"; or the lock that is renewed or released */
     union {
-        struct acquire_request acquire; /* of "who" */
         struct renew_request renew;
         struct release_request release;
         struct force_request force;
@@ -95,14 +95,14 @@ static void test(const struct row *rows, size_t count, fill *make)
     }
 }
 
-/* The request with the members that all of them share. */
-#define COMPLETE(request)                                                                          \
-    do {                                                                                           \
-        (request)->keys = keys;                                                                    \
-        (request)->key_count = OR((request)->key_count, 1);                                        \
-        (request)->owner = "us";                                                                   \
-        (request)->lease = OR((request)->lease, S(30));                                            \
-    } while (0)
+/* Fills in what all locks have in common. */
+static void complete(struct acquire_request *lock)
+{
+    lock->keys = keys;
+    lock->key_count = OR(lock->key_count, 1);
+    lock->owner = "us";
+    lock->lease = OR(lock->lease, S(30));
+}
 
 #define TRY     "acquire p:{a} ahead: owner=us|lease=30000|who=who"
 #define PLACE   TRY "|place_ttl=7000"
@@ -166,7 +166,7 @@ static void acquire(struct redis_call *call, const struct row *row, const struct
 {
     struct acquire_request request = row->acquire;
 
-    COMPLETE(&request);
+    complete(&request);
     request.who = OR(request.who, "who");
     redis_call_acquire(call, terms, "p", &request, OR(row->settled, &nothing), row->offers);
     const char *version = redis_call_get(call, "version");
@@ -177,34 +177,37 @@ static void acquire(struct redis_call *call, const struct row *row, const struct
 /* -- renew, release ---------------------------------------------------------------------------- */
 
 static const struct row renewals[] = {
-    ROW("a renewal", "renew p:{a} p:{b} ahead: owner=us|lease=30000", .renew.key_count = 2),
+    ROW("a renewal", "renew p:{a} p:{b} ahead: owner=us|lease=30000", .acquire.key_count = 2),
     ROW("strict", RENEW "|strict=1", .terms = &marked, .renew.strict = true),
     ROW("the first one of what was handed over", RENEW "|handed=1", .renew.handed = true),
     ROW("with grace", "renew p:{a}: owner=us|lease=30000|epoch=p:!epoch", .terms = &gracious,
-        .renew.who = "who"),
+        .acquire.who = "who"),
     ROW("with grace, and a claim",
         "renew p:{a} p:{b}: owner=us|lease=30000|epoch=p:!epoch|mode=l|limit=4|who=who|fences=41 "
         "42|slots=0 3",
-        .terms = &gracious, .renew.who = "who", .renew.mode = LOCK_LIMIT, .renew.limit = 4,
-        .renew.grants = grants, .renew.key_count = 2),
+        .terms = &gracious, .acquire.who = "who", .acquire.mode = LOCK_LIMIT, .acquire.limit = 4,
+        .renew.grants = grants, .acquire.key_count = 2),
     ROW("a member's", "renew p:{a} ahead server: owner=us|lease=30000|member=p:!quorum",
-        .terms = &member, .settled = &proposed, .renew.who = "who"),
+        .terms = &member, .settled = &proposed, .acquire.who = "who"),
     ROW("a member's that is told the fences",
         "renew p:{a} p:{b} ahead server: owner=us|lease=30000|member=p:!quorum|fences=51 52",
-        .terms = &member, .settled = &settled, .renew.key_count = 2),
+        .terms = &member, .settled = &settled, .acquire.key_count = 2),
 };
 
 static void renew(struct redis_call *call, const struct row *row, const struct redis_terms *terms)
 {
+    struct acquire_request lock = row->acquire;
     struct renew_request request = row->renew;
 
-    COMPLETE(&request);
+    complete(&lock);
+    request.lock = &lock;
     redis_call_renew(call, terms, "p", &request, OR(row->settled, &nothing));
 }
 
 static void test_unchanged_lease(void)
 {
-    static const struct renew_request as_before = {.keys = keys, .key_count = 1, .owner = "us"};
+    static const struct acquire_request lock = {.keys = keys, .key_count = 1, .owner = "us"};
+    static const struct renew_request as_before = {.lock = &lock};
     struct redis_call call = {.script = NULL};
 
     redis_call_renew(&call, &plain, "p", &as_before, &nothing);
@@ -213,7 +216,7 @@ static void test_unchanged_lease(void)
 
 static const struct row releases[] = {
     ROW("a release", "release p:{a} p:{b} ahead: owner=us", .terms = &marked,
-        .release.key_count = 2),
+        .acquire.key_count = 2),
     ROW("an uncertain one", RELEASE "|bar=60000", .release.uncertain = true),
     ROW("not at once", RELEASE "|at_least=5000", .release.at_least = S(5)),
     ROW("a strict release", RELEASE "|strict=1", .release.strict = true),
@@ -239,9 +242,11 @@ static const struct row releases[] = {
 
 static void release(struct redis_call *call, const struct row *row, const struct redis_terms *terms)
 {
+    struct acquire_request lock = row->acquire;
     struct release_request request = row->release;
 
-    COMPLETE(&request);
+    complete(&lock);
+    request.lock = &lock;
     redis_call_release(call, terms, "p", &request);
 }
 
@@ -251,7 +256,7 @@ static void test_places(void)
     struct acquire_request request = {.who = "who", .queue = true, .key_count = 2};
     struct redis_call call = {.script = NULL}, back = {.script = NULL};
 
-    COMPLETE(&request);
+    complete(&request);
     redis_call_acquire(&call, &plain, "p", &request, &nothing, true);
     call.db = 5;
     redis_call_give_back(&back, &call);

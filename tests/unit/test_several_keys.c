@@ -171,7 +171,7 @@ static void start(struct store *base, const struct operation *operation)
         link->server->fault = "the store was asked while it was busy";
     link->busy = true;
     link->verb = operation->verb;
-    link->request = operation_lock(operation);
+    link->request = *operation_lock(operation);
     if (link->request.key_count != 1)
         link->server->fault = "the store was asked about several keys at once";
     link->key = sim_find_key(link->server, link->request.keys[0]);
@@ -324,10 +324,7 @@ static void act(struct loop_timer *timer)
     if (taker->state == HOLDING && count_held(taker) != request_of(taker).key_count)
         server.fault = "lost a key that was not taken from it";
     taker->state = RELEASING;
-    taker->release = (struct release_request){.keys = taker->keys,
-                                              .key_count = request_of(taker).key_count,
-                                              .owner = taker->owner,
-                                              .lease = LEASE_NS};
+    taker->release = (struct release_request){.lock = &taker->acquire};
     operation.verb = VERB_RELEASE;
     operation.release = &taker->release;
     operation.done = returned;
@@ -457,11 +454,7 @@ static void test_lease(void)
     struct moment now = loop_now(loop), before = moment_plus(now, -2 * NS_PER_SEC);
     struct taker taker = {.keys = {"c", "a", "b"}, .owner = "o"};
     struct acquire_request request = request_of(&taker);
-    struct renew_request renew = {.keys = request.keys,
-                                  .key_count = request.key_count,
-                                  .owner = request.owner,
-                                  .who = "",
-                                  .lease = request.lease};
+    struct renew_request renew = {.lock = &request};
     struct store single = {.ops = &ops};
     struct store *store = several_keys_open(loop, &single);
     struct kept_answer kept = {.answer.verdict = VERDICT_UNKNOWN};

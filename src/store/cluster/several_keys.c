@@ -40,11 +40,12 @@ struct several_keys {
     struct kept_answer result; /* about all keys */
     size_t step;               /* how many keys it has been through */
     size_t key;                /* about which one it asks now */
+    /* The request about it. */
+    struct acquire_request one;
     union {
-        struct acquire_request acquire;
         struct renew_request renew;
         struct release_request release;
-    } one; /* the request about it */
+    } request;
 
     /* Kept from one acquisition to the next. */
     char *last_owner;
@@ -96,6 +97,16 @@ static void finish(struct several_keys *several)
 
     answer_keep(&result, &several->result.answer);
     several->base.operation.done(several->base.operation.arg, &result.answer);
+}
+
+/* Makes the next request one about that key only. Returns its lock. */
+static struct acquire_request *set_key(struct several_keys *several, size_t key)
+{
+    several->key = key;
+    several->one = *operation_lock(&several->base.operation);
+    several->one.keys = &several->keys[key];
+    several->one.key_count = 1;
+    return &several->one;
 }
 
 /* Asks about several->key. */
@@ -187,15 +198,13 @@ static void renewed(void *arg, const struct answer *answer)
 
 static void renew_next(struct several_keys *several)
 {
-    struct renew_request *one = &several->one.renew;
+    struct renew_request *request = &several->request.renew;
 
-    several->key = several->order[several->step];
-    *one = *several->base.operation.renew;
-    one->keys = &several->keys[several->key];
-    one->key_count = 1;
-    if (one->grants)
-        one->grants += several->key;
-    ask(several, (struct operation){.verb = VERB_RENEW, .renew = one}, share(several), renewed);
+    *request = *several->base.operation.renew;
+    request->lock = set_key(several, several->order[several->step]);
+    if (request->grants)
+        request->grants += several->key;
+    ask(several, (struct operation){.verb = VERB_RENEW, .renew = request}, share(several), renewed);
 }
 
 static void release_next(struct several_keys *several);
@@ -216,25 +225,25 @@ static void released(void *arg, const struct answer *answer)
 /* The last one first: a waiter for only that key is woken before a waiter for all. */
 static void release_next(struct several_keys *several)
 {
-    struct release_request *one = &several->one.release;
+    struct release_request *request = &several->request.release;
 
-    several->key = several->order[several->key_count - 1 - several->step];
-    *one = *several->base.operation.release;
-    one->keys = &several->keys[several->key];
-    one->key_count = 1;
-    ask(several, (struct operation){.verb = VERB_RELEASE, .release = one}, share(several),
+    *request = *several->base.operation.release;
+    request->lock = set_key(several, several->order[several->key_count - 1 - several->step]);
+    ask(several, (struct operation){.verb = VERB_RELEASE, .release = request}, share(several),
         released);
 }
 
 static bool release_nowait(struct store *base, const struct release_request *request)
 {
-    struct release_request one = *request;
+    struct acquire_request one = *request->lock;
+    struct release_request about_one = *request;
     bool sent = true;
 
+    about_one.lock = &one;
     one.key_count = 1;
-    for (size_t i = 0; i < request->key_count; i++) {
-        one.keys = &request->keys[i];
-        sent &= store_release_nowait(of(base)->below, &one);
+    for (size_t i = 0; i < request->lock->key_count; i++) {
+        one.keys = &request->lock->keys[i];
+        sent &= store_release_nowait(of(base)->below, &about_one);
     }
     return sent;
 }
@@ -285,15 +294,11 @@ static void taken_released(void *arg, const struct answer *answer)
 
 static void release_taken_key(struct several_keys *several, size_t key)
 {
-    struct release_request *one = &several->one.release;
+    struct release_request *request = &several->request.release;
 
-    several->key = key;
-    *one = release_of(several->base.operation.acquire);
-    one->keys = &several->keys[key];
-    one->key_count = 1;
-    one->end.how = LOCK_UNUSED;
-    one->in_time = true;
-    ask(several, (struct operation){.verb = VERB_RELEASE, .release = one},
+    *request = (struct release_request){
+        .lock = set_key(several, key), .end.how = LOCK_UNUSED, .in_time = true};
+    ask(several, (struct operation){.verb = VERB_RELEASE, .release = request},
         several->base.operation.until, taken_released);
 }
 
@@ -350,20 +355,9 @@ static void note(struct several_keys *several, const struct answer *answer, bool
     }
 }
 
-static struct acquire_request *begin_key(struct several_keys *several, size_t key)
-{
-    struct acquire_request *one = &several->one.acquire;
-
-    several->key = key;
-    *one = *several->base.operation.acquire;
-    one->keys = &several->keys[key];
-    one->key_count = 1;
-    return one;
-}
-
 static void acquire_key(struct several_keys *several, store_done *done)
 {
-    ask(several, (struct operation){.verb = VERB_ACQUIRE, .acquire = &several->one.acquire},
+    ask(several, (struct operation){.verb = VERB_ACQUIRE, .acquire = &several->one},
         several->base.operation.until, done);
 }
 
@@ -406,7 +400,7 @@ static void take_next(struct several_keys *several)
         finish(several);
         return;
     }
-    struct acquire_request *one = begin_key(several, next);
+    struct acquire_request *one = set_key(several, next);
     bool first = !has_taken(several);
     one->queue &= first;
     one->listen &= first;
@@ -436,7 +430,7 @@ static void stand_next(struct several_keys *several)
         take_next(several);
         return;
     }
-    begin_key(several, several->order[several->step])->stand = true;
+    set_key(several, several->order[several->step])->stand = true;
     acquire_key(several, stood);
 }
 
@@ -473,11 +467,11 @@ static void acquire(struct several_keys *several, const char *owner)
 static void start(struct store *base, const struct operation *operation)
 {
     struct several_keys *several = of(base);
-    const struct acquire_request lock = operation_lock(operation);
+    const struct acquire_request *lock = operation_lock(operation);
 
-    begin(several, &lock);
+    begin(several, lock);
     switch (operation->verb) {
-    case VERB_ACQUIRE: acquire(several, lock.owner); break;
+    case VERB_ACQUIRE: acquire(several, lock->owner); break;
     case VERB_RENEW: renew_next(several); break;
     case VERB_RELEASE:
         several->waiting = NO_KEY;

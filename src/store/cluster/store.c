@@ -55,7 +55,7 @@ static void start(struct store *base, const struct operation *operation)
     switch (operation->verb) {
     case VERB_ACQUIRE:
     case VERB_RENEW:
-    case VERB_RELEASE: key = operation_lock(operation).keys[0]; break;
+    case VERB_RELEASE: key = operation_lock(operation)->keys[0]; break;
     case VERB_LATCH: key = operation->latch->key; break;
     case VERB_FORCE:
         key = operation->force->key;
@@ -79,7 +79,7 @@ static void start(struct store *base, const struct operation *operation)
 static bool release_nowait(struct store *base, const struct release_request *request)
 {
     struct cluster_store *store = of(base);
-    struct store *node = cluster_open_node(store->cluster, slot_of(store, request->keys[0]));
+    struct store *node = cluster_open_node(store->cluster, slot_of(store, request->lock->keys[0]));
     bool sent = node && store_release_nowait(node, request);
 
     cluster_abandon(store->cluster);

@@ -652,20 +652,15 @@ static void take_lock(struct quorum_store *store, const struct acquire_request *
     acquire->who = keep_word(&store->lock_words, lock->who);
     acquire->mirror = keep_word(&store->lock_words, lock->mirror);
     acquire->group = NULL; /* there is no queue */
-    requests->renew = renewal_of(acquire);
-    requests->release = release_of(acquire);
+    requests->renew = (struct renew_request){.lock = acquire};
+    requests->release = (struct release_request){.lock = acquire};
 }
 
 static void take_release(struct quorum_store *store, const struct release_request *request)
 {
-    struct acquire_request lock =
-        operation_lock(&(struct operation){VERB_RELEASE, .release = request});
-    struct release_request *release = &store->requests.release;
-
-    take_lock(store, &lock);
-    *release = *request;
-    release->keys = store->requests.acquire.keys;
-    release->owner = store->requests.acquire.owner;
+    take_lock(store, request->lock);
+    store->requests.release = *request;
+    store->requests.release.lock = &store->requests.acquire;
 }
 
 /* pausing: a waiter that was refused a moment ago would be refused again. */
@@ -712,9 +707,7 @@ static void take_over(struct quorum_store *store, const struct lock_grant *grant
 
 static void renew(struct quorum_store *store, const struct renew_request *request)
 {
-    struct acquire_request lock = operation_lock(&(struct operation){VERB_RENEW, .renew = request});
-
-    take_lock(store, &lock);
+    take_lock(store, request->lock);
     store->requests.renew.handed = request->handed;
     store->requests.renew.strict = request->strict;
     store->requests.renew.listen = request->listen;

@@ -721,7 +721,8 @@ static void renew(struct redis_store *store, const struct renew_request *request
                   const struct member_terms *settled)
 {
     redis_call_renew(&store->call, &store->terms, store->prefix, request, settled);
-    store->call.whole = request->lease && !store->knows_renewal && is_far(store, request->lease);
+    int64_t lease = request->lock->lease;
+    store->call.whole = lease && !store->knows_renewal && is_far(store, lease);
     store->in_time = true;
     store->listen = request->listen && redis_session_is_up(store->session);
 }

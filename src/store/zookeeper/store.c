@@ -244,7 +244,7 @@ static bool zk_release_nowait(struct store *base, const struct release_request *
 {
     struct zk_store *store = zk_store_of(base);
 
-    store->request = operation_lock(&(struct operation){VERB_RELEASE, .release = request});
+    store->request = *request->lock;
     loop_disarm(store->loop, &store->linger);
     zk_session_drop_batch(store->session);
     if (zk_is_own(store))
@@ -388,7 +388,7 @@ static void zk_start(struct store *base, const struct operation *operation)
     store->absent = 0;
     store->lingered = 0;
     loop_disarm(store->loop, &store->linger);
-    store->request = operation_lock(operation);
+    store->request = *operation_lock(operation);
     switch (operation->verb) {
     case VERB_ACQUIRE: zk_acquire(store); break;
     case VERB_RENEW: renew(store); break;
