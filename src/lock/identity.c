@@ -125,32 +125,22 @@ bool identity_noted_word(const char *text, size_t length, const char *name,
     return value;
 }
 
-static void words_parse(const char *text, size_t length, struct identity *who)
-{
-    const char *end = text + length;
-
-    for (int i = 0; i < WORDS; i++) {
-        const char *space = memchr(text, ' ', (size_t)(end - text));
-        size_t word = (size_t)((space ? space : end) - text);
-        switch (i) {
-        case 0: word_parse(text, word, who->host); break;
-        case 1: word_parse(text, word, who->user); break;
-        case 2: who->pid = (long)number_parse(text, word, INT_MAX); break;
-        case 3: word_parse(text, word, who->command); break;
-        default: word_parse(text, word, who->label); break;
-        }
-        if (!space)
-            return;
-        text = space + 1;
-    }
-}
-
 void identity_parse(const char *text, size_t length, struct identity *who)
 {
+    char *const words[WORDS] = {who->host, who->user, NULL /* pid */, who->command, who->label};
+    const char *word = text, *end = text + length;
     char version[IDENTITY_WORD_MAX + 1];
 
     *who = (struct identity){0};
-    words_parse(text, length, who);
+    for (size_t i = 0; i < WORDS && word; i++) {
+        const char *space = memchr(word, ' ', (size_t)(end - word));
+        size_t size = (size_t)((space ? space : end) - word);
+        if (words[i])
+            word_parse(word, size, words[i]);
+        else
+            who->pid = (long)number_parse(word, size, INT_MAX);
+        word = space ? space + 1 : NULL;
+    }
     identity_noted_word(text, length, IDENTITY_NOTE_VERSION, version);
     snprintf(who->version, sizeof who->version, "%.20s", version);
 }

@@ -39,14 +39,6 @@
 /* After this time in the queue a waiter is not passed by later ones. */
 #define LOCK_PRIORITY_BOUND_NS (15 * 60 * NS_PER_SEC)
 
-#define LOCK_NOTE_UNUSED    "unused"
-#define LOCK_NOTE_REFUSED   "refused"
-#define LOCK_NOTE_TIMED_OUT "timed"
-#define LOCK_NOTE_LOST      "lost"
-#define LOCK_NOTE_EXPIRED   "expired"
-#define LOCK_NOTE_REVOKED   "revoked"
-#define LOCK_NOTE_KILLED    "killed"
-
 /* Keys of one acquisition. */
 #define LOCK_KEYS_MAX 32
 

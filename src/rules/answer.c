@@ -1,9 +1,9 @@
 #include "rules/answer.h"
 #include "base/decimal.h"
 #include "base/mem.h"
+#include "rules/arguments.h"
 #include "rules/error.h"
 #include "rules/reply.h"
-#include "rules/scripts.h"
 
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
@@ -63,19 +63,9 @@ static bool take_mode(const char **text, enum lock_mode *mode)
 
 static enum lock_ending read_ending(const char *text, size_t length)
 {
-    static const struct {
-        const char *note;
-        enum lock_ending how;
-    } known[] = {{LOCK_NOTE_TIMED_OUT, LOCK_TIMED_OUT},
-                 {LOCK_NOTE_LOST, LOCK_LOST},
-                 {LOCK_NOTE_EXPIRED, LOCK_EXPIRED},
-                 {LOCK_NOTE_REVOKED, LOCK_REVOKED},
-                 {LOCK_NOTE_KILLED, LOCK_KILLED}};
-
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (identity_noted(text, length, known[i].note) > 0)
-            return known[i].how;
-    }
+    for (enum lock_ending how = LOCK_TIMED_OUT; how <= LOCK_KILLED; how++)
+        if (identity_noted(text, length, redis_endings[how]) > 0)
+            return how;
     return LOCK_USED;
 }
 
@@ -608,15 +598,15 @@ void redis_answer_script(const struct redisReply *reply, struct answer *answer,
 }
 
 /* A grant of as many keys as were asked for. */
-static bool is_whole(const struct redis_question *question, const struct redis_extra *extra)
+static bool is_whole(const struct redis_call *call, const struct redis_extra *extra)
 {
-    size_t wanted = question->take ? question->take : question->keys;
+    size_t wanted = call->take ? call->take : call->key_count;
 
-    return extra->granted == question->keys && extra->granted - extra->absent == wanted &&
-           extra->member == question->member;
+    return extra->granted == call->key_count && extra->granted - extra->absent == wanted &&
+           extra->member == call->names_server;
 }
 
-bool redis_answer_belongs(const struct redis_question *question, const struct redis_extra *extra)
+bool redis_answer_belongs(const struct redis_call *call, const struct redis_extra *extra)
 {
     static const struct {
         const struct script *script;
@@ -635,10 +625,10 @@ bool redis_answer_belongs(const struct redis_question *question, const struct re
     };
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (words[i].script != question->script)
+        if (words[i].script != call->script)
             continue;
         if (strcmp(extra->word, words[i].granted) == 0)
-            return words[i].tells ? is_whole(question, extra) : !extra->granted && !extra->member;
+            return words[i].tells ? is_whole(call, extra) : !extra->granted && !extra->member;
         return strstr(words[i].others, extra->word) != NULL;
     }
     return false;

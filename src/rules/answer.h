@@ -4,7 +4,7 @@
 #include "store/member.h"
 
 struct redisReply;
-struct script;
+struct redis_call;
 
 /* The parts of a reply that only Redis stores need, and room for those that an answer points to. */
 struct redis_extra {
@@ -30,16 +30,8 @@ void redis_answer_script(const struct redisReply *reply, struct answer *answer,
 /* Reads "FENCE SLOT", as a lock was handed over with it. False where that cannot be a grant. */
 bool redis_answer_grant(const char *text, struct lock_grant *grant);
 
-/* The purpose of a script's call. */
-struct redis_question {
-    const struct script *script;
-    size_t keys;
-    size_t take; /* so many of them; 0: all */
-    bool member; /* as a quorum's member */
-};
-
-/* Whether that can have been answered so. */
-bool redis_answer_belongs(const struct redis_question *question, const struct redis_extra *extra);
+/* Whether that call can have been answered so. */
+bool redis_answer_belongs(const struct redis_call *call, const struct redis_extra *extra);
 
 /* The reply of inspect.lua as a view, borrowed by "each" for the call. Fills *answer: GRANTED, or
  * why not. Nothing is reported for a key that is not a lock of ours. */

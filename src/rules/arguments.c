@@ -3,7 +3,6 @@
 #include "base/percent.h"
 #include "base/strbuf.h"
 #include "lock/key.h"
-#include "rules/handover.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,14 +15,14 @@
 /* How long an owner is barred whose acquisition may still be under way somewhere. */
 #define BAR_MS 60000
 
-static void call_begin(struct redis_call *call, const struct script *script, const char *prefix,
-                       const char *const *keys, size_t count)
+void redis_call_begin(struct redis_call *call, const struct script *script, const char *prefix,
+                      const char *const *keys, size_t count)
 {
     call->script = script;
     call->keys = mem_zeroed((count + 1) * sizeof *call->keys); /* a script may have none */
     call->key_count = count;
     for (size_t i = 0; i < count; i++)
-        call->keys[i] = key_in_store(prefix, keys[i]);
+        call->keys[i] = prefix ? key_in_store(prefix, keys[i]) : mem_strdup(keys[i]);
 }
 
 /* The place of the argument's name; argc if the call has none. */
@@ -185,7 +184,7 @@ void redis_call_acquire(struct redis_call *call, const struct redis_terms *terms
 {
     char take[48];
 
-    call_begin(call, &script_acquire, prefix, request->keys, request->key_count);
+    redis_call_begin(call, &script_acquire, prefix, request->keys, request->key_count);
     call->take = request->take;
     call->ahead = true; /* its grant can be released */
     redis_call_set(call, "owner", request->owner);
@@ -223,7 +222,7 @@ void redis_call_renew(struct redis_call *call, const struct redis_terms *terms, 
     uint64_t fences[LOCK_KEYS_MAX] = {0}, slots[LOCK_KEYS_MAX] = {0};
     const struct acquire_request *lock = request->lock;
 
-    call_begin(call, &script_renew, prefix, lock->keys, lock->key_count);
+    redis_call_begin(call, &script_renew, prefix, lock->keys, lock->key_count);
     call->ahead = !terms->grace; /* then it may make a lock */
     redis_call_set(call, "owner", lock->owner);
     set_positive(call, "lease", lock->lease / NS_PER_MS);
@@ -246,18 +245,16 @@ void redis_call_renew(struct redis_call *call, const struct redis_terms *terms, 
     set_list(call, "slots", slots);
 }
 
+const char *const redis_endings[] = {
+    [LOCK_USED] = "",           [LOCK_UNUSED] = "unused", [LOCK_REFUSED] = "refused",
+    [LOCK_TIMED_OUT] = "timed", [LOCK_LOST] = "lost",     [LOCK_EXPIRED] = "expired",
+    [LOCK_REVOKED] = "revoked", [LOCK_KILLED] = "killed"};
+
 /* The notes behind the record of a holder, when it has come to its end. */
 static char *print_end(const struct lock_end *end, char *out, size_t size)
 {
-    static const char *const notes[] = {[LOCK_USED] = "",
-                                        [LOCK_UNUSED] = LOCK_NOTE_UNUSED "=1",
-                                        [LOCK_REFUSED] = LOCK_NOTE_REFUSED "=1",
-                                        [LOCK_TIMED_OUT] = LOCK_NOTE_TIMED_OUT "=1",
-                                        [LOCK_LOST] = LOCK_NOTE_LOST "=1",
-                                        [LOCK_EXPIRED] = LOCK_NOTE_EXPIRED "=1",
-                                        [LOCK_REVOKED] = LOCK_NOTE_REVOKED "=1",
-                                        [LOCK_KILLED] = LOCK_NOTE_KILLED "=1"};
-    int used = snprintf(out, size, "%s", notes[end->how]);
+    const char *ending = redis_endings[end->how];
+    int used = snprintf(out, size, "%s%s", ending, *ending ? "=1" : "");
 
     if (end->known)
         snprintf(out + used, size - (size_t)used, "%s" LOCK_NOTE_RAN "=%" PRId64 " %s=%d",
@@ -272,7 +269,7 @@ void redis_call_release(struct redis_call *call, const struct redis_terms *terms
 {
     char notes[80];
 
-    call_begin(call, &script_release, prefix, request->lock->keys, request->lock->key_count);
+    redis_call_begin(call, &script_release, prefix, request->lock->keys, request->lock->key_count);
     call->ahead = !request->in_time; /* which takes the server's clock */
     redis_call_set(call, "owner", request->lock->owner);
     set_positive(call, "bar", request->uncertain ? BAR_MS : 0);
@@ -287,12 +284,10 @@ void redis_call_release(struct redis_call *call, const struct redis_terms *terms
 
 void redis_call_give_back(struct redis_call *call, const struct redis_call *acquisition)
 {
-    call->script = &script_release;
+    redis_call_begin(call, &script_release, NULL, (const char *const *)acquisition->keys,
+                     acquisition->key_count);
     call->whole = true;
     call->db = acquisition->db;
-    call->keys = mem_zeroed((acquisition->key_count + 1) * sizeof *call->keys);
-    for (size_t i = 0; i < acquisition->key_count; i++)
-        call->keys[call->key_count++] = mem_strdup(acquisition->keys[i]);
     redis_call_set(call, "owner", redis_call_get(acquisition, "owner"));
 }
 
@@ -321,12 +316,12 @@ void redis_call_force(struct redis_call *call, const char *prefix,
     struct strbuf owners = {.text = NULL};
 
     if (request->mirror) {
-        call_begin(call, &script_unmirror, prefix, &request->key, 1);
+        redis_call_begin(call, &script_unmirror, prefix, &request->key, 1);
         redis_call_set(call, "mirror", request->mirror);
         set_text(call, "token", request->owner_count ? request->owners[0] : NULL);
         return;
     }
-    call_begin(call, &script_force, prefix, &request->key, 1);
+    redis_call_begin(call, &script_force, prefix, &request->key, 1);
     set_flag(call, "purge", request->purge);
     redis_call_set(call, "how", words[request->how]);
     set_text(call, "notes", print_revocation(request, notes, sizeof notes));
@@ -344,7 +339,7 @@ void redis_call_adjust(struct redis_call *call, const struct redis_terms *terms,
                                         [ADJUST_PAUSE] = "pause",
                                         [ADJUST_RESUME] = "resume"};
 
-    call_begin(call, &script_adjust, prefix, &request->key, 1);
+    redis_call_begin(call, &script_adjust, prefix, &request->key, 1);
     redis_call_set(call, "what", verbs[request->what]);
     if (request->what == ADJUST_LIMIT)
         set_number(call, "limit", request->limit);
@@ -363,9 +358,7 @@ void redis_call_pauses(struct redis_call *call, const struct redis_terms *terms,
     char coded[3 * KEY_MAX_BYTES + 1];
     struct strbuf who = {.text = NULL};
 
-    call->script = &script_pauses;
-    call->keys = mem_zeroed(sizeof *call->keys);
-    call->keys[call->key_count++] = mem_strdup(terms->pauses);
+    redis_call_begin(call, &script_pauses, NULL, &terms->pauses, 1);
     if (request->what == ADJUST_MINIMUM) {
         redis_call_set(call, "what", "minimum");
         redis_call_set(call, "version", request->version);
@@ -395,7 +388,7 @@ void redis_call_latch(struct redis_call *call, const char *prefix,
                                         [LATCH_DELETE] = "delete"};
     char field[KEY_MAX_BYTES + 3];
 
-    call_begin(call, &script_latch, prefix, &request->key, 1);
+    redis_call_begin(call, &script_latch, prefix, &request->key, 1);
     call->ahead = request->verb != LATCH_DELETE; /* twice would not be once */
     redis_call_set(call, "what", verbs[request->verb]);
     if (request->verb != LATCH_SET && request->verb != LATCH_COUNT)
@@ -413,7 +406,7 @@ void redis_call_latch(struct redis_call *call, const char *prefix,
 void redis_call_mark(struct redis_call *call, const struct redis_terms *terms,
                      const struct mark_request *request)
 {
-    call_begin(call, &script_init, NULL, NULL, 0);
+    redis_call_begin(call, &script_init, NULL, NULL, 0);
     redis_call_set(call, "epoch", terms->marker);
     set_flag(call, "force", request->force);
     set_text(call, "user", request->user);

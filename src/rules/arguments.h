@@ -5,6 +5,11 @@
 #include "rules/scripts.h"
 #include "store/member.h"
 
+/* How long what was handed over lasts from the acquisition on that offered to take it. That is
+ * more than a place in the queue is kept: the next waiter calls within the difference and learns
+ * until when to wait, so that a waiter that has died blocks the others no longer. */
+#define HANDOVER_MS 9500
+
 /* One call of a script. It owns its keys and arguments. */
 struct redis_call {
     const struct script *script; /* NULL: none */
@@ -67,8 +72,14 @@ const char *redis_call_get(const struct redis_call *call, const char *name);
  * which the script may do anything; of acquire "places", and the token of an "offer". */
 void redis_call_set(struct redis_call *call, const char *name, const char *value);
 
+/* The notes by which a record tells how the use of a lock has ended; "": none. */
+extern const char *const redis_endings[LOCK_KILLED + 1];
+
 /* The key of something that a store keeps besides its locks: PREFIX:!WHAT. The caller frees. */
 char *redis_marker(const char *prefix, const char *what);
 
+/* Begins a call that has only its keys yet. prefix: NULL: they are called so in the store. */
+void redis_call_begin(struct redis_call *call, const struct script *script, const char *prefix,
+                      const char *const *keys, size_t count);
 /* Frees what the call owns, and makes it empty. */
 void redis_call_drop(struct redis_call *call);

@@ -1,6 +1,7 @@
 #include "rules/handover.h"
 
 #include "rules/answer.h"
+#include "rules/arguments.h"
 
 #include <string.h>
 #include <sys/random.h>

@@ -7,11 +7,6 @@
 
 #include "store/store.h"
 
-/* How long what was handed over lasts from the acquisition on that offered to take it. That is
- * more than a place in the queue is kept: the next waiter calls within the difference and learns
- * until when to wait, so that a waiter that has died blocks the others no longer. */
-#define HANDOVER_MS 9500
-
 #define HANDOVER_TOKEN_SIZE 23 /* 128 bits in base64, and the 0 */
 
 struct handover {

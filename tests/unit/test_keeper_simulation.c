@@ -6,6 +6,7 @@
 #include "chance.h"
 #include "fake_loop.h"
 #include "keepers.h"
+#include "rules/arguments.h"
 #include "rules/handover.h"
 #include "store/store.h"
 #include "tap.h"

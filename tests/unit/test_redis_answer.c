@@ -1,7 +1,7 @@
 /* A server's replies as answers: errors, the scripts' words, and nonsense. */
 #include "rules/answer.h"
+#include "rules/arguments.h"
 #include "rules/error.h"
-#include "rules/scripts.h"
 
 #include "replies.h"
 #include "tap.h"
@@ -544,10 +544,10 @@ static const struct {
 static bool belongs(size_t script, const char *word, size_t grant)
 {
     bool tells = strcmp(word, "GRANTED") == 0 || strcmp(word, "RENEWED") == 0;
-    struct redis_question question = {.script = belonging[script].script,
-                                      .keys = grants[grant].keys,
-                                      .take = grants[grant].take,
-                                      .member = grants[grant].of_member};
+    const struct redis_call call = {.script = belonging[script].script,
+                                    .key_count = grants[grant].keys,
+                                    .take = grants[grant].take,
+                                    .names_server = grants[grant].of_member};
     struct redis_extra extra = {.word = word};
 
     if (tells) {
@@ -555,7 +555,7 @@ static bool belongs(size_t script, const char *word, size_t grant)
         extra.absent = grants[grant].absent;
         extra.member = grants[grant].by_member;
     }
-    return redis_answer_belongs(&question, &extra);
+    return redis_answer_belongs(&call, &extra);
 }
 
 static void test_belonging(void)

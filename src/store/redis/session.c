@@ -8,6 +8,7 @@
 #include "os/file.h"
 #include "os/helper_process.h"
 #include "os/program.h"
+#include "rules/arguments.h"
 #include "rules/error.h"
 #include "rules/reply.h"
 #include "store/breaks.h"
@@ -28,12 +29,6 @@ enum phase {
     PHASE_PAUSING, /* before the server is searched for again */
     PHASE_UP,
     PHASE_DETACHED
-};
-
-/* On a server that refuses the greeting, the replies that are still to come, in this order. */
-struct undo {
-    enum { UNDO_GREETING, UNDO_BATCH, UNDO_COMMAND } expects;
-    int greeting_left; /* replies to the rest of the greeting */
 };
 
 /* A batch of commands. */
@@ -80,7 +75,10 @@ struct redis_session {
     struct redis_greeting greeting;
     struct moment greeting_sent;
     int64_t round_trip; /* ns, of the latest greeting */
-    struct undo undo;
+    /* On a server that refuses the greeting: how many replies to the rest of it are still to come,
+     * before those to the batch; and whether then the batch is undone. */
+    int greeting_left;
+    bool undoing;
 
     /* Of the connection that is up. */
     bool role_due;      /* before the replies to the batch itself */
@@ -537,7 +535,7 @@ static void undo(struct redis_session *session)
 
     session->adding = (struct strbuf){0};
     drop_replies(batch);
-    session->undo.expects = UNDO_COMMAND;
+    session->undoing = true;
     if (bytes.size > 0)
         send_bytes(session, &bytes);
     else
@@ -552,17 +550,17 @@ static void hear_undoing(struct redis_session *session, redisReply *reply)
     struct batch *batch = &session->batch;
     bool undone = reply->type != REDIS_REPLY_ERROR;
 
-    if (session->undo.expects == UNDO_BATCH) {
+    if (session->greeting_left == 0 && !session->undoing) {
         batch->replies[batch->got++] = reply;
         if (batch->got == batch->wanted)
             undo(session);
         return;
     }
     freeReplyObject(reply);
-    if (session->undo.expects == UNDO_COMMAND)
+    if (session->undoing)
         leave_undone(session, undone);
-    else if (--session->undo.greeting_left == 0)
-        session->undo.expects = UNDO_BATCH;
+    else
+        session->greeting_left--;
 }
 
 static void undoing_broken(struct redis_session *session, const char *why)
@@ -628,10 +626,9 @@ static void explain_refusal(struct redis_session *session, struct answer *why)
 
 static void refused(struct redis_session *session)
 {
-    int left = redis_greeting_left(&session->greeting);
-
     explain_refusal(session, &session->failure);
-    session->undo = (struct undo){left > 0 ? UNDO_GREETING : UNDO_BATCH, left};
+    session->greeting_left = redis_greeting_left(&session->greeting);
+    session->undoing = false;
     if (may_be_done(session))
         session->phase = PHASE_UNDOING;
     else
@@ -897,6 +894,29 @@ int64_t redis_session_round_trip(const struct redis_session *session)
 void redis_session_add(struct redis_session *session, int argc, const char **argv)
 {
     conn_encode(&session->adding, argc, argv);
+}
+
+void redis_session_add_call(struct redis_session *session, const struct redis_call *call)
+{
+    size_t count = 0;
+    const char **argv = mem_zeroed((5 + call->key_count + call->argc) * sizeof *argv);
+    char key_count[24], db[12];
+
+    snprintf(key_count, sizeof key_count, "%zu", call->key_count);
+    argv[count++] = call->whole ? "EVAL" : "EVALSHA";
+    argv[count++] = call->whole ? call->script->text : call->script->sha1;
+    argv[count++] = key_count;
+    for (size_t i = 0; i < call->key_count; i++)
+        argv[count++] = call->keys[i];
+    for (size_t i = 0; i < call->argc; i++)
+        argv[count++] = call->argv[i];
+    if (call->db) {
+        snprintf(db, sizeof db, "%d", call->db);
+        argv[count++] = "database";
+        argv[count++] = db;
+    }
+    redis_session_add(session, (int)count, argv);
+    free(argv);
 }
 
 void redis_session_check_role(struct redis_session *session)

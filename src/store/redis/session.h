@@ -16,6 +16,7 @@
 #include "store/store.h"
 
 struct redisReply;
+struct redis_call;
 struct redis_greeting;
 struct redis_session;
 
@@ -66,6 +67,8 @@ void redis_session_annotate(const struct redis_session *session, struct answer *
 void redis_session_check_role(struct redis_session *session);
 /* Adds one command to the batch being put together. */
 void redis_session_add(struct redis_session *session, int argc, const char **argv);
+/* The same: that call of a script. */
+void redis_session_add_call(struct redis_session *session, const struct redis_call *call);
 /* Sends the batch, after connecting if needed, which takes the address's time for connecting at
  * most. "done" comes once, at "until" at the latest, never before this returned. replies: how many
  * to wait for; 0: only connects. channels: how many the batch subscribes to, if any at its end. */

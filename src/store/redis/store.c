@@ -102,29 +102,6 @@ static struct redis_store *of(struct store *base)
 
 /* -- the call under way ----------------------------------------------------------------------- */
 
-static void call_add(const struct redis_call *call, struct redis_session *session)
-{
-    size_t count = 0;
-    const char **argv = mem_zeroed((5 + call->key_count + call->argc) * sizeof *argv);
-    char key_count[24], db[12];
-
-    snprintf(key_count, sizeof key_count, "%zu", call->key_count);
-    argv[count++] = call->whole ? "EVAL" : "EVALSHA";
-    argv[count++] = call->whole ? call->script->text : call->script->sha1;
-    argv[count++] = key_count;
-    for (size_t i = 0; i < call->key_count; i++)
-        argv[count++] = call->keys[i];
-    for (size_t i = 0; i < call->argc; i++)
-        argv[count++] = call->argv[i];
-    if (call->db) {
-        snprintf(db, sizeof db, "%d", call->db);
-        argv[count++] = "database";
-        argv[count++] = db;
-    }
-    redis_session_add(session, (int)count, argv);
-    free(argv);
-}
-
 static void set_places(struct redis_store *store, const char *places)
 {
     free(store->places);
@@ -194,7 +171,7 @@ static void add_listening(struct redis_store *store)
 {
     choose_channels(store);
     add_plain(store, "MULTI", NULL);
-    call_add(&store->call, store->session);
+    redis_session_add_call(store->session, &store->call);
     /* One channel a command: within EXEC, each command has one reply. */
     for (size_t i = 0; i < store->channel_count; i++)
         add_plain(store, "SUBSCRIBE", store->channels[i]);
@@ -250,7 +227,7 @@ static size_t add_alone(struct redis_store *store, struct moment now)
 {
     int64_t ns = moment_until(now, store->until) / 2;
 
-    call_add(&store->call, store->session);
+    redis_session_add_call(store->session, &store->call);
     if (store->call.script == &script_release && ns > RELEASE_REPLICAS_NS)
         ns = RELEASE_REPLICAS_NS;
     return is_replicated(store) ? 1 + redis_replicas_add(&store->replicas, store->session, ns) : 1;
@@ -336,7 +313,7 @@ static void send_ahead(struct redis_store *store)
     store->call.whole |= store->call.script == &script_release;
     complete_call(store, loop_now(store->loop));
     add_asking(store);
-    call_add(&store->call, store->session);
+    redis_session_add_call(store->session, &store->call);
     redis_session_send_ahead(store->session, store->asking + 1u, store->until,
                              is_harmless(store) ? request_time(store) : 0);
 }
@@ -410,18 +387,14 @@ static enum next wait_for_replicas(struct redis_store *store, redisReply *const 
 static void read_reply(struct redis_store *store, const redisReply *reply, struct answer *answer,
                        struct redis_extra *extra)
 {
-    const struct redis_call *call = &store->call;
-    const struct redis_question question = {call->script, call->key_count, call->take,
-                                            store->terms.member};
-
     *extra = (struct redis_extra){0};
-    if (call->script == &script_latch) {
+    if (store->call.script == &script_latch) {
         const struct latch_request *request = store->base.operation.latch;
         redis_latch_answer(reply, request->each, request->each_arg, answer, &extra->now_ms);
         return;
     }
     redis_answer_script(reply, answer, extra);
-    if (extra->word && !redis_answer_belongs(&question, extra)) {
+    if (extra->word && !redis_answer_belongs(&store->call, extra)) {
         redis_error_senseless(answer);
         *extra = (struct redis_extra){0};
     }
@@ -593,7 +566,7 @@ static void release_there(struct redis_store *store)
     struct redis_call call = {.script = NULL};
 
     redis_call_give_back(&call, &store->call);
-    call_add(&call, store->session);
+    redis_session_add_call(store->session, &call);
     redis_call_drop(&call);
 }
 
@@ -754,7 +727,7 @@ static bool redis_release_nowait(struct store *base, const struct release_reques
     for (int whole = 0; whole <= 1; whole++) {
         store->call.whole = whole;
         add_asking(store);
-        call_add(&store->call, store->session);
+        redis_session_add_call(store->session, &store->call);
     }
     bool gone = redis_session_send_nowait(store->session);
     drop_operation(store);

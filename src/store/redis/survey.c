@@ -201,36 +201,27 @@ static void add_look(struct redis_survey *survey, const struct entry *entry)
     const struct script *script = survey->request.latches ? &script_latch
                                   : survey->marking       ? &script_adjust
                                                           : &script_inspect;
-    const char *argv[10] = {"EVALSHA", script->sha1, "1", entry->name};
-    int argc = 4;
-    const char *asking[] = {"ASKING"};
+    const char *asking[] = {"ASKING"}, *name = entry->name;
+    struct redis_call call = {.whole = survey->whole_script};
     char from[24], to[24];
 
-    if (survey->whole_script) {
-        argv[0] = "EVAL";
-        argv[1] = script->text;
-    }
+    redis_call_begin(&call, script, NULL, &name, 1);
     if (entry->rest.from > 0) {
         snprintf(from, sizeof from, "%" PRId64, entry->rest.from);
         snprintf(to, sizeof to, "%" PRId64, entry->rest.to);
-        argv[argc++] = "from";
-        argv[argc++] = from;
-        argv[argc++] = "to";
-        argv[argc++] = to;
+        redis_call_set(&call, "from", from);
+        redis_call_set(&call, "to", to);
     } else if (survey->request.latches || survey->marking) {
-        argv[argc++] = "what";
-        argv[argc++] = survey->request.latches ? "look" : "globs";
+        redis_call_set(&call, "what", survey->request.latches ? "look" : "globs");
     } else {
-        argv[argc++] = "runs";
-        argv[argc++] = survey->runs;
+        redis_call_set(&call, "runs", survey->runs);
     }
-    if (!survey->request.latches && survey->pauses) {
-        argv[argc++] = "pauses";
-        argv[argc++] = survey->pauses;
-    }
+    if (!survey->request.latches)
+        redis_call_set(&call, "pauses", survey->pauses);
     if (survey->asking)
         redis_session_add(survey->session, 1, asking);
-    redis_session_add(survey->session, argc, argv);
+    redis_session_add_call(survey->session, &call);
+    redis_call_drop(&call);
 }
 
 static struct entry *first_asked(const struct redis_survey *survey)
