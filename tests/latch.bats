@@ -212,8 +212,9 @@ has_subscribers() {
     [[ -z $output ]]
     stderr_line '^rlock: status: k: the key is a latch; rlock latch status shows it$'
     says 78 '^rlock: force-release: k: the key is a latch' force-release --now --yes k
-    RLOCK_OWNER=$(</proc/sys/kernel/random/uuid) \
-        says 78 '^rlock: release: k: the key is a latch' release k
+    local token
+    token=$(</proc/sys/kernel/random/uuid)
+    says 78 '^rlock: release: k: the key is a latch' release --owner "$token" k
     hold a lock
     run -78 rlock latch set lock 1
     run -78 rlock latch count-down lock
