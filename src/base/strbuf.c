@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "base/utf8.h"
 
 char *strbuf_room(struct strbuf *buf, size_t size)
 {
@@ -64,6 +65,25 @@ void strbuf_printf(struct strbuf *buf, const char *format, ...)
 
     va_start(values, format);
     strbuf_vprintf(buf, format, values);
+    va_end(values);
+}
+
+void strbuf_vescape(struct strbuf *buf, const char *format, va_list values)
+{
+    struct strbuf plain = {0};
+
+    strbuf_vprintf(&plain, format, values);
+    size_t room = UTF8_ESCAPED_SIZE(plain.size);
+    strbuf_grew(buf, strlen(utf8_escape(plain.text, strbuf_room(buf, room), room)));
+    strbuf_free(&plain);
+}
+
+void strbuf_escape(struct strbuf *buf, const char *format, ...)
+{
+    va_list values;
+
+    va_start(values, format);
+    strbuf_vescape(buf, format, values);
     va_end(values);
 }
 

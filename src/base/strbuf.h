@@ -21,6 +21,10 @@ void strbuf_putc(struct strbuf *buf, char c);
 void strbuf_printf(struct strbuf *buf, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void strbuf_vprintf(struct strbuf *buf, const char *format, va_list values);
+/* What printf() prints, made fit to be shown by utf8_escape(). */
+void strbuf_escape(struct strbuf *buf, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void strbuf_vescape(struct strbuf *buf, const char *format, va_list values);
 
 /* Returns the end of the text, with room for at least "size" bytes behind it. The caller writes
  * there, and tells by strbuf_grew() how many bytes it has written. */

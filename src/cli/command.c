@@ -353,6 +353,14 @@ int command_help_options(void)
     return command_flush();
 }
 
+int command_print(struct strbuf *text)
+{
+    if (text->size > 0)
+        fwrite(text->text, 1, text->size, stdout);
+    strbuf_free(text);
+    return command_flush();
+}
+
 int command_flush(void)
 {
     errno = 0;

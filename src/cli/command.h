@@ -133,6 +133,8 @@ const char *command_value(const struct call *call, int id);
 int command_help(const struct command *command);
 int command_help_options(void);
 
+/* Writes the text to standard output, and frees it. Returns as command_flush(). */
+int command_print(struct strbuf *text);
 /* Flushes standard output. Returns STATUS_OK, or says why not and returns STATUS_SYSTEM. A reader
  * that went away is not reported. */
 int command_flush(void);

@@ -181,22 +181,18 @@ bool run_has_failed(const struct lock_end *end)
 
 char *describe_revocation(const struct revocation *revoked, char out[DESCRIBE_REVOCATION_SIZE])
 {
-    char by[UTF8_ESCAPED_SIZE(IDENTITY_WORD_MAX)], why[sizeof by];
-
-    utf8_escape(revoked->by, by, sizeof by);
-    utf8_escape(revoked->why, why, sizeof why);
-    snprintf(out, DESCRIBE_REVOCATION_SIZE, "%s%s%s%s", *by ? " by " : "", by, *why ? ": " : "",
-             why);
+    snprintf(out, DESCRIBE_REVOCATION_SIZE, "%s%s%s%s", revoked->by[0] ? " by " : "", revoked->by,
+             revoked->why[0] ? ": " : "", revoked->why);
     return out;
 }
 
 char *describe_past_revocation(const struct revocation *revoked, char out[DESCRIBE_REVOCATION_SIZE])
 {
-    char ago[32];
+    char ago[32], by[DESCRIBE_REVOCATION_SIZE];
 
     duration_print(revoked->ago_ms * NS_PER_MS, ago, sizeof ago);
-    snprintf(out, DESCRIBE_REVOCATION_SIZE, "taken away %s ago%s%s%s%s", ago,
-             revoked->by[0] ? " by " : "", revoked->by, revoked->why[0] ? ": " : "", revoked->why);
+    snprintf(out, DESCRIBE_REVOCATION_SIZE, "taken away %s ago", ago);
+    text_append(out, DESCRIBE_REVOCATION_SIZE, "%s", describe_revocation(revoked, by));
     return out;
 }
 

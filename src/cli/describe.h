@@ -1,7 +1,7 @@
 /* Times, the owners of locks, and the reasons of refusals, in words. Pure.
  *
- * The text is as others wrote it, for cli/say.h, which escapes it; where a function escapes it
- * itself, its comment says so. Each function returns "out" unless it says otherwise. */
+ * The text is as others wrote it, for a function that escapes what it prints: those of cli/say.h,
+ * table_set() and strbuf_escape(). Each function returns "out" unless it says otherwise. */
 #pragma once
 
 #include "base/utf8.h"
@@ -54,15 +54,14 @@ bool lock_has_own_pause(const struct lock_view *lock);
 /* -- how a run ended -------------------------------------------------------------------------- */
 
 #define DESCRIBE_OUTCOME_SIZE    32
-#define DESCRIBE_REVOCATION_SIZE (2 * UTF8_ESCAPED_SIZE(IDENTITY_WORD_MAX) + 64)
+#define DESCRIBE_REVOCATION_SIZE (2 * IDENTITY_WORD_MAX + 64)
 
 /* "exit 0", "signal TERM", "timed out", "lost", "expired", "revoked", "rlock was killed"; "" if
  * the end is not known. */
 char *describe_outcome(const struct lock_end *end, char out[DESCRIBE_OUTCOME_SIZE]);
 /* True if it is known that the run failed. */
 bool run_has_failed(const struct lock_end *end);
-/* By whom and why a lock was revoked: " by build@ci-3 pid 4121: hotfix", escaped; "" if neither is
- * known. */
+/* By whom and why a lock was revoked: " by build@ci-3 pid 4121: hotfix"; "" if neither is known. */
 char *describe_revocation(const struct revocation *revoked, char out[DESCRIBE_REVOCATION_SIZE]);
 /* "taken away 12s ago by build@ci-3 pid 4121: hotfix", of a run that ended so. */
 char *describe_past_revocation(const struct revocation *revoked,

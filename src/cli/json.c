@@ -1,6 +1,7 @@
 #include "cli/json.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 
 #include "base/mem.h"
 #include "base/utf8.h"
@@ -96,10 +97,10 @@ char *json_print(const struct json_library *json, json_t *value)
     return text;
 }
 
-void json_write(FILE *out, const struct json_library *json, json_t *value)
+void json_write(struct strbuf *out, const struct json_library *json, json_t *value)
 {
     char *line = json_print(json, value);
 
-    fputs(line, out);
+    strbuf_puts(out, line);
     free(line);
 }

@@ -4,7 +4,8 @@
 
 #include <jansson.h>
 #include <stdbool.h>
-#include <stdio.h>
+
+#include "base/strbuf.h"
 
 /* The functions, as jansson.h declares them. Its inline functions call others, which are not
  * loaded. */
@@ -37,4 +38,4 @@ void json_put_bool(const struct json_library *json, json_t *object, const char *
  * on a terminal), and destroys "value". The caller frees. */
 char *json_print(const struct json_library *json, json_t *value);
 /* Writes that line. */
-void json_write(FILE *out, const struct json_library *json, json_t *value);
+void json_write(struct strbuf *out, const struct json_library *json, json_t *value);

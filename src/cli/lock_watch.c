@@ -1,6 +1,6 @@
 #include "cli/lock_watch.h"
 
-#include <string.h>
+#include <stdio.h>
 
 #include "base/text.h"
 #include "cli/describe.h"
@@ -90,16 +90,14 @@ char *lock_watch_summary(const struct lock_watch *watch, char *out, size_t size)
     return out;
 }
 
-void lock_watch_heading(const struct lock_watch *watch, FILE *out)
+void lock_watch_heading(const struct lock_watch *watch, struct strbuf *out)
 {
     char summary[128], now[DESCRIBE_TIME_SIZE], since[DESCRIBE_TIME_SIZE];
-    char why[UTF8_ESCAPED_SIZE(sizeof watch->why)];
 
     describe_local((int64_t)time(NULL) * 1000, false, now);
     if (watch->away)
-        fprintf(out, "%s  out of reach since %s: %s", now,
-                describe_local((int64_t)watch->seen * 1000, false, since),
-                utf8_escape(watch->why, why, sizeof why));
+        strbuf_escape(out, "%s  out of reach since %s: %s", now,
+                      describe_local((int64_t)watch->seen * 1000, false, since), watch->why);
     else
-        fprintf(out, "%s  %s", now, lock_watch_summary(watch, summary, sizeof summary));
+        strbuf_printf(out, "%s  %s", now, lock_watch_summary(watch, summary, sizeof summary));
 }

@@ -2,9 +2,9 @@
  * since when and why it is out of reach. */
 #pragma once
 
-#include <stdio.h>
 #include <time.h>
 
+#include "base/strbuf.h"
 #include "cli/query.h"
 #include "net/loop.h"
 
@@ -40,4 +40,4 @@ enum lock_watch_result lock_watch_ask(struct lock_watch *watch, struct answer *a
 char *lock_watch_summary(const struct lock_watch *watch, char *out, size_t size);
 /* Prints, without a newline, the time and the summary, or since when and why the store is out of
  * reach. */
-void lock_watch_heading(const struct lock_watch *watch, FILE *out);
+void lock_watch_heading(const struct lock_watch *watch, struct strbuf *out);

@@ -1,16 +1,15 @@
 #include "cli/metrics.h"
 
 #include <inttypes.h>
-#include <stdio.h>
+#include <string.h>
 
-#include "base/mem.h"
 #include "cli/describe.h"
 
 #define NOT_UTF8 "\xef\xbf\xbd" /* U+FFFD */
 
 /* The text that grows, and the family whose samples are being added. */
 struct sheet {
-    FILE *out;
+    struct strbuf *out;
     const struct family *family;
     bool headed; /* the family's HELP and TYPE are there: once, and not without a sample */
 };
@@ -25,25 +24,25 @@ struct family {
 
 /* -- samples ----------------------------------------------------------------------------------- */
 
-static void put_quoted(FILE *out, const char *text)
+static void put_quoted(struct strbuf *out, const char *text)
 {
-    fputc('"', out);
+    strbuf_putc(out, '"');
     for (const char *next = text; *next; text = next) {
         if (utf8_next(&next) == UTF8_INVALID)
-            fputs(NOT_UTF8, out);
+            strbuf_puts(out, NOT_UTF8);
         else if (*text == '\n')
-            fputs("\\n", out);
+            strbuf_puts(out, "\\n");
         else
-            fprintf(out, "%s%.*s", *text == '\\' || *text == '"' ? "\\" : "", (int)(next - text),
-                    text);
+            strbuf_printf(out, "%s%.*s", *text == '\\' || *text == '"' ? "\\" : "",
+                          (int)(next - text), text);
     }
-    fputc('"', out);
+    strbuf_putc(out, '"');
 }
 
-static void put_heading(FILE *out, const struct family *family)
+static void put_heading(struct strbuf *out, const struct family *family)
 {
-    fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", family->name, family->help, family->name,
-            family->type);
+    strbuf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", family->name, family->help, family->name,
+                  family->type);
 }
 
 /* Prints the start of a line, up to the value. label: what view->key is, "key" or "glob"; outcome:
@@ -54,25 +53,25 @@ static void begin_sample(struct sheet *sheet, const char *label, const struct lo
     if (!sheet->headed)
         put_heading(sheet->out, sheet->family);
     sheet->headed = true;
-    fprintf(sheet->out, "%s{%s=", sheet->family->name, label);
+    strbuf_printf(sheet->out, "%s{%s=", sheet->family->name, label);
     put_quoted(sheet->out, view->key);
     if (outcome) {
-        fputs(",outcome=", sheet->out);
+        strbuf_puts(sheet->out, ",outcome=");
         put_quoted(sheet->out, outcome);
     }
-    fputs("} ", sheet->out);
+    strbuf_puts(sheet->out, "} ");
 }
 
 static void add_glob_pause(struct sheet *sheet, const struct lock_view *pause)
 {
     begin_sample(sheet, "glob", pause, NULL);
-    fputs("1\n", sheet->out);
+    strbuf_puts(sheet->out, "1\n");
 }
 
 static void add_number(struct sheet *sheet, const struct lock_view *lock, int64_t number)
 {
     begin_sample(sheet, "key", lock, NULL);
-    fprintf(sheet->out, "%" PRId64 "\n", number);
+    strbuf_printf(sheet->out, "%" PRId64 "\n", number);
 }
 
 /* If a clock was set back, a time is 0, not negative. */
@@ -81,7 +80,7 @@ static void add_seconds(struct sheet *sheet, const struct lock_view *lock, const
 {
     ms = ms > 0 ? ms : 0;
     begin_sample(sheet, "key", lock, outcome);
-    fprintf(sheet->out, "%" PRId64 ".%03d\n", ms / 1000, (int)(ms % 1000));
+    strbuf_printf(sheet->out, "%" PRId64 ".%03d\n", ms / 1000, (int)(ms % 1000));
 }
 
 /* -- families ---------------------------------------------------------------------------------- */
@@ -215,8 +214,8 @@ static const struct family remembered[] = {
      add_waited, 0, NULL},
 };
 
-static void add_families(FILE *out, const struct lock_list *locks, const struct family *list,
-                         size_t count)
+static void add_families(struct strbuf *out, const struct lock_list *locks,
+                         const struct family *list, size_t count)
 {
     for (size_t f = 0; f < count; f++) {
         struct sheet sheet = {out, &list[f], false};
@@ -227,18 +226,13 @@ static void add_families(FILE *out, const struct lock_list *locks, const struct 
     }
 }
 
-char *metrics_render(const struct lock_list *locks, bool memory, size_t *length)
+void metrics_render(struct strbuf *out, const struct lock_list *locks, bool memory)
 {
-    char *text = NULL;
-    FILE *out = mem_checked(open_memstream(&text, length));
-
     put_heading(out, &up);
-    fprintf(out, "%s %d\n", up.name, locks != NULL);
+    strbuf_printf(out, "%s %d\n", up.name, locks != NULL);
     if (locks)
         add_families(out, locks, families, sizeof families / sizeof *families);
     if (locks && memory)
         add_families(out, locks, remembered, sizeof remembered / sizeof *remembered);
-    fputs("# EOF\n", out);
-    bool complete = fclose(out) == 0;
-    return mem_checked(complete ? text : NULL);
+    strbuf_puts(out, "# EOF\n");
 }

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/mem.h"
-#include "cli/table.h"
 
 enum {
     COLUMN_KEY,
@@ -40,48 +39,41 @@ static const char *lock_state(const struct lock_view *lock, char out[32])
     return out;
 }
 
-char *render_party(const struct identity *who, char *out, size_t size)
+void render_line(struct strbuf *out, const char *format, ...)
 {
-    char plain[DESCRIBE_PARTY_SIZE];
+    va_list values;
 
-    return utf8_escape(describe_party(who, plain, sizeof plain), out, size);
+    va_start(values, format);
+    strbuf_vescape(out, format, values);
+    va_end(values);
+    strbuf_putc(out, '\n');
 }
 
-/* describe_decision(), escaped. */
-static char *render_decision(const struct lock_party *by, const char *verb, char *out, size_t size)
-{
-    char plain[DESCRIBE_DECISION_SIZE];
-
-    return utf8_escape(describe_decision(by, verb, 0, plain, sizeof plain), out, size);
-}
-
-/* "paused by ada@ada-pc until 21:51 (1h59m left): load test", escaped. Returns out. */
-static char *print_pause(const struct lock_view *lock, char *out, size_t size)
+/* "paused by ada@ada-pc until 21:51 (1h59m left): load test". Returns out. */
+static char *print_pause(const struct lock_view *lock, char out[DESCRIBE_DECISION_SIZE])
 {
     char verb[IDENTITY_WORD_MAX + sizeof "paused, as all of ,"] = "paused";
 
     if (lock->pause_glob[0])
         snprintf(verb, sizeof verb, "paused, as all of %s,", lock->pause_glob);
-    return render_decision(&lock->pause, verb, out, size);
+    return describe_decision(&lock->pause, verb, 0, out, DESCRIBE_DECISION_SIZE);
 }
 
-/* Prints the cell of the last column: the pause, or else the label of the only holder, or "-". */
-static const char *print_note(const struct lock_view *lock, char *out, size_t size)
+/* Returns the text of the last column: the pause, or else the label of the only holder, or "-". */
+static const char *note_of(const struct lock_view *lock, char out[DESCRIBE_DECISION_SIZE])
 {
     const struct lock_party *holder;
 
     if (lock->pause.owner[0])
-        return print_pause(lock, out, size);
-    if (holders_count(lock, &holder) == 1 && holder->who.label[0])
-        return utf8_escape(holder->who.label, out, size);
-    return "-";
+        return print_pause(lock, out);
+    return holders_count(lock, &holder) == 1 && holder->who.label[0] ? holder->who.label : "-";
 }
 
 /* Several holders have the lock since the first came, until the last lease ends. */
 static void add_row(struct table *table, const struct lock_view *lock, bool color)
 {
     struct table_row *row = table_add(table);
-    char text[RENDER_PARTY_SIZE], state[32];
+    char text[DESCRIBE_PARTY_SIZE], note[DESCRIBE_DECISION_SIZE], state[32];
     const struct lock_party *outer;
     size_t holders = holders_count(lock, &outer);
     int64_t age = 0, left = 0;
@@ -93,21 +85,22 @@ static void add_row(struct table *table, const struct lock_view *lock, bool colo
         left = lock->holders[i].left_ms > left ? lock->holders[i].left_ms : left;
     }
     row->color = !color ? NULL : holders ? TABLE_YELLOW : TABLE_GREEN;
-    table_set(row, COLUMN_KEY, utf8_escape(lock->key, text, sizeof text));
-    table_set(row, COLUMN_MODE, lock_state(lock, state));
-    table_set_number(row, COLUMN_HELD, holders);
+    table_set(row, COLUMN_KEY, "%s", lock->key);
+    table_set(row, COLUMN_MODE, "%s", lock_state(lock, state));
     if (holders == 1 && outer->kept)
-        table_set(row, COLUMN_HELD, describe_kept(outer, text, sizeof text));
+        table_set(row, COLUMN_HELD, "%s", describe_kept(outer, text, sizeof text));
     else if (holders == 1)
-        table_set(row, COLUMN_HELD, render_party(&outer->who, text, sizeof text));
+        table_set(row, COLUMN_HELD, "%s", describe_party(&outer->who, text, sizeof text));
+    else
+        table_set(row, COLUMN_HELD, "%zu", holders);
     table_set(row, COLUMN_AGE, "-");
     table_set(row, COLUMN_LEASE, "-");
     if (read) {
         table_set_duration(row, COLUMN_AGE, age);
         table_set_duration(row, COLUMN_LEASE, left);
     }
-    table_set_number(row, COLUMN_WAITERS, lock->waiter_count);
-    table_set(row, COLUMN_LABEL, print_note(lock, text, sizeof text));
+    table_set(row, COLUMN_WAITERS, "%zu", lock->waiter_count);
+    table_set(row, COLUMN_LABEL, "%s", note_of(lock, note));
 }
 
 /* Returns the width of a line without the label. */
@@ -144,16 +137,11 @@ static void hide_columns(struct table *table, int width)
  * it fits. */
 static bool shorten_party(struct table_row *row, const struct identity *who, int room)
 {
-    char text[UTF8_ESCAPED_SIZE(2 * IDENTITY_WORD_MAX + 2)];
-    struct identity where = {0};
-
     if (!who->host[0])
         return false;
-    memcpy(where.host, who->host, sizeof where.host);
-    memcpy(where.user, who->user, sizeof where.user);
-    table_set(row, COLUMN_HELD, render_party(&where, text, sizeof text));
+    table_set(row, COLUMN_HELD, "%s@%s", who->user, who->host);
     if ((int)utf8_width(row->cells[COLUMN_HELD]) > room)
-        table_set(row, COLUMN_HELD, utf8_escape(where.host, text, sizeof text));
+        table_set(row, COLUMN_HELD, "%s", who->host);
     return (int)utf8_width(row->cells[COLUMN_HELD]) <= room;
 }
 
@@ -181,7 +169,7 @@ static void shorten_holders(struct table *table, const struct lock_view *locks,
         else if (holders == 1 && style->cut && holder->who.host[0])
             table_cut(row, COLUMN_HELD, room > KEY_LEAST ? room : KEY_LEAST, ELLIPSIS);
         else
-            table_set_number(row, COLUMN_HELD, holders);
+            table_set(row, COLUMN_HELD, "%zu", holders);
     }
 }
 
@@ -208,7 +196,7 @@ static void fit_labels(struct table *table, int width)
         table_cut(&table->rows[i], COLUMN_LABEL, room, ELLIPSIS);
 }
 
-void render_table(FILE *out, const struct lock_view *locks, size_t count,
+void render_table(struct strbuf *out, const struct lock_view *locks, size_t count,
                   const struct render_style *style)
 {
     static const char *const titles[COLUMNS] = {"KEY",   "MODE",    "HOLDERS", "AGE",
@@ -229,131 +217,122 @@ void render_table(FILE *out, const struct lock_view *locks, size_t count,
     table_free(&table);
 }
 
-static void print_label(FILE *out, const struct identity *who, const char *indent)
-{
-    char text[UTF8_ESCAPED_SIZE(IDENTITY_WORD_MAX)];
+/* A member of a holder, a waiter or a run. */
+#define MEMBER "    %-11s "
 
+static void print_label(struct strbuf *out, const struct identity *who)
+{
     if (who->label[0])
-        fprintf(out, "%slabel       %s\n", indent, utf8_escape(who->label, text, sizeof text));
+        render_line(out, MEMBER "%s", "label", who->label);
 }
 
-static void print_since(FILE *out, const struct lock_party *party)
+static void print_since(struct strbuf *out, const struct lock_party *party)
 {
     char time[DESCRIBE_TIME_SIZE], age[32];
 
-    if (party->unread) {
-        fputs("    since       -\n", out);
-        return;
-    }
     duration_print(party->age_ms * NS_PER_MS, age, sizeof age);
-    fprintf(out, "    since       %s (%s ago)\n", describe_utc(party->since_ms, time), age);
-}
-
-static void print_version(FILE *out, const struct identity *who)
-{
-    char version[UTF8_ESCAPED_SIZE(sizeof who->version)];
-
-    if (who->version[0])
-        fprintf(out, "    rlock       %s\n", utf8_escape(who->version, version, sizeof version));
-}
-
-static void print_holder(FILE *out, const struct lock_view *lock, const struct lock_party *holder)
-{
-    char text[RENDER_PARTY_SIZE], owner[UTF8_ESCAPED_SIZE(OWNER_SIZE)];
-    char left[DESCRIBE_TIME_SIZE], waited[32], kept[160], revoked[DESCRIBE_REVOCATION_SIZE];
-    char decision[UTF8_ESCAPED_SIZE(DESCRIBE_DECISION_SIZE)];
-
-    render_party(&holder->who, text, sizeof text);
-    if (holder->kept)
-        fprintf(out, "  %s\n    by          %s\n", describe_kept(holder, kept, sizeof kept), text);
-    else if (holder->reserved)
-        fprintf(out, "  %s\n", render_decision(holder, "reserved", decision, sizeof decision));
+    if (party->unread)
+        render_line(out, MEMBER "-", "since");
     else
-        fprintf(out, "  %s      %s\n", holder_is_nested(lock, holder) ? "nested" : "holder", text);
+        render_line(out, MEMBER "%s (%s ago)", "since", describe_utc(party->since_ms, time), age);
+}
+
+/* Prints the version of rlock, the owner and the time. */
+static void print_origin(struct strbuf *out, const struct lock_party *party)
+{
+    if (party->who.version[0])
+        render_line(out, MEMBER "%s", "rlock", party->who.version);
+    render_line(out, MEMBER "%s", "owner", party->owner);
+    print_since(out, party);
+}
+
+static void print_holder(struct strbuf *out, const struct lock_view *lock,
+                         const struct lock_party *holder)
+{
+    char who[DESCRIBE_PARTY_SIZE], decision[DESCRIBE_DECISION_SIZE], kept[160];
+    char time[DESCRIBE_TIME_SIZE], revoked[DESCRIBE_REVOCATION_SIZE];
+
+    describe_party(&holder->who, who, sizeof who);
+    if (holder->kept) {
+        render_line(out, "  %s", describe_kept(holder, kept, sizeof kept));
+        render_line(out, MEMBER "%s", "by", who);
+    } else if (holder->reserved) {
+        render_line(out, "  %s",
+                    describe_decision(holder, "reserved", 0, decision, sizeof decision));
+    } else {
+        render_line(out, "  %s      %s", holder_is_nested(lock, holder) ? "nested" : "holder", who);
+    }
     if (!holder->reserved)
-        print_label(out, &holder->who, "    ");
-    print_version(out, &holder->who);
-    fprintf(out, "    owner       %s\n", utf8_escape(holder->owner, owner, sizeof owner));
-    print_since(out, holder);
+        print_label(out, &holder->who);
+    print_origin(out, holder);
     if (holder->waited_ms > 0)
-        fprintf(out, "    waited      %s\n",
-                duration_print(holder->waited_ms * NS_PER_MS, waited, sizeof waited));
-    duration_print(holder->left_ms * NS_PER_MS, left, sizeof left);
-    fprintf(out, "    lease left  %s\n", holder->unread ? "-" : left);
+        render_line(out, MEMBER "%s", "waited",
+                    duration_print(holder->waited_ms * NS_PER_MS, time, sizeof time));
+    duration_print(holder->left_ms * NS_PER_MS, time, sizeof time);
+    render_line(out, MEMBER "%s", "lease left", holder->unread ? "-" : time);
     if (holder->revoked.known)
-        fprintf(out, "    revoked     %s%s; it is asked to release it\n",
-                describe_utc(holder->revoked.asked_ms, left),
-                describe_revocation(&holder->revoked, revoked));
+        render_line(out, MEMBER "%s%s; it is asked to release it", "revoked",
+                    describe_utc(holder->revoked.asked_ms, time),
+                    describe_revocation(&holder->revoked, revoked));
     if (holder->mode != lock->mode)
-        fprintf(out, "    mode        %s\n", lock_mode_name(holder->mode));
+        render_line(out, MEMBER "%s", "mode", lock_mode_name(holder->mode));
     if (holder->slot)
-        fprintf(out, "    slot        %u\n", holder->slot);
-    fprintf(out, "    count       %u\n", holder->count);
-    snprintf(text, sizeof text, "%" PRIu64, holder->fence);
-    fprintf(out, "    fence       %s\n", holder->unread ? "-" : text);
+        render_line(out, MEMBER "%u", "slot", holder->slot);
+    render_line(out, MEMBER "%u", "count", holder->count);
+    if (holder->unread)
+        render_line(out, MEMBER "-", "fence");
+    else
+        render_line(out, MEMBER "%" PRIu64, "fence", holder->fence);
 }
 
-static void print_waiter(FILE *out, const struct lock_party *waiter, size_t position)
+static void print_waiter(struct strbuf *out, const struct lock_party *waiter, size_t position)
 {
-    char text[RENDER_PARTY_SIZE], owner[UTF8_ESCAPED_SIZE(OWNER_SIZE)];
+    char who[DESCRIBE_PARTY_SIZE];
 
-    fprintf(out, "  waiter %-4zu %s, %s", position, render_party(&waiter->who, text, sizeof text),
-            lock_mode_name(waiter->mode));
+    strbuf_escape(out, "  waiter %-4zu %s, %s", position,
+                  describe_party(&waiter->who, who, sizeof who), lock_mode_name(waiter->mode));
     if (waiter->priority)
-        fprintf(out, ", priority %d", waiter->priority);
+        strbuf_printf(out, ", priority %d", waiter->priority);
     if (waiter->take)
-        fprintf(out, ", any %u of %u", waiter->take, waiter->of);
-    putc('\n', out);
-    print_label(out, &waiter->who, "    ");
-    print_version(out, &waiter->who);
-    fprintf(out, "    owner       %s\n", utf8_escape(waiter->owner, owner, sizeof owner));
-    print_since(out, waiter);
+        strbuf_printf(out, ", any %u of %u", waiter->take, waiter->of);
+    strbuf_putc(out, '\n');
+    print_label(out, &waiter->who);
+    print_origin(out, waiter);
 }
 
-static void print_last_run(FILE *out, const struct lock_run *run)
+static void print_last_run(struct strbuf *out, const struct lock_run *run)
 {
-    char who[RENDER_PARTY_SIZE], since[DESCRIBE_TIME_SIZE], held[32],
-        outcome[DESCRIBE_OUTCOME_SIZE];
-    char revoked[DESCRIBE_REVOCATION_SIZE];
+    char who[DESCRIBE_PARTY_SIZE], since[DESCRIBE_TIME_SIZE], held[32];
+    char outcome[DESCRIBE_OUTCOME_SIZE], revoked[DESCRIBE_REVOCATION_SIZE];
 
-    fprintf(out, "  last run by %s\n", render_party(&run->by.who, who, sizeof who));
-    print_label(out, &run->by.who, "    ");
-    describe_outcome(&run->by.end, outcome);
-    fprintf(out, "    since       %s, for %s\n", describe_utc(run->by.since_ms, since),
-            duration_print(run->held_ms * NS_PER_MS, held, sizeof held));
-    if (*outcome)
-        fprintf(out, "    outcome     %s%s\n", outcome,
-                describe_revocation(&run->by.revoked, revoked));
+    render_line(out, "  last run by %s", describe_party(&run->by.who, who, sizeof who));
+    print_label(out, &run->by.who);
+    render_line(out, MEMBER "%s, for %s", "since", describe_utc(run->by.since_ms, since),
+                duration_print(run->held_ms * NS_PER_MS, held, sizeof held));
+    if (*describe_outcome(&run->by.end, outcome))
+        render_line(out, MEMBER "%s%s", "outcome", outcome,
+                    describe_revocation(&run->by.revoked, revoked));
 }
 
-char *render_glob_pause(const struct lock_view *pause, char out[RENDER_PAUSE_SIZE])
-{
-    char glob[UTF8_ESCAPED_SIZE(KEY_MAX_BYTES)], text[UTF8_ESCAPED_SIZE(DESCRIBE_DECISION_SIZE)];
-
-    snprintf(out, RENDER_PAUSE_SIZE, "%s: %s", utf8_escape(pause->key, glob, sizeof glob),
-             render_decision(&pause->pause, "paused", text, sizeof text));
-    return out;
-}
-
-void render_long(FILE *out, const struct lock_view *locks, size_t count,
+void render_long(struct strbuf *out, const struct lock_view *locks, size_t count,
                  const struct render_style *style)
 {
     for (size_t i = 0; i < count; i++) {
         const struct lock_view *lock = &locks[i];
         const char *color = !style->color ? "" : lock->holder_count ? TABLE_YELLOW : TABLE_GREEN;
-        char key[UTF8_ESCAPED_SIZE(KEY_MAX_BYTES)], state[32];
-        char pause[UTF8_ESCAPED_SIZE(DESCRIBE_DECISION_SIZE)];
+        char state[32], pause[DESCRIBE_DECISION_SIZE];
 
-        fprintf(out, "%s%s: %s%s%s", i ? "\n" : "", utf8_escape(lock->key, key, sizeof key), color,
-                lock_state(lock, state), style->color ? TABLE_PLAIN : "");
-        fprintf(out, ", %zu waiting", lock->waiter_count);
+        strbuf_puts(out, i ? "\n" : "");
+        strbuf_escape(out, "%s", lock->key);
+        strbuf_printf(out, ": %s%s%s, %zu waiting", color, lock_state(lock, state),
+                      style->color ? TABLE_PLAIN : "", lock->waiter_count);
         if (lock->fence)
-            fprintf(out, ", last fence %" PRIu64, lock->fence);
-        fputc('\n', out);
+            strbuf_printf(out, ", last fence %" PRIu64, lock->fence);
+        strbuf_putc(out, '\n');
         if (lock->pause.owner[0])
-            fprintf(out, "  %s\n", print_pause(lock, pause, sizeof pause));
+            render_line(out, "  %s", print_pause(lock, pause));
         if (lock->limited)
-            fprintf(out, "  limit %u, which is stored\n", lock->stored_limit);
+            strbuf_printf(out, "  limit %u, which is stored\n", lock->stored_limit);
         for (size_t h = 0; h < lock->holder_count; h++)
             print_holder(out, lock, &lock->holders[h]);
         for (size_t w = 0; w < lock->waiter_count; w++)
@@ -534,8 +513,8 @@ static json_t *lock_object(const struct json_library *json, const struct lock_vi
     return object;
 }
 
-void render_json(FILE *out, const struct json_library *json, const struct lock_views *locks,
-                 const struct lock_views *pauses)
+void render_json(struct strbuf *out, const struct json_library *json,
+                 const struct lock_views *locks, const struct lock_views *pauses)
 {
     json_t *array = json->array();
 
@@ -582,25 +561,32 @@ struct past_run *past_runs_collect(const struct lock_views *locks, size_t *count
     return runs;
 }
 
+void render_run_end(struct table_row *row, size_t column, const struct lock_run *run, bool color)
+{
+    char outcome[DESCRIBE_OUTCOME_SIZE], revoked[DESCRIBE_REVOCATION_SIZE];
+
+    row->color = !color ? NULL : run_has_failed(&run->by.end) ? TABLE_YELLOW : TABLE_GREEN;
+    if (*describe_outcome(&run->by.end, outcome))
+        table_set(row, column, "%s%s", outcome, describe_revocation(&run->by.revoked, revoked));
+    else
+        table_set(row, column, "-");
+}
+
 static void add_run(struct table *table, const struct past_run *past, bool color)
 {
     struct table_row *row = table_add(table);
     const struct lock_run *run = past->run;
-    char text[RENDER_PARTY_SIZE], outcome[DESCRIBE_OUTCOME_SIZE], since[DESCRIBE_TIME_SIZE],
-        revoked[DESCRIBE_REVOCATION_SIZE];
+    char who[DESCRIBE_PARTY_SIZE], since[DESCRIBE_TIME_SIZE];
 
-    row->color = !color ? NULL : run_has_failed(&run->by.end) ? TABLE_YELLOW : TABLE_GREEN;
-    describe_outcome(&run->by.end, outcome);
-    table_set(row, RUN_SINCE, describe_local(run->by.since_ms, true, since));
-    table_set(row, RUN_KEY, utf8_escape(past->key, text, sizeof text));
-    table_set(row, RUN_BY, render_party(&run->by.who, text, sizeof text));
+    table_set(row, RUN_SINCE, "%s", describe_local(run->by.since_ms, true, since));
+    table_set(row, RUN_KEY, "%s", past->key);
+    table_set(row, RUN_BY, "%s", describe_party(&run->by.who, who, sizeof who));
     table_set_duration(row, RUN_WAITED, run->by.waited_ms);
     table_set_duration(row, RUN_HELD, run->held_ms);
-    snprintf(text, sizeof text, "%s%s", outcome, describe_revocation(&run->by.revoked, revoked));
-    table_set(row, RUN_OUTCOME, *outcome ? text : "-");
+    render_run_end(row, RUN_OUTCOME, run, color);
 }
 
-void render_history(FILE *out, const struct past_run *runs, size_t count, bool color)
+void render_history(struct strbuf *out, const struct past_run *runs, size_t count, bool color)
 {
     static const char *const titles[RUN_COLUMNS] = {"SINCE",  "KEY",  "BY",
                                                     "WAITED", "HELD", "OUTCOME"};
@@ -613,8 +599,8 @@ void render_history(FILE *out, const struct past_run *runs, size_t count, bool c
     table_free(&table);
 }
 
-void render_history_json(FILE *out, const struct json_library *json, const struct past_run *runs,
-                         size_t count)
+void render_history_json(struct strbuf *out, const struct json_library *json,
+                         const struct past_run *runs, size_t count)
 {
     json_t *array = json->array();
 

@@ -1,10 +1,10 @@
 /* Locks, as text for people and as JSON for programs. In text, everything that others wrote is
- * escaped (base/utf8.h); the names in JSON are a contract, which rlock-status(1) documents. Pure
- * but for the stream that is given. */
+ * escaped (base/utf8.h); the names in JSON are a contract, which rlock-status(1) documents. Pure. */
 #pragma once
 
 #include "cli/describe.h"
 #include "cli/json.h"
+#include "cli/table.h"
 #include "lock/key.h"
 #include "store/views.h"
 
@@ -14,26 +14,21 @@ struct render_style {
     bool cut;  /* keys, too, if a line of a table would be longer */
 };
 
-/* describe_party(), escaped. Returns out. */
-char *render_party(const struct identity *who, char *out, size_t size);
-#define RENDER_PARTY_SIZE (4 * DESCRIBE_PARTY_SIZE)
+/* Prints a line, escaped; the format has no newline. */
+void render_line(struct strbuf *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Prints a row for each lock. */
-void render_table(FILE *out, const struct lock_view *locks, size_t count,
+void render_table(struct strbuf *out, const struct lock_view *locks, size_t count,
                   const struct render_style *style);
 
 /* Prints every holder, and the queue in its order. */
-void render_long(FILE *out, const struct lock_view *locks, size_t count,
+void render_long(struct strbuf *out, const struct lock_view *locks, size_t count,
                  const struct render_style *style);
-
-/* "GLOB: paused by WHO until 21:51 (1h59m left): WHY". Returns out. */
-#define RENDER_PAUSE_SIZE (RENDER_PARTY_SIZE + 4 * KEY_MAX_BYTES + 4 * IDENTITY_WORD_MAX + 128)
-char *render_glob_pause(const struct lock_view *pause, char out[RENDER_PAUSE_SIZE]);
 
 /* Prints an array of objects, in one line: the locks, then the pauses of GLOBs, whose keys are
  * null. */
-void render_json(FILE *out, const struct json_library *json, const struct lock_views *locks,
-                 const struct lock_views *pauses);
+void render_json(struct strbuf *out, const struct json_library *json,
+                 const struct lock_views *locks, const struct lock_views *pauses);
 
 /* Puts a run into an object: who had the lock, since when, and how it ended. held_ms is -1 if it
  * has not ended. */
@@ -51,8 +46,10 @@ struct past_run {
 /* Returns the runs of all locks, the oldest first. The caller frees the array. */
 struct past_run *past_runs_collect(const struct lock_views *locks, size_t *count);
 
+/* Sets the cell about the end of a run, and the colour of its row. */
+void render_run_end(struct table_row *row, size_t column, const struct lock_run *run, bool color);
 /* Prints a row for each run. */
-void render_history(FILE *out, const struct past_run *runs, size_t count, bool color);
+void render_history(struct strbuf *out, const struct past_run *runs, size_t count, bool color);
 /* Prints an array of objects, in one line. */
-void render_history_json(FILE *out, const struct json_library *json, const struct past_run *runs,
-                         size_t count);
+void render_history_json(struct strbuf *out, const struct json_library *json,
+                         const struct past_run *runs, size_t count);

@@ -1,5 +1,6 @@
 #include "cli/screen.h"
 
+#include <stdio.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -94,18 +95,18 @@ static size_t count_lines(const char *text)
 }
 
 /* Writes what is between two colours, and takes its columns from those that are left. */
-static void put_plain(FILE *out, const char *text, size_t length, size_t *columns)
+static void put_plain(struct strbuf *out, const char *text, size_t length, size_t *columns)
 {
     char *plain = mem_zeroed(length + 1);
 
     memcpy(plain, text, length);
     size_t kept = utf8_fit(plain, *columns);
-    fwrite(plain, 1, kept, out);
+    strbuf_add(out, plain, kept);
     *columns = kept < length ? 0 : *columns - utf8_width(plain);
     free(plain);
 }
 
-static void put_line(FILE *out, const char *line, size_t length, size_t columns)
+static void put_line(struct strbuf *out, const char *line, size_t length, size_t columns)
 {
     const char *end = line + length;
 
@@ -118,12 +119,12 @@ static void put_line(FILE *out, const char *line, size_t length, size_t columns)
             break;
         const char *last = memchr(line, 'm', (size_t)(end - line));
         size_t sequence = (size_t)((last ? last + 1 : end) - line);
-        fwrite(line, 1, sequence, out);
+        strbuf_add(out, line, sequence);
         line += sequence;
     }
 }
 
-void window_fit(FILE *out, const char *text, const struct window *window, const char *unit)
+void window_fit(struct strbuf *out, const char *text, const struct window *window, const char *unit)
 {
     size_t count = count_lines(text), room = window->lines > 0 ? (size_t)window->lines : 1;
     size_t columns = window->columns > 0 ? (size_t)window->columns : 1;
@@ -133,7 +134,7 @@ void window_fit(FILE *out, const char *text, const struct window *window, const 
     for (size_t i = 0; i < shown; i++) {
         size_t length = strcspn(text, "\n");
         if (i > 0)
-            fputc('\n', out);
+            strbuf_putc(out, '\n');
         put_line(out, text, length, columns);
         text += length + (text[length] != '\0');
     }
@@ -141,7 +142,7 @@ void window_fit(FILE *out, const char *text, const struct window *window, const 
         return;
     snprintf(more, sizeof more, "\xe2\x80\xa6 and %zu more%s", count - shown, unit);
     if (shown > 0)
-        fputc('\n', out);
+        strbuf_putc(out, '\n');
     put_line(out, more, strlen(more), columns);
 }
 
@@ -161,20 +162,20 @@ static size_t part_of(const char *line, size_t columns)
     return part > 0 ? part : 1;
 }
 
-static void wrap_line(FILE *out, const char *line, size_t columns)
+static void wrap_line(struct strbuf *out, const char *line, size_t columns)
 {
     size_t indent = 0;
 
     do {
         size_t length = part_of(line, columns - indent);
-        fprintf(out, "%*s%.*s\n", (int)indent, "", (int)length, line);
+        strbuf_printf(out, "%*s%.*s\n", (int)indent, "", (int)length, line);
         line += length;
         line += strspn(line, " ");
         indent = columns > 2 * INDENT ? INDENT : 0;
     } while (*line);
 }
 
-void window_wrap(FILE *out, const char *text, int columns)
+void window_wrap(struct strbuf *out, const char *text, int columns)
 {
     while (*text) {
         size_t length = strcspn(text, "\n");

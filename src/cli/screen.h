@@ -3,7 +3,8 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stdio.h>
+
+#include "base/strbuf.h"
 
 struct window {
     int columns, lines;
@@ -29,9 +30,10 @@ void screen_leave(struct screen *screen);
  * last one that is written says how many more there are, in "unit": "… and 12 more" and the unit,
  * which may be "". No character is cut in two; sequences that set colours (ESC [ … m) take no
  * columns and are never cut off. */
-void window_fit(FILE *out, const char *text, const struct window *window, const char *unit);
+void window_fit(struct strbuf *out, const char *text, const struct window *window,
+                const char *unit);
 
 /* Writes the lines of the text, which has no colours, those that are longer than "columns" as
  * several ones: at a space where there is one in the second half of the line, and with those that
  * follow indented. Each ends with a newline. */
-void window_wrap(FILE *out, const char *text, int columns);
+void window_wrap(struct strbuf *out, const char *text, int columns);

@@ -20,7 +20,7 @@ void table_add_titles(struct table *table, const char *const *titles)
     struct table_row *row = table_add(table);
 
     for (size_t i = 0; i < table->columns; i++)
-        table_set(row, i, titles[i]);
+        table_set(row, i, "%s", titles[i]);
 }
 
 void table_free(struct table *table)
@@ -32,25 +32,23 @@ void table_free(struct table *table)
     *table = (struct table){0};
 }
 
-void table_set(struct table_row *row, size_t column, const char *text)
+void table_set(struct table_row *row, size_t column, const char *format, ...)
 {
+    struct strbuf shown = {0};
+    va_list values;
+
+    va_start(values, format);
+    strbuf_vescape(&shown, format, values);
+    va_end(values);
     free(row->cells[column]);
-    row->cells[column] = mem_strdup(text);
-}
-
-void table_set_number(struct table_row *row, size_t column, size_t number)
-{
-    char text[24];
-
-    snprintf(text, sizeof text, "%zu", number);
-    table_set(row, column, text);
+    row->cells[column] = strbuf_detach(&shown);
 }
 
 void table_set_duration(struct table_row *row, size_t column, int64_t ms)
 {
     char text[32];
 
-    table_set(row, column, duration_print(ms * NS_PER_MS, text, sizeof text));
+    table_set(row, column, "%s", duration_print(ms * NS_PER_MS, text, sizeof text));
 }
 
 void table_cut(struct table_row *row, size_t column, int room, const char *ellipsis)
@@ -60,8 +58,7 @@ void table_cut(struct table_row *row, size_t column, int room, const char *ellip
     if ((int)utf8_width(whole) <= room)
         return;
     size_t kept = room > 1 ? utf8_fit(whole, (size_t)room - 1) : 0;
-    char *cut = mem_zeroed(kept + strlen(ellipsis) + 1);
-    sprintf(cut, "%.*s%s", (int)kept, whole, ellipsis);
+    char *cut = strbuf_print("%.*s%s", (int)kept, whole, ellipsis);
     free(row->cells[column]);
     row->cells[column] = cut;
 }
@@ -77,7 +74,7 @@ int table_width(const struct table *table, size_t column)
     return widest;
 }
 
-static void print_row(FILE *out, const struct table *table, const struct table_row *row,
+static void print_row(struct strbuf *out, const struct table *table, const struct table_row *row,
                       const int *widths)
 {
     for (size_t c = 0; c < table->columns; c++) {
@@ -87,13 +84,13 @@ static void print_row(FILE *out, const struct table *table, const struct table_r
         bool colored = c == table->colored && row->color;
         bool last = c + 1 == table->columns;
         int gap = last ? 0 : widths[c] - (int)utf8_width(text) + TABLE_GAP;
-        fprintf(out, "%s%s%s%*s", colored ? row->color : "", text, colored ? TABLE_PLAIN : "", gap,
-                "");
+        strbuf_printf(out, "%s%s%s%*s", colored ? row->color : "", text, colored ? TABLE_PLAIN : "",
+                      gap, "");
     }
-    fputc('\n', out);
+    strbuf_putc(out, '\n');
 }
 
-void table_print(FILE *out, const struct table *table)
+void table_print(struct strbuf *out, const struct table *table)
 {
     int widths[TABLE_COLUMNS_MAX] = {0};
 

@@ -1,10 +1,10 @@
-/* A table of text in columns, as wide as their widest cells. Pure but for the stream it is
- * given. */
+/* A table of text in columns, as wide as their widest cells. Pure. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
+
+#include "base/strbuf.h"
 
 /* Colours of what is taken, and of what is not. */
 #define TABLE_YELLOW "\033[33m"
@@ -34,9 +34,9 @@ struct table_row *table_add(struct table *table);
 void table_add_titles(struct table *table, const char *const *titles);
 void table_free(struct table *table);
 
-/* Copies a text into a cell, in place of what was there. */
-void table_set(struct table_row *row, size_t column, const char *text);
-void table_set_number(struct table_row *row, size_t column, size_t number);
+/* Prints a text into a cell, escaped (base/utf8.h), in place of what was there. */
+void table_set(struct table_row *row, size_t column, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 void table_set_duration(struct table_row *row, size_t column, int64_t ms);
 /* Cuts a cell that is wider than "room" columns of a terminal to that width, with an ellipsis of
  * one column at its end. */
@@ -45,4 +45,4 @@ void table_cut(struct table_row *row, size_t column, int room, const char *ellip
 /* Returns the width of the widest cell. */
 int table_width(const struct table *table, size_t column);
 /* Prints the rows, a line each; the last column is not padded. */
-void table_print(FILE *out, const struct table *table);
+void table_print(struct strbuf *out, const struct table *table);

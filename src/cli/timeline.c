@@ -3,8 +3,6 @@
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/mem.h"
-#include "base/strbuf.h"
-#include "cli/table.h"
 
 enum { COLUMN_BY, COLUMN_LINE, COLUMN_HELD, COLUMN_WAITED, COLUMN_OUTCOME, COLUMNS };
 
@@ -127,7 +125,7 @@ static char *draw_run(const struct lock_run *run, const struct span *span, int c
 
 static void set_and_free(struct table_row *row, size_t column, char *text)
 {
-    table_set(row, column, text);
+    table_set(row, column, "%s", text);
     free(text);
 }
 
@@ -137,17 +135,14 @@ static void add_row(struct table *table, const struct lock_run *run, bool color)
 {
     struct table_row *row = table_add(table);
     struct identity who = run->by.who;
-    char text[RENDER_PARTY_SIZE], outcome[DESCRIBE_OUTCOME_SIZE], revoked[DESCRIBE_REVOCATION_SIZE];
+    char text[DESCRIBE_PARTY_SIZE];
 
     who.pid = 0;
-    row->color = !color ? NULL : run_has_failed(&run->by.end) ? TABLE_YELLOW : TABLE_GREEN;
-    describe_outcome(&run->by.end, outcome);
-    table_set(row, COLUMN_BY, render_party(&who, text, sizeof text));
+    table_set(row, COLUMN_BY, "%s", describe_party(&who, text, sizeof text));
     table_set_duration(row, COLUMN_HELD, run->held_ms);
     if (run->by.waited_ms > 0)
         table_set_duration(row, COLUMN_WAITED, run->by.waited_ms);
-    snprintf(text, sizeof text, "%s%s", outcome, describe_revocation(&run->by.revoked, revoked));
-    table_set(row, COLUMN_OUTCOME, *outcome ? text : "-");
+    render_run_end(row, COLUMN_OUTCOME, run, color);
 }
 
 /* Columns that are left for the line of time. */
@@ -173,21 +168,20 @@ static int fit(struct table *table, const struct timeline_style *style)
         table_cut(&table->rows[i], COLUMN_BY, at_least(BY_LEAST, style->width / 4), ellipsis);
     }
     for (size_t i = 0; i < table->count && room_for_line(table, style->width) < LINE_LEAST; i++)
-        table_set(&table->rows[i], COLUMN_WAITED, "");
+        table_set(&table->rows[i], COLUMN_WAITED, "%s", "");
     cells = room_for_line(table, style->width);
     for (size_t i = 1; i < table->count && cells < LINE_LEAST; i++)
         table_cut(&table->rows[i], COLUMN_BY, BY_LEAST, ellipsis);
     return at_least(LINE_LEAST, room_for_line(table, style->width));
 }
 
-void timeline_print(FILE *out, const char *key, const struct past_run *runs, size_t count,
+void timeline_print(struct strbuf *out, const char *key, const struct past_run *runs, size_t count,
                     const struct timeline_style *style)
 {
     static const char *const titles[COLUMNS] = {"BY", "", "HELD", "WAITED", "OUTCOME"};
     struct table table = {.columns = COLUMNS, .colored = COLUMN_LINE};
     struct span span = span_of(runs, count);
     const struct glyphs *glyphs = glyphs_of(style);
-    char escaped[UTF8_ESCAPED_SIZE(KEY_MAX_BYTES)];
 
     table_add_titles(&table, titles);
     for (size_t i = 0; i < count; i++)
@@ -196,8 +190,7 @@ void timeline_print(FILE *out, const char *key, const struct past_run *runs, siz
     set_and_free(&table.rows[0], COLUMN_LINE, print_axis(&span, cells));
     for (size_t i = 0; i < count; i++)
         set_and_free(&table.rows[i + 1], COLUMN_LINE, draw_run(runs[i].run, &span, cells, glyphs));
-    fprintf(out, "last runs (%s waited, %s held) of %s\n", glyphs->waited, glyphs->held,
-            utf8_escape(key, escaped, sizeof escaped));
+    render_line(out, "last runs (%s waited, %s held) of %s", glyphs->waited, glyphs->held, key);
     table_print(out, &table);
     table_free(&table);
 }

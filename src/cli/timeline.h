@@ -1,5 +1,4 @@
-/* The last runs of a lock, each on a line of time that is drawn with characters. Pure but for the
- * stream that is given. */
+/* The last runs of a lock, each on a line of time that is drawn with characters. Pure. */
 #pragma once
 
 #include "cli/render.h"
@@ -15,5 +14,5 @@ struct timeline_style {
 /* Draws the runs of the lock "key", the oldest first: a heading, then a row a run with who it was,
  * when it waited and held the lock, for how long, and how it ended. There is one run or more. Times
  * are those of this process's time zone. */
-void timeline_print(FILE *out, const char *key, const struct past_run *runs, size_t count,
+void timeline_print(struct strbuf *out, const char *key, const struct past_run *runs, size_t count,
                     const struct timeline_style *style);

@@ -1,7 +1,6 @@
 /* rlock check: one line and a status for Nagios, Icinga, cron. */
 #include "cmd/commands.h"
 
-#include "base/utf8.h"
 #include "cmd/thresholds.h"
 #include "store/url.h"
 
@@ -45,10 +44,9 @@ static int take_thresholds(struct call *call)
 static enum severity judge(struct check *check, struct strbuf *line)
 {
     const struct arguments *given = &check->call.arguments;
-    char why[UTF8_ESCAPED_SIZE(sizeof(((struct answer *)NULL)->text))];
+    bool past = check->thresholds[MEASURE_NOT_DONE].given;
     struct answer answer;
 
-    bool past = check->thresholds[MEASURE_NOT_DONE].given;
     command_survey(&check->call, past, past, &answer);
     lock_list_refuse(&check->call.list, &answer);
     if (answer.verdict == VERDICT_GRANTED) {
@@ -59,7 +57,7 @@ static enum severity judge(struct check *check, struct strbuf *line)
     }
     if (answer.said[0])
         say_detail("check: the server said: %s", answer.said);
-    return thresholds_unknown(utf8_escape(answer.text, why, sizeof why), line);
+    return thresholds_unknown(answer.text, line);
 }
 
 static int print(struct check *check, bool quiet)

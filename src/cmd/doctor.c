@@ -214,14 +214,15 @@ static void tell_versions(struct doctor *all)
 static int print(const struct doctor *all)
 {
     bool drawn = screen_is_there();
+    struct strbuf out = {0};
     struct render_style style = {.color = command_has_color(&all->call),
                                  .width = drawn ? screen_window().columns : 0};
 
     if (all->call.as_json)
-        render_doctor_json(stdout, &all->call.json, &all->checkup, verdict_of(&all->checkup));
+        render_doctor_json(&out, &all->call.json, &all->checkup, verdict_of(&all->checkup));
     else
-        render_doctor(stdout, &all->checkup, &style);
-    return command_flush();
+        render_doctor(&out, &all->checkup, &style);
+    return command_print(&out);
 }
 
 static int conclude(const struct doctor *all)

@@ -40,52 +40,53 @@ static const char *const event_names[TRANSITION_KINDS] = {
     [TRANSITION_LOST] = "lost",         [TRANSITION_EXPIRED] = "expired",
     [TRANSITION_REVOKED] = "revoked",   [TRANSITION_MISSED] = "missed"};
 
-static void print_missed(FILE *out, const struct transition *event)
+static void print_missed(struct strbuf *out, const struct transition *event)
 {
     if (event->count > 0)
-        fprintf(out, "  %" PRId64 " run%s before this", event->count, event->count == 1 ? "" : "s");
+        strbuf_printf(out, "  %" PRId64 " run%s before this", event->count,
+                      event->count == 1 ? "" : "s");
     else
-        fprintf(out, "  perhaps more than what follows");
+        strbuf_puts(out, "  perhaps more than what follows");
 }
 
 /* "after 3s", the time that it waited; "after 2m, exit 0", the time that it was held. */
-static void print_end(FILE *out, const struct transition *event)
+static void print_end(struct strbuf *out, const struct transition *event)
 {
     const struct lock_party *by = event->by;
     int64_t took = event->held_ms >= 0 ? event->held_ms : by->waited_ms;
     char duration[32], outcome[DESCRIBE_OUTCOME_SIZE], revoked[DESCRIBE_REVOCATION_SIZE];
 
     if (took > 0)
-        fprintf(out, "  after %s", duration_print(took * NS_PER_MS, duration, sizeof duration));
+        strbuf_printf(out, "  after %s",
+                      duration_print(took * NS_PER_MS, duration, sizeof duration));
     if (event->kind == TRANSITION_RELEASED && event->held_ms >= 0 &&
         *describe_outcome(&by->end, outcome))
-        fprintf(out, "%s%s", took > 0 ? ", " : "  ", outcome);
+        strbuf_printf(out, "%s%s", took > 0 ? ", " : "  ", outcome);
     if (event->kind == TRANSITION_REVOKED)
-        fputs(describe_revocation(&by->revoked, revoked), out);
+        strbuf_escape(out, "%s", describe_revocation(&by->revoked, revoked));
 }
 
-static void print_text(FILE *out, const struct transition *event)
+static void print_text(struct strbuf *out, const struct transition *event)
 {
-    char key[UTF8_ESCAPED_SIZE(KEY_MAX_BYTES)], who[RENDER_PARTY_SIZE];
-    char label[UTF8_ESCAPED_SIZE(IDENTITY_WORD_MAX)], at[DESCRIBE_TIME_SIZE];
+    char who[DESCRIBE_PARTY_SIZE], at[DESCRIBE_TIME_SIZE];
     bool decided = event->kind == TRANSITION_PAUSED || event->kind == TRANSITION_RESUMED;
 
-    fprintf(out, "%s.%03d  %-10s  %s", describe_local(event->at_ms, true, at),
-            (int)(event->at_ms % 1000), event_names[event->kind],
-            event->key ? utf8_escape(event->key, key, sizeof key) : "*");
+    strbuf_escape(out, "%s.%03d  %-10s  %s", describe_local(event->at_ms, true, at),
+                  (int)(event->at_ms % 1000), event_names[event->kind],
+                  event->key ? event->key : "*");
     if (event->by) {
-        fprintf(out, "  %s", render_party(&event->by->who, who, sizeof who));
+        strbuf_escape(out, "  %s", describe_party(&event->by->who, who, sizeof who));
         if (event->by->who.label[0])
-            fprintf(out, "%s%s", decided ? ": " : ", label ",
-                    utf8_escape(event->by->who.label, label, sizeof label));
+            strbuf_escape(out, "%s%s", decided ? ": " : ", label ", event->by->who.label);
         print_end(out, event);
     } else {
         print_missed(out, event);
     }
-    putc('\n', out);
+    strbuf_putc(out, '\n');
 }
 
-static void print_json(FILE *out, const struct json_library *json, const struct transition *event)
+static void print_json(struct strbuf *out, const struct json_library *json,
+                       const struct transition *event)
 {
     json_t *object = json->object();
     char at[DESCRIBE_TIME_SIZE];
@@ -102,11 +103,13 @@ static void print_json(FILE *out, const struct json_library *json, const struct 
 
 static int print(const struct events *events, const struct transition *event)
 {
+    struct strbuf out = {0};
+
     if (events->call.as_json)
-        print_json(stdout, &events->call.json, event);
+        print_json(&out, &events->call.json, event);
     else
-        print_text(stdout, event);
-    return command_flush();
+        print_text(&out, event);
+    return command_print(&out);
 }
 
 static int print_changes(const struct events *events, const struct lock_list *before)

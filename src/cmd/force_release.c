@@ -57,39 +57,37 @@ static const char *print_heard(const struct lock_party *holder, char out[120])
     return out;
 }
 
-static void show_holder(const char *key, const struct lock_party *holder)
+static void show_holder(struct strbuf *out, const char *key, const struct lock_party *holder)
 {
-    char who[RENDER_PARTY_SIZE], label[UTF8_ESCAPED_SIZE(IDENTITY_WORD_MAX)];
-    char plain[DESCRIBE_DECISION_SIZE], decision[UTF8_ESCAPED_SIZE(DESCRIBE_DECISION_SIZE)];
+    const char *label = holder->who.label, *labelled = *label ? ", label " : "";
+    char who[DESCRIBE_PARTY_SIZE], decision[DESCRIBE_DECISION_SIZE];
     char since[DESCRIBE_TIME_SIZE], left[32], heard[120], slot[24] = "";
 
-    render_party(&holder->who, who, sizeof who);
-    utf8_escape(holder->who.label, label, sizeof label);
+    describe_party(&holder->who, who, sizeof who);
     if (holder->slot)
         snprintf(slot, sizeof slot, " in slot %u", holder->slot);
     if (holder->reserved)
-        fprintf(stderr, "%s is %s\n", key,
-                utf8_escape(describe_decision(holder, "reserved", 0, plain, sizeof plain), decision,
-                            sizeof decision));
+        render_line(out, "%s is %s", key,
+                    describe_decision(holder, "reserved", 0, decision, sizeof decision));
     else if (holder->kept)
-        fprintf(stderr, "%s is %s; it was run by %s%s%s\n", key,
-                describe_kept(holder, plain, sizeof plain), who, *label ? ", label " : "", label);
+        render_line(out, "%s is %s; it was run by %s%s%s", key,
+                    describe_kept(holder, decision, sizeof decision), who, labelled, label);
     else
-        fprintf(stderr, "%s is held%s by %s%s since %s, %s, lease left %s%s%s\n", key,
-                holder->mode == LOCK_SHARED ? " for reading" : "", who, slot,
-                describe_utc(holder->since_ms, since), print_heard(holder, heard),
-                duration_print(holder->left_ms * NS_PER_MS, left, sizeof left),
-                *label ? ", label " : "", label);
+        render_line(out, "%s is held%s by %s%s since %s, %s, lease left %s%s%s", key,
+                    holder->mode == LOCK_SHARED ? " for reading" : "", who, slot,
+                    describe_utc(holder->since_ms, since), print_heard(holder, heard),
+                    duration_print(holder->left_ms * NS_PER_MS, left, sizeof left), labelled,
+                    label);
 }
 
-static void show_queue(const struct lock_view *lock)
+static void show_queue(struct strbuf *out, const struct lock_view *lock)
 {
-    char who[RENDER_PARTY_SIZE];
+    char who[DESCRIBE_PARTY_SIZE];
 
     if (lock->waiter_count > 0)
-        fprintf(stderr, "%zu waiter%s, the first is %s\n", lock->waiter_count,
-                lock->waiter_count == 1 ? "" : "s",
-                render_party(&lock->waiters[0].who, who, sizeof who));
+        render_line(out, "%zu waiter%s, the first is %s", lock->waiter_count,
+                    lock->waiter_count == 1 ? "" : "s",
+                    describe_party(&lock->waiters[0].who, who, sizeof who));
 }
 
 static bool confirmed(const struct eviction *all, const char *question)
@@ -134,28 +132,32 @@ static const struct lock_party *last_to_end(const struct lock_party *const *hold
 }
 
 /* With --now the next command may begin beside one that does not know yet that it lost the lock. */
-static void show_overlap(const struct lock_party *const *holders, size_t count)
+static void show_overlap(struct strbuf *out, const struct lock_party *const *holders, size_t count)
 {
     const struct lock_party *last = last_to_end(holders, count);
     char until[DESCRIBE_TIME_SIZE];
 
     if (last)
-        fprintf(stderr, "with --now, %s may run on until %s\n",
-                count > 1 ? "their commands" : "its command",
-                describe_lease_end(last, true, until));
+        render_line(out, "with --now, %s may run on until %s",
+                    count > 1 ? "their commands" : "its command",
+                    describe_lease_end(last, true, until));
 }
 
 /* With --quiet, too, if a question about it follows. */
 static void show(const struct eviction *all, const struct lock_view *lock,
                  const struct lock_party *const *holders, size_t count)
 {
+    struct strbuf out = {0};
+
     if (all->yes && say_verbosity() == SAY_QUIET)
         return;
     for (size_t i = 0; i < count; i++)
-        show_holder(lock->key, holders[i]);
+        show_holder(&out, lock->key, holders[i]);
     if (all->now)
-        show_overlap(holders, count);
-    show_queue(lock);
+        show_overlap(&out, holders, count);
+    show_queue(&out, lock);
+    fputs(out.text ? out.text : "", stderr);
+    strbuf_free(&out);
 }
 
 /* Says no, and is STATUS_NO, which is enough for a user who asked for quiet. */

@@ -63,7 +63,7 @@ static void choose(struct history *history)
 }
 
 /* Draws as wide as the window, or 80 columns if there is none. */
-static void draw(const struct history *history)
+static void draw(const struct history *history, struct strbuf *out)
 {
     int columns = screen_window().columns;
     const struct timeline_style style = {.width =
@@ -71,12 +71,13 @@ static void draw(const struct history *history)
                                          .color = command_has_color(&history->call),
                                          .ascii = !screen_shows_utf8()};
 
-    timeline_print(stdout, history->runs[0].key, history->runs, history->count, &style);
+    timeline_print(out, history->runs[0].key, history->runs, history->count, &style);
 }
 
 static int print(struct call *call)
 {
     struct history *history = (struct history *)call;
+    struct strbuf out = {0};
     struct answer answer;
 
     command_survey(call, QUERY_RUNS_ALL, true, &answer);
@@ -84,14 +85,14 @@ static int print(struct call *call)
         return command_refused(call, &answer);
     choose(history);
     if (call->as_json)
-        render_history_json(stdout, &call->json, history->runs, history->count);
+        render_history_json(&out, &call->json, history->runs, history->count);
     else if (history->plot && history->count > 0)
-        draw(history);
+        draw(history, &out);
     else if (history->count > 0)
-        render_history(stdout, history->runs, history->count, command_has_color(call));
+        render_history(&out, history->runs, history->count, command_has_color(call));
     else
         say_warning("no runs");
-    int status = command_flush();
+    int status = command_print(&out);
     return status == STATUS_OK ? command_tell_misfits(call, &call->list) : status;
 }
 

@@ -185,6 +185,7 @@ static int delete (struct latch *latch)
 static int show(struct latch *latch)
 {
     struct latch_ids ids = {0};
+    struct strbuf out = {0};
     struct latch_request request = request_of(latch, LATCH_LIST);
     const struct latch_state *state = &latch->answer.latch;
 
@@ -194,10 +195,10 @@ static int show(struct latch *latch)
     int status = judge(latch, true);
     if (status == STATUS_OK && say_verbosity() != SAY_QUIET) {
         if (latch->call.as_json)
-            render_latch_json(stdout, &latch->call.json, latch->key, state, &ids);
+            render_latch_json(&out, &latch->call.json, latch->key, state, &ids);
         else
-            render_latch(stdout, latch->key, state, &ids);
-        status = command_flush();
+            render_latch(&out, latch->key, state, &ids);
+        status = command_print(&out);
     }
     latch_ids_free(&ids);
     return status == STATUS_OK && state->left ? STATUS_NOT_ACQUIRED : status;
@@ -213,14 +214,15 @@ static bool any_closed(const struct lock_list *list)
 
 static int print_list(const struct latch *latch, const struct lock_list *list)
 {
+    struct strbuf out = {0};
+
     if (latch->call.as_json)
-        render_latches_json(stdout, &latch->call.json, list->locks.views, list->locks.count);
+        render_latches_json(&out, &latch->call.json, list->locks.views, list->locks.count);
     else if (list->locks.count > 0)
-        render_latches(stdout, list->locks.views, list->locks.count,
-                       command_has_color(&latch->call));
+        render_latches(&out, list->locks.views, list->locks.count, command_has_color(&latch->call));
     else
         say_warning("no latches");
-    return command_flush();
+    return command_print(&out);
 }
 
 static int list(struct latch *latch)

@@ -2,7 +2,6 @@
 #include "cmd/commands.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/metrics.h"
@@ -15,15 +14,15 @@ static const struct option_spec options[] = {
     SETTINGS_OPTIONS,
     {0}};
 
-static int deliver(const struct call *call, const char *text, size_t length)
+/* Frees the text. */
+static int deliver(const struct call *call, struct strbuf *text)
 {
     const char *output = command_value(call, OPTION_OUTPUT);
 
-    if (!output) {
-        fwrite(text, 1, length, stdout);
-        return command_flush();
-    }
-    int error = file_replace(output, text, length);
+    if (!output)
+        return command_print(text);
+    int error = file_replace(output, text->text, text->size);
+    strbuf_free(text);
     if (error == EINVAL)
         command_error(call, "%s: not a regular file", output);
     else if (error)
@@ -36,8 +35,8 @@ static int act(struct call *call)
 {
     bool memory = store_can(&call->settings.address, STORE_MEMORY);
     const char *output = command_value(call, OPTION_OUTPUT);
+    struct strbuf text = {0};
     struct answer answer;
-    size_t length;
 
     if (output && !*output)
         return command_misused(call, "--output '' names no file");
@@ -46,9 +45,8 @@ static int act(struct call *call)
         return status;
     command_survey(call, 0, memory, &answer);
     bool up = answer.verdict == VERDICT_GRANTED || call->list.misfits.count > 0;
-    char *text = metrics_render(up ? &call->list : NULL, memory, &length);
-    status = deliver(call, text, length);
-    free(text);
+    metrics_render(&text, up ? &call->list : NULL, memory);
+    status = deliver(call, &text);
     int refused = up ? command_tell_misfits(call, &call->list) : command_refused(call, &answer);
     return status == STATUS_OK ? refused : status;
 }

@@ -12,44 +12,45 @@ static const char *advice_of(const struct finding *finding)
     return finding->hint ? hint_words(CAUSE_NONE, finding->hint) : finding->advice;
 }
 
-/* Prints the advice behind the text, or in a line of its own if the window is too narrow. */
-static void print_advice(FILE *out, const char *text, const char *advice, int width)
+/* Prints a finding. Its advice is behind the text, or in a line of its own if the window is too
+ * narrow. */
+static void print_text(struct strbuf *out, const struct finding *finding, int width)
 {
-    size_t used = TEXT_AT + utf8_width(text) + sizeof " -> " - 1 + utf8_width(advice);
+    const char *advice = advice_of(finding);
+    size_t start = out->size;
 
+    strbuf_escape(out, "%s", finding->text);
+    size_t used = TEXT_AT + utf8_width(out->text + start) + sizeof " -> " - 1 + utf8_width(advice);
     if (*advice && width > 0 && used > (size_t)width)
-        fprintf(out, "\n%*s-> %s", TEXT_AT, "", advice);
+        strbuf_printf(out, "\n%*s-> ", TEXT_AT, "");
     else if (*advice)
-        fprintf(out, " -> %s", advice);
+        strbuf_puts(out, " -> ");
+    render_line(out, "%s", advice);
 }
 
-static void print_findings(FILE *out, const struct diagnosis *diagnosis,
+static void print_findings(struct strbuf *out, const struct diagnosis *diagnosis,
                            const struct render_style *style)
 {
     static const char *const colors[] = {"\033[32m", "", "\033[33m", "\033[31m"};
-    char text[UTF8_ESCAPED_SIZE(sizeof diagnosis->findings->text)];
-    char advice[UTF8_ESCAPED_SIZE(sizeof diagnosis->findings->advice)];
 
     for (size_t i = 0; i < diagnosis->count; i++) {
         const struct finding *finding = &diagnosis->findings[i];
         bool color = style->color && *colors[finding->level];
-        utf8_escape(finding->text, text, sizeof text);
-        utf8_escape(advice_of(finding), advice, sizeof advice);
-        fprintf(out, "  %s%-7s%s  %-11s  %s", color ? colors[finding->level] : "",
-                level_name(finding->level), color ? RESET : "", finding->check, text);
-        print_advice(out, text, advice, style->width);
-        fputc('\n', out);
+        strbuf_printf(out, "  %s%-7s%s  %-11s  ", color ? colors[finding->level] : "",
+                      level_name(finding->level), color ? RESET : "", finding->check);
+        print_text(out, finding, style->width);
     }
 }
 
-void render_doctor(FILE *out, const struct checkup *checkup, const struct render_style *style)
+void render_doctor(struct strbuf *out, const struct checkup *checkup,
+                   const struct render_style *style)
 {
     for (size_t i = 0; i < checkup->count; i++) {
-        fprintf(out, "%s\n", checkup->servers[i].name);
+        strbuf_printf(out, "%s\n", checkup->servers[i].name);
         print_findings(out, &checkup->servers[i].diagnosis, style);
     }
     if (checkup->count > 1 && checkup->whole.count > 0)
-        fprintf(out, "together\n");
+        strbuf_puts(out, "together\n");
     print_findings(out, &checkup->whole, style);
 }
 
@@ -98,8 +99,8 @@ static json_t *server_object(const struct json_library *json, const struct check
     return object;
 }
 
-void render_doctor_json(FILE *out, const struct json_library *json, const struct checkup *checkup,
-                        enum level verdict)
+void render_doctor_json(struct strbuf *out, const struct json_library *json,
+                        const struct checkup *checkup, enum level verdict)
 {
     json_t *object = json->object();
     json_t *servers = json->array();

@@ -5,8 +5,9 @@
 #include "store/diagnosis.h"
 
 /* A line a finding. */
-void render_doctor(FILE *out, const struct checkup *checkup, const struct render_style *style);
+void render_doctor(struct strbuf *out, const struct checkup *checkup,
+                   const struct render_style *style);
 
 /* One object, in one line. */
-void render_doctor_json(FILE *out, const struct json_library *json, const struct checkup *checkup,
-                        enum level verdict);
+void render_doctor_json(struct strbuf *out, const struct json_library *json,
+                        const struct checkup *checkup, enum level verdict);

@@ -5,19 +5,13 @@
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/mem.h"
-#include "cli/describe.h"
-#include "cli/table.h"
-#include "lock/key.h"
+#include "cli/render.h"
 
 void latch_ids_add(void *arg, const char *id)
 {
     struct latch_ids *ids = arg;
 
-    if (ids->count == ids->room) {
-        ids->room = 2 * ids->room + 16;
-        ids->ids = mem_checked(realloc(ids->ids, ids->room * sizeof *ids->ids));
-    }
-    ids->ids[ids->count++] = mem_strdup(id);
+    *MEM_APPEND(ids->ids, ids->count) = mem_strdup(id);
 }
 
 void latch_ids_free(struct latch_ids *ids)
@@ -33,21 +27,21 @@ static const char *latch_state(const struct latch_state *latch)
     return latch->left ? "closed" : "open";
 }
 
-void render_latch(FILE *out, const char *key, const struct latch_state *latch,
+void render_latch(struct strbuf *out, const char *key, const struct latch_state *latch,
                   const struct latch_ids *ids)
 {
-    char since[DESCRIBE_TIME_SIZE], left[32], id[UTF8_ESCAPED_SIZE(KEY_MAX_BYTES)];
+    char since[DESCRIBE_TIME_SIZE], left[32];
 
-    fprintf(out, "%s: %s, %" PRId64 " of %" PRId64 " left\n", key, latch_state(latch), latch->left,
-            latch->number);
-    fprintf(out, "  set      %s\n", describe_utc(latch->since_ms, since));
-    fprintf(out, "  expires  in %s\n",
-            duration_print(latch->ttl_ms * NS_PER_MS, left, sizeof left));
+    strbuf_printf(out, "%s: %s, %" PRId64 " of %" PRId64 " left\n", key, latch_state(latch),
+                  latch->left, latch->number);
+    strbuf_printf(out, "  set      %s\n", describe_utc(latch->since_ms, since));
+    strbuf_printf(out, "  expires  in %s\n",
+                  duration_print(latch->ttl_ms * NS_PER_MS, left, sizeof left));
     for (size_t i = 0; i < ids->count; i++)
-        fprintf(out, "  counted  %s\n", utf8_escape(ids->ids[i], id, sizeof id));
+        render_line(out, "  counted  %s", ids->ids[i]);
     if (latch->unnamed > 0)
-        fprintf(out, "  counted  %" PRId64 " time%s without an id\n", latch->unnamed,
-                latch->unnamed == 1 ? "" : "s");
+        strbuf_printf(out, "  counted  %" PRId64 " time%s without an id\n", latch->unnamed,
+                      latch->unnamed == 1 ? "" : "s");
 }
 
 enum { LATCH_KEY, LATCH_STATE, LATCH_LEFT, LATCH_AGE, LATCH_EXPIRES, LATCH_COLUMNS };
@@ -56,18 +50,16 @@ static void add_latch(struct table *table, const struct lock_view *view, bool co
 {
     struct table_row *row = table_add(table);
     const struct latch_state *latch = &view->latch;
-    char key[UTF8_ESCAPED_SIZE(KEY_MAX_BYTES)], left[64];
 
-    snprintf(left, sizeof left, "%" PRId64 " of %" PRId64, latch->left, latch->number);
-    table_set(row, LATCH_KEY, utf8_escape(view->key, key, sizeof key));
-    table_set(row, LATCH_STATE, latch_state(latch));
-    table_set(row, LATCH_LEFT, left);
+    table_set(row, LATCH_KEY, "%s", view->key);
+    table_set(row, LATCH_STATE, "%s", latch_state(latch));
+    table_set(row, LATCH_LEFT, "%" PRId64 " of %" PRId64, latch->left, latch->number);
     table_set_duration(row, LATCH_AGE, latch->age_ms);
     table_set_duration(row, LATCH_EXPIRES, latch->ttl_ms);
     row->color = !color ? NULL : latch->left ? TABLE_YELLOW : TABLE_GREEN;
 }
 
-void render_latches(FILE *out, const struct lock_view *latches, size_t count, bool color)
+void render_latches(struct strbuf *out, const struct lock_view *latches, size_t count, bool color)
 {
     static const char *const titles[LATCH_COLUMNS] = {"KEY", "STATE", "LEFT", "AGE", "EXPIRES"};
     struct table table = {.columns = LATCH_COLUMNS, .colored = LATCH_STATE};
@@ -96,7 +88,7 @@ static json_t *latch_object(const struct json_library *json, const char *key,
     return object;
 }
 
-void render_latch_json(FILE *out, const struct json_library *json, const char *key,
+void render_latch_json(struct strbuf *out, const struct json_library *json, const char *key,
                        const struct latch_state *latch, const struct latch_ids *ids)
 {
     json_t *object = latch_object(json, key, latch);
@@ -110,7 +102,7 @@ void render_latch_json(FILE *out, const struct json_library *json, const char *k
     json_write(out, json, object);
 }
 
-void render_latches_json(FILE *out, const struct json_library *json,
+void render_latches_json(struct strbuf *out, const struct json_library *json,
                          const struct lock_view *latches, size_t count)
 {
     json_t *array = json->array();

@@ -4,7 +4,6 @@
 #include <errno.h>
 
 #include "base/duration.h"
-#include "base/mem.h"
 #include "cli/lock_watch.h"
 #include "cli/render.h"
 #include "cli/screen.h"
@@ -87,11 +86,17 @@ static int prepare(struct view *view)
 
 /* -- printing locks ---------------------------------------------------------------------------- */
 
+/* "paused by WHO until 21:51 (1h59m left): WHY". Returns out. */
+static char *print_glob_pause(const struct lock_view *pause, char out[DESCRIBE_DECISION_SIZE])
+{
+    return describe_decision(&pause->pause, "paused", 0, out, DESCRIBE_DECISION_SIZE);
+}
+
 /* Prints the locks in lines of so many columns (0: any). */
-static void print_locks(const struct view *view, FILE *out, int columns)
+static void print_locks(const struct view *view, struct strbuf *out, int columns)
 {
     const struct lock_list *list = &view->locks.list;
-    char text[RENDER_PAUSE_SIZE];
+    char decision[DESCRIBE_DECISION_SIZE];
     struct render_style style = {
         .color = view->color, .width = columns, .cut = view->every > 0 && columns > 0};
 
@@ -103,9 +108,10 @@ static void print_locks(const struct view *view, FILE *out, int columns)
         render_table(out, list->locks.views, list->locks.count, &style);
     }
     if (!view->call.as_json && view->every > 0 && list->pauses.count > 0) {
-        fputs(list->locks.count > 0 ? "\n" : "", out);
+        strbuf_puts(out, list->locks.count > 0 ? "\n" : "");
         for (size_t i = 0; i < list->pauses.count; i++)
-            fprintf(out, "%s\n", render_glob_pause(&list->pauses.views[i], text));
+            render_line(out, "%s: %s", list->pauses.views[i].key,
+                        print_glob_pause(&list->pauses.views[i], decision));
     }
 }
 
@@ -121,14 +127,15 @@ static int status_of(const struct lock_list *list)
 static void tell_pauses(const struct view *view)
 {
     const struct lock_views *pauses = &view->locks.list.pauses;
-    char text[RENDER_PAUSE_SIZE];
+    char decision[DESCRIBE_DECISION_SIZE];
 
     for (size_t i = 0; i < pauses->count && !view->call.as_json; i++)
-        fprintf(stderr, "rlock: %s\n", render_glob_pause(&pauses->views[i], text));
+        say_warning("%s: %s", pauses->views[i].key, print_glob_pause(&pauses->views[i], decision));
 }
 
 static int print_once(struct view *view)
 {
+    struct strbuf out = {0};
     struct answer answer;
     int status = STATUS_OK;
 
@@ -139,8 +146,8 @@ static int print_once(struct view *view)
     if (view->locks.list.locks.count == 0 && !misfits && !view->call.as_json)
         say_warning("no locks");
     if (!view->quiet) {
-        print_locks(view, stdout, screen_is_there() ? screen_window().columns : 0);
-        status = command_flush();
+        print_locks(view, &out, screen_is_there() ? screen_window().columns : 0);
+        status = command_print(&out);
         tell_pauses(view);
     }
     if (misfits)
@@ -155,40 +162,32 @@ static void draw_frame(void *arg)
 {
     struct view *view = arg;
     struct window window = screen_window(), below = {window.columns, window.lines - 2};
-    char *heading = NULL, *text = NULL, *frame = NULL;
-    size_t size;
+    struct strbuf heading = {0}, text = {0}, frame = {0};
 
-    FILE *out = mem_checked(open_memstream(&heading, &size));
-    lock_watch_heading(&view->locks, out);
-    fclose(out);
-    out = mem_checked(open_memstream(&text, &size));
-    print_locks(view, out, window.columns);
-    fclose(out);
-    out = mem_checked(open_memstream(&frame, &size));
-    window_fit(out, heading, &window, "");
-    if (*text && below.lines > 0) {
-        fputs("\n\n", out);
-        window_fit(out, text, &below, view->in_full ? " lines" : "");
+    lock_watch_heading(&view->locks, &heading);
+    print_locks(view, &text, window.columns);
+    window_fit(&frame, heading.text, &window, "");
+    if (text.size > 0 && below.lines > 0) {
+        strbuf_puts(&frame, "\n\n");
+        window_fit(&frame, text.text, &below, view->in_full ? " lines" : "");
     }
-    fclose(out);
-    view->broken |= !screen_draw(&view->screen, frame);
-    free(heading);
-    free(text);
-    free(frame);
+    view->broken |= !screen_draw(&view->screen, frame.text);
+    strbuf_free(&heading);
+    strbuf_free(&text);
+    strbuf_free(&frame);
 }
 
 static int print_round(const struct view *view)
 {
     char summary[128], now[DESCRIBE_TIME_SIZE];
+    struct strbuf out = {0};
 
-    if (!view->call.as_json) {
-        printf("%s  %s\n", describe_local((int64_t)view->locks.seen * 1000, true, now),
-               lock_watch_summary(&view->locks, summary, sizeof summary));
-    }
-    print_locks(view, stdout, 0);
     if (!view->call.as_json)
-        putchar('\n');
-    return command_flush();
+        strbuf_printf(&out, "%s  %s\n", describe_local((int64_t)view->locks.seen * 1000, true, now),
+                      lock_watch_summary(&view->locks, summary, sizeof summary));
+    print_locks(view, &out, 0);
+    strbuf_puts(&out, view->call.as_json ? "" : "\n");
+    return command_print(&out);
 }
 
 /* -- --watch: an outage ------------------------------------------------------------------------ */

@@ -11,7 +11,7 @@
 #include "cli/render.h"
 
 #define SHOWN_MAX     3 /* problems, and globs that match nothing; of the rest, the number */
-#define PROBLEM_SIZE  (2 * RENDER_PARTY_SIZE + 200)
+#define PROBLEM_SIZE  (2 * DESCRIBE_PARTY_SIZE + DESCRIBE_DECISION_SIZE)
 #define WAITERS_LIMIT INT64_C(1000000000)
 #define NEVER         INT64_MAX
 
@@ -52,20 +52,20 @@ static int64_t paused_ms(const struct lock_view *lock)
 static void describe_held(const struct lock_view *lock, const char *value, const char *limit,
                           char *out, size_t size)
 {
-    char who[RENDER_PARTY_SIZE];
+    char who[DESCRIBE_PARTY_SIZE];
 
     snprintf(out, size, "%s for %s by %s, more than %s",
              holders_oldest(lock)->reserved ? "reserved" : "held", value,
-             render_party(&holders_oldest(lock)->who, who, sizeof who), limit);
+             describe_party(&holders_oldest(lock)->who, who, sizeof who), limit);
 }
 
 static void describe_waiting(const struct lock_view *lock, const char *value, const char *limit,
                              char *out, size_t size)
 {
-    char who[RENDER_PARTY_SIZE];
+    char who[DESCRIBE_PARTY_SIZE];
 
     snprintf(out, size, "%s has waited for %s, more than %s",
-             render_party(&waiters_oldest(lock)->who, who, sizeof who), value, limit);
+             describe_party(&waiters_oldest(lock)->who, who, sizeof who), value, limit);
 }
 
 static void describe_waiters(const struct lock_view *lock, const char *value, const char *limit,
@@ -80,31 +80,30 @@ static void describe_not_done(const struct lock_view *lock, const char *value, c
                               char *out, size_t size)
 {
     const struct lock_run *last = lock->run_count ? &lock->runs[lock->run_count - 1] : NULL;
-    char who[RENDER_PARTY_SIZE], ago[32], outcome[DESCRIBE_OUTCOME_SIZE];
+    char who[DESCRIBE_PARTY_SIZE], ago[32], outcome[DESCRIBE_OUTCOME_SIZE];
 
     if (not_done_ms(lock) == NEVER)
         snprintf(out, size, "no success is remembered");
     else
         snprintf(out, size, "no success for %s, more than %s", value, limit);
     if (lock->pause.owner[0])
-        text_append(out, size, ", paused by %s", render_party(&lock->pause.who, who, sizeof who));
+        text_append(out, size, ", paused by %s", describe_party(&lock->pause.who, who, sizeof who));
     if (!last)
         return;
     duration_print(last->ended_ago_ms * NS_PER_MS, ago, sizeof ago);
     describe_outcome(&last->by.end, outcome);
     text_append(out, size, " (last run: %s, %s ago, by %s)", *outcome ? outcome : "ended", ago,
-                render_party(&last->by.who, who, sizeof who));
+                describe_party(&last->by.who, who, sizeof who));
 }
 
 /* "paused for 3h00m, more than 2h00m: paused by ada@ada-pc until 21:51 (1h59m left): load test" */
 static void describe_paused(const struct lock_view *lock, const char *value, const char *limit,
                             char *out, size_t size)
 {
-    char plain[DESCRIBE_DECISION_SIZE], text[UTF8_ESCAPED_SIZE(DESCRIBE_DECISION_SIZE)];
+    char decision[DESCRIBE_DECISION_SIZE];
 
-    describe_decision(&lock->pause, "paused", 0, plain, sizeof plain);
     snprintf(out, size, "paused for %s, more than %s: %s", value, limit,
-             utf8_escape(plain, text, sizeof text));
+             describe_decision(&lock->pause, "paused", 0, decision, sizeof decision));
 }
 
 /* The measures of a lock, and their words. */
@@ -225,15 +224,18 @@ static void begin(enum severity severity, struct strbuf *line)
     strbuf_printf(line, "RLOCK %s - ", names[severity]);
 }
 
-/* Numbers follow a bar, so a bar in what others wrote becomes an escape, as control characters
- * do. */
+/* Adds what others wrote, escaped. Numbers follow a bar, so a bar becomes an escape, too. */
 static void add_text(struct strbuf *line, const char *text)
 {
-    for (; *text; text++)
-        if (*text == '|')
+    struct strbuf shown = {0};
+
+    strbuf_escape(&shown, "%s", text);
+    for (const char *c = shown.text; *c; c++)
+        if (*c == '|')
             strbuf_puts(line, "\\x7c");
         else
-            strbuf_putc(line, *text);
+            strbuf_putc(line, *c);
+    strbuf_free(&shown);
 }
 
 /* "deploy: held for 2h05m by build@ci-2 pid 4121 (deploy.sh), more than 1h00m" */
@@ -242,12 +244,12 @@ static void add_problem(struct strbuf *line, const struct problem *problem,
 {
     const struct threshold *threshold = &thresholds[problem->measure];
     bool critical = problem->severity == SEVERITY_CRITICAL;
-    char key[UTF8_ESCAPED_SIZE(KEY_MAX_BYTES)], value[32], limit[32], text[PROBLEM_SIZE];
+    char value[32], limit[32], text[PROBLEM_SIZE];
 
     print_value(problem->measure, problem->value, value);
     print_value(problem->measure, critical ? threshold->critical : threshold->warning, limit);
     measures[problem->measure].describe(problem->lock, value, limit, text, sizeof text);
-    add_text(line, utf8_escape(problem->lock->key, key, sizeof key));
+    add_text(line, problem->lock->key);
     strbuf_puts(line, ": ");
     add_text(line, text);
 }
@@ -295,13 +297,12 @@ static void add_idle_globs(struct strbuf *line, const struct thresholds_subject 
 
     for (size_t i = 0; i < subject->pattern_count; i++) {
         const char *pattern = subject->patterns[i];
-        char glob[UTF8_ESCAPED_SIZE(KEY_MAX_BYTES)];
         if (!key_is_glob(pattern) || matches_any(pattern, &subject->locks))
             continue;
         idle++;
         if (idle <= SHOWN_MAX) {
             strbuf_puts(line, idle == 1 ? "; nothing matches " : ", ");
-            add_text(line, utf8_escape(pattern, glob, sizeof glob));
+            add_text(line, pattern);
         }
     }
     if (idle > SHOWN_MAX)

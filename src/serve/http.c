@@ -439,7 +439,7 @@ void http_publish(struct http *http, const struct http_texts *texts)
     for (enum http_document i = 0; i < HTTP_DOCUMENTS; i++)
         if (texts->all[i].text)
             http->documents[i] =
-                make_response(texts->all[i].text, texts->all[i].length, documents[i].type);
+                make_response(texts->all[i].text, texts->all[i].size, documents[i].type);
     if (http->documents[HTTP_TABLE]) /* for browsers without JavaScript */
         MHD_add_response_header(http->documents[HTTP_TABLE], "Refresh", "5");
     wake_clients(http);

@@ -7,18 +7,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/strbuf.h"
+
 struct http;
 struct loop;
 
 enum http_document { HTTP_LOCKS, HTTP_HISTORY, HTTP_TABLE, HTTP_METRICS, HTTP_DOCUMENTS };
 
 /* Serves these documents from now on. http takes over and frees the texts; a request for one that
- * is NULL waits for the next. */
+ * is empty waits for the next. */
 struct http_texts {
-    struct http_text {
-        char *text;
-        size_t length;
-    } all[HTTP_DOCUMENTS];
+    struct strbuf all[HTTP_DOCUMENTS];
     bool away; /* all but the metrics say why there is none: status 503 */
 };
 

@@ -50,43 +50,34 @@ struct server {
 
 /* -- what is published ------------------------------------------------------------------------- */
 
-static FILE *open_text(struct http_text *text)
-{
-    return mem_checked(open_memstream(&text->text, &text->length));
-}
-
-/* Prints as `rlock status` does, for programs and for people: free locks only where they are named.
- *  */
+/* Prints as `rlock status` does, for programs and for people: free locks only where they are
+ * named. */
 static void print_locks(const struct server *server, struct http_texts *texts)
 {
     const struct render_style style = {.width = TABLE_WIDTH, .cut = true};
     const struct lock_views *seen = &server->locks.list.locks;
     struct survey_request request = server->locks.request;
     struct lock_views shown = {.views = mem_zeroed((seen->count + 1) * sizeof *shown.views)};
-    FILE *json = open_text(&texts->all[HTTP_LOCKS]), *table = open_text(&texts->all[HTTP_TABLE]);
+    struct strbuf *table = &texts->all[HTTP_TABLE];
 
     request.idle = false;
     for (size_t i = 0; i < seen->count; i++)
         if (survey_reports(&request, &seen->views[i]))
             shown.views[shown.count++] = seen->views[i];
-    render_json(json, &server->call.json, &shown, &server->locks.list.pauses);
+    render_json(&texts->all[HTTP_LOCKS], &server->call.json, &shown, &server->locks.list.pauses);
     lock_watch_heading(&server->locks, table);
-    fputs("\n\n", table);
+    strbuf_puts(table, "\n\n");
     render_table(table, shown.views, shown.count, &style);
-    fclose(json);
-    fclose(table);
     free(shown.views);
 }
 
 /* Prints as `rlock history --json` does. */
-static void print_history(const struct server *server, struct http_text *text)
+static void print_history(const struct server *server, struct strbuf *out)
 {
     size_t count;
     struct past_run *runs = past_runs_collect(&server->locks.list.locks, &count);
-    FILE *out = open_text(text);
 
     render_history_json(out, &server->call.json, runs, count);
-    fclose(out);
     free(runs);
 }
 
@@ -96,18 +87,16 @@ static void print_outage(const struct server *server, struct http_texts *texts)
     const struct json_library *json = &server->call.json;
     char seen[DESCRIBE_TIME_SIZE] = "";
     json_t *object = json->object();
-    FILE *table = open_text(&texts->all[HTTP_TABLE]);
+    struct strbuf *table = &texts->all[HTTP_TABLE];
 
     if (server->locks.seen)
         describe_utc((int64_t)server->locks.seen * 1000, seen);
     json_put_text(json, object, "error", server->locks.why);
     json_put_text(json, object, "seen", seen);
-    char *text = json_print(json, object);
-    texts->all[HTTP_LOCKS] = (struct http_text){text, strlen(text)};
-    texts->all[HTTP_HISTORY] = (struct http_text){mem_strdup(text), strlen(text)};
+    json_write(&texts->all[HTTP_LOCKS], json, object);
+    strbuf_puts(&texts->all[HTTP_HISTORY], texts->all[HTTP_LOCKS].text);
     lock_watch_heading(&server->locks, table);
-    fputc('\n', table);
-    fclose(table);
+    strbuf_putc(table, '\n');
 }
 
 static void publish(void *arg)
@@ -115,7 +104,6 @@ static void publish(void *arg)
     struct server *server = arg;
     const struct lock_watch *locks = &server->locks;
     struct http_texts texts = {.away = locks->away};
-    struct http_text *metrics = &texts.all[HTTP_METRICS];
 
     if (locks->away) {
         print_outage(server, &texts);
@@ -124,8 +112,8 @@ static void publish(void *arg)
         if (locks->request.runs > 0 || !locks->request.idle)
             print_history(server, &texts.all[HTTP_HISTORY]);
     }
-    metrics->text =
-        metrics_render(locks->away ? NULL : &locks->list, locks->request.idle, &metrics->length);
+    metrics_render(&texts.all[HTTP_METRICS], locks->away ? NULL : &locks->list,
+                   locks->request.idle);
     server->published = true;
     server->has_history = texts.all[HTTP_HISTORY].text;
     server->wanted = server->history_wanted;

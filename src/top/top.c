@@ -103,20 +103,17 @@ static void draw_heading(const struct top *top)
 {
     static const char title[] = "rlock top  ";
     attr_t trouble = top->locks.away ? COLOR_PAIR(COLOR_OF_TROUBLE) : A_NORMAL;
-    char *heading = NULL;
-    size_t size;
-    FILE *out = mem_checked(open_memstream(&heading, &size));
+    struct strbuf heading = {0};
 
-    fputs(title, out);
-    lock_watch_heading(&top->locks, out);
-    fclose(out);
-    const char *shown = heading, *rest;
+    strbuf_puts(&heading, title);
+    lock_watch_heading(&top->locks, &heading);
+    const char *shown = heading.text, *rest;
     if (!fits(shown))
         shown += strlen(title);
     if (!fits(shown) && (rest = strstr(shown, "  ")))
         shown = rest + strspn(rest, " ");
     put_text(LINE_HEADING, A_BOLD | trouble, shown);
-    free(heading);
+    strbuf_free(&heading);
 }
 
 static const char *const orders[ROWS_ORDERS] = {
@@ -155,8 +152,8 @@ static void draw_rows(struct top *top)
 {
     struct render_style style = {.width = COLS, .cut = true};
     struct rows *rows = &top->rows;
-    char *table = NULL;
-    size_t room = room_for_rows(), size, length;
+    struct strbuf table = {0};
+    size_t room = room_for_rows(), length;
     const char *line;
 
     if (rows->count == 0) {
@@ -164,15 +161,13 @@ static void draw_rows(struct top *top)
         return;
     }
     rows_scroll(rows, room);
-    FILE *out = mem_checked(open_memstream(&table, &size));
-    render_table(out, rows->locks, rows->count, &style);
-    fclose(out);
-    if ((line = find_line(table, 0, &length)))
+    render_table(&table, rows->locks, rows->count, &style);
+    if ((line = find_line(table.text, 0, &length)))
         put_line(LINE_TITLES, A_BOLD | A_UNDERLINE, line, length);
     for (size_t i = rows->first; i < rows->count && i < rows->first + room; i++)
-        if ((line = find_line(table, i + 1, &length)))
+        if ((line = find_line(table.text, i + 1, &length)))
             put_line(LINE_ROWS + (int)(i - rows->first), row_attributes(rows, i), line, length);
-    free(table);
+    strbuf_free(&table);
 }
 
 static const struct lock_view *find_lock(const struct top *top, const char *key)
@@ -186,8 +181,8 @@ static const struct lock_view *find_lock(const struct top *top, const char *key)
 }
 
 /* All about one lock, wrapped to the window. Until the store has told its last runs, and while it
- * is away, they are not there. The caller frees. */
-static char *print_detail(const struct top *top)
+ * is away, they are not there. */
+static void print_detail(const struct top *top, struct strbuf *out)
 {
     struct lock_view free_lock = {.key = top->detail};
     const struct lock_views *full = &top->full.list.locks;
@@ -195,27 +190,22 @@ static char *print_detail(const struct top *top)
     const struct timeline_style drawing = {.width = COLS > TIMELINE_LEAST ? COLS : TIMELINE_LEAST,
                                            .ascii = !screen_shows_utf8()};
     const struct render_style style = {.width = COLS};
-    char *text = NULL, *wrapped = NULL;
-    size_t size, count = 0;
+    struct strbuf text = {0};
     struct past_run *runs = NULL;
-    FILE *out = mem_checked(open_memstream(&text, &size));
+    size_t count = 0;
 
     if (full->count > 0 && strcmp(full->views->key, top->detail) == 0) {
         lock = full->views;
         runs = past_runs_collect(full, &count);
     }
-    render_long(out, lock ? lock : &free_lock, 1, &style);
-    fclose(out);
-    out = mem_checked(open_memstream(&wrapped, &size));
-    window_wrap(out, text, COLS);
+    render_long(&text, lock ? lock : &free_lock, 1, &style);
+    window_wrap(out, text.text, COLS);
     if (count > 0) {
-        fputc('\n', out);
+        strbuf_putc(out, '\n');
         timeline_print(out, top->detail, runs, count, &drawing);
     }
-    fclose(out);
     free(runs);
-    free(text);
-    return wrapped;
+    strbuf_free(&text);
 }
 
 /* A text that may be longer than the window, of which the first line is a heading. */
@@ -269,16 +259,16 @@ static void draw_keys(const struct top *top)
 static void draw(void *arg)
 {
     struct top *top = arg;
-    char *text;
+    struct strbuf text = {0};
 
     erase();
     draw_heading(top);
     if (top->helping) {
         draw_text(top, help);
     } else if (top->detail) {
-        text = print_detail(top);
-        draw_text(top, text);
-        free(text);
+        print_detail(top, &text);
+        draw_text(top, text.text);
+        strbuf_free(&text);
     } else {
         draw_choice(top);
         draw_rows(top);

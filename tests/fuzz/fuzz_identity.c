@@ -1,7 +1,7 @@
 /* The line about a holder that others wrote into the store: whatever it is, it is shown, and
  * written again the same. */
 #include "base/utf8.h"
-#include "cli/render.h"
+#include "cli/describe.h"
 #include "fuzz.h"
 #include "lock/identity.h"
 
@@ -9,12 +9,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = fuzz_text(data, size);
     struct identity who, again;
-    char shown[RENDER_PARTY_SIZE];
+    char plain[DESCRIBE_PARTY_SIZE], shown[UTF8_ESCAPED_SIZE(sizeof plain)];
 
     memset(&who, 0, sizeof who);
     memset(&again, 0, sizeof again);
     identity_parse(text, size, &who);
-    render_party(&who, shown, sizeof shown);
+    utf8_escape(describe_party(&who, plain, sizeof plain), shown, sizeof shown);
     for (const char *at = shown; *at;) {
         uint32_t c = utf8_next(&at);
         MUST(c != UTF8_INVALID && c >= ' ' && c != 0x7f);

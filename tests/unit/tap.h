@@ -84,15 +84,6 @@ static inline bool tap_is(const char *got, const char *wanted, const char *what,
 }
 
 /* A file in memory. *text is what was written, when it is closed; the caller frees it. */
-static inline FILE *tap_memory(char **text)
-{
-    static size_t size;
-    FILE *file = open_memstream(text, &size);
-
-    if (!file)
-        abort();
-    return file;
-}
 
 /* The plan, and the status to end main() with. */
 static inline int tap_done(void)

@@ -81,10 +81,10 @@ int main(void)
     setenv("TZ", "UTC", 1);
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct past_run runs[2] = {{"k", rows[i].runs[0]}, {"k", rows[i].runs[1]}};
-        char *text, what[40];
-        FILE *out = tap_memory(&text);
-        timeline_print(out, "k", runs, rows[i].runs[1] ? 2 : 1, &rows[i].style);
-        fclose(out);
+        struct strbuf out = {0};
+        char what[40];
+        timeline_print(&out, "k", runs, rows[i].runs[1] ? 2 : 1, &rows[i].style);
+        char *text = strbuf_detach(&out);
         snprintf(what, sizeof what, "row %zu, %d columns", i, rows[i].style.width);
         if (!tap_ok(strcmp(text, rows[i].wanted) == 0, "%s", what))
             for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))

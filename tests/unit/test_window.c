@@ -48,10 +48,9 @@ static const struct {
 static void test_wrap(void)
 {
     for (size_t i = 0; i < COUNT(wrapped); i++) {
-        char *text;
-        FILE *out = tap_memory(&text);
-        window_wrap(out, wrapped[i].text, wrapped[i].columns);
-        fclose(out);
+        struct strbuf out = {0};
+        window_wrap(&out, wrapped[i].text, wrapped[i].columns);
+        char *text = strbuf_detach(&out);
         tap_is(text, wrapped[i].wanted, "window_wrap", wrapped[i].text);
         free(text);
     }
@@ -61,10 +60,10 @@ int main(void)
 {
     test_wrap();
     for (size_t i = 0; i < COUNT(rows); i++) {
-        char *text, what[40];
-        FILE *out = tap_memory(&text);
-        window_fit(out, rows[i].text, &rows[i].window, rows[i].unit);
-        fclose(out);
+        struct strbuf out = {0};
+        char what[40];
+        window_fit(&out, rows[i].text, &rows[i].window, rows[i].unit);
+        char *text = strbuf_detach(&out);
         snprintf(what, sizeof what, "%d columns, %d lines:", rows[i].window.columns,
                  rows[i].window.lines);
         tap_is(text, rows[i].wanted, what, rows[i].text);
