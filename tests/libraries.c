@@ -6,9 +6,8 @@
 
 int main(void)
 {
-    struct json_library json;
     struct tls_library tls;
     char fault[256];
 
-    return !json_load(&json, fault, sizeof fault) || !tls_library_load(&tls, fault, sizeof fault);
+    return !json_load(fault, sizeof fault) || !tls_library_load(&tls, fault, sizeof fault);
 }

@@ -6,6 +6,7 @@
 #include "base/duration.h"
 #include "base/mem.h"
 #include "cli/describe.h"
+#include "cli/json.h"
 #include "cli/screen.h"
 #include "lock/key.h"
 #include "net/loop.h"
@@ -196,7 +197,7 @@ static int perform(struct call *call)
         status = command_need(call, command->needs);
     call->as_json |= command->json && command_has(call, command->json);
     if (status == STATUS_OK && call->as_json)
-        status = command_load_json(call, &call->json);
+        status = command_load_json(call);
     if (status == STATUS_OK && command->asks)
         status = command_open(call);
     return status == STATUS_OK ? command->act(call) : status;
@@ -297,11 +298,11 @@ void command_survey(struct call *call, unsigned runs, bool idle, struct answer *
     query_survey(&call->query, &request, &call->list, answer);
 }
 
-int command_load_json(const struct call *call, struct json_library *json)
+int command_load_json(const struct call *call)
 {
     char fault[256];
 
-    if (json_load(json, fault, sizeof fault))
+    if (json_load(fault, sizeof fault))
         return STATUS_OK;
     command_error(call, "%s", fault);
     return STATUS_SYSTEM;

@@ -1,7 +1,9 @@
 /* Subcommands: one const record each, which main.c lists, and the functions that they share. */
 #pragma once
 
-#include "cli/json.h"
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "cli/query.h"
 #include "cli/settings.h"
 #include "os/child.h"
@@ -59,11 +61,10 @@ struct call {
     struct arguments arguments;
     struct settings settings;
     struct query query;
-    struct lock_list list;    /* of command_survey() */
-    struct json_library json; /* loaded before "act" if as_json */
-    bool as_json;             /* the option for it is given, or "check" says so */
-    int status;               /* the result, for "end" */
-    int signal;               /* that this process must die of; 0: none */
+    struct lock_list list; /* of command_survey() */
+    bool as_json;          /* the option for JSON is given, or "check" says so */
+    int status;            /* the result, for "end" */
+    int signal;            /* that this process must die of; 0: none */
 };
 
 /* Executes a command. Returns rlock's exit status. */
@@ -115,7 +116,7 @@ struct survey_request command_request(const struct call *call);
 /* query_survey() of the KEYs and GLOBs of the command line, once, into call->list. */
 void command_survey(struct call *call, unsigned runs, bool idle, struct answer *answer);
 /* json_load() for a command; the same. */
-int command_load_json(const struct call *call, struct json_library *json);
+int command_load_json(const struct call *call);
 /* Blocks all signals, and has the loop of the query call on_signal() for those that end or stop a
  * job, with the call as its owner. Returns STATUS_OK, or says why not. */
 int command_catch_signals(struct call *call, struct inherited *inherited,

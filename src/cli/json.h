@@ -7,9 +7,9 @@
 
 #include "base/strbuf.h"
 
-/* The functions, as jansson.h declares them. Its inline functions call others, which are not
- * loaded. */
-struct json_library {
+/* The functions, as jansson.h declares them, once json_load() has been called. Its inline functions
+ * call others, which are not loaded. */
+extern struct json_library {
     json_t *(*object)(void);
     json_t *(*array)(void);
     json_t *(*string)(const char *value);
@@ -19,23 +19,18 @@ struct json_library {
     int (*array_append_new)(json_t *array, json_t *value);
     char *(*dumps)(const json_t *json, size_t flags);
     void (*destroy)(json_t *json);
-};
+} jansson;
 
-/* Fills *json. False with a message in "fault" if the library cannot be loaded. */
-bool json_load(struct json_library *json, char *fault, size_t size);
+/* Returns false with a message in "fault" if the library cannot be loaded. */
+bool json_load(char *fault, size_t size);
 
 /* These set a member of an object: to a text, made valid UTF-8, or to null if that is NULL or "";
  * to a number, a number or null, a boolean. */
-void json_put_text(const struct json_library *json, json_t *object, const char *name,
-                   const char *text);
-void json_put_number(const struct json_library *json, json_t *object, const char *name,
-                     json_int_t value);
-void json_put_known(const struct json_library *json, json_t *object, const char *name,
-                    json_int_t value, bool known);
-void json_put_bool(const struct json_library *json, json_t *object, const char *name, bool value);
+void json_put_text(json_t *object, const char *name, const char *text);
+void json_put_number(json_t *object, const char *name, json_int_t value);
+void json_put_known(json_t *object, const char *name, json_int_t value, bool known);
+void json_put_bool(json_t *object, const char *name, bool value);
 
-/* Returns one line with its newline, in ASCII (other characters as \u…, so that they have no effect
- * on a terminal), and destroys "value". The caller frees. */
-char *json_print(const struct json_library *json, json_t *value);
-/* Writes that line. */
-void json_write(struct strbuf *out, const struct json_library *json, json_t *value);
+/* Prints one line with its newline, in ASCII (other characters as \u…, so that they have no effect
+ * on a terminal), and destroys "value". */
+void json_write(struct strbuf *out, json_t *value);

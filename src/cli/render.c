@@ -343,186 +343,177 @@ void render_long(struct strbuf *out, const struct lock_view *locks, size_t count
 }
 
 /* If a clock was set back, an age is 0, not negative. */
-static void put_since(const struct json_library *json, json_t *object,
-                      const struct lock_party *party)
+static void put_since(json_t *object, const struct lock_party *party)
 {
     char text[DESCRIBE_TIME_SIZE];
 
-    json_put_text(json, object, "since",
-                  party->unread ? NULL : describe_utc(party->since_ms, text));
-    json_put_known(json, object, "age_ms", party->age_ms > 0 ? party->age_ms : 0, !party->unread);
+    json_put_text(object, "since", party->unread ? NULL : describe_utc(party->since_ms, text));
+    json_put_known(object, "age_ms", party->age_ms > 0 ? party->age_ms : 0, !party->unread);
 }
 
-static void put_identity(const struct json_library *json, json_t *object,
-                         const struct identity *who)
+static void put_identity(json_t *object, const struct identity *who)
 {
-    json_put_text(json, object, "host", who->host);
-    json_put_text(json, object, "user", who->user);
-    json_put_known(json, object, "pid", who->pid, who->pid);
-    json_put_text(json, object, "command", who->command);
-    json_put_text(json, object, "label", who->label);
-    json_put_text(json, object, "version", who->version);
+    json_put_text(object, "host", who->host);
+    json_put_text(object, "user", who->user);
+    json_put_known(object, "pid", who->pid, who->pid);
+    json_put_text(object, "command", who->command);
+    json_put_text(object, "label", who->label);
+    json_put_text(object, "version", who->version);
 }
 
 /* When and by whom the holder was asked to release the lock, or null. */
-static void put_asked(const struct json_library *json, json_t *object,
-                      const struct lock_party *holder)
+static void put_asked(json_t *object, const struct lock_party *holder)
 {
     char since[DESCRIBE_TIME_SIZE];
 
     if (!holder->revoked.known) {
-        json_put_text(json, object, "revoked", NULL);
+        json_put_text(object, "revoked", NULL);
         return;
     }
-    json_t *revoked = json->object();
-    json_put_text(json, revoked, "since", describe_utc(holder->revoked.asked_ms, since));
-    json_put_text(json, revoked, "by", holder->revoked.by);
-    json_put_text(json, revoked, "reason", holder->revoked.why);
-    json->object_set_new(object, "revoked", revoked);
+    json_t *revoked = jansson.object();
+    json_put_text(revoked, "since", describe_utc(holder->revoked.asked_ms, since));
+    json_put_text(revoked, "by", holder->revoked.by);
+    json_put_text(revoked, "reason", holder->revoked.why);
+    jansson.object_set_new(object, "revoked", revoked);
 }
 
-static json_t *holder_object(const struct json_library *json, const struct lock_party *holder)
+static json_t *holder_object(const struct lock_party *holder)
 {
-    json_t *object = json->object();
+    json_t *object = jansson.object();
 
-    json_put_text(json, object, "owner", holder->owner);
-    put_identity(json, object, &holder->who);
-    json_put_text(json, object, "mode", lock_mode_name(holder->mode));
-    json_put_number(json, object, "count", holder->count);
-    json_put_known(json, object, "slot", holder->slot, holder->slot);
-    json_put_known(json, object, "fence", (json_int_t)holder->fence, !holder->unread);
-    put_since(json, object, holder);
-    json_put_known(json, object, "waited_ms", holder->waited_ms, !holder->unread);
-    json_put_known(json, object, "lease_left_ms", holder->left_ms, !holder->unread);
-    json_put_bool(json, object, "kept", holder->kept);
-    json_put_bool(json, object, "reserved", holder->reserved);
-    put_asked(json, object, holder);
+    json_put_text(object, "owner", holder->owner);
+    put_identity(object, &holder->who);
+    json_put_text(object, "mode", lock_mode_name(holder->mode));
+    json_put_number(object, "count", holder->count);
+    json_put_known(object, "slot", holder->slot, holder->slot);
+    json_put_known(object, "fence", (json_int_t)holder->fence, !holder->unread);
+    put_since(object, holder);
+    json_put_known(object, "waited_ms", holder->waited_ms, !holder->unread);
+    json_put_known(object, "lease_left_ms", holder->left_ms, !holder->unread);
+    json_put_bool(object, "kept", holder->kept);
+    json_put_bool(object, "reserved", holder->reserved);
+    put_asked(object, holder);
     return object;
 }
 
-static json_t *waiter_object(const struct json_library *json, const struct lock_party *waiter,
-                             size_t position)
+static json_t *waiter_object(const struct lock_party *waiter, size_t position)
 {
-    json_t *object = json->object(), *any = waiter->take ? json->object() : json->null();
+    json_t *object = jansson.object(), *any = waiter->take ? jansson.object() : jansson.null();
 
     if (waiter->take) { /* the number of KEYs that it wants, and of how many */
-        json_put_number(json, any, "take", waiter->take);
-        json_put_number(json, any, "of", waiter->of);
+        json_put_number(any, "take", waiter->take);
+        json_put_number(any, "of", waiter->of);
     }
-    json_put_text(json, object, "owner", waiter->owner);
-    json_put_number(json, object, "position", (json_int_t)position);
-    json_put_text(json, object, "mode", lock_mode_name(waiter->mode));
-    json->object_set_new(object, "any", any);
-    put_identity(json, object, &waiter->who);
-    put_since(json, object, waiter);
+    json_put_text(object, "owner", waiter->owner);
+    json_put_number(object, "position", (json_int_t)position);
+    json_put_text(object, "mode", lock_mode_name(waiter->mode));
+    jansson.object_set_new(object, "any", any);
+    put_identity(object, &waiter->who);
+    put_since(object, waiter);
     return object;
 }
 
-void render_run_members(const struct json_library *json, json_t *object,
-                        const struct lock_party *by, int64_t held_ms)
+void render_run_members(json_t *object, const struct lock_party *by, int64_t held_ms)
 {
     char outcome[DESCRIBE_OUTCOME_SIZE], since[DESCRIBE_TIME_SIZE];
 
-    put_identity(json, object, &by->who);
-    json_put_text(json, object, "since", describe_utc(by->since_ms, since));
-    json_put_number(json, object, "waited_ms", by->waited_ms);
-    json_put_known(json, object, "held_ms", held_ms, held_ms >= 0);
-    json_put_known(json, object, "fence", (json_int_t)by->fence, by->fence);
-    json_put_text(json, object, "outcome",
-                  held_ms >= 0 ? describe_outcome(&by->end, outcome) : NULL);
+    put_identity(object, &by->who);
+    json_put_text(object, "since", describe_utc(by->since_ms, since));
+    json_put_number(object, "waited_ms", by->waited_ms);
+    json_put_known(object, "held_ms", held_ms, held_ms >= 0);
+    json_put_known(object, "fence", (json_int_t)by->fence, by->fence);
+    json_put_text(object, "outcome", held_ms >= 0 ? describe_outcome(&by->end, outcome) : NULL);
     if (by->revoked.known && held_ms >= 0) {
-        json_put_text(json, object, "revoked_by", by->revoked.by);
-        json_put_text(json, object, "reason", by->revoked.why);
+        json_put_text(object, "revoked_by", by->revoked.by);
+        json_put_text(object, "reason", by->revoked.why);
     }
 }
 
 /* A pause or a reservation. */
-static json_t *decision_object(const struct json_library *json, const struct lock_party *by)
+static json_t *decision_object(const struct lock_party *by)
 {
-    json_t *object = json->object();
+    json_t *object = jansson.object();
     char since[DESCRIBE_TIME_SIZE], until[DESCRIBE_TIME_SIZE], who[2 * IDENTITY_WORD_MAX + 2] = "";
 
     if (by->who.user[0] || by->who.host[0])
         snprintf(who, sizeof who, "%s@%s", by->who.user, by->who.host);
-    json_put_text(json, object, "by", who);
-    json_put_text(json, object, "host", by->who.host);
-    json_put_text(json, object, "user", by->who.user);
-    json_put_text(json, object, "since", describe_utc(by->since_ms, since));
-    json_put_text(json, object, "until",
-                  describe_utc(by->since_ms + by->age_ms + by->left_ms, until));
-    json_put_number(json, object, "left_ms", by->left_ms);
-    json_put_text(json, object, "reason", by->who.label);
+    json_put_text(object, "by", who);
+    json_put_text(object, "host", by->who.host);
+    json_put_text(object, "user", by->who.user);
+    json_put_text(object, "since", describe_utc(by->since_ms, since));
+    json_put_text(object, "until", describe_utc(by->since_ms + by->age_ms + by->left_ms, until));
+    json_put_number(object, "left_ms", by->left_ms);
+    json_put_text(object, "reason", by->who.label);
     return object;
 }
 
-static void put_pause(const struct json_library *json, json_t *object, const struct lock_party *by,
-                      const char *glob)
+static void put_pause(json_t *object, const struct lock_party *by, const char *glob)
 {
     if (!by->owner[0]) {
-        json_put_text(json, object, "paused", NULL);
+        json_put_text(object, "paused", NULL);
         return;
     }
-    json_t *pause = decision_object(json, by);
-    json_put_text(json, pause, "glob", glob);
-    json->object_set_new(object, "paused", pause);
+    json_t *pause = decision_object(by);
+    json_put_text(pause, "glob", glob);
+    jansson.object_set_new(object, "paused", pause);
 }
 
 /* The pause of a GLOB is a row of its own: it may hit KEYs that were never used. */
-static json_t *glob_object(const struct json_library *json, const struct lock_view *pause)
+static json_t *glob_object(const struct lock_view *pause)
 {
     static const char *const unknown[] = {"key",      "mode",  "limit",   "stored_limit",
                                           "reserved", "fence", "last_run"};
-    json_t *object = json->object();
+    json_t *object = jansson.object();
 
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
-        json_put_text(json, object, unknown[i], NULL);
-    json_put_text(json, object, "glob", pause->key);
-    put_pause(json, object, &pause->pause, pause->key);
-    json->object_set_new(object, "holders", json->array());
-    json->object_set_new(object, "waiters", json->array());
+        json_put_text(object, unknown[i], NULL);
+    json_put_text(object, "glob", pause->key);
+    put_pause(object, &pause->pause, pause->key);
+    jansson.object_set_new(object, "holders", jansson.array());
+    jansson.object_set_new(object, "waiters", jansson.array());
     return object;
 }
 
-static json_t *lock_object(const struct json_library *json, const struct lock_view *lock)
+static json_t *lock_object(const struct lock_view *lock)
 {
-    json_t *object = json->object();
-    json_t *holders = json->array();
-    json_t *waiters = json->array();
-    json_t *last_run = lock->run_count ? json->object() : json->null();
+    json_t *object = jansson.object();
+    json_t *holders = jansson.array();
+    json_t *waiters = jansson.array();
+    json_t *last_run = lock->run_count ? jansson.object() : jansson.null();
     const struct lock_party *reserved = holders_reserved(lock);
 
-    json_put_text(json, object, "key", lock->key);
-    json_put_text(json, object, "mode", lock->holder_count ? lock_mode_name(lock->mode) : NULL);
-    json_put_known(json, object, "limit", lock->limit, lock->holder_count && lock->limit);
-    json_put_known(json, object, "stored_limit", lock->stored_limit, lock->limited);
-    put_pause(json, object, &lock->pause, lock->pause_glob);
-    json->object_set_new(object, "reserved",
-                         reserved ? decision_object(json, reserved) : json->null());
-    json_put_known(json, object, "fence", (json_int_t)lock->fence, lock->fence);
+    json_put_text(object, "key", lock->key);
+    json_put_text(object, "mode", lock->holder_count ? lock_mode_name(lock->mode) : NULL);
+    json_put_known(object, "limit", lock->limit, lock->holder_count && lock->limit);
+    json_put_known(object, "stored_limit", lock->stored_limit, lock->limited);
+    put_pause(object, &lock->pause, lock->pause_glob);
+    jansson.object_set_new(object, "reserved",
+                           reserved ? decision_object(reserved) : jansson.null());
+    json_put_known(object, "fence", (json_int_t)lock->fence, lock->fence);
     for (size_t i = 0; i < lock->holder_count; i++)
-        json->array_append_new(holders, holder_object(json, &lock->holders[i]));
+        jansson.array_append_new(holders, holder_object(&lock->holders[i]));
     for (size_t i = 0; i < lock->waiter_count; i++)
-        json->array_append_new(waiters, waiter_object(json, &lock->waiters[i], i + 1));
-    json->object_set_new(object, "holders", holders);
-    json->object_set_new(object, "waiters", waiters);
+        jansson.array_append_new(waiters, waiter_object(&lock->waiters[i], i + 1));
+    jansson.object_set_new(object, "holders", holders);
+    jansson.object_set_new(object, "waiters", waiters);
     if (lock->run_count) {
         const struct lock_run *last = &lock->runs[lock->run_count - 1];
-        render_run_members(json, last_run, &last->by, last->held_ms);
+        render_run_members(last_run, &last->by, last->held_ms);
     }
-    json->object_set_new(object, "last_run", last_run);
+    jansson.object_set_new(object, "last_run", last_run);
     return object;
 }
 
-void render_json(struct strbuf *out, const struct json_library *json,
-                 const struct lock_views *locks, const struct lock_views *pauses)
+void render_json(struct strbuf *out, const struct lock_views *locks,
+                 const struct lock_views *pauses)
 {
-    json_t *array = json->array();
+    json_t *array = jansson.array();
 
     for (size_t i = 0; i < locks->count; i++)
-        json->array_append_new(array, lock_object(json, &locks->views[i]));
+        jansson.array_append_new(array, lock_object(&locks->views[i]));
     for (size_t i = 0; i < pauses->count; i++)
-        json->array_append_new(array, glob_object(json, &pauses->views[i]));
-    json_write(out, json, array);
+        jansson.array_append_new(array, glob_object(&pauses->views[i]));
+    json_write(out, array);
 }
 
 /* -- former runs ------------------------------------------------------------------------------- */
@@ -599,16 +590,15 @@ void render_history(struct strbuf *out, const struct past_run *runs, size_t coun
     table_free(&table);
 }
 
-void render_history_json(struct strbuf *out, const struct json_library *json,
-                         const struct past_run *runs, size_t count)
+void render_history_json(struct strbuf *out, const struct past_run *runs, size_t count)
 {
-    json_t *array = json->array();
+    json_t *array = jansson.array();
 
     for (size_t i = 0; i < count; i++) {
-        json_t *object = json->object();
-        json_put_text(json, object, "key", runs[i].key);
-        render_run_members(json, object, &runs[i].run->by, runs[i].run->held_ms);
-        json->array_append_new(array, object);
+        json_t *object = jansson.object();
+        json_put_text(object, "key", runs[i].key);
+        render_run_members(object, &runs[i].run->by, runs[i].run->held_ms);
+        jansson.array_append_new(array, object);
     }
-    json_write(out, json, array);
+    json_write(out, array);
 }

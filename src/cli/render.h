@@ -27,13 +27,12 @@ void render_long(struct strbuf *out, const struct lock_view *locks, size_t count
 
 /* Prints an array of objects, in one line: the locks, then the pauses of GLOBs, whose keys are
  * null. */
-void render_json(struct strbuf *out, const struct json_library *json,
-                 const struct lock_views *locks, const struct lock_views *pauses);
+void render_json(struct strbuf *out, const struct lock_views *locks,
+                 const struct lock_views *pauses);
 
 /* Puts a run into an object: who had the lock, since when, and how it ended. held_ms is -1 if it
  * has not ended. */
-void render_run_members(const struct json_library *json, json_t *object,
-                        const struct lock_party *by, int64_t held_ms);
+void render_run_members(json_t *object, const struct lock_party *by, int64_t held_ms);
 
 /* -- former runs, as far as a store remembers them; rlock-history(1) has the names in JSON -- */
 
@@ -51,5 +50,4 @@ void render_run_end(struct table_row *row, size_t column, const struct lock_run 
 /* Prints a row for each run. */
 void render_history(struct strbuf *out, const struct past_run *runs, size_t count, bool color);
 /* Prints an array of objects, in one line. */
-void render_history_json(struct strbuf *out, const struct json_library *json,
-                         const struct past_run *runs, size_t count);
+void render_history_json(struct strbuf *out, const struct past_run *runs, size_t count);

@@ -3,7 +3,8 @@
  *
  * A message never blocks for long: standard error may be a pipe without a reader, and the caller
  * has a lease to renew. A message that does not fit is dropped. No message has a password: callers
- * print addresses with url_print(), which leaves it out. Holds the program's only globals. */
+ * print addresses with url_print(), which leaves it out. Holds the program's only globals but
+ * the functions of a library (cli/json.h). */
 #pragma once
 
 #include <stdbool.h>

@@ -1,7 +1,6 @@
 /* rlock doctor: is this lock store fit to hold locks? */
 #include "cmd/commands.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -219,7 +218,7 @@ static int print(const struct doctor *all)
                                  .width = drawn ? screen_window().columns : 0};
 
     if (all->call.as_json)
-        render_doctor_json(&out, &all->call.json, &all->checkup, verdict_of(&all->checkup));
+        render_doctor_json(&out, &all->checkup, verdict_of(&all->checkup));
     else
         render_doctor(&out, &all->checkup, &style);
     return command_print(&out);

@@ -85,20 +85,19 @@ static void print_text(struct strbuf *out, const struct transition *event)
     strbuf_putc(out, '\n');
 }
 
-static void print_json(struct strbuf *out, const struct json_library *json,
-                       const struct transition *event)
+static void print_json(struct strbuf *out, const struct transition *event)
 {
-    json_t *object = json->object();
+    json_t *object = jansson.object();
     char at[DESCRIBE_TIME_SIZE];
 
-    json_put_text(json, object, "event", event_names[event->kind]);
-    json_put_text(json, object, "key", event->key);
-    json_put_text(json, object, "at", describe_utc(event->at_ms, at));
+    json_put_text(object, "event", event_names[event->kind]);
+    json_put_text(object, "key", event->key);
+    json_put_text(object, "at", describe_utc(event->at_ms, at));
     if (event->by)
-        render_run_members(json, object, event->by, event->held_ms);
+        render_run_members(object, event->by, event->held_ms);
     else
-        json_put_known(json, object, "count", event->count, event->count > 0);
-    json_write(out, json, object);
+        json_put_known(object, "count", event->count, event->count > 0);
+    json_write(out, object);
 }
 
 static int print(const struct events *events, const struct transition *event)
@@ -106,7 +105,7 @@ static int print(const struct events *events, const struct transition *event)
     struct strbuf out = {0};
 
     if (events->call.as_json)
-        print_json(&out, &events->call.json, event);
+        print_json(&out, event);
     else
         print_text(&out, event);
     return command_print(&out);

@@ -85,7 +85,7 @@ static int print(struct call *call)
         return command_refused(call, &answer);
     choose(history);
     if (call->as_json)
-        render_history_json(&out, &call->json, history->runs, history->count);
+        render_history_json(&out, history->runs, history->count);
     else if (history->plot && history->count > 0)
         draw(history, &out);
     else if (history->count > 0)

@@ -4,8 +4,6 @@
 
 #include "base/decimal.h"
 
-#include <stdlib.h>
-
 enum { OPTION_FORCE = OPTION_OTHER, OPTION_PRINT, OPTION_GRANT, OPTION_MINIMUM };
 
 #define PART_MAX 99999 /* of a version, as in minimum.lua */

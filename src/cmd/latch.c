@@ -195,7 +195,7 @@ static int show(struct latch *latch)
     int status = judge(latch, true);
     if (status == STATUS_OK && say_verbosity() != SAY_QUIET) {
         if (latch->call.as_json)
-            render_latch_json(&out, &latch->call.json, latch->key, state, &ids);
+            render_latch_json(&out, latch->key, state, &ids);
         else
             render_latch(&out, latch->key, state, &ids);
         status = command_print(&out);
@@ -217,7 +217,7 @@ static int print_list(const struct latch *latch, const struct lock_list *list)
     struct strbuf out = {0};
 
     if (latch->call.as_json)
-        render_latches_json(&out, &latch->call.json, list->locks.views, list->locks.count);
+        render_latches_json(&out, list->locks.views, list->locks.count);
     else if (list->locks.count > 0)
         render_latches(&out, list->locks.views, list->locks.count, command_has_color(&latch->call));
     else

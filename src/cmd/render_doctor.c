@@ -60,55 +60,53 @@ static const char *verdict_name(enum level level)
     return level < LEVEL_WARNING ? "fit" : level == LEVEL_WARNING ? "warnings" : "unfit";
 }
 
-static json_t *findings_of(const struct json_library *json, const struct diagnosis *diagnosis)
+static json_t *findings_of(const struct diagnosis *diagnosis)
 {
-    json_t *array = json->array();
+    json_t *array = jansson.array();
 
     for (size_t i = 0; i < diagnosis->count; i++) {
         const struct finding *finding = &diagnosis->findings[i];
-        json_t *object = json->object();
-        json_put_text(json, object, "check", finding->check);
-        json_put_text(json, object, "level", level_name(finding->level));
-        json_put_text(json, object, "text", finding->text);
-        json_put_text(json, object, "advice", advice_of(finding));
-        json->array_append_new(array, object);
+        json_t *object = jansson.object();
+        json_put_text(object, "check", finding->check);
+        json_put_text(object, "level", level_name(finding->level));
+        json_put_text(object, "text", finding->text);
+        json_put_text(object, "advice", advice_of(finding));
+        jansson.array_append_new(array, object);
     }
     return array;
 }
 
-static json_t *server_object(const struct json_library *json, const struct checked_server *server)
+static json_t *server_object(const struct checked_server *server)
 {
     const struct server_figures *figures = &server->figures;
-    json_t *object = json->object();
+    json_t *object = jansson.object();
 
-    json_put_text(json, object, "url", server->name);
-    json_put_text(json, object, "verdict", verdict_name(server->diagnosis.worst));
-    json_put_text(json, object, "software", figures->software);
-    json_put_text(json, object, "version", figures->version);
-    json_put_known(json, object, "latency_us", figures->ping_median_ns / 1000,
+    json_put_text(object, "url", server->name);
+    json_put_text(object, "verdict", verdict_name(server->diagnosis.worst));
+    json_put_text(object, "software", figures->software);
+    json_put_text(object, "version", figures->version);
+    json_put_known(object, "latency_us", figures->ping_median_ns / 1000,
                    figures->ping_median_ns >= 0);
-    json_put_known(json, object, "latency_max_us", figures->ping_max_ns / 1000,
+    json_put_known(object, "latency_max_us", figures->ping_max_ns / 1000,
                    figures->ping_max_ns >= 0);
-    json_put_known(json, object, "uptime_s", figures->uptime_s, figures->uptime_s != UNTOLD);
-    json_put_known(json, object, "clock_ahead_ms", figures->ahead_ms,
-                   figures->ahead_ms != INT64_MIN);
-    json_put_known(json, object, "replicas", figures->replicas, figures->replicas != UNTOLD);
-    json_put_known(json, object, "used_memory", figures->memory, figures->memory != UNTOLD);
-    json_put_known(json, object, "maxmemory", figures->maxmemory, figures->maxmemory != UNTOLD);
-    json->object_set_new(object, "findings", findings_of(json, &server->diagnosis));
+    json_put_known(object, "uptime_s", figures->uptime_s, figures->uptime_s != UNTOLD);
+    json_put_known(object, "clock_ahead_ms", figures->ahead_ms, figures->ahead_ms != INT64_MIN);
+    json_put_known(object, "replicas", figures->replicas, figures->replicas != UNTOLD);
+    json_put_known(object, "used_memory", figures->memory, figures->memory != UNTOLD);
+    json_put_known(object, "maxmemory", figures->maxmemory, figures->maxmemory != UNTOLD);
+    jansson.object_set_new(object, "findings", findings_of(&server->diagnosis));
     return object;
 }
 
-void render_doctor_json(struct strbuf *out, const struct json_library *json,
-                        const struct checkup *checkup, enum level verdict)
+void render_doctor_json(struct strbuf *out, const struct checkup *checkup, enum level verdict)
 {
-    json_t *object = json->object();
-    json_t *servers = json->array();
+    json_t *object = jansson.object();
+    json_t *servers = jansson.array();
 
     for (size_t i = 0; i < checkup->count; i++)
-        json->array_append_new(servers, server_object(json, &checkup->servers[i]));
-    json_put_text(json, object, "verdict", verdict_name(verdict));
-    json->object_set_new(object, "servers", servers);
-    json->object_set_new(object, "findings", findings_of(json, &checkup->whole));
-    json_write(out, json, object);
+        jansson.array_append_new(servers, server_object(&checkup->servers[i]));
+    json_put_text(object, "verdict", verdict_name(verdict));
+    jansson.object_set_new(object, "servers", servers);
+    jansson.object_set_new(object, "findings", findings_of(&checkup->whole));
+    json_write(out, object);
 }

@@ -9,5 +9,4 @@ void render_doctor(struct strbuf *out, const struct checkup *checkup,
                    const struct render_style *style);
 
 /* One object, in one line. */
-void render_doctor_json(struct strbuf *out, const struct json_library *json,
-                        const struct checkup *checkup, enum level verdict);
+void render_doctor_json(struct strbuf *out, const struct checkup *checkup, enum level verdict);

@@ -72,42 +72,41 @@ void render_latches(struct strbuf *out, const struct lock_view *latches, size_t 
 }
 
 /* Without the ids. */
-static json_t *latch_object(const struct json_library *json, const char *key,
-                            const struct latch_state *latch)
+static json_t *latch_object(const char *key, const struct latch_state *latch)
 {
-    json_t *object = json->object();
+    json_t *object = jansson.object();
     char since[DESCRIBE_TIME_SIZE];
 
-    json_put_text(json, object, "key", key);
-    json_put_text(json, object, "state", latch_state(latch));
-    json_put_number(json, object, "count", latch->number);
-    json_put_number(json, object, "left", latch->left);
-    json_put_text(json, object, "since", describe_utc(latch->since_ms, since));
-    json_put_number(json, object, "age_ms", latch->age_ms);
-    json_put_number(json, object, "ttl_left_ms", latch->ttl_ms);
+    json_put_text(object, "key", key);
+    json_put_text(object, "state", latch_state(latch));
+    json_put_number(object, "count", latch->number);
+    json_put_number(object, "left", latch->left);
+    json_put_text(object, "since", describe_utc(latch->since_ms, since));
+    json_put_number(object, "age_ms", latch->age_ms);
+    json_put_number(object, "ttl_left_ms", latch->ttl_ms);
     return object;
 }
 
-void render_latch_json(struct strbuf *out, const struct json_library *json, const char *key,
-                       const struct latch_state *latch, const struct latch_ids *ids)
+void render_latch_json(struct strbuf *out, const char *key, const struct latch_state *latch,
+                       const struct latch_ids *ids)
 {
-    json_t *object = latch_object(json, key, latch);
-    json_t *array = json->array();
+    json_t *object = latch_object(key, latch);
+    json_t *array = jansson.array();
     char text[3 * KEY_MAX_BYTES + 1];
 
     for (size_t i = 0; i < ids->count; i++)
-        json->array_append_new(array, json->string(utf8_repair(ids->ids[i], text, sizeof text)));
-    json->object_set_new(object, "ids", array);
-    json_put_number(json, object, "unnamed", latch->unnamed > 0 ? latch->unnamed : 0);
-    json_write(out, json, object);
+        jansson.array_append_new(array,
+                                 jansson.string(utf8_repair(ids->ids[i], text, sizeof text)));
+    jansson.object_set_new(object, "ids", array);
+    json_put_number(object, "unnamed", latch->unnamed > 0 ? latch->unnamed : 0);
+    json_write(out, object);
 }
 
-void render_latches_json(struct strbuf *out, const struct json_library *json,
-                         const struct lock_view *latches, size_t count)
+void render_latches_json(struct strbuf *out, const struct lock_view *latches, size_t count)
 {
-    json_t *array = json->array();
+    json_t *array = jansson.array();
 
     for (size_t i = 0; i < count; i++)
-        json->array_append_new(array, latch_object(json, latches[i].key, &latches[i].latch));
-    json_write(out, json, array);
+        jansson.array_append_new(array, latch_object(latches[i].key, &latches[i].latch));
+    json_write(out, array);
 }

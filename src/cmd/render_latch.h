@@ -17,10 +17,9 @@ void latch_ids_free(struct latch_ids *ids);
 
 void render_latch(struct strbuf *out, const char *key, const struct latch_state *latch,
                   const struct latch_ids *ids);
-void render_latch_json(struct strbuf *out, const struct json_library *json, const char *key,
-                       const struct latch_state *latch, const struct latch_ids *ids);
+void render_latch_json(struct strbuf *out, const char *key, const struct latch_state *latch,
+                       const struct latch_ids *ids);
 
 /* The latches of a survey: a row each, or an array of objects. */
 void render_latches(struct strbuf *out, const struct lock_view *latches, size_t count, bool color);
-void render_latches_json(struct strbuf *out, const struct json_library *json,
-                         const struct lock_view *latches, size_t count);
+void render_latches_json(struct strbuf *out, const struct lock_view *latches, size_t count);

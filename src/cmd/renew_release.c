@@ -1,7 +1,6 @@
 /* rlock renew and rlock release: what a script does with a lock that it has acquired. */
 #include "cmd/commands.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/describe.h"

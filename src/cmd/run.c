@@ -1,7 +1,6 @@
 /* rlock run: a command under a lock. Everything is checked before anything is opened. */
 #include "cmd/commands.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
@@ -10,8 +9,10 @@
 
 #include "base/decimal.h"
 #include "cli/describe.h"
+#include "cli/json.h"
 #include "cli/run_messages.h"
 #include "lock/lock.h"
+#include "os/file.h"
 #include "run/supervisor.h"
 #include "store/url.h"
 
@@ -52,18 +53,12 @@ static const struct option_spec options[] = {
 static const struct option_spec read_write_options[] = {
     {.heading = "How many"}, {.table = options_without_modes}, {0}};
 
-/* --report-fd: how the run went, as one line of JSON for a program. */
-struct report {
-    int fd; /* -1: there is no report */
-    struct json_library json;
-};
-
 struct run {
     struct call call;
     struct request request;
     char *shell[4]; /* sh -c STRING */
     struct environment environment;
-    struct report report;
+    int report_fd; /* of --report-fd; -1: none */
     struct run_messages messages;
     struct supervisor_plan plan;
 };
@@ -72,7 +67,7 @@ struct run {
 
 /* Prepares a report to the open descriptor that "text" names. The command does not inherit it,
  * except for 0 to 2, of which a copy is kept. Returns NULL, or what is wrong with the text. */
-static const char *report_open(struct report *report, const char *text)
+static const char *report_open(int *report_fd, const char *text)
 {
     int64_t number;
 
@@ -88,7 +83,7 @@ static const char *report_open(struct report *report, const char *text)
         fd = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     else if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
         fd = -1;
-    report->fd = fd;
+    *report_fd = fd;
     return fd < 0 ? "cannot be copied" : NULL;
 }
 
@@ -103,18 +98,16 @@ static const char *const outcome_names[] = {
 };
 
 /* Puts one value for one key, or an array for several. */
-static void put_each(const struct json_library *json, json_t *object, const char *name,
-                     json_t *const *values, size_t count)
+static void put_each(json_t *object, const char *name, json_t *const *values, size_t count)
 {
-    json_t *array = count == 1 ? values[0] : json->array();
+    json_t *array = count == 1 ? values[0] : jansson.array();
 
     for (size_t i = 0; count != 1 && i < count; i++)
-        json->array_append_new(array, values[i]);
-    json->object_set_new(object, name, array);
+        jansson.array_append_new(array, values[i]);
+    jansson.object_set_new(object, name, array);
 }
 
-static void put_lock(const struct json_library *json, json_t *object,
-                     const struct supervisor_outcome *outcome,
+static void put_lock(json_t *object, const struct supervisor_outcome *outcome,
                      const struct acquire_request *request)
 {
     bool granted = outcome->granted, limited = request->mode == LOCK_LIMIT;
@@ -124,65 +117,49 @@ static void put_lock(const struct json_library *json, json_t *object,
 
     held_keys_choose(&held, request->keys, request->key_count, granted ? outcome->grants : NULL);
     for (size_t i = 0; i < held.count; i++) {
-        keys[i] = json->string(held.keys[i]);
-        fences[i] = granted ? json->integer((json_int_t)held.grants[i].fence) : json->null();
-        slots[i] = granted && limited ? json->integer(held.grants[i].slot) : json->null();
+        keys[i] = jansson.string(held.keys[i]);
+        fences[i] = granted ? jansson.integer((json_int_t)held.grants[i].fence) : jansson.null();
+        slots[i] = granted && limited ? jansson.integer(held.grants[i].slot) : jansson.null();
     }
-    put_each(json, object, "key", keys, held.count);
-    json_put_text(json, object, "mode", lock_mode_name(request->mode));
-    json_put_text(json, object, "owner", request->owner);
-    put_each(json, object, "fence", fences, granted ? held.count : 1);
+    put_each(object, "key", keys, held.count);
+    json_put_text(object, "mode", lock_mode_name(request->mode));
+    json_put_text(object, "owner", request->owner);
+    put_each(object, "fence", fences, granted ? held.count : 1);
     if (limited)
-        put_each(json, object, "slot", slots, granted ? held.count : 1);
+        put_each(object, "slot", slots, granted ? held.count : 1);
 }
 
-static char *report_print(const struct json_library *json, const struct supervisor_outcome *outcome,
-                          const struct acquire_request *request)
+static void report_print(const struct supervisor_outcome *outcome,
+                         const struct acquire_request *request, struct strbuf *out)
 {
-    json_t *object = json->object();
+    json_t *object = jansson.object();
     bool held = outcome->granted;
     char signal[16];
 
-    json_put_text(json, object, "outcome", outcome_names[outcome->outcome]);
-    json_put_known(json, object, "exit_status", outcome->command_status,
-                   outcome->command_status >= 0);
-    json_put_text(json, object, "signal",
+    json_put_text(object, "outcome", outcome_names[outcome->outcome]);
+    json_put_known(object, "exit_status", outcome->command_status, outcome->command_status >= 0);
+    json_put_text(object, "signal",
                   outcome->command_signal > 0 ? describe_signal(outcome->command_signal, signal)
                                               : NULL);
-    json_put_number(json, object, "waited_ms", outcome->waited / NS_PER_MS);
-    json_put_known(json, object, "held_ms", outcome->held / NS_PER_MS, held);
-    put_lock(json, object, outcome, request);
-    return json_print(json, object);
+    json_put_number(object, "waited_ms", outcome->waited / NS_PER_MS);
+    json_put_known(object, "held_ms", outcome->held / NS_PER_MS, held);
+    put_lock(object, outcome, request);
+    json_write(out, object);
 }
 
-static bool write_all(int fd, const char *text, size_t length)
-{
-    while (length > 0) {
-        ssize_t n = write(fd, text, length);
-        if (n < 0 && errno != EINTR)
-            return false;
-        if (n > 0) {
-            text += n;
-            length -= (size_t)n;
-        }
-    }
-    return true;
-}
-
-/* Writes the line. Returns false with errno on failure. */
-static bool report_write(const struct report *report, const struct supervisor_outcome *outcome,
-                         const struct acquire_request *request)
+/* Writes the line. Returns 0, or an errno. */
+static int report_write(int fd, const struct supervisor_outcome *outcome,
+                        const struct acquire_request *request)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
-    char *line = report_print(&report->json, outcome, request);
+    struct strbuf line = {0};
 
+    report_print(outcome, request, &line);
     sigaction(SIGPIPE, &ignore, &before);
-    bool written = write_all(report->fd, line, strlen(line));
-    int error = errno;
+    int error = file_write(fd, line.text, line.size);
     sigaction(SIGPIPE, &before, NULL);
-    free(line);
-    errno = error;
-    return written;
+    strbuf_free(&line);
+    return error;
 }
 
 /* -- the command line -------------------------------------------------------------------------- */
@@ -265,7 +242,7 @@ static int take_request(struct call *call)
     struct run *run = (struct run *)call;
     char fault[256];
 
-    run->report.fd = -1;
+    run->report_fd = -1;
     if (request_read(&run->request, &call->arguments, preset_of(call->command), fault,
                      sizeof fault))
         return STATUS_OK;
@@ -290,9 +267,9 @@ static int prepare_report(struct run *run)
 
     if (!value)
         return STATUS_OK;
-    const char *wrong = report_open(&run->report, value);
+    const char *wrong = report_open(&run->report_fd, value);
     return wrong ? command_wrong(&run->call, "--report-fd", value, wrong)
-                 : command_load_json(&run->call, &run->report.json);
+                 : command_load_json(&run->call);
 }
 
 /* -- the run ----------------------------------------------------------------------------------- */
@@ -351,9 +328,10 @@ static int act(struct call *call)
                      call->settings.keep_credentials);
     fill_plan(run);
     supervisor_run(&run->plan, &outcome);
-    if (run->report.fd >= 0 &&
-        !report_write(&run->report, &outcome, &run->plan.agent.keeper.request))
-        say_warning("%s: cannot write the report: %s", call->command->name, strerror(errno));
+    const struct acquire_request *request = &run->plan.agent.keeper.request;
+    int error = run->report_fd < 0 ? 0 : report_write(run->report_fd, &outcome, request);
+    if (error)
+        say_warning("%s: cannot write the report: %s", call->command->name, strerror(error));
     call->signal = outcome.signal;
     return outcome.status;
 }

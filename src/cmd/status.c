@@ -79,7 +79,7 @@ static int prepare(struct view *view)
     if (status == STATUS_OK)
         status = take_watch(view);
     if (status == STATUS_OK && view->call.as_json && !view->quiet)
-        status = command_load_json(call, &call->json);
+        status = command_load_json(call);
     view->color = command_has_color(call);
     return status == STATUS_OK ? command_open(call) : status;
 }
@@ -101,7 +101,7 @@ static void print_locks(const struct view *view, struct strbuf *out, int columns
         .color = view->color, .width = columns, .cut = view->every > 0 && columns > 0};
 
     if (view->call.as_json) {
-        render_json(out, &view->call.json, &list->locks, &list->pauses);
+        render_json(out, &list->locks, &list->pauses);
     } else if (list->locks.count > 0 && view->in_full) {
         render_long(out, list->locks.views, list->locks.count, &style);
     } else if (list->locks.count > 0) {

@@ -245,7 +245,7 @@ char *secret_read_again(const char *path)
 
 /* -- writing ----------------------------------------------------------------------------------- */
 
-static int write_whole(int fd, const char *text, size_t size)
+int file_write(int fd, const char *text, size_t size)
 {
     while (size > 0) {
         ssize_t n = write(fd, text, size);
@@ -281,7 +281,7 @@ static int replace(const char *path, const char *text, size_t size)
 {
     char *beside = name_beside(path);
     int fd = mkostemp(beside, O_CLOEXEC);
-    int error = fd < 0 ? errno : write_whole(fd, text, size);
+    int error = fd < 0 ? errno : file_write(fd, text, size);
 
     if (!error)
         error = set_usual_mode(fd);

@@ -30,7 +30,7 @@ struct server {
     struct lock_watch locks;
     struct listener listener;
     struct http_events events;
-    char *about;
+    struct strbuf about;
     struct http *http;
     /* By which browsers may know it: its own name and those that were given. */
     char own_name[HOST_NAME_MAX + 1];
@@ -64,7 +64,7 @@ static void print_locks(const struct server *server, struct http_texts *texts)
     for (size_t i = 0; i < seen->count; i++)
         if (survey_reports(&request, &seen->views[i]))
             shown.views[shown.count++] = seen->views[i];
-    render_json(&texts->all[HTTP_LOCKS], &server->call.json, &shown, &server->locks.list.pauses);
+    render_json(&texts->all[HTTP_LOCKS], &shown, &server->locks.list.pauses);
     lock_watch_heading(&server->locks, table);
     strbuf_puts(table, "\n\n");
     render_table(table, shown.views, shown.count, &style);
@@ -77,23 +77,22 @@ static void print_history(const struct server *server, struct strbuf *out)
     size_t count;
     struct past_run *runs = past_runs_collect(&server->locks.list.locks, &count);
 
-    render_history_json(out, &server->call.json, runs, count);
+    render_history_json(out, runs, count);
     free(runs);
 }
 
 /* {"error":"…","seen":"…"}, the time of the last answer, or null; and the same in words. */
 static void print_outage(const struct server *server, struct http_texts *texts)
 {
-    const struct json_library *json = &server->call.json;
     char seen[DESCRIBE_TIME_SIZE] = "";
-    json_t *object = json->object();
+    json_t *object = jansson.object();
     struct strbuf *table = &texts->all[HTTP_TABLE];
 
     if (server->locks.seen)
         describe_utc((int64_t)server->locks.seen * 1000, seen);
-    json_put_text(json, object, "error", server->locks.why);
-    json_put_text(json, object, "seen", seen);
-    json_write(&texts->all[HTTP_LOCKS], json, object);
+    json_put_text(object, "error", server->locks.why);
+    json_put_text(object, "seen", seen);
+    json_write(&texts->all[HTTP_LOCKS], object);
     strbuf_puts(&texts->all[HTTP_HISTORY], texts->all[HTTP_LOCKS].text);
     lock_watch_heading(&server->locks, table);
     strbuf_putc(table, '\n');
@@ -137,19 +136,18 @@ static bool is_fresh(void *arg, enum http_document wanted)
 }
 
 /* {"store":"…","prefix":"…"} */
-static char *print_about(const struct server *server)
+static void print_about(struct server *server)
 {
-    const struct json_library *json = &server->call.json;
     const struct store_address *address = &server->call.settings.address;
     char url[512], store[1024] = "";
-    json_t *object = json->object();
+    json_t *object = jansson.object();
 
     for (size_t i = 0; i < address->url_count; i++)
         text_append(store, sizeof store, "%s%s", i ? " " : "",
                     url_print(&address->urls[i], url, sizeof url));
-    json_put_text(json, object, "store", store);
-    json_put_text(json, object, "prefix", address->prefix);
-    return json_print(json, object);
+    json_put_text(object, "store", store);
+    json_put_text(object, "prefix", address->prefix);
+    json_write(&server->about, object);
 }
 
 static bool knows_host(void *arg, const char *host)
@@ -294,11 +292,12 @@ static int open_listener(struct server *server)
     }
     if (server->listener.host)
         add_name(server, server->listener.host);
+    print_about(server);
     /* A client of a Unix socket is not a browser. */
     server->events = (struct http_events){.is_fresh = is_fresh,
                                           .knows_host = server->listener.host ? knows_host : NULL,
                                           .admits = server->users ? admits : NULL,
-                                          .about = server->about = print_about(server)};
+                                          .about = server->about.text};
     server->http = http_start(server->call.query.loop, server->listener.fds, server->listener.count,
                               &server->events, server);
     if (!server->http) {
@@ -358,7 +357,7 @@ static void end(struct call *call)
     if (server->names)
         listener_close(&server->listener);
     free(server->names);
-    free(server->about);
+    strbuf_free(&server->about);
     users_free(server->users);
     lock_list_free(&server->locks.list);
 }

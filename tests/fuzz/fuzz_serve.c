@@ -56,7 +56,7 @@ static void publish(void)
     struct http_texts texts = {.away = false};
 
     for (int i = 0; i < HTTP_DOCUMENTS; i++)
-        texts.all[i] = (struct http_text){strdup(SECRET), strlen(SECRET)};
+        strbuf_puts(&texts.all[i], SECRET);
     http_publish(server, &texts);
 }
 
