@@ -61,7 +61,7 @@ struct call {
     struct arguments arguments;
     struct settings settings;
     struct query query;
-    struct lock_list list; /* of command_survey() */
+    struct lock_list list; /* the latest survey; freed at the end */
     bool as_json;          /* the option for JSON is given, or "check" says so */
     int status;            /* the result, for "end" */
     int signal;            /* that this process must die of; 0: none */
@@ -113,8 +113,11 @@ int command_refuse_setting(const struct call *call, enum setting id, const char 
 int command_open(struct call *call);
 /* Returns a request for the KEYs and GLOBs of the command line. */
 struct survey_request command_request(const struct call *call);
-/* query_survey() of the KEYs and GLOBs of the command line, once, into call->list. */
+/* query_survey() of the KEYs and GLOBs of the command line into call->list. */
 void command_survey(struct call *call, unsigned runs, bool idle, struct answer *answer);
+/* query_read_lock() into call->list. */
+const struct lock_view *command_read_lock(struct call *call, const char *key,
+                                          struct answer *answer);
 /* json_load() for a command; the same. */
 int command_load_json(const struct call *call);
 /* Blocks all signals, and has the loop of the query call on_signal() for those that end or stop a

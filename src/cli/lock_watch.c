@@ -37,7 +37,7 @@ static void on_silence(struct loop_timer *timer)
 /* Keeps the last survey if the store does not answer. */
 static void survey(struct lock_watch *watch, struct answer *answer)
 {
-    struct lock_list list;
+    struct lock_list list = {0};
 
     query_survey(watch->query, &watch->request, &list, answer);
     if (answer->verdict == VERDICT_GRANTED || list.misfits.count > 0) {

@@ -35,10 +35,10 @@ static bool read_locks(const struct settings *settings, const char *const *keys,
                        struct lock_list *list)
 {
     struct store_address address = settings->address;
-    struct query query = {0};
-    struct answer answer = {.verdict = VERDICT_UNKNOWN};
     const char *patterns[LOCK_KEYS_MAX];
-    char fault[256];
+    const struct survey_request request = {
+        .patterns = patterns, .pattern_count = count, .runs = QUERY_RUNS_ALL, .idle = true};
+    struct answer answer;
 
     address.server_wait = 0;
     if (address.connect_timeout > LOOK_NS)
@@ -46,13 +46,7 @@ static bool read_locks(const struct settings *settings, const char *const *keys,
     for (size_t i = 0; i < count; i++)
         patterns[i] = key_to_pattern(keys[i]);
     *list = (struct lock_list){0};
-    if (query_open(&query, &address, NULL, fault, sizeof fault))
-        query_survey(
-            &query,
-            &(struct survey_request){
-                .patterns = patterns, .pattern_count = count, .runs = QUERY_RUNS_ALL, .idle = true},
-            list, &answer);
-    query_close(&query);
+    query_look(&address, &request, list, &answer);
     for (size_t i = 0; i < count; i++)
         free((char *)(uintptr_t)patterns[i]);
     return answer.verdict == VERDICT_GRANTED;

@@ -204,7 +204,7 @@ void query_survey(struct query *query, const struct survey_request *request, str
 {
     struct survey_request whole = *request;
 
-    *list = (struct lock_list){0};
+    lock_list_free(list);
     whole.each = keep;
     whole.each_arg = list;
     whole.paused = keep_pause;
@@ -222,8 +222,8 @@ void query_survey(struct query *query, const struct survey_request *request, str
             refuse_by(&list->misfits.views[i], answer);
 }
 
-void query_read_lock(struct query *query, const char *key, struct lock_list *list,
-                     struct answer *answer)
+const struct lock_view *query_read_lock(struct query *query, const char *key,
+                                        struct lock_list *list, struct answer *answer)
 {
     char *pattern = key_to_pattern(key);
     const char *const patterns[] = {pattern};
@@ -231,6 +231,18 @@ void query_read_lock(struct query *query, const char *key, struct lock_list *lis
     query_survey(query, &(struct survey_request){.patterns = patterns, .pattern_count = 1}, list,
                  answer);
     free(pattern);
+    return list->locks.count > 0 ? list->locks.views : NULL;
+}
+
+void query_look(const struct store_address *address, const struct survey_request *request,
+                struct lock_list *list, struct answer *answer)
+{
+    struct query query;
+
+    *answer = (struct answer){.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE};
+    if (query_open(&query, address, NULL, answer->text, sizeof answer->text))
+        query_survey(&query, request, list, answer);
+    query_close(&query);
 }
 
 /* -- what may be asked again after a lost answer --------------------------------------------- */
@@ -327,4 +339,5 @@ void lock_list_free(struct lock_list *list)
     lock_views_free(&list->locks);
     lock_views_free(&list->misfits);
     lock_views_free(&list->pauses);
+    *list = (struct lock_list){0};
 }

@@ -36,16 +36,19 @@ bool query_open(struct query *query, const struct store_address *address, const 
                 char *fault, size_t size);
 void query_close(struct query *query);
 
-/* Reads the locks or latches of the request, which has no callbacks, into *list, sorted by the
- * bytes of their keys. A KEY that is something else is REFUSED for MISFIT; a lock of a later rlock
+/* Reads the locks or latches of the request, which has no callbacks, into *list, in place of those
+ * of an earlier survey, sorted by the bytes of their keys. A KEY that is something else is REFUSED for MISFIT; a lock of a later rlock
  * that a GLOB fits is not. If the answer is UNKNOWN, there are no misfits, and a part of the locks
  * at most. The caller frees the list by lock_list_free(), also if the answer is not GRANTED. */
 void query_survey(struct query *query, const struct survey_request *request, struct lock_list *list,
                   struct answer *answer);
 #define QUERY_RUNS_ALL 1000 /* of one lock; a store remembers fewer */
-/* The same of one lock: the list has one view or none. */
-void query_read_lock(struct query *query, const char *key, struct lock_list *list,
-                     struct answer *answer);
+/* The same of one lock. Returns its view, NULL if the list has none. */
+const struct lock_view *query_read_lock(struct query *query, const char *key,
+                                        struct lock_list *list, struct answer *answer);
+/* The same as query_survey() in a query of its own, with one attempt and without a message. */
+void query_look(const struct store_address *address, const struct survey_request *request,
+                struct lock_list *list, struct answer *answer);
 
 /* Refuses by the first misfit, if there is one. */
 void lock_list_refuse(const struct lock_list *list, struct answer *answer);

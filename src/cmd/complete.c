@@ -91,9 +91,8 @@ static void offer_options(const struct completion *all)
 static void offer_keys(const struct completion *all)
 {
     struct settings settings;
-    struct query query = {0};
     struct lock_list list = {0};
-    struct answer answer = {0};
+    struct answer answer;
     char fault[256];
 
     say_set_verbosity(SAY_QUIET);
@@ -101,14 +100,13 @@ static void offer_keys(const struct completion *all)
         if (settings.address.connect_timeout > PATIENCE_NS)
             settings.address.connect_timeout = PATIENCE_NS;
         settings.address.server_wait = 0;
-        if (query_open(&query, &settings.address, NULL, fault, sizeof fault))
-            query_survey(&query, &(struct survey_request){.latches = all->action}, &list, &answer);
+        query_look(&settings.address, &(struct survey_request){.latches = all->action}, &list,
+                   &answer);
     }
     for (size_t i = 0; i < list.locks.count; i++)
         if (!key_fault(list.locks.views[i].key))
             offer(list.locks.views[i].key, NULL);
     lock_list_free(&list);
-    query_close(&query);
     settings_free(&settings);
 }
 

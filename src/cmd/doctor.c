@@ -182,24 +182,19 @@ static void count_users(struct users users[VERSIONS_MAX], const struct lock_part
 static void tell_versions(struct doctor *all)
 {
     struct users users[VERSIONS_MAX] = {{.count = 0}};
-    struct lock_list list = {0};
+    struct lock_list *list = &all->call.list;
     struct answer answer;
-    struct query query;
-    char text[256] = "", fault[256];
+    char text[256] = "";
 
-    if (query_open(&query, &all->call.settings.address, NULL, fault, sizeof fault)) {
-        query_survey(&query, &(struct survey_request){0}, &list, &answer);
-        for (size_t i = 0; i < list.locks.count; i++) {
-            const struct lock_view *lock = &list.locks.views[i];
-            count_users(users, lock->holders, lock->holder_count);
-            count_users(users, lock->waiters, lock->waiter_count);
-        }
-        lock_list_free(&list);
+    query_look(&all->call.settings.address, &(struct survey_request){0}, list, &answer);
+    for (size_t i = 0; i < list->locks.count; i++) {
+        const struct lock_view *lock = &list->locks.views[i];
+        count_users(users, lock->holders, lock->holder_count);
+        count_users(users, lock->waiters, lock->waiter_count);
     }
-    query_close(&query);
-    if (list.minimum[0])
+    if (list->minimum[0])
         diagnosis_add(&all->checkup.whole, "minimum", LEVEL_FINE, "",
-                      "locks are acquired only by rlock %s or later", list.minimum);
+                      "locks are acquired only by rlock %s or later", list->minimum);
     for (size_t i = 0; i < VERSIONS_MAX && users[i].count; i++)
         text_append(text, sizeof text, "%s%s (%zu)", i ? ", " : "",
                     users[i].version[0] ? users[i].version : "unknown", users[i].count);

@@ -321,17 +321,12 @@ static int evict_from(struct eviction *all, const struct lock_view *lock)
 static int evict(struct eviction *all, const char *key)
 {
     struct lock_view free_lock = {.key = key};
-    struct lock_list list;
     struct answer answer;
-    int status;
+    const struct lock_view *lock = command_read_lock(&all->call, key, &answer);
 
-    query_read_lock(&all->call.query, key, &list, &answer);
-    if (answer.verdict == VERDICT_GRANTED)
-        status = evict_from(all, list.locks.count ? &list.locks.views[0] : &free_lock);
-    else
-        status = command_refused(&all->call, &answer);
-    lock_list_free(&list);
-    return status;
+    if (answer.verdict != VERDICT_GRANTED)
+        return command_refused(&all->call, &answer);
+    return evict_from(all, lock ? lock : &free_lock);
 }
 
 /* -- another program's lock -------------------------------------------------------------------- */

@@ -204,22 +204,22 @@ static int show(struct latch *latch)
     return status == STATUS_OK && state->left ? STATUS_NOT_ACQUIRED : status;
 }
 
-static bool any_closed(const struct lock_list *list)
+static bool any_closed(const struct lock_views *latches)
 {
-    for (size_t i = 0; i < list->locks.count; i++)
-        if (list->locks.views[i].latch.left)
+    for (size_t i = 0; i < latches->count; i++)
+        if (latches->views[i].latch.left)
             return true;
     return false;
 }
 
-static int print_list(const struct latch *latch, const struct lock_list *list)
+static int print_list(const struct latch *latch, const struct lock_views *latches)
 {
     struct strbuf out = {0};
 
     if (latch->call.as_json)
-        render_latches_json(&out, list->locks.views, list->locks.count);
-    else if (list->locks.count > 0)
-        render_latches(&out, list->locks.views, list->locks.count, command_has_color(&latch->call));
+        render_latches_json(&out, latches->views, latches->count);
+    else if (latches->count > 0)
+        render_latches(&out, latches->views, latches->count, command_has_color(&latch->call));
     else
         say_warning("no latches");
     return command_print(&out);
@@ -229,21 +229,16 @@ static int list(struct latch *latch)
 {
     const struct survey_request request = {
         .patterns = &latch->key, .pattern_count = latch->key ? 1 : 0, .latches = true};
-    struct lock_list list;
+    struct lock_list *list = &latch->call.list;
     struct answer answer;
-    int status;
 
-    query_survey(&latch->call.query, &request, &list, &answer);
+    query_survey(&latch->call.query, &request, list, &answer);
     if (answer.verdict != VERDICT_GRANTED)
-        status = command_refused(&latch->call, &answer);
-    else if (say_verbosity() == SAY_QUIET)
-        status = any_closed(&list) ? STATUS_NOT_ACQUIRED : STATUS_OK;
-    else
-        status = print_list(latch, &list);
-    if (answer.verdict == VERDICT_GRANTED && list.misfits.count > 0)
-        status = command_tell_misfits(&latch->call, &list);
-    lock_list_free(&list);
-    return status;
+        return command_refused(&latch->call, &answer);
+    int status = say_verbosity() != SAY_QUIET ? print_list(latch, &list->locks)
+                 : any_closed(&list->locks)   ? STATUS_NOT_ACQUIRED
+                                              : STATUS_OK;
+    return list->misfits.count > 0 ? command_tell_misfits(&latch->call, list) : status;
 }
 
 /* -- wait ------------------------------------------------------------------------------------ */

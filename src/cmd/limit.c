@@ -36,22 +36,15 @@ static int no_limit(const char *key)
 
 static int show(struct call *call, const char *key)
 {
-    struct lock_list list;
     struct answer answer;
-    int status;
+    const struct lock_view *lock = command_read_lock(call, key, &answer);
 
-    query_read_lock(&call->query, key, &list, &answer);
-    const struct lock_view *lock = list.locks.count ? &list.locks.views[0] : NULL;
-    if (answer.verdict != VERDICT_GRANTED) {
-        status = command_refused(call, &answer);
-    } else if (lock && lock->limited) {
-        printf("%u\n", lock->stored_limit);
-        status = command_flush();
-    } else {
-        status = no_limit(key);
-    }
-    lock_list_free(&list);
-    return status;
+    if (answer.verdict != VERDICT_GRANTED)
+        return command_refused(call, &answer);
+    if (!lock || !lock->limited)
+        return no_limit(key);
+    printf("%u\n", lock->stored_limit);
+    return command_flush();
 }
 
 static int act(struct call *call)

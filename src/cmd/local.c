@@ -43,19 +43,15 @@ static bool count(const struct local *local, struct usage *usage, struct answer 
                                     .connect_timeout =
                                         local->call.settings.address.connect_timeout};
     struct lock_list list = {0};
-    struct query query;
 
-    *answer = (struct answer){.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE};
     *usage = (struct usage){0};
-    if (query_open(&query, &address, NULL, answer->text, sizeof answer->text))
-        query_survey(&query, &(struct survey_request){0}, &list, answer);
+    query_look(&address, &(struct survey_request){0}, &list, answer);
     lock_list_refuse(&list, answer);
     for (size_t i = 0; i < list.locks.count; i++) {
         usage->held += list.locks.views[i].holder_count > 0;
         usage->waiting += list.locks.views[i].waiter_count;
     }
     lock_list_free(&list);
-    query_close(&query);
     return answer->verdict == VERDICT_GRANTED;
 }
 

@@ -37,17 +37,15 @@ static void end(struct call *call)
 static void tell_absent(struct pause *all)
 {
     const char *name = all->call.command->name, *key = all->request.key;
-    struct lock_list list = {0};
+    const struct lock_view *lock = NULL;
     struct answer answer;
 
     if (!all->request.glob)
-        query_read_lock(&all->call.query, key, &list, &answer);
-    if (list.locks.count && list.locks.views->pause_glob[0])
-        say_warning("%s: %s is paused as all of %s: resume that", name, key,
-                    list.locks.views->pause_glob);
+        lock = command_read_lock(&all->call, key, &answer);
+    if (lock && lock->pause_glob[0])
+        say_warning("%s: %s is paused as all of %s: resume that", name, key, lock->pause_glob);
     else
         say_warning("%s: %s is not paused", name, key);
-    lock_list_free(&list);
 }
 
 static bool is_unused(const struct lock_view *lock)
@@ -59,17 +57,16 @@ static bool is_unused(const struct lock_view *lock)
 static void tell_present(struct pause *all)
 {
     const char *name = all->call.command->name, *key = all->request.key;
-    struct lock_list list = {0};
+    const struct survey_request of_glob = {.patterns = &key, .pattern_count = 1};
+    struct lock_list *list = &all->call.list;
     struct answer answer;
     char text[DESCRIBE_DECISION_SIZE];
 
     if (all->request.glob)
-        query_survey(&all->call.query,
-                     &(struct survey_request){.patterns = &key, .pattern_count = 1}, &list,
-                     &answer);
+        query_survey(&all->call.query, &of_glob, list, &answer);
     else
-        query_read_lock(&all->call.query, key, &list, &answer);
-    const struct lock_views *views = all->request.glob ? &list.pauses : &list.locks;
+        command_read_lock(&all->call, key, &answer);
+    const struct lock_views *views = all->request.glob ? &list->pauses : &list->locks;
     for (size_t i = 0; i < views->count; i++) {
         const struct lock_view *one = &views->views[i];
         if (strcmp(one->key, key) == 0 && lock_has_own_pause(one))
@@ -79,7 +76,6 @@ static void tell_present(struct pause *all)
     bool unused = views->count == 0 || is_unused(views->views);
     if (answer.verdict == VERDICT_GRANTED && !all->request.glob && unused)
         say_warning("%s: %s was never used, or not for a week: is it spelt right?", name, key);
-    lock_list_free(&list);
 }
 
 static void confirm(const struct pause *all)

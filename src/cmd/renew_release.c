@@ -77,21 +77,19 @@ static int take_owner(struct renew_release *action)
  * does, the token itself. */
 static int find_holder(struct renew_release *action)
 {
-    struct lock_list list;
     struct answer answer;
     char *holder = action->holder;
     bool found;
 
     if (!owner_acquired_in(action->owner, holder))
         return STATUS_OK;
-    query_read_lock(&action->call.query, action->key, &list, &answer);
+    const struct lock_view *lock = command_read_lock(&action->call, action->key, &answer);
     strcpy(holder, action->owner);
     do {
-        found = list.locks.count > 0 && lock_is_held_by(list.locks.views, holder);
+        found = lock && lock_is_held_by(lock, holder);
     } while (!found && owner_acquired_in(holder, holder));
     if (found)
         action->meant = holder;
-    lock_list_free(&list);
     if (answer.verdict == VERDICT_GRANTED)
         return STATUS_OK;
     return command_refused_about(&action->call, action->key, &answer);

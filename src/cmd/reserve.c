@@ -118,24 +118,20 @@ static int refuse_inside(const struct reserve *all, const struct lock_party *hol
 
 /* Refuses a reservation that would wait for the run that waits for it. If the store does not answer
  * now, the acquisition reports it. */
-static int check_outside(const struct reserve *all)
+static int check_outside(struct reserve *all)
 {
-    struct lock_list list = {0};
-    struct query query = {0};
+    char *pattern = key_to_pattern(all->key);
+    const char *const patterns[] = {pattern};
+    const struct survey_request request = {.patterns = patterns, .pattern_count = 1};
     struct answer answer;
-    char fault[256];
-    int status = STATUS_OK;
 
-    if (query_open(&query, &all->call.settings.address, NULL, fault, sizeof fault)) {
-        query_read_lock(&query, all->key, &list, &answer);
-        const struct lock_view *lock = list.locks.views;
-        for (size_t i = 0; lock && i < lock->holder_count && status == STATUS_OK; i++)
-            if (runs_inside(all, &lock->holders[i]))
-                status = refuse_inside(all, &lock->holders[i]);
-        lock_list_free(&list);
-    }
-    query_close(&query);
-    return status;
+    query_look(&all->call.settings.address, &request, &all->call.list, &answer);
+    free(pattern);
+    const struct lock_view *lock = all->call.list.locks.views;
+    for (size_t i = 0; lock && i < lock->holder_count; i++)
+        if (runs_inside(all, &lock->holders[i]))
+            return refuse_inside(all, &lock->holders[i]);
+    return STATUS_OK;
 }
 
 static void confirm(const struct reserve *all)

@@ -326,14 +326,13 @@ static int act(struct call *call)
 {
     struct server *server = (struct server *)call;
     struct inherited inherited;
-    char fault[256];
+    int status = command_open(call);
 
     /* It serves whether the store is there or not, and says so. */
-    if (!query_open(&call->query, &call->settings.address, NULL, fault, sizeof fault)) {
-        command_error(call, "%s", fault);
-        return call->settings.address_status;
-    }
-    int status = command_catch_signals(call, &inherited, on_signal);
+    call->query.who = NULL;
+    call->query.server_wait = 0;
+    if (status == STATUS_OK)
+        status = command_catch_signals(call, &inherited, on_signal);
     server->locks = (struct lock_watch){.query = &call->query,
                                         .request = command_request(call),
                                         .patience = PATIENCE,
