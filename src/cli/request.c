@@ -129,12 +129,13 @@ int mirror_judge(const char *mirror, const char *key, const struct call *call)
 
 /* -- the command line -------------------------------------------------------------------------- */
 
-static bool fail(char *fault, size_t size, const char *what, const char *value, const char *why)
+/* These return NULL, or a fault, which the caller frees. */
+
+static char *wrong(const char *what, const char *value, const char *why)
 {
     char shown[URLS_SHOWN_SIZE];
 
-    snprintf(fault, size, "%s '%s' %s", what, urls_show(value, shown), why);
-    return false;
+    return strbuf_print("%s '%s' %s", what, urls_show(value, shown), why);
 }
 
 static bool has_key(const struct request *request, const char *key)
@@ -145,25 +146,19 @@ static bool has_key(const struct request *request, const char *key)
     return false;
 }
 
-static bool take_keys(struct request *request, const struct arguments *arguments, char *fault,
-                      size_t size)
+static char *take_keys(struct request *request, const struct arguments *arguments)
 {
     for (size_t i = 0; i < arguments->word_count; i++) {
         const char *key = arguments->words[i], *why = key_fault(key);
         if (why)
-            return fail(fault, size, "KEY", key, why);
+            return wrong("KEY", key, why);
         if (has_key(request, key))
             continue;
-        if (request->wanted.key_count == LOCK_KEYS_MAX) {
-            snprintf(fault, size, "more than %d KEYs", LOCK_KEYS_MAX);
-            return false;
-        }
+        if (request->wanted.key_count == LOCK_KEYS_MAX)
+            return strbuf_print("more than %d KEYs", LOCK_KEYS_MAX);
         request->keys[request->wanted.key_count++] = key;
     }
-    if (request->wanted.key_count > 0)
-        return true;
-    snprintf(fault, size, "no KEY");
-    return false;
+    return request->wanted.key_count > 0 ? NULL : strbuf_print("no KEY");
 }
 
 #define TITLE_TAIL 32
@@ -197,30 +192,29 @@ static void make_title(struct request *request)
                  request->wanted.take ? "one of " : "", all);
 }
 
-static bool take_limit(struct request *request, const char *value)
+static char *take_limit(struct request *request, const char *value)
 {
-    int64_t number;
+    int64_t number = 0;
 
-    request->wanted.limit = 0;
-    if (!value)
-        return true;
-    if (!decimal_parse(value, 1, LOCK_LIMIT_MAX, &number))
-        return false;
+    if (value && !decimal_parse(value, 1, LOCK_LIMIT_MAX, &number)) {
+        char why[60];
+        snprintf(why, sizeof why, "is not a number from 1 to %d", LOCK_LIMIT_MAX);
+        return wrong("--limit", value, why);
+    }
     request->wanted.limit = (unsigned)number;
-    return true;
+    return NULL;
 }
 
-static bool take_mirror(struct request *request, const char *value, char *fault, size_t size)
+static char *take_mirror(struct request *request, const char *value)
 {
     const char *why = mirror_read(value, request->keys[0], request->mirror);
 
     if (why)
-        return fail(fault, size, "--mirror", value, why);
+        return wrong("--mirror", value, why);
     request->wanted.mirror = request->mirror;
     if (request->wanted.mode == LOCK_EXCLUSIVE && request->wanted.key_count == 1)
-        return true;
-    snprintf(fault, size, "--mirror needs an exclusive lock of one KEY");
-    return false;
+        return NULL;
+    return strbuf_print("--mirror needs an exclusive lock of one KEY");
 }
 
 static bool take_mode(struct request *request, int id)
@@ -236,48 +230,45 @@ static bool take_mode(struct request *request, int id)
 }
 
 /* Judges the options --any and --take, each of which may be NULL. One of one KEY is all of them. */
-static bool take_some(struct request *request, const struct given_option *any,
-                      const struct given_option *take, char *fault, size_t size)
+static char *take_some(struct request *request, const struct given_option *any,
+                       const struct given_option *take)
 {
     int64_t number = 1;
 
-    if (take && !any) {
-        snprintf(fault, size, "--take without --any");
-        return false;
-    }
+    if (take && !any)
+        return strbuf_print("--take without --any");
     if (take && request->wanted.key_count == 1)
-        return fail(fault, size, "--take", take->value, "does not go with one KEY");
+        return wrong("--take", take->value, "does not go with one KEY");
     if (take && !decimal_parse(take->value, 1, (int64_t)request->wanted.key_count - 1, &number)) {
         char why[80];
         snprintf(why, sizeof why, "is not a number from 1 to %zu, one less than there are KEYs",
                  request->wanted.key_count - 1);
-        return fail(fault, size, "--take", take->value, why);
+        return wrong("--take", take->value, why);
     }
     if (any && request->wanted.key_count > 1)
         request->wanted.take = (size_t)number;
-    return true;
+    return NULL;
 }
 
 /* Judges the options --latest and --group, each of which may be NULL. */
-static bool take_group(struct request *request, const struct given_option *latest,
-                       const struct given_option *group, char *fault, size_t size)
+static char *take_group(struct request *request, const struct given_option *latest,
+                        const struct given_option *group)
 {
     const char *why = group ? key_fault(group->value) : NULL;
 
     if (why)
-        return fail(fault, size, "--group", group->value, why);
-    if (group && !latest) {
-        snprintf(fault, size, "--group without --latest");
-        return false;
-    }
+        return wrong("--group", group->value, why);
+    if (group && !latest)
+        return strbuf_print("--group without --latest");
     if (latest)
         request->wanted.group = group ? group->value : "";
-    return true;
+    return NULL;
 }
 
-bool request_read(struct request *request, const struct arguments *arguments, int preset,
-                  char *fault, size_t size)
+char *request_read(struct request *request, const struct arguments *arguments, int preset)
 {
+    char *fault = NULL;
+
     *request = (struct request){.wanted = {.keys = request->keys, .owner = request->owner}};
     if (preset)
         take_mode(request, preset);
@@ -285,30 +276,34 @@ bool request_read(struct request *request, const struct arguments *arguments, in
         const struct given_option *option = &arguments->options[i];
         bool of_mode = option->id == OPTION_EXCLUSIVE || option->id == OPTION_SHARED ||
                        option->id == OPTION_LIMIT;
-        if (of_mode && !take_mode(request, option->id)) {
-            snprintf(fault, size, "only one of --read, --write and --limit");
-            return false;
-        }
-        if (option->id == OPTION_LIMIT && !take_limit(request, option->value)) {
-            char why[60];
-            snprintf(why, sizeof why, "is not a number from 1 to %d", LOCK_LIMIT_MAX);
-            return fail(fault, size, "--limit", option->value, why);
-        }
+        if (of_mode && !take_mode(request, option->id))
+            return strbuf_print("only one of --read, --write and --limit");
+        if (option->id == OPTION_LIMIT && (fault = take_limit(request, option->value)))
+            return fault;
         request->wanted.replace |= option->id == OPTION_REPLACE;
     }
-    if (!take_group(request, args_option(arguments, OPTION_LATEST),
-                    args_option(arguments, OPTION_GROUP), fault, size) ||
-        !take_keys(request, arguments, fault, size) ||
-        !take_some(request, args_option(arguments, OPTION_ANY), args_option(arguments, OPTION_TAKE),
-                   fault, size))
-        return false;
+    if ((fault = take_group(request, args_option(arguments, OPTION_LATEST),
+                            args_option(arguments, OPTION_GROUP))) ||
+        (fault = take_keys(request, arguments)) ||
+        (fault = take_some(request, args_option(arguments, OPTION_ANY),
+                           args_option(arguments, OPTION_TAKE))))
+        return fault;
     for (size_t i = 0; i < arguments->option_count; i++) {
         const struct given_option *option = &arguments->options[i];
-        if (option->id == OPTION_MIRROR && !take_mirror(request, option->value, fault, size))
-            return false;
+        if (option->id == OPTION_MIRROR && (fault = take_mirror(request, option->value)))
+            return fault;
     }
     make_title(request);
-    return true;
+    return NULL;
+}
+
+int request_take(struct request *request, const struct call *call, int preset)
+{
+    char *fault = request_read(request, &call->arguments, preset);
+    int status = fault ? command_misused(call, "%s", fault) : STATUS_OK;
+
+    free(fault);
+    return status;
 }
 
 int request_judge(const struct request *request, const struct call *call)

@@ -56,10 +56,11 @@ struct request {
 };
 
 /* Reads KEYs, mode and limit from a command line; "preset" is the option of the mode that the
- * command's name implies, 0: none. False with a fault for the user. The request borrows from the
- * arguments. Pure. */
-bool request_read(struct request *request, const struct arguments *arguments, int preset,
-                  char *fault, size_t size);
+ * command's name implies, 0: none. Returns NULL, or a fault for the user, which the caller frees.
+ * The request borrows from the arguments. Pure. */
+char *request_read(struct request *request, const struct arguments *arguments, int preset);
+/* The same for a command. Returns STATUS_OK, or says what is wrong. */
+int request_take(struct request *request, const struct call *call, int preset);
 
 /* Returns STATUS_OK if the store that the settings name has the abilities for it. Otherwise says
  * which one it lacks, and returns the status for it. */

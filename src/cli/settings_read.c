@@ -80,9 +80,31 @@ int settings_refuse(const struct settings *settings, enum setting id, const char
     return status_of(given->origin);
 }
 
-static int refuse(const struct collection *all, enum setting id, const char *why)
+static int refuse(const struct collection *all, enum setting id, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static int fail(const struct collection *all, int status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static int refuse(const struct collection *all, enum setting id, const char *format, ...)
 {
+    char why[300];
+    va_list values;
+
+    va_start(values, format);
+    vsnprintf(why, sizeof why, format, values);
+    va_end(values);
     return settings_refuse(all->settings, id, why, all->fault, all->size);
+}
+
+/* Prints what is wrong elsewhere than with a setting. Returns the status. */
+static int fail(const struct collection *all, int status, const char *format, ...)
+{
+    va_list values;
+
+    va_start(values, format);
+    vsnprintf(all->fault, all->size, format, values);
+    va_end(values);
+    return status;
 }
 
 /* Takes the value that is given for one setting, if there is one. Returns STATUS_OK, or the status
@@ -93,7 +115,7 @@ static int take(const struct collection *all, struct settings *settings, enum se
     char message[SETTING_FAULT_SIZE];
     const char *why = value ? setting_take(id, settings, value, message) : NULL;
 
-    return why ? refuse(all, id, why) : STATUS_OK;
+    return why ? refuse(all, id, "%s", why) : STATUS_OK;
 }
 
 /* -- files ----------------------------------------------------------------------------------- */
@@ -161,11 +183,9 @@ static int collect_line(struct collection *all, const struct config_line *line,
         return STATUS_OK;
     }
     struct given *given = &all->settings->given[id];
-    if (id == SETTING_URL && given->source == source->path) {
-        snprintf(all->fault, all->size, "%s:%d: a second url (those of a quorum stand on one line)",
-                 source->path, line->number);
-        return STATUS_CONFIG;
-    }
+    if (id == SETTING_URL && given->source == source->path)
+        return fail(all, STATUS_CONFIG, "%s:%d: a second url (those of a quorum stand on one line)",
+                    source->path, line->number);
     *given = (struct given){line->value, source->origin, source->path, line->number};
     source->secret |= has_password(id, line->value);
     const char *why = NULL;
@@ -174,7 +194,7 @@ static int collect_line(struct collection *all, const struct config_line *line,
     else if (setting_rows[id].use == SETTING_PATH)
         why = settle_path(all, source, &given->value);
     if (why)
-        return refuse(all, id, why);
+        return refuse(all, id, "%s", why);
     /* Checked even if another value overrides it: a file stays, and is best corrected at once. */
     struct settings scratch = {0};
     int status = take(all, &scratch, id);
@@ -192,10 +212,8 @@ static int collect_text(struct collection *all, const struct file *file, struct 
 
     while (status == STATUS_OK && (found = config_next(&reader, &line, &why)) == 1)
         status = collect_line(all, &line, source);
-    if (found < 0) {
-        snprintf(all->fault, all->size, "%s:%d: %s", source->path, line.number, why);
-        status = STATUS_CONFIG;
-    }
+    if (found < 0)
+        return fail(all, STATUS_CONFIG, "%s:%d: %s", source->path, line.number, why);
     if (status == STATUS_OK && source->secret && file->public)
         say_warning("%s: every user of this host can read the password in it (mode %04o)",
                     source->path, file->mode);
@@ -247,8 +265,7 @@ static int collect_usual_file(struct collection *all, const char *path, enum ori
         say_warning("%s: %s; it is ignored", path, why);
         return STATUS_OK;
     }
-    snprintf(all->fault, all->size, "%s: %s", path, why);
-    return STATUS_CONFIG;
+    return fail(all, STATUS_CONFIG, "%s: %s", path, why);
 }
 
 static const char *user_file(const struct collection *all)
@@ -273,16 +290,13 @@ static int collect_named_file(struct collection *all, const char *path, enum ori
     struct source source = {.path = path, .origin = ORIGIN_USER};
     char why[120];
 
-    if (!*path) {
-        snprintf(all->fault, all->size, "%s is empty", place);
-        return status_of(origin);
-    }
+    if (!*path)
+        return fail(all, status_of(origin), "%s is empty", place);
     int error, status = collect_file(all, &source, &error, why, sizeof why);
     if (!error)
         return status;
     bool nothing = error == ENOENT || error == ENOTDIR || error == ETIMEDOUT || error == ENODATA;
-    snprintf(all->fault, all->size, "%s %s: %s", place, path, why);
-    return nothing ? status_of(origin) : STATUS_CONFIG;
+    return fail(all, nothing ? status_of(origin) : STATUS_CONFIG, "%s %s: %s", place, path, why);
 }
 
 static int is_conf(const struct dirent *entry)
@@ -302,10 +316,8 @@ static int collect_folder(struct collection *all)
     if (is_missing(SYSTEM_FOLDER))
         return STATUS_OK;
     int count = scandir(SYSTEM_FOLDER, &entries, is_conf, alphasort);
-    if (count < 0) {
-        snprintf(all->fault, all->size, "%s: %s", SYSTEM_FOLDER, strerror(errno));
-        return STATUS_CONFIG;
-    }
+    if (count < 0)
+        return fail(all, STATUS_CONFIG, "%s: %s", SYSTEM_FOLDER, strerror(errno));
     for (int i = 0; i < count; i++) {
         char *path = strbuf_print("%s/%s", SYSTEM_FOLDER, entries[i]->d_name);
         arena_take_string(&all->settings->arena, path);
@@ -432,41 +444,25 @@ static int collect(struct collection *all, const struct arguments *arguments)
 
 /* -- the way to the store ---------------------------------------------------------------------- */
 
-/* Refuses a setting for the sake of a URL. */
-static int refuse_url(const struct collection *all, enum setting id, const char *before,
-                      const struct url *url, const char *after)
-{
-    char name[200], why[sizeof name + 100];
-
-    snprintf(why, sizeof why, "%s%s%s", before, url_print(url, name, sizeof name), after);
-    return refuse(all, id, why);
-}
-
-/* Refuses a setting for the sake of the file that it names. */
-static int refuse_file(const struct collection *all, enum setting id, const char *fault)
-{
-    char why[150];
-
-    snprintf(why, sizeof why, "cannot be read: %s", fault);
-    return refuse(all, id, why);
-}
-
 /* Judges the URLs. Several make a quorum, of which each node must be a single server: a store that
  * fails over may forget a lock. */
 static int settle_urls(const struct collection *all, const struct store_address *address)
 {
     const struct url *urls = address->urls;
+    char name[200];
 
     if (address->url_count > QUORUM_NODES_MAX)
         return refuse(all, SETTING_URL, "names more than 16 servers");
     for (size_t i = 0; address->url_count > 1 && i < address->url_count; i++) {
         if (!urls[i].record->open_member)
-            return refuse_url(all, SETTING_URL, "has ", &urls[i],
-                              " beside another store, but a quorum is made of single servers");
+            return refuse(all, SETTING_URL,
+                          "has %s beside another store, but a quorum is made of single servers",
+                          url_print(&urls[i], name, sizeof name));
         for (size_t j = 0; j < i; j++) {
             if (!urls_same_server(&urls[i], &urls[j]))
                 continue;
-            refuse_url(all, SETTING_URL, "names the same node twice: ", &urls[i], "");
+            refuse(all, SETTING_URL, "names the same node twice: %s",
+                   url_print(&urls[i], name, sizeof name));
             return STATUS_CONFIG;
         }
     }
@@ -493,11 +489,9 @@ static int settle_abilities(const struct collection *all, const struct settings 
         if (!wishes[i].wanted || store_can(address, wishes[i].ability))
             continue;
         ability_print_lack(address, wishes[i].ability, lack);
-        if (given->line)
-            snprintf(all->fault, all->size, "%s:%d: %s", given->source, given->line, lack);
-        else
-            snprintf(all->fault, all->size, "%s", lack);
-        return settings_status(all->settings, wishes[i].id);
+        int status = status_of(given->origin);
+        return given->line ? fail(all, status, "%s:%d: %s", given->source, given->line, lack)
+                           : fail(all, status, "%s", lack);
     }
     return STATUS_OK;
 }
@@ -532,7 +526,7 @@ static int settle_passwords(const struct collection *all, struct settings *setti
 
     char *secret = secret_read(address->password_file, &rereadable, &exposed, why, sizeof why);
     if (!secret)
-        return refuse_file(all, SETTING_PASSWORD_FILE, why);
+        return refuse(all, SETTING_PASSWORD_FILE, "cannot be read: %s", why);
     if (exposed)
         say_warning("password file %s: every user of this host can read it (mode %04o)",
                     address->password_file, exposed);
@@ -547,7 +541,7 @@ static int settle_passwords(const struct collection *all, struct settings *setti
 static int demand_tls(const struct collection *all, struct settings *settings, enum setting id)
 {
     const struct given *given = &all->settings->given[id];
-    char without[60];
+    char name[200];
     bool any = false;
 
     if (!given->value || given->origin < all->settings->given[SETTING_URL].origin)
@@ -555,14 +549,14 @@ static int demand_tls(const struct collection *all, struct settings *settings, e
     for (size_t i = 0; i < settings->address.url_count; i++) {
         struct url *url = &settings->urls[i];
         url->tls |= url->record->tls_by_settings;
-        if (!url->tls && url->record->secure) {
-            snprintf(without, sizeof without, " is plain; use %s://", url->record->secure);
-            return refuse_url(all, id, "needs TLS, but ", url, without);
-        }
+        if (!url->tls && url->record->secure)
+            return refuse(all, id, "needs TLS, but %s is plain; use %s://",
+                          url_print(url, name, sizeof name), url->record->secure);
         any |= url->tls;
     }
     return any ? STATUS_OK
-               : refuse_url(all, id, "needs TLS, but ", settings->urls, " is plain; use rediss://");
+               : refuse(all, id, "needs TLS, but %s is plain; use rediss://",
+                        url_print(settings->urls, name, sizeof name));
 }
 
 /* Reads one of the files at once: a pipe can be read only once, and a file may be gone later. */
@@ -577,7 +571,7 @@ static int read_tls_file(const struct collection *all, struct settings *settings
     if (!tls->path)
         return STATUS_OK;
     if (file_read(&file, tls->path, &options, why, sizeof why) != 0)
-        return refuse_file(all, id, why);
+        return refuse(all, id, "cannot be read: %s", why);
     if (file.text)
         tls->text = arena_take(&settings->arena, file.text, file.size);
     tls->size = file.size;

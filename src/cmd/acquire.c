@@ -44,16 +44,13 @@ struct acquire {
 static int take_request(struct call *call)
 {
     struct acquire *all = (struct acquire *)call;
-    char fault[256];
 
     all->export = command_has(call, OPTION_EXPORT);
     if (call->arguments.command)
         return command_misused(call, "takes no COMMAND; that is rlock run");
     if (call->arguments.word_count > 1)
         return command_misused(call, "takes one KEY");
-    if (!request_read(&all->request, &call->arguments, 0, fault, sizeof fault))
-        return command_misused(call, "%s", fault);
-    return STATUS_OK;
+    return request_take(&all->request, call, 0);
 }
 
 static int take_keep(struct acquire *all)

@@ -240,13 +240,9 @@ static int preset_of(const struct command *command)
 static int take_request(struct call *call)
 {
     struct run *run = (struct run *)call;
-    char fault[256];
 
     run->report_fd = -1;
-    if (request_read(&run->request, &call->arguments, preset_of(call->command), fault,
-                     sizeof fault))
-        return STATUS_OK;
-    return command_misused(call, "%s", fault);
+    return request_take(&run->request, call, preset_of(call->command));
 }
 
 /* Judges the settings that do not go with a request. */

@@ -7,11 +7,9 @@
 #include "base/decimal.h"
 #include "base/duration.h"
 #include "base/mem.h"
-#include "base/text.h"
 #include "cli/render.h"
 
 #define SHOWN_MAX     3 /* problems, and globs that match nothing; of the rest, the number */
-#define PROBLEM_SIZE  (2 * DESCRIBE_PARTY_SIZE + DESCRIBE_DECISION_SIZE)
 #define WAITERS_LIMIT INT64_C(1000000000)
 #define NEVER         INT64_MAX
 
@@ -50,60 +48,60 @@ static int64_t paused_ms(const struct lock_view *lock)
 }
 
 static void describe_held(const struct lock_view *lock, const char *value, const char *limit,
-                          char *out, size_t size)
+                          struct strbuf *out)
 {
     char who[DESCRIBE_PARTY_SIZE];
 
-    snprintf(out, size, "%s for %s by %s, more than %s",
-             holders_oldest(lock)->reserved ? "reserved" : "held", value,
-             describe_party(&holders_oldest(lock)->who, who, sizeof who), limit);
+    strbuf_printf(out, "%s for %s by %s, more than %s",
+                  holders_oldest(lock)->reserved ? "reserved" : "held", value,
+                  describe_party(&holders_oldest(lock)->who, who, sizeof who), limit);
 }
 
 static void describe_waiting(const struct lock_view *lock, const char *value, const char *limit,
-                             char *out, size_t size)
+                             struct strbuf *out)
 {
     char who[DESCRIBE_PARTY_SIZE];
 
-    snprintf(out, size, "%s has waited for %s, more than %s",
-             describe_party(&waiters_oldest(lock)->who, who, sizeof who), value, limit);
+    strbuf_printf(out, "%s has waited for %s, more than %s",
+                  describe_party(&waiters_oldest(lock)->who, who, sizeof who), value, limit);
 }
 
 static void describe_waiters(const struct lock_view *lock, const char *value, const char *limit,
-                             char *out, size_t size)
+                             struct strbuf *out)
 {
-    snprintf(out, size, "%s %s, more than %s", value, lock->waiter_count == 1 ? "waits" : "wait",
-             limit);
+    strbuf_printf(out, "%s %s, more than %s", value, lock->waiter_count == 1 ? "waits" : "wait",
+                  limit);
 }
 
 /* "no success for 1d03h, more than 1d02h (last run: exit 1, 3h00m ago, by root@ci-3)" */
 static void describe_not_done(const struct lock_view *lock, const char *value, const char *limit,
-                              char *out, size_t size)
+                              struct strbuf *out)
 {
     const struct lock_run *last = lock->run_count ? &lock->runs[lock->run_count - 1] : NULL;
     char who[DESCRIBE_PARTY_SIZE], ago[32], outcome[DESCRIBE_OUTCOME_SIZE];
 
     if (not_done_ms(lock) == NEVER)
-        snprintf(out, size, "no success is remembered");
+        strbuf_printf(out, "no success is remembered");
     else
-        snprintf(out, size, "no success for %s, more than %s", value, limit);
+        strbuf_printf(out, "no success for %s, more than %s", value, limit);
     if (lock->pause.owner[0])
-        text_append(out, size, ", paused by %s", describe_party(&lock->pause.who, who, sizeof who));
+        strbuf_printf(out, ", paused by %s", describe_party(&lock->pause.who, who, sizeof who));
     if (!last)
         return;
     duration_print(last->ended_ago_ms * NS_PER_MS, ago, sizeof ago);
     describe_outcome(&last->by.end, outcome);
-    text_append(out, size, " (last run: %s, %s ago, by %s)", *outcome ? outcome : "ended", ago,
-                describe_party(&last->by.who, who, sizeof who));
+    strbuf_printf(out, " (last run: %s, %s ago, by %s)", *outcome ? outcome : "ended", ago,
+                  describe_party(&last->by.who, who, sizeof who));
 }
 
 /* "paused for 3h00m, more than 2h00m: paused by ada@ada-pc until 21:51 (1h59m left): load test" */
 static void describe_paused(const struct lock_view *lock, const char *value, const char *limit,
-                            char *out, size_t size)
+                            struct strbuf *out)
 {
     char decision[DESCRIBE_DECISION_SIZE];
 
-    snprintf(out, size, "paused for %s, more than %s: %s", value, limit,
-             describe_decision(&lock->pause, "paused", 0, decision, sizeof decision));
+    strbuf_printf(out, "paused for %s, more than %s: %s", value, limit,
+                  describe_decision(&lock->pause, "paused", 0, decision, sizeof decision));
 }
 
 /* The measures of a lock, and their words. */
@@ -112,8 +110,8 @@ static const struct {
     bool is_time;
     int64_t (*value)(const struct lock_view *lock); /* NEVER: larger than any */
     /* limit: the one that the value is above */
-    void (*describe)(const struct lock_view *lock, const char *value, const char *limit, char *out,
-                     size_t size);
+    void (*describe)(const struct lock_view *lock, const char *value, const char *limit,
+                     struct strbuf *out);
 } measures[MEASURES] = {
     [MEASURE_HELD] = {"held", true, held_ms, describe_held},
     [MEASURE_WAITING] = {"waiting", true, waiting_ms, describe_waiting},
@@ -217,18 +215,14 @@ static const char *print_value(enum measure measure, int64_t value, char out[32]
     return out;
 }
 
-static void begin(enum severity severity, struct strbuf *line)
+/* Prints the text escaped. Numbers follow a bar, so a bar in what others wrote becomes an escape,
+ * too. */
+static void begin(enum severity severity, const char *text, struct strbuf *line)
 {
     static const char *const names[] = {"OK", "WARNING", "CRITICAL", "UNKNOWN"};
-
-    strbuf_printf(line, "RLOCK %s - ", names[severity]);
-}
-
-/* Adds what others wrote, escaped. Numbers follow a bar, so a bar becomes an escape, too. */
-static void add_text(struct strbuf *line, const char *text)
-{
     struct strbuf shown = {0};
 
+    strbuf_printf(line, "RLOCK %s - ", names[severity]);
     strbuf_escape(&shown, "%s", text);
     for (const char *c = shown.text; *c; c++)
         if (*c == '|')
@@ -244,14 +238,12 @@ static void add_problem(struct strbuf *line, const struct problem *problem,
 {
     const struct threshold *threshold = &thresholds[problem->measure];
     bool critical = problem->severity == SEVERITY_CRITICAL;
-    char value[32], limit[32], text[PROBLEM_SIZE];
+    char value[32], limit[32];
 
     print_value(problem->measure, problem->value, value);
     print_value(problem->measure, critical ? threshold->critical : threshold->warning, limit);
-    measures[problem->measure].describe(problem->lock, value, limit, text, sizeof text);
-    add_text(line, problem->lock->key);
-    strbuf_puts(line, ": ");
-    add_text(line, text);
+    strbuf_printf(line, "%s: ", problem->lock->key);
+    measures[problem->measure].describe(problem->lock, value, limit, line);
 }
 
 static void add_problems(struct strbuf *line, const struct problems *problems,
@@ -300,10 +292,8 @@ static void add_idle_globs(struct strbuf *line, const struct thresholds_subject 
         if (!key_is_glob(pattern) || matches_any(pattern, &subject->locks))
             continue;
         idle++;
-        if (idle <= SHOWN_MAX) {
-            strbuf_puts(line, idle == 1 ? "; nothing matches " : ", ");
-            add_text(line, pattern);
-        }
+        if (idle <= SHOWN_MAX)
+            strbuf_printf(line, "%s%s", idle == 1 ? "; nothing matches " : ", ", pattern);
     }
     if (idle > SHOWN_MAX)
         strbuf_printf(line, " and %zu more", idle - SHOWN_MAX);
@@ -397,6 +387,7 @@ enum severity thresholds_judge(const struct threshold thresholds[MEASURES],
 {
     size_t most = (subject->locks.count + subject->pauses.count + 1) * MEASURES;
     struct problems problems = {.list = mem_zeroed(most * sizeof(struct problem))};
+    struct strbuf text = {0};
 
     for (size_t i = 0; i < subject->locks.count; i++)
         for (enum measure measure = 0; measure < MEASURES; measure++)
@@ -405,12 +396,13 @@ enum severity thresholds_judge(const struct threshold thresholds[MEASURES],
         judge_one(&problems, thresholds, MEASURE_PAUSED, &subject->pauses.views[i]);
     qsort(problems.list, problems.count, sizeof *problems.list, by_severity);
     enum severity severity = problems.count > 0 ? problems.list[0].severity : SEVERITY_OK;
-    begin(severity, line);
     if (problems.count > 0)
-        add_problems(line, &problems, thresholds);
+        add_problems(&text, &problems, thresholds);
     else
-        add_summary(line, thresholds, subject);
-    add_idle_globs(line, subject);
+        add_summary(&text, thresholds, subject);
+    add_idle_globs(&text, subject);
+    begin(severity, text.text, line);
+    strbuf_free(&text);
     add_numbers(line, thresholds, subject);
     free(problems.list);
     return severity;
@@ -418,7 +410,6 @@ enum severity thresholds_judge(const struct threshold thresholds[MEASURES],
 
 enum severity thresholds_unknown(const char *why, struct strbuf *line)
 {
-    begin(SEVERITY_UNKNOWN, line);
-    add_text(line, why);
+    begin(SEVERITY_UNKNOWN, why, line);
     return SEVERITY_UNKNOWN;
 }

@@ -16,13 +16,8 @@ struct pair {
 static struct transition *add(const struct pair *pair, enum transition_kind kind, int64_t at_ms,
                               const struct lock_party *by)
 {
-    struct transitions *found = pair->found;
+    struct transition *one = MEM_APPEND(pair->found->all, pair->found->count);
 
-    if (found->count == found->room) {
-        found->room = 2 * found->room + 16;
-        found->all = mem_checked(realloc(found->all, found->room * sizeof *found->all));
-    }
-    struct transition *one = &found->all[found->count++];
     *one = (struct transition){
         .kind = kind, .key = pair->after->key, .at_ms = at_ms, .by = by, .held_ms = -1};
     return one;

@@ -34,7 +34,7 @@ struct transition {
 
 struct transitions {
     struct transition *all;
-    size_t count, room;
+    size_t count;
 };
 
 /* Appends the transitions between "before" and "after", which are sorted by key and stay borrowed,

@@ -68,11 +68,14 @@ static bool read_words(char **words, int count, int preset, struct request *requ
                        size_t size)
 {
     struct arguments arguments;
-    bool fine = args_parse(count, words, options, &arguments) &&
-                request_read(request, &arguments, preset, fault, size);
+    bool fine = args_parse(count, words, options, &arguments);
+    char *found = fine ? request_read(request, &arguments, preset) : NULL;
 
+    if (found)
+        snprintf(fault, size, "%s", found);
+    free(found);
     args_free(&arguments);
-    return fine;
+    return fine && !found;
 }
 
 static void test_row(const char *text, int preset, const char *wanted)
