@@ -187,14 +187,15 @@ static int perform(struct call *call)
 
     if (status == STATUS_OK && command_has(call, OPTION_HELP))
         return command_help(command);
-    if (status == STATUS_OK && command->storeless)
-        settings_set_verbosity(&call->arguments);
+    settings_set_verbosity(&call->arguments);
     if (status == STATUS_OK && command->check)
         status = command->check(call);
     if (status == STATUS_OK && !command->storeless)
         status = read_settings(call);
     if (status == STATUS_OK && command->needs)
         status = command_need(call, command->needs);
+    if (status == STATUS_OK && call->needs)
+        status = command_need(call, call->needs);
     call->as_json |= command->json && command_has(call, command->json);
     if (status == STATUS_OK && call->as_json)
         status = command_load_json(call);

@@ -61,10 +61,11 @@ struct call {
     struct arguments arguments;
     struct settings settings;
     struct query query;
-    struct lock_list list; /* the latest survey; freed at the end */
-    bool as_json;          /* the option for JSON is given, or "check" says so */
-    int status;            /* the result, for "end" */
-    int signal;            /* that this process must die of; 0: none */
+    struct lock_list list;    /* the latest survey; freed at the end */
+    enum store_ability needs; /* besides that of the command, set by "check"; 0: none */
+    bool as_json;             /* the option for JSON is given, or "check" says so */
+    int status;               /* the result, for "end" */
+    int signal;               /* that this process must die of; 0: none */
 };
 
 /* Executes a command. Returns rlock's exit status. */

@@ -38,6 +38,7 @@ static int take_thresholds(struct call *call)
         if (fault)
             return command_wrong(call, name, value, fault);
     }
+    call->needs = check->thresholds[MEASURE_NOT_DONE].given ? STORE_MEMORY : 0;
     return STATUS_OK;
 }
 
@@ -60,33 +61,21 @@ static enum severity judge(struct check *check, struct strbuf *line)
     return thresholds_unknown(answer.text, line);
 }
 
-static int print(struct check *check, bool quiet)
+static int act(struct call *call)
 {
+    bool quiet = say_verbosity() == SAY_QUIET;
     struct strbuf line = {0};
-    int severity = (int)judge(check, &line), status = STATUS_OK;
 
+    /* Monitors may take both streams for the plugin's line, so progress is printed only with -v. */
+    if (say_verbosity() == SAY_NORMAL)
+        say_set_verbosity(SAY_QUIET);
+    int severity = (int)judge((struct check *)call, &line), status = STATUS_OK;
     if (severity != SEVERITY_OK || !quiet) {
         puts(line.text);
         status = command_flush();
     }
     strbuf_free(&line);
     return status == STATUS_OK ? severity : status;
-}
-
-static int act(struct call *call)
-{
-    struct check *check = (struct check *)call;
-    bool quiet = say_verbosity() == SAY_QUIET;
-    int status = STATUS_OK;
-
-    if (check->thresholds[MEASURE_NOT_DONE].given)
-        status = command_need(call, STORE_MEMORY);
-    /* Monitors may take both streams for the plugin's line, so progress is printed only with -v. */
-    if (status == STATUS_OK && say_verbosity() == SAY_NORMAL)
-        say_set_verbosity(SAY_QUIET);
-    if (status == STATUS_OK)
-        status = command_open(call);
-    return status == STATUS_OK ? print(check, quiet) : status;
 }
 
 const struct command command_check = {
@@ -103,6 +92,7 @@ const struct command command_check = {
     .options = options,
     .words = WORDS_PATTERNS,
     .size = sizeof(struct check),
+    .asks = true,
     .check = take_thresholds,
     .act = act,
 };

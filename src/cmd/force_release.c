@@ -419,6 +419,7 @@ static int check(struct call *call)
     int status = check_mirror(all);
     if (status == STATUS_OK && !all->yes && !(isatty(STDIN_FILENO) && isatty(STDERR_FILENO)))
         return command_misused(call, "not a terminal: confirm with --yes");
+    call->needs = all->now || *all->mirror ? 0 : STORE_ASK;
     return status;
 }
 
@@ -443,11 +444,8 @@ static int evict_all(struct call *call)
     const struct arguments *given = &call->arguments;
     int worst = STATUS_OK;
 
-    if (!all->now && !*all->mirror)
-        worst = command_need(call, STORE_ASK);
-    if (worst == STATUS_OK)
-        sign(all);
-    if (worst == STATUS_OK && *all->mirror)
+    sign(all);
+    if (*all->mirror)
         worst = mirror_judge(all->mirror, given->words[0], call);
     if (worst == STATUS_OK)
         worst = command_open(call);

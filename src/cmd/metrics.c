@@ -30,23 +30,26 @@ static int deliver(const struct call *call, struct strbuf *text)
     return error ? STATUS_SYSTEM : STATUS_OK;
 }
 
+static int check(struct call *call)
+{
+    const char *output = command_value(call, OPTION_OUTPUT);
+
+    if (output && !*output)
+        return command_misused(call, "--output '' names no file");
+    return STATUS_OK;
+}
+
 /* Tells the readers of the metrics, too, that the store is away. */
 static int act(struct call *call)
 {
     bool memory = store_can(&call->settings.address, STORE_MEMORY);
-    const char *output = command_value(call, OPTION_OUTPUT);
     struct strbuf text = {0};
     struct answer answer;
 
-    if (output && !*output)
-        return command_misused(call, "--output '' names no file");
-    int status = command_open(call);
-    if (status != STATUS_OK)
-        return status;
     command_survey(call, 0, memory, &answer);
     bool up = answer.verdict == VERDICT_GRANTED || call->list.misfits.count > 0;
     metrics_render(&text, up ? &call->list : NULL, memory);
-    status = deliver(call, &text);
+    int status = deliver(call, &text);
     int refused = up ? command_tell_misfits(call, &call->list) : command_refused(call, &answer);
     return status == STATUS_OK ? refused : status;
 }
@@ -61,5 +64,7 @@ const struct command command_metrics = {
                "  rlock metrics --output /var/lib/prometheus/node-exporter/rlock.prom 'deploy-*'\n",
     .options = options,
     .words = WORDS_PATTERNS,
+    .asks = true,
+    .check = check,
     .act = act,
 };

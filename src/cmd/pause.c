@@ -26,6 +26,7 @@ static void take_key(struct pause *all, enum adjustment what)
     all->request.glob = key_is_glob(word);
     all->key = all->request.glob ? mem_strdup(word) : key_from_pattern(word);
     all->request.key = all->key;
+    all->call.needs = all->request.glob ? STORE_GLOB_PAUSES : 0;
 }
 
 static void end(struct call *call)
@@ -89,16 +90,11 @@ static void confirm(const struct pause *all)
                         command_print_until(all->request.duration, until));
 }
 
-static int change(struct pause *all)
+static int change(struct call *call)
 {
-    struct call *call = &all->call;
+    struct pause *all = (struct pause *)call;
     struct answer answer;
-    int status = all->request.glob ? command_need(call, STORE_GLOB_PAUSES) : STATUS_OK;
 
-    if (status == STATUS_OK)
-        status = command_open(call);
-    if (status != STATUS_OK)
-        return status;
     if (all->request.what == ADJUST_PAUSE)
         tell_present(all);
     query_adjust(&call->query, &all->request, &answer);
@@ -110,7 +106,7 @@ static int change(struct pause *all)
         tell_absent(all);
         return STATUS_NO;
     }
-    status = command_refused_about(call, all->request.key, &answer);
+    int status = command_refused_about(call, all->request.key, &answer);
     if (answer.maybe_done)
         say_warning("%s may have been %s all the same", all->request.key,
                     all->request.what == ADJUST_PAUSE ? "paused" : "resumed");
@@ -124,7 +120,7 @@ static const struct option_spec pause_options[] = {
     SETTINGS_OPTIONS,
     {0}};
 
-static int check(struct call *call)
+static int check_pause(struct call *call)
 {
     struct pause *all = (struct pause *)call;
     const char *message = command_value(call, OPTION_MESSAGE);
@@ -136,6 +132,7 @@ static int check(struct call *call)
         return command_misused(call, "DUR can be 7d at most");
     if (!message || !*message)
         return command_misused(call, "-m TEXT is required: say why");
+    take_key(all, ADJUST_PAUSE);
     return STATUS_OK;
 }
 
@@ -146,8 +143,7 @@ static int pause_key(struct call *call)
         own_identity_person(call->settings.no_identity, command_value(call, OPTION_MESSAGE));
 
     all->request.who = who;
-    take_key(all, ADJUST_PAUSE);
-    int status = change(all);
+    int status = change(call);
     free(who);
     return status;
 }
@@ -167,19 +163,18 @@ const struct command command_pause = {
     .words = WORDS_KEY_TIME,
     .size = sizeof(struct pause),
     .needs = STORE_PAUSES,
-    .check = check,
+    .asks = true,
+    .check = check_pause,
     .act = pause_key,
     .end = end,
 };
 
 /* -- resume ------------------------------------------------------------------------------------ */
 
-static int resume_key(struct call *call)
+static int check_resume(struct call *call)
 {
-    struct pause *all = (struct pause *)call;
-
-    take_key(all, ADJUST_RESUME);
-    return change(all);
+    take_key((struct pause *)call, ADJUST_RESUME);
+    return STATUS_OK;
 }
 
 const struct command command_resume = {
@@ -195,6 +190,8 @@ const struct command command_resume = {
     .words = WORDS_KEY,
     .size = sizeof(struct pause),
     .needs = STORE_PAUSES,
-    .act = resume_key,
+    .asks = true,
+    .check = check_resume,
+    .act = change,
     .end = end,
 };

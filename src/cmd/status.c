@@ -36,7 +36,6 @@ static const struct option_spec options[] = {
 struct view {
     struct call call;
     bool in_full, quiet;
-    bool color;
     int64_t every; /* ns; 0: once */
     struct lock_watch locks;
 
@@ -46,42 +45,30 @@ struct view {
     bool broken; /* standard output takes no more */
 };
 
-static int take_watch(struct view *view)
+static int check(struct call *call)
 {
-    if (!command_has(&view->call, OPTION_WATCH))
-        return STATUS_OK;
-    view->every = WATCH_EVERY;
-    int status = command_take_duration(&view->call, OPTION_WATCH, &view->every);
-    if (status != STATUS_OK)
-        return status;
-    if (view->every < WATCH_LEAST)
-        return command_misused(&view->call, "--watch must be at least 100ms");
-    if (view->quiet)
-        return command_misused(&view->call, "either --quiet or --watch, not both");
-    return STATUS_OK;
-}
-
-static int prepare(struct view *view)
-{
-    struct call *call = &view->call;
+    struct view *view = (struct view *)call;
     const struct arguments *given = &call->arguments;
-    int status = STATUS_OK;
 
     view->locks = (struct lock_watch){.query = &call->query, .request = command_request(call)};
     view->locks.request.runs = 1;
     view->locks.request.idle = command_has(call, OPTION_ALL);
-    if (view->locks.request.idle)
-        status = command_need(call, STORE_MEMORY);
+    call->needs = view->locks.request.idle ? STORE_MEMORY : 0;
     view->quiet = say_verbosity() == SAY_QUIET;
-    view->call.as_json = command_has(call, OPTION_JSON);
+    call->as_json = command_has(call, OPTION_JSON) && !view->quiet;
     view->in_full =
         command_has(call, OPTION_LONG) || (given->word_count == 1 && !key_is_glob(given->words[0]));
-    if (status == STATUS_OK)
-        status = take_watch(view);
-    if (status == STATUS_OK && view->call.as_json && !view->quiet)
-        status = command_load_json(call);
-    view->color = command_has_color(call);
-    return status == STATUS_OK ? command_open(call) : status;
+    if (!command_has(call, OPTION_WATCH))
+        return STATUS_OK;
+    view->every = WATCH_EVERY;
+    int status = command_take_duration(call, OPTION_WATCH, &view->every);
+    if (status != STATUS_OK)
+        return status;
+    if (view->every < WATCH_LEAST)
+        return command_misused(call, "--watch must be at least 100ms");
+    if (view->quiet)
+        return command_misused(call, "either --quiet or --watch, not both");
+    return STATUS_OK;
 }
 
 /* -- printing locks ---------------------------------------------------------------------------- */
@@ -97,8 +84,9 @@ static void print_locks(const struct view *view, struct strbuf *out, int columns
 {
     const struct lock_list *list = &view->locks.list;
     char decision[DESCRIBE_DECISION_SIZE];
-    struct render_style style = {
-        .color = view->color, .width = columns, .cut = view->every > 0 && columns > 0};
+    struct render_style style = {.color = command_has_color(&view->call),
+                                 .width = columns,
+                                 .cut = view->every > 0 && columns > 0};
 
     if (view->call.as_json) {
         render_json(out, &list->locks, &list->pauses);
@@ -274,10 +262,7 @@ static int watch(struct view *view)
 static int act(struct call *call)
 {
     struct view *view = (struct view *)call;
-    int status = prepare(view);
 
-    if (status != STATUS_OK)
-        return status;
     return view->every ? watch(view) : print_once(view);
 }
 
@@ -300,6 +285,8 @@ const struct command command_status = {
     .options = options,
     .words = WORDS_PATTERNS,
     .size = sizeof(struct view),
+    .asks = true,
+    .check = check,
     .act = act,
     .end = end,
 };
