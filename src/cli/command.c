@@ -14,6 +14,17 @@
 
 #define MESSAGE_SIZE 1024
 
+const struct command_action *command_find_action(const struct command *command,
+                                                 const struct arguments *given)
+{
+    const struct command_action *action = command->actions;
+
+    for (; action && action->name && given->word_count > 0; action++)
+        if (strcmp(action->name, given->words[0]) == 0)
+            return action;
+    return NULL;
+}
+
 bool command_action_takes(const struct command_action *action, int option)
 {
     for (const struct option_spec *row = common_options; row->name || row->same; row++)

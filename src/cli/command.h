@@ -71,6 +71,9 @@ struct call {
 /* Executes a command. Returns rlock's exit status. */
 int command_execute(const struct command *command, int argc, char **argv);
 
+/* Returns the action that the first word names, or NULL. */
+const struct command_action *command_find_action(const struct command *command,
+                                                 const struct arguments *given);
 /* Whether the option is among the action's own, or one that every command takes. */
 bool command_action_takes(const struct command_action *action, int option);
 

@@ -135,17 +135,6 @@ static void offer_operands(const struct completion *all)
         offer_keys(all);
 }
 
-static const struct command_action *find_action(const struct completion *all)
-{
-    const struct command_action *action = all->command->actions;
-
-    if (!action || all->arguments.word_count == 0)
-        return NULL;
-    while (action->name && strcmp(action->name, all->arguments.words[0]) != 0)
-        action++;
-    return action->name ? action : NULL;
-}
-
 int complete(const struct command *command, int count, char **words)
 {
     struct completion all = {.command = command, .word = words[count - 1]};
@@ -153,7 +142,7 @@ int complete(const struct command *command, int count, char **words)
     int missing = all.arguments.missing;
 
     args_flatten(command->options, NULL, all.rows);
-    all.action = find_action(&all);
+    all.action = command_find_action(command, &all.arguments);
     if (fine && all.arguments.command)
         printf(":command\n");
     else if (fine && *all.word == '-')

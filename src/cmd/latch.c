@@ -445,19 +445,13 @@ static const struct command_action actions[] = {
 static int (*const acts[])(struct latch *) = {set,  count_down, run_command, wait_until_open,
                                               show, list,       delete};
 
-/* Finds the verb that the user gave. */
-static int find_verb(struct latch *latch)
+static int want_verb(const struct call *call, const char *name)
 {
-    const struct arguments *given = &latch->call.arguments;
-    const char *name = given->word_count ? given->words[0] : NULL;
     char shown[URLS_SHOWN_SIZE];
 
-    for (latch->verb = actions; name && latch->verb->name; latch->verb++)
-        if (strcmp(latch->verb->name, name) == 0)
-            return STATUS_OK;
-    return command_misused(
-        &latch->call, "%s%s%sset, count-down, run, wait, status, list or delete?",
-        name ? "unknown '" : "", name ? urls_show(name, shown) : "", name ? "': " : "");
+    return command_misused(call, "%s%s%sset, count-down, run, wait, status, list or delete?",
+                           name ? "unknown '" : "", name ? urls_show(name, shown) : "",
+                           name ? "': " : "");
 }
 
 /* Refuses options of another verb, which would be ignored. */
@@ -498,11 +492,11 @@ static int check(struct call *call)
 {
     struct latch *latch = (struct latch *)call;
     const struct arguments *given = &call->arguments;
-    int status = find_verb(latch);
+    const struct command_action *verb = command_find_action(call->command, given);
 
-    if (status != STATUS_OK)
-        return status;
-    const struct command_action *verb = latch->verb;
+    if (!verb)
+        return want_verb(call, given->words[0]);
+    latch->verb = verb;
     if (given->word_count - 1 < verb->least || given->word_count - 1 > verb->most)
         return command_misused(call, "%s takes %s", verb->name, verb->wants);
     if (!verb->runs && given->command)
@@ -510,7 +504,7 @@ static int check(struct call *call)
     if (verb->runs && (!given->command || !*given->command || !**given->command))
         return command_misused(call, "no COMMAND: put -- before it");
     latch->key = given->word_count > 1 ? given->words[1] : NULL;
-    status = check_options(latch);
+    int status = check_options(latch);
     return status == STATUS_OK ? check_values(latch) : status;
 }
 

@@ -166,7 +166,7 @@ static int check(struct call *call)
         return command_misused(call, "takes no COMMAND");
     if (given->word_count == 0)
         return command_misused(call, "stop or status?");
-    if (strcmp(action, "stop") != 0 && strcmp(action, "status") != 0)
+    if (!command_find_action(call->command, given))
         return command_misused(call, "unknown action '%s'", urls_show(action, shown));
     if (given->word_count > 1)
         return command_misused(call, "%s takes no KEY", action);
