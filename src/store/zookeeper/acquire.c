@@ -14,6 +14,12 @@
  * queue, for the position. */
 #define HEARTBEATS 9
 
+/* In the order of the steps. */
+static zk_hear began, found_ancestors, take_ancestors, created, made_locks, take_queues, described,
+    found_nested, take_nested, watched, heard_beat, retaken, closed_old;
+
+static void find_ancestors(struct zk_store *store);
+
 /* -- a place in the queues --------------------------------------------------------------------- */
 
 /* Returns the words in the names of the own nodes of a key. */
@@ -83,7 +89,7 @@ static void create(struct zk_store *store)
     zk_multi_end(&multi);
     zk_ask_queues(store, zk_queue_branch(store));
     store->place = ZK_MAY_HAVE_PLACE;
-    zk_send(store, ZK_CREATE);
+    zk_send(store, created, ZK_CREATES);
 }
 
 /* Notes what was created: of each key its nodes, behind the checks where they nest. */
@@ -106,27 +112,6 @@ static bool note_created(struct zk_store *store, const struct zk_reply *reply)
             nodes->fence = (uint64_t)reply->zxid;
     }
     return sound;
-}
-
-static void take_queues(struct zk_store *store, const struct zk_reply *replies);
-
-static void created(struct zk_store *store, const struct zk_reply *replies)
-{
-    int error = zk_multi_error(replies, NULL);
-
-    store->place = ZK_NO_PLACE;
-    if (error == ZK_NO_NODE) {
-        zk_begin(store, ZK_MAKE_LOCKS);
-    } else if (error != ZK_OK) {
-        zk_tell_error(store, error);
-    } else if (!note_created(store, replies)) {
-        store->place = ZK_MAY_HAVE_PLACE;
-        zk_tell_error(store, ZK_MARSHALLING);
-    } else {
-        store->place = ZK_HAS_PLACE;
-        store->from = store->session->opened;
-        take_queues(store, replies + 1);
-    }
 }
 
 /* How many branches of each key the lock needs. */
@@ -153,7 +138,26 @@ static void make_locks(struct zk_store *store)
         for (size_t j = 0; j < branches_of(store); j++)
             zk_container(store->batch, store->nodes[i].branches[j], store->closed);
     free(folder);
-    zk_send(store, ZK_MAKE_LOCKS);
+    zk_send(store, made_locks, ZK_NO_EFFECT);
+}
+
+static void created(struct zk_store *store, const struct zk_reply *replies)
+{
+    int error = zk_multi_error(replies, NULL);
+
+    store->place = ZK_NO_PLACE;
+    if (error == ZK_NO_NODE) {
+        make_locks(store);
+    } else if (error != ZK_OK) {
+        zk_tell_error(store, error);
+    } else if (!note_created(store, replies)) {
+        store->place = ZK_MAY_HAVE_PLACE;
+        zk_tell_error(store, ZK_MARSHALLING);
+    } else {
+        store->place = ZK_HAS_PLACE;
+        store->from = store->session->opened;
+        take_queues(store, replies + 1);
+    }
 }
 
 static void made_locks(struct zk_store *store, const struct zk_reply *replies)
@@ -172,7 +176,7 @@ static void made_locks(struct zk_store *store, const struct zk_reply *replies)
         zk_tell_error(store, replies[i].error);
         return;
     }
-    zk_begin(store, ZK_FIND_ANCESTORS);
+    find_ancestors(store);
 }
 
 /* -- nesting ----------------------------------------------------------------------------------- */
@@ -202,7 +206,7 @@ static void find_ancestors(struct zk_store *store)
         return;
     }
     zk_ask_queues(store, zk_holders_branch(store));
-    zk_send(store, ZK_FIND_ANCESTORS);
+    zk_send(store, found_ancestors, ZK_NO_EFFECT);
 }
 
 static void found_ancestors(struct zk_store *store, const struct zk_reply *replies)
@@ -236,7 +240,7 @@ static void found_ancestors(struct zk_store *store, const struct zk_reply *repli
         zk_session_drop_batch(store->session);
         zk_refuse(store, CAUSE_MISFIT, key, misfit);
     } else if (store->batch->count > 0) {
-        zk_send(store, ZK_READ_ANCESTORS);
+        zk_send(store, take_ancestors, ZK_NO_EFFECT);
     } else {
         create(store);
     }
@@ -300,10 +304,10 @@ static void take_ancestors(struct zk_store *store, const struct zk_reply *replie
 static void be_refused(struct zk_store *store)
 {
     if (store->request.queue) {
-        zk_send(store, ZK_DESCRIBE);
+        zk_send(store, described, ZK_NO_EFFECT);
     } else {
         zk_close(store->batch);
-        zk_send(store, ZK_DESCRIBE_AND_CLOSE);
+        zk_send(store, described, ZK_CLOSES);
     }
 }
 
@@ -316,7 +320,7 @@ static void described(struct zk_store *store, const struct zk_reply *replies)
     struct zk_stat stat;
 
     if (store->request.queue && !zk_is_in_the_way(store, &replies)) {
-        zk_begin(store, ZK_LOOK);
+        zk_look(store);
         return;
     }
     if (refusal->holders > 0) {
@@ -358,7 +362,7 @@ static void lose(struct zk_store *store)
     zk_session_drop_batch(store->session);
     store->requeued = true;
     zk_forget(store);
-    zk_begin(store, ZK_BEGIN);
+    zk_begin(store);
 }
 
 /* -- those that nest in the same holder -------------------------------------------------------- */
@@ -413,6 +417,12 @@ static bool judge_nested(struct zk_store *store, struct zk_nodes *nodes,
     return own < count;
 }
 
+static void watch(struct zk_store *store)
+{
+    zk_watch_own(store);
+    zk_send(store, watched, ZK_NO_EFFECT);
+}
+
 static void take_nested(struct zk_store *store, const struct zk_reply *replies)
 {
     const char *in_the_way = NULL;
@@ -433,7 +443,7 @@ static void take_nested(struct zk_store *store, const struct zk_reply *replies)
         zk_get(store->batch, in_the_way);
         be_refused(store);
     } else {
-        zk_begin(store, ZK_WATCH);
+        watch(store);
     }
 }
 
@@ -454,16 +464,15 @@ static void note_nested(struct zk_store *store, struct zk_nodes *nodes,
     }
 }
 
-/* Only those that nest in the same holder may be in the way, if this owner nests. */
-static void find_nested(struct zk_store *store)
+void zk_find_nested(struct zk_store *store)
 {
     for (size_t i = 0; i < store->key_count; i++)
         if (store->nodes[i].nests)
             zk_children(store->batch, store->nodes[i].branches[zk_holders_branch(store)], false);
     if (store->batch->count > 0)
-        zk_send(store, ZK_FIND_NESTED);
+        zk_send(store, found_nested, ZK_NO_EFFECT);
     else
-        zk_begin(store, ZK_WATCH);
+        watch(store);
 }
 
 static void found_nested(struct zk_store *store, const struct zk_reply *replies)
@@ -484,16 +493,10 @@ static void found_nested(struct zk_store *store, const struct zk_reply *replies)
         zk_queue_free(&queue);
         replies++;
     }
-    zk_send(store, ZK_READ_NESTED);
+    zk_send(store, take_nested, ZK_NO_EFFECT);
 }
 
 /* -- the verdict ------------------------------------------------------------------------------- */
-
-static void watch(struct zk_store *store)
-{
-    zk_watch_own(store);
-    zk_send(store, ZK_WATCH);
-}
 
 static void watched(struct zk_store *store, const struct zk_reply *replies)
 {
@@ -502,7 +505,7 @@ static void watched(struct zk_store *store, const struct zk_reply *replies)
     else if (zk_is_limited(store))
         lose(store);
     else
-        zk_begin(store, ZK_LOOK);
+        zk_look(store);
 }
 
 /* Notes what is in the way, if anything is. False if the own node is not there. */
@@ -532,8 +535,10 @@ static void judge_semaphore(struct zk_store *store, const struct zk_queue queues
     }
     if (lost)
         lose(store);
+    else if (leased)
+        zk_find_nested(store);
     else
-        zk_begin(store, leased ? ZK_FIND_NESTED : ZK_LIST_LEASES);
+        zk_list_leases(store);
 }
 
 static void judge(struct zk_store *store, const struct zk_queue queues[LOCK_KEYS_MAX])
@@ -554,8 +559,10 @@ static void judge(struct zk_store *store, const struct zk_queue queues[LOCK_KEYS
             zk_watch_in_the_way(store);
         note_refusal(store, refused, &queues[refused]);
         be_refused(store);
+    } else if (semaphores) {
+        zk_rule_out(store);
     } else {
-        zk_begin(store, semaphores ? ZK_RULE_OUT : ZK_FIND_NESTED);
+        zk_find_nested(store);
     }
 }
 
@@ -574,10 +581,10 @@ static void take_queues(struct zk_store *store, const struct zk_reply *replies)
     zk_free_queues(queues);
 }
 
-static void look(struct zk_store *store)
+void zk_look(struct zk_store *store)
 {
     zk_ask_queues(store, zk_queue_branch(store));
-    zk_send(store, ZK_LOOK);
+    zk_send(store, take_queues, ZK_NO_EFFECT);
 }
 
 /* -- waiting ----------------------------------------------------------------------------------- */
@@ -588,7 +595,7 @@ static void beat(struct zk_store *store)
 {
     zk_watch_in_the_way(store);
     zk_exists(store->batch, store->nodes[0].own[0], false);
-    zk_send(store, ZK_BEAT);
+    zk_send(store, heard_beat, ZK_NO_EFFECT);
 }
 
 static void heard_beat(struct zk_store *store, const struct zk_reply *replies)
@@ -596,13 +603,13 @@ static void heard_beat(struct zk_store *store, const struct zk_reply *replies)
     if (zk_is_in_the_way(store, &replies) && replies->error == ZK_OK)
         zk_refuse_again(store);
     else
-        zk_begin(store, ZK_LOOK);
+        zk_look(store);
 }
 
 /* -- beginning, or continuing ------------------------------------------------------------------ */
 
 /* The session is begun first: its password belongs into the nodes. */
-static void begin(struct zk_store *store)
+void zk_begin(struct zk_store *store)
 {
     const struct acquire_request *request = &store->request;
 
@@ -612,7 +619,7 @@ static void begin(struct zk_store *store)
     if (store->session->identity.id)
         find_ancestors(store);
     else
-        zk_send(store, ZK_BEGIN);
+        zk_send(store, began, ZK_NO_EFFECT);
 }
 
 static void began(struct zk_store *store, const struct zk_reply *replies)
@@ -621,19 +628,17 @@ static void began(struct zk_store *store, const struct zk_reply *replies)
     find_ancestors(store);
 }
 
-/* Closes the session, and begins another one. Nodes that an unanswered request has made go with
- * it. */
-static void start_anew(struct zk_store *store)
+void zk_start_anew(struct zk_store *store)
 {
     zk_close(store->batch);
-    zk_send(store, ZK_START_ANEW);
+    zk_send(store, closed_old, ZK_CLOSES);
 }
 
 static void closed_old(struct zk_store *store, const struct zk_reply *replies)
 {
     (void)replies;
     zk_forget(store);
-    begin(store);
+    zk_begin(store);
 }
 
 /* Whether there is a lease for each place of a semaphore, not only nested ones. */
@@ -648,12 +653,10 @@ static bool is_claimed(const struct zk_store *store)
     return leased && !nests;
 }
 
-/* Writes the nodes of a process that has died: a lease counts from something that was written, and
- * when that process was last heard of is not known. */
-static void retake(struct zk_store *store)
+void zk_retake(struct zk_store *store)
 {
     zk_write_own(store);
-    zk_send(store, ZK_RETAKE);
+    zk_send(store, retaken, ZK_NO_EFFECT);
 }
 
 static void retaken(struct zk_store *store, const struct zk_reply *replies)
@@ -666,56 +669,33 @@ static void retaken(struct zk_store *store, const struct zk_reply *replies)
         zk_tell_error(store, error);
     } else {
         store->from = store->session->opened;
-        zk_begin(store, is_claimed(store) ? ZK_RECOUNT : ZK_LOOK);
+        if (is_claimed(store))
+            zk_recount(store);
+        else
+            zk_look(store);
     }
 }
-
-static void closed_refused(struct zk_store *store, const struct zk_reply *replies)
-{
-    (void)replies;
-    zk_forget(store);
-    store->refused = loop_now(store->loop);
-    zk_refuse_again(store);
-}
-
-const struct zk_step_row zk_acquire_steps[ZK_STEPS] = {
-    [ZK_BEGIN] = {begin, began, ZK_BEGIN, ZK_NO_EFFECT},
-    [ZK_FIND_ANCESTORS] = {find_ancestors, found_ancestors, ZK_BEGIN, ZK_NO_EFFECT},
-    [ZK_READ_ANCESTORS] = {NULL, take_ancestors, ZK_BEGIN, ZK_NO_EFFECT},
-    [ZK_CREATE] = {NULL, created, ZK_BEGIN, ZK_CREATES},
-    [ZK_MAKE_LOCKS] = {make_locks, made_locks, ZK_BEGIN, ZK_NO_EFFECT},
-    [ZK_LOOK] = {look, take_queues, ZK_BEGIN, ZK_NO_EFFECT},
-    [ZK_BEAT] = {NULL, heard_beat, ZK_BEGIN, ZK_NO_EFFECT},
-    [ZK_DESCRIBE] = {NULL, described, ZK_BEGIN, ZK_NO_EFFECT},
-    [ZK_DESCRIBE_AND_CLOSE] = {NULL, described, ZK_BEGIN, ZK_CLOSES},
-    [ZK_FIND_NESTED] = {find_nested, found_nested, ZK_BEGIN, ZK_NO_EFFECT},
-    [ZK_READ_NESTED] = {NULL, take_nested, ZK_BEGIN, ZK_NO_EFFECT},
-    [ZK_WATCH] = {watch, watched, ZK_BEGIN, ZK_NO_EFFECT},
-    [ZK_RETAKE] = {retake, retaken, ZK_BEGIN, ZK_NO_EFFECT},
-    [ZK_START_ANEW] = {start_anew, closed_old, ZK_BEGIN, ZK_CLOSES},
-    [ZK_REFUSE_AND_CLOSE] = {NULL, closed_refused, ZK_BEGIN, ZK_CLOSES},
-};
 
 void zk_acquire(struct zk_store *store)
 {
     if (!zk_is_own(store) && store->request.inherited) {
-        zk_adopt(store, ZK_RETAKE, ZK_BEGIN);
+        zk_adopt(store);
         return;
     }
     if (!zk_is_own(store))
         zk_forget(store);
     switch (store->place) {
-    case ZK_NO_PLACE: begin(store); break;
+    case ZK_NO_PLACE: zk_begin(store); break;
     case ZK_MAY_HAVE_PLACE:
-    case ZK_ENDING: start_anew(store); break;
+    case ZK_ENDING: zk_start_anew(store); break;
     case ZK_HAS_PLACE:
         /* A waiter need mostly ask only if its refusal still holds. */
         if (!store->from.ns)
-            retake(store);
+            zk_retake(store);
         else if (store->request.queue && store->refusal.answer.cause == CAUSE_HELD &&
                  !zk_semaphore_leads(store) && store->heartbeats++ < HEARTBEATS)
             beat(store);
         else
-            look(store);
+            zk_look(store);
     }
 }

@@ -146,41 +146,41 @@ bool zk_is_own(const struct zk_store *store)
 
 /* -- the course of an operation ---------------------------------------------------------------- */
 
-static const struct zk_step_row *row_of(enum zk_step step)
-{
-    const struct zk_step_row *const tables[] = {zk_acquire_steps, zk_semaphore_steps};
-
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-        if (tables[i][step].begin || tables[i][step].heard)
-            return &tables[i][step];
-    return &zk_store_steps[step];
-}
-
 void zk_wish(struct zk_store *store, int64_t lease)
 {
     store->lease = lease;
     zk_session_wish(store->session, lease);
 }
 
-void zk_begin(struct zk_store *store, enum zk_step step)
+void zk_send(struct zk_store *store, zk_hear *hear, enum zk_effect effect)
 {
-    row_of(step)->begin(store);
+    store->hear = hear;
+    store->effect = effect;
+    zk_session_send(store->session, effect == ZK_REOPENS, store->base.operation.until);
 }
 
-void zk_send(struct zk_store *store, enum zk_step step)
+void zk_miss(struct zk_store *store)
 {
-    store->step = step;
-    zk_session_send(store->session, row_of(step)->effect == ZK_REOPENS,
-                    store->base.operation.until);
+    struct answer answer;
+
+    switch (store->base.operation.verb) {
+    case VERB_ACQUIRE: zk_begin(store); break;
+    case VERB_RENEW:
+    case VERB_RELEASE: zk_refuse_not_held(store, store->absent); break;
+    default:
+        answer_fail(&answer, CAUSE_NOT_READY, "the session ended meanwhile");
+        zk_session_sign(store->session, &answer);
+        zk_tell_failure(store, &answer);
+    }
 }
 
-static void failed(struct zk_store *store, enum zk_effect effect, const struct answer *failure)
+static void failed(struct zk_store *store, const struct answer *failure)
 {
-    if (effect == ZK_CLOSES && failure->maybe_done)
+    if (store->effect == ZK_CLOSES && failure->maybe_done)
         store->place = ZK_ENDING;
-    else if (effect == ZK_CREATES && failure->maybe_done)
+    else if (store->effect == ZK_CREATES && failure->maybe_done)
         store->place = ZK_MAY_HAVE_PLACE;
-    else if (effect == ZK_CREATES)
+    else if (store->effect == ZK_CREATES)
         store->place = store->nodes[0].own[0] ? ZK_HAS_PLACE : ZK_NO_PLACE;
     zk_tell_failure(store, failure);
 }
@@ -189,16 +189,15 @@ void zk_heard(void *arg, enum zk_outcome outcome, const struct zk_reply *replies
               const struct answer *failure)
 {
     struct zk_store *store = arg;
-    const struct zk_step_row *row = row_of(store->step);
 
     switch (outcome) {
-    case ZK_ANSWERED: row->heard(store, replies); break;
+    case ZK_ANSWERED: store->hear(store, replies); break;
     case ZK_EXPIRED:
         store->requeued |= store->place == ZK_HAS_PLACE;
         zk_forget(store);
-        zk_begin(store, row->expired);
+        zk_miss(store);
         break;
-    case ZK_FAILED: failed(store, row->effect, failure); break;
+    case ZK_FAILED: failed(store, failure); break;
     }
 }
 
@@ -282,10 +281,18 @@ void zk_refuse_again(struct zk_store *store)
     zk_tell(store, &again.answer);
 }
 
+static void closed_refused(struct zk_store *store, const struct zk_reply *replies)
+{
+    (void)replies;
+    zk_forget(store);
+    store->refused = loop_now(store->loop);
+    zk_refuse_again(store);
+}
+
 void zk_refuse_and_close(struct zk_store *store)
 {
     zk_close(store->batch);
-    zk_send(store, ZK_REFUSE_AND_CLOSE);
+    zk_send(store, closed_refused, ZK_CLOSES);
 }
 
 void zk_grant(struct zk_store *store)

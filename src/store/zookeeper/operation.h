@@ -1,8 +1,8 @@
 /* The state of the store, and the course of an operation: shared by the modules of this folder that
  * are operations, and included only there.
  *
- * An operation is a sequence of steps. A step sends a batch of requests; its row in a table says
- * which function hears the replies, and sends the next batch or ends the operation. */
+ * An operation is a sequence of steps. A step sends a batch of requests, and names the function that
+ * hears the replies: that one begins the next step, or ends the operation. */
 #pragma once
 
 #include "net/loop.h"
@@ -33,46 +33,10 @@ struct zk_nodes {
     char *data; /* of the own nodes */
 };
 
-enum zk_step {
-    ZK_IDLE,
-    /* An acquisition: a place in the queues, and its turn (acquire.c). */
-    ZK_BEGIN,
-    ZK_FIND_ANCESTORS,
-    ZK_READ_ANCESTORS,
-    ZK_CREATE,
-    ZK_MAKE_LOCKS,
-    ZK_LOOK,
-    ZK_BEAT,
-    ZK_DESCRIBE,
-    ZK_DESCRIBE_AND_CLOSE,
-    ZK_FIND_NESTED, /* the nodes are the first ones in their queues, or nest there */
-    ZK_READ_NESTED,
-    ZK_WATCH,
-    ZK_RETAKE,
-    ZK_START_ANEW,
-    ZK_REFUSE_AND_CLOSE,
-    /* Further steps of an acquisition with a limit (semaphore.c). */
-    ZK_LIST_LEASES,
-    ZK_COUNT_LEASES,
-    ZK_CLAIM,
-    ZK_MAKE_LEASES,
-    ZK_RECOUNT,
-    ZK_VERIFY,
-    ZK_RULE_OUT,
-    ZK_READ_LIMIT,
-    /* Another process' nodes, and all else (store.c). */
-    ZK_FIND_NODES,
-    ZK_READ_NODES,
-    ZK_MISSING,
-    ZK_RENEW,
-    ZK_RELEASE,
-    ZK_NOT_HELD,
-    ZK_LIST_HOLDERS,
-    ZK_FORCE,
-    ZK_SURVEY,
-    ZK_INTERRUPTED,
-    ZK_STEPS
-};
+struct zk_store;
+
+/* Hears the replies to a step's requests. */
+typedef void zk_hear(struct zk_store *store, const struct zk_reply *replies);
 
 /* The effect of a step's requests, as far as it matters when they are not answered. */
 enum zk_effect {
@@ -114,9 +78,9 @@ struct zk_store {
 
     /* The operation under way, base.operation. */
     struct acquire_request request; /* a renewal and a release fill in a part of it */
-    enum zk_step step;
-    enum zk_step adopted, missing; /* follow a search for another process' nodes */
-    size_t absent;                 /* the key that "missing" is about */
+    zk_hear *hear;                  /* the step under way */
+    enum zk_effect effect;
+    size_t absent; /* the key that is not held */
     bool requeued;
     struct zk_survey *survey;
     struct zk_queue leases[LOCK_KEYS_MAX]; /* of semaphores, as they were read last */
@@ -124,29 +88,36 @@ struct zk_store {
     unsigned lingered; /* how often */
 };
 
-/* The row of a step. */
-struct zk_step_row {
-    /* Fills the batch and sends it; NULL: the step before does that while it reads. */
-    void (*begin)(struct zk_store *store);
-    void (*heard)(struct zk_store *store, const struct zk_reply *replies);
-    enum zk_step expired; /* the step that follows if the session has ended */
-    enum zk_effect effect;
-};
+/* -- steps that other modules begin ------------------------------------------------------------ */
 
-/* The tables of the modules: each has rows for its own steps. */
-extern const struct zk_step_row zk_acquire_steps[ZK_STEPS], zk_semaphore_steps[ZK_STEPS],
-    zk_store_steps[ZK_STEPS];
-
-/* Performs an acquisition, also one that continues an earlier one (acquire.c). */
+/* Acquiring (acquire.c): performs an acquisition, also one that continues an earlier one. */
 void zk_acquire(struct zk_store *store);
-/* Whether the owner waits for a semaphore, and is the first in the queue of each key
- * (semaphore.c). */
+/* Takes a place in the queues, in a session of its own. */
+void zk_begin(struct zk_store *store);
+/* The same in another session; nodes that an unanswered request has made go with this one. */
+void zk_start_anew(struct zk_store *store);
+/* Continues with the nodes of a process that has died: writes them, as a lease counts from
+ * something that was written, and it is not known when that process was last heard of. */
+void zk_retake(struct zk_store *store);
+/* Reads the queues, and judges the own place. */
+void zk_look(struct zk_store *store);
+/* The nodes are the first ones in their queues, or nest there: only those that nest in the same
+ * holder may be in the way. */
+void zk_find_nested(struct zk_store *store);
+
+/* With a limit (semaphore.c): looks for room, and claims a lease of each semaphore. */
+void zk_list_leases(struct zk_store *store);
+/* Counts the leases that a process claimed which has died. */
+void zk_recount(struct zk_store *store);
+/* Without a limit: refuses if there is a semaphore of one of the keys. */
+void zk_rule_out(struct zk_store *store);
+/* Whether the owner waits for a semaphore, and is the first in the queue of each key. */
 bool zk_semaphore_leads(const struct zk_store *store);
-/* Looks for the nodes of the request's owner, a holder's or a waiter's (store.c). The step
- * "adopted" follows if each key has some: the session that made them is the store's then, and
- * nothing was written in it yet. Otherwise "missing" follows, with store->absent as the first key
- * that has none. */
-void zk_adopt(struct zk_store *store, enum zk_step adopted, enum zk_step missing);
+
+/* Another process' nodes (store.c): looks for those of the request's owner, a holder's or a
+ * waiter's, and continues the operation with them if each key has some: the session that made them
+ * is the store's then, and nothing was written in it yet. */
+void zk_adopt(struct zk_store *store);
 
 static inline struct zk_store *zk_store_of(struct store *base)
 {
@@ -195,10 +166,11 @@ void zk_print_data(const struct zk_store *store, struct zk_nodes *nodes);
 
 /* Sets the lease that the operation is about, ns. */
 void zk_wish(struct zk_store *store, int64_t lease);
-/* Begins a step that fills the batch by itself. */
-void zk_begin(struct zk_store *store, enum zk_step step);
-/* Sends the batch; the step hears the replies. */
-void zk_send(struct zk_store *store, enum zk_step step);
+/* Sends the batch. */
+void zk_send(struct zk_store *store, zk_hear *hear, enum zk_effect effect);
+/* The session has ended, or the owner has no nodes: an acquisition begins, and any other operation
+ * ends. */
+void zk_miss(struct zk_store *store);
 /* Takes the session's report on the batch; arg: the store (struct zk_session_events). */
 void zk_heard(void *arg, enum zk_outcome outcome, const struct zk_reply *replies,
               const struct answer *failure);

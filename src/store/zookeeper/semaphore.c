@@ -15,6 +15,10 @@
 #define LINGER_NS  (25 * NS_PER_MS)
 #define LINGER_MAX 40
 
+/* In the order of the steps. */
+static zk_hear listed, counted, claimed, made_leases, take_leases, verified, found_semaphores,
+    found_limit;
+
 bool zk_semaphore_leads(const struct zk_store *store)
 {
     bool leads = zk_is_limited(store);
@@ -71,7 +75,7 @@ static bool read_leases(struct zk_store *store, const struct zk_reply *replies)
 }
 
 /* Asks what is in all leases that have been read. There may be none. */
-static void ask_data(struct zk_store *store, enum zk_step step)
+static void ask_data(struct zk_store *store, zk_hear *hear)
 {
     static const struct zk_reply none;
 
@@ -80,9 +84,9 @@ static void ask_data(struct zk_store *store, enum zk_step step)
             zk_get_child(store->batch, store->nodes[i].branches[ZK_LEASES],
                          store->leases[i].all[j].name);
     if (store->batch->count > 0)
-        zk_send(store, step);
+        zk_send(store, hear, ZK_NO_EFFECT);
     else
-        zk_semaphore_steps[step].heard(store, &none);
+        hear(store, &none);
 }
 
 /* -- a lease ----------------------------------------------------------------------------------- */
@@ -96,9 +100,9 @@ static void verify(struct zk_store *store)
     for (size_t i = 0; i < store->key_count; i++)
         crowded |= store->leases[i].count > store->request.limit;
     if (crowded)
-        ask_data(store, ZK_VERIFY);
+        ask_data(store, verified);
     else
-        zk_begin(store, ZK_FIND_NESTED);
+        zk_find_nested(store);
 }
 
 static void verified(struct zk_store *store, const struct zk_reply *replies)
@@ -111,7 +115,10 @@ static void verified(struct zk_store *store, const struct zk_reply *replies)
         replies += store->leases[i].count;
     }
     store->requeued |= over;
-    zk_begin(store, over ? ZK_START_ANEW : ZK_FIND_NESTED);
+    if (over)
+        zk_start_anew(store);
+    else
+        zk_find_nested(store);
 }
 
 /* Reads the leases; the own ones are among them. */
@@ -124,12 +131,12 @@ static void take_leases(struct zk_store *store, const struct zk_reply *replies)
     verify(store);
 }
 
-static void recount(struct zk_store *store)
+void zk_recount(struct zk_store *store)
 {
     for (size_t i = 0; i < store->key_count; i++)
         store->nodes[i].leased = store->nodes[i].nests;
     ask_leases(store, false);
-    zk_send(store, ZK_RECOUNT);
+    zk_send(store, take_leases, ZK_NO_EFFECT);
 }
 
 /* Servers delete KEY/leases some time after the last lease has gone. Where it is the place in the
@@ -139,7 +146,7 @@ static void make_leases(struct zk_store *store)
     for (size_t i = 0; i < store->key_count; i++)
         if (!store->nodes[i].leased)
             zk_container(store->batch, store->nodes[i].branches[ZK_LEASES], store->closed);
-    zk_send(store, ZK_MAKE_LEASES);
+    zk_send(store, made_leases, ZK_NO_EFFECT);
 }
 
 static void made_leases(struct zk_store *store, const struct zk_reply *replies)
@@ -153,9 +160,9 @@ static void made_leases(struct zk_store *store, const struct zk_reply *replies)
         replies++;
     }
     if (error == ZK_OK)
-        zk_begin(store, ZK_LOOK);
+        zk_look(store);
     else if (error == ZK_NO_NODE) /* KEY has gone, and the place with it */
-        zk_begin(store, ZK_START_ANEW);
+        zk_start_anew(store);
     else
         zk_tell_error(store, error);
 }
@@ -179,7 +186,7 @@ static void claim(struct zk_store *store)
     }
     zk_multi_end(&multi);
     ask_leases(store, false);
-    zk_send(store, ZK_CLAIM);
+    zk_send(store, claimed, ZK_CREATES);
 }
 
 /* Notes of each key that was claimed the lease that was created; its place was deleted. */
@@ -272,22 +279,22 @@ static void linger(struct zk_store *store)
 
 /* Every change among the leases wakes the first in all queues; all others are woken by what is in
  * their way. */
-static void list_leases(struct zk_store *store)
+void zk_list_leases(struct zk_store *store)
 {
     bool queue = store->request.queue;
 
     if (queue)
         zk_watch_in_the_way(store);
     ask_leases(store, queue && zk_semaphore_leads(store));
-    zk_send(store, ZK_LIST_LEASES);
+    zk_send(store, listed, ZK_NO_EFFECT);
 }
 
 static void listed(struct zk_store *store, const struct zk_reply *replies)
 {
     if (store->request.queue && !zk_is_in_the_way(store, &replies))
-        zk_begin(store, ZK_LOOK);
+        zk_look(store);
     else if (read_leases(store, replies))
-        ask_data(store, ZK_COUNT_LEASES);
+        ask_data(store, counted);
 }
 
 /* Reads what is in the leases of all keys. */
@@ -326,12 +333,12 @@ static void counted(struct zk_store *store, const struct zk_reply *replies)
 
 /* -- a plain lock of that name ----------------------------------------------------------------- */
 
-static void rule_out(struct zk_store *store)
+void zk_rule_out(struct zk_store *store)
 {
     for (size_t i = 0; i < store->key_count; i++)
         for (enum zk_branch branch = ZK_LEASES; branch <= ZK_LOCKS; branch++)
             zk_children(store->batch, store->nodes[i].branches[branch], false);
-    zk_send(store, ZK_RULE_OUT);
+    zk_send(store, found_semaphores, ZK_NO_EFFECT);
 }
 
 /* Refuses if there is a lease of a semaphore, or a place in its queue, whose data tells the
@@ -353,10 +360,10 @@ static void found_semaphores(struct zk_store *store, const struct zk_reply *repl
         if (!found)
             continue;
         zk_begin_refusal(store, CAUSE_MISFIT, i / 2);
-        zk_send(store, ZK_READ_LIMIT);
+        zk_send(store, found_limit, ZK_NO_EFFECT);
         return;
     }
-    zk_begin(store, ZK_FIND_NESTED);
+    zk_find_nested(store);
 }
 
 static void found_limit(struct zk_store *store, const struct zk_reply *replies)
@@ -365,14 +372,3 @@ static void found_limit(struct zk_store *store, const struct zk_reply *replies)
 
     refuse_limit(store, store->refusal.answer.key, room.limit);
 }
-
-const struct zk_step_row zk_semaphore_steps[ZK_STEPS] = {
-    [ZK_LIST_LEASES] = {list_leases, listed, ZK_BEGIN, ZK_NO_EFFECT},
-    [ZK_COUNT_LEASES] = {NULL, counted, ZK_BEGIN, ZK_NO_EFFECT},
-    [ZK_CLAIM] = {NULL, claimed, ZK_BEGIN, ZK_CREATES},
-    [ZK_MAKE_LEASES] = {NULL, made_leases, ZK_BEGIN, ZK_NO_EFFECT},
-    [ZK_RECOUNT] = {recount, take_leases, ZK_BEGIN, ZK_NO_EFFECT},
-    [ZK_VERIFY] = {NULL, verified, ZK_BEGIN, ZK_NO_EFFECT},
-    [ZK_RULE_OUT] = {rule_out, found_semaphores, ZK_BEGIN, ZK_NO_EFFECT},
-    [ZK_READ_LIMIT] = {NULL, found_limit, ZK_BEGIN, ZK_NO_EFFECT},
-};

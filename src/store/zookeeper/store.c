@@ -15,10 +15,11 @@
 #include "base/mem.h"
 #include "store/zookeeper/operation.h"
 
-static void refuse_not_held(struct zk_store *store)
-{
-    zk_refuse_not_held(store, store->absent);
-}
+/* In the order of the steps. */
+static zk_hear found_nodes, read_nodes, renewed, released, listed_holders, forced, surveyed;
+
+static void send_renewal(struct zk_store *store);
+static void send_release(struct zk_store *store);
 
 /* -- another process' nodes -------------------------------------------------------------------- */
 
@@ -32,12 +33,7 @@ static void ask_branches(struct zk_store *store, const struct zk_nodes *nodes)
 static void miss(struct zk_store *store, size_t key)
 {
     store->absent = key;
-    zk_begin(store, ZK_MISSING);
-}
-
-static void missing(struct zk_store *store)
-{
-    zk_begin(store, store->missing);
+    zk_miss(store);
 }
 
 /* Notes the owner's nodes among the children of each branch. Returns an error of the server's, or
@@ -83,7 +79,7 @@ static void found_nodes(struct zk_store *store, const struct zk_reply *replies)
             zk_get(store->batch, nodes->own[j]);
     }
     zk_close(store->batch);
-    zk_send(store, ZK_READ_NODES);
+    zk_send(store, read_nodes, ZK_NO_EFFECT);
 }
 
 /* Takes what is in one node of a key, and its session where none is known yet. A node of another
@@ -134,19 +130,21 @@ static void read_nodes(struct zk_store *store, const struct zk_reply *replies)
     zk_session_take(store->session, &identity);
     snprintf(store->owner, sizeof store->owner, "%s", store->request.owner);
     store->place = ZK_HAS_PLACE;
-    zk_begin(store, store->adopted);
+    switch (store->base.operation.verb) {
+    case VERB_ACQUIRE: zk_retake(store); break;
+    case VERB_RENEW: send_renewal(store); break;
+    default: send_release(store);
+    }
 }
 
-void zk_adopt(struct zk_store *store, enum zk_step adopted, enum zk_step missing_step)
+void zk_adopt(struct zk_store *store)
 {
     zk_forget(store);
     zk_make_nodes(store);
     zk_wish(store, store->request.lease);
-    store->adopted = adopted;
-    store->missing = missing_step;
     for (size_t i = 0; i < store->key_count; i++)
         ask_branches(store, &store->nodes[i]);
-    zk_send(store, ZK_FIND_NODES);
+    zk_send(store, found_nodes, ZK_NO_EFFECT);
 }
 
 /* -- renewing ---------------------------------------------------------------------------------- */
@@ -155,7 +153,7 @@ static void send_renewal(struct zk_store *store)
 {
     zk_write_own(store);
     zk_watch_own(store);
-    zk_send(store, ZK_RENEW);
+    zk_send(store, renewed, ZK_REOPENS);
 }
 
 static void renewed(struct zk_store *store, const struct zk_reply *replies)
@@ -177,7 +175,7 @@ static void renewed(struct zk_store *store, const struct zk_reply *replies)
 static void renew(struct zk_store *store)
 {
     if (!zk_is_own(store) || store->place != ZK_HAS_PLACE) {
-        zk_adopt(store, ZK_RENEW, ZK_NOT_HELD);
+        zk_adopt(store);
         return;
     }
     if (store->request.lease)
@@ -204,7 +202,7 @@ static void add_release(struct zk_store *store)
 static void send_release(struct zk_store *store)
 {
     add_release(store);
-    zk_send(store, ZK_RELEASE);
+    zk_send(store, released, ZK_CLOSES);
 }
 
 /* Returns which key the operation of the transaction is about. */
@@ -237,7 +235,7 @@ static void release(struct zk_store *store)
     if (zk_is_own(store))
         send_release(store);
     else
-        zk_adopt(store, ZK_RELEASE, ZK_NOT_HELD);
+        zk_adopt(store);
 }
 
 static bool zk_release_nowait(struct store *base, const struct release_request *request)
@@ -310,7 +308,7 @@ static void take_away(struct zk_store *store, const struct zk_queue queues[ZK_BR
         add_deletions(store, &multi, &queues[i], store->nodes[0].branches[i], &counts);
     zk_multi_end(&multi);
     if (counts.told == counts.holders && counts.told == store->base.operation.force->owner_count) {
-        zk_send(store, ZK_FORCE);
+        zk_send(store, forced, ZK_NO_EFFECT);
     } else {
         zk_session_drop_batch(store->session);
         zk_refuse(store, CAUSE_CHANGED, 0, "its holders are others by now");
@@ -332,15 +330,6 @@ static void listed_holders(struct zk_store *store, const struct zk_reply *replie
         zk_queue_free(&queues[i]);
 }
 
-static void be_interrupted(struct zk_store *store)
-{
-    struct answer answer;
-
-    answer_fail(&answer, CAUSE_NOT_READY, "the session ended meanwhile");
-    zk_session_sign(store->session, &answer);
-    zk_tell_failure(store, &answer);
-}
-
 static void force(struct zk_store *store, const struct force_request *request)
 {
     zk_clear_nodes(store);
@@ -348,7 +337,7 @@ static void force(struct zk_store *store, const struct force_request *request)
     store->key_count = 1;
     zk_session_wish(store->session, ZK_TIMEOUT_LEAST);
     ask_branches(store, &store->nodes[0]);
-    zk_send(store, ZK_LIST_HOLDERS);
+    zk_send(store, listed_holders, ZK_NO_EFFECT);
 }
 
 /* -- surveys ----------------------------------------------------------------------------------- */
@@ -359,7 +348,7 @@ static void surveyed(struct zk_store *store, const struct zk_reply *replies)
     int error = zk_survey_take(store->survey, replies, store->batch);
 
     if (error == ZK_OK && store->batch->count > 0) {
-        zk_send(store, ZK_SURVEY);
+        zk_send(store, surveyed, ZK_NO_EFFECT);
         return;
     }
     zk_survey_free(store->survey);
@@ -375,7 +364,7 @@ static void survey(struct zk_store *store, const struct survey_request *request)
     zk_survey_free(store->survey);
     zk_session_wish(store->session, ZK_TIMEOUT_LEAST);
     store->survey = zk_survey_new(store->folder, request, store->batch);
-    zk_send(store, ZK_SURVEY);
+    zk_send(store, surveyed, ZK_NO_EFFECT);
 }
 
 /* -- operations -------------------------------------------------------------------------------- */
@@ -401,22 +390,9 @@ static void zk_start(struct store *base, const struct operation *operation)
 
 /* -- the store --------------------------------------------------------------------------------- */
 
-const struct zk_step_row zk_store_steps[ZK_STEPS] = {
-    [ZK_FIND_NODES] = {NULL, found_nodes, ZK_MISSING, ZK_NO_EFFECT},
-    [ZK_READ_NODES] = {NULL, read_nodes, ZK_MISSING, ZK_NO_EFFECT},
-    [ZK_MISSING] = {missing, NULL, ZK_MISSING, ZK_NO_EFFECT},
-    [ZK_RENEW] = {send_renewal, renewed, ZK_NOT_HELD, ZK_REOPENS},
-    [ZK_RELEASE] = {send_release, released, ZK_NOT_HELD, ZK_CLOSES},
-    [ZK_NOT_HELD] = {refuse_not_held, NULL, ZK_NOT_HELD, ZK_NO_EFFECT},
-    [ZK_LIST_HOLDERS] = {NULL, listed_holders, ZK_INTERRUPTED, ZK_NO_EFFECT},
-    [ZK_FORCE] = {NULL, forced, ZK_INTERRUPTED, ZK_NO_EFFECT},
-    [ZK_SURVEY] = {NULL, surveyed, ZK_INTERRUPTED, ZK_NO_EFFECT},
-    [ZK_INTERRUPTED] = {be_interrupted, NULL, ZK_INTERRUPTED, ZK_NO_EFFECT},
-};
-
 static void lingered(struct loop_timer *timer)
 {
-    zk_begin(timer->owner, ZK_LOOK);
+    zk_look(timer->owner);
 }
 
 /* A session that has made nothing is closed; one that has is left to its timeout. */
