@@ -311,10 +311,9 @@ static void test_connected(void)
 /* -- siblings ---------------------------------------------------------------------------------- */
 
 /* A contender of a family: W writes, R reads; the orders of its ancestors, if it has some. */
-#define W(owner, order) ROW(owner, order, false)
-#define R(owner, order) ROW(owner, order, true)
-#define WITHIN(owner, order, ...)                                                                  \
-    ROW(owner, order, false, (const int64_t[OWNER_DEPTH]){__VA_ARGS__})
+#define W(owner, order)           ROW(owner, order, false)
+#define R(owner, order)           ROW(owner, order, true)
+#define WITHIN(owner, order, ...) ROW(owner, order, false, {__VA_ARGS__})
 
 static const struct {
     const char *what;

@@ -290,7 +290,8 @@ static void take_ancestors(struct zk_store *store, const struct zk_reply *replie
         if (!zk_node_data_parse(text, &holder))
             holder = (struct zk_node_data){0};
         if (zk_is_limited(store) && holder.limit != store->request.limit) {
-            zk_refuse(store, CAUSE_MISFIT, i, zk_begin_misfit(store, i, holder.limit)->text);
+            zk_begin_misfit(store, i, holder.limit);
+            zk_refuse_again(store);
             return;
         }
         nodes->slot = holder.slot;
@@ -367,53 +368,59 @@ static void lose(struct zk_store *store)
 
 /* -- those that nest in the same holder -------------------------------------------------------- */
 
-/* Reads those of a key; *count of them are there. ancestors: room for as many as there may be. The
- * caller frees. */
-static struct zk_nested *read_nested(const struct zk_nodes *nodes, const struct zk_reply *replies,
-                                     int64_t (*ancestors)[OWNER_DEPTH], size_t *count)
+/* Whether a node of the holders' branch may nest in the same holder: in a lock it has that one's
+ * number, and in a semaphore any. */
+static bool may_nest(const struct zk_store *store, const struct zk_nodes *nodes,
+                     const struct zk_contender *one)
 {
-    struct zk_nested *all = mem_zeroed((nodes->nested_count + 1) * sizeof *all);
+    return one->heads && (one->number == nodes->number || zk_is_limited(store));
+}
 
-    *count = 0;
-    for (size_t i = 0; i < nodes->nested_count; i++) {
-        struct zk_nested *one = &all[*count];
+/* Reads those of a key, and moves *replies behind what is in them. Returns how many are there. */
+static size_t read_nested(const struct zk_store *store, size_t key, const struct zk_reply **replies,
+                          struct zk_nested *all)
+{
+    const struct zk_queue *queue = &store->holders[key];
+    size_t count = 0;
+
+    for (size_t i = 0; i < queue->count; i++) {
+        struct zk_nested *one = &all[count];
         struct zk_node_data data;
         struct jute_text text;
         struct zk_stat stat;
-        if (zk_read_data(&replies[i], &text, &stat) != ZK_OK || !zk_node_data_parse(text, &data))
+        if (!may_nest(store, &store->nodes[key], &queue->all[i]) ||
+            zk_read_data((*replies)++, &text, &stat) != ZK_OK || !zk_node_data_parse(text, &data))
             continue;
         strcpy(one->owner, data.owner);
         one->since = stat.czxid;
         one->reader = data.mode == LOCK_SHARED;
-        one->node = nodes->nested[i];
-        memcpy(ancestors[*count], data.ancestors, sizeof data.ancestors);
-        one->ancestors = ancestors[*count];
-        (*count)++;
+        one->name = queue->all[i].name;
+        memcpy(one->ancestors, data.ancestors, sizeof one->ancestors);
+        count++;
     }
-    return all;
+    return count;
 }
 
 /* Notes which of them is in the way, if any is. False if the own node is not there. */
-static bool judge_nested(struct zk_store *store, struct zk_nodes *nodes,
-                         const struct zk_reply *replies)
+static bool judge_nested(struct zk_store *store, size_t key, const struct zk_reply **replies)
 {
-    size_t count, own = 0;
-    int64_t(*ancestors)[OWNER_DEPTH] = mem_zeroed((nodes->nested_count + 1) * sizeof *ancestors);
-    struct zk_nested *all = read_nested(nodes, replies, ancestors, &count);
+    struct zk_nodes *nodes = &store->nodes[key];
+    struct zk_nested *all = mem_zeroed((store->holders[key].count + 1) * sizeof *all);
+    size_t count = read_nested(store, key, replies, all), own = 0;
 
     while (own < count && strcmp(all[own].owner, store->owner) != 0)
         own++;
     const struct zk_nested *other = own < count ? zk_nested_in_the_way(all, count, own) : NULL;
-    zk_set_text(&nodes->in_the_way, other ? mem_strdup(other->node) : NULL);
+    zk_set_text(&nodes->in_the_way,
+                other ? zk_path_join(nodes->branches[zk_holders_branch(store)], other->name)
+                      : NULL);
     if (other) {
-        struct answer *refusal =
-            zk_begin_refusal(store, CAUSE_HELD, (size_t)(nodes - store->nodes));
+        struct answer *refusal = zk_begin_refusal(store, CAUSE_HELD, key);
         refusal->holders = refusal->position = 1;
         store->refusal.party.mode = other->reader ? LOCK_SHARED : LOCK_EXCLUSIVE;
         strcpy(store->refusal.party.owner, zk_owner_uuid(other->owner));
     }
     free(all);
-    free(ancestors);
     return own < count;
 }
 
@@ -429,11 +436,9 @@ static void take_nested(struct zk_store *store, const struct zk_reply *replies)
     bool lost = false;
 
     for (size_t i = 0; i < store->key_count && !in_the_way; i++) {
-        struct zk_nodes *nodes = &store->nodes[i];
-        if (nodes->nests)
-            lost |= !judge_nested(store, nodes, replies);
-        replies += nodes->nested_count;
-        in_the_way = nodes->in_the_way;
+        if (store->nodes[i].nests)
+            lost |= !judge_nested(store, i, &replies);
+        in_the_way = store->nodes[i].in_the_way;
     }
     if (lost) {
         lose(store);
@@ -444,23 +449,6 @@ static void take_nested(struct zk_store *store, const struct zk_reply *replies)
         be_refused(store);
     } else {
         watch(store);
-    }
-}
-
-/* Notes those among the children that may nest in the same holder: in a lock they have its number,
- * and in a semaphore any. */
-static void note_nested(struct zk_store *store, struct zk_nodes *nodes,
-                        const struct zk_queue *queue)
-{
-    zk_clear_nested(nodes);
-    nodes->nested = mem_zeroed((queue->count + 1) * sizeof *nodes->nested);
-    for (size_t i = 0; i < queue->count; i++) {
-        const struct zk_contender *one = &queue->all[i];
-        if (!one->heads || (one->number != nodes->number && !zk_is_limited(store)))
-            continue;
-        char *path = zk_path_join(nodes->branches[zk_holders_branch(store)], one->name);
-        zk_get(store->batch, path);
-        nodes->nested[nodes->nested_count++] = path;
     }
 }
 
@@ -477,20 +465,23 @@ void zk_find_nested(struct zk_store *store)
 
 static void found_nested(struct zk_store *store, const struct zk_reply *replies)
 {
+    zk_free_queues(store->holders);
     for (size_t i = 0; i < store->key_count; i++) {
-        struct zk_nodes *nodes = &store->nodes[i];
-        struct zk_queue queue;
+        const struct zk_nodes *nodes = &store->nodes[i];
+        struct zk_queue *queue = &store->holders[i];
         if (!nodes->nests)
             continue;
         int error = replies->error ? replies->error
-                                   : zk_queue_read(replies, zk_holders_branch(store), &queue);
+                                   : zk_queue_read(replies, zk_holders_branch(store), queue);
         if (error != ZK_OK) {
             zk_session_drop_batch(store->session);
             zk_tell_error(store, error);
             return;
         }
-        note_nested(store, nodes, &queue);
-        zk_queue_free(&queue);
+        for (size_t j = 0; j < queue->count; j++)
+            if (may_nest(store, nodes, &queue->all[j]))
+                zk_get_child(store->batch, nodes->branches[zk_holders_branch(store)],
+                             queue->all[j].name);
         replies++;
     }
     zk_send(store, take_nested, ZK_NO_EFFECT);

@@ -180,16 +180,15 @@ bool zk_read_connected(struct jute_in *in, struct zk_identity *session, int32_t 
 
 void zk_put_digest(struct strbuf *out, const char *user, const char *password)
 {
-    size_t frame = jute_begin(out), length = strlen(user) + 1 + strlen(password);
+    size_t frame = jute_begin(out);
 
     jute_put_int(out, ZK_XID_AUTH);
     jute_put_int(out, OP_AUTH);
     jute_put_int(out, 0);
     jute_put_string(out, "digest");
-    jute_put_int(out, (int32_t)length);
-    strbuf_add(out, user, strlen(user));
-    strbuf_add(out, ":", 1);
-    strbuf_add(out, password, strlen(password));
+    size_t proof = jute_begin(out); /* a buffer begins as a frame does */
+    strbuf_printf(out, "%s:%s", user, password);
+    jute_end(out, proof);
     jute_end(out, frame);
 }
 
@@ -282,6 +281,17 @@ static struct strbuf *put_operation(struct zk_multi *multi, int operation)
     return out;
 }
 
+/* data: NULL: the operation takes none. */
+static void put_change(struct zk_multi *multi, int operation, const char *path, const char *data)
+{
+    struct strbuf *out = put_operation(multi, operation);
+
+    jute_put_string(out, path);
+    if (data)
+        jute_put_string(out, data);
+    jute_put_int(out, ANY_VERSION);
+}
+
 void zk_multi_create(struct zk_multi *multi, enum zk_create kind, const char *path,
                      const char *data, bool closed)
 {
@@ -290,27 +300,17 @@ void zk_multi_create(struct zk_multi *multi, enum zk_create kind, const char *pa
 
 void zk_multi_check(struct zk_multi *multi, const char *path)
 {
-    struct strbuf *out = put_operation(multi, OP_CHECK);
-
-    jute_put_string(out, path);
-    jute_put_int(out, ANY_VERSION);
+    put_change(multi, OP_CHECK, path, NULL);
 }
 
 void zk_multi_set(struct zk_multi *multi, const char *path, const char *data)
 {
-    struct strbuf *out = put_operation(multi, OP_SET_DATA);
-
-    jute_put_string(out, path);
-    jute_put_string(out, data);
-    jute_put_int(out, ANY_VERSION);
+    put_change(multi, OP_SET_DATA, path, data);
 }
 
 void zk_multi_delete(struct zk_multi *multi, const char *path)
 {
-    struct strbuf *out = put_operation(multi, OP_DELETE);
-
-    jute_put_string(out, path);
-    jute_put_int(out, ANY_VERSION);
+    put_change(multi, OP_DELETE, path, NULL);
 }
 
 void zk_multi_end(struct zk_multi *multi)

@@ -132,6 +132,7 @@ struct zk_reply {
     int64_t zxid;
     int error; /* enum zk_error, or another */
     struct jute_in body;
+    char *frame; /* that has them, if its receiver keeps it */
 };
 
 /* False if it makes no sense. */

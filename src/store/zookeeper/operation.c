@@ -6,15 +6,6 @@
 
 /* -- the nodes of the keys --------------------------------------------------------------------- */
 
-void zk_clear_nested(struct zk_nodes *nodes)
-{
-    for (size_t i = 0; i < nodes->nested_count; i++)
-        free(nodes->nested[i]);
-    free(nodes->nested);
-    nodes->nested = NULL;
-    nodes->nested_count = 0;
-}
-
 void zk_clear_ancestors(struct zk_nodes *nodes)
 {
     for (size_t i = 0; i < OWNER_DEPTH; i++) {
@@ -25,7 +16,6 @@ void zk_clear_ancestors(struct zk_nodes *nodes)
 
 static void clear(struct zk_nodes *nodes)
 {
-    zk_clear_nested(nodes);
     zk_clear_ancestors(nodes);
     for (size_t i = 0; i < ZK_BRANCHES; i++)
         free(nodes->branches[i]);
@@ -40,7 +30,7 @@ void zk_clear_nodes(struct zk_store *store)
 {
     for (size_t i = 0; i < store->key_count; i++)
         clear(&store->nodes[i]);
-    zk_free_queues(store->leases);
+    zk_free_queues(store->holders);
     store->key_count = 0;
     store->place = ZK_NO_PLACE;
     store->heartbeats = 0;

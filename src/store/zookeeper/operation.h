@@ -24,8 +24,6 @@ struct zk_nodes {
     /* The nodes of all ancestors, outermost first, and their czxids; NULL, 0: none. */
     char *ancestors[OWNER_DEPTH];
     int64_t ancestors_since[OWNER_DEPTH];
-    char **nested; /* the nodes that may nest in the same holder, the own one among them */
-    size_t nested_count;
     bool leased;      /* the own node is a lease of the semaphore, not a place in its queue */
     unsigned slot;    /* of the semaphore */
     int64_t position; /* in its queue; without a place in it: how many wait */
@@ -83,7 +81,7 @@ struct zk_store {
     size_t absent; /* the key that is not held */
     bool requeued;
     struct zk_survey *survey;
-    struct zk_queue leases[LOCK_KEYS_MAX]; /* of semaphores, as they were read last */
+    struct zk_queue holders[LOCK_KEYS_MAX]; /* their branch, as it was read last */
     struct loop_timer linger;
     unsigned lingered; /* how often */
 };
@@ -145,7 +143,6 @@ static inline enum zk_branch zk_queue_branch(const struct zk_store *store)
 
 /* Forgets all nodes, and the place. */
 void zk_clear_nodes(struct zk_store *store);
-void zk_clear_nested(struct zk_nodes *nodes);
 void zk_clear_ancestors(struct zk_nodes *nodes);
 /* Names the nodes of a key. */
 void zk_name_nodes(const struct zk_store *store, struct zk_nodes *nodes, const char *key);

@@ -480,7 +480,7 @@ static int64_t eldest(const struct zk_nested *one, size_t path)
     int64_t since = one->since;
     size_t depth = 0;
 
-    for (size_t i = 0; one->ancestors && one->owner[i]; i++) {
+    for (size_t i = 0; one->owner[i]; i++) {
         if (one->owner[i] != '.' || depth == OWNER_DEPTH)
             continue;
         int64_t ancestor = one->ancestors[depth++];

@@ -128,8 +128,8 @@ struct zk_nested {
     char owner[OWNER_SIZE];
     int64_t since; /* the zxid that made its node */
     bool reader;
-    const int64_t *ancestors; /* as struct zk_node_data has them, borrowed; NULL: none */
-    const char *node;         /* its path, for the caller; borrowed */
+    int64_t ancestors[OWNER_DEPTH]; /* as in struct zk_node_data */
+    const char *name;               /* of its node, for the caller; borrowed */
 };
 
 /* Returns the last one that is before all[own] and keeps it from holding the lock; NULL: none.

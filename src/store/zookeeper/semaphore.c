@@ -50,12 +50,12 @@ static bool read_leases(struct zk_store *store, const struct zk_reply *replies)
     size_t plain = store->key_count;
     int error = ZK_OK;
 
-    zk_free_queues(store->leases);
+    zk_free_queues(store->holders);
     for (size_t i = 0; i < store->key_count && error == ZK_OK; i++) {
         struct zk_queue others = {0};
         if (store->nodes[i].leased)
             continue;
-        error = zk_queue_read(&replies[0], ZK_LEASES, &store->leases[i]);
+        error = zk_queue_read(&replies[0], ZK_LEASES, &store->holders[i]);
         if (error == ZK_OK)
             error = zk_queue_read(&replies[1], ZK_PLAIN, &others);
         if (others.count > 0 && plain == store->key_count)
@@ -80,9 +80,9 @@ static void ask_data(struct zk_store *store, zk_hear *hear)
     static const struct zk_reply none;
 
     for (size_t i = 0; i < store->key_count; i++)
-        for (size_t j = 0; j < store->leases[i].count; j++)
+        for (size_t j = 0; j < store->holders[i].count; j++)
             zk_get_child(store->batch, store->nodes[i].branches[ZK_LEASES],
-                         store->leases[i].all[j].name);
+                         store->holders[i].all[j].name);
     if (store->batch->count > 0)
         zk_send(store, hear, ZK_NO_EFFECT);
     else
@@ -98,7 +98,7 @@ static void verify(struct zk_store *store)
     bool crowded = false;
 
     for (size_t i = 0; i < store->key_count; i++)
-        crowded |= store->leases[i].count > store->request.limit;
+        crowded |= store->holders[i].count > store->request.limit;
     if (crowded)
         ask_data(store, verified);
     else
@@ -110,9 +110,9 @@ static void verified(struct zk_store *store, const struct zk_reply *replies)
     bool over = false;
 
     for (size_t i = 0; i < store->key_count; i++) {
-        struct zk_room room = zk_leases_room(replies, store->leases[i].count);
+        struct zk_room room = zk_leases_room(replies, store->holders[i].count);
         over |= room.taken > store->request.limit;
-        replies += store->leases[i].count;
+        replies += store->holders[i].count;
     }
     store->requeued |= over;
     if (over)
@@ -257,7 +257,7 @@ static void refuse_held(struct zk_store *store, size_t key, unsigned taken,
 
     refusal->holders = taken;
     refusal->position = store->nodes[key].position;
-    note_holders(&store->refusal, &store->leases[key], data);
+    note_holders(&store->refusal, &store->holders[key], data);
     store->refused = loop_now(store->loop);
     if (store->request.queue)
         zk_refuse_again(store);
@@ -306,11 +306,11 @@ static void counted(struct zk_store *store, const struct zk_reply *replies)
     unsigned taken = 0;
     bool full = false;
 
-    for (size_t i = 0; i < store->key_count; replies += store->leases[i++].count) {
+    for (size_t i = 0; i < store->key_count; replies += store->holders[i++].count) {
         struct zk_nodes *nodes = &store->nodes[i];
         if (nodes->leased)
             continue;
-        struct zk_room room = zk_leases_room(replies, store->leases[i].count);
+        struct zk_room room = zk_leases_room(replies, store->holders[i].count);
         if (room.limit && room.limit != request->limit) {
             refuse_limit(store, i, room.limit);
             return;

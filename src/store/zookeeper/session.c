@@ -65,32 +65,28 @@ void zk_session_drop_batch(struct zk_session *session)
     session->batch = (struct zk_batch){.xid = next < XID_MAX ? next : 1};
 }
 
-static void free_replies(struct zk_reply *replies, char **frames, size_t count)
+static void free_replies(struct zk_replies *replies)
 {
-    for (size_t i = 0; i < count; i++)
-        free(frames[i]);
-    free(frames);
-    free(replies);
+    for (size_t i = 0; i < replies->got; i++)
+        free(replies->all[i].frame);
+    free(replies->all);
+    *replies = (struct zk_replies){0};
 }
 
 static void complete(struct zk_session *session, enum zk_outcome outcome,
                      const struct answer *failure)
 {
-    struct zk_reply *replies = session->replies;
-    char **frames = session->frames;
-    size_t got = session->got;
+    struct zk_replies replies = session->replies;
 
     loop_disarm(session->loop, &session->timer);
     zk_session_drop_batch(session);
-    session->replies = NULL;
-    session->frames = NULL;
-    session->got = session->wanted = 0;
+    session->replies = (struct zk_replies){0};
     session->busy = false;
     if (session->noticed) /* a watch may have told something about what was read before */
         breaks_soon(&session->breaks);
     session->noticed = false;
-    session->events->done(session->arg, outcome, replies, failure);
-    free_replies(replies, frames, got);
+    session->events->done(session->arg, outcome, replies.all, failure);
+    free_replies(&replies);
 }
 
 static void fail(struct zk_session *session, const struct answer *why)
@@ -116,8 +112,7 @@ static void fail_because(struct zk_session *session, enum cause cause, const cha
 /* The next server, when the loop turns. */
 static void look_soon(struct zk_session *session)
 {
-    session->phase = ZK_PHASE_SEARCHING;
-    session->look_due = true;
+    session->phase = ZK_PHASE_NEXT;
     loop_arm(session->loop, &session->timer, loop_now(session->loop));
 }
 
@@ -161,7 +156,7 @@ static void look_for_next(struct zk_session *session)
     int64_t left = moment_until(now, session->until);
     struct endpoint endpoint;
 
-    session->look_due = false;
+    session->phase = ZK_PHASE_SEARCHING;
     loop_arm(session->loop, &session->timer,
              moment_plus(now, left > 0 ? left / (int64_t)session->ways : 0));
     session->ways--;
@@ -242,7 +237,7 @@ static void go_on(struct zk_session *session)
         stream_send(session->stream, out.text, out.size);
         strbuf_free(&out);
     }
-    if (session->wanted > 0)
+    if (session->replies.wanted > 0)
         send_batch(session);
     else
         complete(session, ZK_ANSWERED, NULL);
@@ -281,19 +276,20 @@ static void poke(void *arg)
 static void hear_reply(struct zk_session *session, const struct zk_reply *heard,
                        const struct jute_in *frame)
 {
+    struct zk_replies *replies = &session->replies;
     size_t size = (size_t)(frame->end - frame->at);
 
-    if (!session->busy || session->got == session->wanted ||
-        heard->xid != session->first + (int32_t)session->got) {
+    if (!session->busy || replies->got == replies->wanted ||
+        heard->xid != session->first + (int32_t)replies->got) {
         stream_refuse(session->stream, "the server answers what it was not asked");
         return;
     }
     char *copy = memcpy(mem_zeroed(size + 1), frame->at, size);
-    struct zk_reply *reply = &session->replies[session->got];
-    session->frames[session->got++] = copy;
+    struct zk_reply *reply = &replies->all[replies->got++];
     *reply = *heard;
+    reply->frame = copy;
     reply->body = (struct jute_in){copy + (heard->body.at - frame->at), copy + size, false};
-    if (session->got == session->wanted)
+    if (replies->got == replies->wanted)
         complete(session, ZK_ANSWERED, NULL);
 }
 
@@ -367,7 +363,7 @@ static void timed_out(struct loop_timer *timer)
 
     if (session->phase == ZK_PHASE_UP)
         fail_because(session, CAUSE_UNREACHABLE, "no answer in time");
-    else if (session->look_due)
+    else if (session->phase == ZK_PHASE_NEXT)
         look_for_next(session);
     else if (session->phase == ZK_PHASE_SEARCHING)
         way_failed(session, CAUSE_UNREACHABLE, "looking up its name timed out");
@@ -408,7 +404,7 @@ void zk_session_free(struct zk_session *session)
     tls_discard(session->tls);
     strbuf_free(&session->in);
     strbuf_free(&session->batch.out);
-    free_replies(session->replies, session->frames, session->got);
+    free_replies(&session->replies);
     free(session);
 }
 
@@ -425,9 +421,8 @@ void zk_session_send(struct zk_session *session, bool again, struct moment until
     session->busy = true;
     session->sent = session->noticed = false;
     session->answer_by = until;
-    session->wanted = session->batch.count;
-    session->replies = mem_zeroed((session->wanted + 1) * sizeof *session->replies);
-    session->frames = mem_zeroed((session->wanted + 1) * sizeof *session->frames);
+    session->replies.wanted = session->batch.count;
+    session->replies.all = mem_zeroed((session->batch.count + 1) * sizeof(struct zk_reply));
     if (session->phase == ZK_PHASE_UP) {
         loop_arm(session->loop, &session->timer, until);
         send_batch(session);
@@ -443,10 +438,7 @@ bool zk_session_send_nowait(struct zk_session *session)
     loop_disarm(session->loop, &session->timer);
     breaks_cancel(&session->breaks);
     session->busy = false;
-    free_replies(session->replies, session->frames, session->got);
-    session->replies = NULL;
-    session->frames = NULL;
-    session->got = session->wanted = 0;
+    free_replies(&session->replies);
     bool sent = up && session->batch.count > 0;
     if (sent)
         send_batch(session);

@@ -30,7 +30,8 @@ struct zk_session_events {
 
 enum zk_phase {
     ZK_PHASE_DOWN,
-    ZK_PHASE_SEARCHING, /* for the address of the next server, or about to */
+    ZK_PHASE_NEXT,      /* about to look for the next server */
+    ZK_PHASE_SEARCHING, /* for its address */
     ZK_PHASE_CONNECTING,
     ZK_PHASE_OPENING, /* the session is begun, or opened again */
     ZK_PHASE_UP
@@ -60,7 +61,6 @@ struct zk_session {
     struct moment until;     /* to be there */
     size_t ways;             /* servers that have not been tried yet */
     struct answer failure;   /* of the latest one */
-    bool look_due;           /* the timer moves on to the next server */
 
     /* The connection. */
     /* When the session was begun or opened on it: before that was sent. The timeout counts from it,
@@ -76,9 +76,10 @@ struct zk_session {
     bool writes;              /* the batch that was sent */
     int32_t first;            /* xid of what was sent */
     struct moment answer_by;
-    struct zk_reply *replies; /* each in a block of its own */
-    char **frames;
-    size_t wanted, got;
+    struct zk_replies {
+        struct zk_reply *all; /* each with its frame in a block of its own */
+        size_t wanted, got;
+    } replies;
 };
 
 /* NULL with a message in "fault" where the address cannot be one. */
