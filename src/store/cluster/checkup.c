@@ -9,54 +9,18 @@
 
 /* -- the masters ------------------------------------------------------------------------------- */
 
-struct cluster_facts {
-    struct loop *loop; /* while it is asked */
-    struct cluster_node *masters;
-    size_t count;   /* 0: none is known, for the reason in "failure" */
-    unsigned slots; /* that any of them has */
-    struct answer failure;
+/* The reading of the map, under way or done. */
+struct reading {
+    struct loop *loop;
+    struct answer answer;
 };
 
 static void map_read(void *arg, const struct answer *answer)
 {
-    struct cluster_facts *facts = arg;
+    struct reading *reading = arg;
 
-    facts->failure = *answer;
-    loop_stop(facts->loop);
-}
-
-static void take_map(const struct cluster_map *map, struct cluster_facts *facts)
-{
-    size_t *nodes = mem_zeroed((map->node_count + 1) * sizeof *nodes);
-
-    facts->count = cluster_map_masters(map, nodes);
-    facts->masters = mem_zeroed((facts->count + 1) * sizeof *facts->masters);
-    for (size_t i = 0; i < facts->count; i++)
-        facts->masters[i] = map->nodes[nodes[i]];
-    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++)
-        facts->slots += cluster_map_find(map, slot) != CLUSTER_NOWHERE;
-    free(nodes);
-}
-
-/* Asks the nodes of address->urls[0] for the masters, for connect_timeout at most. False with a
- * message in "fault" if this process cannot even ask. */
-static bool ask_masters(const struct store_address *address, struct cluster_facts *facts,
-                        char *fault, size_t size)
-{
-    struct moment until = moment_plus(moment_now(), address->connect_timeout);
-
-    *facts = (struct cluster_facts){.loop = loop_new()};
-    struct cluster *cluster = cluster_new(facts->loop, address, NULL, fault, size);
-    bool able = cluster;
-    if (able) {
-        cluster_read_map(cluster, until, map_read, facts);
-        loop_run(facts->loop);
-        if (facts->failure.verdict == VERDICT_GRANTED)
-            take_map(cluster_map_of(cluster), facts);
-        cluster_free(cluster);
-    }
-    loop_free(facts->loop);
-    return able;
+    reading->answer = *answer;
+    loop_stop(reading->loop);
 }
 
 /* -- judging ----------------------------------------------------------------------------------- */
@@ -112,30 +76,56 @@ static bool check_any(const struct checkup_plan *plan, struct checkup *checkup, 
     return true;
 }
 
-static bool check_masters(const struct checkup_plan *plan, const struct cluster_facts *facts,
-                          struct checkup *checkup, char *fault, size_t size)
+static bool check_masters(const struct checkup_plan *plan, const struct cluster_map *map,
+                          const size_t *masters, size_t count, struct checkup *checkup, char *fault,
+                          size_t size)
 {
-    for (size_t i = 0; i < facts->count; i++) {
-        struct url_host host = {facts->masters[i].host, facts->masters[i].port};
-        if (!check_node(plan, host, checkup, fault, size))
+    unsigned slots = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct cluster_node *node = &map->nodes[masters[i]];
+        if (!check_node(plan, (struct url_host){node->host, node->port}, checkup, fault, size))
             return false;
     }
-    cluster_judge(checkup, facts->slots, CLUSTER_SLOTS, &checkup->whole);
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++)
+        slots += cluster_map_find(map, slot) != CLUSTER_NOWHERE;
+    cluster_judge(checkup, slots, CLUSTER_SLOTS, &checkup->whole);
     return true;
+}
+
+/* read: whether the map could be read. */
+static bool check_nodes(const struct checkup_plan *plan, const struct cluster_map *map,
+                        const struct answer *read, struct checkup *checkup, char *fault,
+                        size_t size)
+{
+    size_t *masters = mem_zeroed((map->node_count + 1) * sizeof *masters);
+    size_t count = cluster_map_masters(map, masters); /* 0: it is not known */
+    bool able = true;
+
+    if (count > 0)
+        able = check_masters(plan, map, masters, count, checkup, fault, size);
+    else if (read->cause == CAUSE_DENIED)
+        able = check_any(plan, checkup, fault, size);
+    else
+        redis_check_none(plan, plan->address->urls, read, checkup);
+    free(masters);
+    return able;
 }
 
 bool cluster_check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
                    size_t size)
 {
-    struct cluster_facts facts;
-    bool able = ask_masters(plan->address, &facts, fault, size);
+    struct reading reading = {.loop = loop_new()};
+    struct cluster *cluster = cluster_new(reading.loop, plan->address, NULL, fault, size);
+    bool able = cluster;
 
-    if (able && facts.count > 0)
-        able = check_masters(plan, &facts, checkup, fault, size);
-    else if (able && facts.failure.cause == CAUSE_DENIED)
-        able = check_any(plan, checkup, fault, size);
-    else if (able)
-        redis_check_none(plan, plan->address->urls, &facts.failure, checkup);
-    free(facts.masters);
+    if (able) {
+        cluster_read_map(cluster, moment_plus(moment_now(), plan->address->connect_timeout),
+                         map_read, &reading);
+        loop_run(reading.loop);
+        able = check_nodes(plan, cluster_map_of(cluster), &reading.answer, checkup, fault, size);
+        cluster_free(cluster);
+    }
+    loop_free(reading.loop);
     return able;
 }

@@ -29,9 +29,8 @@ struct cluster {
 
     /* The request under way. */
     bool busy;
-    unsigned slot;  /* CLUSTER_SLOTS: none: a node or only the map is asked */
-    bool maps_only; /* reads the map; of the operation, "until", "done" and "arg" count */
-    struct operation operation;
+    unsigned slot;              /* CLUSTER_SLOTS: none: a node or only the map is asked */
+    struct operation operation; /* VERB_NONE: reads the map */
     struct moment retry_until;
     size_t node;    /* whose answer is awaited */
     bool asking;    /* it is only about to get the slot */
@@ -137,7 +136,7 @@ static void map_was_read(void *arg, const struct answer *answer)
 
     cluster->contact |= granted || answer->cause == CAUSE_NOT_READY;
     cluster->map_known |= granted || refused;
-    if (refused || (granted && cluster->maps_only)) {
+    if (refused || (granted && cluster->operation.verb == VERB_NONE)) {
         finish(cluster, answer);
     } else if (granted) {
         refreshed(cluster);
@@ -314,7 +313,7 @@ static void begin(struct cluster *cluster, const struct operation *operation)
     cluster->slot = CLUSTER_SLOTS;
     cluster->operation = *operation;
     cluster->retry_until = now_of(cluster);
-    cluster->maps_only = cluster->refreshed = cluster->contact = cluster->asking = false;
+    cluster->refreshed = cluster->contact = cluster->asking = false;
     cluster->failures = 0;
     cluster->failure.verdict = VERDICT_GRANTED;
 }
@@ -337,7 +336,6 @@ void cluster_call_node(struct cluster *cluster, size_t node, const struct operat
 void cluster_read_map(struct cluster *cluster, struct moment until, store_done *done, void *arg)
 {
     begin(cluster, &(struct operation){.until = until, .done = done, .arg = arg});
-    cluster->maps_only = true;
     refresh(cluster);
 }
 

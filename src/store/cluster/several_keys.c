@@ -175,62 +175,52 @@ static void finish_merged(struct several_keys *several)
     finish(several);
 }
 
-static void renew_next(struct several_keys *several);
+static void ask_next(struct several_keys *several);
 
-static void renewed(void *arg, const struct answer *answer)
+static void answered(void *arg, const struct answer *answer)
 {
     struct several_keys *several = arg;
+    bool renewal = several->base.operation.verb == VERB_RENEW;
 
     several->step++;
-    if (answer->verdict == VERDICT_REFUSED) {
+    if (renewal && answer->verdict == VERDICT_REFUSED) {
         /* One is lost, so all are. */
         answer_keep(&several->result, answer);
         several->result.answer.key = several->key;
         finish(several);
         return;
     }
+    if (!renewal)
+        several->holds[several->key] =
+            answer->verdict == VERDICT_UNKNOWN ? HOLD_LOCK : HOLD_NOTHING;
     merge(several, answer);
     if (several->step == several->key_count)
         finish_merged(several);
     else
-        renew_next(several);
+        ask_next(several);
 }
 
-static void renew_next(struct several_keys *several)
+/* Renews or releases the next key. A release begins with the last one: a waiter for only that key
+ * is woken before a waiter for all. */
+static void ask_next(struct several_keys *several)
 {
-    struct renew_request *request = &several->request.renew;
+    const struct operation *whole = &several->base.operation;
+    struct operation operation = {.verb = whole->verb};
 
-    *request = *several->base.operation.renew;
-    request->lock = set_key(several, several->order[several->step]);
-    if (request->grants)
-        request->grants += several->key;
-    ask(several, (struct operation){.verb = VERB_RENEW, .renew = request}, share(several), renewed);
-}
-
-static void release_next(struct several_keys *several);
-
-static void released(void *arg, const struct answer *answer)
-{
-    struct several_keys *several = arg;
-
-    several->step++;
-    several->holds[several->key] = answer->verdict == VERDICT_UNKNOWN ? HOLD_LOCK : HOLD_NOTHING;
-    merge(several, answer);
-    if (several->step == several->key_count)
-        finish_merged(several);
-    else
-        release_next(several);
-}
-
-/* The last one first: a waiter for only that key is woken before a waiter for all. */
-static void release_next(struct several_keys *several)
-{
-    struct release_request *request = &several->request.release;
-
-    *request = *several->base.operation.release;
-    request->lock = set_key(several, several->order[several->key_count - 1 - several->step]);
-    ask(several, (struct operation){.verb = VERB_RELEASE, .release = request}, share(several),
-        released);
+    if (whole->verb == VERB_RENEW) {
+        struct renew_request *request = &several->request.renew;
+        *request = *whole->renew;
+        request->lock = set_key(several, several->order[several->step]);
+        if (request->grants)
+            request->grants += several->key;
+        operation.renew = request;
+    } else {
+        struct release_request *request = &several->request.release;
+        *request = *whole->release;
+        request->lock = set_key(several, several->order[several->key_count - 1 - several->step]);
+        operation.release = request;
+    }
+    ask(several, operation, share(several), answered);
 }
 
 static bool release_nowait(struct store *base, const struct release_request *request)
@@ -472,11 +462,11 @@ static void start(struct store *base, const struct operation *operation)
     begin(several, lock);
     switch (operation->verb) {
     case VERB_ACQUIRE: acquire(several, lock->owner); break;
-    case VERB_RENEW: renew_next(several); break;
+    case VERB_RENEW: ask_next(several); break;
     case VERB_RELEASE:
         several->waiting = NO_KEY;
         several->misses = 0;
-        release_next(several);
+        ask_next(several);
         break;
     default: store_start(several->below, operation); break;
     }
