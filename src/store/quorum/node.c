@@ -52,7 +52,6 @@ static void learn(struct quorum_node *node, const struct answer *answer)
 
     node->answered = known;
     node->inherited = false;
-    node->replica = !known && answer->cause == CAUSE_MISFIT;
     switch (node->doing.task) {
     case VERB_ACQUIRE:
         if (known)

@@ -38,13 +38,13 @@ struct quorum_requests {
 
 struct quorum_node {
     struct member member;
+    char name[300]; /* of its URL, for messages */
     struct loop *loop;
     const struct quorum_requests *requests;
     void (*heard)(void *arg, struct quorum_node *node, const struct quorum_reply *reply);
     void *arg;
 
     struct quorum_order doing, next; /* a later order replaces "next" */
-    bool replica;                    /* the server is one, going by its latest answer */
     bool answered;                   /* the latest order was answered */
     bool held;                       /* our entry is there */
     bool deaf;                       /* the node does not report requests for the lock */

@@ -3,10 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The nodes of a new quorum are all first asked within this time. A node that loses its data later
- * is younger than the others by more. */
-#define FIRST_ASKED_MS 100
-
 void quorum_begin(struct quorum *quorum, enum quorum_rule rule, size_t count, int64_t lease_ms)
 {
     quorum->rule = rule;
@@ -92,7 +88,7 @@ static bool is_doubtful(const struct quorum *quorum, const struct quorum_ballot 
 
     return quorum->rule == QUORUM_TAKE && ballot->vote == VOTE_YES && its->memory_ms > 0 &&
            its->memory_ms < longest_lease(quorum) &&
-           its->memory_ms + FIRST_ASKED_MS < age_of(quorum);
+           its->memory_ms + QUORUM_FIRST_ASKED_MS < age_of(quorum);
 }
 
 /* How long at most until all are counted that are doubtful now. */

@@ -9,6 +9,10 @@
 
 #include "store/member.h"
 
+/* The nodes of a new quorum are all first asked within this time. A node that loses its data later
+ * is younger than the others by more. */
+#define QUORUM_FIRST_ASKED_MS 100
+
 enum vote {
     VOTE_NONE, /* the node has not answered yet */
     VOTE_YES,

@@ -43,7 +43,6 @@ enum quorum_hold {
 struct quorum_store {
     struct store base;
     struct loop *loop;
-    struct store_node *names;
     struct quorum_node nodes[QUORUM_NODES_MAX];
     size_t count;
     struct quorum_requests requests;
@@ -195,26 +194,27 @@ static bool find_fault(const struct quorum_store *store, struct answer *fault)
         if (!twin)
             continue;
         snprintf(fault->text, sizeof fault->text,
-                 "the same node twice in a quorum: %.80s and %.80s are one server",
-                 store->names[twin - store->nodes].name, store->names[i].name);
+                 "the same node twice in a quorum: %.80s and %.80s are one server", twin->name,
+                 store->nodes[i].name);
         return true;
     }
     return false;
 }
 
-/* Whether this node's answer ends the operation. */
-static bool is_fault(const struct quorum_store *store, const struct quorum_node *node,
-                     const struct answer *heard, struct answer *fault)
+/* Whether a node's answer ends the operation. */
+static bool is_fault(const struct quorum_store *store, const struct answer *heard,
+                     struct answer *fault)
 {
     bool held = store->task == VERB_RENEW || store->task == VERB_RELEASE;
+    bool replica = heard->verdict == VERDICT_UNKNOWN && heard->cause == CAUSE_MISFIT;
 
     if (held && store->hold != HOLD_FOREIGN)
         return false; /* a held lock is not lost for it */
     if (find_fault(store, fault))
         return true;
-    if (node->replica)
+    if (replica)
         snprintf(fault->text, sizeof fault->text, "not fit for a quorum: %.220s", heard->text);
-    return node->replica;
+    return replica;
 }
 
 /* -- beginning and ending ---------------------------------------------------------------------- */
@@ -575,7 +575,7 @@ static void heard(void *arg, struct quorum_node *node, const struct quorum_reply
         heard_without_vote(store, node, reply);
         return;
     }
-    if (is_fault(store, node, reply->answer, &store->answer)) {
+    if (is_fault(store, reply->answer, &store->answer)) {
         if (store->task == VERB_ACQUIRE)
             end_try(store);
         else
@@ -871,7 +871,6 @@ static void quorum_shut(struct store *base)
     arena_free(&store->lock_words);
     arena_free(&store->force_words);
     arena_free(&store->survey_words);
-    free(store->names);
     free(store);
 }
 
@@ -887,14 +886,13 @@ struct store *store_quorum_open(struct loop *loop, const struct store_node *node
     store->timer = (struct loop_timer){.fire = end_stage, .owner = store};
     store->pause = (struct loop_timer){.fire = store_poke_due, .owner = store};
     quorum_round_init(&store->round, loop, store->nodes, count, votes_closed, store);
-    store->names = mem_zeroed(count * sizeof *store->names);
-    memcpy(store->names, nodes, count * sizeof *nodes);
     for (size_t i = 0; i < count; i++) {
         store->nodes[i] = (struct quorum_node){.member = nodes[i].member,
                                                .loop = loop,
                                                .requests = &store->requests,
                                                .heard = heard,
                                                .arg = store};
+        strcpy(store->nodes[i].name, nodes[i].name);
         store_on_event(nodes[i].member.store, &node_events, store);
     }
     return &store->base;

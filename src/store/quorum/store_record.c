@@ -5,6 +5,7 @@
 
 #include "base/duration.h"
 #include "base/mem.h"
+#include "store/quorum/quorum.h"
 #include "store/quorum/store.h"
 #include "store/redis/doctor/checkup.h"
 
@@ -30,9 +31,6 @@ static struct store *open_nodes(struct loop *loop, const struct store_address *a
 }
 
 /* -- for the doctor: is it fit to hold locks? -------------------------------------------------- */
-
-/* Servers that were first asked within this are of the same age, as in store/quorum/quorum.c. */
-#define FIRST_ASKED_MS 100
 
 /* Two URLs may lead to one server by different names. */
 static bool find_double(const struct server_facts *facts, size_t count, struct diagnosis *diagnosis)
@@ -69,7 +67,7 @@ static void judge_memories(const struct server_facts *facts, size_t count, int64
     for (size_t i = 0; i < count; i++) {
         int64_t remembers = facts[i].remembers_ms + moment_until(facts[i].told, last) / NS_PER_MS;
         if (!facts[i].reached || facts[i].remembers_ms < 0 || remembers >= lease / NS_PER_MS ||
-            remembers + FIRST_ASKED_MS >= age)
+            remembers + QUORUM_FIRST_ASKED_MS >= age)
             continue;
         int64_t seconds = (lease / NS_PER_MS - remembers + 999) / 1000;
         diagnosis_add(diagnosis, "grace", LEVEL_WARNING, "wait",
