@@ -140,6 +140,15 @@ static void connect_again(struct loop_timer *timer)
         broken(stream, strerror(errno));
 }
 
+static void begin(struct stream *stream, int fd, bool remote)
+{
+    stream->io.fd = fd;
+    stream->io.events = LOOP_WRITE;
+    stream->connecting = true;
+    stream->remote = remote;
+    stream->heard = stream->foreign = stream->in_handshake = false;
+}
+
 int stream_open(struct stream *stream, const struct endpoint *to, struct tls *tls, const char *host)
 {
     int family = to->address.ss_family;
@@ -148,8 +157,7 @@ int stream_open(struct stream *stream, const struct endpoint *to, struct tls *tl
         return -1;
     tune(fd, family);
     stream->to = *to;
-    stream->io.fd = fd;
-    stream->io.events = LOOP_WRITE;
+    begin(stream, fd, family != AF_UNIX);
     if (!start_to_connect(stream)) {
         int saved = errno;
         close(fd);
@@ -157,9 +165,6 @@ int stream_open(struct stream *stream, const struct endpoint *to, struct tls *tl
         errno = saved;
         return -1;
     }
-    stream->connecting = true;
-    stream->remote = family != AF_UNIX;
-    stream->heard = stream->foreign = false;
     stream->tls = tls ? tls_start(tls, host) : NULL;
     stream->in_handshake = stream->tls != NULL;
     return 0;
@@ -170,11 +175,7 @@ int stream_adopt(struct stream *stream, int fd)
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (copy < 0)
         return -1;
-    stream->io.fd = copy;
-    stream->io.events = LOOP_WRITE;
-    stream->connecting = true;
-    stream->remote = stream->heard = stream->foreign = stream->in_handshake = false;
-    stream->tls = NULL;
+    begin(stream, copy, false);
     loop_add(stream->loop, &stream->io);
     return 0;
 }
