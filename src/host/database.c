@@ -192,8 +192,7 @@ static void take_loaded(void *arg, const struct piece *values, size_t count)
         break;
     case 's':
         record = &loading->unit->keys[number].record;
-        loading->damaged |=
-            !shedlock_take(record, strtoll(values[2].at, NULL, 10), values[3].at, values[4].at);
+        shedlock_take(record, strtoll(values[2].at, NULL, 10), values[3], values[4].at);
         break;
     case 't': loading->unit->now_us = number; break;
     default: break; /* a lock */

@@ -218,14 +218,16 @@ static bool keep_script(lua_State *lua, const char *bytes, size_t size, const ch
     return true;
 }
 
-bool script_load(struct scripts *scripts, struct piece text, char hex[SHA1_HEX_SIZE], char *fault,
-                 size_t size)
+bool script_load(struct scripts *scripts, struct piece text, char hex[SHA1_HEX_SIZE])
 {
+    lua_State *lua = scripts->lua;
+
+    lua_settop(lua, 0);
     sha1_hex(text, hex);
-    if (script_is_known(scripts, hex) || keep_script(scripts->lua, text.at, text.size, hex))
+    if (script_is_known(scripts, hex) || keep_script(lua, text.at, text.size, hex))
         return true;
-    snprintf(fault, size, "ERR Error compiling script: %s", lua_tostring(scripts->lua, -1));
-    lua_settop(scripts->lua, 0);
+    command_error(lua,
+                  lua_pushfstring(lua, "ERR Error compiling script: %s", lua_tostring(lua, -1)));
     return false;
 }
 
@@ -266,16 +268,13 @@ static void set_words(lua_State *lua, const char *name, const struct piece *word
 /* The error on top of the stack, of a script, as a reply in the words of Redis. */
 static void explain_error(lua_State *lua, const char *hex)
 {
-    char text[600];
+    bool coded = lua_istable(lua, -1);
 
-    if (lua_istable(lua, -1))
+    if (coded)
         lua_getfield(lua, -1, "err");
     const char *said = lua_tostring(lua, -1);
-    bool coded = lua_istable(lua, -2);
-    snprintf(text, sizeof text, "%s%s script: %s, on @user_script:1.", coded ? "" : "ERR ",
-             said ? said : "?", hex);
-    lua_settop(lua, 0);
-    command_error(lua, text);
+    command_error(lua, lua_pushfstring(lua, "%s%s script: %s, on @user_script:1.",
+                                       coded ? "" : "ERR ", said ? said : "?", hex));
 }
 
 static enum script_outcome run_script(struct scripts *scripts, const struct script_call *call,

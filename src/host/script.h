@@ -24,9 +24,8 @@ struct scripts;
 struct scripts *scripts_new(const struct command_extra *extra);
 void scripts_free(struct scripts *scripts);
 
-/* Makes a script of that text known by its digest. False with Lua's words in "fault". */
-bool script_load(struct scripts *scripts, struct piece text, char hex[SHA1_HEX_SIZE], char *fault,
-                 size_t size);
+/* Makes a script of that text known by its digest. False with an error as the reply. */
+bool script_load(struct scripts *scripts, struct piece text, char hex[SHA1_HEX_SIZE]);
 /* Whether there is a script with that digest. */
 bool script_is_known(struct scripts *scripts, const char *hex);
 
@@ -46,5 +45,5 @@ enum script_outcome {
 /* Runs it. The reply stays until the next call; an error is one as well. */
 enum script_outcome script_run(struct scripts *scripts, const struct script_call *call,
                                struct unit *unit);
-/* Adds the reply of the latest call. */
+/* Adds the latest reply. */
 void script_reply(struct scripts *scripts, struct strbuf *out);

@@ -283,7 +283,7 @@ static void do_eval(const struct request *request)
 {
     struct scripts *scripts = request->server->scripts;
     bool by_digest = piece_is(request->words[0], "evalsha");
-    char hex[SHA1_HEX_SIZE], fault[300];
+    char hex[SHA1_HEX_SIZE];
     int64_t keys;
 
     if (!decimal_parse(word(request, 2), 0, (int64_t)request->count - 3, &keys)) {
@@ -293,8 +293,8 @@ static void do_eval(const struct request *request)
     snprintf(hex, sizeof hex, "%s", word(request, 1));
     if (by_digest && !script_is_known(scripts, hex)) {
         resp_error(&request->client->out, "NOSCRIPT No matching script. Please use EVAL.");
-    } else if (!by_digest && !script_load(scripts, request->words[1], hex, fault, sizeof fault)) {
-        resp_error(&request->client->out, fault);
+    } else if (!by_digest && !script_load(scripts, request->words[1], hex)) {
+        script_reply(scripts, &request->client->out);
     } else if (strcmp(hex, script_init.sha1) == 0 && !request->server->host->extra) {
         make_tables(request, argument(request, 3 + (size_t)keys, "user"));
     } else {
@@ -309,14 +309,14 @@ static void do_eval(const struct request *request)
 
 static void do_script(const struct request *request)
 {
-    char hex[SHA1_HEX_SIZE], fault[300];
+    char hex[SHA1_HEX_SIZE];
 
     if (request->count != 3 || !piece_is(request->words[1], "load"))
         resp_error(&request->client->out, "ERR unknown command");
-    else if (script_load(request->server->scripts, request->words[2], hex, fault, sizeof fault))
+    else if (script_load(request->server->scripts, request->words[2], hex))
         resp_bulk(&request->client->out, piece_of(hex));
     else
-        resp_error(&request->client->out, fault);
+        script_reply(request->server->scripts, &request->client->out);
 }
 
 /* A master without replicas. */

@@ -50,28 +50,20 @@ unsigned shedlock_add_locks(struct sql_text *text, const struct unit *unit)
 
 void shedlock_add_values(struct sql_text *text, const struct unit_key *key)
 {
-    const struct sql_dialect *as = text->dialect;
-
-    sql_add(text, "%slocked_by%s, %s FROM shedlock", as->text_hex[0], as->text_hex[1],
-            as->utc_left);
+    sql_add(text, "locked_by, %s FROM shedlock", text->dialect->utc_left);
     add_where(text, key);
 }
 
-bool shedlock_take(struct record *record, int64_t now_us, const char *by, const char *left)
+void shedlock_take(struct record *record, int64_t now_us, struct piece by, const char *left)
 {
-    char *value = sql_unhex(by);
     int64_t left_us = strtoll(left, NULL, 10);
 
-    if (!value)
-        return false;
     record_clear(record);
     record->version = 1;
     record->type = RECORD_STRING;
     /* It is held as long as any part of a millisecond is left. */
     record->expires = left_us > 0 ? (now_us + left_us) / US_PER_MS + 1 : 1;
-    record_set(record, piece_of(""), piece_of(value));
-    free(value);
-    return true;
+    record_set(record, piece_of(""), by);
 }
 
 /* -- writing ----------------------------------------------------------------------------------- */

@@ -197,7 +197,7 @@ static bool check_rights(struct examination *of)
     struct sql_text lacks = text_of(of), grants = text_of(of);
     char user[sizeof *of->values] = "the user";
 
-    if (ask(of, of->dialect->is_mysql ? "SELECT CURRENT_USER()" : "SELECT current_user"))
+    if (ask(of, "SELECT CURRENT_USER"))
         snprintf(user, sizeof user, "%s", of->values[0]);
     for (const char *const *table = of->dialect->tables; *table; table++)
         add_lacks(of, *table, &lacks);

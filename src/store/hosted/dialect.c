@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/percent.h"
 
 /* The views are for people. They split a record into its lines (host/record.h), and those of
  * holders and waiters into their words (rules/lua/lock.lua). A view belongs to the user who made it
@@ -61,7 +60,6 @@ const struct sql_dialect sql_postgresql = {
                  "excluded.state END",
     .purge = postgresql_purge,
     .text = {"convert_from(decode('", "', 'hex'), 'UTF8')"},
-    .text_hex = {"encode(convert_to(", ", 'UTF8'), 'hex')"},
     .utc_left = "CAST(extract(epoch FROM lock_until - timezone('utc', clock_timestamp())) * "
                 "1000000 AS bigint)"};
 
@@ -146,7 +144,6 @@ const struct sql_dialect sql_mysql = {
                  "expires=VALUES(expires),version=VALUES(version)",
     .purge = mysql_purge,
     .text = {"_utf8mb4 x'", "'"},
-    .text_hex = {"HEX(CONVERT(", " USING utf8mb4))"},
     .utc_left = "TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), lock_until)"};
 
 /* -- statements -------------------------------------------------------------------------------- */
@@ -266,21 +263,4 @@ bool sql_add_schema(struct sql_text *text, const char *user, size_t i)
     else
         return false;
     return true;
-}
-
-char *sql_unhex(const char *digits)
-{
-    size_t length = strlen(digits);
-    char *text = mem_zeroed(length / 2 + 1);
-    bool sound = length % 2 == 0;
-
-    for (size_t i = 0; sound && i < length / 2; i++) {
-        int high = percent_digit(digits[2 * i]), low = percent_digit(digits[2 * i + 1]);
-        text[i] = (char)(16 * high + low);
-        sound = high >= 0 && low >= 0 && text[i];
-    }
-    if (sound)
-        return text;
-    free(text);
-    return NULL;
 }

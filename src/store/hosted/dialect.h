@@ -4,8 +4,7 @@
  * Redis (host/record.h), with a version that each change adds 1 to. MySQL has two tables besides,
  * to lock keys and to tell messages (host/mysql.c).
  *
- * Text from other programs goes back and forth in hexadecimal digits: nothing needs quotes, and
- * there is no encoding. */
+ * Text for other programs is sent in hexadecimal digits: nothing needs quotes. */
 #pragma once
 
 #include <stdbool.h>
@@ -28,9 +27,9 @@ struct sql_dialect {
     const char *now_ms;    /* the same in ms */
     const char *overwrite; /* the end of an INSERT of records some of which are there */
     const char *const *purge; /* statements that delete what has expired, ended by NULL */
-    /* For another program's table (host/shedlock.h): around the digits of a literal, and around a
-     * text that becomes digits; and us until lock_until. */
-    const char *text[2], *text_hex[2], *utc_left;
+    /* For another program's table (host/shedlock.h): around the digits of a literal; and us until
+     * lock_until. */
+    const char *text[2], *utc_left;
 };
 
 extern const struct sql_dialect sql_postgresql, sql_mysql;
@@ -54,6 +53,3 @@ bool sql_add_schema(struct sql_text *text, const char *user, size_t i);
 
 /* Adds all statements that give the user its rights. */
 void sql_add_grants(struct sql_text *text, const char *user);
-
-/* Decodes hexadecimal digits; the caller frees. NULL if they are not digits, or hold a NUL. */
-char *sql_unhex(const char *digits);
