@@ -360,7 +360,7 @@ static void open_store(const char *where)
                                        .table = table};
     store = &HOST_STORE;
     if (!store->open(&target, &fault) || !store->make(NULL, &fault)) {
-        fprintf(stderr, "%s: %s\n", where, fault.why.text);
+        fprintf(stderr, "%s: %s\n", where, fault.why.said);
         exit(1);
     }
 }

@@ -14,14 +14,14 @@ void driver_await(int fd, bool to_write)
         ;
 }
 
-bool driver_fail(struct driver_fault *fault, enum wire_error error, const char *said)
+bool driver_fail(struct host_error *fault, enum wire_error error, const char *said)
 {
     fault->error = error;
-    snprintf(fault->text, sizeof fault->text, "%.*s", (int)strcspn(said, "\n"), said);
+    snprintf(fault->said, sizeof fault->said, "%.*s", (int)strcspn(said, "\n"), said);
     return false;
 }
 
-bool driver_blames_name(const struct driver_target *target, struct driver_fault *fault)
+bool driver_blames_name(const struct driver_target *target, struct host_error *fault)
 {
     static const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *list = NULL;

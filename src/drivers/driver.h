@@ -14,16 +14,11 @@ struct driver_target {
     int seconds;        /* the time limit */
 };
 
-struct driver_fault {
-    enum wire_error error;
-    char text[512];
-};
-
 /* Until it can be read, or written; or until there is an error to be found out. */
 void driver_await(int fd, bool to_write);
 
 /* Looks the host up; where that fails, puts down why, and returns true. */
-bool driver_blames_name(const struct driver_target *target, struct driver_fault *fault);
+bool driver_blames_name(const struct driver_target *target, struct host_error *fault);
 
 /* Puts down what the server said, in one line. Returns false. */
-bool driver_fail(struct driver_fault *fault, enum wire_error error, const char *said);
+bool driver_fail(struct host_error *fault, enum wire_error error, const char *said);

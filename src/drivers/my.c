@@ -65,7 +65,7 @@ bool my_is_of_client(unsigned number)
     return (number >= 2000 && number < 3000) || (number >= 5000 && number < 6000);
 }
 
-bool my_fail(MYSQL *connection, struct driver_fault *fault)
+bool my_fail(MYSQL *connection, struct host_error *fault)
 {
     unsigned number = mysql_errno(connection);
 
@@ -110,7 +110,7 @@ static bool is_cut(const char *said)
 /* The library reports the system's error only as a number in brackets at the end; where it has
  * waited for the connection, that is not the error of the connection. */
 static void fail_to_connect(MYSQL *connection, const struct driver_target *target,
-                            struct driver_fault *fault)
+                            struct host_error *fault)
 {
     const char *said = mysql_error(connection), *number = strrchr(said, '(');
     unsigned error = mysql_errno(connection);
@@ -153,7 +153,7 @@ static void set_options(MYSQL *connection, const struct driver_target *target)
 
 /* Nothing is written by a session that is not strict: there, a NULL that is refused becomes an
  * empty text. The server may be told to cut what is read after so many rows. */
-static bool make_strict(MYSQL *connection, struct driver_fault *fault)
+static bool make_strict(MYSQL *connection, struct host_error *fault)
 {
     static const char sql[] = "SET SESSION sql_mode = 'STRICT_ALL_TABLES', autocommit = 1, "
                               "sql_select_limit = 18446744073709551615";
@@ -161,8 +161,7 @@ static bool make_strict(MYSQL *connection, struct driver_fault *fault)
     return mysql_query(connection, sql) == 0 || my_fail(connection, fault);
 }
 
-MYSQL *my_connect(const struct driver_target *target, unsigned long flags,
-                  struct driver_fault *fault)
+MYSQL *my_connect(const struct driver_target *target, unsigned long flags, struct host_error *fault)
 {
     bool local = *target->host == '/', up;
 

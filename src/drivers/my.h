@@ -8,11 +8,11 @@
 
 /* NULL with why in *fault. flags: those of mysql_real_connect(). */
 MYSQL *my_connect(const struct driver_target *target, unsigned long flags,
-                  struct driver_fault *fault);
+                  struct host_error *fault);
 
 /* Whether an error is the client library's own: the server's word on the statement was not heard,
  * or not understood. */
 bool my_is_of_client(unsigned number);
 
 /* Puts down why a statement has failed. Returns false. */
-bool my_fail(MYSQL *connection, struct driver_fault *fault);
+bool my_fail(MYSQL *connection, struct host_error *fault);

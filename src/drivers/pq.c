@@ -120,7 +120,7 @@ static bool await_connection(PGconn *connection)
 
 /* "was_open": there has been a socket, so the name was found. */
 static void tell_failure(PGconn *connection, const struct driver_target *target, bool was_open,
-                         struct driver_fault *fault)
+                         struct host_error *fault)
 {
     const char *message = behind_path(PQerrorMessage(connection), target->host);
     const char *state = state_in(message), *said = said_of(message, state);
@@ -136,7 +136,7 @@ static void tell_failure(PGconn *connection, const struct driver_target *target,
         driver_fail(fault, error, said);
 }
 
-PGconn *pq_connect(const struct driver_target *target, struct driver_fault *fault)
+PGconn *pq_connect(const struct driver_target *target, struct host_error *fault)
 {
     const char *bundle = ca_bundle_find();
     /* Without any, libpq would take what is in a home directory. */
@@ -174,7 +174,7 @@ PGconn *pq_connect(const struct driver_target *target, struct driver_fault *faul
     return connection;
 }
 
-bool pq_fail(const PGconn *connection, const PGresult *result, struct driver_fault *fault)
+bool pq_fail(const PGconn *connection, const PGresult *result, struct host_error *fault)
 {
     const char *message = PQerrorMessage(connection);
     const char *said = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);

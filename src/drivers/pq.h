@@ -6,7 +6,7 @@
 #include "drivers/driver.h"
 
 /* NULL with why in *fault. */
-PGconn *pq_connect(const struct driver_target *target, struct driver_fault *fault);
+PGconn *pq_connect(const struct driver_target *target, struct host_error *fault);
 
 /* Puts down why a statement has failed; result: NULL where there is none. Returns false. */
-bool pq_fail(const PGconn *connection, const PGresult *result, struct driver_fault *fault);
+bool pq_fail(const PGconn *connection, const PGresult *result, struct host_error *fault);

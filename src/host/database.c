@@ -313,7 +313,7 @@ enum host_outcome database_commit(struct unit *unit, struct host_fault *fault)
     if (listens)
         note_listening();
     if (kind->warning && *kind->warning) {
-        *fault = (struct host_fault){.maybe_done = true};
+        *fault = (struct host_fault){.why = {.maybe_done = true}};
         driver_fail(&fault->why, WIRE_UNREACHABLE, kind->warning);
         return HOST_FAILED;
     }

@@ -111,7 +111,7 @@ static enum host_outcome outcome_of(const struct database_request *request, unsi
     fault->broken = wire_error_breaks(fault->why.error);
     if (number == 0 || number == ER_LOCK_DEADLOCK)
         return HOST_AGAIN;
-    fault->maybe_done = commits;
+    fault->why.maybe_done = commits;
     bool conflict = fault->why.error == WIRE_CONFLICT || number == ER_QUERY_INTERRUPTED;
     return conflict && !commits ? HOST_AGAIN : HOST_FAILED;
 }
@@ -174,7 +174,7 @@ static void end_sleep(void)
  * ends by itself soon. */
 static void awake(void)
 {
-    struct driver_fault fault;
+    struct host_error fault;
     char sql[40];
 
     if (!asleep)

@@ -40,7 +40,7 @@ static enum host_outcome fail(const PGresult *result, bool commits, struct host_
 
     *fault = (struct host_fault){.broken = PQstatus(connection) != CONNECTION_OK};
     pq_fail(connection, result, &fault->why);
-    fault->maybe_done =
+    fault->why.maybe_done =
         commits && !idle_end &&
         (fault->broken || fault->why.error == WIRE_UNFIT || wire_error_breaks(fault->why.error));
     return fault->why.error == WIRE_CONFLICT && !fault->broken ? HOST_AGAIN : HOST_FAILED;

@@ -78,13 +78,11 @@ static void limit_time(int64_t ms)
 
 static void tell_fault(struct server *server, struct client *client, struct host_fault *fault)
 {
-    shedlock_explain(&fault->why);
-    struct host_error error = {.error = fault->why.error, .maybe_done = fault->maybe_done};
-    char text[sizeof error.user + sizeof error.said + 40];
+    char text[sizeof fault->why.user + sizeof fault->why.said + 40];
 
-    snprintf(error.user, sizeof error.user, "%s", server->user);
-    snprintf(error.said, sizeof error.said, "%.*s", (int)sizeof error.said - 1, fault->why.text);
-    host_error_print(&error, text, sizeof text);
+    shedlock_explain(&fault->why);
+    snprintf(fault->why.user, sizeof fault->why.user, "%s", server->user);
+    host_error_print(&fault->why, text, sizeof text);
     resp_error(&client->out, text);
     server->broken |= fault->broken;
 }
@@ -116,7 +114,8 @@ static void run(struct server *server, struct client *client, const struct scrip
 {
     /* inspect.lua only reads, most of the time. */
     struct unit unit = {.reads_only = !call->hex || strcmp(call->hex, script_inspect.sha1) == 0};
-    struct host_fault fault = {.why = {WIRE_NOT_READY, "others were quicker each time"}};
+    struct host_fault fault = {
+        .why = {.error = WIRE_NOT_READY, .said = "others were quicker each time"}};
     enum host_outcome outcome = HOST_AGAIN;
 
     for (size_t i = 0; i < call->key_count; i++)
@@ -697,7 +696,8 @@ int host_serve(const struct host *host)
         .host = host,
         .store = host->store,
         .refused = !host->listener,
-        .fault = {.why = {WIRE_UNFIT, "rlock and its program are of different versions"}}};
+        .fault = {.why = {.error = WIRE_UNFIT,
+                          .said = "rlock and its program are of different versions"}}};
     sigset_t none;
 
     sigemptyset(&none);

@@ -141,9 +141,9 @@ unsigned shedlock_add_changes(struct sql_text *text, const struct unit *unit)
 }
 
 /* "Table 'locks.shedlock' doesn't exist", 'relation "shedlock" does not exist' */
-void shedlock_explain(struct driver_fault *fault)
+void shedlock_explain(struct host_error *fault)
 {
     if (fault->error == WIRE_NO_TABLES &&
-        (strstr(fault->text, ".shedlock'") || strstr(fault->text, "\"shedlock\"")))
+        (strstr(fault->said, ".shedlock'") || strstr(fault->said, "\"shedlock\"")))
         fault->error = WIRE_NO_SHEDLOCK;
 }

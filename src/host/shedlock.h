@@ -23,4 +23,4 @@ void shedlock_take(struct record *record, int64_t now_us, struct piece by, const
 unsigned shedlock_add_changes(struct sql_text *text, const struct unit *unit);
 
 /* Tells a failure that is the lack of that table from the lack of ours. */
-void shedlock_explain(struct driver_fault *fault);
+void shedlock_explain(struct host_error *fault);

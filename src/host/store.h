@@ -19,9 +19,8 @@ struct host_target {
 };
 
 struct host_fault {
-    struct driver_fault why;
-    bool maybe_done; /* the connection broke while the unit was being committed */
-    bool broken;     /* it is gone, and the program is of no more use */
+    struct host_error why;
+    bool broken; /* the connection is gone, and the program is of no more use */
 };
 
 enum host_outcome {
