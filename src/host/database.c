@@ -203,11 +203,12 @@ static bool is_damaged(const struct loading *loading, struct host_fault *fault)
 {
     bool locked = loading->unit->reads_only || loading->locked == loading->unit->count;
 
-    *fault = (struct host_fault){.broken = false};
     if (!locked)
-        driver_fail(&fault->why, WIRE_NO_TABLES, "rlock's table of gates lacks rows");
+        *fault = (struct host_fault){
+            .why = {.error = WIRE_NO_TABLES, .said = "rlock's table of gates lacks rows"}};
     else if (loading->damaged)
-        driver_fail(&fault->why, WIRE_UNFIT, "the database's tables hold other data");
+        *fault = (struct host_fault){
+            .why = {.error = WIRE_UNFIT, .said = "the database's tables hold other data"}};
     return !locked || loading->damaged;
 }
 

@@ -47,7 +47,7 @@ struct database {
     const char *warning;
 };
 
-/* To be called before anything else. table: of the host_target. */
+/* To be called before anything else. table: what the tables' names begin with, not empty. */
 void database_use(const struct database *database, const char *table);
 /* The number of a key or a channel. Two with the same number are in each other's way, and no
  * worse. */

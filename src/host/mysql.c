@@ -412,12 +412,12 @@ static const struct database mysql = {.dialect = &sql_mysql,
 
 /* -- connecting, and tables -------------------------------------------------------------------- */
 
-static bool my_open(const struct host_target *given, struct host_fault *fault)
+static bool my_open(const struct driver_target *given, const char *table, struct host_fault *fault)
 {
     *fault = (struct host_fault){.broken = false};
-    database_use(&mysql, given->table);
-    connection = my_connect(&given->at, CLIENT_MULTI_STATEMENTS, &fault->why);
-    target = given->at;
+    database_use(&mysql, table);
+    connection = my_connect(given, CLIENT_MULTI_STATEMENTS, &fault->why);
+    target = *given;
     target.seconds = CONNECT_SECONDS;
     return connection;
 }

@@ -198,11 +198,11 @@ static const struct database postgresql = {.dialect = &sql_postgresql,
 
 /* -- connecting, and tables -------------------------------------------------------------------- */
 
-static bool pq_open(const struct host_target *target, struct host_fault *fault)
+static bool pq_open(const struct driver_target *target, const char *table, struct host_fault *fault)
 {
     *fault = (struct host_fault){.broken = false};
-    database_use(&postgresql, target->table);
-    connection = pq_connect(&target->at, &fault->why);
+    database_use(&postgresql, table);
+    connection = pq_connect(target, &fault->why);
     if (connection)
         PQsetNoticeReceiver(connection, heed, NULL);
     return connection;

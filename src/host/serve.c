@@ -222,26 +222,26 @@ static void do_open(const struct request *request)
     for (size_t i = 0; i < request->count; i++)
         words_add(&server->address, request->words[i]);
     const struct request kept = {.words = server->address.at, .count = request->count};
-    const struct host_target target = {.at = {.host = word(&kept, 3),
-                                              .port = word(&kept, 4),
-                                              .user = word(&kept, 5),
-                                              .password = word(&kept, 6),
-                                              .database = word(&kept, 7),
-                                              .tls = strcmp(word(&kept, 9), "1") == 0,
-                                              .ca = word(&kept, 10),
-                                              .certificate = word(&kept, 11),
-                                              .key = word(&kept, 12),
-                                              .client = word(&kept, 13)},
-                                       .table = *word(&kept, 8) ? word(&kept, 8) : "rlock"};
+    const struct driver_target target = {.host = word(&kept, 3),
+                                         .port = word(&kept, 4),
+                                         .user = word(&kept, 5),
+                                         .password = word(&kept, 6),
+                                         .database = word(&kept, 7),
+                                         .tls = strcmp(word(&kept, 9), "1") == 0,
+                                         .ca = word(&kept, 10),
+                                         .certificate = word(&kept, 11),
+                                         .key = word(&kept, 12),
+                                         .client = word(&kept, 13)};
+    const char *table = *word(&kept, 8) ? word(&kept, 8) : "rlock";
     int64_t limit = strtoll(word(request, 2), NULL, 10);
 
     /* The libraries take the process's user where none is given. */
-    const struct passwd *own = *target.at.user ? NULL : getpwuid(geteuid());
-    snprintf(server->user, sizeof server->user, "%s", own ? own->pw_name : target.at.user);
+    const struct passwd *own = *target.user ? NULL : getpwuid(geteuid());
+    snprintf(server->user, sizeof server->user, "%s", own ? own->pw_name : target.user);
     limit_time(limit > 0 ? limit : COMMAND_MS);
     server->refused = strcmp(word(request, 1), HOST_PROTOCOL) != 0 ||
-                      !server->store->open(&target, &server->fault);
-    if (server->fault.why.error == WIRE_PASSWORD && !*target.at.password)
+                      !server->store->open(&target, table, &server->fault);
+    if (server->fault.why.error == WIRE_PASSWORD && !*target.password)
         server->fault.why.error = WIRE_NO_PASSWORD;
     if (server->refused)
         tell_fault(server, request->client, &server->fault);

@@ -12,12 +12,6 @@
 #include "host/commands.h"
 #include "host/resp.h"
 
-/* Its texts stay for as long as the program runs. */
-struct host_target {
-    struct driver_target at;
-    const char *table; /* the beginning of its tables' names, not empty */
-};
-
 struct host_fault {
     struct host_error why;
     bool broken; /* the connection is gone, and the program is of no more use */
@@ -54,7 +48,8 @@ enum host_ears {
 };
 
 struct host_store {
-    bool (*open)(const struct host_target *target, struct host_fault *fault);
+    /* The texts stay for as long as the program runs. table: the beginning of its tables' names. */
+    bool (*open)(const struct driver_target *target, const char *table, struct host_fault *fault);
     enum host_outcome (*load)(struct unit *unit, struct host_fault *fault);
     enum host_outcome (*commit)(struct unit *unit, struct host_fault *fault);
     /* Ends the unit without writing anything. */
