@@ -1,7 +1,9 @@
-# Encrypted connections that break, stall, or have much to say.
+# Encrypted connections that break, stall, or have much to say; and answers that are lost, whichever
+# it is, with and without TLS.
 
 load helper
 load certificates
+load flights
 
 setup_file() { start_tls_file; }
 
@@ -162,4 +164,15 @@ connections() {
     printf 'tls-ca = %s/other.pem\n' "$CERTS" >"$T/config"
     renewed k
     terminate a 143
+}
+
+in_clear() { echo "redis://127.0.0.1:$1"; }
+in_tls() { echo "rediss://127.0.0.1:$1"; }
+
+@test "H141 an answer of Redis that is lost, whichever it is: it runs once, and the lock is free" {
+    each_flight "$PLAIN_PORT" in_clear
+}
+
+@test "H141 an answer of Redis that is lost over TLS, whichever it is: the command runs once" {
+    each_flight "$TLS_PORT" in_tls
 }
