@@ -44,21 +44,6 @@ unplanned() {
     return $status
 }
 
-# Prints the words of servers' replies that the fuzzers' dictionary lacks: of scripts, and of
-# errors.
-unfuzzed() {
-    status=0
-    for word in $(grep -ohE "\{ *'[A-Z]+'(, now|, *now -)" src/rules/lua/*.lua |
-        grep -oE '[A-Z]+' | sort -u) \
-        $(grep -oE '^ *\{"[A-Z]+", REDIS_ERROR' src/rules/error.c | grep -oE '[A-Z]{2,}' |
-        grep -vxE 'REDIS|ERROR'); do
-        grep -qF -- "$word" tests/fuzz/replies.dict && continue
-        echo "'$word' is not in tests/fuzz/replies.dict"
-        status=1
-    done
-    return $status
-}
-
 # Prints the links of the pages that lead to a missing file or heading.
 astray() {
     status=0
@@ -155,7 +140,6 @@ too_wide() {
 
 check sh 'Makefile.am names every test' forgotten
 check sh 'CONTRIBUTING.md names every folder' unplanned
-check sh "the fuzzers' dictionary has every word of a reply" unfuzzed
 check sh 'lines fit 100 columns' too_long
 check sh 'links in the pages lead somewhere' astray
 check python3 'plain English' tests/english
