@@ -193,20 +193,6 @@ def _(server):
 # -- the queue ------------------------------------------------------------------------------------
 
 
-@test("queue: a ticket that is taken, or was never issued, is not given out")
-def _(server):
-    lock, _fence = held_by_a(server, B, C)
-    same(lock.acquire(D, places="q:1")[2:5], ["q:3", 3, 1], "taken")
-    same(lock.acquire(E, places="q:99")[2:5], ["q:4", 4, 1], "not issued")
-    server.call("DEL", lock.key)
-    fence_of(lock.acquire(A))
-    same(lock.acquire(E, places="q:4")[2:5], ["q:1", 1, 1], "issued by a lock that is gone")
-    for owner, place in ((B, "q:0"), (C, "q:x"), (D, "x")):
-        same(lock.acquire(owner, places=place)[4], 1, f"{place} is not a place")
-    lock.release(A)
-    fence_of(lock.acquire(E))
-
-
 @test("queue: the place counts waiters, not the holes between them, where asked to count up to 100")
 def _(server):
     owners = ["%036d" % number for number in range(101)]

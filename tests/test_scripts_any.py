@@ -4,7 +4,7 @@ and waits in the queue of each. Prints TAP."""
 import random
 from lock_view import View
 from script_server import Lock
-from script_tap import A, B, C, D, E, F, GIVEN, TOKEN, WHO, holder, main, same, test
+from script_tap import A, B, C, D, E, F, GIVEN, TOKEN, WHO, main, same, test
 
 NAMES = ("a", "b", "c")
 GIVEN["lock"] = lambda server: Lock(server, *NAMES)
@@ -48,30 +48,6 @@ def _(lock):
     same([is_held(lock, n, owner) for n, owner in enumerate((A, D, C))], [True] * 3)
     for n in range(3):
         same([name for name in lock.fields(n) if name[:2] in ("w:", "q:")], [], "places")
-
-
-@test("any: an entry is that of one key, and can be renewed and released alone")
-def _(lock):
-    reply = some(lock, A)
-    fence = reply[2][0]
-    same(lock.fields(0)["h:" + A], holder(lock, A, fence, who=f"{WHO} take=1/3"))
-    same(one(lock, "a").renew(A)[:3], ["RENEWED", lock.now, [fence]])
-    same(one(lock, "b").renew(A)[0], "LOST")
-    same(one(lock, "a").release(A)[0], "RELEASED")
-    same(is_held(lock, 0, A), False)
-
-
-@test("any: the same request again has the same key, also if an earlier one is free by now")
-def _(lock):
-    one(lock, "a").acquire(B)
-    first = some(lock, A)
-    same(granted(first), [1])
-    one(lock, "a").release(B)
-    lock.now += 1000
-    again = some(lock, A)
-    same(granted(again), [1])
-    same(again[2], first[2], "fences")
-    same(is_held(lock, 0, A), False)
 
 
 @test("any: what was taken away before its answer was heard is asked for anew")
@@ -139,19 +115,6 @@ def _(server):
     same(one(ab, "a").acquire(F)[0], "GRANTED", "no owner waits at a")
 
 
-@test("any: a dead waiter keeps no other out, at none of its keys")
-def _(lock):
-    for name, owner in zip(NAMES, (A, B, C)):
-        one(lock, name).acquire(owner)
-    some(lock, D)
-    for name, owner in zip(NAMES, (A, B, C)):
-        one(lock, name).release(owner)
-    same(one(lock, "b").acquire(E, queue=False)[0], "HELD", "while its place counts")
-    lock.now += 7001
-    for name in NAMES:
-        same(one(lock, name).acquire(E, queue=False)[0], "GRANTED", name)
-
-
 @test("any: told when the first of them may be free, and which is held rather than closed")
 def _(server, lock):
     one(lock, "a").set("p", f"{lock.now + 60000} {E} {lock.now} x {WHO}")
@@ -193,33 +156,6 @@ def _(lock, ear):
     same(ear.pokes(), [("rlock:{a}", E)])
     same(granted(some(lock, E, take=2)), [0, 1])
     same(has_place(lock, 2, E), False)
-
-
-@test("any: readers, and the slots of semaphores")
-def _(server):
-    lock = Lock(server, "a", "b")
-    one(lock, "a").acquire(A)
-    same(granted(some(lock, B, mode="s")), [1])
-    same(granted(some(lock, C, mode="s")), [1])
-    one(lock, "a").release(A)
-    one(lock, "b").release(B)
-    one(lock, "b").release(C)
-    slots = []
-    for owner in (A, B, C, D):
-        reply = some(lock, owner, mode="l", limit=2)
-        slots.append((granted(reply)[0], max(reply[3])))
-    same(slots, [(0, 1), (0, 2), (1, 1), (1, 2)])
-    same(some(lock, E, mode="l", limit=2)[0], "QUEUED")
-
-
-@test("any: one that nests in a holder of one of them has that one")
-def _(server):
-    lock = Lock(server, "a", "b")
-    one(lock, "a").acquire(B)
-    same(granted(some(lock, A)), [1])
-    some(lock, C)
-    same(granted(some(lock, f"{A}.{D}")), [1])
-    same(some(lock, f"{A}.{E}")[0], "QUEUED", "a sibling waits for it")
 
 
 class Contenders:

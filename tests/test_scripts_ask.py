@@ -48,14 +48,6 @@ def _(server, lock):
     true(runs[0].endswith(f" asked={since} {NOTES} revoked=1 ran=5 exit=0"), runs[0])
 
 
-@test("ask: a command that ends by itself meanwhile has ended by itself")
-def _(lock):
-    lock.force(A, how="ask", notes=NOTES)
-    lock.release(A, notes="ran=5 exit=0")
-    counters, runs = lock.memory()
-    true("revoked" not in counters and runs[0].endswith(" ran=5 exit=0"), runs[0])
-
-
 @test("ask: a holder that does not answer loses it when its lease ends, as it was")
 def _(server, lock):
     lock.force(A, how="ask", notes=NOTES)
@@ -132,15 +124,6 @@ def _(server):
     same(lock.force(A, B, how="ask")[3], 2)
     lock.release(B)
     same(lock.force(A, B, how="again")[3], 1, "one of them has gone")
-
-
-@test("ask: of several keys, one is enough")
-def _(server):
-    both = Lock(server, "a", "b")
-    fence_of(both.acquire(A, who=WHO))
-    one = Lock(server, "b", now=both.now)
-    same(one.force(A, how="ask")[0], "ASKED")
-    same(both.renew(A)[:4], ["ASKED", both.now, 2, 1])
 
 
 @test("replace: those in the way are asked; of a semaphore, the oldest")

@@ -165,15 +165,6 @@ def _(server):
     same(grace(lock), 0)
 
 
-@test("once more before it is over: it begins anew")
-def _(server):
-    lock = Lock(server)
-    same(grace(lock), LEASE)
-    lock.now += 20000
-    server.call("HSET", MARKER, "r", ELSEWHERE)
-    same(grace(lock), LEASE)
-
-
 @test("init where something may have been forgotten: refused, unless it is forced")
 def _(server, lock):
     take(lock, A, lease=LEASE)
@@ -216,21 +207,6 @@ def _(server):
     sound(lock)
 
 
-@test("those that share are granted together, the first of them calls the others")
-def _(server):
-    ear, lock = server.listen(), Lock(server)
-    for owner in (A, B, C):
-        lock.acquire(owner, mode="s", grace=True)
-        lock.now += 1
-    lock.now += LEASE - 4000
-    for owner in (A, B, C):
-        lock.acquire(owner, mode="s", grace=True)
-    lock.now += 4000
-    same(ear.heard(), [])
-    fence_of(lock.acquire(A, mode="s", grace=True))
-    same(ear.heard(), [B, C])
-
-
 @test("one that nests passes none: the first in line does not wait for another key")
 def _(server):
     lock = Lock(server, "a", "b")
@@ -240,13 +216,6 @@ def _(server):
         [f"{lock.now + 7000} {A} {lock.now} x who-{A} due={lock.now + 900000}"],
     )
     true(" x " in lock.fields()["q:1"], "in small letters")
-
-
-@test("the same request again is granted meanwhile: its answer was lost")
-def _(server, lock):
-    first = lock.acquire(A, grace=True)
-    server.call("HSET", MARKER, "r", ELSEWHERE)
-    same(lock.acquire(A, grace=True)[2:], first[2:])
 
 
 @test("one that nests is new, too")
@@ -382,14 +351,6 @@ def _(server, lock):
     same(lock.release(A, grace=True), ["RELEASED", lock.now])
     same(lock.release(A)[0], "ABSENT", "without grace")
     lock.now += LEASE
-    same(lock.release(A, grace=True)[0], "ABSENT")
-
-
-@test("released where another is known to have it: lost")
-def _(server, lock):
-    take(lock, A)
-    server.call("FLUSHALL")
-    fence_of(lock.acquire(B))
     same(lock.release(A, grace=True)[0], "ABSENT")
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env -S python3 -B
 """The scripts of src/rules/lua: who queues up sends away those of its group. Prints TAP."""
-from script_server import PLACE_TTL, Lock
+from script_server import PLACE_TTL
 from script_tap import A, B, C, D, TOKEN, WHO, main, same, test, true
 
 
@@ -79,20 +79,6 @@ def _(lock, ear):
     lock.release(B)
     same([who for who, *_rest in ear.handed()], [C, D], "C is told, D has it")
     same(latest(lock, C, places="q:2")[0], "SUPERSEDED")
-
-
-@test("latest: of several keys, a waiter that is sent away from one queue leaves the others")
-def _(server):
-    both, one, ear = Lock(server, "k", "m"), Lock(server, "m"), server.listen()
-    both.acquire(A)
-    latest(both, B)
-    both.acquire(C)
-    latest(one, D)
-    same(ear.pokes(), [("rlock:{m}", B)])
-    both.release(A)
-    same(latest(both, B, places="q:1 q:1")[:3], ["SUPERSEDED", both.now, 2])
-    same(ear.pokes()[-2:], [("rlock:{m}", C), ("rlock:{k}", C)], "who comes next")
-    same([both.fields(i).get("w:" + B) for i in (0, 1)], [None, None], "its places")
 
 
 @test("latest: only so many are remembered that were sent away")

@@ -92,33 +92,6 @@ def _(server):
     fence_of(lock.acquire(C))
 
 
-@test("stand: one that holds it already is granted it again; nested ones pass")
-def _(server):
-    lock, fence = held_by_a(server)
-    same(fence_of(lock.acquire(A, stand=True)), fence, "token")
-    stands(lock, B, holders=1)
-    same(fence_of(lock.acquire(A1)), fence, "the nested one's token")
-    lock.release(A1)
-    lock.release(A)
-    stands(lock, B)
-    fence_of(lock.acquire(B))
-
-
-@test("stand: readers and slots, where there is room")
-def _(server):
-    lock = Lock(server, "r")
-    read(lock, A)
-    stands(lock, B, mode="s")
-    wait(lock, C, mode="s")
-    read(lock, B, C)
-    lock = Lock(server, "l")
-    take(lock, A, limit=2)
-    stands(lock, B, mode="l", limit=2)
-    wait(lock, C, mode="l", limit=2)
-    take(lock, B, limit=2)
-    stands(lock, C, mode="l", limit=2, holders=2)
-
-
 # -- who is told of several -----------------------------------------------------------------------
 
 

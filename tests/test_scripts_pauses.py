@@ -72,17 +72,6 @@ def _(server, lock):
     same(lock.acquire(A)[0], "GRANTED")
 
 
-@test("pauses: a lock that was acquired before is looked at only for its mark")
-def _(lock):
-    lock.acquire(A)
-    lock.release(A)
-    lock.pause_glob("k*", mark=False)
-    same(lock.opens(), None)
-    same(lock.mark(), "ADJUSTED")
-    same(lock.mark(), "NONE", "again")
-    same(lock.opens(), HOUR)
-
-
 @test("pauses: a key with a limit, a bar or waiters that was never acquired is new")
 def _(server):
     for prepare in (lambda lock: lock.run("adjust", "limit", limit=3),
@@ -190,17 +179,6 @@ def _(server):
     same([reply[0], reply[6]], ["CLOSED", 2])
     reply = lock.acquire(A, queue=False, who=WHO, take="1/2")
     same([fence != "0" for fence in reply[2]], [True, False])
-
-
-@test("pauses: one that nests in a holder is let in, readers and semaphores are not")
-def _(server, lock):
-    lock.acquire(A)
-    lock.pause_glob("*")
-    same(lock.acquire(f"{A}.{B}")[0], "GRANTED")
-    same(lock.renew(A)[0], "RENEWED")
-    for mode, limit in (("s", 0), ("l", 2)):
-        other = Pausable(server, "other")
-        same(other.acquire(C, mode=mode, limit=limit, queue=False)[0], "CLOSED")
 
 
 @test("pauses: where something else has their name, locks are taken; none is paused")

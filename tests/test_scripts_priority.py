@@ -124,18 +124,6 @@ def _(lock, ear):
     same(wait(lock, B, mode="s")[0], "GRANTED")
 
 
-@test("priority: the slots of a semaphore go to the higher ones, all of them at once")
-def _(lock, ear):
-    slots = ["%036d" % n for n in range(2)]
-    for owner in slots:
-        lock.acquire(owner, mode="l", limit=2)
-    for owner, priority in ((B, 0), (C, 5), (D, 0), (E, 9)):
-        wait(lock, owner, priority, mode="l", limit=2, offer=TOKEN)
-    for owner in slots + [E, C]:
-        lock.release(owner)
-    same([owner for owner, *_rest in ear.handed()], [E, C, B, D])
-
-
 @test("priority: a waiter that was dropped comes back to its place in the list")
 def _(lock):
     lock.acquire(A, lease=100 * MINUTE)
@@ -163,24 +151,6 @@ def _(lock, ear):
     for owner, priority in ((C, 5), (B, 5), (E, 5), (D, 0)):
         wait(lock, owner, priority, offer=TOKEN)
     same(served(lock, ear, A, 4), line, "served")
-
-
-@test("priority: dead ones of any list are passed; a place that was taken out leaves no hole")
-def _(server, lock):
-    lock.acquire(A, lease=100 * MINUTE)
-    wait(lock, B, 9)
-    wait(lock, C, 5)
-    wait(lock, D)
-    lock.now += PLACE_TTL - 1
-    wait(lock, D)
-    lock.now += 1
-    lock.release(A)
-    same(wait(lock, D)[0], "GRANTED", "B and C are dead")
-    wait(lock, B, 9)
-    wait(lock, C, 5)
-    server.call("HDEL", lock.key, "w:" + B, lock.fields()["w:" + B])
-    lock.release(D)
-    same(wait(lock, C, 5)[0], "GRANTED")
 
 
 @test("priority: two that wait for the same keys never wait for each other")
