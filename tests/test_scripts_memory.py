@@ -59,7 +59,7 @@ def _(server):
     same(runs, [f"{lock.now - 10000} {fence} {A} {since} x 0 h u - - why reserved=1"])
 
 
-@test("memory: a run that nests in a reservation succeeds as one that does not; deeper, it is a part")
+@test("memory: a run that nests in a reservation succeeds as one that does not; deeper, a part")
 def _(lock):
     run = f"{A}.{B}"
     lock.acquire(A, who="h u - - why reserved=1")

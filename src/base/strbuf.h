@@ -20,11 +20,13 @@ void strbuf_puts(struct strbuf *buf, const char *text);
 void strbuf_putc(struct strbuf *buf, char c);
 void strbuf_printf(struct strbuf *buf, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-void strbuf_vprintf(struct strbuf *buf, const char *format, va_list values);
+void strbuf_vprintf(struct strbuf *buf, const char *format, va_list values)
+    __attribute__((format(printf, 2, 0)));
 /* What printf() prints, made fit to be shown by utf8_escape(). */
 void strbuf_escape(struct strbuf *buf, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-void strbuf_vescape(struct strbuf *buf, const char *format, va_list values);
+void strbuf_vescape(struct strbuf *buf, const char *format, va_list values)
+    __attribute__((format(printf, 2, 0)));
 
 /* Returns the end of the text, with room for at least "size" bytes behind it. The caller writes
  * there, and tells by strbuf_grew() how many bytes it has written. */
