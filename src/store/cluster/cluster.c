@@ -4,6 +4,7 @@
 
 #include "base/backoff.h"
 #include "base/mem.h"
+#include "lock/key.h"
 #include "net/loop.h"
 #include "store/cluster/nodes.h"
 #include "store/cluster/map_reader.h"
@@ -43,6 +44,15 @@ struct cluster {
 };
 
 static void start(struct cluster *cluster);
+
+unsigned cluster_slot_of_key(const char *prefix, const char *key)
+{
+    char *name = key_in_store(prefix, key);
+    unsigned slot = cluster_slot(name);
+
+    free(name);
+    return slot;
+}
 
 static struct moment now_of(const struct cluster *cluster)
 {

@@ -18,6 +18,9 @@ struct cluster *cluster_new(struct loop *loop, const struct store_address *addre
                             struct store *above, char *fault, size_t size);
 void cluster_free(struct cluster *cluster);
 
+/* The slot of a lock's key. */
+unsigned cluster_slot_of_key(const char *prefix, const char *key);
+
 /* Starts the operation at the node that has the slot; again at another one where that has to be.
  * Until "retry_until" it tries again where the answer is UNREACHABLE (no node answers) or NOT_READY
  * (another node than the one that is needed answers); after that the caller gets that answer. */

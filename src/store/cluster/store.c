@@ -3,7 +3,6 @@
 #include "store/cluster/store_record.h"
 
 #include "base/mem.h"
-#include "lock/key.h"
 #include "net/loop.h"
 #include "store/cluster/cluster.h"
 #include "store/cluster/several_keys.h"
@@ -36,15 +35,6 @@ static void drop_survey(struct cluster_store *store)
     store->survey = NULL;
 }
 
-static unsigned slot_of(const struct cluster_store *store, const char *key)
-{
-    char *name = key_in_store(store->prefix, key);
-    unsigned slot = cluster_slot(name);
-
-    free(name);
-    return slot;
-}
-
 /* Those who ask about a lock or a latch wait between their tries, and need no second one here. */
 static void start(struct store *base, const struct operation *operation)
 {
@@ -73,13 +63,14 @@ static void start(struct store *base, const struct operation *operation)
     case VERB_NONE:
     case VERB_MARK: return; /* no Cluster has STORE_MARK */
     }
-    cluster_call(store->cluster, slot_of(store, key), operation, retry);
+    cluster_call(store->cluster, cluster_slot_of_key(store->prefix, key), operation, retry);
 }
 
 static bool release_nowait(struct store *base, const struct release_request *request)
 {
     struct cluster_store *store = of(base);
-    struct store *node = cluster_open_node(store->cluster, slot_of(store, request->lock->keys[0]));
+    unsigned slot = cluster_slot_of_key(store->prefix, request->lock->keys[0]);
+    struct store *node = cluster_open_node(store->cluster, slot);
     bool sent = node && store_release_nowait(node, request);
 
     cluster_abandon(store->cluster);
@@ -132,11 +123,7 @@ static const char *parse(struct url *url, char *rest)
 /* As a key of the same slot. */
 static bool beside(const char *prefix, const char *key, const char *name)
 {
-    char *lock = key_in_store(prefix, key);
-    bool same = cluster_slot(lock) == cluster_slot(name);
-
-    free(lock);
-    return same;
+    return cluster_slot_of_key(prefix, key) == cluster_slot(name);
 }
 
 /* It has no grace: which of the nodes have lost writes cannot be known. */

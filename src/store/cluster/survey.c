@@ -27,7 +27,7 @@ struct cluster_survey {
     char *pattern;              /* of the key that it is asked about; NULL */
     struct lock_views views;    /* of all nodes */
     size_t *masters, master_count;
-    size_t next; /* of the masters, or of the keys */
+    size_t next; /* of the masters, and then of the keys */
     unsigned failures;
     struct loop_timer again;
 };
@@ -37,10 +37,7 @@ static void finish(struct cluster_survey *survey, const struct answer *answer)
     survey->operation.done(survey->operation.arg, answer);
 }
 
-static void ask_next_node(struct cluster_survey *survey);
-static void ask_next_key(struct cluster_survey *survey);
-
-/* -- keys -------------------------------------------------------------------------------------- */
+/* -- what a node says -------------------------------------------------------------------------- */
 
 static void take_view(void *arg, const struct lock_view *view)
 {
@@ -60,34 +57,14 @@ static void take_part(void *arg)
         survey->operation.survey->heard(survey->operation.survey->heard_arg);
 }
 
-/* The survey of a node or a key, by these patterns. */
-static struct operation about(struct cluster_survey *survey, const char *const *patterns,
-                              size_t count, store_done *answered)
-{
-    survey->part = *survey->operation.survey;
-    survey->part.patterns = patterns;
-    survey->part.pattern_count = count;
-    survey->part.each = take_view;
-    survey->part.heard = take_part;
-    survey->part.each_arg = survey->part.heard_arg = survey->part.elsewhere_arg = survey;
-    return (struct operation){.verb = VERB_SURVEY,
-                              .survey = &survey->part,
-                              .until = survey->operation.until,
-                              .done = answered,
-                              .arg = survey};
-}
-
-static void key_answered(void *arg, const struct answer *answer)
+static void take_moved(void *arg, const char *key)
 {
     struct cluster_survey *survey = arg;
 
-    if (answer->verdict != VERDICT_GRANTED) {
-        finish(survey, answer);
-        return;
-    }
-    survey->next++;
-    ask_next_key(survey);
+    *MEM_APPEND(survey->keys, survey->key_count) = mem_strdup(key);
 }
+
+/* -- asking ------------------------------------------------------------------------------------ */
 
 static void report(struct cluster_survey *survey)
 {
@@ -98,30 +75,40 @@ static void report(struct cluster_survey *survey)
     finish(survey, &granted);
 }
 
-static void ask_next_key(struct cluster_survey *survey)
+static void answered(void *arg, const struct answer *answer);
+
+/* Asks the next master about the globs, or about the next key the node that has it. */
+static void ask_next(struct cluster_survey *survey)
 {
-    if (survey->next == survey->key_count) {
+    struct survey_request *part = &survey->part;
+    struct operation operation = {.verb = VERB_SURVEY,
+                                  .survey = part,
+                                  .until = survey->operation.until,
+                                  .done = answered,
+                                  .arg = survey};
+
+    if (survey->next == survey->master_count + survey->key_count) {
         report(survey);
         return;
     }
-    const char *key = survey->keys[survey->next];
-    char *name = key_in_store(survey->prefix, key);
-    unsigned slot = cluster_slot(name);
-    free(name);
-    free(survey->pattern);
-    survey->pattern = key_to_pattern(key);
-    struct operation operation =
-        about(survey, (const char *const *)&survey->pattern, 1, key_answered);
-    cluster_call(survey->cluster, slot, &operation, survey->retry_until);
-}
-
-/* -- nodes ------------------------------------------------------------------------------------- */
-
-static void take_moved(void *arg, const char *key)
-{
-    struct cluster_survey *survey = arg;
-
-    *MEM_APPEND(survey->keys, survey->key_count) = mem_strdup(key);
+    *part = *survey->operation.survey;
+    part->each = take_view;
+    part->heard = take_part;
+    part->each_arg = part->heard_arg = part->elsewhere_arg = survey;
+    if (survey->next < survey->master_count) {
+        part->patterns = survey->globs;
+        part->pattern_count = survey->glob_count;
+        part->elsewhere = take_moved;
+        cluster_call_node(survey->cluster, survey->masters[survey->next], &operation);
+    } else {
+        const char *key = survey->keys[survey->next - survey->master_count];
+        free(survey->pattern);
+        survey->pattern = key_to_pattern(key);
+        part->patterns = (const char *const *)&survey->pattern;
+        part->pattern_count = 1;
+        cluster_call(survey->cluster, cluster_slot_of_key(survey->prefix, key), &operation,
+                     survey->retry_until);
+    }
 }
 
 static void map_read(void *arg, const struct answer *answer);
@@ -148,29 +135,18 @@ static void node_missing(struct cluster_survey *survey, const struct answer *ans
         finish(survey, answer);
 }
 
-static void node_answered(void *arg, const struct answer *answer)
+static void answered(void *arg, const struct answer *answer)
 {
     struct cluster_survey *survey = arg;
 
-    if (answer->verdict != VERDICT_GRANTED) {
+    if (answer->verdict == VERDICT_GRANTED) {
+        survey->next++;
+        ask_next(survey);
+    } else if (survey->next < survey->master_count) {
         node_missing(survey, answer);
-        return;
+    } else {
+        finish(survey, answer);
     }
-    survey->next++;
-    ask_next_node(survey);
-}
-
-static void ask_next_node(struct cluster_survey *survey)
-{
-    if (survey->next < survey->master_count) {
-        struct operation operation =
-            about(survey, survey->globs, survey->glob_count, node_answered);
-        survey->part.elsewhere = take_moved;
-        cluster_call_node(survey->cluster, survey->masters[survey->next], &operation);
-        return;
-    }
-    survey->next = 0;
-    ask_next_key(survey);
 }
 
 static void map_read(void *arg, const struct answer *answer)
@@ -190,7 +166,7 @@ static void map_read(void *arg, const struct answer *answer)
     survey->master_count = cluster_map_masters(map, survey->masters);
     survey->next = 0;
     if (survey->master_count > 0)
-        ask_next_node(survey);
+        ask_next(survey);
     else
         finish(survey, &nowhere);
 }
@@ -223,7 +199,7 @@ struct cluster_survey *cluster_survey_start(struct loop *loop, struct cluster *c
     if (survey->glob_count > 0 || count == 0)
         cluster_read_map(cluster, operation->until, map_read, survey);
     else
-        ask_next_key(survey);
+        ask_next(survey);
     return survey;
 }
 
