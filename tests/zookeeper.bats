@@ -237,6 +237,66 @@ END
     ends_with d 0
 }
 
+@test "a writer is refused in an ancestor that reads, also where that one nests in a writer" {
+    says 78 '^rlock: k: an ancestor of this process holds it for reading' \
+        run k -- "$RLOCK" run --shared k -- "$RLOCK" run -n k -- touch "$T/ran"
+    [[ ! -e $T/ran ]]
+}
+
+# The server has answered more than the waiter's place in the queue takes: the leases as well.
+leases_are_listed() {
+    local down
+    read -r _ _ _ _ _ _ _ down <<<"$(fault stats)"
+    ((down > 300))
+}
+
+# The waiter's list of the leases has the outer one, which has gone when it asks what is in it.
+@test "a semaphore: a lease that nests in one that goes while a waiter counts them is counted" {
+    local outer inner
+    run -0 rlock acquire --lease 60s --limit 1 --keep $$ k
+    outer=${lines[-1]}
+    start_proxy proxy 127.0.0.1:0 "127.0.0.1:${port[1]}"
+    fault on down -lease- hold up
+    bg a rlock run -w 4s -u "zookeeper://${proxy[proxy]}/test/$BATS_TEST_NUMBER" --lease 60s \
+        --connect-timeout 60s --limit 1 k -- touch "$T/ran"
+    poll_until 10 leases_are_listed
+    RLOCK_OWNER=$outer run -0 rlock acquire --lease 60s --limit 1 --keep $$ k
+    inner=${lines[-1]}
+    [[ $inner == "$outer".* ]]
+    run -0 rlock release --owner "$outer" k
+    fault pass
+    finish a 40
+    [[ $status == 75 && ! -e $T/ran ]]
+    run -0 rlock release --owner "$inner" k
+}
+
+# The waiter's list of those that nest in the outer lock has its sibling, which has gone when it asks
+# what is in it.
+@test "nesting: an owner in a sibling that goes while a waiter looks at it holds the lock" {
+    local outer sibling inner before
+    run -0 rlock acquire --lease 60s --keep $$ k
+    outer=${lines[-1]}
+    RLOCK_OWNER=$outer run -0 rlock acquire --lease 60s --keep $$ k
+    sibling=${lines[-1]}
+    start_proxy proxy 127.0.0.1:0 "127.0.0.1:${port[1]}"
+    fault on up rlock/1 hold up
+    RLOCK_OWNER=$outer bg a rlock run -w 4s --lease 60s --connect-timeout 60s \
+        -u "zookeeper://${proxy[proxy]}/test/$BATS_TEST_NUMBER" k -- touch "$T/ran"
+    poll_until 10 has_holders k 3 # as far as the nodes' names tell
+    before=$(fault stats)
+    fault on down any hold up
+    fault delay up 0 # what is held goes on
+    poll_until 10 eval '[[ $(fault stats) != "$before" ]]'
+    RLOCK_OWNER=$sibling run -0 rlock acquire --lease 60s --keep $$ k
+    inner=${lines[-1]}
+    run -0 rlock release --owner "$sibling" k
+    fault pass
+    finish a 40
+    [[ $status == 75 && ! -e $T/ran ]]
+    run -0 rlock release --owner "$inner" k
+    run -0 rlock release --owner "$outer" k
+}
+
 @test "a semaphore: acquire --keep, renew and release by another process; an agent that dies" {
     sleep 1000 &
     pid[keeper]=$!

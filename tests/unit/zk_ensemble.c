@@ -1320,6 +1320,8 @@ int stream_adopt(struct stream *stream, int fd)
 
 void stream_send(struct stream *stream, const char *bytes, size_t size)
 {
+    if (size == 0)
+        accuse(&current->trial, "waits for an answer to nothing");
     if (stream->conn && size > 0)
         carry(stream->conn, &stream->conn->up, CHUNK_BYTES, bytes, size, loop_now(stream->loop));
 }

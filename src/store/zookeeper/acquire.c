@@ -43,14 +43,10 @@ static const char *parent_of(const struct zk_store *store, const struct zk_nodes
     return nodes->branches[nodes->nests ? zk_holders_branch(store) : zk_queue_branch(store)];
 }
 
-/* The holder must be there still, and so must each ancestor whose node is noted: a client that
- * waited for one that has gone may hold the lock. */
-static void add_checks(struct zk_multi *multi, const struct zk_nodes *nodes, const char *parent)
+/* Each ancestor whose node is noted must be there still, the holder among them: a client that waited
+ * for one that has gone may hold the lock. */
+static void add_checks(struct zk_multi *multi, const struct zk_nodes *nodes)
 {
-    char *holder = zk_path_join(parent, nodes->holder);
-
-    zk_multi_check(multi, holder);
-    free(holder);
     for (size_t i = 0; i < OWNER_DEPTH; i++)
         if (nodes->ancestors[i])
             zk_multi_check(multi, nodes->ancestors[i]);
@@ -67,7 +63,7 @@ static void add_creations(struct zk_store *store, struct zk_multi *multi, struct
 
     zk_print_data(store, nodes);
     if (nodes->nests)
-        add_checks(multi, nodes, parent);
+        add_checks(multi, nodes);
     for (; *words; words++) {
         snprintf(name, sizeof name, same ? "_c_%s-%s%010d" : "_c_%s-%s",
                  zk_owner_uuid(store->owner), *words, (int)nodes->number);
@@ -102,7 +98,6 @@ static bool note_created(struct zk_store *store, const struct zk_reply *reply)
     for (size_t i = 0; sound && i < store->key_count; i++) {
         struct zk_nodes *nodes = &store->nodes[i];
         const char *const *words = words_of(store, nodes), *parent = parent_of(store, nodes);
-        sound = !nodes->nests || zk_next_result(&in, &result);
         for (size_t j = 0; sound && nodes->nests && j < OWNER_DEPTH; j++)
             sound = !nodes->ancestors[j] || zk_next_result(&in, &result);
         for (size_t j = 0; sound && words[j]; j++)
@@ -181,22 +176,28 @@ static void made_locks(struct zk_store *store, const struct zk_reply *replies)
 
 /* -- nesting ----------------------------------------------------------------------------------- */
 
-/* Asks for the node of the holder, and then for those of all ancestors, that one among them. */
-static void ask_ancestors(struct zk_store *store, struct zk_nodes *nodes,
-                          const struct zk_queue *queue)
+/* Notes the nodes of all ancestors, and that of the holder among them, and asks what is in them.
+ * Returns whether the nearest one that holds the lock holds it for reading. */
+static bool ask_ancestors(struct zk_store *store, struct zk_nodes *nodes,
+                          const struct zk_queue *queue, const struct zk_contender *holder)
 {
-    const char *parent = parent_of(store, nodes), *at = store->owner, *dot;
+    const char *at = store->owner, *dot;
     char uuid[OWNER_UUID_SIZE];
+    bool reads = false;
 
-    zk_get_child(store->batch, parent, nodes->holder);
     for (size_t i = 0; i < OWNER_DEPTH && (dot = strchr(at, '.')); i++, at = dot + 1) {
         snprintf(uuid, sizeof uuid, "%.*s", (int)(dot - at), at);
         const struct zk_contender *ancestor = zk_queue_find(queue, uuid);
         if (!ancestor)
             continue;
-        nodes->ancestors[i] = zk_path_join(parent, ancestor->name);
+        if (ancestor == holder)
+            nodes->holder = i;
+        nodes->ancestors[i] =
+            zk_path_join(nodes->branches[zk_holders_branch(store)], ancestor->name);
         zk_get(store->batch, nodes->ancestors[i]);
+        reads = ancestor->holds ? ancestor->reader : reads;
     }
+    return reads;
 }
 
 static void find_ancestors(struct zk_store *store)
@@ -221,33 +222,31 @@ static void found_ancestors(struct zk_store *store, const struct zk_reply *repli
     for (size_t i = 0; i < store->key_count; i++) {
         struct zk_nodes *nodes = &store->nodes[i];
         const struct zk_contender *one = zk_queue_ancestor(&queues[i], store->owner);
-        bool nests = one && strlen(one->name) < sizeof nodes->holder;
-        nodes->nests = nests;
+        nodes->nests = one;
         zk_clear_ancestors(nodes);
-        if (!nests)
+        if (!one)
             continue;
         key = i;
+        nodes->number = one->number;
+        bool reads = ask_ancestors(store, nodes, &queues[i], one);
         if (request->no_nesting)
             misfit = "it is held by an ancestor of this process, and nesting was ruled out";
-        else if (one->reader && request->mode == LOCK_EXCLUSIVE)
+        else if (reads && request->mode == LOCK_EXCLUSIVE)
             misfit = "an ancestor of this process holds it for reading, and cannot make way";
-        strcpy(nodes->holder, one->name);
-        nodes->number = one->number;
-        ask_ancestors(store, nodes, &queues[i]);
     }
     zk_free_queues(queues);
     if (misfit) {
         zk_session_drop_batch(store->session);
         zk_refuse(store, CAUSE_MISFIT, key, misfit);
-    } else if (store->batch->count > 0) {
-        zk_send(store, take_ancestors, ZK_NO_EFFECT);
     } else {
-        create(store);
+        zk_ask(store, take_ancestors);
     }
 }
 
-/* Notes since when the ancestors have their nodes. Returns an error of the server's, or ZK_OK. */
-static int read_ancestors(struct zk_nodes *nodes, const struct zk_reply **replies)
+/* Notes since when the ancestors have their nodes, and reads the holder's. Returns an error of the
+ * server's, or ZK_OK. */
+static int read_ancestors(struct zk_nodes *nodes, const struct zk_reply **replies,
+                          struct zk_node_data *holder)
 {
     int error = ZK_OK;
 
@@ -258,6 +257,8 @@ static int read_ancestors(struct zk_nodes *nodes, const struct zk_reply **replie
             continue;
         error = zk_read_data((*replies)++, &text, &stat);
         nodes->ancestors_since[i] = stat.czxid;
+        if (error == ZK_OK && i == nodes->holder && !zk_node_data_parse(text, holder))
+            *holder = (struct zk_node_data){0};
         if (error == ZK_NO_NODE) { /* it has just gone */
             zk_set_text(&nodes->ancestors[i], NULL);
             error = ZK_OK;
@@ -272,30 +273,26 @@ static void take_ancestors(struct zk_store *store, const struct zk_reply *replie
 {
     for (size_t i = 0; i < store->key_count; i++) {
         struct zk_nodes *nodes = &store->nodes[i];
-        struct jute_text text;
-        struct zk_stat stat;
         struct zk_node_data holder;
         if (!nodes->nests)
             continue;
-        int error = zk_read_data(replies++, &text, &stat);
-        int other = read_ancestors(nodes, &replies);
-        if (error == ZK_NO_NODE && other == ZK_OK) {
+        int error = read_ancestors(nodes, &replies, &holder);
+        int64_t since = nodes->ancestors_since[nodes->holder];
+        if (error != ZK_OK) {
+            zk_tell_error(store, error);
+            return;
+        }
+        if (!nodes->ancestors[nodes->holder]) {
             nodes->nests = false; /* it has just gone: to the end of the queue */
             continue;
         }
-        if (error != ZK_OK || other != ZK_OK) {
-            zk_tell_error(store, other ? other : error);
-            return;
-        }
-        if (!zk_node_data_parse(text, &holder))
-            holder = (struct zk_node_data){0};
         if (zk_is_limited(store) && holder.limit != store->request.limit) {
             zk_begin_misfit(store, i, holder.limit);
             zk_refuse_again(store);
             return;
         }
         nodes->slot = holder.slot;
-        nodes->fence = holder.fence ? holder.fence : stat.czxid > 0 ? (uint64_t)stat.czxid : 1;
+        nodes->fence = holder.fence ? holder.fence : since > 0 ? (uint64_t)since : 1;
     }
     create(store);
 }
@@ -320,7 +317,7 @@ static void described(struct zk_store *store, const struct zk_reply *replies)
     struct jute_text text;
     struct zk_stat stat;
 
-    if (store->request.queue && !zk_is_in_the_way(store, &replies)) {
+    if (!zk_is_in_the_way(store, &replies)) {
         zk_look(store);
         return;
     }
@@ -376,9 +373,10 @@ static bool may_nest(const struct zk_store *store, const struct zk_nodes *nodes,
     return one->heads && (one->number == nodes->number || zk_is_limited(store));
 }
 
-/* Reads those of a key, and moves *replies behind what is in them. Returns how many are there. */
+/* Reads those of a key, and moves *replies behind what is in them. Returns how many are there;
+ * *gone: one has gone since they were listed. */
 static size_t read_nested(const struct zk_store *store, size_t key, const struct zk_reply **replies,
-                          struct zk_nested *all)
+                          struct zk_nested *all, bool *gone)
 {
     const struct zk_queue *queue = &store->holders[key];
     size_t count = 0;
@@ -388,8 +386,11 @@ static size_t read_nested(const struct zk_store *store, size_t key, const struct
         struct zk_node_data data;
         struct jute_text text;
         struct zk_stat stat;
-        if (!may_nest(store, &store->nodes[key], &queue->all[i]) ||
-            zk_read_data((*replies)++, &text, &stat) != ZK_OK || !zk_node_data_parse(text, &data))
+        if (!may_nest(store, &store->nodes[key], &queue->all[i]))
+            continue;
+        int error = zk_read_data((*replies)++, &text, &stat);
+        *gone |= error == ZK_NO_NODE;
+        if (error != ZK_OK || !zk_node_data_parse(text, &data))
             continue;
         strcpy(one->owner, data.owner);
         one->since = stat.czxid;
@@ -402,11 +403,12 @@ static size_t read_nested(const struct zk_store *store, size_t key, const struct
 }
 
 /* Notes which of them is in the way, if any is. False if the own node is not there. */
-static bool judge_nested(struct zk_store *store, size_t key, const struct zk_reply **replies)
+static bool judge_nested(struct zk_store *store, size_t key, const struct zk_reply **replies,
+                         bool *gone)
 {
     struct zk_nodes *nodes = &store->nodes[key];
     struct zk_nested *all = mem_zeroed((store->holders[key].count + 1) * sizeof *all);
-    size_t count = read_nested(store, key, replies, all), own = 0;
+    size_t count = read_nested(store, key, replies, all, gone), own = 0;
 
     while (own < count && strcmp(all[own].owner, store->owner) != 0)
         own++;
@@ -433,18 +435,19 @@ static void watch(struct zk_store *store)
 static void take_nested(struct zk_store *store, const struct zk_reply *replies)
 {
     const char *in_the_way = NULL;
-    bool lost = false;
+    bool lost = false, gone = false;
 
     for (size_t i = 0; i < store->key_count && !in_the_way; i++) {
         if (store->nodes[i].nests)
-            lost |= !judge_nested(store, i, &replies);
+            lost |= !judge_nested(store, i, &replies, &gone);
         in_the_way = store->nodes[i].in_the_way;
     }
-    if (lost) {
+    if (gone) { /* an owner within that one may have come meanwhile, and hold the lock */
+        zk_find_nested(store);
+    } else if (lost) {
         lose(store);
     } else if (in_the_way) {
-        if (store->request.queue)
-            zk_watch_in_the_way(store);
+        zk_watch_in_the_way(store);
         zk_get(store->batch, in_the_way);
         be_refused(store);
     } else {
@@ -457,10 +460,7 @@ void zk_find_nested(struct zk_store *store)
     for (size_t i = 0; i < store->key_count; i++)
         if (store->nodes[i].nests)
             zk_children(store->batch, store->nodes[i].branches[zk_holders_branch(store)], false);
-    if (store->batch->count > 0)
-        zk_send(store, found_nested, ZK_NO_EFFECT);
-    else
-        watch(store);
+    zk_ask(store, found_nested);
 }
 
 static void found_nested(struct zk_store *store, const struct zk_reply *replies)
@@ -484,7 +484,7 @@ static void found_nested(struct zk_store *store, const struct zk_reply *replies)
                              queue->all[j].name);
         replies++;
     }
-    zk_send(store, take_nested, ZK_NO_EFFECT);
+    zk_ask(store, take_nested);
 }
 
 /* -- the verdict ------------------------------------------------------------------------------- */
@@ -546,8 +546,7 @@ static void judge(struct zk_store *store, const struct zk_queue queues[LOCK_KEYS
     if (lost) {
         lose(store);
     } else if (refused < store->key_count) {
-        if (store->request.queue)
-            zk_watch_in_the_way(store);
+        zk_watch_in_the_way(store);
         note_refusal(store, refused, &queues[refused]);
         be_refused(store);
     } else if (semaphores) {

@@ -149,6 +149,16 @@ void zk_send(struct zk_store *store, zk_hear *hear, enum zk_effect effect)
     zk_session_send(store->session, effect == ZK_REOPENS, store->base.operation.until);
 }
 
+void zk_ask(struct zk_store *store, zk_hear *hear)
+{
+    static const struct zk_reply none;
+
+    if (store->batch->count > 0)
+        zk_send(store, hear, ZK_NO_EFFECT);
+    else
+        hear(store, &none);
+}
+
 void zk_miss(struct zk_store *store)
 {
     struct answer answer;
@@ -349,7 +359,7 @@ void zk_watch_own(struct zk_store *store)
 
 void zk_watch_in_the_way(struct zk_store *store)
 {
-    for (size_t i = 0; i < store->key_count; i++)
+    for (size_t i = 0; i < store->key_count && store->request.queue; i++)
         if (store->nodes[i].in_the_way)
             zk_exists(store->batch, store->nodes[i].in_the_way, true);
 }
@@ -358,7 +368,7 @@ bool zk_is_in_the_way(const struct zk_store *store, const struct zk_reply **repl
 {
     bool there = true;
 
-    for (size_t i = 0; i < store->key_count; i++)
+    for (size_t i = 0; i < store->key_count && store->request.queue; i++)
         if (store->nodes[i].in_the_way)
             there &= (*replies)++->error != ZK_NO_NODE;
     return there;

@@ -16,12 +16,12 @@
 /* The nodes of one key. */
 struct zk_nodes {
     char *branches[ZK_BRANCHES];
-    char *own[NODES_MAX];   /* this owner's; NULL: none */
-    char *in_the_way;       /* the node that keeps this owner out, and is watched; NULL: none */
-    bool nests;             /* in an ancestor that holds the lock */
-    char holder[NAME_SIZE]; /* that ancestor's first node, when the own ones are made */
-    int32_t number;         /* of that node, and of the own ones */
-    /* The nodes of all ancestors, outermost first, and their czxids; NULL, 0: none. */
+    char *own[NODES_MAX]; /* this owner's; NULL: none */
+    char *in_the_way;     /* the node that keeps this owner out, and is watched; NULL: none */
+    bool nests;           /* in an ancestor that holds the lock */
+    size_t holder;        /* that ancestor, of those below, when the own nodes are made */
+    int32_t number;       /* of that one's first node, and of the own ones */
+    /* The first nodes of all ancestors, outermost first, and their czxids; NULL, 0: none. */
     char *ancestors[OWNER_DEPTH];
     int64_t ancestors_since[OWNER_DEPTH];
     bool leased;      /* the own node is a lease of the semaphore, not a place in its queue */
@@ -165,6 +165,8 @@ void zk_print_data(const struct zk_store *store, struct zk_nodes *nodes);
 void zk_wish(struct zk_store *store, int64_t lease);
 /* Sends the batch. */
 void zk_send(struct zk_store *store, zk_hear *hear, enum zk_effect effect);
+/* The same of requests that only read. There may be none: then the step is over at once. */
+void zk_ask(struct zk_store *store, zk_hear *hear);
 /* The session has ended, or the owner has no nodes: an acquisition begins, and any other operation
  * ends. */
 void zk_miss(struct zk_store *store);
@@ -204,7 +206,7 @@ void zk_free_queues(struct zk_queue queues[LOCK_KEYS_MAX]);
 bool zk_next_created(struct jute_in *in, const char *parent, char **node);
 /* Watches the own nodes: a client that takes the lock away deletes them. */
 void zk_watch_own(struct zk_store *store);
-/* Watches what keeps this owner out. */
+/* Watches what keeps a waiter out. */
 void zk_watch_in_the_way(struct zk_store *store);
 /* Reads the replies to that, and moves *replies behind them. False: something has gone. */
 bool zk_is_in_the_way(const struct zk_store *store, const struct zk_reply **replies);

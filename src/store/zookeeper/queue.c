@@ -528,8 +528,10 @@ struct zk_room zk_leases_room(const struct zk_reply *data, size_t count)
         struct jute_text text = {"", 0};
         struct zk_stat stat;
         struct zk_node_data one;
-        if (data[i].error == ZK_NO_NODE)
+        if (data[i].error == ZK_NO_NODE) {
+            room.gone = true;
             continue;
+        }
         bool ours = zk_read_data(&data[i], &text, &stat) == ZK_OK &&
                     zk_node_data_parse(text, &one) && one.slot > 0;
         if (ours)

@@ -145,7 +145,8 @@ struct zk_room {
     unsigned taken;
     unsigned slot;  /* the lowest that is free, from 1 */
     unsigned limit; /* that rlock's leases tell, the first of them; 0: there is none */
+    bool gone;      /* a lease has gone: one that nests in it, with its slot, may be missing */
 };
 
-/* data: of each lease the reply to zk_get(); one that has gone meanwhile does not count. */
+/* data: of each lease the reply to zk_get(). */
 struct zk_room zk_leases_room(const struct zk_reply *data, size_t count);

@@ -74,19 +74,14 @@ static bool read_leases(struct zk_store *store, const struct zk_reply *replies)
     return error == ZK_OK && plain == store->key_count;
 }
 
-/* Asks what is in all leases that have been read. There may be none. */
+/* Asks what is in all leases that have been read. */
 static void ask_data(struct zk_store *store, zk_hear *hear)
 {
-    static const struct zk_reply none;
-
     for (size_t i = 0; i < store->key_count; i++)
         for (size_t j = 0; j < store->holders[i].count; j++)
             zk_get_child(store->batch, store->nodes[i].branches[ZK_LEASES],
                          store->holders[i].all[j].name);
-    if (store->batch->count > 0)
-        zk_send(store, hear, ZK_NO_EFFECT);
-    else
-        hear(store, &none);
+    zk_ask(store, hear);
 }
 
 /* -- a lease ----------------------------------------------------------------------------------- */
@@ -107,16 +102,19 @@ static void verify(struct zk_store *store)
 
 static void verified(struct zk_store *store, const struct zk_reply *replies)
 {
-    bool over = false;
+    bool over = false, gone = false;
 
     for (size_t i = 0; i < store->key_count; i++) {
         struct zk_room room = zk_leases_room(replies, store->holders[i].count);
         over |= room.taken > store->request.limit;
+        gone |= room.gone;
         replies += store->holders[i].count;
     }
     store->requeued |= over;
     if (over)
         zk_start_anew(store);
+    else if (gone)
+        zk_recount(store);
     else
         zk_find_nested(store);
 }
@@ -281,17 +279,14 @@ static void linger(struct zk_store *store)
  * their way. */
 void zk_list_leases(struct zk_store *store)
 {
-    bool queue = store->request.queue;
-
-    if (queue)
-        zk_watch_in_the_way(store);
-    ask_leases(store, queue && zk_semaphore_leads(store));
+    zk_watch_in_the_way(store);
+    ask_leases(store, store->request.queue && zk_semaphore_leads(store));
     zk_send(store, listed, ZK_NO_EFFECT);
 }
 
 static void listed(struct zk_store *store, const struct zk_reply *replies)
 {
-    if (store->request.queue && !zk_is_in_the_way(store, &replies))
+    if (!zk_is_in_the_way(store, &replies))
         zk_look(store);
     else if (read_leases(store, replies))
         ask_data(store, counted);
@@ -311,6 +306,10 @@ static void counted(struct zk_store *store, const struct zk_reply *replies)
         if (nodes->leased)
             continue;
         struct zk_room room = zk_leases_room(replies, store->holders[i].count);
+        if (room.gone) {
+            zk_list_leases(store);
+            return;
+        }
         if (room.limit && room.limit != request->limit) {
             refuse_limit(store, i, room.limit);
             return;
