@@ -22,7 +22,7 @@ void strbuf_printf(struct strbuf *buf, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void strbuf_vprintf(struct strbuf *buf, const char *format, va_list values)
     __attribute__((format(printf, 2, 0)));
-/* What printf() prints, made fit to be shown by utf8_escape(). */
+/* Adds the text that printf() prints, escaped by utf8_escape(). */
 void strbuf_escape(struct strbuf *buf, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void strbuf_vescape(struct strbuf *buf, const char *format, va_list values)

@@ -37,9 +37,10 @@ bool query_open(struct query *query, const struct store_address *address, const 
 void query_close(struct query *query);
 
 /* Reads the locks or latches of the request, which has no callbacks, into *list, in place of those
- * of an earlier survey, sorted by the bytes of their keys. A KEY that is something else is REFUSED for MISFIT; a lock of a later rlock
- * that a GLOB fits is not. If the answer is UNKNOWN, there are no misfits, and a part of the locks
- * at most. The caller frees the list by lock_list_free(), also if the answer is not GRANTED. */
+ * of an earlier survey, sorted by the bytes of their keys. A KEY that is something else is REFUSED
+ * for MISFIT; a lock of a later rlock that a GLOB fits is not. If the answer is UNKNOWN, there are
+ * no misfits, and a part of the locks at most. The caller frees the list by lock_list_free(), also
+ * if the answer is not GRANTED. */
 void query_survey(struct query *query, const struct survey_request *request, struct lock_list *list,
                   struct answer *answer);
 #define QUERY_RUNS_ALL 1000 /* of one lock; a store remembers fewer */

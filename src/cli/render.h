@@ -1,5 +1,6 @@
 /* Locks, as text for people and as JSON for programs. In text, everything that others wrote is
- * escaped (base/utf8.h); the names in JSON are a contract, which rlock-status(1) documents. Pure. */
+ * escaped (base/utf8.h); the names in JSON are a contract, which rlock-status(1) documents.
+ * Pure. */
 #pragma once
 
 #include "cli/describe.h"
