@@ -51,9 +51,29 @@ static void test_pieces(void)
     free(text);
 }
 
+/* The text grows to four times its size. */
+static void test_escape(void)
+{
+    struct strbuf buf = {0};
+    char long_text[301];
+
+    memset(long_text, '\033', sizeof long_text - 1);
+    long_text[sizeof long_text - 1] = '\0';
+    strbuf_puts(&buf, "\n");
+    strbuf_escape(&buf, "%s: %d\\", "caf\xc3\xa9\n\xff", 7);
+    tap_is(buf.text, "\ncaf\xc3\xa9\\x0a\\xff: 7\\\\", "strbuf_escape:", "what is added");
+    size_t before = buf.size;
+    strbuf_escape(&buf, "%s", long_text);
+    strbuf_escape(&buf, "%s", "");
+    tap_ok(buf.size == before + 4 * strlen(long_text) && strlen(buf.text) == buf.size,
+           "a long text is whole");
+    strbuf_free(&buf);
+}
+
 int main(void)
 {
     test_growth();
     test_pieces();
+    test_escape();
     return tap_done();
 }
