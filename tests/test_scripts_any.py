@@ -141,23 +141,6 @@ def _(server):
     same(granted(some(lock, A)), [0])
 
 
-@test("any: 2 of 3, all of them at once or none")
-def _(lock, ear):
-    one(lock, "a").acquire(A)
-    same(granted(some(lock, D, take=2)), [1, 2])
-    same(some(lock, E, take=2)[0], "QUEUED")
-    ear.messages()
-    one(lock, "b").release(D)
-    same(ear.pokes(), [("rlock:{b}", E)])
-    same(some(lock, E, take=2)[0], "QUEUED", "one is not enough")
-    same([is_held(lock, n, E) for n in range(3)], [False] * 3)
-    same(one(lock, "b").acquire(B, queue=False)[0], "HELD", "it stands first there")
-    one(lock, "a").release(A)
-    same(ear.pokes(), [("rlock:{a}", E)])
-    same(granted(some(lock, E, take=2)), [0, 1])
-    same(has_place(lock, 2, E), False)
-
-
 class Contenders:
     """Owners who want some, all or one of a few keys, and call in any order; each of them gives
     back what it holds. No client dies, so none must be left waiting."""

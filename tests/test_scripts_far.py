@@ -221,15 +221,4 @@ def _(server):
     same(serve(lock, ear, 100), list(range(31, 101)))
 
 
-@test("far: a clock that is set back keeps no dead waiter, once it is near")
-def _(server):
-    lock, ear = queue_of(server, 22)
-    lock.now -= 3600000
-    lock.release("h")
-    for n in (1, 2):
-        call(lock, n)
-        lock.release(f"n{n}")
-    same(waiter(lock, 22), (PLACE_TTL, 0))
-
-
 main()

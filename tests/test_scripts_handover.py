@@ -1,6 +1,6 @@
 #!/usr/bin/env -S python3 -B
 """The scripts of src/rules/lua: a lock that is handed over by message. Prints TAP."""
-from script_server import HANDED, PLACE_TTL
+from script_server import HANDED
 from script_tap import A, B, C, D, E, F, TOKEN, WHO, fence_of, main, same, test, true
 
 
@@ -71,23 +71,6 @@ def _(lock, ear):
     lock.release(B)
     same(ear.handed()[0][:2], (C, TOKEN), "an unknown one")
     same(entry(lock, C)[7:], ["-"] * 5 + ["waited=0"], "an unknown one")
-
-
-@test("handed: a waiter that is gone blocks until its lease ends; the next is told when that is")
-def _(lock, ear):
-    hold(lock, A)
-    wait(lock, B)
-    called = lock.now
-    lock.now += PLACE_TTL - 1
-    wait(lock, C)
-    lock.release(A)
-    same(ear.handed()[0][0], B, "the last moment of its place")
-    reply = lock.acquire(C, who=WHO)
-    same(reply[3], 1, "position")
-    same(reply[7], called + HANDED - lock.now, "ms")
-    lock.now = called + HANDED
-    fence_of(lock.acquire(C))
-    same(lock.renew(B)[0], "LOST")
 
 
 @test("handed: force-release hands over, and takes away what was handed over")

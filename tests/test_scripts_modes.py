@@ -2,7 +2,7 @@
 """The scripts of src/rules/lua: what the random model does not play of readers, semaphores, nested
 owners and several keys; standing in line; the holder told of several; --at-least. Prints TAP."""
 from script_server import PLACE_TTL, Lock
-from script_tap import A, B, C, D, E, fence_of, held_by_a, main, place_of, same, slot_of, test, true
+from script_tap import A, B, C, D, fence_of, held_by_a, main, place_of, same, slot_of, test, true
 
 A1, A2, A3 = A + ".1", A + ".2", A + ".3"
 
@@ -102,32 +102,6 @@ def told(lock, **options):
         text = reply[-1]
     lock.release("r")
     return text.split(" ")[3] if text else ""
-
-
-@test("of several holders the oldest is told, whoever comes, renews and goes")
-def _(server):
-    for mode, limit, other in (("s", 0, "x"), ("l", 4, "l")):
-        lock = Lock(server, mode)
-        take = {"mode": mode, "limit": limit}
-        for owner in (C, A, D, B):
-            fence_of(lock.acquire(owner, **take))
-            lock.now += 1
-        same(told(lock, mode=other, limit=limit), C)
-        lock.renew(D)
-        same(told(lock, mode=other, limit=limit), C, "after a renewal")
-        lock.release(C)
-        fence_of(lock.acquire(E, **take))
-        lock.renew(B)
-        same(told(lock, mode=other, limit=limit), A, "the oldest has left")
-        lock.release(A, at_least=600000)
-        same(told(lock, mode=other, limit=limit), A, "it is kept")
-        lock.now += 29000
-        for owner in (D, B, E):
-            lock.renew(owner)
-        lock.now += 600000
-        for owner in (A, D, B, C):
-            fence_of(lock.acquire(owner, **take))
-        same(told(lock, mode=other, limit=limit), A, "the dead are gone")
 
 
 @test("of siblings below one holder the oldest is told")
