@@ -298,7 +298,6 @@ static void fill_plan(struct run *run)
     agent->keeper.renew = !settings->no_renew;
     agent->job = job;
     job->renew = agent->keeper.renew;
-    job->request = &run->request.wanted;
     job->environment = &run->environment;
     job->events = events;
     run_messages_init(&run->messages, run->request.title, job->command[0]);

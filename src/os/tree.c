@@ -153,6 +153,8 @@ static bool descends(const struct tree *tree)
     return tree->root > 0 && (getpid() == tree->root || getppid() == tree->root);
 }
 
+/* all: read before. A root that dies while it is read, or has died, leaves its descendants to
+ * others; so whether descent tells is asked last. */
 static void search_init(struct search *search, const struct tree *tree,
                         const struct process_list *all)
 {

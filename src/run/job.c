@@ -41,13 +41,15 @@ static struct cgroup *cgroup_of(const struct job *job)
 
 static struct tree tree_of(struct job *job)
 {
+    const struct acquire_request *lock = job->plan->environment->lock;
+
     return (struct tree){.procfs = &job->procfs,
                          .cgroup = cgroup_of(job),
                          .root = getpid(),
                          .except = job->agent->pid,
                          .group = job->child.group,
                          .leader = job->child.handle,
-                         .owner = job->plan->request ? job->plan->request->owner : NULL,
+                         .owner = lock ? lock->owner : NULL,
                          .callers = &job->callers};
 }
 

@@ -47,10 +47,10 @@ static void set_number(const char *name, int64_t number)
 
 static void describe_keys(const struct job_plan *plan, const struct notice *notice)
 {
+    const struct acquire_request *lock = plan->environment->lock;
     struct held_keys held;
 
-    held_keys_choose(&held, plan->request->keys, plan->request->key_count,
-                     notice->granted ? notice->grants : NULL);
+    held_keys_choose(&held, lock->keys, lock->key_count, notice->granted ? notice->grants : NULL);
     char *words = environment_keys(held.keys, held.count);
     setenv("RLOCK_KEY", words, 1);
     free(words);
