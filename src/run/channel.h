@@ -73,6 +73,7 @@ struct offer {
     atomic_bool stands;
     atomic_bool delivered; /* the printer of an acquisition has printed the lock */
     bool announced;        /* the user has read why the lock is waited for, since it was held */
+    int fault;             /* the command's: why it was not executed, an errno */
     struct cgroup cgroup;  /* the command's, from before it is started */
     struct run_refusal overdue; /* why the wait is long, for REPORT_OVERDUE; written once */
     struct run_refusal refusal; /* why there is none, for the news of the last REPORT_OVER */

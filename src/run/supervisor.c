@@ -23,12 +23,6 @@
 /* The requests that an agent has sent to several servers may be executed for at least so long. */
 #define STRAY_LEAST_NS (2 * NS_PER_SEC)
 
-/* Memory that this process has in common with those that it forks. */
-struct shared {
-    int fault; /* the command's: why it was not executed */
-    struct offer offer;
-};
-
 struct supervisor {
     const struct supervisor_plan *plan;
     struct supervisor_outcome *outcome;
@@ -604,17 +598,17 @@ static void on_signal(void *owner, int signo)
  * lock is held. */
 static int prepare(struct supervisor *s)
 {
-    struct shared *shared;
+    struct offer *offer;
     sigset_t caught;
 
     child_block_signals(&s->job.inherited);
     s->began = moment_now();
     notifier_start(&s->notifier, &s->plan->job, &s->job.inherited);
-    shared = child_share_memory(sizeof *shared);
-    s->agent.offer = shared ? &shared->offer : NULL;
-    if (!shared || job_init(&s->job, &s->plan->job, &s->agent, &shared->fault) < 0)
+    offer = child_share_memory(sizeof *offer);
+    s->agent.offer = offer;
+    if (!offer || job_init(&s->job, &s->plan->job, &s->agent, &offer->fault) < 0)
         return -1;
-    if (agent_process_start(&s->agent, &s->plan->agent, &s->job.callers, &shared->offer) < 0)
+    if (agent_process_start(&s->agent, &s->plan->agent, &s->job.callers, offer) < 0)
         return -1;
     s->channel.fd = s->agent.channel;
     if (job_prepare(&s->job) < 0)

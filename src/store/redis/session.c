@@ -267,6 +267,7 @@ static void retry_or_fail_with(struct redis_session *session, const char *why)
 
 static void fail_soon(struct redis_session *session)
 {
+    redis_session_annotate(session, &session->failure);
     session->phase = PHASE_FAILED;
     loop_arm(session->loop, &session->timer, loop_now(session->loop));
 }
@@ -275,7 +276,6 @@ static void fail_soon(struct redis_session *session)
 static void fail_by_errno(struct redis_session *session)
 {
     answer_fail(&session->failure, cause_of_errno(errno), "%s", strerror(errno));
-    redis_session_annotate(session, &session->failure);
     fail_soon(session);
 }
 
@@ -396,9 +396,8 @@ static void start_program(struct redis_session *session)
     end_program(session);
     if (!program_find(name, path, sizeof path)) {
         answer_fail(&session->failure, CAUSE_UNFIT, "the program %s is not installed", name);
-        redis_session_annotate(session, &session->failure);
-        session->failure.hint = HINT_DRIVER;
         fail_soon(session);
+        session->failure.hint = HINT_DRIVER;
         return;
     }
     session->program = helper_process_execute(session->loop, path, &fd);
