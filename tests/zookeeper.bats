@@ -270,8 +270,8 @@ leases_are_listed() {
     run -0 rlock release --owner "$inner" k
 }
 
-# The waiter's list of those that nest in the outer lock has its sibling, which has gone when it asks
-# what is in it.
+# The waiter's list of those that nest in the outer lock has its sibling, which has gone when the
+# waiter asks for its content.
 @test "nesting: an owner in a sibling that goes while a waiter looks at it holds the lock" {
     local outer sibling inner before
     run -0 rlock acquire --lease 60s --keep $$ k
@@ -285,7 +285,7 @@ leases_are_listed() {
     poll_until 10 has_holders k 3 # as far as the nodes' names tell
     before=$(fault stats)
     fault on down any hold up
-    fault delay up 0 # what is held goes on
+    fault delay up 0 # the held replies continue
     poll_until 10 eval '[[ $(fault stats) != "$before" ]]'
     RLOCK_OWNER=$sibling run -0 rlock acquire --lease 60s --keep $$ k
     inner=${lines[-1]}

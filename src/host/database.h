@@ -1,6 +1,6 @@
-/* What the databases have in common: records in tables, over the one connection that a process
- * serves. A unit is one transaction of two requests, each of several statements: the first locks
- * its keys and reads, the second writes, tells the messages and commits.
+/* The part that all databases have in common: records in tables, over the one connection that a
+ * process serves. A unit is one transaction of two requests, each of several statements: the first
+ * locks its keys and reads, the second writes, tells the messages and commits.
  *
  * These functions are those of a host_store; a file for each kind of database has the others, and
  * says how its SQL differs. */
@@ -42,12 +42,12 @@ struct database {
     /* Sends what was put together, and frees it. taker: may be NULL. */
     enum host_outcome (*ask)(struct database_request *request, const struct database_taker *taker,
                              struct host_fault *fault);
-    /* What the server said beside the success of the latest request, in one line: a commit may be
-     * lost then. "": nothing. NULL: it never does. */
+    /* The server's words beside the success of the latest request, in one line: a commit may be
+     * lost then. "": none. NULL: it never has any. */
     const char *warning;
 };
 
-/* To be called before anything else. table: what the tables' names begin with, not empty. */
+/* To be called before anything else. table: the beginning of the tables' names, not empty. */
 void database_use(const struct database *database, const char *table);
 /* The number of a key or a channel. Two with the same number are in each other's way, and no
  * worse. */

@@ -372,8 +372,8 @@ static void add_sleepers(struct database_request *request, const struct unit *un
                 channel_number(unit->messages[i].channel), i + 1 == unit->message_count ? ")" : "");
 }
 
-/* Behind the commit, the first sleeper that waits for a message of the unit is woken, and the others
- * are reported: my_ask(). Without sleepers the request ends there. */
+/* Behind the commit, the first sleeper that waits for a message of the unit is woken, and the
+ * others are reported: my_ask(). Without sleepers the request ends there. */
 static void add_commit(struct database_request *request, const struct unit *unit)
 {
     struct strbuf *out = &request->text.out;

@@ -41,8 +41,8 @@ struct keeper_end {
         KEEPER_CANCELLED,
         KEEPER_UNRELEASED, /* the release was not confirmed; the lease will end it */
     } ending;
-    /* FAILED, UNRELEASED: the store's answer; text "": see "far". Valid during the call, as the next
-     * one is. */
+    /* FAILED, UNRELEASED: the store's answer; text "": see "far". Valid during the call, as the
+     * next one is. */
     const struct answer *why;
     const struct answer *refusal; /* the latest */
     /* FAILED, as a lease of this length cannot be kept at this round trip, in ns; "needed" would be

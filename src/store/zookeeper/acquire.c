@@ -43,8 +43,8 @@ static const char *parent_of(const struct zk_store *store, const struct zk_nodes
     return nodes->branches[nodes->nests ? zk_holders_branch(store) : zk_queue_branch(store)];
 }
 
-/* Each ancestor whose node is noted must be there still, the holder among them: a client that waited
- * for one that has gone may hold the lock. */
+/* Each ancestor whose node is noted must be there still, the holder among them: a client that
+ * waited for one that has gone may hold the lock. */
 static void add_checks(struct zk_multi *multi, const struct zk_nodes *nodes)
 {
     for (size_t i = 0; i < OWNER_DEPTH; i++)

@@ -1,8 +1,8 @@
 /* The state of the store, and the course of an operation: shared by the modules of this folder that
  * are operations, and included only there.
  *
- * An operation is a sequence of steps. A step sends a batch of requests, and names the function that
- * hears the replies: that one begins the next step, or ends the operation. */
+ * An operation is a sequence of steps. A step sends a batch of requests, and names the function
+ * that hears the replies: that one begins the next step, or ends the operation. */
 #pragma once
 
 #include "net/loop.h"
