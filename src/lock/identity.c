@@ -132,14 +132,16 @@ void identity_parse(const char *text, size_t length, struct identity *who)
     char version[IDENTITY_WORD_MAX + 1];
 
     *who = (struct identity){0};
-    for (size_t i = 0; i < WORDS && word; i++) {
+    for (size_t i = 0; i < WORDS; i++) {
         const char *space = memchr(word, ' ', (size_t)(end - word));
         size_t size = (size_t)((space ? space : end) - word);
         if (words[i])
             word_parse(word, size, words[i]);
         else
             who->pid = (long)number_parse(word, size, INT_MAX);
-        word = space ? space + 1 : NULL;
+        if (!space)
+            break;
+        word = space + 1;
     }
     identity_noted_word(text, length, IDENTITY_NOTE_VERSION, version);
     snprintf(who->version, sizeof who->version, "%.20s", version);
