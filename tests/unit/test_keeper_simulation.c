@@ -259,7 +259,7 @@ static struct answer renew(struct simulation *sim, const struct simulation_event
     bool again = sim->holder == NO_OWNER && event->claims && !moment_reached(sim->grace, now) &&
                  !sim->given_back;
 
-    if (again && now.ns > event->not_after.ns)
+    if (now.ns > event->not_after.ns)
         return answer_unknown(CAUSE_NOT_READY, false);
     if (sim->holder != CALLER && !again)
         return (struct answer){.verdict = VERDICT_REFUSED, .cause = CAUSE_NOT_HOLDER};
