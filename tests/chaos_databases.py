@@ -37,7 +37,7 @@ class DatabaseServer(Server):
         self.name, self.above = name, above
         if os.geteuid() == 0:
             for path in (above, os.path.dirname(above)):
-                os.chmod(path, 0o711)
+                os.chmod(path, os.stat(path).st_mode | 0o011)
 
     def shell(self, function, *words):
         return shell(function, self.name, *words, BATS_FILE_TMPDIR=self.above,
