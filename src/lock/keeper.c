@@ -173,12 +173,21 @@ static bool may_be_granted(const struct keeper *keeper)
     return keeper->doubt.state == STORE_MAY_GRANT;
 }
 
-/* Whether the store may have a grant or a place that no answer has reported, or get a request for
- * one later. */
-static bool may_be_in_store(const struct keeper *keeper)
+/* Whether a request that no answer has reported may have been granted, or may be executed yet. */
+static bool may_be_executed(const struct keeper *keeper)
 {
     return may_be_granted(keeper) || keeper->doubt.unlimited ||
            !moment_reached(keeper->doubt.until, now_of(keeper));
+}
+
+/* Whether the store may have a grant or a place that no answer has reported, or may get one: that
+ * of a request that was executed at the last moment is there for a lease. */
+static bool may_be_in_store(const struct keeper *keeper)
+{
+    struct moment over = moment_plus(keeper->doubt.until, keeper->plan.request.lease);
+
+    return may_be_executed(keeper) ||
+           (keeper->doubt.until.ns && !moment_reached(over, now_of(keeper)));
 }
 
 /* grants: for each key of the plan. */
@@ -908,7 +917,7 @@ static void send_release(struct keeper *keeper)
     if (keeper->result.ending == KEEPER_NOT_ACQUIRED)
         request->end.how = LOCK_REFUSED;
     /* An owner that acquires again may be granted the lock by an older request of its own. */
-    request->uncertain = may_be_granted(keeper) || (!keeper->again && may_be_in_store(keeper));
+    request->uncertain = may_be_granted(keeper) || (!keeper->again && may_be_executed(keeper));
     start(keeper, (struct operation){.verb = VERB_RELEASE,
                                      .release = request,
                                      .until = keeper->until,

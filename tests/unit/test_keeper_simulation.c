@@ -438,7 +438,8 @@ static void start(struct store *base, const struct operation *operation)
     post(sim, kind, operation, true);
 }
 
-/* The caller need not send a release again only if this one was sent. */
+/* The caller need not send a release again only if this one was sent. A good network has a
+ * connection. */
 static bool release_nowait(struct store *base, const struct release_request *request)
 {
     struct simulation *sim = of(base);
@@ -447,7 +448,7 @@ static bool release_nowait(struct store *base, const struct release_request *req
 
     sim->done = NULL;
     sim->number++;
-    if (chance(&sim->seed, 4) == 0)
+    if (sim->failing > 0 && chance(&sim->seed, 4) == 0)
         return false;
     sim->owed = false;
     post(sim, SIMULATION_RELEASE, &operation, false);
@@ -554,7 +555,7 @@ static void on_over(void *arg, const struct keeper_end *end)
     struct life *life = arg;
 
     note(life, "OVER");
-    if (life->sim.owed)
+    if (life->sim.owed && !moment_reached(life->me.leave_by, loop_now(life->me.loop)))
         accuse(&life->sim.trial, "left without trying to release it");
     witness_over(&life->me, end, life->stopped);
     let_go(life);
