@@ -399,6 +399,8 @@ static const struct schedule schedules[] = {
     {"not ready", 0, 0, "~ ~ +", "1000 r", "a~ a+ held f+ over:released"},
     {"mute once", 0, 0, "? +", "1000 r", "a? a+ held u+ over:released"},
     {"mute, then refused", 0, 0, "? -", "", "a? a- u- over:refused"},
+    {"mute, stopped until it is over, then refused", 0, 0, "? -+1500 +", "1000 z20",
+     "a? trouble a- f+ over:refused"},
     {"mute, then gone", 0, 0, "? ! ! ! +", "4000 r", "a? a! a+ held u+ over:released"},
     {"mute, then denied", 0, 0, "? x +", "", "a? ax u+ over:failed"},
     {"mute for good", 0, 0, ".", "", "trouble a. u. over:failed"},
