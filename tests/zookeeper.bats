@@ -65,6 +65,16 @@ strange_sessions_ended() {
     ends_well a
 }
 
+@test "an agent that dies, and one of its keys is taken away: the other is free at once" {
+    hold a k --lease 60s m
+    has_agent a
+    kill -STOP "$agent"
+    run -0 rlock force-release --now --yes m
+    kill -KILL "$agent"
+    ends_with a 79 20
+    run -0 rlock run -w 20s --lease 60s k -- true
+}
+
 @test "H143 a waiter's agent is killed: the place is kept, and only those there are shown" {
     place_is_kept
     place_is_kept --limit 1

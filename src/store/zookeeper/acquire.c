@@ -354,13 +354,12 @@ static void note_refusal(struct zk_store *store, size_t key, const struct zk_que
     zk_get_child(store->batch, store->nodes[key].branches[ZK_PLAIN], oldest->name);
 }
 
-/* The own nodes have gone. */
+/* Own nodes have gone, and with the session the others go. */
 static void lose(struct zk_store *store)
 {
     zk_session_drop_batch(store->session);
     store->requeued = true;
-    zk_forget(store);
-    zk_begin(store);
+    zk_start_anew(store);
 }
 
 /* -- those that nest in the same holder -------------------------------------------------------- */

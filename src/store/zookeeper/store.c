@@ -16,7 +16,8 @@
 #include "store/zookeeper/operation.h"
 
 /* In the order of the steps. */
-static zk_hear found_nodes, read_nodes, renewed, released, listed_holders, forced, surveyed;
+static zk_hear found_nodes, dropped_rest, read_nodes, renewed, released, listed_holders, forced,
+    surveyed;
 
 static void send_renewal(struct zk_store *store);
 static void send_release(struct zk_store *store);
@@ -58,6 +59,36 @@ static int find_nodes(const struct zk_store *store, struct zk_nodes *nodes,
     return ZK_OK;
 }
 
+/* An owner that has lost one of its keys has lost all: its other nodes must not stay until the
+ * session of the process that made them ends. */
+static void drop_rest(struct zk_store *store, size_t lost)
+{
+    struct zk_multi multi = zk_multi(store->batch);
+    bool any = false;
+
+    for (size_t i = 0; i < store->key_count; i++) {
+        for (size_t j = 0; j < NODES_MAX && store->nodes[i].own[j]; j++) {
+            zk_multi_delete(&multi, store->nodes[i].own[j]);
+            any = true;
+        }
+    }
+    zk_multi_end(&multi);
+    zk_clear_nodes(store);
+    store->absent = lost;
+    if (any) {
+        zk_send(store, dropped_rest, ZK_NO_EFFECT);
+    } else {
+        zk_session_drop_batch(store->session);
+        zk_miss(store);
+    }
+}
+
+static void dropped_rest(struct zk_store *store, const struct zk_reply *replies)
+{
+    (void)replies;
+    zk_miss(store);
+}
+
 /* The session that the nodes were looked for in is closed. */
 static void found_nodes(struct zk_store *store, const struct zk_reply *replies)
 {
@@ -72,7 +103,7 @@ static void found_nodes(struct zk_store *store, const struct zk_reply *replies)
         const struct zk_nodes *nodes = &store->nodes[i];
         if (!nodes->own[0]) {
             zk_session_drop_batch(store->session);
-            miss(store, i);
+            drop_rest(store, i);
             return;
         }
         for (size_t j = 0; j < NODES_MAX && nodes->own[j]; j++)
