@@ -88,7 +88,7 @@ END
         $(inner run k -- "$RLOCK_TEST_TOOLS/worker" "$LOG" two 0.2)"
     working one
     poll_until 10 has_waiters k 1
-    inner=$(pgrep -P "$(command_of "${pid[a]}")" -x rlock | head -n 1)
+    inner=$(ps -o ppid= -p "$(awk '{ print $2; exit }' "$LOG")")
     kill -KILL "$inner"
     ends_with a 0
     no_overlap
