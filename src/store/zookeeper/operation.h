@@ -165,7 +165,7 @@ void zk_print_data(const struct zk_store *store, struct zk_nodes *nodes);
 void zk_wish(struct zk_store *store, int64_t lease);
 /* Sends the batch. */
 void zk_send(struct zk_store *store, zk_hear *hear, enum zk_effect effect);
-/* The same of requests that only read. There may be none: then the step is over at once. */
+/* The same of requests without such an effect. There may be none: then the step is over at once. */
 void zk_ask(struct zk_store *store, zk_hear *hear);
 /* The session has ended, or the owner has no nodes: an acquisition begins, and any other operation
  * ends. */

@@ -31,12 +31,6 @@ static void ask_branches(struct zk_store *store, const struct zk_nodes *nodes)
         zk_children(store->batch, nodes->branches[i], false);
 }
 
-static void miss(struct zk_store *store, size_t key)
-{
-    store->absent = key;
-    zk_miss(store);
-}
-
 /* Notes the owner's nodes among the children of each branch. Returns an error of the server's, or
  * ZK_OK. */
 static int find_nodes(const struct zk_store *store, struct zk_nodes *nodes,
@@ -59,28 +53,31 @@ static int find_nodes(const struct zk_store *store, struct zk_nodes *nodes,
     return ZK_OK;
 }
 
+/* In one transaction. */
+static void delete_own(struct zk_store *store)
+{
+    struct zk_multi multi = zk_multi(store->batch);
+
+    for (size_t i = 0; i < store->key_count; i++)
+        for (size_t j = 0; j < NODES_MAX && store->nodes[i].own[j]; j++)
+            zk_multi_delete(&multi, store->nodes[i].own[j]);
+    zk_multi_end(&multi);
+}
+
 /* An owner that has lost one of its keys has lost all: its other nodes must not stay until the
  * session of the process that made them ends. */
 static void drop_rest(struct zk_store *store, size_t lost)
 {
-    struct zk_multi multi = zk_multi(store->batch);
     bool any = false;
 
-    for (size_t i = 0; i < store->key_count; i++) {
-        for (size_t j = 0; j < NODES_MAX && store->nodes[i].own[j]; j++) {
-            zk_multi_delete(&multi, store->nodes[i].own[j]);
-            any = true;
-        }
-    }
-    zk_multi_end(&multi);
+    zk_session_drop_batch(store->session);
+    for (size_t i = 0; i < store->key_count; i++)
+        any |= store->nodes[i].own[0] != NULL;
+    if (any)
+        delete_own(store);
     zk_clear_nodes(store);
     store->absent = lost;
-    if (any) {
-        zk_send(store, dropped_rest, ZK_NO_EFFECT);
-    } else {
-        zk_session_drop_batch(store->session);
-        zk_miss(store);
-    }
+    zk_ask(store, dropped_rest);
 }
 
 static void dropped_rest(struct zk_store *store, const struct zk_reply *replies)
@@ -102,7 +99,6 @@ static void found_nodes(struct zk_store *store, const struct zk_reply *replies)
     for (size_t i = 0; i < store->key_count; i++) {
         const struct zk_nodes *nodes = &store->nodes[i];
         if (!nodes->own[0]) {
-            zk_session_drop_batch(store->session);
             drop_rest(store, i);
             return;
         }
@@ -154,7 +150,8 @@ static void read_nodes(struct zk_store *store, const struct zk_reply *replies)
             if (take_node(store, nodes, &nodes->own[j], replies++, &identity))
                 continue;
             zk_forget(store);
-            miss(store, i);
+            store->absent = i;
+            zk_miss(store);
             return;
         }
     }
@@ -220,13 +217,8 @@ static void renew(struct zk_store *store)
  * has not. */
 static void add_release(struct zk_store *store)
 {
-    if (store->place == ZK_HAS_PLACE) {
-        struct zk_multi multi = zk_multi(store->batch);
-        for (size_t i = 0; i < store->key_count; i++)
-            for (size_t j = 0; j < NODES_MAX && store->nodes[i].own[j]; j++)
-                zk_multi_delete(&multi, store->nodes[i].own[j]);
-        zk_multi_end(&multi);
-    }
+    if (store->place == ZK_HAS_PLACE)
+        delete_own(store);
     zk_close(store->batch);
 }
 
