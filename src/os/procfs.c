@@ -172,8 +172,8 @@ bool procfs_list(const struct procfs *procfs, struct process_list *list)
     complete = complete && errno == 0;
     if (directory)
         closedir(directory);
-    else if (fd >= 0)
-        close(fd);
+    else
+        file_close(fd);
     process_list_sort(list);
     return complete;
 }
@@ -209,8 +209,8 @@ static bool add_children_of(const struct procfs *procfs, pid_t pid, pid_t thread
         complete = process_list_append(list, &child) && complete;
     if (children)
         fclose(children);
-    else if (fd >= 0)
-        close(fd);
+    else
+        file_close(fd);
     return complete;
 }
 
@@ -234,8 +234,8 @@ bool procfs_add_children(const struct procfs *procfs, const struct process *proc
     }
     if (tasks)
         closedir(tasks);
-    else if (fd >= 0)
-        close(fd);
+    else
+        file_close(fd);
     return complete;
 }
 

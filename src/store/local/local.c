@@ -204,8 +204,7 @@ static void signal_server(const struct local_place *place, int signo)
         else if (none)
             kill(pid, signo); /* a kernel or a sandbox without pidfd_open() */
     }
-    if (fd >= 0)
-        close(fd);
+    file_close(fd);
 }
 
 bool local_end(const struct local_place *place, bool force, int64_t timeout)
