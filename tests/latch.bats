@@ -3,13 +3,18 @@
 load helper
 load latches
 
-# wait_for NAME KEY [OPTION...]: a background rlock that waits for the latch, and does so by now.
+# wait_for NAME KEY [OPTION...]: a background rlock that waits for the latch, and does so by now. The
+# name of its connection tells it from those that wait already, which may be asking again.
 wait_for() {
-    local name=$1 key=$2 before
+    local name=$1 key=$2
     shift 2
-    before=$(subscribers "$key")
     bg "$name" rlock latch wait "$@" "$key"
-    poll_until 10 has_subscribers "$key" $((before + 1))
+    poll_until 10 is_listening "$name"
+}
+
+# is_listening NAME: that process is subscribed to a channel.
+is_listening() {
+    redis client list | grep -qE " name=rlock:[^ ]*:${pid[$1]} .* sub=1 "
 }
 
 subscribers() {

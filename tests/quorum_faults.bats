@@ -173,6 +173,25 @@ up_for() {
     [[ ! -e $T/ran ]]
 }
 
+@test "H86 a signal while a node that has not released yet stands still: nothing is left there" {
+    three
+    for i in 1 2 3; do
+        node $i script flush
+    done
+    hold a k --lease 60s
+    poll_until 5 held_on_all k 1 2 3
+    bg w rlock run --lease 60s k -- touch "$T/ran"
+    poll_until 10 grep -q . "$T/w.err"
+    node 3 del 'rlock:{k}'
+    node_signal 3 STOP
+    sleep 0.6 # until the waiter has asked once more
+    kill "${pid[w]}"
+    ends_with w 143
+    node_signal 3 CONT
+    poll_until 10 nothing_at k 3
+    [[ ! -e $T/ran ]]
+}
+
 # ---------------------------------------------------------------- nodes that forget
 
 # forgets COMMAND...: with the lock held by two of three, the second of which then loses its data by

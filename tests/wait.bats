@@ -155,6 +155,20 @@ hand_overs() {
     done
 }
 
+@test "H64 the same, at a server that has not been asked for a release before" {
+    redis script flush
+    hold a k --lease 60s
+    queue w k --lease 60s
+    redis del 'rlock:{k}' # the waiter does not hear of it
+    kill -STOP "$(redis_pid)"
+    sleep 2.9 # until it has asked once more
+    kill "${pid[w]}"
+    ends_with w 143 5
+    kill -CONT "$(redis_pid)"
+    poll_until 10 is_free k
+    [[ ! -e $LOG ]]
+}
+
 @test "while waiting, one line names the holder, since when, and the place" {
     hold a k --label "green one"
     queue w1 k

@@ -23,10 +23,8 @@
 #define TRIES          6
 #define RETRY_LEAST_NS (10 * NS_PER_MS)
 #define RETRY_MOST_NS  (60 * NS_PER_MS)
-/* The time that nodes have to release what a try got; besides, half as long again as it took. A
- * node that is known to have granted it has longer: a server may lack the script still. */
-#define LEAVING_NS      (5 * NS_PER_MS)
-#define LEAVING_MOST_NS (1 * NS_PER_SEC)
+/* The time that nodes have to release what a try got; besides, half as long again as it took. */
+#define LEAVING_NS (5 * NS_PER_MS)
 /* How far ahead of our clock the proposed fence is: for the way to the nodes, and for clocks that
  * differ. */
 #define PROPOSAL_NS (50 * NS_PER_MS)
@@ -65,9 +63,8 @@ struct quorum_store {
     struct loop_timer timer;   /* the end of the other stages */
     bool settling;             /* acquired, if a majority takes the fence */
     unsigned tries;
-    struct moment leave;      /* LEAVING: its end, */
-    struct moment leave_most; /* and that for nodes that have an entry */
-    struct answer answer;     /* points into round.votes, to the refusal or to: */
+    struct moment leave;  /* LEAVING: its end */
+    struct answer answer; /* points into round.votes, to the refusal or to: */
     struct lock_grant grants[LOCK_KEYS_MAX];
     struct lock_views views; /* of all nodes */
 };
@@ -359,13 +356,12 @@ static int64_t time_to_leave(const struct quorum_store *store)
     return LEAVING_NS + (half < QUORUM_EXTRA_NS ? half : QUORUM_EXTRA_NS);
 }
 
-/* Whether a node does something that has gone out; with_entry: a node that has our entry. */
-static bool is_any_busy(const struct quorum_store *store, bool with_entry)
+/* Whether a node does something that has gone out. */
+static bool is_any_busy(const struct quorum_store *store)
 {
     for (size_t i = 0; i < store->count; i++) {
         const struct quorum_node *node = &store->nodes[i];
-        if (node->doing.task != VERB_NONE && node->member.report->sent &&
-            (node->held || !with_entry))
+        if (node->doing.task != VERB_NONE && node->member.report->sent)
             return true;
     }
     return false;
@@ -374,24 +370,20 @@ static bool is_any_busy(const struct quorum_store *store, bool with_entry)
 /* Reports that a try failed as soon as nodes have released it, or have had the time for that. */
 static void leave_try(struct quorum_store *store)
 {
-    bool late = moment_reached(store->leave, now_of(store));
-
-    if (!is_any_busy(store, late) || moment_reached(store->leave_most, now_of(store))) {
+    if (!is_any_busy(store) || moment_reached(store->leave, now_of(store))) {
         fail(store);
     } else {
         store->stage = STAGE_LEAVING;
-        loop_arm(store->loop, &store->timer, late ? store->leave_most : store->leave);
+        loop_arm(store->loop, &store->timer, store->leave);
     }
 }
 
 /* Ends a failed try, with store->answer: it is released, and tried again or reported. */
 static void end_try(struct quorum_store *store)
 {
-    struct moment until = store->base.operation.until, now = now_of(store);
-    int64_t least = time_to_leave(store), most = least > 0 ? LEAVING_MOST_NS : 0;
+    struct moment leave = moment_plus(now_of(store), time_to_leave(store));
 
-    store->leave = moment_min(until, moment_plus(now, least));
-    store->leave_most = moment_min(until, moment_plus(now, most));
+    store->leave = moment_min(store->base.operation.until, leave);
     release_try(store);
     quorum_round_end(&store->round);
     if (may_retry(store)) {

@@ -69,7 +69,7 @@ struct redis_store {
     struct member_report report; /* as one of a quorum */
 
     /* Known from one operation to the next. */
-    unsigned server_needs; /* PLAIN: it forbids SUBSCRIBE; WHOLE: it did not know a script */
+    bool forbids_channels; /* the server does not let us SUBSCRIBE */
     bool knows_renewal;    /* the server has executed that script on this connection */
     char *places;          /* in the queues, as last told; NULL: none */
     char *places_at;       /* the first of those keys */
@@ -87,7 +87,8 @@ struct redis_store {
     bool offers;     /* an acquisition, to take the lock from a message */
     bool asking;     /* of a Cluster's node that is about to get the slot */
     bool in_time;    /* must not be done after "until" */
-    enum form form;  /* in which the call was sent last */
+    enum form form;  /* in which the call was sent last, */
+    size_t before;   /* and behind how many commands that are not a part of it */
     unsigned resent; /* in which ways */
     struct redis_survey *survey;
     int64_t part_time;          /* ns for each part of it */
@@ -127,6 +128,27 @@ static void add_asking(struct redis_store *store)
 {
     if (store->asking)
         add_plain(store, "ASKING", NULL);
+}
+
+/* Whether the call, if it is done, makes an entry that a release must remove. */
+static bool is_making(const struct redis_call *call)
+{
+    return call->script == &script_acquire || call->script == &script_renew;
+}
+
+/* Adds what comes before a call. A server that lacks the script of an acquisition lacks that of the
+ * release, too, and may have to be told to release by a process that ends: then it handles only the
+ * 16 KB that it has read when it finds the connection closed, and the script is longer. So a
+ * release of nothing teaches it that script first. */
+static void add_before(struct redis_store *store)
+{
+    const struct redis_call nothing = {.script = &script_release, .whole = true};
+    bool teaches = store->call.whole && is_making(&store->call);
+
+    if (teaches)
+        redis_session_add_call(store->session, &nothing);
+    add_asking(store);
+    store->before = (size_t)teaches + store->asking;
 }
 
 static void forget_channels(struct redis_store *store)
@@ -182,8 +204,7 @@ static void add_listening(struct redis_store *store)
 static bool is_replicated(const struct redis_store *store)
 {
     return store->replicas.rule != REPLICAS_NONE &&
-           (store->call.script == &script_acquire || store->call.script == &script_renew ||
-            store->call.script == &script_release);
+           (is_making(&store->call) || store->call.script == &script_release);
 }
 
 /* Whether it listens for a wake-up, not for requests to release the lock. */
@@ -200,7 +221,7 @@ static bool is_harmless(const struct redis_store *store)
 
 static bool is_plain(const struct redis_store *store)
 {
-    return (store->server_needs | store->resent) & NEXT_PLAIN;
+    return store->forbids_channels || store->resent & NEXT_PLAIN;
 }
 
 /* A renewal that waits for replicas could not do so once it has subscribed. */
@@ -287,13 +308,14 @@ static void complete_call(struct redis_store *store, struct moment now)
 static void send_call(struct redis_store *store)
 {
     struct moment now = loop_now(store->loop);
-    size_t replies = store->asking, channels = 0;
+    size_t replies, channels = 0;
 
     if (is_harmless(store))
         store->until = moment_min(store->until, moment_plus(now, request_time(store)));
     store->report.sent = true;
     complete_call(store, now);
-    add_asking(store);
+    add_before(store);
+    replies = store->before;
     store->form = choose_form(store);
     if (store->form != FORM_LISTENING)
         replies += add_alone(store, now);
@@ -312,9 +334,9 @@ static void send_ahead(struct redis_store *store)
     store->call.db = store->db;
     store->call.whole |= store->call.script == &script_release;
     complete_call(store, loop_now(store->loop));
-    add_asking(store);
+    add_before(store);
     redis_session_add_call(store->session, &store->call);
-    redis_session_send_ahead(store->session, store->asking + 1u, store->until,
+    redis_session_send_ahead(store->session, store->before + 1, store->until,
                              is_harmless(store) ? request_time(store) : 0);
 }
 
@@ -365,7 +387,7 @@ static enum next reply_within(struct redis_store *store, redisReply *const *repl
     for (size_t i = 2; i < count - 1; i++)
         refused |= is_error(replies[i]);
     if (refused)
-        store->server_needs |= NEXT_PLAIN;
+        store->forbids_channels = true;
     return refused ? NEXT_PLAIN : NEXT_DONE;
 }
 
@@ -410,9 +432,7 @@ static bool lacks_script(const struct redis_store *store, const redisReply *repl
 /* Whether it does not hear requests to release what was granted, although it could listen. */
 static bool is_deaf(const struct redis_store *store, const struct answer *answer)
 {
-    bool holds = store->call.script == &script_acquire || store->call.script == &script_renew;
-
-    if (answer->verdict != VERDICT_GRANTED || !holds || store->server_needs & NEXT_PLAIN)
+    if (answer->verdict != VERDICT_GRANTED || !is_making(&store->call) || store->forbids_channels)
         return false;
     return store->form == FORM_BOTH ? answer->deaf : store->form == FORM_ALONE;
 }
@@ -506,10 +526,7 @@ static void hear_call(struct redis_store *store, redisReply *const *replies, siz
     enum next next = judge_call(store, replies, count, &answer, &extra);
 
     store->resent |= next;
-    if (next == NEXT_WHOLE) {
-        store->call.whole = true;
-        store->server_needs |= NEXT_WHOLE;
-    }
+    store->call.whole |= next == NEXT_WHOLE;
     if (next != NEXT_DONE) {
         send_call(store);
         return;
@@ -623,7 +640,7 @@ static void batch_done(void *arg, struct redisReply *const *replies, size_t coun
     else if (count == 0)
         greeted(store);
     else
-        hear_call(store, replies + store->asking, count - store->asking);
+        hear_call(store, replies + store->before, count - store->before);
 }
 
 static void broken(void *arg)
@@ -703,9 +720,6 @@ static void renew(struct redis_store *store, const struct renew_request *request
 static void release(struct redis_store *store, const struct release_request *request)
 {
     redis_call_release(&store->call, &store->terms, store->prefix, request);
-    /* A server that did not know another script will not know this one, and the caller may end
-     * before the server says so. */
-    store->call.whole = store->server_needs & NEXT_WHOLE;
     store->in_time = request->in_time;
     if (!request->returns)
         set_places(store, NULL);
@@ -715,20 +729,16 @@ static bool redis_release_nowait(struct store *base, const struct release_reques
 {
     static const struct redis_terms plain;
     struct redis_store *store = of(base);
-    bool asking = store->asking;
+    bool asking = store->asking, asked = store->call.script;
 
     drop_operation(store);
     store->asking = asking;
     redis_call_release(&store->call, &plain, store->prefix, request);
     store->call.db = redis_session_is_up(store->session) ? 0 : store->db;
-    /* A server that has not answered the call before finds the connection closed when it does, and
-     * handles only the 16 KB that it has read. The reply about a digest that it does not know will
-     * not be read, so the script itself follows. */
-    for (int whole = 0; whole <= 1; whole++) {
-        store->call.whole = whole;
-        add_asking(store);
-        redis_session_add_call(store->session, &store->call);
-    }
+    /* Behind a call, the script is known if that is done, and must be: see add_before(). */
+    store->call.whole = !asked;
+    add_asking(store);
+    redis_session_add_call(store->session, &store->call);
     bool gone = redis_session_send_nowait(store->session);
     drop_operation(store);
     return gone;
