@@ -224,6 +224,14 @@ drop_other_user() {
     drop_other_user
 }
 
+@test "init --grant to a user that the server does not know makes none" {
+    each_database
+    local client=(env -u RLOCK_PASSWORD "$RLOCK")
+    run -69 "${client[@]}" init -u "$(as_administrator)" --grant unknown
+    RLOCK_URL=$DATABASE://unknown@127.0.0.1:$(database_port "$DATABASE")/locks
+    run -77 "${client[@]}" status
+}
+
 @test "init --print --grant quotes a name, whatever is in it" {
     each_database
     local -A wanted=([postgresql]='TO "o'"'"'t\h""er";' [mysql]="TO 'o''t\\\\h\"er'@'10.%';")

@@ -152,10 +152,13 @@ static void set_options(MYSQL *connection, const struct driver_target *target)
 }
 
 /* Nothing is written by a session that is not strict: there, a NULL that is refused becomes an
- * empty text. The server may be told to cut what is read after so many rows. */
+ * empty text. A GRANT must not make a user without a password of a name that MariaDB does not
+ * know; MySQL makes none, and refuses the mode. The server may be told to cut what is read after
+ * so many rows. */
 static bool make_strict(MYSQL *connection, struct host_error *fault)
 {
-    static const char sql[] = "SET SESSION sql_mode = 'STRICT_ALL_TABLES', autocommit = 1, "
+    static const char sql[] = "SET SESSION sql_mode = CONCAT('STRICT_ALL_TABLES' "
+                              "/*M!, ',NO_AUTO_CREATE_USER' */), autocommit = 1, "
                               "sql_select_limit = 18446744073709551615";
 
     return mysql_query(connection, sql) == 0 || my_fail(connection, fault);
