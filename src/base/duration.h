@@ -15,3 +15,7 @@ bool duration_parse(const char *text, int64_t *ns);
 /* Prints a duration for a reader, rounded: "850ms", "1.5s", "24s", "3m12s", "2h05m", "3d04h";
  * negative as 0. Returns out. */
 char *duration_print(int64_t ns, char *out, size_t size);
+
+/* Macros named …_TEXT print into a text of their own, which lasts as long as the block around. */
+#define DURATION_TEXT(ns) duration_print(ns, (char[32]){""}, 32)
+#define MS_TEXT(ms)       DURATION_TEXT((ms)*INT64_C(1000000))

@@ -64,23 +64,19 @@ int command_misused(const struct call *call, const char *fmt, ...)
 
 int command_wrong(const struct call *call, const char *what, const char *value, const char *why)
 {
-    char shown[URLS_SHOWN_SIZE];
-
-    return command_misused(call, "%s '%s' %s", what, urls_show(value, shown), why);
+    return command_misused(call, "%s '%s' %s", what, URLS_TEXT(value), why);
 }
 
 int command_need(const struct call *call, enum store_ability ability)
 {
     const struct store_address *address = &call->settings.address;
     const char *instead = ability_instead(address, ability);
-    char lack[ABILITY_LACK_SIZE];
 
     if (store_can(address, ability))
         return STATUS_OK;
-    ability_print_lack(address, ability, lack);
     if (!instead)
-        return command_misused(call, "%s", lack);
-    command_error(call, "%s", lack);
+        return command_misused(call, "%s", LACK_TEXT(address, ability));
+    command_error(call, "%s", LACK_TEXT(address, ability));
     say_hint("%s", instead);
     return STATUS_USAGE;
 }
@@ -249,11 +245,10 @@ void command_confirm(const struct call *call, const char *fmt, ...)
 char *command_print_until(int64_t ns, char out[COMMAND_UNTIL_SIZE])
 {
     int64_t now_ms = (int64_t)time(NULL) * 1000;
-    char until[DESCRIBE_TIME_SIZE], left[32];
+    char until[DESCRIBE_TIME_SIZE];
 
     snprintf(out, COMMAND_UNTIL_SIZE, "until %s (%s left)",
-             describe_daytime(now_ms, now_ms + ns / NS_PER_MS, false, until),
-             duration_print(ns, left, sizeof left));
+             describe_daytime(now_ms, now_ms + ns / NS_PER_MS, false, until), DURATION_TEXT(ns));
     return out;
 }
 

@@ -108,6 +108,7 @@ void command_confirm(const struct call *call, const char *fmt, ...)
 /* Prints "until 21:51 (2h00m left)", of a time that begins now. Returns out. */
 #define COMMAND_UNTIL_SIZE 80
 char *command_print_until(int64_t ns, char out[COMMAND_UNTIL_SIZE]);
+#define UNTIL_TEXT(ns) command_print_until(ns, (char[COMMAND_UNTIL_SIZE]){""})
 
 /* Says why a setting that was read is refused. Returns settings_status(). */
 int command_refuse_setting(const struct call *call, enum setting id, const char *why);

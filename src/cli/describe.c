@@ -148,17 +148,6 @@ bool lock_has_own_pause(const struct lock_view *lock)
     return lock->pause.owner[0] && !of_glob;
 }
 
-static void print_exit(const struct lock_end *end, char out[DESCRIBE_OUTCOME_SIZE])
-{
-    char signal[16];
-
-    *out = '\0';
-    if (end->known && end->signal)
-        snprintf(out, DESCRIBE_OUTCOME_SIZE, "signal %s", describe_signal(end->signal, signal));
-    else if (end->known)
-        snprintf(out, DESCRIBE_OUTCOME_SIZE, "exit %d", end->status);
-}
-
 char *describe_outcome(const struct lock_end *end, char out[DESCRIBE_OUTCOME_SIZE])
 {
     static const char *const names[] = {[LOCK_TIMED_OUT] = "timed out",
@@ -167,10 +156,14 @@ char *describe_outcome(const struct lock_end *end, char out[DESCRIBE_OUTCOME_SIZ
                                         [LOCK_REVOKED] = "revoked",
                                         [LOCK_KILLED] = "rlock was killed"};
 
-    if (end->how == LOCK_USED)
-        print_exit(end, out);
+    if (end->how != LOCK_USED)
+        strcpy(out, names[end->how]);
+    else if (!end->known)
+        *out = '\0';
+    else if (end->signal)
+        snprintf(out, DESCRIBE_OUTCOME_SIZE, "signal %s", SIGNAL_TEXT(end->signal));
     else
-        snprintf(out, DESCRIBE_OUTCOME_SIZE, "%s", names[end->how]);
+        snprintf(out, DESCRIBE_OUTCOME_SIZE, "exit %d", end->status);
     return out;
 }
 
@@ -188,28 +181,23 @@ char *describe_revocation(const struct revocation *revoked, char out[DESCRIBE_RE
 
 char *describe_past_revocation(const struct revocation *revoked, char out[DESCRIBE_REVOCATION_SIZE])
 {
-    char ago[32], by[DESCRIBE_REVOCATION_SIZE];
-
-    duration_print(revoked->ago_ms * NS_PER_MS, ago, sizeof ago);
-    snprintf(out, DESCRIBE_REVOCATION_SIZE, "taken away %s ago", ago);
-    text_append(out, DESCRIBE_REVOCATION_SIZE, "%s", describe_revocation(revoked, by));
+    snprintf(out, DESCRIBE_REVOCATION_SIZE, "taken away %s ago%s", MS_TEXT(revoked->ago_ms),
+             REVOCATION_TEXT(revoked));
     return out;
 }
 
 char *describe_kept(const struct lock_party *holder, char *out, size_t size)
 {
     const struct lock_end *end = &holder->end;
-    char until[DESCRIBE_TIME_SIZE], ran[32], signal[16];
 
-    duration_print(end->ran_ms * NS_PER_MS, ran, sizeof ran);
-    snprintf(out, size, "kept until %s; the command ", describe_lease_end(holder, false, until));
+    snprintf(out, size, "kept until %s; the command ", LEASE_END_TEXT(holder, false));
     if (!end->known)
         text_append(out, size, "has ended");
     else if (end->signal)
-        text_append(out, size, "died of signal %s after %s", describe_signal(end->signal, signal),
-                    ran);
+        text_append(out, size, "died of signal %s after %s", SIGNAL_TEXT(end->signal),
+                    MS_TEXT(end->ran_ms));
     else
-        text_append(out, size, "ended with %d after %s", end->status, ran);
+        text_append(out, size, "ended with %d after %s", end->status, MS_TEXT(end->ran_ms));
     return out;
 }
 
@@ -217,16 +205,14 @@ char *describe_decision(const struct lock_party *by, const char *verb, int64_t l
                         size_t size)
 {
     const struct identity *who = &by->who;
-    int64_t ns = by->left_ms * NS_PER_MS - later;
-    char until[DESCRIBE_TIME_SIZE], left[32];
 
     snprintf(out, size, "%s by ", verb);
     if (who->user[0])
         text_append(out, size, "%.60s@%.80s", who->user, who->host);
     else
         text_append(out, size, "%.80s", who->host[0] ? who->host : "someone");
-    text_append(out, size, " until %s (%s left)", describe_lease_end(by, false, until),
-                duration_print(ns > 0 ? ns : 0, left, sizeof left));
+    text_append(out, size, " until %s (%s left)", LEASE_END_TEXT(by, false),
+                DURATION_TEXT(by->left_ms * NS_PER_MS - later));
     if (who->label[0])
         text_append(out, size, ": %.200s", who->label);
     return out;
@@ -240,47 +226,45 @@ struct line {
     int64_t later; /* than the refusal, ns */
 };
 
-/* "build@ci-3 pid 4121 (make)", as much of it as is known, without the number of a process that has
- * ended. Returns false if nothing is known. */
-static bool add_who(struct line *line, const struct identity *who, bool ended)
+#define ADD(line, ...) text_append((line)->out, (line)->size, __VA_ARGS__)
+
+/* "build@ci-3 pid 4121 (make)" between two texts, as much of it as is known, without the number of
+ * a process that has ended. Returns false if nothing is known, and nothing was added. */
+static bool add_who(struct line *line, const char *before, const struct identity *who, bool ended,
+                    const char *after)
 {
     if (!who->host[0] && !who->user[0])
         return false;
     if (who->user[0])
-        text_append(line->out, line->size, "%.60s@%.80s", who->user, who->host);
+        ADD(line, "%s%.60s@%.80s", before, who->user, who->host);
     else
-        text_append(line->out, line->size, "someone on %.80s", who->host);
+        ADD(line, "%ssomeone on %.80s", before, who->host);
     if (who->pid && !ended && line->detail == DESCRIBE_FULL)
-        text_append(line->out, line->size, " pid %ld", who->pid);
+        ADD(line, " pid %ld", who->pid);
     if (who->command[0] && line->detail != DESCRIBE_WITHOUT_COMMAND)
-        text_append(line->out, line->size, " (%.40s)", who->command);
+        ADD(line, " (%.40s)", who->command);
+    ADD(line, "%s", after);
     return true;
 }
 
 static void add_age(struct line *line, const struct lock_party *party)
 {
-    char age[32];
-
-    text_append(line->out, line->size, "for %s",
-                duration_print(party->age_ms * NS_PER_MS + line->later, age, sizeof age));
+    ADD(line, "for %s", DURATION_TEXT(party->age_ms * NS_PER_MS + line->later));
 }
 
 static void add_label(struct line *line, const struct identity *who)
 {
     if (who->label[0])
-        text_append(line->out, line->size, ", label %.200s", who->label);
+        ADD(line, ", label %.200s", who->label);
 }
 
 /* "VERB by WHO for AGE". */
 static void add_holder(struct line *line, const struct lock_party *holder, const char *verb)
 {
-    bool known = holder->who.host[0] || holder->who.user[0];
-
-    text_append(line->out, line->size, "%s %s", verb, known ? "by " : "");
-    if (add_who(line, &holder->who, false))
-        text_append(line->out, line->size, " ");
+    ADD(line, "%s ", verb);
+    add_who(line, "by ", &holder->who, false, " ");
     if (holder->unread)
-        text_append(line->out, line->size, "by an owner whose node may not be read");
+        ADD(line, "by an owner whose node may not be read");
     else
         add_age(line, holder);
     add_label(line, &holder->who);
@@ -288,12 +272,8 @@ static void add_holder(struct line *line, const struct lock_party *holder, const
 
 static void add_kept(struct line *line, const struct lock_party *holder)
 {
-    bool known = holder->who.host[0] || holder->who.user[0];
-    char kept[160];
-
-    text_append(line->out, line->size, "%s%s", describe_kept(holder, kept, sizeof kept),
-                known ? "; it was run by " : "");
-    add_who(line, &holder->who, true);
+    ADD(line, "%s", KEPT_TEXT(holder));
+    add_who(line, "; it was run by ", &holder->who, true, "");
     add_label(line, &holder->who);
 }
 
@@ -307,16 +287,15 @@ static void add_several(struct line *line, const struct answer *refusal, unsigne
         limit = refusal->limit;
     slots = limit && refusal->holders >= (int64_t)limit;
     if (limit && refusal->holders > (int64_t)limit)
-        text_append(line->out, line->size, "its limit is %u, %" PRId64 " still hold it", limit,
-                    refusal->holders);
+        ADD(line, "its limit is %u, %" PRId64 " still hold it", limit, refusal->holders);
     else if (slots)
-        text_append(line->out, line->size, "all %u slots are taken", limit);
+        ADD(line, "all %u slots are taken", limit);
     else
-        text_append(line->out, line->size, "held by %" PRId64 " %s", refusal->holders,
-                    oldest && oldest->mode == LOCK_SHARED ? "readers" : "others");
+        ADD(line, "held by %" PRId64 " %s", refusal->holders,
+            oldest && oldest->mode == LOCK_SHARED ? "readers" : "others");
     if (!oldest)
         return;
-    text_append(line->out, line->size, ", %s", oldest->kept ? "the oldest " : "");
+    ADD(line, ", %s", oldest->kept ? "the oldest " : "");
     if (oldest->kept)
         add_kept(line, oldest);
     else
@@ -327,29 +306,26 @@ static void add_several(struct line *line, const struct answer *refusal, unsigne
 static void add_foreign(struct line *line, const struct answer *refusal)
 {
     int64_t left = refusal->left_ms * NS_PER_MS - line->later;
-    char most[32];
 
-    text_append(line->out, line->size, "held by a foreign lock %.200s", refusal->text);
+    ADD(line, "held by a foreign lock %.200s", refusal->text);
     if (refusal->left_ms == 0)
-        text_append(line->out, line->size, ", which has no end");
+        ADD(line, ", which has no end");
     else if (left > 0)
-        text_append(line->out, line->size, " for at most %s",
-                    duration_print(left, most, sizeof most));
+        ADD(line, " for at most %s", DURATION_TEXT(left));
 }
 
 static void add_decision(struct line *line, const struct lock_party *by, const char *verb)
 {
-    char text[DESCRIBE_OBSTACLE_SIZE];
+    size_t used = strlen(line->out);
 
-    text_append(line->out, line->size, "%s",
-                describe_decision(by, verb, line->later, text, sizeof text));
+    describe_decision(by, verb, line->later, line->out + used, line->size - used);
 }
 
 static void add_first(struct line *line, const struct lock_party *first)
 {
-    if (!add_who(line, &first->who, false))
-        text_append(line->out, line->size, "someone else");
-    text_append(line->out, line->size, " comes first, waiting ");
+    if (!add_who(line, "", &first->who, false, ""))
+        ADD(line, "someone else");
+    ADD(line, " comes first, waiting ");
     add_age(line, first);
     add_label(line, &first->who);
 }
@@ -357,22 +333,17 @@ static void add_first(struct line *line, const struct lock_party *first)
 /* "a run by WHO that began AGE ago has succeeded". */
 static void add_done(struct line *line, const struct lock_party *run)
 {
-    bool known = run->who.host[0] || run->who.user[0];
-    char ago[32];
-
-    duration_print(run->age_ms * NS_PER_MS, ago, sizeof ago);
-    text_append(line->out, line->size, "a run %s", known ? "by " : "");
-    if (add_who(line, &run->who, true))
-        text_append(line->out, line->size, " ");
-    text_append(line->out, line->size, "that began %s ago has succeeded", ago);
+    ADD(line, "a run ");
+    add_who(line, "by ", &run->who, true, " ");
+    ADD(line, "that began %s ago has succeeded", MS_TEXT(run->age_ms));
     add_label(line, &run->who);
 }
 
 static void add_successor(struct line *line, const struct lock_party *first)
 {
-    text_append(line->out, line->size, "superseded by ");
-    if (!first || !add_who(line, &first->who, false))
-        text_append(line->out, line->size, "someone who came later");
+    ADD(line, "superseded by ");
+    if (!first || !add_who(line, "", &first->who, false, ""))
+        ADD(line, "someone who came later");
     if (first)
         add_label(line, &first->who);
 }
@@ -414,7 +385,7 @@ char *describe_party_briefly(const struct identity *who, char *out, size_t size)
     struct line line = {.out = out, .size = size, .detail = DESCRIBE_FULL};
 
     out[0] = '\0';
-    add_who(&line, who, false);
+    add_who(&line, "", who, false, "");
     add_label(&line, who);
     return out;
 }

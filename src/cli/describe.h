@@ -13,16 +13,21 @@
 
 /* "2026-11-20T08:15:30.123Z": ISO 8601 in UTC. */
 char *describe_utc(int64_t ms, char out[DESCRIBE_TIME_SIZE]);
+#define UTC_TEXT(ms) describe_utc(ms, (char[DESCRIBE_TIME_SIZE]){""})
 /* "2026-11-20 08:15:30", or without its date, in the time zone of this process. */
 char *describe_local(int64_t ms, bool with_date, char out[DESCRIBE_TIME_SIZE]);
+#define LOCAL_TEXT(ms, with_date) describe_local(ms, with_date, (char[DESCRIBE_TIME_SIZE]){""})
 /* "19:50", the minute nearest to at_ms, or with "seconds" "19:50:19", in the time zone of this
  * process; with its date in front if that is not the day of now_ms. */
 char *describe_daytime(int64_t now_ms, int64_t at_ms, bool seconds, char out[DESCRIBE_TIME_SIZE]);
 /* The same of the end of a lease that is not renewed, by the store's clock. */
 char *describe_lease_end(const struct lock_party *holder, bool seconds,
                          char out[DESCRIBE_TIME_SIZE]);
+#define LEASE_END_TEXT(holder, seconds)                                                            \
+    describe_lease_end(holder, seconds, (char[DESCRIBE_TIME_SIZE]){""})
 /* "TERM", or its number where the signal has no name. */
 char *describe_signal(int signo, char out[16]);
+#define SIGNAL_TEXT(signo) describe_signal(signo, (char[16]){""})
 
 /* -- who ------------------------------------------------------------------------------------ */
 
@@ -30,6 +35,7 @@ char *describe_signal(int signo, char out[16]);
 
 /* "user@host pid 4121 (make)", as much of it as is known; "someone" if nothing is. */
 char *describe_party(const struct identity *who, char *out, size_t size);
+#define PARTY_TEXT(who) describe_party(who, (char[DESCRIBE_PARTY_SIZE]){""}, DESCRIBE_PARTY_SIZE)
 /* The same in the few words that fit a message, with its label: "build@ci-3 pid 4121 (make), label
  * nightly"; "" if nothing is known. */
 char *describe_party_briefly(const struct identity *who, char *out, size_t size);
@@ -59,25 +65,33 @@ bool lock_has_own_pause(const struct lock_view *lock);
 /* "exit 0", "signal TERM", "timed out", "lost", "expired", "revoked", "rlock was killed"; "" if
  * the end is not known. */
 char *describe_outcome(const struct lock_end *end, char out[DESCRIBE_OUTCOME_SIZE]);
+#define OUTCOME_TEXT(end) describe_outcome(end, (char[DESCRIBE_OUTCOME_SIZE]){""})
 /* True if it is known that the run failed. */
 bool run_has_failed(const struct lock_end *end);
 /* By whom and why a lock was revoked: " by build@ci-3 pid 4121: hotfix"; "" if neither is known. */
 char *describe_revocation(const struct revocation *revoked, char out[DESCRIBE_REVOCATION_SIZE]);
+#define REVOCATION_TEXT(revoked) describe_revocation(revoked, (char[DESCRIBE_REVOCATION_SIZE]){""})
 /* "taken away 12s ago by build@ci-3 pid 4121: hotfix", of a run that ended so. */
 char *describe_past_revocation(const struct revocation *revoked,
                                char out[DESCRIBE_REVOCATION_SIZE]);
+#define PAST_REVOCATION_TEXT(revoked)                                                              \
+    describe_past_revocation(revoked, (char[DESCRIBE_REVOCATION_SIZE]){""})
 
 /* -- what is in the way ----------------------------------------------------------------------- */
 
+#define DESCRIBE_KEPT_SIZE     160
 #define DESCRIBE_DECISION_SIZE 640
 #define DESCRIBE_OBSTACLE_SIZE 1024
 
 /* "kept until 03:05; the command ended with 0 after 4.2s", of a holder that is kept. */
 char *describe_kept(const struct lock_party *holder, char *out, size_t size);
+#define KEPT_TEXT(holder) describe_kept(holder, (char[DESCRIBE_KEPT_SIZE]){""}, DESCRIBE_KEPT_SIZE)
 /* "VERB by ada@ada-pc until 21:51 (1h59m left): load test", of a reservation or a pause that the
  * store reported "later" ns ago. */
 char *describe_decision(const struct lock_party *by, const char *verb, int64_t later, char *out,
                         size_t size);
+#define DECISION_TEXT(by, verb)                                                                    \
+    describe_decision(by, verb, 0, (char[DESCRIBE_DECISION_SIZE]){""}, DESCRIBE_DECISION_SIZE)
 
 /* How much is said about the owner in the way. */
 enum describe_detail { DESCRIBE_FULL, DESCRIBE_WITHOUT_PID, DESCRIBE_WITHOUT_COMMAND };
@@ -100,6 +114,8 @@ const char *hint_words(enum cause cause, enum hint hint);
 /* Prints "a quorum has no --grace". Returns out. */
 char *ability_print_lack(const struct store_address *address, enum store_ability ability,
                          char out[ABILITY_LACK_SIZE]);
+#define LACK_TEXT(address, ability)                                                                \
+    ability_print_lack(address, ability, (char[ABILITY_LACK_SIZE]){""})
 
 /* Returns a hint at what to use instead in that store, a constant; NULL if there is nothing. */
 const char *ability_instead(const struct store_address *address, enum store_ability ability);

@@ -92,12 +92,12 @@ char *lock_watch_summary(const struct lock_watch *watch, char *out, size_t size)
 
 void lock_watch_heading(const struct lock_watch *watch, struct strbuf *out)
 {
-    char summary[128], now[DESCRIBE_TIME_SIZE], since[DESCRIBE_TIME_SIZE];
+    char summary[128];
 
-    describe_local((int64_t)time(NULL) * 1000, false, now);
+    strbuf_printf(out, "%s  ", LOCAL_TEXT((int64_t)time(NULL) * 1000, false));
     if (watch->away)
-        strbuf_escape(out, "%s  out of reach since %s: %s", now,
-                      describe_local((int64_t)watch->seen * 1000, false, since), watch->why);
+        strbuf_escape(out, "out of reach since %s: %s",
+                      LOCAL_TEXT((int64_t)watch->seen * 1000, false), watch->why);
     else
-        strbuf_printf(out, "%s  %s", now, lock_watch_summary(watch, summary, sizeof summary));
+        strbuf_puts(out, lock_watch_summary(watch, summary, sizeof summary));
 }

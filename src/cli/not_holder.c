@@ -12,17 +12,16 @@ void not_holder_say(const struct call *call, const char *key, const struct answe
                     const struct not_holder_words *words)
 {
     const struct lock_party *holder = answer->holder;
-    char who[DESCRIBE_PARTY_SIZE], past[DESCRIBE_REVOCATION_SIZE];
 
     if (answer->revoked)
         say_warning("%s: %.100s: %s", call->command->name, key,
-                    describe_past_revocation(answer->revoked, past));
+                    PAST_REVOCATION_TEXT(answer->revoked));
     else if (holder && holder->reserved)
         say_warning("%s: %.100s is not %s; it is %s", call->command->name, key, words->what,
-                    describe_decision(holder, "reserved", 0, who, sizeof who));
+                    DECISION_TEXT(holder, "reserved"));
     else if (holder)
         say_warning("%s: %.100s is not %s, but %s %s", call->command->name, key, words->what,
-                    words->by, describe_party(&holder->who, who, sizeof who));
+                    words->by, PARTY_TEXT(&holder->who));
     else if (answer->holders > 0)
         say_warning("%s: %.100s is not %s, but %s others", call->command->name, key, words->what,
                     words->by);
@@ -58,11 +57,10 @@ bool not_holder_say_reserved(const struct call *call, const char *key)
     bool known = read_locks(&call->settings, &key, 1, &list);
     const struct lock_party *holder =
         known && list.locks.count > 0 ? holders_reserved(list.locks.views) : NULL;
-    char who[DESCRIBE_PARTY_SIZE];
 
     if (holder)
         say_warning("%s: %.100s is not reserved by you; it is %s", call->command->name, key,
-                    describe_decision(holder, "reserved", 0, who, sizeof who));
+                    DECISION_TEXT(holder, "reserved"));
     lock_list_free(&list);
     return holder;
 }
@@ -70,14 +68,13 @@ bool not_holder_say_reserved(const struct call *call, const char *key)
 static void warn_of(const struct lock_view *lock, const char *owner)
 {
     const struct lock_run *latest = NULL;
-    char past[DESCRIBE_REVOCATION_SIZE];
 
     for (size_t i = 0; i < lock->run_count; i++)
         if (strcmp(lock->runs[i].by.owner, owner) == 0)
             latest = &lock->runs[i];
     if (latest && latest->by.revoked.known && !lock_is_held_by(lock, owner))
         say_warning("%.100s: your reservation was %s", lock->key,
-                    describe_past_revocation(&latest->by.revoked, past));
+                    PAST_REVOCATION_TEXT(&latest->by.revoked));
 }
 
 void not_holder_warn(const struct settings *settings, const char *const *keys, size_t count,

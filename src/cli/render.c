@@ -73,7 +73,7 @@ static const char *note_of(const struct lock_view *lock, char out[DESCRIBE_DECIS
 static void add_row(struct table *table, const struct lock_view *lock, bool color)
 {
     struct table_row *row = table_add(table);
-    char text[DESCRIBE_PARTY_SIZE], note[DESCRIBE_DECISION_SIZE], state[32];
+    char note[DESCRIBE_DECISION_SIZE], state[32];
     const struct lock_party *outer;
     size_t holders = holders_count(lock, &outer);
     int64_t age = 0, left = 0;
@@ -88,9 +88,9 @@ static void add_row(struct table *table, const struct lock_view *lock, bool colo
     table_set(row, COLUMN_KEY, "%s", lock->key);
     table_set(row, COLUMN_MODE, "%s", lock_state(lock, state));
     if (holders == 1 && outer->kept)
-        table_set(row, COLUMN_HELD, "%s", describe_kept(outer, text, sizeof text));
+        table_set(row, COLUMN_HELD, "%s", KEPT_TEXT(outer));
     else if (holders == 1)
-        table_set(row, COLUMN_HELD, "%s", describe_party(&outer->who, text, sizeof text));
+        table_set(row, COLUMN_HELD, "%s", PARTY_TEXT(&outer->who));
     else
         table_set(row, COLUMN_HELD, "%zu", holders);
     table_set(row, COLUMN_AGE, "-");
@@ -228,13 +228,11 @@ static void print_label(struct strbuf *out, const struct identity *who)
 
 static void print_since(struct strbuf *out, const struct lock_party *party)
 {
-    char time[DESCRIBE_TIME_SIZE], age[32];
-
-    duration_print(party->age_ms * NS_PER_MS, age, sizeof age);
     if (party->unread)
         render_line(out, MEMBER "-", "since");
     else
-        render_line(out, MEMBER "%s (%s ago)", "since", describe_utc(party->since_ms, time), age);
+        render_line(out, MEMBER "%s (%s ago)", "since", UTC_TEXT(party->since_ms),
+                    MS_TEXT(party->age_ms));
 }
 
 /* Prints the version of rlock, the owner and the time. */
@@ -249,16 +247,13 @@ static void print_origin(struct strbuf *out, const struct lock_party *party)
 static void print_holder(struct strbuf *out, const struct lock_view *lock,
                          const struct lock_party *holder)
 {
-    char who[DESCRIBE_PARTY_SIZE], decision[DESCRIBE_DECISION_SIZE], kept[160];
-    char time[DESCRIBE_TIME_SIZE], revoked[DESCRIBE_REVOCATION_SIZE];
+    const char *who = PARTY_TEXT(&holder->who);
 
-    describe_party(&holder->who, who, sizeof who);
     if (holder->kept) {
-        render_line(out, "  %s", describe_kept(holder, kept, sizeof kept));
+        render_line(out, "  %s", KEPT_TEXT(holder));
         render_line(out, MEMBER "%s", "by", who);
     } else if (holder->reserved) {
-        render_line(out, "  %s",
-                    describe_decision(holder, "reserved", 0, decision, sizeof decision));
+        render_line(out, "  %s", DECISION_TEXT(holder, "reserved"));
     } else {
         render_line(out, "  %s      %s", holder_is_nested(lock, holder) ? "nested" : "holder", who);
     }
@@ -266,14 +261,11 @@ static void print_holder(struct strbuf *out, const struct lock_view *lock,
         print_label(out, &holder->who);
     print_origin(out, holder);
     if (holder->waited_ms > 0)
-        render_line(out, MEMBER "%s", "waited",
-                    duration_print(holder->waited_ms * NS_PER_MS, time, sizeof time));
-    duration_print(holder->left_ms * NS_PER_MS, time, sizeof time);
-    render_line(out, MEMBER "%s", "lease left", holder->unread ? "-" : time);
+        render_line(out, MEMBER "%s", "waited", MS_TEXT(holder->waited_ms));
+    render_line(out, MEMBER "%s", "lease left", holder->unread ? "-" : MS_TEXT(holder->left_ms));
     if (holder->revoked.known)
         render_line(out, MEMBER "%s%s; it is asked to release it", "revoked",
-                    describe_utc(holder->revoked.asked_ms, time),
-                    describe_revocation(&holder->revoked, revoked));
+                    UTC_TEXT(holder->revoked.asked_ms), REVOCATION_TEXT(&holder->revoked));
     if (holder->mode != lock->mode)
         render_line(out, MEMBER "%s", "mode", lock_mode_name(holder->mode));
     if (holder->slot)
@@ -287,10 +279,8 @@ static void print_holder(struct strbuf *out, const struct lock_view *lock,
 
 static void print_waiter(struct strbuf *out, const struct lock_party *waiter, size_t position)
 {
-    char who[DESCRIBE_PARTY_SIZE];
-
-    strbuf_escape(out, "  waiter %-4zu %s, %s", position,
-                  describe_party(&waiter->who, who, sizeof who), lock_mode_name(waiter->mode));
+    strbuf_escape(out, "  waiter %-4zu %s, %s", position, PARTY_TEXT(&waiter->who),
+                  lock_mode_name(waiter->mode));
     if (waiter->priority)
         strbuf_printf(out, ", priority %d", waiter->priority);
     if (waiter->take)
@@ -302,16 +292,14 @@ static void print_waiter(struct strbuf *out, const struct lock_party *waiter, si
 
 static void print_last_run(struct strbuf *out, const struct lock_run *run)
 {
-    char who[DESCRIBE_PARTY_SIZE], since[DESCRIBE_TIME_SIZE], held[32];
-    char outcome[DESCRIBE_OUTCOME_SIZE], revoked[DESCRIBE_REVOCATION_SIZE];
+    const char *outcome = OUTCOME_TEXT(&run->by.end);
 
-    render_line(out, "  last run by %s", describe_party(&run->by.who, who, sizeof who));
+    render_line(out, "  last run by %s", PARTY_TEXT(&run->by.who));
     print_label(out, &run->by.who);
-    render_line(out, MEMBER "%s, for %s", "since", describe_utc(run->by.since_ms, since),
-                duration_print(run->held_ms * NS_PER_MS, held, sizeof held));
-    if (*describe_outcome(&run->by.end, outcome))
-        render_line(out, MEMBER "%s%s", "outcome", outcome,
-                    describe_revocation(&run->by.revoked, revoked));
+    render_line(out, MEMBER "%s, for %s", "since", UTC_TEXT(run->by.since_ms),
+                MS_TEXT(run->held_ms));
+    if (*outcome)
+        render_line(out, MEMBER "%s%s", "outcome", outcome, REVOCATION_TEXT(&run->by.revoked));
 }
 
 void render_long(struct strbuf *out, const struct lock_view *locks, size_t count,
@@ -345,9 +333,7 @@ void render_long(struct strbuf *out, const struct lock_view *locks, size_t count
 /* If a clock was set back, an age is 0, not negative. */
 static void put_since(json_t *object, const struct lock_party *party)
 {
-    char text[DESCRIBE_TIME_SIZE];
-
-    json_put_text(object, "since", party->unread ? NULL : describe_utc(party->since_ms, text));
+    json_put_text(object, "since", party->unread ? NULL : UTC_TEXT(party->since_ms));
     json_put_known(object, "age_ms", party->age_ms > 0 ? party->age_ms : 0, !party->unread);
 }
 
@@ -364,14 +350,12 @@ static void put_identity(json_t *object, const struct identity *who)
 /* When and by whom the holder was asked to release the lock, or null. */
 static void put_asked(json_t *object, const struct lock_party *holder)
 {
-    char since[DESCRIBE_TIME_SIZE];
-
     if (!holder->revoked.known) {
         json_put_text(object, "revoked", NULL);
         return;
     }
     json_t *revoked = jansson.object();
-    json_put_text(revoked, "since", describe_utc(holder->revoked.asked_ms, since));
+    json_put_text(revoked, "since", UTC_TEXT(holder->revoked.asked_ms));
     json_put_text(revoked, "by", holder->revoked.by);
     json_put_text(revoked, "reason", holder->revoked.why);
     jansson.object_set_new(object, "revoked", revoked);
@@ -415,14 +399,12 @@ static json_t *waiter_object(const struct lock_party *waiter, size_t position)
 
 void render_run_members(json_t *object, const struct lock_party *by, int64_t held_ms)
 {
-    char outcome[DESCRIBE_OUTCOME_SIZE], since[DESCRIBE_TIME_SIZE];
-
     put_identity(object, &by->who);
-    json_put_text(object, "since", describe_utc(by->since_ms, since));
+    json_put_text(object, "since", UTC_TEXT(by->since_ms));
     json_put_number(object, "waited_ms", by->waited_ms);
     json_put_known(object, "held_ms", held_ms, held_ms >= 0);
     json_put_known(object, "fence", (json_int_t)by->fence, by->fence);
-    json_put_text(object, "outcome", held_ms >= 0 ? describe_outcome(&by->end, outcome) : NULL);
+    json_put_text(object, "outcome", held_ms >= 0 ? OUTCOME_TEXT(&by->end) : NULL);
     if (by->revoked.known && held_ms >= 0) {
         json_put_text(object, "revoked_by", by->revoked.by);
         json_put_text(object, "reason", by->revoked.why);
@@ -433,15 +415,15 @@ void render_run_members(json_t *object, const struct lock_party *by, int64_t hel
 static json_t *decision_object(const struct lock_party *by)
 {
     json_t *object = jansson.object();
-    char since[DESCRIBE_TIME_SIZE], until[DESCRIBE_TIME_SIZE], who[2 * IDENTITY_WORD_MAX + 2] = "";
+    char who[2 * IDENTITY_WORD_MAX + 2] = "";
 
     if (by->who.user[0] || by->who.host[0])
         snprintf(who, sizeof who, "%s@%s", by->who.user, by->who.host);
     json_put_text(object, "by", who);
     json_put_text(object, "host", by->who.host);
     json_put_text(object, "user", by->who.user);
-    json_put_text(object, "since", describe_utc(by->since_ms, since));
-    json_put_text(object, "until", describe_utc(by->since_ms + by->age_ms + by->left_ms, until));
+    json_put_text(object, "since", UTC_TEXT(by->since_ms));
+    json_put_text(object, "until", UTC_TEXT(by->since_ms + by->age_ms + by->left_ms));
     json_put_number(object, "left_ms", by->left_ms);
     json_put_text(object, "reason", by->who.label);
     return object;
@@ -554,11 +536,11 @@ struct past_run *past_runs_collect(const struct lock_views *locks, size_t *count
 
 void render_run_end(struct table_row *row, size_t column, const struct lock_run *run, bool color)
 {
-    char outcome[DESCRIBE_OUTCOME_SIZE], revoked[DESCRIBE_REVOCATION_SIZE];
+    const char *outcome = OUTCOME_TEXT(&run->by.end);
 
     row->color = !color ? NULL : run_has_failed(&run->by.end) ? TABLE_YELLOW : TABLE_GREEN;
-    if (*describe_outcome(&run->by.end, outcome))
-        table_set(row, column, "%s%s", outcome, describe_revocation(&run->by.revoked, revoked));
+    if (*outcome)
+        table_set(row, column, "%s%s", outcome, REVOCATION_TEXT(&run->by.revoked));
     else
         table_set(row, column, "-");
 }
@@ -567,11 +549,10 @@ static void add_run(struct table *table, const struct past_run *past, bool color
 {
     struct table_row *row = table_add(table);
     const struct lock_run *run = past->run;
-    char who[DESCRIBE_PARTY_SIZE], since[DESCRIBE_TIME_SIZE];
 
-    table_set(row, RUN_SINCE, "%s", describe_local(run->by.since_ms, true, since));
+    table_set(row, RUN_SINCE, "%s", LOCAL_TEXT(run->by.since_ms, true));
     table_set(row, RUN_KEY, "%s", past->key);
-    table_set(row, RUN_BY, "%s", describe_party(&run->by.who, who, sizeof who));
+    table_set(row, RUN_BY, "%s", PARTY_TEXT(&run->by.who));
     table_set_duration(row, RUN_WAITED, run->by.waited_ms);
     table_set_duration(row, RUN_HELD, run->held_ms);
     render_run_end(row, RUN_OUTCOME, run, color);

@@ -133,9 +133,7 @@ int mirror_judge(const char *mirror, const char *key, const struct call *call)
 
 static char *wrong(const char *what, const char *value, const char *why)
 {
-    char shown[URLS_SHOWN_SIZE];
-
-    return strbuf_print("%s '%s' %s", what, urls_show(value, shown), why);
+    return strbuf_print("%s '%s' %s", what, URLS_TEXT(value), why);
 }
 
 static bool has_key(const struct request *request, const char *key)
@@ -357,7 +355,7 @@ static int take_owner(struct request *request, const struct call *call)
         not_holder_warn(&call->settings, request->keys, request->wanted.key_count, reserved);
         outer = reserved;
     }
-    char uuid[OWNER_UUID_SIZE], shown[URLS_SHOWN_SIZE];
+    char uuid[OWNER_UUID_SIZE];
 
     own_identity_uuid(uuid);
     if (request->acquired)
@@ -369,7 +367,7 @@ static int take_owner(struct request *request, const struct call *call)
         return STATUS_OK;
     }
     why = why ? why : "is nested too deep";
-    command_error(call, "RLOCK_OWNER '%s' %s", urls_show(outer, shown), why);
+    command_error(call, "RLOCK_OWNER '%s' %s", URLS_TEXT(outer), why);
     say_hint("only rlock sets it; unset it and retry");
     return STATUS_CONFIG;
 }

@@ -401,8 +401,6 @@ static void print_obstacle(const struct run_messages *messages, const struct run
 static void print_place(const struct run_messages *messages, const struct answer *refusal,
                         bool brief, char *out, size_t size)
 {
-    char lack[ABILITY_LACK_SIZE];
-
     out[0] = '\0';
     if (refusal->first && refusal->position == 1)
         return; /* the place is in the queue of another KEY */
@@ -414,7 +412,7 @@ static void print_place(const struct run_messages *messages, const struct answer
                  refusal->position);
     else
         snprintf(out, size, "%s%s", brief ? "" : "; ",
-                 brief ? "" : ability_print_lack(messages->address, STORE_QUEUE, lack));
+                 brief ? "" : LACK_TEXT(messages->address, STORE_QUEUE));
 }
 
 /* Where there is little room the line becomes shorter piece by piece, and is cut at last. The

@@ -155,10 +155,7 @@ void say_store_away(const char *who, const char *why, const char *said)
 
 void say_store_back(const char *who, int64_t after)
 {
-    char duration[32];
-
-    say_warning("%s: the store is back after %s", who,
-                duration_print(after, duration, sizeof duration));
+    say_warning("%s: the store is back after %s", who, DURATION_TEXT(after));
 }
 
 void say_let_go(void)

@@ -74,8 +74,7 @@ int settings_refuse(const struct settings *settings, enum setting id, const char
     if (setting_rows[id].use == SETTING_SECRET || given->value == set) {
         snprintf(fault, size, "%s %s", place, why);
     } else {
-        char shown[URLS_SHOWN_SIZE];
-        snprintf(fault, size, "%s '%s' %s", place, urls_show(given->value, shown), why);
+        snprintf(fault, size, "%s '%s' %s", place, URLS_TEXT(given->value), why);
     }
     return status_of(given->origin);
 }
@@ -174,12 +173,11 @@ static int collect_line(struct collection *all, const struct config_line *line,
                         struct source *source)
 {
     enum setting id = setting_find(line->key);
-    char shown[URLS_SHOWN_SIZE];
 
     /* The hosts of a fleet share one file, and may have different versions. */
     if (!id) {
         say_warning("%s:%d: unknown key '%s'; it is ignored", source->path, line->number,
-                    urls_show(line->key, shown));
+                    URLS_TEXT(line->key));
         return STATUS_OK;
     }
     struct given *given = &all->settings->given[id];
@@ -485,10 +483,9 @@ static int settle_abilities(const struct collection *all, const struct settings 
 
     for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++) {
         const struct given *given = &all->settings->given[wishes[i].id];
-        char lack[ABILITY_LACK_SIZE];
         if (!wishes[i].wanted || store_can(address, wishes[i].ability))
             continue;
-        ability_print_lack(address, wishes[i].ability, lack);
+        const char *lack = LACK_TEXT(address, wishes[i].ability);
         int status = status_of(given->origin);
         return given->line ? fail(all, status, "%s:%d: %s", given->source, given->line, lack)
                            : fail(all, status, "%s", lack);

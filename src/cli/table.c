@@ -46,9 +46,7 @@ void table_set(struct table_row *row, size_t column, const char *format, ...)
 
 void table_set_duration(struct table_row *row, size_t column, int64_t ms)
 {
-    char text[32];
-
-    table_set(row, column, "%s", duration_print(ms * NS_PER_MS, text, sizeof text));
+    table_set(row, column, "%s", MS_TEXT(ms));
 }
 
 void table_cut(struct table_row *row, size_t column, int room, const char *ellipsis)

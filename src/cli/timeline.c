@@ -135,10 +135,9 @@ static void add_row(struct table *table, const struct lock_run *run, bool color)
 {
     struct table_row *row = table_add(table);
     struct identity who = run->by.who;
-    char text[DESCRIBE_PARTY_SIZE];
 
     who.pid = 0;
-    table_set(row, COLUMN_BY, "%s", describe_party(&who, text, sizeof text));
+    table_set(row, COLUMN_BY, "%s", PARTY_TEXT(&who));
     table_set_duration(row, COLUMN_HELD, run->held_ms);
     if (run->by.waited_ms > 0)
         table_set_duration(row, COLUMN_WAITED, run->by.waited_ms);

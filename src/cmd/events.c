@@ -54,28 +54,25 @@ static void print_end(struct strbuf *out, const struct transition *event)
 {
     const struct lock_party *by = event->by;
     int64_t took = event->held_ms >= 0 ? event->held_ms : by->waited_ms;
-    char duration[32], outcome[DESCRIBE_OUTCOME_SIZE], revoked[DESCRIBE_REVOCATION_SIZE];
+    const char *outcome = OUTCOME_TEXT(&by->end);
 
     if (took > 0)
-        strbuf_printf(out, "  after %s",
-                      duration_print(took * NS_PER_MS, duration, sizeof duration));
-    if (event->kind == TRANSITION_RELEASED && event->held_ms >= 0 &&
-        *describe_outcome(&by->end, outcome))
+        strbuf_printf(out, "  after %s", MS_TEXT(took));
+    if (event->kind == TRANSITION_RELEASED && event->held_ms >= 0 && *outcome)
         strbuf_printf(out, "%s%s", took > 0 ? ", " : "  ", outcome);
     if (event->kind == TRANSITION_REVOKED)
-        strbuf_escape(out, "%s", describe_revocation(&by->revoked, revoked));
+        strbuf_escape(out, "%s", REVOCATION_TEXT(&by->revoked));
 }
 
 static void print_text(struct strbuf *out, const struct transition *event)
 {
-    char who[DESCRIBE_PARTY_SIZE], at[DESCRIBE_TIME_SIZE];
     bool decided = event->kind == TRANSITION_PAUSED || event->kind == TRANSITION_RESUMED;
 
-    strbuf_escape(out, "%s.%03d  %-10s  %s", describe_local(event->at_ms, true, at),
+    strbuf_escape(out, "%s.%03d  %-10s  %s", LOCAL_TEXT(event->at_ms, true),
                   (int)(event->at_ms % 1000), event_names[event->kind],
                   event->key ? event->key : "*");
     if (event->by) {
-        strbuf_escape(out, "  %s", describe_party(&event->by->who, who, sizeof who));
+        strbuf_escape(out, "  %s", PARTY_TEXT(&event->by->who));
         if (event->by->who.label[0])
             strbuf_escape(out, "%s%s", decided ? ": " : ", label ", event->by->who.label);
         print_end(out, event);
@@ -88,11 +85,10 @@ static void print_text(struct strbuf *out, const struct transition *event)
 static void print_json(struct strbuf *out, const struct transition *event)
 {
     json_t *object = jansson.object();
-    char at[DESCRIBE_TIME_SIZE];
 
     json_put_text(object, "event", event_names[event->kind]);
     json_put_text(object, "key", event->key);
-    json_put_text(object, "at", describe_utc(event->at_ms, at));
+    json_put_text(object, "at", UTC_TEXT(event->at_ms));
     if (event->by)
         render_run_members(object, event->by, event->held_ms);
     else
@@ -133,10 +129,8 @@ static int come_back(const struct events *events)
     int64_t gone = events->locks.gone;
     const struct transition missed = {.kind = TRANSITION_MISSED,
                                       .at_ms = clock_wall() / NS_PER_MS - gone / NS_PER_MS};
-    char text[32];
 
-    say_warning("events: back after %s; something may have been missed",
-                duration_print(gone, text, sizeof text));
+    say_warning("events: back after %s; something may have been missed", DURATION_TEXT(gone));
     return print(events, &missed);
 }
 

@@ -59,7 +59,6 @@ static int take_token(struct fence *all)
 {
     const char *option = command_value(&all->call, OPTION_TOKEN);
     const char *word = option ? option : getenv("RLOCK_FENCE");
-    char shown[URLS_SHOWN_SIZE];
 
     if (!word || !*word)
         return no_token(all, option ? "the token is empty" : "no token: RLOCK_FENCE is not set",
@@ -71,7 +70,7 @@ static int take_token(struct fence *all)
         return STATUS_OK;
     if (option)
         return command_wrong(&all->call, "--token", word, "is not a fencing token");
-    command_error(&all->call, "RLOCK_FENCE '%s' is not a fencing token", urls_show(word, shown));
+    command_error(&all->call, "RLOCK_FENCE '%s' is not a fencing token", URLS_TEXT(word));
     return STATUS_CONFIG;
 }
 

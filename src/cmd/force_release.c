@@ -43,9 +43,8 @@ struct eviction {
 /* A holder that renews its lease does so every third of it. */
 static const char *print_heard(const struct lock_party *holder, char out[120])
 {
-    char heard[32];
+    const char *heard = MS_TEXT(holder->heard_ms);
 
-    duration_print(holder->heard_ms * NS_PER_MS, heard, sizeof heard);
     if (holder->unread)
         snprintf(out, 120, "its node may not be read");
     else if (holder->heard_ms <= (holder->heard_ms + holder->left_ms) / 2)
@@ -60,34 +59,28 @@ static const char *print_heard(const struct lock_party *holder, char out[120])
 static void show_holder(struct strbuf *out, const char *key, const struct lock_party *holder)
 {
     const char *label = holder->who.label, *labelled = *label ? ", label " : "";
-    char who[DESCRIBE_PARTY_SIZE], decision[DESCRIBE_DECISION_SIZE];
-    char since[DESCRIBE_TIME_SIZE], left[32], heard[120], slot[24] = "";
+    const char *who = PARTY_TEXT(&holder->who);
+    char heard[120], slot[24] = "";
 
-    describe_party(&holder->who, who, sizeof who);
     if (holder->slot)
         snprintf(slot, sizeof slot, " in slot %u", holder->slot);
     if (holder->reserved)
-        render_line(out, "%s is %s", key,
-                    describe_decision(holder, "reserved", 0, decision, sizeof decision));
+        render_line(out, "%s is %s", key, DECISION_TEXT(holder, "reserved"));
     else if (holder->kept)
-        render_line(out, "%s is %s; it was run by %s%s%s", key,
-                    describe_kept(holder, decision, sizeof decision), who, labelled, label);
+        render_line(out, "%s is %s; it was run by %s%s%s", key, KEPT_TEXT(holder), who, labelled,
+                    label);
     else
         render_line(out, "%s is held%s by %s%s since %s, %s, lease left %s%s%s", key,
                     holder->mode == LOCK_SHARED ? " for reading" : "", who, slot,
-                    describe_utc(holder->since_ms, since), print_heard(holder, heard),
-                    duration_print(holder->left_ms * NS_PER_MS, left, sizeof left), labelled,
-                    label);
+                    UTC_TEXT(holder->since_ms), print_heard(holder, heard),
+                    MS_TEXT(holder->left_ms), labelled, label);
 }
 
 static void show_queue(struct strbuf *out, const struct lock_view *lock)
 {
-    char who[DESCRIBE_PARTY_SIZE];
-
     if (lock->waiter_count > 0)
         render_line(out, "%zu waiter%s, the first is %s", lock->waiter_count,
-                    lock->waiter_count == 1 ? "" : "s",
-                    describe_party(&lock->waiters[0].who, who, sizeof who));
+                    lock->waiter_count == 1 ? "" : "s", PARTY_TEXT(&lock->waiters[0].who));
 }
 
 static bool confirmed(const struct eviction *all, const char *question)
@@ -135,12 +128,10 @@ static const struct lock_party *last_to_end(const struct lock_party *const *hold
 static void show_overlap(struct strbuf *out, const struct lock_party *const *holders, size_t count)
 {
     const struct lock_party *last = last_to_end(holders, count);
-    char until[DESCRIBE_TIME_SIZE];
 
     if (last)
         render_line(out, "with --now, %s may run on until %s",
-                    count > 1 ? "their commands" : "its command",
-                    describe_lease_end(last, true, until));
+                    count > 1 ? "their commands" : "its command", LEASE_END_TEXT(last, true));
 }
 
 /* With --quiet, too, if a question about it follows. */
@@ -165,26 +156,22 @@ static void show(const struct eviction *all, const struct lock_view *lock,
 
 static int changed_hands(const char *key, const struct answer *answer)
 {
-    char who[DESCRIBE_PARTY_SIZE];
-
     if (answer->holder)
         return refuse("%s changed hands meanwhile, and is held by %.200s now; nothing was changed",
-                      key, describe_party(&answer->holder->who, who, sizeof who));
+                      key, PARTY_TEXT(&answer->holder->who));
     return refuse("%s changed hands meanwhile; nothing was changed", key);
 }
 
 static void say_done(const struct force_request *request, const struct lock_party *first)
 {
     const char *queue = request->purge ? ", and its queue was emptied" : "";
-    char who[DESCRIBE_PARTY_SIZE];
 
     if (request->owner_count == 0)
         say_warning("the queue of %s was emptied", request->key);
     else if (request->owner_count > 1)
         say_warning("%s was taken from %zu holders%s", request->key, request->owner_count, queue);
     else
-        say_warning("%s was taken from %.200s%s", request->key,
-                    describe_party(&first->who, who, sizeof who), queue);
+        say_warning("%s was taken from %.200s%s", request->key, PARTY_TEXT(&first->who), queue);
 }
 
 /* Prints the holder that was asked, or the number of holders. Returns out. */
@@ -222,14 +209,14 @@ static bool is_away(const struct answer *answer)
  * store that is away is waited for as long: they may have heard of the request. */
 static void await(struct eviction *all, struct force_request *request, struct answer *answer)
 {
-    char who[DESCRIBE_PARTY_SIZE], left[32];
+    char who[DESCRIBE_PARTY_SIZE];
     int64_t pause = LOOK_FIRST_NS, left_ms = answer->left_ms;
     struct moment over = over_at(answer);
     bool told = false;
 
     print_asked(answer, who);
     say_warning("%s: asked %.200s to release it; the lease ends in %s", request->key, who,
-                duration_print(answer->left_ms * NS_PER_MS, left, sizeof left));
+                MS_TEXT(answer->left_ms));
     request->how = FORCE_ASK_AGAIN;
     request->purge = false;
     while (is_asked(answer) || (is_away(answer) && request->how == FORCE_ASK_AGAIN)) {
@@ -333,11 +320,10 @@ static int evict(struct eviction *all, const char *key)
 
 static void show_foreign(const char *key, const struct answer *answer)
 {
-    char left[32], end[64] = "has no end";
+    char end[64] = "has no end";
 
     if (answer->left_ms > 0)
-        snprintf(end, sizeof end, "ends in %s if it is not renewed",
-                 duration_print(answer->left_ms * NS_PER_MS, left, sizeof left));
+        snprintf(end, sizeof end, "ends in %s if it is not renewed", MS_TEXT(answer->left_ms));
     fprintf(
         stderr,
         "%s, the mirror of %s, is held by another program, and %s\n"
@@ -427,11 +413,10 @@ static int check(struct call *call)
 static void sign(struct eviction *all)
 {
     struct identity self = {0};
-    char who[DESCRIBE_PARTY_SIZE];
 
     if (!all->call.settings.no_identity) {
         own_identity_fill(&self, "", getpid());
-        identity_set(all->by, describe_party(&self, who, sizeof who));
+        identity_set(all->by, PARTY_TEXT(&self));
     }
     if (all->reason)
         identity_set(all->why, all->reason);

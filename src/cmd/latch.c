@@ -447,11 +447,8 @@ static int (*const acts[])(struct latch *) = {set,  count_down, run_command, wai
 
 static int want_verb(const struct call *call, const char *name)
 {
-    char shown[URLS_SHOWN_SIZE];
-
     return command_misused(call, "%s%s%sset, count-down, run, wait, status, list or delete?",
-                           name ? "unknown '" : "", name ? urls_show(name, shown) : "",
-                           name ? "': " : "");
+                           name ? "unknown '" : "", name ? URLS_TEXT(name) : "", name ? "': " : "");
 }
 
 /* Refuses options of another verb, which would be ignored. */
@@ -471,15 +468,14 @@ static int check_values(struct latch *latch)
     struct call *call = &latch->call;
     const char *number = call->arguments.word_count > 2 ? call->arguments.words[2] : "1";
     const char *fault = latch->key ? key_fault(latch->key) : NULL;
-    char shown[URLS_SHOWN_SIZE];
 
     latch->id = command_value(call, OPTION_ID);
     latch->ttl = TTL_DEFAULT_NS;
     if (fault)
         return command_wrong(call, "KEY", latch->key, fault);
     if (!decimal_parse(number, 1, LATCH_NUMBER_MAX, &latch->number))
-        return command_misused(call, "N '%s' is not a number from 1 to %d",
-                               urls_show(number, shown), LATCH_NUMBER_MAX);
+        return command_misused(call, "N '%s' is not a number from 1 to %d", URLS_TEXT(number),
+                               LATCH_NUMBER_MAX);
     if (latch->id && (fault = key_fault(latch->id)))
         return command_wrong(call, "--id", latch->id, fault);
     int status = command_take_duration(call, OPTION_TTL, &latch->ttl);

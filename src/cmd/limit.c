@@ -17,13 +17,12 @@ static int check_number(struct call *call)
 {
     const struct arguments *given = &call->arguments;
     const char *word = given->word_count > 1 ? given->words[1] : NULL;
-    char shown[URLS_SHOWN_SIZE];
     int64_t number;
 
     if (word && command_has(call, OPTION_DELETE))
         return command_misused(call, "either N or --delete, not both");
     if (word && !decimal_parse(word, 0, LOCK_LIMIT_MAX, &number))
-        return command_misused(call, "N '%s' is not a number from 0 to %d", urls_show(word, shown),
+        return command_misused(call, "N '%s' is not a number from 0 to %d", URLS_TEXT(word),
                                LOCK_LIMIT_MAX);
     return STATUS_OK;
 }

@@ -160,14 +160,13 @@ static int check(struct call *call)
 {
     const struct arguments *given = &call->arguments;
     const char *action = given->words[0];
-    char shown[URLS_SHOWN_SIZE];
 
     if (given->command)
         return command_misused(call, "takes no COMMAND");
     if (given->word_count == 0)
         return command_misused(call, "stop or status?");
     if (!command_find_action(call->command, given))
-        return command_misused(call, "unknown action '%s'", urls_show(action, shown));
+        return command_misused(call, "unknown action '%s'", URLS_TEXT(action));
     if (given->word_count > 1)
         return command_misused(call, "%s takes no KEY", action);
     if (command_has(call, OPTION_FORCE) && strcmp(action, "stop") != 0)

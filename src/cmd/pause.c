@@ -61,7 +61,6 @@ static void tell_present(struct pause *all)
     const struct survey_request of_glob = {.patterns = &key, .pattern_count = 1};
     struct lock_list *list = &all->call.list;
     struct answer answer;
-    char text[DESCRIBE_DECISION_SIZE];
 
     if (all->request.glob)
         query_survey(&all->call.query, &of_glob, list, &answer);
@@ -71,8 +70,7 @@ static void tell_present(struct pause *all)
     for (size_t i = 0; i < views->count; i++) {
         const struct lock_view *one = &views->views[i];
         if (strcmp(one->key, key) == 0 && lock_has_own_pause(one))
-            say_warning("%s: replaces: %s: %s", name, key,
-                        describe_decision(&one->pause, "paused", 0, text, sizeof text));
+            say_warning("%s: replaces: %s: %s", name, key, DECISION_TEXT(&one->pause, "paused"));
     }
     bool unused = views->count == 0 || is_unused(views->views);
     if (answer.verdict == VERDICT_GRANTED && !all->request.glob && unused)
@@ -81,13 +79,11 @@ static void tell_present(struct pause *all)
 
 static void confirm(const struct pause *all)
 {
-    char until[COMMAND_UNTIL_SIZE];
-
     if (all->request.what == ADJUST_RESUME)
         command_confirm(&all->call, "%s is not paused any more", all->request.key);
     else
         command_confirm(&all->call, "%s is paused %s", all->request.key,
-                        command_print_until(all->request.duration, until));
+                        UNTIL_TEXT(all->request.duration));
 }
 
 static int change(struct call *call)

@@ -30,13 +30,10 @@ static const char *latch_state(const struct latch_state *latch)
 void render_latch(struct strbuf *out, const char *key, const struct latch_state *latch,
                   const struct latch_ids *ids)
 {
-    char since[DESCRIBE_TIME_SIZE], left[32];
-
     strbuf_printf(out, "%s: %s, %" PRId64 " of %" PRId64 " left\n", key, latch_state(latch),
                   latch->left, latch->number);
-    strbuf_printf(out, "  set      %s\n", describe_utc(latch->since_ms, since));
-    strbuf_printf(out, "  expires  in %s\n",
-                  duration_print(latch->ttl_ms * NS_PER_MS, left, sizeof left));
+    strbuf_printf(out, "  set      %s\n", UTC_TEXT(latch->since_ms));
+    strbuf_printf(out, "  expires  in %s\n", MS_TEXT(latch->ttl_ms));
     for (size_t i = 0; i < ids->count; i++)
         render_line(out, "  counted  %s", ids->ids[i]);
     if (latch->unnamed > 0)
@@ -75,13 +72,12 @@ void render_latches(struct strbuf *out, const struct lock_view *latches, size_t 
 static json_t *latch_object(const char *key, const struct latch_state *latch)
 {
     json_t *object = jansson.object();
-    char since[DESCRIBE_TIME_SIZE];
 
     json_put_text(object, "key", key);
     json_put_text(object, "state", latch_state(latch));
     json_put_number(object, "count", latch->number);
     json_put_number(object, "left", latch->left);
-    json_put_text(object, "since", describe_utc(latch->since_ms, since));
+    json_put_text(object, "since", UTC_TEXT(latch->since_ms));
     json_put_number(object, "age_ms", latch->age_ms);
     json_put_number(object, "ttl_left_ms", latch->ttl_ms);
     return object;

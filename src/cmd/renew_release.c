@@ -28,11 +28,9 @@ struct renew_release {
 
 static int misused_token(const struct renew_release *action, bool option, const char *why)
 {
-    char shown[URLS_SHOWN_SIZE];
-
     if (option)
         return command_wrong(&action->call, "--owner", action->owner, why);
-    command_error(&action->call, "RLOCK_OWNER '%s' %s", urls_show(action->owner, shown), why);
+    command_error(&action->call, "RLOCK_OWNER '%s' %s", URLS_TEXT(action->owner), why);
     return STATUS_CONFIG;
 }
 

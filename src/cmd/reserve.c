@@ -108,10 +108,8 @@ static bool runs_inside(const struct reserve *all, const struct lock_party *hold
 
 static int refuse_inside(const struct reserve *all, const struct lock_party *holder)
 {
-    char who[DESCRIBE_PARTY_SIZE];
-
     command_error(&all->call, "%s: it would wait for itself: it runs inside %s, which holds it",
-                  all->key, describe_party(&holder->who, who, sizeof who));
+                  all->key, PARTY_TEXT(&holder->who));
     say_hint("reserve KEY before the run: runs of the same user nest in a reservation");
     return STATUS_CONFIG;
 }
@@ -136,10 +134,7 @@ static int check_outside(struct reserve *all)
 
 static void confirm(const struct reserve *all)
 {
-    char until[COMMAND_UNTIL_SIZE];
-
-    command_confirm(&all->call, "%s is reserved by you %s", all->key,
-                    command_print_until(all->length, until));
+    command_confirm(&all->call, "%s is reserved by you %s", all->key, UNTIL_TEXT(all->length));
 }
 
 /* The token is saved before the lock is asked for, so no reservation is ever without one. */

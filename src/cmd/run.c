@@ -134,13 +134,11 @@ static void report_print(const struct supervisor_outcome *outcome,
 {
     json_t *object = jansson.object();
     bool held = outcome->granted;
-    char signal[16];
 
     json_put_text(object, "outcome", outcome_names[outcome->outcome]);
     json_put_known(object, "exit_status", outcome->command_status, outcome->command_status >= 0);
     json_put_text(object, "signal",
-                  outcome->command_signal > 0 ? describe_signal(outcome->command_signal, signal)
-                                              : NULL);
+                  outcome->command_signal > 0 ? SIGNAL_TEXT(outcome->command_signal) : NULL);
     json_put_number(object, "waited_ms", outcome->waited / NS_PER_MS);
     json_put_known(object, "held_ms", outcome->held / NS_PER_MS, held);
     put_lock(object, outcome, request);

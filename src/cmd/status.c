@@ -73,17 +73,10 @@ static int check(struct call *call)
 
 /* -- printing locks ---------------------------------------------------------------------------- */
 
-/* "paused by WHO until 21:51 (1h59m left): WHY". Returns out. */
-static char *print_glob_pause(const struct lock_view *pause, char out[DESCRIBE_DECISION_SIZE])
-{
-    return describe_decision(&pause->pause, "paused", 0, out, DESCRIBE_DECISION_SIZE);
-}
-
 /* Prints the locks in lines of so many columns (0: any). */
 static void print_locks(const struct view *view, struct strbuf *out, int columns)
 {
     const struct lock_list *list = &view->locks.list;
-    char decision[DESCRIBE_DECISION_SIZE];
     struct render_style style = {.color = command_has_color(&view->call),
                                  .width = columns,
                                  .cut = view->every > 0 && columns > 0};
@@ -99,7 +92,7 @@ static void print_locks(const struct view *view, struct strbuf *out, int columns
         strbuf_puts(out, list->locks.count > 0 ? "\n" : "");
         for (size_t i = 0; i < list->pauses.count; i++)
             render_line(out, "%s: %s", list->pauses.views[i].key,
-                        print_glob_pause(&list->pauses.views[i], decision));
+                        DECISION_TEXT(&list->pauses.views[i].pause, "paused"));
     }
 }
 
@@ -115,10 +108,10 @@ static int status_of(const struct lock_list *list)
 static void tell_pauses(const struct view *view)
 {
     const struct lock_views *pauses = &view->locks.list.pauses;
-    char decision[DESCRIBE_DECISION_SIZE];
 
     for (size_t i = 0; i < pauses->count && !view->call.as_json; i++)
-        say_warning("%s: %s", pauses->views[i].key, print_glob_pause(&pauses->views[i], decision));
+        say_warning("%s: %s", pauses->views[i].key,
+                    DECISION_TEXT(&pauses->views[i].pause, "paused"));
 }
 
 static int print_once(struct view *view)
@@ -167,11 +160,11 @@ static void draw_frame(void *arg)
 
 static int print_round(const struct view *view)
 {
-    char summary[128], now[DESCRIBE_TIME_SIZE];
+    char summary[128];
     struct strbuf out = {0};
 
     if (!view->call.as_json)
-        strbuf_printf(&out, "%s  %s\n", describe_local((int64_t)view->locks.seen * 1000, true, now),
+        strbuf_printf(&out, "%s  %s\n", LOCAL_TEXT((int64_t)view->locks.seen * 1000, true),
                       lock_watch_summary(&view->locks, summary, sizeof summary));
     print_locks(view, &out, 0);
     strbuf_puts(&out, view->call.as_json ? "" : "\n");
@@ -184,16 +177,14 @@ static int print_round(const struct view *view)
 static void tell_outage(const struct view *view, bool was_away)
 {
     const struct lock_watch *locks = &view->locks;
-    char text[DESCRIBE_TIME_SIZE];
 
     if (view->on_screen || locks->away == was_away)
         return;
     if (locks->away)
         say_warning("status: out of reach since %s: %s",
-                    describe_local((int64_t)locks->seen * 1000, false, text), locks->why);
+                    LOCAL_TEXT((int64_t)locks->seen * 1000, false), locks->why);
     else
-        say_warning("status: back after %s",
-                    duration_print(locks->gone / NS_PER_SEC * NS_PER_SEC, text, sizeof text));
+        say_warning("status: back after %s", DURATION_TEXT(locks->gone / NS_PER_SEC * NS_PER_SEC));
 }
 
 /* -- --watch: signals -------------------------------------------------------------------------- */

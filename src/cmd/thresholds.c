@@ -13,6 +13,11 @@
 #define WAITERS_LIMIT INT64_C(1000000000)
 #define NEVER         INT64_MAX
 
+static bool is_time(enum measure measure)
+{
+    return measure != MEASURE_WAITERS;
+}
+
 /* -- measures ---------------------------------------------------------------------------------- */
 
 static int64_t age_of(const struct lock_party *party)
@@ -20,111 +25,27 @@ static int64_t age_of(const struct lock_party *party)
     return party && party->age_ms > 0 ? party->age_ms : 0;
 }
 
-static int64_t held_ms(const struct lock_view *lock)
+/* Returns NEVER for what is larger than any limit. A run whose end is not known did not succeed. The
+ * pause of a GLOB counts when the GLOB is judged. */
+static int64_t value_of(enum measure measure, const struct lock_view *lock)
 {
-    return age_of(holders_oldest(lock));
+    switch (measure) {
+    case MEASURE_HELD: return age_of(holders_oldest(lock));
+    case MEASURE_WAITING: return age_of(waiters_oldest(lock));
+    case MEASURE_WAITERS: return (int64_t)lock->waiter_count;
+    case MEASURE_NOT_DONE:
+        return lock->memory.success_ended_ms > 0 ? lock->memory.success_ago_ms : NEVER;
+    case MEASURE_PAUSED: return lock_has_own_pause(lock) ? age_of(&lock->pause) : 0;
+    case MEASURES: break;
+    }
+    return 0;
 }
-
-static int64_t waiting_ms(const struct lock_view *lock)
-{
-    return age_of(waiters_oldest(lock));
-}
-
-static int64_t waiter_count(const struct lock_view *lock)
-{
-    return (int64_t)lock->waiter_count;
-}
-
-/* A run whose end is not known did not succeed. */
-static int64_t not_done_ms(const struct lock_view *lock)
-{
-    return lock->memory.success_ended_ms > 0 ? lock->memory.success_ago_ms : NEVER;
-}
-
-/* The pause of a GLOB counts when the GLOB is judged. */
-static int64_t paused_ms(const struct lock_view *lock)
-{
-    return lock_has_own_pause(lock) ? age_of(&lock->pause) : 0;
-}
-
-static void describe_held(const struct lock_view *lock, const char *value, const char *limit,
-                          struct strbuf *out)
-{
-    char who[DESCRIBE_PARTY_SIZE];
-
-    strbuf_printf(out, "%s for %s by %s, more than %s",
-                  holders_oldest(lock)->reserved ? "reserved" : "held", value,
-                  describe_party(&holders_oldest(lock)->who, who, sizeof who), limit);
-}
-
-static void describe_waiting(const struct lock_view *lock, const char *value, const char *limit,
-                             struct strbuf *out)
-{
-    char who[DESCRIBE_PARTY_SIZE];
-
-    strbuf_printf(out, "%s has waited for %s, more than %s",
-                  describe_party(&waiters_oldest(lock)->who, who, sizeof who), value, limit);
-}
-
-static void describe_waiters(const struct lock_view *lock, const char *value, const char *limit,
-                             struct strbuf *out)
-{
-    strbuf_printf(out, "%s %s, more than %s", value, lock->waiter_count == 1 ? "waits" : "wait",
-                  limit);
-}
-
-/* "no success for 1d03h, more than 1d02h (last run: exit 1, 3h00m ago, by root@ci-3)" */
-static void describe_not_done(const struct lock_view *lock, const char *value, const char *limit,
-                              struct strbuf *out)
-{
-    const struct lock_run *last = lock->run_count ? &lock->runs[lock->run_count - 1] : NULL;
-    char who[DESCRIBE_PARTY_SIZE], ago[32], outcome[DESCRIBE_OUTCOME_SIZE];
-
-    if (not_done_ms(lock) == NEVER)
-        strbuf_printf(out, "no success is remembered");
-    else
-        strbuf_printf(out, "no success for %s, more than %s", value, limit);
-    if (lock->pause.owner[0])
-        strbuf_printf(out, ", paused by %s", describe_party(&lock->pause.who, who, sizeof who));
-    if (!last)
-        return;
-    duration_print(last->ended_ago_ms * NS_PER_MS, ago, sizeof ago);
-    describe_outcome(&last->by.end, outcome);
-    strbuf_printf(out, " (last run: %s, %s ago, by %s)", *outcome ? outcome : "ended", ago,
-                  describe_party(&last->by.who, who, sizeof who));
-}
-
-/* "paused for 3h00m, more than 2h00m: paused by ada@ada-pc until 21:51 (1h59m left): load test" */
-static void describe_paused(const struct lock_view *lock, const char *value, const char *limit,
-                            struct strbuf *out)
-{
-    char decision[DESCRIBE_DECISION_SIZE];
-
-    strbuf_printf(out, "paused for %s, more than %s: %s", value, limit,
-                  describe_decision(&lock->pause, "paused", 0, decision, sizeof decision));
-}
-
-/* The measures of a lock, and their words. */
-static const struct {
-    const char *name; /* of its number, behind the bar */
-    bool is_time;
-    int64_t (*value)(const struct lock_view *lock); /* NEVER: larger than any */
-    /* limit: the one that the value is above */
-    void (*describe)(const struct lock_view *lock, const char *value, const char *limit,
-                     struct strbuf *out);
-} measures[MEASURES] = {
-    [MEASURE_HELD] = {"held", true, held_ms, describe_held},
-    [MEASURE_WAITING] = {"waiting", true, waiting_ms, describe_waiting},
-    [MEASURE_WAITERS] = {"waiters", false, waiter_count, describe_waiters},
-    [MEASURE_NOT_DONE] = {"not_done", true, not_done_ms, describe_not_done},
-    [MEASURE_PAUSED] = {"paused", true, paused_ms, describe_paused},
-};
 
 /* -- reading ----------------------------------------------------------------------------------- */
 
 static bool read_limit(enum measure measure, const char *text, int64_t *limit)
 {
-    if (!measures[measure].is_time)
+    if (!is_time(measure))
         return decimal_parse(text, 0, WAITERS_LIMIT, limit);
     if (!duration_parse(text, limit))
         return false;
@@ -141,8 +62,8 @@ const char *threshold_parse(enum measure measure, const char *text, struct thres
                        read_limit(measure, colon ? colon + 1 : warning, &threshold->critical);
     free(warning);
     if (!threshold->given)
-        return measures[measure].is_time ? "is not a duration (such as 30m), or two as WARN:CRIT"
-                                         : "is not a number, or two as WARN:CRIT";
+        return is_time(measure) ? "is not a duration (such as 30m), or two as WARN:CRIT"
+                                : "is not a number, or two as WARN:CRIT";
     return threshold->warning > threshold->critical ? "warns later than it is critical" : NULL;
 }
 
@@ -171,7 +92,7 @@ static enum severity judge(const struct threshold *threshold, int64_t value)
 static void judge_one(struct problems *problems, const struct threshold *thresholds,
                       enum measure measure, const struct lock_view *lock)
 {
-    int64_t value = measures[measure].value(lock);
+    int64_t value = value_of(measure, lock);
     enum severity severity = judge(&thresholds[measure], value);
 
     if (severity != SEVERITY_OK)
@@ -197,7 +118,7 @@ static int64_t largest_of(enum measure measure, const struct lock_views *locks)
     int64_t largest = 0;
 
     for (size_t i = 0; i < locks->count; i++) {
-        int64_t value = measures[measure].value(&locks->views[i]);
+        int64_t value = value_of(measure, &locks->views[i]);
         largest = value > largest ? value : largest;
     }
     return largest;
@@ -209,11 +130,13 @@ static const char *print_value(enum measure measure, int64_t value, char out[32]
 {
     if (value == NEVER)
         return strcpy(out, "?");
-    if (measures[measure].is_time)
+    if (is_time(measure))
         return duration_print(value * NS_PER_MS, out, 32);
     snprintf(out, 32, "%" PRId64, value);
     return out;
 }
+
+#define VALUE_TEXT(measure, value) print_value(measure, value, (char[32]){""})
 
 /* Prints the text escaped. Numbers follow a bar, so a bar in what others wrote becomes an escape,
  * too. */
@@ -232,18 +155,65 @@ static void begin(enum severity severity, const char *text, struct strbuf *line)
     strbuf_free(&shown);
 }
 
+/* " (last run: exit 1, 3h00m ago, by root@ci-3)" */
+static void add_last_run(struct strbuf *line, const struct lock_view *lock)
+{
+    const struct lock_run *last = lock->run_count ? &lock->runs[lock->run_count - 1] : NULL;
+    const char *outcome = last ? OUTCOME_TEXT(&last->by.end) : "";
+
+    if (lock->pause.owner[0])
+        strbuf_printf(line, ", paused by %s", PARTY_TEXT(&lock->pause.who));
+    if (last)
+        strbuf_printf(line, " (last run: %s, %s ago, by %s)", *outcome ? outcome : "ended",
+                      MS_TEXT(last->ended_ago_ms), PARTY_TEXT(&last->by.who));
+}
+
+/* "held for 2h05m by build@ci-2 pid 4121 (deploy.sh)" */
+static void add_value(struct strbuf *line, const struct problem *problem)
+{
+    const char *value = VALUE_TEXT(problem->measure, problem->value);
+    const struct lock_view *lock = problem->lock;
+    const struct lock_party *oldest =
+        problem->measure == MEASURE_HELD ? holders_oldest(lock) : waiters_oldest(lock);
+
+    switch (problem->measure) {
+    case MEASURE_HELD:
+        strbuf_printf(line, "%s for %s by %s", oldest->reserved ? "reserved" : "held", value,
+                      PARTY_TEXT(&oldest->who));
+        break;
+    case MEASURE_WAITING:
+        strbuf_printf(line, "%s has waited for %s", PARTY_TEXT(&oldest->who), value);
+        break;
+    case MEASURE_WAITERS:
+        strbuf_printf(line, "%s %s", value, lock->waiter_count == 1 ? "waits" : "wait");
+        break;
+    case MEASURE_NOT_DONE: strbuf_printf(line, "no success for %s", value); break;
+    case MEASURE_PAUSED: strbuf_printf(line, "paused for %s", value); break;
+    case MEASURES: break;
+    }
+}
+
 /* "deploy: held for 2h05m by build@ci-2 pid 4121 (deploy.sh), more than 1h00m" */
 static void add_problem(struct strbuf *line, const struct problem *problem,
                         const struct threshold *thresholds)
 {
     const struct threshold *threshold = &thresholds[problem->measure];
     bool critical = problem->severity == SEVERITY_CRITICAL;
-    char value[32], limit[32];
+    const struct lock_view *lock = problem->lock;
 
-    print_value(problem->measure, problem->value, value);
-    print_value(problem->measure, critical ? threshold->critical : threshold->warning, limit);
-    strbuf_printf(line, "%s: ", problem->lock->key);
-    measures[problem->measure].describe(problem->lock, value, limit, line);
+    strbuf_printf(line, "%s: ", lock->key);
+    if (problem->value == NEVER) {
+        strbuf_puts(line, "no success is remembered");
+    } else {
+        add_value(line, problem);
+        strbuf_printf(
+            line, ", more than %s",
+            VALUE_TEXT(problem->measure, critical ? threshold->critical : threshold->warning));
+    }
+    if (problem->measure == MEASURE_NOT_DONE)
+        add_last_run(line, lock);
+    else if (problem->measure == MEASURE_PAUSED)
+        strbuf_printf(line, ": %s", DECISION_TEXT(&lock->pause, "paused"));
 }
 
 static void add_problems(struct strbuf *line, const struct problems *problems,
@@ -304,7 +274,6 @@ static void add_summary(struct strbuf *line, const struct threshold *thresholds,
                         const struct thresholds_subject *subject)
 {
     struct counts counts = count_all(subject);
-    char ago[32];
 
     if (counts.held == 0)
         strbuf_puts(line, "no lock is held");
@@ -315,9 +284,8 @@ static void add_summary(struct strbuf *line, const struct threshold *thresholds,
     if (counts.paused > 0)
         strbuf_printf(line, ", %zu paused", counts.paused);
     if (thresholds[MEASURE_NOT_DONE].given && subject->locks.count > 0)
-        strbuf_printf(
-            line, ", last success %s%s ago", subject->locks.count > 1 ? "up to " : "",
-            print_value(MEASURE_NOT_DONE, largest_of(MEASURE_NOT_DONE, &subject->locks), ago));
+        strbuf_printf(line, ", last success %s%s ago", subject->locks.count > 1 ? "up to " : "",
+                      VALUE_TEXT(MEASURE_NOT_DONE, largest_of(MEASURE_NOT_DONE, &subject->locks)));
 }
 
 /* -- the numbers ------------------------------------------------------------------------------- */
@@ -325,10 +293,8 @@ static void add_summary(struct strbuf *line, const struct threshold *thresholds,
 /* Seconds, or a number. */
 static void add_number(struct strbuf *line, enum measure measure, int64_t value)
 {
-    bool is_time = measures[measure].is_time;
-
-    strbuf_printf(line, "%" PRId64, is_time ? value / 1000 : value);
-    if (is_time && value % 1000)
+    strbuf_printf(line, "%" PRId64, is_time(measure) ? value / 1000 : value);
+    if (is_time(measure) && value % 1000)
         strbuf_printf(line, ".%03d", (int)(value % 1000));
 }
 
@@ -337,12 +303,14 @@ static void add_number(struct strbuf *line, enum measure measure, int64_t value)
 static void add_largest(struct strbuf *line, enum measure measure,
                         const struct threshold *threshold, int64_t largest)
 {
-    strbuf_printf(line, " %s=", measures[measure].name);
+    static const char *const names[MEASURES] = {"held", "waiting", "waiters", "not_done", "paused"};
+
+    strbuf_printf(line, " %s=", names[measure]);
     if (largest == NEVER)
         strbuf_puts(line, "U");
     else
         add_number(line, measure, largest);
-    strbuf_puts(line, measures[measure].is_time && largest != NEVER ? "s;" : ";");
+    strbuf_puts(line, is_time(measure) && largest != NEVER ? "s;" : ";");
     if (threshold->given)
         add_number(line, measure, threshold->warning);
     strbuf_puts(line, ";");

@@ -64,6 +64,7 @@ void urls_blot(char *text);
  * for the rest. Returns "out". */
 #define URLS_SHOWN_SIZE 84
 char *urls_show(const char *text, char out[URLS_SHOWN_SIZE]);
+#define URLS_TEXT(text) urls_show(text, (char[URLS_SHOWN_SIZE]){""})
 
 /* True if both name the same server, whatever its database. */
 bool urls_same_server(const struct url *a, const struct url *b);
