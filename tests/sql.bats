@@ -185,15 +185,20 @@ limit_statements() {
     [[ $status == 0 ]]
 }
 
-@test "MariaDB: a server that is told to cut what is read is read to the end" {
+@test "MariaDB: what a server sets for all sessions changes nothing" {
+    local setting fit
     [[ $DATABASES == *mysql* ]] || skip 'there is no MariaDB'
     DATABASE=mysql RLOCK_URL=$(database_url mysql)
     export RLOCK_URL
-    database_sql mysql 'SET GLOBAL sql_select_limit = 1'
-    run timeout 30 "$RLOCK" run --keep-credentials -n a b c -- "$RLOCK" status --json 3>&-
-    database_sql mysql 'SET GLOBAL sql_select_limit = DEFAULT'
-    [[ $status == 0 ]]
-    json 'length == 3 and all(.[].holders | length == 1; .)'
+    for setting in sql_select_limit completion_type max_join_size; do
+        database_sql mysql "SET GLOBAL $setting = 1"
+        fit=0
+        timeout 30 "$RLOCK" doctor 3>&- || fit=$?
+        run timeout 30 "$RLOCK" run --keep-credentials -n a b c -- "$RLOCK" status --json 3>&-
+        database_sql mysql "SET GLOBAL $setting = DEFAULT"
+        [[ $status == 0 && $fit == 1 ]] # it is not encrypted
+        json 'length == 3 and all(.[].holders | length == 1; .)'
+    done
 }
 
 @test "features that it lacks, and a server that is not there, in clear words" {

@@ -154,11 +154,13 @@ static void set_options(MYSQL *connection, const struct driver_target *target)
 /* Nothing is written by a session that is not strict: there, a NULL that is refused becomes an
  * empty text. A GRANT must not make a user without a password of a name that MariaDB does not
  * know; MySQL makes none, and refuses the mode. The server may be told to cut what is read after
- * so many rows. */
+ * so many rows, to refuse to read many, and to begin a transaction behind each one or to end the
+ * session there. */
 static bool make_strict(MYSQL *connection, struct host_error *fault)
 {
     static const char sql[] = "SET SESSION sql_mode = CONCAT('STRICT_ALL_TABLES' "
                               "/*M!, ',NO_AUTO_CREATE_USER' */), autocommit = 1, "
+                              "completion_type = 0, sql_big_selects = 1, "
                               "sql_select_limit = 18446744073709551615";
 
     return mysql_query(connection, sql) == 0 || my_fail(connection, fault);
