@@ -125,25 +125,7 @@ up_for() {
     done
 }
 
-@test "H2 refused by a majority, granted by a server that lacks the script of a release: released" {
-    three
-    for i in 1 2 3; do
-        node $i script flush >/dev/null
-    done
-    hold a k --lease 12s
-    poll_until 5 held_on_all k 1 2 3
-    behind_proxy 3
-    node 3 del 'rlock:{k}'
-    fault_of p3 on down GRANTED delay down 300 # it says late that it lacks the script
-    refused 75 run -n k -- true
-    fault_of p3 pass
-    poll_until 5 held_on_all k 1 2 3
-}
-
-# A server that does not know the script of releases drops a release behind an unanswered renewal:
-# with the script it is longer than what the server has read when it finds the connection closed.
 @test "H86 released while a node stands still: released there, too" {
-    rlock run k -- true
     hold a k
     poll_until 5 held_on_all k 1 2 3 4 5
     node_signal 5 STOP
