@@ -246,12 +246,14 @@ paused() {
     done
 }
 
-@test "H109 no descriptors to be had to find a server of any kind: 71" {
+@test "H109 no descriptors to be had to find a server of any kind: 71, and why" {
     export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
-    for url in redis://localhost:1 sentinel://localhost:1/main cluster://localhost:1 \
+    for url in "$RLOCK_URL" redis://localhost:1 sentinel://localhost:1/main cluster://localhost:1 \
         zookeeper://localhost:1; do
         RLOCK_URL=$url run bash -c \
             'ulimit -n 4; exec "$RLOCK" status --server-wait 0' 3>&-
+        [[ $status == 71 && $output == *"Too many open files"* ]]
+        RLOCK_URL=$url run bash -c 'ulimit -n 4; exec "$RLOCK" doctor' 3>&-
         [[ $status == 71 && $output == *"Too many open files"* ]]
     done
 }

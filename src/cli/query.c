@@ -1,6 +1,5 @@
 #include "cli/query.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 #include "base/backoff.h"
@@ -61,11 +60,8 @@ static void done(void *arg, const struct answer *answer)
 /* Ends a question whose loop was stopped by a callback, or cannot run. */
 static void give_up(struct query *query, bool failed, struct answer *answer)
 {
-    *answer = (struct answer){.verdict = VERDICT_UNKNOWN};
-    if (failed) {
-        answer->cause = CAUSE_SYSTEM;
-        snprintf(answer->text, sizeof answer->text, "event loop failed: %s", strerror(errno));
-    }
+    if (!failed)
+        *answer = (struct answer){.verdict = VERDICT_UNKNOWN};
     close_store(query);
 }
 
@@ -80,11 +76,12 @@ static void ask_once(struct query *query, struct operation operation, struct mom
         lock_list_free(operation.survey->each_arg); /* the results of an attempt that failed */
     query->answered = false;
     store_start(query->store, &operation);
-    int failed = loop_run(query->loop);
-    *answer = query->kept->answer;
-    if (!query->answered)
+    bool failed = !answer_await(query->loop, answer);
+    if (query->answered)
+        *answer = query->kept->answer;
+    else
         give_up(query, failed, answer);
-    else if (answer->verdict != VERDICT_UNKNOWN)
+    if (query->answered && answer->verdict != VERDICT_UNKNOWN)
         outage_answered(&query->outage, moment_now());
 }
 

@@ -25,7 +25,8 @@ static const struct option_spec options[] = {
 struct trial {
     bool granted, released;
     bool held_by_other; /* by another doctor */
-    char fault[256];    /* why it failed */
+    enum cause cause;
+    char fault[256]; /* why it failed */
     int64_t acquire_ns, renew_ns, release_ns;
 };
 
@@ -84,6 +85,7 @@ static const struct finding *worst_of(const struct checkup *checkup)
 struct doctor {
     struct call call;
     struct checkup checkup;
+    bool lacks; /* the system refuses what the examination needs */
 };
 
 /* -- a lock, for trial ----------------------------------------------------------------------- */
@@ -114,6 +116,7 @@ static void try_lock(struct query *query, const struct acquire_request *request,
     query_ask(query, (struct operation){.verb = VERB_ACQUIRE, .acquire = request}, &answer);
     trial->acquire_ns = took(&since);
     trial->held_by_other = answer.cause == CAUSE_HELD;
+    trial->cause = answer.cause;
     if (answer.verdict == VERDICT_GRANTED) {
         query_renew(query, &renewal, &answer);
         trial->renew_ns = took(&since);
@@ -152,6 +155,7 @@ static void take_trial(struct doctor *all)
         try_lock(&query, &request, &trial);
     }
     query_close(&query);
+    all->lacks |= trial.cause == CAUSE_SYSTEM;
     judge_trial(&trial, &all->checkup.whole);
 }
 
@@ -231,6 +235,7 @@ static int conclude(const struct doctor *all)
         return status;
     return level < LEVEL_WARNING    ? STATUS_OK
            : level == LEVEL_WARNING ? STATUS_NO
+           : all->lacks             ? STATUS_SYSTEM
                                     : STATUS_UNAVAILABLE;
 }
 
@@ -244,8 +249,10 @@ static int examine(struct call *call)
         command_error(call, "%s", fault);
         return call->settings.address_status;
     }
-    for (size_t i = 0; i < all->checkup.count; i++)
+    for (size_t i = 0; i < all->checkup.count; i++) {
+        all->lacks |= all->checkup.servers[i].cause == CAUSE_SYSTEM;
         say_words(all->checkup.servers[i].said);
+    }
     if (may_try(&all->checkup)) {
         take_trial(all);
         tell_versions(all);
@@ -262,7 +269,8 @@ const struct command command_doctor = {
     .name = "doctor",
     .summary = "is this server fit to hold locks?",
     .usage = {"doctor [OPTIONS]"},
-    .example = "Status: 0 if it is fit, 1 with warnings, 69 if it is unfit or cannot be reached.\n"
+    .example = "Status: 0 if it is fit, 1 with warnings, 69 if it is unfit or cannot be reached,\n"
+               "71 if the operating system refuses what the examination needs.\n"
                "\n"
                "Example, a look at the server before something relies on it:\n"
                "  rlock doctor -u redis://locks.example.com\n",

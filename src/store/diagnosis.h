@@ -46,7 +46,8 @@ extern const struct server_figures untold_figures;
 struct checked_server {
     char name[300]; /* its URL, without password */
     bool reached;
-    char said[192]; /* why not, in its own words; "": none */
+    enum cause cause; /* why not */
+    char said[192];   /* the same in its own words; "": none */
     struct server_figures figures;
     struct diagnosis diagnosis;
 };

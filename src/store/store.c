@@ -100,6 +100,14 @@ enum cause cause_of_errno(int error)
     return no_room ? CAUSE_SYSTEM : CAUSE_UNREACHABLE;
 }
 
+bool answer_await(struct loop *loop, struct answer *failure)
+{
+    if (loop_run(loop) == 0)
+        return true;
+    answer_fail(failure, CAUSE_SYSTEM, "event loop failed: %s", strerror(errno));
+    return false;
+}
+
 void answer_fail(struct answer *answer, enum cause cause, const char *format, ...)
 {
     va_list values;

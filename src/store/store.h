@@ -417,6 +417,9 @@ const struct acquire_request *operation_lock(const struct operation *operation);
 void answer_fail(struct answer *answer, enum cause cause, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Runs the loop until it is stopped. False with *failure if the system refuses to. */
+bool answer_await(struct loop *loop, struct answer *failure);
+
 /* Prints why an operation was refused for GRACE: "the server may have lost locks; …". Returns
  * out. */
 char *store_print_grace(int64_t grace_ms, char *out, size_t size);

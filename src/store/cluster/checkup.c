@@ -122,7 +122,7 @@ bool cluster_check(const struct checkup_plan *plan, struct checkup *checkup, cha
     if (able) {
         cluster_read_map(cluster, moment_plus(moment_now(), plan->address->connect_timeout),
                          map_read, &reading);
-        loop_run(reading.loop);
+        answer_await(reading.loop, &reading.answer);
         able = check_nodes(plan, cluster_map_of(cluster), &reading.answer, checkup, fault, size);
         cluster_free(cluster);
     }

@@ -61,8 +61,7 @@ static bool ask_by(struct examination *of, struct redis_session *session, const 
     of->asked = session;
     redis_session_add(session, 2, command);
     redis_session_send(session, 1, 0, moment_plus(moment_now(), ASK_NS));
-    loop_run(of->loop);
-    return !of->failed;
+    return answer_await(of->loop, &of->failure) && !of->failed;
 }
 
 static bool ask(struct examination *of, const char *sql)
@@ -453,6 +452,7 @@ static void examine(struct examination *of)
     bool is_mysql = of->dialect->is_mysql;
 
     if (!ask(of, is_mysql ? "SELECT VERSION()" : "SELECT current_setting('server_version')")) {
+        server->cause = of->failure.cause;
         snprintf(server->said, sizeof server->said, "%s", of->failure.said);
         diagnosis_add(&server->diagnosis, "reach", LEVEL_UNFIT, "", "%s", of->failure.text);
         diagnosis_hint(&server->diagnosis, of->failure.hint);

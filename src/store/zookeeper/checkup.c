@@ -46,7 +46,8 @@ static void open_session(struct look *look, int64_t lease)
 {
     zk_session_wish(look->session, lease);
     zk_session_send(look->session, true, moment_plus(moment_now(), ANSWER_NS));
-    loop_run(look->loop);
+    if (!answer_await(look->loop, &look->failure))
+        look->outcome = ZK_FAILED;
 }
 
 /* Begins a session at this server, opens it again, and closes it. False with a message in
@@ -109,6 +110,7 @@ static bool check_server(const struct checkup_plan *plan, struct url_host host,
     snprintf(server->figures.software, sizeof server->figures.software, "zookeeper");
     server->reached = look.outcome != ZK_FAILED;
     if (!server->reached) {
+        server->cause = look.failure.cause;
         diagnosis_add(&server->diagnosis, "reach", LEVEL_UNFIT, "", "%s", look.failure.text);
         return true;
     }

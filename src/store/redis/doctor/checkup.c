@@ -254,7 +254,7 @@ static bool ask(struct inquiry *inquiry, size_t replies,
     inquiry->hear = hear;
     inquiry->sent = moment_now();
     redis_session_send(inquiry->session, replies, 0, moment_plus(inquiry->sent, ANSWER_NS));
-    return loop_run(inquiry->loop) == 0 && !inquiry->failed;
+    return answer_await(inquiry->loop, &inquiry->facts->failure) && !inquiry->failed;
 }
 
 /* -- latency and clock ------------------------------------------------------- */
@@ -463,7 +463,7 @@ static bool greet(struct inquiry *inquiry)
 
     redis_session_send(inquiry->session, 0, 0,
                        moment_plus(began, inquiry->address->connect_timeout));
-    if (loop_run(inquiry->loop) < 0 || inquiry->failed)
+    if (!answer_await(inquiry->loop, &inquiry->facts->failure) || inquiry->failed)
         return false;
     inquiry->facts->connected_ns = moment_until(began, inquiry->answered);
     return true;
@@ -562,6 +562,7 @@ static struct checked_server *add_server(const struct checkup_plan *plan, const 
     struct wishes wishes = wishes_for(plan, url);
 
     server->reached = facts->reached;
+    server->cause = facts->failure.cause;
     snprintf(server->said, sizeof server->said, "%s", facts->failure.said);
     server->figures = facts->figures;
     judge_server(facts, &wishes, &server->diagnosis);
