@@ -136,6 +136,11 @@ by() {
     code -H "Host: $1" "$URL$2"
 }
 
+# whole HOST TARGET: the same of a request for a whole address, with that Host beside it.
+whole() {
+    code -H "Host: $1" --request-target "$2" "$URL"
+}
+
 # hosts VERSION HOST...: the same with all of them.
 hosts() {
     local address=${URL#http://} version=$1 fd status
@@ -168,6 +173,15 @@ hosts() {
         [[ $(by "$host" metrics) == 200 && $(by "$host" healthz) == 200 ]]
     done
     [[ $(get -H 'Host: evil.example' "${URL}locks.json") == *'rlock serve --allow-host NAME'* ]]
+    # In a whole address, its host counts.
+    for target in http://localhost http://localhost/ HTTP://127.0.0.1:1/locks.json \
+        'http://other/locks.json?x=1' http://evil.example/metrics; do
+        [[ $(whole evil.example "$target") == 200 ]]
+    done
+    for target in http://evil.example/locks.json http:///locks.json http://localhost@evil.example/; do
+        [[ $(whole localhost "$target") == 403 ]]
+    done
+    [[ $(whole localhost http://localhost/other) == 404 ]]
     # Without one: HTTP/1.1 requires it, and an HTTP/1.0 client is not a browser.
     [[ $(code -H 'Host:' "${URL}locks.json") == 400 && $(code -H 'Host:' "${URL}metrics") == 400 ]]
     [[ $(code -0 -H 'Host:' "${URL}locks.json") == 200 ]]

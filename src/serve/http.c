@@ -150,7 +150,8 @@ static enum MHD_Result answer_document(struct http *http, struct MHD_Connection 
                               http->documents[wanted]);
 }
 
-#define HEALTH "/healthz"
+#define HEALTH    "/healthz"
+#define HOST_SIZE 300 /* of a name with its port */
 
 /* Metrics are for Prometheus, which asks for them by whatever name its configuration has for this
  * host, and needs no browser to ask. So a page that was led here by its own name learns from them
@@ -181,6 +182,21 @@ static bool names_host(struct MHD_Connection *connection, const char *version)
 
     MHD_get_connection_values(connection, MHD_HEADER_KIND, on_host, &hosts);
     return hosts == 1 || (hosts == 0 && strcmp(version, "HTTP/1.0") == 0);
+}
+
+/* Returns the path of a target. In absolute form it names the host, and the header does not count
+ * (RFC 9112, 3.2.2). */
+static const char *take_target(const char *target, char host[HOST_SIZE], const char **named)
+{
+    static const char scheme[] = "http://";
+
+    if (strncasecmp(target, scheme, strlen(scheme)) != 0)
+        return target;
+    target += strlen(scheme);
+    size_t length = strcspn(target, "/");
+    snprintf(host, HOST_SIZE, "%.*s", (int)length, target);
+    *named = host;
+    return target[length] ? target + length : "/";
 }
 
 static enum http_admission admit(const struct http *http, struct MHD_Connection *connection)
@@ -224,7 +240,9 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
     const char *host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host");
     struct http *http = arg;
     enum http_admission admission;
+    char named[HOST_SIZE];
 
+    url = take_target(url, named, &host);
     (void)upload;
     (void)upload_size;
     find_client(http, connection)->asked = true;
