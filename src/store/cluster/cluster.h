@@ -12,10 +12,9 @@
 struct cluster;
 struct cluster_survey;
 
-/* above: the store that is poked and handed locks as its nodes are, while no request is under way;
- * NULL: none. NULL with a message in "fault". */
-struct cluster *cluster_new(struct loop *loop, const struct store_address *address,
-                            struct store *above, char *fault, size_t size);
+/* NULL with a message in "fault". */
+struct cluster *cluster_new(struct loop *loop, const struct store_address *address, char *fault,
+                            size_t size);
 void cluster_free(struct cluster *cluster);
 
 /* The slot of a lock's key. */
@@ -32,17 +31,11 @@ void cluster_call_node(struct cluster *cluster, size_t node, const struct operat
 void cluster_read_map(struct cluster *cluster, struct moment until, store_done *done, void *arg);
 const struct cluster_map *cluster_map_of(const struct cluster *cluster);
 
-/* Ends the request under way without its "done". */
-void cluster_abandon(struct cluster *cluster);
-/* The store of the node to which a request about the slot has gone, or would go; NULL where it has
- * no connection to it yet. For a caller that has no time to wait for an answer. */
-struct store *cluster_open_node(struct cluster *cluster, unsigned slot);
-
 /* Starts a VERB_SURVEY: every master is asked for its locks, and for a key that is named, the node
  * that has it. Borrows all of it. A node that is missing is asked again until
  * "retry_until". */
 struct cluster_survey *cluster_survey_start(struct loop *loop, struct cluster *cluster,
                                             const char *prefix, const struct operation *operation,
                                             struct moment retry_until);
-/* Also while it is under way. */
+/* Also while it is under way. NULL does no harm. */
 void cluster_survey_free(struct cluster_survey *survey);

@@ -27,6 +27,7 @@ struct cluster_node {
     /* It is in the map that was read last, or a node has referred to it since then. */
     bool current;
     struct moment answered, failed; /* when it did so last; 0: never */
+    struct cluster_way *way;        /* to it (nodes.c); NULL: not needed yet */
 };
 
 /* The answer of a node that does not have the slot: "MOVED SLOT HOST:PORT", or "ASK …" where it is

@@ -1,11 +1,21 @@
 #include "store/cluster/nodes.h"
 
+#include <hiredis/hiredis.h>
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "net/loop.h"
+#include "rules/error.h"
+#include "store/redis/session.h"
 #include "store/redis/store.h"
 
-struct node {
+/* Between one and the next: so that all can be asked in the time that there is. */
+#define PAUSE_LEAST_NS (10 * NS_PER_MS)
+#define PAUSE_MOST_NS  (100 * NS_PER_MS)
+/* So many are asked at a time; the one that was asked first makes room for another. */
+#define ATTEMPTS_MAX 32
+
+struct cluster_way {
     struct url url; /* only of this node */
     struct store_address address;
     char host[CLUSTER_HOST_SIZE];
@@ -13,49 +23,62 @@ struct node {
     bool used;
 };
 
+/* One node that is asked for the map. */
+struct attempt {
+    struct cluster_nodes *nodes;
+    size_t node, rank;             /* in the order of candidates */
+    struct redis_session *session; /* NULL: there is no attempt here */
+    bool over;                     /* it has answered, or will not */
+};
+
 struct cluster_nodes {
     struct loop *loop;
     struct store_address address;
     const struct store_events *events; /* of each node's store */
-    void *arg;
+    void *events_arg;
     struct cluster_map *map;
-    struct node **nodes; /* as many as the map had when one was needed last; NULL: not needed yet */
-    size_t count;
+
+    /* The reading of the map. */
+    size_t *candidates, candidate_count, next;
+    struct attempt attempts[ATTEMPTS_MAX];
+    int64_t pause; /* ns */
+    bool busy;
+    bool over;             /* no other node is asked */
+    struct answer outcome; /* so far; GRANTED: no node has failed yet */
+    size_t rank;           /* of whom it is of */
+    struct moment until;
+    store_done *done;
+    void *arg;
+    /* When to ask the next node, or to free attempts that are over: not while one
+     * of them is calling us. */
+    struct loop_timer onward;
 };
 
+/* -- the nodes --------------------------------------------------------------------------------- */
+
 /* The node's URL is the Cluster's, with one host. */
-static struct node *new_node(const struct cluster_nodes *nodes, const struct cluster_node *place)
+static struct cluster_way *way_to(struct cluster_nodes *nodes, size_t i)
 {
-    struct node *node = mem_zeroed(sizeof *node);
+    struct cluster_node *node = &nodes->map->nodes[i];
 
-    strcpy(node->host, place->host);
-    node->url = *nodes->address.urls;
-    node->url.hosts[0] = (struct url_host){node->host, place->port};
-    node->url.host_count = 1;
-    node->address = nodes->address;
-    node->address.urls = &node->url;
-    node->address.url_count = 1;
-    return node;
+    if (!node->way) {
+        struct cluster_way *way = node->way = mem_zeroed(sizeof *way);
+        strcpy(way->host, node->host);
+        way->url = *nodes->address.urls;
+        way->url.hosts[0] = (struct url_host){way->host, node->port};
+        way->url.host_count = 1;
+        way->address = nodes->address;
+        way->address.urls = &way->url;
+        way->address.url_count = 1;
+    }
+    return node->way;
 }
 
-static struct node *node_at(struct cluster_nodes *nodes, size_t i)
+static void close_store(struct cluster_way *way)
 {
-    size_t count = nodes->map->node_count;
-
-    if (count > nodes->count)
-        nodes->nodes = mem_checked(realloc(nodes->nodes, count * sizeof(struct node *)));
-    for (; nodes->count < count; nodes->count++)
-        nodes->nodes[nodes->count] = NULL;
-    if (!nodes->nodes[i])
-        nodes->nodes[i] = new_node(nodes, &nodes->map->nodes[i]);
-    return nodes->nodes[i];
-}
-
-static void close_node(struct node *node)
-{
-    if (node->store)
-        store_close(node->store);
-    node->store = NULL;
+    if (way->store)
+        store_close(way->store);
+    way->store = NULL;
 }
 
 struct cluster_map *cluster_nodes_map(struct cluster_nodes *nodes)
@@ -63,53 +86,233 @@ struct cluster_map *cluster_nodes_map(struct cluster_nodes *nodes)
     return nodes->map;
 }
 
-const struct store_address *cluster_nodes_address(struct cluster_nodes *nodes, size_t i)
-{
-    return &node_at(nodes, i)->address;
-}
-
 struct store *cluster_nodes_use(struct cluster_nodes *nodes, size_t i, char *fault, size_t size)
 {
-    struct node *node = node_at(nodes, i);
+    struct cluster_way *way = way_to(nodes, i);
 
-    if (!node->store) {
-        node->store = store_redis_open(nodes->loop, &node->address, fault, size);
-        if (node->store)
-            store_on_event(node->store, nodes->events, nodes->arg);
+    if (!way->store) {
+        way->store = store_redis_open(nodes->loop, &way->address, fault, size);
+        if (way->store)
+            store_on_event(way->store, nodes->events, nodes->events_arg);
     }
-    return node->store;
+    return way->store;
 }
 
 struct store *cluster_nodes_store(const struct cluster_nodes *nodes, size_t i)
 {
-    return i < nodes->count && nodes->nodes[i] ? nodes->nodes[i]->store : NULL;
+    const struct cluster_way *way = nodes->map->nodes[i].way;
+
+    return way ? way->store : NULL;
 }
 
 void cluster_nodes_keep(struct cluster_nodes *nodes, size_t i)
 {
-    node_at(nodes, i)->used = true;
+    way_to(nodes, i)->used = true;
 }
 
-void cluster_nodes_forget(struct cluster_nodes *nodes, size_t i)
+/* While the map is read, it is asked by numbers. */
+void cluster_nodes_tidy(struct cluster_nodes *nodes, size_t needed)
 {
-    if (i < nodes->count && nodes->nodes[i]) {
-        close_node(nodes->nodes[i]);
-        free(nodes->nodes[i]);
-        nodes->nodes[i] = NULL;
+    for (size_t i = 0; i < nodes->map->node_count; i++) {
+        struct cluster_way *way = nodes->map->nodes[i].way;
+        bool stale = !nodes->busy && i != needed && cluster_map_is_stale(nodes->map, i);
+        if (way && (stale || !way->used))
+            close_store(way);
+        if (way)
+            way->used = false;
+        if (!stale)
+            continue;
+        free(way);
+        cluster_map_forget(nodes->map, i);
     }
-    cluster_map_forget(nodes->map, i);
 }
 
-void cluster_nodes_tidy(struct cluster_nodes *nodes)
+/* -- the map: asking one node after the other -------------------------------------------------- */
+
+static void end(struct attempt *attempt)
 {
-    for (size_t i = 0; i < nodes->count; i++) {
-        struct node *node = nodes->nodes[i];
-        if (node && !node->used)
-            close_node(node);
-        if (node)
-            node->used = false;
+    if (attempt->session)
+        redis_session_free(attempt->session);
+    attempt->session = NULL;
+}
+
+static void go_on(struct cluster_nodes *nodes)
+{
+    loop_arm(nodes->loop, &nodes->onward, loop_now(nodes->loop));
+}
+
+/* The first one that cannot tell says why; the others, whether any of them is there. */
+static void fail(struct attempt *attempt, enum cause cause, const char *text)
+{
+    struct cluster_nodes *nodes = attempt->nodes;
+    struct answer *outcome = &nodes->outcome;
+    bool reached = cause != CAUSE_UNREACHABLE || outcome->cause == CAUSE_NOT_READY;
+
+    if (outcome->verdict == VERDICT_GRANTED || attempt->rank < nodes->rank) {
+        answer_fail(outcome, cause, "%s", text);
+        nodes->rank = attempt->rank;
+    }
+    if (reached)
+        outcome->cause = CAUSE_NOT_READY;
+}
+
+static void take_error(struct attempt *attempt, const struct answer *error)
+{
+    struct cluster_nodes *nodes = attempt->nodes;
+
+    nodes->over = error->cause == CAUSE_DENIED || error->cause == CAUSE_CLUSTER ||
+                  error->cause == CAUSE_SYSTEM;
+    if (nodes->over)
+        nodes->outcome = *error;
+    else
+        fail(attempt, error->cause, error->text);
+}
+
+static void take_slots(struct attempt *attempt, const redisReply *slots)
+{
+    struct cluster_nodes *nodes = attempt->nodes;
+    char asked[CLUSTER_HOST_SIZE];
+
+    strcpy(asked, nodes->map->nodes[attempt->node].host); /* reading may move them */
+    nodes->over = cluster_map_read(nodes->map, slots, asked);
+    if (nodes->over)
+        nodes->outcome = (struct answer){.verdict = VERDICT_GRANTED};
+    else
+        fail(attempt, CAUSE_NOT_READY, "a node of the Cluster knows of no slots");
+}
+
+static void note(const struct attempt *attempt, const struct answer *failure)
+{
+    struct cluster_node *node = &attempt->nodes->map->nodes[attempt->node];
+    bool reached = !failure || failure->cause != CAUSE_UNREACHABLE;
+
+    *(reached ? &node->answered : &node->failed) = loop_now(attempt->nodes->loop);
+}
+
+static void answered(void *arg, redisReply *const *replies, size_t count,
+                     const struct answer *failure)
+{
+    struct attempt *attempt = arg;
+    struct answer error = {0};
+
+    attempt->over = true;
+    go_on(attempt->nodes);
+    if (attempt->nodes->over)
+        return;
+    note(attempt, failure);
+    if (count == 0) {
+        take_error(attempt, failure);
+    } else if (replies[0]->type == REDIS_REPLY_ERROR) {
+        redis_error_answer(replies[0]->str, &error);
+        take_error(attempt, &error);
+    } else {
+        take_slots(attempt, replies[0]);
     }
 }
+
+/* For another one; the oldest makes room. */
+static struct attempt *make_room(struct cluster_nodes *nodes)
+{
+    struct attempt *room = &nodes->attempts[0];
+
+    for (size_t i = 0; i < ATTEMPTS_MAX; i++) {
+        struct attempt *attempt = &nodes->attempts[i];
+        if (!attempt->session)
+            return attempt;
+        if (attempt->rank < room->rank)
+            room = attempt;
+    }
+    fail(room, CAUSE_UNREACHABLE, "no answer in time");
+    end(room);
+    return room;
+}
+
+static void ask_next(struct cluster_nodes *nodes)
+{
+    static const struct redis_session_events events = {.done = answered};
+    static const char *slots[] = {"CLUSTER", "SLOTS"};
+    struct attempt *attempt = make_room(nodes);
+    char fault[256];
+
+    *attempt = (struct attempt){
+        .nodes = nodes, .node = nodes->candidates[nodes->next], .rank = nodes->next};
+    nodes->next++;
+    attempt->session = redis_session_new(nodes->loop, &way_to(nodes, attempt->node)->address,
+                                         &events, attempt, fault, sizeof fault);
+    if (attempt->session) {
+        redis_session_add(attempt->session, 2, slots);
+        redis_session_send(attempt->session, 1, 0, nodes->until);
+    } else {
+        fail(attempt, CAUSE_UNREACHABLE, fault);
+    }
+}
+
+/* Ends those that are over; how many are left. */
+static size_t clear(struct cluster_nodes *nodes, bool all)
+{
+    size_t left = 0;
+
+    for (size_t i = 0; i < ATTEMPTS_MAX; i++) {
+        if (all || nodes->attempts[i].over)
+            end(&nodes->attempts[i]);
+        left += nodes->attempts[i].session != NULL;
+    }
+    return left;
+}
+
+static void onward(struct loop_timer *timer)
+{
+    struct cluster_nodes *nodes = timer->owner;
+    struct moment now = loop_now(nodes->loop);
+    bool late = moment_reached(nodes->until, now);
+    size_t left = clear(nodes, nodes->over);
+
+    if (!nodes->over && !late && nodes->next < nodes->candidate_count) {
+        ask_next(nodes);
+        loop_arm(nodes->loop, &nodes->onward, moment_plus(now, nodes->pause));
+        return;
+    }
+    if (!nodes->over && left > 0)
+        return; /* they answer, or fail at "until" */
+    if (!nodes->over && nodes->outcome.verdict == VERDICT_GRANTED)
+        answer_fail(&nodes->outcome, CAUSE_NOT_READY,
+                    "no node of the Cluster was asked for its slots in time");
+    nodes->busy = false;
+    nodes->done(nodes->arg, &nodes->outcome);
+}
+
+void cluster_nodes_read(struct cluster_nodes *nodes, struct moment until, store_done *done,
+                        void *arg)
+{
+    const struct cluster_map *map = nodes->map;
+    int64_t share;
+
+    cluster_nodes_stop(nodes);
+    nodes->busy = true;
+    nodes->over = false;
+    nodes->outcome = (struct answer){.verdict = VERDICT_GRANTED};
+    nodes->until = until;
+    nodes->done = done;
+    nodes->arg = arg;
+    nodes->candidates =
+        mem_checked(realloc(nodes->candidates, map->node_count * sizeof *nodes->candidates));
+    nodes->candidate_count = cluster_map_candidates(map, nodes->candidates);
+    nodes->next = 0;
+    share = moment_until(loop_now(nodes->loop), until) / ((int64_t)nodes->candidate_count + 1);
+    nodes->pause = share < PAUSE_LEAST_NS  ? PAUSE_LEAST_NS
+                   : share > PAUSE_MOST_NS ? PAUSE_MOST_NS
+                                           : share;
+    go_on(nodes);
+}
+
+void cluster_nodes_stop(struct cluster_nodes *nodes)
+{
+    nodes->busy = false;
+    loop_disarm(nodes->loop, &nodes->onward);
+    clear(nodes, true);
+}
+
+/* -- the whole --------------------------------------------------------------------------------- */
 
 struct cluster_nodes *cluster_nodes_new(struct loop *loop, const struct store_address *address,
                                         const struct store_events *events, void *arg, char *fault,
@@ -118,8 +321,9 @@ struct cluster_nodes *cluster_nodes_new(struct loop *loop, const struct store_ad
     struct cluster_nodes *nodes = mem_zeroed(sizeof *nodes);
     const struct url *url = address->urls;
 
-    *nodes =
-        (struct cluster_nodes){.loop = loop, .address = *address, .events = events, .arg = arg};
+    *nodes = (struct cluster_nodes){
+        .loop = loop, .address = *address, .events = events, .events_arg = arg};
+    nodes->onward = (struct loop_timer){.fire = onward, .owner = nodes};
     nodes->map = cluster_map_new();
     for (size_t i = 0; i < url->host_count; i++) {
         size_t seed = cluster_map_node(nodes->map, url->hosts[i].name, url->hosts[i].port);
@@ -136,12 +340,14 @@ struct cluster_nodes *cluster_nodes_new(struct loop *loop, const struct store_ad
 
 void cluster_nodes_free(struct cluster_nodes *nodes)
 {
-    for (size_t i = 0; i < nodes->count; i++) {
-        if (nodes->nodes[i])
-            close_node(nodes->nodes[i]);
-        free(nodes->nodes[i]);
+    cluster_nodes_stop(nodes);
+    for (size_t i = 0; i < nodes->map->node_count; i++) {
+        struct cluster_way *way = nodes->map->nodes[i].way;
+        if (way)
+            close_store(way);
+        free(way);
     }
-    free(nodes->nodes);
     cluster_map_free(nodes->map);
+    free(nodes->candidates);
     free(nodes);
 }

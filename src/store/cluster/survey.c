@@ -205,6 +205,8 @@ struct cluster_survey *cluster_survey_start(struct loop *loop, struct cluster *c
 
 void cluster_survey_free(struct cluster_survey *survey)
 {
+    if (!survey)
+        return;
     loop_disarm(survey->loop, &survey->again);
     for (size_t i = 0; i < survey->key_count; i++)
         free(survey->keys[i]);
