@@ -33,7 +33,7 @@ static size_t all_count;
 static struct message *messages;
 static size_t message_count;
 
-static bool memory_open(const struct driver_target *target, const char *table,
+static bool memory_open(const struct host_target *target, const char *table,
                         struct host_fault *fault)
 {
     (void)target;
@@ -350,15 +350,15 @@ static void open_store(const char *where)
         exit(1);
     }
     snprintf(table, sizeof table, "t%d", (int)getpid());
-    const struct driver_target target = {.host = host,
-                                         .port = port,
-                                         .user = user,
-                                         .password = password,
-                                         .database = database,
-                                         .ca = "",
-                                         .certificate = "",
-                                         .key = "",
-                                         .client = "tests"};
+    const struct host_target target = {.host = host,
+                                       .port = port,
+                                       .user = user,
+                                       .password = password,
+                                       .database = database,
+                                       .ca = "",
+                                       .certificate = "",
+                                       .key = "",
+                                       .client = "tests"};
     store = &HOST_STORE;
     if (!store->open(&target, table, &fault) || !store->make(NULL, &fault)) {
         fprintf(stderr, "%s: %s\n", where, fault.why.said);

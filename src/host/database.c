@@ -1,6 +1,8 @@
 #include "host/database.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <netdb.h>
 #include <stdio.h>
 
 #include "base/hash.h"
@@ -73,6 +75,30 @@ static void add_name(struct database_request *request, struct piece name)
         kind->add_text(request, text);
         free(text);
     }
+}
+
+/* -- failures ---------------------------------------------------------------------------------- */
+
+bool database_fail(struct host_error *fault, enum wire_error error, const char *said)
+{
+    fault->error = error;
+    snprintf(fault->said, sizeof fault->said, "%.*s", (int)strcspn(said, "\n"), said);
+    return false;
+}
+
+bool database_blames_name(const struct host_target *target, struct host_error *fault)
+{
+    static const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo *list = NULL;
+    int wrong = *target->host == '/' ? 0 : getaddrinfo(target->host, NULL, &hints, &list);
+    bool nowhere = wrong == EAI_NONAME || wrong == EAI_NODATA;
+
+    if (wrong)
+        database_fail(fault, nowhere ? WIRE_NOWHERE : WIRE_UNREACHABLE,
+                      wrong == EAI_SYSTEM ? strerror(errno) : gai_strerror(wrong));
+    else if (list)
+        freeaddrinfo(list);
+    return wrong;
 }
 
 /* -- channels ---------------------------------------------------------------------------------- */
@@ -315,7 +341,7 @@ enum host_outcome database_commit(struct unit *unit, struct host_fault *fault)
         note_listening();
     if (kind->warning && *kind->warning) {
         *fault = (struct host_fault){.why = {.maybe_done = true}};
-        driver_fail(&fault->why, WIRE_UNREACHABLE, kind->warning);
+        database_fail(&fault->why, WIRE_UNREACHABLE, kind->warning);
         return HOST_FAILED;
     }
     if (random() % kind->purge_every == 0)

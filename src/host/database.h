@@ -63,6 +63,11 @@ void database_add_schema(struct database_request *request, const char *user);
 /* Adds a literal of bytes, in MySQL. */
 void database_add_bytes(struct database_request *request, struct piece bytes);
 
+/* Looks the host up; where that fails, puts down why, and returns true. */
+bool database_blames_name(const struct host_target *target, struct host_error *fault);
+/* Puts down what the server said, in one line. Returns false. */
+bool database_fail(struct host_error *fault, enum wire_error error, const char *said);
+
 /* See struct host_store. */
 enum host_outcome database_load(struct unit *unit, struct host_fault *fault);
 enum host_outcome database_commit(struct unit *unit, struct host_fault *fault);

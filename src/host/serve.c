@@ -222,16 +222,16 @@ static void do_open(const struct request *request)
     for (size_t i = 0; i < request->count; i++)
         words_add(&server->address, request->words[i]);
     const struct request kept = {.words = server->address.at, .count = request->count};
-    const struct driver_target target = {.host = word(&kept, 3),
-                                         .port = word(&kept, 4),
-                                         .user = word(&kept, 5),
-                                         .password = word(&kept, 6),
-                                         .database = word(&kept, 7),
-                                         .tls = strcmp(word(&kept, 9), "1") == 0,
-                                         .ca = word(&kept, 10),
-                                         .certificate = word(&kept, 11),
-                                         .key = word(&kept, 12),
-                                         .client = word(&kept, 13)};
+    const struct host_target target = {.host = word(&kept, 3),
+                                       .port = word(&kept, 4),
+                                       .user = word(&kept, 5),
+                                       .password = word(&kept, 6),
+                                       .database = word(&kept, 7),
+                                       .tls = strcmp(word(&kept, 9), "1") == 0,
+                                       .ca = word(&kept, 10),
+                                       .certificate = word(&kept, 11),
+                                       .key = word(&kept, 12),
+                                       .client = word(&kept, 13)};
     const char *table = *word(&kept, 8) ? word(&kept, 8) : "rlock";
     int64_t limit = strtoll(word(request, 2), NULL, 10);
 
@@ -578,6 +578,14 @@ static void obey(const struct request *request)
 
 /* -- sockets ----------------------------------------------------------------------------------- */
 
+void host_await(int fd, bool to_write)
+{
+    struct pollfd ready = {.fd = fd, .events = to_write ? POLLOUT : POLLIN};
+
+    while (poll(&ready, 1, -1) < 0 && errno == EINTR)
+        ;
+}
+
 /* A client that reads no more may have written before it went: reading finds out that it is
  * gone. */
 static void send_all(struct client *client)
@@ -589,7 +597,7 @@ static void send_all(struct client *client)
         if (count > 0)
             sent += (size_t)count;
         else if (errno == EAGAIN)
-            driver_await(client->fd, true);
+            host_await(client->fd, true);
         else if (errno != EINTR)
             break;
     }

@@ -8,9 +8,18 @@
  * to those who listen. The next load(), commit() or abandon() ends the locks. */
 #pragma once
 
-#include "drivers/driver.h"
 #include "host/commands.h"
 #include "host/resp.h"
+#include "rules/wire_error.h"
+
+/* Where to connect to. A text that is not given is "". */
+struct host_target {
+    const char *host, *port, *user, *password, *database; /* no user: that of the process */
+    bool tls; /* the server's certificate and name are verified */
+    const char *ca, *certificate, *key;
+    const char *client; /* the connection's name, for the server */
+    int seconds;        /* the time limit */
+};
 
 struct host_fault {
     struct host_error why;
@@ -49,7 +58,7 @@ enum host_ears {
 
 struct host_store {
     /* The texts stay for as long as the program runs. table: the beginning of its tables' names. */
-    bool (*open)(const struct driver_target *target, const char *table, struct host_fault *fault);
+    bool (*open)(const struct host_target *target, const char *table, struct host_fault *fault);
     enum host_outcome (*load)(struct unit *unit, struct host_fault *fault);
     enum host_outcome (*commit)(struct unit *unit, struct host_fault *fault);
     /* Ends the unit without writing anything. */
@@ -91,3 +100,5 @@ struct host {
 
 /* Returns the exit status. */
 int host_serve(const struct host *host);
+/* Waits until the descriptor can be read, or written; or until there is an error to be found out. */
+void host_await(int fd, bool to_write);

@@ -1,5 +1,5 @@
-/* How the programs that talk to databases (src/drivers, src/host) tell what went wrong, and what it
- * means. Pure. */
+/* How the programs that talk to databases (src/host) tell what went wrong, and what it means.
+ * Pure. */
 #pragma once
 
 #include <stdbool.h>
