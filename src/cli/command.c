@@ -305,11 +305,6 @@ void command_survey(struct call *call, unsigned runs, bool idle, struct answer *
     query_survey(&call->query, &request, &call->list, answer);
 }
 
-const struct lock_view *command_read_lock(struct call *call, const char *key, struct answer *answer)
-{
-    return query_read_lock(&call->query, key, &call->list, answer);
-}
-
 int command_load_json(const struct call *call)
 {
     char fault[256];

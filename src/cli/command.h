@@ -120,9 +120,6 @@ int command_open(struct call *call);
 struct survey_request command_request(const struct call *call);
 /* query_survey() of the KEYs and GLOBs of the command line into call->list. */
 void command_survey(struct call *call, unsigned runs, bool idle, struct answer *answer);
-/* query_read_lock() into call->list. */
-const struct lock_view *command_read_lock(struct call *call, const char *key,
-                                          struct answer *answer);
 /* json_load() for a command; the same. */
 int command_load_json(const struct call *call);
 /* Blocks all signals, and has the loop of the query call on_signal() for those that end or stop a

@@ -157,7 +157,7 @@ char *describe_outcome(const struct lock_end *end, char out[DESCRIBE_OUTCOME_SIZ
                                         [LOCK_KILLED] = "rlock was killed"};
 
     if (end->how != LOCK_USED)
-        strcpy(out, names[end->how]);
+        snprintf(out, DESCRIBE_OUTCOME_SIZE, "%s", names[end->how]);
     else if (!end->known)
         *out = '\0';
     else if (end->signal)

@@ -27,13 +27,14 @@ bool json_load(char *fault, size_t size)
 
 struct json_library jansson;
 
-/* POSIX lets dlsym()'s result be a function's address; only C needs the detour by memcpy(). */
-static bool find(void *handle, const char *name, void *function)
-{
-    void *address = dlsym(handle, name);
-    memcpy(function, &address, sizeof address);
-    return address != NULL;
-}
+/* In the order of the members. */
+static const char names[][24] = {"json_object",  "json_array",          "json_string",
+                                 "json_integer", "json_null",           "json_true",
+                                 "json_false",   "json_object_set_new", "json_array_append_new",
+                                 "json_dumps",   "json_delete"};
+
+_Static_assert(sizeof names / sizeof *names == sizeof jansson / sizeof(void *),
+               "each function has its name");
 
 bool json_load(char *fault, size_t size)
 {
@@ -44,18 +45,16 @@ bool json_load(char *fault, size_t size)
         snprintf(fault, size, "JSON needs the library jansson: %s", dlerror());
         return false;
     }
-    if (find(handle, "json_object", &jansson.object) &&
-        find(handle, "json_array", &jansson.array) &&
-        find(handle, "json_string", &jansson.string) &&
-        find(handle, "json_integer", &jansson.integer) &&
-        find(handle, "json_null", &jansson.null) && find(handle, "json_true", &jansson.yes) &&
-        find(handle, "json_false", &jansson.no) &&
-        find(handle, "json_object_set_new", &jansson.object_set_new) &&
-        find(handle, "json_array_append_new", &jansson.array_append_new) &&
-        find(handle, "json_dumps", &jansson.dumps) && find(handle, "json_delete", &jansson.destroy))
-        return true;
-    snprintf(fault, size, "JSON needs the library jansson: %s", dlerror());
-    return false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        void *function = dlsym(handle, names[i]);
+        if (!function) {
+            snprintf(fault, size, "JSON needs the library jansson: %s", dlerror());
+            return false;
+        }
+        /* POSIX lets it be a function's address; only C needs the detour by memcpy(). */
+        memcpy((char *)&jansson + i * sizeof function, &function, sizeof function);
+    }
+    return true;
 }
 
 #endif

@@ -132,14 +132,6 @@ static const char *const causes[RUN_CAUSES] = {
 
 #define MESSAGE_SIZE 2048
 
-/* The source of the fields. */
-struct source {
-    const struct run_messages *messages;
-    const struct run_news *news;
-};
-
-static void fill_in(const struct source *source, const char *form, char *out, size_t size);
-
 static const char *blocked_key(const struct run_messages *messages,
                                const struct run_refusal *refusal)
 {
@@ -149,165 +141,57 @@ static const char *blocked_key(const struct run_messages *messages,
     return request->keys[key < request->key_count ? key : 0];
 }
 
-static void put_lock(const struct source *source, char *out, size_t size)
+/* Returns the KEY that the message is about. */
+static const char *key_of(const struct run_messages *messages, const struct run_news *news)
 {
-    snprintf(out, size, "%s", source->messages->title);
+    if (news->refusal && messages->request->take)
+        return messages->asked;
+    if (news->refusal)
+        return blocked_key(messages, news->refusal);
+    return news->key > 0 ? messages->request->keys[news->key - 1] : messages->title;
 }
 
-/* The KEY that the message is about. */
-static void put_key(const struct source *source, char *out, size_t size)
+static void put_end(int status, char *out, size_t size)
 {
-    const struct run_news *news = source->news;
-    const char *key = source->messages->title;
-
-    if (news->refusal && source->messages->request->take)
-        key = source->messages->asked;
-    else if (news->refusal)
-        key = blocked_key(source->messages, news->refusal);
-    else if (news->key > 0)
-        key = source->messages->request->keys[news->key - 1];
-    snprintf(out, size, "%s", key);
-}
-
-static void put_command(const struct source *source, char *out, size_t size)
-{
-    snprintf(out, size, "%s",
-             source->news->remains ? "what the command left running" : source->messages->command);
-}
-
-static void put_number(const struct source *source, char *out, size_t size)
-{
-    snprintf(out, size, "%" PRId64, source->news->number);
-}
-
-static void put_slot(const struct source *source, char *out, size_t size)
-{
-    if (source->news->slot > 0)
-        snprintf(out, size, "%u", source->news->slot);
-}
-
-/* The limit that was asked for. */
-static void put_asked(const struct source *source, char *out, size_t size)
-{
-    snprintf(out, size, "%u", source->messages->request->limit);
-}
-
-static void put_duration(const struct source *source, char *out, size_t size)
-{
-    if (source->news->duration > 0)
-        duration_print(source->news->duration, out, size);
-}
-
-static void put_why(const struct source *source, char *out, size_t size)
-{
-    fill_in(source, causes[source->news->reason.cause], out, size);
-}
-
-static void put_text(const struct source *source, char *out, size_t size)
-{
-    snprintf(out, size, "%s", source->news->reason.text);
-}
-
-static void put_by(const struct source *source, char *out, size_t size)
-{
-    snprintf(out, size, "%s", source->news->reason.by);
-}
-
-/* The KEY that the reason is about. */
-static void put_part(const struct source *source, char *out, size_t size)
-{
-    unsigned key = source->news->reason.key;
-
-    if (key > 0)
-        snprintf(out, size, "%.80s", source->messages->request->keys[key - 1]);
-}
-
-static void put_limit(const struct source *source, char *out, size_t size)
-{
-    duration_print(source->news->reason.duration, out, size);
-}
-
-static void put_lease(const struct source *source, char *out, size_t size)
-{
-    duration_print(source->news->reason.lease, out, size);
-}
-
-static void put_needed(const struct source *source, char *out, size_t size)
-{
-    duration_print(source->news->reason.needed, out, size);
-}
-
-static void put_end(const struct source *source, char *out, size_t size)
-{
-    int status = (int)source->news->number;
-
     if (WIFSIGNALED(status))
         snprintf(out, size, "was killed (signal %d)", WTERMSIG(status));
     else
         snprintf(out, size, "ended (status %d)", WEXITSTATUS(status));
 }
 
-static void put_obstacle(const struct source *source, char *out, size_t size)
+static void put_obstacle(const struct run_messages *messages, const struct run_refusal *refusal,
+                         char *out, size_t size)
 {
-    const struct run_refusal *refusal = source->news->refusal;
-
-    if (source->messages->request->take) {
-        int used = snprintf(out, size, "%.200s: ", blocked_key(source->messages, refusal));
+    if (messages->request->take) {
+        int used = snprintf(out, size, "%.200s: ", blocked_key(messages, refusal));
         out += used;
         size -= (size_t)used;
     }
-    describe_obstacle(&refusal->kept.answer, source->messages->request->limit, refusal->age,
-                      DESCRIBE_FULL, out, size);
+    describe_obstacle(&refusal->kept.answer, messages->request->limit, refusal->age, DESCRIBE_FULL,
+                      out, size);
     if (!*out)
         snprintf(out, size, "others come first");
 }
 
-static void put_ancestor(const struct source *source, char *out, size_t size)
-{
-    if (source->news->refusal->ancestor)
-        snprintf(out, size, "that is an ancestor of this process");
-}
+struct field {
+    const char *name, *text;
+};
 
-static void put_hint(const struct source *source, char *out, size_t size)
-{
-    const char *hint = hint_words(source->news->cause, source->news->hint);
-
-    if (hint)
-        snprintf(out, size, "%s", hint);
-}
-
-static const struct {
-    const char *name;
-    void (*put)(const struct source *source, char *out, size_t size);
-} fields[] = {{"lock", put_lock},         {"key", put_key},
-              {"command", put_command},   {"number", put_number},
-              {"asked", put_asked},       {"slot", put_slot},
-              {"duration", put_duration}, {"why", put_why},
-              {"text", put_text},         {"by", put_by},
-              {"part", put_part},         {"limit", put_limit},
-              {"lease", put_lease},       {"needed", put_needed},
-              {"end", put_end},           {"obstacle", put_obstacle},
-              {"ancestor", put_ancestor}, {"hint", put_hint}};
-
-/* Returns false if the field is empty. */
-static bool append_field(const struct source *source, const char *name, size_t length, char *out,
+/* Adds the field of that name, which is there. Returns false if it is empty. */
+static bool append_field(const struct field *fields, const char *name, size_t length, char *out,
                          size_t size)
 {
-    char value[MESSAGE_SIZE] = "";
-
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-        if (strncmp(fields[i].name, name, length) == 0 && fields[i].name[length] == '\0')
-            fields[i].put(source, value, sizeof value);
-    text_append(out, size, "%s", value);
-    return *value;
+    while (strncmp(fields->name, name, length) != 0 || fields->name[length] != '\0')
+        fields++;
+    text_append(out, size, "%s", fields->text);
+    return *fields->text;
 }
 
-static void fill_in(const struct source *source, const char *form, char *out, size_t size)
+static void append_form(const struct field *fields, const char *form, char *out, size_t size)
 {
     size_t optional = 0; /* where the part in brackets begins */
     bool whole = true;   /* no field in it is empty */
 
-    *out = '\0';
     while (*form) {
         size_t plain = strcspn(form, "{[]");
         text_append(out, size, "%.*s", (int)plain, form);
@@ -319,11 +203,59 @@ static void fill_in(const struct source *source, const char *form, char *out, si
             out[optional] = '\0';
         } else if (*form == '{') {
             size_t length = strcspn(++form, "}");
-            whole &= append_field(source, form, length, out, size);
+            whole &= append_field(fields, form, length, out, size);
             form += length;
         }
         form += *form != '\0';
     }
+}
+
+#define NUMBER_TEXT(number) print_number(number, (char[24]){""})
+
+static char *print_number(int64_t number, char out[24])
+{
+    sprintf(out, "%" PRId64, number);
+    return out;
+}
+
+/* Fills the form in with what the news is about. */
+static void fill_in(const struct run_messages *messages, const struct run_news *news,
+                    const char *form, char *out, size_t size)
+{
+    const struct run_reason *reason = &news->reason;
+    const struct run_refusal *refusal = news->refusal;
+    const char *hint = hint_words(news->cause, news->hint);
+    char why[MESSAGE_SIZE] = "", end[40], part[81] = "",
+         obstacle[DESCRIBE_OBSTACLE_SIZE + 204] = "";
+    const struct field fields[] = {
+        {"lock", messages->title},
+        {"key", key_of(messages, news)},
+        {"command", news->remains ? "what the command left running" : messages->command},
+        {"number", NUMBER_TEXT(news->number)},
+        {"asked", NUMBER_TEXT(messages->request ? messages->request->limit : 0)},
+        {"slot", news->slot > 0 ? NUMBER_TEXT(news->slot) : ""},
+        {"duration", news->duration > 0 ? DURATION_TEXT(news->duration) : ""},
+        {"text", reason->text},
+        {"by", reason->by},
+        {"part", part}, /* the KEY that the reason is about */
+        {"limit", DURATION_TEXT(reason->duration)},
+        {"lease", DURATION_TEXT(reason->lease)},
+        {"needed", DURATION_TEXT(reason->needed)},
+        {"end", end},
+        {"obstacle", obstacle},
+        {"ancestor", refusal && refusal->ancestor ? "that is an ancestor of this process" : ""},
+        {"hint", hint ? hint : ""},
+        {"why", why},
+    };
+
+    if (reason->key > 0)
+        snprintf(part, sizeof part, "%s", messages->request->keys[reason->key - 1]);
+    put_end((int)news->number, end, sizeof end);
+    if (refusal)
+        put_obstacle(messages, refusal, obstacle, sizeof obstacle);
+    append_form(fields, causes[reason->cause], why, sizeof why);
+    *out = '\0';
+    append_form(fields, form, out, size);
 }
 
 /* -- saying ---------------------------------------------------------------------------------- */
@@ -360,7 +292,6 @@ static enum level level_of(const struct run_messages *messages, const struct wor
 static void tell(void *arg, const struct run_news *news)
 {
     const struct run_messages *messages = arg;
-    const struct source source = {messages, news};
     const struct wording *wording = &wordings[news->event];
     const enum level level = level_of(messages, wording, news);
     char text[MESSAGE_SIZE], hint[MESSAGE_SIZE];
@@ -368,8 +299,8 @@ static void tell(void *arg, const struct run_news *news)
     /* Most events of a run that goes well need no words. */
     if (level == DETAIL && say_verbosity() < SAY_VERBOSE)
         return;
-    fill_in(&source, wording->text, text, sizeof text);
-    fill_in(&source, wording->hint ? wording->hint : "", hint, sizeof hint);
+    fill_in(messages, news, wording->text, text, sizeof text);
+    fill_in(messages, news, wording->hint ? wording->hint : "", hint, sizeof hint);
     if (say(level, text) && *hint)
         say_hint("%s", hint);
 }
@@ -470,9 +401,7 @@ static void hide_wait(void *arg)
 
 static void word(void *arg, const struct run_news *news, char *out, size_t size)
 {
-    const struct source source = {arg, news};
-
-    fill_in(&source, wordings[news->event].text, out, size);
+    fill_in(arg, news, wordings[news->event].text, out, size);
 }
 
 static void word_wait(void *arg, const struct run_refusal *refusal, char *out, size_t size)

@@ -309,7 +309,7 @@ static int evict(struct eviction *all, const char *key)
 {
     struct lock_view free_lock = {.key = key};
     struct answer answer;
-    const struct lock_view *lock = command_read_lock(&all->call, key, &answer);
+    const struct lock_view *lock = query_read_lock(&all->call.query, key, &all->call.list, &answer);
 
     if (answer.verdict != VERDICT_GRANTED)
         return command_refused(&all->call, &answer);

@@ -36,7 +36,7 @@ static int no_limit(const char *key)
 static int show(struct call *call, const char *key)
 {
     struct answer answer;
-    const struct lock_view *lock = command_read_lock(call, key, &answer);
+    const struct lock_view *lock = query_read_lock(&call->query, key, &call->list, &answer);
 
     if (answer.verdict != VERDICT_GRANTED)
         return command_refused(call, &answer);

@@ -42,7 +42,7 @@ static void tell_absent(struct pause *all)
     struct answer answer;
 
     if (!all->request.glob)
-        lock = command_read_lock(&all->call, key, &answer);
+        lock = query_read_lock(&all->call.query, key, &all->call.list, &answer);
     if (lock && lock->pause_glob[0])
         say_warning("%s: %s is paused as all of %s: resume that", name, key, lock->pause_glob);
     else
@@ -65,7 +65,7 @@ static void tell_present(struct pause *all)
     if (all->request.glob)
         query_survey(&all->call.query, &of_glob, list, &answer);
     else
-        command_read_lock(&all->call, key, &answer);
+        query_read_lock(&all->call.query, key, &all->call.list, &answer);
     const struct lock_views *views = all->request.glob ? &list->pauses : &list->locks;
     for (size_t i = 0; i < views->count; i++) {
         const struct lock_view *one = &views->views[i];

@@ -81,7 +81,8 @@ static int find_holder(struct renew_release *action)
 
     if (!owner_acquired_in(action->owner, holder))
         return STATUS_OK;
-    const struct lock_view *lock = command_read_lock(&action->call, action->key, &answer);
+    const struct lock_view *lock =
+        query_read_lock(&action->call.query, action->key, &action->call.list, &answer);
     strcpy(holder, action->owner);
     do {
         found = lock && lock_is_held_by(lock, holder);

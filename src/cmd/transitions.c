@@ -40,12 +40,6 @@ static const struct lock_party *find(const struct lock_party *parties, size_t co
     return NULL;
 }
 
-static bool is_among(const struct lock_party *parties, size_t count, const char *owner,
-                     size_t *from)
-{
-    return find(parties, count, owner, from) != NULL;
-}
-
 /* An owner may acquire the same lock again. */
 static bool holds(const struct lock_view *lock, const struct lock_party *holder, size_t *from)
 {
@@ -70,8 +64,7 @@ static void add_acquisition(const struct pair *pair, const struct lock_party *ho
     const struct lock_view *before = pair->before;
     size_t from = 0;
 
-    if (holder->waited_ms > 0 &&
-        !is_among(before->waiters, before->waiter_count, holder->owner, &from))
+    if (holder->waited_ms > 0 && !find(before->waiters, before->waiter_count, holder->owner, &from))
         add(pair, TRANSITION_WAITING, holder->since_ms - holder->waited_ms, holder);
     add(pair, TRANSITION_ACQUIRED, holder->since_ms, holder);
 }
@@ -121,7 +114,7 @@ static void compare_holders(const struct pair *pair)
 static bool has_acquired(const struct pair *pair, const char *owner)
 {
     size_t from = 0;
-    bool ran = is_among(pair->after->holders, pair->after->holder_count, owner, &from);
+    bool ran = find(pair->after->holders, pair->after->holder_count, owner, &from);
 
     for (size_t i = 0; i < pair->run_count && !ran; i++)
         ran = strcmp(pair->runs[i].by.owner, owner) == 0;
@@ -164,11 +157,11 @@ static void compare_waiters(const struct pair *pair)
     size_t from = 0;
 
     for (size_t i = 0; i < after->waiter_count; i++)
-        if (!is_among(before->waiters, before->waiter_count, after->waiters[i].owner, &from))
+        if (!find(before->waiters, before->waiter_count, after->waiters[i].owner, &from))
             add(pair, TRANSITION_WAITING, after->waiters[i].since_ms, &after->waiters[i]);
     from = 0;
     for (size_t i = 0; i < before->waiter_count; i++)
-        if (!is_among(after->waiters, after->waiter_count, before->waiters[i].owner, &from) &&
+        if (!find(after->waiters, after->waiter_count, before->waiters[i].owner, &from) &&
             !has_acquired(pair, before->waiters[i].owner))
             add_end_of_wait(pair, &before->waiters[i]);
 }
