@@ -219,7 +219,7 @@ drop_other_user() {
     run -0 --separate-stderr rlock run k -- echo ran
     [[ $output == ran && -z $stderr ]]
     run -0 rlock status
-    run -1 rlock doctor # it is not encrypted
+    run -1 rlock doctor # a crash of the server may lose locks
     [[ $output =~ 'user other'[^\ ]*' may do all that rlock needs' ]]
     drop_other_user
 }
@@ -242,11 +242,13 @@ drop_other_user() {
     run -64 rlock init --grant ""
 }
 
-@test "the doctor says how many connections are taken, of how many" {
+@test "the doctor says how far the server is, and how many connections are taken, of how many" {
     each_database
     user_takes 7
     stay a k
     run -1 rlock doctor
+    [[ $output =~ 'fine     latency      '[0-9.]+' ms, at most ' ]]
+    [[ $output == *'fine     encryption   none, on this host'* ]]
     [[ $output =~ 'connections  '[1-9][0-9]*' of '[1-9][0-9]*' are taken; this user may have 7' ]]
     ends_well a
     user_takes -1

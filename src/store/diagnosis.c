@@ -4,8 +4,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/duration.h"
 #include "base/mem.h"
+#include "store/store_record.h"
 
 void diagnosis_add(struct diagnosis *diagnosis, const char *check, enum level level,
                    const char *advice, const char *fmt, ...)
@@ -54,6 +57,48 @@ const char *diagnosis_print_ms(int64_t ns, char out[32])
 {
     snprintf(out, 32, "%" PRId64 ".%02" PRId64 " ms", ns / NS_PER_MS, ns % NS_PER_MS / 10000);
     return out;
+}
+
+void diagnosis_add_latency(struct diagnosis *diagnosis, const struct server_figures *figures,
+                           int64_t connected_ns, int64_t lease)
+{
+    char connected[32], median[32], most[32], lease_text[32];
+    int64_t timeout = lease / 6;
+    bool slow = figures->ping_max_ns > timeout / 2 || figures->ping_median_ns > timeout / 5;
+    bool told = connected_ns != UNTOLD;
+
+    diagnosis_add(diagnosis, "latency", slow ? LEVEL_WARNING : LEVEL_FINE, "",
+                  "%s, at most %s%s%s%s%s%s", diagnosis_print_ms(figures->ping_median_ns, median),
+                  diagnosis_print_ms(figures->ping_max_ns, most), told ? "; " : "",
+                  told ? diagnosis_print_ms(connected_ns, connected) : "",
+                  told ? " to connect" : "", slow ? "; slow for a lease of " : "",
+                  slow ? duration_print(lease, lease_text, sizeof lease_text) : "");
+    if (slow)
+        diagnosis_hint(diagnosis, HINT_LONGER_LEASE);
+}
+
+static bool is_on_this_host(const struct url *url)
+{
+    const char *host = url->host_count ? url->hosts[0].name : NULL;
+
+    return !host || strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 ||
+           strncmp(host, "127.", 4) == 0;
+}
+
+void diagnosis_add_encryption(struct diagnosis *diagnosis, const struct url *url, bool secret)
+{
+    char advice[80];
+
+    snprintf(advice, sizeof advice, "%s://, if other people are on that network",
+             url->record->secure);
+    if (url->tls)
+        diagnosis_add(diagnosis, "encryption", LEVEL_FINE, "", "TLS");
+    else if (is_on_this_host(url))
+        diagnosis_add(diagnosis, "encryption", LEVEL_FINE, "", "none, on this host");
+    else
+        diagnosis_add(diagnosis, "encryption", secret ? LEVEL_WARNING : LEVEL_NOTE, advice,
+                      "none: %sthe owners of locks can be read on the way",
+                      secret ? "the password and " : "");
 }
 
 const struct server_figures untold_figures = {.ping_median_ns = UNTOLD,

@@ -70,6 +70,13 @@ void diagnosis_add(struct diagnosis *diagnosis, const char *check, enum level le
 /* Gives the finding that was added last a hint. */
 void diagnosis_hint(struct diagnosis *diagnosis, enum hint hint);
 
+/* Adds how long an answer takes, which the figures tell, and to connect (ns, or UNTOLD), with a
+ * warning if that is much for the lease (ns). */
+void diagnosis_add_latency(struct diagnosis *diagnosis, const struct server_figures *figures,
+                           int64_t connected_ns, int64_t lease);
+/* Adds whether others can read what passes on the way to a server, or even a password. */
+void diagnosis_add_encryption(struct diagnosis *diagnosis, const struct url *url, bool secret);
+
 /* Prints a short duration as "0.12 ms". Returns out. */
 const char *diagnosis_print_ms(int64_t ns, char out[32]);
 

@@ -106,6 +106,7 @@ static void check_ping(struct examination *of)
     }
     diagnosis_sort_pings(took, PINGS, &of->server->figures.ping_median_ns,
                          &of->server->figures.ping_max_ns);
+    diagnosis_add_latency(&of->server->diagnosis, &of->server->figures, UNTOLD, of->plan->lease);
 }
 
 /* Leases are counted only by the server's clock, so a difference does no harm by itself. */
@@ -262,17 +263,6 @@ static void tell_connections(struct examination *of, const char *taken, const ch
                   "%" PRId64 " of %" PRId64 " are taken%s", used, limit, of_user);
 }
 
-static void check_tls(struct examination *of)
-{
-    if (of->plan->address->urls->path)
-        add(of, "encryption", LEVEL_FINE, "a Unix socket, which leaves this host nowhere", "");
-    else if (of->plan->address->urls->tls)
-        add(of, "encryption", LEVEL_FINE, "TLS, with the server's name verified", "");
-    else
-        add(of, "encryption", LEVEL_WARNING, "the network is not encrypted",
-            "set up TLS, and write postgresqls:// or mysqls:// for it");
-}
-
 /* -- PostgreSQL -------------------------------------------------------------------------------- */
 
 static void check_pg_durability(struct examination *of)
@@ -337,7 +327,7 @@ static void check_pg_pooler(struct examination *of)
     if (!asked)
         return;
     judge(of, "wake-up", strcmp(first, others) != 0 && stays, "waiters are called by NOTIFY",
-          "a pooler shares out the sessions: waiters look once a second instead of being called",
+          "a pooler shares out the sessions: waiters ask every 2.5 s instead of being called",
           "connect to the server itself, or pool sessions");
 }
 
@@ -448,6 +438,7 @@ static void check_mysql(struct examination *of)
 
 static void examine(struct examination *of)
 {
+    const struct store_address *address = of->plan->address;
     struct checked_server *server = of->server;
     bool is_mysql = of->dialect->is_mysql;
 
@@ -466,8 +457,9 @@ static void examine(struct examination *of)
                                         : "postgresql");
     snprintf(server->figures.version, sizeof server->figures.version, "%.*s",
              (int)strcspn(version, " -"), version);
-    check_tls(of);
     check_ping(of);
+    diagnosis_add_encryption(&server->diagnosis, address->urls,
+                             address->urls->password || address->password);
     check_clock(of);
     check_reads(of);
     if (is_mysql)

@@ -21,48 +21,6 @@
 #define GRACE_DEFAULT_MS 30000 /* if no lease is known yet, as in lua/epoch.lua */
 #define ASK_ADMIN        "ask with the URL of an administrator, or allow +info and +config|get"
 
-/* -- the way there --------------------------------------------------------------------------- */
-
-static bool is_on_this_host(const struct url *url)
-{
-    const char *host = url->host_count ? url->hosts[0].name : NULL;
-
-    return !host || strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 ||
-           strncmp(host, "127.", 4) == 0;
-}
-
-static void judge_latency(const struct server_facts *facts, const struct wishes *wishes,
-                          struct diagnosis *diagnosis)
-{
-    char connected[32], median[32], most[32], lease[32];
-    int64_t timeout = wishes->lease / 6;
-    bool slow =
-        facts->figures.ping_max_ns > timeout / 2 || facts->figures.ping_median_ns > timeout / 5;
-
-    diagnosis_add(diagnosis, "latency", slow ? LEVEL_WARNING : LEVEL_FINE, "",
-                  "%s, at most %s; %s to connect%s%s",
-                  diagnosis_print_ms(facts->figures.ping_median_ns, median),
-                  diagnosis_print_ms(facts->figures.ping_max_ns, most),
-                  diagnosis_print_ms(facts->connected_ns, connected),
-                  slow ? "; slow for a lease of " : "",
-                  slow ? duration_print(wishes->lease, lease, sizeof lease) : "");
-    if (slow)
-        diagnosis_hint(diagnosis, HINT_LONGER_LEASE);
-}
-
-static void judge_encryption(const struct wishes *wishes, struct diagnosis *diagnosis)
-{
-    if (wishes->url->tls)
-        diagnosis_add(diagnosis, "encryption", LEVEL_FINE, "", "TLS");
-    else if (is_on_this_host(wishes->url))
-        diagnosis_add(diagnosis, "encryption", LEVEL_FINE, "", "none, on this host");
-    else
-        diagnosis_add(diagnosis, "encryption", wishes->secret ? LEVEL_WARNING : LEVEL_NOTE,
-                      "rediss://, if other people are on that network",
-                      "none: %sthe owners of locks can be read on the way",
-                      wishes->secret ? "the password and " : "");
-}
-
 /* -- what it is ------------------------------------------------------------------------------ */
 
 static void judge_version(const struct server_facts *facts, const struct wishes *wishes,
@@ -431,8 +389,8 @@ void judge_server(const struct server_facts *facts, const struct wishes *wishes,
         judge_reach(facts, wishes, diagnosis);
         return;
     }
-    judge_latency(facts, wishes, diagnosis);
-    judge_encryption(wishes, diagnosis);
+    diagnosis_add_latency(diagnosis, &facts->figures, facts->connected_ns, wishes->lease);
+    diagnosis_add_encryption(diagnosis, wishes->url, wishes->secret);
     judge_version(facts, wishes, diagnosis);
     judge_scripts(facts, diagnosis);
     judge_uptime(facts, wishes, diagnosis);
