@@ -87,8 +87,7 @@ struct redis_store {
     bool offers;     /* an acquisition, to take the lock from a message */
     bool asking;     /* of a Cluster's node that is about to get the slot */
     bool in_time;    /* must not be done after "until" */
-    enum form form;  /* in which the call was sent last, */
-    size_t before;   /* and behind how many commands that are not a part of it */
+    enum form form;  /* in which the call was sent last */
     unsigned resent; /* in which ways */
     struct redis_survey *survey;
     int64_t part_time;          /* ns for each part of it */
@@ -136,19 +135,22 @@ static bool is_making(const struct redis_call *call)
     return call->script == &script_acquire || call->script == &script_renew;
 }
 
-/* Adds what comes before a call. A server that lacks the script of an acquisition lacks that of the
- * release, too, and may have to be told to release by a process that ends: then it handles only the
- * 16 KB that it has read when it finds the connection closed, and the script is longer. So a
- * release of nothing teaches it that script first. */
-static void add_before(struct redis_store *store)
+/* Whether the server lacks the script of a release, as it lacked that of the call. Another process
+ * may have to tell it to release, and end: then the server handles only the 16 KB that it has read
+ * when it finds the connection closed, and the script is longer. So a lesson is due. */
+static bool is_teaching(const struct redis_store *store)
+{
+    return store->call.whole && is_making(&store->call);
+}
+
+/* Adds a release of nothing, behind the call: a quorum's member that has run a script before must
+ * have forgotten the quorum (member.lua). */
+static void add_lesson(struct redis_store *store)
 {
     const struct redis_call nothing = {.script = &script_release, .whole = true};
-    bool teaches = store->call.whole && is_making(&store->call);
 
-    if (teaches)
+    if (is_teaching(store))
         redis_session_add_call(store->session, &nothing);
-    add_asking(store);
-    store->before = (size_t)teaches + store->asking;
 }
 
 static void forget_channels(struct redis_store *store)
@@ -184,7 +186,7 @@ static void choose_channels(struct redis_store *store)
 
 static size_t replies_listening(const struct redis_store *store)
 {
-    return 3 + store->channel_count;
+    return 3 + is_teaching(store) + store->channel_count;
 }
 
 /* Adds the call and the subscription in one transaction: a wake-up that is published right after
@@ -194,6 +196,7 @@ static void add_listening(struct redis_store *store)
     choose_channels(store);
     add_plain(store, "MULTI", NULL);
     redis_session_add_call(store->session, &store->call);
+    add_lesson(store);
     /* One channel a command: within EXEC, each command has one reply. */
     for (size_t i = 0; i < store->channel_count; i++)
         add_plain(store, "SUBSCRIBE", store->channels[i]);
@@ -308,18 +311,20 @@ static void complete_call(struct redis_store *store, struct moment now)
 static void send_call(struct redis_store *store)
 {
     struct moment now = loop_now(store->loop);
-    size_t replies, channels = 0;
+    size_t replies = store->asking, channels = 0;
 
     if (is_harmless(store))
         store->until = moment_min(store->until, moment_plus(now, request_time(store)));
     store->report.sent = true;
     complete_call(store, now);
-    add_before(store);
-    replies = store->before;
+    add_asking(store);
     store->form = choose_form(store);
     if (store->form != FORM_LISTENING)
         replies += add_alone(store, now);
-    if (store->form != FORM_ALONE) {
+    if (store->form == FORM_ALONE) {
+        add_lesson(store);
+        replies += is_teaching(store);
+    } else {
         add_listening(store);
         replies += replies_listening(store);
         channels = store->channel_count;
@@ -334,9 +339,9 @@ static void send_ahead(struct redis_store *store)
     store->call.db = store->db;
     store->call.whole |= store->call.script == &script_release;
     complete_call(store, loop_now(store->loop));
-    add_before(store);
+    add_asking(store);
     redis_session_add_call(store->session, &store->call);
-    redis_session_send_ahead(store->session, store->before + 1, store->until,
+    redis_session_send_ahead(store->session, store->asking + 1u, store->until,
                              is_harmless(store) ? request_time(store) : 0);
 }
 
@@ -640,7 +645,7 @@ static void batch_done(void *arg, struct redisReply *const *replies, size_t coun
     else if (count == 0)
         greeted(store);
     else
-        hear_call(store, replies + store->before, count - store->before);
+        hear_call(store, replies + store->asking, count - store->asking);
 }
 
 static void broken(void *arg)
@@ -735,7 +740,7 @@ static bool redis_release_nowait(struct store *base, const struct release_reques
     store->asking = asking;
     redis_call_release(&store->call, &plain, store->prefix, request);
     store->call.db = redis_session_is_up(store->session) ? 0 : store->db;
-    /* Behind a call, the script is known if that is done, and must be: see add_before(). */
+    /* Behind a call, the script is known if that is done, and must be: see add_lesson(). */
     store->call.whole = !asked;
     add_asking(store);
     redis_session_add_call(store->session, &store->call);
