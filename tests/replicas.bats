@@ -129,6 +129,19 @@ missed() {
     poll_until 10 is_free k
 }
 
+@test "H34 the server is silent when the time is up: what was granted is released" {
+    replica_start one
+    start_proxy
+    kill -STOP "$(replica_pid one)"
+    bg_says a 'trying again' rlock run -u "redis://${proxy[proxy]}" -w 3s --replicas 1 k -- \
+        touch "$T/run"
+    fault hold up
+    ends_with a 69
+    fault pass
+    poll_until 10 is_free k
+    [[ ! -e $T/run ]]
+}
+
 @test "H11 scripts that the server has forgotten are sent again, with what waits for replicas" {
     replica_start one
     kill -STOP "$(replica_pid one)"

@@ -235,13 +235,23 @@ static enum form choose_form(const struct redis_store *store)
     return is_replicated(store) && store->call.script == &script_renew ? FORM_BOTH : FORM_LISTENING;
 }
 
+/* Whether a lock is released under which nothing was done: it need not be gone from replicas. */
+static bool is_unused(const struct redis_store *store)
+{
+    const struct operation *operation = &store->base.operation;
+
+    return operation->verb == VERB_RELEASE && (operation->release->end.how == LOCK_UNUSED ||
+                                               operation->release->end.how == LOCK_REFUSED);
+}
+
 /* Whether the call goes out with the greeting of a new connection. Not if it depends on the replies
  * to the greeting: which member of a quorum the server is, how many replicas it has. And not to a
  * node of a Cluster: another node can be asked only as long as nothing may have been done. */
 static bool goes_ahead(const struct redis_store *store)
 {
-    return store->call.ahead && choose_form(store) == FORM_ALONE && !is_replicated(store) &&
-           !store->call.names_server && !store->in_cluster && !redis_session_is_up(store->session);
+    return store->call.ahead && choose_form(store) == FORM_ALONE &&
+           (!is_replicated(store) || is_unused(store)) && !store->call.names_server &&
+           !store->in_cluster && !redis_session_is_up(store->session);
 }
 
 /* Adds the call, and behind it the WAIT for the replicas: for half of the time that is left, so
