@@ -28,45 +28,39 @@ uint64_t database_number(struct piece name)
 
 /* -- statements -------------------------------------------------------------------------------- */
 
-struct database_request database_request(void)
+struct sql_text database_request(void)
 {
-    return (struct database_request){.text = {.dialect = kind->dialect, .table = table_prefix}};
+    return (struct sql_text){.dialect = kind->dialect, .table = table_prefix};
 }
 
-void database_next(struct database_request *request)
+void database_say(struct sql_text *request, const char *statement)
 {
-    strbuf_putc(&request->text.out, ';');
-    request->count++;
+    strbuf_puts(&request->out, statement);
+    sql_end(request);
 }
 
-void database_say(struct database_request *request, const char *statement)
-{
-    strbuf_puts(&request->text.out, statement);
-    database_next(request);
-}
-
-static void add_all(struct database_request *request, const char *const *statements)
+static void add_all(struct sql_text *request, const char *const *statements)
 {
     for (; *statements; statements++) {
-        sql_add(&request->text, "%s", *statements);
-        database_next(request);
+        sql_add(request, "%s", *statements);
+        sql_end(request);
     }
 }
 
-void database_add_schema(struct database_request *request, const char *user)
+void database_add_schema(struct sql_text *request, const char *user)
 {
-    for (size_t i = 0; sql_add_schema(&request->text, user, i); i++)
-        database_next(request);
+    for (size_t i = 0; sql_add_schema(request, user, i); i++)
+        sql_end(request);
 }
 
-void database_add_bytes(struct database_request *request, struct piece bytes)
+void database_add_bytes(struct sql_text *request, struct piece bytes)
 {
-    strbuf_puts(&request->text.out, "x'");
-    sql_add_digits(&request->text, bytes.at, bytes.size);
-    strbuf_putc(&request->text.out, '\'');
+    strbuf_puts(&request->out, "x'");
+    sql_add_digits(request, bytes.at, bytes.size);
+    strbuf_putc(&request->out, '\'');
 }
 
-static void add_name(struct database_request *request, struct piece name)
+static void add_name(struct sql_text *request, struct piece name)
 {
     if (kind->dialect->is_mysql) {
         database_add_bytes(request, name);
@@ -140,7 +134,7 @@ static int compare(const void *a, const void *b)
 
 /* The keys of a unit are locked in an order that is the same for all, so that no two units wait for
  * each other. Of several with one number, the first lock is enough for all. */
-static void add_locks(struct database_request *request, const struct unit *unit)
+static void add_locks(struct sql_text *request, const struct unit *unit)
 {
     struct lock *locks = mem_zeroed((unit->count + 1) * sizeof *locks);
 
@@ -151,13 +145,13 @@ static void add_locks(struct database_request *request, const struct unit *unit)
     qsort(locks, unit->count, sizeof *locks, compare);
     for (size_t i = 0; i < unit->count; i++) {
         kind->add_lock(request, locks[i].number, locks[i].writes);
-        database_next(request);
+        sql_end(request);
     }
     free(locks);
-    request->count += shedlock_add_locks(&request->text, unit);
+    shedlock_add_locks(request, unit);
 }
 
-static void add_begin(struct database_request *request, const struct unit *unit)
+static void add_begin(struct sql_text *request, const struct unit *unit)
 {
     if (in_transaction)
         database_say(request, "ROLLBACK");
@@ -171,29 +165,29 @@ static void add_begin(struct database_request *request, const struct unit *unit)
 
 /* The first value of each row says what the row is about, the second one of which key. The clock is
  * read by a statement of its own, behind all others. */
-static void add_select(struct database_request *request, const struct unit *unit)
+static void add_select(struct sql_text *request, const struct unit *unit)
 {
     bool any = false;
 
     for (size_t i = 0; i < unit->count; i++) {
         if (shedlock_has(unit->keys[i].name))
             continue;
-        sql_add(&request->text, "%sSELECT 'r', %zu, version, state FROM @record WHERE name = ",
+        sql_add(request, "%sSELECT 'r', %zu, version, state FROM @record WHERE name = ",
                 any ? " UNION ALL " : "", i);
         add_name(request, unit->keys[i].name);
         any = true;
     }
     if (any)
-        database_next(request);
+        sql_end(request);
     for (size_t i = 0; i < unit->count; i++) {
         if (!shedlock_has(unit->keys[i].name))
             continue;
-        sql_add(&request->text, "SELECT 's', %zu, %s, ", i, kind->dialect->now);
-        shedlock_add_values(&request->text, &unit->keys[i]);
-        database_next(request);
+        sql_add(request, "SELECT 's', %zu, %s, ", i, kind->dialect->now);
+        shedlock_add_values(request, &unit->keys[i]);
+        sql_end(request);
     }
-    sql_add(&request->text, "SELECT 't', %s", kind->dialect->now);
-    database_next(request);
+    sql_add(request, "SELECT 't', %s", kind->dialect->now);
+    sql_end(request);
 }
 
 struct loading {
@@ -240,7 +234,7 @@ static bool is_damaged(const struct loading *loading, struct host_fault *fault)
 
 static enum host_outcome end_transaction(const char *how)
 {
-    struct database_request request = database_request();
+    struct sql_text request = database_request();
     struct host_fault fault;
 
     in_transaction = false;
@@ -260,7 +254,7 @@ enum host_outcome database_load(struct unit *unit, struct host_fault *fault)
 {
     struct loading loading = {.unit = unit};
     const struct database_taker taker = {take_loaded, &loading};
-    struct database_request request = database_request();
+    struct sql_text request = database_request();
 
     add_begin(&request, unit);
     add_select(&request, unit);
@@ -276,7 +270,7 @@ enum host_outcome database_load(struct unit *unit, struct host_fault *fault)
 
 /* A row that is new has the time as its version, so that none that was there before it had a later
  * one. */
-static void add_record(struct database_request *request, const struct unit *unit,
+static void add_record(struct sql_text *request, const struct unit *unit,
                        const struct unit_key *key)
 {
     const struct record *record = &key->record;
@@ -284,7 +278,7 @@ static void add_record(struct database_request *request, const struct unit *unit
     char *state = record_print(record);
 
     add_name(request, key->name);
-    sql_add(&request->text, ", %" PRId64 ", %" PRId64 ", ",
+    sql_add(request, ", %" PRId64 ", %" PRId64 ", ",
             record->version ? record->version + 1 : unit->now_us, expires);
     kind->add_text(request, state);
     free(state);
@@ -292,27 +286,27 @@ static void add_record(struct database_request *request, const struct unit *unit
 
 /* The version is looked at although the key is locked: another node of a cluster knows nothing of
  * that. Another one would make the state NULL, which the table refuses. */
-static void add_records(struct database_request *request, const struct unit *unit)
+static void add_records(struct sql_text *request, const struct unit *unit)
 {
     bool any = false;
 
     for (size_t i = 0; i < unit->count; i++) {
         if (!unit->keys[i].record.changed || shedlock_has(unit->keys[i].name))
             continue;
-        sql_add(&request->text, "%s",
+        sql_add(request, "%s",
                 any ? "), (" : "INSERT INTO @record (name, version, expires, state) VALUES (");
         add_record(request, unit, &unit->keys[i]);
         any = true;
     }
     if (any) {
-        sql_add(&request->text, ") %s", kind->dialect->overwrite);
-        database_next(request);
+        sql_add(request, ") %s", kind->dialect->overwrite);
+        sql_end(request);
     }
 }
 
 static void purge(void)
 {
-    struct database_request request = database_request();
+    struct sql_text request = database_request();
     struct host_fault fault;
 
     add_all(&request, kind->dialect->purge);
@@ -321,7 +315,7 @@ static void purge(void)
 
 enum host_outcome database_commit(struct unit *unit, struct host_fault *fault)
 {
-    struct database_request request = database_request();
+    struct sql_text request = database_request();
     bool listens = in_transaction;
 
     if (!in_transaction)
@@ -329,7 +323,7 @@ enum host_outcome database_commit(struct unit *unit, struct host_fault *fault)
     else if (kind->end)
         database_say(&request, kind->end);
     add_records(&request, unit);
-    request.count += shedlock_add_changes(&request.text, unit);
+    shedlock_add_changes(&request, unit);
     kind->add_commit(&request, unit);
     enum host_outcome outcome = kind->ask(&request, NULL, fault);
     if (outcome != HOST_DONE) {
@@ -373,20 +367,20 @@ bool database_list(struct piece prefix, void (*each)(void *arg, struct piece nam
 {
     struct names names = {each, arg};
     const struct database_taker taker = {take_name, &names};
-    struct database_request request = database_request();
+    struct sql_text request = database_request();
 
-    sql_add(&request.text,
+    sql_add(&request,
             "SELECT name FROM @record WHERE (expires = 0 OR expires > %s) AND LEFT(name, "
             "CHAR_LENGTH(",
             kind->dialect->now_ms);
     add_name(&request, prefix);
-    sql_add(&request.text, ")) = ");
+    sql_add(&request, ")) = ");
     add_name(&request, prefix);
     if (kind->dialect->is_mysql) {
-        sql_add(&request.text, " AND name >= ");
+        sql_add(&request, " AND name >= ");
         add_name(&request, prefix);
     }
-    database_next(&request);
+    sql_end(&request);
     return kind->ask(&request, &taker, fault) == HOST_DONE;
 }
 
@@ -411,7 +405,7 @@ bool database_ask(const char *query, struct strbuf *out, struct host_fault *faul
 {
     struct answering answering = {.out = out};
     const struct database_taker taker = {take_answer, &answering};
-    struct database_request request = database_request();
+    struct sql_text request = database_request();
 
     database_say(&request, query);
     bool done = kind->ask(&request, &taker, fault) == HOST_DONE;

@@ -9,14 +9,6 @@
 #include "host/store.h"
 #include "store/hosted/dialect.h"
 
-/* Statements that are put together to one request; "@record" is the name of that table in what
- * sql_add() adds. */
-struct database_request {
-    struct sql_text text;
-    unsigned count;
-    unsigned commits; /* so many are done once the request is committed; 0: nothing is */
-};
-
 /* Takes the rows that come back, as texts with a NUL behind them. A NULL is an empty text. */
 struct database_taker {
     void (*take)(void *arg, const struct piece *values, size_t count);
@@ -33,14 +25,14 @@ struct database {
     const char *end;          /* one that ends the limits of these; NULL: the transaction does */
     int purge_every;          /* one commit of so many clears rows away that have expired */
     /* Adds a literal. */
-    void (*add_text)(struct database_request *request, const char *text);
+    void (*add_text)(struct sql_text *request, const char *text);
     /* Add statements: one that locks, and tells so by a row 'g'; those that listen to the channels
      * that are new; those that tell the messages of a unit and commit it. */
-    void (*add_lock)(struct database_request *request, uint64_t number, bool writes);
-    void (*add_listening)(struct database_request *request, const struct unit *unit);
-    void (*add_commit)(struct database_request *request, const struct unit *unit);
+    void (*add_lock)(struct sql_text *request, uint64_t number, bool writes);
+    void (*add_listening)(struct sql_text *request, const struct unit *unit);
+    void (*add_commit)(struct sql_text *request, const struct unit *unit);
     /* Sends what was put together, and frees it. taker: may be NULL. */
-    enum host_outcome (*ask)(struct database_request *request, const struct database_taker *taker,
+    enum host_outcome (*ask)(struct sql_text *request, const struct database_taker *taker,
                              struct host_fault *fault);
     /* The server's words beside the success of the latest request, in one line: a commit may be
      * lost then. "": none. NULL: it never has any. */
@@ -53,15 +45,14 @@ void database_use(const struct database *database, const char *table);
  * worse. */
 uint64_t database_number(struct piece name);
 
-struct database_request database_request(void);
-/* Ends a statement. */
-void database_next(struct database_request *request);
+/* Begins a request. */
+struct sql_text database_request(void);
 /* Adds a whole statement. */
-void database_say(struct database_request *request, const char *statement);
+void database_say(struct sql_text *request, const char *statement);
 /* Adds those that make the tables and give the user its rights. */
-void database_add_schema(struct database_request *request, const char *user);
+void database_add_schema(struct sql_text *request, const char *user);
 /* Adds a literal of bytes, in MySQL. */
-void database_add_bytes(struct database_request *request, struct piece bytes);
+void database_add_bytes(struct sql_text *request, struct piece bytes);
 
 /* Looks the host up; where that fails, puts down why, and returns true. */
 bool database_blames_name(const struct host_target *target, struct host_error *fault);

@@ -271,10 +271,10 @@ static bool take_result(const struct database_taker *taker)
 
 /* Sends the statements, and returns how many of them were done. The last one ends with a semicolon,
  * behind which there is no other. behind: takes the rows that come behind the commit. */
-static unsigned send_all(const struct database_request *request, const struct database_taker *taker,
+static unsigned send_all(const struct sql_text *request, const struct database_taker *taker,
                          const struct database_taker *behind)
 {
-    const struct strbuf *text = &request->text.out;
+    const struct strbuf *text = &request->out;
     unsigned done = 0;
     bool more = mysql_real_query(connection, text->text, text->size - 1) == 0;
 
@@ -288,7 +288,7 @@ static unsigned send_all(const struct database_request *request, const struct da
 /* Returns the outcome of a failed request, "done" of whose statements were done. The server undoes
  * what it refuses in front of the COMMIT with all else. Where it is told between two statements to
  * end what runs, it ends the request behind the first one without an error. */
-static enum host_outcome outcome_of(const struct database_request *request, unsigned done,
+static enum host_outcome outcome_of(const struct sql_text *request, unsigned done,
                                     struct host_fault *fault)
 {
     unsigned number = mysql_errno(connection);
@@ -314,10 +314,10 @@ static int64_t channel_number(struct piece name)
 }
 
 /* A condition: the messages that have not been told. */
-static void add_unheard(struct database_request *request)
+static void add_unheard(struct sql_text *request)
 {
     for (size_t i = 0; i < host_channels.count; i++)
-        sql_add(&request->text, "%s(name=%" PRId64 " AND id>%" PRIu64 ")", i > 0 ? " OR " : "",
+        sql_add(request, "%s(name=%" PRId64 " AND id>%" PRIu64 ")", i > 0 ? " OR " : "",
                 channel_number(host_channels.at[i].name), host_channels.at[i].heard);
 }
 
@@ -333,13 +333,13 @@ static bool is_readable(void)
 /* A client that tells a message looks for a statement that begins so: add_sleepers(). */
 static void fall_asleep(struct moment now)
 {
-    struct database_request request = database_request();
+    struct sql_text request = database_request();
 
-    sql_add(&request.text, "SELECT IF(EXISTS(SELECT 1 FROM @message WHERE ");
+    sql_add(&request, "SELECT IF(EXISTS(SELECT 1 FROM @message WHERE ");
     add_unheard(&request);
-    sql_add(&request.text, "),2,SLEEP(%d))", (int)(SLEEP_NS / NS_PER_SEC));
-    mysql_send_query(connection, request.text.out.text, request.text.out.size);
-    strbuf_free(&request.text.out);
+    sql_add(&request, "),2,SLEEP(%d))", (int)(SLEEP_NS / NS_PER_SEC));
+    mysql_send_query(connection, request.out.text, request.out.size);
+    strbuf_free(&request.out);
     asleep = true;
     asleep_since = now;
 }
@@ -401,21 +401,21 @@ static void wake(struct sleepers *sleepers)
     size_t next = 0;
 
     while (next < sleepers->count) {
-        struct database_request request = database_request();
+        struct sql_text request = database_request();
         for (size_t i = next; i < sleepers->count; i++) {
-            sql_add(&request.text, "KILL QUERY %" PRIu64, sleepers->at[i]);
-            database_next(&request);
+            sql_add(&request, "KILL QUERY %" PRIu64, sleepers->at[i]);
+            sql_end(&request);
         }
         next += send_all(&request, NULL, NULL) + 1;
-        strbuf_free(&request.text.out);
+        strbuf_free(&request.out);
     }
     free(sleepers->at);
 }
 
 /* A sleep is ended first: the request may meet an end that was meant for one that was over already.
  * The rows behind a commit are those that sleep for its messages. */
-static enum host_outcome my_ask(struct database_request *request,
-                                const struct database_taker *taker, struct host_fault *fault)
+static enum host_outcome my_ask(struct sql_text *request, const struct database_taker *taker,
+                                struct host_fault *fault)
 {
     enum host_outcome outcome = HOST_DONE;
     struct sleepers sleepers = {0};
@@ -427,7 +427,7 @@ static enum host_outcome my_ask(struct database_request *request,
         done = send_all(request, taker, &behind);
     if (done < (request->commits ? request->commits : request->count))
         outcome = outcome_of(request, done, fault);
-    strbuf_free(&request->text.out);
+    strbuf_free(&request->out);
     wake(&sleepers);
     return outcome;
 }
@@ -457,14 +457,14 @@ static void take_message(void *arg, const struct piece *values, size_t count)
 static bool look(void)
 {
     const struct database_taker taker = {take_message, NULL};
-    struct database_request request = database_request();
+    struct sql_text request = database_request();
     struct host_fault fault;
 
     is_called = false;
     look_at = moment_plus(moment_now(), LOOK_NS);
     if (host_channels.count == 0)
         return true;
-    sql_add(&request.text, "SELECT name, id, text FROM @message WHERE ");
+    sql_add(&request, "SELECT name, id, text FROM @message WHERE ");
     add_unheard(&request);
     database_say(&request, " ORDER BY id");
     return my_ask(&request, &taker, &fault) == HOST_DONE || !fault.broken;
@@ -506,9 +506,9 @@ static bool my_hear(void)
 
 /* -- statements -------------------------------------------------------------------------------- */
 
-static void add_text(struct database_request *request, const char *text)
+static void add_text(struct sql_text *request, const char *text)
 {
-    struct strbuf *out = &request->text.out;
+    struct strbuf *out = &request->out;
     size_t size = strlen(text);
 
     strbuf_putc(out, '\'');
@@ -517,55 +517,54 @@ static void add_text(struct database_request *request, const char *text)
     strbuf_putc(out, '\'');
 }
 
-static void add_lock(struct database_request *request, uint64_t number, bool writes)
+static void add_lock(struct sql_text *request, uint64_t number, bool writes)
 {
-    sql_add(&request->text, "SELECT 'g' FROM @gate WHERE name=%" PRIu64 " %s", number,
+    sql_add(request, "SELECT 'g' FROM @gate WHERE name=%" PRIu64 " %s", number,
             writes ? "FOR UPDATE" : "LOCK IN SHARE MODE");
 }
 
 /* Asks for the latest message of each channel that is new: a row 'm'. */
-static void add_listening(struct database_request *request, const struct unit *unit)
+static void add_listening(struct sql_text *request, const struct unit *unit)
 {
     (void)unit;
     for (size_t i = 0; i < host_channels.count; i++) {
         int64_t number = channel_number(host_channels.at[i].name);
         if (!host_channels.at[i].is_new)
             continue;
-        sql_add(&request->text,
-                "SELECT 'm', %" PRId64 ", MAX(id) FROM @message WHERE name = %" PRId64, number,
-                number);
-        database_next(request);
+        sql_add(request, "SELECT 'm', %" PRId64 ", MAX(id) FROM @message WHERE name = %" PRId64,
+                number, number);
+        sql_end(request);
     }
 }
 
-static void add_messages(struct database_request *request, const struct unit *unit)
+static void add_messages(struct sql_text *request, const struct unit *unit)
 {
     for (size_t i = 0; i < unit->message_count; i++) {
-        sql_add(&request->text, "%s(%" PRId64 ",%" PRId64 ",",
+        sql_add(request, "%s(%" PRId64 ",%" PRId64 ",",
                 i == 0 ? "INSERT INTO @message (name,expires,text) VALUES " : ",",
                 channel_number(unit->messages[i].channel), unit->now_us / 1000 + MESSAGE_MS);
         database_add_bytes(request, unit->messages[i].text);
-        strbuf_putc(&request->text.out, ')');
+        strbuf_putc(&request->out, ')');
     }
     if (unit->message_count > 0)
-        database_next(request);
+        sql_end(request);
 }
 
 /* Those that sleep for a message of the unit: fall_asleep(). A user sees its own connections, and
  * may end their statements. */
-static void add_sleepers(struct database_request *request, const struct unit *unit)
+static void add_sleepers(struct sql_text *request, const struct unit *unit)
 {
     for (size_t i = 0; i < unit->message_count; i++)
-        sql_add(&request->text, "%s info LIKE 'SELECT IF(EXISTS(%%(name=%" PRId64 " AND %%'%s",
+        sql_add(request, "%s info LIKE 'SELECT IF(EXISTS(%%(name=%" PRId64 " AND %%'%s",
                 i == 0 ? " FROM information_schema.processlist WHERE (" : " OR",
                 channel_number(unit->messages[i].channel), i + 1 == unit->message_count ? ")" : "");
 }
 
 /* Behind the commit, the first sleeper that waits for a message of the unit is woken, and the
  * others are reported: my_ask(). Without sleepers the request ends there. */
-static void add_commit(struct database_request *request, const struct unit *unit)
+static void add_commit(struct sql_text *request, const struct unit *unit)
 {
-    struct strbuf *out = &request->text.out;
+    struct strbuf *out = &request->out;
 
     add_messages(request, unit);
     database_say(request, "COMMIT");
@@ -574,7 +573,7 @@ static void add_commit(struct database_request *request, const struct unit *unit
         return;
     strbuf_puts(out, "SELECT MIN(id) INTO @rlock_sleeper");
     add_sleepers(request, unit);
-    database_next(request);
+    sql_end(request);
     database_say(request, "KILL QUERY @rlock_sleeper");
     strbuf_puts(out, "SELECT id");
     add_sleepers(request, unit);
@@ -615,7 +614,7 @@ static bool my_open(const struct host_target *given, const char *table, struct h
  * and an older server the words. */
 static bool my_make(const char *user, struct host_fault *fault)
 {
-    struct database_request request = database_request();
+    struct sql_text request = database_request();
 
     database_add_schema(&request, user);
     request.commits = request.count - 1;

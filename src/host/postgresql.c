@@ -250,14 +250,14 @@ static void take_rows(const PGresult *result, const struct database_taker *taker
 }
 
 /* Behind an error there is no further result but that of a connection that breaks. */
-static enum host_outcome pq_ask(struct database_request *request,
-                                const struct database_taker *taker, struct host_fault *fault)
+static enum host_outcome pq_ask(struct sql_text *request, const struct database_taker *taker,
+                                struct host_fault *fault)
 {
     PGresult *last = NULL, *next;
     enum host_outcome outcome = HOST_DONE;
 
     *warning = '\0';
-    PQsendQuery(connection, request->text.out.text);
+    PQsendQuery(connection, request->out.text);
     while (PQstatus(connection) == CONNECTION_OK && (next = PQgetResult(connection))) {
         PQclear(last);
         last = next;
@@ -265,7 +265,7 @@ static enum host_outcome pq_ask(struct database_request *request,
             take_rows(last, taker);
     }
     ExecStatusType status = PQresultStatus(last);
-    strbuf_free(&request->text.out);
+    strbuf_free(&request->out);
     if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK)
         outcome = fail(last, request->commits, fault);
     PQclear(last);
@@ -274,30 +274,30 @@ static enum host_outcome pq_ask(struct database_request *request,
 
 /* -- messages ---------------------------------------------------------------------------------- */
 
-static void add_text(struct database_request *request, const char *text)
+static void add_text(struct sql_text *request, const char *text)
 {
     char *quoted = mem_checked(PQescapeLiteral(connection, text, strlen(text)));
 
-    strbuf_puts(&request->text.out, quoted);
+    strbuf_puts(&request->out, quoted);
     PQfreemem(quoted);
 }
 
-static void add_channel(struct database_request *request, struct piece name)
+static void add_channel(struct sql_text *request, struct piece name)
 {
-    sql_add(&request->text, "rlock_%016" PRIx64, database_number(name));
+    sql_add(request, "rlock_%016" PRIx64, database_number(name));
 }
 
 /* "CHANNEL TEXT". One that is too long is sent without a text: a client that hears it looks
  * then. */
-static void add_message(struct database_request *request, const struct unit_message *message)
+static void add_message(struct sql_text *request, const struct unit_message *message)
 {
     char *name = record_print_name(message->channel);
     char *text = record_print_name(message->text);
     char *both = strbuf_print("%s %s", name, text);
 
-    sql_add(&request->text, "SELECT pg_notify('");
+    sql_add(request, "SELECT pg_notify('");
     add_channel(request, message->channel);
-    sql_add(&request->text, "', ");
+    sql_add(request, "', ");
     add_text(request, strlen(both) <= PAYLOAD_MAX ? both : "");
     database_say(request, ")");
     free(name);
@@ -344,25 +344,25 @@ static int pq_rest(enum host_ears ears, int *ms)
 
 /* -- statements -------------------------------------------------------------------------------- */
 
-static void add_lock(struct database_request *request, uint64_t number, bool writes)
+static void add_lock(struct sql_text *request, uint64_t number, bool writes)
 {
-    sql_add(&request->text, "SELECT 'g', pg_advisory_xact_lock%s(%" PRId64 ")",
-            writes ? "" : "_shared", (int64_t)number);
+    sql_add(request, "SELECT 'g', pg_advisory_xact_lock%s(%" PRId64 ")", writes ? "" : "_shared",
+            (int64_t)number);
 }
 
 /* They are heard from the end of a transaction on. */
-static void add_listening(struct database_request *request, const struct unit *unit)
+static void add_listening(struct sql_text *request, const struct unit *unit)
 {
     for (size_t i = 0; i < host_channels.count && !unit->reads_only; i++) {
         if (!host_channels.at[i].is_new)
             continue;
-        sql_add(&request->text, "LISTEN ");
+        sql_add(request, "LISTEN ");
         add_channel(request, host_channels.at[i].name);
-        database_next(request);
+        sql_end(request);
     }
 }
 
-static void add_commit(struct database_request *request, const struct unit *unit)
+static void add_commit(struct sql_text *request, const struct unit *unit)
 {
     for (size_t i = 0; i < unit->message_count; i++)
         add_message(request, &unit->messages[i]);
@@ -401,10 +401,10 @@ static bool pq_open(const struct host_target *target, const char *table, struct 
 /* A request is a transaction. Two that make the tables at once would see each other fail. */
 static bool pq_make(const char *user, struct host_fault *fault)
 {
-    struct database_request request = database_request();
+    struct sql_text request = database_request();
 
     add_lock(&request, database_number(piece_of("")), true);
-    database_next(&request);
+    sql_end(&request);
     database_add_schema(&request, user);
     request.commits = request.count;
     return pq_ask(&request, NULL, fault) == HOST_DONE;

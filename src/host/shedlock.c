@@ -33,19 +33,16 @@ static void add_where(struct sql_text *text, const struct unit_key *key)
 
 /* -- reading ----------------------------------------------------------------------------------- */
 
-unsigned shedlock_add_locks(struct sql_text *text, const struct unit *unit)
+void shedlock_add_locks(struct sql_text *text, const struct unit *unit)
 {
-    unsigned count = 0;
-
     for (size_t i = 0; i < unit->count; i++) {
         if (!shedlock_has(unit->keys[i].name))
             continue;
         sql_add(text, "SELECT 1 FROM shedlock");
         add_where(text, &unit->keys[i]);
-        sql_add(text, " FOR UPDATE;");
-        count++;
+        sql_add(text, " FOR UPDATE");
+        sql_end(text);
     }
-    return count;
 }
 
 void shedlock_add_values(struct sql_text *text, const struct unit_key *key)
@@ -118,10 +115,9 @@ static void add_new(struct sql_text *text, const struct unit_key *key, int64_t n
     sql_add(text, ")");
 }
 
-unsigned shedlock_add_changes(struct sql_text *text, const struct unit *unit)
+void shedlock_add_changes(struct sql_text *text, const struct unit *unit)
 {
     int64_t now = unit->now_us / US_PER_MS;
-    unsigned count = 0;
 
     for (size_t i = 0; i < unit->count; i++) {
         const struct unit_key *key = &unit->keys[i];
@@ -134,10 +130,8 @@ unsigned shedlock_add_changes(struct sql_text *text, const struct unit *unit)
             add_held(text, key, now);
         else
             add_new(text, key, now);
-        sql_add(text, ";");
-        count++;
+        sql_end(text);
     }
-    return count;
 }
 
 /* "Table 'locks.shedlock' doesn't exist", 'relation "shedlock" does not exist' */

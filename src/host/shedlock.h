@@ -11,16 +11,16 @@
 /* Whether that key is a row of the table. */
 bool shedlock_has(struct piece key);
 
-/* Adds statements that lock the rows of such keys, each with a ";". Returns how many. */
-unsigned shedlock_add_locks(struct sql_text *text, const struct unit *unit);
+/* Adds statements that lock the rows of such keys. */
+void shedlock_add_locks(struct sql_text *text, const struct unit *unit);
 /* Adds the end of a query for a row that is locked, behind "SELECT …,": locked_by, and how many us
  * are left, which may be negative. */
 void shedlock_add_values(struct sql_text *text, const struct unit_key *key);
 /* Makes a record of these two. */
 void shedlock_take(struct record *record, int64_t now_us, struct piece by, const char *left);
-/* Adds statements that write the rows that have changed, each with a ";". Returns how many. A row
- * that another client has made meanwhile is a violation of the table's key. */
-unsigned shedlock_add_changes(struct sql_text *text, const struct unit *unit);
+/* Adds statements that write the rows that have changed. A row that another client has made
+ * meanwhile is a violation of the table's key. */
+void shedlock_add_changes(struct sql_text *text, const struct unit *unit);
 
 /* Tells a failure that is the lack of that table from the lack of ours. */
 void shedlock_explain(struct host_error *fault);

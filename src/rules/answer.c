@@ -306,13 +306,11 @@ static bool read_fence(const char *text, uint64_t *fence)
 
 bool redis_answer_grant(const char *text, struct lock_grant *grant)
 {
-    const char *space = strchr(text, ' ');
     int64_t fence = 0, slot = 0;
 
     *grant = (struct lock_grant){0};
-    if (!space || *text == '0' ||
-        !decimal_read(text, (size_t)(space - text), REDIS_NUMBER_MAX, &fence) ||
-        !decimal_read(space + 1, strlen(space + 1), LOCK_LIMIT_MAX, &slot))
+    if (*text == '0' || !take_number(&text, &fence) ||
+        !decimal_read(text, strlen(text), LOCK_LIMIT_MAX, &slot))
         return false;
     *grant = (struct lock_grant){.fence = (uint64_t)fence, .slot = (unsigned)slot};
     return true;

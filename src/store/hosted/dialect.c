@@ -194,6 +194,12 @@ void sql_add(struct sql_text *text, const char *format, ...)
     name_tables(text, from);
 }
 
+void sql_end(struct sql_text *text)
+{
+    strbuf_putc(&text->out, ';');
+    text->count++;
+}
+
 void sql_add_digits(struct sql_text *text, const void *bytes, size_t size)
 {
     static const char digits[] = "0123456789abcdef";

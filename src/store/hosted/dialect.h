@@ -34,16 +34,20 @@ struct sql_dialect {
 
 extern const struct sql_dialect sql_postgresql, sql_mysql;
 
-/* A statement in the making. */
+/* Statements in the making. */
 struct sql_text {
     const struct sql_dialect *dialect;
     const char *table; /* the beginning of the tables' names; NULL: "rlock" */
     struct strbuf out; /* freed by the caller */
+    unsigned count;    /* of statements that have been ended */
+    unsigned commits;  /* so many are done once they are committed; 0: nothing is (src/host) */
 };
 
 /* "@record" becomes the name of that table, "rlock_record"; likewise any other word behind an
  * '@'. */
 void sql_add(struct sql_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Ends a statement. */
+void sql_end(struct sql_text *text);
 /* Adds hexadecimal digits. */
 void sql_add_digits(struct sql_text *text, const void *bytes, size_t size);
 
