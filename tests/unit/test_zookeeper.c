@@ -311,9 +311,13 @@ static void test_connected(void)
 /* -- siblings ---------------------------------------------------------------------------------- */
 
 /* A contender of a family: W writes, R reads; the orders of its ancestors, if it has some. */
-#define W(owner, order)           ROW(owner, order, false)
-#define R(owner, order)           ROW(owner, order, true)
-#define WITHIN(owner, order, ...) ROW(owner, order, false, {__VA_ARGS__})
+#define KIN(holds, id, order, ...)                                                                 \
+    {                                                                                              \
+        .data = {.owner = (id), .mode = (holds), .ancestors = {__VA_ARGS__}}, .since = (order)     \
+    }
+#define W(owner, order)           KIN(LOCK_EXCLUSIVE, owner, order, 0)
+#define R(owner, order)           KIN(LOCK_SHARED, owner, order, 0)
+#define WITHIN(owner, order, ...) KIN(LOCK_EXCLUSIVE, owner, order, __VA_ARGS__)
 
 static const struct {
     const char *what;
@@ -347,7 +351,7 @@ static void test_families(void)
     for (size_t i = 0; i < COUNT(families); i++) {
         const struct zk_nested *all = families[i].all;
         size_t count = 0;
-        while (count < COUNT(families[i].all) && *all[count].owner)
+        while (count < COUNT(families[i].all) && *all[count].data.owner)
             count++;
         const struct zk_nested *other = zk_nested_in_the_way(all, count, families[i].own);
         int seen = other ? (int)(other - all) : -1;

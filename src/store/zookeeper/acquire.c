@@ -45,16 +45,16 @@ static const char *parent_of(const struct zk_store *store, const struct zk_nodes
 
 /* Each ancestor whose node is noted must be there still, the holder among them: a client that
  * waited for one that has gone may hold the lock. */
-static void add_checks(struct zk_multi *multi, const struct zk_nodes *nodes)
+static void add_checks(struct zk_batch *batch, const struct zk_nodes *nodes)
 {
     for (size_t i = 0; i < OWNER_DEPTH; i++)
         if (nodes->ancestors[i])
-            zk_multi_check(multi, nodes->ancestors[i]);
+            zk_multi_check(batch, nodes->ancestors[i]);
 }
 
 /* An owner that nests in a holder has its number, and so is before all that wait. With a limit it
  * has a lease at once, whose number says nothing. */
-static void add_creations(struct zk_store *store, struct zk_multi *multi, struct zk_nodes *nodes)
+static void add_creations(struct zk_store *store, struct zk_nodes *nodes)
 {
     const char *const *words = words_of(store, nodes);
     const char *parent = parent_of(store, nodes);
@@ -63,13 +63,13 @@ static void add_creations(struct zk_store *store, struct zk_multi *multi, struct
 
     zk_print_data(store, nodes);
     if (nodes->nests)
-        add_checks(multi, nodes);
+        add_checks(store->batch, nodes);
     for (; *words; words++) {
         snprintf(name, sizeof name, same ? "_c_%s-%s%010d" : "_c_%s-%s",
                  zk_owner_uuid(store->owner), *words, (int)nodes->number);
         char *path = zk_path_join(parent, name);
-        zk_multi_create(multi, same ? ZK_EPHEMERAL : ZK_EPHEMERAL_SEQUENTIAL, path, nodes->data,
-                        store->closed);
+        zk_multi_create(store->batch, same ? ZK_EPHEMERAL : ZK_EPHEMERAL_SEQUENTIAL, path,
+                        nodes->data, store->closed);
         free(path);
     }
 }
@@ -78,11 +78,10 @@ static void add_creations(struct zk_store *store, struct zk_multi *multi, struct
  * both share is before it in all of them. */
 static void create(struct zk_store *store)
 {
-    struct zk_multi multi = zk_multi(store->batch);
-
+    zk_multi(store->batch);
     for (size_t i = 0; i < store->key_count; i++)
-        add_creations(store, &multi, &store->nodes[i]);
-    zk_multi_end(&multi);
+        add_creations(store, &store->nodes[i]);
+    zk_multi_end(store->batch);
     zk_ask_queues(store, zk_queue_branch(store));
     store->place = ZK_MAY_HAVE_PLACE;
     zk_send(store, created, ZK_CREATES);
@@ -382,20 +381,16 @@ static size_t read_nested(const struct zk_store *store, size_t key, const struct
 
     for (size_t i = 0; i < queue->count; i++) {
         struct zk_nested *one = &all[count];
-        struct zk_node_data data;
         struct jute_text text;
         struct zk_stat stat;
         if (!may_nest(store, &store->nodes[key], &queue->all[i]))
             continue;
         int error = zk_read_data((*replies)++, &text, &stat);
         *gone |= error == ZK_NO_NODE;
-        if (error != ZK_OK || !zk_node_data_parse(text, &data))
+        if (error != ZK_OK || !zk_node_data_parse(text, &one->data))
             continue;
-        strcpy(one->owner, data.owner);
         one->since = stat.czxid;
-        one->reader = data.mode == LOCK_SHARED;
         one->name = queue->all[i].name;
-        memcpy(one->ancestors, data.ancestors, sizeof one->ancestors);
         count++;
     }
     return count;
@@ -409,7 +404,7 @@ static bool judge_nested(struct zk_store *store, size_t key, const struct zk_rep
     struct zk_nested *all = mem_zeroed((store->holders[key].count + 1) * sizeof *all);
     size_t count = read_nested(store, key, replies, all, gone), own = 0;
 
-    while (own < count && strcmp(all[own].owner, store->owner) != 0)
+    while (own < count && strcmp(all[own].data.owner, store->owner) != 0)
         own++;
     const struct zk_nested *other = own < count ? zk_nested_in_the_way(all, count, own) : NULL;
     zk_set_text(&nodes->in_the_way,
@@ -418,8 +413,8 @@ static bool judge_nested(struct zk_store *store, size_t key, const struct zk_rep
     if (other) {
         struct answer *refusal = zk_begin_refusal(store, CAUSE_HELD, key);
         refusal->holders = refusal->position = 1;
-        store->refusal.party.mode = other->reader ? LOCK_SHARED : LOCK_EXCLUSIVE;
-        strcpy(store->refusal.party.owner, zk_owner_uuid(other->owner));
+        store->refusal.party.mode = other->data.mode == LOCK_SHARED ? LOCK_SHARED : LOCK_EXCLUSIVE;
+        strcpy(store->refusal.party.owner, zk_owner_uuid(other->data.owner));
     }
     free(all);
     return own < count;

@@ -264,16 +264,16 @@ void zk_close(struct zk_batch *batch)
     jute_end(&batch->out, frame);
 }
 
-struct zk_multi zk_multi(struct zk_batch *batch)
+void zk_multi(struct zk_batch *batch)
 {
     batch->writes = true;
-    return (struct zk_multi){batch, begin(batch, OP_MULTI)};
+    batch->multi = begin(batch, OP_MULTI);
 }
 
 /* In front of each operation of a transaction, and at its end. */
-static struct strbuf *put_operation(struct zk_multi *multi, int operation)
+static struct strbuf *put_operation(struct zk_batch *batch, int operation)
 {
-    struct strbuf *out = &multi->batch->out;
+    struct strbuf *out = &batch->out;
 
     jute_put_int(out, operation);
     jute_put_bool(out, operation == OP_ERROR);
@@ -282,9 +282,9 @@ static struct strbuf *put_operation(struct zk_multi *multi, int operation)
 }
 
 /* data: NULL: the operation takes none. */
-static void put_change(struct zk_multi *multi, int operation, const char *path, const char *data)
+static void put_change(struct zk_batch *batch, int operation, const char *path, const char *data)
 {
-    struct strbuf *out = put_operation(multi, operation);
+    struct strbuf *out = put_operation(batch, operation);
 
     jute_put_string(out, path);
     if (data)
@@ -292,30 +292,30 @@ static void put_change(struct zk_multi *multi, int operation, const char *path, 
     jute_put_int(out, ANY_VERSION);
 }
 
-void zk_multi_create(struct zk_multi *multi, enum zk_create kind, const char *path,
+void zk_multi_create(struct zk_batch *batch, enum zk_create kind, const char *path,
                      const char *data, bool closed)
 {
-    put_create(put_operation(multi, OP_CREATE), path, data, closed, kind);
+    put_create(put_operation(batch, OP_CREATE), path, data, closed, kind);
 }
 
-void zk_multi_check(struct zk_multi *multi, const char *path)
+void zk_multi_check(struct zk_batch *batch, const char *path)
 {
-    put_change(multi, OP_CHECK, path, NULL);
+    put_change(batch, OP_CHECK, path, NULL);
 }
 
-void zk_multi_set(struct zk_multi *multi, const char *path, const char *data)
+void zk_multi_set(struct zk_batch *batch, const char *path, const char *data)
 {
-    put_change(multi, OP_SET_DATA, path, data);
+    put_change(batch, OP_SET_DATA, path, data);
 }
 
-void zk_multi_delete(struct zk_multi *multi, const char *path)
+void zk_multi_delete(struct zk_batch *batch, const char *path)
 {
-    put_change(multi, OP_DELETE, path, NULL);
+    put_change(batch, OP_DELETE, path, NULL);
 }
 
-void zk_multi_end(struct zk_multi *multi)
+void zk_multi_end(struct zk_batch *batch)
 {
-    jute_end(put_operation(multi, OP_ERROR), multi->frame);
+    jute_end(put_operation(batch, OP_ERROR), batch->multi);
 }
 
 /* -- replies ----------------------------------------------------------------------------------- */
@@ -358,11 +358,13 @@ int zk_read_data(const struct zk_reply *reply, struct jute_text *data, struct zk
     return in.damaged ? ZK_MARSHALLING : ZK_OK;
 }
 
-bool zk_read_children(const struct zk_reply *reply, struct zk_names *names)
+int zk_read_children(const struct zk_reply *reply, struct zk_names *names)
 {
-    names->in = reply->body;
+    *names = (struct zk_names){.in = reply->body};
+    if (reply->error != ZK_OK)
+        return reply->error == ZK_NO_NODE ? ZK_OK : reply->error;
     names->left = jute_count(&names->in, sizeof(int32_t));
-    return !names->in.damaged;
+    return names->in.damaged ? ZK_MARSHALLING : ZK_OK;
 }
 
 bool zk_next_name(struct zk_names *names, struct jute_text *name)

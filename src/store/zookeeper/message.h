@@ -91,6 +91,7 @@ struct zk_batch {
     int32_t xid; /* of the first one */
     size_t count;
     bool writes, closes; /* there is a request among them that does */
+    size_t multi;        /* where the transaction under way begins */
 };
 
 /* The flags of a new node. */
@@ -105,18 +106,13 @@ void zk_children(struct zk_batch *batch, const char *path, bool watch);
 void zk_close(struct zk_batch *batch);
 
 /* One transaction: the operations between zk_multi() and zk_multi_end(). */
-struct zk_multi {
-    struct zk_batch *batch;
-    size_t frame;
-};
-
-struct zk_multi zk_multi(struct zk_batch *batch);
-void zk_multi_create(struct zk_multi *multi, enum zk_create kind, const char *path,
+void zk_multi(struct zk_batch *batch);
+void zk_multi_create(struct zk_batch *batch, enum zk_create kind, const char *path,
                      const char *data, bool closed);
-void zk_multi_check(struct zk_multi *multi, const char *path);
-void zk_multi_set(struct zk_multi *multi, const char *path, const char *data);
-void zk_multi_delete(struct zk_multi *multi, const char *path);
-void zk_multi_end(struct zk_multi *multi);
+void zk_multi_check(struct zk_batch *batch, const char *path);
+void zk_multi_set(struct zk_batch *batch, const char *path, const char *data);
+void zk_multi_delete(struct zk_batch *batch, const char *path);
+void zk_multi_end(struct zk_batch *batch);
 
 /* -- replies ----------------------------------------------------------------------------------- */
 
@@ -148,8 +144,9 @@ struct zk_names {
     size_t left;
 };
 
-/* False if the body of a reply without an error makes no sense. */
-bool zk_read_children(const struct zk_reply *reply, struct zk_names *names);
+/* A node that is not there has none. Returns ZK_OK; the error of the reply; or ZK_MARSHALLING where
+ * the body makes no sense. */
+int zk_read_children(const struct zk_reply *reply, struct zk_names *names);
 /* False after the last one, or where the reply is damaged. */
 bool zk_next_name(struct zk_names *names, struct jute_text *name);
 

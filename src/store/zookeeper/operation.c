@@ -107,16 +107,15 @@ static void update_data(struct zk_store *store, struct zk_nodes *nodes)
 
 void zk_write_own(struct zk_store *store)
 {
-    struct zk_multi multi = zk_multi(store->batch);
-
+    zk_multi(store->batch);
     for (size_t i = 0; i < store->key_count; i++) {
         struct zk_nodes *nodes = &store->nodes[i];
         update_data(store, nodes);
-        zk_multi_set(&multi, nodes->own[0], nodes->data);
+        zk_multi_set(store->batch, nodes->own[0], nodes->data);
         for (size_t j = 1; j < NODES_MAX && nodes->own[j]; j++)
-            zk_multi_check(&multi, nodes->own[j]);
+            zk_multi_check(store->batch, nodes->own[j]);
     }
-    zk_multi_end(&multi);
+    zk_multi_end(store->batch);
 }
 
 void zk_forget(struct zk_store *store)

@@ -181,10 +181,9 @@ int zk_queue_read(const struct zk_reply *children, enum zk_branch branch, struct
     struct jute_text name;
 
     *queue = (struct zk_queue){0};
-    if (children->error == ZK_NO_NODE)
-        return ZK_OK;
-    if (children->error != ZK_OK || !zk_read_children(children, &names))
-        return children->error ? children->error : ZK_MARSHALLING;
+    int error = zk_read_children(children, &names);
+    if (error != ZK_OK)
+        return error;
     size_t size = (size_t)(names.in.end - names.in.at) + names.left;
     queue->all = mem_zeroed((names.left + 1) * sizeof *queue->all);
     queue->text = mem_zeroed(size + 1);
@@ -480,10 +479,10 @@ static int64_t eldest(const struct zk_nested *one, size_t path)
     int64_t since = one->since;
     size_t depth = 0;
 
-    for (size_t i = 0; one->owner[i]; i++) {
-        if (one->owner[i] != '.' || depth == OWNER_DEPTH)
+    for (size_t i = 0; one->data.owner[i]; i++) {
+        if (one->data.owner[i] != '.' || depth == OWNER_DEPTH)
             continue;
-        int64_t ancestor = one->ancestors[depth++];
+        int64_t ancestor = one->data.ancestors[depth++];
         if (i > path && ancestor > 0 && ancestor < since)
             since = ancestor;
     }
@@ -493,13 +492,15 @@ static int64_t eldest(const struct zk_nested *one, size_t path)
 const struct zk_nested *zk_nested_in_the_way(const struct zk_nested *all, size_t count, size_t own)
 {
     const struct zk_nested *self = &all[own], *last = NULL;
+    const char *owner = self->data.owner;
 
     for (size_t i = 0; i < count; i++) {
         const struct zk_nested *other = &all[i];
-        if (strcmp(self->owner, other->owner) == 0 || owner_nests_in(self->owner, other->owner) ||
-            owner_nests_in(other->owner, self->owner) || (self->reader && other->reader))
+        bool read = self->data.mode == LOCK_SHARED && other->data.mode == LOCK_SHARED;
+        if (read || strcmp(owner, other->data.owner) == 0 ||
+            owner_nests_in(owner, other->data.owner) || owner_nests_in(other->data.owner, owner))
             continue;
-        size_t path = shared_path(self->owner, other->owner);
+        size_t path = shared_path(owner, other->data.owner);
         if (path == 0)
             continue; /* of another family */
         bool before = eldest(other, path) < eldest(self, path);

@@ -125,11 +125,9 @@ const char *zk_owner_uuid(const char *owner);
  * the first must not wait for those that wait for the first. An ancestor that has gone still
  * counts: an owner within it may hold the lock. */
 struct zk_nested {
-    char owner[OWNER_SIZE];
-    int64_t since; /* the zxid that made its node */
-    bool reader;
-    int64_t ancestors[OWNER_DEPTH]; /* as in struct zk_node_data */
-    const char *name;               /* of its node, for the caller; borrowed */
+    struct zk_node_data data;
+    int64_t since;    /* the zxid that made its node */
+    const char *name; /* of its node, for the caller; borrowed */
 };
 
 /* Returns the last one that is before all[own] and keeps it from holding the lock; NULL: none.

@@ -168,9 +168,9 @@ static void made_leases(struct zk_store *store, const struct zk_reply *replies)
 /* Claims leases for all places, or none. Their names are as Curator makes them. */
 static void claim(struct zk_store *store)
 {
-    struct zk_multi multi = zk_multi(store->batch);
     char name[NAME_SIZE];
 
+    zk_multi(store->batch);
     snprintf(name, sizeof name, "_c_%s-lease-", zk_owner_uuid(store->owner));
     for (size_t i = 0; i < store->key_count; i++) {
         struct zk_nodes *nodes = &store->nodes[i];
@@ -178,11 +178,11 @@ static void claim(struct zk_store *store)
             continue;
         zk_print_data(store, nodes);
         char *path = zk_path_join(nodes->branches[ZK_LEASES], name);
-        zk_multi_create(&multi, ZK_EPHEMERAL_SEQUENTIAL, path, nodes->data, store->closed);
-        zk_multi_delete(&multi, nodes->own[0]);
+        zk_multi_create(store->batch, ZK_EPHEMERAL_SEQUENTIAL, path, nodes->data, store->closed);
+        zk_multi_delete(store->batch, nodes->own[0]);
         free(path);
     }
-    zk_multi_end(&multi);
+    zk_multi_end(store->batch);
     ask_leases(store, false);
     zk_send(store, claimed, ZK_CREATES);
 }

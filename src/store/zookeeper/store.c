@@ -13,7 +13,11 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "base/text.h"
+#include "store/url_parts.h"
 #include "store/zookeeper/operation.h"
+
+#define PORT 2181
 
 /* In the order of the steps. */
 static zk_hear found_nodes, dropped_rest, read_nodes, renewed, released, listed_holders, forced,
@@ -56,12 +60,11 @@ static int find_nodes(const struct zk_store *store, struct zk_nodes *nodes,
 /* In one transaction. */
 static void delete_own(struct zk_store *store)
 {
-    struct zk_multi multi = zk_multi(store->batch);
-
+    zk_multi(store->batch);
     for (size_t i = 0; i < store->key_count; i++)
         for (size_t j = 0; j < NODES_MAX && store->nodes[i].own[j]; j++)
-            zk_multi_delete(&multi, store->nodes[i].own[j]);
-    zk_multi_end(&multi);
+            zk_multi_delete(store->batch, store->nodes[i].own[j]);
+    zk_multi_end(store->batch);
 }
 
 /* An owner that has lost one of its keys has lost all: its other nodes must not stay until the
@@ -303,8 +306,8 @@ struct told {
 };
 
 /* Deletes the nodes of the holders that were told, and of all that wait; adds to *counts. */
-static void add_deletions(struct zk_store *store, struct zk_multi *multi,
-                          const struct zk_queue *queue, const char *parent, struct told *counts)
+static void add_deletions(struct zk_store *store, const struct zk_queue *queue, const char *parent,
+                          struct told *counts)
 {
     const struct force_request *request = store->base.operation.force;
 
@@ -316,7 +319,7 @@ static void add_deletions(struct zk_store *store, struct zk_multi *multi,
         if (!wanted && !(request->purge && !one->holds))
             continue;
         char *path = zk_path_join(parent, one->name);
-        zk_multi_delete(multi, path);
+        zk_multi_delete(store->batch, path);
         free(path);
     }
 }
@@ -324,12 +327,12 @@ static void add_deletions(struct zk_store *store, struct zk_multi *multi,
 /* All holders must have been told, and no other client. */
 static void take_away(struct zk_store *store, const struct zk_queue queues[ZK_BRANCHES])
 {
-    struct zk_multi multi = zk_multi(store->batch);
     struct told counts = {0};
 
+    zk_multi(store->batch);
     for (size_t i = 0; i < ZK_BRANCHES; i++)
-        add_deletions(store, &multi, &queues[i], store->nodes[0].branches[i], &counts);
-    zk_multi_end(&multi);
+        add_deletions(store, &queues[i], store->nodes[0].branches[i], &counts);
+    zk_multi_end(store->batch);
     if (counts.told == counts.holders && counts.told == store->base.operation.force->owner_count) {
         zk_send(store, forced, ZK_NO_EFFECT);
     } else {
@@ -438,8 +441,8 @@ static void zk_end(struct store *base)
 
 static const struct store_ops ops = {zk_end, zk_start, zk_release_nowait};
 
-struct store *zookeeper_open(struct loop *loop, const struct store_address *address, char *fault,
-                             size_t size)
+static struct store *open_ensemble(struct loop *loop, const struct store_address *address,
+                                   char *fault, size_t size)
 {
     static const struct zk_session_events events = {zk_heard, store_poke};
 
@@ -464,3 +467,61 @@ struct store *zookeeper_open(struct loop *loop, const struct store_address *addr
     store->closed = address->urls->user != NULL;
     return &store->base;
 }
+
+/* -- the record -------------------------------------------------------------------------------- */
+
+/* Returns what is wrong with the path of a node, without the '/' in front; NULL: nothing. */
+static const char *check_node(const char *path)
+{
+    size_t length;
+
+    for (const char *part = path;; part += length + 1) {
+        length = strcspn(part, "/");
+        if (length == 0)
+            return "has an empty part in its path";
+        if (length <= 2 && strspn(part, ".") == length)
+            return "has a '.' or '..' in its path";
+        if (part[length] == '\0')
+            return NULL;
+    }
+}
+
+static const char *parse(struct url *url, char *rest)
+{
+    char *path;
+    const char *fault = url_take_authority(url, &rest, &path);
+
+    if (fault || (fault = url_take_hosts(url, rest, PORT)))
+        return fault;
+    if (url->password && !url->user)
+        return "has a password without a user";
+    if (!path || !*path)
+        return NULL;
+    size_t length = strlen(path);
+    length -= path[length - 1] == '/';
+    path[length] = '\0';
+    url->path = path;
+    fault = url_decode(path, path + length);
+    return fault ? fault : check_node(path);
+}
+
+static void print(const struct url *url, char *out, size_t size)
+{
+    url_append_hosts(url, out, size);
+    if (url->path) {
+        text_append(out, size, "/");
+        url_append_encoded(url->path, "?#", out, size);
+    }
+}
+
+const struct store_record zookeeper_record = {.scheme = "zookeeper",
+                                              .secure = "zookeepers",
+                                              .name = "zookeeper://",
+                                              .abilities = STORE_READERS | STORE_SEMAPHORES |
+                                                           STORE_SEVERAL_KEYS | STORE_QUEUE |
+                                                           STORE_FORCE | STORE_TOGETHER,
+                                              .fails_over = true,
+                                              .parse = parse,
+                                              .print = print,
+                                              .open = open_ensemble,
+                                              .check = zookeeper_check};

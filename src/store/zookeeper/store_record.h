@@ -5,8 +5,6 @@
 
 extern const struct store_record zookeeper_record;
 
-/* Members of the record (store.c, checkup.c). */
-struct store *zookeeper_open(struct loop *loop, const struct store_address *address, char *fault,
-                             size_t size);
+/* As the record's "check". */
 bool zookeeper_check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
                      size_t size);

@@ -117,10 +117,9 @@ static int take_names(struct zk_survey *survey, const struct zk_reply *reply)
     struct zk_names names;
     struct jute_text name;
 
-    if (reply->error == ZK_NO_NODE)
-        return ZK_OK;
-    if (reply->error != ZK_OK || !zk_read_children(reply, &names))
-        return reply->error ? reply->error : ZK_MARSHALLING;
+    int error = zk_read_children(reply, &names);
+    if (error != ZK_OK)
+        return error;
     while (zk_next_name(&names, &name)) {
         char *key = zk_path_to_key(name);
         if (key && survey_wants(survey->request, key))
