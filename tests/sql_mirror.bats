@@ -340,6 +340,18 @@ EOF
     zone -08:00
 }
 
+# A user who has only the rights to rlock's own tables.
+as_user_without_mirror() {
+    local table
+    local -A create=([postgresql]="CREATE ROLE bare LOGIN PASSWORD"
+        [mysql]="CREATE USER bare@'%' IDENTIFIED BY")
+    sql "${create[$DATABASE]} 'x'"
+    for table in $(database_all_tables "$DATABASE"); do
+        sql "GRANT SELECT, INSERT, UPDATE, DELETE ON $table TO bare"
+    done
+    RLOCK_URL=$DATABASE://bare:x@127.0.0.1:$(database_port "$DATABASE")/locks
+}
+
 @test "without its table nothing is run; options that do not fit are refused unasked" {
     each_database
     sql 'ALTER TABLE shedlock RENAME TO elsewhere'
@@ -348,6 +360,12 @@ EOF
     stderr_line '^hint: .*CREATE TABLE'
     run -0 rlock run -n k -- true
     sql 'ALTER TABLE elsewhere RENAME TO shedlock'
+    as_user_without_mirror
+    refused 77 run -n --mirror shedlock:nightly k -- touch "$T/ran"
+    stderr_line '^rlock: k: .*user bare: no right to the table shedlock for the mirror'
+    stderr_line '^hint: .*CREATE TABLE'
+    run -0 rlock run -n k -- true
+    RLOCK_URL=$(database_url "$DATABASE")
     refusals '' <<END
 run --mirror string:x k -- true|$DATABASE:// has no --mirror string:
 run --mirror redisson k -- true|$DATABASE:// has no --mirror redisson:

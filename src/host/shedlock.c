@@ -134,9 +134,15 @@ void shedlock_add_changes(struct sql_text *text, const struct unit *unit)
     }
 }
 
-/* "Table 'locks.shedlock' doesn't exist", 'relation "shedlock" does not exist' */
+/* "Table 'locks.shedlock' doesn't exist", 'relation "shedlock" does not exist'; "denied to user
+ * 'NAME'@'HOST' for table `locks`.`shedlock`", "denied for table shedlock". MySQL denies also what
+ * is not there, to a user without rights to the whole database. */
 void shedlock_explain(struct host_error *fault)
 {
+    const char *table = strstr(fault->said, " for table ");
+
+    if (fault->error == WIRE_DENIED && table && strstr(table, "shedlock"))
+        fault->error = WIRE_SHEDLOCK_DENIED;
     if (fault->error == WIRE_NO_TABLES &&
         (strstr(fault->said, ".shedlock'") || strstr(fault->said, "\"shedlock\"")))
         fault->error = WIRE_NO_SHEDLOCK;

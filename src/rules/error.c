@@ -188,6 +188,8 @@ static const struct wire_failure {
     {WIRE_NO_TABLES, CAUSE_UNFIT, HINT_TABLES, false, "the database has no tables for locks"},
     {WIRE_NO_SHEDLOCK, CAUSE_UNFIT, HINT_SHEDLOCK, false,
      "the database has no table shedlock for the mirror"},
+    {WIRE_SHEDLOCK_DENIED, CAUSE_DENIED, HINT_SHEDLOCK, true,
+     "no right to the table shedlock for the mirror, or it is not there"},
     {WIRE_NO_DATABASE, CAUSE_UNFIT, HINT_DATABASE, true, "the server has no such database"},
     {WIRE_NO_TRANSACTIONS, CAUSE_UNFIT, HINT_NONE, false,
      "a pooler gives each statement another session (pool_mode=statement), but locks take "

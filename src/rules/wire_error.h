@@ -33,6 +33,7 @@ enum wire_error {
     WIRE_DENIED = 'd',          /* a right is missing */
     WIRE_NO_TABLES = 't',       /* rlock's tables are not there */
     WIRE_NO_SHEDLOCK = 'w',     /* nor is ShedLock's, which was asked for */
+    WIRE_SHEDLOCK_DENIED = 'v', /* a right to that one is missing */
     WIRE_NO_DATABASE = 'o',     /* there is no database of that name */
     WIRE_NO_TRANSACTIONS = 'p', /* a pooler gives each statement another session */
     WIRE_READ_ONLY = 'r',       /* a standby, or a replica */
