@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/backoff.h"
+#include "base/duration.h"
 #include "base/mem.h"
 #include "cli/say.h"
 #include "lock/key.h"
@@ -91,14 +92,16 @@ static void away(void *arg, const struct answer *why)
 {
     const struct query *query = arg;
 
-    say_store_away(query->who, why->text, why->said);
+    if (why->said[0])
+        say_detail("%s: the server said: %s", query->who, why->said);
+    say_warning("%s: %s; trying again", query->who, why->text);
 }
 
 static void back(void *arg, int64_t after)
 {
     const struct query *query = arg;
 
-    say_store_back(query->who, after);
+    say_warning("%s: the store is back after %s", query->who, DURATION_TEXT(after));
 }
 
 /* Begins the outage of the first question. longest: ns that a store may be away which has answered;

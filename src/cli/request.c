@@ -194,11 +194,9 @@ static char *take_limit(struct request *request, const char *value)
 {
     int64_t number = 0;
 
-    if (value && !decimal_parse(value, 1, LOCK_LIMIT_MAX, &number)) {
-        char why[60];
-        snprintf(why, sizeof why, "is not a number from 1 to %d", LOCK_LIMIT_MAX);
-        return wrong("--limit", value, why);
-    }
+    if (value && !decimal_parse(value, 1, LOCK_LIMIT_MAX, &number))
+        return strbuf_print("--limit '%s' is not a number from 1 to %d", URLS_TEXT(value),
+                            LOCK_LIMIT_MAX);
     request->wanted.limit = (unsigned)number;
     return NULL;
 }
@@ -237,12 +235,10 @@ static char *take_some(struct request *request, const struct given_option *any,
         return strbuf_print("--take without --any");
     if (take && request->wanted.key_count == 1)
         return wrong("--take", take->value, "does not go with one KEY");
-    if (take && !decimal_parse(take->value, 1, (int64_t)request->wanted.key_count - 1, &number)) {
-        char why[80];
-        snprintf(why, sizeof why, "is not a number from 1 to %zu, one less than there are KEYs",
-                 request->wanted.key_count - 1);
-        return wrong("--take", take->value, why);
-    }
+    if (take && !decimal_parse(take->value, 1, (int64_t)request->wanted.key_count - 1, &number))
+        return strbuf_print(
+            "--take '%s' is not a number from 1 to %zu, one less than there are KEYs",
+            URLS_TEXT(take->value), request->wanted.key_count - 1);
     if (any && request->wanted.key_count > 1)
         request->wanted.take = (size_t)number;
     return NULL;

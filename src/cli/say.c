@@ -14,7 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/duration.h"
 #include "base/utf8.h"
 
 #define REDRAW    "\r\033[K"
@@ -144,18 +143,6 @@ void say_detail(const char *fmt, ...)
 void say_set_job(pid_t group)
 {
     say.job = group;
-}
-
-void say_store_away(const char *who, const char *why, const char *said)
-{
-    if (said[0])
-        say_detail("%s: the server said: %s", who, said);
-    say_warning("%s: %s; trying again", who, why);
-}
-
-void say_store_back(const char *who, int64_t after)
-{
-    say_warning("%s: the store is back after %s", who, DURATION_TEXT(after));
 }
 
 void say_let_go(void)

@@ -28,12 +28,6 @@ void say_warning(const char *fmt, ...) SAY_PRINTF;
 /* Printed when verbose, with the time of day. */
 void say_detail(const char *fmt, ...) SAY_PRINTF;
 
-/* The store of "who" does not answer, for the reason "why", and is asked again; "said": its own
- * words, or "". */
-void say_store_away(const char *who, const char *why, const char *said);
-/* It has answered again, after so many ns. */
-void say_store_back(const char *who, int64_t after);
-
 /* Closes what was opened to say something, for a process that has another standard error now. */
 void say_let_go(void);
 

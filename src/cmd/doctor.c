@@ -21,36 +21,6 @@ static const struct option_spec options[] = {
     SETTINGS_OPTIONS,
     {0}};
 
-/* A lock that is acquired, renewed and released for trial. */
-struct trial {
-    bool granted, released;
-    bool held_by_other; /* by another doctor */
-    enum cause cause;
-    char fault[256]; /* why it failed */
-    int64_t acquire_ns, renew_ns, release_ns;
-};
-
-static void judge_trial(const struct trial *trial, struct diagnosis *diagnosis)
-{
-    char acquire[32], renew[32], release[32];
-
-    if (trial->granted && !trial->released)
-        diagnosis_add(diagnosis, "lock", LEVEL_UNFIT, "",
-                      "acquired in %s, renewed in %s, but it could not be released: %s",
-                      diagnosis_print_ms(trial->acquire_ns, acquire),
-                      diagnosis_print_ms(trial->renew_ns, renew), trial->fault);
-    else if (trial->granted)
-        diagnosis_add(diagnosis, "lock", LEVEL_FINE, "",
-                      "acquired in %s, renewed in %s, released in %s",
-                      diagnosis_print_ms(trial->acquire_ns, acquire),
-                      diagnosis_print_ms(trial->renew_ns, renew),
-                      diagnosis_print_ms(trial->release_ns, release));
-    else if (trial->held_by_other)
-        diagnosis_add(diagnosis, "lock", LEVEL_FINE, "", "held by another doctor: not tried");
-    else
-        diagnosis_add(diagnosis, "lock", LEVEL_UNFIT, "", "not acquired: %s", trial->fault);
-}
-
 /* True if enough servers were reached to try a lock. */
 static bool may_try(const struct checkup *checkup)
 {
@@ -105,32 +75,40 @@ static void say_words(const char *said)
         say_detail("doctor: the server said: %s", said);
 }
 
-static void try_lock(struct query *query, const struct acquire_request *request,
-                     struct trial *trial)
+/* Acquires, renews and releases the lock. Returns the cause why it was not granted. */
+static enum cause try_lock(struct query *query, const struct acquire_request *request,
+                           struct diagnosis *diagnosis)
 {
     struct moment since = moment_now();
     const struct renew_request renewal = {.lock = request};
     const struct release_request release = {.lock = request};
-    struct answer answer;
+    struct answer answer, end = {.verdict = VERDICT_UNKNOWN};
+    int64_t acquired, renewed = 0;
 
     query_ask(query, (struct operation){.verb = VERB_ACQUIRE, .acquire = request}, &answer);
-    trial->acquire_ns = took(&since);
-    trial->held_by_other = answer.cause == CAUSE_HELD;
-    trial->cause = answer.cause;
+    acquired = took(&since);
+    enum cause cause = answer.cause;
     if (answer.verdict == VERDICT_GRANTED) {
         query_renew(query, &renewal, &answer);
-        trial->renew_ns = took(&since);
+        renewed = took(&since);
     }
-    trial->granted = answer.verdict == VERDICT_GRANTED;
-    snprintf(trial->fault, sizeof trial->fault, "%s", answer.text);
     say_words(answer.said);
-    if (trial->granted || answer.maybe_done) {
-        query_release(query, &release, &answer);
-        trial->release_ns = took(&since);
-        trial->released = answer.verdict == VERDICT_GRANTED;
-        if (trial->granted && !trial->released)
-            snprintf(trial->fault, sizeof trial->fault, "%s", answer.text);
-    }
+    bool granted = answer.verdict == VERDICT_GRANTED;
+    if (granted || answer.maybe_done)
+        query_release(query, &release, &end);
+    if (granted && end.verdict == VERDICT_GRANTED)
+        diagnosis_add(diagnosis, "lock", LEVEL_FINE, "",
+                      "acquired in %s, renewed in %s, released in %s", LATENCY_TEXT(acquired),
+                      LATENCY_TEXT(renewed), LATENCY_TEXT(took(&since)));
+    else if (granted)
+        diagnosis_add(diagnosis, "lock", LEVEL_UNFIT, "",
+                      "acquired in %s, renewed in %s, but it could not be released: %s",
+                      LATENCY_TEXT(acquired), LATENCY_TEXT(renewed), end.text);
+    else if (cause == CAUSE_HELD)
+        diagnosis_add(diagnosis, "lock", LEVEL_FINE, "", "held by another doctor: not tried");
+    else
+        diagnosis_add(diagnosis, "lock", LEVEL_UNFIT, "", "not acquired: %s", answer.text);
+    return cause;
 }
 
 /* Takes the lock without --replicas and --grace: the replicas have a finding of their own, and a
@@ -140,23 +118,24 @@ static void take_trial(struct doctor *all)
     const char *key = TRIAL_KEY;
     struct store_address address = all->call.settings.address;
     char owner[OWNER_UUID_SIZE];
-    struct trial trial = {0};
+    struct diagnosis *diagnosis = &all->checkup.whole;
     struct query query;
+    char fault[256];
 
     address.replicas = REPLICAS_NONE;
     address.grace = false;
     own_identity_uuid(owner);
-    if (query_open(&query, &address, NULL, trial.fault, sizeof trial.fault)) {
+    if (query_open(&query, &address, NULL, fault, sizeof fault)) {
         struct acquire_request request = {.keys = &key,
                                           .key_count = 1,
                                           .owner = owner,
                                           .lease = all->call.settings.lease,
                                           .who = ""};
-        try_lock(&query, &request, &trial);
+        all->lacks |= try_lock(&query, &request, diagnosis) == CAUSE_SYSTEM;
+    } else {
+        diagnosis_add(diagnosis, "lock", LEVEL_UNFIT, "", "not acquired: %s", fault);
     }
     query_close(&query);
-    all->lacks |= trial.cause == CAUSE_SYSTEM;
-    judge_trial(&trial, &all->checkup.whole);
 }
 
 /* -- who uses it ------------------------------------------------------------------------------- */

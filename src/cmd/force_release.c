@@ -33,9 +33,8 @@ static const struct option_spec options[] = {
 
 struct eviction {
     struct call call;
-    const char *owner;  /* the only holder that is meant, or NULL */
-    const char *reason; /* or NULL */
-    bool purge, now, yes;
+    const char *owner; /* the only holder that is meant, or NULL */
+    bool yes;
     char mirror[MIRROR_SIZE]; /* only another program's lock; "": the lock */
     char by[IDENTITY_WORD_MAX + 1], why[IDENTITY_WORD_MAX + 1];
 };
@@ -144,7 +143,7 @@ static void show(const struct eviction *all, const struct lock_view *lock,
         return;
     for (size_t i = 0; i < count; i++)
         show_holder(&out, lock->key, holders[i]);
-    if (all->now)
+    if (command_has(&all->call, OPTION_NOW))
         show_overlap(&out, holders, count);
     show_queue(&out, lock);
     fputs(out.text ? out.text : "", stderr);
@@ -248,12 +247,13 @@ static int force(struct eviction *all, const struct lock_view *lock,
 {
     const char **owners = mem_zeroed((count + 1) * sizeof *owners);
     struct force_request request = {.key = lock->key,
-                                    .how = all->now ? FORCE_NOW : FORCE_ASK,
+                                    .how =
+                                        command_has(&all->call, OPTION_NOW) ? FORCE_NOW : FORCE_ASK,
                                     .by = all->by,
                                     .why = all->why,
                                     .owners = owners,
                                     .owner_count = count,
-                                    .purge = all->purge};
+                                    .purge = command_has(&all->call, OPTION_PURGE)};
     struct answer answer;
     int status = STATUS_OK;
 
@@ -281,14 +281,21 @@ static int force(struct eviction *all, const struct lock_view *lock,
     return status;
 }
 
-static int evict_from(struct eviction *all, const struct lock_view *lock)
+static int evict(struct eviction *all, const char *key)
 {
-    const struct lock_party **holders = mem_zeroed((lock->holder_count + 1) * sizeof *holders);
-    bool idle_queue = lock->holder_count == 0 && lock->waiter_count > 0 && all->purge;
-    size_t count = choose(all, lock, holders);
+    struct lock_view free_lock = {.key = key};
+    struct answer answer;
+    const struct lock_view *lock = query_read_lock(&all->call.query, key, &all->call.list, &answer);
     char question[64] = "Take it away?";
     int status;
 
+    if (answer.verdict != VERDICT_GRANTED)
+        return command_refused(&all->call, &answer);
+    lock = lock ? lock : &free_lock;
+    const struct lock_party **holders = mem_zeroed((lock->holder_count + 1) * sizeof *holders);
+    bool idle_queue =
+        lock->holder_count == 0 && lock->waiter_count > 0 && command_has(&all->call, OPTION_PURGE);
+    size_t count = choose(all, lock, holders);
     if (count > 1)
         snprintf(question, sizeof question, "Take it away from all %zu?", count);
     if (count > 0 || idle_queue)
@@ -303,17 +310,6 @@ static int evict_from(struct eviction *all, const struct lock_view *lock)
         status = force(all, lock, holders, count);
     free(holders);
     return status;
-}
-
-static int evict(struct eviction *all, const char *key)
-{
-    struct lock_view free_lock = {.key = key};
-    struct answer answer;
-    const struct lock_view *lock = query_read_lock(&all->call.query, key, &all->call.list, &answer);
-
-    if (answer.verdict != VERDICT_GRANTED)
-        return command_refused(&all->call, &answer);
-    return evict_from(all, lock ? lock : &free_lock);
 }
 
 /* -- another program's lock -------------------------------------------------------------------- */
@@ -385,7 +381,8 @@ static int check_mirror(struct eviction *all)
         return command_misused(call, "--mirror %.200s: %s", mirror, why);
     if (call->arguments.word_count > 1)
         return command_misused(call, "--mirror is for one KEY");
-    if (all->owner || all->purge || all->now || all->reason)
+    if (all->owner || command_has(call, OPTION_PURGE) || command_has(call, OPTION_NOW) ||
+        command_has(call, OPTION_REASON))
         return command_misused(call, "--mirror does not go with --owner, --purge, --now or "
                                      "--reason: the other program is told nothing");
     return STATUS_OK;
@@ -396,30 +393,28 @@ static int check(struct call *call)
     struct eviction *all = (struct eviction *)call;
 
     all->owner = command_value(call, OPTION_OWNER);
-    all->purge = command_has(call, OPTION_PURGE);
-    all->now = command_has(call, OPTION_NOW);
-    all->reason = command_value(call, OPTION_REASON);
     all->yes = command_has(call, OPTION_YES);
     if (all->owner && call->arguments.word_count > 1)
         return command_misused(call, "--owner is for one KEY");
     int status = check_mirror(all);
     if (status == STATUS_OK && !all->yes && !(isatty(STDIN_FILENO) && isatty(STDERR_FILENO)))
         return command_misused(call, "not a terminal: confirm with --yes");
-    call->needs = all->now || *all->mirror ? 0 : STORE_ASK;
+    call->needs = command_has(call, OPTION_NOW) || *all->mirror ? 0 : STORE_ASK;
     return status;
 }
 
 /* Writes down who takes the lock, from where and why, for the holder that loses it. */
 static void sign(struct eviction *all)
 {
+    const char *reason = command_value(&all->call, OPTION_REASON);
     struct identity self = {0};
 
     if (!all->call.settings.no_identity) {
         own_identity_fill(&self, "", getpid());
         identity_set(all->by, PARTY_TEXT(&self));
     }
-    if (all->reason)
-        identity_set(all->why, all->reason);
+    if (reason)
+        identity_set(all->why, reason);
 }
 
 /* Returns the worst status of all keys: an error of the store weighs more than a plain no. */

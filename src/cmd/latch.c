@@ -46,11 +46,10 @@ static const struct option_spec options[] = {
 struct latch {
     struct call call;
     const struct command_action *verb;
-    const char *key; /* list: a pattern, or NULL */
-    int64_t number, ttl;
-    const char *id;             /* the user's, or NULL */
-    char word[OWNER_UUID_SIZE]; /* a fresh one */
-    struct answer answer;       /* to the last request */
+    const char *key;              /* list: a pattern, or NULL */
+    struct latch_request request; /* its id is the user's, or NULL */
+    char word[OWNER_UUID_SIZE];   /* a fresh one */
+    struct answer answer;         /* to the last request */
 
     /* Waiting. */
     struct status_line status_line; /* says why */
@@ -62,18 +61,14 @@ struct latch {
 
 /* -- requests -------------------------------------------------------------------------------- */
 
-static struct latch_request request_of(const struct latch *latch, enum latch_verb verb)
-{
-    return (struct latch_request){.key = latch->key, .verb = verb, .number = latch->number};
-}
-
 /* Asks until "end"; the store is closed if a signal comes first, which is in latch->call.signal
  * then. */
-static void ask(struct latch *latch, const struct latch_request *request, struct moment end)
+static void ask(struct latch *latch, enum latch_verb verb, struct moment end)
 {
     struct answer answer; /* meanwhile the line about the wait shows the one before */
 
-    query_latch(&latch->call.query, request, end, &answer);
+    latch->request.verb = verb;
+    query_latch(&latch->call.query, &latch->request, end, &answer);
     latch->answer = answer;
 }
 
@@ -132,34 +127,29 @@ static int judge(const struct latch *latch, bool plain)
 
 /* -- the verbs ------------------------------------------------------------------------------- */
 
-static struct latch_request count_of(const struct latch *latch)
+static void count(struct latch *latch)
 {
-    struct latch_request request = request_of(latch, LATCH_COUNT);
-
-    request.id = latch->id ? latch->id : latch->word;
-    request.unnamed = !latch->id;
-    return request;
+    latch->request.unnamed = !latch->request.id;
+    if (latch->request.unnamed)
+        latch->request.id = latch->word;
+    ask(latch, LATCH_COUNT, MOMENT_NEVER);
 }
 
 static int set(struct latch *latch)
 {
-    struct latch_request request = request_of(latch, LATCH_SET);
-
-    request.word = latch->word;
-    request.ttl = latch->ttl;
-    ask(latch, &request, MOMENT_NEVER);
+    latch->request.word = latch->word;
+    ask(latch, LATCH_SET, MOMENT_NEVER);
     int status = judge(latch, true);
     if (status == STATUS_OK)
-        say_detail("%s: set to %" PRId64, latch->key, latch->number);
+        say_detail("%s: set to %" PRId64, latch->key, latch->request.number);
     return status;
 }
 
 static int count_down(struct latch *latch)
 {
-    const struct latch_request request = count_of(latch);
     const struct latch_state *state = &latch->answer.latch;
 
-    ask(latch, &request, MOMENT_NEVER);
+    count(latch);
     int status = judge(latch, false);
     if (status != STATUS_OK) {
         if (latch->answer.maybe_done)
@@ -176,9 +166,7 @@ static int count_down(struct latch *latch)
 
 static int delete (struct latch *latch)
 {
-    const struct latch_request request = request_of(latch, LATCH_DELETE);
-
-    ask(latch, &request, MOMENT_NEVER);
+    ask(latch, LATCH_DELETE, MOMENT_NEVER);
     return judge(latch, true);
 }
 
@@ -186,12 +174,11 @@ static int show(struct latch *latch)
 {
     struct latch_ids ids = {0};
     struct strbuf out = {0};
-    struct latch_request request = request_of(latch, LATCH_LIST);
     const struct latch_state *state = &latch->answer.latch;
 
-    request.each = latch_ids_add;
-    request.each_arg = &ids;
-    ask(latch, &request, MOMENT_NEVER);
+    latch->request.each = latch_ids_add;
+    latch->request.each_arg = &ids;
+    ask(latch, LATCH_LIST, MOMENT_NEVER);
     int status = judge(latch, true);
     if (status == STATUS_OK && say_verbosity() != SAY_QUIET) {
         if (latch->call.as_json)
@@ -315,24 +302,25 @@ static enum sight see(const struct latch *latch)
  * so that nothing goes unnoticed in between. Returns when the latch is not waited for any more. */
 static void look_until(struct latch *latch, struct moment until)
 {
-    struct latch_request request = request_of(latch, LATCH_LOOK);
+    struct latch_request *request = &latch->request;
     bool once = latch->call.settings.wait == 0;
 
     while (!latch->call.signal) {
         throttle_note(&latch->pace, moment_now());
         latch->poked = false;
-        ask(latch, &request, once ? MOMENT_NEVER : until);
+        ask(latch, LATCH_LOOK, once ? MOMENT_NEVER : until);
         struct moment now = moment_now();
         if (see(latch) != CLOSED || moment_reached(until, now))
             return;
         if (latch->answer.verdict == VERDICT_GRANTED)
             memcpy(latch->seen, latch->answer.latch.word, sizeof latch->seen);
-        if (request.listen) {
+        if (request->listen) {
             status_line_begin(&latch->status_line);
             now = moment_plus(now, jitter_spread(LOOK_NS, SPREAD_NS));
             rest(latch, moment_min(now, until));
         }
-        request.listen = !request.listen || !(latch->poked || moment_reached(until, moment_now()));
+        request->listen =
+            !request->listen || !(latch->poked || moment_reached(until, moment_now()));
     }
 }
 
@@ -366,11 +354,10 @@ static int wait_until_open(struct latch *latch)
 /* Counts, but only on the latch that was there before. */
 static int count_success(struct latch *latch, const char *word)
 {
-    struct latch_request request = count_of(latch);
     struct query *query = &latch->call.query;
     struct answer *answer = &latch->answer;
 
-    request.word = word;
+    latch->request.word = word;
     if (catch_signals(latch) != STATUS_OK)
         return STATUS_SYSTEM;
     loop_run_for(query->loop, 0); /* notices a connection that was closed meanwhile */
@@ -381,7 +368,7 @@ static int count_success(struct latch *latch, const char *word)
         command_error(&latch->call, "%s: ended by a signal before it was counted", latch->key);
         return STATUS_OK;
     }
-    ask(latch, &request, MOMENT_NEVER);
+    count(latch);
     if (latch->call.signal && answer->verdict == VERDICT_UNKNOWN) {
         command_error(&latch->call, "%s: ended by a signal: it may not have been counted",
                       latch->key);
@@ -404,13 +391,12 @@ static int count_success(struct latch *latch, const char *word)
 /* Looks for the latch first. The command runs under no lock, and counts if it succeeds. */
 static int run_command(struct latch *latch)
 {
-    const struct latch_request request = request_of(latch, LATCH_LOOK);
     struct environment environment;
     struct run_messages messages;
     struct fenced_outcome outcome;
     char word[LATCH_WORD_SIZE];
 
-    ask(latch, &request, MOMENT_NEVER);
+    ask(latch, LATCH_LOOK, MOMENT_NEVER);
     int status = judge(latch, false);
     if (status != STATUS_OK)
         return status;
@@ -466,20 +452,21 @@ static int check_options(const struct latch *latch)
 static int check_values(struct latch *latch)
 {
     struct call *call = &latch->call;
+    struct latch_request *request = &latch->request;
     const char *number = call->arguments.word_count > 2 ? call->arguments.words[2] : "1";
     const char *fault = latch->key ? key_fault(latch->key) : NULL;
 
-    latch->id = command_value(call, OPTION_ID);
-    latch->ttl = TTL_DEFAULT_NS;
+    *request = (struct latch_request){
+        .key = latch->key, .id = command_value(call, OPTION_ID), .ttl = TTL_DEFAULT_NS};
     if (fault)
         return command_wrong(call, "KEY", latch->key, fault);
-    if (!decimal_parse(number, 1, LATCH_NUMBER_MAX, &latch->number))
+    if (!decimal_parse(number, 1, LATCH_NUMBER_MAX, &request->number))
         return command_misused(call, "N '%s' is not a number from 1 to %d", URLS_TEXT(number),
                                LATCH_NUMBER_MAX);
-    if (latch->id && (fault = key_fault(latch->id)))
-        return command_wrong(call, "--id", latch->id, fault);
-    int status = command_take_duration(call, OPTION_TTL, &latch->ttl);
-    if (status == STATUS_OK && latch->ttl < TTL_LEAST_NS)
+    if (request->id && (fault = key_fault(request->id)))
+        return command_wrong(call, "--id", request->id, fault);
+    int status = command_take_duration(call, OPTION_TTL, &request->ttl);
+    if (status == STATUS_OK && request->ttl < TTL_LEAST_NS)
         return command_misused(call, "--ttl must be at least 1s");
     return status;
 }

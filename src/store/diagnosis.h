@@ -79,6 +79,7 @@ void diagnosis_add_encryption(struct diagnosis *diagnosis, const struct url *url
 
 /* Prints a short duration as "0.12 ms". Returns out. */
 const char *diagnosis_print_ms(int64_t ns, char out[32]);
+#define LATENCY_TEXT(ns) diagnosis_print_ms(ns, (char[32]){""})
 
 /* Sorts the durations of at least one ping, and returns their median and the longest, in ns. */
 void diagnosis_sort_pings(int64_t *pings, size_t count, int64_t *median, int64_t *longest);

@@ -147,9 +147,8 @@ void store_note_failure(struct answer *told, const struct answer *latest)
 char *store_print_grace(int64_t grace_ms, char *out, size_t size)
 {
     int64_t seconds = (grace_ms + 999) / 1000;
-    char left[32];
 
     snprintf(out, size, "the server may have lost locks; it grants nothing new for another %s",
-             duration_print((seconds > 0 ? seconds : 1) * NS_PER_SEC, left, sizeof left));
+             DURATION_TEXT((seconds > 0 ? seconds : 1) * NS_PER_SEC));
     return out;
 }

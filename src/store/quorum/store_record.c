@@ -55,7 +55,6 @@ static void judge_memories(const struct server_facts *facts, size_t count, int64
 {
     struct moment last = {0};
     int64_t age = 0;
-    char left[32];
 
     for (size_t i = 0; i < count; i++)
         if (facts[i].told.ns > last.ns)
@@ -72,7 +71,7 @@ static void judge_memories(const struct server_facts *facts, size_t count, int64
         int64_t seconds = (lease / NS_PER_MS - remembers + 999) / 1000;
         diagnosis_add(diagnosis, "grace", LEVEL_WARNING, "wait",
                       "server %zu may have forgotten locks: it is not counted for another %s",
-                      i + 1, duration_print(seconds * NS_PER_SEC, left, sizeof left));
+                      i + 1, DURATION_TEXT(seconds * NS_PER_SEC));
     }
 }
 

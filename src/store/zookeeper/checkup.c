@@ -73,10 +73,8 @@ static bool look_at(const struct store_address *address, int64_t lease, struct l
 
 static void judge_lease(const struct look *look, int64_t lease, struct diagnosis *diagnosis)
 {
-    char granted[32], wanted[32];
+    const char *granted = DURATION_TEXT(look->timeout), *wanted = DURATION_TEXT(lease);
 
-    duration_print(look->timeout, granted, sizeof granted);
-    duration_print(lease, wanted, sizeof wanted);
     if (look->timeout < ZK_TIMEOUT_LEAST)
         diagnosis_add(diagnosis, "lease", LEVEL_UNFIT, "set maxSessionTimeout to 40000",
                       "sessions end after %s at the longest: a waiter would lose its place",
