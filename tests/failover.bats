@@ -27,8 +27,7 @@ link_is_down() {
         queue "w$i" k --lease 30s
         order+="w$i "
     done
-    disturb
-    server_kill a
+    kill_master
     b_is_master
     run -75 rlock run -n k -- true
     terminate x 143
@@ -38,8 +37,7 @@ link_is_down() {
 }
 
 @test "H41 a run that starts without a master waits for the new one" {
-    disturb
-    server_kill a
+    kill_master
     run -0 rlock run --connect-timeout 1m k -- true
     [[ $(on b exists 'rlock:{k}') == 1 ]]
 }
@@ -54,6 +52,8 @@ link_is_down() {
 
 @test "H49 the master is stopped, and comes back as a replica: it gets no client" {
     hold x k --lease 30s
+    poll_until 15 is_synchronised b
+    impatient
     server_signal a STOP
     b_is_master
     server_signal a CONT
@@ -120,6 +120,7 @@ all_renewed() {
     poll_until 5 link_is_down b
     at_work x k 100 --lease 60s
     queued k work y k 1
+    impatient
     server_kill a
     ends_with y 0 30
     ends_with x 79 10
@@ -131,10 +132,9 @@ all_renewed() {
     export SHIM_CLOCK_FILE=$T/clock
     printf '%-32s' 120000 >"$SHIM_CLOCK_FILE"
     SHIMMED=b deploy
-    disturb
     at_work x k 15 --lease 30s
     queued k work y k 0.5 --lease 30s
-    server_kill a
+    kill_master
     b_is_master
     finish x 30
     [[ $status == 79 || $status == 0 ]]
@@ -181,17 +181,12 @@ all_renewed() {
     ends_well x
 }
 
-with_grace() {
-    disturb
+@test "H38 H41 --grace: the replica has all: held locks stay, nothing new for one lease" {
     printf 'grace = yes\n' >"$T/config"
     export RLOCK_CONFIG=$T/config
     rlock init
-}
-
-@test "H38 H41 --grace: the replica has all: held locks stay, nothing new for one lease" {
-    with_grace
     at_work a k 1000 --lease 20s
-    server_kill a
+    kill_master
     b_is_master
     refused 75 run -n --lease 20s k -- touch "$T/run"
     refused 69 run -n --lease 20s other -- touch "$T/run"

@@ -132,10 +132,27 @@ sentinel_start() {
         "pidfile $DEPLOYMENT/$one/pid" "logfile $DEPLOYMENT/$one/log" \
         "sentinel monitor $MASTER 127.0.0.1 ${port[a]} 2" \
         "sentinel auth-user $MASTER watcher" "sentinel auth-pass $MASTER pw" \
-        "sentinel down-after-milliseconds $MASTER 1000" \
+        "sentinel down-after-milliseconds $MASTER 6000" \
         "sentinel failover-timeout $MASTER 3000" "${SENTINEL_LINES[@]}"
     redis-server "$DEPLOYMENT/$one/conf" --sentinel 3>&- >/dev/null
     poll_until 10 answers "$one"
+}
+
+# impatient: from now on the Sentinels take a server for down that is silent for a second. Until then
+# they keep a master that stands still for a while, as on a busy machine.
+impatient() {
+    local one
+    disturb
+    for one in 1 2 3; do
+        on "$one" sentinel set "$MASTER" down-after-milliseconds 1000 >/dev/null || true
+    done
+}
+
+# kill_master: a, when b has all that it has; b is the master soon.
+kill_master() {
+    poll_until 15 is_synchronised b
+    impatient
+    server_kill a
 }
 
 server_pid() {
@@ -154,6 +171,7 @@ server_signal() {
 cut_off() {
     disturb
     on "$1" acl setuser "$2" off
+    [[ $2 != watcher ]] || impatient
     # Whose password is refused is the default user, as which a Sentinel must not see the server
     # either.
     on "$1" acl setuser default -ping -info -replicaof -slaveof
@@ -177,12 +195,8 @@ field() {
     on "$1" "${@:3}" | awk -v what="$2" '$0 == what { getline; print; exit }'
 }
 
-role_of() {
-    on "$1" role | head -n 1
-}
-
 has_role() {
-    [[ $(role_of "$1") == "$2" ]]
+    [[ $(on "$1" role | head -n 1) == "$2" ]]
 }
 
 # The replica of a, which hears from it.

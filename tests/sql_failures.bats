@@ -32,7 +32,7 @@ told() {
     "$OWN" run -u "$DATABASE://u:p@$1.invalid/locks" --server-wait 1100ms k -- true 2>"$T/err" ||
         code=$?
     echo "$code"
-    sed -e "s#$1#HOST#g" "$T/err"
+    sed -e "s#$1#HOST#g; s/, for [0-9]s$/, for a while/" "$T/err"
 }
 
 @test "H145 words in the name of a host decide nothing: each is as any other" {
@@ -154,7 +154,7 @@ user_takes() {
     refused 69 run -n --server-wait 1m k -- touch "$T/ran"
     stderr_line "^rlock: k: $(url_shown): user locker: too many clients\$"
     stderr_line '^hint: max_connections'
-    says 69 'too many clients, for [23]' run -w 3s --server-wait 1s k -- touch "$T/ran"
+    says 69 'too many clients, for [2-9]' run -w 3s --server-wait 1s k -- touch "$T/ran"
     bg a rlock run --server-wait 1s --connect-timeout 1s k -- true
     poll_until 10 contains "$T/a.err" 'too many clients; trying again'
     sleep 4 # longer than it waits for a server that is away
