@@ -498,10 +498,10 @@ odd() {
     port=$(free_ports 1)
     odd a "$port" 'TRYAGAIN Multiple keys request during rehashing of slot' \
         'CLUSTERDOWN Hash slot not served' 'NOSCRIPT No matching script' 'TRYAGAIN again' \
-        "MOVED $(slot_of k) 127.0.0.1:$(master_of k)"
+        'ERR the script of a release comes along' "MOVED $(slot_of k) 127.0.0.1:$(master_of k)"
     run -0 rlock run -u "cluster://127.0.0.1:$port" k -- true
     cat "$T/a.out"
-    [[ $(grep -c '^eval' "$T/a.out") == 5 ]]
+    [[ $(grep -c '^eval' "$T/a.out") == 6 ]]
     # The last word is told, where it does not pass.
     port=$(free_ports 1)
     odd b "$port" 'TRYAGAIN Multiple keys request during rehashing of slot'
