@@ -52,7 +52,7 @@ enum zk_place {
     ZK_ENDING          /* the session may have been closed: nothing new may rely on it */
 };
 
-struct zk_survey;
+struct zk_sight;
 
 struct zk_store {
     struct store base;
@@ -80,7 +80,8 @@ struct zk_store {
     enum zk_effect effect;
     size_t absent; /* the key that is not held */
     bool requeued;
-    struct zk_survey *survey;
+    struct zk_sight *sights; /* of a survey: the locks */
+    size_t sight_count;
     struct zk_queue holders[LOCK_KEYS_MAX]; /* their branch, as it was read last */
     struct loop_timer linger;
     unsigned lingered; /* how often */
@@ -116,6 +117,11 @@ bool zk_semaphore_leads(const struct zk_store *store);
  * waiter's, and continues the operation with them if each key has some: the session that made them
  * is the store's then, and nothing was written in it yet. */
 void zk_adopt(struct zk_store *store);
+
+/* A look at locks (survey.c). */
+void zk_survey(struct zk_store *store, const struct survey_request *request);
+/* Forgets what the survey under way has found. */
+void zk_survey_clear(struct zk_store *store);
 
 static inline struct zk_store *zk_store_of(struct store *base)
 {
@@ -212,20 +218,3 @@ void zk_watch_in_the_way(struct zk_store *store);
 bool zk_is_in_the_way(const struct zk_store *store, const struct zk_reply **replies);
 /* The index of the first key whose own node is not there; the number of keys if all are. */
 size_t zk_missing(const struct zk_store *store, const struct zk_reply *replies);
-
-/* -- a look at locks (survey.c) ---------------------------------------------------------------- */
-
-/* A survey tells which locks there are, and who holds them and waits for them. Requests are put
- * into a batch, whose replies are taken, until there is nothing left to ask. */
-
-/* The first requests are in the batch then. folder: the node that all locks are children of.
- * Borrows the request. */
-struct zk_survey *zk_survey_new(const char *folder, const struct survey_request *request,
-                                struct zk_batch *batch);
-/* NULL does no harm. */
-void zk_survey_free(struct zk_survey *survey);
-
-/* Takes the replies to the latest requests, and puts further ones into the batch. It stays empty
- * when all locks have been reported. Returns an error of the server's, or ZK_OK. */
-int zk_survey_take(struct zk_survey *survey, const struct zk_reply *replies,
-                   struct zk_batch *batch);

@@ -20,8 +20,7 @@
 #define PORT 2181
 
 /* In the order of the steps. */
-static zk_hear found_nodes, dropped_rest, read_nodes, renewed, released, listed_holders, forced,
-    surveyed;
+static zk_hear found_nodes, dropped_rest, read_nodes, renewed, released, listed_holders, forced;
 
 static void send_renewal(struct zk_store *store);
 static void send_release(struct zk_store *store);
@@ -366,33 +365,6 @@ static void force(struct zk_store *store, const struct force_request *request)
     zk_send(store, listed_holders, ZK_NO_EFFECT);
 }
 
-/* -- surveys ----------------------------------------------------------------------------------- */
-
-static void surveyed(struct zk_store *store, const struct zk_reply *replies)
-{
-    struct answer answer = {.verdict = VERDICT_GRANTED};
-    int error = zk_survey_take(store->survey, replies, store->batch);
-
-    if (error == ZK_OK && store->batch->count > 0) {
-        zk_send(store, surveyed, ZK_NO_EFFECT);
-        return;
-    }
-    zk_survey_free(store->survey);
-    store->survey = NULL;
-    if (error == ZK_OK)
-        zk_tell(store, &answer);
-    else
-        zk_tell_error(store, error);
-}
-
-static void survey(struct zk_store *store, const struct survey_request *request)
-{
-    zk_survey_free(store->survey);
-    zk_session_wish(store->session, ZK_TIMEOUT_LEAST);
-    store->survey = zk_survey_new(store->folder, request, store->batch);
-    zk_send(store, surveyed, ZK_NO_EFFECT);
-}
-
 /* -- operations -------------------------------------------------------------------------------- */
 
 static void zk_start(struct store *base, const struct operation *operation)
@@ -409,7 +381,7 @@ static void zk_start(struct store *base, const struct operation *operation)
     case VERB_RENEW: renew(store); break;
     case VERB_RELEASE: release(store); break;
     case VERB_FORCE: force(store, operation->force); break;
-    case VERB_SURVEY: survey(store, operation->survey); break;
+    case VERB_SURVEY: zk_survey(store, operation->survey); break;
     default: break;
     }
 }
@@ -433,7 +405,7 @@ static void zk_end(struct store *base)
         zk_session_send_nowait(store->session);
     }
     zk_clear_nodes(store);
-    zk_survey_free(store->survey);
+    zk_survey_clear(store);
     zk_session_free(store->session);
     free(store->folder);
     free(store);

@@ -1,3 +1,6 @@
+/* A look at locks: which there are, and who holds them and waits for them.
+ *
+ * FIND NAMES, unless all are known; LIST the branches of each; READ what is in the nodes. */
 #include "store/zookeeper/operation.h"
 
 #include <stdio.h>
@@ -6,52 +9,111 @@
 #include "lock/key.h"
 #include "store/views.h"
 
-struct sight {
+struct zk_sight {
     char *key, *node;
     bool named; /* asked for by its name: reported also when it is free */
     struct zk_queue queues[ZK_BRANCHES];
     size_t party_count; /* in all of them */
 };
 
-enum stage { STAGE_NAMES, STAGE_QUEUES, STAGE_DATA };
-
-struct zk_survey {
-    char *folder;
-    const struct survey_request *request;
-    enum stage stage; /* the latest requests are about that */
-    struct sight *sights;
-    size_t count;
-};
+/* In the order of the steps. */
+static zk_hear found_names, listed_branches, read_nodes;
 
 /* Takes the key. The named ones come first; the folder has each of its own once. */
-static void add(struct zk_survey *survey, char *key, bool named)
+static void add(struct zk_store *store, char *key, bool named)
 {
-    for (size_t i = 0; i < survey->count && survey->sights[i].named; i++) {
-        if (strcmp(survey->sights[i].key, key) != 0)
+    for (size_t i = 0; i < store->sight_count && store->sights[i].named; i++) {
+        if (strcmp(store->sights[i].key, key) != 0)
             continue;
         free(key);
         return;
     }
-    *MEM_APPEND(survey->sights, survey->count) =
-        (struct sight){.key = key, .node = zk_path_of_key(survey->folder, key), .named = named};
+    *MEM_APPEND(store->sights, store->sight_count) =
+        (struct zk_sight){.key = key, .node = zk_path_of_key(store->folder, key), .named = named};
 }
 
-/* -- asking ------------------------------------------------------------------------------------ */
-
-static void ask_queues(struct zk_survey *survey, struct zk_batch *batch)
+void zk_survey_clear(struct zk_store *store)
 {
-    survey->stage = STAGE_QUEUES;
-    for (size_t i = 0; i < survey->count; i++) {
+    for (size_t i = 0; i < store->sight_count; i++) {
+        struct zk_sight *sight = &store->sights[i];
+        for (size_t j = 0; j < ZK_BRANCHES; j++)
+            zk_queue_free(&sight->queues[j]);
+        free(sight->key);
+        free(sight->node);
+    }
+    free(store->sights);
+    store->sights = NULL;
+    store->sight_count = 0;
+}
+
+static void end(struct zk_store *store, int error)
+{
+    struct answer answer = {.verdict = VERDICT_GRANTED};
+
+    zk_survey_clear(store);
+    if (error == ZK_OK)
+        zk_tell(store, &answer);
+    else
+        zk_tell_error(store, error);
+}
+
+/* -- which there are --------------------------------------------------------------------------- */
+
+static void ask_branches(struct zk_store *store)
+{
+    for (size_t i = 0; i < store->sight_count; i++) {
         for (enum zk_branch branch = 0; branch < ZK_BRANCHES; branch++) {
-            char *path = zk_path_of_branch(survey->sights[i].node, branch);
-            zk_children(batch, path, false);
+            char *path = zk_path_of_branch(store->sights[i].node, branch);
+            zk_children(store->batch, path, false);
             free(path);
         }
     }
+    zk_ask(store, listed_branches);
 }
 
+void zk_survey(struct zk_store *store, const struct survey_request *request)
+{
+    bool globs = request->pattern_count == 0;
+
+    zk_survey_clear(store);
+    zk_session_wish(store->session, ZK_TIMEOUT_LEAST);
+    for (size_t i = 0; i < request->pattern_count; i++) {
+        if (key_is_glob(request->patterns[i]))
+            globs = true;
+        else
+            add(store, key_from_pattern(request->patterns[i]), true);
+    }
+    if (globs) {
+        zk_children(store->batch, *store->folder ? store->folder : "/", false);
+        zk_ask(store, found_names);
+    } else {
+        ask_branches(store);
+    }
+}
+
+static void found_names(struct zk_store *store, const struct zk_reply *replies)
+{
+    struct zk_names names;
+    struct jute_text name;
+    int error = zk_read_children(replies, &names);
+
+    while (error == ZK_OK && zk_next_name(&names, &name)) {
+        char *key = zk_path_to_key(name);
+        if (key && survey_wants(store->base.operation.survey, key))
+            add(store, key, false);
+        else
+            free(key);
+    }
+    if (error != ZK_OK || names.in.damaged)
+        end(store, error != ZK_OK ? error : ZK_MARSHALLING);
+    else
+        ask_branches(store);
+}
+
+/* -- who is there ------------------------------------------------------------------------------ */
+
 /* Asks what is in the first node of each party of a branch. */
-static void ask_parties(struct sight *sight, struct zk_batch *batch, enum zk_branch branch)
+static void ask_parties(struct zk_batch *batch, struct zk_sight *sight, enum zk_branch branch)
 {
     const struct zk_queue *queue = &sight->queues[branch];
     char *parent = zk_path_of_branch(sight->node, branch);
@@ -65,84 +127,25 @@ static void ask_parties(struct sight *sight, struct zk_batch *batch, enum zk_bra
     free(parent);
 }
 
-static void ask_data(struct zk_survey *survey, struct zk_batch *batch)
-{
-    survey->stage = STAGE_DATA;
-    for (size_t i = 0; i < survey->count; i++)
-        for (enum zk_branch branch = 0; branch < ZK_BRANCHES; branch++)
-            ask_parties(&survey->sights[i], batch, branch);
-}
-
-struct zk_survey *zk_survey_new(const char *folder, const struct survey_request *request,
-                                struct zk_batch *batch)
-{
-    struct zk_survey *survey = mem_zeroed(sizeof *survey);
-    bool globs = request->pattern_count == 0;
-
-    survey->folder = mem_strdup(folder);
-    survey->request = request;
-    for (size_t i = 0; i < request->pattern_count; i++) {
-        if (key_is_glob(request->patterns[i]))
-            globs = true;
-        else
-            add(survey, key_from_pattern(request->patterns[i]), true);
-    }
-    if (globs)
-        zk_children(batch, *folder ? folder : "/", false);
-    else
-        ask_queues(survey, batch);
-    return survey;
-}
-
-void zk_survey_free(struct zk_survey *survey)
-{
-    for (size_t i = 0; survey && i < survey->count; i++) {
-        struct sight *sight = &survey->sights[i];
-        for (size_t j = 0; j < ZK_BRANCHES; j++)
-            zk_queue_free(&sight->queues[j]);
-        free(sight->key);
-        free(sight->node);
-    }
-    if (survey) {
-        free(survey->sights);
-        free(survey->folder);
-    }
-    free(survey);
-}
-
-/* -- hearing ----------------------------------------------------------------------------------- */
-
-static int take_names(struct zk_survey *survey, const struct zk_reply *reply)
-{
-    struct zk_names names;
-    struct jute_text name;
-
-    int error = zk_read_children(reply, &names);
-    if (error != ZK_OK)
-        return error;
-    while (zk_next_name(&names, &name)) {
-        char *key = zk_path_to_key(name);
-        if (key && survey_wants(survey->request, key))
-            add(survey, key, false);
-        else
-            free(key);
-    }
-    return names.in.damaged ? ZK_MARSHALLING : ZK_OK;
-}
-
 /* Another program's node may lie there, which this user may not read. */
-static int take_queues(struct zk_survey *survey, const struct zk_reply *replies)
+static void listed_branches(struct zk_store *store, const struct zk_reply *replies)
 {
-    for (size_t i = 0; i < survey->count; i++) {
-        struct sight *sight = &survey->sights[i];
+    for (size_t i = 0; i < store->sight_count; i++) {
+        struct zk_sight *sight = &store->sights[i];
         for (enum zk_branch branch = 0; branch < ZK_BRANCHES; branch++) {
             int error = zk_queue_read(replies++, branch, &sight->queues[branch]);
-            if (error != ZK_OK && (error != ZK_NO_AUTH || sight->named))
-                return error;
+            if (error != ZK_OK && (error != ZK_NO_AUTH || sight->named)) {
+                zk_session_drop_batch(store->session);
+                end(store, error);
+                return;
+            }
+            ask_parties(store->batch, sight, branch);
         }
     }
-    return ZK_OK;
+    zk_ask(store, read_nodes);
 }
+
+/* -- what is in the nodes ---------------------------------------------------------------------- */
 
 /* *limit: of a semaphore, as the first of rlock's tells; it stays 0 where all are other programs',
  * which know it for themselves. */
@@ -162,7 +165,7 @@ static void read_party(const struct zk_contender *one, bool limited, struct jute
 
 /* Reports a lock, and moves *replies behind those about its parties. A node that may not be read is
  * shown as far as its name tells; one that has gone since its name was read is left out. */
-static void report(const struct zk_survey *survey, const struct sight *sight,
+static void report(const struct zk_store *store, const struct zk_sight *sight,
                    const struct zk_reply **replies)
 {
     struct lock_party *holders = mem_zeroed((sight->party_count + 1) * sizeof *holders);
@@ -186,18 +189,18 @@ static void report(const struct zk_survey *survey, const struct sight *sight,
     if (view.mode != LOCK_LIMIT)
         view.limit = 0;
     if (sight->named || view.holder_count + view.waiter_count > 0)
-        survey->request->each(survey->request->each_arg, &view);
+        store->base.operation.survey->each(store->base.operation.survey->each_arg, &view);
     free(holders);
     free(waiters);
 }
 
 /* Reports nothing if there is an error. */
-static int take_data(const struct zk_survey *survey, const struct zk_reply *replies)
+static int take_data(const struct zk_store *store, const struct zk_reply *replies)
 {
     const struct zk_reply *at = replies;
 
-    for (size_t i = 0; i < survey->count; i++) {
-        for (size_t j = 0; j < survey->sights[i].party_count; j++, at++) {
+    for (size_t i = 0; i < store->sight_count; i++) {
+        for (size_t j = 0; j < store->sights[i].party_count; j++, at++) {
             struct jute_text text;
             struct zk_stat stat;
             int error = zk_read_data(at, &text, &stat);
@@ -205,27 +208,12 @@ static int take_data(const struct zk_survey *survey, const struct zk_reply *repl
                 return error;
         }
     }
-    for (size_t i = 0; i < survey->count; i++)
-        report(survey, &survey->sights[i], &replies);
+    for (size_t i = 0; i < store->sight_count; i++)
+        report(store, &store->sights[i], &replies);
     return ZK_OK;
 }
 
-int zk_survey_take(struct zk_survey *survey, const struct zk_reply *replies, struct zk_batch *batch)
+static void read_nodes(struct zk_store *store, const struct zk_reply *replies)
 {
-    int error = ZK_OK;
-
-    switch (survey->stage) {
-    case STAGE_NAMES:
-        if ((error = take_names(survey, replies)) == ZK_OK)
-            ask_queues(survey, batch);
-        break;
-    case STAGE_QUEUES:
-        if ((error = take_queues(survey, replies)) == ZK_OK)
-            ask_data(survey, batch);
-        if (error == ZK_OK && batch->count == 0)
-            error = take_data(survey, replies);
-        break;
-    case STAGE_DATA: error = take_data(survey, replies); break;
-    }
-    return error;
+    end(store, take_data(store, replies));
 }
