@@ -187,21 +187,6 @@ static PGconn *pq_connect(const struct host_target *target, struct host_error *f
     return connection;
 }
 
-/* Puts down why a statement has failed; result: NULL where there is none. */
-static void pq_fail(const PGconn *connection, const PGresult *result, struct host_error *fault)
-{
-    const char *message = PQerrorMessage(connection);
-    const char *said = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
-    enum wire_error error = error_of(states, PQresultErrorField(result, PG_DIAG_SQLSTATE));
-
-    said = said ? said : said_of(message, state_in(message));
-    if (PQstatus(connection) != CONNECTION_OK && !wire_error_breaks(error))
-        error = WIRE_UNREACHABLE;
-    if (error == WIRE_UNREACHABLE)
-        error = error_of(words, said);
-    database_fail(fault, error, said);
-}
-
 /* -- the connection of this process ------------------------------------------------------------ */
 
 static PGconn *connection;
@@ -221,19 +206,27 @@ static void heed(void *arg, const PGresult *notice)
         snprintf(warning, sizeof warning, "%s", said ? said : "a warning");
 }
 
-/* Returns the outcome of a failed request. commits: it may have been the one that commits. */
+/* Returns the outcome of a failed request. result: NULL where there is none. commits: it may have
+ * been the one that commits. */
 static enum host_outcome fail(const PGresult *result, bool commits, struct host_fault *fault)
 {
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    const char *said = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    const char *message = PQerrorMessage(connection);
+    enum wire_error error = error_of(states, state);
     /* The server ended the session between two requests of a transaction, which is undone. */
     bool idle_end = state && strcmp(state, "25P03") == 0;
 
     *fault = (struct host_fault){.broken = PQstatus(connection) != CONNECTION_OK};
-    pq_fail(connection, result, &fault->why);
+    said = said ? said : said_of(message, state_in(message));
+    if (fault->broken && !wire_error_breaks(error))
+        error = WIRE_UNREACHABLE;
+    if (error == WIRE_UNREACHABLE)
+        error = error_of(words, said);
+    database_fail(&fault->why, error, said);
     fault->why.maybe_done =
-        commits && !idle_end &&
-        (fault->broken || fault->why.error == WIRE_UNFIT || wire_error_breaks(fault->why.error));
-    return fault->why.error == WIRE_CONFLICT && !fault->broken ? HOST_AGAIN : HOST_FAILED;
+        commits && !idle_end && (fault->broken || error == WIRE_UNFIT || wire_error_breaks(error));
+    return error == WIRE_CONFLICT && !fault->broken ? HOST_AGAIN : HOST_FAILED;
 }
 
 static void take_rows(const PGresult *result, const struct database_taker *taker)

@@ -147,20 +147,11 @@ static void explain(const char *text, const struct error_word *word, char *out, 
         explain_right(text, out, size);
 }
 
-static enum cause cause_of(enum redis_error class)
-{
-    switch (class) {
-    case REDIS_ERROR_MISFIT: return CAUSE_MISFIT;
-    case REDIS_ERROR_CLUSTER: return CAUSE_CLUSTER;
-    case REDIS_ERROR_DENIED: return CAUSE_DENIED;
-    case REDIS_ERROR_NOSCRIPT:
-    case REDIS_ERROR_PASSING: return CAUSE_NOT_READY;
-    case REDIS_ERROR_READONLY:
-    case REDIS_ERROR_UNFIT:
-    case REDIS_ERROR_OTHER: break;
-    }
-    return CAUSE_UNFIT;
-}
+static const enum cause causes[] = {
+    [REDIS_ERROR_NOSCRIPT] = CAUSE_NOT_READY, [REDIS_ERROR_PASSING] = CAUSE_NOT_READY,
+    [REDIS_ERROR_READONLY] = CAUSE_UNFIT,     [REDIS_ERROR_UNFIT] = CAUSE_UNFIT,
+    [REDIS_ERROR_DENIED] = CAUSE_DENIED,      [REDIS_ERROR_MISFIT] = CAUSE_MISFIT,
+    [REDIS_ERROR_CLUSTER] = CAUSE_CLUSTER,    [REDIS_ERROR_OTHER] = CAUSE_UNFIT};
 
 /* The meaning of a database's error to the user. */
 static const struct wire_failure {
@@ -232,7 +223,7 @@ void redis_error_answer(const char *text, struct answer *answer)
         answer_host(&error, answer);
         return;
     }
-    answer->cause = cause_of(redis_error_class(text));
+    answer->cause = causes[redis_error_class(text)];
     answer->verdict = answer->cause == CAUSE_MISFIT ? VERDICT_REFUSED : VERDICT_UNKNOWN;
     answer->hint = word ? word->hint : HINT_NONE;
     answer->full = answer->hint == HINT_MAXCLIENTS;

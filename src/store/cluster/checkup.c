@@ -76,23 +76,6 @@ static bool check_any(const struct checkup_plan *plan, struct checkup *checkup, 
     return true;
 }
 
-static bool check_masters(const struct checkup_plan *plan, const struct cluster_map *map,
-                          const size_t *masters, size_t count, struct checkup *checkup, char *fault,
-                          size_t size)
-{
-    unsigned slots = 0;
-
-    for (size_t i = 0; i < count; i++) {
-        const struct cluster_node *node = &map->nodes[masters[i]];
-        if (!check_node(plan, (struct url_host){node->host, node->port}, checkup, fault, size))
-            return false;
-    }
-    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++)
-        slots += cluster_map_find(map, slot) != CLUSTER_NOWHERE;
-    cluster_judge(checkup, slots, CLUSTER_SLOTS, &checkup->whole);
-    return true;
-}
-
 /* read: whether the map could be read. */
 static bool check_nodes(const struct checkup_plan *plan, const struct cluster_map *map,
                         const struct answer *read, struct checkup *checkup, char *fault,
@@ -100,14 +83,21 @@ static bool check_nodes(const struct checkup_plan *plan, const struct cluster_ma
 {
     size_t *masters = mem_zeroed((map->node_count + 1) * sizeof *masters);
     size_t count = cluster_map_masters(map, masters); /* 0: it is not known */
+    unsigned slots = 0;
     bool able = true;
 
-    if (count > 0)
-        able = check_masters(plan, map, masters, count, checkup, fault, size);
-    else if (read->cause == CAUSE_DENIED)
+    if (count == 0 && read->cause == CAUSE_DENIED)
         able = check_any(plan, checkup, fault, size);
-    else
+    else if (count == 0)
         redis_check_none(plan, plan->address->urls, read, checkup);
+    for (size_t i = 0; able && i < count; i++) {
+        const struct cluster_node *node = &map->nodes[masters[i]];
+        able = check_node(plan, (struct url_host){node->host, node->port}, checkup, fault, size);
+    }
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++)
+        slots += cluster_map_find(map, slot) != CLUSTER_NOWHERE;
+    if (able && count > 0)
+        cluster_judge(checkup, slots, CLUSTER_SLOTS, &checkup->whole);
     free(masters);
     return able;
 }

@@ -47,6 +47,8 @@ static const char *const postgresql_purge[] = {"DELETE FROM @record WHERE name I
                                                NULL};
 
 const struct sql_dialect sql_postgresql = {
+    .port = 5432,
+    .socket = "host",
     .schema = postgresql_schema,
     .tables = postgresql_tables,
     .probe = "SELECT count(*) FROM @record WHERE version = 0 AND expires = 0 AND state = ''",
@@ -127,6 +129,8 @@ static const char *const mysql_purge[] = {
     "DELETE FROM @record WHERE expires BETWEEN 1 AND " MYSQL_NOW " DIV 1000 LIMIT 100", NULL};
 
 const struct sql_dialect sql_mysql = {
+    .port = 3306,
+    .socket = "socket",
     .schema = mysql_schema,
     .view = mysql_view,
     .tables = mysql_tables,

@@ -14,6 +14,10 @@
 #include "base/strbuf.h"
 
 struct sql_dialect {
+    int port;
+    /* The name that other programs of that database use for the path of its Unix socket, or of the
+     * directory of it. */
+    const char *socket;
     const char *const *schema; /* statements that make the tables, ended by NULL, for sql_add() */
     const char *view; /* makes a view for people, where it may fail; NULL: the schema does */
     const char *const *tables; /* their names, ended by NULL */

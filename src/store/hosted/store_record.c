@@ -9,22 +9,9 @@
 #include "store/redis/store.h"
 #include "store/url_parts.h"
 
-static const struct kind {
-    const struct sql_dialect *dialect;
-    int port;
-    /* The name that other programs of that database use for the path of its Unix socket, or of the
-     * directory of it. */
-    const char *socket;
-} postgresql = {&sql_postgresql, 5432, "host"}, mysql = {&sql_mysql, 3306, "socket"};
-
-static const struct kind *kind_of(const struct url *url)
-{
-    return url->record == &postgresql_record ? &postgresql : &mysql;
-}
-
 const struct sql_dialect *hosted_dialect(const struct url *url)
 {
-    return kind_of(url)->dialect;
+    return url->record == &postgresql_record ? &sql_postgresql : &sql_mysql;
 }
 
 /* -- addresses --------------------------------------------------------------------------------- */
@@ -65,7 +52,7 @@ static const char *take_socket(struct url *url, char *value)
 
 static const char *take_query(struct url *url, char *query)
 {
-    const char *socket = kind_of(url)->socket, *fault = NULL;
+    const char *socket = hosted_dialect(url)->socket, *fault = NULL;
 
     while (query && !fault) {
         char *value = query, *next = strchr(query, '&');
@@ -88,7 +75,7 @@ static const char *take_query(struct url *url, char *query)
 
 static const char *parse(struct url *url, char *rest)
 {
-    int port = kind_of(url)->port;
+    int port = hosted_dialect(url)->port;
     char *database, *query;
     const char *fault = url_take_userinfo(url, &rest);
 
@@ -113,18 +100,18 @@ static const char *parse(struct url *url, char *rest)
 
 static void print(const struct url *url, char *out, size_t size)
 {
-    const struct kind *kind = kind_of(url);
+    const struct sql_dialect *dialect = hosted_dialect(url);
     const char *between = "?";
 
     url_append_hosts(url, out, size);
     text_append(out, size, "/");
     url_append_encoded(url->database, "/?#", out, size);
     if (url->path) {
-        text_append(out, size, "?%s=", kind->socket);
+        text_append(out, size, "?%s=", dialect->socket);
         url_append_encoded(url->path, "?#&", out, size);
         between = "&";
     }
-    if (url->path && url->hosts[0].port != kind->port)
+    if (url->path && url->hosts[0].port != dialect->port)
         text_append(out, size, "&port=%d", url->hosts[0].port);
     if (url->table)
         text_append(out, size, "%stable=%s", between, url->table);
