@@ -129,7 +129,7 @@ static void try_facts(const redisReply *reply)
 /* Of a Cluster's nodes. */
 static void try_cluster(const redisReply *reply)
 {
-    struct cluster_map *map = cluster_map_new();
+    struct cluster_map *map = &(struct cluster_map){0};
     struct cluster_redirection redirection;
 
     cluster_map_read(map, reply, "asked");

@@ -98,7 +98,7 @@ static void print(const struct cluster_map *map, bool read, char *out, size_t si
 
 static void test_map(const char *words, const char *wanted)
 {
-    struct cluster_map *map = cluster_map_new();
+    struct cluster_map *map = &(struct cluster_map){0};
     redisReply *reply = reply_of_words(words);
     char got[400];
 
@@ -129,7 +129,7 @@ static void test_redirection(const char *text, const char *wanted)
 
 static void test_numbers(void)
 {
-    struct cluster_map *map = cluster_map_new();
+    struct cluster_map *map = &(struct cluster_map){0};
     char host[CLUSTER_HOST_SIZE + 1];
 
     memset(host, 'h', CLUSTER_HOST_SIZE);
@@ -174,7 +174,7 @@ static const struct {
 static void test_candidates(void)
 {
     for (size_t i = 0; i < COUNT(standings); i++) {
-        struct cluster_map *map = cluster_map_new();
+        struct cluster_map *map = &(struct cluster_map){0};
         size_t order[5];
         char got[6] = "";
 
@@ -204,7 +204,7 @@ static void read_map(struct cluster_map *map, const char *words)
 
 static void test_forgetting(void)
 {
-    struct cluster_map *map = cluster_map_new();
+    struct cluster_map *map = &(struct cluster_map){0};
     size_t order[5], seed = cluster_map_node(map, "seed", 1);
 
     map->nodes[seed].seed = true;
@@ -241,7 +241,7 @@ static void test_forgetting(void)
 /* H130: a reply that names the same replica again and again. */
 static void test_many(void)
 {
-    struct cluster_map *map = cluster_map_new();
+    struct cluster_map *map = &(struct cluster_map){0};
     size_t times = 8 * CLUSTER_SLOTS;
     char *text = malloc(30 * times + 100), *at = text;
     redisReply *reply;

@@ -64,15 +64,10 @@ bool cluster_redirection_read(const char *text, struct cluster_redirection *redi
     return true;
 }
 
-struct cluster_map *cluster_map_new(void)
-{
-    return mem_zeroed(sizeof(struct cluster_map));
-}
-
 void cluster_map_free(struct cluster_map *map)
 {
     free(map->nodes);
-    free(map);
+    *map = (struct cluster_map){0};
 }
 
 static size_t free_number(struct cluster_map *map)

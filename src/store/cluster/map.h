@@ -42,14 +42,13 @@ struct cluster_redirection {
 bool cluster_redirection_read(const char *text, struct cluster_redirection *redirection);
 
 /* The nodes that are known, numbered from 0, and which of them has which slot. A node keeps its
- * number until it is forgotten. */
+ * number until it is forgotten. All zero: none is known. */
 struct cluster_map {
     struct cluster_node *nodes;
     size_t node_count;
     uint16_t slots[CLUSTER_SLOTS]; /* number of the node plus one; 0: not known */
 };
 
-struct cluster_map *cluster_map_new(void);
 void cluster_map_free(struct cluster_map *map);
 
 /* The number of a node, a new one if need be. NOWHERE if there are too many, or it is none. */

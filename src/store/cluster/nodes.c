@@ -36,7 +36,7 @@ struct cluster_nodes {
     struct store_address address;
     const struct store_events *events; /* of each node's store */
     void *events_arg;
-    struct cluster_map *map;
+    struct cluster_map map;
 
     /* The reading of the map. */
     size_t *candidates, candidate_count, next;
@@ -59,7 +59,7 @@ struct cluster_nodes {
 /* The node's URL is the Cluster's, with one host. */
 static struct cluster_way *way_to(struct cluster_nodes *nodes, size_t i)
 {
-    struct cluster_node *node = &nodes->map->nodes[i];
+    struct cluster_node *node = &nodes->map.nodes[i];
 
     if (!node->way) {
         struct cluster_way *way = node->way = mem_zeroed(sizeof *way);
@@ -83,7 +83,7 @@ static void close_store(struct cluster_way *way)
 
 struct cluster_map *cluster_nodes_map(struct cluster_nodes *nodes)
 {
-    return nodes->map;
+    return &nodes->map;
 }
 
 struct store *cluster_nodes_use(struct cluster_nodes *nodes, size_t i, char *fault, size_t size)
@@ -100,7 +100,7 @@ struct store *cluster_nodes_use(struct cluster_nodes *nodes, size_t i, char *fau
 
 struct store *cluster_nodes_store(const struct cluster_nodes *nodes, size_t i)
 {
-    const struct cluster_way *way = nodes->map->nodes[i].way;
+    const struct cluster_way *way = nodes->map.nodes[i].way;
 
     return way ? way->store : NULL;
 }
@@ -113,9 +113,9 @@ void cluster_nodes_keep(struct cluster_nodes *nodes, size_t i)
 /* While the map is read, it is asked by numbers. */
 void cluster_nodes_tidy(struct cluster_nodes *nodes, size_t needed)
 {
-    for (size_t i = 0; i < nodes->map->node_count; i++) {
-        struct cluster_way *way = nodes->map->nodes[i].way;
-        bool stale = !nodes->busy && i != needed && cluster_map_is_stale(nodes->map, i);
+    for (size_t i = 0; i < nodes->map.node_count; i++) {
+        struct cluster_way *way = nodes->map.nodes[i].way;
+        bool stale = !nodes->busy && i != needed && cluster_map_is_stale(&nodes->map, i);
         if (way && (stale || !way->used))
             close_store(way);
         if (way)
@@ -123,7 +123,7 @@ void cluster_nodes_tidy(struct cluster_nodes *nodes, size_t needed)
         if (!stale)
             continue;
         free(way);
-        cluster_map_forget(nodes->map, i);
+        cluster_map_forget(&nodes->map, i);
     }
 }
 
@@ -173,8 +173,8 @@ static void take_slots(struct attempt *attempt, const redisReply *slots)
     struct cluster_nodes *nodes = attempt->nodes;
     char asked[CLUSTER_HOST_SIZE];
 
-    strcpy(asked, nodes->map->nodes[attempt->node].host); /* reading may move them */
-    nodes->over = cluster_map_read(nodes->map, slots, asked);
+    strcpy(asked, nodes->map.nodes[attempt->node].host); /* reading may move them */
+    nodes->over = cluster_map_read(&nodes->map, slots, asked);
     if (nodes->over)
         nodes->outcome = (struct answer){.verdict = VERDICT_GRANTED};
     else
@@ -183,7 +183,7 @@ static void take_slots(struct attempt *attempt, const redisReply *slots)
 
 static void note(const struct attempt *attempt, const struct answer *failure)
 {
-    struct cluster_node *node = &attempt->nodes->map->nodes[attempt->node];
+    struct cluster_node *node = &attempt->nodes->map.nodes[attempt->node];
     bool reached = !failure || failure->cause != CAUSE_UNREACHABLE;
 
     *(reached ? &node->answered : &node->failed) = loop_now(attempt->nodes->loop);
@@ -284,7 +284,7 @@ static void onward(struct loop_timer *timer)
 void cluster_nodes_read(struct cluster_nodes *nodes, struct moment until, store_done *done,
                         void *arg)
 {
-    const struct cluster_map *map = nodes->map;
+    const struct cluster_map *map = &nodes->map;
     int64_t share;
 
     cluster_nodes_stop(nodes);
@@ -321,18 +321,19 @@ struct cluster_nodes *cluster_nodes_new(struct loop *loop, const struct store_ad
     struct cluster_nodes *nodes = mem_zeroed(sizeof *nodes);
     const struct url *url = address->urls;
 
-    *nodes = (struct cluster_nodes){
-        .loop = loop, .address = *address, .events = events, .events_arg = arg};
+    nodes->loop = loop;
+    nodes->address = *address;
+    nodes->events = events;
+    nodes->events_arg = arg;
     nodes->onward = (struct loop_timer){.fire = onward, .owner = nodes};
-    nodes->map = cluster_map_new();
     for (size_t i = 0; i < url->host_count; i++) {
-        size_t seed = cluster_map_node(nodes->map, url->hosts[i].name, url->hosts[i].port);
+        size_t seed = cluster_map_node(&nodes->map, url->hosts[i].name, url->hosts[i].port);
         if (seed != CLUSTER_NOWHERE)
-            nodes->map->nodes[seed].seed = true;
+            nodes->map.nodes[seed].seed = true;
     }
-    if (nodes->map->node_count == 0)
+    if (nodes->map.node_count == 0)
         snprintf(fault, size, "no host of that name can exist");
-    if (nodes->map->node_count > 0 && cluster_nodes_use(nodes, 0, fault, size))
+    if (nodes->map.node_count > 0 && cluster_nodes_use(nodes, 0, fault, size))
         return nodes;
     cluster_nodes_free(nodes);
     return NULL;
@@ -341,13 +342,13 @@ struct cluster_nodes *cluster_nodes_new(struct loop *loop, const struct store_ad
 void cluster_nodes_free(struct cluster_nodes *nodes)
 {
     cluster_nodes_stop(nodes);
-    for (size_t i = 0; i < nodes->map->node_count; i++) {
-        struct cluster_way *way = nodes->map->nodes[i].way;
+    for (size_t i = 0; i < nodes->map.node_count; i++) {
+        struct cluster_way *way = nodes->map.nodes[i].way;
         if (way)
             close_store(way);
         free(way);
     }
-    cluster_map_free(nodes->map);
+    cluster_map_free(&nodes->map);
     free(nodes->candidates);
     free(nodes);
 }
