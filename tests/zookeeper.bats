@@ -446,6 +446,20 @@ in_tls() { echo "zookeepers://127.0.0.1:$1/test/$BATS_TEST_NUMBER --tls-ca $CERT
     each_flight "$(<"$T/relay.out")" in_tls
 }
 
+# Nine heartbeats, in 20 s at least, rely on a refusal.
+@test "H141 the answer that confirms a waiter's lock is lost: it asks again at once" {
+    start_proxy proxy 127.0.0.1:0 "127.0.0.1:${port[1]}"
+    stay a k
+    queue b k -u "zookeeper://${proxy[proxy]}/test/$BATS_TEST_NUMBER" --lease 3s
+    queue c k
+    # The session of b is older than a third of its lease.
+    poll_until 10 grep -q 'waiting for k' "$T/b.err"
+    fault on up rlock/1 hold down
+    ends_well a
+    in_turn 30 b c
+    grep -qE 'k: acquired after 1?[0-9](\.[0-9]+)?s' "$T/b.err"
+}
+
 @test "H140 ZooKeeper: localhost and 127.0.0.1 are the server at that port" {
     hold a k
     for host in localhost 127.0.0.1; do

@@ -552,6 +552,8 @@ static const struct schedule schedules[] = {
     {"late, and taken", 0, 3000, "+1500 - -", "", "a+ r- a- over:refused"},
     {"late, then mute", 0, 3000, "+1500 ? + +", "2000 r", "a+ r? a+ held f+ over:released"},
     {"late, then mute for good", 0, 3000, "+1500 ?", "", "a+ r? a? trouble a? u? over:failed"},
+    {"late for what it counts from, then mute twice", 0, 3000, "<101 ? <101 ? + +", "1000 r",
+     "a< r? a< r? a+ held f+ over:released"},
     {"late, then denied", 0, 3000, "+1500 x +", "", "a+ rx u+ over:failed"},
     {"late, then stopped beyond the lease", 0, 3000, "+1500 +100 + +", "1550 z60 62000 r",
      "a+ r+ held f+ over:released"},

@@ -660,6 +660,17 @@ static void retaken(struct zk_store *store, const struct zk_reply *replies)
     }
 }
 
+/* Whether the latest refusal is about a node that is in the way still, as far as is known. With
+ * nothing in the way, the lock was found free, and the answer was lost or not confirmed. */
+static bool is_refused(const struct zk_store *store)
+{
+    bool behind = false;
+
+    for (size_t i = 0; i < store->key_count; i++)
+        behind |= store->nodes[i].in_the_way != NULL;
+    return behind && store->refusal.answer.cause == CAUSE_HELD && !zk_semaphore_leads(store);
+}
+
 void zk_acquire(struct zk_store *store)
 {
     if (!zk_is_own(store) && store->request.inherited) {
@@ -676,8 +687,7 @@ void zk_acquire(struct zk_store *store)
         /* A waiter need mostly ask only if its refusal still holds. */
         if (!store->from.ns)
             zk_retake(store);
-        else if (store->request.queue && store->refusal.answer.cause == CAUSE_HELD &&
-                 !zk_semaphore_leads(store) && store->heartbeats++ < HEARTBEATS)
+        else if (store->request.queue && is_refused(store) && store->heartbeats++ < HEARTBEATS)
             beat(store);
         else
             zk_look(store);
