@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 
-#include "base/text.h"
 #include "cli/describe.h"
 #include "run/exit_status.h"
 
@@ -67,7 +66,7 @@ enum lock_watch_result lock_watch_ask(struct lock_watch *watch, struct answer *a
     return cause_is_outage(answer->cause) ? LOCK_WATCH_AWAY : LOCK_WATCH_REFUSED;
 }
 
-char *lock_watch_summary(const struct lock_watch *watch, char *out, size_t size)
+void lock_watch_summary(const struct lock_watch *watch, struct strbuf *out)
 {
     const struct lock_views *locks = &watch->list.locks;
     const struct lock_views *misfits = &watch->list.misfits;
@@ -78,26 +77,23 @@ char *lock_watch_summary(const struct lock_watch *watch, char *out, size_t size)
     for (size_t i = 0; i < misfits->count; i++) /* a KEY that was named may be a latch */
         later += !survey_names(&watch->request, misfits->views[i].key);
     if (locks->count == 0)
-        snprintf(out, size, "no locks");
+        strbuf_puts(out, "no locks");
     else
-        snprintf(out, size, "%zu lock%s", locks->count, locks->count == 1 ? "" : "s");
+        strbuf_printf(out, "%zu lock%s", locks->count, locks->count == 1 ? "" : "s");
     if (waiting > 0)
-        text_append(out, size, ", %zu waiting", waiting);
+        strbuf_printf(out, ", %zu waiting", waiting);
     if (paused > 0)
-        text_append(out, size, ", %zu pattern%s paused", paused, paused == 1 ? "" : "s");
+        strbuf_printf(out, ", %zu pattern%s paused", paused, paused == 1 ? "" : "s");
     if (later > 0)
-        text_append(out, size, ", %zu of a later rlock", later);
-    return out;
+        strbuf_printf(out, ", %zu of a later rlock", later);
 }
 
 void lock_watch_heading(const struct lock_watch *watch, struct strbuf *out)
 {
-    char summary[128];
-
     strbuf_printf(out, "%s  ", LOCAL_TEXT((int64_t)time(NULL) * 1000, false));
     if (watch->away)
         strbuf_escape(out, "out of reach since %s: %s",
                       LOCAL_TEXT((int64_t)watch->seen * 1000, false), watch->why);
     else
-        strbuf_puts(out, lock_watch_summary(watch, summary, sizeof summary));
+        lock_watch_summary(watch, out);
 }

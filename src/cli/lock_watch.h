@@ -36,8 +36,8 @@ enum lock_watch_result {
  * refusal. The caller frees the list. */
 enum lock_watch_result lock_watch_ask(struct lock_watch *watch, struct answer *answer);
 
-/* Prints "3 locks, 2 waiting, 1 pattern paused". Returns out. */
-char *lock_watch_summary(const struct lock_watch *watch, char *out, size_t size);
+/* Prints "3 locks, 2 waiting, 1 pattern paused". */
+void lock_watch_summary(const struct lock_watch *watch, struct strbuf *out);
 /* Prints, without a newline, the time and the summary, or since when and why the store is out of
  * reach. */
 void lock_watch_heading(const struct lock_watch *watch, struct strbuf *out);

@@ -35,7 +35,7 @@ struct acquire {
     struct request request;
     struct environment environment;
     struct pid_watch watch;
-    bool export, keep;
+    bool keep;
     struct run_messages messages;
     struct acquisition_plan plan;
     struct acquisition_outcome outcome;
@@ -45,7 +45,6 @@ static int take_request(struct call *call)
 {
     struct acquire *all = (struct acquire *)call;
 
-    all->export = command_has(call, OPTION_EXPORT);
     if (call->arguments.command)
         return command_misused(call, "takes no COMMAND; that is rlock run");
     if (call->arguments.word_count > 1)
@@ -115,7 +114,7 @@ static void compose(void *arg, int64_t lease, const struct lock_grant *grants, c
     struct acquire *all = arg;
 
     environment_grant(&all->environment, lease, grants);
-    if (all->export)
+    if (command_has(&all->call, OPTION_EXPORT))
         compose_exports(&all->environment, text);
     else
         sprintf(text, "%s\n", all->request.owner);

@@ -19,7 +19,6 @@ static const struct option_spec options[] = {
 
 struct history {
     struct call call;
-    bool failed, plot;
     int64_t since;         /* ns; 0: all */
     struct past_run *runs; /* to show; they point into the list */
     size_t count;
@@ -36,11 +35,10 @@ static int take_options(struct call *call)
     if (command_has(call, OPTION_SINCE) && history->since == 0)
         return command_wrong(call, "--since", command_value(call, OPTION_SINCE),
                              "is not a duration");
-    history->failed = command_has(call, OPTION_FAILED);
-    history->plot = command_has(call, OPTION_PLOT);
-    if (history->plot && command_has(call, OPTION_JSON))
+    bool plot = command_has(call, OPTION_PLOT);
+    if (plot && command_has(call, OPTION_JSON))
         return command_misused(call, "--plot and --json exclude each other");
-    if (history->plot && (given->word_count != 1 || key_is_glob(given->words[0])))
+    if (plot && (given->word_count != 1 || key_is_glob(given->words[0])))
         return command_misused(call, "--plot takes one KEY");
     return STATUS_OK;
 }
@@ -48,7 +46,7 @@ static int take_options(struct call *call)
 static bool is_wanted(const struct history *history, const struct lock_run *run)
 {
     return (!history->since || run->ended_ago_ms <= history->since / NS_PER_MS) &&
-           (!history->failed || run_has_failed(&run->by.end));
+           (!command_has(&history->call, OPTION_FAILED) || run_has_failed(&run->by.end));
 }
 
 static void choose(struct history *history)
@@ -86,7 +84,7 @@ static int print(struct call *call)
     choose(history);
     if (call->as_json)
         render_history_json(&out, history->runs, history->count);
-    else if (history->plot && history->count > 0)
+    else if (command_has(call, OPTION_PLOT) && history->count > 0)
         draw(history, &out);
     else if (history->count > 0)
         render_history(&out, history->runs, history->count, command_has_color(call));

@@ -21,9 +21,9 @@ static const struct option_spec renew_release_options[] = {
 struct renew_release {
     struct call call;
     const char *key, *owner;
-    char reserved[OWNER_SIZE]; /* the owner, if the user has reserved the key */
-    char holder[OWNER_SIZE];   /* an ancestor of the owner */
-    const char *meant;         /* the owner, or its ancestor that holds the key */
+    char reserved[OWNER_SIZE];   /* the owner, if the user has reserved the key */
+    char holder[OWNER_SIZE];     /* an ancestor of the owner */
+    struct acquire_request lock; /* of the owner, or of its ancestor that holds the key */
 };
 
 static int misused_token(const struct renew_release *action, bool option, const char *why)
@@ -88,7 +88,7 @@ static int find_holder(struct renew_release *action)
         found = lock && lock_is_held_by(lock, holder);
     } while (!found && owner_acquired_in(holder, holder));
     if (found)
-        action->meant = holder;
+        action->lock.owner = holder;
     if (answer.verdict == VERDICT_GRANTED)
         return STATUS_OK;
     return command_refused_about(&action->call, action->key, &answer);
@@ -99,7 +99,8 @@ static int begin(struct renew_release *action)
 {
     action->key = action->call.arguments.words[0];
     int status = take_owner(action);
-    action->meant = action->owner;
+    action->lock = (struct acquire_request){
+        .keys = &action->key, .key_count = 1, .owner = action->owner, .who = ""};
     if (status == STATUS_OK)
         status = command_open(&action->call);
     return status == STATUS_OK ? find_holder(action) : status;
@@ -139,18 +140,13 @@ static int renew(struct call *call)
 {
     struct renew_release *action = (struct renew_release *)call;
     int status = begin(action);
-    /* The lease in a file or a variable is for acquisitions. */
-    const struct acquire_request lock = {
-        .keys = &action->key,
-        .key_count = 1,
-        .owner = action->meant,
-        .who = "",
-        .lease = command_has(call, SETTING_LEASE) ? call->settings.lease : 0};
-    const struct renew_request request = {.lock = &lock, .strict = true};
+    const struct renew_request request = {.lock = &action->lock, .strict = true};
     struct answer answer;
 
     if (status != STATUS_OK)
         return status;
+    if (command_has(call, SETTING_LEASE)) /* one in a file or a variable is for acquisitions */
+        action->lock.lease = call->settings.lease;
     query_renew(&call->query, &request, &answer);
     if (answer.verdict != VERDICT_GRANTED)
         return refused(action, &answer);
@@ -176,17 +172,12 @@ static int release(struct call *call)
 {
     struct renew_release *action = (struct renew_release *)call;
     int status = begin(action);
-    const struct acquire_request lock = {
-        .keys = &action->key,
-        .key_count = 1,
-        .owner = action->meant,
-        .who = "",
-        .lease = call->settings.lease}; /* for how long others wait, if it was forgotten */
-    const struct release_request request = {.lock = &lock, .strict = true};
+    const struct release_request request = {.lock = &action->lock, .strict = true};
     struct answer answer;
 
     if (status != STATUS_OK)
         return status;
+    action->lock.lease = call->settings.lease; /* so long others wait, if it was forgotten */
     query_release(&call->query, &request, &answer);
     /* The file of a reservation that was taken away stays, so that this is reported each time. */
     if (action->owner == action->reserved && answer.verdict != VERDICT_UNKNOWN && !answer.revoked)

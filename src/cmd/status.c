@@ -160,12 +160,13 @@ static void draw_frame(void *arg)
 
 static int print_round(const struct view *view)
 {
-    char summary[128];
     struct strbuf out = {0};
 
-    if (!view->call.as_json)
-        strbuf_printf(&out, "%s  %s\n", LOCAL_TEXT((int64_t)view->locks.seen * 1000, true),
-                      lock_watch_summary(&view->locks, summary, sizeof summary));
+    if (!view->call.as_json) {
+        strbuf_printf(&out, "%s  ", LOCAL_TEXT((int64_t)view->locks.seen * 1000, true));
+        lock_watch_summary(&view->locks, &out);
+        strbuf_putc(&out, '\n');
+    }
     print_locks(view, &out, 0);
     strbuf_puts(&out, view->call.as_json ? "" : "\n");
     return command_print(&out);

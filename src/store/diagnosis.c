@@ -62,17 +62,15 @@ const char *diagnosis_print_ms(int64_t ns, char out[32])
 void diagnosis_add_latency(struct diagnosis *diagnosis, const struct server_figures *figures,
                            int64_t connected_ns, int64_t lease)
 {
-    char connected[32], median[32], most[32], lease_text[32];
     int64_t timeout = lease / 6;
     bool slow = figures->ping_max_ns > timeout / 2 || figures->ping_median_ns > timeout / 5;
     bool told = connected_ns != UNTOLD;
 
     diagnosis_add(diagnosis, "latency", slow ? LEVEL_WARNING : LEVEL_FINE, "",
-                  "%s, at most %s%s%s%s%s%s", diagnosis_print_ms(figures->ping_median_ns, median),
-                  diagnosis_print_ms(figures->ping_max_ns, most), told ? "; " : "",
-                  told ? diagnosis_print_ms(connected_ns, connected) : "",
-                  told ? " to connect" : "", slow ? "; slow for a lease of " : "",
-                  slow ? duration_print(lease, lease_text, sizeof lease_text) : "");
+                  "%s, at most %s%s%s%s%s%s", LATENCY_TEXT(figures->ping_median_ns),
+                  LATENCY_TEXT(figures->ping_max_ns), told ? "; " : "",
+                  told ? LATENCY_TEXT(connected_ns) : "", told ? " to connect" : "",
+                  slow ? "; slow for a lease of " : "", slow ? DURATION_TEXT(lease) : "");
     if (slow)
         diagnosis_hint(diagnosis, HINT_LONGER_LEASE);
 }

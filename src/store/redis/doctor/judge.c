@@ -42,28 +42,26 @@ static void judge_version(const struct server_facts *facts, const struct wishes 
                       "a node of a cluster, which has only some of the keys");
 }
 
-static void print_seconds(int64_t seconds, char *out, size_t size)
+static int64_t ns_of(int64_t seconds)
 {
-    duration_print(seconds < INT64_MAX / NS_PER_SEC ? seconds * NS_PER_SEC : INT64_MAX, out, size);
+    return seconds < INT64_MAX / NS_PER_SEC ? seconds * NS_PER_SEC : INT64_MAX;
 }
 
 static void judge_scripts(const struct server_facts *facts, struct diagnosis *diagnosis)
 {
-    char took[32];
-
     if (facts->script_ns < 0)
         diagnosis_add(diagnosis, "scripts", LEVEL_UNFIT,
                       "a server that runs Lua scripts, and a user who may (+eval +evalsha)",
                       "cannot be sent to it: %s", facts->script_fault);
     else
         diagnosis_add(diagnosis, "scripts", LEVEL_FINE, "", "run, the shortest in %s",
-                      diagnosis_print_ms(facts->script_ns, took));
+                      LATENCY_TEXT(facts->script_ns));
 }
 
 static void judge_uptime(const struct server_facts *facts, const struct wishes *wishes,
                          struct diagnosis *diagnosis)
 {
-    char age[32];
+    const char *age = DURATION_TEXT(ns_of(facts->figures.uptime_s));
     bool young =
         facts->figures.uptime_s >= 0 && facts->figures.uptime_s < wishes->lease / NS_PER_SEC;
     bool kept = strcmp(facts->appendonly, "yes") == 0;
@@ -72,7 +70,6 @@ static void judge_uptime(const struct server_facts *facts, const struct wishes *
         diagnosis_add(diagnosis, "restart", LEVEL_NOTE, "", "cannot tell when");
         return;
     }
-    print_seconds(facts->figures.uptime_s, age, sizeof age);
     if (young && !kept && !wishes->grace)
         diagnosis_add(
             diagnosis, "restart", LEVEL_WARNING, "wait for one lease before you take locks",
@@ -83,7 +80,6 @@ static void judge_uptime(const struct server_facts *facts, const struct wishes *
 
 static void judge_clock(const struct server_facts *facts, struct diagnosis *diagnosis)
 {
-    char off[32];
     int64_t ahead = facts->figures.ahead_ms;
     int64_t step = facts->clock_ns - facts->here_ns;
 
@@ -91,7 +87,6 @@ static void judge_clock(const struct server_facts *facts, struct diagnosis *diag
         diagnosis_add(diagnosis, "clock", LEVEL_NOTE, "", "cannot tell");
         return;
     }
-    duration_print(llabs(ahead) * NS_PER_MS, off, sizeof off);
     if (facts->clock_ns == 0 && facts->here_ns > LOOKED_LEAST_NS)
         diagnosis_add(diagnosis, "clock", LEVEL_UNFIT, "mend the clock of the server",
                       "stands still: the lock of a holder that died would never be free");
@@ -101,7 +96,8 @@ static void judge_clock(const struct server_facts *facts, struct diagnosis *diag
                       "jumped while it was looked at: leases end too early, or too late");
     else if (llabs(ahead) > AHEAD_MOST_MS)
         diagnosis_add(diagnosis, "clock", LEVEL_WARNING, "have both clocks set by NTP",
-                      "%s %s this host's", off, ahead > 0 ? "ahead of" : "behind");
+                      "%s %s this host's", MS_TEXT(llabs(ahead)),
+                      ahead > 0 ? "ahead of" : "behind");
     else
         diagnosis_add(diagnosis, "clock", LEVEL_FINE, "", "%" PRId64 " ms %s this host's",
                       (int64_t)llabs(ahead), ahead >= 0 ? "ahead of" : "behind");
@@ -131,7 +127,6 @@ static void judge_grace(const struct server_facts *facts, const struct wishes *w
 {
     const struct grace_facts *grace = &facts->grace;
     enum level level = wishes->grace ? LEVEL_WARNING : LEVEL_NOTE;
-    char time[32];
     bool due;
 
     if (!grace->marked && !wishes->grace)
@@ -141,7 +136,7 @@ static void judge_grace(const struct server_facts *facts, const struct wishes *w
         return;
     }
     int64_t left = grace_left(facts, wishes, &due);
-    print_seconds((left + 999) / 1000, time, sizeof time);
+    const char *time = DURATION_TEXT(ns_of((left + 999) / 1000));
     if (due && !grace->marked)
         diagnosis_add(diagnosis, "grace", level, "rlock init, if it has never held locks",
                       "it may have forgotten locks: from the first request with grace on it grants "
@@ -215,21 +210,21 @@ static const char *print_bytes(int64_t bytes, char out[32])
 static void judge_memory(const struct server_facts *facts, struct diagnosis *diagnosis)
 {
     int64_t most = facts->figures.maxmemory, used = facts->figures.memory;
-    char now[32], limit[32], more[32];
 
     if (most <= 0 || used < 0)
         return;
     /* A thousandth of both, which does not overflow. */
     int64_t percent = used / 1024 * 100 / (most / 1024 > 0 ? most / 1024 : 1);
     bool evicts = *facts->policy && strcmp(facts->policy, "noeviction") != 0;
-    print_bytes(used, now);
-    print_bytes(most, limit);
+    const char *now = print_bytes(used, (char[32]){""});
+    const char *limit = print_bytes(most, (char[32]){""});
     if (percent >= MEMORY_MOST)
-        diagnosis_add(diagnosis, "memory", LEVEL_WARNING,
-                      set_to("maxmemory", twice(most < 1 << 20 ? 1 : most >> 20, "mb", more)).text,
-                      "%s of %s are used (%" PRId64 " %%): %s it %s", now, limit, percent,
-                      percent < 100 ? "when it is full" : "it is full, and",
-                      evicts ? "throws keys away" : "refuses new locks");
+        diagnosis_add(
+            diagnosis, "memory", LEVEL_WARNING,
+            set_to("maxmemory", twice(most < 1 << 20 ? 1 : most >> 20, "mb", (char[32]){""})).text,
+            "%s of %s are used (%" PRId64 " %%): %s it %s", now, limit, percent,
+            percent < 100 ? "when it is full" : "it is full, and",
+            evicts ? "throws keys away" : "refuses new locks");
     else
         diagnosis_add(diagnosis, "memory", LEVEL_FINE, "", "%s of %s are used (%" PRId64 " %%)",
                       now, limit, percent);
@@ -330,18 +325,17 @@ static void judge_timeout(const struct server_facts *facts, const struct wishes 
                           struct diagnosis *diagnosis)
 {
     int64_t idle = wishes->lease / 3 / NS_PER_SEC;
-    char after[32];
 
     if (facts->timeout_s < 0) {
         diagnosis_add(diagnosis, "timeout", LEVEL_NOTE, "", "cannot tell");
     } else if (facts->timeout_s == 0) {
         diagnosis_add(diagnosis, "timeout", LEVEL_FINE, "", "idle connections stay");
     } else {
-        print_seconds(facts->timeout_s, after, sizeof after);
         bool short_one = facts->timeout_s <= idle;
         diagnosis_add(diagnosis, "timeout", short_one ? LEVEL_WARNING : LEVEL_FINE,
                       short_one ? set_to("timeout", "0").text : "",
-                      "idle connections are closed after %s%s", after,
+                      "idle connections are closed after %s%s",
+                      DURATION_TEXT(ns_of(facts->timeout_s)),
                       short_one ? ", so that each renewal needs a new one" : "");
     }
 }
@@ -349,14 +343,14 @@ static void judge_timeout(const struct server_facts *facts, const struct wishes 
 static void judge_clients(const struct server_facts *facts, struct diagnosis *diagnosis)
 {
     int64_t most = facts->clients_max, now = facts->clients;
-    char more[32];
 
     if (most <= 0 || now < 0)
         diagnosis_add(diagnosis, "clients", LEVEL_NOTE, "", "cannot tell");
     else if (now * 100 / most >= CLIENTS_MOST)
-        diagnosis_add(
-            diagnosis, "clients", LEVEL_WARNING, set_to("maxclients", twice(most, "", more)).text,
-            "%" PRId64 " of %" PRId64 "; each holder and each waiter needs one", now, most);
+        diagnosis_add(diagnosis, "clients", LEVEL_WARNING,
+                      set_to("maxclients", twice(most, "", (char[32]){""})).text,
+                      "%" PRId64 " of %" PRId64 "; each holder and each waiter needs one", now,
+                      most);
     else
         diagnosis_add(diagnosis, "clients", LEVEL_FINE, "", "%" PRId64 " of %" PRId64, now, most);
 }
