@@ -110,7 +110,7 @@ void cluster_nodes_keep(struct cluster_nodes *nodes, size_t i)
     way_to(nodes, i)->used = true;
 }
 
-/* While the map is read, it is asked by numbers. */
+/* A reading of the map knows nodes by their numbers, so none is forgotten meanwhile. */
 void cluster_nodes_tidy(struct cluster_nodes *nodes, size_t needed)
 {
     for (size_t i = 0; i < nodes->map.node_count; i++) {

@@ -36,22 +36,17 @@ void zk_clear_nodes(struct zk_store *store)
     store->heartbeats = 0;
 }
 
-void zk_name_nodes(const struct zk_store *store, struct zk_nodes *nodes, const char *key)
-{
-    char *path = zk_path_of_key(store->folder, key);
-
-    for (size_t i = 0; i < ZK_BRANCHES; i++)
-        nodes->branches[i] = zk_path_of_branch(path, i);
-    free(path);
-}
-
 void zk_make_nodes(struct zk_store *store)
 {
     const struct acquire_request *request = &store->request;
 
     zk_clear_nodes(store);
-    for (size_t i = 0; i < request->key_count; i++)
-        zk_name_nodes(store, &store->nodes[i], request->keys[i]);
+    for (size_t i = 0; i < request->key_count; i++) {
+        char *path = zk_path_of_key(store->folder, request->keys[i]);
+        for (size_t j = 0; j < ZK_BRANCHES; j++)
+            store->nodes[i].branches[j] = zk_path_of_branch(path, j);
+        free(path);
+    }
     store->key_count = request->key_count;
 }
 

@@ -150,9 +150,7 @@ static inline enum zk_branch zk_queue_branch(const struct zk_store *store)
 /* Forgets all nodes, and the place. */
 void zk_clear_nodes(struct zk_store *store);
 void zk_clear_ancestors(struct zk_nodes *nodes);
-/* Names the nodes of a key. */
-void zk_name_nodes(const struct zk_store *store, struct zk_nodes *nodes, const char *key);
-/* Names those of each key of the request. */
+/* Names the nodes of each key of the request. */
 void zk_make_nodes(struct zk_store *store);
 /* Frees *to, and takes "text" over. */
 void zk_set_text(char **to, char *text);

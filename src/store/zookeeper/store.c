@@ -357,9 +357,9 @@ static void listed_holders(struct zk_store *store, const struct zk_reply *replie
 
 static void force(struct zk_store *store, const struct force_request *request)
 {
-    zk_clear_nodes(store);
-    zk_name_nodes(store, &store->nodes[0], request->key);
-    store->key_count = 1;
+    store->request.keys = &request->key;
+    store->request.key_count = 1;
+    zk_make_nodes(store);
     zk_session_wish(store->session, ZK_TIMEOUT_LEAST);
     ask_branches(store, &store->nodes[0]);
     zk_send(store, listed_holders, ZK_NO_EFFECT);
