@@ -1,7 +1,8 @@
 #!/usr/bin/env -S python3 -B
-"""mutants.py [--write PAGE] [WORD...]: removes each guard of tests/mutants in turn, and reports
+"""mutants.py [--check] [--write PAGE] [WORD...]: removes each guard of tests/mutants in turn, and reports
 which test finds it and how soon. WORDs select the guards whose name contains one of them. With
---write, the table goes into PAGE, between the lines "<!-- mutants -->".
+--write, the table goes into PAGE, between the lines "<!-- mutants -->". With --check, nothing is
+tried, and the guards whose text is not in their file exactly once are printed.
 
 It works on a copy of the checkout, in mutants/ of the build directory (top_builddir), configured as
 that is. A guard that no test finds, a mutant that does not compile, and a text that is not in its
@@ -107,14 +108,21 @@ class Copy:
         return bool(failed), time.monotonic() - start
 
 
+def misplaced(top, mutant):
+    """Why the guard is not in its file exactly once; None: it is."""
+    with open(os.path.join(top, mutant["file"])) as file:
+        times = file.read().count(mutant["old"])
+    return None if times == 1 else f"{times} times in {mutant['file']}: {mutant['old']}"
+
+
 def try_mutant(copy, mutant):
     """Returns its fate: (the test that found it, or None, seconds), or a text that says why it
     cannot be tried."""
+    if why := misplaced(copy.top, mutant):
+        return why
     path = os.path.join(copy.top, mutant["file"])
     with open(path) as file:
         text = file.read()
-    if text.count(mutant["old"]) != 1:
-        return f"{text.count(mutant['old'])} times in {mutant['file']}: {mutant['old']}"
     try:
         with open(path, "w") as file:
             file.write(text.replace(mutant["old"], mutant["new"]))
@@ -142,11 +150,15 @@ def write_page(page, rows):
 
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--check", action="store_true")
     parser.add_argument("--write", metavar="PAGE")
     parser.add_argument("word", nargs="*")
     options = parser.parse_args()
     mutants = [m for m in read_table(TABLE)
                if not options.word or any(word in m["guard"] for word in options.word)]
+    if options.check:
+        print("\n".join(filter(None, (misplaced(SOURCE, mutant) for mutant in mutants))))
+        return 0
     copy = Copy()
     sound = {}
     rows, faults = [], 0
