@@ -118,14 +118,14 @@ static int refuse_inside(const struct reserve *all, const struct lock_party *hol
  * now, the acquisition reports it. */
 static int check_outside(struct reserve *all)
 {
-    char *pattern = key_to_pattern(all->key);
-    const char *const patterns[] = {pattern};
-    const struct survey_request request = {.patterns = patterns, .pattern_count = 1};
+    const struct lock_view *lock = NULL;
     struct answer answer;
+    struct query query;
+    char fault[256];
 
-    query_look(&all->call.settings.address, &request, &all->call.list, &answer);
-    free(pattern);
-    const struct lock_view *lock = all->call.list.locks.views;
+    if (query_open(&query, &all->call.settings.address, NULL, fault, sizeof fault))
+        lock = query_read_lock(&query, all->key, &all->call.list, &answer);
+    query_close(&query);
     for (size_t i = 0; lock && i < lock->holder_count; i++)
         if (runs_inside(all, &lock->holders[i]))
             return refuse_inside(all, &lock->holders[i]);

@@ -206,18 +206,12 @@ static void note_renewed_grants(struct keeper *keeper, const struct lock_grant *
         keeper->grants[keeper->granted.asked[i]] = keeper->granted.grants[i] = grants[i];
 }
 
-/* Whether each of the keys may be granted. */
-static bool may_all_be_granted(const struct keeper *keeper)
-{
-    return keeper->granted.count == 0 || may_be_granted(keeper);
-}
-
 /* Makes the next request one about the keys that were granted. Where that is not known, or another
  * grant may be under way, about all. */
 static void set_lock(struct keeper *keeper)
 {
     keeper->lock = keeper->plan.request;
-    if (may_all_be_granted(keeper))
+    if (keeper->granted.count == 0 || may_be_granted(keeper))
         return;
     keeper->lock.keys = keeper->granted.keys;
     keeper->lock.key_count = keeper->granted.count;
@@ -418,15 +412,15 @@ static void continue_holding(struct keeper *keeper, const struct keeper_past *pa
         renew(keeper);
 }
 
-/* Returns which of the plan's keys an answer about the granted ones names, from 1; 0: none. */
+/* Returns which of the plan's keys the answer to the latest request names, from 1; 0: none. */
 static size_t lost_key(const struct keeper *keeper, const struct answer *answer)
 {
-    bool all = may_all_be_granted(keeper);
-    size_t count = all ? keeper->plan.request.key_count : keeper->granted.count;
+    const struct acquire_request *lock = &keeper->lock;
+    bool chosen = lock->keys == keeper->granted.keys;
 
-    if (count == 1 || answer->key >= count)
+    if (lock->key_count == 1 || answer->key >= lock->key_count)
         return 0;
-    return 1 + (all ? answer->key : keeper->granted.asked[answer->key]);
+    return 1 + (chosen ? keeper->granted.asked[answer->key] : answer->key);
 }
 
 #define HOLDER_SIZE 200
