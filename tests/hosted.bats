@@ -230,7 +230,7 @@ served() {
     RLOCK_URL+='?table=Looked_2'
     run -0 rlock init
     run -0 rlock run was -- true
-    bg_up a rlock run --keep-credentials --label 'a "b" \c' k -- \
+    bg_up a rlock run --keep-credentials --label 'é "b" \c' k -- \
         "$RLOCK" run k -- sh -c ": >'$T/a.up'; exec sleep 1000"
     queue b k
     hold c s --limit 2
@@ -238,7 +238,7 @@ served() {
         tr '\t' '|' >"$T/seen"
     [[ $(cut -d '|' -f 1-3 "$T/seen" | paste -sd ' ') == \
         "k|holder|exclusive k|holder|exclusive k|waiter|exclusive s|holder|semaphore" ]]
-    grep -F 'a%20"b"%20' "$T/seen"
+    grep -F '%c3%a9%20"b"%20' "$T/seen"
     run -0 database_sql "$DATABASE" "SELECT count(*) FROM $view
         WHERE since <= current_timestamp(6) AND until > current_timestamp(6)
             AND username = '$(id -un)'"
