@@ -75,6 +75,28 @@ strange_sessions_ended() {
     run -0 rlock run -w 20s --lease 60s k -- true
 }
 
+@test "a waiter's agent dies, and one of its places is taken away meanwhile: none stays" {
+    bg_prints relay python3 "$TESTS/pausing_zookeeper.py" "${port[1]}" "$T"
+    hold a k
+    hold b m
+    RLOCK_URL=zookeeper://127.0.0.1:$(<"$T/relay.out")/test/$BATS_TEST_NUMBER \
+        bg w rlock run --lease 60s k m -- touch "$T/ran"
+    poll_until 15 has_waiters k 1
+    poll_until 15 has_waiters m 1
+    has_agent w
+    : >"$T/armed"
+    kill -KILL "$agent"
+    poll_until 20 test -e "$T/paused"
+    run -0 rlock force-release --now --yes --purge m
+    ends_with b 79 20
+    rm "$T/armed"
+    poll_until 15 has_holders m 1 # it is the only one in that queue
+    terminate a
+    ends_with w 0 20
+    [[ -e $T/ran ]]
+    run -0 rlock run -w 20s k -- true
+}
+
 @test "H143 a waiter's agent is killed: the place is kept, and only those there are shown" {
     place_is_kept
     place_is_kept --limit 1

@@ -151,6 +151,10 @@ static void read_nodes(struct zk_store *store, const struct zk_reply *replies)
         for (size_t j = 0; j < NODES_MAX && nodes->own[j]; j++) {
             if (take_node(store, nodes, &nodes->own[j], replies++, &identity))
                 continue;
+            if (replies[-1].error == ZK_NO_NODE) { /* it has just gone: the rest has to go, too */
+                zk_adopt(store);
+                return;
+            }
             zk_forget(store);
             store->absent = i;
             zk_miss(store);
