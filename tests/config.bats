@@ -421,7 +421,10 @@ END
     stderr_line '^rlock: run: --url names the same node twice: redis://H:6379/3$'
     RLOCK_URL="unix://:pw@$T/a unix://:other@$T/a?db=1" run -78 --separate-stderr rlock status
     stderr_line "^rlock: status: RLOCK_URL names the same node twice: unix://$T/a\\?db=1$"
-    says 64 'local: beside another store' run --local -u "unix://$REDIS_SOCK" k -- true
+    says 64 '--url with --local has local: beside another store' \
+        run --local -u "unix://$REDIS_SOCK" k -- true
+    run -0 rlock config --local
+    [[ $output =~ 'url = local:'\ +'# --local' ]]
 }
 
 @test "H103 the passwords of several URLs are shown nowhere" {

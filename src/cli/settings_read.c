@@ -45,7 +45,7 @@ char *settings_print_origin(const struct settings *settings, enum setting id, ch
 {
     const struct given *given = &settings->given[id];
 
-    if (given->origin == ORIGIN_OPTION)
+    if (given->origin == ORIGIN_OPTION && !given->source)
         snprintf(out, size, "--%s", setting_rows[id].option.name);
     else if (given->line)
         snprintf(out, size, "%s:%d", given->source, given->line);
@@ -400,6 +400,14 @@ static bool is_empty_url(const struct given_option *option)
     return option->id == SETTING_URL && !urls_word(option->value, &length);
 }
 
+/* Returns the words for the options that set the URL, where --local is among them; else NULL. */
+static const char *url_options(const struct arguments *arguments)
+{
+    if (!args_option(arguments, OPTION_LOCAL))
+        return NULL;
+    return args_option(arguments, SETTING_URL) ? "--url with --local" : "--local";
+}
+
 static int collect_options(struct collection *all, const struct arguments *arguments)
 {
     for (size_t i = 0; i < arguments->option_count; i++) {
@@ -410,7 +418,8 @@ static int collect_options(struct collection *all, const struct arguments *argum
         if (id >= SETTING_COUNT)
             continue;
         all->settings->given[id] =
-            (struct given){option_value(all, option), ORIGIN_OPTION, NULL, 0};
+            (struct given){option_value(all, option), ORIGIN_OPTION,
+                           id == SETTING_URL ? url_options(arguments) : NULL, 0};
         if (is_empty_url(option))
             return refuse(all, SETTING_URL, "is empty");
     }
