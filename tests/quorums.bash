@@ -17,14 +17,13 @@ quorum_file() {
     export RLOCK_URL
 }
 
-# All have been servers of this quorum since now. Without it each is from its first request on, and
+# All have been servers of this quorum for an hour. Without it each is from its first request on, and
 # on a busy machine these differ by so much that the later ones are taken for forgetful.
 know_each_other() {
-    local i run now
-    now=$(date +%s%3N)
+    local i run since=$(($(now_ms) - 3600000))
     for ((i = 1; i <= NODES; i++)); do
         run=$(node "$i" info server | sed -n 's/^run_id:\([0-9a-f]*\).*/\1/p')
-        node "$i" hset 'rlock:!quorum' run "$run" since "$now" first "$now" >/dev/null
+        node "$i" hset 'rlock:!quorum' run "$run" since "$since" first "$since" >/dev/null
     done
 }
 
