@@ -76,8 +76,7 @@ survives() {
     ends_with a 79
     # ms of b's first trace to a's last one: a third of the lease, and the time that it takes to
     # stop. It would run for up to 15 s if it found out by the end of its lease.
-    within -60000 10000 "$(awk '$1 == "a" { end = $3 } $1 == "b" && !begin { begin = $3 }
-        END { print int((end - begin) / 1000000) }' "$LOG")"
+    within -60000 10000 "$(overlap a b)"
 }
 
 # The URL names one node, as most do; the rest is learnt in good time.

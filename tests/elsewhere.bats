@@ -148,7 +148,8 @@ postgresql() {
     fi
 }
 
-start_postgresql() {
+@test "H152 PostgreSQL: what comes too late changes no row" {
+    compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || skip "no PostgreSQL here"
     export PGHOST=$T/pg PGUSER=me PGDATABASE=postgres
     chmod a+x "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR" "$T/.." "$T"
     install -d -m 700 "$PGHOST"
@@ -156,11 +157,6 @@ start_postgresql() {
     postgresql initdb -D "$PGHOST" -U me -A trust -N >"$T/initdb.log" 2>&1
     bg pg bash -c "$(declare -f postgresql)"'; postgresql postgres -D "$PGHOST" -k "$PGHOST" -h ""'
     poll_until 20 psql -c 'SELECT 1'
-}
-
-@test "H152 PostgreSQL: what comes too late changes no row" {
-    compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || skip "no PostgreSQL here"
-    start_postgresql
     recipe PostgreSQL 2 >publish.sql
     psql -c "$(recipe PostgreSQL 3)" -c 'CREATE TABLE published (version text)'
     recipe PostgreSQL >"$T/recipe"

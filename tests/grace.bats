@@ -31,8 +31,7 @@ without_grace() {
         run -78 rlock acquire -n "$key"
     done
     renewed held
-    kill "${pid[a]}"
-    finish a
+    terminate a
     is_free held
     run -69 --separate-stderr rlock doctor --json
     json '.findings | any(.check == "minimum" and .level == "fine")'

@@ -715,6 +715,12 @@ no_overlap() {
          { seen[$1]; last = $1 } END { exit bad || NR == 0 }' "$LOG"
 }
 
+# overlap FIRST SECOND: prints the ms of SECOND's first trace to FIRST's last one.
+overlap() {
+    awk -v first="$1" -v second="$2" '$1 == first { end = $3 } $1 == second && !begin { begin = $3 }
+        END { print int((end - begin) / 1000000) }' "$LOG"
+}
+
 # contend ROW LEASE [OPTION...] -- FLAG...: aROW works under the lock kROW as a tree of three
 # generations, the last in a session of its own, and bROW waits. Rows may run at the same time.
 contend() {

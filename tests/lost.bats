@@ -20,7 +20,7 @@ setup_file() {
     make_cluster "$port"
     mkdir "$PLACE/s"
     printf '%s\n' "port ${ports[1]}" "bind 127.0.0.1" \
-        "sentinel monitor main 127.0.0.1 $(port_of "$REDIS_SOCK") 1" \
+        "sentinel monitor main 127.0.0.1 $(redis config get port | tail -n 1) 1" \
         >"$PLACE/s/conf"
     serve s "$PLACE/s/conf" --sentinel
     export CLUSTER_URL SENTINEL_URL=sentinel://127.0.0.1:${ports[1]}/main
@@ -39,10 +39,6 @@ teardown_file() {
 serve() {
     start_redis "$PLACE/$1" "${@:2}" --unixsocket "$PLACE/$1/sock"
     poll_until 20 eval "[[ \$(redis-cli -s '$PLACE/$1/sock' ping 2>&1) == PONG ]]"
-}
-
-port_of() {
-    redis-cli -s "$1" config get port | tail -n 1
 }
 
 # make_cluster PORT: of c1 and c2, which listens there, half of the slots each.

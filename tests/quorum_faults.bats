@@ -167,8 +167,7 @@ up_for() {
     node 3 del 'rlock:{k}'
     node_signal 3 STOP
     sleep 0.6 # until the waiter has asked once more
-    kill "${pid[w]}"
-    ends_with w 143
+    terminate w 143
     node_signal 3 CONT
     poll_until 10 nothing_at k 3
     [[ ! -e $T/ran ]]

@@ -87,8 +87,7 @@ returncode() { # negative for death by a signal, as python sees it
 }
 
 @test "H74 --at-most stops the command after that time from the acquisition: 124" {
-    timed 950 20000 run -124 --separate-stderr rlock run --at-most 1s k -- sleep 100
-    stderr_line '^rlock: '
+    timed 950 20000 says 124 '^rlock: ' run --at-most 1s k -- sleep 100
     run -124 rlock run --at-most 500ms k -- sh -c 'trap "exit 7" TERM; while :; do sleep 0.05; done'
     run -0 rlock run --at-most 0 k -- sleep 0.2
     run -4 rlock run --at-most 20s k -- sh -c 'exit 4'

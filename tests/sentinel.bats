@@ -132,10 +132,6 @@ tls_files() {
     says 69 '^rlock: .*the sentinels do not agree on the master' run --connect-timeout 3s k -- true
 }
 
-all_closed() {
-    [[ $(fault_of one stats) == *" open 0 "* ]]
-}
-
 # bytes_up NAME: that have gone through the proxy of that name.
 bytes_up() {
     fault_of "$1" stats | awk '{ for (i = 1; i < NF; i++) if ($i == "up") print $(i + 1) }'
@@ -146,7 +142,7 @@ bytes_up() {
     fault_of one target "127.0.0.1:${port[1]}"
     RLOCK_URL=$(sentinel_url "${proxy[one]}")
     run -0 rlock run k -- true
-    poll_until 5 all_closed
+    poll_until 5 eval '[[ $(fault_of one stats) == *" open 0 "* ]]'
     run -0 fault_of one stats
     [[ $output == "accepted 1 open 0 "* ]]
     once=$(bytes_up one)
@@ -154,7 +150,7 @@ bytes_up() {
     hold x k
     poll_until 10 eval '(($(bytes_up one) > 2 * once))'
     terminate x
-    poll_until 5 all_closed
+    poll_until 5 eval '[[ $(fault_of one stats) == *" open 0 "* ]]'
     run -0 fault_of one stats
     [[ $output == "accepted 2 open 0 "* ]]
     # Sentinels are asked for others when it connects; later only for the master, in 62 bytes.

@@ -63,13 +63,6 @@ through_proxy() {
     took 0 4000 $(($(now_ms) - total))
 }
 
-tables_are_emptied() {
-    local table
-    for table in $(database_tables "$DATABASE"); do
-        database_sql "$DATABASE" "DELETE FROM $table"
-    done
-}
-
 # expire KEY: its time is over by what the row says.
 expire() {
     case $DATABASE in
@@ -103,7 +96,9 @@ expire() {
     run -0 rlock run -n k l -- true
     rlock latch set --ttl 1h m 1
     wait_for w m
-    tables_are_emptied
+    for table in $(database_tables "$DATABASE"); do
+        database_sql "$DATABASE" "DELETE FROM $table"
+    done
     ends_with w 1
     contains "$T/w.err" vanished
 }

@@ -42,7 +42,7 @@ pooler_make() {
 
 pooler_start() {
     as_server pgbouncer -q -d "$BATS_FILE_TMPDIR/pooler/ini"
-    poll_until 20 pooler_answers
+    poll_until 20 pooled_sql 'SELECT 1'
 }
 
 pooler_kill() {
@@ -59,10 +59,6 @@ pooler_url() {
 
 pooled_sql() {
     PGPASSWORD='p w' psql -qAt -h 127.0.0.1 -p "$POOLER_PORT" -U locker -d locks -c "$1" 3>&-
-}
-
-pooler_answers() {
-    [[ $(pooled_sql 'SELECT 1') == 1 ]]
 }
 
 # It opens another session when all that it has are in use.

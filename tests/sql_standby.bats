@@ -56,11 +56,8 @@ standby_start() {
         -c cluster_name=second >>"$dir/log" 2>&1 &
     disown
     wait_for_standbys second
-    poll_until 60 is_synchronous
-}
-
-is_synchronous() {
-    [[ $(database_sql postgresql 'SELECT sync_state FROM pg_stat_replication') == sync ]]
+    poll_until 60 eval '[[ $(database_sql postgresql "SELECT sync_state
+        FROM pg_stat_replication") == sync ]]'
 }
 
 standby_kill() {
@@ -87,7 +84,7 @@ splitter_start() {
     echo "$dir/pid" >"$BATS_FILE_TMPDIR/splitter"
     as_server pgpool -n -f "$dir/conf" -F "$dir/pcp" -a "$dir/hba" >"$dir/log" 2>&1 &
     disown
-    poll_until 30 splitter_answers || {
+    poll_until 30 psql -qAt -h 127.0.0.1 -p "$SPLITTER_PORT" -U locker -d locks -c 'SELECT 1' || {
         tail -n 30 "$dir/log"
         return 1
     }
@@ -99,10 +96,6 @@ splitter_kill() {
     kill -INT "$one" 2>/dev/null || true # its children end with it
     poll_until 20 gone "$one"
     rm "$BATS_FILE_TMPDIR/splitter"
-}
-
-splitter_answers() {
-    psql -qAt -h 127.0.0.1 -p "$SPLITTER_PORT" -U locker -d locks -c 'SELECT 1' >/dev/null 2>&1
 }
 
 # Cancels what waits for a standby; fails where nothing does.

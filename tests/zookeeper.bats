@@ -275,13 +275,6 @@ END
     [[ ! -e $T/ran ]]
 }
 
-# The server has answered more than the waiter's place in the queue takes: the leases as well.
-leases_are_listed() {
-    local down
-    read -r _ _ _ _ _ _ _ down <<<"$(fault stats)"
-    ((down > 300))
-}
-
 # The waiter's list of the leases has the outer one, which has gone when it asks what is in it.
 @test "a semaphore: a lease that nests in one that goes while a waiter counts them is counted" {
     local outer inner
@@ -291,7 +284,8 @@ leases_are_listed() {
     fault on down -lease- hold up
     bg a rlock run -w 4s -u "zookeeper://${proxy[proxy]}/test/$BATS_TEST_NUMBER" --lease 60s \
         --connect-timeout 60s --limit 1 k -- touch "$T/ran"
-    poll_until 10 leases_are_listed
+    # The server has answered more than the waiter's place in the queue takes: the leases as well.
+    poll_until 10 eval 'read -r _ _ _ _ _ _ _ down <<<"$(fault stats)" && ((down > 300))'
     RLOCK_OWNER=$outer run -0 rlock acquire --lease 60s --limit 1 --keep $$ k
     inner=${lines[-1]}
     [[ $inner == "$outer".* ]]
