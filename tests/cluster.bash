@@ -98,9 +98,10 @@ node_pid() {
     cat "$CLUSTER_DIR/$1/pid" 2>/dev/null
 }
 
+# A master that stands still for as long as NODE_TIMEOUT is replaced.
 node_start() {
     start_redis "$CLUSTER_DIR/$1" $CLUSTER_LISTEN "$1" --bind 127.0.0.1 \
-        --cluster-enabled yes --cluster-node-timeout 1000
+        --cluster-enabled yes --cluster-node-timeout "${NODE_TIMEOUT:-5000}"
     poll_until 10 cli "$1" ping >/dev/null
 }
 

@@ -4,6 +4,8 @@
 load helper
 load cluster
 
+setup_file() { export NODE_TIMEOUT=1000; cluster_file; }
+
 # All who are connected to a node, or were, know the map.
 has_looked() {
     [[ $(cluster_calls 'cluster|slots') -ge 2 ]]
