@@ -211,6 +211,20 @@ are_connected() {
     run -0 rlock status -q "$a" "$b" "$c"
 }
 
+@test "H64 several keys at one node that stands still: a signal leaves none of them held" {
+    local a node=${CLUSTER_NODES%% *} b
+    a=$(key_at "$node" a) b=$(key_at "$node" b)
+    hold x "$b" --lease 60s
+    queued "$b" bg w rlock run --lease 60s "$a" "$b" -- true
+    cli "$node" del "rlock:{$b}" # the waiter does not hear of it
+    kill -STOP "$(node_pid "$node")"
+    sleep 2.9 # until it has asked once more
+    terminate w 143
+    kill -CONT "$(node_pid "$node")"
+    poll_until 10 is_free "$a"
+    poll_until 10 is_free "$b"
+}
+
 # rounds NAME NUMBER SECONDS KEY...: each round leaves in the log, for each of its keys, who comes
 # and who goes. After so many rounds, or when there is a file "enough", it ends.
 rounds() {

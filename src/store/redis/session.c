@@ -989,8 +989,8 @@ bool redis_session_send_nowait(struct redis_session *session)
     if (session->batch.state == BATCH_SENT)
         session->listening = session->will_listen;
     loop_disarm(session->loop, &session->timer);
-    bool open =
-        session->phase == PHASE_UP || (session->phase == PHASE_GREETING && may_be_done(session));
+    bool open = session->phase == PHASE_UP || session->phase == PHASE_DETACHED ||
+                (session->phase == PHASE_GREETING && may_be_done(session));
     session->phase = PHASE_DETACHED;
     if (!open)
         redis_session_close(session);

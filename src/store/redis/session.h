@@ -83,7 +83,7 @@ void redis_session_send_ahead(struct redis_session *session, size_t replies, str
                               int64_t patience);
 /* Sends the batch if the connection is up, or a batch went ahead on it, and waits for nothing;
  * false: there is no such connection. Ends the batch under way in any case, without its "done".
- * Nothing may be sent afterwards. */
+ * Nothing but more of the same may be sent afterwards. */
 bool redis_session_send_nowait(struct redis_session *session);
 
 /* Returns when the latest batch went out. */

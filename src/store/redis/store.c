@@ -750,8 +750,9 @@ static bool redis_release_nowait(struct store *base, const struct release_reques
     store->asking = asking;
     redis_call_release(&store->call, &plain, store->prefix, request);
     store->call.db = redis_session_is_up(store->session) ? 0 : store->db;
-    /* Behind a call, the script is known if that is done, and must be: see add_lesson(). */
-    store->call.whole = !asked;
+    /* Behind a call, the script is known if that is done, and must be: see is_teaching(). So it is
+     * behind another release. */
+    store->call.whole = !asked && redis_session_is_up(store->session);
     add_asking(store);
     redis_session_add_call(store->session, &store->call);
     bool gone = redis_session_send_nowait(store->session);
