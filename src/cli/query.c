@@ -58,14 +58,6 @@ static void done(void *arg, const struct answer *answer)
     loop_stop(query->loop);
 }
 
-/* Ends a question whose loop was stopped by a callback, or cannot run. */
-static void give_up(struct query *query, bool failed, struct answer *answer)
-{
-    if (!failed)
-        *answer = (struct answer){.verdict = VERDICT_UNKNOWN};
-    close_store(query);
-}
-
 /* Asks, and waits for the answer; afterwards the store does not answer any more. */
 static void ask_once(struct query *query, struct operation operation, struct moment until,
                      struct answer *answer)
@@ -77,11 +69,12 @@ static void ask_once(struct query *query, struct operation operation, struct mom
         lock_list_free(operation.survey->each_arg); /* the results of an attempt that failed */
     query->answered = false;
     store_start(query->store, &operation);
-    bool failed = !answer_await(query->loop, answer);
+    *answer = (struct answer){.verdict = VERDICT_UNKNOWN}; /* a callback may stop the loop */
+    answer_await(query->loop, answer);
     if (query->answered)
         *answer = query->kept->answer;
     else
-        give_up(query, failed, answer);
+        close_store(query);
     if (query->answered && answer->verdict != VERDICT_UNKNOWN)
         outage_answered(&query->outage, moment_now());
 }
@@ -122,7 +115,8 @@ static bool pause_until(struct query *query, struct moment until, struct answer 
     loop_run_for(query->loop, moment_until(moment_now(), until));
     if (moment_reached(until, moment_now()))
         return true;
-    give_up(query, false, answer);
+    *answer = (struct answer){.verdict = VERDICT_UNKNOWN};
+    close_store(query);
     return false;
 }
 
