@@ -386,7 +386,7 @@ static void memory_start(struct store *base, const struct operation *operation)
     loop_arm(store->loop, &store->turn, loop_now(store->loop));
 }
 
-static bool memory_release_nowait(struct store *base, const struct release_request *request)
+static enum release_sent memory_release_nowait(struct store *base, const struct release_request *request)
 {
     struct memory_store *store = of(base);
     struct answer answer = {0};
@@ -395,10 +395,10 @@ static bool memory_release_nowait(struct store *base, const struct release_reque
 
     loop_disarm(store->loop, &store->turn);
     if (!server_open(&server, store->path, fault, sizeof fault))
-        return false;
+        return RELEASE_UNSENT;
     do_release(store, &server, request->lock, &answer);
     fclose(server.file);
-    return true;
+    return RELEASE_SENT;
 }
 
 /* Ends the session. */

@@ -155,6 +155,19 @@ missed() {
     run -0 rlock run --replicas 1 k -- true
 }
 
+@test "H64 a signal while the server waits for a replica: nothing stays held" {
+    replica_start one
+    run -0 rlock run --replicas 1 k -- true
+    kill -STOP "$(replica_pid one)"
+    for moment in 0.3 0.6 1.5; do
+        bg w rlock run --replicas 1 k -- touch "$T/run"
+        sleep $moment
+        terminate w 143
+        poll_until 10 is_free k
+    done
+    [[ ! -e $T/run ]]
+}
+
 @test "H37 renewals that no replica hears of do not count: stopped before the lease ends" {
     replica_start one
     at_work a k 100 --replicas 1 --lease 8s -- tree

@@ -927,11 +927,13 @@ static void go_without_answer(struct keeper *keeper)
     static const struct answer silence = {.cause = CAUSE_UNREACHABLE, .text = "no answer in time"};
     const struct release_request request = {
         .lock = &keeper->plan.request, .uncertain = true, .end.how = LOCK_UNUSED};
-    bool gone = store_release_nowait(keeper->store, &request);
+    enum release_sent sent = store_release_nowait(keeper->store, &request);
     keeper->busy = false;
+    if (sent == RELEASE_BLOCKED)
+        keeper->doubt.state = STORE_MAY_GRANT;
     if (!result_is_known(keeper))
         set_result(keeper, KEEPER_UNRELEASED, &silence);
-    if (gone || moment_reached(keeper->release_until, now_of(keeper)) ||
+    if (sent == RELEASE_SENT || moment_reached(keeper->release_until, now_of(keeper)) ||
         keeper->doubt.state == STORE_IS_EMPTY)
         over(keeper);
     else

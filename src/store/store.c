@@ -76,7 +76,7 @@ void store_start(struct store *store, const struct operation *operation)
     store->ops->start(store, &store->operation);
 }
 
-bool store_release_nowait(struct store *store, const struct release_request *request)
+enum release_sent store_release_nowait(struct store *store, const struct release_request *request)
 {
     return store->ops->release_nowait(store, request);
 }

@@ -404,10 +404,16 @@ struct operation {
 };
 
 void store_start(struct store *store, const struct operation *operation);
+enum release_sent {
+    RELEASE_UNSENT, /* there is no connection; what was under way was not sent */
+    RELEASE_SENT,
+    RELEASE_BLOCKED, /* the connection takes none; what was under way may be done */
+};
+
 /* Sends an uncertain release over a connection that is up, without waiting for the answer, for a
- * caller that must end now. An operation under way ends without its "done". False if there was no
- * connection. The request is borrowed for the call. */
-bool store_release_nowait(struct store *store, const struct release_request *request);
+ * caller that must end now. An operation under way ends without its "done". The request is borrowed
+ * for the call. */
+enum release_sent store_release_nowait(struct store *store, const struct release_request *request);
 
 /* Returns the lock that is acquired, renewed or released; one without keys for any other
  * operation. */
@@ -434,7 +440,7 @@ struct store_ops {
     void (*close)(struct store *);
     /* The operation is store->operation, and one that the store's record allows. */
     void (*start)(struct store *, const struct operation *);
-    bool (*release_nowait)(struct store *, const struct release_request *);
+    enum release_sent (*release_nowait)(struct store *, const struct release_request *);
 };
 
 /* For a store: tells its listener. The first two are callbacks as well, of which the store is the

@@ -367,7 +367,8 @@ static void link_start(struct store *base, const struct operation *operation)
         message->not_after = until;
 }
 
-static bool link_release_nowait(struct store *base, const struct release_request *request)
+static enum release_sent link_release_nowait(struct store *base,
+                                             const struct release_request *request)
 {
     struct sim_link *link = of(base);
 
@@ -376,7 +377,7 @@ static bool link_release_nowait(struct store *base, const struct release_request
     link->done = NULL;
     if (!link->node->down && !silent)
         post(link, VERB_RELEASE, request->lock, &no_terms)->uncertain = true;
-    return !link->node->down;
+    return link->node->down ? RELEASE_UNSENT : RELEASE_SENT;
 }
 
 static void take_out(struct sim_link *link)

@@ -319,7 +319,7 @@ static void start(struct store *base, const struct operation *operation)
           operation);
 }
 
-static bool release_nowait(struct store *base, const struct release_request *request)
+static enum release_sent release_nowait(struct store *base, const struct release_request *request)
 {
     struct fake_store *store = of(base);
     char word[32];
@@ -327,13 +327,13 @@ static bool release_nowait(struct store *base, const struct release_request *req
     loop_disarm(store->loop, &store->reply);
     store->done = NULL;
     if (store->answer == ',')
-        return false;
+        return RELEASE_UNSENT;
     store->parted = true;
     store->call = 'u';
     note_keys(store, request->lock);
     snprintf(word, sizeof word, "bye%s", store->asked);
     fake_log(store, word);
-    return true;
+    return RELEASE_SENT;
 }
 
 static const struct store_ops fake_ops = {close_nothing, start, release_nowait};

@@ -440,7 +440,7 @@ static void start(struct store *base, const struct operation *operation)
 
 /* The caller need not send a release again only if this one was sent. A good network has a
  * connection. */
-static bool release_nowait(struct store *base, const struct release_request *request)
+static enum release_sent release_nowait(struct store *base, const struct release_request *request)
 {
     struct simulation *sim = of(base);
     const struct operation operation = {
@@ -449,10 +449,10 @@ static bool release_nowait(struct store *base, const struct release_request *req
     sim->done = NULL;
     sim->number++;
     if (sim->failing > 0 && chance(&sim->seed, 4) == 0)
-        return false;
+        return RELEASE_UNSENT;
     sim->owed = false;
     post(sim, SIMULATION_RELEASE, &operation, false);
-    return true;
+    return RELEASE_SENT;
 }
 
 /* To be zeroed before. */

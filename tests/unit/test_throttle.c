@@ -78,10 +78,10 @@ static void poke(struct loop_timer *timer)
     store_poke(&eager->base);
 }
 
-static bool release_nowait(struct store *store, const struct release_request *request)
+static enum release_sent release_nowait(struct store *store, const struct release_request *request)
 {
     (void)store, (void)request;
-    return true;
+    return RELEASE_SENT;
 }
 
 static void on_over(void *arg, const struct keeper_end *end)

@@ -443,7 +443,7 @@ static void start_operation(struct store *base, const struct operation *operatio
 }
 
 /* The request goes to the node that an earlier one about the slot has gone to, or would go to. */
-static bool release_nowait(struct store *base, const struct release_request *request)
+static enum release_sent release_nowait(struct store *base, const struct release_request *request)
 {
     struct cluster *cluster = of(base);
     unsigned slot = cluster_slot_of_key(cluster->prefix, request->lock->keys[0]);
@@ -452,7 +452,7 @@ static bool release_nowait(struct store *base, const struct release_request *req
     if (node == CLUSTER_NOWHERE || slot == cluster->slot)
         node = cluster->node;
     struct store *store = cluster_nodes_store(cluster->nodes, node);
-    bool sent = store && store_release_nowait(store, request);
+    enum release_sent sent = store ? store_release_nowait(store, request) : RELEASE_UNSENT;
     abandon(cluster);
     return sent;
 }

@@ -223,19 +223,21 @@ static void ask_next(struct several_keys *several)
     ask(several, operation, share(several), answered);
 }
 
-static bool release_nowait(struct store *base, const struct release_request *request)
+static enum release_sent release_nowait(struct store *base, const struct release_request *request)
 {
     struct acquire_request one = *request->lock;
     struct release_request about_one = *request;
-    bool sent = true;
+    enum release_sent all = RELEASE_SENT;
 
     about_one.lock = &one;
     one.key_count = 1;
     for (size_t i = 0; i < request->lock->key_count; i++) {
         one.keys = &request->lock->keys[i];
-        sent &= store_release_nowait(of(base)->below, &about_one);
+        enum release_sent sent = store_release_nowait(of(base)->below, &about_one);
+        if (all == RELEASE_SENT || sent == RELEASE_BLOCKED)
+            all = sent;
     }
-    return sent;
+    return all;
 }
 
 /* Whether waiting for it is of use. */

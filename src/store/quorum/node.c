@@ -139,7 +139,7 @@ bool quorum_node_release_nowait(struct quorum_node *node)
     request.uncertain = true;
     node->doing.task = node->next.task = VERB_NONE;
     node->held = false;
-    return store_release_nowait(node->member.store, &request);
+    return store_release_nowait(node->member.store, &request) == RELEASE_SENT;
 }
 
 /* -- fences ------------------------------------------------------------------------------------ */

@@ -769,14 +769,15 @@ static void stop(struct quorum_store *store)
     loop_disarm(store->loop, &store->pause);
 }
 
-static bool quorum_release_nowait(struct store *base, const struct release_request *request)
+static enum release_sent quorum_release_nowait(struct store *base,
+                                               const struct release_request *request)
 {
     struct quorum_store *store = of(base);
 
     stop(store);
     take_release(store, request);
     store->hold = HOLD_OVER;
-    return send_release_nowait(store);
+    return send_release_nowait(store) ? RELEASE_SENT : RELEASE_UNSENT;
 }
 
 static void force(struct quorum_store *store, const struct force_request *request)

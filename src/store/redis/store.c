@@ -740,12 +740,18 @@ static void release(struct redis_store *store, const struct release_request *req
         set_places(store, NULL);
 }
 
-static bool redis_release_nowait(struct store *base, const struct release_request *request)
+static enum release_sent redis_release_nowait(struct store *base,
+                                              const struct release_request *request)
 {
     static const struct redis_terms plain;
     struct redis_store *store = of(base);
     bool asking = store->asking, asked = store->call.script;
+    bool waits = asked && redis_session_is_up(store->session) && is_replicated(store) &&
+                 store->form != FORM_LISTENING;
 
+    /* A server reads nothing while it waits for replicas, and then finds the connection closed. */
+    if (waits)
+        redis_session_close(store->session);
     drop_operation(store);
     store->asking = asking;
     redis_call_release(&store->call, &plain, store->prefix, request);
@@ -757,7 +763,7 @@ static bool redis_release_nowait(struct store *base, const struct release_reques
     redis_session_add_call(store->session, &store->call);
     bool gone = redis_session_send_nowait(store->session);
     drop_operation(store);
-    return gone;
+    return gone ? RELEASE_SENT : waits ? RELEASE_BLOCKED : RELEASE_UNSENT;
 }
 
 static void adjust(struct redis_store *store, const struct adjust_request *request)

@@ -267,7 +267,7 @@ static void release(struct zk_store *store)
         zk_adopt(store);
 }
 
-static bool zk_release_nowait(struct store *base, const struct release_request *request)
+static enum release_sent zk_release_nowait(struct store *base, const struct release_request *request)
 {
     struct zk_store *store = zk_store_of(base);
 
@@ -277,7 +277,7 @@ static bool zk_release_nowait(struct store *base, const struct release_request *
     if (zk_is_own(store))
         add_release(store);
     store->place = ZK_ENDING;
-    return zk_session_send_nowait(store->session);
+    return zk_session_send_nowait(store->session) ? RELEASE_SENT : RELEASE_UNSENT;
 }
 
 /* -- force ------------------------------------------------------------------------------------- */
