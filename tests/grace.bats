@@ -72,21 +72,6 @@ without_grace() {
     run -0 rlock init
 }
 
-@test "H44 emptied: the holder has its lock again, and no other client until it ends" {
-    at_work a k 1000 --lease 12s
-    queue w k --lease 12s
-    redis flushall
-    work b k 0.2 --lease 12s
-    refused 69 run -n --lease 12s other -- touch "$T/run"
-    poll_until 10 held k
-    refused 75 run -n --lease 12s k -- touch "$T/run"
-    terminate a 143
-    contains "$T/a.err" 'k: the store had forgotten it, and has it again'
-    finish b 20
-    ends_with w 0 20
-    no_overlap
-}
-
 @test "H42 killed, and back without its data: the holder has it again at once, with its token" {
     stay a k --lease 15s
     fence=$(rlock status --json k | jq '.[0].fence')

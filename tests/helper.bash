@@ -538,6 +538,13 @@ ends_with() {
     }
 }
 
+# handed_over [SECONDS]: a is told to end, and then b works and ends.
+handed_over() {
+    terminate a 143
+    ends_with b 0 "$@"
+    no_overlap
+}
+
 # all_end STATUS SECONDS NAME...: each of them ends with that.
 all_end() {
     local one

@@ -119,9 +119,7 @@ for_others() {
         poll_until 10 server_count 1 # the first request starts it
         run -75 rlock run -n k -- true
     done
-    terminate a 143
-    ends_with b 0
-    no_overlap
+    handed_over
     server_count 1
 }
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env -S python3 -B
-"""mutants.py [--check] [--write PAGE] [WORD...]: removes each guard of tests/mutants in turn, and reports
-which test finds it and how soon. WORDs select the guards whose name contains one of them. With
---write, the table goes into PAGE, between the lines "<!-- mutants -->". With --check, nothing is
-tried, and the guards whose text is not in their file exactly once are printed.
+"""mutants.py [--check] [--write PAGE] [WORD...]: removes each guard of tests/mutants in turn, and
+reports which test finds it and how soon. WORDs select the guards whose name contains one of
+them. With --write, the table goes into PAGE, between the lines "<!-- mutants -->". With --check,
+nothing is tried, and the guards whose text is not in their file exactly once are printed.
 
 It works on a copy of the checkout, in mutants/ of the build directory (top_builddir), configured as
 that is. A guard that no test finds, a mutant that does not compile, and a text that is not in its

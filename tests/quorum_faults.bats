@@ -30,19 +30,13 @@ for_nodes() {
 
 # ---------------------------------------------------------------- nodes that do not answer
 
-@test "H85 two of five stopped: no one notices" {
+@test "H85 two of five stopped, or dead: no one notices" {
     for_nodes STOP 1 4
-    before=$(now_ms)
-    run -0 --separate-stderr rlock run k -- true
-    run -0 --separate-stderr rlock run -n k -- true
-    took 0 2500 "$before" # to wait for one would take longer
+    # To wait for one would take longer.
+    timed 0 2500 run -0 --separate-stderr rlock run k -- true
     [[ $stderr == "" ]]
-    run -0 rlock status -q k
-}
-
-@test "H85 two of five dead: no one notices" {
-    node_kill 2
-    node_kill 5
+    node_kill 1
+    node_kill 4
     timed 0 2500 run -0 --separate-stderr rlock run k -- true
     [[ $stderr == "" ]]
     hold a k
@@ -152,24 +146,6 @@ up_for() {
         finish a
         poll_until 5 nothing_at k 1 2 3
     done
-    [[ ! -e $T/ran ]]
-}
-
-@test "H86 a signal while a node that has not released yet stands still: nothing is left there" {
-    three
-    for i in 1 2 3; do
-        node $i script flush
-    done
-    hold a k --lease 60s
-    poll_until 5 held_on_all k 1 2 3
-    bg w rlock run --lease 60s k -- touch "$T/ran"
-    poll_until 10 grep -q . "$T/w.err"
-    node 3 del 'rlock:{k}'
-    node_signal 3 STOP
-    sleep 0.6 # until the waiter has asked once more
-    terminate w 143
-    node_signal 3 CONT
-    poll_until 10 nothing_at k 3
     [[ ! -e $T/ran ]]
 }
 
@@ -299,9 +275,7 @@ flush_unseen() {
     work b k 0.3 --lease 15s
     node_restart 1 2 3
     poll_until 9 held_on_all k 1 2 3 4 5
-    terminate a 143
-    ends_with b 0 40
-    no_overlap
+    handed_over 40
 }
 
 # ---------------------------------------------------------------- losing it
@@ -317,16 +291,6 @@ flush_unseen() {
     for_nodes CONT 1 2 3
     ends_with b 0
     no_overlap
-}
-
-@test "a minority is lost while it is held: nothing happens" {
-    stay a k --lease 12s
-    node_signal 1 STOP
-    node_kill 2
-    renewed k
-    ends_well a
-    [[ ! -s $T/a.err ]]
-    run -0 rlock status -q k
 }
 
 @test "H92 the holder is killed: free after its lease, and no sooner" {
@@ -382,9 +346,7 @@ flush_unseen() {
         renewed k
         poll_until 5 held_on_all k 1 2 3
     done
-    terminate a 143
-    ends_with b 0 20
-    no_overlap
+    handed_over 20
 }
 
 # ---------------------------------------------------------------- several at once

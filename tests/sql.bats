@@ -7,18 +7,6 @@ load waiters
 
 setup_file() { databases_start; }
 
-@test "a command runs under a lock that others do not get, and that is free when it has ended" {
-    each_database
-    run -0 --separate-stderr rlock run k -- sh -c 'echo "$RLOCK_KEY $RLOCK_MODE"'
-    [[ $output == "k exclusive" && $stderr == "" ]]
-    stay a k
-    says 75 '^rlock: k: not acquired: held by .* \(sh\)' run -n k -- touch "$T/ran"
-    run -0 rlock run -n other -- true
-    ends_well a
-    run -0 rlock status
-    [[ $output == "" || $output == *"no locks"* ]]
-}
-
 @test "a minimum version refuses older programs, of locks that are there and of new ones" {
     each_database
     run -0 rlock run there -- true

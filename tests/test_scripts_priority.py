@@ -37,16 +37,20 @@ def served(lock, ear, holder, offers):
     return line
 
 
+def all_served(lock, ear, line):
+    """They are shown and served in that order after A, and nothing is left of them."""
+    same(order(lock), line, "shown")
+    same(served(lock, ear, A, len(line)), line, "served")
+    lock.release(line[-1])
+    same(sorted(lock.fields()), ["f", "k", "q"], "what is left")
+
+
 @test("priority: the higher first, of equals the one that came first; status shows the same")
 def _(lock, ear):
     lock.acquire(A, lease=10 * MINUTE)
     for owner, priority in ((B, 0), (C, 5), (D, 0), (E, 9), (F, 5)):
         same(wait(lock, owner, priority, offer=TOKEN)[0], "QUEUED")
-    line = [E, C, F, B, D]
-    same(order(lock), line, "shown")
-    same(served(lock, ear, A, 5), line, "served")
-    lock.release(D)
-    same(sorted(lock.fields()), ["f", "k", "q"], "what is left")
+    all_served(lock, ear, [E, C, F, B, D])
 
 
 @test("priority: below 0 behind all others, which get a list then, and only then")
@@ -56,11 +60,7 @@ def _(lock, ear):
     same("o" in lock.fields(), False, "a list of those that come first anyway")
     for owner, priority in ((C, -5), (D, 0), (E, -9), (F, 3)):
         same(wait(lock, owner, priority, offer=TOKEN)[0], "QUEUED")
-    line = [F, B, D, C, E]
-    same(order(lock), line, "shown")
-    same(served(lock, ear, A, 5), line, "served")
-    lock.release(E)
-    same(sorted(lock.fields()), ["f", "k", "q"], "what is left")
+    all_served(lock, ear, [F, B, D, C, E])
 
 
 @test("priority: places that are told; a newcomer goes before one that has a lower one")

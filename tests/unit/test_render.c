@@ -105,7 +105,7 @@ static const struct lock_view kept = {.key = "report", .fence = 18, HELD(&ended,
 
 #define MAX 4
 
-static const struct {
+static const struct rendered {
     const char *name;
     const struct lock_view *locks[MAX];
     const char *wanted;
@@ -193,12 +193,7 @@ static const struct {
         "\\x0d\\xc2\\x9b\n"),
 };
 
-static const struct {
-    const char *name;
-    const struct lock_view *locks[MAX];
-    const char *wanted;
-    struct render_style style;
-} lists[] = {
+static const struct rendered lists[] = {
     ROW("nothing", {NULL}, ""),
     ROW("held, with a queue", {&deploy},
         "deploy: exclusive, 1 waiting, last fence 17\n"

@@ -6,6 +6,22 @@
 
 #include "base/strbuf.h"
 
+/* Operations by their numbers. */
+enum {
+    OP_CREATE = 1,
+    OP_DELETE = 2,
+    OP_EXISTS = 3,
+    OP_GET_DATA = 4,
+    OP_SET_DATA = 5,
+    OP_GET_CHILDREN = 8,
+    OP_CHECK = 13,
+    OP_MULTI = 14,
+    OP_CREATE_CONTAINER = 19,
+    OP_AUTH = 100,
+    OP_CLOSE = -11,
+    OP_ERROR = -1,
+};
+
 /* -- the encoding, Jute ------------------------------------------------------------------------ */
 
 /* Big-endian integers, strings and buffers behind their length, and frames, which have their length
