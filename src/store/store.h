@@ -404,6 +404,7 @@ struct operation {
 };
 
 void store_start(struct store *store, const struct operation *operation);
+
 enum release_sent {
     RELEASE_UNSENT, /* there is no connection; what was under way was not sent */
     RELEASE_SENT,
