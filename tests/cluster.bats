@@ -221,8 +221,7 @@ are_connected() {
     sleep 2.9 # until it has asked once more
     terminate w 143
     kill -CONT "$(node_pid "$node")"
-    poll_until 10 is_free "$a"
-    poll_until 10 is_free "$b"
+    poll_until 10 "$RLOCK" status -q "$a" "$b"
 }
 
 # rounds NAME NUMBER SECONDS KEY...: each round leaves in the log, for each of its keys, who comes

@@ -3,8 +3,8 @@
 load helper
 load latches
 
-# wait_for NAME KEY [OPTION...]: a background rlock that waits for the latch, and does so by now. The
-# name of its connection tells it from those that wait already, which may be asking again.
+# wait_for NAME KEY [OPTION...]: a background rlock that waits for the latch, and does so by now.
+# The name of its connection tells it from those that wait already, which may be asking again.
 wait_for() {
     local name=$1 key=$2
     shift 2

@@ -386,7 +386,8 @@ static void memory_start(struct store *base, const struct operation *operation)
     loop_arm(store->loop, &store->turn, loop_now(store->loop));
 }
 
-static enum release_sent memory_release_nowait(struct store *base, const struct release_request *request)
+static enum release_sent memory_release_nowait(struct store *base,
+                                               const struct release_request *request)
 {
     struct memory_store *store = of(base);
     struct answer answer = {0};

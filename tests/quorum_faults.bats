@@ -32,7 +32,6 @@ for_nodes() {
 
 @test "H85 two of five stopped, or dead: no one notices" {
     for_nodes STOP 1 4
-    # To wait for one would take longer.
     timed 0 2500 run -0 --separate-stderr rlock run k -- true
     [[ $stderr == "" ]]
     node_kill 1

@@ -17,8 +17,8 @@ quorum_file() {
     export RLOCK_URL
 }
 
-# All have been servers of this quorum for an hour. Without it each is from its first request on, and
-# on a busy machine these differ by so much that the later ones are taken for forgetful.
+# All have been servers of this quorum for an hour. Without it each is from its first request on,
+# and on a busy machine these differ by so much that the later ones are taken for forgetful.
 know_each_other() {
     local i run since=$(($(now_ms) - 3600000))
     for ((i = 1; i <= NODES; i++)); do

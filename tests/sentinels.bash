@@ -138,8 +138,8 @@ sentinel_start() {
     poll_until 10 answers "$one"
 }
 
-# impatient: from now on the Sentinels take a server for down that is silent for a second. Until then
-# they keep a master that stands still for a while, as on a busy machine.
+# impatient: from now on the Sentinels take a server for down that is silent for a second. Until
+# then they keep a master that stands still for a while, as on a busy machine.
 impatient() {
     local one
     disturb

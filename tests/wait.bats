@@ -162,8 +162,7 @@ hand_overs() {
     redis del 'rlock:{k}' # the waiter does not hear of it
     kill -STOP "$(redis_pid)"
     sleep 2.9 # until it has asked once more
-    kill "${pid[w]}"
-    ends_with w 143 5
+    terminate w 143
     kill -CONT "$(redis_pid)"
     poll_until 10 is_free k
     [[ ! -e $LOG ]]

@@ -7,7 +7,7 @@
 
 #define NOT_UTF8 "\xef\xbf\xbd" /* U+FFFD */
 
-/* What a family tells of a lock. */
+/* The value of a lock that a family tells. */
 enum sample {
     HOLDERS,
     KEPT,

@@ -25,8 +25,8 @@ static int64_t age_of(const struct lock_party *party)
     return party && party->age_ms > 0 ? party->age_ms : 0;
 }
 
-/* Returns NEVER for what is larger than any limit. A run whose end is not known did not succeed. The
- * pause of a GLOB counts when the GLOB is judged. */
+/* Returns NEVER for what is larger than any limit. A run whose end is not known did not succeed.
+ * The pause of a GLOB counts when the GLOB is judged. */
 static int64_t value_of(enum measure measure, const struct lock_view *lock)
 {
     switch (measure) {

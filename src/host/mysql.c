@@ -212,20 +212,20 @@ static MYSQL *my_connect(const struct host_target *target, unsigned long flags,
 
     if (database_blames_name(target, fault)) /* the library asks on and on, and tells less */
         return NULL;
-    MYSQL *connection = mysql_init(NULL);
-    if (!connection) {
+    MYSQL *made = mysql_init(NULL);
+    if (!made) {
         database_fail(fault, WIRE_UNFIT, "no memory");
         return NULL;
     }
-    set_options(connection, target);
-    up = mysql_real_connect(connection, local ? NULL : target->host, target->user, target->password,
+    set_options(made, target);
+    up = mysql_real_connect(made, local ? NULL : target->host, target->user, target->password,
                             target->database, (unsigned)strtoul(target->port, NULL, 10),
                             local ? target->host : NULL, flags);
     if (!up)
-        fail_to_connect(connection, target, fault);
-    if (up && make_strict(connection, fault))
-        return connection;
-    mysql_close(connection);
+        fail_to_connect(made, target, fault);
+    if (up && make_strict(made, fault))
+        return made;
+    mysql_close(made);
     return NULL;
 }
 

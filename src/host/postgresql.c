@@ -176,15 +176,15 @@ static PGconn *pq_connect(const struct host_target *target, struct host_error *f
                                   "UTF8",           "10000",
                                   target->client,   NULL};
 
-    PGconn *connection = PQconnectStartParams(names, values, 0);
-    PQsetErrorVerbosity(connection, PQERRORS_VERBOSE);
-    bool was_open = PQstatus(connection) != CONNECTION_BAD && await_connection(connection);
-    if (PQstatus(connection) != CONNECTION_OK) {
-        tell_failure(connection, target, was_open, fault);
-        PQfinish(connection);
+    PGconn *made = PQconnectStartParams(names, values, 0);
+    PQsetErrorVerbosity(made, PQERRORS_VERBOSE);
+    bool was_open = PQstatus(made) != CONNECTION_BAD && await_connection(made);
+    if (PQstatus(made) != CONNECTION_OK) {
+        tell_failure(made, target, was_open, fault);
+        PQfinish(made);
         return NULL;
     }
-    return connection;
+    return made;
 }
 
 /* -- the connection of this process ------------------------------------------------------------ */

@@ -100,5 +100,5 @@ struct host {
 
 /* Returns the exit status. */
 int host_serve(const struct host *host);
-/* Waits until the descriptor can be read, or written; or until there is an error to be found out. */
+/* Waits until the descriptor can be read, or written; or has an error, which is found out then. */
 void host_await(int fd, bool to_write);

@@ -653,7 +653,7 @@ static int64_t worth_waiting(const struct keeper *keeper)
 }
 
 /* Renews a late grant before it is trusted: perhaps it was the connection's first request, or this
- * process was stopped. The grant of a store that counts from long before the request is not late. */
+ * process was stopped. A grant that counts from long before its request is not late. */
 static void confirm(struct keeper *keeper)
 {
     struct moment until = latest(keeper, worth_waiting(keeper));

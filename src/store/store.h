@@ -406,9 +406,9 @@ struct operation {
 void store_start(struct store *store, const struct operation *operation);
 
 enum release_sent {
-    RELEASE_UNSENT, /* there is no connection; what was under way was not sent */
+    RELEASE_UNSENT, /* no connection, so the operation under way was not sent either */
     RELEASE_SENT,
-    RELEASE_BLOCKED, /* the connection takes none; what was under way may be done */
+    RELEASE_BLOCKED, /* a connection that takes nothing more; that operation may be done */
 };
 
 /* Sends an uncertain release over a connection that is up, without waiting for the answer, for a

@@ -94,7 +94,8 @@ static void audit_start(struct store *base, const struct operation *operation)
     client->calling = false;
 }
 
-static enum release_sent audit_release_nowait(struct store *base, const struct release_request *request)
+static enum release_sent audit_release_nowait(struct store *base,
+                                              const struct release_request *request)
 {
     struct client *client = audited(base);
 

@@ -32,9 +32,9 @@ void cluster_nodes_keep(struct cluster_nodes *nodes, size_t i);
 void cluster_nodes_tidy(struct cluster_nodes *nodes, size_t needed);
 
 /* Reads the map anew; ends a reading that is under way. The nodes are asked in the order of
- * cluster_map_candidates(). "done" is called once, later: GRANTED when the map was read; the refusal
- * where a node lets us ask nothing; otherwise why the first node could not tell, as NOT_READY if any
- * node was reached. */
+ * cluster_map_candidates(). "done" is called once, later: GRANTED when the map was read; the
+ * refusal where a node lets us ask nothing; otherwise why the first node could not tell, as
+ * NOT_READY if any node was reached. */
 void cluster_nodes_read(struct cluster_nodes *nodes, struct moment until, store_done *done,
                         void *arg);
 /* Ends the reading: "done" is not called. */

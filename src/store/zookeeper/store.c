@@ -267,7 +267,8 @@ static void release(struct zk_store *store)
         zk_adopt(store);
 }
 
-static enum release_sent zk_release_nowait(struct store *base, const struct release_request *request)
+static enum release_sent zk_release_nowait(struct store *base,
+                                           const struct release_request *request)
 {
     struct zk_store *store = zk_store_of(base);
 
