@@ -270,7 +270,7 @@ spends() {
     done
     [[ ! -s $T/a.err ]]
     # Each with its renewal, and nothing besides but the renewals that listen. Where the server does
-    # not know the script, that is sent once, behind that of a release.
+    # not know the script, that is sent once, and that of a release behind it.
     evals=$(redis_calls eval)
     ((evals -= evals > 0))
     (($(redis_calls wait) + $(redis_calls subscribe) == $(redis_calls evalsha) + evals && $(redis_calls role) == 0))

@@ -136,7 +136,7 @@ void outage_add_length(const struct outage *outage, struct moment now, struct an
 
     if (cause_may_pass(why->cause) && outage->failures > 0 && seconds > 0)
         snprintf(why->text + used, sizeof why->text - used, ", for %s",
-                 duration_print(seconds * NS_PER_SEC, (char[32]){""}, 32));
+                 DURATION_TEXT(seconds * NS_PER_SEC));
 }
 
 const struct answer *outage_give_up(struct outage *outage, struct moment now,
