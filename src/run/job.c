@@ -415,6 +415,8 @@ static void note_end(struct job *job, int status)
         end(job, job->terminal.given);
     if (late)
         run_out(job);
+    if (late && job->plan->stop && WIFSIGNALED(status)) /* the agent killed it; this was stopped */
+        run_tell_event(job->plan->events, RUN_STOP_COMMAND_TOO_LATE);
     if (job->fault)
         tell_fault(job);
 }
