@@ -349,10 +349,24 @@ void job_extend(struct job *job, struct lease lease)
         resume(job);
 }
 
+static void time_out_with_lease(struct job *job)
+{
+    if (job->state == JOB_ENDED)
+        job->timed_out = true;
+    else if (!job->timed_out)
+        time_out(job, &(struct run_reason){.cause = RUN_CAUSE_NO_RENEWAL});
+}
+
 void job_lose(struct job *job, const struct run_reason *why)
 {
+    bool over = why->cause == RUN_CAUSE_NOT_RENEWED || why->cause == RUN_CAUSE_WAS_STOPPED;
+
     if (job->lost || job->state == JOB_IDLE)
         return;
+    if (over && !job->plan->renew) {
+        time_out_with_lease(job);
+        return;
+    }
     job->lost = true;
     if (job->state == JOB_STOPPING || job->state == JOB_ENDED) {
         job->verdict = tell_user(job, RUN_LOST, why);
@@ -374,12 +388,7 @@ static void run_out(struct job *job)
     struct run_reason why = run_reason_text(job->trouble);
 
     why.cause = RUN_CAUSE_NOT_RENEWED;
-    if (job->plan->renew)
-        job_lose(job, &why);
-    else if (job->state == JOB_ENDED)
-        job->timed_out = true;
-    else
-        time_out(job, &(struct run_reason){.cause = RUN_CAUSE_NO_RENEWAL});
+    job_lose(job, &why);
 }
 
 /* It ended by itself. The processes that it left continue, or are waited for. */
