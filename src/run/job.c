@@ -359,11 +359,9 @@ static void time_out_with_lease(struct job *job)
 
 void job_lose(struct job *job, const struct run_reason *why)
 {
-    bool over = why->cause == RUN_CAUSE_NOT_RENEWED || why->cause == RUN_CAUSE_WAS_STOPPED;
-
     if (job->lost || job->state == JOB_IDLE)
         return;
-    if (over && !job->plan->renew) {
+    if (why->cause == RUN_CAUSE_NOT_RENEWED && !job->plan->renew) {
         time_out_with_lease(job);
         return;
     }
