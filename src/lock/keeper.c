@@ -632,24 +632,25 @@ static void take_failure(struct keeper *keeper, const struct answer *answer)
                  !may_be_in_store(keeper));
 }
 
-/* A lease is useless if it is over when its grant arrives, or cannot be renewed in time. */
-static void end_too_far(struct keeper *keeper)
-{
-    static const struct answer unfit = {.cause = CAUSE_UNFIT};
-    bool granted_less = keeper->lease.length != keeper->plan.request.lease;
-
-    keeper->result.far.round_trip = keeper->took;
-    keeper->result.far.lease = keeper->lease.length;
-    keeper->result.far.needed =
-        granted_less ? 0 : lease_for_round_trip(keeper->took, keeper->plan.renew);
-    end_with(keeper, KEEPER_FAILED, &unfit, false);
-}
-
 static void on_confirmed(void *arg, const struct answer *answer);
 
 static int64_t worth_waiting(const struct keeper *keeper)
 {
     return lease_round_trip_most(keeper->lease.length, keeper->plan.renew);
+}
+
+/* A lease is useless if it is over when its grant arrives, or cannot be renewed in time. The answer
+ * that has not come takes longer than it was waited for. */
+static void end_too_far(struct keeper *keeper)
+{
+    static const struct answer unfit = {.cause = CAUSE_UNFIT};
+    bool granted_less = keeper->lease.length != keeper->plan.request.lease;
+    int64_t waited = worth_waiting(keeper), trip = keeper->took > waited ? keeper->took : waited;
+
+    keeper->result.far.round_trip = trip;
+    keeper->result.far.lease = keeper->lease.length;
+    keeper->result.far.needed = granted_less ? 0 : lease_for_round_trip(trip, keeper->plan.renew);
+    end_with(keeper, KEEPER_FAILED, &unfit, false);
 }
 
 /* Renews a late grant before it is trusted: perhaps it was the connection's first request, or this

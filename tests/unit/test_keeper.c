@@ -1054,6 +1054,12 @@ static void test_too_far(void)
     tap_ok(life.end.far.round_trip == 610 * NS_PER_MS && life.end.far.lease == NS_PER_SEC &&
                life.end.far.needed == 2 * NS_PER_SEC && life.why.cause == CAUSE_UNFIT,
            "a round trip of 610 ms is too long for a lease of 1 s; it takes 2 s");
+
+    const struct schedule mute = {
+        .lease_ms = 3000, .answers = "<101 ? <101 ? <101 ? +", .actions = ""};
+    run(&life, &mute);
+    tap_ok(life.end.far.round_trip == NS_PER_SEC && life.end.far.needed == 4 * NS_PER_SEC,
+           "so is a third of the lease, after which confirmations were not answered");
 }
 
 /* It grows while the lock is held: followed, step by step; or the lock is lost before another owner
