@@ -282,7 +282,9 @@ with socket.create_server(("127.0.0.1", 0)) as listening:
         state = open(sys.argv[2]).read().strip()
         try:
             if sys.argv[1] == "mysql":
-                text = b"\xff" + struct.pack("<H", int(state)) + b"raw words of the server"
+                number, _, option = state.partition("+")
+                text = b"\xff" + struct.pack("<H", int(number)) + b"raw words of the server"
+                text += option.encode()
                 client.sendall(struct.pack("<I", len(text))[:3] + b"\0" + text)
             else:
                 client.recv(10000)
@@ -307,8 +309,9 @@ ERRORS='77 28P01 1045 user u: wrong password, or no such user
 69 53200 1037 out of memory
 69 57P03 1047 it starts up, recovers or shuts down, and does not serve now
 69 57P01 1053 the server has ended the connection
-69 25006 1290 read-only; locks live on the primary
-69 XX000 1105 user u: it answers with an error: raw words of the server'
+69 25006 1290+--super-read-only read-only; locks live on the primary
+69 XX000 1105 user u: it answers with an error: raw words of the server
+69 XX000 1290 user u: it answers with an error: raw words of the server'
 
 @test "a server refuses: in plain words, with its address and user, and in its own words with -v" {
     each_database

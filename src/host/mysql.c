@@ -50,7 +50,7 @@
 
 /* -- connections over MariaDB's Connector/C ---------------------------------------------------- */
 
-static enum wire_error error_of(unsigned number)
+static enum wire_error error_of(unsigned number, const char *said)
 {
     switch (number) {
     case ER_BAD_NULL_ERROR: /* the state became NULL: another version is there */
@@ -78,7 +78,8 @@ static enum wire_error error_of(unsigned number)
     case ER_STATEMENT_TIMEOUT: /* max_statement_time: another client has locked the whole table */
     case MYSQL_QUERY_TIMEOUT:
     case ER_LOCK_WAIT_TIMEOUT: return WIRE_BUSY;
-    case ER_OPTION_PREVENTS_STATEMENT: return WIRE_READ_ONLY;
+    case ER_OPTION_PREVENTS_STATEMENT: /* an option that is named in any language */
+        return strstr(said, "read-only") || strstr(said, "read_only") ? WIRE_READ_ONLY : WIRE_UNFIT;
     case ER_DISK_FULL:
     case ER_RECORD_FILE_FULL: return WIRE_NO_SPACE;
     case ER_OUTOFMEMORY:
@@ -106,9 +107,10 @@ static bool my_is_of_client(unsigned number)
 static bool my_fail(MYSQL *connection, struct host_error *fault)
 {
     unsigned number = mysql_errno(connection);
+    const char *said = mysql_error(connection);
 
-    return database_fail(fault, my_is_of_client(number) ? WIRE_UNREACHABLE : error_of(number),
-                         mysql_error(connection));
+    return database_fail(fault, my_is_of_client(number) ? WIRE_UNREACHABLE : error_of(number, said),
+                         said);
 }
 
 /* Returns the error that the system has for a connection there; 0: it has none now. */
@@ -162,7 +164,7 @@ static void fail_to_connect(MYSQL *connection, const struct host_target *target,
         system = try_to_connect(target);
     if (way)
         said = system > 0 ? strerror((int)system) : "no connection";
-    database_fail(fault, error_of(error), said);
+    database_fail(fault, error_of(error, said), said);
 }
 
 static void set_options(MYSQL *connection, const struct host_target *target)
