@@ -47,12 +47,6 @@ static void add_all(struct sql_text *request, const char *const *statements)
     }
 }
 
-void database_add_schema(struct sql_text *request, const char *user)
-{
-    for (size_t i = 0; sql_add_schema(request, user, i); i++)
-        sql_end(request);
-}
-
 void database_add_bytes(struct sql_text *request, struct piece bytes)
 {
     strbuf_puts(&request->out, "x'");
@@ -132,6 +126,14 @@ static int compare(const void *a, const void *b)
                                          : (int)right->writes - (int)left->writes;
 }
 
+static void add_lock(struct sql_text *request, const struct lock *lock)
+{
+    const char *const *statement = kind->lock[lock->writes];
+
+    sql_add(request, "%s%" PRId64 "%s", statement[0], (int64_t)lock->number, statement[1]);
+    sql_end(request);
+}
+
 /* The keys of a unit are locked in an order that is the same for all, so that no two units wait for
  * each other. Of several with one number, the first lock is enough for all. */
 static void add_locks(struct sql_text *request, const struct unit *unit)
@@ -143,10 +145,8 @@ static void add_locks(struct sql_text *request, const struct unit *unit)
         locks[i] = (struct lock){kind->locks ? number % kind->locks : number, unit->keys[i].writes};
     }
     qsort(locks, unit->count, sizeof *locks, compare);
-    for (size_t i = 0; i < unit->count; i++) {
-        kind->add_lock(request, locks[i].number, locks[i].writes);
-        sql_end(request);
-    }
+    for (size_t i = 0; i < unit->count; i++)
+        add_lock(request, &locks[i]);
     free(locks);
     shedlock_add_locks(request, unit);
 }
@@ -160,7 +160,12 @@ static void add_begin(struct sql_text *request, const struct unit *unit)
         add_all(request, kind->begin);
         add_locks(request, unit);
     }
-    kind->add_listening(request, unit);
+    for (size_t i = 0; i < host_channels.count; i++) {
+        if (!host_channels.at[i].is_new || !(in_transaction || kind->listens_always))
+            continue;
+        kind->add_listening(request, host_channels.at[i].name);
+        sql_end(request);
+    }
 }
 
 /* The first value of each row says what the row is about, the second one of which key. The clock is
@@ -343,7 +348,22 @@ enum host_outcome database_commit(struct unit *unit, struct host_fault *fault)
     return HOST_DONE;
 }
 
-/* -- listing, and questions -------------------------------------------------------------------- */
+/* -- tables, listing, and questions ------------------------------------------------------------ */
+
+/* Without gates, a request is a transaction: two that make the tables at once would see each other
+ * fail. The view, which is the last statement, may fail: it may be there, the user may lack the
+ * right, and an older server the words. */
+bool database_make(const char *user, struct host_fault *fault)
+{
+    struct sql_text request = database_request();
+
+    if (!kind->locks)
+        add_lock(&request, &(struct lock){database_number(piece_of("")), true});
+    for (size_t i = 0; sql_add_schema(&request, user, i); i++)
+        sql_end(&request);
+    request.commits = request.count - (kind->dialect->view != NULL);
+    return kind->ask(&request, NULL, fault) == HOST_DONE;
+}
 
 struct names {
     void (*each)(void *arg, struct piece name);

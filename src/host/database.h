@@ -20,16 +20,21 @@ struct database_taker {
 
 struct database {
     const struct sql_dialect *dialect;
-    uint64_t locks;           /* keys are locked by numbers below that; 0: by any */
-    const char *const *begin; /* statements that begin a transaction, ended by NULL */
-    const char *end;          /* one that ends the limits of these; NULL: the transaction does */
-    int purge_every;          /* one commit of so many clears rows away that have expired */
+    uint64_t locks; /* keys are locked by numbers below that; 0: by any */
+    /* Statements that begin a transaction, ended by NULL. They name its isolation: one that keeps
+     * its first snapshot would read what was there before it had its locks. */
+    const char *const *begin;
+    const char *end; /* one that ends the limits of these; NULL: the transaction does */
+    int purge_every; /* one commit of so many clears rows away that have expired */
     /* Adds a literal. */
     void (*add_text)(struct sql_text *request, const char *text);
-    /* Add statements: one that locks, and tells so by a row 'g'; those that listen to the channels
-     * that are new; those that tell the messages of a unit and commit it. */
-    void (*add_lock)(struct sql_text *request, uint64_t number, bool writes);
-    void (*add_listening)(struct sql_text *request, const struct unit *unit);
+    /* A statement that locks a key to read it, and one to write it, which tell so by a row 'g': in
+     * front of the key's number and behind it. */
+    const char *lock[2][2];
+    /* Adds a statement that listens to a channel; always: also where there is no transaction. */
+    void (*add_listening)(struct sql_text *request, struct piece channel);
+    bool listens_always;
+    /* Adds statements that tell the messages of a unit and commit it. */
     void (*add_commit)(struct sql_text *request, const struct unit *unit);
     /* Sends what was put together, and frees it. taker: may be NULL. */
     enum host_outcome (*ask)(struct sql_text *request, const struct database_taker *taker,
@@ -49,8 +54,6 @@ uint64_t database_number(struct piece name);
 struct sql_text database_request(void);
 /* Adds a whole statement. */
 void database_say(struct sql_text *request, const char *statement);
-/* Adds those that make the tables and give the user its rights. */
-void database_add_schema(struct sql_text *request, const char *user);
 /* Adds a literal of bytes, in MySQL. */
 void database_add_bytes(struct sql_text *request, struct piece bytes);
 
@@ -66,3 +69,4 @@ void database_abandon(void);
 bool database_list(struct piece prefix, void (*each)(void *arg, struct piece name), void *arg,
                    struct host_fault *fault);
 bool database_ask(const char *query, struct strbuf *out, struct host_fault *fault);
+bool database_make(const char *user, struct host_fault *fault);

@@ -519,24 +519,13 @@ static void add_text(struct sql_text *request, const char *text)
     strbuf_putc(out, '\'');
 }
 
-static void add_lock(struct sql_text *request, uint64_t number, bool writes)
+/* Asks for the latest message: a row 'm'. */
+static void add_listening(struct sql_text *request, struct piece channel)
 {
-    sql_add(request, "SELECT 'g' FROM @gate WHERE name=%" PRIu64 " %s", number,
-            writes ? "FOR UPDATE" : "LOCK IN SHARE MODE");
-}
+    int64_t number = channel_number(channel);
 
-/* Asks for the latest message of each channel that is new: a row 'm'. */
-static void add_listening(struct sql_text *request, const struct unit *unit)
-{
-    (void)unit;
-    for (size_t i = 0; i < host_channels.count; i++) {
-        int64_t number = channel_number(host_channels.at[i].name);
-        if (!host_channels.at[i].is_new)
-            continue;
-        sql_add(request, "SELECT 'm', %" PRId64 ", MAX(id) FROM @message WHERE name = %" PRId64,
-                number, number);
-        sql_end(request);
-    }
+    sql_add(request, "SELECT 'm', %" PRId64 ", MAX(id) FROM @message WHERE name = %" PRId64, number,
+            number);
 }
 
 static void add_messages(struct sql_text *request, const struct unit *unit)
@@ -582,25 +571,27 @@ static void add_commit(struct sql_text *request, const struct unit *unit)
     database_say(request, " AND id > @rlock_sleeper");
 }
 
-/* The isolation is named because a transaction that keeps its first snapshot would read what was
- * there before it had its locks. */
 static const char *const begin[] = {
     "SET SESSION wait_timeout = " IDLE_TIMEOUT ", innodb_lock_wait_timeout = " LOCK_TIMEOUT
     ", lock_wait_timeout = " LOCK_TIMEOUT,
     "SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "START TRANSACTION READ WRITE", NULL};
 
-static const struct database mysql = {.dialect = &sql_mysql,
-                                      .locks = GATES,
-                                      .begin = begin,
-                                      .end = "SET SESSION wait_timeout = DEFAULT",
-                                      .purge_every = 64,
-                                      .add_text = add_text,
-                                      .add_lock = add_lock,
-                                      .add_listening = add_listening,
-                                      .add_commit = add_commit,
-                                      .ask = my_ask};
+#define GATE "SELECT 'g' FROM @gate WHERE name="
 
-/* -- connecting, and tables -------------------------------------------------------------------- */
+static const struct database mysql = {
+    .dialect = &sql_mysql,
+    .locks = GATES,
+    .begin = begin,
+    .end = "SET SESSION wait_timeout = DEFAULT",
+    .purge_every = 64,
+    .add_text = add_text,
+    .lock = {{GATE, " LOCK IN SHARE MODE"}, {GATE, " FOR UPDATE"}},
+    .listens_always = true,
+    .add_listening = add_listening,
+    .add_commit = add_commit,
+    .ask = my_ask};
+
+/* -- connecting -------------------------------------------------------------------------------- */
 
 static bool my_open(const struct host_target *given, const char *table, struct host_fault *fault)
 {
@@ -612,17 +603,6 @@ static bool my_open(const struct host_target *given, const char *table, struct h
     return connection;
 }
 
-/* The view, which is the last statement, may fail: it may be there, the user may lack the right,
- * and an older server the words. */
-static bool my_make(const char *user, struct host_fault *fault)
-{
-    struct sql_text request = database_request();
-
-    database_add_schema(&request, user);
-    request.commits = request.count - 1;
-    return my_ask(&request, NULL, fault) == HOST_DONE;
-}
-
 const struct host_store host_mysql = {my_open,          database_load, database_commit,
                                       database_abandon, database_list, my_rest,
-                                      my_hear,          database_ask,  my_make};
+                                      my_hear,          database_ask,  database_make};

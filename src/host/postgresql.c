@@ -154,28 +154,26 @@ static PGconn *pq_connect(const struct host_target *target, struct host_error *f
     const char *bundle = ca_bundle_find();
     /* Without any, libpq would take what is in a home directory. */
     const char *trusted = *target->ca ? target->ca : bundle ? bundle : "/nonexistent";
-    const char *const names[] = {"host",
-                                 "port",
-                                 "user",
-                                 "password",
-                                 "dbname",
-                                 "sslmode",
-                                 "sslrootcert",
-                                 "sslcert",
-                                 "sslkey",
-                                 "gssencmode",
-                                 "client_encoding",
-                                 "tcp_user_timeout",
-                                 "fallback_application_name",
-                                 NULL};
-    const char *const values[] = {target->host,     target->port,
-                                  target->user,     target->password,
-                                  target->database, target->tls ? "verify-full" : "disable",
-                                  trusted,          target->certificate,
-                                  target->key,      "disable",
-                                  "UTF8",           "10000",
-                                  target->client,   NULL};
+    const char *const options[][2] = {{"host", target->host},
+                                      {"port", target->port},
+                                      {"user", target->user},
+                                      {"password", target->password},
+                                      {"dbname", target->database},
+                                      {"sslmode", target->tls ? "verify-full" : "disable"},
+                                      {"sslrootcert", trusted},
+                                      {"sslcert", target->certificate},
+                                      {"sslkey", target->key},
+                                      {"gssencmode", "disable"},
+                                      {"client_encoding", "UTF8"},
+                                      {"tcp_user_timeout", "10000"},
+                                      {"fallback_application_name", target->client},
+                                      {NULL, NULL}};
+    const char *names[sizeof options / sizeof *options], *values[sizeof names / sizeof *names];
 
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        names[i] = options[i][0];
+        values[i] = options[i][1];
+    }
     PGconn *made = PQconnectStartParams(names, values, 0);
     PQsetErrorVerbosity(made, PQERRORS_VERBOSE);
     bool was_open = PQstatus(made) != CONNECTION_BAD && await_connection(made);
@@ -337,22 +335,11 @@ static int pq_rest(enum host_ears ears, int *ms)
 
 /* -- statements -------------------------------------------------------------------------------- */
 
-static void add_lock(struct sql_text *request, uint64_t number, bool writes)
+/* It is heard from the end of a transaction on. */
+static void add_listening(struct sql_text *request, struct piece channel)
 {
-    sql_add(request, "SELECT 'g', pg_advisory_xact_lock%s(%" PRId64 ")", writes ? "" : "_shared",
-            (int64_t)number);
-}
-
-/* They are heard from the end of a transaction on. */
-static void add_listening(struct sql_text *request, const struct unit *unit)
-{
-    for (size_t i = 0; i < host_channels.count && !unit->reads_only; i++) {
-        if (!host_channels.at[i].is_new)
-            continue;
-        sql_add(request, "LISTEN ");
-        add_channel(request, host_channels.at[i].name);
-        sql_end(request);
-    }
+    sql_add(request, "LISTEN ");
+    add_channel(request, channel);
 }
 
 static void add_commit(struct sql_text *request, const struct unit *unit)
@@ -363,23 +350,23 @@ static void add_commit(struct sql_text *request, const struct unit *unit)
     request->commits = request->count;
 }
 
-/* The isolation is named because a transaction that keeps its first snapshot would read what was
- * there before it had its locks. */
 static const char *const begin[] = {
     "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", "SET LOCAL lock_timeout = " LOCK_TIMEOUT_MS,
     "SET LOCAL idle_in_transaction_session_timeout = " IDLE_TIMEOUT_MS, NULL};
+
+#define LOCK "SELECT 'g', pg_advisory_xact_lock"
 
 static const struct database postgresql = {.dialect = &sql_postgresql,
                                            .begin = begin,
                                            .purge_every = 256,
                                            .add_text = add_text,
-                                           .add_lock = add_lock,
+                                           .lock = {{LOCK "_shared(", ")"}, {LOCK "(", ")"}},
                                            .add_listening = add_listening,
                                            .add_commit = add_commit,
                                            .ask = pq_ask,
                                            .warning = warning};
 
-/* -- connecting, and tables -------------------------------------------------------------------- */
+/* -- connecting -------------------------------------------------------------------------------- */
 
 static bool pq_open(const struct host_target *target, const char *table, struct host_fault *fault)
 {
@@ -391,18 +378,6 @@ static bool pq_open(const struct host_target *target, const char *table, struct 
     return connection;
 }
 
-/* A request is a transaction. Two that make the tables at once would see each other fail. */
-static bool pq_make(const char *user, struct host_fault *fault)
-{
-    struct sql_text request = database_request();
-
-    add_lock(&request, database_number(piece_of("")), true);
-    sql_end(&request);
-    database_add_schema(&request, user);
-    request.commits = request.count;
-    return pq_ask(&request, NULL, fault) == HOST_DONE;
-}
-
 const struct host_store host_postgresql = {pq_open,          database_load, database_commit,
                                            database_abandon, database_list, pq_rest,
-                                           pq_hear,          database_ask,  pq_make};
+                                           pq_hear,          database_ask,  database_make};

@@ -16,12 +16,12 @@
 #define TIME_LIMIT_NS (5 * NS_PER_SEC)
 #define LOOK_EVERY    1000000
 
-struct scripts {
+static struct {
     lua_State *lua;
     const struct command_extra *extra;
     struct unit *unit; /* of the call under way */
     struct moment began;
-};
+} scripts;
 
 /* -- SHA-1, by RFC 3174 ------------------------------------------------------------------------ */
 
@@ -82,18 +82,6 @@ static void sha1_hex(struct piece piece, char hex[SHA1_HEX_SIZE])
 
 /* -- what a script sees ------------------------------------------------------------------------ */
 
-/* A key of the registry that no other code can have. */
-static char self_key;
-
-static struct scripts *scripts_of(lua_State *lua)
-{
-    lua_pushlightuserdata(lua, &self_key);
-    lua_rawget(lua, LUA_REGISTRYINDEX);
-    struct scripts *scripts = lua_touserdata(lua, -1);
-    lua_pop(lua, 1);
-    return scripts;
-}
-
 /* Numbers are written as Redis writes them. Returns false if there is another value. */
 static bool make_words(lua_State *lua, struct piece *words, int count)
 {
@@ -126,14 +114,13 @@ static bool is_error(lua_State *lua)
 /* Leaves the command's reply. */
 static int call(lua_State *lua, bool raises)
 {
-    struct scripts *scripts = scripts_of(lua);
     int count = lua_gettop(lua);
     /* Lua frees it, whatever happens. */
     struct piece *words = lua_newuserdata(lua, (size_t)(count + 1) * sizeof *words);
 
     if (!make_words(lua, words, count))
         command_error(lua, "ERR Lua redis lib command arguments must be strings or integers");
-    else if (!command_run(lua, scripts->unit, scripts->extra, words, (size_t)count))
+    else if (!command_run(lua, scripts.unit, scripts.extra, words, (size_t)count))
         return luaL_error(lua, "the unit must be done again");
     return raises && is_error(lua) ? lua_error(lua) : 1;
 }
@@ -162,7 +149,7 @@ static int redis_sha1hex(lua_State *lua)
 static void look_at_time(lua_State *lua, lua_Debug *debug)
 {
     (void)debug;
-    if (moment_until(scripts_of(lua)->began, moment_now()) > TIME_LIMIT_NS)
+    if (moment_until(scripts.began, moment_now()) > TIME_LIMIT_NS)
         luaL_error(lua, "the script runs for too long");
 }
 
@@ -190,23 +177,17 @@ static void open_libraries(lua_State *lua)
     lua_settop(lua, 0);
 }
 
-struct scripts *scripts_new(const struct command_extra *extra)
+void scripts_begin(const struct command_extra *extra)
 {
-    struct scripts *scripts = mem_zeroed(sizeof *scripts);
-    scripts->extra = extra;
-    scripts->lua = mem_checked(luaL_newstate());
-    open_libraries(scripts->lua);
-    lua_pushlightuserdata(scripts->lua, &self_key);
-    lua_pushlightuserdata(scripts->lua, scripts);
-    lua_rawset(scripts->lua, LUA_REGISTRYINDEX);
-    lua_sethook(scripts->lua, look_at_time, LUA_MASKCOUNT, LOOK_EVERY);
-    return scripts;
+    scripts.extra = extra;
+    scripts.lua = mem_checked(luaL_newstate());
+    open_libraries(scripts.lua);
+    lua_sethook(scripts.lua, look_at_time, LUA_MASKCOUNT, LOOK_EVERY);
 }
 
-void scripts_free(struct scripts *scripts)
+void scripts_end(void)
 {
-    lua_close(scripts->lua);
-    free(scripts);
+    lua_close(scripts.lua);
 }
 
 /* A script is a function in the registry, under its digest. False leaves Lua's words. */
@@ -218,13 +199,13 @@ static bool keep_script(lua_State *lua, const char *bytes, size_t size, const ch
     return true;
 }
 
-bool script_load(struct scripts *scripts, struct piece text, char hex[SHA1_HEX_SIZE])
+bool script_load(struct piece text, char hex[SHA1_HEX_SIZE])
 {
-    lua_State *lua = scripts->lua;
+    lua_State *lua = scripts.lua;
 
     lua_settop(lua, 0);
     sha1_hex(text, hex);
-    if (script_is_known(scripts, hex) || keep_script(lua, text.at, text.size, hex))
+    if (script_is_known(hex) || keep_script(lua, text.at, text.size, hex))
         return true;
     command_error(lua,
                   lua_pushfstring(lua, "ERR Error compiling script: %s", lua_tostring(lua, -1)));
@@ -245,12 +226,12 @@ static bool keep_own(lua_State *lua, const char *hex)
     return false;
 }
 
-bool script_is_known(struct scripts *scripts, const char *hex)
+bool script_is_known(const char *hex)
 {
-    lua_getfield(scripts->lua, LUA_REGISTRYINDEX, hex);
-    bool is_kept = lua_isfunction(scripts->lua, -1);
-    lua_pop(scripts->lua, 1);
-    return is_kept || keep_own(scripts->lua, hex);
+    lua_getfield(scripts.lua, LUA_REGISTRYINDEX, hex);
+    bool is_kept = lua_isfunction(scripts.lua, -1);
+    lua_pop(scripts.lua, 1);
+    return is_kept || keep_own(scripts.lua, hex);
 }
 
 /* -- a call ------------------------------------------------------------------------------------ */
@@ -277,33 +258,31 @@ static void explain_error(lua_State *lua, const char *hex)
                                        coded ? "" : "ERR ", said ? said : "?", hex));
 }
 
-static enum script_outcome run_script(struct scripts *scripts, const struct script_call *call,
-                                      struct unit *unit)
+static enum script_outcome run_script(const struct script_call *call)
 {
-    lua_State *lua = scripts->lua;
+    lua_State *lua = scripts.lua;
 
     set_words(lua, "KEYS", call->keys, call->key_count);
     set_words(lua, "ARGV", call->arguments, call->argument_count);
     lua_getfield(lua, LUA_REGISTRYINDEX, call->hex);
     bool failed = lua_pcall(lua, 0, 1, 0) != 0;
-    if (unit->again)
+    if (scripts.unit->again)
         return SCRIPT_AGAIN;
     if (failed)
         explain_error(lua, call->hex);
     return failed ? SCRIPT_FAILED : SCRIPT_DONE;
 }
 
-enum script_outcome script_run(struct scripts *scripts, const struct script_call *call,
-                               struct unit *unit)
+enum script_outcome script_run(const struct script_call *call, struct unit *unit)
 {
-    scripts->unit = unit;
-    scripts->began = moment_now();
-    lua_settop(scripts->lua, 0);
+    scripts.unit = unit;
+    scripts.began = moment_now();
+    lua_settop(scripts.lua, 0);
     if (call->hex)
-        return run_script(scripts, call, unit);
-    if (!command_run(scripts->lua, unit, scripts->extra, call->arguments, call->argument_count))
+        return run_script(call);
+    if (!command_run(scripts.lua, unit, scripts.extra, call->arguments, call->argument_count))
         return SCRIPT_AGAIN;
-    return is_error(scripts->lua) ? SCRIPT_FAILED : SCRIPT_DONE;
+    return is_error(scripts.lua) ? SCRIPT_FAILED : SCRIPT_DONE;
 }
 
 /* -- its reply --------------------------------------------------------------------------------- */
@@ -360,7 +339,7 @@ static void add_value(lua_State *lua, struct strbuf *out)
     }
 }
 
-void script_reply(struct scripts *scripts, struct strbuf *out)
+void script_reply(struct strbuf *out)
 {
-    add_value(scripts->lua, out);
+    add_value(scripts.lua, out);
 }

@@ -1,5 +1,5 @@
-/* The scripts of rules/, run over a unit. Lua has neither files nor programs here, and a script
- * that runs for too long is ended. */
+/* The scripts of rules/, run over a unit, in the one Lua of a process. It has neither files nor
+ * programs there, and a script that runs for too long is ended. */
 #pragma once
 
 #include "host/commands.h"
@@ -16,18 +16,16 @@ struct bytecode {
 
 extern const struct bytecode bytecodes[];
 
-struct scripts;
-
 #define SHA1_HEX_SIZE 41 /* 40 digits and the 0 */
 
 /* extra: see command_run(). */
-struct scripts *scripts_new(const struct command_extra *extra);
-void scripts_free(struct scripts *scripts);
+void scripts_begin(const struct command_extra *extra);
+void scripts_end(void);
 
 /* Makes a script of that text known by its digest. False with an error as the reply. */
-bool script_load(struct scripts *scripts, struct piece text, char hex[SHA1_HEX_SIZE]);
+bool script_load(struct piece text, char hex[SHA1_HEX_SIZE]);
 /* Whether there is a script with that digest. */
-bool script_is_known(struct scripts *scripts, const char *hex);
+bool script_is_known(const char *hex);
 
 /* A script to run, or one command. */
 struct script_call {
@@ -43,7 +41,6 @@ enum script_outcome {
 };
 
 /* Runs it. The reply stays until the next call; an error is one as well. */
-enum script_outcome script_run(struct scripts *scripts, const struct script_call *call,
-                               struct unit *unit);
+enum script_outcome script_run(const struct script_call *call, struct unit *unit);
 /* Adds the latest reply. */
-void script_reply(struct scripts *scripts, struct strbuf *out);
+void script_reply(struct strbuf *out);

@@ -41,10 +41,9 @@ struct client {
 
 struct host_channels host_channels;
 
-struct server {
+static struct {
     const struct host *host;
     const struct host_store *store;
-    struct scripts *scripts;
     struct client **clients;
     size_t client_count;
     struct words address; /* the words of OPEN */
@@ -52,7 +51,7 @@ struct server {
     bool refused;         /* there is no database, for the reason that is in "fault" */
     struct host_fault fault;
     bool broken;
-};
+} server;
 
 static void words_add(struct words *words, struct piece piece)
 {
@@ -76,41 +75,53 @@ static void limit_time(int64_t ms)
 
 /* -- units ------------------------------------------------------------------------------------- */
 
-static void tell_fault(struct server *server, struct client *client, struct host_fault *fault)
+static void tell_fault(struct client *client, struct host_fault *fault)
 {
     char text[sizeof fault->why.user + sizeof fault->why.said + 40];
 
     shedlock_explain(&fault->why);
-    snprintf(fault->why.user, sizeof fault->why.user, "%s", server->user);
+    snprintf(fault->why.user, sizeof fault->why.user, "%s", server.user);
     host_error_print(&fault->why, text, sizeof text);
     resp_error(&client->out, text);
-    server->broken |= fault->broken;
+    server.broken |= fault->broken;
 }
 
-static void tell_all(struct server *server, const struct unit *unit);
+/* Some clients in tests hear all messages of this host. */
+static void tell_all(const struct unit *unit)
+{
+    for (size_t i = 0; i < server.client_count; i++)
+        for (size_t m = 0; server.clients[i]->hears_all && m < unit->message_count; m++) {
+            struct strbuf *out = &server.clients[i]->out;
+            resp_array(out, 4);
+            resp_bulk(out, piece_of("pmessage"));
+            resp_bulk(out, piece_of("*"));
+            resp_bulk(out, unit->messages[m].channel);
+            resp_bulk(out, unit->messages[m].text);
+        }
+}
 
 /* One attempt. */
-static enum host_outcome attempt(struct server *server, const struct script_call *call,
-                                 struct unit *unit, struct host_fault *fault)
+static enum host_outcome attempt(const struct script_call *call, struct unit *unit,
+                                 struct host_fault *fault)
 {
-    enum host_outcome outcome = server->store->load(unit, fault);
+    enum host_outcome outcome = server.store->load(unit, fault);
 
     if (outcome != HOST_DONE)
         return outcome;
-    enum script_outcome ran = script_run(server->scripts, call, unit);
+    enum script_outcome ran = script_run(call, unit);
     if (ran == SCRIPT_AGAIN)
         return HOST_AGAIN;
     if (ran == SCRIPT_DONE && unit_has_changes(unit))
-        outcome = server->store->commit(unit, fault);
+        outcome = server.store->commit(unit, fault);
     else
-        server->store->abandon();
+        server.store->abandon();
     if (outcome == HOST_DONE && ran == SCRIPT_DONE)
-        tell_all(server, unit);
+        tell_all(unit);
     return outcome;
 }
 
 /* Runs the call until it is committed, and replies. */
-static void run(struct server *server, struct client *client, const struct script_call *call)
+static void run(struct client *client, const struct script_call *call)
 {
     /* inspect.lua only reads, most of the time. */
     struct unit unit = {.reads_only = !call->hex || strcmp(call->hex, script_inspect.sha1) == 0};
@@ -126,12 +137,12 @@ static void run(struct server *server, struct client *client, const struct scrip
         unit_restart(&unit);
         if (i > 0 && !grows) /* so that two units do not get into each other's way again */
             usleep((useconds_t)(500 * (1 + random() % (1 << (i < 6 ? i : 6)))));
-        outcome = attempt(server, call, &unit, &fault);
+        outcome = attempt(call, &unit, &fault);
     }
     if (outcome == HOST_DONE)
-        script_reply(server->scripts, &client->out);
+        script_reply(&client->out);
     else
-        tell_fault(server, client, &fault);
+        tell_fault(client, &fault);
     unit_end(&unit);
 }
 
@@ -150,20 +161,6 @@ void host_tell(struct piece name, struct piece text)
         resp_bulk(&client->out, name);
         resp_bulk(&client->out, text);
     }
-}
-
-/* Some clients in tests hear all messages of this host. */
-static void tell_all(struct server *server, const struct unit *unit)
-{
-    for (size_t i = 0; i < server->client_count; i++)
-        for (size_t m = 0; server->clients[i]->hears_all && m < unit->message_count; m++) {
-            struct strbuf *out = &server->clients[i]->out;
-            resp_array(out, 4);
-            resp_bulk(out, piece_of("pmessage"));
-            resp_bulk(out, piece_of("*"));
-            resp_bulk(out, unit->messages[m].channel);
-            resp_bulk(out, unit->messages[m].text);
-        }
 }
 
 /* Returns the latest channel that the client listens to, or the one of that name; NULL: none. */
@@ -201,7 +198,6 @@ static void reply_subscribed(struct client *client, const char *kind, const stru
 
 /* A command of a client. */
 struct request {
-    struct server *server;
     struct client *client;
     const struct piece *words;
     size_t count;
@@ -217,11 +213,10 @@ static const char *word(const struct request *request, size_t i)
 
 static void do_open(const struct request *request)
 {
-    struct server *server = request->server;
 
     for (size_t i = 0; i < request->count; i++)
-        words_add(&server->address, request->words[i]);
-    const struct request kept = {.words = server->address.at, .count = request->count};
+        words_add(&server.address, request->words[i]);
+    const struct request kept = {.words = server.address.at, .count = request->count};
     const struct host_target target = {.host = word(&kept, 3),
                                        .port = word(&kept, 4),
                                        .user = word(&kept, 5),
@@ -237,14 +232,14 @@ static void do_open(const struct request *request)
 
     /* The libraries take the process's user where none is given. */
     const struct passwd *own = *target.user ? NULL : getpwuid(geteuid());
-    snprintf(server->user, sizeof server->user, "%s", own ? own->pw_name : target.user);
+    snprintf(server.user, sizeof server.user, "%s", own ? own->pw_name : target.user);
     limit_time(limit > 0 ? limit : COMMAND_MS);
-    server->refused = strcmp(word(request, 1), HOST_PROTOCOL) != 0 ||
-                      !server->store->open(&target, table, &server->fault);
-    if (server->fault.why.error == WIRE_PASSWORD && !*target.password)
-        server->fault.why.error = WIRE_NO_PASSWORD;
-    if (server->refused)
-        tell_fault(server, request->client, &server->fault);
+    server.refused = strcmp(word(request, 1), HOST_PROTOCOL) != 0 ||
+                     !server.store->open(&target, table, &server.fault);
+    if (server.fault.why.error == WIRE_PASSWORD && !*target.password)
+        server.fault.why.error = WIRE_NO_PASSWORD;
+    if (server.refused)
+        tell_fault(request->client, &server.fault);
     else
         resp_status(&request->client->out, "OK");
 }
@@ -257,13 +252,12 @@ static void make_tables(const struct request *request, const char *user)
     struct unit clock = {.reads_only = true};
     struct host_fault fault;
 
-    if (request->server->store->make(user, &fault) &&
-        request->server->store->load(&clock, &fault) == HOST_DONE) {
+    if (server.store->make(user, &fault) && server.store->load(&clock, &fault) == HOST_DONE) {
         resp_array(out, 2);
         resp_bulk(out, piece_of("MARKED"));
         resp_number(out, clock.now_us / 1000);
     } else {
-        tell_fault(request->server, request->client, &fault);
+        tell_fault(request->client, &fault);
     }
 }
 
@@ -280,7 +274,6 @@ static const char *argument(const struct request *request, size_t first, const c
 /* EVALSHA or EVAL, a digest or a script, how many keys, keys, arguments. */
 static void do_eval(const struct request *request)
 {
-    struct scripts *scripts = request->server->scripts;
     bool by_digest = piece_is(request->words[0], "evalsha");
     char hex[SHA1_HEX_SIZE];
     int64_t keys;
@@ -290,11 +283,11 @@ static void do_eval(const struct request *request)
         return;
     }
     snprintf(hex, sizeof hex, "%s", word(request, 1));
-    if (by_digest && !script_is_known(scripts, hex)) {
+    if (by_digest && !script_is_known(hex)) {
         resp_error(&request->client->out, "NOSCRIPT No matching script. Please use EVAL.");
-    } else if (!by_digest && !script_load(scripts, request->words[1], hex)) {
-        script_reply(scripts, &request->client->out);
-    } else if (strcmp(hex, script_init.sha1) == 0 && !request->server->host->extra) {
+    } else if (!by_digest && !script_load(request->words[1], hex)) {
+        script_reply(&request->client->out);
+    } else if (strcmp(hex, script_init.sha1) == 0 && !server.host->extra) {
         make_tables(request, argument(request, 3 + (size_t)keys, "user"));
     } else {
         const struct script_call call = {.hex = hex,
@@ -302,7 +295,7 @@ static void do_eval(const struct request *request)
                                          .key_count = (size_t)keys,
                                          .arguments = request->words + 3 + keys,
                                          .argument_count = request->count - 3 - (size_t)keys};
-        run(request->server, request->client, &call);
+        run(request->client, &call);
     }
 }
 
@@ -312,10 +305,10 @@ static void do_script(const struct request *request)
 
     if (request->count != 3 || !piece_is(request->words[1], "load"))
         resp_error(&request->client->out, "ERR unknown command");
-    else if (script_load(request->server->scripts, request->words[2], hex))
+    else if (script_load(request->words[2], hex))
         resp_bulk(&request->client->out, piece_of(hex));
     else
-        script_reply(request->server->scripts, &request->client->out);
+        script_reply(&request->client->out);
 }
 
 /* A master without replicas. */
@@ -332,8 +325,8 @@ static void do_sql(const struct request *request)
 {
     struct host_fault fault;
 
-    if (!request->server->store->ask(word(request, 1), &request->client->out, &fault))
-        tell_fault(request->server, request->client, &fault);
+    if (!server.store->ask(word(request, 1), &request->client->out, &fault))
+        tell_fault(request->client, &fault);
 }
 
 /* CLIENT, and MULTI: what follows waits for EXEC. */
@@ -433,15 +426,15 @@ static void do_scan(const struct request *request)
     for (const char *from = prefix; *from && !strchr("*?[", *from); *to++ = *from++)
         if (*from == '\\' && from[1])
             from++;
-    if (request->server->store->list((struct piece){prefix, (size_t)(to - prefix)}, note_name,
-                                     &listing, &fault)) {
+    if (server.store->list((struct piece){prefix, (size_t)(to - prefix)}, note_name, &listing,
+                           &fault)) {
         resp_array(out, 2);
         resp_bulk(out, piece_of("0"));
         resp_array(out, listing.found.count);
         for (size_t i = 0; i < listing.found.count; i++)
             resp_bulk(out, listing.found.at[i]);
     } else {
-        tell_fault(request->server, request->client, &fault);
+        tell_fault(request->client, &fault);
     }
     words_free(&listing.found);
     free(prefix);
@@ -514,8 +507,7 @@ static void do_exec(const struct request *request)
     }
     resp_array(&client->out, client->queued);
     for (size_t i = 0; i < client->queued; i++) {
-        const struct request one = {request->server, client, client->queue[i].at,
-                                    client->queue[i].count};
+        const struct request one = {client, client->queue[i].at, client->queue[i].count};
         perform(&one);
         words_free(&client->queue[i]);
     }
@@ -547,7 +539,7 @@ enum { COMMANDS = sizeof commands / sizeof *commands };
 static void perform(const struct request *request)
 {
     const struct script_call call = {.arguments = request->words, .argument_count = request->count};
-    const struct host *host = request->server->host;
+    const struct host *host = server.host;
     size_t i = 0;
 
     limit_time(COMMAND_MS);
@@ -557,19 +549,18 @@ static void perform(const struct request *request)
     if (i < COMMANDS)
         commands[i].run(request);
     else if (!host->reply || !host->reply(request->words, request->count, &request->client->out))
-        run(request->server, request->client, &call);
+        run(request->client, &call);
     limit_time(0);
 }
 
 /* Without a database each command fails for the reason that OPEN did. */
 static void obey(const struct request *request)
 {
-    struct server *server = request->server;
 
     if (request->count == 0)
         return;
-    if (server->refused && !piece_is(request->words[0], "open"))
-        tell_fault(server, request->client, &server->fault);
+    if (server.refused && !piece_is(request->words[0], "open"))
+        tell_fault(request->client, &server.fault);
     else if (request->client->queues && !piece_is(request->words[0], "exec"))
         queue(request);
     else
@@ -605,9 +596,9 @@ static void send_all(struct client *client)
 }
 
 /* The commands of a client are done although it has gone. */
-static void read_commands(struct server *server, struct client *client)
+static void read_commands(struct client *client)
 {
-    struct request request = {server, client, NULL, 0};
+    struct request request = {client, NULL, 0};
     enum resp_state state;
     char bytes[16384];
     ssize_t got = read(client->fd, bytes, sizeof bytes);
@@ -620,24 +611,24 @@ static void read_commands(struct server *server, struct client *client)
     }
     resp_feed(&client->in, bytes, (size_t)got);
     while ((state = resp_next(&client->in, &request.words, &request.count)) == RESP_COMMAND &&
-           !server->broken) {
+           !server.broken) {
         obey(&request);
         send_all(client);
     }
     client->gone |= state == RESP_DAMAGED;
 }
 
-static void add_client(struct server *server, int fd)
+static void add_client(int fd)
 {
     struct client *client = mem_zeroed(sizeof *client);
 
     client->fd = fd;
-    *MEM_APPEND(server->clients, server->client_count) = client;
+    *MEM_APPEND(server.clients, server.client_count) = client;
 }
 
-static void drop_client(struct server *server, size_t i)
+static void drop_client(size_t i)
 {
-    struct client *client = server->clients[i];
+    struct client *client = server.clients[i];
 
     for (struct host_channel *channel; (channel = channel_of(client, NULL));)
         leave(channel);
@@ -648,7 +639,7 @@ static void drop_client(struct server *server, size_t i)
         words_free(&client->queue[q]);
     free(client->queue);
     free(client);
-    server->clients[i] = server->clients[--server->client_count];
+    server.clients[i] = server.clients[--server.client_count];
 }
 
 static enum host_ears ears(void)
@@ -660,74 +651,73 @@ static enum host_ears ears(void)
     return ears;
 }
 
-static void wait_and_read(struct server *server, struct pollfd *fds, size_t first)
+static void wait_and_read(struct pollfd *fds, size_t first)
 {
-    size_t known = server->client_count;
-    int ms = -1, fd = server->refused ? -1 : server->store->rest(ears(), &ms);
+    size_t known = server.client_count;
+    int ms = -1, fd = server.refused ? -1 : server.store->rest(ears(), &ms);
 
     fds[0] = (struct pollfd){.fd = fd, .events = POLLIN};
     if (first > 1)
-        fds[1] = (struct pollfd){.fd = server->host->listener, .events = POLLIN};
+        fds[1] = (struct pollfd){.fd = server.host->listener, .events = POLLIN};
     for (size_t i = 0; i < known; i++)
-        fds[first + i] = (struct pollfd){.fd = server->clients[i]->fd, .events = POLLIN};
+        fds[first + i] = (struct pollfd){.fd = server.clients[i]->fd, .events = POLLIN};
     if (poll(fds, first + known, ms) < 0)
         return;
     for (size_t i = 0; i < known; i++)
         if (fds[first + i].revents)
-            read_commands(server, server->clients[i]);
+            read_commands(server.clients[i]);
     if (first > 1 && fds[1].revents)
-        add_client(server, accept4(server->host->listener, NULL, NULL, SOCK_CLOEXEC));
+        add_client(accept4(server.host->listener, NULL, NULL, SOCK_CLOEXEC));
 }
 
 /* False: the server ends. */
-static bool turn(struct server *server)
+static bool turn(void)
 {
-    size_t first = server->host->listener ? 2 : 1;
-    struct pollfd *fds = mem_zeroed((first + server->client_count) * sizeof *fds);
+    size_t first = server.host->listener ? 2 : 1;
+    struct pollfd *fds = mem_zeroed((first + server.client_count) * sizeof *fds);
 
-    wait_and_read(server, fds, first);
+    wait_and_read(fds, first);
     free(fds);
     limit_time(COMMAND_MS);
-    server->broken |= !server->refused && !server->broken && !server->store->hear();
+    server.broken |= !server.refused && !server.broken && !server.store->hear();
     limit_time(0);
-    for (size_t i = server->client_count; i-- > 0;) {
-        send_all(server->clients[i]);
-        if (server->clients[i]->gone)
-            drop_client(server, i);
+    for (size_t i = server.client_count; i-- > 0;) {
+        send_all(server.clients[i]);
+        if (server.clients[i]->gone)
+            drop_client(i);
     }
-    return !server->broken && (server->client_count > 0 || server->host->listener);
+    return !server.broken && (server.client_count > 0 || server.host->listener);
 }
 
 int host_serve(const struct host *host)
 {
-    struct server server = {
-        .host = host,
-        .store = host->store,
-        .refused = !host->listener,
-        .fault = {.why = {.error = WIRE_UNFIT,
-                          .said = "rlock and its program are of different versions"}}};
     sigset_t none;
 
+    server.host = host;
+    server.store = host->store;
+    server.refused = !host->listener;
+    server.fault.why = (struct host_error){
+        .error = WIRE_UNFIT, .said = "rlock and its program are of different versions"};
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGALRM, SIG_DFL);
     signal(SIGPIPE, SIG_IGN);
     srandom((unsigned)getpid());
-    server.scripts = scripts_new(host->extra);
+    scripts_begin(host->extra);
     /* All that a host has to say goes through the socket. The agent of rlock acquire --keep has one
      * for as long as it lives, and the reader of what acquire has written must not wait for that.
      * The standard output is /dev/null already. */
     if (!host->listener) {
         if (dup2(STDOUT_FILENO, STDERR_FILENO) < 0)
             close(STDERR_FILENO);
-        add_client(&server, STDIN_FILENO);
+        add_client(STDIN_FILENO);
     }
-    while (turn(&server))
+    while (turn())
         ;
     while (server.client_count > 0)
-        drop_client(&server, 0);
+        drop_client(0);
     free(server.clients);
     words_free(&server.address);
-    scripts_free(server.scripts);
+    scripts_end();
     return 0;
 }
