@@ -89,62 +89,67 @@ static void read_revocation(const char *text, size_t length, struct revocation *
     identity_noted_word(text, length, LOCK_NOTE_WHY, revoked->why);
 }
 
-static void read_who(const char *text, size_t length, struct lock_party *party)
+/* FENCE OWNER SINCE MODE SLOT WHO, of a waiter without FENCE and SLOT. Leaves WHO, and the length
+ * of it and the notes behind it. */
+static bool take_party(const redisReply *record, const char **text, bool holds,
+                       struct lock_party *party, size_t *length)
 {
-    identity_parse(text, length, &party->who);
-    party->in_group = identity_noted_word(text, length, LOCK_NOTE_GROUP, party->group);
+    int64_t fence = 0, slot = 0;
+
+    if ((holds && !take_number(text, &fence)) || !take_owner(text, party->owner) ||
+        !take_number(text, &party->since_ms) || !take_mode(text, &party->mode) ||
+        (holds && (!take_number(text, &slot) || slot > LOCK_LIMIT_MAX)))
+        return false;
+    *length = (size_t)(record->str + record->len - *text);
+    party->fence = (uint64_t)fence;
+    party->slot = (unsigned)slot;
+    identity_parse(*text, *length, &party->who);
+    party->in_group = identity_noted_word(*text, *length, LOCK_NOTE_GROUP, party->group);
+    if (holds) {
+        party->waited_ms = span(0, identity_noted(*text, *length, LOCK_NOTE_WAITED));
+        read_end(*text, *length, &party->end);
+    }
+    return true;
 }
 
-/* DEADLINE LEASE FENCE OWNER SINCE MODE SLOT WHO, as lock.lua writes it. */
-static bool read_holder(const struct redisReply *record, int64_t now, struct lock_party *holder)
+/* Reads one, of that time of the server, into a party or a run. */
+typedef bool read_record(const redisReply *record, int64_t now, void *to);
+
+/* DEADLINE LEASE and a party, as lock.lua writes it. */
+static bool read_holder(const redisReply *record, int64_t now, void *to)
 {
     const char *text = record->str;
-    int64_t deadline, lease, fence, slot;
+    struct lock_party *holder = memset(to, 0, sizeof *holder);
+    int64_t deadline, lease;
+    size_t length;
 
-    memset(holder, 0, sizeof *holder);
     if (record->type != REDIS_REPLY_STRING || !take_number(&text, &deadline) ||
-        !take_number(&text, &lease) || !take_number(&text, &fence) ||
-        !take_owner(&text, holder->owner) || !take_number(&text, &holder->since_ms) ||
-        !take_mode(&text, &holder->mode) || !take_number(&text, &slot) || slot > LOCK_LIMIT_MAX)
+        !take_number(&text, &lease) || !take_party(record, &text, true, holder, &length))
         return false;
     holder->left_ms = span(now, deadline);
     holder->heard_ms = at_least_0(span(0, lease) - holder->left_ms);
     holder->age_ms = span(holder->since_ms, now);
-    holder->fence = (uint64_t)fence;
-    holder->slot = (unsigned)slot;
     holder->count = 1;
-    size_t length = (size_t)(record->str + record->len - text);
-    read_who(text, length, holder);
-    holder->waited_ms = span(0, identity_noted(text, length, LOCK_NOTE_WAITED));
     holder->kept = identity_noted(text, length, LOCK_NOTE_KEPT) > 0;
     holder->reserved = identity_noted(text, length, LOCK_NOTE_RESERVED) > 0;
-    read_end(text, length, &holder->end);
     read_revocation(text, length, &holder->revoked);
     holder->revoked.known = holder->revoked.asked_ms > 0;
     return true;
 }
 
-/* ENDED FENCE OWNER SINCE MODE SLOT WHO, as memory.lua writes it. */
-static bool read_run(const struct redisReply *record, int64_t now, struct lock_run *run)
+/* ENDED and a party, as memory.lua writes it. */
+static bool read_run(const redisReply *record, int64_t now, void *to)
 {
     const char *text = record->str;
+    struct lock_run *run = memset(to, 0, sizeof *run);
     struct lock_party *by = &run->by;
-    int64_t fence, slot;
+    size_t length;
 
-    memset(run, 0, sizeof *run);
     if (record->type != REDIS_REPLY_STRING || !take_number(&text, &run->ended_ms) ||
-        !take_number(&text, &fence) || !take_owner(&text, by->owner) ||
-        !take_number(&text, &by->since_ms) || !take_mode(&text, &by->mode) ||
-        !take_number(&text, &slot) || slot > LOCK_LIMIT_MAX)
+        !take_party(record, &text, true, by, &length))
         return false;
-    by->fence = (uint64_t)fence;
-    by->slot = (unsigned)slot;
     run->ended_ago_ms = at_least_0(span(run->ended_ms, now));
     run->held_ms = at_least_0(span(by->since_ms, run->ended_ms));
-    size_t length = (size_t)(record->str + record->len - text);
-    read_who(text, length, by);
-    by->waited_ms = span(0, identity_noted(text, length, LOCK_NOTE_WAITED));
-    read_end(text, length, &by->end);
     if (by->end.how == LOCK_REVOKED) {
         read_revocation(text, length, &by->revoked);
         by->revoked.known = true;
@@ -179,24 +184,22 @@ static int read_priority(const char *text, size_t length)
     return (int)(*word == '-' ? -number : number);
 }
 
-/* DEADLINE OWNER SINCE MODE WHO. */
-static bool read_waiter(const struct redisReply *record, int64_t now, struct lock_party *waiter)
+/* DEADLINE and a party. */
+static bool read_waiter(const redisReply *record, int64_t now, void *to)
 {
     const char *text = record->str;
+    struct lock_party *waiter = memset(to, 0, sizeof *waiter);
     int64_t deadline;
+    size_t length;
 
-    memset(waiter, 0, sizeof *waiter);
     if (record->type != REDIS_REPLY_STRING || !take_number(&text, &deadline) ||
-        !take_owner(&text, waiter->owner) || !take_number(&text, &waiter->since_ms) ||
-        !take_mode(&text, &waiter->mode))
+        !take_party(record, &text, false, waiter, &length))
         return false;
     waiter->age_ms = span(waiter->since_ms, now);
-    size_t length = (size_t)(record->str + record->len - text);
     int64_t turn = identity_noted(text, length, LOCK_NOTE_TURN);
     waiter->turn = turn > 0 && turn <= LOCK_TURN_LAST ? (unsigned)turn : LOCK_TURN_PLAIN;
     waiter->priority = read_priority(text, length);
     read_take(text, length, waiter);
-    read_who(text, length, waiter);
     return true;
 }
 
@@ -258,9 +261,8 @@ static void read_misfit(const redisReply *reply, struct answer *answer, struct r
 #define FOREIGN "foreign "
 
 /* Reads element i as a holder or a waiter. NULL: it is something else. */
-static const struct lock_party *
-party_at(const redisReply *reply, size_t i, int64_t now,
-         bool (*read)(const redisReply *, int64_t, struct lock_party *), struct lock_party *party)
+static const struct lock_party *party_at(const redisReply *reply, size_t i, int64_t now,
+                                         read_record *read, struct lock_party *party)
 {
     const char *text = redis_reply_string(reply, i);
 
@@ -360,11 +362,18 @@ static void read_granted(const redisReply *reply, struct answer *answer, struct 
     answer->forgotten = redis_reply_says(reply, 4, 2);
 }
 
+/* From i on: the place in the queue, as the next try tells it, its number, whether it is new. */
+static void read_place(const redisReply *reply, size_t i, struct answer *answer,
+                       struct redis_extra *extra)
+{
+    extra->places = redis_reply_string(reply, i);
+    answer->position = redis_reply_count(reply, i + 1);
+    answer->requeued = redis_reply_says(reply, i + 2, 1);
+}
+
 static void read_queued(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
-    extra->places = redis_reply_string(reply, 2);
-    answer->position = redis_reply_count(reply, 3);
-    answer->requeued = redis_reply_says(reply, 4, 1);
+    read_place(reply, 2, answer, extra);
     read_obstacle(reply, 5, answer, extra);
     answer->limited = read_limit(reply, 9, &answer->limit);
     answer->kept_ms = redis_reply_span(reply, 10);
@@ -425,9 +434,7 @@ void redis_answer_pauses(const struct redisReply *reply, int64_t now,
 static void read_closed(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     answer->opens_ms = redis_reply_span(reply, 2);
-    extra->places = redis_reply_string(reply, 3);
-    answer->position = redis_reply_count(reply, 4);
-    answer->requeued = redis_reply_says(reply, 5, 1);
+    read_place(reply, 3, answer, extra);
     answer->key = redis_reply_index(reply, 6, LOCK_KEYS_MAX);
     char glob[IDENTITY_WORD_MAX + 1];
     answer->limited = !read_pause_at(reply, 7, extra->now_ms, &extra->party, glob);
@@ -458,9 +465,7 @@ static void read_grace(const redisReply *reply, struct answer *answer, struct re
 {
     answer->grace_ms = redis_reply_span(reply, 2);
     store_print_grace(answer->grace_ms, answer->text, sizeof answer->text);
-    extra->places = redis_reply_string(reply, 3);
-    answer->position = redis_reply_count(reply, 4);
-    answer->requeued = redis_reply_says(reply, 5, 1);
+    read_place(reply, 3, answer, extra);
 }
 
 static void read_held(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
@@ -476,18 +481,14 @@ static void read_held(const redisReply *reply, struct answer *answer, struct red
     }
 }
 
-static void read_stale(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
+/* The script has done nothing, as if it had not come: that is not a refusal. */
+static void read_unsent(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
-    (void)reply;
-    extra->stale = true;
-    answer_fail(answer, CAUSE_UNREACHABLE, "the request took too long");
-}
+    bool stale = strcmp(redis_reply_string(reply, 0), "STALE") == 0;
 
-static void read_barred(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
-{
-    (void)reply;
     (void)extra;
-    answer_fail(answer, CAUSE_UNREACHABLE, "the request was withdrawn");
+    answer_fail(answer, CAUSE_UNREACHABLE, "the request %s",
+                stale ? "took too long" : "was withdrawn");
 }
 
 static void take_revocation(const struct revocation *revoked, struct answer *answer,
@@ -531,8 +532,8 @@ static const struct {
     {"ADJUSTED", CAUSE_NONE, NULL},
     {"QUEUED", CAUSE_HELD, read_queued},
     {"HELD", CAUSE_HELD, read_held},
-    {"STALE", CAUSE_UNREACHABLE, read_stale},
-    {"BARRED", CAUSE_UNREACHABLE, read_barred},
+    {"STALE", CAUSE_UNREACHABLE, read_unsent},
+    {"BARRED", CAUSE_UNREACHABLE, read_unsent},
     {"LOST", CAUSE_NOT_HOLDER, read_not_holder},
     {"ABSENT", CAUSE_NOT_HOLDER, read_not_holder},
     {"CHANGED", CAUSE_CHANGED, read_changed},
@@ -550,15 +551,15 @@ static void read_words(const redisReply *reply, struct answer *answer, struct re
     const char *word = reply->type == REDIS_REPLY_ARRAY ? redis_reply_string(reply, 0) : NULL;
 
     for (size_t i = 0; word && i < sizeof script_words / sizeof *script_words; i++) {
-        if (strcmp(word, script_words[i].word) == 0) {
-            extra->now_ms = redis_reply_clock(reply, 1);
-            answer->cause = script_words[i].cause;
-            answer->verdict = answer->cause ? VERDICT_REFUSED : VERDICT_GRANTED;
-            if (script_words[i].read)
-                script_words[i].read(reply, answer, extra);
-            extra->word = answer->cause == CAUSE_UNFIT ? NULL : script_words[i].word;
-            return;
-        }
+        if (strcmp(word, script_words[i].word) != 0)
+            continue;
+        extra->now_ms = redis_reply_clock(reply, 1);
+        answer->cause = script_words[i].cause;
+        answer->verdict = answer->cause ? VERDICT_REFUSED : VERDICT_GRANTED;
+        if (script_words[i].read)
+            script_words[i].read(reply, answer, extra);
+        extra->word = answer->cause == CAUSE_UNFIT ? NULL : script_words[i].word;
+        return;
     }
     redis_error_senseless(answer);
 }
@@ -632,29 +633,18 @@ bool redis_answer_belongs(const struct redis_call *call, const struct redis_extr
     return false;
 }
 
-/* Reads the records of one list, except those that cannot be read. The caller frees. */
-static struct lock_party *
-read_parties(const redisReply *list, int64_t now,
-             bool (*read)(const redisReply *, int64_t, struct lock_party *), size_t *count)
-{
-    struct lock_party *parties = mem_zeroed((list->elements + 1) * sizeof *parties);
-
-    *count = 0;
-    for (size_t i = 0; i < list->elements; i++)
-        *count += read(list->element[i], now, &parties[*count]);
-    return parties;
-}
-
-/* The same of runs. A list that is not there has none. */
-static struct lock_run *read_runs(const redisReply *list, int64_t now, size_t *count)
+/* Reads the records of one list, each of "size" bytes, except those that cannot be read; a list
+ * that is not there has none. The caller frees. */
+static void *read_records(const redisReply *list, int64_t now, read_record *read, size_t size,
+                          size_t *count)
 {
     size_t room = list ? list->elements : 0;
-    struct lock_run *runs = mem_zeroed((room + 1) * sizeof *runs);
+    char *records = mem_zeroed((room + 1) * size);
 
     *count = 0;
     for (size_t i = 0; i < room; i++)
-        *count += read_run(list->element[i], now, &runs[*count]);
-    return runs;
+        *count += read(list->element[i], now, records + *count * size);
+    return records;
 }
 
 static void read_memory(const redisReply *list, int64_t now, struct lock_memory *memory)
@@ -720,8 +710,10 @@ void redis_answer_inspect(const struct redisReply *reply, const char *key,
     }
     int64_t now = redis_reply_clock(reply, 1);
     struct lock_view view = {.key = key};
-    struct lock_party *holders = read_parties(held, now, read_holder, &view.holder_count);
-    struct lock_party *waiters = read_parties(waiting, now, read_waiter, &view.waiter_count);
+    struct lock_party *holders =
+        read_records(held, now, read_holder, sizeof *holders, &view.holder_count);
+    struct lock_party *waiters =
+        read_records(waiting, now, read_waiter, sizeof *waiters, &view.waiter_count);
 
     read_fence(redis_reply_string(reply, 2), &view.fence);
     read_mode(reply, &view);
@@ -729,7 +721,8 @@ void redis_answer_inspect(const struct redisReply *reply, const char *key,
     read_pause_at(reply, 12, now, &view.pause, view.pause_glob);
     count_nested(holders, view.holder_count);
     read_memory(redis_reply_list(reply, 7), now, &view.memory);
-    struct lock_run *runs = read_runs(redis_reply_list(reply, 8), now, &view.run_count);
+    struct lock_run *runs =
+        read_records(redis_reply_list(reply, 8), now, read_run, sizeof *runs, &view.run_count);
     view.holders = holders;
     view.waiters = waiters;
     view.runs = runs;

@@ -10,11 +10,12 @@ struct redis_call;
 struct redis_extra {
     int64_t now_ms;     /* the server's clock, 0 if the reply did not say */
     const char *places; /* queued: to be sent with the next try; the reply's */
-    bool stale;         /* refused for having come too late: try again with a new clock reading */
-    const char *word;   /* the first word of the answer; NULL: an error, or not of a script */
-    size_t granted;     /* of how many keys a grant tells */
-    size_t absent;      /* how many of those are not held */
-    bool member;        /* told as a quorum's member does: */
+    /* The first word of the answer; NULL: an error, or not of a script. STALE: it has come too
+     * late: try again with a new clock reading. */
+    const char *word;
+    size_t granted; /* of how many keys a grant tells */
+    size_t absent;  /* how many of those are not held */
+    bool member;    /* told as a quorum's member does: */
     struct seniority seniority;
 
     struct lock_grant grants[LOCK_KEYS_MAX];

@@ -397,7 +397,7 @@ static void summarise(const struct answer *answer, const struct redis_extra *ext
         out += sprintf(out, " grace %" PRId64, answer->grace_ms);
     out += sprintf(out, "%s%s%s%s", answer->forgotten ? " forgotten" : "",
                    answer->requeued ? " requeued" : "", answer->maybe_done ? " maybe" : "",
-                   extra->stale ? " stale" : "");
+                   extra->word && strcmp(extra->word, "STALE") == 0 ? " stale" : "");
     if (answer->text[0])
         out += sprintf(out, " %s", answer->text);
     if (extra->seniority.memory_ms)

@@ -1,21 +1,5 @@
 #include "store/quorum/round.h"
 
-static void close_votes(struct loop_timer *timer)
-{
-    struct quorum_round *round = timer->owner;
-
-    quorum_close(&round->votes);
-    round->closed(round->arg);
-}
-
-void quorum_round_init(struct quorum_round *round, struct loop *loop, struct quorum_node *nodes,
-                       size_t count, void (*closed)(void *arg), void *arg)
-{
-    *round = (struct quorum_round){
-        .loop = loop, .nodes = nodes, .count = count, .closed = closed, .arg = arg};
-    round->timer = (struct loop_timer){.fire = close_votes, .owner = round};
-}
-
 void quorum_round_begin(struct quorum_round *round, enum quorum_rule rule, int64_t lease,
                         struct moment until)
 {

@@ -3,7 +3,7 @@
  * what follows from the outcome.
  *
  * The store hears the nodes' replies, casts their votes, and ends the round when the votes are
- * enough. When the time is over before that, the round closes the vote and calls "closed". */
+ * enough. When the time is over before that, the timer fires, and the store closes the vote. */
 #pragma once
 
 #include "net/loop.h"
@@ -13,25 +13,22 @@
 /* The least time that nodes get whose votes matter although a majority has answered. */
 #define QUORUM_EXTRA_NS (50 * NS_PER_MS)
 
+/* The store sets the members up to the timer. */
 struct quorum_round {
     struct loop *loop;
     struct quorum_node *nodes; /* borrowed */
     size_t count;
-    void (*closed)(void *arg);
-    void *arg;
+    struct loop_timer timer; /* when the vote closes */
 
     unsigned number; /* orders have that of their round; 0 is that of none */
     struct moment begun, until;
     struct quorum votes;
-    struct loop_timer timer; /* when the vote closes */
 };
 
-void quorum_round_init(struct quorum_round *round, struct loop *loop, struct quorum_node *nodes,
-                       size_t count, void (*closed)(void *arg), void *arg);
 /* Begins a vote that closes at "until". lease: ns, of the lock that it is about. */
 void quorum_round_begin(struct quorum_round *round, enum quorum_rule rule, int64_t lease,
                         struct moment until);
-/* Ends it, if there is one: "closed" is not called, and replies to its orders do not count. */
+/* Ends it, if there is one: the timer does not fire, and replies to its orders do not count. */
 void quorum_round_end(struct quorum_round *round);
 
 /* Gives a node an order whose answer counts. The order's round and "until" are filled in. */

@@ -445,10 +445,11 @@ static void finish(struct quorum_store *store, enum quorum_outcome outcome)
     complete(store);
 }
 
-static void votes_closed(void *arg)
+static void close_votes(struct loop_timer *timer)
 {
-    struct quorum_store *store = arg;
+    struct quorum_store *store = timer->owner;
 
+    quorum_close(&store->round.votes);
     finish(store, quorum_outcome(&store->round.votes));
 }
 
@@ -878,7 +879,10 @@ struct store *store_quorum_open(struct loop *loop, const struct store_node *node
     store->count = count;
     store->timer = (struct loop_timer){.fire = end_stage, .owner = store};
     store->pause = (struct loop_timer){.fire = store_poke_due, .owner = store};
-    quorum_round_init(&store->round, loop, store->nodes, count, votes_closed, store);
+    store->round = (struct quorum_round){.loop = loop,
+                                         .nodes = store->nodes,
+                                         .count = count,
+                                         .timer = {.fire = close_votes, .owner = store}};
     for (size_t i = 0; i < count; i++) {
         store->nodes[i] = (struct quorum_node){.member = nodes[i].member,
                                                .loop = loop,

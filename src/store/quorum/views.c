@@ -8,15 +8,6 @@
 
 /* -- holders ----------------------------------------------------------------------------------- */
 
-static const struct lock_party *holder_in(const struct lock_view *view, const char *owner)
-{
-    for (size_t i = 0; i < view->holder_count; i++) {
-        if (strcmp(view->holders[i].owner, owner) == 0)
-            return &view->holders[i];
-    }
-    return NULL;
-}
-
 /* One holder as nodes report it. */
 struct holding {
     const struct lock_party *parties[QUORUM_NODES_MAX];
@@ -26,10 +17,13 @@ struct holding {
 static void collect(const struct lock_views *reports, const char *owner, struct holding *holding)
 {
     holding->count = 0;
-    for (size_t i = 0; i < reports->count; i++) {
-        const struct lock_party *party = holder_in(&reports->views[i], owner);
-        if (party && holding->count < QUORUM_NODES_MAX)
-            holding->parties[holding->count++] = party;
+    for (size_t i = 0; i < reports->count && holding->count < QUORUM_NODES_MAX; i++) {
+        const struct lock_view *view = &reports->views[i];
+        size_t h = 0;
+        while (h < view->holder_count && strcmp(view->holders[h].owner, owner) != 0)
+            h++;
+        if (h < view->holder_count)
+            holding->parties[holding->count++] = &view->holders[h];
     }
 }
 
@@ -107,13 +101,10 @@ static struct lock_party *merge_holders(const struct lock_views *reports, size_t
     *count = 0;
     for (size_t i = 0; i < reports->count; i++) {
         for (size_t h = 0; h < reports->views[i].holder_count; h++) {
-            const char *owner = reports->views[i].holders[h].owner;
+            const struct lock_party *holder = &reports->views[i].holders[h];
             struct holding holding;
-            bool known = false;
-            for (size_t before = 0; before < i; before++)
-                known |= holder_in(&reports->views[before], owner) != NULL;
-            collect(reports, owner, &holding);
-            if (!known && holding.count + missing >= majority)
+            collect(reports, holder->owner, &holding);
+            if (holding.parties[0] == holder && holding.count + missing >= majority)
                 holders[(*count)++] = merge(&holding, majority);
         }
     }

@@ -524,7 +524,7 @@ static enum next judge_call(struct redis_store *store, redisReply *const *replie
     store->report.seniority = extra->seniority;
     if (extra->now_ms)
         redis_session_set_clock(store->session, extra->now_ms);
-    if (extra->stale && !(store->resent & NEXT_WITH_CLOCK) &&
+    if (extra->word && strcmp(extra->word, "STALE") == 0 && !(store->resent & NEXT_WITH_CLOCK) &&
         !moment_reached(store->until, loop_now(store->loop)))
         return NEXT_WITH_CLOCK;
     if (store->call.script == &script_acquire && answer->verdict == VERDICT_REFUSED) {
