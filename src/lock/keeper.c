@@ -119,7 +119,8 @@ struct keeper {
     bool on_hold;             /* nothing is renewed */
     bool handed;              /* the store has handed it over, and no renewal was answered since */
     bool verified;            /* keeper_verify() was called: each renewal listens */
-    bool poked;               /* the store has poked since the renewal under way was sent */
+    bool poked;               /* the store has poked since the renewal under way was sent, or a
+                               * renewal became due on hold */
     unsigned deaf;            /* how many answers in a row were those of a store that is deaf */
     bool loss_told;           /* no loss is told twice */
 
@@ -962,7 +963,9 @@ static void on_timer(struct loop_timer *timer)
     case PAUSED: end_pause(keeper); break;
     case TRYING: acquire(keeper, keeper->outage.contacted && keeper->plan.wait); break;
     case HELD:
-        if (!keeper->on_hold)
+        if (keeper->on_hold)
+            keeper->poked = true;
+        else
             renew(keeper);
         break;
     case RELEASING: send_release(keeper); break;
@@ -1099,7 +1102,7 @@ void keeper_verify(struct keeper *keeper)
 
 void keeper_hold_renewals(struct keeper *keeper, bool hold)
 {
-    bool missed = keeper->on_hold && !hold && keeper->state == HELD && keeper->plan.renew;
+    bool missed = keeper->on_hold && !hold && keeper->state == HELD && keeper->poked;
 
     keeper->on_hold = hold;
     if (missed && !keeper->busy && !keeper->next.added)

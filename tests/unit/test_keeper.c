@@ -462,6 +462,8 @@ static const struct schedule schedules[] = {
     {"deaf after its connection broke", 0, 0, "+ d + 0", "2000 p 3000 r",
      "a+ held rd ext r+ ext f0 lost over:released"},
     {"deaf, a fixed lease", 0, -30000, "d + 0", "35000 r", "ad held r+ ext lost f0 over:released"},
+    {"deaf, a fixed lease, on hold when it would ask", 0, -30000, "d + 0", "100 h 3000 u 35000 r",
+     "ad held r+ ext lost f0 over:released"},
     {"deaf, a fixed lease, taken away", 0, -30000, "d 0 0", "35000 r",
      "ad held r0 lost f0 over:released"},
     {"deaf, a fixed lease, no answer", 0, -30000, "d ? + 0", "4000 r",
