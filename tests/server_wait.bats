@@ -166,7 +166,7 @@ away_for() {
     late_starts
     kill -STOP "$(<"$LATE/pid")"
     away_for 2000 run -n --connect-timeout 2s --server-wait 1s k -- touch "$T/run"
-    stderr_line 'no answer in time$'
+    stderr_line '(no answer in time|connecting timed out)$'
     away_for 2500 run -n --connect-timeout 1s --server-wait 2500ms k -- touch "$T/run"
 }
 
@@ -230,13 +230,16 @@ rlock_before() {
     contains "$T/a.err" 'it asks for a password'
 }
 
-@test "signals end it at once" {
+@test "signals end it at once, also where it stands still" {
     for signo in INT TERM; do
         for command in 'run k' 'acquire k' status 'latch wait l'; do
             bg a bash -c 'words=($1); [[ $1 != run* ]] || set -- "$1" -- true; exec "$RLOCK" "${words[@]}" --server-wait 10m "${@:2}"' \
                 - "$command"
             poll_until 10 contains "$T/a.err" 'trying again'
+            kill -STOP "${pid[a]}"
             kill -"$signo" "${pid[a]}"
+            [[ $signo == INT ]] || sleep 2.5 # until it would have tried again
+            kill -CONT "${pid[a]}" 2>/dev/null || true
             finish a 3
             [[ $status == $((128 + $(kill -l "$signo"))) ]]
         done

@@ -112,8 +112,7 @@ static void begin(struct query *query, int64_t longest)
 /* Returns false if a callback ended it by loop_stop(), as it may end a question. */
 static bool pause_until(struct query *query, struct moment until, struct answer *answer)
 {
-    loop_run_for(query->loop, moment_until(moment_now(), until));
-    if (moment_reached(until, moment_now()))
+    if (loop_run_for(query->loop, moment_until(moment_now(), until)) == 0)
         return true;
     *answer = (struct answer){.verdict = VERDICT_UNKNOWN};
     close_store(query);

@@ -275,6 +275,7 @@ int loop_run_for(struct loop *loop, int64_t ns)
 
     loop_arm(loop, &timer, moment_plus(moment_now(), ns));
     int result = loop_run(loop);
+    bool early = timer.added;
     loop_disarm(loop, &timer);
-    return result;
+    return result < 0 ? result : early;
 }

@@ -53,6 +53,7 @@ struct moment loop_now(const struct loop *loop);
 
 /* Runs turns until loop_stop(); -1 with errno if the kernel refuses to wait. */
 int loop_run(struct loop *loop);
-/* The same for so many ns at most; 0: what is due, such as the end of a connection. */
+/* The same for so many ns at most; 0: what is due, such as the end of a connection. Returns 0 when
+ * the time is over, 1 after loop_stop(), or -1. */
 int loop_run_for(struct loop *loop, int64_t ns);
 void loop_stop(struct loop *loop);
