@@ -182,7 +182,7 @@ kill_all_agents() {
 }
 
 @test "H135 killed while the command is being stopped: the next agent gives the lock back" {
-    bg a rlock run --at-most 1s --kill-after 20s k -- bash -c "
+    bg a rlock run --at-most 4s --kill-after 20s k -- bash -c "
         trap ': >\"$T/term\"; until [ -e \"$T/go\" ]; do sleep 0.05; done; exit' TERM; while :; do sleep 0.05; done"
     poll_until 10 test -e "$T/term"
     kill_agent a

@@ -35,7 +35,7 @@ cgroup_is_gone() {
 }
 
 @test "setsid, a cleared environment, a chain of forks: with --cgroup all are gone after a stop" {
-    run -124 rlock run --cgroup --at-most 1s k -- sh -c 'grep ^0:: /proc/self/cgroup >"$T/own"; "$T/hide" "$LOG"; exec sleep 1000'
+    run -124 rlock run --cgroup --at-most 4s k -- sh -c 'grep ^0:: /proc/self/cgroup >"$T/own"; "$T/hide" "$LOG"; exec sleep 1000'
     no_more x
     poll_until 10 cgroup_is_gone
 }
@@ -50,7 +50,7 @@ cgroup_is_gone() {
 }
 
 @test "with --cgroup they are gone in time when rlock is stopped, and at once after both were" {
-    bg a rlock run --cgroup --lease 2s k -- sh -c '"$T/hide" "$LOG"; exec sleep 1000'
+    bg a rlock run --cgroup --lease 5s k -- sh -c '"$T/hide" "$LOG"; exec sleep 1000'
     working x
     kill -STOP "${pid[a]}"
     run -0 rlock run k -- true
@@ -58,7 +58,7 @@ cgroup_is_gone() {
     kill -CONT "${pid[a]}"
     ends_with a 79
     : >"$LOG"
-    bg a rlock run --cgroup --lease 2s k -- sh -c '"$T/hide" "$LOG"; exec sleep 1000'
+    bg a rlock run --cgroup --lease 5s k -- sh -c '"$T/hide" "$LOG"; exec sleep 1000'
     working x
     stop_both a
     run -0 rlock run k -- true
@@ -68,19 +68,21 @@ cgroup_is_gone() {
 }
 
 @test "TERM comes first; hidden processes get it as well" {
-    run -124 rlock run --cgroup --at-most 500ms k -- \
-        sh -c "trap 'echo TERM >\"\$T/termed\"; exit' TERM; while :; do sleep 0.02; done"
+    bg_up a rlock run --cgroup k -- sh -c 'trap "echo TERM >\"\$T/termed\"; exit" TERM
+        setsid -f env -i sh -c "trap \"echo TERM >$T/hidden; exit\" TERM; : >$T/a.up
+            while :; do sleep 0.02; done"
+        while :; do sleep 0.02; done'
+    run -0 rlock force-release --yes k
+    ends_with a 79
     contains "$T/termed" TERM
-    run -124 rlock run --cgroup --at-most 1s k -- sh -c \
-        'setsid -f env -i sh -c "trap \"echo TERM >$T/hidden; exit\" TERM; while :; do sleep 0.02; done"; sleep 1000'
     contains "$T/hidden" TERM
 }
 
 @test "--wait-descendants waits until the cgroup is empty; else, the processes left hold nothing" {
     bg a rlock run --cgroup --wait-descendants k -- \
         sh -c "setsid -f env -i '$RLOCK_TEST_TOOLS/await' '$T/go'; exit 3"
-    poll_until 10 pgrep -f "$RLOCK_TEST_TOOLS/await $T/go"
-    poll_until 10 test -z "$(pgrep -P "${pid[a]}" -x sh || true)"
+    poll_until 10 pgrep -xf "$RLOCK_TEST_TOOLS/await $T/go"
+    poll_until 10 eval '! pgrep -P "${pid[a]}" -x sh'
     held k
     : >"$T/go"
     ends_with a 3
@@ -120,7 +122,7 @@ in_cgroup() {
         sh -c 'grep ^0:: /proc/self/cgroup; "$RLOCK" run -v k2 -- grep ^0:: /proc/self/cgroup'
     [[ ${lines[0]} == 0::*/test-*/rlock-* && ${lines[1]} == 0::*/test-*/rlock-*/rlock-* ]]
     stderr_line "k: its command has the cgroup $there/rlock-"
-    run -124 in_cgroup "$RLOCK" run --at-most 1s k -- sh -c '"$T/hide" "$LOG"; exec sleep 1000'
+    run -124 in_cgroup "$RLOCK" run --at-most 4s k -- sh -c '"$T/hide" "$LOG"; exec sleep 1000'
     no_more x
     delegate 0
     run -0 --separate-stderr in_cgroup "$RLOCK" run -v k -- grep ^0:: /proc/self/cgroup
@@ -149,8 +151,9 @@ in_cgroup() {
 @test "a private server that a nested rlock starts is not the command's, and stays" {
     export XDG_RUNTIME_DIR=$T/run
     mkdir -m 700 "$XDG_RUNTIME_DIR"
-    run -124 rlock run --cgroup --at-most 2s k -- sh -c '"$RLOCK" run --local inner -- true; echo >"$T/up"; sleep 1000'
-    [[ -e $T/up ]]
+    bg_up a rlock run --cgroup k -- sh -c '"$RLOCK" run --local inner -- true; : >"$T/a.up"; sleep 1000'
+    run -0 rlock force-release --yes k
+    ends_with a 79
     prints 0 'process*' local status
     rlock local stop
 }

@@ -36,9 +36,9 @@ die_holding() { # KEY LEASE: what is left of a holder that was killed
 
 @test "H29 the server's clock stands still: the holder works, a dead one's lock can be forced" {
     server_clock freeze
-    stay a k --lease 6s --kill-after 0
-    die_holding dead 4s
-    run -75 rlock run -w 8s dead -- true # longer than either lease
+    stay a k --lease 9s --kill-after 0
+    die_holding dead 6s
+    run -75 rlock run -w 10s dead -- true # longer than either lease
     run -0 rlock force-release --yes dead
     run -0 rlock run -n dead -- true
     ends_well a
@@ -66,13 +66,13 @@ die_holding() { # KEY LEASE: what is left of a holder that was killed
 @test "H32 a command that comes to its start after its lease is not started" {
     export SHIM_GO=$T/go SHIM_EXECUTED=$T/executed
     LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_late.so \
-        bg a rlock run --lease 3s k -- sh -c ": >'$T/ran'"
+        bg a rlock run --lease 5s k -- sh -c ": >'$T/ran'"
     poll_until 10 held k
+    poll_until 10 eval 'child=$(command_of "${pid[a]}"); [[ $child ]]'
     agent=$(agent_of "${pid[a]}")
     kill -STOP "$agent"
     bg b rlock run k -- sh -c ": >'$T/b'; until [ -e '$T/end' ]; do sleep 0.02; done"
     poll_until 20 test -e "$T/b"
-    child=$(command_of "${pid[a]}")
     : >"$T/go"
     # Only then: the agent would kill it.
     poll_until 10 gone "$child"

@@ -164,7 +164,7 @@ are_connected() {
         run -0 rlock run -u "$(url_of "$node")" --replicas all "${at[2]}" -- true
     done
     run -0 rlock run --replicas majority "${at[@]}" -- sh -c 'sleep 1.5'
-    says 69 'only 1 of 2 replicas has it' run --replicas 2 --connect-timeout 1s "${at[0]}" -- \
+    says 69 'only 1 of 2 replicas has it' run --replicas 2 --connect-timeout 3s "${at[0]}" -- \
         touch "$T/run"
     is_free "${at[0]}"
     hold a "${at[0]}" --replicas all --lease 9s "${at[@]:1}"
@@ -300,7 +300,7 @@ have_had_turns() {
 
 @test "several keys: renewed all of them, and one that is lost is all lost" {
     local a=${at[0]} b=${at[1]} c=${at[2]} key start
-    at_work w "$a" 1000 "$b" "$c" --lease 6s --kill-after 0
+    at_work w "$a" 1000 "$b" "$c" --lease 9s --kill-after 0
     start=$(end_of "$a")
     for key in "$a" "$b" "$c"; do
         poll_until 20 ends_later "$key" "$start"

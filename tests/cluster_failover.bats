@@ -4,7 +4,7 @@
 load helper
 load cluster
 
-setup_file() { export NODE_TIMEOUT=1000; cluster_file; }
+setup_file() { export NODE_TIMEOUT=2000; cluster_file; }
 
 # All who are connected to a node, or were, know the map.
 has_looked() {
@@ -151,7 +151,7 @@ dead_seeds() {
     done
     ends_with a 79 20
     contains "$T/a.err" 'the Cluster is down'
-    says 69 'the Cluster is down' run -u "cluster://127.0.0.1:$alone" --connect-timeout 2s "$key" \
+    says 69 'the Cluster is down' run -u "cluster://127.0.0.1:$alone" --connect-timeout 4s "$key" \
         -- true
     run -69 rlock status -u "cluster://127.0.0.1:$alone" --connect-timeout 1s "$key"
     for node in $CLUSTER_NODES; do

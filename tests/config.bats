@@ -533,7 +533,7 @@ END
     stderr_line "^rlock: run: $T/config:5: unless-done '1h' does not go with --any"
     run -64 --separate-stderr rlock run --unless-done 1h --any k l -- true
     # The fixed lease is enforced, and nesting is ruled out.
-    run -124 rlock run --lease 3s l -- sleep 60
+    run -124 rlock run --lease 6s l -- sleep 60
     run -78 rlock run l -- "$RLOCK" run -n l -- true
 }
 

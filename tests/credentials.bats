@@ -111,7 +111,7 @@ setup_bob() {
     queue w k
     bg l rlock latch wait l
     bg_prints s rlock status --watch
-    poll_until 10 eval '! grep -q hidd3n "/proc/${pid[l]}/environ"'
+    poll_until 10 grep -q 'bob:\*\*\*' "/proc/${pid[l]}/environ"
     for one in $(pgrep rlock); do
         grep -qsz "^RLOCK_TEST_ID=$T\$" "/proc/$one/environ" || continue
         ((++count))

@@ -11,7 +11,7 @@ daemonize() {
 none_left() {
     local one
     for one in $(traced); do
-        gone "$one" || return 1
+        poll_until 10 gone "$one"
     done
 }
 
@@ -109,7 +109,7 @@ blind() {
     kill -"$1" "$a"
     ends_with b 0 30
     no_overlap
-    pair_ended
+    poll_until 10 pair_ended
     kill -KILL "$a" 2>/dev/null || true
 }
 
@@ -129,7 +129,7 @@ blind() {
     run -124 --separate-stderr "${no_proc[@]}" \
         "$RLOCK" run -v --at-most 300ms --kill-after 300ms k -- sh -c "$(pair)" 3>&-
     stderr_line '/proc'
-    pair_ended
+    poll_until 10 pair_ended
     run -0 "${no_proc[@]}" \
         "$RLOCK" run --wait-descendants k -- sh -c "(sleep 0.3; : >'$T/end') &" 3>&-
     [[ -e $T/end ]]
@@ -160,10 +160,11 @@ hidden_by_user() {
         finish a
         finish b
         no_overlap
-        bg a "${as_user[@]}" "$T/rlock" run --at-most 5s --kill-after 1s k -- \
+        bg a "${as_user[@]}" "$T/rlock" run --kill-after 1s k -- \
             sh -c "$daemon c 100 untraced ignore; sleep 300"
         working c
-        ends_with a 124 30
+        run -0 rlock force-release --yes k
+        ends_with a 79
         none_left
         rm "$LOG"
         hidden_by_user "$hidden"

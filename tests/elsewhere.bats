@@ -54,15 +54,21 @@ recipe() {
         { inside = 0 }' "$TESTS/../docs/elsewhere.md" | grep .
 }
 
-# stopped TITLE [NUMBER]: runs it, with a limit, in whose time it works elsewhere.
+# stopped TITLE [NUMBER]: runs it, and takes its lock away when "name" works elsewhere.
 stopped() {
-    recipe "$@" | sed 's/rlock run/rlock run --at-most 1s/' >"$T/recipe"
-    : >"$LOG"
+    recipe "$@" >"$T/recipe"
     rm -f "$T"/gone.*
-    run -124 sh "$T/recipe" 3>&-
+    stop_recipe
+}
+
+stop_recipe() {
+    : >"$LOG"
+    bg recipe sh "$T/recipe"
     poll_until 10 test -s "$LOG"
     name=$(head -n 1 "$LOG")
     name=${name% works}
+    run -0 rlock force-release --yes "$(rlock status --json | jq -r '.[0].key')"
+    ends_with recipe 79
 }
 
 @test "H151 docker, kubectl, systemd-run: the work ends with the command, and not without --stop" {
@@ -72,12 +78,9 @@ stopped() {
         no_more "$name"
         # Without it the work continues:
         sed -i "s/--stop '[^']*'//" "$T/recipe"
-        : >"$LOG"
-        run -124 sh "$T/recipe" 3>&-
-        poll_until 10 test -s "$LOG"
-        name=$(head -n 1 "$LOG")
-        run -1 no_more "${name% works}"
-        elsewhere kill "${name% works}"
+        stop_recipe
+        poll_until 10 fails no_more "$name"
+        elsewhere kill "$name"
     done
 }
 
@@ -86,10 +89,8 @@ stopped() {
     [[ $name == bench-1 ]]
     poll_until 10 no_more bench-1
     sed -i 's/-tt//' "$T/recipe"
-    : >"$LOG"
-    run -124 sh "$T/recipe" 3>&-
-    working bench-1
-    run -1 no_more bench-1
+    stop_recipe
+    poll_until 10 fails no_more bench-1
     elsewhere kill bench-1
     stopped ssh 2
     no_more bench-1

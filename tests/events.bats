@@ -50,7 +50,7 @@ has_heard() {
     poll_until 10 grep -q ' paused      k  [^:]*: disk full$' "$T/text.out"
     rlock resume k
     poll_until 10 has_heard 'paused k,resumed k,'
-    rlock pause other 2s -m x
+    rlock pause other 5s -m x
     poll_until 20 has_heard 'paused k,resumed k,paused other,resumed other,'
     jq -se "all(.user == \"$(id -un)\" and .held_ms == null and .outcome == null) and
         map(.label) == [\"disk full\", \"disk full\", \"x\", \"x\"]" "$T/e.out"
@@ -60,7 +60,7 @@ has_heard() {
 
 @test "events: a dead holder was acquired once, and is expired when a client wants the lock" {
     listen e --json
-    rlock acquire --lease 1s k
+    rlock acquire --lease 5s k
     poll_until 10 has_heard 'acquired k,'
     poll_until 10 is_free k
     run -0 rlock run other -- true
@@ -83,7 +83,7 @@ has_heard() {
 
 @test "events: continues after an outage, says so, and has what was remembered" {
     start_proxy
-    listen e --json -u "redis://${proxy[proxy]}" --connect-timeout 1s
+    listen e --json -u "redis://${proxy[proxy]}" --connect-timeout 5s
     fault refuse
     poll_until 20 contains "$T/e.err" 'events: out of reach: '
     run -0 rlock run k -- true

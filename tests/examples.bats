@@ -158,7 +158,7 @@ metrics_in() {
         'staging shared: make smoke-test' \
         'staging database exclusive: ./deploy.sh staging' 'nested in staging database'
     # As the comment says, from another job; and the pipeline once more.
-    rlock latch wait -w 1s "builds-$CI_COMMIT_SHA"
+    rlock latch wait -w 60s "builds-$CI_COMMIT_SHA"
     sh -e "$T"/shell/01-*
 }
 

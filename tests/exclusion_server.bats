@@ -13,7 +13,7 @@ setup_file() { start_file --appendonly yes --appendfsync always; }
 }
 
 @test "the server stops just while the command ends: the command's status, and a warning" {
-    bg a rlock run --lease 3s k -- sh -c "kill -STOP $(redis_pid); exit 6"
+    bg a rlock run --lease 6s k -- sh -c "kill -STOP $(redis_pid); exit 6"
     ends_with a 6
     contains "$T/a.err" "rlock: "
     kill -CONT "$(redis_pid)"

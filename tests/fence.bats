@@ -132,7 +132,7 @@ locked() {
     poll_until 10 has 5
     run -75 --separate-stderr fence 6 -n
     [[ $stderr == "rlock: fence: $F: another fence has it locked" ]]
-    timed 300 5000 run -75 fence 6 -w 300ms -- touch "$T/ran"
+    timed 300 20000 run -75 fence 6 -w 300ms -- touch "$T/ran"
     run -75 fence 6 -w 0
     [[ ! -e $T/ran ]]
     # A waiter says so, and has its turn.
@@ -253,7 +253,7 @@ locked() {
 # longer than the lease, and then the command found that it may write.
 late_write() {
     rm -f "$T/go" "$T/data"
-    bg_up a rlock run --lease 2s k -- sh -c ": >'$T/a.up'; '$RLOCK_TEST_TOOLS/await' '$T/go'; $1"
+    bg_up a rlock run --lease 5s k -- sh -c ": >'$T/a.up'; '$RLOCK_TEST_TOOLS/await' '$T/go'; $1"
     stop_both a
     late=$(command_of "${pid[a]}")
     run -0 rlock run --lease 9s k -- sh -c "${1//old/new}"

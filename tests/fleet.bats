@@ -125,6 +125,6 @@ END2
     awk '{ print $2 }' "$T/done" | sort -nC
     # A host that was forgotten waits at the old store.
     cp "$T/old" "$T/host-a"
-    run env -u RLOCK_URL "$RLOCK" run -w 1s --config "$T/host-a" work -- true
+    run env -u RLOCK_URL "$RLOCK" run -w 4s --config "$T/host-a" work -- true
     [[ $status == 75 && $output == *'locks have moved to another store'* ]]
 }

@@ -57,13 +57,13 @@ without_grace() {
 @test "a new server grants nothing for one lease, and says so; rlock init says that it is new" {
     redis flushall
     start=$(now_ms)
-    refused 69 run -n --lease 9s k -- touch "$T/run"
-    stderr_line '^rlock: k: the server may have lost locks; it grants nothing new for another 9s$'
+    refused 69 run -n --lease 15s k -- touch "$T/run"
+    stderr_line '^rlock: k: the server may have lost locks; it grants nothing new for another 15s$'
     # It is free, so this is not contention.
     refused 69 run -n -E 0 --lease 9s k -- touch "$T/run"
     run -69 rlock acquire -w 200ms --lease 9s k
     run -0 --separate-stderr rlock run --lease 9s k -- true
-    took 9000 40000 "$start"
+    took 15000 40000 "$start"
     stderr_line '^rlock: waiting for k: the server may have lost locks; it grants nothing new for another [0-9]+m?s; you are next$'
     run -0 rlock run -n --lease 9s k -- true
     redis flushall

@@ -354,12 +354,6 @@ unit_ms() {
     echo $(($(now_ms) - start))
 }
 
-# Prints a duration for a wait that must fail: long enough for a request to the server, on the
-# machine as it is now.
-moment() {
-    echo "$((200 + 20 * $(unit_ms)))ms"
-}
-
 is_free() {
     "$RLOCK" status -q "$1" 3>&-
 }
@@ -553,6 +547,15 @@ all_end() {
     done
 }
 
+# calls_first KEY COMMAND...: by that, the first waiter for KEY is called; later it asks by itself.
+calls_first() {
+    local owner
+    owner=$("$RLOCK" status --json "$1" 3>&- | jq -r '.[0].waiters[0].owner')
+    bg_prints call redis-cli -s "$REDIS_SOCK" subscribe "rlock:{$1}:$owner"
+    "${@:2}"
+    poll_until 10 contains "$T/call.out" message
+}
+
 # in_turn SECONDS NAME...: they end with 0, and have written their names to the log in this order,
 # and no others have.
 in_turn() {
@@ -565,6 +568,11 @@ terminate() {
     kill "${pid[$1]}"
     finish "$1"
     [[ $status == "${2:-$status}" ]]
+}
+
+# once_of_three COMMAND...: it succeeds at once, or later where the machine stood still.
+once_of_three() {
+    "$@" || "$@" || "$@"
 }
 
 # one_after_the_other NUMBER [SCRIPT]: NUMBER contenders want key k at the same time, and only one
@@ -743,7 +751,7 @@ b_alone() {
     ends_with "b$1" 0 20
     no_overlap
     for one in $(awk -v name="a$1" '$1 == name { print $2 }' "$LOG" | sort -u); do
-        gone "$one"
+        poll_until 10 gone "$one"
     done
 }
 

@@ -95,7 +95,7 @@ END
     kill -KILL "${pid[a]}"
     finish a
     poll_until 15 is_free k
-    hold b k --lease 2s
+    hold b k --lease 5s
     kill_both b
     poll_until 15 rlock run -n k -- true
     run -0 rlock history --json k

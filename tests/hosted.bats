@@ -66,7 +66,7 @@ let_go() {
 @test "force-release asks the holder; events and metrics tell" {
     each_database
     hold a k
-    bg events rlock events --json k
+    bg_says events 'events: listening' rlock events -v --json k
     run -0 rlock force-release --yes k
     finish a
     contains "$T/a.err" 'revoked by'

@@ -42,7 +42,7 @@ has_subscribers() {
     run -1 --separate-stderr rlock latch status k
     [[ -z $output ]]
     says 75 'no such latch' latch wait -n k
-    run -75 --separate-stderr rlock latch wait -w "$(moment)" k
+    run -75 --separate-stderr rlock latch wait -w 3s k
     says 1 '^rlock: latch: k: no such latch$' latch run k -- touch "$T/ran"
     [[ $(redis dbsize) == 0 ]]
 }
@@ -118,12 +118,12 @@ has_subscribers() {
 
 @test "-w: 75 when the time is up; -q is silent after -n, but not after -w" {
     rlock latch set k 2
-    timed 2000 20000 says 75 '^rlock: latch: k: not open: 2 of 2 left$' latch wait -w 2s k
+    timed 4000 20000 says 75 '^rlock: latch: k: not open: 2 of 2 left$' latch wait -w 4s k
     quiet 75 latch wait -q -w 0 k
     quiet 75 latch wait -q -n k
-    run -75 --separate-stderr rlock latch wait -q -w "$(moment)" k
+    run -75 --separate-stderr rlock latch wait -q -w 3s k
     [[ $stderr == 'rlock: latch: k: not open: 2 of 2 left' ]]
-    run -75 --separate-stderr rlock latch wait -q -w "$(moment)" unset
+    run -75 --separate-stderr rlock latch wait -q -w 3s unset
     [[ $stderr == 'rlock: latch: unset: not open: no such latch was set' ]]
 }
 

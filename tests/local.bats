@@ -156,7 +156,7 @@ for_others() {
     first=$(servers)
     rm "$PLACE/socket"
     run -75 rlock run -n k -- true
-    gone "$first"
+    poll_until 10 gone "$first"
     server_count 1
     alive "${pid[a]}"
     terminate a
@@ -265,7 +265,7 @@ fill
 full=
 for i in {1..60}; do
     # It may be a release that there is no room for: not of a key that is needed again.
-    full=$(status "$RLOCK" run -n --connect-timeout 500ms --label "$(printf '%0200d' 0)" "k$i" -- true 2>&1)
+    full=$(status "$RLOCK" run -n --connect-timeout 3s --label "$(printf '%0200d' 0)" "k$i" -- true 2>&1)
     [[ $full == *"status 0" ]] || break
 done
 [[ $full == *"No space left"*"status 69" ]]

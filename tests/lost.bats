@@ -104,21 +104,21 @@ declare -gA own_status=([itself]=3 [told]=143 [at_most]=124 [continue]=3 [no_ren
 
 # begin ROW END: in the background; the command is there when this returns.
 begin() {
-    local row=$1 command options=(--lease 60s) keys
+    local row=$1 command options=(--lease 60s) keys trap=:
     mapfile -t keys < <(keys_of "$row")
     mkfifo "$T/$row.go"
     command="read -r word <'$T/$row.go'; exit 3"
     case $2 in
     told) command="exec sleep 1000" ;;
     at_most)
-        options+=(--at-most 2s --kill-after 40s)
-        command="trap ': >\"$T/$row.term\"; read -r word <\"$T/$row.go\"; exit 3' TERM
-            while :; do sleep 0.1; done"
+        options+=(--at-most 5s --kill-after 40s)
+        trap="trap ': >\"$T/$row.term\"; read -r word <\"$T/$row.go\"; exit 3' TERM"
+        command="while :; do sleep 0.1; done"
         ;;
     continue) options+=(--on-lost continue) ;;
     no_renew) options=(--lease 20s --no-renew) command="exec sleep 1000" ;;
     esac
-    bg "$row" rlock run "${options[@]}" "${keys[@]}" -- sh -c ": >'$T/$row.up'; $command"
+    bg "$row" rlock run "${options[@]}" "${keys[@]}" -- sh -c "$trap; : >'$T/$row.up'; $command"
 }
 
 begun() {

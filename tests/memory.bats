@@ -68,7 +68,7 @@ is_renewed_since() {
 @test "a waiter has it when it is free, without a queue; -w ends in time" {
     stay a k
     bg_says b '; memory:// has no queue' rlock run k -- sh -c "echo b >'$LOG'"
-    refused 75 run -w 300ms k -- touch "$T/ran"
+    refused 75 run -w 3s k -- touch "$T/ran"
     ends_well a
     in_turn 10 b
 }
@@ -86,8 +86,8 @@ is_renewed_since() {
 }
 
 @test "a lock that cannot be renewed: the command is stopped before the granted lease ends" {
-    server_allows 4000
-    bg_up a rlock run --lease 10m --kill-after 500ms k -- \
+    server_allows 9000
+    bg_up a rlock run --lease 10m --kill-after 3s k -- \
         sh -c "trap 'cut -d\" \" -f1 /proc/uptime >\"$T/stopped\"; exit 0' TERM; : >'$T/a.up'
         while :; do sleep 0.05; done"
     mv "$SERVER" "$T/away"

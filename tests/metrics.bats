@@ -68,7 +68,7 @@ has() {
     run -1 rlock run k -- false
     run -124 rlock run --at-most 100ms k -- sleep 100
     hold a k
-    run -75 rlock run -w "$(moment)" k -- true
+    run -75 rlock run -w 3s k -- true
     queue w k
     kill "${pid[a]}"
     finish w

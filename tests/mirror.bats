@@ -59,7 +59,7 @@ waits() {
     refused 75 run -n --mirror string:their k -- touch "$T/ran"
     stderr_line '^rlock: k: not acquired: held by a foreign lock their for at most (59m|1h)'
     redis persist their >/dev/null
-    refused 75 run -w 300ms --mirror string:their k -- touch "$T/ran"
+    refused 75 run -w 3s --mirror string:their k -- touch "$T/ran"
     stderr_line 'held by a foreign lock their, which has no end'
     refused 78 run -n --mirror redisson:their k -- touch "$T/ran"
     stderr_line 'another key of its mirror.s name is there, which is not a lock of Redisson'
@@ -75,7 +75,7 @@ waits() {
 
 @test "a mirror that is taken or deleted is a lost lock" {
     for what in "set their stranger" "del their"; do
-        hold a k --lease 3s --mirror string:their
+        hold a k --lease 9s --mirror string:their
         redis $what >/dev/null
         ends_with a 79 20
         is_free k
@@ -108,7 +108,7 @@ waits() {
     within 40000 60000 "$(redis pttl their)"
     run -0 rlock force-release --now --yes k
     [[ $(redis exists their) == 0 ]]
-    run -0 rlock acquire --lease 1s --mirror string:their k
+    run -0 rlock acquire --lease 9s --mirror string:their k
     run -0 rlock renew --lease 60s --owner "${lines[-1]}" k
     within 40000 60000 "$(redis pttl their)"
     run -0 rlock force-release --now --yes k

@@ -33,7 +33,7 @@ lingering() {
 @test "of several keys, messages name the one in the way" {
     hold a b
     says 75 '^rlock: b: not acquired: held by ' run -n x b y -- true
-    run -75 --separate-stderr rlock run -w 3 x b y -- true
+    run -75 --separate-stderr rlock run -w 6 x b y -- true
     stderr_line '^rlock: waiting for b \(one of x, b, y\), held by .*; you are next$'
     says 78 '^rlock: b: .*plain lock' run --limit 2 x b -- true
 }
@@ -70,10 +70,10 @@ lingering() {
 }
 
 @test "--at-least: the lock stays, rlock does not" {
-    run -3 rlock run --at-least 6s k -- sh -c 'exit 3'
+    run -3 rlock run --at-least 10s k -- sh -c 'exit 3'
     held k
     run -75 rlock run -n k -- true
-    run -0 rlock run -w 25 k -- true
+    run -0 rlock run -w 40 k -- true
     run -0 rlock run --at-least 1ms k -- sleep 0.1
     is_free k
 }

@@ -129,10 +129,10 @@ other_server() {
 
 @test "H51 another server behind the same address: the lock is lost there" {
     other_server
-    at_work a k 100 -u "$PROXY" --lease 30s
+    at_work a k 100 -u "$PROXY" --lease 90s
     fault target "$T/other/sock"
     fault rst
-    timed 0 8000 ends_with a 79 # it would be renewed after ten
+    ends_with a 79 # it would be renewed after thirty
 }
 
 @test "H50 a replica behind the same address for a moment is not believed" {
@@ -185,7 +185,7 @@ other_server() {
     done
     for ((i = 0; i < 12; i++)); do
         finish "r$i"
-        [[ $status == 9 && ! -s $T/r$i.err ]]
+        [[ $status == 9 && -z $(but_for_silence <"$T/r$i.err") ]]
     done
     [[ $("$RLOCK" status --json 3>&-) == "[]" ]]
 }
@@ -197,7 +197,7 @@ other_server() {
     renewed k
     renewed k
     ends_well a
-    [[ ! -s $T/a.err ]]
+    [[ -z $(but_for_silence <"$T/a.err") ]]
 }
 
 @test "a Unix socket whose queue of new connections is full is waited for" {
@@ -276,7 +276,7 @@ but_for_silence() {
             --lease 1s k -- touch "$T/run"
         took 2400 60000 "$start" # three trips to begin with, and some more
         stderr_line '^rlock: k: a round trip of [0-9.]+m?s is too long for a lease of 1s; it takes ([3-9]|[1-9][0-9])s or more$'
-        [[ $(but_for_silence <<<"$stderr") == "${stderr_lines[-1]}" ]]
+        [[ $(grep -v 'trying again$\|the store is back' <<<"$stderr") == "${stderr_lines[-1]}" ]]
     done
     run -69 --separate-stderr rlock acquire -u "$PROXY" --connect-timeout 20s --lease 1s k
     [[ ! -e $T/run && -z $output ]]
@@ -285,8 +285,8 @@ but_for_silence() {
 
 @test "H125 a round trip of a quarter of the lease, to a new server: the lock is had, and kept" {
     redis script flush
-    distance 2200
-    bg a rlock run -n -u "$PROXY" --connect-timeout 30s --lease 9s k -- \
+    distance 3700
+    bg a rlock run -n -u "$PROXY" --connect-timeout 30s --lease 15s --kill-after 0 k -- \
         sh -c ": >'$T/up'; sleep 20; exit 9"
     poll_until 30 test -e "$T/up"
     run -75 rlock run -n k -- true

@@ -39,7 +39,7 @@ there_are() {
 
 @test "a nested run gets the lock; the end of the time lets waiters in, unasked" {
     run -0 rlock run k -- sh -c \
-        '"$0" pause k 3s -m short && "$0" run -n k -- echo nested' "$RLOCK"
+        '"$0" pause k 6s -m short && "$0" run -n k -- echo nested' "$RLOCK"
     [[ $output == nested ]]
     run -75 rlock run -n k -- true
     run -0 rlock run -w 20s k -- true
@@ -216,7 +216,7 @@ lost() {
     rlock run k -- true
     start_proxy
     fault on up vanished hold down
-    bg a rlock pause k 1h -m vanished --connect-timeout 1s -u "redis://rlock:pw@${proxy[proxy]}"
+    bg a rlock pause k 1h -m vanished --connect-timeout 4s -u "redis://rlock:pw@${proxy[proxy]}"
     poll_until 10 eval '"$RLOCK" status k 3>&- | grep -q vanished'
     fault blackhole
     ends_with a 69

@@ -110,7 +110,7 @@ paused() {
     for ms in 3000 9600 13000; do
         rm -f "$T/up" "$T/termed"
         start=$(now_ms)
-        as_job bg a rlock run --lease 12s --kill-after 1s k -- \
+        as_job bg a rlock run --lease 12s --kill-after 3s k -- \
             sh -c "trap ': >\"$T/termed\"; exit 3' TERM; : >'$T/up'; while :; do sleep 0.05; done"
         poll_until 10 test -e "$T/up"
         suspend a TSTP

@@ -133,7 +133,7 @@ missed() {
     replica_start one
     start_proxy
     kill -STOP "$(replica_pid one)"
-    bg_says a 'trying again' rlock run -u "redis://${proxy[proxy]}" -w 3s --replicas 1 k -- \
+    bg_says a 'trying again' rlock run -u "redis://${proxy[proxy]}" -w 6s --replicas 1 k -- \
         touch "$T/run"
     fault hold up
     ends_with a 69
@@ -295,7 +295,7 @@ spends() {
     export RLOCK_CONFIG=$T/config
     sleep 1000 3>&- &
     pid[sleep]=$!
-    run -0 rlock acquire --lease 9s --keep "${pid[sleep]}" k
+    run -0 rlock acquire --lease 15s --keep "${pid[sleep]}" k
     token=$output
     run -0 rlock renew --owner "$token" k
     kill -STOP "$(replica_pid one)"

@@ -37,7 +37,7 @@ setup() {
 }
 
 @test "H3 the release does not get through: the command's status, and a warning" {
-    says 5 '^rlock: ' run -u "$PROXY" --lease 3s k -- sh -c "$(fault_command refuse); exit 5"
+    says 5 '^rlock: ' run -u "$PROXY" --lease 6s k -- sh -c "$(fault_command refuse); exit 5"
     poll_until 8 is_free k
 }
 

@@ -57,7 +57,7 @@ left_is() {
     export XDG_STATE_HOME=$T/state
     hold a staging
     says 75 '^rlock: staging: not acquired: held by ' reserve -n staging 1h -m x
-    run -75 rlock reserve -w 100ms staging 1h -m x
+    run -75 rlock reserve -w 3s staging 1h -m x
     [[ ! $(ls "$XDG_STATE_HOME/rlock") ]]
     queued staging bg r rlock reserve staging 2s -m short
     terminate a

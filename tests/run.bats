@@ -61,15 +61,15 @@ returncode() { # negative for death by a signal, as python sees it
 
 @test "-w gives up after that time" {
     hold a k
-    for option in "-w 1" "--wait=1000ms" "--timeout 1s"; do
-        timed 950 20000 run -75 rlock run $option k -- true
+    for option in "-w 3" "--wait=3000ms" "--timeout 3s"; do
+        timed 2950 20000 run -75 rlock run $option k -- true
     done
     [[ $(waiters k) == 0 ]]
 }
 
 @test "-E sets the status for not acquired, and only that" {
     hold a k
-    run -11 rlock run -w "$(moment)" --conflict-exit-code=11 k -- true
+    run -11 rlock run -w 3s --conflict-exit-code=11 k -- true
     run -69 rlock run -n -E 0 -u unix:///nowhere k -- true
     run -1 rlock run -n -E 9 other -- false
 }
@@ -96,9 +96,9 @@ returncode() { # negative for death by a signal, as python sees it
 
 @test "--kill-after is the time between TERM and KILL" {
     start=$(now_ms)
-    run -124 rlock run --at-most 2s --kill-after 700ms k -- \
+    run -124 rlock run --at-most 4s --kill-after 3s k -- \
         sh -c 'trap "echo term" TERM; while :; do sleep 0.05; done'
-    took 2650 20000 "$start"
+    took 6950 20000 "$start"
     [[ $output == *term* ]]
 }
 
@@ -132,7 +132,7 @@ returncode() { # negative for death by a signal, as python sees it
     reports '.outcome == "lost"' --lease 6s k -- \
         sh -c "redis-cli -s '$REDIS_SOCK' del 'rlock:{k}' >/dev/null; sleep 100"
     hold a k
-    reports '.outcome == "not-acquired" and .waited_ms >= 450 and .fence == null' -w 500ms k -- true
+    reports '.outcome == "not-acquired" and .waited_ms >= 2950 and .fence == null' -w 3s k -- true
     queued k bg b bash -c 'exec "$RLOCK" run --report-fd 9 k -- true 9>"$1"' - "$T/report"
     kill -INT "${pid[b]}"
     finish b

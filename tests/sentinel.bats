@@ -19,14 +19,14 @@ tls_files() {
 @test "Sentinels of the URL that do not run cost no time, wherever they stand" {
     read -ra dead <<<"$(free_ports 2)"
     RLOCK_URL=$(sentinel_url "127.0.0.1:${dead[0]}" "127.0.0.1:${dead[1]}" 2)
-    timed 0 3000 run -0 rlock run k -- true
+    timed 0 6000 run -0 rlock run k -- true
     RLOCK_URL=$(sentinel_url "127.0.0.1:${dead[0]}" 1 "127.0.0.1:${dead[1]}" 2 3)
     run -0 rlock run k -- true
 }
 
 @test "a Sentinel that is stuck costs no time" {
     server_signal 1 STOP
-    timed 0 3000 run -0 rlock run k -- true
+    timed 0 6000 run -0 rlock run k -- true
 }
 
 @test "names: all addresses of a Sentinel's are tried" {
@@ -71,7 +71,7 @@ tls_files() {
 @test "no Sentinel runs: 69 at once, if it is not to be waited for" {
     read -ra dead <<<"$(free_ports 2)"
     RLOCK_URL=$(sentinel_url "127.0.0.1:${dead[0]}" "127.0.0.1:${dead[1]}")
-    timed 0 3000 run -69 --separate-stderr rlock run --server-wait 0 k -- true
+    timed 0 6000 run -69 --separate-stderr rlock run --server-wait 0 k -- true
     stderr_line "^rlock: .*cannot reach sentinel://127.0.0.1:${dead[0]},.*/$MASTER/0: no sentinel answers: 127.0.0.1:${dead[0]}, 127.0.0.1:${dead[1]} \\(Connection refused"
     stderr_line '^hint: '
 }

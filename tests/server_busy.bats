@@ -45,6 +45,7 @@ setup_file() { start_file --enable-debug-command yes; }
 
 @test "H24 a server that sleeps: the lease counts from the request" {
     two_holders
+    renewed long
     redis debug sleep 11 >/dev/null # the long one's renewal is due, and is given up, within it
     trouble_is_felt
     long_goes_on

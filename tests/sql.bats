@@ -42,7 +42,7 @@ setup_file() { databases_start; }
 
 @test "a holder that was killed blocks the others for its lease, and its command is dead by then" {
     each_database
-    bg a rlock run --lease 3s k -- sh -c "echo \$\$ >'$T/a.pid'; exec sleep 1000"
+    bg a rlock run --lease 9s k -- sh -c "echo \$\$ >'$T/a.pid'; exec sleep 1000"
     poll_until 10 test -s "$T/a.pid"
     bg b rlock run k -- sh -c "grep -qs ') [RSDT] ' /proc/$(<"$T/a.pid")/stat || echo b >'$LOG'"
     poll_until 15 has_waiters k 1

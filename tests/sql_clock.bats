@@ -33,8 +33,8 @@ server_now() {
 @test "H138 a clock set back by an hour: a dead holder blocks for its lease, and a dead reader" {
     each_database
     server_clock 0
-    hold dead k --lease 5s
-    hold slot s --lease 5s --limit 2
+    hold dead k --lease 9s
+    hold slot s --lease 9s --limit 2
     kill_both dead
     kill_both slot
     server_clock -3600000

@@ -29,7 +29,7 @@ bent_names() {
 # told NAME: the status, and what was said, with HOST for the name.
 told() {
     local code=0
-    "$OWN" run -u "$DATABASE://u:p@$1.invalid/locks" --server-wait 1100ms k -- true 2>"$T/err" ||
+    "$OWN" run -u "$DATABASE://u:p@$1.invalid/locks" --server-wait 3s k -- true 2>"$T/err" ||
         code=$?
     echo "$code"
     sed -e "s#$1#HOST#g; s/, for [0-9]s$/, for a while/" "$T/err"

@@ -45,24 +45,6 @@ through_proxy() {
     on_each waiters_go_on
 }
 
-@test "PostgreSQL calls the waiters when it is set, open or deleted" {
-    [[ $DATABASES == *postgresql* ]] || skip 'there is no PostgreSQL'
-    DATABASES=postgresql
-    # A waiter that is not called looks every 2.5 s, and is not so lucky five times.
-    each_database
-    local i start total=0
-    for i in 1 2 3 4 5; do
-        wait_for w k
-        rlock latch set k 1
-        start=$(now_ms)
-        rlock latch count-down k
-        ends_with w 0
-        total=$((total + $(now_ms) - start))
-        rlock latch delete k
-    done
-    took 0 4000 $(($(now_ms) - total))
-}
-
 # expire KEY: its time is over by what the row says.
 expire() {
     case $DATABASE in

@@ -145,7 +145,7 @@ waits() {
     java_takes nightly 3600 app-1
     refused 75 run -n --mirror shedlock:nightly k -- touch "$T/ran"
     stderr_line '^rlock: k: not acquired: held by a foreign lock nightly \(app-1\) for at most (59m|1h)'
-    refused 75 run -w 500ms --mirror shedlock:nightly k -- touch "$T/ran"
+    refused 75 run -w 3s --mirror shedlock:nightly k -- touch "$T/ran"
     [[ ! -e $T/ran && $(locked_by nightly) == app-1 ]]
     run -0 rlock run -n k -- true
     # A waiter has its place before those that do not ask for the mirror.

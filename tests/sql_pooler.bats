@@ -86,7 +86,7 @@ has_two_sessions() {
 }
 
 @test "a holder that is killed blocks the next one for its lease" {
-    hold a k --lease 3s
+    hold a k --lease 9s
     queued k bg b rlock run k -- true
     kill_both a
     ends_with b 0 30

@@ -199,7 +199,7 @@ EOF
     bg watch rlock status --watch 100ms
     poll_until 10 contains "$T/watch.out" '1 lock, 1 of a later rlock'
     bg_says events 'events: listening' rlock events -v
-    contains "$T/events.err" "$words"
+    poll_until 10 contains "$T/events.err" "$words"
     alive "${pid[watch]}"
 }
 

@@ -35,7 +35,7 @@ no_connection() {
     start=$(now_ms)
     says 69 "^rlock: k: cannot reach redis.*$1" run --server-wait 0 "${@:2}" k -- touch "$T/run"
     [[ ! -e $T/run ]]
-    took 0 2500 "$start"
+    took 0 8000 "$start"
 }
 
 @test "a server that is vouched for, by name and by address" {
@@ -247,8 +247,8 @@ no_connection() {
     hold a k --lease 9s
     queue w k
     run -0 rlock force-release --now --yes k
-    finish w 2
-    [[ $status == 0 && ! -s $T/w.err ]]
+    ends_with w 0
+    run -1 grep -v 'waiting for k\|acquired after' "$T/w.err"
     ends_with a 79
 }
 
@@ -315,7 +315,7 @@ EOF
 
 @test "rediss:// to a server without TLS, and redis:// to one with it: 69, and it says so" {
     no_connection 'no answer to TLS in time; is it a server without' "${ca[@]}" \
-        -u "rediss://127.0.0.1:$PLAIN_PORT" --connect-timeout 700ms
+        -u "rediss://127.0.0.1:$PLAIN_PORT" --connect-timeout 3s
     no_connection 'is it a server with TLS' -u "redis://127.0.0.1:$TLS_PORT"
     # Servers that answer: something else, and an alert.
     local port

@@ -72,7 +72,7 @@ works() {
     run -7 "on_$1" k "$2 sh -c 'exit 7'"
     hold a k
     run -75 "on_$1" k "$2 touch '$T/ran'" -n
-    run -75 "on_$1" k "$2 touch '$T/ran'" '-w 10ms'
+    run -75 "on_$1" k "$2 touch '$T/ran'" '-w 3s'
     # Another file than the one that is meant is not executed.
     rm -rf .rlock
     run "on_$1" other "$2 touch '$T/ran'" '' "${SUM//[0-7]/8}"

@@ -40,14 +40,14 @@ strange_sessions_ended() {
     stay a k
     queue b k
     queue c k
-    refused 75 run -w 300ms k -- touch "$T/ran"
+    refused 75 run -w 3s k -- touch "$T/ran"
     poll_until 10 has_waiters k 2
     ends_well a
     in_turn 10 b c
 }
 
 @test "rlock and its agent are killed: the lock is free when the session has ended" {
-    hold a k --lease 4s
+    hold a k --lease 9s
     queue b k
     kill_both a
     ends_with b 0 30
@@ -142,14 +142,14 @@ trap 'cut -d. -f1 /proc/uptime >"$0.ended"; exit 0' TERM
 : >"$0.up"
 while :; do sleep 0.05; done
 END
-    bg a rlock run --lease 4s --kill-after 500ms k -- sh "$T/command"
+    bg a rlock run --lease 9s --kill-after 3s k -- sh "$T/command"
     poll_until 10 test -e "$T/command.up"
     stopped=$(cut -d. -f1 /proc/uptime)
     server_signal STOP 1
     finish a 20
     server_signal CONT 1
     [[ $status == 79 ]]
-    (($(<"$T/command.ended") <= stopped + 5))
+    (($(<"$T/command.ended") <= stopped + 10))
     poll_until 20 serves "${port[1]}"
     run -0 rlock run -w 30s k -- true
 }
@@ -210,7 +210,7 @@ END
     stderr_line '^rlock: k: not acquired: all 3 slots are taken, the oldest by .* \(sh\)'
     queue d k --limit 3
     queue e k --limit 3
-    refused 75 run -w 300ms --limit 3 k -- touch "$T/ran"
+    refused 75 run -w 3s --limit 3 k -- touch "$T/ran"
     ends_well b
     in_turn 10 d e
     prints 0 2 run -n --limit 3 k -- sh -c 'echo $RLOCK_SLOT'
@@ -250,10 +250,10 @@ END
 }
 
 @test "a semaphore: several keys, renewals, nesting, and a lock that is taken away" {
-    stay a k --limit 1 --lease 4s
+    stay a k --limit 1 --lease 9s
     refused 75 run -n --limit 1 j k -- true
     run -0 rlock run -n --limit 1 j -- true
-    bg b rlock run -w 12s --limit 1 j k -- touch "$T/ran"
+    bg b rlock run -w 20s --limit 1 j k -- touch "$T/ran"
     finish b 40
     [[ $status == 75 && ! -e $T/ran ]]
     ends_well a

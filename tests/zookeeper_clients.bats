@@ -157,7 +157,7 @@ goes() {
         queue b k-$kind "$@"
         kill -KILL "${pid[a]}"
         ends_with b 0 60
-        hold c k-$kind --lease 4s "$@"
+        hold c k-$kind --lease 9s "$@"
         java_waits d $kind k-$kind 1
         kill_both c
         goes d
