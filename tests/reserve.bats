@@ -106,3 +106,26 @@ left_is() {
     run -0 rlock metrics
     [[ $output == *'rlock_expired_total{key="staging"} 0'* ]]
 }
+
+differs() { ! cmp -s "$@"; }
+
+@test "several at a time: one owner, whose file outlives one that gives up" {
+    export XDG_STATE_HOME=$T/state
+    for i in {1..6}; do
+        bg "r$i" rlock reserve "k$((i % 3))" 1h -m x
+    done
+    all_end 0 10 r{1..6}
+    [[ $(head -qn 1 "$XDG_STATE_HOME"/rlock/* | sort -u | wc -l) == 1 ]]
+    run -0 rlock run -n k0 k1 k2 -- true
+
+    export XDG_STATE_HOME=$T/other
+    hold a staging
+    queued staging bg r rlock reserve staging 1h -m x
+    cp "$T"/other/rlock/* "$T/before"
+    bg s rlock reserve staging 1h -m x
+    poll_until 10 differs "$T/before" "$T"/other/rlock/*
+    terminate r 143
+    terminate a
+    ends_with s 0
+    run -0 rlock release staging
+}

@@ -4,8 +4,10 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -123,7 +125,8 @@ static bool read_in(const char *place, const char *name, struct entry *entry)
     return found;
 }
 
-void reservation_owner(char owner[OWNER_SIZE])
+/* Returns the owner for a new reservation: that of the others, or a new one. */
+static void choose_owner(char owner[OWNER_SIZE])
 {
     char *place = directory(), uuid[OWNER_UUID_SIZE];
     DIR *all = *place ? opendir(place) : NULL;
@@ -169,24 +172,77 @@ static int write_entry(const char *owner, int64_t until_ms, const char *what)
     return error;
 }
 
+static void cannot_keep(const char *place, int error, char *fault, size_t size)
+{
+    snprintf(fault, size, "cannot keep it in %.150s: %s", place, strerror(error));
+}
+
+/* Opens the directory, which is made where there is none, and locks it: without that two first
+ * reservations at a time would have two owners, and one file. Some file systems have no such locks.
+ * Returns it, or -1 with a message in "fault". */
+static int lock_directory(char *fault, size_t size)
+{
+    char *place = directory();
+    int error = *place ? make_directory(place) : 0;
+    int fd = *place && !error ? open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
+    if (!*place)
+        snprintf(fault, size, "neither XDG_STATE_HOME nor HOME says where to keep it");
+    else if (fd < 0)
+        cannot_keep(place, error ? error : errno, fault, size);
+    else
+        (void)flock(fd, LOCK_EX);
+    free(place);
+    return fd;
+}
+static bool save(const struct settings *settings, const char *key, const char *owner,
+                 int64_t until_ms, char *fault, size_t size)
+{
+    char *place = directory(), *what = describe(settings, key);
+    int error = write_entry(owner, until_ms, what);
+
+    if (error)
+        cannot_keep(place, error, fault, size);
+    free(what);
+    free(place);
+    return !error;
+}
+
+bool reservation_begin(const struct settings *settings, const char *key, int64_t ns,
+                       char owner[OWNER_SIZE], int64_t *fresh, char *fault, size_t size)
+{
+    int locked = lock_directory(fault, size);
+    int64_t until_ms = now_ms() + ns / NS_PER_MS;
+
+    if (locked < 0)
+        return false;
+    bool known = reservation_find(settings, key, owner);
+    if (!known)
+        choose_owner(owner);
+    *fresh = known ? 0 : until_ms;
+    bool saved = save(settings, key, owner, until_ms, fault, size);
+    close(locked);
+    return saved;
+}
+
+void reservation_undo(const struct settings *settings, const char *key, int64_t fresh)
+{
+    int locked = lock_directory(NULL, 0);
+    char *what = describe(settings, key), *path = path_of(what);
+    struct entry entry;
+
+    if (fresh && read_entry(path, &entry) && entry.until_ms == fresh)
+        unlink(path);
+    free(entry.what);
+    free(path);
+    free(what);
+    file_close(locked);
+}
+
 bool reservation_save(const struct settings *settings, const char *key, const char *owner,
                       int64_t ns, char *fault, size_t size)
 {
-    char *place = directory(), *what = describe(settings, key);
-    int error = 0;
-
-    if (*place)
-        error = make_directory(place);
-    if (*place && !error)
-        error = write_entry(owner, now_ms() + ns / NS_PER_MS, what);
-    if (!*place)
-        snprintf(fault, size, "neither XDG_STATE_HOME nor HOME says where to keep it");
-    else if (error)
-        snprintf(fault, size, "cannot keep it in %.150s: %s", place, strerror(error));
-    bool saved = *place && !error;
-    free(what);
-    free(place);
-    return saved;
+    return save(settings, key, owner, now_ms() + ns / NS_PER_MS, fault, size);
 }
 
 void reservation_forget(const struct settings *settings, const char *key)

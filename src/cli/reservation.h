@@ -11,11 +11,17 @@
  * there is none. */
 bool reservation_find(const struct settings *settings, const char *key, char owner[OWNER_SIZE]);
 
-/* Returns the owner for a new reservation: that of the others, or a new one. */
-void reservation_owner(char owner[OWNER_SIZE]);
+/* Finds that owner; or takes that of the user's other reservations, or else a new one. Saves that
+ * KEY is reserved by it for so many ns from now. *fresh: until when (ms since 1970) if there was no
+ * such file, or 0. Returns false with a message in "fault" on failure. */
+bool reservation_begin(const struct settings *settings, const char *key, int64_t ns,
+                       char owner[OWNER_SIZE], int64_t *fresh, char *fault, size_t size);
 
-/* Saves that KEY is reserved by that owner for so many ns from now. Returns false with a message in
- * "fault" on failure. */
+/* Nothing was reserved: removes the file that reservation_begin() has made, unless another command
+ * has saved it since. */
+void reservation_undo(const struct settings *settings, const char *key, int64_t fresh);
+
+/* Saves a new end of a reservation. Returns false with a message in "fault" on failure. */
 bool reservation_save(const struct settings *settings, const char *key, const char *owner,
                       int64_t ns, char *fault, size_t size);
 

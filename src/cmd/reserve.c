@@ -30,13 +30,8 @@ static int check(struct call *call)
     return command_check_duration(call, call->arguments.words[1], &all->length);
 }
 
-static int save(struct reserve *all)
+static int not_kept(const struct reserve *all, const char *fault)
 {
-    char fault[256];
-
-    if (reservation_save(&all->call.settings, all->key, all->owner, all->length, fault,
-                         sizeof fault))
-        return STATUS_OK;
     command_error(&all->call, "%s: %s", all->key, fault);
     return STATUS_SYSTEM;
 }
@@ -142,22 +137,20 @@ static int reserve(struct call *call)
 {
     struct reserve *all = (struct reserve *)call;
     struct acquisition_outcome outcome;
+    char fault[256];
+    int64_t fresh;
 
     say_let_go();
     child_close_inherited();
-    bool known = reservation_find(&call->settings, all->key, all->owner);
-    if (!known)
-        reservation_owner(all->owner);
-    int status = check_outside(all);
-    if (status == STATUS_OK)
-        status = save(all);
-    if (status != STATUS_OK)
-        return status;
-    acquire(all, &outcome);
-    bool granted = outcome.status == STATUS_OK && !outcome.signal;
-    if (!known && !granted)
-        reservation_forget(&call->settings, all->key);
-    if (granted)
+    if (!reservation_begin(&call->settings, all->key, all->length, all->owner, &fresh, fault,
+                           sizeof fault))
+        return not_kept(all, fault);
+    outcome = (struct acquisition_outcome){.status = check_outside(all)};
+    if (outcome.status == STATUS_OK)
+        acquire(all, &outcome);
+    if (outcome.status != STATUS_OK || outcome.signal)
+        reservation_undo(&call->settings, all->key, fresh);
+    else
         confirm(all);
     call->signal = outcome.signal;
     return outcome.status;
@@ -192,13 +185,15 @@ static int renew(struct reserve *all)
         .keys = &all->key, .key_count = 1, .owner = all->owner, .who = "", .lease = all->length};
     const struct renew_request request = {.lock = &lock, .strict = true};
     struct answer answer;
+    char fault[256];
 
     query_renew(&all->call.query, &request, &answer);
     if (answer.verdict == VERDICT_GRANTED) {
-        int status = save(all);
-        if (status == STATUS_OK)
-            confirm(all);
-        return status;
+        if (!reservation_save(&all->call.settings, all->key, all->owner, all->length, fault,
+                              sizeof fault))
+            return not_kept(all, fault);
+        confirm(all);
+        return STATUS_OK;
     }
     if (answer.cause == CAUSE_NOT_HOLDER) {
         not_holder_say(&all->call, all->key, &answer, &words);
