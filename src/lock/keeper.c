@@ -847,14 +847,21 @@ static void try_again(struct keeper *keeper)
 }
 
 /* The lock that is released was not there any more, and no earlier release can have freed it: the
- * store says who took it away, or that release was answered. */
+ * store says who took it away, or that release was answered. After the end of the lease it is not
+ * lost, as its user has left it before. */
 static void report_release_loss(struct keeper *keeper, const struct answer *answer)
 {
+    static const struct answer late = {.cause = CAUSE_NOT_HOLDER,
+                                       .text = "the store no longer has it"};
     const struct answer missing = {.cause = CAUSE_NOT_HOLDER, .key = answer->lost - 1};
     char holder[HOLDER_SIZE];
 
     if (keeper->loss_told || (keeper->release_unanswered && !answer->revoked))
         return;
+    if (!answer->revoked && moment_reached(keeper->lease.end, now_of(keeper))) {
+        set_result(keeper, KEEPER_UNRELEASED, &late);
+        return;
+    }
     const struct keeper_loss loss =
         loss_of(keeper, answer->verdict == VERDICT_REFUSED ? answer : &missing, holder);
     report_loss(keeper, &loss);

@@ -506,6 +506,10 @@ static const struct schedule schedules[] = {
      "a+ held f? fv lost:revoked over:released"},
     {"release late, then nothing there", 0, 0, "+ . 0", "1000 r", "a+ held f. f0 over:released"},
     {"release never answered", 0, 0, "+ .", "1000 r", "a+ held f. over:unreleased"},
+    {"release answered after the lease, nothing there", 0, -30000, "+ 0+900", "29000 r",
+     "a+ held f0 over:unreleased"},
+    {"release answered after the lease, taken away", 0, -30000, "+ v+900", "29000 r",
+     "a+ held fv lost:revoked over:released"},
     {"release during a renewal", 0, 0, "+ +100 +", "10050 r", "a+ held r+ f+ over:released"},
     {"release during a retry", 0, 0, "+ ? +", "10010 r", "a+ held r? trouble u+ over:released"},
 
