@@ -203,7 +203,6 @@ setup_commands() {
 }
 
 @test "H131 a password from a pipe that is refused: no second reading, no hang" {
-    start=$(now_ms)
     run -77 --separate-stderr rlock run --config "$T/config" --password-file <(echo wrong) k -- \
         touch "$T/run"
     stderr_line '^rlock: k: rediss:'

@@ -11,10 +11,8 @@ load helper
     for i in 1 2 3 4 5; do
         kill_both "d$i"
     done
-    start=$(now_ms)
     kill "${pid[a]}"
-    in_turn 20 w
-    took 0 20000 "$start"
+    timed 0 20000 in_turn 20 w
 }
 
 @test "a label that looks like a note of rlock's own is a label, and asks for nothing" {

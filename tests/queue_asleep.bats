@@ -26,10 +26,8 @@ load waiters
         as_job queue asleep k -v --lease 60s
         queue w k
         suspend asleep "$signal"
-        start=$(now_ms)
         kill "${pid[a]}"
         finish w 20
-        took 0 20000 "$start"
         run -0 rlock run -n k -- true
         hold b k --lease 60s
         queue later k

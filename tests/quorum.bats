@@ -102,13 +102,10 @@ comes_and_goes() {
 @test "held: refused at once, with its holder, and nothing is left" {
     hold a k
     owner=$(owner_of k)
-    before=$(now_ms)
-    refused 75 run -n k -- touch "$T/ran"
-    took 0 8000 "$before"
+    timed 0 8000 refused 75 run -n k -- touch "$T/ran"
     stderr_line '^rlock: k: not acquired: held by .* pid [0-9]+ \(sh\)'
     poll_until 5 holds_at "$owner" k 1 2 3
-    refused 75 run -w 3s k -- true
-    took 3000 20000 "$before"
+    timed 3000 20000 refused 75 run -w 3s k -- true
     poll_until 5 holds_at "$owner" k 1 2 3
 }
 

@@ -137,10 +137,8 @@ up_for() {
         for_nodes STOP 1 2 3
         kill "${pid[a]}"
         sleep "0.$round"
-        start=$(now_ms)
         kill -INT "${pid[w]}"
-        ends_with w 130
-        took 0 8000 "$start"
+        timed 0 8000 ends_with w 130
         for_nodes CONT 1 2 3
         finish a
         poll_until 5 nothing_at k 1 2 3

@@ -95,10 +95,8 @@ returncode() { # negative for death by a signal, as python sees it
 }
 
 @test "--kill-after is the time between TERM and KILL" {
-    start=$(now_ms)
-    run -124 rlock run --at-most 4s --kill-after 3s k -- \
+    timed 6950 20000 run -124 rlock run --at-most 4s --kill-after 3s k -- \
         sh -c 'trap "echo term" TERM; while :; do sleep 0.05; done'
-    took 6950 20000 "$start"
     [[ $output == *term* ]]
 }
 

@@ -34,11 +34,9 @@ setup() {
 }
 
 @test "H151 TERM waits for half of the time; KILL is not delayed, and is for --stop's command too" {
-    start=$(now_ms)
-    run -124 --separate-stderr rlock run --at-most 500ms --kill-after 10s \
+    timed 10400 17000 run -124 --separate-stderr rlock run --at-most 500ms --kill-after 10s \
         --stop 'date +%s%3N >"$T/began"; while :; do echo >>"$T/traces"; sleep 0.02; done' k -- \
         sh -c 'trap "date +%s%3N >\"$T/term\"" TERM; while :; do sleep 0.02; done'
-    took 10400 17000 "$start"
     took 2500 7500 "$(<"$T/began")" "$(<"$T/term")"
     stderr_line "^rlock: k: the command of --stop was killed \(signal 9\)$"
     seen=$(wc -l <"$T/traces")

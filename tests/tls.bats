@@ -31,11 +31,9 @@ setup() {
 
 # no_connection REGEX [OPTION...]: and no command; one attempt says why, and does not take long.
 no_connection() {
-    local start
-    start=$(now_ms)
-    says 69 "^rlock: k: cannot reach redis.*$1" run --server-wait 0 "${@:2}" k -- touch "$T/run"
+    timed 0 8000 says 69 "^rlock: k: cannot reach redis.*$1" run --server-wait 0 "${@:2}" k -- \
+        touch "$T/run"
     [[ ! -e $T/run ]]
-    took 0 8000 "$start"
 }
 
 @test "a server that is vouched for, by name and by address" {
