@@ -9,15 +9,8 @@
 #include "base/mem.h"
 #include "host/shedlock.h"
 
-static const struct database *kind;
 static char table_prefix[64];
 static bool in_transaction;
-
-void database_use(const struct database *database, const char *table)
-{
-    kind = database;
-    snprintf(table_prefix, sizeof table_prefix, "%s", table);
-}
 
 uint64_t database_number(struct piece name)
 {
@@ -30,7 +23,7 @@ uint64_t database_number(struct piece name)
 
 struct sql_text database_request(void)
 {
-    return (struct sql_text){.dialect = kind->dialect, .table = table_prefix};
+    return (struct sql_text){.dialect = database.dialect, .table = table_prefix};
 }
 
 void database_say(struct sql_text *request, const char *statement)
@@ -56,11 +49,11 @@ void database_add_bytes(struct sql_text *request, struct piece bytes)
 
 static void add_name(struct sql_text *request, struct piece name)
 {
-    if (kind->dialect->is_mysql) {
+    if (database.dialect->is_mysql) {
         database_add_bytes(request, name);
     } else {
         char *text = record_print_name(name);
-        kind->add_text(request, text);
+        database_add_text(request, text);
         free(text);
     }
 }
@@ -128,7 +121,7 @@ static int compare(const void *a, const void *b)
 
 static void add_lock(struct sql_text *request, const struct lock *lock)
 {
-    const char *const *statement = kind->lock[lock->writes];
+    const char *const *statement = database.lock[lock->writes];
 
     sql_add(request, "%s%" PRId64 "%s", statement[0], (int64_t)lock->number, statement[1]);
     sql_end(request);
@@ -142,7 +135,8 @@ static void add_locks(struct sql_text *request, const struct unit *unit)
 
     for (size_t i = 0; i < unit->count; i++) {
         uint64_t number = database_number(unit->keys[i].name);
-        locks[i] = (struct lock){kind->locks ? number % kind->locks : number, unit->keys[i].writes};
+        locks[i] =
+            (struct lock){database.locks ? number % database.locks : number, unit->keys[i].writes};
     }
     qsort(locks, unit->count, sizeof *locks, compare);
     for (size_t i = 0; i < unit->count; i++)
@@ -157,13 +151,13 @@ static void add_begin(struct sql_text *request, const struct unit *unit)
         database_say(request, "ROLLBACK");
     in_transaction = !unit->reads_only;
     if (in_transaction) {
-        add_all(request, kind->begin);
+        add_all(request, database.begin);
         add_locks(request, unit);
     }
     for (size_t i = 0; i < host_channels.count; i++) {
-        if (!host_channels.at[i].is_new || !(in_transaction || kind->listens_always))
+        if (!host_channels.at[i].is_new || !(in_transaction || database.listens_always))
             continue;
-        kind->add_listening(request, host_channels.at[i].name);
+        database_add_listening(request, host_channels.at[i].name);
         sql_end(request);
     }
 }
@@ -187,11 +181,11 @@ static void add_select(struct sql_text *request, const struct unit *unit)
     for (size_t i = 0; i < unit->count; i++) {
         if (!shedlock_has(unit->keys[i].name))
             continue;
-        sql_add(request, "SELECT 's', %zu, %s, ", i, kind->dialect->now);
+        sql_add(request, "SELECT 's', %zu, %s, ", i, database.dialect->now);
         shedlock_add_values(request, &unit->keys[i]);
         sql_end(request);
     }
-    sql_add(request, "SELECT 't', %s", kind->dialect->now);
+    sql_add(request, "SELECT 't', %s", database.dialect->now);
     sql_end(request);
 }
 
@@ -244,18 +238,18 @@ static enum host_outcome end_transaction(const char *how)
 
     in_transaction = false;
     database_say(&request, how);
-    if (kind->end)
-        database_say(&request, kind->end);
-    return kind->ask(&request, NULL, &fault);
+    if (database.end)
+        database_say(&request, database.end);
+    return database_ask(&request, NULL, &fault);
 }
 
-void database_abandon(void)
+static void abandon(void)
 {
     if (in_transaction && end_transaction("COMMIT") == HOST_DONE)
         note_listening();
 }
 
-enum host_outcome database_load(struct unit *unit, struct host_fault *fault)
+static enum host_outcome load(struct unit *unit, struct host_fault *fault)
 {
     struct loading loading = {.unit = unit};
     const struct database_taker taker = {take_loaded, &loading};
@@ -263,7 +257,7 @@ enum host_outcome database_load(struct unit *unit, struct host_fault *fault)
 
     add_begin(&request, unit);
     add_select(&request, unit);
-    enum host_outcome outcome = kind->ask(&request, &taker, fault);
+    enum host_outcome outcome = database_ask(&request, &taker, fault);
     if (outcome == HOST_DONE && is_damaged(&loading, fault))
         outcome = HOST_FAILED;
     if (outcome != HOST_DONE && in_transaction)
@@ -285,7 +279,7 @@ static void add_record(struct sql_text *request, const struct unit *unit,
     add_name(request, key->name);
     sql_add(request, ", %" PRId64 ", %" PRId64 ", ",
             record->version ? record->version + 1 : unit->now_us, expires);
-    kind->add_text(request, state);
+    database_add_text(request, state);
     free(state);
 }
 
@@ -304,7 +298,7 @@ static void add_records(struct sql_text *request, const struct unit *unit)
         any = true;
     }
     if (any) {
-        sql_add(request, ") %s", kind->dialect->overwrite);
+        sql_add(request, ") %s", database.dialect->overwrite);
         sql_end(request);
     }
 }
@@ -314,23 +308,23 @@ static void purge(void)
     struct sql_text request = database_request();
     struct host_fault fault;
 
-    add_all(&request, kind->dialect->purge);
-    kind->ask(&request, NULL, &fault);
+    add_all(&request, database.dialect->purge);
+    database_ask(&request, NULL, &fault);
 }
 
-enum host_outcome database_commit(struct unit *unit, struct host_fault *fault)
+static enum host_outcome commit(struct unit *unit, struct host_fault *fault)
 {
     struct sql_text request = database_request();
     bool listens = in_transaction;
 
     if (!in_transaction)
         database_say(&request, "START TRANSACTION");
-    else if (kind->end)
-        database_say(&request, kind->end);
+    else if (database.end)
+        database_say(&request, database.end);
     add_records(&request, unit);
     shedlock_add_changes(&request, unit);
-    kind->add_commit(&request, unit);
-    enum host_outcome outcome = kind->ask(&request, NULL, fault);
+    database_add_commit(&request, unit);
+    enum host_outcome outcome = database_ask(&request, NULL, fault);
     if (outcome != HOST_DONE) {
         end_transaction("ROLLBACK");
         return outcome;
@@ -338,32 +332,42 @@ enum host_outcome database_commit(struct unit *unit, struct host_fault *fault)
     in_transaction = false;
     if (listens)
         note_listening();
-    if (kind->warning && *kind->warning) {
+    if (database.warning && *database.warning) {
         *fault = (struct host_fault){.why = {.maybe_done = true}};
-        database_fail(&fault->why, WIRE_UNREACHABLE, kind->warning);
+        database_fail(&fault->why, WIRE_UNREACHABLE, database.warning);
         return HOST_FAILED;
     }
-    if (random() % kind->purge_every == 0)
+    if (random() % database.purge_every == 0)
         purge();
     return HOST_DONE;
 }
 
-/* -- tables, listing, and questions ------------------------------------------------------------ */
+/* -- connecting, and tables -------------------------------------------------------------------- */
+
+static bool open_database(const struct host_target *target, const char *table,
+                          struct host_fault *fault)
+{
+    *fault = (struct host_fault){.broken = false};
+    snprintf(table_prefix, sizeof table_prefix, "%s", table);
+    return database_connect(target, &fault->why);
+}
 
 /* Without gates, a request is a transaction: two that make the tables at once would see each other
  * fail. The view, which is the last statement, may fail: it may be there, the user may lack the
  * right, and an older server the words. */
-bool database_make(const char *user, struct host_fault *fault)
+static bool make(const char *user, struct host_fault *fault)
 {
     struct sql_text request = database_request();
 
-    if (!kind->locks)
+    if (!database.locks)
         add_lock(&request, &(struct lock){database_number(piece_of("")), true});
     for (size_t i = 0; sql_add_schema(&request, user, i); i++)
         sql_end(&request);
-    request.commits = request.count - (kind->dialect->view != NULL);
-    return kind->ask(&request, NULL, fault) == HOST_DONE;
+    request.commits = request.count - (database.dialect->view != NULL);
+    return database_ask(&request, NULL, fault) == HOST_DONE;
 }
+
+/* -- listing, and questions -------------------------------------------------------------------- */
 
 struct names {
     void (*each)(void *arg, struct piece name);
@@ -376,14 +380,14 @@ static void take_name(void *arg, const struct piece *values, size_t count)
     struct piece name = piece_duplicate(values[0]);
 
     (void)count;
-    if (kind->dialect->is_mysql || record_read_name((char *)(uintptr_t)name.at, &name.size))
+    if (database.dialect->is_mysql || record_read_name((char *)(uintptr_t)name.at, &name.size))
         names->each(names->arg, name);
     piece_drop(&name);
 }
 
 /* MySQL finds the first one by its index; PostgreSQL compares names by a locale. */
-bool database_list(struct piece prefix, void (*each)(void *arg, struct piece name), void *arg,
-                   struct host_fault *fault)
+static bool list(struct piece prefix, void (*each)(void *arg, struct piece name), void *arg,
+                 struct host_fault *fault)
 {
     struct names names = {each, arg};
     const struct database_taker taker = {take_name, &names};
@@ -392,16 +396,16 @@ bool database_list(struct piece prefix, void (*each)(void *arg, struct piece nam
     sql_add(&request,
             "SELECT name FROM @record WHERE (expires = 0 OR expires > %s) AND LEFT(name, "
             "CHAR_LENGTH(",
-            kind->dialect->now_ms);
+            database.dialect->now_ms);
     add_name(&request, prefix);
     sql_add(&request, ")) = ");
     add_name(&request, prefix);
-    if (kind->dialect->is_mysql) {
+    if (database.dialect->is_mysql) {
         sql_add(&request, " AND name >= ");
         add_name(&request, prefix);
     }
     sql_end(&request);
-    return kind->ask(&request, &taker, fault) == HOST_DONE;
+    return database_ask(&request, &taker, fault) == HOST_DONE;
 }
 
 struct answering {
@@ -421,15 +425,18 @@ static void take_answer(void *arg, const struct piece *values, size_t count)
         resp_bulk(answering->out, values[i]);
 }
 
-bool database_ask(const char *query, struct strbuf *out, struct host_fault *fault)
+static bool answer(const char *query, struct strbuf *out, struct host_fault *fault)
 {
     struct answering answering = {.out = out};
     const struct database_taker taker = {take_answer, &answering};
     struct sql_text request = database_request();
 
     database_say(&request, query);
-    bool done = kind->ask(&request, &taker, fault) == HOST_DONE;
+    bool done = database_ask(&request, &taker, fault) == HOST_DONE;
     if (done && !answering.is_done)
         resp_array(out, 0);
     return done;
 }
+
+const struct host_store host_database = {open_database, load,          commit, abandon, list,
+                                         database_rest, database_hear, answer, make};

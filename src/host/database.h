@@ -2,8 +2,8 @@
  * process serves. A unit is one transaction of two requests, each of several statements: the first
  * locks its keys and reads, the second writes, tells the messages and commits.
  *
- * These functions are those of a host_store; a file for each kind of database has the others, and
- * says how its SQL differs. */
+ * A file for each kind of database says how its SQL differs, connects and asks. A program has one
+ * of these files. */
 #pragma once
 
 #include "host/store.h"
@@ -18,34 +18,41 @@ struct database_taker {
 /* Of a row, no more than that is taken. */
 #define DATABASE_COLUMNS 8
 
-struct database {
+/* -- for each kind of database ----------------------------------------------------------------- */
+
+extern const struct database {
     const struct sql_dialect *dialect;
     uint64_t locks; /* keys are locked by numbers below that; 0: by any */
     /* Statements that begin a transaction, ended by NULL. They name its isolation: one that keeps
      * its first snapshot would read what was there before it had its locks. */
     const char *const *begin;
     const char *end; /* one that ends the limits of these; NULL: the transaction does */
-    int purge_every; /* one commit of so many clears rows away that have expired */
-    /* Adds a literal. */
-    void (*add_text)(struct sql_text *request, const char *text);
     /* A statement that locks a key to read it, and one to write it, which tell so by a row 'g': in
      * front of the key's number and behind it. */
     const char *lock[2][2];
-    /* Adds a statement that listens to a channel; always: also where there is no transaction. */
-    void (*add_listening)(struct sql_text *request, struct piece channel);
-    bool listens_always;
-    /* Adds statements that tell the messages of a unit and commit it. */
-    void (*add_commit)(struct sql_text *request, const struct unit *unit);
-    /* Sends what was put together, and frees it. taker: may be NULL. */
-    enum host_outcome (*ask)(struct sql_text *request, const struct database_taker *taker,
-                             struct host_fault *fault);
+    bool listens_always; /* also where there is no transaction */
+    int purge_every;     /* one commit of so many clears rows away that have expired */
     /* The server's words beside the success of the latest request, in one line: a commit may be
      * lost then. "": none. NULL: it never has any. */
     const char *warning;
-};
+} database;
 
-/* To be called before anything else. table: the beginning of the tables' names, not empty. */
-void database_use(const struct database *database, const char *table);
+bool database_connect(const struct host_target *target, struct host_error *fault);
+/* Adds a literal. */
+void database_add_text(struct sql_text *request, const char *text);
+/* Adds a statement that listens to a channel. */
+void database_add_listening(struct sql_text *request, struct piece channel);
+/* Adds statements that tell the messages of a unit and commit it. */
+void database_add_commit(struct sql_text *request, const struct unit *unit);
+/* Sends what was put together, and frees it. taker: may be NULL. */
+enum host_outcome database_ask(struct sql_text *request, const struct database_taker *taker,
+                               struct host_fault *fault);
+/* See struct host_store. */
+int database_rest(enum host_ears ears, int *ms);
+bool database_hear(void);
+
+/* -- for all of them --------------------------------------------------------------------------- */
+
 /* The number of a key or a channel. Two with the same number are in each other's way, and no
  * worse. */
 uint64_t database_number(struct piece name);
@@ -61,12 +68,3 @@ void database_add_bytes(struct sql_text *request, struct piece bytes);
 bool database_blames_name(const struct host_target *target, struct host_error *fault);
 /* Puts down what the server said, in one line. Returns false. */
 bool database_fail(struct host_error *fault, enum wire_error error, const char *said);
-
-/* See struct host_store. */
-enum host_outcome database_load(struct unit *unit, struct host_fault *fault);
-enum host_outcome database_commit(struct unit *unit, struct host_fault *fault);
-void database_abandon(void);
-bool database_list(struct piece prefix, void (*each)(void *arg, struct piece name), void *arg,
-                   struct host_fault *fault);
-bool database_ask(const char *query, struct strbuf *out, struct host_fault *fault);
-bool database_make(const char *user, struct host_fault *fault);

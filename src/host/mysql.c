@@ -416,8 +416,8 @@ static void wake(struct sleepers *sleepers)
 
 /* A sleep is ended first: the request may meet an end that was meant for one that was over already.
  * The rows behind a commit are those that sleep for its messages. */
-static enum host_outcome my_ask(struct sql_text *request, const struct database_taker *taker,
-                                struct host_fault *fault)
+enum host_outcome database_ask(struct sql_text *request, const struct database_taker *taker,
+                               struct host_fault *fault)
 {
     enum host_outcome outcome = HOST_DONE;
     struct sleepers sleepers = {0};
@@ -469,10 +469,10 @@ static bool look(void)
     sql_add(&request, "SELECT name, id, text FROM @message WHERE ");
     add_unheard(&request);
     database_say(&request, " ORDER BY id");
-    return my_ask(&request, &taker, &fault) == HOST_DONE || !fault.broken;
+    return database_ask(&request, &taker, &fault) == HOST_DONE || !fault.broken;
 }
 
-static int my_rest(enum host_ears ears, int *ms)
+int database_rest(enum host_ears ears, int *ms)
 {
     struct moment now = moment_now(), due = MOMENT_NEVER;
 
@@ -492,7 +492,7 @@ static int my_rest(enum host_ears ears, int *ms)
 }
 
 /* Where nothing was asked, anything that can be read is the end of the connection. */
-static bool my_hear(void)
+bool database_hear(void)
 {
     struct moment now = moment_now();
 
@@ -508,7 +508,7 @@ static bool my_hear(void)
 
 /* -- statements -------------------------------------------------------------------------------- */
 
-static void add_text(struct sql_text *request, const char *text)
+void database_add_text(struct sql_text *request, const char *text)
 {
     struct strbuf *out = &request->out;
     size_t size = strlen(text);
@@ -520,7 +520,7 @@ static void add_text(struct sql_text *request, const char *text)
 }
 
 /* Asks for the latest message: a row 'm'. */
-static void add_listening(struct sql_text *request, struct piece channel)
+void database_add_listening(struct sql_text *request, struct piece channel)
 {
     int64_t number = channel_number(channel);
 
@@ -552,8 +552,8 @@ static void add_sleepers(struct sql_text *request, const struct unit *unit)
 }
 
 /* Behind the commit, the first sleeper that waits for a message of the unit is woken, and the
- * others are reported: my_ask(). Without sleepers the request ends there. */
-static void add_commit(struct sql_text *request, const struct unit *unit)
+ * others are reported: database_ask(). Without sleepers the request ends there. */
+void database_add_commit(struct sql_text *request, const struct unit *unit)
 {
     struct strbuf *out = &request->out;
 
@@ -578,31 +578,20 @@ static const char *const begin[] = {
 
 #define GATE "SELECT 'g' FROM @gate WHERE name="
 
-static const struct database mysql = {
-    .dialect = &sql_mysql,
-    .locks = GATES,
-    .begin = begin,
-    .end = "SET SESSION wait_timeout = DEFAULT",
-    .purge_every = 64,
-    .add_text = add_text,
-    .lock = {{GATE, " LOCK IN SHARE MODE"}, {GATE, " FOR UPDATE"}},
-    .listens_always = true,
-    .add_listening = add_listening,
-    .add_commit = add_commit,
-    .ask = my_ask};
+const struct database database = {.dialect = &sql_mysql,
+                                  .locks = GATES,
+                                  .begin = begin,
+                                  .end = "SET SESSION wait_timeout = DEFAULT",
+                                  .purge_every = 64,
+                                  .lock = {{GATE, " LOCK IN SHARE MODE"}, {GATE, " FOR UPDATE"}},
+                                  .listens_always = true};
 
 /* -- connecting -------------------------------------------------------------------------------- */
 
-static bool my_open(const struct host_target *given, const char *table, struct host_fault *fault)
+bool database_connect(const struct host_target *given, struct host_error *fault)
 {
-    *fault = (struct host_fault){.broken = false};
-    database_use(&mysql, table);
-    connection = my_connect(given, CLIENT_MULTI_STATEMENTS, &fault->why);
+    connection = my_connect(given, CLIENT_MULTI_STATEMENTS, fault);
     target = *given;
     target.seconds = CONNECT_SECONDS;
     return connection;
 }
-
-const struct host_store host_mysql = {my_open,          database_load, database_commit,
-                                      database_abandon, database_list, my_rest,
-                                      my_hear,          database_ask,  database_make};

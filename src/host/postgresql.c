@@ -16,7 +16,7 @@
 /* pg_notify() takes a byte less than 8000. */
 #define PAYLOAD_MAX 7999
 
-/* -- connections over libpq -------------------------------------------------------------------- */
+/* -- the words of errors ---------------------------------------------------------------------- */
 
 struct meaning {
     const char *beginning;
@@ -116,8 +116,25 @@ static const char *said_of(const char *message, const char *state)
     return state ? state + strlen("28P01: ") : failed ? failed + strlen(" failed: ") : message;
 }
 
+/* -- the connection of this process ------------------------------------------------------------ */
+
+static PGconn *connection;
+/* The server's warning since the latest request was sent. A cancelled wait for the synchronous
+ * standby is a warning beside a success. */
+static char warning[256];
+
+static void heed(void *arg, const PGresult *notice)
+{
+    const char *severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
+    const char *said = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY);
+
+    (void)arg;
+    if (severity && strcmp(severity, "WARNING") == 0)
+        snprintf(warning, sizeof warning, "%s", said ? said : "a warning");
+}
+
 /* Whether there has been a socket. */
-static bool await_connection(PGconn *connection)
+static bool await_connection(void)
 {
     PostgresPollingStatusType next = PGRES_POLLING_WRITING;
     bool was_open = false;
@@ -131,8 +148,7 @@ static bool await_connection(PGconn *connection)
 }
 
 /* "was_open": there has been a socket, so the name was found. */
-static void tell_failure(PGconn *connection, const struct host_target *target, bool was_open,
-                         struct host_error *fault)
+static void tell_failure(const struct host_target *target, bool was_open, struct host_error *fault)
 {
     const char *message = behind_path(PQerrorMessage(connection), target->host);
     const char *state = state_in(message), *said = said_of(message, state);
@@ -148,8 +164,7 @@ static void tell_failure(PGconn *connection, const struct host_target *target, b
         database_fail(fault, error, said);
 }
 
-/* NULL with why in *fault. */
-static PGconn *pq_connect(const struct host_target *target, struct host_error *fault)
+bool database_connect(const struct host_target *target, struct host_error *fault)
 {
     const char *bundle = ca_bundle_find();
     /* Without any, libpq would take what is in a home directory. */
@@ -174,35 +189,20 @@ static PGconn *pq_connect(const struct host_target *target, struct host_error *f
         names[i] = options[i][0];
         values[i] = options[i][1];
     }
-    PGconn *made = PQconnectStartParams(names, values, 0);
-    PQsetErrorVerbosity(made, PQERRORS_VERBOSE);
-    bool was_open = PQstatus(made) != CONNECTION_BAD && await_connection(made);
-    if (PQstatus(made) != CONNECTION_OK) {
-        tell_failure(made, target, was_open, fault);
-        PQfinish(made);
-        return NULL;
+    connection = PQconnectStartParams(names, values, 0);
+    PQsetErrorVerbosity(connection, PQERRORS_VERBOSE);
+    PQsetNoticeReceiver(connection, heed, NULL);
+    bool was_open = PQstatus(connection) != CONNECTION_BAD && await_connection();
+    bool is_up = PQstatus(connection) == CONNECTION_OK;
+    if (!is_up) {
+        tell_failure(target, was_open, fault);
+        PQfinish(connection);
+        connection = NULL;
     }
-    return made;
+    return is_up;
 }
-
-/* -- the connection of this process ------------------------------------------------------------ */
-
-static PGconn *connection;
-/* The server's warning since the latest request was sent. A cancelled wait for the synchronous
- * standby is a warning beside a success. */
-static char warning[256];
 
 /* -- requests ---------------------------------------------------------------------------------- */
-
-static void heed(void *arg, const PGresult *notice)
-{
-    const char *severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
-    const char *said = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY);
-
-    (void)arg;
-    if (severity && strcmp(severity, "WARNING") == 0)
-        snprintf(warning, sizeof warning, "%s", said ? said : "a warning");
-}
 
 /* Returns the outcome of a failed request. result: NULL where there is none. commits: it may have
  * been the one that commits. */
@@ -241,8 +241,8 @@ static void take_rows(const PGresult *result, const struct database_taker *taker
 }
 
 /* Behind an error there is no further result but that of a connection that breaks. */
-static enum host_outcome pq_ask(struct sql_text *request, const struct database_taker *taker,
-                                struct host_fault *fault)
+enum host_outcome database_ask(struct sql_text *request, const struct database_taker *taker,
+                               struct host_fault *fault)
 {
     PGresult *last = NULL, *next;
     enum host_outcome outcome = HOST_DONE;
@@ -265,7 +265,7 @@ static enum host_outcome pq_ask(struct sql_text *request, const struct database_
 
 /* -- messages ---------------------------------------------------------------------------------- */
 
-static void add_text(struct sql_text *request, const char *text)
+void database_add_text(struct sql_text *request, const char *text)
 {
     char *quoted = mem_checked(PQescapeLiteral(connection, text, strlen(text)));
 
@@ -289,7 +289,7 @@ static void add_message(struct sql_text *request, const struct unit_message *mes
     sql_add(request, "SELECT pg_notify('");
     add_channel(request, message->channel);
     sql_add(request, "', ");
-    add_text(request, strlen(both) <= PAYLOAD_MAX ? both : "");
+    database_add_text(request, strlen(both) <= PAYLOAD_MAX ? both : "");
     database_say(request, ")");
     free(name);
     free(text);
@@ -307,7 +307,7 @@ static void tell_payload(char *payload)
         host_tell((struct piece){payload, size}, piece);
 }
 
-static bool pq_hear(void)
+bool database_hear(void)
 {
     PGnotify *notify;
 
@@ -326,7 +326,7 @@ static bool pq_hear(void)
     return true;
 }
 
-static int pq_rest(enum host_ears ears, int *ms)
+int database_rest(enum host_ears ears, int *ms)
 {
     (void)ears;
     *ms = -1;
@@ -336,13 +336,13 @@ static int pq_rest(enum host_ears ears, int *ms)
 /* -- statements -------------------------------------------------------------------------------- */
 
 /* It is heard from the end of a transaction on. */
-static void add_listening(struct sql_text *request, struct piece channel)
+void database_add_listening(struct sql_text *request, struct piece channel)
 {
     sql_add(request, "LISTEN ");
     add_channel(request, channel);
 }
 
-static void add_commit(struct sql_text *request, const struct unit *unit)
+void database_add_commit(struct sql_text *request, const struct unit *unit)
 {
     for (size_t i = 0; i < unit->message_count; i++)
         add_message(request, &unit->messages[i]);
@@ -356,28 +356,8 @@ static const char *const begin[] = {
 
 #define LOCK "SELECT 'g', pg_advisory_xact_lock"
 
-static const struct database postgresql = {.dialect = &sql_postgresql,
-                                           .begin = begin,
-                                           .purge_every = 256,
-                                           .add_text = add_text,
-                                           .lock = {{LOCK "_shared(", ")"}, {LOCK "(", ")"}},
-                                           .add_listening = add_listening,
-                                           .add_commit = add_commit,
-                                           .ask = pq_ask,
-                                           .warning = warning};
-
-/* -- connecting -------------------------------------------------------------------------------- */
-
-static bool pq_open(const struct host_target *target, const char *table, struct host_fault *fault)
-{
-    *fault = (struct host_fault){.broken = false};
-    database_use(&postgresql, table);
-    connection = pq_connect(target, &fault->why);
-    if (connection)
-        PQsetNoticeReceiver(connection, heed, NULL);
-    return connection;
-}
-
-const struct host_store host_postgresql = {pq_open,          database_load, database_commit,
-                                           database_abandon, database_list, pq_rest,
-                                           pq_hear,          database_ask,  database_make};
+const struct database database = {.dialect = &sql_postgresql,
+                                  .begin = begin,
+                                  .purge_every = 256,
+                                  .lock = {{LOCK "_shared(", ")"}, {LOCK "(", ")"}},
+                                  .warning = warning};

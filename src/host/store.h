@@ -1,5 +1,4 @@
-/* Where a host keeps its records: one database, over one connection. Each kind of database has a
- * file that fills this in; a program serves one of them.
+/* Where a host keeps its records: one database, over one connection; in tests, its own memory.
  *
  * A unit is loaded, changed and committed. load() locks its keys first: those that the unit writes
  * for itself, those that it only reads against whoever writes them; a key that is not there is
@@ -80,8 +79,8 @@ struct host_store {
     bool (*make)(const char *user, struct host_fault *fault);
 };
 
-/* Records in the tables of a PostgreSQL, and of a MySQL or MariaDB: of one of them in a program. */
-extern const struct host_store host_postgresql, host_mysql;
+/* Records in the tables of a database (database.h). */
+extern const struct host_store host_database;
 
 /* -- the loop of a host (serve.c) -------------------------------------------------------------- */
 
