@@ -331,51 +331,50 @@ void redis_call_force(struct redis_call *call, const char *prefix,
     strbuf_free(&owners);
 }
 
+/* The GLOB as SCAN takes it; what the user calls it is a note behind "who". */
+static void set_glob(struct redis_call *call, const char *prefix,
+                     const struct adjust_request *request, struct strbuf *who)
+{
+    char *glob = redis_glob_in_store(prefix, request->key);
+    char coded[3 * KEY_MAX_BYTES + 1];
+
+    redis_call_set(call, "glob", glob);
+    free(glob);
+    if (request->what != ADJUST_PAUSE)
+        return;
+    percent_encode(request->key, "", coded, sizeof coded);
+    strbuf_printf(who, "%s " LOCK_NOTE_GLOB "=%s", *request->who ? request->who : IDENTITY_UNKNOWN,
+                  coded);
+}
+
 void redis_call_adjust(struct redis_call *call, const struct redis_terms *terms, const char *prefix,
                        const struct adjust_request *request)
 {
     static const char *const verbs[] = {[ADJUST_LIMIT] = "limit",
                                         [ADJUST_NO_LIMIT] = "limit",
                                         [ADJUST_PAUSE] = "pause",
-                                        [ADJUST_RESUME] = "resume"};
+                                        [ADJUST_RESUME] = "resume",
+                                        [ADJUST_MINIMUM] = "minimum"};
+    struct strbuf who = {.text = NULL};
 
-    redis_call_begin(call, &script_adjust, prefix, &request->key, 1);
+    if (request->glob)
+        redis_call_begin(call, &script_pauses, NULL, &terms->pauses, 1);
+    else
+        redis_call_begin(call, &script_adjust, prefix, &request->key, 1);
     redis_call_set(call, "what", verbs[request->what]);
     if (request->what == ADJUST_LIMIT)
         set_number(call, "limit", request->limit);
-    if (request->what == ADJUST_PAUSE || request->what == ADJUST_RESUME)
+    else if (request->what == ADJUST_MINIMUM)
+        redis_call_set(call, "version", request->version);
+    else if (request->glob)
+        set_glob(call, prefix, request, &who);
+    else if (request->what != ADJUST_NO_LIMIT)
         set_text(call, "pauses", terms->pauses);
     if (request->what == ADJUST_PAUSE) {
         set_number(call, "ms", request->duration / NS_PER_MS);
-        redis_call_set(call, "who", request->who);
+        redis_call_set(call, "who", who.text ? who.text : request->who);
     }
-}
-
-/* The pause of a GLOB, in the words of SCAN, and in the user's; or the minimum version. */
-void redis_call_pauses(struct redis_call *call, const struct redis_terms *terms, const char *prefix,
-                       const struct adjust_request *request)
-{
-    char coded[3 * KEY_MAX_BYTES + 1];
-    struct strbuf who = {.text = NULL};
-
-    redis_call_begin(call, &script_pauses, NULL, &terms->pauses, 1);
-    if (request->what == ADJUST_MINIMUM) {
-        redis_call_set(call, "what", "minimum");
-        redis_call_set(call, "version", request->version);
-        return;
-    }
-    char *glob = redis_glob_in_store(prefix, request->key);
-    redis_call_set(call, "what", request->what == ADJUST_PAUSE ? "pause" : "resume");
-    redis_call_set(call, "glob", glob);
-    if (request->what == ADJUST_PAUSE) {
-        percent_encode(request->key, "", coded, sizeof coded);
-        strbuf_printf(&who, "%s " LOCK_NOTE_GLOB "=%s",
-                      *request->who ? request->who : IDENTITY_UNKNOWN, coded);
-        set_number(call, "ms", request->duration / NS_PER_MS);
-        redis_call_set(call, "who", who.text);
-        strbuf_free(&who);
-    }
-    free(glob);
+    strbuf_free(&who);
 }
 
 void redis_call_latch(struct redis_call *call, const char *prefix,

@@ -50,10 +50,8 @@ void redis_call_release(struct redis_call *call, const struct redis_terms *terms
 void redis_call_give_back(struct redis_call *call, const struct redis_call *acquisition);
 void redis_call_force(struct redis_call *call, const char *prefix,
                       const struct force_request *request);
-/* Of one lock; and of a GLOB or the minimum version, where terms->pauses is not NULL. */
+/* A GLOB or the minimum version: terms->pauses is not NULL. */
 void redis_call_adjust(struct redis_call *call, const struct redis_terms *terms, const char *prefix,
-                       const struct adjust_request *request);
-void redis_call_pauses(struct redis_call *call, const struct redis_terms *terms, const char *prefix,
                        const struct adjust_request *request);
 void redis_call_latch(struct redis_call *call, const char *prefix,
                       const struct latch_request *request);

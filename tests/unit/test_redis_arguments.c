@@ -335,7 +335,7 @@ static void adjust(struct redis_call *call, const struct row *row, const struct 
     struct adjust_request request = row->adjust;
 
     request.key = OR(request.key, "a");
-    (request.glob ? redis_call_pauses : redis_call_adjust)(call, terms, "p", &request);
+    redis_call_adjust(call, terms, "p", &request);
 }
 
 static const struct row latches[] = {

@@ -76,12 +76,6 @@ static struct moment now_of(const struct quorum_store *store)
 
 /* -- what an answer means ---------------------------------------------------------------------- */
 
-/* The judgement on a node's reply: a vote, or first another order. */
-struct judgement {
-    enum vote vote;
-    enum store_verb then; /* NONE: vote */
-};
-
 static enum vote vote_of(const struct answer *answer)
 {
     switch (answer->verdict) {
@@ -90,17 +84,6 @@ static enum vote vote_of(const struct answer *answer)
     case VERDICT_UNKNOWN: break;
     }
     return VOTE_UNKNOWN;
-}
-
-static struct judgement judge_acquiring(const struct quorum_store *store,
-                                        const struct quorum_reply *reply)
-{
-    bool late = store->settling && reply->order->task == VERB_ACQUIRE &&
-                reply->answer->verdict == VERDICT_GRANTED;
-
-    if (late && !quorum_is_settled(&store->requests, reply->answer->grants))
-        return (struct judgement){.then = VERB_RENEW};
-    return (struct judgement){.vote = vote_of(reply->answer)};
 }
 
 /* Whether nodes that do not have the lock may be given it: as long as a majority holds it. After
@@ -122,49 +105,53 @@ static bool is_missing(const struct quorum_store *store, const struct quorum_rep
     return is_absent(reply->answer) && may_fill(store) && !reply->evicted;
 }
 
-static struct judgement judge_renewing(const struct quorum_store *store,
-                                       const struct quorum_reply *reply)
+/* The order that mends the node's entry after its reply; NONE: it need not be. settles: those that
+ * have acquired the lock get the fence that was settled on. */
+static enum store_verb mending(const struct quorum_store *store, const struct quorum_reply *reply,
+                               bool settles)
+{
+    enum store_verb task = reply->order->task;
+    bool acquired = task == VERB_ACQUIRE && reply->answer->verdict == VERDICT_GRANTED;
+
+    if (settles && acquired && !quorum_is_settled(&store->requests, reply->answer->grants))
+        return VERB_RENEW;
+    return task == VERB_RENEW && is_missing(store, reply) ? VERB_ACQUIRE : VERB_NONE;
+}
+
+/* A node that was to be given the lock, and has refused, or too late, is neither for nor against. */
+static enum vote judge_renewing(const struct quorum_store *store, const struct quorum_reply *reply)
 {
     const struct answer *answer = reply->answer;
     bool useless = answer->verdict == VERDICT_REFUSED || !may_fill(store);
 
-    if (reply->order->task == VERB_ACQUIRE && answer->verdict != VERDICT_UNKNOWN && useless)
-        return (struct judgement){.vote = VOTE_VOID};
-    if (reply->order->task == VERB_RENEW && is_missing(store, reply))
-        return (struct judgement){.then = VERB_ACQUIRE};
-    return (struct judgement){.vote = vote_of(answer)};
+    return reply->order->task == VERB_ACQUIRE && answer->verdict != VERDICT_UNKNOWN && useless
+               ? VOTE_VOID
+               : vote_of(answer);
 }
 
 /* An entry that is missing after a release that was not answered was released by that. */
-static struct judgement judge_releasing(const struct quorum_store *store,
-                                        const struct quorum_node *node,
-                                        const struct quorum_reply *reply)
+static enum vote judge_releasing(const struct quorum_store *store, const struct quorum_node *node,
+                                 const struct quorum_reply *reply)
 {
     if (!is_absent(reply->answer) || reply->evicted)
-        return (struct judgement){.vote = vote_of(reply->answer)};
+        return vote_of(reply->answer);
     if (node->released && !reply->answer->revoked)
-        return (struct judgement){.vote = VOTE_YES};
-    return (struct judgement){.vote = store->hold == HOLD_FOREIGN ? VOTE_NO : VOTE_VOID};
+        return VOTE_YES;
+    return store->hold == HOLD_FOREIGN ? VOTE_NO : VOTE_VOID;
 }
 
-static struct judgement judge_forcing(const struct answer *answer)
+static enum vote judge(const struct quorum_store *store, const struct quorum_node *node,
+                       const struct quorum_reply *reply)
 {
+    const struct answer *answer = reply->answer;
     bool is_free = answer->verdict == VERDICT_REFUSED && !answer->holder;
 
-    return (struct judgement){.vote = is_free ? VOTE_VOID : vote_of(answer)};
-}
-
-static struct judgement judge(const struct quorum_store *store, const struct quorum_node *node,
-                              const struct quorum_reply *reply)
-{
     switch (store->task) {
-    case VERB_ACQUIRE: return judge_acquiring(store, reply);
     case VERB_RENEW: return judge_renewing(store, reply);
     case VERB_RELEASE: return judge_releasing(store, node, reply);
-    case VERB_FORCE: return judge_forcing(reply->answer);
-    default: break;
+    case VERB_FORCE: return is_free ? VOTE_VOID : vote_of(answer);
+    default: return vote_of(answer);
     }
-    return (struct judgement){.vote = vote_of(reply->answer)};
 }
 
 /* -- nodes that are not a quorum --------------------------------------------------------------- */
@@ -537,25 +524,13 @@ static void decide(struct quorum_store *store)
 
 /* -- what nodes say ---------------------------------------------------------------------------- */
 
-/* Has the node mend its entry after a reply that is not a vote. */
-static void mend(struct quorum_store *store, struct quorum_node *node,
-                 const struct quorum_reply *reply)
-{
-    enum store_verb task = reply->order->task;
-    bool acquired = task == VERB_ACQUIRE && reply->answer->verdict == VERDICT_GRANTED;
-
-    if (store->hold == HOLD_OURS && acquired &&
-        !quorum_is_settled(&store->requests, reply->answer->grants))
-        order_without_vote(store, node, VERB_RENEW);
-    else if (task == VERB_RENEW && is_missing(store, reply))
-        order_without_vote(store, node, VERB_ACQUIRE);
-}
-
 static void heard_without_vote(struct quorum_store *store, struct quorum_node *node,
                                const struct quorum_reply *reply)
 {
-    if (node->doing.task == VERB_NONE)
-        mend(store, node, reply);
+    enum store_verb next = mending(store, reply, store->hold == HOLD_OURS);
+
+    if (next != VERB_NONE && node->doing.task == VERB_NONE)
+        order_without_vote(store, node, next);
     if (store->task != VERB_NONE && store->stage == STAGE_LEAVING)
         leave_try(store);
 }
@@ -575,11 +550,11 @@ static void heard(void *arg, struct quorum_node *node, const struct quorum_reply
             complete(store);
         return;
     }
-    struct judgement judgement = judge(store, node, reply);
-    if (judgement.then != VERB_NONE)
-        quorum_round_ask(&store->round, node, (struct quorum_order){.task = judgement.then});
+    enum store_verb next = mending(store, reply, store->settling);
+    if (next != VERB_NONE)
+        quorum_round_ask(&store->round, node, (struct quorum_order){.task = next});
     else
-        quorum_round_cast(&store->round, node, judgement.vote, reply);
+        quorum_round_cast(&store->round, node, judge(store, node, reply), reply);
     decide(store);
 }
 

@@ -773,10 +773,8 @@ static void adjust(struct redis_store *store, const struct adjust_request *reque
         store->marks = redis_survey_new(store->session, store->prefix, store->terms.pauses, &which,
                                         true, false);
         store->part_time = moment_until(loop_now(store->loop), store->until);
-        redis_call_pauses(&store->call, &store->terms, store->prefix, request);
-    } else {
-        redis_call_adjust(&store->call, &store->terms, store->prefix, request);
     }
+    redis_call_adjust(&store->call, &store->terms, store->prefix, request);
 }
 
 static void survey(struct redis_store *store, const struct survey_request *request)
