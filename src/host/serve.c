@@ -338,105 +338,47 @@ static void do_nothing(const struct request *request)
 
 /* -- SCAN -------------------------------------------------------------------------------------- */
 
-/* The letter at *glob, or the one behind a "\"; *glob is moved to its last character. */
-static char letter(const char **glob)
-{
-    if (**glob == '\\' && (*glob)[1])
-        ++*glob;
-    return **glob;
-}
-
-/* Whether the letter is among those in brackets. *glob is at the first of them, and moved to the
- * "]", or to the last character where there is none. */
-static bool is_among(const char **glob, char wanted)
-{
-    bool negated = **glob == '^', found = false;
-
-    *glob += negated;
-    for (; **glob && **glob != ']'; ++*glob) {
-        unsigned char first = (unsigned char)letter(glob), last = first;
-        bool escaped = (*glob)[-1] == '\\';
-        if (!escaped && (*glob)[1] == '-' && (*glob)[2]) {
-            *glob += 2;
-            last = (unsigned char)**glob;
-        }
-        unsigned char low = first < last ? first : last, high = first < last ? last : first;
-        found |= (unsigned char)wanted >= low && (unsigned char)wanted <= high;
-    }
-    if (!**glob)
-        --*glob;
-    return found != negated;
-}
-
-/* Matches as Redis does in SCAN, its oddities included: "[" without an end goes to the end, "]"
- * ends what is in brackets wherever it is, and "z-a" is "a-z". */
-static bool glob_fits(const char *glob, const char *text)
-{
-    for (; *glob; glob++, text++) {
-        if (*glob == '*') {
-            while (glob[1] == '*')
-                glob++;
-            if (!glob[1])
-                return true;
-            for (; *text; text++)
-                if (glob_fits(glob + 1, text))
-                    return true;
-            return glob_fits(glob + 1, text);
-        }
-        if (!*text)
-            return false;
-        bool fits = true;
-        if (*glob == '[') {
-            glob++;
-            fits = is_among(&glob, *text);
-        } else if (*glob != '?') {
-            fits = letter(&glob) == *text;
-        }
-        if (!fits)
-            return false;
-    }
-    return !*text;
-}
-
-struct listing {
-    const char *pattern;
-    struct words found;
-};
-
 static void note_name(void *arg, struct piece name)
 {
-    struct listing *listing = arg;
+    words_add(arg, name);
+}
 
-    if (glob_fits(listing->pattern, name.at))
-        words_add(&listing->found, name);
+/* Replies with the names that match, by a script: its arguments are the pattern and all names. */
+static void reply_matching(const struct words *words, struct strbuf *out)
+{
+    const struct script_call call = {
+        .hex = script_match.sha1, .arguments = words->at, .argument_count = words->count};
+    struct unit unit = {.reads_only = true};
+
+    script_is_known(call.hex); /* it is from now on */
+    if (script_run(&call, &unit) == SCRIPT_DONE) {
+        resp_array(out, 2);
+        resp_bulk(out, piece_of("0"));
+    }
+    script_reply(out);
 }
 
 /* SCAN CURSOR MATCH PATTERN …: all at once. */
 static void do_scan(const struct request *request)
 {
-    struct listing listing = {.pattern = word(request, 3)};
-    struct strbuf *out = &request->client->out;
+    struct words words = {0};
     struct host_fault fault;
 
     if (!piece_is(piece_of(word(request, 2)), "match")) {
-        resp_error(out, "ERR syntax error");
+        resp_error(&request->client->out, "ERR syntax error");
         return;
     }
-    char *prefix = mem_strdup(listing.pattern), *to = prefix;
+    words_add(&words, piece_of(word(request, 3)));
+    char *prefix = mem_strdup(words.at[0].at), *to = prefix;
     for (const char *from = prefix; *from && !strchr("*?[", *from); *to++ = *from++)
         if (*from == '\\' && from[1])
             from++;
-    if (server.store->list((struct piece){prefix, (size_t)(to - prefix)}, note_name, &listing,
-                           &fault)) {
-        resp_array(out, 2);
-        resp_bulk(out, piece_of("0"));
-        resp_array(out, listing.found.count);
-        for (size_t i = 0; i < listing.found.count; i++)
-            resp_bulk(out, listing.found.at[i]);
-    } else {
+    if (server.store->list((struct piece){prefix, (size_t)(to - prefix)}, note_name, &words,
+                           &fault))
+        reply_matching(&words, &request->client->out);
+    else
         tell_fault(request->client, &fault);
-    }
-    words_free(&listing.found);
+    words_free(&words);
     free(prefix);
 }
 

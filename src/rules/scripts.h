@@ -10,6 +10,6 @@ struct script {
 
 extern const struct script script_acquire, script_renew, script_release;
 extern const struct script script_force, script_inspect, script_latch, script_init, script_adjust;
-extern const struct script script_pauses, script_unmirror;
+extern const struct script script_pauses, script_unmirror, script_match;
 /* All of them, ended by NULL. */
 extern const struct script *const script_list[];
