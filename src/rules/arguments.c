@@ -331,7 +331,7 @@ void redis_call_force(struct redis_call *call, const char *prefix,
     strbuf_free(&owners);
 }
 
-/* The GLOB as SCAN takes it; what the user calls it is a note behind "who". */
+/* Adds the GLOB as SCAN takes it; the user's words for it are a note behind "who". */
 static void set_glob(struct redis_call *call, const char *prefix,
                      const struct adjust_request *request, struct strbuf *who)
 {

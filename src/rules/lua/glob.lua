@@ -1,8 +1,8 @@
 -- GLOBs as the server's own MATCH takes them, its oddities included: "[" without an end goes to the
 -- end, "]" ends what is in brackets wherever it is, and "z-a" is "a-z".
 
--- Returns a function that tells whether a name matches, in a time that does not grow with the number
--- of stars.
+-- Returns a function that tells whether a name matches, in a time that does not grow with the
+-- number of stars.
 local function glob_matcher(glob)
   -- The text between "[" and "]", from there on, as a pattern of Lua's; and where it ends.
   local function glob_class(i)

@@ -107,11 +107,13 @@ static int64_t doubt_ms(const struct quorum *quorum)
 
 struct count {
     size_t none, yes, doubtful, no, nothing, unknown;
+    size_t majority, spare; /* so many are needed, and so many are not */
 };
 
 static struct count count_votes(const struct quorum *quorum)
 {
-    struct count count = {0};
+    size_t majority = quorum_majority(quorum->count);
+    struct count count = {.majority = majority, .spare = quorum->count - majority};
 
     for (size_t i = 0; i < quorum->count; i++) {
         const struct quorum_ballot *ballot = &quorum->ballots[i];
@@ -185,18 +187,18 @@ size_t quorum_rivals(const struct quorum *quorum)
 
 /* -- what is decided --------------------------------------------------------------------------- */
 
-static bool is_heard(struct count votes, size_t majority)
+static bool is_heard(struct count votes)
 {
-    return votes.yes + votes.doubtful + votes.no + votes.nothing >= majority;
+    return votes.yes + votes.doubtful + votes.no + votes.nothing >= votes.majority;
 }
 
-static enum quorum_outcome outcome_of_take(struct count votes, size_t majority, size_t spare)
+static enum quorum_outcome outcome_of_take(struct count votes)
 {
-    if (votes.yes >= majority)
+    if (votes.yes >= votes.majority)
         return QUORUM_CARRIED;
-    if (votes.unknown > spare)
+    if (votes.unknown > votes.spare)
         return QUORUM_FAILED;
-    if (votes.yes + votes.none >= majority || !is_heard(votes, majority))
+    if (votes.yes + votes.none >= votes.majority || !is_heard(votes))
         return QUORUM_OPEN;
     /* With doubts only, there is no contention. */
     if (votes.no + votes.nothing > 0)
@@ -205,50 +207,45 @@ static enum quorum_outcome outcome_of_take(struct count votes, size_t majority, 
 }
 
 /* Whether a majority has had the lock until now. against: how many nodes say that they have not. */
-static enum quorum_outcome outcome_of_holding(struct count votes, size_t majority, size_t spare,
-                                              size_t against, size_t rivals)
+static enum quorum_outcome outcome_of_holding(struct count votes, size_t against, size_t rivals)
 {
-    if (votes.yes >= majority)
+    if (votes.yes >= votes.majority)
         return QUORUM_CARRIED;
-    if (against > spare || rivals >= majority)
+    if (against > votes.spare || rivals >= votes.majority)
         return QUORUM_REFUSED;
-    bool may_be_lost = against + votes.none > spare || rivals + votes.none >= majority;
-    return votes.yes + votes.none < majority && !may_be_lost ? QUORUM_FAILED : QUORUM_OPEN;
+    bool may_be_lost = against + votes.none > votes.spare || rivals + votes.none >= votes.majority;
+    return votes.yes + votes.none < votes.majority && !may_be_lost ? QUORUM_FAILED : QUORUM_OPEN;
 }
 
 /* Whether a majority does not have it any more. */
-static enum quorum_outcome outcome_of_free(struct count votes, size_t majority, size_t spare)
+static enum quorum_outcome outcome_of_free(struct count votes)
 {
-    if (votes.no > spare)
+    if (votes.no > votes.spare)
         return QUORUM_REFUSED;
-    if (votes.yes + votes.no + votes.nothing >= majority)
+    if (votes.yes + votes.no + votes.nothing >= votes.majority)
         return QUORUM_CARRIED;
-    return votes.unknown > spare ? QUORUM_FAILED : QUORUM_OPEN;
+    return votes.unknown > votes.spare ? QUORUM_FAILED : QUORUM_OPEN;
 }
 
-static enum quorum_outcome outcome_of_read(struct count votes, size_t majority, size_t spare)
+static enum quorum_outcome outcome_of_read(struct count votes)
 {
-    if (votes.yes >= majority)
+    if (votes.yes >= votes.majority)
         return QUORUM_CARRIED;
-    if (votes.no > spare)
+    if (votes.no > votes.spare)
         return QUORUM_REFUSED;
-    return votes.yes + votes.none < majority ? QUORUM_FAILED : QUORUM_OPEN;
+    return votes.yes + votes.none < votes.majority ? QUORUM_FAILED : QUORUM_OPEN;
 }
 
 enum quorum_outcome quorum_outcome(const struct quorum *quorum)
 {
     struct count votes = count_votes(quorum);
-    size_t majority = quorum_majority(quorum->count);
-    size_t spare = quorum->count - majority;
 
     switch (quorum->rule) {
-    case QUORUM_TAKE: return outcome_of_take(votes, majority, spare);
-    case QUORUM_KEEP:
-        return outcome_of_holding(votes, majority, spare, votes.no, quorum_rivals(quorum));
-    case QUORUM_RETURN:
-        return outcome_of_holding(votes, majority, spare, votes.no + votes.nothing, 0);
-    case QUORUM_FREE: return outcome_of_free(votes, majority, spare);
-    case QUORUM_READ: return outcome_of_read(votes, majority, spare);
+    case QUORUM_TAKE: return outcome_of_take(votes);
+    case QUORUM_KEEP: return outcome_of_holding(votes, votes.no, quorum_rivals(quorum));
+    case QUORUM_RETURN: return outcome_of_holding(votes, votes.no + votes.nothing, 0);
+    case QUORUM_FREE: return outcome_of_free(votes);
+    case QUORUM_READ: return outcome_of_read(votes);
     }
     return QUORUM_FAILED;
 }
@@ -266,7 +263,7 @@ bool quorum_is_young(const struct quorum *quorum)
 
 bool quorum_is_heard(const struct quorum *quorum)
 {
-    return is_heard(count_votes(quorum), quorum_majority(quorum->count));
+    return is_heard(count_votes(quorum));
 }
 
 /* -- what to answer ---------------------------------------------------------------------------- */
@@ -381,7 +378,7 @@ static void answer_failed(const struct quorum *quorum, struct answer *answer)
     const struct quorum_ballot *failure = common_failure(quorum);
     struct count votes = count_votes(quorum);
     bool frees = quorum->rule == QUORUM_RETURN || quorum->rule == QUORUM_FREE;
-    const char *what = frees && quorum_is_heard(quorum) ? "it may have been lost" : "no quorum";
+    const char *what = frees && is_heard(votes) ? "it may have been lost" : "no quorum";
     size_t full = 0;
 
     answer->verdict = VERDICT_UNKNOWN;
@@ -395,8 +392,7 @@ static void answer_failed(const struct quorum *quorum, struct answer *answer)
         answer->cause = failure ? failure->kept.answer.cause : CAUSE_MISFIT;
         answer->hint = failure ? failure->kept.answer.hint : HINT_NONE;
         /* It would be a quorum if the full ones took one more client. */
-        answer->full =
-            full > 0 && votes.unknown - full <= quorum->count - quorum_majority(quorum->count);
+        answer->full = full > 0 && votes.unknown - full <= votes.spare;
         if (failure)
             memcpy(answer->said, failure->kept.answer.said, sizeof answer->said);
         snprintf(answer->text, sizeof answer->text, "%s, %zu of %zu servers failed: %.180s", what,

@@ -118,7 +118,7 @@ static enum store_verb mending(const struct quorum_store *store, const struct qu
     return task == VERB_RENEW && is_missing(store, reply) ? VERB_ACQUIRE : VERB_NONE;
 }
 
-/* A node that was to be given the lock, and has refused, or too late, is neither for nor against. */
+/* A node that should get the lock, and refuses or is too late, is neither for nor against. */
 static enum vote judge_renewing(const struct quorum_store *store, const struct quorum_reply *reply)
 {
     const struct answer *answer = reply->answer;
@@ -258,6 +258,13 @@ static void start_try(struct quorum_store *store)
     quorum_round_ask_all(&store->round, VERB_ACQUIRE);
 }
 
+static void set_fences(struct quorum_requests *requests, const struct lock_grant *grants)
+{
+    for (size_t key = 0; key < requests->acquire.key_count; key++)
+        requests->fences[key] = grants[key].fence;
+    requests->terms.fences = requests->fences;
+}
+
 /* A majority has granted it. Now all that did get the highest fence; those that have it already
  * agree. */
 static void settle(struct quorum_store *store)
@@ -266,9 +273,7 @@ static void settle(struct quorum_store *store)
     struct quorum_requests *requests = &store->requests;
 
     quorum_answer(&round->votes, QUORUM_CARRIED, &store->answer, store->grants);
-    for (size_t key = 0; key < requests->acquire.key_count; key++)
-        requests->fences[key] = store->grants[key].fence;
-    requests->terms.fences = requests->fences;
+    set_fences(requests, store->grants);
     store->settling = true;
     quorum_round_close_at(
         round, moment_min(store->base.operation.until, moment_plus(now_of(store), AFTERMATH_NS)));
@@ -662,11 +667,7 @@ static void renew_all(struct quorum_store *store)
  * known, all are asked to renew; after a majority has, the others may be given it. */
 static void take_over(struct quorum_store *store, const struct lock_grant *grants)
 {
-    struct quorum_requests *requests = &store->requests;
-
-    for (size_t key = 0; key < requests->acquire.key_count; key++)
-        requests->fences[key] = grants[key].fence;
-    requests->terms.fences = requests->fences;
+    set_fences(&store->requests, grants);
     store->hold = HOLD_OURS;
     store->ends.ns = 0;
     for (size_t i = 0; i < store->count; i++)
