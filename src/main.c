@@ -115,14 +115,13 @@ static const struct command *find_similar(const char *name)
 /* Hints at the line that was meant: the same words behind "rlock run", quoted for a shell. */
 static void hint_at_run(int argc, char **argv)
 {
-    struct strbuf line = {0};
+    struct strbuf line ENDED_BY(strbuf_free) = {0};
 
     args_print(argv + 1, (size_t)argc - 1, SIZE_MAX, &line);
     if (strchr(line.text, '\\')) /* messages show it escaped, so it cannot be pasted */
         say_hint("rlock run KEY -- COMMAND");
     else
         say_hint("rlock run %s", line.text);
-    strbuf_free(&line);
 }
 
 static bool has_dashes(int argc, char **argv)

@@ -10,6 +10,20 @@
 #define MEM_CONTAINER(type, member, pointer)                                                       \
     ((type *)(void *)((char *)(uintptr_t)(pointer)-offsetof(type, member)))
 
+/* Marks a local variable, which is set where it is declared: at the end of its block, however that
+ * is left, the function is called with its address. */
+#define ENDED_BY(function) __attribute__((cleanup(function)))
+
+/* "pointer" is the address of one from malloc(). The same as a mark. */
+static inline void mem_free(void *pointer)
+{
+    void *allocated;
+
+    memcpy(&allocated, pointer, sizeof allocated);
+    free(allocated);
+}
+#define FREED ENDED_BY(mem_free)
+
 static inline void *mem_checked(void *p)
 {
     if (!p)

@@ -4,7 +4,6 @@
 #include <time.h>
 
 #include "base/duration.h"
-#include "base/mem.h"
 #include "cli/describe.h"
 #include "cli/json.h"
 #include "cli/screen.h"
@@ -336,7 +335,7 @@ bool command_has_color(const struct call *call)
 
 int command_help(const struct command *command)
 {
-    struct strbuf options = {0};
+    struct strbuf options ENDED_BY(strbuf_free) = {0};
 
     args_help(command->options, common_options, &options);
     for (size_t i = 0; i < 3 && command->usage[i]; i++)
@@ -347,17 +346,15 @@ int command_help(const struct command *command)
     printf("Options of all commands, such as --url and -q: rlock help options\n"
            "More: man rlock-%s\n",
            command->name);
-    strbuf_free(&options);
     return command_flush();
 }
 
 int command_help_options(void)
 {
-    struct strbuf options = {0};
+    struct strbuf options ENDED_BY(strbuf_free) = {0};
 
     args_help(common_options, NULL, &options);
     printf("Options of all commands\n\n%s\nMore: man rlock\n", options.text);
-    strbuf_free(&options);
     return command_flush();
 }
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <stdio.h>
-#include <stdlib.h>
 
+#include "base/mem.h"
 #include "cli/query.h"
 #include "cli/settings.h"
 #include "os/child.h"

@@ -66,9 +66,8 @@ void json_put_text(json_t *object, const char *name, const char *text)
         return;
     }
     size_t room = 3 * strlen(text) + 1; /* U+FFFD has three bytes */
-    char *valid = mem_checked(malloc(room));
+    char *valid FREED = mem_checked(malloc(room));
     jansson.object_set_new(object, name, jansson.string(utf8_repair(text, valid, room)));
-    free(valid);
 }
 
 void json_put_number(json_t *object, const char *name, json_int_t value)
@@ -88,9 +87,8 @@ void json_put_known(json_t *object, const char *name, json_int_t value, bool kno
 
 void json_write(struct strbuf *out, json_t *value)
 {
-    char *text = mem_checked(jansson.dumps(value, JSON_COMPACT | JSON_ENSURE_ASCII));
+    char *text FREED = mem_checked(jansson.dumps(value, JSON_COMPACT | JSON_ENSURE_ASCII));
 
     strbuf_printf(out, "%s\n", text);
-    free(text);
     jansson.destroy(value); /* its only reference */
 }

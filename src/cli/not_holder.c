@@ -44,7 +44,6 @@ static bool read_locks(const struct settings *settings, const char *const *keys,
         address.connect_timeout = LOOK_NS;
     for (size_t i = 0; i < count; i++)
         patterns[i] = key_to_pattern(keys[i]);
-    *list = (struct lock_list){0};
     query_look(&address, &request, list, &answer);
     for (size_t i = 0; i < count; i++)
         free((char *)(uintptr_t)patterns[i]);
@@ -53,7 +52,7 @@ static bool read_locks(const struct settings *settings, const char *const *keys,
 
 bool not_holder_say_reserved(const struct call *call, const char *key)
 {
-    struct lock_list list;
+    struct lock_list list ENDED_BY(lock_list_free) = {0};
     bool known = read_locks(&call->settings, &key, 1, &list);
     const struct lock_party *holder =
         known && list.locks.count > 0 ? holders_reserved(list.locks.views) : NULL;
@@ -61,7 +60,6 @@ bool not_holder_say_reserved(const struct call *call, const char *key)
     if (holder)
         say_warning("%s: %.100s is not reserved by you; it is %s", call->command->name, key,
                     DECISION_TEXT(holder, "reserved"));
-    lock_list_free(&list);
     return holder;
 }
 
@@ -80,12 +78,11 @@ static void warn_of(const struct lock_view *lock, const char *owner)
 void not_holder_warn(const struct settings *settings, const char *const *keys, size_t count,
                      const char *owner)
 {
-    struct lock_list list;
+    struct lock_list list ENDED_BY(lock_list_free) = {0};
 
     if (!store_can(&settings->address, STORE_MEMORY))
         return;
     if (read_locks(settings, keys, count, &list))
         for (size_t i = 0; i < list.locks.count; i++)
             warn_of(&list.locks.views[i], owner);
-    lock_list_free(&list);
 }

@@ -218,24 +218,22 @@ void query_survey(struct query *query, const struct survey_request *request, str
 const struct lock_view *query_read_lock(struct query *query, const char *key,
                                         struct lock_list *list, struct answer *answer)
 {
-    char *pattern = key_to_pattern(key);
+    char *pattern FREED = key_to_pattern(key);
     const char *const patterns[] = {pattern};
 
     query_survey(query, &(struct survey_request){.patterns = patterns, .pattern_count = 1}, list,
                  answer);
-    free(pattern);
     return list->locks.count > 0 ? list->locks.views : NULL;
 }
 
 void query_look(const struct store_address *address, const struct survey_request *request,
                 struct lock_list *list, struct answer *answer)
 {
-    struct query query;
+    struct query query ENDED_BY(query_close) = {0};
 
     *answer = (struct answer){.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE};
     if (query_open(&query, address, NULL, answer->text, sizeof answer->text))
         query_survey(&query, request, list, answer);
-    query_close(&query);
 }
 
 /* -- what may be asked again after a lost answer --------------------------------------------- */

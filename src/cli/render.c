@@ -201,7 +201,7 @@ void render_table(struct strbuf *out, const struct lock_view *locks, size_t coun
 {
     static const char *const titles[COLUMNS] = {"KEY",   "MODE",    "HOLDERS", "AGE",
                                                 "LEASE", "WAITERS", "LABEL"};
-    struct table table = {.columns = COLUMNS, .colored = COLUMN_MODE};
+    struct table table ENDED_BY(table_free) = {.columns = COLUMNS, .colored = COLUMN_MODE};
 
     table_add_titles(&table, titles);
     for (size_t i = 0; i < count; i++)
@@ -214,7 +214,6 @@ void render_table(struct strbuf *out, const struct lock_view *locks, size_t coun
         cut_keys(&table, style->width);
     fit_labels(&table, style->width);
     table_print(out, &table);
-    table_free(&table);
 }
 
 /* A member of a holder, a waiter or a run. */
@@ -562,13 +561,12 @@ void render_history(struct strbuf *out, const struct past_run *runs, size_t coun
 {
     static const char *const titles[RUN_COLUMNS] = {"SINCE",  "KEY",  "BY",
                                                     "WAITED", "HELD", "OUTCOME"};
-    struct table table = {.columns = RUN_COLUMNS, .colored = RUN_OUTCOME};
+    struct table table ENDED_BY(table_free) = {.columns = RUN_COLUMNS, .colored = RUN_OUTCOME};
 
     table_add_titles(&table, titles);
     for (size_t i = 0; i < count; i++)
         add_run(&table, &runs[i], color);
     table_print(out, &table);
-    table_free(&table);
 }
 
 void render_history_json(struct strbuf *out, const struct past_run *runs, size_t count)

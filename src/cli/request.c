@@ -293,11 +293,9 @@ char *request_read(struct request *request, const struct arguments *arguments, i
 
 int request_take(struct request *request, const struct call *call, int preset)
 {
-    char *fault = request_read(request, &call->arguments, preset);
-    int status = fault ? command_misused(call, "%s", fault) : STATUS_OK;
+    char *fault FREED = request_read(request, &call->arguments, preset);
 
-    free(fault);
-    return status;
+    return fault ? command_misused(call, "%s", fault) : STATUS_OK;
 }
 
 int request_judge(const struct request *request, const struct call *call)
@@ -384,9 +382,8 @@ int request_sign(struct request *request, const struct call *call, const char *p
         own_identity_label(&who);
     request->who = identity_print(&who);
     if (request->hears && store_can(&settings->address, STORE_ASK)) {
-        char *line = request->who;
+        char *line FREED = request->who;
         request->who = identity_note(line, LOCK_NOTE_HEARS, 1);
-        free(line);
     }
     request->wanted.who = request->who;
     return STATUS_OK;

@@ -55,20 +55,23 @@ static char *describe(const struct settings *settings, const char *key)
 static char *path_of(const char *what)
 {
     uint64_t hash = hash_add(HASH_START, what, strlen(what));
-    char *place = directory(), *path = strbuf_print("%s/%016" PRIx64, place, hash);
+    char *place FREED = directory();
 
-    free(place);
-    return path;
+    return strbuf_print("%s/%016" PRIx64, place, hash);
+}
+
+static void free_entry(struct entry *entry)
+{
+    free(entry->what);
 }
 
 /* A damaged file counts as missing. */
 static bool read_entry(const char *path, struct entry *entry)
 {
     const struct file_options options = {.limit = FILE_MOST, .again = true};
-    struct file file;
+    struct file file ENDED_BY(file_wipe) = {0};
     char *until, *what;
 
-    *entry = (struct entry){.what = NULL};
     if (file_read(&file, path, &options, NULL, 0) != 0)
         return false;
     until = strchr(file.text, '\n');
@@ -81,7 +84,6 @@ static bool read_entry(const char *path, struct entry *entry)
             entry->what = mem_strdup(what);
         }
     }
-    file_wipe(&file);
     return entry->what != NULL;
 }
 
@@ -92,56 +94,43 @@ static int64_t now_ms(void)
 
 bool reservation_find(const struct settings *settings, const char *key, char owner[OWNER_SIZE])
 {
-    char *place = directory();
-    bool any = access(place, F_OK) == 0; /* most users have never reserved */
+    char *place FREED = directory();
 
-    free(place);
-    if (!any)
+    if (access(place, F_OK) < 0) /* most users have never reserved */
         return false;
-    char *what = describe(settings, key), *path = path_of(what);
-    struct entry entry;
-    bool found = read_entry(path, &entry);
+    char *what FREED = describe(settings, key), *path FREED = path_of(what);
+    struct entry entry ENDED_BY(free_entry) = {.what = NULL};
 
-    if (found && entry.until_ms + KEPT_MS < now_ms()) {
+    if (!read_entry(path, &entry))
+        return false;
+    if (entry.until_ms + KEPT_MS < now_ms()) {
         unlink(path);
-        found = false;
+        return false;
     }
-    found = found && strcmp(entry.what, what) == 0;
-    if (found)
-        strcpy(owner, entry.owner);
-    free(entry.what);
-    free(path);
-    free(what);
-    return found;
-}
-
-static bool read_in(const char *place, const char *name, struct entry *entry)
-{
-    char *path = strbuf_print("%s/%s", place, name);
-    bool found = read_entry(path, entry);
-
-    free(entry->what);
-    free(path);
-    return found;
+    if (strcmp(entry.what, what) != 0)
+        return false;
+    strcpy(owner, entry.owner);
+    return true;
 }
 
 /* Returns the owner for a new reservation: that of the others, or a new one. */
 static void choose_owner(char owner[OWNER_SIZE])
 {
-    char *place = directory(), uuid[OWNER_UUID_SIZE];
+    char *place FREED = directory();
     DIR *all = *place ? opendir(place) : NULL;
     const struct dirent *one;
-    struct entry entry;
     bool found = false;
 
-    while (!found && all && (one = readdir(all)))
-        found = one->d_name[0] != '.' && read_in(place, one->d_name, &entry) &&
-                entry.until_ms > now_ms();
+    own_identity_uuid(owner);
+    while (!found && all && (one = readdir(all))) {
+        char *path FREED = strbuf_print("%s/%s", place, one->d_name);
+        struct entry entry ENDED_BY(free_entry) = {.what = NULL};
+        found = one->d_name[0] != '.' && read_entry(path, &entry) && entry.until_ms > now_ms();
+        if (found)
+            strcpy(owner, entry.owner);
+    }
     if (all)
         closedir(all);
-    free(place);
-    own_identity_uuid(uuid);
-    strcpy(owner, found ? entry.owner : uuid);
 }
 
 /* Makes a directory and its parents. Returns 0 or errno. */
@@ -161,14 +150,12 @@ static int make_directory(char *path)
 
 static int write_entry(const char *owner, int64_t until_ms, const char *what)
 {
-    char *path = path_of(what);
-    char *text = strbuf_print("%s\n%" PRId64 "\n%s", owner, until_ms, what);
+    char *path FREED = path_of(what);
+    char *text FREED = strbuf_print("%s\n%" PRId64 "\n%s", owner, until_ms, what);
     mode_t mask = umask(077);
     int error = file_replace(path, text, strlen(text));
 
     umask(mask);
-    free(text);
-    free(path);
     return error;
 }
 
@@ -182,7 +169,7 @@ static void cannot_keep(const char *place, int error, char *fault, size_t size)
  * Returns it, or -1 with a message in "fault". */
 static int lock_directory(char *fault, size_t size)
 {
-    char *place = directory();
+    char *place FREED = directory();
     int error = *place ? make_directory(place) : 0;
     int fd = *place && !error ? open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 
@@ -192,19 +179,17 @@ static int lock_directory(char *fault, size_t size)
         cannot_keep(place, error ? error : errno, fault, size);
     else
         (void)flock(fd, LOCK_EX);
-    free(place);
     return fd;
 }
+
 static bool save(const struct settings *settings, const char *key, const char *owner,
                  int64_t until_ms, char *fault, size_t size)
 {
-    char *place = directory(), *what = describe(settings, key);
+    char *place FREED = directory(), *what FREED = describe(settings, key);
     int error = write_entry(owner, until_ms, what);
 
     if (error)
         cannot_keep(place, error, fault, size);
-    free(what);
-    free(place);
     return !error;
 }
 
@@ -228,14 +213,11 @@ bool reservation_begin(const struct settings *settings, const char *key, int64_t
 void reservation_undo(const struct settings *settings, const char *key, int64_t fresh)
 {
     int locked = lock_directory(NULL, 0);
-    char *what = describe(settings, key), *path = path_of(what);
-    struct entry entry;
+    char *what FREED = describe(settings, key), *path FREED = path_of(what);
+    struct entry entry ENDED_BY(free_entry) = {.what = NULL};
 
     if (fresh && read_entry(path, &entry) && entry.until_ms == fresh)
         unlink(path);
-    free(entry.what);
-    free(path);
-    free(what);
     file_close(locked);
 }
 
@@ -247,9 +229,7 @@ bool reservation_save(const struct settings *settings, const char *key, const ch
 
 void reservation_forget(const struct settings *settings, const char *key)
 {
-    char *what = describe(settings, key), *path = path_of(what);
+    char *what FREED = describe(settings, key), *path FREED = path_of(what);
 
     unlink(path);
-    free(path);
-    free(what);
 }

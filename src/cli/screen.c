@@ -97,13 +97,11 @@ static size_t count_lines(const char *text)
 /* Writes what is between two colours, and takes its columns from those that are left. */
 static void put_plain(struct strbuf *out, const char *text, size_t length, size_t *columns)
 {
-    char *plain = mem_zeroed(length + 1);
-
-    memcpy(plain, text, length);
+    char *plain FREED = mem_checked(strndup(text, length));
     size_t kept = utf8_fit(plain, *columns);
+
     strbuf_add(out, plain, kept);
     *columns = kept < length ? 0 : *columns - utf8_width(plain);
-    free(plain);
 }
 
 static void put_line(struct strbuf *out, const char *line, size_t length, size_t columns)
@@ -179,10 +177,8 @@ void window_wrap(struct strbuf *out, const char *text, int columns)
 {
     while (*text) {
         size_t length = strcspn(text, "\n");
-        char *line = mem_zeroed(length + 1);
-        memcpy(line, text, length);
+        char *line FREED = mem_checked(strndup(text, length));
         wrap_line(out, line, columns > 1 ? (size_t)columns : 1);
-        free(line);
         text += length + (text[length] != '\0');
     }
 }

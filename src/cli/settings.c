@@ -24,10 +24,9 @@ static bool add_url(struct settings *settings, const char *text, size_t length, 
 
     settings->urls = mem_checked(realloc(settings->urls, (count + 1) * sizeof *settings->urls));
     settings->address.urls = settings->urls;
-    char *word = mem_checked(strndup(text, length));
+    char *word FREED = mem_checked(strndup(text, length));
     bool fine = url_parse(word, &settings->urls[count], message, SETTING_FAULT_SIZE);
     explicit_bzero(word, length);
-    free(word);
     settings->address.url_count += fine;
     return fine;
 }

@@ -194,10 +194,8 @@ static int collect_line(struct collection *all, const struct config_line *line,
     if (why)
         return refuse(all, id, "%s", why);
     /* Checked even if another value overrides it: a file stays, and is best corrected at once. */
-    struct settings scratch = {0};
-    int status = take(all, &scratch, id);
-    settings_free(&scratch);
-    return status;
+    struct settings scratch ENDED_BY(settings_free) = {0};
+    return take(all, &scratch, id);
 }
 
 /* Cuts up the text, which must stay. */

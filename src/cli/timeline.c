@@ -178,7 +178,7 @@ void timeline_print(struct strbuf *out, const char *key, const struct past_run *
                     const struct timeline_style *style)
 {
     static const char *const titles[COLUMNS] = {"BY", "", "HELD", "WAITED", "OUTCOME"};
-    struct table table = {.columns = COLUMNS, .colored = COLUMN_LINE};
+    struct table table ENDED_BY(table_free) = {.columns = COLUMNS, .colored = COLUMN_LINE};
     struct span span = span_of(runs, count);
     const struct glyphs *glyphs = glyphs_of(style);
 
@@ -191,5 +191,4 @@ void timeline_print(struct strbuf *out, const char *key, const struct past_run *
         set_and_free(&table.rows[i + 1], COLUMN_LINE, draw_run(runs[i].run, &span, cells, glyphs));
     render_line(out, "last runs (%s waited, %s held) of %s", glyphs->waited, glyphs->held, key);
     table_print(out, &table);
-    table_free(&table);
 }

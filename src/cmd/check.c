@@ -64,7 +64,7 @@ static enum severity judge(struct check *check, struct strbuf *line)
 static int act(struct call *call)
 {
     bool quiet = say_verbosity() == SAY_QUIET;
-    struct strbuf line = {0};
+    struct strbuf line ENDED_BY(strbuf_free) = {0};
 
     /* Monitors may take both streams for the plugin's line, so progress is printed only with -v. */
     if (say_verbosity() == SAY_NORMAL)
@@ -74,7 +74,6 @@ static int act(struct call *call)
         puts(line.text);
         status = command_flush();
     }
-    strbuf_free(&line);
     return status == STATUS_OK ? severity : status;
 }
 

@@ -3,7 +3,6 @@
  * shell knows better. */
 #include "cmd/commands.h"
 
-#include "base/mem.h"
 #include "lock/key.h"
 
 #define PATIENCE_NS (1 * NS_PER_SEC) /* a user waits for it */
@@ -91,7 +90,7 @@ static void offer_options(const struct completion *all)
 static void offer_keys(const struct completion *all)
 {
     struct settings settings;
-    struct lock_list list = {0};
+    struct lock_list list ENDED_BY(lock_list_free) = {0};
     struct answer answer;
     char fault[256];
 
@@ -106,7 +105,6 @@ static void offer_keys(const struct completion *all)
     for (size_t i = 0; i < list.locks.count; i++)
         if (!key_fault(list.locks.views[i].key))
             offer(list.locks.views[i].key, NULL);
-    lock_list_free(&list);
     settings_free(&settings);
 }
 

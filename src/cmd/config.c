@@ -1,7 +1,6 @@
 /* rlock config: every setting, its value and where it comes from. */
 #include "cmd/commands.h"
 
-#include "base/mem.h"
 #include "store/url.h"
 
 #define ORIGIN_COLUMN 40
@@ -10,14 +9,13 @@
 /* Prints one URL, with its password hidden. Returns the number of bytes. */
 static int print_url(const char *word, size_t length)
 {
-    char *url = mem_checked(strndup(word, length));
+    char *url FREED = mem_checked(strndup(word, length));
     size_t start, secret;
     int printed = url_password_span(url, &start, &secret)
                       ? printf("%.*s" HIDDEN "%s", (int)start, url, url + start + secret)
                       : printf("%s", url);
 
     explicit_bzero(url, length);
-    free(url);
     return printed;
 }
 

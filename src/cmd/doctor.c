@@ -119,7 +119,7 @@ static void take_trial(struct doctor *all)
     struct store_address address = all->call.settings.address;
     char owner[OWNER_UUID_SIZE];
     struct diagnosis *diagnosis = &all->checkup.whole;
-    struct query query;
+    struct query query ENDED_BY(query_close) = {0};
     char fault[256];
 
     address.replicas = REPLICAS_NONE;
@@ -135,7 +135,6 @@ static void take_trial(struct doctor *all)
     } else {
         diagnosis_add(diagnosis, "lock", LEVEL_UNFIT, "", "not acquired: %s", fault);
     }
-    query_close(&query);
 }
 
 /* -- who uses it ------------------------------------------------------------------------------- */

@@ -110,14 +110,13 @@ static int print(const struct events *events, const struct transition *event)
 static int print_changes(const struct events *events, const struct lock_list *before)
 {
     int64_t gap = moment_until(events->asked_at, moment_now());
-    struct transitions found = {0};
+    struct transitions found ENDED_BY(transitions_free) = {0};
     int status = STATUS_OK;
 
     transitions_find(&found, &before->locks, &events->locks.list.locks, clock_wall() / NS_PER_MS,
                      gap / NS_PER_MS);
     for (size_t i = 0; i < found.count && status == STATUS_OK; i++)
         status = print(events, &found.all[i]);
-    transitions_free(&found);
     return status;
 }
 

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/duration.h"
-#include "base/mem.h"
 #include "cli/render.h"
 #include "cli/request.h"
 #include "lock/own_identity.h"
@@ -137,7 +136,7 @@ static void show_overlap(struct strbuf *out, const struct lock_party *const *hol
 static void show(const struct eviction *all, const struct lock_view *lock,
                  const struct lock_party *const *holders, size_t count)
 {
-    struct strbuf out = {0};
+    struct strbuf out ENDED_BY(strbuf_free) = {0};
 
     if (all->yes && say_verbosity() == SAY_QUIET)
         return;
@@ -147,7 +146,6 @@ static void show(const struct eviction *all, const struct lock_view *lock,
         show_overlap(&out, holders, count);
     show_queue(&out, lock);
     fputs(out.text ? out.text : "", stderr);
-    strbuf_free(&out);
 }
 
 /* Says no, and is STATUS_NO, which is enough for a user who asked for quiet. */
@@ -245,7 +243,7 @@ static void await(struct eviction *all, struct force_request *request, struct an
 static int force(struct eviction *all, const struct lock_view *lock,
                  const struct lock_party *const *holders, size_t count)
 {
-    const char **owners = mem_zeroed((count + 1) * sizeof *owners);
+    const char **owners FREED = mem_zeroed((count + 1) * sizeof *owners);
     struct force_request request = {.key = lock->key,
                                     .how =
                                         command_has(&all->call, OPTION_NOW) ? FORCE_NOW : FORCE_ASK,
@@ -255,7 +253,6 @@ static int force(struct eviction *all, const struct lock_view *lock,
                                     .owner_count = count,
                                     .purge = command_has(&all->call, OPTION_PURGE)};
     struct answer answer;
-    int status = STATUS_OK;
 
     for (size_t i = 0; i < count; i++)
         owners[i] = holders[i]->owner;
@@ -265,19 +262,17 @@ static int force(struct eviction *all, const struct lock_view *lock,
     bool asked = is_asked(&answer);
     if (asked)
         await(all, &request, &answer);
-    if (answer.verdict == VERDICT_GRANTED) {
-        if (!asked)
-            say_done(&request, holders[0]);
-    } else if (answer.cause == CAUSE_CHANGED || answer.cause == CAUSE_NOT_HOLDER) {
-        status = changed_hands(lock->key, &answer);
-    } else {
-        status = command_refused(&all->call, &answer);
-        if (answer.maybe_done)
-            say_warning(asked ? "%s: its holder was asked, and may release it all the same"
-                              : "%s may have been released all the same",
-                        lock->key);
-    }
-    free(owners);
+    if (answer.verdict == VERDICT_GRANTED && !asked)
+        say_done(&request, holders[0]);
+    if (answer.verdict == VERDICT_GRANTED)
+        return STATUS_OK;
+    if (answer.cause == CAUSE_CHANGED || answer.cause == CAUSE_NOT_HOLDER)
+        return changed_hands(lock->key, &answer);
+    int status = command_refused(&all->call, &answer);
+    if (answer.maybe_done)
+        say_warning(asked ? "%s: its holder was asked, and may release it all the same"
+                          : "%s may have been released all the same",
+                    lock->key);
     return status;
 }
 
@@ -287,12 +282,12 @@ static int evict(struct eviction *all, const char *key)
     struct answer answer;
     const struct lock_view *lock = query_read_lock(&all->call.query, key, &all->call.list, &answer);
     char question[64] = "Take it away?";
-    int status;
 
     if (answer.verdict != VERDICT_GRANTED)
         return command_refused(&all->call, &answer);
     lock = lock ? lock : &free_lock;
-    const struct lock_party **holders = mem_zeroed((lock->holder_count + 1) * sizeof *holders);
+    const struct lock_party **holders FREED =
+        mem_zeroed((lock->holder_count + 1) * sizeof *holders);
     bool idle_queue =
         lock->holder_count == 0 && lock->waiter_count > 0 && command_has(&all->call, OPTION_PURGE);
     size_t count = choose(all, lock, holders);
@@ -301,15 +296,12 @@ static int evict(struct eviction *all, const char *key)
     if (count > 0 || idle_queue)
         show(all, lock, holders, count);
     if (all->owner && count == 0)
-        status = refuse("%s is not held by %.80s", lock->key, all->owner);
-    else if (count == 0 && !idle_queue)
-        status = refuse("%s is not held", lock->key);
-    else if (!confirmed(all, idle_queue ? "Empty its queue?" : question))
-        status = refuse("%s is left as it was", lock->key);
-    else
-        status = force(all, lock, holders, count);
-    free(holders);
-    return status;
+        return refuse("%s is not held by %.80s", lock->key, all->owner);
+    if (count == 0 && !idle_queue)
+        return refuse("%s is not held", lock->key);
+    if (!confirmed(all, idle_queue ? "Empty its queue?" : question))
+        return refuse("%s is left as it was", lock->key);
+    return force(all, lock, holders, count);
 }
 
 /* -- another program's lock -------------------------------------------------------------------- */

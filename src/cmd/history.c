@@ -2,7 +2,6 @@
 #include "cmd/commands.h"
 
 #include "base/duration.h"
-#include "base/mem.h"
 #include "cli/screen.h"
 #include "cli/timeline.h"
 #include "store/url.h"

@@ -172,7 +172,7 @@ static int delete (struct latch *latch)
 
 static int show(struct latch *latch)
 {
-    struct latch_ids ids = {0};
+    struct latch_ids ids ENDED_BY(latch_ids_free) = {0};
     struct strbuf out = {0};
     const struct latch_state *state = &latch->answer.latch;
 
@@ -187,7 +187,6 @@ static int show(struct latch *latch)
             render_latch(&out, latch->key, state, &ids);
         status = command_print(&out);
     }
-    latch_ids_free(&ids);
     return status == STATUS_OK && state->left ? STATUS_NOT_ACQUIRED : status;
 }
 

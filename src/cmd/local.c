@@ -42,7 +42,7 @@ static bool count(const struct local *local, struct usage *usage, struct answer 
                                     .url_count = 1,
                                     .connect_timeout =
                                         local->call.settings.address.connect_timeout};
-    struct lock_list list = {0};
+    struct lock_list list ENDED_BY(lock_list_free) = {0};
 
     *usage = (struct usage){0};
     query_look(&address, &(struct survey_request){0}, &list, answer);
@@ -51,7 +51,6 @@ static bool count(const struct local *local, struct usage *usage, struct answer 
         usage->held += list.locks.views[i].holder_count > 0;
         usage->waiting += list.locks.views[i].waiter_count;
     }
-    lock_list_free(&list);
     return answer->verdict == VERDICT_GRANTED;
 }
 

@@ -14,7 +14,6 @@ static const struct option_spec options[] = {
     SETTINGS_OPTIONS,
     {0}};
 
-/* Frees the text. */
 static int deliver(const struct call *call, struct strbuf *text)
 {
     const char *output = command_value(call, OPTION_OUTPUT);
@@ -22,7 +21,6 @@ static int deliver(const struct call *call, struct strbuf *text)
     if (!output)
         return command_print(text);
     int error = file_replace(output, text->text, text->size);
-    strbuf_free(text);
     if (error == EINVAL)
         command_error(call, "%s: not a regular file", output);
     else if (error)
@@ -43,7 +41,7 @@ static int check(struct call *call)
 static int act(struct call *call)
 {
     bool memory = store_can(&call->settings.address, STORE_MEMORY);
-    struct strbuf text = {0};
+    struct strbuf text ENDED_BY(strbuf_free) = {0};
     struct answer answer;
 
     command_survey(call, 0, memory, &answer);

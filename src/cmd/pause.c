@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/mem.h"
 #include "cli/describe.h"
 #include "lock/key.h"
 #include "lock/own_identity.h"
@@ -135,13 +134,11 @@ static int check_pause(struct call *call)
 static int pause_key(struct call *call)
 {
     struct pause *all = (struct pause *)call;
-    char *who =
+    char *who FREED =
         own_identity_person(call->settings.no_identity, command_value(call, OPTION_MESSAGE));
 
     all->request.who = who;
-    int status = change(call);
-    free(who);
-    return status;
+    return change(call);
 }
 
 const struct command command_pause = {

@@ -59,13 +59,12 @@ static void add_latch(struct table *table, const struct lock_view *view, bool co
 void render_latches(struct strbuf *out, const struct lock_view *latches, size_t count, bool color)
 {
     static const char *const titles[LATCH_COLUMNS] = {"KEY", "STATE", "LEFT", "AGE", "EXPIRES"};
-    struct table table = {.columns = LATCH_COLUMNS, .colored = LATCH_STATE};
+    struct table table ENDED_BY(table_free) = {.columns = LATCH_COLUMNS, .colored = LATCH_STATE};
 
     table_add_titles(&table, titles);
     for (size_t i = 0; i < count; i++)
         add_latch(&table, &latches[i], color);
     table_print(out, &table);
-    table_free(&table);
 }
 
 /* Without the ids. */

@@ -58,17 +58,15 @@ static int check_with_message(struct call *call)
 
 static char *sign(const struct reserve *all)
 {
-    char *who = own_identity_person(all->call.settings.no_identity,
-                                    command_value(&all->call, OPTION_MESSAGE));
-    char *noted = identity_note(who, LOCK_NOTE_RESERVED, 1);
+    char *who FREED = own_identity_person(all->call.settings.no_identity,
+                                          command_value(&all->call, OPTION_MESSAGE));
 
-    free(who);
-    return noted;
+    return identity_note(who, LOCK_NOTE_RESERVED, 1);
 }
 
 static void acquire(struct reserve *all, struct acquisition_outcome *outcome)
 {
-    char *who = sign(all);
+    char *who FREED = sign(all);
     const struct acquire_request wanted = {
         .keys = &all->key, .key_count = 1, .owner = all->owner, .who = who};
     struct run_messages messages;
@@ -80,7 +78,6 @@ static void acquire(struct reserve *all, struct acquisition_outcome *outcome)
     request_plan(&wanted, &all->call.settings, &messages.events, &plan.agent);
     plan.agent.keeper.renew = false;
     acquisition_run(&plan, outcome);
-    free(who);
 }
 
 /* True if "owner" is "other" or nests in it. */

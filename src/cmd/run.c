@@ -150,13 +150,12 @@ static int report_write(int fd, const struct supervisor_outcome *outcome,
                         const struct acquire_request *request)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
-    struct strbuf line = {0};
+    struct strbuf line ENDED_BY(strbuf_free) = {0};
 
     report_print(outcome, request, &line);
     sigaction(SIGPIPE, &ignore, &before);
     int error = file_write(fd, line.text, line.size);
     sigaction(SIGPIPE, &before, NULL);
-    strbuf_free(&line);
     return error;
 }
 
@@ -184,7 +183,7 @@ static int want_key(struct call *call)
 static int want_dashes(const struct call *call)
 {
     const struct arguments *given = &call->arguments;
-    struct strbuf line = {0};
+    struct strbuf line ENDED_BY(strbuf_free) = {0};
     size_t second = SIZE_MAX;
 
     for (int i = 1; i < call->argc; i++) {
@@ -198,7 +197,6 @@ static int want_dashes(const struct call *call)
         say_hint("rlock %s [OPTIONS] KEY -- COMMAND", call->command->name);
     else
         say_hint("rlock %s%s", line.text, second == SIZE_MAX ? " -- COMMAND" : "");
-    strbuf_free(&line);
     return STATUS_USAGE;
 }
 

@@ -143,7 +143,8 @@ static void draw_frame(void *arg)
 {
     struct view *view = arg;
     struct window window = screen_window(), below = {window.columns, window.lines - 2};
-    struct strbuf heading = {0}, text = {0}, frame = {0};
+    struct strbuf heading ENDED_BY(strbuf_free) = {0}, text ENDED_BY(strbuf_free) = {0};
+    struct strbuf frame ENDED_BY(strbuf_free) = {0};
 
     lock_watch_heading(&view->locks, &heading);
     print_locks(view, &text, window.columns);
@@ -153,9 +154,6 @@ static void draw_frame(void *arg)
         window_fit(&frame, text.text, &below, view->in_full ? " lines" : "");
     }
     view->broken |= !screen_draw(&view->screen, frame.text);
-    strbuf_free(&heading);
-    strbuf_free(&text);
-    strbuf_free(&frame);
 }
 
 static int print_round(const struct view *view)

@@ -56,11 +56,10 @@ static bool read_limit(enum measure measure, const char *text, int64_t *limit)
 const char *threshold_parse(enum measure measure, const char *text, struct threshold *threshold)
 {
     const char *colon = strchr(text, ':');
-    char *warning = mem_checked(strndup(text, colon ? (size_t)(colon - text) : strlen(text)));
+    char *warning FREED = mem_checked(strndup(text, colon ? (size_t)(colon - text) : strlen(text)));
 
     threshold->given = read_limit(measure, warning, &threshold->warning) &&
                        read_limit(measure, colon ? colon + 1 : warning, &threshold->critical);
-    free(warning);
     if (!threshold->given)
         return is_time(measure) ? "is not a duration (such as 30m), or two as WARN:CRIT"
                                 : "is not a number, or two as WARN:CRIT";
@@ -143,7 +142,7 @@ static const char *print_value(enum measure measure, int64_t value, char out[32]
 static void begin(enum severity severity, const char *text, struct strbuf *line)
 {
     static const char *const names[] = {"OK", "WARNING", "CRITICAL", "UNKNOWN"};
-    struct strbuf shown = {0};
+    struct strbuf shown ENDED_BY(strbuf_free) = {0};
 
     strbuf_printf(line, "RLOCK %s - ", names[severity]);
     strbuf_escape(&shown, "%s", text);
@@ -152,7 +151,6 @@ static void begin(enum severity severity, const char *text, struct strbuf *line)
             strbuf_puts(line, "\\x7c");
         else
             strbuf_putc(line, *c);
-    strbuf_free(&shown);
 }
 
 /* " (last run: exit 1, 3h00m ago, by root@ci-3)" */
@@ -334,7 +332,7 @@ static void cut(struct strbuf *line, size_t room)
 static void add_numbers(struct strbuf *line, const struct threshold *thresholds,
                         const struct thresholds_subject *subject)
 {
-    struct strbuf numbers = {0};
+    struct strbuf numbers ENDED_BY(strbuf_free) = {0};
 
     strbuf_printf(&numbers, " | locks=%zu", count_all(subject).held);
     for (enum measure i = 0; i < MEASURES; i++) {
@@ -347,15 +345,15 @@ static void add_numbers(struct strbuf *line, const struct threshold *thresholds,
     }
     cut(line, THRESHOLDS_LINE_SIZE - 1 - numbers.size);
     strbuf_puts(line, numbers.text);
-    strbuf_free(&numbers);
 }
 
 enum severity thresholds_judge(const struct threshold thresholds[MEASURES],
                                const struct thresholds_subject *subject, struct strbuf *line)
 {
     size_t most = (subject->locks.count + subject->pauses.count + 1) * MEASURES;
-    struct problems problems = {.list = mem_zeroed(most * sizeof(struct problem))};
-    struct strbuf text = {0};
+    struct problem *list FREED = mem_zeroed(most * sizeof *list);
+    struct problems problems = {.list = list};
+    struct strbuf text ENDED_BY(strbuf_free) = {0};
 
     for (size_t i = 0; i < subject->locks.count; i++)
         for (enum measure measure = 0; measure < MEASURES; measure++)
@@ -370,9 +368,7 @@ enum severity thresholds_judge(const struct threshold thresholds[MEASURES],
         add_summary(&text, thresholds, subject);
     add_idle_globs(&text, subject);
     begin(severity, text.text, line);
-    strbuf_free(&text);
     add_numbers(line, thresholds, subject);
-    free(problems.list);
     return severity;
 }
 

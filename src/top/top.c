@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "cli/lock_watch.h"
 #include "cli/screen.h"
 #include "cli/timeline.h"
@@ -58,17 +57,14 @@ struct top {
 /* A text without control characters, cut to the window; the whole line has the attributes. */
 static void put_line(int line, attr_t attributes, const char *text, size_t length)
 {
-    char *plain;
+    char *plain FREED = mem_checked(strndup(text, length));
 
     if (line < 0 || line >= LINES)
         return;
-    plain = mem_zeroed(length + 1);
-    memcpy(plain, text, length);
     attrset(attributes);
     mvhline(line, 0, ' ' | attributes, COLS);
     mvaddnstr(line, 0, plain, (int)utf8_fit(plain, COLS > 0 ? (size_t)COLS : 0));
     attrset(A_NORMAL);
-    free(plain);
 }
 
 static void put_text(int line, attr_t attributes, const char *text)
@@ -103,7 +99,7 @@ static void draw_heading(const struct top *top)
 {
     static const char title[] = "rlock top  ";
     attr_t trouble = top->locks.away ? COLOR_PAIR(COLOR_OF_TROUBLE) : A_NORMAL;
-    struct strbuf heading = {0};
+    struct strbuf heading ENDED_BY(strbuf_free) = {0};
 
     strbuf_puts(&heading, title);
     lock_watch_heading(&top->locks, &heading);
@@ -113,7 +109,6 @@ static void draw_heading(const struct top *top)
     if (!fits(shown) && (rest = strstr(shown, "  ")))
         shown = rest + strspn(rest, " ");
     put_text(LINE_HEADING, A_BOLD | trouble, shown);
-    strbuf_free(&heading);
 }
 
 static const char *const orders[ROWS_ORDERS] = {
@@ -152,7 +147,7 @@ static void draw_rows(struct top *top)
 {
     struct render_style style = {.width = COLS, .cut = true};
     struct rows *rows = &top->rows;
-    struct strbuf table = {0};
+    struct strbuf table ENDED_BY(strbuf_free) = {0};
     size_t room = room_for_rows(), length;
     const char *line;
 
@@ -167,7 +162,6 @@ static void draw_rows(struct top *top)
     for (size_t i = rows->first; i < rows->count && i < rows->first + room; i++)
         if ((line = find_line(table.text, i + 1, &length)))
             put_line(LINE_ROWS + (int)(i - rows->first), row_attributes(rows, i), line, length);
-    strbuf_free(&table);
 }
 
 static const struct lock_view *find_lock(const struct top *top, const char *key)
@@ -190,8 +184,8 @@ static void print_detail(const struct top *top, struct strbuf *out)
     const struct timeline_style drawing = {.width = COLS > TIMELINE_LEAST ? COLS : TIMELINE_LEAST,
                                            .ascii = !screen_shows_utf8()};
     const struct render_style style = {.width = COLS};
-    struct strbuf text = {0};
-    struct past_run *runs = NULL;
+    struct strbuf text ENDED_BY(strbuf_free) = {0};
+    struct past_run *runs FREED = NULL;
     size_t count = 0;
 
     if (full->count > 0 && strcmp(full->views->key, top->detail) == 0) {
@@ -204,8 +198,6 @@ static void print_detail(const struct top *top, struct strbuf *out)
         strbuf_putc(out, '\n');
         timeline_print(out, top->detail, runs, count, &drawing);
     }
-    free(runs);
-    strbuf_free(&text);
 }
 
 /* A text that may be longer than the window, of which the first line is a heading. */
@@ -259,7 +251,7 @@ static void draw_keys(const struct top *top)
 static void draw(void *arg)
 {
     struct top *top = arg;
-    struct strbuf text = {0};
+    struct strbuf text ENDED_BY(strbuf_free) = {0};
 
     erase();
     draw_heading(top);
@@ -268,7 +260,6 @@ static void draw(void *arg)
     } else if (top->detail) {
         print_detail(top, &text);
         draw_text(top, text.text);
-        strbuf_free(&text);
     } else {
         draw_choice(top);
         draw_rows(top);
