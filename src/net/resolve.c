@@ -99,18 +99,29 @@ static void look_up(const void *asked, void *found_here)
 static void found_out(void *owner, const void *found)
 {
     static const struct finding nothing = {.fault = "the look-up ended without an answer"};
-    const struct resolver *resolver = owner;
     const struct finding *finding = found ? found : &nothing;
+    struct resolver *resolver = owner;
 
-    resolver->done(resolver->arg, finding->found, finding->count, finding->fault);
+    resolver_stop(resolver);
+    if (finding->count > 0) {
+        memcpy(resolver->found, finding->found, sizeof resolver->found);
+        resolver->count = finding->count;
+    }
+    resolver->done(resolver->arg, finding->count, finding->fault);
 }
 
 bool resolver_start(struct resolver *resolver, struct loop *loop, const char *host, int port,
                     resolver_done *done, void *arg)
 {
     struct question question = {host, port};
+    struct finding numeric = {.count = 1};
 
-    *resolver = (struct resolver){.done = done, .arg = arg};
+    resolver->done = done;
+    resolver->arg = arg;
+    if (resolve_numeric(host, port, &numeric.found[0])) {
+        found_out(resolver, &numeric);
+        return true;
+    }
     resolver->process =
         helper_process_start(loop, look_up, &question, sizeof(struct finding), found_out, resolver);
     return resolver->process;

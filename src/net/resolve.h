@@ -26,19 +26,22 @@ bool resolve_numeric(const char *host, int port, struct endpoint *found);
 /* A Unix socket's path. False if it is too long for one. */
 bool resolve_path(const char *path, struct endpoint *found);
 
-typedef void resolver_done(void *arg, const struct endpoint *found, int count, const char *fault);
+/* count: of the addresses; 0 with the resolver's message in "fault" where it did not succeed, -1
+ * where there is no such name. */
+typedef void resolver_done(void *arg, int count, const char *fault);
 
-/* All zero: it looks nothing up. */
+/* The addresses of a host. All zero: it knows none, and looks nothing up. */
 struct resolver {
+    struct endpoint found[RESOLVE_MAX]; /* kept where a look-up does not succeed */
+    int count;
     struct helper_process *process;
     resolver_done *done;
     void *arg;
 };
 
-/* Looks "host" up. "done" comes once, later: with the resolver's message in "fault" and count 0
- * where it did not succeed, -1 where there is no such name. False with errno if no process could be
- * started. */
+/* Looks "host" up. "done" comes once: for a name later, for a numeric address before this returned.
+ * False with errno if no process could be started. */
 bool resolver_start(struct resolver *resolver, struct loop *loop, const char *host, int port,
                     resolver_done *done, void *arg);
-/* Ends the look-up, if there is one; "done" comes no more. To be called after "done" too. */
+/* Ends the look-up, if there is one; "done" comes no more. */
 void resolver_stop(struct resolver *resolver);

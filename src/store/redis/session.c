@@ -422,7 +422,7 @@ static void connect_next(struct redis_session *session)
     while (session->endpoint_next < count) {
         int left = count - session->endpoint_next;
 
-        if (stream_open(session->conn->stream, &locator->endpoints[session->endpoint_next++],
+        if (stream_open(session->conn->stream, &locator->addresses.found[session->endpoint_next++],
                         session->tls, locator_host(locator)) == 0) {
             loop_arm(session->loop, &session->timer, share_of_time(session, left));
             return;

@@ -129,32 +129,25 @@ static void way_failed(struct zk_session *session, enum cause cause, const char 
         fail(session, &session->failure);
 }
 
-static void found(struct zk_session *session, const struct endpoint *endpoint)
-{
-    session->phase = ZK_PHASE_CONNECTING;
-    if (stream_open(session->stream, endpoint, session->tls, host_of(session)->name) != 0)
-        way_failed(session, cause_of_errno(errno), strerror(errno));
-}
-
-static void resolved(void *arg, const struct endpoint *all, int count, const char *fault)
+static void resolved(void *arg, int count, const char *fault)
 {
     struct zk_session *session = arg;
-    struct endpoint one = {0};
 
-    if (count > 0)
-        one = all[session->turn++ % (unsigned)count];
-    resolver_stop(&session->resolver);
-    if (count > 0)
-        found(session, &one);
-    else
+    if (count <= 0) {
         way_failed(session, CAUSE_UNREACHABLE, fault);
+        return;
+    }
+    session->phase = ZK_PHASE_CONNECTING;
+    unsigned turn = count > 1 ? session->turn++ % (unsigned)count : 0;
+    if (stream_open(session->stream, &session->resolver.found[turn], session->tls,
+                    host_of(session)->name) != 0)
+        way_failed(session, cause_of_errno(errno), strerror(errno));
 }
 
 static void look_for_next(struct zk_session *session)
 {
     struct moment now = loop_now(session->loop);
     int64_t left = moment_until(now, session->until);
-    struct endpoint endpoint;
 
     session->phase = ZK_PHASE_SEARCHING;
     loop_arm(session->loop, &session->timer,
@@ -162,10 +155,6 @@ static void look_for_next(struct zk_session *session)
     session->ways--;
     session->at = (session->at + 1) % session->url->host_count;
     const struct url_host *host = host_of(session);
-    if (resolve_numeric(host->name, host->port, &endpoint)) {
-        found(session, &endpoint);
-        return;
-    }
     if (!resolver_start(&session->resolver, session->loop, host->name, host->port, resolved,
                         session))
         way_failed(session, cause_of_errno(errno), strerror(errno));

@@ -35,7 +35,7 @@ static void know_local(struct locator *locator)
     char socket[LOCAL_SOCKET_SIZE];
 
     if (locator->url->record->find_server(socket, sizeof socket))
-        locator->count = resolve_path(socket, &locator->endpoints[0]);
+        locator->addresses.count = resolve_path(socket, &locator->addresses.found[0]);
 }
 
 static void look(struct loop_timer *timer);
@@ -57,7 +57,7 @@ struct locator *locator_new(struct loop *loop, const struct url *url, struct tls
         know_local(locator);
         return locator;
     }
-    if (url->path && !resolve_path(url->path, &locator->endpoints[0])) {
+    if (url->path && !resolve_path(url->path, &locator->addresses.found[0])) {
         snprintf(fault, size, "the path is too long for a Unix socket");
         free(locator);
         return NULL;
@@ -66,8 +66,8 @@ struct locator *locator_new(struct loop *loop, const struct url *url, struct tls
         locator->sentinels = sentinels_new(loop, url, tls);
     else
         locator->fixed = url->path || resolve_numeric(url->hosts[0].name, url->hosts[0].port,
-                                                      &locator->endpoints[0]);
-    locator->count = locator->fixed;
+                                                      &locator->addresses.found[0]);
+    locator->addresses.count = locator->fixed;
     return locator;
 }
 
@@ -81,7 +81,7 @@ void locator_free(struct locator *locator)
 
 int locator_known(const struct locator *locator)
 {
-    return locator->doubtful ? 0 : locator->count;
+    return locator->doubtful ? 0 : locator->addresses.count;
 }
 
 const char *locator_host(const struct locator *locator)
@@ -93,14 +93,11 @@ const char *locator_host(const struct locator *locator)
 
 /* -- names ----------------------------------------------------------------------------------- */
 
-static void resolved(void *arg, const struct endpoint *found, int count, const char *fault)
+static void resolved(void *arg, int count, const char *fault)
 {
     struct locator *locator = arg;
 
-    resolver_stop(&locator->resolver);
     if (count > 0) {
-        memcpy(locator->endpoints, found, (size_t)count * sizeof *found);
-        locator->count = count;
         locator->doubtful = false;
         locator->events->located(locator->arg, NULL);
     } else {
@@ -110,7 +107,7 @@ static void resolved(void *arg, const struct endpoint *found, int count, const c
 
 static bool look_up(struct locator *locator, const char *host, int port)
 {
-    return resolver_start(&locator->resolver, locator->loop, host, port, resolved, locator);
+    return resolver_start(&locator->addresses, locator->loop, host, port, resolved, locator);
 }
 
 /* -- the local server ------------------------------------------------------------------------ */
@@ -133,7 +130,7 @@ static void started(void *arg, const void *finding)
     helper_process_stop(locator->starter);
     locator->starter = NULL;
     if (start.up) {
-        locator->count = resolve_path(start.socket, &locator->endpoints[0]);
+        locator->addresses.count = resolve_path(start.socket, &locator->addresses.found[0]);
         locator->events->located(locator->arg, NULL);
     } else {
         report(locator, CAUSE_UNFIT, false, start.fault); /* retrying does not help */
@@ -157,7 +154,7 @@ static bool may_stay(const struct locator *locator, const struct sentinel_vote *
     case SENTINELS_SILENT:
     case SENTINELS_DENY:
     case SENTINELS_TOO_FEW:
-        return locator->count > 0 &&
+        return locator->addresses.count > 0 &&
                !sentinels_contradict(locator->sentinels, locator->host, locator->port);
     default: return false;
     }
@@ -173,19 +170,16 @@ static void voted(void *arg, const struct sentinel_vote *vote)
         snprintf(locator->host, sizeof locator->host, "%s", word->host);
         locator->port = word->port;
         snprintf(locator->found, sizeof locator->found, "the master %s:%d", word->host, word->port);
-        locator->count = resolve_numeric(word->host, word->port, &locator->endpoints[0]);
-        if (locator->count == 0) {
-            if (!look_up(locator, locator->host, locator->port))
-                report(locator, cause_of_errno(errno), false, strerror(errno));
-            return;
-        }
-    } else if (!may_stay(locator, vote)) {
+        locator->addresses.count = 0;
+        if (!look_up(locator, locator->host, locator->port))
+            report(locator, cause_of_errno(errno), false, strerror(errno));
+    } else if (may_stay(locator, vote)) {
+        locator->doubtful = false;
+        locator->events->located(locator->arg, NULL);
+    } else {
         sentinels_explain(locator->sentinels, vote, &failure);
         locator->events->located(locator->arg, &failure);
-        return;
     }
-    locator->doubtful = false;
-    locator->events->located(locator->arg, NULL);
 }
 
 static void look_soon(struct locator *locator)
@@ -249,7 +243,7 @@ void locator_watch(struct locator *locator, const char *password)
 void locator_stop(struct locator *locator)
 {
     loop_disarm(locator->loop, &locator->look);
-    resolver_stop(&locator->resolver);
+    resolver_stop(&locator->addresses);
     if (locator->starter)
         helper_process_stop(locator->starter);
     locator->starter = NULL;

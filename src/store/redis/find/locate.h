@@ -23,9 +23,7 @@ struct locator {
     void *arg;
     bool fixed;     /* a path or a number: a search would find nothing else */
     bool startable; /* a server to be started when it is not there */
-    struct endpoint endpoints[RESOLVE_MAX];
-    int count;
-    struct resolver resolver;
+    struct resolver addresses;
     struct helper_process *starter;
 
     struct sentinels *sentinels; /* which may name another host; NULL: there are none */

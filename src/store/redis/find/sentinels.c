@@ -37,9 +37,8 @@ struct sentinel {
     bool open;     /* the connection; idle without a step */
     bool used;     /* it was open before this question, so it may be dead */
     bool told_who; /* it knows the password */
-    struct resolver resolver;
-    struct endpoint endpoints[RESOLVE_MAX];
-    int count, next;
+    struct resolver addresses;
+    int next; /* of these */
 
     enum step step;
     struct loop_timer timer; /* armed while there is a step */
@@ -81,7 +80,7 @@ static void hang_up(struct sentinel *sentinel)
     forget_replies(sentinel);
     conn_close(sentinel->conn);
     sentinel->open = sentinel->told_who = false;
-    resolver_stop(&sentinel->resolver);
+    resolver_stop(&sentinel->addresses);
 }
 
 static void finish(struct sentinel *sentinel, enum sentinel_said said, const char *why)
@@ -288,11 +287,11 @@ static void try_next(struct sentinel *sentinel, const char *why)
 {
     sentinel->step = STEP_CONNECT;
     snprintf(sentinel->word->why, sizeof sentinel->word->why, "%s", why);
-    if (sentinel->next < sentinel->count) {
+    if (sentinel->next < sentinel->addresses.count) {
         connect_next(sentinel);
         return;
     }
-    sentinel->count = 0;
+    sentinel->addresses.count = 0;
     loop_arm(sentinel->all->loop, &sentinel->timer, loop_now(sentinel->all->loop));
 }
 
@@ -325,7 +324,7 @@ static void timed_out(struct loop_timer *timer)
 {
     struct sentinel *sentinel = timer->owner;
     bool over = moment_reached(sentinel->all->until, loop_now(sentinel->all->loop));
-    bool gone = sentinel->step == STEP_CONNECT && sentinel->count == 0;
+    bool gone = sentinel->step == STEP_CONNECT && sentinel->addresses.count == 0;
     char why[sizeof sentinel->word->why];
 
     snprintf(why, sizeof why, "%s", sentinel->word->why);
@@ -338,15 +337,10 @@ static void timed_out(struct loop_timer *timer)
         broken(sentinel, "no answer in time");
 }
 
-static void found(void *arg, const struct endpoint *endpoints, int count, const char *fault)
+static void found(void *arg, int count, const char *fault)
 {
     struct sentinel *sentinel = arg;
 
-    if (count > 0)
-        memcpy(sentinel->endpoints, endpoints, (size_t)count * sizeof *endpoints);
-    sentinel->count = count > 0 ? count : 0;
-    sentinel->next = 0;
-    resolver_stop(&sentinel->resolver);
     if (count > 0)
         connect_next(sentinel);
     else
@@ -358,14 +352,8 @@ static void find(struct sentinel *sentinel)
     const struct sentinel_host *host = sentinel->host;
 
     sentinel->step = STEP_FIND;
-    sentinel->next = 0;
-    if (resolve_numeric(host->name, host->port, &sentinel->endpoints[0])) {
-        sentinel->count = 1;
-        connect_next(sentinel);
-        return;
-    }
     loop_arm(sentinel->all->loop, &sentinel->timer, sentinel->all->until);
-    if (!resolver_start(&sentinel->resolver, sentinel->all->loop, host->name, host->port, found,
+    if (!resolver_start(&sentinel->addresses, sentinel->all->loop, host->name, host->port, found,
                         sentinel))
         pass_by_errno(sentinel);
 }
@@ -374,16 +362,16 @@ static void find(struct sentinel *sentinel)
 static void connect_next(struct sentinel *sentinel)
 {
     struct moment now = loop_now(sentinel->all->loop);
-    int share = sentinel->count - sentinel->next;
+    int share = sentinel->addresses.count - sentinel->next;
 
-    if (sentinel->next == sentinel->count) {
+    if (sentinel->next == sentinel->addresses.count) {
         find(sentinel);
         return;
     }
     sentinel->step = STEP_CONNECT;
     loop_arm(sentinel->all->loop, &sentinel->timer,
              moment_plus(now, moment_until(now, sentinel->all->until) / share));
-    if (stream_open(sentinel->conn->stream, &sentinel->endpoints[sentinel->next++],
+    if (stream_open(sentinel->conn->stream, &sentinel->addresses.found[sentinel->next++],
                     sentinel->all->tls, sentinel->host->name) != 0)
         pass_by_errno(sentinel);
 }
@@ -429,9 +417,9 @@ static bool is_at(const struct sentinel *sentinel, const char *host, int port)
         return false;
     if (strcmp(sentinel->host->name, host) == 0)
         return true;
-    for (int i = 0; resolve_numeric(host, port, &there) && i < sentinel->count; i++) {
-        if (sentinel->endpoints[i].length == there.length &&
-            memcmp(&sentinel->endpoints[i].address, &there.address, there.length) == 0)
+    for (int i = 0; resolve_numeric(host, port, &there) && i < sentinel->addresses.count; i++) {
+        if (sentinel->addresses.found[i].length == there.length &&
+            memcmp(&sentinel->addresses.found[i].address, &there.address, there.length) == 0)
             return true;
     }
     return false;
