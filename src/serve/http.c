@@ -114,13 +114,14 @@ static bool has_body(struct MHD_Connection *connection)
            MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Transfer-Encoding");
 }
 
-static struct client *find_client(const struct http *http, const struct MHD_Connection *connection)
+/* Returns the place in the list of the client of this connection; NULL: the end of the list. */
+static struct client **find_client(struct http *http, const struct MHD_Connection *connection)
 {
-    struct client *client = http->clients;
+    struct client **place = &http->clients;
 
-    while (client->connection != connection)
-        client = client->next;
-    return client;
+    while (*place && (*place)->connection != connection)
+        place = &(*place)->next;
+    return place;
 }
 
 static const struct {
@@ -136,11 +137,12 @@ static const struct {
 static enum MHD_Result answer_document(struct http *http, struct MHD_Connection *connection,
                                        enum http_document wanted, void **waited)
 {
-    bool fresh = *waited || http->events->is_fresh(http->arg, wanted);
+    bool there = http->documents[wanted];
+    bool fresh = *waited || http->events->is_fresh(http->arg, wanted, there);
 
-    if (!fresh || !http->documents[wanted]) {
+    if (!fresh || !there) {
         *waited = http;
-        find_client(http, connection)->waits = true;
+        (*find_client(http, connection))->waits = true;
         MHD_suspend_connection(connection);
         return MHD_YES;
     }
@@ -245,7 +247,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
     url = take_target(url, named, &host);
     (void)upload;
     (void)upload_size;
-    find_client(http, connection)->asked = true;
+    (*find_client(http, connection))->asked = true;
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
         return say(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD\n");
     if (has_body(connection))
@@ -301,14 +303,11 @@ static void listen_on(struct http *http, bool on)
 
 static void add_client(struct http *http, struct MHD_Connection *connection)
 {
-    struct client **last = &http->clients;
     struct client *client = mem_zeroed(sizeof *client);
 
     client->connection = connection;
     client->until = moment_plus(moment_now(), LIFETIME);
-    while (*last)
-        last = &(*last)->next;
-    *last = client;
+    *find_client(http, NULL) = client;
     http->client_count++;
     listen_on(http, http->client_count < CONNECTIONS_MAX);
     arm_limit(http);
@@ -317,11 +316,8 @@ static void add_client(struct http *http, struct MHD_Connection *connection)
 
 static void remove_client(struct http *http, const struct MHD_Connection *connection)
 {
-    struct client **place = &http->clients;
+    struct client **place = find_client(http, connection), *client = *place;
 
-    while ((*place)->connection != connection)
-        place = &(*place)->next;
-    struct client *client = *place;
     *place = client->next;
     free(client);
     http->client_count--;
@@ -394,7 +390,7 @@ static void on_connecting(struct loop_io *io, int events)
     run(http);
 }
 
-struct http *http_start(struct loop *loop, const int *fds, size_t count,
+struct http *http_start(struct loop *loop, struct loop_io *listeners, size_t count,
                         const struct http_events *events, void *arg)
 {
     struct http *http = mem_zeroed(sizeof *http);
@@ -419,14 +415,13 @@ struct http *http_start(struct loop *loop, const int *fds, size_t count,
         .ready = on_ready,
         .owner = http};
     loop_add(loop, &http->io);
-    http->listeners = mem_zeroed(count * sizeof *http->listeners);
-    for (http->listener_count = 0; http->listener_count < count; http->listener_count++) {
-        struct loop_io *listener = &http->listeners[http->listener_count];
-        *listener = (struct loop_io){.fd = fds[http->listener_count],
-                                     .events = LOOP_READ,
-                                     .ready = on_connecting,
-                                     .owner = http};
-        loop_add(loop, listener);
+    http->listeners = listeners;
+    http->listener_count = count;
+    listen_on(http, true);
+    for (size_t i = 0; i < count; i++) {
+        listeners[i].ready = on_connecting;
+        listeners[i].owner = http;
+        loop_add(loop, &listeners[i]);
     }
     return http;
 }
@@ -474,6 +469,5 @@ void http_stop(struct http *http)
     loop_disarm(http->loop, &http->work);
     loop_disarm(http->loop, &http->limit);
     forget_texts(http);
-    free(http->listeners);
     free(http);
 }

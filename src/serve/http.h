@@ -11,6 +11,7 @@
 
 struct http;
 struct loop;
+struct loop_io;
 
 enum http_document { HTTP_LOCKS, HTTP_HISTORY, HTTP_TABLE, HTTP_METRICS, HTTP_DOCUMENTS };
 
@@ -24,9 +25,9 @@ struct http_texts {
 enum http_admission { HTTP_ADMITTED, HTTP_STRANGER, HTTP_BUSY };
 
 struct http_events {
-    /* Called when one of the documents is asked for: whether what was published is good enough; if
-     * not, the request waits for http_publish(). */
-    bool (*is_fresh)(void *arg, enum http_document wanted);
+    /* Called when one of the documents is asked for, which is there if one was published: whether
+     * that is good enough; if not, the request waits for http_publish(). */
+    bool (*is_fresh)(void *arg, enum http_document wanted, bool there);
     /* Whether a page that is asked for under this name, the Host of its request, may have what is
      * for browsers, which is all but the metrics. NULL: under any. */
     bool (*knows_host)(void *arg, const char *host);
@@ -36,9 +37,9 @@ struct http_events {
     const char *about; /* the data of the page about the store, as JSON */
 };
 
-/* Starts to answer on "count" descriptors that listen, do not block and stay open until
- * http_stop(). NULL if the library refuses. "events" is borrowed. */
-struct http *http_start(struct loop *loop, const int *fds, size_t count,
+/* Starts to answer on "count" sockets that listen, do not block and stay open until http_stop().
+ * NULL if the library refuses. "listeners" and "events" are borrowed. */
+struct http *http_start(struct loop *loop, struct loop_io *listeners, size_t count,
                         const struct http_events *events, void *arg);
 /* Replaces the texts, and answers all clients that wait. */
 void http_publish(struct http *http, const struct http_texts *texts);

@@ -62,7 +62,7 @@ static bool bind_path(int fd, const struct sockaddr_un *address)
 
 static void add(struct listener *listener, int fd)
 {
-    *MEM_APPEND(listener->fds, listener->count) = fd;
+    *MEM_APPEND(listener->sockets, listener->count) = (struct loop_io){.fd = fd};
 }
 
 static enum listener_result open_path(struct listener *listener, const char *path, char *fault,
@@ -196,7 +196,7 @@ char *listener_print(const struct listener *listener, size_t index, char *out, s
 
     if (listener->path)
         snprintf(out, size, UNIX_PREFIX "%s", listener->path);
-    else if (getsockname(listener->fds[index], (struct sockaddr *)&address, &length) == 0 &&
+    else if (getsockname(listener->sockets[index].fd, (struct sockaddr *)&address, &length) == 0 &&
              getnameinfo((struct sockaddr *)&address, length, host, sizeof host, port, sizeof port,
                          NI_NUMERICHOST | NI_NUMERICSERV) == 0)
         snprintf(out, size, address.ss_family == AF_INET6 ? "http://[%s]:%s/" : "http://%s:%s/",
@@ -231,7 +231,7 @@ bool listener_is_local(const struct listener *listener)
 {
     size_t i = 0;
 
-    while (i < listener->count && is_local(listener->fds[i]))
+    while (i < listener->count && is_local(listener->sockets[i].fd))
         i++;
     return i == listener->count;
 }
@@ -241,11 +241,11 @@ void listener_close(struct listener *listener)
     struct stat file;
 
     for (size_t i = 0; i < listener->count; i++)
-        close(listener->fds[i]);
+        close(listener->sockets[i].fd);
     if (listener->path && lstat(listener->path, &file) == 0 &&
         file.st_dev == listener->file.st_dev && file.st_ino == listener->file.st_ino)
         unlink(listener->path);
-    free(listener->fds);
+    free(listener->sockets);
     free(listener->path);
     free(listener->host);
     *listener = (struct listener){0};

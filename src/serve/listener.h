@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <sys/stat.h>
 
+#include "net/loop.h"
+
 enum listener_result {
     LISTENER_OPEN,
     LISTENER_MISUSED, /* not an address */
@@ -12,11 +14,11 @@ enum listener_result {
 };
 
 struct listener {
-    int *fds;         /* one for each address */
-    size_t count;     /* of these */
-    char *path;       /* of a Unix socket, else NULL */
-    char *host;       /* as the address names it; of a Unix socket NULL */
-    struct stat file; /* of that, to be recognized */
+    struct loop_io *sockets; /* one for each address, not in a loop yet */
+    size_t count;            /* of these */
+    char *path;              /* of a Unix socket, else NULL */
+    char *host;              /* as the address names it; of a Unix socket NULL */
+    struct stat file;        /* of that, to be recognized */
 };
 
 /* Listens at "address": of a name, at all its addresses but those that this host lacks; a Unix

@@ -39,7 +39,6 @@ struct server {
     struct users *users;       /* the users that may look; NULL: every client that can connect */
     struct moment quiet_until; /* a password was wrong: so long no other is tried */
 
-    bool published, has_history;
     struct moment fresh_until; /* until when the published documents count */
     bool wanted;               /* a client waits for the next survey */
     bool history_wanted;       /* with former runs, which cost the store more */
@@ -113,18 +112,15 @@ static void publish(void *arg)
     }
     metrics_render(&texts.all[HTTP_METRICS], locks->away ? NULL : &locks->list,
                    locks->request.idle);
-    server->published = true;
-    server->has_history = texts.all[HTTP_HISTORY].text;
     server->wanted = server->history_wanted;
     http_publish(server->http, &texts);
 }
 
 /* Called by http: where the answer is no, it waits for what is published next. */
-static bool is_fresh(void *arg, enum http_document wanted)
+static bool is_fresh(void *arg, enum http_document wanted, bool there)
 {
     struct server *server = arg;
     bool out_of_reach = server->surveying && server->locks.away;
-    bool there = server->published && (wanted != HTTP_HISTORY || server->has_history);
 
     if (there && (out_of_reach || !moment_reached(server->fresh_until, moment_now())))
         return true;
@@ -207,7 +203,7 @@ static void go_on(struct server *server)
             if (loop_run(loop) < 0)
                 return;
             server->idle = false;
-        } else if (server->published && early > 0) {
+        } else if (early > 0) {
             loop_run_for(server->call.query.loop, early);
         } else {
             survey(server);
@@ -298,8 +294,8 @@ static int open_listener(struct server *server)
                                           .knows_host = server->listener.host ? knows_host : NULL,
                                           .admits = server->users ? admits : NULL,
                                           .about = server->about.text};
-    server->http = http_start(server->call.query.loop, server->listener.fds, server->listener.count,
-                              &server->events, server);
+    server->http = http_start(server->call.query.loop, server->listener.sockets,
+                              server->listener.count, &server->events, server);
     if (!server->http) {
         command_error(&server->call, "%.100s: cannot serve HTTP there", address);
         return STATUS_SYSTEM;

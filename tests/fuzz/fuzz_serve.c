@@ -27,9 +27,9 @@ static socklen_t listener_length = sizeof listener_address;
 static bool at_once;
 static bool said; /* the password */
 
-static bool is_fresh(void *arg, enum http_document wanted)
+static bool is_fresh(void *arg, enum http_document wanted, bool there)
 {
-    (void)arg, (void)wanted;
+    (void)arg, (void)wanted, (void)there;
     return at_once;
 }
 
@@ -63,16 +63,18 @@ static void publish(void)
 static void start(void)
 {
     static const struct http_events events = {is_fresh, knows_host, admits, SECRET};
-    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    static struct loop_io listener;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     char fault[256];
     unsigned line;
 
     users = users_parse("user:" HASH, strlen("user:" HASH), &line, fault, sizeof fault);
     /* The kernel finds a name for it. */
-    MUST(users && bind(listener, (struct sockaddr *)&listener_address,
-                       sizeof listener_address.sun_family) == 0);
-    MUST(listen(listener, 8) == 0);
-    MUST(getsockname(listener, (struct sockaddr *)&listener_address, &listener_length) == 0);
+    MUST(users &&
+         bind(fd, (struct sockaddr *)&listener_address, sizeof listener_address.sun_family) == 0);
+    MUST(listen(fd, 8) == 0);
+    MUST(getsockname(fd, (struct sockaddr *)&listener_address, &listener_length) == 0);
+    listener.fd = fd;
     server = http_start(loop_new(), &listener, 1, &events, NULL);
     MUST(server);
     publish();
