@@ -13,6 +13,7 @@
 /* So many heartbeats ask whether the nodes in the way are still there; the next one reads the whole
  * queue, for the position. */
 #define HEARTBEATS 9
+#define NAME_SIZE  128
 
 /* In the order of the steps. */
 static zk_hear began, found_ancestors, take_ancestors, created, made_locks, take_queues, described,
@@ -21,6 +22,13 @@ static zk_hear began, found_ancestors, take_ancestors, created, made_locks, take
 static void find_ancestors(struct zk_store *store);
 
 /* -- a place in the queues --------------------------------------------------------------------- */
+
+/* Whether the nodes that are made for a key next hold the lock: they nest in one that does, or are
+ * the lease of a semaphore, which takes the place of the one in its queue. */
+static bool makes_holders(const struct zk_nodes *nodes)
+{
+    return nodes->nests || nodes->own[0];
+}
 
 /* Returns the words in the names of the own nodes of a key. */
 static const char *const *words_of(const struct zk_store *store, const struct zk_nodes *nodes)
@@ -32,15 +40,16 @@ static const char *const *words_of(const struct zk_store *store, const struct zk
 
     switch (store->request.mode) {
     case LOCK_SHARED: return reader;
-    case LOCK_LIMIT: return nodes->nests ? lease : place;
+    case LOCK_LIMIT: return makes_holders(nodes) ? lease : place;
     default: return writer;
     }
 }
 
-/* The node that the own ones are children of at first. */
+/* The node that the own ones become children of. */
 static const char *parent_of(const struct zk_store *store, const struct zk_nodes *nodes)
 {
-    return nodes->branches[nodes->nests ? zk_holders_branch(store) : zk_queue_branch(store)];
+    return nodes
+        ->branches[makes_holders(nodes) ? zk_holders_branch(store) : zk_queue_branch(store)];
 }
 
 /* Each ancestor whose node is noted must be there still, the holder among them: a client that
@@ -49,12 +58,12 @@ static void add_checks(struct zk_batch *batch, const struct zk_nodes *nodes)
 {
     for (size_t i = 0; i < OWNER_DEPTH; i++)
         if (nodes->ancestors[i])
-            zk_multi_check(batch, nodes->ancestors[i]);
+            zk_multi_change(batch, OP_CHECK, nodes->ancestors[i], NULL);
 }
 
 /* An owner that nests in a holder has its number, and so is before all that wait. With a limit it
- * has a lease at once, whose number says nothing. */
-static void add_creations(struct zk_store *store, struct zk_nodes *nodes)
+ * has a lease at once, whose number says nothing. The names are as Curator makes them. */
+void zk_add_creations(struct zk_store *store, struct zk_nodes *nodes)
 {
     const char *const *words = words_of(store, nodes);
     const char *parent = parent_of(store, nodes);
@@ -80,32 +89,65 @@ static void create(struct zk_store *store)
 {
     zk_multi(store->batch);
     for (size_t i = 0; i < store->key_count; i++)
-        add_creations(store, &store->nodes[i]);
+        zk_add_creations(store, &store->nodes[i]);
     zk_multi_end(store->batch);
     zk_ask_queues(store, zk_queue_branch(store));
     store->place = ZK_MAY_HAVE_PLACE;
     zk_send(store, created, ZK_CREATES);
 }
 
-/* Notes what was created: of each key its nodes, behind the checks where they nest. */
+/* Reads the next result of a transaction that creates a node, which must be one below "parent"; its
+ * path comes to *node. False if there is none, or the reply is damaged. */
+static bool next_created(struct jute_in *in, const char *parent, char **node)
+{
+    size_t length = strlen(parent);
+    struct zk_result result;
+
+    do {
+        if (!zk_next_result(in, &result))
+            return false;
+    } while (result.path.size == 0);
+    if (result.path.size <= length + 1 || result.path.size >= length + NAME_SIZE ||
+        memcmp(result.path.bytes, parent, length) != 0 || result.path.bytes[length] != '/')
+        return false;
+    zk_set_text(node, mem_checked(strndup(result.path.bytes, result.path.size)));
+    return true;
+}
+
+/* Notes what was created: of each key that has no lease yet, its nodes. */
 static bool note_created(struct zk_store *store, const struct zk_reply *reply)
 {
     struct jute_in in = reply->body;
-    struct zk_result result = {0};
     bool sound = reply->zxid > 0;
 
     for (size_t i = 0; sound && i < store->key_count; i++) {
         struct zk_nodes *nodes = &store->nodes[i];
         const char *const *words = words_of(store, nodes), *parent = parent_of(store, nodes);
-        for (size_t j = 0; sound && nodes->nests && j < OWNER_DEPTH; j++)
-            sound = !nodes->ancestors[j] || zk_next_result(&in, &result);
+        if (nodes->leased)
+            continue;
         for (size_t j = 0; sound && words[j]; j++)
-            sound = zk_next_created(&in, parent, &nodes->own[j]);
+            sound = next_created(&in, parent, &nodes->own[j]);
         nodes->leased = zk_is_limited(store) && nodes->nests;
         if (!nodes->nests)
             nodes->fence = (uint64_t)reply->zxid;
     }
     return sound;
+}
+
+int zk_take_created(struct zk_store *store, const struct zk_reply *reply)
+{
+    int error = zk_multi_error(reply, NULL);
+
+    if (error == ZK_OK && !note_created(store, reply)) {
+        store->place = ZK_MAY_HAVE_PLACE;
+        error = ZK_MARSHALLING;
+    } else if (error == ZK_OK) {
+        store->place = ZK_HAS_PLACE;
+        store->from = store->session->opened;
+    }
+    if (error != ZK_OK && error != ZK_NO_NODE)
+        zk_tell_error(store, error);
+    return error;
 }
 
 /* How many branches of each key the lock needs. */
@@ -137,21 +179,12 @@ static void make_locks(struct zk_store *store)
 
 static void created(struct zk_store *store, const struct zk_reply *replies)
 {
-    int error = zk_multi_error(replies, NULL);
-
     store->place = ZK_NO_PLACE;
-    if (error == ZK_NO_NODE) {
+    int error = zk_take_created(store, replies);
+    if (error == ZK_NO_NODE)
         make_locks(store);
-    } else if (error != ZK_OK) {
-        zk_tell_error(store, error);
-    } else if (!note_created(store, replies)) {
-        store->place = ZK_MAY_HAVE_PLACE;
-        zk_tell_error(store, ZK_MARSHALLING);
-    } else {
-        store->place = ZK_HAS_PLACE;
-        store->from = store->session->opened;
+    else if (error == ZK_OK)
         take_queues(store, replies + 1);
-    }
 }
 
 static void made_locks(struct zk_store *store, const struct zk_reply *replies)
@@ -193,7 +226,7 @@ static bool ask_ancestors(struct zk_store *store, struct zk_nodes *nodes,
             nodes->holder = i;
         nodes->ancestors[i] =
             zk_path_join(nodes->branches[zk_holders_branch(store)], ancestor->name);
-        zk_get(store->batch, nodes->ancestors[i]);
+        zk_query(store->batch, OP_GET_DATA, nodes->ancestors[i], false);
         reads = ancestor->holds ? ancestor->reader : reads;
     }
     return reads;
@@ -442,7 +475,7 @@ static void take_nested(struct zk_store *store, const struct zk_reply *replies)
         lose(store);
     } else if (in_the_way) {
         zk_watch_in_the_way(store);
-        zk_get(store->batch, in_the_way);
+        zk_query(store->batch, OP_GET_DATA, in_the_way, false);
         be_refused(store);
     } else {
         watch(store);
@@ -453,7 +486,8 @@ void zk_find_nested(struct zk_store *store)
 {
     for (size_t i = 0; i < store->key_count; i++)
         if (store->nodes[i].nests)
-            zk_children(store->batch, store->nodes[i].branches[zk_holders_branch(store)], false);
+            zk_query(store->batch, OP_GET_CHILDREN,
+                     store->nodes[i].branches[zk_holders_branch(store)], false);
     zk_ask(store, found_nested);
 }
 
@@ -578,7 +612,7 @@ void zk_look(struct zk_store *store)
 static void beat(struct zk_store *store)
 {
     zk_watch_in_the_way(store);
-    zk_exists(store->batch, store->nodes[0].own[0], false);
+    zk_query(store->batch, OP_EXISTS, store->nodes[0].own[0], false);
     zk_send(store, heard_beat, ZK_NO_EFFECT);
 }
 

@@ -208,7 +208,7 @@ void zk_container(struct zk_batch *batch, const char *path, bool closed)
     jute_end(&batch->out, frame);
 }
 
-static void put_read(struct zk_batch *batch, int operation, const char *path, bool watch)
+void zk_query(struct zk_batch *batch, int operation, const char *path, bool watch)
 {
     size_t frame = begin(batch, operation);
 
@@ -217,27 +217,12 @@ static void put_read(struct zk_batch *batch, int operation, const char *path, bo
     jute_end(&batch->out, frame);
 }
 
-void zk_exists(struct zk_batch *batch, const char *path, bool watch)
-{
-    put_read(batch, OP_EXISTS, path, watch);
-}
-
-void zk_get(struct zk_batch *batch, const char *path)
-{
-    put_read(batch, OP_GET_DATA, path, false);
-}
-
 void zk_get_child(struct zk_batch *batch, const char *parent, const char *name)
 {
     char *path = strbuf_print("%s/%s", parent, name);
 
-    zk_get(batch, path);
+    zk_query(batch, OP_GET_DATA, path, false);
     free(path);
-}
-
-void zk_children(struct zk_batch *batch, const char *path, bool watch)
-{
-    put_read(batch, OP_GET_CHILDREN, path, watch);
 }
 
 void zk_close(struct zk_batch *batch)
@@ -265,8 +250,7 @@ static struct strbuf *put_operation(struct zk_batch *batch, int operation)
     return out;
 }
 
-/* data: NULL: the operation takes none. */
-static void put_change(struct zk_batch *batch, int operation, const char *path, const char *data)
+void zk_multi_change(struct zk_batch *batch, int operation, const char *path, const char *data)
 {
     struct strbuf *out = put_operation(batch, operation);
 
@@ -280,21 +264,6 @@ void zk_multi_create(struct zk_batch *batch, enum zk_create kind, const char *pa
                      const char *data, bool closed)
 {
     put_create(put_operation(batch, OP_CREATE), path, data, closed, kind);
-}
-
-void zk_multi_check(struct zk_batch *batch, const char *path)
-{
-    put_change(batch, OP_CHECK, path, NULL);
-}
-
-void zk_multi_set(struct zk_batch *batch, const char *path, const char *data)
-{
-    put_change(batch, OP_SET_DATA, path, data);
-}
-
-void zk_multi_delete(struct zk_batch *batch, const char *path)
-{
-    put_change(batch, OP_DELETE, path, NULL);
 }
 
 void zk_multi_end(struct zk_batch *batch)

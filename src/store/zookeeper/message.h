@@ -115,19 +115,18 @@ enum zk_create { ZK_EPHEMERAL = 1, ZK_EPHEMERAL_SEQUENTIAL = 3, ZK_CONTAINER = 4
 
 /* closed: only for its creator, by what that has proved with zk_put_digest(). */
 void zk_container(struct zk_batch *batch, const char *path, bool closed);
-void zk_exists(struct zk_batch *batch, const char *path, bool watch);
-void zk_get(struct zk_batch *batch, const char *path);
+/* operation: OP_EXISTS, OP_GET_DATA or OP_GET_CHILDREN. */
+void zk_query(struct zk_batch *batch, int operation, const char *path, bool watch);
+/* OP_GET_DATA of a child. */
 void zk_get_child(struct zk_batch *batch, const char *parent, const char *name);
-void zk_children(struct zk_batch *batch, const char *path, bool watch);
 void zk_close(struct zk_batch *batch);
 
 /* One transaction: the operations between zk_multi() and zk_multi_end(). */
 void zk_multi(struct zk_batch *batch);
 void zk_multi_create(struct zk_batch *batch, enum zk_create kind, const char *path,
                      const char *data, bool closed);
-void zk_multi_check(struct zk_batch *batch, const char *path);
-void zk_multi_set(struct zk_batch *batch, const char *path, const char *data);
-void zk_multi_delete(struct zk_batch *batch, const char *path);
+/* operation: OP_SET_DATA; or OP_CHECK or OP_DELETE, with NULL for data. */
+void zk_multi_change(struct zk_batch *batch, int operation, const char *path, const char *data);
 void zk_multi_end(struct zk_batch *batch);
 
 /* -- replies ----------------------------------------------------------------------------------- */

@@ -106,9 +106,9 @@ void zk_write_own(struct zk_store *store)
     for (size_t i = 0; i < store->key_count; i++) {
         struct zk_nodes *nodes = &store->nodes[i];
         update_data(store, nodes);
-        zk_multi_set(store->batch, nodes->own[0], nodes->data);
+        zk_multi_change(store->batch, OP_SET_DATA, nodes->own[0], nodes->data);
         for (size_t j = 1; j < NODES_MAX && nodes->own[j]; j++)
-            zk_multi_check(store->batch, nodes->own[j]);
+            zk_multi_change(store->batch, OP_CHECK, nodes->own[j], NULL);
     }
     zk_multi_end(store->batch);
 }
@@ -314,7 +314,7 @@ void zk_free_queues(struct zk_queue queues[LOCK_KEYS_MAX])
 void zk_ask_queues(struct zk_store *store, enum zk_branch branch)
 {
     for (size_t i = 0; i < store->key_count; i++)
-        zk_children(store->batch, store->nodes[i].branches[branch], false);
+        zk_query(store->batch, OP_GET_CHILDREN, store->nodes[i].branches[branch], false);
 }
 
 bool zk_read_queues(struct zk_store *store, const struct zk_reply *replies, enum zk_branch branch,
@@ -332,30 +332,17 @@ bool zk_read_queues(struct zk_store *store, const struct zk_reply *replies, enum
     return false;
 }
 
-bool zk_next_created(struct jute_in *in, const char *parent, char **node)
-{
-    size_t length = strlen(parent);
-    struct zk_result result;
-
-    if (!zk_next_result(in, &result) || result.path.size <= length + 1 ||
-        result.path.size >= length + NAME_SIZE || memcmp(result.path.bytes, parent, length) != 0 ||
-        result.path.bytes[length] != '/')
-        return false;
-    zk_set_text(node, mem_checked(strndup(result.path.bytes, result.path.size)));
-    return true;
-}
-
 void zk_watch_own(struct zk_store *store)
 {
     for (size_t i = 0; i < store->key_count; i++)
-        zk_exists(store->batch, store->nodes[i].own[0], true);
+        zk_query(store->batch, OP_EXISTS, store->nodes[i].own[0], true);
 }
 
 void zk_watch_in_the_way(struct zk_store *store)
 {
     for (size_t i = 0; i < store->key_count && store->request.queue; i++)
         if (store->nodes[i].in_the_way)
-            zk_exists(store->batch, store->nodes[i].in_the_way, true);
+            zk_query(store->batch, OP_EXISTS, store->nodes[i].in_the_way, true);
 }
 
 bool zk_is_in_the_way(const struct zk_store *store, const struct zk_reply **replies)

@@ -11,7 +11,6 @@
 
 /* A writer has two nodes in each lock. */
 #define NODES_MAX 2
-#define NAME_SIZE 128
 
 /* The nodes of one key. */
 struct zk_nodes {
@@ -95,6 +94,12 @@ void zk_acquire(struct zk_store *store);
 void zk_begin(struct zk_store *store);
 /* The same in another session; nodes that an unanswered request has made go with this one. */
 void zk_start_anew(struct zk_store *store);
+/* Adds to a transaction the creation of a key's own nodes: those of its place in the queue at
+ * first; of a semaphore then the lease that is claimed for that place. */
+void zk_add_creations(struct zk_store *store, struct zk_nodes *nodes);
+/* Notes what such a transaction has created. Returns ZK_OK, and the lease counts from this session;
+ * ZK_NO_NODE; or an error with which the operation has ended. */
+int zk_take_created(struct zk_store *store, const struct zk_reply *reply);
 /* Continues with the nodes of a process that has died: writes them, as a lease counts from
  * something that was written, and it is not known when that process was last heard of. */
 void zk_retake(struct zk_store *store);
@@ -205,9 +210,6 @@ void zk_ask_queues(struct zk_store *store, enum zk_branch branch);
 bool zk_read_queues(struct zk_store *store, const struct zk_reply *replies, enum zk_branch branch,
                     struct zk_queue queues[LOCK_KEYS_MAX]);
 void zk_free_queues(struct zk_queue queues[LOCK_KEYS_MAX]);
-/* Reads the next result of a transaction that creates own nodes: one below "parent", whose path
- * comes to *node. False if there is none, or the reply is damaged. */
-bool zk_next_created(struct jute_in *in, const char *parent, char **node);
 /* Watches the own nodes: a client that takes the lock away deletes them. */
 void zk_watch_own(struct zk_store *store);
 /* Watches what keeps a waiter out. */

@@ -146,5 +146,5 @@ struct zk_room {
     bool gone;      /* a lease has gone: one that nests in it, with its slot, may be missing */
 };
 
-/* data: of each lease the reply to zk_get(). */
+/* data: of each lease the reply to OP_GET_DATA. */
 struct zk_room zk_leases_room(const struct zk_reply *data, size_t count);

@@ -38,8 +38,8 @@ static void ask_leases(struct zk_store *store, bool watch)
         const struct zk_nodes *nodes = &store->nodes[i];
         if (nodes->leased)
             continue;
-        zk_children(store->batch, nodes->branches[ZK_LEASES], watch);
-        zk_children(store->batch, nodes->branches[ZK_PLAIN], false);
+        zk_query(store->batch, OP_GET_CHILDREN, nodes->branches[ZK_LEASES], watch);
+        zk_query(store->batch, OP_GET_CHILDREN, nodes->branches[ZK_PLAIN], false);
     }
 }
 
@@ -165,61 +165,30 @@ static void made_leases(struct zk_store *store, const struct zk_reply *replies)
         zk_tell_error(store, error);
 }
 
-/* Claims leases for all places, or none. Their names are as Curator makes them. */
+/* Claims leases for all places, or none. */
 static void claim(struct zk_store *store)
 {
-    char name[NAME_SIZE];
-
     zk_multi(store->batch);
-    snprintf(name, sizeof name, "_c_%s-lease-", zk_owner_uuid(store->owner));
     for (size_t i = 0; i < store->key_count; i++) {
         struct zk_nodes *nodes = &store->nodes[i];
         if (nodes->leased)
             continue;
-        zk_print_data(store, nodes);
-        char *path = zk_path_join(nodes->branches[ZK_LEASES], name);
-        zk_multi_create(store->batch, ZK_EPHEMERAL_SEQUENTIAL, path, nodes->data, store->closed);
-        zk_multi_delete(store->batch, nodes->own[0]);
-        free(path);
+        zk_add_creations(store, nodes);
+        zk_multi_change(store->batch, OP_DELETE, nodes->own[0], NULL);
     }
     zk_multi_end(store->batch);
     ask_leases(store, false);
     zk_send(store, claimed, ZK_CREATES);
 }
 
-/* Notes of each key that was claimed the lease that was created; its place was deleted. */
-static bool note_claimed(struct zk_store *store, const struct zk_reply *reply)
-{
-    struct jute_in in = reply->body;
-    struct zk_result result = {0};
-    bool sound = reply->zxid > 0;
-
-    for (size_t i = 0; sound && i < store->key_count; i++) {
-        struct zk_nodes *nodes = &store->nodes[i];
-        if (nodes->leased)
-            continue;
-        sound = zk_next_created(&in, nodes->branches[ZK_LEASES], &nodes->own[0]) &&
-                zk_next_result(&in, &result);
-        nodes->fence = (uint64_t)reply->zxid;
-    }
-    return sound;
-}
-
 static void claimed(struct zk_store *store, const struct zk_reply *replies)
 {
-    int error = zk_multi_error(&replies[0], NULL);
+    int error = zk_take_created(store, &replies[0]);
 
-    if (error == ZK_NO_NODE) {
+    if (error == ZK_NO_NODE)
         make_leases(store);
-    } else if (error != ZK_OK) {
-        zk_tell_error(store, error);
-    } else if (!note_claimed(store, &replies[0])) {
-        store->place = ZK_MAY_HAVE_PLACE;
-        zk_tell_error(store, ZK_MARSHALLING);
-    } else {
-        store->from = store->session->opened;
+    else if (error == ZK_OK)
         take_leases(store, &replies[1]);
-    }
 }
 
 /* -- room -------------------------------------------------------------------------------------- */
@@ -336,7 +305,7 @@ void zk_rule_out(struct zk_store *store)
 {
     for (size_t i = 0; i < store->key_count; i++)
         for (enum zk_branch branch = ZK_LEASES; branch <= ZK_LOCKS; branch++)
-            zk_children(store->batch, store->nodes[i].branches[branch], false);
+            zk_query(store->batch, OP_GET_CHILDREN, store->nodes[i].branches[branch], false);
     zk_send(store, found_semaphores, ZK_NO_EFFECT);
 }
 

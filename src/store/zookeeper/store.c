@@ -31,7 +31,7 @@ static void send_release(struct zk_store *store);
 static void ask_branches(struct zk_store *store, const struct zk_nodes *nodes)
 {
     for (size_t i = 0; i < ZK_BRANCHES; i++)
-        zk_children(store->batch, nodes->branches[i], false);
+        zk_query(store->batch, OP_GET_CHILDREN, nodes->branches[i], false);
 }
 
 /* Notes the owner's nodes among the children of each branch. Returns an error of the server's, or
@@ -62,7 +62,7 @@ static void delete_own(struct zk_store *store)
     zk_multi(store->batch);
     for (size_t i = 0; i < store->key_count; i++)
         for (size_t j = 0; j < NODES_MAX && store->nodes[i].own[j]; j++)
-            zk_multi_delete(store->batch, store->nodes[i].own[j]);
+            zk_multi_change(store->batch, OP_DELETE, store->nodes[i].own[j], NULL);
     zk_multi_end(store->batch);
 }
 
@@ -105,7 +105,7 @@ static void found_nodes(struct zk_store *store, const struct zk_reply *replies)
             return;
         }
         for (size_t j = 0; j < NODES_MAX && nodes->own[j]; j++)
-            zk_get(store->batch, nodes->own[j]);
+            zk_query(store->batch, OP_GET_DATA, nodes->own[j], false);
     }
     zk_close(store->batch);
     zk_send(store, read_nodes, ZK_NO_EFFECT);
@@ -323,7 +323,7 @@ static void add_deletions(struct zk_store *store, const struct zk_queue *queue, 
         if (!wanted && !(request->purge && !one->holds))
             continue;
         char *path = zk_path_join(parent, one->name);
-        zk_multi_delete(store->batch, path);
+        zk_multi_change(store->batch, OP_DELETE, path, NULL);
         free(path);
     }
 }

@@ -64,7 +64,7 @@ static void ask_branches(struct zk_store *store)
     for (size_t i = 0; i < store->sight_count; i++) {
         for (enum zk_branch branch = 0; branch < ZK_BRANCHES; branch++) {
             char *path = zk_path_of_branch(store->sights[i].node, branch);
-            zk_children(store->batch, path, false);
+            zk_query(store->batch, OP_GET_CHILDREN, path, false);
             free(path);
         }
     }
@@ -84,7 +84,7 @@ void zk_survey(struct zk_store *store, const struct survey_request *request)
             add(store, key_from_pattern(request->patterns[i]), true);
     }
     if (globs) {
-        zk_children(store->batch, *store->folder ? store->folder : "/", false);
+        zk_query(store->batch, OP_GET_CHILDREN, *store->folder ? store->folder : "/", false);
         zk_ask(store, found_names);
     } else {
         ask_branches(store);
