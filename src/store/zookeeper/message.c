@@ -229,7 +229,7 @@ void zk_close(struct zk_batch *batch)
 {
     size_t frame = begin(batch, OP_CLOSE);
 
-    batch->closes = true;
+    batch->writes = true;
     jute_end(&batch->out, frame);
 }
 

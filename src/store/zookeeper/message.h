@@ -106,8 +106,8 @@ struct zk_batch {
     struct strbuf out;
     int32_t xid; /* of the first one */
     size_t count;
-    bool writes, closes; /* there is a request among them that does */
-    size_t multi;        /* where the transaction under way begins */
+    bool writes;  /* there is a request among them that does, or closes the session */
+    size_t multi; /* where the transaction under way begins */
 };
 
 /* The flags of a new node. */

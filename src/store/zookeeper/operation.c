@@ -36,17 +36,23 @@ void zk_clear_nodes(struct zk_store *store)
     store->heartbeats = 0;
 }
 
+void zk_name_branches(const struct zk_store *store, const char *key, char *branches[ZK_BRANCHES])
+{
+    static const char *const endings[ZK_BRANCHES] = {"", "/leases", "/locks"};
+    char *path = zk_path_of_key(store->folder, key);
+
+    for (size_t i = 0; i < ZK_BRANCHES; i++)
+        branches[i] = strbuf_print("%s%s", path, endings[i]);
+    free(path);
+}
+
 void zk_make_nodes(struct zk_store *store)
 {
     const struct acquire_request *request = &store->request;
 
     zk_clear_nodes(store);
-    for (size_t i = 0; i < request->key_count; i++) {
-        char *path = zk_path_of_key(store->folder, request->keys[i]);
-        for (size_t j = 0; j < ZK_BRANCHES; j++)
-            store->nodes[i].branches[j] = zk_path_of_branch(path, j);
-        free(path);
-    }
+    for (size_t i = 0; i < request->key_count; i++)
+        zk_name_branches(store, request->keys[i], store->nodes[i].branches);
     store->key_count = request->key_count;
 }
 
@@ -309,6 +315,12 @@ void zk_free_queues(struct zk_queue queues[LOCK_KEYS_MAX])
 {
     for (size_t i = 0; i < LOCK_KEYS_MAX; i++)
         zk_queue_free(&queues[i]);
+}
+
+void zk_ask_branches(struct zk_store *store, char *const branches[ZK_BRANCHES])
+{
+    for (size_t i = 0; i < ZK_BRANCHES; i++)
+        zk_query(store->batch, OP_GET_CHILDREN, branches[i], false);
 }
 
 void zk_ask_queues(struct zk_store *store, enum zk_branch branch)

@@ -155,7 +155,9 @@ static inline enum zk_branch zk_queue_branch(const struct zk_store *store)
 /* Forgets all nodes, and the place. */
 void zk_clear_nodes(struct zk_store *store);
 void zk_clear_ancestors(struct zk_nodes *nodes);
-/* Names the nodes of each key of the request. */
+/* Names a key's nodes that owners have theirs below. The caller frees each. */
+void zk_name_branches(const struct zk_store *store, const char *key, char *branches[ZK_BRANCHES]);
+/* The same of each key of the request. */
 void zk_make_nodes(struct zk_store *store);
 /* Frees *to, and takes "text" over. */
 void zk_set_text(char **to, char *text);
@@ -204,6 +206,8 @@ struct answer *zk_begin_misfit(struct zk_store *store, size_t key, unsigned limi
 
 /* -- reading ----------------------------------------------------------------------------------- */
 
+/* Asks for the children of all branches of a key. */
+void zk_ask_branches(struct zk_store *store, char *const branches[ZK_BRANCHES]);
 /* Asks for the children of that branch of each key. */
 void zk_ask_queues(struct zk_store *store, enum zk_branch branch);
 /* Reads the replies to that. False, and the operation has ended, if they cannot be read. */

@@ -22,13 +22,6 @@ char *zk_path_join(const char *node, const char *child)
     return strbuf_print("%s/%s", node, child);
 }
 
-char *zk_path_of_branch(const char *node, enum zk_branch branch)
-{
-    static const char *const endings[] = {"", "/leases", "/locks"};
-
-    return strbuf_print("%s%s", node, endings[branch]);
-}
-
 /* Characters that a node's name may have, by PathUtils.validatePath() of ZooKeeper, which looks at
  * UTF-16 and refuses surrogates. A '/' would make it another lock's child, and children of a lock
  * are taken for contenders; '%' is for what is written otherwise. */

@@ -33,9 +33,6 @@ char *zk_path_join(const char *node, const char *child);
  * "leases", and those that wait for it below its child "locks". */
 enum zk_branch { ZK_PLAIN, ZK_LEASES, ZK_LOCKS, ZK_BRANCHES };
 
-/* The node of that branch, where "node" is the key's. The caller frees. */
-char *zk_path_of_branch(const char *node, enum zk_branch branch);
-
 /* -- contenders -------------------------------------------------------------------------------- */
 
 struct zk_contender {

@@ -191,7 +191,7 @@ static void send_batch(struct zk_session *session)
 {
     stream_send(session->stream, session->batch.out.text, session->batch.out.size);
     session->sent = true;
-    session->writes = session->batch.writes || session->batch.closes;
+    session->writes = session->batch.writes;
     session->first = session->batch.xid;
     zk_session_drop_batch(session);
 }

@@ -27,13 +27,6 @@ static void send_release(struct zk_store *store);
 
 /* -- another process' nodes -------------------------------------------------------------------- */
 
-/* Asks for the children of all branches of a key. */
-static void ask_branches(struct zk_store *store, const struct zk_nodes *nodes)
-{
-    for (size_t i = 0; i < ZK_BRANCHES; i++)
-        zk_query(store->batch, OP_GET_CHILDREN, nodes->branches[i], false);
-}
-
 /* Notes the owner's nodes among the children of each branch. Returns an error of the server's, or
  * ZK_OK. */
 static int find_nodes(const struct zk_store *store, struct zk_nodes *nodes,
@@ -177,7 +170,7 @@ void zk_adopt(struct zk_store *store)
     zk_make_nodes(store);
     zk_wish(store, store->request.lease);
     for (size_t i = 0; i < store->key_count; i++)
-        ask_branches(store, &store->nodes[i]);
+        zk_ask_branches(store, store->nodes[i].branches);
     zk_send(store, found_nodes, ZK_NO_EFFECT);
 }
 
@@ -366,7 +359,7 @@ static void force(struct zk_store *store, const struct force_request *request)
     store->request.key_count = 1;
     zk_make_nodes(store);
     zk_session_wish(store->session, ZK_TIMEOUT_LEAST);
-    ask_branches(store, &store->nodes[0]);
+    zk_ask_branches(store, store->nodes[0].branches);
     zk_send(store, listed_holders, ZK_NO_EFFECT);
 }
 

@@ -10,7 +10,7 @@
 #include "store/views.h"
 
 struct zk_sight {
-    char *key, *node;
+    char *key, *branches[ZK_BRANCHES];
     bool named; /* asked for by its name: reported also when it is free */
     struct zk_queue queues[ZK_BRANCHES];
     size_t party_count; /* in all of them */
@@ -28,18 +28,20 @@ static void add(struct zk_store *store, char *key, bool named)
         free(key);
         return;
     }
-    *MEM_APPEND(store->sights, store->sight_count) =
-        (struct zk_sight){.key = key, .node = zk_path_of_key(store->folder, key), .named = named};
+    struct zk_sight *sight = MEM_APPEND(store->sights, store->sight_count);
+    *sight = (struct zk_sight){.key = key, .named = named};
+    zk_name_branches(store, key, sight->branches);
 }
 
 void zk_survey_clear(struct zk_store *store)
 {
     for (size_t i = 0; i < store->sight_count; i++) {
         struct zk_sight *sight = &store->sights[i];
-        for (size_t j = 0; j < ZK_BRANCHES; j++)
+        for (size_t j = 0; j < ZK_BRANCHES; j++) {
             zk_queue_free(&sight->queues[j]);
+            free(sight->branches[j]);
+        }
         free(sight->key);
-        free(sight->node);
     }
     free(store->sights);
     store->sights = NULL;
@@ -61,13 +63,8 @@ static void end(struct zk_store *store, int error)
 
 static void ask_branches(struct zk_store *store)
 {
-    for (size_t i = 0; i < store->sight_count; i++) {
-        for (enum zk_branch branch = 0; branch < ZK_BRANCHES; branch++) {
-            char *path = zk_path_of_branch(store->sights[i].node, branch);
-            zk_query(store->batch, OP_GET_CHILDREN, path, false);
-            free(path);
-        }
-    }
+    for (size_t i = 0; i < store->sight_count; i++)
+        zk_ask_branches(store, store->sights[i].branches);
     zk_ask(store, listed_branches);
 }
 
@@ -116,15 +113,13 @@ static void found_names(struct zk_store *store, const struct zk_reply *replies)
 static void ask_parties(struct zk_batch *batch, struct zk_sight *sight, enum zk_branch branch)
 {
     const struct zk_queue *queue = &sight->queues[branch];
-    char *parent = zk_path_of_branch(sight->node, branch);
 
     for (size_t i = 0; i < queue->count; i++) {
         if (!queue->all[i].heads)
             continue;
-        zk_get_child(batch, parent, queue->all[i].name);
+        zk_get_child(batch, sight->branches[branch], queue->all[i].name);
         sight->party_count++;
     }
-    free(parent);
 }
 
 /* Another program's node may lie there, which this user may not read. */
