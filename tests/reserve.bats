@@ -75,10 +75,9 @@ left_is() {
         run -64 rlock reserve staging "$time" -m x
         run -64 rlock extend staging "$time"
     done
-    run -64 rlock reserve staging 1h -m ''
-    run -64 rlock reserve staging
-    run -64 rlock reserve 'a b' 1h -m x
-    run -64 rlock reserve -u zookeeper://127.0.0.1:1 staging 1h -m x
+    for words in "k 1h -m ''" k "'a b' 1h -m x" '-u zookeeper://127.0.0.1:1 k 1h -m x'; do
+        eval "run -64 rlock reserve $words"
+    done
 }
 
 @test "inside a run that holds the KEY: 78 at once, because it would wait for itself" {
@@ -115,9 +114,7 @@ differs() { ! cmp -s "$@"; }
         bg "r$i" rlock reserve "k$((i % 3))" 1h -m x
     done
     all_end 0 10 r{1..6}
-    [[ $(head -qn 1 "$XDG_STATE_HOME"/rlock/* | sort -u | wc -l) == 1 ]]
     run -0 rlock run -n k0 k1 k2 -- true
-
     export XDG_STATE_HOME=$T/other
     hold a staging
     queued staging bg r rlock reserve staging 1h -m x
