@@ -6,3 +6,12 @@
 /* Adds to the text in "out", of "size" bytes with its NUL; cuts what does not fit. */
 void text_append(char *out, size_t size, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* A part of a form. */
+struct text_field {
+    const char *name, *text;
+};
+
+/* Adds a form, in which each "{name}" stands for the text of that field, which is there. What is in
+ * "[brackets]" is left out if a field in it is empty. */
+void text_fill(char *out, size_t size, const char *form, const struct text_field *fields);

@@ -218,175 +218,133 @@ char *describe_decision(const struct lock_party *by, const char *verb, int64_t l
     return out;
 }
 
-/* A line that grows. */
-struct line {
-    char *out;
-    size_t size;
-    enum describe_detail detail;
-    int64_t later; /* than the refusal, ns */
-};
-
-#define ADD(line, ...) text_append((line)->out, (line)->size, __VA_ARGS__)
-
-/* "build@ci-3 pid 4121 (make)" between two texts, as much of it as is known, without the number of
- * a process that has ended. Returns false if nothing is known, and nothing was added. */
-static bool add_who(struct line *line, const char *before, const struct identity *who, bool ended,
-                    const char *after)
+/* Prints "build@ci-3 pid 4121 (make)", as much of it as is known, without the number of a process
+ * that has ended; "" if nothing is known. Returns out. */
+static char *print_who(const struct identity *who, bool ended, enum describe_detail detail,
+                       char *out, size_t size)
 {
+    *out = '\0';
     if (!who->host[0] && !who->user[0])
-        return false;
+        return out;
     if (who->user[0])
-        ADD(line, "%s%.60s@%.80s", before, who->user, who->host);
+        text_append(out, size, "%.60s@%.80s", who->user, who->host);
     else
-        ADD(line, "%ssomeone on %.80s", before, who->host);
-    if (who->pid && !ended && line->detail == DESCRIBE_FULL)
-        ADD(line, " pid %ld", who->pid);
-    if (who->command[0] && line->detail != DESCRIBE_WITHOUT_COMMAND)
-        ADD(line, " (%.40s)", who->command);
-    ADD(line, "%s", after);
-    return true;
+        text_append(out, size, "someone on %.80s", who->host);
+    if (who->pid && !ended && detail == DESCRIBE_FULL)
+        text_append(out, size, " pid %ld", who->pid);
+    if (who->command[0] && detail != DESCRIBE_WITHOUT_COMMAND)
+        text_append(out, size, " (%.40s)", who->command);
+    return out;
 }
 
-static void add_age(struct line *line, const struct lock_party *party)
+#define LABEL "[, label {label}]"
+
+/* Returns the form of a refusal. */
+static const char *form_of(const struct answer *refusal, const char *who)
 {
-    ADD(line, "for %s", DURATION_TEXT(party->age_ms * NS_PER_MS + line->later));
+    const struct lock_party *holder = refusal->holder;
+    bool several = refusal->holders > 1;
+
+    if (refusal->cause == CAUSE_DONE)
+        return "a run [by {who} ]that began {ago} ago has succeeded" LABEL;
+    if (refusal->cause == CAUSE_SUPERSEDED)
+        return *who ? "superseded by {who}" LABEL : "superseded by someone who came later" LABEL;
+    if (refusal->foreign) /* the lock of another program does not say who holds it */
+        return refusal->left_ms == 0 ? "held by a foreign lock {text}, which has no end"
+                                     : "held by a foreign lock {text}[ for at most {left}]";
+    if (refusal->cause == CAUSE_CLOSED)
+        return refusal->first ? "{decision}" : "its limit is 0";
+    if (refusal->cause == CAUSE_GRACE && !several)
+        return "{grace}";
+    if (holder && holder->kept)
+        return "{several}{kept}[; it was run by {who}]" LABEL;
+    if (holder && holder->reserved && !several)
+        return "{decision}";
+    if (holder && holder->unread)
+        return "{several}{verb} [by {who} ]by an owner whose node may not be read" LABEL;
+    if (holder)
+        return "{several}{verb} [by {who} ]for {age}" LABEL;
+    if (several)
+        return "{several}";
+    if (!refusal->first)
+        return "";
+    return *who ? "{who} comes first, waiting for {age}" LABEL
+                : "someone else comes first, waiting for {age}" LABEL;
 }
 
-static void add_label(struct line *line, const struct identity *who)
-{
-    if (who->label[0])
-        ADD(line, ", label %.200s", who->label);
-}
-
-/* "VERB by WHO for AGE". */
-static void add_holder(struct line *line, const struct lock_party *holder, const char *verb)
-{
-    ADD(line, "%s ", verb);
-    add_who(line, "by ", &holder->who, false, " ");
-    if (holder->unread)
-        ADD(line, "by an owner whose node may not be read");
-    else
-        add_age(line, holder);
-    add_label(line, &holder->who);
-}
-
-static void add_kept(struct line *line, const struct lock_party *holder)
-{
-    ADD(line, "%s", KEPT_TEXT(holder));
-    add_who(line, "; it was run by ", &holder->who, true, "");
-    add_label(line, &holder->who);
-}
-
-/* Names the holder that has had the lock for longest. */
-static void add_several(struct line *line, const struct answer *refusal, unsigned limit)
+/* Prints how many hold the lock, before the one that has had it for longest. */
+static void print_several(const struct answer *refusal, unsigned limit, char *out, size_t size)
 {
     const struct lock_party *oldest = refusal->holder;
-    bool slots;
 
-    if (refusal->limited)
-        limit = refusal->limit;
-    slots = limit && refusal->holders >= (int64_t)limit;
     if (limit && refusal->holders > (int64_t)limit)
-        ADD(line, "its limit is %u, %" PRId64 " still hold it", limit, refusal->holders);
-    else if (slots)
-        ADD(line, "all %u slots are taken", limit);
+        snprintf(out, size, "its limit is %u, %" PRId64 " still hold it", limit, refusal->holders);
+    else if (limit && refusal->holders == (int64_t)limit)
+        snprintf(out, size, "all %u slots are taken", limit);
     else
-        ADD(line, "held by %" PRId64 " %s", refusal->holders,
-            oldest && oldest->mode == LOCK_SHARED ? "readers" : "others");
-    if (!oldest)
-        return;
-    ADD(line, ", %s", oldest->kept ? "the oldest " : "");
-    if (oldest->kept)
-        add_kept(line, oldest);
-    else
-        add_holder(line, oldest, slots ? "the oldest" : "longest");
+        snprintf(out, size, "held by %" PRId64 " %s", refusal->holders,
+                 oldest && oldest->mode == LOCK_SHARED ? "readers" : "others");
+    if (oldest)
+        text_append(out, size, ", %s", oldest->kept ? "the oldest " : "");
 }
 
-/* The lock of another program does not say who holds it. */
-static void add_foreign(struct line *line, const struct answer *refusal)
+/* Returns what the refusal is about: the holder, or who comes or came first; all zero: nothing. */
+static const struct lock_party *party_of(const struct answer *refusal)
 {
-    int64_t left = refusal->left_ms * NS_PER_MS - line->later;
+    static const struct lock_party none;
+    bool before = refusal->cause == CAUSE_DONE || refusal->cause == CAUSE_SUPERSEDED ||
+                  refusal->cause == CAUSE_CLOSED || !refusal->holder;
+    const struct lock_party *party = before ? refusal->first : refusal->holder;
 
-    ADD(line, "held by a foreign lock %.200s", refusal->text);
-    if (refusal->left_ms == 0)
-        ADD(line, ", which has no end");
-    else if (left > 0)
-        ADD(line, " for at most %s", DURATION_TEXT(left));
-}
-
-static void add_decision(struct line *line, const struct lock_party *by, const char *verb)
-{
-    size_t used = strlen(line->out);
-
-    describe_decision(by, verb, line->later, line->out + used, line->size - used);
-}
-
-static void add_first(struct line *line, const struct lock_party *first)
-{
-    if (!add_who(line, "", &first->who, false, ""))
-        ADD(line, "someone else");
-    ADD(line, " comes first, waiting ");
-    add_age(line, first);
-    add_label(line, &first->who);
-}
-
-/* "a run by WHO that began AGE ago has succeeded". */
-static void add_done(struct line *line, const struct lock_party *run)
-{
-    ADD(line, "a run ");
-    add_who(line, "by ", &run->who, true, " ");
-    ADD(line, "that began %s ago has succeeded", MS_TEXT(run->age_ms));
-    add_label(line, &run->who);
-}
-
-static void add_successor(struct line *line, const struct lock_party *first)
-{
-    ADD(line, "superseded by ");
-    if (!first || !add_who(line, "", &first->who, false, ""))
-        ADD(line, "someone who came later");
-    if (first)
-        add_label(line, &first->who);
+    return party ? party : &none;
 }
 
 char *describe_obstacle(const struct answer *refusal, unsigned limit, int64_t later,
                         enum describe_detail detail, char *out, size_t size)
 {
-    const struct lock_party *holder = refusal->holder, *first = refusal->first;
-    struct line line = {out, size, detail, later};
+    const struct lock_party *party = party_of(refusal);
+    bool ended = refusal->cause == CAUSE_DONE || (party == refusal->holder && party->kept);
+    bool decided = party->reserved || refusal->cause == CAUSE_CLOSED;
+    unsigned slots = refusal->limited ? refusal->limit : limit;
+    int64_t left = refusal->foreign ? refusal->left_ms * NS_PER_MS - later : 0;
+    int64_t age = party->age_ms * NS_PER_MS;
+    char who[DESCRIBE_PARTY_SIZE], several[80] = "", decision[DESCRIBE_DECISION_SIZE] = "";
+    char grace[DESCRIBE_OBSTACLE_SIZE] = "", label[201], text[201];
+    const struct text_field fields[] = {
+        {"who", print_who(&party->who, ended, detail, who, sizeof who)},
+        {"label", label},
+        {"age", DURATION_TEXT(age + later)},
+        {"ago", DURATION_TEXT(age)},
+        {"several", several},
+        {"verb", refusal->holders <= 1                         ? "held"
+                 : slots && refusal->holders >= (int64_t)slots ? "the oldest"
+                                                               : "longest"},
+        {"kept", party->kept ? KEPT_TEXT(party) : ""},
+        {"decision", decision},
+        {"left", left > 0 ? DURATION_TEXT(left) : ""},
+        {"text", text},
+        {"grace", grace},
+    };
 
-    out[0] = '\0';
-    if (refusal->cause == CAUSE_DONE)
-        add_done(&line, first);
-    else if (refusal->cause == CAUSE_SUPERSEDED)
-        add_successor(&line, first);
-    else if (refusal->foreign)
-        add_foreign(&line, refusal);
-    else if (refusal->cause == CAUSE_CLOSED && first)
-        add_decision(&line, first, "paused");
-    else if (refusal->cause == CAUSE_CLOSED)
-        text_append(out, size, "its limit is 0");
-    else if (refusal->holders > 1)
-        add_several(&line, refusal, limit);
-    else if (refusal->cause == CAUSE_GRACE)
-        store_print_grace(refusal->grace_ms - later / NS_PER_MS, out, size);
-    else if (holder && holder->kept)
-        add_kept(&line, holder);
-    else if (holder && holder->reserved)
-        add_decision(&line, holder, "reserved");
-    else if (holder)
-        add_holder(&line, holder, "held");
-    else if (first)
-        add_first(&line, first);
+    snprintf(label, sizeof label, "%.200s", party->who.label);
+    snprintf(text, sizeof text, "%.200s", refusal->text);
+    if (refusal->holders > 1)
+        print_several(refusal, slots, several, sizeof several);
+    if (decided)
+        describe_decision(party, refusal->cause == CAUSE_CLOSED ? "paused" : "reserved", later,
+                          decision, sizeof decision);
+    if (refusal->cause == CAUSE_GRACE)
+        store_print_grace(refusal->grace_ms - later / NS_PER_MS, grace, sizeof grace);
+    *out = '\0';
+    text_fill(out, size, form_of(refusal, who), fields);
     return out;
 }
 
 char *describe_party_briefly(const struct identity *who, char *out, size_t size)
 {
-    struct line line = {.out = out, .size = size, .detail = DESCRIBE_FULL};
-
-    out[0] = '\0';
-    add_who(&line, "", who, false, "");
-    add_label(&line, who);
+    print_who(who, false, DESCRIBE_FULL, out, size);
+    if (who->label[0])
+        text_append(out, size, ", label %.200s", who->label);
     return out;
 }
 

@@ -22,8 +22,7 @@ enum level {
 
 #define WORDING(EVENT, LEVEL, TEXT, ...) [EVENT] = {.level = LEVEL, .text = TEXT, __VA_ARGS__}
 
-/* {field}s are filled in. A part in [brackets] is left out if a field in it is empty, and so is a
- * hint. */
+/* Forms (base/text.h). A hint whose field is empty is left out. */
 static const struct wording {
     enum level level;
     const char *text, *hint;
@@ -173,43 +172,6 @@ static void put_obstacle(const struct run_messages *messages, const struct run_r
         snprintf(out, size, "others come first");
 }
 
-struct field {
-    const char *name, *text;
-};
-
-/* Adds the field of that name, which is there. Returns false if it is empty. */
-static bool append_field(const struct field *fields, const char *name, size_t length, char *out,
-                         size_t size)
-{
-    while (strncmp(fields->name, name, length) != 0 || fields->name[length] != '\0')
-        fields++;
-    text_append(out, size, "%s", fields->text);
-    return *fields->text;
-}
-
-static void append_form(const struct field *fields, const char *form, char *out, size_t size)
-{
-    size_t optional = 0; /* where the part in brackets begins */
-    bool whole = true;   /* no field in it is empty */
-
-    while (*form) {
-        size_t plain = strcspn(form, "{[]");
-        text_append(out, size, "%.*s", (int)plain, form);
-        form += plain;
-        if (*form == '[') {
-            optional = strlen(out);
-            whole = true;
-        } else if (*form == ']' && !whole) {
-            out[optional] = '\0';
-        } else if (*form == '{') {
-            size_t length = strcspn(++form, "}");
-            whole &= append_field(fields, form, length, out, size);
-            form += length;
-        }
-        form += *form != '\0';
-    }
-}
-
 #define NUMBER_TEXT(number) print_number(number, (char[24]){""})
 
 static char *print_number(int64_t number, char out[24])
@@ -227,7 +189,7 @@ static void fill_in(const struct run_messages *messages, const struct run_news *
     const char *hint = hint_words(news->cause, news->hint);
     char why[MESSAGE_SIZE] = "", end[40], part[81] = "",
          obstacle[DESCRIBE_OBSTACLE_SIZE + 204] = "";
-    const struct field fields[] = {
+    const struct text_field fields[] = {
         {"lock", messages->title},
         {"key", key_of(messages, news)},
         {"command", news->remains ? "what the command left running" : messages->command},
@@ -253,9 +215,9 @@ static void fill_in(const struct run_messages *messages, const struct run_news *
     put_end((int)news->number, end, sizeof end);
     if (refusal)
         put_obstacle(messages, refusal, obstacle, sizeof obstacle);
-    append_form(fields, causes[reason->cause], why, sizeof why);
+    text_fill(why, sizeof why, causes[reason->cause], fields);
     *out = '\0';
-    append_form(fields, form, out, size);
+    text_fill(out, size, form, fields);
 }
 
 /* -- saying ---------------------------------------------------------------------------------- */
