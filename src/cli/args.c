@@ -19,10 +19,8 @@ struct getopt_tables {
     char letters[2 + 3 * ARGS_OPTIONS_MAX + 1];
 };
 
-static bool fault(struct arguments *arguments, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static bool fault(struct arguments *arguments, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static bool fault(struct arguments *arguments,
+                                                        const char *fmt, ...)
 {
     va_list list;
     va_start(list, fmt);

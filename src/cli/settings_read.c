@@ -79,12 +79,8 @@ int settings_refuse(const struct settings *settings, enum setting id, const char
     return status_of(given->origin);
 }
 
-static int refuse(const struct collection *all, enum setting id, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static int fail(const struct collection *all, int status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static int refuse(const struct collection *all, enum setting id, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static int refuse(const struct collection *all,
+                                                        enum setting id, const char *format, ...)
 {
     char why[300];
     va_list values;
@@ -96,7 +92,8 @@ static int refuse(const struct collection *all, enum setting id, const char *for
 }
 
 /* Prints what is wrong elsewhere than with a setting. Returns the status. */
-static int fail(const struct collection *all, int status, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static int fail(const struct collection *all, int status,
+                                                      const char *format, ...)
 {
     va_list values;
 

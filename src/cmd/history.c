@@ -18,9 +18,7 @@ static const struct option_spec options[] = {
 
 struct history {
     struct call call;
-    int64_t since;         /* ns; 0: all */
-    struct past_run *runs; /* to show; they point into the list */
-    size_t count;
+    int64_t since; /* ns; 0: all */
 };
 
 static int take_options(struct call *call)
@@ -48,54 +46,52 @@ static bool is_wanted(const struct history *history, const struct lock_run *run)
            (!command_has(&history->call, OPTION_FAILED) || run_has_failed(&run->by.end));
 }
 
-static void choose(struct history *history)
+/* Returns the runs to show. The caller frees the array. */
+static struct past_run *choose(const struct history *history, size_t *count)
 {
+    struct past_run *runs = past_runs_collect(&history->call.list.locks, count);
     size_t kept = 0;
 
-    history->runs = past_runs_collect(&history->call.list.locks, &history->count);
-    for (size_t i = 0; i < history->count; i++)
-        if (is_wanted(history, history->runs[i].run))
-            history->runs[kept++] = history->runs[i];
-    history->count = kept;
+    for (size_t i = 0; i < *count; i++)
+        if (is_wanted(history, runs[i].run))
+            runs[kept++] = runs[i];
+    *count = kept;
+    return runs;
 }
 
 /* Draws as wide as the window, or 80 columns if there is none. */
-static void draw(const struct history *history, struct strbuf *out)
+static void draw(const struct call *call, const struct past_run *runs, size_t count,
+                 struct strbuf *out)
 {
     int columns = screen_window().columns;
     const struct timeline_style style = {.width =
                                              columns > TIMELINE_LEAST ? columns : TIMELINE_LEAST,
-                                         .color = command_has_color(&history->call),
+                                         .color = command_has_color(call),
                                          .ascii = !screen_shows_utf8()};
 
-    timeline_print(out, history->runs[0].key, history->runs, history->count, &style);
+    timeline_print(out, runs[0].key, runs, count, &style);
 }
 
 static int print(struct call *call)
 {
-    struct history *history = (struct history *)call;
     struct strbuf out = {0};
     struct answer answer;
+    size_t count;
 
     command_survey(call, QUERY_RUNS_ALL, true, &answer);
     if (answer.verdict != VERDICT_GRANTED)
         return command_refused(call, &answer);
-    choose(history);
+    struct past_run *runs FREED = choose((struct history *)call, &count);
     if (call->as_json)
-        render_history_json(&out, history->runs, history->count);
-    else if (command_has(call, OPTION_PLOT) && history->count > 0)
-        draw(history, &out);
-    else if (history->count > 0)
-        render_history(&out, history->runs, history->count, command_has_color(call));
+        render_history_json(&out, runs, count);
+    else if (command_has(call, OPTION_PLOT) && count > 0)
+        draw(call, runs, count, &out);
+    else if (count > 0)
+        render_history(&out, runs, count, command_has_color(call));
     else
         say_warning("no runs");
     int status = command_print(&out);
     return status == STATUS_OK ? command_tell_misfits(call, &call->list) : status;
-}
-
-static void end(struct call *call)
-{
-    free(((struct history *)call)->runs);
 }
 
 const struct command command_history = {
@@ -115,5 +111,4 @@ const struct command command_history = {
     .asks = true,
     .check = take_options,
     .act = print,
-    .end = end,
 };

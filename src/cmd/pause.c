@@ -13,24 +13,14 @@ enum { OPTION_MESSAGE = OPTION_OTHER };
 
 struct pause {
     struct call call;
-    char *key; /* or GLOB */
     struct adjust_request request;
 };
 
-static void take_key(struct pause *all, enum adjustment what)
+static void choose(struct pause *all, enum adjustment what)
 {
-    const char *word = all->call.arguments.words[0];
-
     all->request.what = what;
-    all->request.glob = key_is_glob(word);
-    all->key = all->request.glob ? mem_strdup(word) : key_from_pattern(word);
-    all->request.key = all->key;
+    all->request.glob = key_is_glob(all->call.arguments.words[0]);
     all->call.needs = all->request.glob ? STORE_GLOB_PAUSES : 0;
-}
-
-static void end(struct call *call)
-{
-    free(((struct pause *)call)->key);
 }
 
 /* The KEY may be paused by a GLOB. */
@@ -88,8 +78,11 @@ static void confirm(const struct pause *all)
 static int change(struct call *call)
 {
     struct pause *all = (struct pause *)call;
+    const char *word = call->arguments.words[0];
+    char *key FREED = all->request.glob ? mem_strdup(word) : key_from_pattern(word);
     struct answer answer;
 
+    all->request.key = key;
     if (all->request.what == ADJUST_PAUSE)
         tell_present(all);
     query_adjust(&call->query, &all->request, &answer);
@@ -127,7 +120,7 @@ static int check_pause(struct call *call)
         return command_misused(call, "DUR can be 7d at most");
     if (!message || !*message)
         return command_misused(call, "-m TEXT is required: say why");
-    take_key(all, ADJUST_PAUSE);
+    choose(all, ADJUST_PAUSE);
     return STATUS_OK;
 }
 
@@ -159,14 +152,13 @@ const struct command command_pause = {
     .asks = true,
     .check = check_pause,
     .act = pause_key,
-    .end = end,
 };
 
 /* -- resume ------------------------------------------------------------------------------------ */
 
 static int check_resume(struct call *call)
 {
-    take_key((struct pause *)call, ADJUST_RESUME);
+    choose((struct pause *)call, ADJUST_RESUME);
     return STATUS_OK;
 }
 
@@ -186,5 +178,4 @@ const struct command command_resume = {
     .asks = true,
     .check = check_resume,
     .act = change,
-    .end = end,
 };
