@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "host/script.h"
 #include "host/store.h"
 
 /* -- records in memory ------------------------------------------------------------------------- */
@@ -24,13 +25,9 @@ struct kept {
     int64_t version;
 };
 
-struct message {
-    struct piece channel, text;
-};
-
 static struct kept *all;
 static size_t all_count;
-static struct message *messages;
+static struct unit_message *messages;
 static size_t message_count;
 
 static bool memory_open(const struct host_target *target, const char *table,
@@ -72,8 +69,7 @@ static void keep_record(const struct unit_key *key)
     struct kept *kept = find_kept(name);
 
     if (!kept) {
-        all = mem_checked(realloc(all, (all_count + 1) * sizeof *all));
-        kept = &all[all_count++];
+        kept = MEM_APPEND(all, all_count);
         *kept = (struct kept){.name = mem_strdup(name)};
     }
     free(kept->state);
@@ -88,11 +84,9 @@ static enum host_outcome memory_commit(struct unit *unit, struct host_fault *fau
     for (size_t i = 0; i < unit->count; i++)
         if (unit->keys[i].record.changed)
             keep_record(&unit->keys[i]);
-    messages = mem_checked(
-        realloc(messages, (message_count + unit->message_count + 1) * sizeof *messages));
     for (size_t i = 0; i < unit->message_count; i++)
-        messages[message_count++] = (struct message){piece_duplicate(unit->messages[i].channel),
-                                                     piece_duplicate(unit->messages[i].text)};
+        *MEM_APPEND(messages, message_count) = (struct unit_message){
+            piece_duplicate(unit->messages[i].channel), piece_duplicate(unit->messages[i].text)};
     return HOST_DONE;
 }
 
@@ -315,6 +309,12 @@ static bool reply(const struct piece *words, size_t count, struct strbuf *out)
             if (piece_is(words[i], "maxmemory"))
                 is_full = atoi(words[i + 1].at) > 0;
         resp_status(out, "OK");
+    } else if (piece_is(words[0], "script") && count > 2) {
+        char hex[SHA1_HEX_SIZE];
+        if (script_load(words[2], hex))
+            resp_bulk(out, piece_of(hex));
+        else
+            script_reply(out);
     } else if (piece_is(words[0], "flushall")) {
         flush();
         resp_status(out, "OK");

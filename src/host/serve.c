@@ -299,18 +299,6 @@ static void do_eval(const struct request *request)
     }
 }
 
-static void do_script(const struct request *request)
-{
-    char hex[SHA1_HEX_SIZE];
-
-    if (request->count != 3 || !piece_is(request->words[1], "load"))
-        resp_error(&request->client->out, "ERR unknown command");
-    else if (script_load(request->words[2], hex))
-        resp_bulk(&request->client->out, piece_of(hex));
-    else
-        script_reply(&request->client->out);
-}
-
 /* A master without replicas. */
 static void do_role(const struct request *request)
 {
@@ -464,7 +452,6 @@ static const struct {
     {"open", 1, do_open},
     {"evalsha", 3, do_eval},
     {"eval", 3, do_eval},
-    {"script", 2, do_script},
     {"multi", 1, do_nothing},
     {"exec", 1, do_exec},
     {"subscribe", 2, do_subscribe},
