@@ -321,7 +321,7 @@ struct survey_request {
     size_t pattern_count;
     bool latches; /* report latches instead of locks, if they exist; MISFIT where there are none */
     void (*each)(void *arg, const struct lock_view *view);
-    void *each_arg;
+    void *each_arg; /* of all but "heard" */
     void (*heard)(void *arg);
     void *heard_arg;
     /* With STORE_MEMORY: how many of the last runs of each lock to report; and whether to report
@@ -331,7 +331,6 @@ struct survey_request {
     /* At one node of a Cluster: told the keys that were found there and have moved to another node.
      * NULL: they end the survey. */
     void (*elsewhere)(void *arg, const char *key);
-    void *elsewhere_arg;
     /* Told of each pause of a GLOB that may match what a GLOB among the patterns matches, as of a
      * lock with the GLOB for its key. Only with STORE_GLOB_PAUSES. NULL: not told. */
     void (*paused)(void *arg, const struct lock_view *view);

@@ -368,7 +368,7 @@ static void test_deployment(const char *levels, const char *wanted, unsigned slo
             sprintf(facts[i].run_id, "%zu", level == levels[i] ? i : 0);
     }
     if (slots)
-        cluster_judge(&checkup, slots, 16384, &whole);
+        cluster_judge(&checkup, slots, &whole);
     else
         quorum_judge(&checkup, facts, 30 * NS_PER_SEC, &whole);
     sprintf(got, "%s %s, %s", whole.findings[0].check, level_name(whole.findings[0].level),

@@ -25,8 +25,7 @@ static void map_read(void *arg, const struct answer *answer)
 
 /* -- judging ----------------------------------------------------------------------------------- */
 
-void cluster_judge(const struct checkup *masters, unsigned slots, unsigned all,
-                   struct diagnosis *diagnosis)
+void cluster_judge(const struct checkup *masters, unsigned slots, struct diagnosis *diagnosis)
 {
     size_t count = masters->count;
     size_t unfit = 0;
@@ -37,9 +36,10 @@ void cluster_judge(const struct checkup *masters, unsigned slots, unsigned all,
         if (masters->servers[i].diagnosis.worst == LEVEL_WARNING)
             diagnosis->worst = LEVEL_WARNING;
     }
-    if (slots < all)
+    if (slots < CLUSTER_SLOTS)
         diagnosis_add(diagnosis, "cluster", LEVEL_UNFIT, "redis-cli --cluster fix",
-                      "%u of %u slots have no node: keys there cannot be locked", all - slots, all);
+                      "%u of %u slots have no node: keys there cannot be locked",
+                      CLUSTER_SLOTS - slots, CLUSTER_SLOTS);
     else if (unfit > 0)
         diagnosis_add(diagnosis, "cluster", LEVEL_UNFIT, "mend the others",
                       "%zu of %zu masters are fit: keys of the others cannot be locked",
@@ -97,7 +97,7 @@ static bool check_nodes(const struct checkup_plan *plan, const struct cluster_ma
     for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++)
         slots += cluster_map_find(map, slot) != CLUSTER_NOWHERE;
     if (able && count > 0)
-        cluster_judge(checkup, slots, CLUSTER_SLOTS, &checkup->whole);
+        cluster_judge(checkup, slots, &checkup->whole);
     free(masters);
     return able;
 }

@@ -91,11 +91,6 @@ static bool has_failed(const struct cluster *cluster)
     return cluster->failure.verdict == VERDICT_UNKNOWN;
 }
 
-static void fail(struct cluster *cluster, enum cause cause, const char *text)
-{
-    answer_fail(&cluster->failure, cause, "%s", text);
-}
-
 /* The failure of one node is the failure of all of them. */
 static void describe_outage(const struct cluster *cluster, struct answer *failure)
 {
@@ -135,7 +130,8 @@ static void refreshed(struct cluster *cluster)
     cluster->refreshed = true;
     cluster->suspect = CLUSTER_NOWHERE;
     if (node == CLUSTER_NOWHERE)
-        fail(cluster, CAUSE_NOT_READY, "no node of the Cluster has the key's slot");
+        answer_fail(&cluster->failure, CAUSE_NOT_READY,
+                    "no node of the Cluster has the key's slot");
     if (node == CLUSTER_NOWHERE || tried)
         give_up(cluster);
     else
@@ -200,7 +196,7 @@ static void send(struct cluster *cluster, size_t i)
 
     cluster->node = i;
     if (!store) {
-        fail(cluster, CAUSE_UNREACHABLE, fault);
+        answer_fail(&cluster->failure, CAUSE_UNREACHABLE, "%s", fault);
         later(cluster, now_of(cluster), look_elsewhere);
         return;
     }
@@ -223,14 +219,6 @@ static size_t place_of(struct cluster *cluster, const struct cluster_redirection
     return cluster_map_node(cluster->map, host, redirection->to.port);
 }
 
-static void fail_by(struct cluster *cluster, const char *where, const char *moved)
-{
-    char text[sizeof cluster->failure.text];
-
-    snprintf(text, sizeof text, "the Cluster refers to %s: %.100s", where, moved);
-    fail(cluster, CAUSE_NOT_READY, text);
-}
-
 /* A node may not have heard yet what another one is called: the map has that one's address. */
 static void follow(struct cluster *cluster, const char *moved)
 {
@@ -240,12 +228,14 @@ static void follow(struct cluster *cluster, const char *moved)
 
     cluster->contact = true;
     if (to == CLUSTER_NOWHERE) {
-        fail_by(cluster, "no host", moved);
+        answer_fail(&cluster->failure, CAUSE_NOT_READY, "the Cluster refers to no host: %.100s",
+                    moved);
         look_elsewhere(cluster);
         return;
     }
     if (cluster->redirections++ == REDIRECTIONS_MAX) {
-        fail_by(cluster, "one node after the other", moved);
+        answer_fail(&cluster->failure, CAUSE_NOT_READY,
+                    "the Cluster refers to one node after the other: %.100s", moved);
         give_up(cluster);
         return;
     }
@@ -415,7 +405,7 @@ static struct moment retry_until(const struct cluster *cluster, struct moment un
 static void start_operation(struct store *base, const struct operation *operation)
 {
     struct cluster *cluster = of(base);
-    struct moment retry = now_of(cluster);
+    bool retries = operation->verb == VERB_FORCE || operation->verb == VERB_ADJUST;
     const char *key = NULL;
 
     switch (operation->verb) {
@@ -423,14 +413,8 @@ static void start_operation(struct store *base, const struct operation *operatio
     case VERB_RENEW:
     case VERB_RELEASE: key = operation_lock(operation)->keys[0]; break;
     case VERB_LATCH: key = operation->latch->key; break;
-    case VERB_FORCE:
-        key = operation->force->key;
-        retry = retry_until(cluster, operation->until);
-        break;
-    case VERB_ADJUST:
-        key = operation->adjust->key;
-        retry = retry_until(cluster, operation->until);
-        break;
+    case VERB_FORCE: key = operation->force->key; break;
+    case VERB_ADJUST: key = operation->adjust->key; break;
     case VERB_SURVEY:
         cluster_survey_free(cluster->survey);
         cluster->survey = cluster_survey_start(cluster->loop, cluster, cluster->prefix, operation,
@@ -439,7 +423,8 @@ static void start_operation(struct store *base, const struct operation *operatio
     case VERB_NONE:
     case VERB_MARK: return; /* no Cluster has STORE_MARK */
     }
-    cluster_call(cluster, cluster_slot_of_key(cluster->prefix, key), operation, retry);
+    cluster_call(cluster, cluster_slot_of_key(cluster->prefix, key), operation,
+                 retries ? retry_until(cluster, operation->until) : now_of(cluster));
 }
 
 /* The request goes to the node that an earlier one about the slot has gone to, or would go to. */

@@ -12,7 +12,6 @@ extern const struct store_record cluster_record;
 bool cluster_check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
                    size_t size);
 
-/* Judges the whole by the findings about the masters, which have "slots" of "all". Each has keys of
+/* Judges the whole by the findings about the masters, which have so many slots. Each has keys of
  * its own, so all of them have to be fit. Pure. */
-void cluster_judge(const struct checkup *masters, unsigned slots, unsigned all,
-                   struct diagnosis *diagnosis);
+void cluster_judge(const struct checkup *masters, unsigned slots, struct diagnosis *diagnosis);

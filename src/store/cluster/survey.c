@@ -94,7 +94,7 @@ static void ask_next(struct cluster_survey *survey)
     *part = *survey->operation.survey;
     part->each = take_view;
     part->heard = take_part;
-    part->each_arg = part->heard_arg = part->elsewhere_arg = survey;
+    part->each_arg = part->heard_arg = survey;
     if (survey->next < survey->master_count) {
         part->patterns = survey->globs;
         part->pattern_count = survey->glob_count;

@@ -385,7 +385,7 @@ static bool hear_entry(struct redis_survey *survey, struct entry *entry, const r
     bool moved = survey->request.elsewhere && reply->type == REDIS_REPLY_ERROR &&
                  redis_error_is_redirection(reply->str);
     if (moved)
-        survey->request.elsewhere(survey->request.elsewhere_arg, key);
+        survey->request.elsewhere(survey->request.each_arg, key);
     free(key);
     return answer->verdict == VERDICT_GRANTED || misfit || moved;
 }
