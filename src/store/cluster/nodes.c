@@ -230,7 +230,6 @@ static struct attempt *make_room(struct cluster_nodes *nodes)
 static void ask_next(struct cluster_nodes *nodes)
 {
     static const struct redis_session_events events = {.done = answered};
-    static const char *slots[] = {"CLUSTER", "SLOTS"};
     struct attempt *attempt = make_room(nodes);
     char fault[256];
 
@@ -240,7 +239,7 @@ static void ask_next(struct cluster_nodes *nodes)
     attempt->session = redis_session_new(nodes->loop, &way_to(nodes, attempt->node)->address,
                                          &events, attempt, fault, sizeof fault);
     if (attempt->session) {
-        redis_session_add(attempt->session, 2, slots);
+        REDIS_SESSION_ADD(attempt->session, "CLUSTER", "SLOTS");
         redis_session_send(attempt->session, 1, 0, nodes->until);
     } else {
         fail(attempt, CAUSE_UNREACHABLE, fault);

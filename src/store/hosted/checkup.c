@@ -56,10 +56,8 @@ static void heard(void *arg, redisReply *const *replies, size_t count, const str
 
 static bool ask_by(struct examination *of, struct redis_session *session, const char *sql)
 {
-    const char *command[] = {"SQL", sql};
-
     of->asked = session;
-    redis_session_add(session, 2, command);
+    REDIS_SESSION_ADD(session, "SQL", sql);
     redis_session_send(session, 1, 0, moment_plus(moment_now(), ASK_NS));
     return answer_await(of->loop, &of->failure) && !of->failed;
 }

@@ -51,16 +51,15 @@ size_t redis_replicas_add(struct redis_replicas *replicas, struct redis_session 
                           int64_t ns)
 {
     char count[16], time[24];
-    const char *wait[] = {"WAIT", count, time}, *role[] = {"ROLE"};
     int64_t ms = ns / NS_PER_MS;
 
     replicas->asked = needed(replicas);
     snprintf(count, sizeof count, "%u", replicas->asked);
     snprintf(time, sizeof time, "%" PRId64, ms > 0 ? ms : 1); /* 0 would be for ever */
-    redis_session_add(session, 3, wait);
+    REDIS_SESSION_ADD(session, "WAIT", count, time);
     if (!depends_on_known(replicas))
         return 1;
-    redis_session_add(session, 1, role);
+    REDIS_SESSION_ADD(session, "ROLE");
     return 2;
 }
 

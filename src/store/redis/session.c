@@ -920,13 +920,12 @@ void redis_session_add_call(struct redis_session *session, const struct redis_ca
 
 void redis_session_check_role(struct redis_session *session)
 {
-    const char *role[] = {"ROLE"};
     const struct redis_greeting *greeting = &session->greeting;
 
     session->role_due =
         redis_session_is_up(session) && greeting->replicas >= 0 && !greeting->cluster;
     if (session->role_due)
-        redis_session_add(session, 1, role);
+        REDIS_SESSION_ADD(session, "ROLE");
 }
 
 static void start(struct redis_session *session)

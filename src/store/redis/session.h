@@ -67,6 +67,10 @@ void redis_session_annotate(const struct redis_session *session, struct answer *
 void redis_session_check_role(struct redis_session *session);
 /* Adds one command to the batch being put together. */
 void redis_session_add(struct redis_session *session, int argc, const char **argv);
+/* The same: a command of these words. */
+#define REDIS_SESSION_ADD(session, ...)                                                            \
+    redis_session_add(session, sizeof(const char *[]){__VA_ARGS__} / sizeof(const char *),         \
+                      (const char *[]){__VA_ARGS__})
 /* The same: that call of a script. */
 void redis_session_add_call(struct redis_session *session, const struct redis_call *call);
 /* Sends the batch, after connecting if needed, which takes the address's time for connecting at

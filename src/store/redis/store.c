@@ -115,18 +115,11 @@ static bool has_places(const struct redis_store *store)
     return store->places && strcmp(store->places_at, store->call.keys[0]) == 0;
 }
 
-static void add_plain(struct redis_store *store, const char *first, const char *second)
-{
-    const char *argv[] = {first, second};
-
-    redis_session_add(store->session, second ? 2 : 1, argv);
-}
-
 /* ASKING counts only for the next command, or for a whole transaction. */
 static void add_asking(struct redis_store *store)
 {
     if (store->asking)
-        add_plain(store, "ASKING", NULL);
+        REDIS_SESSION_ADD(store->session, "ASKING");
 }
 
 /* Whether the call, if it is done, makes an entry that a release must remove. */
@@ -194,13 +187,13 @@ static size_t replies_listening(const struct redis_store *store)
 static void add_listening(struct redis_store *store)
 {
     choose_channels(store);
-    add_plain(store, "MULTI", NULL);
+    REDIS_SESSION_ADD(store->session, "MULTI");
     redis_session_add_call(store->session, &store->call);
     add_lesson(store);
     /* One channel a command: within EXEC, each command has one reply. */
     for (size_t i = 0; i < store->channel_count; i++)
-        add_plain(store, "SUBSCRIBE", store->channels[i]);
-    add_plain(store, "EXEC", NULL);
+        REDIS_SESSION_ADD(store->session, "SUBSCRIBE", store->channels[i]);
+    REDIS_SESSION_ADD(store->session, "EXEC");
 }
 
 /* Locks must be on the replicas, if the user requires that; latches need not. */

@@ -149,12 +149,10 @@ static void tidy(struct redis_survey *survey)
 /* Asks for the pauses of GLOBs and the minimum version. Returns by how many commands. */
 static size_t ask_pauses(struct redis_survey *survey)
 {
-    const char *time[] = {"TIME"}, *pauses[] = {"HMGET", survey->pauses, "p", "v"};
-
     if (!survey->pauses || !survey->request.paused)
         return 0;
-    redis_session_add(survey->session, 1, time);
-    redis_session_add(survey->session, 4, pauses);
+    REDIS_SESSION_ADD(survey->session, "TIME");
+    REDIS_SESSION_ADD(survey->session, "HMGET", survey->pauses, "p", "v");
     return 2;
 }
 
@@ -188,11 +186,10 @@ static void hear_pauses(struct redis_survey *survey, redisReply *const *replies)
 static void ask_scan(struct redis_survey *survey, struct moment until)
 {
     size_t before = ask_pauses(survey);
-    const char *scan[] = {"SCAN",  survey->cursor, "MATCH", survey->globs[survey->glob_next],
-                          "COUNT", "1000"};
 
     survey->scanning = true;
-    redis_session_add(survey->session, 6, scan);
+    REDIS_SESSION_ADD(survey->session, "SCAN", survey->cursor, "MATCH",
+                      survey->globs[survey->glob_next], "COUNT", "1000");
     redis_session_send_ahead(survey->session, before + 1, until, 0);
 }
 
@@ -201,7 +198,7 @@ static void add_look(struct redis_survey *survey, const struct entry *entry)
     const struct script *script = survey->request.latches ? &script_latch
                                   : survey->marking       ? &script_adjust
                                                           : &script_inspect;
-    const char *asking[] = {"ASKING"}, *name = entry->name;
+    const char *name = entry->name;
     struct redis_call call = {.whole = survey->whole_script};
     char from[24], to[24];
 
@@ -219,7 +216,7 @@ static void add_look(struct redis_survey *survey, const struct entry *entry)
     if (!survey->request.latches)
         redis_call_set(&call, "pauses", survey->pauses);
     if (survey->asking)
-        redis_session_add(survey->session, 1, asking);
+        REDIS_SESSION_ADD(survey->session, "ASKING");
     redis_session_add_call(survey->session, &call);
     redis_call_drop(&call);
 }

@@ -241,13 +241,6 @@ static void heard(void *arg, redisReply *const *replies, size_t count, const str
     loop_stop(inquiry->loop);
 }
 
-static void add_words(struct inquiry *inquiry, const char *first, const char *second,
-                      const char *third)
-{
-    const char *argv[] = {first, second, third};
-    redis_session_add(inquiry->session, third ? 3 : second ? 2 : 1, argv);
-}
-
 static bool ask(struct inquiry *inquiry, size_t replies,
                 void (*hear)(struct inquiry *, redisReply *const *))
 {
@@ -290,7 +283,7 @@ static bool ask_pings(struct inquiry *inquiry)
     for (size_t i = 0; i < PINGS; i++) {
         if (i > 0)
             loop_run_for(inquiry->loop, PAUSE_NS);
-        add_words(inquiry, "TIME", NULL, NULL);
+        REDIS_SESSION_ADD(inquiry->session, "TIME");
         if (!ask(inquiry, 1, hear_ping))
             return false;
     }
@@ -316,12 +309,12 @@ static bool ask_self(struct inquiry *inquiry)
 {
     size_t count = 2;
 
-    add_words(inquiry, "HELLO", "2", NULL);
-    add_words(inquiry, "INFO", NULL, NULL);
+    REDIS_SESSION_ADD(inquiry->session, "HELLO", "2");
+    REDIS_SESSION_ADD(inquiry->session, "INFO");
     for (size_t i = 0; i < FACTS; i++) {
         if (!facts_with_names[i].setting)
             continue;
-        add_words(inquiry, "CONFIG", "GET", facts_with_names[i].setting);
+        REDIS_SESSION_ADD(inquiry->session, "CONFIG", "GET", facts_with_names[i].setting);
         count++;
     }
     return ask(inquiry, count, hear_self);
@@ -342,12 +335,10 @@ static bool ask_markers(struct inquiry *inquiry)
 {
     char *epoch = redis_marker(inquiry->address->prefix, "epoch");
     char *quorum = redis_marker(inquiry->address->prefix, "quorum");
-    const char *grace[] = {"HMGET", epoch, "r", "i", "l", "u"};
-    const char *member[] = {"HMGET", quorum, "run", "since", "first"};
 
-    add_words(inquiry, "TIME", NULL, NULL);
-    redis_session_add(inquiry->session, 6, grace);
-    redis_session_add(inquiry->session, 5, member);
+    REDIS_SESSION_ADD(inquiry->session, "TIME");
+    REDIS_SESSION_ADD(inquiry->session, "HMGET", epoch, "r", "i", "l", "u");
+    REDIS_SESSION_ADD(inquiry->session, "HMGET", quorum, "run", "since", "first");
     bool going = ask(inquiry, 3, hear_markers);
     free(epoch);
     free(quorum);
@@ -374,7 +365,7 @@ static void hear_script(struct inquiry *inquiry, redisReply *const *replies)
 
 static bool ask_script(struct inquiry *inquiry)
 {
-    add_words(inquiry, "EVAL", "return 1", "0");
+    REDIS_SESSION_ADD(inquiry->session, "EVAL", "return 1", "0");
     return ask(inquiry, 1, hear_script);
 }
 
@@ -437,11 +428,11 @@ static bool ask_rights(struct inquiry *inquiry)
     char *channel = key_in_store(inquiry->address->prefix, CHANNEL);
     size_t count = 1;
 
-    add_words(inquiry, "MULTI", NULL, NULL);
-    add_words(inquiry, "EXEC", NULL, NULL);
+    REDIS_SESSION_ADD(inquiry->session, "MULTI");
+    REDIS_SESSION_ADD(inquiry->session, "EXEC");
     bool going = ask(inquiry, 2, hear_frame);
     if (going && inquiry->facts->rights_known) {
-        add_words(inquiry, "MULTI", NULL, NULL);
+        REDIS_SESSION_ADD(inquiry->session, "MULTI");
         for (const struct right *right = rights; *right->name; right++) {
             if (frames(right))
                 continue;
