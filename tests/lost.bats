@@ -106,14 +106,13 @@ declare -gA own_status=([itself]=3 [told]=143 [at_most]=124 [continue]=3 [no_ren
 begin() {
     local row=$1 command options=(--lease 60s) keys trap=:
     mapfile -t keys < <(keys_of "$row")
-    mkfifo "$T/$row.go"
-    command="read -r word <'$T/$row.go'; exit 3"
+    command="'$RLOCK_TEST_TOOLS/await' '$T/$row.go'; exit 3"
     case $2 in
     told) command="exec sleep 1000" ;;
     at_most)
         options+=(--at-most 5s --kill-after 40s)
-        trap="trap ': >\"$T/$row.term\"; read -r word <\"$T/$row.go\"; exit 3' TERM"
-        command="while :; do sleep 0.1; done"
+        command="until [ -e '$T/$row.go' ]; do sleep 0.1; done; exit 3"
+        trap="trap ': >\"$T/$row.term\"' TERM"
         ;;
     continue) options+=(--on-lost continue) ;;
     no_renew) options=(--lease 20s --no-renew) command="exec sleep 1000" ;;
@@ -131,10 +130,10 @@ end() {
     told) kill "${pid[$1]}" 2>/dev/null || true ;;
     at_most)
         poll_until 10 test -e "$T/$1.term"
-        echo 1<>"$T/$1.go"
+        : >"$T/$1.go"
         ;;
     no_renew) ;;
-    *) echo 1<>"$T/$1.go" ;;
+    *) : >"$T/$1.go" ;;
     esac
 }
 
