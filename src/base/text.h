@@ -12,6 +12,6 @@ struct text_field {
     const char *name, *text;
 };
 
-/* Adds a form, in which each "{name}" stands for the text of that field, which is there. What is in
+/* Adds a form, in which each "{name}" stands for the text of that field, which is there. A part in
  * "[brackets]" is left out if a field in it is empty. */
 void text_fill(char *out, size_t size, const char *form, const struct text_field *fields);

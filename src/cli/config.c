@@ -36,28 +36,24 @@ static char *take_line(struct config_reader *reader)
     return strlen(start) < length ? NULL : trim(start);
 }
 
-int config_next(struct config_reader *reader, struct config_line *line, const char **fault)
+bool config_next(struct config_reader *reader)
 {
     if (reader->number == 0)
         skip_mark(reader);
-    while (reader->rest < reader->end) {
+    while (!reader->fault && reader->rest < reader->end) {
         char *text = take_line(reader);
-        line->number = reader->number;
-        if (!text) {
-            *fault = "has a NUL byte in it";
-            return -1;
-        }
-        if (*text == '\0' || *text == '#')
+        if (text && (*text == '\0' || *text == '#'))
             continue;
-        char *equals = strchr(text, '=');
-        if (!equals || equals == text) {
-            *fault = equals ? "no key before the '='" : "not of the form key = value";
-            return -1;
+        char *equals = text ? strchr(text, '=') : NULL;
+        if (equals && equals > text) {
+            *equals = '\0';
+            reader->key = trim(text);
+            reader->value = trim(equals + 1);
+            return true;
         }
-        *equals = '\0';
-        line->key = trim(text);
-        line->value = trim(equals + 1);
-        return 1;
+        reader->fault = !text    ? "has a NUL byte in it"
+                        : equals ? "no key before the '='"
+                                 : "not of the form key = value";
     }
-    return 0;
+    return false;
 }

@@ -166,7 +166,7 @@ static bool is_quoted(enum setting id, const char *value)
            id != SETTING_STOP;
 }
 
-static int collect_line(struct collection *all, const struct config_line *line,
+static int collect_line(struct collection *all, const struct config_reader *line,
                         struct source *source)
 {
     enum setting id = setting_find(line->key);
@@ -198,15 +198,13 @@ static int collect_line(struct collection *all, const struct config_line *line,
 /* Cuts up the text, which must stay. */
 static int collect_text(struct collection *all, const struct file *file, struct source *source)
 {
-    struct config_reader reader = {file->text, file->text + file->size, 0};
-    struct config_line line;
-    const char *why;
-    int found = 0, status = STATUS_OK;
+    struct config_reader reader = {.rest = file->text, .end = file->text + file->size};
+    int status = STATUS_OK;
 
-    while (status == STATUS_OK && (found = config_next(&reader, &line, &why)) == 1)
-        status = collect_line(all, &line, source);
-    if (found < 0)
-        return fail(all, STATUS_CONFIG, "%s:%d: %s", source->path, line.number, why);
+    while (status == STATUS_OK && config_next(&reader))
+        status = collect_line(all, &reader, source);
+    if (reader.fault)
+        return fail(all, STATUS_CONFIG, "%s:%d: %s", source->path, reader.number, reader.fault);
     if (status == STATUS_OK && source->secret && file->public)
         say_warning("%s: every user of this host can read the password in it (mode %04o)",
                     source->path, file->mode);

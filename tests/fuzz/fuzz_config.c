@@ -4,7 +4,7 @@
 #include "cli/settings.h"
 #include "fuzz.h"
 
-static void take(const struct config_line *line)
+static void take(const struct config_reader *line)
 {
     enum setting id = setting_find(line->key);
     struct settings settings = {0};
@@ -22,16 +22,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = fuzz_text(data, size);
     struct config_reader reader = {.rest = text, .end = text + size};
-    struct config_line line;
-    const char *fault = NULL;
-    int found, last = 0;
+    int last = 0;
 
-    while ((found = config_next(&reader, &line, &fault)) == 1) {
-        MUST(line.number > last);
-        last = line.number;
-        take(&line);
+    while (config_next(&reader)) {
+        MUST(reader.number > last);
+        last = reader.number;
+        take(&reader);
     }
-    MUST(found == 0 || (found == -1 && fault && *fault));
+    MUST(!reader.fault || *reader.fault);
     free(text);
     return 0;
 }

@@ -38,18 +38,15 @@ int main(void)
 {
     for (size_t i = 0; i < COUNT(rows); i++) {
         char text[200], got[200] = "", *out = got;
-        struct config_reader reader = {text, text + strlen(rows[i].text), 0};
-        struct config_line line;
-        const char *fault;
-        int found;
+        struct config_reader reader = {.rest = text, .end = text + strlen(rows[i].text)};
 
         strcpy(text, rows[i].text);
         for (char *at = text; (at = strchr(at, '@')); at++)
             *at = '\0';
-        while ((found = config_next(&reader, &line, &fault)) == 1)
-            out += sprintf(out, "%d:%s=%s;", line.number, line.key, line.value);
-        if (found < 0)
-            sprintf(out, "%d!%s", line.number, fault);
+        while (config_next(&reader))
+            out += sprintf(out, "%d:%s=%s;", reader.number, reader.key, reader.value);
+        if (reader.fault)
+            sprintf(out, "%d!%s", reader.number, reader.fault);
         tap_is(got, rows[i].wanted, "config_next", rows[i].text);
     }
     return tap_done();
