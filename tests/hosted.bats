@@ -28,10 +28,12 @@ let_go() {
     run -0 rlock history --json k
     json 'map(.outcome) == ["exit 3", "exit 0"]'
     refused 75 run --unless-done 1h k -- touch "$T/ran"
-    run -0 rlock limit s 2
-    hold a s --limit 5
-    hold b s --limit 5
-    refused 75 run -n --limit 5 s -- touch "$T/ran"
+    local s=ssssssssssssssssssssssssssssssssssssssss
+    run -0 rlock limit $s 2
+    hold a $s --limit 5
+    hold b $s --limit 5
+    refused 75 run -n --limit 5 $s -- touch "$T/ran"
+    run -0 rlock status 's*s*s*s*s*s*s*s*s*s*s*s*x' # in a time that does not grow with the stars
     kill "${pid[a]}" "${pid[b]}"
     finish a
     finish b

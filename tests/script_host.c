@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -311,10 +310,9 @@ static bool reply(const struct piece *words, size_t count, struct strbuf *out)
         resp_status(out, "OK");
     } else if (piece_is(words[0], "script") && count > 2) {
         char hex[SHA1_HEX_SIZE];
-        if (script_load(words[2], hex))
-            resp_bulk(out, piece_of(hex));
-        else
-            script_reply(out);
+        if (!script_load(words[2], hex))
+            abort();
+        resp_bulk(out, piece_of(hex));
     } else if (piece_is(words[0], "flushall")) {
         flush();
         resp_status(out, "OK");
