@@ -94,18 +94,16 @@ static bool is_cgroup(const char *path)
 static char *find_parent(bool required)
 {
     const size_t room = PATH_MAX - 64, size = PATH_MAX + 512; /* for the new one's name; for text */
-    char *text = mem_checked(malloc(size)), *parent = NULL;
+    char *text FREED = mem_checked(malloc(size));
     const char *own = read_own(text, size);
 
-    for (size_t i = 0; own && !parent && i < sizeof mounts / sizeof *mounts; i++) {
-        parent = strbuf_print("%s%s", mounts[i], own);
-        if (strlen(parent) >= room || !(required ? is_cgroup(parent) : is_delegated(parent))) {
-            free(parent);
-            parent = NULL;
-        }
+    for (size_t i = 0; own && i < sizeof mounts / sizeof *mounts; i++) {
+        char *parent = strbuf_print("%s%s", mounts[i], own);
+        if (strlen(parent) < room && (required ? is_cgroup(parent) : is_delegated(parent)))
+            return parent;
+        free(parent);
     }
-    free(text);
-    return parent;
+    return NULL;
 }
 
 /* -- making one ------------------------------------------------------------------------------ */
@@ -137,17 +135,14 @@ static void publish(struct cgroup *cgroup, const char *path)
 int cgroup_make(struct cgroup *cgroup, bool required)
 {
     errno = ENOTSUP;
-    char *parent = find_parent(required);
+    char *parent FREED = find_parent(required);
     if (!parent)
         return required ? -1 : 0;
-    char *path = strbuf_print("%s/" PREFIX "%ld-%llx", parent, (long)getpid(),
-                              (unsigned long long)moment_now().ns);
-    int made = make(path), error = errno;
+    char *path FREED = strbuf_print("%s/" PREFIX "%ld-%llx", parent, (long)getpid(),
+                                    (unsigned long long)moment_now().ns);
+    int made = make(path);
     if (made == 0)
         publish(cgroup, path);
-    free(path);
-    free(parent);
-    errno = error;
     return required ? made : 0;
 }
 

@@ -279,7 +279,7 @@ static char *name_beside(const char *path)
 
 static int replace(const char *path, const char *text, size_t size)
 {
-    char *beside = name_beside(path);
+    char *beside FREED = name_beside(path);
     int fd = mkostemp(beside, O_CLOEXEC);
     int error = fd < 0 ? errno : file_write(fd, text, size);
 
@@ -291,7 +291,6 @@ static int replace(const char *path, const char *text, size_t size)
         error = errno;
     if (error && fd >= 0)
         unlink(beside);
-    free(beside);
     return error;
 }
 
@@ -301,10 +300,8 @@ int file_replace(const char *path, const char *text, size_t size)
 
     if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
         return S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
-    char *target = realpath(path, NULL);
+    char *target FREED = realpath(path, NULL);
     if (!target && errno != ENOENT)
         return errno;
-    int error = replace(target ? target : path, text, size);
-    free(target);
-    return error;
+    return replace(target ? target : path, text, size);
 }

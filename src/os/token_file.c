@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/decimal.h"
+#include "base/mem.h"
 #include "os/file.h"
 
 #define WAITS_NS (1 * NS_PER_SEC)
@@ -176,7 +177,7 @@ int token_file_open(struct token_file *file, const char *path, int64_t wait,
  * after a power failure, whenever its maker was killed. */
 static int sync_directory(const char *path)
 {
-    char *target = realpath(path, NULL);
+    char *target FREED = realpath(path, NULL);
     int fd = target ? open(dirname(target), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     int error = 0;
 
@@ -185,7 +186,6 @@ static int sync_directory(const char *path)
     if (fd >= 0 && fsync(fd) < 0 && errno != EINVAL && errno != EROFS)
         error = errno;
     file_close(fd);
-    free(target);
     return error;
 }
 

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "os/file.h"
 
 /* A KILL is repeated until two passes find the same processes, as those that fork meanwhile are
@@ -227,15 +228,14 @@ static enum tree_state signal_found(const struct tree *tree, const struct proces
 static bool is_child(const struct tree *tree, pid_t pid, bool *complete)
 {
     struct process root = {.pid = tree->root, .threads = 1};
-    struct process_list children = {0};
-    bool found = false;
+    struct process_list children ENDED_BY(process_list_free) = {0};
 
     if (!procfs_add_children(tree->procfs, &root, &children))
         *complete = false;
     for (size_t i = 0; i < children.count; i++)
-        found = found || children.all[i].pid == pid;
-    process_list_free(&children);
-    return found;
+        if (children.all[i].pid == pid)
+            return true;
+    return false;
 }
 
 /* Signals a process that /proc does not show: with hidepid, as proc(5) has it, those of other
@@ -263,7 +263,7 @@ static enum tree_state signal_hidden(const struct tree *tree, pid_t pid, int sig
 static enum tree_state signal_hidden_children(const struct tree *tree, int signo, bool *complete)
 {
     struct process root = {.pid = tree->root, .threads = 1};
-    struct process_list children = {0};
+    struct process_list children ENDED_BY(process_list_free) = {0};
     enum tree_state state = TREE_GONE;
 
     if (!descends(tree))
@@ -277,7 +277,6 @@ static enum tree_state signal_hidden_children(const struct tree *tree, int signo
         if (!others && signal_hidden(tree, pid, signo, complete) == TREE_LIVE)
             state = TREE_LIVE;
     }
-    process_list_free(&children);
     return state;
 }
 
@@ -308,7 +307,7 @@ static enum tree_state signal_group(const struct tree *tree, int signo)
 static bool kill_children(const struct search *search)
 {
     const struct procfs *procfs = search->tree->procfs;
-    struct process_list children = {0};
+    struct process_list children ENDED_BY(process_list_free) = {0};
     struct process process;
     bool found = false;
 
@@ -318,7 +317,6 @@ static bool kill_children(const struct search *search)
             may_belong(search, &process))
             found = kill(process.pid, SIGKILL) == 0 || found;
     }
-    process_list_free(&children);
     return found;
 }
 
@@ -326,14 +324,13 @@ static bool kill_children(const struct search *search)
  * becomes a child of the root each time, and the children of one process are soon looked at. */
 static void kill_orphans(const struct tree *tree)
 {
-    struct process_list root = {0};
+    struct process_list root ENDED_BY(process_list_free) = {0};
     struct search search;
 
     if (getpid() != tree->root || !search_from_root(&search, tree, &root))
         return;
     for (int burst = 0; burst < MOST_BURSTS && kill_children(&search); burst++)
         ;
-    process_list_free(&root);
 }
 
 /* Signals a process that was born since the reading of "all" began. False: it is not of the tree,
@@ -412,7 +409,7 @@ static enum tree_state signal_listed(const struct tree *tree, struct process_lis
  * be looked at. */
 static enum tree_state signal_visible(const struct tree *tree, int signo, bool *complete)
 {
-    struct process_list all = {0};
+    struct process_list all ENDED_BY(process_list_free) = {0};
 
     procfs_begin(tree->procfs);
     if (signo == SIGKILL)
@@ -422,7 +419,6 @@ static enum tree_state signal_visible(const struct tree *tree, int signo, bool *
     if (getpid() != tree->root && (state == TREE_GONE || signo == SIGKILL) &&
         signal_births(tree, &all, last, signo, complete) == TREE_LIVE)
         state = TREE_LIVE;
-    process_list_free(&all);
     if (signal_hidden_children(tree, signo, complete) == TREE_LIVE)
         state = TREE_LIVE;
     procfs_end(tree->procfs);
@@ -476,7 +472,7 @@ bool tree_leader_ended(const struct tree *tree)
 /* Finds the tree among all processes. */
 static bool list_all(const struct tree *tree, struct process_list *list)
 {
-    struct process_list all = {0};
+    struct process_list all ENDED_BY(process_list_free) = {0};
     struct search search;
     bool complete = procfs_list(tree->procfs, &all);
 
@@ -484,14 +480,13 @@ static bool list_all(const struct tree *tree, struct process_list *list)
     for (size_t i = 0; i < all.count; i++)
         if (belongs(&search, &all.all[i]) && !process_list_append(list, &all.all[i]))
             complete = false;
-    process_list_free(&all);
     return complete && !search.incomplete;
 }
 
 /* Finds the tree from parents to children, beginning at its root. */
 static bool list_children(const struct tree *tree, struct process_list *list)
 {
-    struct process_list root = {0};
+    struct process_list root ENDED_BY(process_list_free) = {0};
     struct search search;
     struct process process;
     size_t kept = 0;
@@ -510,7 +505,6 @@ static bool list_children(const struct tree *tree, struct process_list *list)
     complete = complete && list->count <= MOST_DESCENDANTS;
     list->count = kept;
     process_list_sort(list);
-    process_list_free(&root);
     return complete;
 }
 

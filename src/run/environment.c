@@ -72,10 +72,8 @@ char *environment_keys(const char *const *keys, size_t count)
 
 static char *key_entry(const char *const *keys, size_t count)
 {
-    char *words = environment_keys(keys, count);
-    char *entry = strbuf_print("RLOCK_KEY=%s", words);
-    free(words);
-    return entry;
+    char *words FREED = environment_keys(keys, count);
+    return strbuf_print("RLOCK_KEY=%s", words);
 }
 
 void environment_make(struct environment *environment, char *const *inherited,
@@ -122,7 +120,7 @@ static void put(struct environment *environment, size_t word, char *entry)
 void environment_grant(struct environment *environment, int64_t lease,
                        const struct lock_grant *grants)
 {
-    struct strbuf fences = {.text = NULL}, slots = {.text = NULL};
+    struct strbuf fences = {.text = NULL}, slots ENDED_BY(strbuf_free) = {.text = NULL};
     const struct acquire_request *lock = environment->lock;
     struct held_keys held;
 
@@ -138,7 +136,6 @@ void environment_grant(struct environment *environment, int64_t lease,
     put(environment, 4, strbuf_detach(&fences));
     if (lock->mode == LOCK_LIMIT)
         put(environment, 5, strbuf_detach(&slots));
-    strbuf_free(&slots);
 }
 
 void environment_free(struct environment *environment)
