@@ -37,12 +37,12 @@ setup_file() { start_file --appendonly yes --appendfsync always; }
     b_alone ''
 }
 
-@test "H10 waiters keep their order over a restart with the data" {
-    hold a k --lease 30s
-    for i in {1..6}; do
+@test "H10 H65 thirty waiters come in their order, also over a restart with the data" {
+    hold a k --lease 60s
+    for i in {1..30}; do
         queue "w$i" k
     done
     redis_restart
     kill "${pid[a]}"
-    in_turn 20 w{1..6}
+    in_turn 40 w{1..30}
 }
