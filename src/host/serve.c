@@ -213,7 +213,6 @@ static const char *word(const struct request *request, size_t i)
 
 static void do_open(const struct request *request)
 {
-
     for (size_t i = 0; i < request->count; i++)
         words_add(&server.address, request->words[i]);
     const struct request kept = {.words = server.address.at, .count = request->count};
@@ -485,7 +484,6 @@ static void perform(const struct request *request)
 /* Without a database each command fails for the reason that OPEN did. */
 static void obey(const struct request *request)
 {
-
     if (request->count == 0)
         return;
     if (server.refused && !piece_is(request->words[0], "open"))
