@@ -109,7 +109,6 @@ returncode() { # negative for death by a signal, as python sees it
     finish b
     no_overlap
     run -6 rlock run --no-renew --lease 20s k -- sh -c 'exit 6'
-    # It is also the end of the lease that the agent tells first.
     bg a rlock run --no-renew --lease 2s k -- sh -c 'trap ": >\"$T/termed\"" TERM; while :; do sleep 0.02; done'
     poll_until 10 test -e "$T/termed"
     kill -STOP "${pid[a]}"

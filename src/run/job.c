@@ -389,6 +389,12 @@ static void run_out(struct job *job)
     job_lose(job, &why);
 }
 
+void job_judge_end(struct job *job)
+{
+    if (!job->cleared && !job->fault && moment_reached(job->lease.end, moment_now()))
+        run_out(job);
+}
+
 /* It ended by itself. The processes that it left continue, or are waited for. */
 static void end(struct job *job, bool had_terminal)
 {

@@ -149,6 +149,7 @@ static void leave_unanswered(struct supervisor *s, enum run_cause cause)
 static void release(struct supervisor *s)
 {
     s->outcome->held = moment_until(s->job.acquired, moment_now());
+    job_judge_end(&s->job);
     job_remind(&s->job);
     if (!start_release(s))
         finish(s);
