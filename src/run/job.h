@@ -82,7 +82,7 @@ void job_lose(struct job *job, const struct run_reason *why);
 void job_signal(struct job *job, int signo);
 /* Takes a change of the command's state. status: as of waitpid(). */
 void job_changed(struct job *job, enum child_change change, int status);
-/* Once it has ended, and all that the agent had to say has been heard: an end that is seen after the
+/* Once it has ended, and all that the agent had to say was heard: an end that is seen after the
  * lease may have come after it, unless the agent has released the lock. Then it counts as lost. */
 void job_judge_end(struct job *job);
 /* Once it has ended: tells again that it was stopped or lost the lock. */

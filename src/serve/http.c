@@ -318,6 +318,8 @@ static void remove_client(struct http *http, const struct MHD_Connection *connec
 {
     struct client **place = find_client(http, connection), *client = *place;
 
+    if (!client)
+        return;
     *place = client->next;
     free(client);
     http->client_count--;
