@@ -212,11 +212,13 @@ bool reservation_begin(const struct settings *settings, const char *key, int64_t
 
 void reservation_undo(const struct settings *settings, const char *key, int64_t fresh)
 {
+    if (!fresh)
+        return;
     int locked = lock_directory(NULL, 0);
     char *what FREED = describe(settings, key), *path FREED = path_of(what);
     struct entry entry ENDED_BY(free_entry) = {.what = NULL};
 
-    if (fresh && read_entry(path, &entry) && entry.until_ms == fresh)
+    if (read_entry(path, &entry) && entry.until_ms == fresh)
         unlink(path);
     file_close(locked);
 }

@@ -349,6 +349,7 @@ void job_extend(struct job *job, struct lease lease)
         resume(job);
 }
 
+/* The end of a fixed lease is a time limit, not a loss. */
 static void time_out_with_lease(struct job *job)
 {
     if (job->state == JOB_ENDED)
