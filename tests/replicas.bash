@@ -23,11 +23,13 @@ on() {
     redis-cli -e -s "$T/$1/sock" "${@:2}" 3>&-
 }
 
-# Both sides know of it, and the master hears from all that were started here.
+# Both sides know of it, and the master hears from all that were started here. One that answers
+# has written its pid file.
 is_synchronised() {
-    local files=("$T"/*/pid)
-    [[ $(on "$1" info replication) == *master_link_status:up* ]] &&
-        [[ $(redis info replication | grep -c ',state=online,') == "${#files[@]}" ]] &&
+    local files
+    [[ $(on "$1" info replication) == *master_link_status:up* ]] || return
+    files=("$T"/*/pid)
+    [[ $(redis info replication | grep -c ',state=online,') == "${#files[@]}" ]] &&
         acknowledged "${#files[@]}" redis
 }
 

@@ -29,7 +29,8 @@ static int next_step(const struct redis_greeting *greeting, int after)
     int step = after + 1;
 
     while ((step == STEP_NAME && !greeting->named) || (step == STEP_SELECT && greeting->db == 0) ||
-           (step == STEP_ASKING && !greeting->cluster) || (step == STEP_INFO && !greeting->member))
+           (step == STEP_ASKING && !greeting->cluster) ||
+           (step == STEP_INFO && !greeting->identity))
         step++;
     return step;
 }
@@ -44,7 +45,7 @@ int redis_greeting_left(const struct redis_greeting *greeting)
 }
 
 void redis_greeting_begin(struct redis_greeting *greeting, const struct url *url,
-                          const char *password, const char *client, bool member,
+                          const char *password, const char *client, enum redis_identity identity,
                           struct strbuf *bytes)
 {
     char db[16];
@@ -62,7 +63,7 @@ void redis_greeting_begin(struct redis_greeting *greeting, const struct url *url
     *greeting = (struct redis_greeting){.db = url->db,
                                         .named = *client,
                                         .cluster = url->record->is_sharded,
-                                        .member = member,
+                                        .identity = identity,
                                         .replicas = -1};
     greeting->step = password ? STEP_AUTH : next_step(greeting, STEP_AUTH);
     snprintf(db, sizeof db, "%d", url->db);
@@ -128,7 +129,8 @@ bool redis_greeting_is_master(struct redis_greeting *greeting, const struct redi
     *answer = (struct answer){.verdict = VERDICT_UNKNOWN};
     greeting->replica = strcmp(role, "slave") == 0;
     /* In a quorum it is a mistake of the user, not a server that fails. */
-    answer->cause = greeting->replica && greeting->member ? CAUSE_MISFIT : CAUSE_UNFIT;
+    answer->cause =
+        greeting->replica && greeting->identity == IDENTITY_NEEDED ? CAUSE_MISFIT : CAUSE_UNFIT;
     if (greeting->replica && master && reply->elements > 2)
         snprintf(answer->text, sizeof answer->text,
                  "this is a read-only replica of %.80s:%" PRId64 "; locks live on the master",
@@ -161,7 +163,7 @@ static void read_node(const redisReply *reply, char node[MEMBER_SERVER_SIZE])
     snprintf(node, MEMBER_SERVER_SIZE, "%.*s", at ? (int)strcspn(at, "\r\n") : 0, at ? at : "");
 }
 
-/* A user without ROLE or TIME loses a check, not the lock; a connection without a name loses
+/* A user without ROLE, TIME or INFO loses a check, not the lock; a connection without a name loses
  * nothing. But a server that takes no clients says so in reply to the first command. */
 static bool does_without(const struct redis_greeting *greeting, const char *error)
 {
@@ -170,7 +172,8 @@ static bool does_without(const struct redis_greeting *greeting, const char *erro
     if (greeting->step == STEP_NAME)
         return forbidden ||
                (strncmp(error, "ERR ", 4) == 0 && redis_error_class(error) == REDIS_ERROR_OTHER);
-    return forbidden && (greeting->step == STEP_ROLE || greeting->step == STEP_TIME);
+    return forbidden && (greeting->step == STEP_ROLE || greeting->step == STEP_TIME ||
+                         (greeting->step == STEP_INFO && greeting->identity == IDENTITY_WANTED));
 }
 
 enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,

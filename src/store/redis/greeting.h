@@ -1,13 +1,20 @@
 /* The greeting that begins each connection to a Redis server: user and password, the name of the
  * connection, the database; is it a master (in a Cluster: is it a node of one), what is its clock;
- * and for a quorum's member, which server is it. All in one write, with the first batch; the
- * replies are judged one by one. */
+ * and where that matters, which process of which server is it. All in one write, with the first
+ * batch; the replies are judged one by one. */
 #pragma once
 
 #include "store/member.h"
 
 struct redisReply;
 struct strbuf;
+
+/* Whether a server has to tell which one it is. */
+enum redis_identity {
+    IDENTITY_NONE,
+    IDENTITY_WANTED, /* a user may lack the right to ask */
+    IDENTITY_NEEDED, /* of a quorum's member */
+};
 
 struct redis_greeting {
     int db;
@@ -16,15 +23,15 @@ struct redis_greeting {
     int step;                      /* the step whose reply is next */
     int64_t clock_ms;              /* the server's; 0: it does not tell */
     bool replica;                  /* REFUSED because it is one */
-    bool member;                   /* of a quorum */
-    char node[MEMBER_SERVER_SIZE]; /* of a member: its run_id */
+    enum redis_identity identity;  /* whether it is asked for that */
+    char node[MEMBER_SERVER_SIZE]; /* its run_id; "": it does not tell */
     int replicas;                  /* how many it has, -1 if it does not tell */
 };
 
 /* Appends the commands to *bytes. password: NULL: none. client: the name of the connection; "":
  * none. */
 void redis_greeting_begin(struct redis_greeting *greeting, const struct url *url,
-                          const char *password, const char *client, bool member,
+                          const char *password, const char *client, enum redis_identity identity,
                           struct strbuf *bytes);
 /* The same for a host, which is told where its database is; the password may be NULL. ms: how long
  * it may take to connect. */

@@ -2,7 +2,6 @@
  * script must write something whenever it grants, or WAIT says nothing about the grant. */
 #include "store/redis/replicas.h"
 #include "rules/error.h"
-#include "store/redis/greeting.h"
 #include "store/redis/session.h"
 
 #include <hiredis/hiredis.h>
@@ -23,9 +22,24 @@ static unsigned needed(const struct redis_replicas *replicas)
     return 0;
 }
 
-static bool depends_on_known(const struct redis_replicas *replicas)
+bool redis_replicas_are_counted(const struct redis_replicas *replicas)
 {
     return replicas->rule == REPLICAS_MAJORITY || replicas->rule == REPLICAS_ALL;
+}
+
+/* A replica that has left still counts: it may be the master by now, and this server not. */
+static void see(struct redis_replicas *replicas, int count)
+{
+    if (count > replicas->known)
+        replicas->known = count;
+}
+
+void redis_replicas_greet(struct redis_replicas *replicas, const char *server, int count)
+{
+    if (strcmp(replicas->server, server) != 0)
+        replicas->known = -1;
+    snprintf(replicas->server, sizeof replicas->server, "%s", server);
+    see(replicas, count);
 }
 
 bool redis_replicas_possible(const struct redis_replicas *replicas, struct answer *answer)
@@ -33,7 +47,7 @@ bool redis_replicas_possible(const struct redis_replicas *replicas, struct answe
     unsigned wanted = needed(replicas);
 
     if (replicas->known < 0 &&
-        depends_on_known(replicas)) /* a user without ROLE passes the greeting */
+        redis_replicas_are_counted(replicas)) /* a user without ROLE passes the greeting */
         answer_fail(answer, CAUSE_DENIED, "no right to ask for the number of replicas (ROLE)");
     else if (replicas->known == 0 && wanted > 0)
         answer_fail(answer, CAUSE_UNFIT,
@@ -57,7 +71,7 @@ size_t redis_replicas_add(struct redis_replicas *replicas, struct redis_session 
     snprintf(count, sizeof count, "%u", replicas->asked);
     snprintf(time, sizeof time, "%" PRId64, ms > 0 ? ms : 1); /* 0 would be for ever */
     REDIS_SESSION_ADD(session, "WAIT", count, time);
-    if (!depends_on_known(replicas))
+    if (!redis_replicas_are_counted(replicas))
         return 1;
     REDIS_SESSION_ADD(session, "ROLE");
     return 2;
@@ -82,10 +96,8 @@ enum replicas_verdict redis_replicas_hear(struct redis_replicas *replicas,
     const redisReply *wait = replies[0];
     int64_t have = wait->type == REDIS_REPLY_INTEGER ? wait->integer : -1; /* only compared */
 
-    /* A replica that has left still counts: it may be the master by now, and this server not. */
-    int told = depends_on_known(replicas) ? redis_greeting_replicas(replies[1]) : -1;
-    if (told > replicas->known)
-        replicas->known = told;
+    if (redis_replicas_are_counted(replicas))
+        see(replicas, redis_greeting_replicas(replies[1]));
     unsigned wanted = needed(replicas);
     if (have >= (int64_t)wanted)
         return REPLICAS_HAVE_IT;

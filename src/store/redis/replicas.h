@@ -2,7 +2,7 @@
  * the same write, and the verdict on its reply. */
 #pragma once
 
-#include "store/store.h"
+#include "store/member.h"
 
 struct redisReply;
 struct redis_session;
@@ -10,9 +10,16 @@ struct redis_session;
 struct redis_replicas {
     enum replicas rule;
     unsigned number; /* with REPLICAS_COUNT */
-    int known;       /* how many the server has had since it was connected to; -1: not known */
-    unsigned asked;  /* of the WAIT that is under way */
+    int known;       /* how many the server has had since it was first connected to; -1: unknown */
+    char server[MEMBER_SERVER_SIZE]; /* which one that is; "": it does not tell */
+    unsigned asked;                  /* of the WAIT that is under way */
 };
+
+/* Whether the user's rule depends on how many replicas the server has. */
+bool redis_replicas_are_counted(const struct redis_replicas *replicas);
+
+/* Takes what a greeting says: which server it is, and how many replicas it has now, or -1. */
+void redis_replicas_greet(struct redis_replicas *replicas, const char *server, int count);
 
 /* Whether enough replicas can be waited for, right after the greeting. If not, why, in *answer:
  * UNKNOWN. */

@@ -13,7 +13,6 @@
 #include "rules/reply.h"
 #include "store/breaks.h"
 #include "store/redis/find/locate.h"
-#include "store/redis/greeting.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
@@ -71,7 +70,7 @@ struct redis_session {
     const char *password;
     char *file_password; /* read from the file again, after a refusal */
     bool reread;
-    bool identify;
+    enum redis_identity identity;
     struct redis_greeting greeting;
     struct moment greeting_sent;
     int64_t round_trip; /* ns, of the latest greeting */
@@ -597,7 +596,7 @@ static void connected(void *arg)
                                   moment_until(now, session->until) / NS_PER_MS, &first);
     else
         redis_greeting_begin(&session->greeting, session->url, session->password,
-                             session->address.client, session->identify, &first);
+                             session->address.client, session->identity, &first);
     if (batch->ahead)
         strbuf_add(&first, batch->commands.text, batch->commands.size);
     send_bytes(session, &first);
@@ -865,9 +864,9 @@ void redis_session_free(struct redis_session *session)
     free(session);
 }
 
-void redis_session_identify(struct redis_session *session)
+void redis_session_identify(struct redis_session *session, enum redis_identity identity)
 {
-    session->identify = true;
+    session->identity = identity;
 }
 
 void redis_session_set_lease(struct redis_session *session, int64_t lease)

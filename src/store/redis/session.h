@@ -13,11 +13,10 @@
  * server has granted is undone there. */
 #pragma once
 
-#include "store/store.h"
+#include "store/redis/greeting.h"
 
 struct redisReply;
 struct redis_call;
-struct redis_greeting;
 struct redis_session;
 
 struct redis_session_events {
@@ -45,9 +44,8 @@ struct redis_session *redis_session_new(struct loop *loop, const struct store_ad
                                         char *fault, size_t size);
 void redis_session_free(struct redis_session *session);
 
-/* Makes each greeting ask the server which one it is: a member of a quorum, which a replica cannot
- * be. To be called before the first connection. */
-void redis_session_identify(struct redis_session *session);
+/* Makes each greeting ask the server which one it is. To be called before the first connection. */
+void redis_session_identify(struct redis_session *session, enum redis_identity identity);
 /* A lease of "lease" ns depends on this server from now on; 0: not known. */
 void redis_session_set_lease(struct redis_session *session, int64_t lease);
 

@@ -11,7 +11,6 @@
 #include "rules/latch.h"
 #include "rules/reply.h"
 #include "rules/scripts.h"
-#include "store/redis/greeting.h"
 #include "store/redis/replicas.h"
 #include "store/redis/session.h"
 #include "store/redis/survey.h"
@@ -636,10 +635,11 @@ static void batch_done(void *arg, struct redisReply *const *replies, size_t coun
                        const struct answer *failure)
 {
     struct redis_store *store = arg;
+    const struct redis_greeting *greeting = redis_session_greeting(store->session);
 
-    snprintf(store->report.server, sizeof store->report.server, "%s",
-             redis_session_greeting(store->session)->node);
-    store->replicas.known = redis_session_greeting(store->session)->replicas;
+    snprintf(store->report.server, sizeof store->report.server, "%s", greeting->node);
+    if (!failure)
+        redis_replicas_greet(&store->replicas, greeting->node, greeting->replicas);
     note_redirection(store, replies, count);
     if (failure)
         fail(store, failure);
@@ -857,6 +857,8 @@ static struct redis_store *open_server(struct loop *loop, const struct store_add
     store->has_host = address->urls->record->program != NULL;
     store->replicas = (struct redis_replicas){
         .rule = address->replicas, .number = address->replica_count, .known = -1};
+    if (redis_replicas_are_counted(&store->replicas))
+        redis_session_identify(store->session, IDENTITY_WANTED);
     return store;
 }
 
@@ -888,7 +890,7 @@ bool store_redis_open_member(struct loop *loop, const struct store_address *addr
 
     if (!store)
         return false;
-    redis_session_identify(store->session);
+    redis_session_identify(store->session, IDENTITY_NEEDED);
     store->terms.member = true;
     set_marker(store, "quorum");
     *member = (struct member){&store->base, &store->report};
