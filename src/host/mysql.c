@@ -9,19 +9,16 @@
  * a statement that looks for messages and, if there is none, goes to sleep. A client that has
  * committed a message finds that statement in the list of processes and ends it: either it has
  * begun by then, or it will see the row. Where this fails, it ends by itself soon. */
-#include <errmsg.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <mysql.h>
 #include <mysqld_error.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "host/database.h"
+#include "host/mysql_connection.h"
 
 /* How many rows the table of gates has (store/hosted/dialect.c). */
 #define GATES 1000
@@ -44,193 +41,6 @@
 /* How often a client that does not sleep looks for messages. */
 #define LOOK_NS NS_PER_SEC
 
-/* Errors of MySQL's own: max_execution_time, and wait_timeout. */
-#define MYSQL_QUERY_TIMEOUT 3024
-#define MYSQL_IDLE_END      4031
-
-/* -- connections over MariaDB's Connector/C ---------------------------------------------------- */
-
-static enum wire_error error_of(unsigned number, const char *said)
-{
-    switch (number) {
-    case ER_BAD_NULL_ERROR: /* the state became NULL: another version is there */
-    case ER_CHECKREAD:
-    case ER_DUP_ENTRY:
-    case ER_LOCK_DEADLOCK: return WIRE_CONFLICT;
-    case ER_NO_SUCH_TABLE: return WIRE_NO_TABLES;
-    case ER_BAD_DB_ERROR: return WIRE_NO_DATABASE;
-    case ER_ACCESS_DENIED_ERROR:
-    case ER_ACCESS_DENIED_NO_PASSWORD_ERROR: return WIRE_PASSWORD;
-    case ER_HOST_NOT_PRIVILEGED:
-    case ER_HOST_IS_BLOCKED:
-    case ER_ACCOUNT_HAS_BEEN_LOCKED:
-    case ER_MUST_CHANGE_PASSWORD_LOGIN: return WIRE_KEPT_OUT;
-    case ER_DBACCESS_DENIED_ERROR:
-    case ER_TABLEACCESS_DENIED_ERROR:
-    case ER_SPECIFIC_ACCESS_DENIED_ERROR:
-    case ER_COLUMNACCESS_DENIED_ERROR: return WIRE_DENIED;
-    case ER_CON_COUNT_ERROR:
-    case ER_TOO_MANY_USER_CONNECTIONS:
-    case ER_USER_LIMIT_REACHED: return WIRE_FULL;
-    case ER_UNKNOWN_COM_ERROR: /* a node of Galera that has yet to join, or is cut off */
-        return WIRE_NOT_READY;
-    case ER_QUERY_INTERRUPTED: /* another client has ended it */
-    case ER_STATEMENT_TIMEOUT: /* max_statement_time: another client has locked the whole table */
-    case MYSQL_QUERY_TIMEOUT:
-    case ER_LOCK_WAIT_TIMEOUT: return WIRE_BUSY;
-    case ER_OPTION_PREVENTS_STATEMENT: /* an option that is named in any language */
-        return strstr(said, "read-only") || strstr(said, "read_only") ? WIRE_READ_ONLY : WIRE_UNFIT;
-    case ER_DISK_FULL:
-    case ER_RECORD_FILE_FULL: return WIRE_NO_SPACE;
-    case ER_OUTOFMEMORY:
-    case ER_OUT_OF_RESOURCES: return WIRE_NO_MEMORY;
-    case ER_SERVER_SHUTDOWN:
-    case ER_CONNECTION_KILLED:
-    case MYSQL_IDLE_END: return WIRE_ENDED;
-    case CR_CONNECTION_ERROR:
-    case CR_CONN_HOST_ERROR:
-    case CR_UNKNOWN_HOST:
-    case CR_SERVER_GONE_ERROR:
-    case CR_SERVER_LOST: return WIRE_UNREACHABLE;
-    default: return WIRE_UNFIT;
-    }
-}
-
-/* Whether an error is the client library's own: the server's word on the statement was not heard,
- * or not understood. */
-static bool my_is_of_client(unsigned number)
-{
-    return (number >= 2000 && number < 3000) || (number >= 5000 && number < 6000);
-}
-
-/* Puts down why a statement has failed. Returns false. */
-static bool my_fail(MYSQL *connection, struct host_error *fault)
-{
-    unsigned number = mysql_errno(connection);
-    const char *said = mysql_error(connection);
-
-    return database_fail(fault, my_is_of_client(number) ? WIRE_UNREACHABLE : error_of(number, said),
-                         said);
-}
-
-/* Returns the error that the system has for a connection there; 0: it has none now. */
-static int try_to_connect(const struct host_target *target)
-{
-    static const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-    struct addrinfo *list = NULL;
-    int error = 0;
-
-    if (getaddrinfo(target->host, target->port, &hints, &list) != 0)
-        return 0;
-    for (const struct addrinfo *one = list; one; one = one->ai_next) {
-        int fd = socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        error = fd >= 0 && connect(fd, one->ai_addr, one->ai_addrlen) == 0 ? 0 : errno;
-        if (fd >= 0)
-            close(fd);
-    }
-    freeaddrinfo(list);
-    return error;
-}
-
-/* Whether a handshake of TLS failed for no other reason than that the connection broke, by what
- * OpenSSL and GnuTLS say then. */
-static bool is_cut(const char *said)
-{
-    static const char *const known[] = {
-        "TLS/SSL error: unexpected eof while reading",
-        "TLS/SSL error: The TLS connection was non-properly terminated",
-        "TLS/SSL error: Error in the p"}; /* pull function, push function */
-
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strncmp(said, known[i], strlen(known[i])) == 0)
-            return true;
-    return false;
-}
-
-/* The library reports the system's error only as a number in brackets at the end; where it has
- * waited for the connection, that is not the error of the connection. */
-static void fail_to_connect(MYSQL *connection, const struct host_target *target,
-                            struct host_error *fault)
-{
-    const char *said = mysql_error(connection), *number = strrchr(said, '(');
-    unsigned error = mysql_errno(connection);
-    bool tls = error == CR_SSL_CONNECTION_ERROR;
-    bool way = error == CR_CONNECTION_ERROR || error == CR_CONN_HOST_ERROR;
-    long system = (way || tls) && number ? strtol(number + 1, NULL, 10) : 0;
-
-    if (tls && (system > 0 || is_cut(said)))
-        error = CR_SERVER_LOST;
-    if (system == EINPROGRESS)
-        system = try_to_connect(target);
-    if (way)
-        said = system > 0 ? strerror((int)system) : "no connection";
-    database_fail(fault, error_of(error, said), said);
-}
-
-static void set_options(MYSQL *connection, const struct host_target *target)
-{
-    unsigned seconds = (unsigned)target->seconds;
-    unsigned no_files = 0; /* a server may otherwise ask for any file that can be read here */
-    unsigned protocol = *target->host == '/' ? MYSQL_PROTOCOL_SOCKET : MYSQL_PROTOCOL_TCP;
-    my_bool tls = target->tls ? 1 : 0;
-
-    /* Without it "localhost" is the default socket, whatever the port is. */
-    mysql_options(connection, MYSQL_OPT_PROTOCOL, &protocol);
-    mysql_options(connection, MYSQL_OPT_LOCAL_INFILE, &no_files);
-    mysql_options(connection, MYSQL_OPT_CONNECT_TIMEOUT, &seconds);
-    mysql_options(connection, MYSQL_SET_CHARSET_NAME, "utf8mb4");
-    mysql_optionsv(connection, MYSQL_OPT_CONNECT_ATTR_ADD, "program_name", target->client);
-    /* The order counts: whatever names a file turns TLS on. */
-    if (tls && *target->ca)
-        mysql_options(connection, MYSQL_OPT_SSL_CA, target->ca);
-    if (tls && *target->certificate)
-        mysql_options(connection, MYSQL_OPT_SSL_CERT, target->certificate);
-    if (tls && *target->key)
-        mysql_options(connection, MYSQL_OPT_SSL_KEY, target->key);
-    mysql_options(connection, MYSQL_OPT_SSL_ENFORCE, &tls);
-    mysql_options(connection, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &tls);
-}
-
-/* Nothing is written by a session that is not strict: there, a NULL that is refused becomes an
- * empty text. A GRANT must not make a user without a password of a name that MariaDB does not
- * know; MySQL makes none, and refuses the mode. The server may be told to cut what is read after
- * so many rows, to refuse to read many, and to begin a transaction behind each one or to end the
- * session there. */
-static bool make_strict(MYSQL *connection, struct host_error *fault)
-{
-    static const char sql[] = "SET SESSION sql_mode = CONCAT('STRICT_ALL_TABLES' "
-                              "/*M!, ',NO_AUTO_CREATE_USER' */), autocommit = 1, "
-                              "completion_type = 0, sql_big_selects = 1, "
-                              "sql_select_limit = 18446744073709551615";
-
-    return mysql_query(connection, sql) == 0 || my_fail(connection, fault);
-}
-
-/* NULL with why in *fault. flags: those of mysql_real_connect(). */
-static MYSQL *my_connect(const struct host_target *target, unsigned long flags,
-                         struct host_error *fault)
-{
-    bool local = *target->host == '/', up;
-
-    if (database_blames_name(target, fault)) /* the library asks on and on, and tells less */
-        return NULL;
-    MYSQL *made = mysql_init(NULL);
-    if (!made) {
-        database_fail(fault, WIRE_UNFIT, "no memory");
-        return NULL;
-    }
-    set_options(made, target);
-    up = mysql_real_connect(made, local ? NULL : target->host, target->user, target->password,
-                            target->database, (unsigned)strtoul(target->port, NULL, 10),
-                            local ? target->host : NULL, flags);
-    if (!up)
-        fail_to_connect(made, target, fault);
-    if (up && make_strict(made, fault))
-        return made;
-    mysql_close(made);
-    return NULL;
-}
-
 /* -- the connection of this process ------------------------------------------------------------ */
 
 static MYSQL *connection;
@@ -245,32 +55,6 @@ static enum host_ears hearing;
 
 /* -- requests ---------------------------------------------------------------------------------- */
 
-static void take_row(const struct database_taker *taker, MYSQL_RES *result, MYSQL_ROW row)
-{
-    const unsigned long *lengths = mysql_fetch_lengths(result);
-    size_t columns = mysql_num_fields(result);
-    struct piece values[DATABASE_COLUMNS];
-
-    for (size_t i = 0; i < columns && i < DATABASE_COLUMNS; i++)
-        values[i] = (struct piece){row[i] ? row[i] : "", lengths[i]};
-    taker->take(taker->arg, values, columns < DATABASE_COLUMNS ? columns : DATABASE_COLUMNS);
-}
-
-/* False: the statement has failed. */
-static bool take_result(const struct database_taker *taker)
-{
-    MYSQL_RES *result = mysql_store_result(connection);
-    MYSQL_ROW row;
-
-    if (!result)
-        return mysql_field_count(connection) == 0;
-    while ((row = mysql_fetch_row(result)))
-        if (taker)
-            take_row(taker, result, row);
-    mysql_free_result(result);
-    return true;
-}
-
 /* Sends the statements, and returns how many of them were done. The last one ends with a semicolon,
  * behind which there is no other. behind: takes the rows that come behind the commit. */
 static unsigned send_all(const struct sql_text *request, const struct database_taker *taker,
@@ -280,7 +64,8 @@ static unsigned send_all(const struct sql_text *request, const struct database_t
     unsigned done = 0;
     bool more = mysql_real_query(connection, text->text, text->size - 1) == 0;
 
-    while (more && take_result(request->commits && done >= request->commits ? behind : taker)) {
+    while (more && my_take_rows(connection,
+                                request->commits && done >= request->commits ? behind : taker)) {
         done++;
         more = mysql_next_result(connection) == 0;
     }
