@@ -56,7 +56,7 @@ def serve(lock, ear, count, silent=()):
     return order
 
 
-@test("far: 1,000 waiters keep a database busy for less than half of the time")
+@test("H149 far: 1,000 waiters keep a database busy for less than half of the time")
 def _(lock):
     lock.acquire("h", lease=10**9)
     periods = [kept(reply) / HEARTBEATS / 1000 for reply in join(lock, 1000)]

@@ -181,6 +181,25 @@ hand_overs() {
     stderr_line '^rlock: k: not acquired: held by .* for ([2-9]|[1-9][0-9])(\.[0-9])?s'
 }
 
+@test "H150 a waiter that stands still beyond its time asks once more, and says what is true then" {
+    local began still
+    for wanted in 75 0; do
+        began=$(now_ms)
+        hold a k
+        queue w k -w 4s
+        stop_both w
+        still=$(now_ms)
+        [[ $wanted == 75 ]] || terminate a 143
+        poll_until 20 eval '(($(now_ms) > still + 6500))'
+        kill -CONT "${pid[w]}" "$agent"
+        ends_with w "$wanted"
+        [[ $wanted == 75 ]] || continue
+        [[ $(<"$T/w.err") =~ 'not acquired: held by '.*' for '([0-9]+) ]]
+        within 1 "$((($(now_ms) - began) / 1000))" "${BASH_REMATCH[1]}"
+        terminate a 143
+    done
+}
+
 @test "a wait of less than a second says nothing" {
     stay a k
     queued k bg w rlock run --report-fd 1 k -- true

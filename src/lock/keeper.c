@@ -571,6 +571,7 @@ static void take_refusal(struct keeper *keeper, const struct answer *answer)
     if (!keeper->refusal)
         keeper->refusal = mem_zeroed(sizeof *keeper->refusal);
     answer_keep(keeper->refusal, answer);
+    keeper->result.refused_at = now_of(keeper);
     keeper->replaced |= answer->holders > 0;
     if (answer->cause == CAUSE_MISFIT) {
         end_with(keeper, KEEPER_FAILED, refusal_of(keeper), !placed && !may_be_in_store(keeper));

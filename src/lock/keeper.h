@@ -45,6 +45,7 @@ struct keeper_end {
      * next one is. */
     const struct answer *why;
     const struct answer *refusal; /* the latest */
+    struct moment refused_at;     /* when that came */
     /* FAILED, as a lease of this length cannot be kept at this round trip, in ns; "needed" would be
      * enough, 0: the store grants no more. */
     struct {

@@ -162,7 +162,7 @@ static void on_overdue(struct loop_timer *timer)
     if (agent->state != SEEKING && agent->state != OFFERED)
         return;
     if (agent->waiting.refusal)
-        waiting_refused(&agent->waiting, &agent->waiting.refusal->kept.answer,
+        waiting_refused(&agent->waiting, &agent->waiting.refusal->kept.answer, agent->waiting.heard,
                         &agent->offer->overdue);
     send_report(agent, &(struct agent_report){.kind = REPORT_OVERDUE, .news = agent->trouble});
 }
@@ -261,7 +261,7 @@ static void describe_end(struct agent *agent, const struct keeper_end *end,
         break;
     case KEEPER_NOT_ACQUIRED:
         over->status = agent->plan->conflict_status;
-        waiting_refused(&agent->waiting, end->refusal, &agent->offer->refusal);
+        waiting_refused(&agent->waiting, end->refusal, end->refused_at, &agent->offer->refusal);
         *news = (struct run_news){.event = RUN_NOT_ACQUIRED, .refusal = &agent->offer->refusal};
         break;
     case KEEPER_FAILED:

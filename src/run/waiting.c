@@ -142,9 +142,10 @@ void waiting_acquired(struct waiting *waiting, struct lease lease, const struct 
                  &(struct run_news){.event = RUN_SHORT_LEASE, .duration = lease.length});
 }
 
-void waiting_refused(const struct waiting *waiting, const struct answer *refusal,
+void waiting_refused(struct waiting *waiting, const struct answer *refusal, struct moment heard,
                      struct run_refusal *out)
 {
+    waiting->heard = heard;
     answer_keep(&out->kept, refusal);
     out->age = age_of(waiting);
     out->ancestor = waits_for_itself(waiting, refusal);

@@ -24,8 +24,8 @@ void waiting_init(struct waiting *waiting, struct loop *loop, const struct acqui
                   const struct run_events *events, bool *announced);
 /* Still refused, for this reason. */
 void waiting_heard(struct waiting *waiting, const struct answer *refusal);
-/* Describes the latest refusal, as of a wait that has ended. */
-void waiting_refused(const struct waiting *waiting, const struct answer *refusal,
+/* Describes the latest refusal, which came then, as of a wait that has ended. */
+void waiting_refused(struct waiting *waiting, const struct answer *refusal, struct moment heard,
                      struct run_refusal *out);
 /* Hides what is shown; a wait that continues is shown again. */
 void waiting_hide(const struct waiting *waiting);

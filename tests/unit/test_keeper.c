@@ -543,7 +543,7 @@ static const struct schedule schedules[] = {
     {"the time is up", 6000, 0, "- - - - 0", "", "q- l- wait l- wait l- wait f0 over:refused"},
     {"the time is up before anything is granted", 900, 0, "g g 0", "", "qg lg wait f0 over:failed"},
     {"the time is up, left the queue", 2000, 0, "- - +", "", "q- l- wait f+ over:refused"},
-    {"the time is up while it stood still, held", 6000, 0, "- - - 0", "1000 z30",
+    {"H150 the time is up while it stood still, held", 6000, 0, "- - - 0", "1000 z30",
      "q- l- wait l- f0 over:refused"},
     {"the time is up in an outage", 6000, 0, "- - ?", "",
      "q- l- wait l? trouble l? u? over:failed"},
