@@ -112,13 +112,16 @@ static struct seniority seniority_of(struct sim_node *node)
                               .service_ms = (now.ns - node->first.ns) / NS_PER_MS + 1};
 }
 
-static void refuse(struct sim_node *node, enum cause cause, struct kept_answer *kept)
+static void refuse(struct sim_node *node, const struct sim_message *message, enum cause cause,
+                   struct kept_answer *kept)
 {
     const char *holder = sim_node_holder(node);
     struct answer *answer = &kept->answer;
 
     answer->verdict = VERDICT_REFUSED;
     answer->cause = cause;
+    if (cause == CAUSE_NOT_HOLDER && strcmp(node->taken, message->owner) == 0)
+        answer->revoked = &kept->revoked;
     if (holder) {
         snprintf(kept->party.owner, OWNER_SIZE, "%s", holder);
         answer->holder = &kept->party;
@@ -159,7 +162,7 @@ static void acquire_at(struct sim_node *node, const struct sim_message *message,
     if (message->not_after.ns < loop_now(node->loop).ns || is_barred(node, message->owner))
         return;
     if (holder && strcmp(holder, message->owner) != 0) {
-        refuse(node, CAUSE_HELD, kept);
+        refuse(node, message, CAUSE_HELD, kept);
         return;
     }
     snprintf(node->owner, sizeof node->owner, "%s", message->owner);
@@ -180,9 +183,7 @@ static void release_at(struct sim_node *node, const struct sim_message *message,
     if (strcmp(node->owner, message->owner) == 0)
         node->owner[0] = node->taken[0] = '\0';
     else
-        refuse(node, CAUSE_NOT_HOLDER, kept);
-    if (kept->answer.verdict == VERDICT_REFUSED && strcmp(node->taken, message->owner) == 0)
-        kept->answer.revoked = &kept->revoked;
+        refuse(node, message, CAUSE_NOT_HOLDER, kept);
     if (message->uncertain)
         snprintf(node->bars[node->bar_count++ % SIM_BARS], sizeof *node->bars, "%s",
                  message->owner);
@@ -198,7 +199,7 @@ static void execute(struct sim_node *node, struct sim_message *message)
         if (strcmp(node->owner, message->owner) == 0)
             grant(node, message, kept);
         else
-            refuse(node, CAUSE_NOT_HOLDER, kept);
+            refuse(node, message, CAUSE_NOT_HOLDER, kept);
         break;
     default: release_at(node, message, kept); return; /* it does not tell */
     }

@@ -353,9 +353,9 @@ static void simulation_close(struct simulation *sim)
 
 /* Steps, one after the other: "a" the client acquires the lock, "r" it releases it, "tMS" time
  * passes, "sMS" the first node stands still for so long; of the nodes with these numbers, "k" kills
- * them, "e" takes the entry away, "m" loses their answers, or no longer. "wanted": how the client
- * ended, or what it does, whether it was told that the lock is lost, and how many nodes have an
- * entry. */
+ * them, "e" takes the entry away, "d" deletes it, "m" loses their answers, or no longer. "wanted":
+ * how the client ended, or what it does, whether it was told that the lock is lost, and how many
+ * nodes have an entry. */
 static const struct {
     const char *name;
     size_t nodes;
@@ -388,8 +388,11 @@ static const struct {
     /* H124: a renewal hears of one server that the lock was taken away, and nothing of another; the
      * next one hears the same of the second. Nothing is acquired again in between. */
     {"force in two halves is noticed", 3, 3 * S, "k2 a e0 t1020 e1 t1000", "waits, lost, on 0"},
+    /* H124: nor where the other servers have it still. */
+    {"force at one node after the other is noticed", 3, 3 * S, "a t100 e0 t2020 e1 t2020 e2 t1000",
+     "waits, lost, on 0"},
     /* At the first renewal, not the one after it. */
-    {"an entry lost on one node is made again", 3, 3 * S, "a e0 t3000", "holds, on 3"},
+    {"an entry lost on one node is made again", 3, 3 * S, "a d0 t3000", "holds, on 3"},
 };
 
 static void take_step(struct simulation *sim, const char *step)
@@ -413,6 +416,8 @@ static void take_step(struct simulation *sim, const char *step)
                 sim_node_kill(node);
             else if (*step == 'e')
                 sim_node_evict(node);
+            else if (*step == 'd')
+                node->owner[0] = '\0';
             else
                 node->mute = !node->mute;
         }

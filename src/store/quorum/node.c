@@ -24,7 +24,7 @@ static void begin(struct quorum_node *node, const struct quorum_order *order)
     node->sent = loop_now(node->loop);
     switch (order->task) {
     case VERB_ACQUIRE:
-        node->released = false;
+        node->released = node->evicted = node->revoked = false;
         acquire.queue = acquire.listen = false;
         operation.acquire = &acquire;
         break;
@@ -76,7 +76,6 @@ static void learn(struct quorum_node *node, const struct answer *answer)
     if (known && !node->held && node->doing.task != VERB_RENEW)
         node->confirmed.ns = 0; /* the entry is gone, and was not taken away */
     if (known && node->held) {
-        node->evicted = false;
         node->deaf = answer->deaf;
         node->confirmed = loop_now(node->loop);
         node->ends = lease_end(node->sent, node->requests->acquire.lease);
@@ -88,10 +87,12 @@ static bool was_evicted(const struct quorum_node *node, const struct answer *ans
 {
     int64_t since = moment_until(node->confirmed, node->sent);
 
-    if (answer->verdict != VERDICT_REFUSED || answer->cause != CAUSE_NOT_HOLDER ||
-        node->confirmed.ns == 0 || moment_reached(node->ends, loop_now(node->loop)))
+    if (answer->verdict != VERDICT_REFUSED || answer->cause != CAUSE_NOT_HOLDER)
         return false;
-    if (node->released && !answer->revoked)
+    if (answer->revoked)
+        return true;
+    if (node->released || node->confirmed.ns == 0 ||
+        moment_reached(node->ends, loop_now(node->loop)))
         return false;
     /* A node that forgot is younger than our entry was. */
     int64_t memory_ms = node->member.report->seniority.memory_ms;
@@ -107,6 +108,7 @@ static void complete(void *arg, const struct answer *answer)
 
     learn(node, answer);
     node->evicted |= reply.evicted;
+    node->revoked |= reply.evicted && answer->revoked;
     node->doing.task = node->next.task = VERB_NONE;
     /* A try that was given up has got nothing here: there is nothing to release. */
     if (next.task != VERB_NONE &&

@@ -51,6 +51,7 @@ struct quorum_node {
     bool unsure;                     /* our entry may be there: an acquisition was not answered */
     bool inherited;     /* a dead process may have acquired it there; no order has ended since */
     bool evicted;       /* our entry was taken away, and no majority has confirmed the lock since */
+    bool revoked;       /* it was, and the node says by whom */
     bool released;      /* our entry was, by a release of the lock that may be unanswered */
     struct moment sent; /* when the order under way was given to the store */
     struct moment confirmed; /* when the node last answered that it has our entry; 0: not there */

@@ -135,7 +135,7 @@ static enum vote judge_releasing(const struct quorum_store *store, const struct 
 {
     if (!is_absent(reply->answer) || reply->evicted)
         return vote_of(reply->answer);
-    if (node->released && !reply->answer->revoked)
+    if (node->released)
         return VOTE_YES;
     return store->hold == HOLD_FOREIGN ? VOTE_NO : VOTE_VOID;
 }
@@ -232,14 +232,14 @@ static void complete(struct quorum_store *store)
     store->base.operation.done(store->base.operation.arg, &copy.answer);
 }
 
-/* A majority has had the lock since the round began. A node that it was taken away from may have it
- * again. */
+/* A majority has had the lock since the round began. A node that it has vanished from may have it
+ * again; but not one that someone has taken it away from, who may be about to do that at others. */
 static void confirm(struct quorum_store *store)
 {
     store->hold = HOLD_OURS;
     store->ends = lease_end(store->round.begun, store->requests.acquire.lease);
     for (size_t i = 0; i < store->count; i++)
-        store->nodes[i].evicted = false;
+        store->nodes[i].evicted = store->nodes[i].revoked;
 }
 
 /* -- acquiring --------------------------------------------------------------------------------- */
@@ -614,7 +614,7 @@ static void take_lock(struct quorum_store *store, const struct acquire_request *
         store->hold = HOLD_FOREIGN;
         requests->terms.fences = NULL;
         for (size_t i = 0; i < store->count; i++)
-            store->nodes[i].released = false;
+            store->nodes[i].released = store->nodes[i].revoked = false;
     }
     requests->terms.proposal = 0;
     snprintf(store->owner, sizeof store->owner, "%s", lock->owner);
