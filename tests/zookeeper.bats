@@ -46,6 +46,16 @@ strange_sessions_ended() {
     in_turn 10 b c
 }
 
+@test "a waiter far from its turn names the holder of now, not that of its first look" {
+    stay a k
+    queued k bg b rlock run --label second k -- sleep 1000
+    queued k bg c rlock run -w 12s k -- true
+    poll_until 10 contains "$T/c.err" 'waiting for k'
+    ends_well a
+    ends_with c 75 30
+    contains "$T/c.err" 'label second'
+}
+
 @test "rlock and its agent are killed: the lock is free when the session has ended" {
     hold a k --lease 9s
     queue b k

@@ -11,8 +11,10 @@
 #include "base/mem.h"
 
 /* So many heartbeats ask whether the nodes in the way are still there; the next one reads the whole
- * queue, for the position. */
+ * queue, for the position. The first NEAR in it ask for the holder as well, which may be another
+ * one by then. */
 #define HEARTBEATS 9
+#define NEAR       10
 #define NAME_SIZE  128
 
 /* In the order of the steps. */
@@ -382,6 +384,9 @@ static void note_refusal(struct zk_store *store, size_t key, const struct zk_que
     if (!oldest)
         return;
     strcpy(store->refusal.party.owner, oldest->uuid);
+    if (refusal->position <= NEAR)
+        zk_set_text(&store->nodes[key].oldest,
+                    zk_path_join(store->nodes[key].branches[ZK_PLAIN], oldest->name));
     store->refusal.party.mode = oldest->reader ? LOCK_SHARED : LOCK_EXCLUSIVE;
     zk_get_child(store->batch, store->nodes[key].branches[ZK_PLAIN], oldest->name);
 }
@@ -607,18 +612,28 @@ void zk_look(struct zk_store *store)
 
 /* -- waiting ----------------------------------------------------------------------------------- */
 
+static const char *oldest_of(const struct zk_store *store)
+{
+    return store->nodes[store->refusal.answer.key].oldest;
+}
+
 /* Asks whether anything has changed, which mostly is enough: a list of some thousand waiters is
  * long. */
 static void beat(struct zk_store *store)
 {
+    const char *oldest = oldest_of(store);
+
     zk_watch_in_the_way(store);
     zk_query(store->batch, OP_EXISTS, store->nodes[0].own[0], false);
+    if (oldest)
+        zk_query(store->batch, OP_EXISTS, oldest, false);
     zk_send(store, heard_beat, ZK_NO_EFFECT);
 }
 
 static void heard_beat(struct zk_store *store, const struct zk_reply *replies)
 {
-    if (zk_is_in_the_way(store, &replies) && replies->error == ZK_OK)
+    if (zk_is_in_the_way(store, &replies) && replies[0].error == ZK_OK &&
+        (!oldest_of(store) || replies[1].error == ZK_OK))
         zk_refuse_again(store);
     else
         zk_look(store);

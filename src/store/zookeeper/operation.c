@@ -20,6 +20,7 @@ static void clear(struct zk_nodes *nodes)
     for (size_t i = 0; i < ZK_BRANCHES; i++)
         free(nodes->branches[i]);
     free(nodes->in_the_way);
+    free(nodes->oldest);
     free(nodes->data);
     for (size_t i = 0; i < NODES_MAX; i++)
         free(nodes->own[i]);
@@ -256,6 +257,7 @@ struct answer *zk_begin_refusal(struct zk_store *store, enum cause cause, size_t
 {
     store->refusal.answer = (struct answer){.verdict = VERDICT_REFUSED, .cause = cause, .key = key};
     store->refusal.party = (struct lock_party){.owner = ""};
+    zk_set_text(&store->nodes[key].oldest, NULL);
     return &store->refusal.answer;
 }
 

@@ -17,6 +17,7 @@ struct zk_nodes {
     char *branches[ZK_BRANCHES];
     char *own[NODES_MAX]; /* this owner's; NULL: none */
     char *in_the_way;     /* the node that keeps this owner out, and is watched; NULL: none */
+    char *oldest;         /* the node of the holder that the refusal names; NULL: it names none */
     bool nests;           /* in an ancestor that holds the lock */
     size_t holder;        /* that ancestor, of those below, when the own nodes are made */
     int32_t number;       /* of that one's first node, and of the own ones */
