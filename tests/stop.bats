@@ -102,23 +102,38 @@ setup() {
 }
 
 @test "H151 rlock is stopped: its agent runs the command of --stop before the lease ends" {
-    hold a k --lease 9s --stop 'elsewhere kill a; echo "$RLOCK_STOP_MS" >"$T/left"'
-    elsewhere run a &
-    working a
-    kill -STOP "${pid[a]}"
-    run -0 rlock run k -- cp "$LOG" "$T/then"
-    within 1 2500 "$(<"$T/left")"
-    no_more a
-    [[ $(grep -c '^a ' "$LOG") == $(grep -c '^a ' "$T/then") ]]
-    kill -CONT "${pid[a]}"
-    ends_with a 79
-    run -1 contains "$T/a.err" '--stop'
+    for signal in STOP TSTP; do
+        rm -f "$LOG" "$T/left"
+        as_job hold a k --lease 9s --stop 'elsewhere kill a; echo "$RLOCK_STOP_MS" >"$T/left"'
+        command=$(command_of "${pid[a]}")
+        elsewhere run a &
+        working a
+        suspend a $signal
+        if [[ $signal == TSTP ]]; then # its agent renews on, as long as it can
+            poll_until 5 in_state "$command" T
+            kill -STOP "$(redis_pid)"
+            poll_until 20 in_state "$command" Z
+            kill -CONT "$(redis_pid)"
+        fi
+        run -0 rlock run k -- cp "$LOG" "$T/then"
+        within 1 2500 "$(<"$T/left")"
+        no_more a
+        [[ $(grep -c '^a ' "$LOG") == $(grep -c '^a ' "$T/then") ]]
+        kill -CONT "${pid[a]}"
+        ends_with a 79
+        run -1 contains "$T/a.err" '--stop'
+    done
 }
 
 @test "H151 both were stopped until the lease was over: another one's work is not stopped" {
     need_strace
-    for first in supervisor agent; do
-        hold a k --lease 5s --stop 'elsewhere kill b'
+    for first in supervisor agent paused; do
+        as_job hold a k --lease 5s --stop 'elsewhere kill b'
+        command=$(command_of "${pid[a]}")
+        if [[ $first == paused ]]; then
+            suspend a TSTP
+            poll_until 5 in_state "$command" T
+        fi
         stop_both a
         elsewhere run b &
         bg b rlock run k -- "$RLOCK_TEST_TOOLS/await" "$T/go.$first"
@@ -126,8 +141,10 @@ setup() {
         if [[ $first == agent ]]; then # which says too late that the lock is lost
             strace -qq -o /dev/null -e inject=sendmsg:delay_enter=1s -p "$agent" &
             poll_until 5 grep -q 'TracerPid:.[1-9]' "/proc/$agent/status"
+        fi
+        if [[ $first != supervisor ]]; then
             kill -CONT "$agent"
-            poll_until 10 in_state "$(command_of "${pid[a]}")" Z
+            poll_until 10 in_state "$command" Z
         fi
         kill -CONT "${pid[a]}" "$agent"
         ends_with a 79

@@ -216,6 +216,7 @@ static void stop(struct job *job)
     job->stop = (struct stop){.child = &job->child, .kill_at = kill_at(job), .tree = tree_of(job)};
     if (!job->stop_begun || !moment_reached(job->stop.kill_at, job->stopping_since))
         stop_command_start(&job->stop_command, &job->inherited, job->stop.kill_at);
+    job->stop_begun = true;
     go_on_stopping(job);
 }
 
@@ -349,13 +350,25 @@ void job_extend(struct job *job, struct lease lease)
         resume(job);
 }
 
+/* Tells so of a command that has ended, if the agent has killed it at the end of the lease. */
+static void tell_unstopped(const struct job *job)
+{
+    bool due = job->plan->stop && !job->stop_begun && !goes_on_without(job) && !job->cleared;
+
+    if (due && WIFSIGNALED(job->status) && moment_reached(lease_kill_at(job->lease), moment_now()))
+        run_tell_event(job->plan->events, RUN_STOP_COMMAND_TOO_LATE);
+}
+
 /* The end of a fixed lease is a time limit, not a loss. */
 static void time_out_with_lease(struct job *job)
 {
-    if (job->state == JOB_ENDED)
-        job->timed_out = true;
-    else if (!job->timed_out)
+    if (job->timed_out)
+        return;
+    if (job->state != JOB_ENDED)
         time_out(job, &(struct run_reason){.cause = RUN_CAUSE_NO_RENEWAL});
+    else
+        tell_unstopped(job);
+    job->timed_out = true;
 }
 
 void job_lose(struct job *job, const struct run_reason *why)
@@ -369,6 +382,7 @@ void job_lose(struct job *job, const struct run_reason *why)
     job->lost = true;
     if (job->state == JOB_STOPPING || job->state == JOB_ENDED) {
         job->verdict = tell_user(job, RUN_LOST, why);
+        tell_unstopped(job);
     } else if (!goes_on_without(job)) {
         job->verdict = tell_user(job, RUN_LOST_STOPPING, why);
         stop(job);
@@ -392,7 +406,9 @@ static void run_out(struct job *job)
 
 void job_judge_end(struct job *job)
 {
-    if (!job->cleared && !job->fault && moment_reached(job->lease.end, moment_now()))
+    struct moment late = job->stop_begun ? job->lease.end : danger_at(job);
+
+    if (!job->cleared && !job->fault && moment_reached(late, moment_now()))
         run_out(job);
 }
 
@@ -424,13 +440,8 @@ static void note_end(struct job *job, int status)
     job->status = status;
     if (WIFEXITED(status))
         job->fault = *job->child.fault;
-    bool late = job->state == JOB_RUNNING && moment_reached(danger_at(job), moment_now());
     if (job->state != JOB_STOPPING)
         end(job, job->terminal.given);
-    if (late)
-        run_out(job);
-    if (late && job->plan->stop && WIFSIGNALED(status)) /* the agent killed it; this was stopped */
-        run_tell_event(job->plan->events, RUN_STOP_COMMAND_TOO_LATE);
     if (job->fault)
         tell_fault(job);
 }

@@ -34,7 +34,7 @@ struct job {
     struct stop stop;
     struct stop_command stop_command;
     bool termed;             /* TERM was sent */
-    bool stop_begun;         /* the agent has started the command of --stop, too */
+    bool stop_begun;         /* the command of --stop was due, here or in the agent */
     struct moment look_at;   /* LINGERING: when to look again */
     struct moment next_look; /* and not before */
 
@@ -82,8 +82,9 @@ void job_lose(struct job *job, const struct run_reason *why);
 void job_signal(struct job *job, int signo);
 /* Takes a change of the command's state. status: as of waitpid(). */
 void job_changed(struct job *job, enum child_change change, int status);
-/* Once it has ended, and all that the agent had to say was heard: an end that is seen after the
- * lease may have come after it, unless the agent has released the lock. Then it counts as lost. */
+/* Once it has ended, and all that the agent had to say was heard: an end that is seen too late may
+ * have come after the lease, or be the agent's work, unless the agent has released the lock. Then
+ * the lock counts as lost. */
 void job_judge_end(struct job *job);
 /* Once it has ended: tells again that it was stopped or lost the lock. */
 void job_remind(const struct job *job);

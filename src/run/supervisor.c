@@ -149,8 +149,8 @@ static void leave_unanswered(struct supervisor *s, enum run_cause cause)
 static void release(struct supervisor *s)
 {
     s->outcome->held = moment_until(s->job.acquired, moment_now());
-    job_judge_end(&s->job);
     job_remind(&s->job);
+    job_judge_end(&s->job);
     if (!start_release(s))
         finish(s);
 }
@@ -323,7 +323,7 @@ static void take(struct supervisor *s, const struct agent_report *report)
         break;
     case REPORT_LOST:
         s->held = false;
-        s->job.stop_begun = report->stop_begun;
+        s->job.stop_begun |= report->stop_begun;
         job_lose(&s->job, &report->news.reason);
         break;
     case REPORT_CLEARED: s->job.cleared = true; break;
@@ -474,8 +474,9 @@ static void listen_to_agent(struct supervisor *s)
 /* -- events ---------------------------------------------------------------------------------- */
 
 /* Brings everything up to date after any event. The order matters:
- * 1. A process that has just been continued reads the agent's reports first: they may say that the
- *    lock was lost meanwhile. Only if the command is still paused then, it asks for a renewal.
+ * 1. A process that has just been continued, or finds its command ended, reads the agent's reports
+ *    first: they may say that the lock was lost, or released, meanwhile. Only if the command is
+ *    still paused then, it asks for a renewal.
  * 2. A command that has ended has its lock released before the agent is looked at, because a
  *    replacement must be started at once for a release, and perhaps not otherwise.
  * 3. A dead agent is replaced, which may fail and so decide the outcome.
@@ -483,7 +484,7 @@ static void listen_to_agent(struct supervisor *s)
  * 5. The clock is armed last, for the deadlines of the new state. */
 static void settle(struct supervisor *s)
 {
-    if (s->job.state == JOB_PAUSED)
+    if (stays(s) && (s->job.state == JOB_PAUSED || s->job.state == JOB_ENDED))
         listen_to_agent(s);
     if (s->job.state == JOB_PAUSED)
         job_verify(&s->job);

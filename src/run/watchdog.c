@@ -61,13 +61,14 @@ static bool runs_elsewhere(struct watchdog *watchdog)
     return stop_command_goes_on(&watchdog->stop_command, loop_now(watchdog->loop));
 }
 
+/* The alarm comes first: what is killed may be gone at once. */
 static void kill_tree(struct watchdog *watchdog)
 {
-    enum tree_state state = tree_signal(&watchdog->tree, SIGKILL);
-
-    raise_alarm(watchdog, WATCHDOG_ENDING, state);
+    if (watchdog->phase == WATCHDOG_WATCHING)
+        raise_alarm(watchdog, WATCHDOG_ENDING, tree_signal(&watchdog->tree, 0));
     if (watchdog->phase == WATCHDOG_IDLE)
         return;
+    enum tree_state state = tree_signal(&watchdog->tree, SIGKILL);
     bool elsewhere = runs_elsewhere(watchdog);
     if ((state == TREE_GONE && !elsewhere) || is_hopeless(watchdog))
         conclude(watchdog, state);
