@@ -142,24 +142,57 @@ load helper
     run -0 rlock status -q k
 }
 
+# unread [OPTION...]: w has acquired k, and a reader, descriptor 7, takes nothing of it.
+unread() {
+    [[ -e $T/fifo ]] || mkfifo "$T/fifo"
+    exec 7<>"$T/fifo"
+    head -c 65536 /dev/zero >&7
+    env --default-signal=INT "$RLOCK" acquire "$@" k >&7 2>"$T/w.err" 3>&- 7>&- &
+    pid[w]=$!
+    poll_until 10 held k
+}
+
 @test "a signal while it waits, or before the token was out: nothing is held, none queues" {
     hold a k
     queued k bg w rlock acquire k
     kill -KILL "${pid[w]}"
     poll_until 5 has_waiters k 0
     terminate a
-    # A reader that takes nothing.
-    mkfifo "$T/fifo"
-    exec 7<>"$T/fifo"
-    head -c 65536 /dev/zero >&7
     for signal in TERM KILL; do
-        env --default-signal=INT "$RLOCK" acquire k >&7 2>"$T/w.err" 3>&- 7>&- &
-        pid[w]=$!
-        poll_until 10 held k
+        unread
         kill -"$signal" "${pid[w]}"
         ends_with w $((128 + $(kill -l "$signal")))
         poll_until 5 is_free k
+        exec 7>&-
     done
+}
+
+@test "stopped or not read until the lease has ended: nothing is printed, and it says why" {
+    for reader in slow ready; do
+        unread --lease 6s
+        if [[ $reader == ready ]]; then
+            suspend w STOP
+            head -c 65536 <&7 >/dev/null
+            poll_until 10 is_free k
+            kill -CONT "${pid[w]}"
+        fi
+        ends_with w 71
+        contains "$T/w.err" 'rlock: k: released again: its lease ended before standard output took it'
+        exec 7>&-
+    done
+}
+
+@test "its agent is killed while it waits, or before the token was out: 71, and it is told" {
+    hold a k
+    queued k bg w rlock acquire k
+    kill -KILL "$(agent_of "${pid[w]}")"
+    ends_with w 71
+    contains "$T/w.err" 'rlock: k: not acquired: its agent died'
+    terminate a
+    unread
+    kill -KILL "$(agent_of "${pid[w]}")"
+    ends_with w 71
+    contains "$T/w.err" 'rlock: k: released again: its agent died'
     exec 7>&-
 }
 

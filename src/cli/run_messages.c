@@ -93,7 +93,7 @@ static const struct wording {
     WORDING(RUN_OWNER_ENDED, ERROR,
             "{lock}: not acquired: process {number}, which it is kept for, has ended"),
     WORDING(RUN_NO_RENEWER, ERROR, "{lock}: cannot start its renewer: {why}"),
-    WORDING(RUN_RENEWER_DIED, ERROR, "{lock}: not acquired: its renewer has ended"),
+    WORDING(RUN_PARTNER_DIED, ERROR, "{lock}: not acquired: {why}"),
     WORDING(RUN_RENEWER_ENDED, ERROR, "{lock}: nothing renews it: its renewer has ended"),
     WORDING(RUN_UNDELIVERED, ERROR, "{lock}: released again: {why}"),
 };
@@ -110,7 +110,7 @@ static const char *const causes[RUN_CAUSES] = {
     [RUN_CAUSE_TIME_LIMIT] = "time limit reached (--at-most {limit})",
     [RUN_CAUSE_NO_RENEWAL] = "the lease ends (--no-renew)",
     [RUN_CAUSE_UNWRITABLE] = "cannot write to standard output: {text}",
-    [RUN_CAUSE_UNREAD] = "standard output took nothing until the lease ended",
+    [RUN_CAUSE_UNPRINTED] = "its lease ended before standard output took it",
     [RUN_CAUSE_RENEWER_ENDED] = "its renewer has ended",
     [RUN_CAUSE_TOO_FAR] = ("a round trip of {limit} is too long for a lease of {lease}; it takes "
                            "{needed} or more"),

@@ -95,7 +95,7 @@ static void on_time(struct loop_timer *timer)
     if (printer->state == WITHDRAWING)
         loop_stop(printer->loop);
     else
-        fail_to_print(printer, RUN_UNDELIVERED, &(struct run_reason){.cause = RUN_CAUSE_UNREAD});
+        fail_to_print(printer, RUN_UNDELIVERED, &(struct run_reason){.cause = RUN_CAUSE_UNPRINTED});
 }
 
 /* The agent may have withdrawn the grant, if this process was stopped. */
@@ -112,13 +112,14 @@ static void take_held(struct printer *printer, const struct agent_report *held)
 /* The agent has ended. */
 static void part(struct printer *printer)
 {
-    const struct run_reason why = {.cause = RUN_CAUSE_RENEWER_ENDED};
+    const struct run_reason why = {.cause = printer->plan->agent.keep ? RUN_CAUSE_RENEWER_ENDED
+                                                                      : RUN_CAUSE_AGENT_DIED};
 
     loop_remove(printer->loop, &printer->channel);
     if (printer->state == PRINTING)
         fail_to_print(printer, RUN_UNDELIVERED, &why);
     else if (printer->state == AWAITING && !printer->agent->over)
-        fail_to_print(printer, RUN_RENEWER_DIED, &why);
+        fail_to_print(printer, RUN_PARTNER_DIED, &why);
     loop_stop(printer->loop);
 }
 

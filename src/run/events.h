@@ -70,7 +70,7 @@ enum run_event {
     /* A lock for a script. */
     RUN_OWNER_ENDED,   /* number: the pid of the process that the lock should be kept for */
     RUN_NO_RENEWER,    /* reason: the process that is to renew the lock cannot be started */
-    RUN_RENEWER_DIED,  /* before the lock was held */
+    RUN_PARTNER_DIED,  /* reason: its agent or renewer, before the lock was held */
     RUN_RENEWER_ENDED, /* nothing renews what was printed */
     RUN_UNDELIVERED,   /* reason: the lock could not be printed, and was released */
 
@@ -89,7 +89,7 @@ enum run_cause {
     RUN_CAUSE_TIME_LIMIT, /* of the command, which is "duration" */
     RUN_CAUSE_NO_RENEWAL, /* the lease ends, which was not to be renewed */
     RUN_CAUSE_UNWRITABLE, /* standard output: text */
-    RUN_CAUSE_UNREAD,     /* standard output, until the lease ended */
+    RUN_CAUSE_UNPRINTED,  /* when the lease ended */
     RUN_CAUSE_RENEWER_ENDED,
     /* A lease cannot be kept at a round trip of "duration": lease, needed. */
     RUN_CAUSE_TOO_FAR,
