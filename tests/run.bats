@@ -117,6 +117,17 @@ returncode() { # negative for death by a signal, as python sees it
     ends_with a 124
 }
 
+@test "--no-renew stops a paused command before the lease ends, too: timed out, not lost" {
+    as_job hold a k --no-renew --lease 9s
+    suspend a TSTP
+    poll_until 15 is_free k
+    kill -CONT "${pid[a]}"
+    ends_with a 124
+    contains "$T/a.err" 'rlock: k: stopping sh: the lease ends (--no-renew)'
+    run -0 rlock history --json k
+    json 'map(.outcome) == ["timed out"]'
+}
+
 @test "--report-fd writes one JSON line at the end, with one word for each way to end" {
     reports '.outcome == "completed" and .exit_status == 3 and .signal == null and .fence > 0 and
         .held_ms >= 150 and .held_ms < 9000 and .waited_ms >= 0 and .waited_ms < 5000' \

@@ -28,6 +28,7 @@ struct agent {
         RELEASING,
         CANCELLING, /* the lock was never claimed */
     } state;
+    enum lock_ending loss; /* LOST: how the use of the lock ended */
     struct loop *loop;
     struct store *store;
     struct keeper *keeper;
@@ -85,6 +86,10 @@ static void report_loss(struct agent *agent, const struct run_reason *why)
                                       .stop_begun = agent->watchdog.phase == WATCHDOG_DELAYING,
                                       .news = {.reason = *why}};
 
+    if (agent->state != LOST) /* the end of a fixed lease is a time limit */
+        agent->loss = agent->plan->keeper.renew || why->cause != RUN_CAUSE_NOT_RENEWED
+                          ? LOCK_LOST
+                          : LOCK_TIMED_OUT;
     if (!is_leaving(agent))
         agent->state = LOST;
     send_report(agent, &loss);
@@ -293,7 +298,8 @@ static void on_alarmed(void *arg)
     if (withdraw(agent))
         return;
     keeper_hold_renewals(agent->keeper, true);
-    reason.cause = reason.text[0] ? RUN_CAUSE_NOT_RENEWED : RUN_CAUSE_WAS_STOPPED;
+    reason.cause = reason.text[0] || !agent->plan->keeper.renew ? RUN_CAUSE_NOT_RENEWED
+                                                                : RUN_CAUSE_WAS_STOPPED;
     report_loss(agent, &reason);
 }
 
@@ -322,11 +328,11 @@ static void release_unheld(void *arg)
     struct agent *agent = arg;
     bool lost = agent->state == LOST, killed = agent->presence.state == PRESENCE_DEAD;
     bool used = agent->watchdog.tree.group > 0 || (killed && agent->state == HOLDING);
-    const struct lock_end end = {.how = lost ? LOCK_LOST : killed ? LOCK_KILLED : LOCK_USED};
+    const struct lock_end end = {.how = lost ? agent->loss : killed ? LOCK_KILLED : LOCK_USED};
 
     if (withdraw(agent))
         return;
-    if (!lost)
+    if (end.how != LOCK_LOST)
         send_plain(agent, REPORT_CLEARED);
     release(agent, used ? &end : NULL);
 }
@@ -373,7 +379,7 @@ static void take_release(struct agent *agent, const struct agent_order *order)
     struct lock_end end = order->end;
 
     if (agent->state == LOST)
-        end.how = LOCK_LOST;
+        end.how = agent->loss;
     release(agent, order->used ? &end : NULL);
 }
 

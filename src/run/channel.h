@@ -20,7 +20,7 @@ enum report_kind {
     REPORT_NEWS,      /* news, for the user; RUN_TROUBLE: why a renewal failed */
     REPORT_OVERDUE,   /* it has waited for long; the offer has why; news: trouble of the store */
     REPORT_LOST,      /* news.reason: the lock is another's, or may be */
-    REPORT_CLEARED,   /* not LOST: the command ended before it had to; the lock is released */
+    REPORT_CLEARED,   /* the command ended while the lock was held, which is released */
     REPORT_OVER,      /* status, news: nothing is held; the agent ends */
 };
 

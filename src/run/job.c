@@ -240,11 +240,23 @@ void job_abandon(struct job *job)
     }
 }
 
+/* Tells so of a command that has ended, if the agent has killed it at the end of the lease. */
+static void tell_unstopped(const struct job *job)
+{
+    bool due = job->plan->stop && !job->stop_begun && !goes_on_without(job) && !job->cleared;
+
+    if (due && WIFSIGNALED(job->status) && moment_reached(lease_kill_at(job->lease), moment_now()))
+        run_tell_event(job->plan->events, RUN_STOP_COMMAND_TOO_LATE);
+}
+
 static void time_out(struct job *job, const struct run_reason *why)
 {
     job->timed_out = true;
     job->verdict = tell_user(job, RUN_STOPPING, why);
-    stop(job);
+    if (job->state == JOB_ENDED) /* the agent has ended it */
+        tell_unstopped(job);
+    else
+        stop(job);
 }
 
 void job_kill_on(struct job *job)
@@ -350,33 +362,13 @@ void job_extend(struct job *job, struct lease lease)
         resume(job);
 }
 
-/* Tells so of a command that has ended, if the agent has killed it at the end of the lease. */
-static void tell_unstopped(const struct job *job)
-{
-    bool due = job->plan->stop && !job->stop_begun && !goes_on_without(job) && !job->cleared;
-
-    if (due && WIFSIGNALED(job->status) && moment_reached(lease_kill_at(job->lease), moment_now()))
-        run_tell_event(job->plan->events, RUN_STOP_COMMAND_TOO_LATE);
-}
-
-/* The end of a fixed lease is a time limit, not a loss. */
-static void time_out_with_lease(struct job *job)
-{
-    if (job->timed_out)
-        return;
-    if (job->state != JOB_ENDED)
-        time_out(job, &(struct run_reason){.cause = RUN_CAUSE_NO_RENEWAL});
-    else
-        tell_unstopped(job);
-    job->timed_out = true;
-}
-
 void job_lose(struct job *job, const struct run_reason *why)
 {
     if (job->lost || job->state == JOB_IDLE)
         return;
     if (why->cause == RUN_CAUSE_NOT_RENEWED && !job->plan->renew) {
-        time_out_with_lease(job);
+        if (!job->timed_out) /* the end of a fixed lease is a time limit, not a loss */
+            time_out(job, &(struct run_reason){.cause = RUN_CAUSE_NO_RENEWAL});
         return;
     }
     job->lost = true;
