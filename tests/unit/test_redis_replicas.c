@@ -121,6 +121,40 @@ static void test_greetings(void)
     }
 }
 
+/* Greetings one after the other: which server, and how many replicas it tells of. */
+static const struct {
+    const char *name;
+    struct {
+        const char *server;
+        int count;
+    } greetings[3];
+    int known; /* after the last one */
+} counts[] = {
+    {"the first one", {{"a", 2}}, 2},
+    {"one has left", {{"a", 2}, {"a", 1}}, 2},
+    {"one has come", {{"a", 1}, {"a", 2}, {"a", 1}}, 2},
+    {"at another server", {{"a", 2}, {"b", 1}}, 1},
+    {"at the first one again", {{"a", 2}, {"b", 1}, {"a", 1}}, 1},
+    {"it does not tell which it is", {{"", 2}, {"", 1}}, 2},
+    {"it does not tell of replicas", {{"a", -1}}, -1},
+    {"nor does the other one", {{"a", 2}, {"b", -1}}, -1},
+};
+
+static void test_counts(void)
+{
+    for (size_t i = 0; i < COUNT(counts); i++) {
+        struct redis_replicas replicas = {.known = -1};
+        char got[16], wanted[16];
+
+        for (size_t j = 0; j < 3 && counts[i].greetings[j].server; j++)
+            redis_replicas_greet(&replicas, counts[i].greetings[j].server,
+                                 counts[i].greetings[j].count);
+        snprintf(got, sizeof got, "%d", replicas.known);
+        snprintf(wanted, sizeof wanted, "%d", counts[i].known);
+        tap_is(got, wanted, "redis_replicas_greet", counts[i].name);
+    }
+}
+
 static void test_replies(void)
 {
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -150,6 +184,7 @@ static void test_replies(void)
 int main(void)
 {
     test_greetings();
+    test_counts();
     test_replies();
     return tap_done();
 }
