@@ -71,6 +71,11 @@ enough() {
     [[ $(redis dbsize) == 0 && $(redis -n 3 dbsize) == 1 ]]
 }
 
+@test "a connection that is forgotten: whoever looks at a lock asks on another one, too" {
+    fault on up any hold down
+    run -0 rlock status -u "$PROXY" --connect-timeout 20s k
+}
+
 @test "H8 a server that closes idle connections is not worth a word" {
     redis config set timeout 1
     stay a k --lease 9s
