@@ -7,8 +7,7 @@ load waiters
     hold a k --lease 60s
     queue asleep k
     queue w k
-    agent=$(agent_of "${pid[asleep]}")
-    kill -STOP "$agent" "${pid[asleep]}"
+    stop_both asleep
     kill "${pid[a]}"
     in_turn 20 w
     stay b k
@@ -54,18 +53,18 @@ load waiters
     passed_over / j / i
 }
 
-# It is stopped, and the answer that grants it the lock is on its way.
+# stopped_before_its_grant PROXY KEY: the answer that grants it the lock is on its way.
 stopped_before_its_grant() {
-    start_proxy
-    rlock run k -- true # the server knows the script by now
-    fault on up EVALSHA hold down
-    bg asleep rlock run -u "redis://${proxy[proxy]}" --lease 60s k -- sh -c "echo asleep >>'$LOG'"
-    poll_until 10 held k
+    start_proxy "$1"
+    rlock run "$2" -- true # the server knows the script by now
+    fault_of "$1" on up EVALSHA hold down
+    bg asleep rlock run -u "redis://${proxy[$1]}" --lease 60s "$2" -- sh -c "echo asleep >>'$LOG'"
+    poll_until 10 held "$2"
     suspend asleep STOP
 }
 
 @test "H126 a grant that finds its rlock stopped is released at once" {
-    stopped_before_its_grant
+    stopped_before_its_grant proxy k
     fault pass
     poll_until 10 is_free k
     hold b k --lease 60s
@@ -77,10 +76,27 @@ stopped_before_its_grant() {
 }
 
 @test "H126 a grant that is never heard of, as the connection is cut, is released as well" {
-    stopped_before_its_grant
+    stopped_before_its_grant proxy k
     poll_until 15 is_free k
     kill -CONT "${pid[asleep]}"
     in_turn 10 asleep
+}
+
+@test "H127 told to end, then stopped for longer than that takes: the grant is released" {
+    for i in 1 2 3; do # a process may stand still once more
+        stopped_before_its_grant "p$i" "k$i"
+        agent=$(agent_of "${pid[asleep]}")
+        kill -STOP "$agent"
+        kill "${pid[asleep]}"
+        kill -CONT "${pid[asleep]}"
+        poll_until 10 grep -q 'ShdPnd:.*[0-389ab]...$' "/proc/${pid[asleep]}/status" # TERM is read
+        kill -STOP "${pid[asleep]}" || continue
+        pause 2000
+        kill -CONT "${pid[asleep]}" "$agent"
+        ends_with asleep 143
+        ! is_free "k$i" || return 0
+    done
+    false
 }
 
 @test "H126 no /proc: a grant that a stopped rlock does not take is released soon" {

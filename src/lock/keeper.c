@@ -59,6 +59,10 @@
 #define STAND_STILL_NS (2 * NS_PER_SEC)
 /* One attempt to release; there may be several. */
 #define RELEASE_NS (2 * NS_PER_SEC)
+/* How late the end of the time to release is noticed where the machine or this process stood still,
+ * and how much time there is anew then. */
+#define OVERRUN_NS (200 * NS_PER_MS)
+#define ANEW_NS    (800 * NS_PER_MS)
 
 enum state { TRYING, WAITING, PAUSED, CONFIRMING, HELD, LOST, RELEASING, OVER };
 
@@ -253,6 +257,15 @@ static void schedule(struct keeper *keeper, struct moment due)
 }
 
 /* -- the end --------------------------------------------------------------------------------- */
+
+/* Time during which this process stood still was not there. */
+static void make_up_time(struct keeper *keeper)
+{
+    struct moment now = now_of(keeper);
+
+    if (moment_reached(moment_plus(keeper->release_until, OVERRUN_NS), now))
+        keeper->release_until = moment_plus(now, ANEW_NS);
+}
 
 static void disarm(struct keeper *keeper)
 {
@@ -880,6 +893,7 @@ static void on_released(void *arg, const struct answer *answer)
         keeper->release_unanswered |= answer->maybe_done;
         store_note_failure(&keeper->release_failure, answer);
         struct moment now = now_of(keeper);
+        make_up_time(keeper);
         if (answer->cause != CAUSE_DENIED && !moment_reached(keeper->release_until, now)) {
             schedule(keeper, moment_min(outage_pause(&keeper->outage, now), keeper->release_until));
             return;
@@ -910,6 +924,7 @@ static void send_release(struct keeper *keeper)
         over(keeper);
         return;
     }
+    make_up_time(keeper);
     keeper->until = moment_min(keeper->release_until,
                                moment_plus(now, timeout > RELEASE_NS ? timeout : RELEASE_NS));
     set_lock(keeper);
@@ -943,6 +958,7 @@ static void go_without_answer(struct keeper *keeper)
         keeper->doubt.state = STORE_MAY_GRANT;
     if (!result_is_known(keeper))
         set_result(keeper, KEEPER_UNRELEASED, &silence);
+    make_up_time(keeper);
     if (sent == RELEASE_SENT || moment_reached(keeper->release_until, now_of(keeper)) ||
         keeper->doubt.state == STORE_IS_EMPTY)
         over(keeper);

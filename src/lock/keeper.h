@@ -108,11 +108,11 @@ const char *keeper_trouble(const struct keeper *keeper);
 void keeper_verify(struct keeper *keeper);
 /* While on hold, no renewal is sent; the lease runs out. */
 void keeper_hold_renewals(struct keeper *keeper, bool hold);
-/* Releases the lock; "over" follows, at "until" at the latest. end: how the command ended, so that
- * plan.at_least counts unless the lock was lost; NULL: there was no command, and the lock is free
- * at once. */
+/* Releases the lock; "over" follows, at "until" at the latest, or soon after a stand-still that
+ * lasted beyond it. end: how the command ended, so that plan.at_least counts unless the lock was
+ * lost; NULL: there was no command, and the lock is free at once. */
 void keeper_release(struct keeper *keeper, struct moment until, const struct lock_end *end);
-/* Stops waiting, or releases an unused lock; "over" follows, at "until" at the latest. */
+/* Stops waiting, or releases an unused lock; "over" follows as above. */
 void keeper_cancel(struct keeper *keeper, struct moment until);
 /* Releases the unused lock and waits for it again, in its old place where the store has one. */
 void keeper_restart(struct keeper *keeper);

@@ -18,6 +18,8 @@
 #define RELEASE_MOST_NS  (10 * NS_PER_SEC)
 /* The same when the user wants to leave. */
 #define HURRY_NS (1 * NS_PER_SEC)
+/* How late the end of that time is noticed where this process stood still; then it has HURRY_NS. */
+#define OVERRUN_NS (200 * NS_PER_MS)
 /* So many agents may die in a row while the lock is waited for. */
 #define DEATHS_MAX 5
 /* The requests that an agent has sent to several servers may be executed for at least so long. */
@@ -508,7 +510,8 @@ static void on_message(struct loop_io *io, int events)
     settle(io->owner);
 }
 
-/* The agent may have got an extension that was not heard of, if this process was stopped. */
+/* If this process was stopped, the agent may have got an extension that was not heard of; or it was
+ * stopped, too, and had no time to release anything. */
 static void on_time(struct loop_timer *timer)
 {
     struct supervisor *s = timer->owner;
@@ -516,6 +519,8 @@ static void on_time(struct loop_timer *timer)
     listen_to_agent(s);
     if (stays(s))
         job_tick(&s->job);
+    else if (!s->done && moment_reached(moment_plus(s->leave_by, OVERRUN_NS), moment_now()))
+        s->leave_by = moment_plus(moment_now(), HURRY_NS);
     else if (!s->done && moment_reached(s->leave_by, moment_now()))
         leave_unanswered(s, RUN_CAUSE_NO_ANSWER);
     settle(s);

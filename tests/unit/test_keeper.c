@@ -578,6 +578,8 @@ static const struct schedule schedules[] = {
     {"cancelled during a first try, no connection", -1, 0, ", +", "1000 c", "over:cancelled"},
     {"cancelled during a retry, no connection", -1, 0, "? , +", "1000 c", "q? u+ over:cancelled"},
     {"cancelled before a retry", -1, 0, "? +", "10 c", "q? u+ over:cancelled"},
+    {"cancelled before a retry, then stopped", -1, 0, "? , +", "10 c 100 z30",
+     "q? u, u+ over:cancelled"},
     {"cancelled during a release", -1, 0, "+ .", "1000 r 1500 c", "q+ held bye over:cancelled"},
     {"back to the queue", -1, 0, "+ + - - + +", "1000 a 6000 r",
      "q+ held f+ q- l- wait l+ held f+ over:released"},
