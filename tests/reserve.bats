@@ -126,3 +126,33 @@ differs() { ! cmp -s "$@"; }
     ends_with s 0
     run -0 rlock release staging
 }
+
+@test "a release that stands still does not remove the file of the next reservation" {
+    export XDG_STATE_HOME=$T/state
+    start_proxy
+    RLOCK_URL=redis://rlock:pw@${proxy[proxy]}
+    rlock reserve staging 1h -m x
+    fault on up EVAL hold down
+    bg r rlock release staging
+    poll_until 10 eval 'RLOCK_URL=unix://rlock:pw@$REDIS_SOCK is_free staging'
+    suspend r STOP
+    fault pass
+    rlock reserve staging 1h -m x
+    kill -CONT "${pid[r]}"
+    finish r
+    run -0 rlock extend staging 2h
+}
+
+@test "another command has the directory, and stands still: 71; a file is removed that one left" {
+    export XDG_STATE_HOME=$T/state
+    rlock reserve k 1h -m x
+    touch -d '2 days ago' "$T/state/rlock/.0123456789abcdef.XXXXXX"
+    bg_up f flock -F "$T/state/rlock" sh -c ": >'$T/f.up'; exec sleep 1000"
+    says 71 '^rlock: reserve: staging: .*: another rlock command has it locked$' reserve staging 1h -m x
+    run -0 rlock status -q staging
+    run -0 rlock release k
+    kill "${pid[f]}"
+    finish f
+    run -0 rlock reserve staging 1h -m x
+    [[ ! -e $T/state/rlock/.0123456789abcdef.XXXXXX ]]
+}

@@ -21,6 +21,8 @@
 #define FILE_MOST  16384
 /* How long after its end a reservation is still looked up: clocks differ. */
 #define KEPT_MS INT64_C(86400000)
+/* How long to wait for another command that changes the files. */
+#define LOCKED_NS (10 * NS_PER_SEC)
 
 struct entry {
     char owner[OWNER_SIZE];
@@ -92,7 +94,13 @@ static int64_t now_ms(void)
     return clock_wall() / NS_PER_MS;
 }
 
-bool reservation_find(const struct settings *settings, const char *key, char owner[OWNER_SIZE])
+static bool is_past(int64_t until_ms)
+{
+    return until_ms + KEPT_MS < now_ms();
+}
+
+bool reservation_find(const struct settings *settings, const char *key, char owner[OWNER_SIZE],
+                      int64_t *until_ms)
 {
     char *place FREED = directory();
 
@@ -101,19 +109,24 @@ bool reservation_find(const struct settings *settings, const char *key, char own
     char *what FREED = describe(settings, key), *path FREED = path_of(what);
     struct entry entry ENDED_BY(free_entry) = {.what = NULL};
 
-    if (!read_entry(path, &entry))
-        return false;
-    if (entry.until_ms + KEPT_MS < now_ms()) {
-        unlink(path);
-        return false;
-    }
-    if (strcmp(entry.what, what) != 0)
+    if (!read_entry(path, &entry) || is_past(entry.until_ms) || strcmp(entry.what, what) != 0)
         return false;
     strcpy(owner, entry.owner);
+    *until_ms = entry.until_ms;
     return true;
 }
 
-/* Returns the owner for a new reservation: that of the others, or a new one. */
+/* One that was being written, by a command that was killed. */
+static bool is_left(const char *path, const char *name)
+{
+    struct stat status;
+
+    return name[0] == '.' && stat(path, &status) == 0 && S_ISREG(status.st_mode) &&
+           is_past((int64_t)status.st_mtime * 1000);
+}
+
+/* Returns the owner for a new reservation: that of the others, or a new one. Removes what is out of
+ * date. */
 static void choose_owner(char owner[OWNER_SIZE])
 {
     char *place FREED = directory();
@@ -122,12 +135,16 @@ static void choose_owner(char owner[OWNER_SIZE])
     bool found = false;
 
     own_identity_uuid(owner);
-    while (!found && all && (one = readdir(all))) {
+    while (all && (one = readdir(all))) {
         char *path FREED = strbuf_print("%s/%s", place, one->d_name);
         struct entry entry ENDED_BY(free_entry) = {.what = NULL};
-        found = one->d_name[0] != '.' && read_entry(path, &entry) && entry.until_ms > now_ms();
-        if (found)
+        bool reserved = one->d_name[0] != '.' && read_entry(path, &entry);
+        if (reserved ? is_past(entry.until_ms) : is_left(path, one->d_name)) {
+            unlink(path);
+        } else if (reserved && !found && entry.until_ms > now_ms()) {
+            found = true;
             strcpy(owner, entry.owner);
+        }
     }
     if (all)
         closedir(all);
@@ -164,9 +181,24 @@ static void cannot_keep(const char *place, int error, char *fault, size_t size)
     snprintf(fault, size, "cannot keep it in %.150s: %s", place, strerror(error));
 }
 
+/* Waits, but not for ever: a command that has the lock may be stopped. Some file systems have no
+ * such locks. */
+static bool lock(int fd)
+{
+    const struct timespec pause = {.tv_nsec = 20 * NS_PER_MS};
+    struct moment until = moment_plus(moment_now(), LOCKED_NS);
+
+    while (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
+        if (moment_reached(until, moment_now()))
+            return false;
+        nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
 /* Opens the directory, which is made where there is none, and locks it: without that two first
- * reservations at a time would have two owners, and one file. Some file systems have no such locks.
- * Returns it, or -1 with a message in "fault". */
+ * reservations at a time would have two owners, and one file, and a command could remove the file
+ * that another one has just saved. Returns it, or -1 with a message in "fault". */
 static int lock_directory(char *fault, size_t size)
 {
     char *place FREED = directory();
@@ -177,9 +209,13 @@ static int lock_directory(char *fault, size_t size)
         snprintf(fault, size, "neither XDG_STATE_HOME nor HOME says where to keep it");
     else if (fd < 0)
         cannot_keep(place, error ? error : errno, fault, size);
+    else if (lock(fd))
+        return fd;
     else
-        (void)flock(fd, LOCK_EX);
-    return fd;
+        snprintf(fault, size, "cannot keep it in %.150s: another rlock command has it locked",
+                 place);
+    file_close(fd);
+    return -1;
 }
 
 static bool save(const struct settings *settings, const char *key, const char *owner,
@@ -201,7 +237,7 @@ bool reservation_begin(const struct settings *settings, const char *key, int64_t
 
     if (locked < 0)
         return false;
-    bool known = reservation_find(settings, key, owner);
+    bool known = reservation_find(settings, key, owner, fresh);
     if (!known)
         choose_owner(owner);
     *fresh = known ? 0 : until_ms;
@@ -210,15 +246,13 @@ bool reservation_begin(const struct settings *settings, const char *key, int64_t
     return saved;
 }
 
-void reservation_undo(const struct settings *settings, const char *key, int64_t fresh)
+void reservation_forget(const struct settings *settings, const char *key, int64_t until_ms)
 {
-    if (!fresh)
-        return;
     int locked = lock_directory(NULL, 0);
     char *what FREED = describe(settings, key), *path FREED = path_of(what);
     struct entry entry ENDED_BY(free_entry) = {.what = NULL};
 
-    if (read_entry(path, &entry) && entry.until_ms == fresh)
+    if (locked >= 0 && read_entry(path, &entry) && entry.until_ms == until_ms)
         unlink(path);
     file_close(locked);
 }
@@ -226,12 +260,9 @@ void reservation_undo(const struct settings *settings, const char *key, int64_t 
 bool reservation_save(const struct settings *settings, const char *key, const char *owner,
                       int64_t ns, char *fault, size_t size)
 {
-    return save(settings, key, owner, now_ms() + ns / NS_PER_MS, fault, size);
-}
+    int locked = lock_directory(fault, size);
+    bool saved = locked >= 0 && save(settings, key, owner, now_ms() + ns / NS_PER_MS, fault, size);
 
-void reservation_forget(const struct settings *settings, const char *key)
-{
-    char *what FREED = describe(settings, key), *path FREED = path_of(what);
-
-    unlink(path);
+    file_close(locked);
+    return saved;
 }

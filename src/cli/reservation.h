@@ -7,9 +7,10 @@
 #include "cli/settings.h"
 #include "lock/owner.h"
 
-/* Finds the owner by which the user has reserved KEY in the store of the settings. Returns false if
- * there is none. */
-bool reservation_find(const struct settings *settings, const char *key, char owner[OWNER_SIZE]);
+/* Finds the owner by which the user has reserved KEY in the store of the settings. *until_ms: its
+ * end (ms since 1970). Returns false if there is none, and *until_ms is as it was. */
+bool reservation_find(const struct settings *settings, const char *key, char owner[OWNER_SIZE],
+                      int64_t *until_ms);
 
 /* Finds that owner; or takes that of the user's other reservations, or else a new one. Saves that
  * KEY is reserved by it for so many ns from now. *fresh: until when (ms since 1970) if there was no
@@ -17,13 +18,10 @@ bool reservation_find(const struct settings *settings, const char *key, char own
 bool reservation_begin(const struct settings *settings, const char *key, int64_t ns,
                        char owner[OWNER_SIZE], int64_t *fresh, char *fault, size_t size);
 
-/* Nothing was reserved: removes the file that reservation_begin() has made, unless another command
- * has saved it since. */
-void reservation_undo(const struct settings *settings, const char *key, int64_t fresh);
+/* Removes the file of a reservation with that end (ms since 1970), unless another command has saved
+ * it since. */
+void reservation_forget(const struct settings *settings, const char *key, int64_t until_ms);
 
 /* Saves a new end of a reservation. Returns false with a message in "fault" on failure. */
 bool reservation_save(const struct settings *settings, const char *key, const char *owner,
                       int64_t ns, char *fault, size_t size);
-
-/* Removes the file of a reservation. */
-void reservation_forget(const struct settings *settings, const char *key);

@@ -22,6 +22,7 @@ struct renew_release {
     struct call call;
     const char *key, *owner;
     char reserved[OWNER_SIZE];   /* the owner, if the user has reserved the key */
+    int64_t until_ms;            /* reserved: its end, ms since 1970 */
     char holder[OWNER_SIZE];     /* an ancestor of the owner */
     struct acquire_request lock; /* of the owner, or of its ancestor that holds the key */
 };
@@ -45,7 +46,7 @@ static int refuse_to_end_run(const struct renew_release *action)
 static int no_token(struct renew_release *action)
 {
     action->owner = action->reserved;
-    if (reservation_find(&action->call.settings, action->key, action->reserved))
+    if (reservation_find(&action->call.settings, action->key, action->reserved, &action->until_ms))
         return STATUS_OK;
     if (not_holder_say_reserved(&action->call, action->key))
         return STATUS_NO;
@@ -181,7 +182,7 @@ static int release(struct call *call)
     query_release(&call->query, &request, &answer);
     /* The file of a reservation that was taken away stays, so that this is reported each time. */
     if (action->owner == action->reserved && answer.verdict != VERDICT_UNKNOWN && !answer.revoked)
-        reservation_forget(&call->settings, action->key);
+        reservation_forget(&call->settings, action->key, action->until_ms);
     if (answer.verdict == VERDICT_GRANTED) {
         say_detail("%.100s: released", action->key);
         return STATUS_OK;

@@ -145,10 +145,10 @@ static int reserve(struct call *call)
     outcome = (struct acquisition_outcome){.status = check_outside(all)};
     if (outcome.status == STATUS_OK)
         acquire(all, &outcome);
-    if (outcome.status != STATUS_OK || outcome.signal)
-        reservation_undo(&call->settings, all->key, fresh);
-    else
+    if (outcome.status == STATUS_OK && !outcome.signal)
         confirm(all);
+    else if (fresh)
+        reservation_forget(&call->settings, all->key, fresh);
     call->signal = outcome.signal;
     return outcome.status;
 }
@@ -203,7 +203,9 @@ static int extend(struct call *call)
 {
     struct reserve *all = (struct reserve *)call;
 
-    if (!reservation_find(&call->settings, all->key, all->owner)) {
+    int64_t until_ms;
+
+    if (!reservation_find(&call->settings, all->key, all->owner, &until_ms)) {
         if (!not_holder_say_reserved(call, all->key))
             say_warning("extend: %s is not reserved by you", all->key);
         return STATUS_NO;
