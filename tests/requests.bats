@@ -103,17 +103,22 @@ mute() {
     done
 }
 
+# end_empty STATUS N...: waiters w<N> of k<N> end with that, and leave nothing held.
+end_empty() {
+    for i in "${@:2}"; do
+        ends_with "w$i" "$1" 30
+        poll_until 5 is_free "k$i"
+        [[ $(waiters "k$i") == 0 ]]
+    done
+    [[ ! -e $LOG ]]
+}
+
 @test "H127 answers do not arrive any more: a waiter whose time is up leaves nothing held" {
     for seconds in 16 17 18 19; do
         half_open "w$seconds" "k$seconds" -w "${seconds}s"
     done
     mute w16 w17 w18 w19
-    for seconds in 16 17 18 19; do
-        ends_with "w$seconds" 69 30
-        poll_until 5 is_free "k$seconds"
-        [[ $(waiters "k$seconds") == 0 ]]
-    done
-    [[ ! -e $LOG ]]
+    end_empty 69 16 17 18 19
 }
 
 @test "H127 answers do not arrive any more: a waiter that gets a signal leaves nothing held" {
@@ -125,12 +130,7 @@ mute() {
         sleep 0.6 # any moment: between two calls, during one, during a greeting
         kill -TERM "${pid[w$i]}"
     done
-    for i in {1..9}; do
-        ends_with "w$i" 143 30
-        poll_until 5 is_free "k$i"
-        [[ $(waiters "k$i") == 0 ]]
-    done
-    [[ ! -e $LOG ]]
+    end_empty 143 {1..9}
 }
 
 @test "H127 the answer to the first request does not arrive, nor any other: nothing is held" {

@@ -10,7 +10,7 @@
  *
  * MODE_L is a semaphore of two slots; with MODE_S one owner writes, the others read; without
  * either the lock is exclusive. With CLOCKS the owners' clocks are exact or slow, without all
- * are slow; with MIXED one owner is an older program. With AGENTS an owner's agent may die, and
+ * are slow; with MIXED one owner offers no token. With AGENTS an owner's agent may die, and
  * the next one continues; with FAILOVER the server may forget the latest heartbeats of a waiter;
  * with PAUSE the lock may be paused and resumed; with LIMITS (and MODE_L) the semaphore's limit is
  * 1 or 2, and may change. */
@@ -87,7 +87,7 @@ typedef owner {
     bit dead;
     bit stopped;
     bit writes;        /* in MODE_S */
-    bit old;           /* an older program, that offers no token */
+    bit mute;          /* it offers no token, as one that wants several keys */
     unsigned cmd : 2;
     unsigned left : 3; /* ticks that it trusts: in HELD its lease, in WAIT its place */
     unsigned todo : 2; /* the request that it sends next, at once */
@@ -162,7 +162,7 @@ inline check_order(i)
 /* No release ends with the lock free and a living waiter that was told nothing. */
 #define is_used(i)       (c[i].holds && c[i].lease)
 #define is_waiting_in(i) (c[i].placed && c[i].place)
-#define is_poked(i)      (c[i].old && (c[i].msg || c[i].dead || c[i].st == AWAY))
+#define is_poked(i)      (c[i].mute && (c[i].msg || c[i].dead || c[i].st == AWAY))
 inline check_woken()
 {
     assert(paused || !(is_waiting_in(0) || is_waiting_in(1) || is_waiting_in(2)) ||
@@ -260,7 +260,7 @@ inline hand_over(i)
     c[i].token = 0
 }
 
-/* wake() of holders.lua. One that offers no token is poked, as it always was. */
+/* wake() of holders.lua. One that offers no token is poked. */
 inline wake()
 {
     room = AT_ONCE;
@@ -272,8 +272,8 @@ inline wake()
         :: head != NONE ->
             has_room(head);
             if
-            :: fits && !c[head].old -> hand_over(head)
-            :: fits && c[head].old ->
+            :: fits && !c[head].mute -> hand_over(head)
+            :: fits && c[head].mute ->
                 publish(head, POKE, 0);
                 room = 0
             :: else -> room = 0
@@ -330,7 +330,7 @@ inline sign_on(i, is_stray)
     fi;
     c[i].placed = 1;
     c[i].place = PLACE;
-    c[i].token = !is_stray && !c[i].old
+    c[i].token = !is_stray && !c[i].mute
 }
 
 /* acquire.lua, for who does wait. */
@@ -935,7 +935,7 @@ init
         c[0].writes = 1;
 #endif
 #ifdef MIXED
-        c[0].old = 1;
+        c[0].mute = 1;
 #endif
         run life(0);
         run life(1);

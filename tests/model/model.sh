@@ -79,7 +79,7 @@ slow_stop='-DLEASE=5 -DPLACE=4 -DSTOP=2'
 result 'exclusive, two faults' holds '-DFAULTS=2' 24
 result 'exclusive, exact and slow clocks, a longer stop, one fault' \
     holds "-DFAULTS=1 -DCLOCKS $slow_stop" 22
-result 'exclusive, a waiter of an older program, one fault' holds '-DFAULTS=1 -DMIXED' 22
+result 'exclusive, a waiter that does not offer, one fault' holds '-DFAULTS=1 -DMIXED' 22
 result 'a semaphore of two slots, one fault' holds '-DFAULTS=1 -DMODE_L' 20
 result 'a writer and two readers, one fault' holds '-DFAULTS=1 -DMODE_S' 22
 result 'exclusive, an agent is replaced, one fault' holds '-DFAULTS=1 -DAGENTS' 22
