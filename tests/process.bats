@@ -159,6 +159,8 @@ paused() {
 @test "H98 TERM at any moment: no lock, no process is left" {
     for i in {1..40}; do
         bg a rlock run --lease 60s k -- sleep 300
+        # A shell that has yet to become rlock may lose the signal.
+        until read -r comm <"/proc/${pid[a]}/comm" && [[ $comm == rlock ]]; do :; done
         sleep "0.0$((RANDOM % 40))" # not for a condition: any moment
         kill -TERM "${pid[a]}" 2>/dev/null || true
         ends_with a 143
