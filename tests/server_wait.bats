@@ -230,15 +230,21 @@ rlock_before() {
     contains "$T/a.err" 'it asks for a password'
 }
 
+# The timers of a process have expired.
+is_due() {
+    ! grep -hs '^it_value' "/proc/$1/fdinfo/"* | grep -qvF '(0, 0)'
+}
+
 @test "signals end it at once, also where it stands still" {
     for signo in INT TERM; do
         for command in 'run k' 'acquire k' status 'latch wait l'; do
             bg a bash -c 'words=($1); [[ $1 != run* ]] || set -- "$1" -- true; exec "$RLOCK" "${words[@]}" --server-wait 10m "${@:2}"' \
                 - "$command"
             poll_until 10 contains "$T/a.err" 'trying again'
+            poll_until 10 in_state "${pid[a]}" S
             kill -STOP "${pid[a]}"
             kill -"$signo" "${pid[a]}"
-            [[ $signo == INT ]] || sleep 2.5 # until it would have tried again
+            [[ $signo == INT ]] || poll_until 10 is_due "${pid[a]}" # to try again
             kill -CONT "${pid[a]}" 2>/dev/null || true
             finish a 3
             [[ $status == $((128 + $(kill -l "$signo"))) ]]
