@@ -206,6 +206,13 @@ static void go_on_stopping(struct job *job)
     terminal_take(&job->terminal, true);
 }
 
+/* Whether the agent, which has run the command of --stop, may have released the lock already. */
+static bool may_be_free(const struct job *job)
+{
+    return moment_reached(job->stop.kill_at, job->stopping_since) ||
+           tree_signal(&job->stop.tree, 0) == TREE_GONE;
+}
+
 static void stop(struct job *job)
 {
     if (job->state == JOB_STOPPING)
@@ -214,7 +221,7 @@ static void stop(struct job *job)
     tell(job, ORDER_STOPPING);
     job->stopping_since = moment_now();
     job->stop = (struct stop){.child = &job->child, .kill_at = kill_at(job), .tree = tree_of(job)};
-    if (!job->stop_begun || !moment_reached(job->stop.kill_at, job->stopping_since))
+    if (!job->stop_begun || !may_be_free(job))
         stop_command_start(&job->stop_command, &job->inherited, job->stop.kill_at);
     job->stop_begun = true;
     go_on_stopping(job);
