@@ -219,7 +219,7 @@ redis_start() {
     # shellcheck disable=SC2046 # they are words
     start_redis "$REDIS_DIR" --port 0 --unixsocket "$REDIS_SOCK" \
         --user rlock on nopass $(manual_rights) $REDIS_OPTIONS
-    poll_until 20 redis_answers
+    poll_until 20 redis_answers || { tail -n 3 "$REDIS_DIR/log" && return 1; }
 }
 
 redis_stop() {
