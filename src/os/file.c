@@ -12,7 +12,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define ROOM_FIRST   16384 /* bytes; most files are smaller */
+#define ROOM_FIRST   2048 /* bytes; most files are smaller */
 #define PASSWORD_MAX 1024
 
 struct reading {
