@@ -331,10 +331,9 @@ static bool find_reservation(const struct request *request, const struct setting
                              char owner[OWNER_SIZE])
 {
     bool found = false;
-    int64_t until_ms;
 
     for (size_t i = 0; i < request->wanted.key_count && !found && !settings->no_reentrant; i++)
-        found = reservation_find(settings, request->keys[i], owner, &until_ms);
+        found = reservation_find(settings, request->keys[i], owner, NULL);
     return found;
 }
 

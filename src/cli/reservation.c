@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,7 +20,7 @@
 #define FILE_MOST  16384
 /* How long after its end a reservation is still looked up: clocks differ. */
 #define KEPT_MS INT64_C(86400000)
-/* How long to wait for another command that changes the files. */
+/* How long to wait for another command that changes the files: it may be stopped. */
 #define LOCKED_NS (10 * NS_PER_SEC)
 
 struct entry {
@@ -112,7 +111,8 @@ bool reservation_find(const struct settings *settings, const char *key, char own
     if (!read_entry(path, &entry) || is_past(entry.until_ms) || strcmp(entry.what, what) != 0)
         return false;
     strcpy(owner, entry.owner);
-    *until_ms = entry.until_ms;
+    if (until_ms)
+        *until_ms = entry.until_ms;
     return true;
 }
 
@@ -181,21 +181,6 @@ static void cannot_keep(const char *place, int error, char *fault, size_t size)
     snprintf(fault, size, "cannot keep it in %.150s: %s", place, strerror(error));
 }
 
-/* Waits, but not for ever: a command that has the lock may be stopped. Some file systems have no
- * such locks. */
-static bool lock(int fd)
-{
-    const struct timespec pause = {.tv_nsec = 20 * NS_PER_MS};
-    struct moment until = moment_plus(moment_now(), LOCKED_NS);
-
-    while (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
-        if (moment_reached(until, moment_now()))
-            return false;
-        nanosleep(&pause, NULL);
-    }
-    return true;
-}
-
 /* Opens the directory, which is made where there is none, and locks it: without that two first
  * reservations at a time would have two owners, and one file, and a command could remove the file
  * that another one has just saved. Returns it, or -1 with a message in "fault". */
@@ -209,7 +194,7 @@ static int lock_directory(char *fault, size_t size)
         snprintf(fault, size, "neither XDG_STATE_HOME nor HOME says where to keep it");
     else if (fd < 0)
         cannot_keep(place, error ? error : errno, fault, size);
-    else if (lock(fd))
+    else if (file_lock(fd, LOCKED_NS) != ETIME) /* or there are no such locks */
         return fd;
     else
         snprintf(fault, size, "cannot keep it in %.150s: another rlock command has it locked",
@@ -237,7 +222,7 @@ bool reservation_begin(const struct settings *settings, const char *key, int64_t
 
     if (locked < 0)
         return false;
-    bool known = reservation_find(settings, key, owner, fresh);
+    bool known = reservation_find(settings, key, owner, NULL);
     if (!known)
         choose_owner(owner);
     *fresh = known ? 0 : until_ms;

@@ -8,7 +8,7 @@
 #include "lock/owner.h"
 
 /* Finds the owner by which the user has reserved KEY in the store of the settings. *until_ms: its
- * end (ms since 1970). Returns false if there is none, and *until_ms is as it was. */
+ * end (ms since 1970); may be NULL. Returns false if there is none, and *until_ms is as it was. */
 bool reservation_find(const struct settings *settings, const char *key, char owner[OWNER_SIZE],
                       int64_t *until_ms);
 

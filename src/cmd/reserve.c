@@ -203,9 +203,7 @@ static int extend(struct call *call)
 {
     struct reserve *all = (struct reserve *)call;
 
-    int64_t until_ms;
-
-    if (!reservation_find(&call->settings, all->key, all->owner, &until_ms)) {
+    if (!reservation_find(&call->settings, all->key, all->owner, NULL)) {
         if (!not_holder_say_reserved(call, all->key))
             say_warning("extend: %s is not reserved by you", all->key);
         return STATUS_NO;

@@ -8,6 +8,7 @@
 #include <linux/magic.h>
 #include <poll.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -177,6 +178,21 @@ int file_open_null(int flags)
 {
     int fd = open("/dev/null", flags | O_CLOEXEC);
     return fd < 0 ? open("/", O_PATH | O_CLOEXEC) : fd;
+}
+
+int file_lock(int fd, int64_t ns)
+{
+    const struct timespec pause = {.tv_nsec = 3 * NS_PER_MS};
+    struct moment end = moment_plus(moment_now(), ns);
+
+    while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK)
+            return errno;
+        if (moment_reached(end, moment_now()))
+            return ETIME;
+        nanosleep(&pause, NULL);
+    }
+    return 0;
 }
 
 void file_close(int fd)

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* How long the reader of a FIFO waits for a process that opens it for writing; and how long reading
@@ -40,6 +41,9 @@ ssize_t file_read_small(int fd, char *text, size_t size);
 /* Opens /dev/null, with these flags and close-on-exec. Where there is none, as in a bare chroot, it
  * is a descriptor that can neither be read nor written. -1 with errno. */
 int file_open_null(int flags);
+/* Locks it (flock(2)), and waits so many ns for another process that has locked it. 0; ETIME: that
+ * one has it still; or another errno: some file systems have no such locks. */
+int file_lock(int fd, int64_t ns);
 /* Closes a descriptor, unless it is -1; errno stays as it is. */
 void file_close(int fd);
 /* Overwrites the text, which may be a secret, and frees it. The other members stay. */

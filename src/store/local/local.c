@@ -157,23 +157,16 @@ static void rest(void)
 
 int local_hold(const struct local_place *place, int64_t timeout)
 {
-    struct moment end = moment_plus(moment_now(), timeout);
     int fd = local_open(place, "lock", O_RDWR | O_CREAT);
 
     if (fd < 0)
         return -1;
-    while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        int error = errno;
-        bool busy = error == EWOULDBLOCK;
-        if (busy && !moment_reached(end, moment_now())) {
-            rest();
-            continue;
-        }
-        close(fd);
-        errno = busy ? ETIME : error;
-        return -1;
-    }
-    return fd;
+    int error = file_lock(fd, timeout);
+    if (!error)
+        return fd;
+    close(fd);
+    errno = error;
+    return -1;
 }
 
 static bool has_ended(const struct local_place *place, int64_t timeout)
