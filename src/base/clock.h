@@ -53,6 +53,13 @@ static inline int64_t moment_until(struct moment from, struct moment to)
     return to.ns == INT64_MAX ? INT64_MAX : to.ns - from.ns;
 }
 
+/* Whether m was so long ago, by the time that its timer fires, that the machine or the process has
+ * stood still: other work does not delay a timer for as long. */
+static inline bool moment_overslept(struct moment m, struct moment now)
+{
+    return moment_reached(moment_plus(m, 200 * NS_PER_MS), now);
+}
+
 static inline struct moment moment_min(struct moment a, struct moment b)
 {
     return a.ns < b.ns ? a : b;

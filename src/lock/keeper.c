@@ -59,10 +59,8 @@
 #define STAND_STILL_NS (2 * NS_PER_SEC)
 /* One attempt to release; there may be several. */
 #define RELEASE_NS (2 * NS_PER_SEC)
-/* How late the end of the time to release is noticed where the machine or this process stood still,
- * and how much time there is anew then. */
-#define OVERRUN_NS (200 * NS_PER_MS)
-#define ANEW_NS    (800 * NS_PER_MS)
+/* So much time to release there is anew if this process has overslept the end of it. */
+#define ANEW_NS (800 * NS_PER_MS)
 
 enum state { TRYING, WAITING, PAUSED, CONFIRMING, HELD, LOST, RELEASING, OVER };
 
@@ -263,7 +261,7 @@ static void make_up_time(struct keeper *keeper)
 {
     struct moment now = now_of(keeper);
 
-    if (moment_reached(moment_plus(keeper->release_until, OVERRUN_NS), now))
+    if (moment_overslept(keeper->release_until, now))
         keeper->release_until = moment_plus(now, ANEW_NS);
 }
 

@@ -16,10 +16,8 @@
  * lease has ended anyway, within bounds. */
 #define RELEASE_LEAST_NS (1500 * NS_PER_MS)
 #define RELEASE_MOST_NS  (10 * NS_PER_SEC)
-/* The same when the user wants to leave. */
+/* The same when the user wants to leave, or this process has overslept the end of that time. */
 #define HURRY_NS (1 * NS_PER_SEC)
-/* How late the end of that time is noticed where this process stood still; then it has HURRY_NS. */
-#define OVERRUN_NS (200 * NS_PER_MS)
 /* So many agents may die in a row while the lock is waited for. */
 #define DEATHS_MAX 5
 /* The requests that an agent has sent to several servers may be executed for at least so long. */
@@ -519,7 +517,7 @@ static void on_time(struct loop_timer *timer)
     listen_to_agent(s);
     if (stays(s))
         job_tick(&s->job);
-    else if (!s->done && moment_reached(moment_plus(s->leave_by, OVERRUN_NS), moment_now()))
+    else if (!s->done && moment_overslept(s->leave_by, moment_now()))
         s->leave_by = moment_plus(moment_now(), HURRY_NS);
     else if (!s->done && moment_reached(s->leave_by, moment_now()))
         leave_unanswered(s, RUN_CAUSE_NO_ANSWER);
