@@ -16,8 +16,6 @@
 #include <stdio.h>
 
 #define PAGE 100
-/* A server that is silent on one connection is asked on another, and has all the time then. */
-#define PATIENCE_NS (3600 * NS_PER_SEC)
 
 /* One lock to read. */
 struct entry {
@@ -185,6 +183,12 @@ static void hear_pauses(struct redis_survey *survey, redisReply *const *replies)
     survey->request.paused = NULL;
 }
 
+/* A server that is silent on one connection is asked on another, and has all the time then. */
+static void send(struct redis_survey *survey, size_t replies, struct moment until)
+{
+    redis_session_send_ahead(survey->session, replies, until, moment_until(moment_now(), until));
+}
+
 static void ask_scan(struct redis_survey *survey, struct moment until)
 {
     size_t before = ask_pauses(survey);
@@ -192,7 +196,7 @@ static void ask_scan(struct redis_survey *survey, struct moment until)
     survey->scanning = true;
     REDIS_SESSION_ADD(survey->session, "SCAN", survey->cursor, "MATCH",
                       survey->globs[survey->glob_next], "COUNT", "1000");
-    redis_session_send_ahead(survey->session, before + 1, until, PATIENCE_NS);
+    send(survey, before + 1, until);
 }
 
 static void add_look(struct redis_survey *survey, const struct entry *entry)
@@ -234,7 +238,7 @@ static void ask_looks(struct redis_survey *survey, size_t count, struct moment u
     survey->asked = count;
     for (size_t i = 0; i < count; i++)
         add_look(survey, first_asked(survey) + i);
-    redis_session_send_ahead(survey->session, count * (survey->asking + 1u), until, PATIENCE_NS);
+    send(survey, count * (survey->asking + 1u), until);
 }
 
 static bool find_rest(struct redis_survey *survey)
