@@ -141,10 +141,10 @@ static int refuse(int argc, char **argv)
     for (int i = 1; i < argc; i++)
         urls_blot(argv[i]); /* it may be a URL with a password */
     if (argv[1][0] == '-') {
-        say_error("unknown option %.*s", (int)strcspn(argv[1], "="), argv[1]);
+        say_error("%.*s: unknown option", (int)strcspn(argv[1], "="), argv[1]);
         say_hint("rlock run [OPTIONS] KEY -- COMMAND");
     } else {
-        say_error("unknown command '%s'", argv[1]);
+        say_error("'%s': unknown command", argv[1]);
         if (other)
             say_hint("did you mean %s?", other);
         else if (meant)

@@ -118,9 +118,37 @@ def layout_faults():
         yield f"only in lock.lua: {script - page}; only in docs/data.md: {page - script}"
 
 
+# Macros of mdoc(7) that begin a heading of markup, and those that a heading of text may not have:
+# the heading "No usable /proc" was printed as "usable /proc".
+MARKUP = set("Ar Cm Dv Em Ev Fl Fn Ic Li Nm Pa Ql Sy Va Xr".split())
+TEXT = set(
+    "Ac Ad An Ao Ap Aq At Bc Bo Bq Brc Bro Brq Bsx Bx Cd Dc Do Dq Ec Eo Er Es Fa Fc Fo Fr Ft Fx Hf "
+    "In Lb Lk Ms Mt No Ns Nx Oc Oo Op Ot Ox Pc Pf Po Pq Qc Qo Qq Sc So Sq Sx Tn Ux Vt Xc Xo".split()
+)
+
+
+def heading_faults(page):
+    """A word of a heading that is a macro's name is taken for the macro, unless \\& precedes it."""
+    with open(os.path.join(TOP, "man", page), encoding="utf-8") as source:
+        for heading in re.findall(r"^\.(?:It|Sh|Ss) (.*)", source.read(), re.M):
+            words = heading.split()
+            if words[0] not in MARKUP:
+                yield from (f"{heading}: {word} is a macro" for word in words if word in TEXT)
+
+
+def twice(page):
+    """The items of a page's list of commands that it has more than once."""
+    with open(os.path.join(TOP, "man", page), encoding="utf-8") as source:
+        items = re.findall(r"^\.It Cm (.*)", source.read(), re.M)
+    return [item for item in sorted(set(items)) if items.count(item) > 1]
+
+
 def results():
     for sentence in SENTENCES:
         yield f"{sentence[0]}: {sentence[1]}", faults(*sentence)
+    for page in sorted(os.listdir(os.path.join(TOP, "man"))):
+        yield f"{page}: its headings are printed as they are written", heading_faults(page)
+    yield "rlock.1: each command once", twice("rlock.1")
     yield "docs/data.md: the fields of a lock", layout_faults()
 
 

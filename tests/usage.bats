@@ -27,6 +27,17 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     usage run -c 'true'
     usage run k -c
     usage run k -c true -- true
+    [[ $(rlock frobnicate 2>&1) == "rlock: 'frobnicate': unknown command"* ]]
+    [[ $(rlock --frobnicate=1 2>&1) == "rlock: --frobnicate: unknown option"* ]]
+}
+
+@test "KEYs on both sides of -c are 64: the command is not quoted" {
+    usage run deploy -c ./deploy.sh production
+    [[ $stderr == *"both sides of -c"*$'\n'"hint: quote the command, or put KEYs before -c" ]]
+    usage read a b --no-wait -c true --quiet c
+    export RLOCK_URL=unix://$REDIS_SOCK
+    prints 0 'b a' run b a -c 'echo "$RLOCK_KEY"'
+    prints 0 'b a' run -n -c 'echo "$RLOCK_KEY"' b a
 }
 
 @test "the first screen and the help fit a terminal; a slip gets a suggestion" {

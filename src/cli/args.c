@@ -150,7 +150,7 @@ static void take_option(int argc, char *const *argv, const struct option_spec *s
 {
     struct given_option *given = &arguments->options[arguments->option_count++];
 
-    *given = (struct given_option){spec->id, spec->name, optarg};
+    *given = (struct given_option){spec->id, spec->name, optarg, arguments->word_count};
     if (!optarg && spec->optional && optind < argc && spec->optional(argv[optind]))
         given->value = argv[optind++];
 }

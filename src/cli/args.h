@@ -52,6 +52,7 @@ struct given_option {
     int id;
     const char *name; /* the long one of its row */
     char *value;      /* NULL if none */
+    size_t words;     /* so many stand before it */
 };
 
 struct arguments {

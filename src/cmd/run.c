@@ -200,6 +200,21 @@ static int want_dashes(const struct call *call)
     return STATUS_USAGE;
 }
 
+/* The words of a STRING that is not quoted look like KEYs. */
+static bool is_unquoted(const struct call *call)
+{
+    const struct given_option *shell = command_option(call, OPTION_SHELL);
+
+    return shell && shell->words > 0 && shell->words < call->arguments.word_count;
+}
+
+static int want_quotes(const struct call *call)
+{
+    command_error(call, "KEYs on both sides of -c: is STRING not quoted?");
+    say_hint("quote the command, or put KEYs before -c");
+    return STATUS_USAGE;
+}
+
 static int parse(struct call *call)
 {
     const struct arguments *given = &call->arguments;
@@ -214,6 +229,8 @@ static int parse(struct call *call)
         return command_misused(call, "%s", given->fault);
     if (given->word_count == 0)
         return want_key(call);
+    if (is_unquoted(call))
+        return want_quotes(call);
     if (shell && given->command && *given->command)
         return command_misused(call, "either -c or a COMMAND after --, not both");
     if (!shell && !given->command)
