@@ -45,6 +45,7 @@ static void make(struct scenario *scenario)
                                             .appendonly = "yes",
                                             .appendfsync = "everysec",
                                             .save = "none",
+                                            .replay = REPLAY_ALLOWED,
                                             .clients = 5,
                                             .clients_max = 10000,
                                             .rights_known = true};
@@ -106,6 +107,7 @@ static void set(struct scenario *scenario, const char *word)
     TEXT(facts->appendonly, "aof");
     TEXT(facts->appendfsync, "fsync");
     TEXT(facts->save, "save");
+    NUMBER(facts->replay, "replay");
     NUMBER(facts->aof_failed, "aof_failed");
     NUMBER(facts->snapshot_failed, "snapshot_failed");
     NUMBER(facts->figures.replicas, "replicas");
@@ -143,7 +145,7 @@ static const struct {
                 "memory=910000 maxmemory=-1", "maxmemory=0 policy=allkeys-lru", "maxmemory=-1",
                 "fsync=always", "fsync=no scheme=local", "fsync=", "wanted=1 replicas=1 min=1",
                 "quorum=1", "scheme=sentinel replicas=1 wanted=1 min=1", "timeout=11",
-                "clients=8999", "lacks=info")},
+                "clients=8999", "lacks=info", "replay=0 version=5.0.14")},
     {"reach unfit", INPUTS("reached=0", "reached=0 denied=1")},
     {"latency warning", INPUTS("median=1001", "max=2600", "median=40 lease=1")},
     {"encryption note", INPUTS("tls=0")},
@@ -177,6 +179,9 @@ static const struct {
                                 "maxmemory=-1 policy=volatile-ttl", "maxmemory=-1 policy=")},
     {"persistence unfit", INPUTS("aof_failed=1")},
     {"snapshot warning", INPUTS("snapshot_failed=1")},
+    {"replay warning", INPUTS("replay=2", "replay=2 fsync=always")},
+    {"replay note", INPUTS("replay=0", "replay=2 grace=1 marked=1")},
+    {"persistence warning", INPUTS("replay=2 aof=no")},
     {"replicas unfit", INPUTS("min=1", "scheme=sentinel min=1", "replicas=1 min=2")},
     {"timeout warning", INPUTS("timeout=10", "timeout=11 lease=60")},
     {"timeout note", INPUTS("timeout=-1")},

@@ -369,6 +369,40 @@ static bool ask_script(struct inquiry *inquiry)
     return ask(inquiry, 1, hear_script);
 }
 
+/* -- does a restart bring back what scripts wrote? ---------------------------------------------- */
+
+/* What stands in the append-only file for the writes of a script. */
+static const char *const replayed[][4] = {
+    {"HSET", "f", "v"}, {"HDEL", "f"}, {"PEXPIREAT", "1"}, {"DEL"}};
+#define REPLAYED (sizeof replayed / sizeof *replayed)
+
+/* Of one that is denied it says why, as a text; an error tells nothing. */
+static void hear_replay(struct inquiry *inquiry, redisReply *const *replies)
+{
+    inquiry->facts->replay = REPLAY_ALLOWED;
+    for (size_t i = 0; i < REPLAYED; i++)
+        if (replies[i]->type == REDIS_REPLY_ERROR)
+            inquiry->facts->replay = REPLAY_UNTOLD;
+        else if (replies[i]->type == REDIS_REPLY_STRING && inquiry->facts->replay)
+            inquiry->facts->replay = REPLAY_DENIED;
+}
+
+static bool ask_replay(struct inquiry *inquiry)
+{
+    char *key = key_in_store(inquiry->address->prefix, SCRATCH);
+
+    for (size_t i = 0; i < REPLAYED; i++) {
+        const char *argv[] = {"ACL", "DRYRUN",       "default",     replayed[i][0],
+                              key,   replayed[i][1], replayed[i][2]};
+        int argc = 5;
+        while (argc < 7 && argv[argc])
+            argc++;
+        redis_session_add(inquiry->session, argc, argv);
+    }
+    free(key);
+    return ask(inquiry, REPLAYED, hear_replay);
+}
+
 /* -- rights ---------------------------------------------------------------------- */
 
 static void note_lack(struct server_facts *facts, size_t right, const redisReply *reply)
@@ -464,7 +498,8 @@ static bool greet(struct inquiry *inquiry)
 static void inquire(struct inquiry *inquiry)
 {
     inquiry->facts->reached = greet(inquiry) && ask_pings(inquiry) && ask_self(inquiry) &&
-                              ask_markers(inquiry) && ask_script(inquiry) && ask_rights(inquiry);
+                              ask_markers(inquiry) && ask_script(inquiry) && ask_replay(inquiry) &&
+                              ask_rights(inquiry);
 }
 
 static void know_nothing(struct server_facts *facts)

@@ -15,6 +15,7 @@
 #define STEP_MOST_NS     (500 * NS_PER_MS) /* while it was looked at */
 #define LOOKED_LEAST_NS  (50 * NS_PER_MS)  /* to see a clock advance */
 #define MAJOR_LEAST      5
+#define MAJOR_WITH_ACL   6
 #define SENTINELS_LEAST  3
 #define CLIENTS_MOST     90    /* percent */
 #define MEMORY_MOST      90    /* percent */
@@ -23,14 +24,22 @@
 
 /* -- what it is ------------------------------------------------------------------------------ */
 
-static void judge_version(const struct server_facts *facts, const struct wishes *wishes,
-                          struct diagnosis *diagnosis)
+/* 0: not known. */
+static int64_t major_version(const struct server_facts *facts)
 {
-    const char *software = *facts->figures.software ? facts->figures.software : "redis";
     const char *version = facts->figures.version;
     int64_t major = 0;
 
     decimal_take(&version, INT_MAX, &major);
+    return major;
+}
+
+static void judge_version(const struct server_facts *facts, const struct wishes *wishes,
+                          struct diagnosis *diagnosis)
+{
+    const char *software = *facts->figures.software ? facts->figures.software : "redis";
+    int64_t major = major_version(facts);
+
     if (!*facts->figures.version)
         diagnosis_add(diagnosis, "version", LEVEL_NOTE, "", "cannot tell");
     else
@@ -273,6 +282,26 @@ static void judge_persistence(const struct server_facts *facts, const struct wis
                       "its last snapshot failed; it may refuse all writes");
 }
 
+/* An append-only file that cannot be replayed is a file that is not there. */
+static void judge_replay(const struct server_facts *facts, const struct wishes *wishes,
+                         struct diagnosis *diagnosis)
+{
+    if (strcmp(facts->appendonly, "yes") != 0 || major_version(facts) < MAJOR_WITH_ACL)
+        return;
+    if (facts->replay == REPLAY_DENIED)
+        diagnosis_add(diagnosis, "replay", wishes->grace ? LEVEL_NOTE : LEVEL_WARNING,
+                      "ACL SETUSER default +@all ~* &*; if it is off, it stays off; " ACL_KEEPS,
+                      "a restart forgets all locks: it replays its append-only file as the user "
+                      "default, who lacks the rights");
+    else if (facts->replay == REPLAY_ALLOWED)
+        diagnosis_add(diagnosis, "replay", LEVEL_FINE, "",
+                      "the user default may replay the append-only file");
+    else
+        diagnosis_add(diagnosis, "replay", LEVEL_NOTE,
+                      "allow +acl|dryrun (Redis 7.0), or look: ACL GETUSER default",
+                      "cannot tell whether the user default may replay the append-only file");
+}
+
 static void note_unused(int64_t replicas, struct diagnosis *diagnosis)
 {
     diagnosis_add(diagnosis, "replicas", LEVEL_NOTE, "", "%" PRId64 ", which no lock waits for",
@@ -393,6 +422,7 @@ void judge_server(const struct server_facts *facts, const struct wishes *wishes,
     judge_eviction(facts, diagnosis);
     judge_memory(facts, diagnosis);
     judge_persistence(facts, wishes, diagnosis);
+    judge_replay(facts, wishes, diagnosis);
     judge_replicas(facts, wishes, diagnosis);
     judge_timeout(facts, wishes, diagnosis);
     judge_clients(facts, diagnosis);

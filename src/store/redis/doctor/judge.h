@@ -32,6 +32,7 @@ enum right_use {
 #define RIGHT_WORDS   5
 #define RIGHT_KEY     "%k"
 #define RIGHT_CHANNEL "%c"
+#define ACL_KEEPS     "ACL SAVE, or CONFIG REWRITE without an aclfile, keeps it over a restart"
 
 struct right {
     char name[16]; /* as in ACL SETUSER */
@@ -90,6 +91,9 @@ struct server_facts {
     char appendonly[8], appendfsync[16];
     char save[128]; /* "none" if it is empty */
     bool aof_failed, snapshot_failed;
+    /* A restart replays what scripts wrote with the rights of the server's user "default"
+     * (redis/redis#14541). */
+    enum { REPLAY_UNTOLD, REPLAY_ALLOWED, REPLAY_DENIED } replay;
 
     int64_t script_ns;      /* the shortest script takes, with the round trip */
     char script_fault[128]; /* why it does not run */

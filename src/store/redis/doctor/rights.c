@@ -66,8 +66,6 @@ char *rights_command(const char *user, const char *prefix, bool clustered)
 
 /* -- the rights that the user lacks ------------------------------------------------------------ */
 
-#define KEEPS "ACL SAVE, or CONFIG REWRITE without an aclfile, keeps it over a restart"
-
 /* The worst first. */
 static const struct {
     enum right_use use;
@@ -151,7 +149,7 @@ void judge_rights_cure(const struct server_facts *facts, const struct wishes *wi
         if ((facts->lacks[i] || !facts->rights_known) &&
             (rights[i].use != RIGHT_CLUSTER || is_cluster(wishes)))
             add_right(&words, i);
-    snprintf(out, size, "ACL SETUSER %.30s%s%.*s%s%s%.*s%s%s; " KEEPS, user_of(wishes),
+    snprintf(out, size, "ACL SETUSER %.30s%s%.*s%s%s%.*s%s%s; " ACL_KEEPS, user_of(wishes),
              keys ? " ~" : "", keys ? 100 : 0, wishes->prefix, keys ? ":*" : "",
              channels ? " &" : "", channels ? 100 : 0, wishes->prefix, channels ? ":*" : "",
              words.text);
@@ -222,7 +220,7 @@ static void tell_of_looking(const struct server_facts *facts, const struct wishe
     for (size_t i = 0; *rights[i].name; i++)
         if (is_for_looking(i, wishes))
             add_right(&words, i);
-    snprintf(advice, sizeof advice, "ACL SETUSER looker on >PASSWORD ~%.100s:* -@all%s; " KEEPS,
+    snprintf(advice, sizeof advice, "ACL SETUSER looker on >PASSWORD ~%.100s:* -@all%s; " ACL_KEEPS,
              wishes->prefix, words.text);
     diagnosis_add(diagnosis, "rights", LEVEL_NOTE, advice,
                   "a user who only looks (rlock status, latch status, latch list) needs less");

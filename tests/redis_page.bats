@@ -1,0 +1,114 @@
+# docs/redis.md: each server that the page sets up is set up as it says, filled with locks, killed
+# and started again. A command that does not work, a lock that is forgotten or a finding of the
+# doctor that the page does not mention fails.
+
+load helper
+
+# The page is for Debian's redis-server, root and other hosts; here all is in $T, on loopback.
+setup() {
+    start_test
+    unset RLOCK_URL
+    read -r port <<<"$(free_ports 1)"
+    mkdir -p "$T/etc/redis" "$T/bin" "$T/data"
+    ln -s "$RLOCK" "$T/bin/rlock"
+    printf '#!/bin/sh\ncp "${1#*:}" "$2"\n' >"$T/bin/scp"
+    printf '#!/bin/sh\n' | tee "$T/bin/chown" >"$T/bin/apt-get"
+    printf '#!/bin/sh\ncp "%s" "%s"\n' "$T/etc/redis/redis.conf" "$T/etc/redis/used.conf" \
+        >"$T/bin/service"
+    chmod +x "$T/bin/"*
+    cat >"$T/etc/redis/redis.conf" <<END
+port $port
+dir $T/data
+save ""
+END
+    export PATH=$T/bin:$PATH RLOCK_CONFIG=$T/etc/rlock.conf XDG_STATE_HOME=$T/state
+}
+
+teardown() {
+    kill_redis "$T/data"
+    end_processes
+}
+
+setup_file() { clean_environment; }
+teardown_file() { :; }
+
+# follow HEADING: what that section tells root to do, but for the last line, which asks the doctor.
+follow() {
+    "$TESTS/page_blocks" redis.md "$1" | sed "s|/etc/|$T/etc/|g; s|locks.example.com|localhost|g
+        s|^bind .*|bind 127.0.0.1|; s|^tls-port .*|tls-port $port|
+        s|^\(url = .*\)localhost|\1localhost:$port|; \$d" >"$T/steps"
+    [[ $("$TESTS/page_blocks" redis.md "$1" | tail -n 1) == 'rlock doctor' ]]
+    sh -e "$T/steps"
+    chmod 600 "$T/etc/rlock.password"
+    start_server
+}
+
+start_server() {
+    redis-server "$T/etc/redis/used.conf" --pidfile "$T/data/pid" --logfile "$T/data/log" \
+        --daemonize yes 3>&- >/dev/null
+    poll_until 20 rlock status -q nothing
+}
+
+# The locks, their holders and what else the store is told to remember.
+fill() {
+    stay holder deploy
+    rlock acquire --lease 1h migration >/dev/null
+    rlock acquire --lease 1h --limit 3 slots >/dev/null
+    rlock reserve staging 1h -m 'load test' 2>/dev/null
+    rlock pause 'ci/*' 1h -m 'move' 2>/dev/null
+    rlock latch set gate 2 2>/dev/null
+    rlock run done -- true
+    queued deploy bg waiter rlock run deploy -- true
+}
+
+# What must be the same after a restart.
+remembered() {
+    rlock status --json --all | jq -S '[.[] | {key, glob, mode, fence, paused: .paused.reason,
+        holders: [(.holders // [])[] | {owner, slot, fence, since}],
+        waiters: [(.waiters // [])[] | {owner, position}]}]'
+    rlock latch status gate || true # 75: not yet open
+    rlock history done
+}
+
+restarted() {
+    fill
+    remembered >"$T/before"
+    [[ $(grep -c '"key"' "$T/before") -ge 6 ]]
+    kill_redis "$T/data"
+    start_server
+    remembered >"$T/after"
+    diff -u "$T/before" "$T/after"
+    poll_until 20 has_waiters deploy 1
+    ends_well holder
+    ends_with waiter 0
+}
+
+@test "H157 a Redis in two minutes keeps its locks; the doctor warns of the network alone" {
+    follow 'In two minutes'
+    run -0 --separate-stderr rlock doctor -q
+    restarted
+}
+
+@test "H157 a Redis with TLS and a user for rlock keeps its locks; the doctor finds nothing" {
+    command -v openssl >/dev/null || skip "no openssl here"
+    follow 'TLS, and a user for rlock'
+    run -0 --separate-stderr rlock doctor
+    [[ $output == *'replay'*'the user default may replay'* ]]
+    restarted
+}
+
+# What the page of 1.0.0 said.
+@test "H157 the doctor warns of a user default who may not replay the append-only file" {
+    command -v openssl >/dev/null || skip "no openssl here"
+    follow 'TLS, and a user for rlock'
+    kill_redis "$T/data"
+    sed -i 's/^user default off.*/user default off/' "$T/etc/redis/used.conf"
+    start_server
+    rlock acquire --lease 1h lost >/dev/null
+    run -1 --separate-stderr rlock doctor
+    [[ $output == *warning*replay*'forgets all locks'* ]]
+    kill_redis "$T/data"
+    start_server
+    # It is as bad as it says; a server that keeps them would need no warning.
+    rlock status -q lost
+}
