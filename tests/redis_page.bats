@@ -61,7 +61,7 @@ fill() {
     queued deploy bg waiter rlock run deploy -- true
 }
 
-# What must be the same after a restart.
+# All of this must be the same after a restart.
 remembered() {
     rlock status --json --all | jq -S '[.[] | {key, glob, mode, fence, paused: .paused.reason,
         holders: [(.holders // [])[] | {owner, slot, fence, since}],
@@ -97,7 +97,7 @@ restarted() {
     restarted
 }
 
-# What the page of 1.0.0 said.
+# Version 1.0.0 told people to set it up so.
 @test "H157 the doctor warns of a user default who may not replay the append-only file" {
     command -v openssl >/dev/null || skip "no openssl here"
     follow 'TLS, and a user for rlock'

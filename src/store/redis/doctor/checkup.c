@@ -371,7 +371,7 @@ static bool ask_script(struct inquiry *inquiry)
 
 /* -- does a restart bring back what scripts wrote? ---------------------------------------------- */
 
-/* What stands in the append-only file for the writes of a script. */
+/* The writes of a script stand in the append-only file as these. */
 static const char *const replayed[][4] = {
     {"HSET", "f", "v"}, {"HDEL", "f"}, {"PEXPIREAT", "1"}, {"DEL"}};
 #define REPLAYED (sizeof replayed / sizeof *replayed)
