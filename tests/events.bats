@@ -28,6 +28,8 @@ has_heard() {
     jq -se '(map(.at) | sort) == map(.at) and all(.host != null and (.at | test("Z$"))) and
         (.[1] | .label == "nightly" and .outcome == "exit 3" and .held_ms >= 0) and
         (.[2:4] | all(.outcome == null and .held_ms == null)) and .[3].fence == null' "$T/e.out"
+    jq -se 'map(select(has("result")) | [.event, .result, .exit_status, .signal]) ==
+        [["released", "failure", 3, null], ["revoked", "revoked", null, null]]' "$T/e.out"
     kill -INT "${pid[e]}"
     ends_with e 130
 }

@@ -16,6 +16,9 @@ load helper
     run -0 rlock release --owner "$owner" k
     run -0 rlock history --json k
     json 'map(.outcome) == ["exit 0", "exit 3", "exit 0", "signal KILL", "timed out", "revoked", null]'
+    json 'map([.result, .exit_status, .signal]) == [["success", 0, null], ["failure", 3, null],
+          ["success", 0, null], ["failure", null, "KILL"], ["timed_out", null, "TERM"],
+          ["revoked", null, null], [null, null, null]]'
     json 'all(.key == "k" and .waited_ms == 0 and .held_ms >= 0 and (.since | test("Z$")) and
           (.fence | type) == "number") and (map(.fence) | sort) == map(.fence)'
     json '.[0] | .label == "nightly" and .command == "true" and .host == "'"$(hostname)"'" and

@@ -129,16 +129,20 @@ returncode() { # negative for death by a signal, as python sees it
 }
 
 @test "--report-fd writes one JSON line at the end, with one word for each way to end" {
-    reports '.outcome == "completed" and .exit_status == 3 and .signal == null and .fence > 0 and
+    reports '.outcome == "completed" and .result == "failure" and .exit_status == 3 and .signal == null and .fence > 0 and
         .held_ms >= 150 and .held_ms < 9000 and .waited_ms >= 0 and .waited_ms < 5000' \
         k -- sh -c 'sleep 0.2; exit 3'
     [[ $(wc -l <"$T/report") == 1 ]]
-    reports '.exit_status == null and .signal == "KILL"' k -- sh -c 'kill -KILL $$'
-    reports '.outcome == "timed-out"' --at-most 300ms k -- sleep 100
-    reports '.outcome == "not-executed"' k -- /nowhere
-    reports '.outcome == "failed"' --url unix:///nowhere k -- true
-    reports '.outcome == "lost"' --lease 6s k -- \
+    reports '.result == "success" and .exit_status == 0' k -- true
+    reports '.result == "failure" and .exit_status == null and .signal == "KILL"' \
+        k -- sh -c 'kill -KILL $$'
+    reports '.outcome == "timed-out" and .result == "timed_out"' --at-most 300ms k -- sleep 100
+    reports '.outcome == "not-executed" and .result == null' k -- /nowhere
+    reports '.outcome == "failed" and .result == null' --url unix:///nowhere k -- true
+    reports '.outcome == "lost" and .result == "lost"' --lease 6s k -- \
         sh -c "redis-cli -s '$REDIS_SOCK' del 'rlock:{k}' >/dev/null; sleep 100"
+    reports '.outcome == "lost" and .result == "revoked"' k -- \
+        sh -c '"$RLOCK" force-release --yes k & sleep 100'
     hold a k
     reports '.outcome == "not-acquired" and .waited_ms >= 2950 and .fence == null' -w 3s k -- true
     queued k bg b bash -c 'exec "$RLOCK" run --report-fd 9 k -- true 9>"$1"' - "$T/report"

@@ -250,7 +250,12 @@ def _(store):
     same("last_run", locks["inner"]["last_run"], members(table, "… `last_run`"))
     history = json.loads(store.run("history", "--json"))
     same("history", history[0], members(table, "`history`: an array of"))
-    same("events", json.loads(events.stdout.readline()), members(table, "`events`: a line each"))
+    of_events = members(table, "`events`: a line each")
+    event = json.loads(events.stdout.readline())
+    same("events", event, of_events - {"result", "exit_status", "signal"})
+    while event["event"] != "released":
+        event = json.loads(events.stdout.readline())
+    same("events that end a run", event, of_events)
     doctor = json.loads(store.run("doctor", "--json", status=None))
     store.run("run", "json2", "-c", f"{RLOCK} force-release --yes --reason why json2; sleep 9",
               status=79)

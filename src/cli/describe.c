@@ -167,6 +167,20 @@ char *describe_outcome(const struct lock_end *end, char out[DESCRIBE_OUTCOME_SIZ
     return out;
 }
 
+const char *run_result(const struct lock_end *end)
+{
+    switch (end->how) {
+    case LOCK_TIMED_OUT: return "timed_out";
+    case LOCK_LOST: return "lost";
+    case LOCK_EXPIRED: return "expired";
+    case LOCK_REVOKED: return "revoked";
+    default: break;
+    }
+    if (run_has_failed(end))
+        return "failure";
+    return end->known ? "success" : NULL;
+}
+
 bool run_has_failed(const struct lock_end *end)
 {
     return end->how != LOCK_USED || (end->known && (end->signal || end->status));

@@ -410,6 +410,13 @@ void render_run_members(json_t *object, const struct lock_party *by, int64_t hel
     }
 }
 
+void render_result_members(json_t *object, const struct lock_end *end)
+{
+    json_put_text(object, "result", run_result(end));
+    json_put_known(object, "exit_status", end->status, end->known && !end->signal);
+    json_put_text(object, "signal", end->known && end->signal ? SIGNAL_TEXT(end->signal) : NULL);
+}
+
 /* A pause or a reservation. */
 static json_t *decision_object(const struct lock_party *by)
 {
@@ -480,6 +487,7 @@ static json_t *lock_object(const struct lock_view *lock)
     if (lock->run_count) {
         const struct lock_run *last = &lock->runs[lock->run_count - 1];
         render_run_members(last_run, &last->by, last->held_ms);
+        render_result_members(last_run, &last->by.end);
     }
     jansson.object_set_new(object, "last_run", last_run);
     return object;
@@ -577,6 +585,7 @@ void render_history_json(struct strbuf *out, const struct past_run *runs, size_t
         json_t *object = jansson.object();
         json_put_text(object, "key", runs[i].key);
         render_run_members(object, &runs[i].run->by, runs[i].run->held_ms);
+        render_result_members(object, &runs[i].run->by.end);
         jansson.array_append_new(array, object);
     }
     json_write(out, array);

@@ -93,6 +93,8 @@ static void print_json(struct strbuf *out, const struct transition *event)
         render_run_members(object, event->by, event->held_ms);
     else
         json_put_known(object, "count", event->count, event->count > 0);
+    if (transition_ends_run(event->kind))
+        render_result_members(object, &event->by->end);
     json_write(out, object);
 }
 

@@ -102,7 +102,7 @@ const struct command command_history = {
                "  rlock history --since 1d --failed\n"
                "\n"
                "Example, how the last deployment ended, for a script:\n"
-               "  rlock history --json deploy | jq -r '.[-1].outcome'\n",
+               "  rlock history --json deploy | jq -r '.[-1].result'\n",
     .options = options,
     .words = WORDS_PATTERNS,
     .size = sizeof(struct history),

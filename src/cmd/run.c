@@ -97,6 +97,20 @@ static const char *const outcome_names[] = {
     [OUTCOME_FAILED] = "failed",
 };
 
+/* How the run ended, as the store remembers it. */
+static struct lock_end end_of(const struct supervisor_outcome *outcome)
+{
+    struct lock_end end = {.how = LOCK_USED, .known = outcome->outcome == OUTCOME_COMPLETED};
+
+    if (outcome->outcome == OUTCOME_LOST)
+        end.how = outcome->revoked ? LOCK_REVOKED : LOCK_LOST;
+    if (outcome->outcome == OUTCOME_TIMED_OUT)
+        end.how = LOCK_TIMED_OUT;
+    end.signal = outcome->command_signal;
+    end.status = outcome->command_status;
+    return end;
+}
+
 /* Puts one value for one key, or an array for several. */
 static void put_each(json_t *object, const char *name, json_t *const *values, size_t count)
 {
@@ -135,7 +149,10 @@ static void report_print(const struct supervisor_outcome *outcome,
     json_t *object = jansson.object();
     bool held = outcome->granted;
 
+    const struct lock_end end = end_of(outcome);
+
     json_put_text(object, "outcome", outcome_names[outcome->outcome]);
+    json_put_text(object, "result", run_result(&end));
     json_put_known(object, "exit_status", outcome->command_status, outcome->command_status >= 0);
     json_put_text(object, "signal",
                   outcome->command_signal > 0 ? SIGNAL_TEXT(outcome->command_signal) : NULL);

@@ -23,6 +23,11 @@ enum transition_kind {
     TRANSITION_KINDS
 };
 
+static inline bool transition_ends_run(enum transition_kind kind)
+{
+    return kind >= TRANSITION_RELEASED && kind < TRANSITION_MISSED;
+}
+
 struct transition {
     enum transition_kind kind;
     const char *key; /* NULL: any */

@@ -641,6 +641,7 @@ static void conclude(struct supervisor *s)
     if (s->decided)
         return;
     if (job->lost) {
+        outcome->revoked = job->verdict.reason.cause == RUN_CAUSE_LOSS + LOSS_REVOKED;
         decide(s, OUTCOME_LOST, STATUS_LOST);
     } else if (job->fault) {
         decide(s, OUTCOME_NOT_EXECUTED, status_of_fault(job->fault));

@@ -28,6 +28,7 @@ struct supervisor_outcome {
     int signal;         /* rlock must die of this */
     int command_status; /* of the command; -1 if it was not run or died of a signal */
     int command_signal;
+    bool revoked;   /* LOST: because it was taken away */
     int64_t waited; /* ns */
     int64_t held;
     bool granted;
