@@ -123,7 +123,7 @@ int child_run(const struct inherited *inherited, int (*work)(void *arg), void *a
     return ended < 0 ? -1 : status;
 }
 
-pid_t child_fork_survivor(const char *name)
+pid_t child_fork_survivor(const char *name, int (*work)(const void *arg), const void *arg)
 {
     pid_t pid = fork();
 
@@ -131,7 +131,7 @@ pid_t child_fork_survivor(const char *name)
         return pid;
     prctl(PR_SET_NAME, name);
     close_streams(STDOUT_FILENO);
-    return 0;
+    _exit(work(arg));
 }
 
 void child_detach(void)
@@ -262,6 +262,16 @@ pid_t child_start_apart(const char *command, char *const *environment,
     restore_signals(inherited ? inherited : &nothing);
     execvpe(argv[0], argv, environment);
     _exit(127);
+}
+
+void child_signal_group(pid_t group, int signo)
+{
+    kill(-group, signo);
+}
+
+pid_t child_reap(pid_t pid, int *status)
+{
+    return waitpid(pid, status, WNOHANG);
 }
 
 void child_signal(const struct child *child, int signo)

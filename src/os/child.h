@@ -36,9 +36,10 @@ pid_t child_fork_helper(const char *name, int keep, int (*work)(int keep, const 
  * process was started with, except that Ctrl-Z does not stop it; waits until it has ended. It gets
  * TERM if this process dies. Returns its status as waitpid() sets it; -1 with errno. */
 int child_run(const struct inherited *inherited, int (*work)(void *arg), void *arg);
-/* Forks a process that may outlive this one; its standard input and output are /dev/null. All
- * signals are blocked, and stay so. Its pid, and 0 in it; -1 with errno. */
-pid_t child_fork_survivor(const char *name);
+/* Forks a process that may outlive this one, keeps all descriptors, runs "work" and exits with its
+ * result; its standard input and output are /dev/null. All signals are blocked, and stay so. Its
+ * pid; -1 with errno. */
+pid_t child_fork_survivor(const char *name, int (*work)(const void *arg), const void *arg);
 /* In that process, before this one ends: gives it a session of its own, without the terminal, and
  * takes /dev/null for its standard error, too. */
 void child_detach(void);
@@ -47,6 +48,11 @@ void child_detach(void);
  * signals. Its pid; -1 with errno if it could not be forked. */
 pid_t child_start_apart(const char *command, char *const *environment,
                         const struct inherited *inherited);
+/* To all of a process group; 0: that of this process. */
+void child_signal_group(pid_t group, int signo);
+/* Reaps the child "pid", -1: any, if it has ended: its pid; 0 if none has, -1 if there is none.
+ * status: as waitpid() sets it. */
+pid_t child_reap(pid_t pid, int *status);
 /* Closes all descriptors but the standard streams. */
 void child_close_inherited(void);
 /* Waits until the child "pid" has ended and reaps it; kills it after "time_limit" ns. */

@@ -13,16 +13,18 @@
 #define PAUSE_MOST_NS  (5 * NS_PER_SEC)
 #define PAUSES         10 /* in a lease, at least */
 
-/* In the session and the process group of its caller's job, until it holds the lock. */
-static pid_t fork_renewer(const int *ends, const struct agent_task *task)
-{
-    pid_t pid = child_fork_survivor(task->plan->keep ? "rlock-renewer" : "rlock-agent");
+struct renewer {
+    const int *ends;
+    const struct agent_task *task;
+};
 
-    if (pid == 0) {
-        close(ends[0]);
-        _exit(agent_main(ends[1], task));
-    }
-    return pid;
+/* In the session and the process group of its caller's job, until it holds the lock. */
+static int renewer_main(const void *arg)
+{
+    const struct renewer *renewer = arg;
+
+    close(renewer->ends[0]);
+    return agent_main(renewer->ends[1], renewer->task);
 }
 
 static int start(struct agent_process *agent, const struct agent_task *task)
@@ -31,8 +33,11 @@ static int start(struct agent_process *agent, const struct agent_task *task)
 
     if (channel_pair(ends) < 0)
         return -1;
-    pid_t pid = task->plan->job ? child_fork_helper("rlock-agent", ends[1], agent_main, task)
-                                : fork_renewer(ends, task);
+    const struct renewer renewer = {ends, task};
+    pid_t pid = task->plan->job
+                    ? child_fork_helper("rlock-agent", ends[1], agent_main, task)
+                    : child_fork_survivor(task->plan->keep ? "rlock-renewer" : "rlock-agent",
+                                          renewer_main, &renewer);
     file_close(ends[1]);
     if (pid < 0) {
         file_close(ends[0]);

@@ -138,6 +138,39 @@ void environment_grant(struct environment *environment, int64_t lease,
         put(environment, 5, strbuf_detach(&slots));
 }
 
+/* Whether two entries, NAME=value, are of one variable. */
+static bool are_of_one(const char *entry, const char *other)
+{
+    size_t length = strcspn(entry, "=");
+
+    return strncmp(entry, other, length + 1) == 0;
+}
+
+static bool is_replaced(const char *entry, char *const *added)
+{
+    while (*added && !are_of_one(*added, entry))
+        added++;
+    return *added || are_of_one("RLOCK_OWNER=", entry);
+}
+
+char **environment_beside(const struct environment *environment, char *const *added)
+{
+    char *const *entries = environment->entries;
+    size_t count = 0, used = 0;
+
+    while (entries[count])
+        count++;
+    for (size_t i = 0; added[i]; i++)
+        count++;
+    char **list = mem_zeroed((count + 1) * sizeof *list);
+    for (; *entries; entries++)
+        if (!is_replaced(*entries, added))
+            list[used++] = *entries;
+    for (; *added; added++)
+        list[used++] = *added;
+    return list;
+}
+
 void environment_free(struct environment *environment)
 {
     for (size_t i = 0; i < ENVIRONMENT_WORDS; i++)

@@ -32,4 +32,8 @@ void environment_make(struct environment *environment, char *const *inherited,
  * removed. */
 void environment_grant(struct environment *environment, int64_t lease,
                        const struct lock_grant *grants);
+/* The entries for a command that tells of the lock, or ends work elsewhere, without being nested in
+ * it: with the entries of "added", NULL-terminated, and without the owner's name. The caller frees
+ * the list, whose strings are borrowed. */
+char **environment_beside(const struct environment *environment, char *const *added);
 void environment_free(struct environment *environment);

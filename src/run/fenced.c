@@ -164,7 +164,7 @@ void fenced_run(const struct fenced_plan *plan, struct fenced_outcome *outcome)
     if (all.guard > 0)
         child_await(all.guard, 0);
     if (all.job.typed && outcome->signal)
-        kill(0, all.job.typed);
+        child_signal_group(0, all.job.typed);
     job_free(&all.job);
     loop_free(all.loop);
 }

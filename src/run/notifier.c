@@ -1,11 +1,12 @@
 #include "run/notifier.h"
 
 #include <inttypes.h>
-#include <stdio.h>
+#include <signal.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/mem.h"
+#include "base/strbuf.h"
 #include "lock/lock.h"
 #include "net/loop.h"
 #include "os/file.h"
@@ -37,45 +38,53 @@ struct work {
 static const char *const event_names[NOTICE_EVENTS] = {"waiting", "held", "lost", "timed-out",
                                                        "not-acquired"};
 
-static void set_number(const char *name, int64_t number)
-{
-    char text[24];
+/* All that the command is told: entries of its environment. */
+enum {
+    WORD_KEY,
+    WORD_EVENT,
+    WORD_HOLDER,
+    WORD_MESSAGE,
+    WORD_STATUS,
+    WORD_WAITED,
+    WORD_HELD,
+    WORDS
+};
 
-    snprintf(text, sizeof text, "%" PRId64, number);
-    setenv(name, text, 1);
-}
-
-static void describe_keys(const struct job_plan *plan, const struct notice *notice)
+static char *keys_of(const struct job_plan *plan, const struct notice *notice)
 {
     const struct acquire_request *lock = plan->environment->lock;
     struct held_keys held;
 
     held_keys_choose(&held, lock->keys, lock->key_count, notice->granted ? notice->grants : NULL);
-    char *words = environment_keys(held.keys, held.count);
-    setenv("RLOCK_KEY", words, 1);
-    free(words);
+    return environment_keys(held.keys, held.count);
 }
 
-static void describe(const struct job_plan *plan, const struct notice *notice)
+static void describe(const struct job_plan *plan, const struct notice *notice, char **words)
 {
-    describe_keys(plan, notice);
-    setenv("RLOCK_EVENT", event_names[notice->event], 1);
-    setenv("RLOCK_HOLDER", notice->holder, 1);
-    setenv("RLOCK_MESSAGE", notice->message, 1);
-    set_number("RLOCK_STATUS", notice->status);
-    set_number("RLOCK_WAITED_MS", notice->waited / NS_PER_MS);
-    set_number("RLOCK_HELD_MS", notice->held / NS_PER_MS);
+    char *keys FREED = keys_of(plan, notice);
+
+    words[WORD_KEY] = strbuf_print("RLOCK_KEY=%s", keys);
+    words[WORD_EVENT] = strbuf_print("RLOCK_EVENT=%s", event_names[notice->event]);
+    words[WORD_HOLDER] = strbuf_print("RLOCK_HOLDER=%s", notice->holder);
+    words[WORD_MESSAGE] = strbuf_print("RLOCK_MESSAGE=%s", notice->message);
+    words[WORD_STATUS] = strbuf_print("RLOCK_STATUS=%d", notice->status);
+    words[WORD_WAITED] = strbuf_print("RLOCK_WAITED_MS=%" PRId64, notice->waited / NS_PER_MS);
+    words[WORD_HELD] = strbuf_print("RLOCK_HELD_MS=%" PRId64, notice->held / NS_PER_MS);
 }
 
 static void start_command(struct work *work, const struct notice *notice)
 {
-    describe(work->plan, notice);
-    pid_t pid = child_start_apart(work->plan->notify, environ, work->inherited);
-    if (pid < 0) {
+    char *words[WORDS + 1] = {NULL};
+
+    describe(work->plan, notice, words);
+    char **environment FREED = environment_beside(work->plan->environment, words);
+    pid_t pid = child_start_apart(work->plan->notify, environment, work->inherited);
+    if (pid < 0)
         run_tell_errno(work->plan->events, RUN_NOT_NOTIFIED);
-        return;
-    }
-    work->commands[notice->event] = pid;
+    else
+        work->commands[notice->event] = pid;
+    for (size_t i = 0; i < WORDS; i++)
+        free(words[i]);
 }
 
 /* Processes that the commands have started in the background are waited for, too. */
@@ -122,7 +131,7 @@ static void on_signal(void *owner, int signo)
     pid_t pid;
 
     (void)signo;
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+    while ((pid = child_reap(-1, &status)) > 0)
         note_end(work, pid, status);
     leave_if_idle(work);
 }
@@ -136,7 +145,7 @@ static void signal_all(struct work *work, int signo)
         tree_signal(&tree, signo);
     for (size_t i = 0; i < NOTICE_EVENTS; i++)
         if (work->commands[i] > 0)
-            kill(-work->commands[i], signo);
+            child_signal_group(work->commands[i], signo);
 }
 
 static void on_time(struct loop_timer *timer)
@@ -165,8 +174,6 @@ static int run(int socket, const void *arg)
     sigemptyset(&chld);
     sigaddset(&chld, SIGCHLD);
     child_adopt_orphans();
-    environ = (char **)(uintptr_t)work.plan->environment->entries;
-    unsetenv("RLOCK_OWNER"); /* processes that have it are ended with the command */
     work.socket =
         (struct loop_io){.fd = socket, .events = LOOP_READ, .ready = on_notice, .owner = &work};
     work.timer = (struct loop_timer){.fire = on_time, .owner = &work};

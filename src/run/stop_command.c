@@ -2,38 +2,16 @@
 
 #include <inttypes.h>
 #include <signal.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-
-#include "base/mem.h"
-
-/* The environment of the command under the lock, but not its owner's name: the command of --stop is
- * not nested in the lock. The caller frees the list. */
-static char **environment_of(const struct job_plan *plan, char *time_left)
-{
-    char *const *entries = plan->environment->entries;
-    size_t count = 0, used = 0;
-
-    while (entries[count])
-        count++;
-    char **list = mem_zeroed((count + 2) * sizeof *list);
-    for (size_t i = 0; i < count; i++)
-        if (strncmp(entries[i], "RLOCK_OWNER=", 12) != 0 &&
-            strncmp(entries[i], "RLOCK_STOP_MS=", 14) != 0)
-            list[used++] = entries[i];
-    list[used] = time_left;
-    return list;
-}
 
 static void start(struct stop_command *stop, const struct inherited *inherited, int64_t left)
 {
     char time_left[40];
 
     snprintf(time_left, sizeof time_left, "RLOCK_STOP_MS=%" PRId64, left / NS_PER_MS);
-    char **environment = environment_of(stop->plan, time_left);
+    char **environment =
+        environment_beside(stop->plan->environment, (char *const[]){time_left, NULL});
     run_tell(stop->plan->events, &(struct run_news){.event = RUN_STOP_COMMAND, .duration = left});
     stop->pid = child_start_apart(stop->plan->stop, environment, inherited);
     if (stop->pid < 0) {
@@ -80,7 +58,7 @@ bool stop_command_note_end(struct stop_command *stop, pid_t pid, int status)
 void stop_command_kill(const struct stop_command *stop)
 {
     if (stop->pid > 0)
-        kill(-stop->pid, SIGKILL);
+        child_signal_group(stop->pid, SIGKILL);
 }
 
 bool stop_command_goes_on(struct stop_command *stop, struct moment now)
@@ -91,6 +69,6 @@ bool stop_command_goes_on(struct stop_command *stop, struct moment now)
         return false;
     if (moment_reached(stop->kill_at, now))
         stop_command_kill(stop);
-    pid_t ended = waitpid(stop->pid, &status, WNOHANG);
+    pid_t ended = child_reap(stop->pid, &status);
     return !stop_command_note_end(stop, ended, status);
 }

@@ -669,7 +669,7 @@ void supervisor_run(const struct supervisor_plan *plan, struct supervisor_outcom
     conclude(&s);
     notify_of_state(&s);
     if (s.job.typed && outcome->signal)
-        kill(0, s.job.typed);
+        child_signal_group(0, s.job.typed);
     job_free(&s.job);
     loop_free(s.loop);
 }

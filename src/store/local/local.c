@@ -415,6 +415,20 @@ static bool is_full(const struct local_place *place)
     return statvfs(place->directory, &disk) == 0 && disk.f_bavail == 0;
 }
 
+struct launch {
+    const struct local_place *place;
+    int log;
+};
+
+static int serve(const void *arg)
+{
+    const struct launch *launch = arg;
+
+    child_detach();
+    cgroup_leave();
+    become_server(launch->place, launch->log);
+}
+
 static bool launch(const struct local_place *place, char *fault, size_t size)
 {
     char reason[128];
@@ -424,12 +438,7 @@ static bool launch(const struct local_place *place, char *fault, size_t size)
     if (!make_link(place, fault, size))
         return false;
     int log = open_log(place, &start);
-    pid_t pid = child_fork_survivor(TREE_SPARED);
-    if (pid == 0) {
-        child_detach();
-        cgroup_leave();
-        become_server(place, log);
-    }
+    pid_t pid = child_fork_survivor(TREE_SPARED, serve, &(struct launch){place, log});
     if (pid < 0) {
         snprintf(fault, size, "cannot start redis-server: %s", strerror(errno));
     } else if (!(up = comes_up(place, pid, START_NS))) {
