@@ -126,6 +126,21 @@ setup() {
     done
 }
 
+@test "H151 rlock stands still before --stop's command, until another one has the lock: it is not run" {
+    bg a env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_fork.so" "$RLOCK" run --lease 5s --at-most 1s \
+        --stop 'echo >>"$T/stopped"' k -- sh -c 'trap "" TERM; while :; do sleep 0.05; done'
+    poll_until 10 in_state "${pid[a]}" T
+    bg b rlock run k -- "$RLOCK_TEST_TOOLS/await" "$T/go"
+    poll_until 15 holds b k
+    kill -CONT "${pid[a]}"
+    poll_until 10 eval 'in_state "${pid[a]}" T && ! pgrep -P "${pid[a]}" -r R,S,D'
+    [[ ! -e $T/stopped ]]
+    kill -CONT "${pid[a]}"
+    finish a
+    : >"$T/go"
+    ends_with b 0
+}
+
 @test "H151 both were stopped until the lease was over: another one's work is not stopped" {
     need_strace
     for first in supervisor agent paused; do

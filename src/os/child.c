@@ -244,7 +244,7 @@ int child_start(struct child *child, const struct child_plan *plan, struct termi
     return 0;
 }
 
-pid_t child_start_apart(const char *command, char *const *environment,
+pid_t child_start_apart(const char *command, char *const *environment, struct moment start_before,
                         const struct inherited *inherited)
 {
     char *const argv[] = {(char[]){"sh"}, (char[]){"-c"}, (char *)(uintptr_t)command, NULL};
@@ -260,6 +260,8 @@ pid_t child_start_apart(const char *command, char *const *environment,
     close_streams(STDOUT_FILENO);
     dup2(STDERR_FILENO, STDOUT_FILENO);
     restore_signals(inherited ? inherited : &nothing);
+    if (moment_reached(start_before, moment_now()))
+        kill(getpid(), SIGKILL);
     execvpe(argv[0], argv, environment);
     _exit(127);
 }

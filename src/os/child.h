@@ -44,9 +44,10 @@ pid_t child_fork_survivor(const char *name, int (*work)(const void *arg), const 
  * takes /dev/null for its standard error, too. */
 void child_detach(void);
 /* Starts sh -c "command" in a session of its own, with nothing to read, and with standard error as
- * its standard output, too. It is killed when this process dies. inherited: NULL for no blocked
- * signals. Its pid; -1 with errno if it could not be forked. */
-pid_t child_start_apart(const char *command, char *const *environment,
+ * its standard output, too. It is killed when this process dies, and if it would be executed at or
+ * after "start_before". inherited: NULL for no blocked signals. Its pid; -1 with errno if it could
+ * not be forked. */
+pid_t child_start_apart(const char *command, char *const *environment, struct moment start_before,
                         const struct inherited *inherited);
 /* To all of a process group; 0: that of this process. */
 void child_signal_group(pid_t group, int signo);

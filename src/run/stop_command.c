@@ -13,7 +13,7 @@ static void start(struct stop_command *stop, const struct inherited *inherited, 
     char **environment =
         environment_beside(stop->plan->environment, (char *const[]){time_left, NULL});
     run_tell(stop->plan->events, &(struct run_news){.event = RUN_STOP_COMMAND, .duration = left});
-    stop->pid = child_start_apart(stop->plan->stop, environment, inherited);
+    stop->pid = child_start_apart(stop->plan->stop, environment, stop->kill_at, inherited);
     if (stop->pid < 0) {
         run_tell_errno(stop->plan->events, RUN_STOP_COMMAND_NOT_STARTED);
         stop->pid = 0;
