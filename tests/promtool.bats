@@ -58,15 +58,16 @@ tests:
       - { series: 'rlock_paused{key="open"}', values: 0x600 }
       - { series: 'rlock_paused{glob="ci/*"}', values: 1x600 }
       - { series: 'node_textfile_mtime_seconds{file="/d/rlock.prom"}', values: 0+60x600 }
-      - { series: 'rlock_last_end_timestamp_seconds{key="better",outcome="failure"}', values: 1x600 }
-      - { series: 'rlock_last_end_timestamp_seconds{key="better",outcome="success"}', values: 2x600 }
-      - { series: 'rlock_last_end_timestamp_seconds{key="worse",outcome="success"}', values: 1x600 }
-      - { series: 'rlock_last_end_timestamp_seconds{key="worse",outcome="lost"}', values: 2x600 }
-      - { series: 'rlock_last_end_timestamp_seconds{key="bad",outcome="timed_out"}', values: 2x600 }
+      - { series: 'rlock_last_end_timestamp_seconds{key="backup-better",outcome="failure"}', values: 1x600 }
+      - { series: 'rlock_last_end_timestamp_seconds{key="backup-better",outcome="success"}', values: 2x600 }
+      - { series: 'rlock_last_end_timestamp_seconds{key="backup-worse",outcome="success"}', values: 1x600 }
+      - { series: 'rlock_last_end_timestamp_seconds{key="backup-worse",outcome="lost"}', values: 2x600 }
+      - { series: 'rlock_last_end_timestamp_seconds{key="backup",outcome="timed_out"}', values: 2x600 }
       - { series: 'rlock_last_end_timestamp_seconds{key="nightly",outcome="success"}', values: 1x600 }
+      - { series: 'rlock_last_end_timestamp_seconds{key="a-person",outcome="failure"}', values: 2x600 }
     promql_expr_test:
 $(raised 10h LockHeldTooLong:long LockWaitTooLong:long LockQueueLong:many LockLost:now \
-        LockHolderDied:now LastRunFailed:worse LastRunFailed:bad LockPaused:shut LockPaused)
+        LockHolderDied:now LastRunFailed:backup-worse LastRunFailed:backup LockPaused:shut LockPaused)
   - interval: 1m
     input_series:
       - { series: 'rlock_up', values: 1x10 0x20 }

@@ -118,6 +118,12 @@ END
     groovyc -d "$T" "$PACKAGING/jenkins/vars/underLock.groovy"
 }
 
+# drop_in UNIT EXAMPLE: gives it the drop-in that is an example beside that unit.
+drop_in() {
+    mkdir "$T/units/$1.d"
+    sed "s|/usr/bin/rlock|$RLOCK|" "$PACKAGING/systemd/$2.example.conf" >"$T/units/$1.d/example.conf"
+}
+
 @test "systemd: the units are what it takes, and tmpfiles.d too" {
     type systemd-analyze systemd-tmpfiles >/dev/null 2>&1 || skip 'systemd is not here'
     mkdir "$T/units"
@@ -125,8 +131,12 @@ END
         sed "s|/usr/bin/rlock|$RLOCK|" "$PACKAGING/systemd/$unit" >"$T/units/$unit"
     done
     cp "$T/units/rlock@.service" "$T/units/rlock@backup.service"
+    drop_in rlock-serve.service rlock-serve.service
+    printf '[Service]\nType=notify\nExecStart=/bin/sh\n' >"$T/units/NAME.service"
+    drop_in NAME.service rlock@.service
+    sed -i "s|/usr/sbin/NAME|/bin/sh|" "$T/units/NAME.service.d/example.conf"
     run -0 systemd-analyze verify --man=no "$T/units/rlock@backup.service" \
-        "$T/units/rlock-serve.service"
+        "$T/units/rlock-serve.service" "$T/units/NAME.service"
     [[ $output != *"$T"* ]]
     systemd-tmpfiles --create --dry-run "$PACKAGING/systemd/rlock.conf" 2>/dev/null ||
         systemd-tmpfiles --create --root="$T" "$PACKAGING/systemd/rlock.conf"
