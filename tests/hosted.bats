@@ -114,6 +114,38 @@ let_go() {
     terminate relay
 }
 
+# warn_at_writes: the server warns of each write, as it does near the end of its transaction numbers.
+warn_at_writes() {
+    case $DATABASE in
+    postgresql)
+        database_sql postgresql "CREATE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql AS
+            'BEGIN RAISE WARNING ''VACUUM that database''; RETURN NEW; END';
+            CREATE TRIGGER warn BEFORE INSERT OR UPDATE ON rlock_record
+            FOR EACH ROW EXECUTE FUNCTION warn()"
+        ;;
+    mysql)
+        database_sql mysql "CREATE TRIGGER warn BEFORE INSERT ON rlock_record FOR EACH ROW
+            SIGNAL SQLSTATE '01000' SET MESSAGE_TEXT = 'OPTIMIZE that table'"
+        ;;
+    esac
+}
+
+no_warnings() {
+    local -A drop=([postgresql]='DROP FUNCTION warn CASCADE' [mysql]='DROP TRIGGER warn')
+    database_sql "$DATABASE" "${drop[$DATABASE]}"
+}
+
+@test "H146 a warning that is not about the commit is none of a lock's concern" {
+    each_database
+    warn_at_writes
+    stay a k --lease 9s
+    renewed k
+    run -0 --separate-stderr rlock run --server-wait 0 other -- echo ran
+    [[ $output == ran && ! $stderr ]]
+    ends_well a
+    no_warnings
+}
+
 @test "H148 a client that stands still inside its transaction holds no other up for long" {
     each_database
     held_back "INSERT INTO" k

@@ -119,17 +119,26 @@ static const char *said_of(const char *message, const char *state)
 /* -- the connection of this process ------------------------------------------------------------ */
 
 static PGconn *connection;
-/* The server's warning since the latest request was sent. A cancelled wait for the synchronous
- * standby is a warning beside a success. */
+/* The server's warning since the latest request was sent that a commit may be lost. */
 static char warning[256];
 
+/* Whether that function of the server's has written a notice or an error: the words are in any
+ * language, and many have one SQLSTATE. */
+static bool is_from(const PGresult *result, const char *function)
+{
+    const char *source = PQresultErrorField(result, PG_DIAG_SOURCE_FUNCTION);
+
+    return source && strcmp(source, function) == 0;
+}
+
+/* A cancelled wait for the synchronous standby is a warning beside a success. Of other notices there
+ * are many, such as near the end of the transaction numbers, and none of them is about a commit. */
 static void heed(void *arg, const PGresult *notice)
 {
-    const char *severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
     const char *said = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY);
 
     (void)arg;
-    if (severity && strcmp(severity, "WARNING") == 0)
+    if (is_from(notice, "SyncRepWaitForLSN"))
         snprintf(warning, sizeof warning, "%s", said ? said : "a warning");
 }
 
