@@ -85,6 +85,45 @@ load flights
     close_slot "$key" "$target"
 }
 
+@test "H155 --mirror while the slot moves: the other program's key is not taken for free" {
+    local key=${at[0]} source target
+    source=$(master_of "$key")
+    target=$(another_than "$key")
+    cli "$source" set "$key" token px 600000 >/dev/null
+    open_slot "$key" "$target"
+    # The lock is nowhere yet, and its mirror at the source: the target would see neither.
+    refused 69 run -n --server-wait 0 --mirror string "$key" -- touch "$T/ran"
+    stderr_line "the Cluster is moving the key's slot"
+    bg w rlock run --mirror string "$key" -- touch "$T/ran"
+    poll_until 10 contains "$T/w.err" "the Cluster is moving the key's slot"
+    move_keys "$key" "$source" "$target"
+    close_slot "$key" "$target"
+    poll_until 20 contains "$T/w.err" "held by a foreign lock $key"
+    [[ ! -e $T/ran ]]
+    cli "$target" del "$key" >/dev/null
+    ends_with w 0
+    [[ -e $T/ran && $(cli "$target" exists "$key") == 0 ]]
+}
+
+@test "H155 a lock and its mirror are on two nodes for a moment: neither is lost" {
+    local key=${at[0]} source target
+    source=$(master_of "$key")
+    target=$(another_than "$key")
+    hold a "$key" --lease 15s --mirror string
+    queue b "$key" --mirror string
+    open_slot "$key" "$target"
+    cli "$source" migrate 127.0.0.1 "$target" "rlock:{$key}" 0 2000 >/dev/null
+    refused 69 run -n --server-wait 0 --mirror string "$key" -- touch "$T/ran"
+    move_keys "$key" "$source" "$target"
+    close_slot "$key" "$target"
+    renews "$key"
+    # One that does not know of the mirror releases it as well.
+    run -0 rlock force-release --now --yes "$key"
+    ends_with b 0
+    [[ $(cli "$target" exists "$key") == 0 ]]
+    ends_with a 79
+}
+
 @test "several keys: one moves to the master of another, and all of them are renewed" {
     local a=${at[0]} b=${at[1]} c=${at[2]}
     at_work w "$a" 100 "$b" "$c" --lease 12s

@@ -7,7 +7,8 @@ LUA = os.path.join(
 EMBED = os.path.join(LUA, "..", "..", "..", "build-aux", "embed-lua")
 # The scripts run in redis-server, or in a program that takes its options and speaks as it does.
 PROGRAM = os.environ.get("RLOCK_SCRIPT_SERVER", "redis-server")
-SCRIPTS = ("acquire", "renew", "release", "force", "inspect", "init", "adjust", "pauses")
+SCRIPTS = ("acquire", "renew", "release", "force", "inspect", "init", "adjust", "pauses",
+           "unmirror")
 MARKER = "rlock:!epoch"
 PAUSES = "rlock:!paused"
 CLOCK = "redis.call('TIME')"
@@ -259,6 +260,12 @@ def pairs(script, *values, **arguments):
     return words
 
 
+def with_own(mirrors, arguments):
+    """The mirrors that a call names among its keys: the one in its arguments, and others."""
+    own = arguments.get("mirror")
+    return [own.partition(":")[2]] if own else list(mirrors)
+
+
 class Lock:
     """A lock of one key or more. Its scripts see the time "now", in ms; with None, the server's
     own."""
@@ -269,16 +276,22 @@ class Lock:
         self.key = self.keys[0]
         self.call = client.call if client else server.call
 
-    def words(self, script, *values, keys=None, **arguments):
-        """The call; values: the arguments that come first in ORDER."""
-        keys = list(self.keys if keys is None else keys)
+    def words(self, script, *values, keys=None, mirrors=(), **arguments):
+        """The call; values: the arguments that come first in ORDER; mirrors: keys of others."""
+        mirrors = with_own(mirrors, arguments)
+        keys = [*(self.keys if keys is None else keys), *mirrors]
+        arguments["mirrors"] = len(mirrors)
         if self.now is not None:
             keys += [self.now // 1000, self.now % 1000 * 1000]
         sha = self.server.sha[script, self.now is not None]
         return ["EVALSHA", sha, len(keys), *keys, *pairs(script, *values, **arguments)]
 
     def run(self, script, *values, **arguments):
-        return self.call(*self.words(script, *values, **arguments))
+        """Called again with the mirrors that the lock has, as rlock does."""
+        reply = self.call(*self.words(script, *values, **arguments))
+        if reply[0] != "MIRROR":
+            return reply
+        return self.call(*self.words(script, *values, mirrors=reply[2], **arguments))
 
     def acquire_words(self, owner, lease=30000, queue=True, places="", count=True, nest=True,
                       who=None, grace=False, offer=None, group=None, **more):

@@ -6,7 +6,7 @@ RLOCK_SEED=N chooses another run, RLOCK_OPERATIONS=N its length."""
 import os, random
 from script_server import (
     FAR_TTL, HANDED, MARKER, PAUSES, PLACE_TTL, Empty, ReplyError, Server, changed, pairs,
-    read_script, with_clock_given, with_near, without_short_way,
+    read_script, with_clock_given, with_near, with_own, without_short_way,
 )
 from script_tap import main, same, test, true
 
@@ -57,13 +57,15 @@ class Pair:
     def taken(self):
         return int(self.servers[0].call("GET", COUNTER) or 0)
 
-    def run(self, now, script, keys, **arguments):
+    def run(self, now, script, keys, mirrors=(), **arguments):
         """The reply; AssertionError if anything differs."""
-        args = pairs(script, **arguments)
+        mirrors = with_own(mirrors, arguments)
+        args = pairs(script, mirrors=len(mirrors), **arguments)
         seen = []
         for server, sha, ear in zip(self.servers, self.sha, self.ears):
             digest = sha.get(script) or sha[script, True]
-            words = ["EVALSHA", digest, len(keys) + 2, *keys, now // 1000, now % 1000 * 1000, *args]
+            named = [*keys, *mirrors, now // 1000, now % 1000 * 1000]
+            words = ["EVALSHA", digest, len(named), *named, *args]
             looks = [word for key in keys for word in (["PTTL", key], ["HGETALL", key])]
             reply, *looked, _heard = server.pipeline([words, *looks, ear.END])
             if isinstance(reply, ReplyError):
@@ -73,7 +75,10 @@ class Pair:
         same(seen[0][0], seen[1][0], f"with the short way (got) and without it, after {args}")
         for one, other in zip(seen[0][1], seen[1][1]):
             true(abs(one - other) < STALL, f"time to live: {one} and {other}, after {args}")
-        return seen[0][0][0]
+        reply = seen[0][0][0]
+        if reply[0] == "MIRROR":
+            return self.run(now, script, keys, reply[2], **arguments)
+        return reply
 
     def call(self, *words):
         return [server.call(*words) for server in self.servers][0]

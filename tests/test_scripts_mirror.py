@@ -79,7 +79,6 @@ def _(server, lock):
     fence_of(lock.acquire(C))
     same(lock.renew(C)[0], "RENEWED")
     true("m" not in lock.fields(), "one without a mirror has none")
-    same(value(server), None)
 
 
 @test("it belongs to a family: taken by the inner one, released by the outer one")
@@ -105,6 +104,39 @@ def _(server, lock):
     same(with_mirror(lock, B)[0], "QUEUED")
     server.call("DEL", THEIRS)
     fence_of(with_mirror(lock, B))
+
+
+@test("H155 a call that does not name the mirror is told it, and has done nothing")
+def _(server, lock):
+    fence_of(with_mirror(lock, A))
+    fence_of(lock.acquire(A + "." + B))
+    before, told = lock.fields(), ["MIRROR", lock.now, [THEIRS]]
+    for script in ("renew", "release"):
+        for owner in (A, A + "." + B):
+            same(lock.call(*lock.words(script, owner)), told)
+    same(lock.call(*lock.words("force", A, how="now")), told)
+    same((lock.fields(), value(server)), (before, "rlock:" + A))
+    # Others have nothing to do with it.
+    same(lock.call(*lock.words("release", C))[0], "ABSENT")
+    same(lock.call(*lock.words("renew", C))[0], "LOST")
+
+
+@test("H155 a release whose answer is not read leaves a mirror that it does not name to its end")
+def _(server, lock):
+    fence_of(with_mirror(lock, A))
+    same(lock.call(*lock.words("release", A, unread=True))[0], "RELEASED")
+    same((value(server), lock.inspect()[5]), ("rlock:" + A, []))
+    same(with_mirror(lock, B, queue=False)[0], "HELD")
+    server.call("DEL", THEIRS)
+    fence_of(with_mirror(lock, B))
+
+
+@test("H155 a mirror of another name is not touched by one who does not name it")
+def _(server, lock):
+    fence_of(with_mirror(lock, A, lease=1000))
+    lock.now += 1001
+    fence_of(lock.acquire(B, mirror="string:other"))
+    same((value(server), server.call("GET", "other")), ("rlock:" + A, "rlock:" + B))
 
 
 @test("Redisson's: a hash of one field, its channel, and the keys that are none")

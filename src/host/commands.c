@@ -285,13 +285,15 @@ static const char *fault_of(const struct command *command, const struct unit *un
 }
 
 bool command_run(struct lua_State *lua, struct unit *unit, const struct command_extra *extra,
-                 const struct piece *words, size_t count)
+                 command_reach *reach, const struct piece *words, size_t count)
 {
     struct command_call call = {.lua = lua, .unit = unit, .words = words, .count = count};
     const struct command *command = extra && count ? find(extra->commands, words[0]) : NULL;
     int top = lua_gettop(lua);
 
-    if (count && !command)
+    if (command)
+        reach = NULL; /* a test's own */
+    else if (count)
         command = find(commands, words[0]);
     const char *fault = fault_of(command, unit, extra, words, count);
     if (fault) {
@@ -299,6 +301,10 @@ bool command_run(struct lua_State *lua, struct unit *unit, const struct command_
         return true;
     }
     if (command->flags & COMMAND_KEY) {
+        if (reach && !reach(words[1])) {
+            command_error(lua, "ERR the key is out of reach");
+            return true;
+        }
         call.record = unit_record(unit, words[1], command->flags & COMMAND_WRITES);
         if (!call.record)
             return false;

@@ -36,10 +36,13 @@ struct command_extra {
     const char *(*refuse)(const struct unit *unit, struct piece name);
 };
 
+/* Whether whoever runs a command may touch that key. */
+typedef bool command_reach(struct piece key);
+
 /* Runs the command and leaves one value, an error for one that there is not. extra: NULL, but in
- * tests. False if the unit must be done again; nothing is left then. */
+ * tests. reach: NULL: any key. False if the unit must be done again; nothing is left then. */
 bool command_run(struct lua_State *lua, struct unit *unit, const struct command_extra *extra,
-                 const struct piece *words, size_t count);
+                 command_reach *reach, const struct piece *words, size_t count);
 
 /* Leave one value. */
 void command_error(struct lua_State *lua, const char *text);

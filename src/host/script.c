@@ -19,8 +19,11 @@
 static struct {
     lua_State *lua;
     const struct command_extra *extra;
-    struct unit *unit; /* of the call under way */
+    /* The call under way: */
+    const struct script_call *call;
+    struct unit *unit;
     struct moment began;
+    bool overreached; /* it wanted a key that it was not given */
 } scripts;
 
 /* -- SHA-1, by RFC 3174 ------------------------------------------------------------------------ */
@@ -111,6 +114,30 @@ static bool is_error(lua_State *lua)
     return is;
 }
 
+/* A key of the store's own that an argument names, which no call takes to a Cluster. */
+static bool is_marker(struct piece key)
+{
+    static const char *const names[] = {"pauses", "epoch", "member"};
+    const struct script_call *call = scripts.call;
+
+    for (size_t i = 0; i + 1 < call->argument_count; i += 2)
+        for (size_t n = 0; n < sizeof names / sizeof *names; n++)
+            if (piece_is(call->arguments[i], names[n]) && piece_equal(call->arguments[i + 1], key))
+                return true;
+    return false;
+}
+
+/* A node of a Cluster takes a key that is not among KEYS for one that does not exist while its slot
+ * moves. So no script may touch one, wherever it runs. */
+static bool is_in_reach(struct piece key)
+{
+    for (size_t i = 0; i < scripts.call->key_count; i++)
+        if (piece_equal(scripts.call->keys[i], key))
+            return true;
+    scripts.overreached |= !is_marker(key);
+    return !scripts.overreached;
+}
+
 /* Leaves the command's reply. */
 static int call(lua_State *lua, bool raises)
 {
@@ -120,8 +147,10 @@ static int call(lua_State *lua, bool raises)
 
     if (!make_words(lua, words, count))
         command_error(lua, "ERR Lua redis lib command arguments must be strings or integers");
-    else if (!command_run(lua, scripts.unit, scripts.extra, words, (size_t)count))
+    else if (!command_run(lua, scripts.unit, scripts.extra, is_in_reach, words, (size_t)count))
         return luaL_error(lua, "the unit must be done again");
+    if (scripts.overreached)
+        return luaL_error(lua, "the script touches a key that is not among its KEYS");
     return raises && is_error(lua) ? lua_error(lua) : 1;
 }
 
@@ -275,12 +304,14 @@ static enum script_outcome run_script(const struct script_call *call)
 
 enum script_outcome script_run(const struct script_call *call, struct unit *unit)
 {
+    scripts.call = call;
     scripts.unit = unit;
+    scripts.overreached = false;
     scripts.began = moment_now();
     lua_settop(scripts.lua, 0);
     if (call->hex)
         return run_script(call);
-    if (!command_run(scripts.lua, unit, scripts.extra, call->arguments, call->argument_count))
+    if (!command_run(scripts.lua, unit, scripts.extra, NULL, call->arguments, call->argument_count))
         return SCRIPT_AGAIN;
     return is_error(scripts.lua) ? SCRIPT_FAILED : SCRIPT_DONE;
 }

@@ -7,15 +7,15 @@
 #include <time.h>
 
 #include "base/decimal.h"
-
-#define PREFIX "\1shedlock:" /* as rules/lua/mirror.lua has it */
+#include "rules/scripts.h"
 
 #define US_PER_MS  1000
 #define MS_PER_SEC 1000
 
 bool shedlock_has(struct piece key)
 {
-    return key.size > strlen(PREFIX) && strncmp(key.at, PREFIX, strlen(PREFIX)) == 0;
+    return key.size > strlen(SHEDLOCK_KEY) &&
+           strncmp(key.at, SHEDLOCK_KEY, strlen(SHEDLOCK_KEY)) == 0;
 }
 
 static void add_value(struct sql_text *text, const char *value)
@@ -28,7 +28,7 @@ static void add_value(struct sql_text *text, const char *value)
 static void add_where(struct sql_text *text, const struct unit_key *key)
 {
     sql_add(text, " WHERE name = ");
-    add_value(text, key->name.at + strlen(PREFIX));
+    add_value(text, key->name.at + strlen(SHEDLOCK_KEY));
 }
 
 /* -- reading ----------------------------------------------------------------------------------- */
@@ -105,7 +105,7 @@ static void add_held(struct sql_text *text, const struct unit_key *key, int64_t 
 static void add_new(struct sql_text *text, const struct unit_key *key, int64_t now)
 {
     sql_add(text, "INSERT INTO shedlock (name, lock_until, locked_at, locked_by) VALUES (");
-    add_value(text, key->name.at + strlen(PREFIX));
+    add_value(text, key->name.at + strlen(SHEDLOCK_KEY));
     sql_add(text, ", ");
     add_time(text, key->record.expires, false);
     sql_add(text, ", ");

@@ -491,6 +491,12 @@ static void read_unsent(const redisReply *reply, struct answer *answer, struct r
                 stale ? "took too long" : "was withdrawn");
 }
 
+static void read_mirrors(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
+{
+    extra->mirrors = redis_reply_list(reply, 2);
+    answer_fail(answer, CAUSE_NOT_READY, "the lock's mirror is another one each time");
+}
+
 static void take_revocation(const struct revocation *revoked, struct answer *answer,
                             struct redis_extra *extra)
 {
@@ -534,6 +540,7 @@ static const struct {
     {"HELD", CAUSE_HELD, read_held},
     {"STALE", CAUSE_UNREACHABLE, read_unsent},
     {"BARRED", CAUSE_UNREACHABLE, read_unsent},
+    {"MIRROR", CAUSE_NOT_READY, read_mirrors},
     {"LOST", CAUSE_NOT_HOLDER, read_not_holder},
     {"ABSENT", CAUSE_NOT_HOLDER, read_not_holder},
     {"CHANGED", CAUSE_CHANGED, read_changed},
@@ -614,9 +621,9 @@ bool redis_answer_belongs(const struct redis_call *call, const struct redis_extr
     } words[] = {
         {&script_acquire, "GRANTED", "QUEUED HELD GRACE CLOSED STALE BARRED MISFIT SUPERSEDED DONE",
          true},
-        {&script_renew, "RENEWED", "LOST ASKED STALE MISFIT", true},
-        {&script_release, "RELEASED", "ABSENT STALE MISFIT", false},
-        {&script_force, "RELEASED", "CHANGED ASKED MISFIT", false},
+        {&script_renew, "RENEWED", "LOST ASKED STALE MISFIT MIRROR", true},
+        {&script_release, "RELEASED", "ABSENT STALE MISFIT MIRROR", false},
+        {&script_force, "RELEASED", "CHANGED ASKED MISFIT MIRROR", false},
         {&script_init, "MARKED", "GRACE", false},
         {&script_adjust, "ADJUSTED", "NONE MISFIT", false},
         {&script_pauses, "ADJUSTED", "NONE MISFIT", false},

@@ -13,9 +13,10 @@ struct redis_extra {
     /* The first word of the answer; NULL: an error, or not of a script. STALE: it has come too
      * late: try again with a new clock reading. */
     const char *word;
-    size_t granted; /* of how many keys a grant tells */
-    size_t absent;  /* how many of those are not held */
-    bool member;    /* told as a quorum's member does: */
+    const struct redisReply *mirrors; /* keys that the call has to name; NULL */
+    size_t granted;                   /* of how many keys a grant tells */
+    size_t absent;                    /* how many of those are not held */
+    bool member;                      /* told as a quorum's member does: */
     struct seniority seniority;
 
     struct lock_grant grants[LOCK_KEYS_MAX];

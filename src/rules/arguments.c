@@ -90,6 +90,36 @@ static void set_text(struct redis_call *call, const char *name, const char *text
         redis_call_set(call, name, text);
 }
 
+char *redis_mirror_key(const char *mirror)
+{
+    const char *name = strchr(mirror, ':') + 1;
+    bool row = strncmp(mirror, "shedlock:", strlen("shedlock:")) == 0;
+
+    return strbuf_print("%s%s", row ? SHEDLOCK_KEY : "", name);
+}
+
+bool redis_call_add_mirror(struct redis_call *call, const char *key)
+{
+    for (size_t i = 0; i < call->mirror_count; i++)
+        if (strcmp(call->mirrors[i], key) == 0)
+            return false;
+    if (call->mirror_count == LOCK_KEYS_MAX)
+        return false;
+    *MEM_APPEND(call->mirrors, call->mirror_count) = mem_strdup(key);
+    set_number(call, "mirrors", (int64_t)call->mirror_count);
+    return true;
+}
+
+/* mirror: NULL: none. */
+static void add_mirror(struct redis_call *call, const char *mirror)
+{
+    char *key = mirror ? redis_mirror_key(mirror) : NULL;
+
+    if (key)
+        redis_call_add_mirror(call, key);
+    free(key);
+}
+
 char *redis_glob_in_store(const char *prefix, const char *glob)
 {
     struct strbuf out = {.text = NULL};
@@ -111,8 +141,11 @@ void redis_call_drop(struct redis_call *call)
         free(call->argv[i]);
     for (size_t i = 0; i < call->key_count; i++)
         free(call->keys[i]);
+    for (size_t i = 0; i < call->mirror_count; i++)
+        free(call->mirrors[i]);
     free(call->argv);
     free(call->keys);
+    free(call->mirrors);
     *call = (struct redis_call){.script = NULL};
 }
 
@@ -197,6 +230,7 @@ void redis_call_acquire(struct redis_call *call, const struct redis_terms *terms
         set_number(call, "far_ttl", FAR_PLACE_MS);
     set_flag(call, "count", request->listen);
     set_text(call, "mirror", request->mirror);
+    add_mirror(call, request->mirror);
     set_flag(call, "no_nesting", request->no_nesting);
     set_flag(call, "replace", request->replace);
     if (request->take) {
@@ -226,6 +260,7 @@ void redis_call_renew(struct redis_call *call, const struct redis_terms *terms, 
     call->ahead = !terms->grace; /* then it may make a lock */
     redis_call_set(call, "owner", lock->owner);
     set_positive(call, "lease", lock->lease / NS_PER_MS);
+    add_mirror(call, lock->mirror);
     set_flag(call, "strict", request->strict);
     set_flag(call, "handed", request->handed);
     if (terms->member)
@@ -272,6 +307,7 @@ void redis_call_release(struct redis_call *call, const struct redis_terms *terms
     redis_call_begin(call, &script_release, prefix, request->lock->keys, request->lock->key_count);
     call->ahead = !request->in_time; /* which takes the server's clock */
     redis_call_set(call, "owner", request->lock->owner);
+    add_mirror(call, request->lock->mirror);
     set_positive(call, "bar", request->uncertain ? BAR_MS : 0);
     set_positive(call, "at_least", request->at_least / NS_PER_MS);
     set_flag(call, "strict", request->strict);
@@ -289,6 +325,8 @@ void redis_call_give_back(struct redis_call *call, const struct redis_call *acqu
     call->whole = true;
     call->db = acquisition->db;
     redis_call_set(call, "owner", redis_call_get(acquisition, "owner"));
+    for (size_t i = 0; i < acquisition->mirror_count; i++)
+        redis_call_add_mirror(call, acquisition->mirrors[i]);
 }
 
 /* By whom a lock is taken, and why, as notes: "by=… why=…". */
@@ -318,6 +356,7 @@ void redis_call_force(struct redis_call *call, const char *prefix,
     if (request->mirror) {
         redis_call_begin(call, &script_unmirror, prefix, &request->key, 1);
         redis_call_set(call, "mirror", request->mirror);
+        add_mirror(call, request->mirror);
         set_text(call, "token", request->owner_count ? request->owners[0] : NULL);
         return;
     }

@@ -16,8 +16,10 @@ struct redis_call {
     bool whole;  /* send the script itself: the server does not know it by its digest */
     bool ahead;  /* may come to a server that turns out to be the wrong one */
     int db;      /* the script itself selects it, as it may be the first to; 0: it need not */
-    char **keys; /* as they are called in the store */
+    char **keys; /* the locks, as they are called in the store */
     size_t key_count;
+    char **mirrors; /* other programs' keys that it touches besides; behind the locks among KEYS */
+    size_t mirror_count;
     size_t take; /* so many of the keys; 0: all */
     char **argv; /* names, each followed by its value */
     size_t argc;
@@ -69,6 +71,11 @@ const char *redis_call_get(const struct redis_call *call, const char *name);
  * the call is sent are: of acquire, renew and release "not_after", the server clock in ms until
  * which the script may do anything; of acquire "places", and the token of an "offer". */
 void redis_call_set(struct redis_call *call, const char *name, const char *value);
+
+/* The key of a mirror, KIND:NAME, as scripts call it. The caller frees. */
+char *redis_mirror_key(const char *mirror);
+/* Has the call touch that key, too. False if it does so already, or touches too many. */
+bool redis_call_add_mirror(struct redis_call *call, const char *key);
 
 /* The notes by which a record tells how the use of a lock has ended; "": none. */
 extern const char *const redis_endings[LOCK_KILLED + 1];

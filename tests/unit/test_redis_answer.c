@@ -515,9 +515,9 @@ static const struct {
     const char *words;
 } belonging[] = {
     {&script_acquire, "GRANTED QUEUED HELD GRACE CLOSED STALE BARRED MISFIT SUPERSEDED DONE"},
-    {&script_renew, "RENEWED LOST ASKED STALE MISFIT"},
-    {&script_release, "RELEASED ABSENT STALE MISFIT"},
-    {&script_force, "RELEASED CHANGED ASKED MISFIT"},
+    {&script_renew, "RENEWED LOST ASKED STALE MISFIT MIRROR"},
+    {&script_release, "RELEASED ABSENT STALE MISFIT MIRROR"},
+    {&script_force, "RELEASED CHANGED ASKED MISFIT MIRROR"},
     {&script_init, "MARKED GRACE"},
     {&script_adjust, "ADJUSTED NONE MISFIT"},
     {&script_unmirror, "RELEASED ABSENT HELD MISFIT"},

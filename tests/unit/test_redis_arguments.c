@@ -35,6 +35,8 @@ static void print(const struct redis_call *call, char *out, size_t size)
     fprintf(to, "%s", call->script->name);
     for (size_t i = 0; i < call->key_count; i++)
         fprintf(to, " %s", call->keys[i]);
+    for (size_t i = 0; i < call->mirror_count; i++)
+        fprintf(to, " %s", call->mirrors[i]);
     fprintf(to, "%s%s", call->ahead ? " ahead" : "", call->whole ? " whole" : "");
     if (call->db)
         fprintf(to, " db=%d", call->db);
@@ -126,7 +128,13 @@ static const struct row acquisitions[] = {
         .acquire.limit = 4),
     ROW("a semaphore", TRY "|mode=l|limit=4", .acquire.mode = LOCK_LIMIT, .acquire.limit = 4),
     ROW("a semaphore of the limit that is stored", TRY "|mode=l", .acquire.mode = LOCK_LIMIT),
-    ROW("with a mirror", TRY "|mirror=redlock:x", .acquire.mirror = "redlock:x"),
+    ROW("with a mirror",
+        "acquire p:{a} x:y ahead: owner=us|lease=30000|who=who|mirror=string:x:y|mirrors=1",
+        .acquire.mirror = "string:x:y"),
+    ROW("with a row of ShedLock's table",
+        "acquire p:{a} \1shedlock:x ahead: "
+        "owner=us|lease=30000|who=who|mirror=shedlock:x|mirrors=1",
+        .acquire.mirror = "shedlock:x"),
     ROW("all the options of a place",
         "acquire p:{a} p:{b} ahead take=1: "
         "owner=us|lease=30000|who=who|place_ttl=7000|latest=g|priority=9|bound=60000|replace=1|"
@@ -291,8 +299,8 @@ static const struct row forces[] = {
         .force.by = "me"),
     ROW("asked over", "force p:{a}: how=over|notes=why=x|owners=one", .force.how = FORCE_ASKED_OVER,
         .force.why = "x", .force.owners = owners, .force.owner_count = 1),
-    ROW("a mirror", "unmirror p:{a}: mirror=redlock:x", .force.mirror = "redlock:x"),
-    ROW("a mirror with its token", "unmirror p:{a}: mirror=redlock:x|token=one",
+    ROW("a mirror", "unmirror p:{a} x: mirror=redlock:x|mirrors=1", .force.mirror = "redlock:x"),
+    ROW("a mirror with its token", "unmirror p:{a} x: mirror=redlock:x|mirrors=1|token=one",
         .force.mirror = "redlock:x", .force.owners = owners, .force.owner_count = 1,
         .force.purge = true),
 };

@@ -1,14 +1,14 @@
 -- Takes all the locks, or the first free ones of as many as asked for; or a place in the queue of
 -- each.
 --
--- Keys: the locks.
+-- Keys: the locks, and the mirror.
 -- Arguments (those in brackets may be missing):
 --   owner          path of the tokens of its ancestors and its own
 --   lease          ms
 --   [who]          WHO (lock.lua), with its notes
 --   [mode]         x, s or l; x if it is missing
 --   [limit]        of mode l; the limit that is stored overrides it. Missing: the stored one
---   [mirror]       KIND:NAME, another program's lock to hold besides; of one exclusive lock
+--   [mirror, mirrors]   KIND:NAME, another program's lock to hold besides; of one exclusive lock; 1
 --   [no_nesting]   1: refuse it below an ancestor that holds the lock
 --   [not_after]    server's clock in ms: do nothing later than that
 --   [place_ttl]    ms that a place in a queue is kept without a call; missing: do not queue

@@ -1,16 +1,18 @@
 -- Takes the lock away from exactly the holders named; from none if one of them does not hold it any
 -- more.
 --
--- Key: the lock.
+-- Keys: the lock, and its mirror.
 -- Arguments (those in brackets may be missing):
 --   owners    separated by spaces
 --   how       now; ask: those that can hear it are asked to release, the others lose it; again:
 --             they were asked before, and some may have left; over: as again, but those that were
 --             asked lose it
 --   [purge]   1: empty the queue as well
+--   [mirrors]   how many of the keys are mirrors
 --   [notes]   by whom and why: by=WHOM why=TEXT
 -- Answers:
 --   {'RELEASED', now}   {'CHANGED', now, 1, holders, ms, holder}   {'MISFIT', now, what, 1}
+--   {'MIRROR', now, {key}}
 --   {'ASKED', now, 1, how many were asked and still hold it, ms until the last of their leases
 --     ends, one of them}
 --- @include "arguments"
@@ -21,6 +23,7 @@ local how, notes, owners = ask.how, ask.notes or '', {}
 for owner in string.gmatch(ask.owners or '', '%S+') do owners[#owners + 1] = owner end
 local lock, refusal = load_families(1)
 if not lock then return refusal end
+local mirrors = lock.mirror and open_mirrors()
 
 for _, owner in ipairs(owners) do
   for _, name in ipairs(lineage(owner)) do
@@ -31,6 +34,8 @@ for _, owner in ipairs(owners) do
     return { 'CHANGED', now, 1, present(lock) }
   end
 end
+local lacking = mirrors and mirrors.lacking({ lock })
+if lacking then return lacking end
 
 -- The waiters that are alive are notified, and come back to their tickets.
 local function empty_all_queues()
@@ -69,6 +74,6 @@ for _, owner in ipairs(owners) do
     wake_after(lock, owner, family, remove(lock, own, family))
   end
 end
-if lock.mirror then open_mirrors().follow(lock) end
+if mirrors then mirrors.follow(lock) end
 if ask.purge then empty_all_queues() end
 return asked[4] > 0 and asked or { 'RELEASED', now }

@@ -66,6 +66,9 @@ local WEEK = 604800000
 local YEAR = 31536000000
 local NOBODY = '- - - - -' -- the five words of WHO where they are not known
 
+-- So many of KEYS are locks. Behind them are the mirrors (mirror.lua) that the call may touch.
+local LOCKS = #KEYS - tonumber(ask.mirrors or 0)
+
 local clock = redis.call('TIME')
 local now_us = clock[1] * 1000000 + clock[2]
 local now = math.floor(now_us / 1000)

@@ -7,7 +7,9 @@
 -- shows it as a string that lasts until lock_until, with locked_by as its value: "HOST rlock UUID"
 -- if it is ours. Only an owner of ours writes the mark that it is OWNER's.
 --
--- It is in the slot of the lock.
+-- It is in the slot of the lock, and among KEYS: a node of a Cluster that does not have a declared
+-- key may say so, and takes it for free otherwise. A call that does not know it is told it by
+--   {'MIRROR', now, {key...}}: nothing was done; call again with these behind the locks
 --- @include "families"
 
 -- The operations on mirrors. One function, since most calls need none of them.
@@ -58,6 +60,13 @@ local function open_mirrors()
     return ours and 'ours' or 'taken'
   end
 
+  local function is_given(m)
+    for i = LOCKS + 1, #KEYS do
+      if KEYS[i] == m.key then return true end
+    end
+    return false
+  end
+
   local function family_of(lock, m)
     local text = redis.call('HGET', lock.key, 'h:' .. m.holder)
     return text and read_family(m.holder, text), text
@@ -90,14 +99,26 @@ local function open_mirrors()
     return mirror_of(kind, lock.family and lock.family.name or lock.owner, name)
   end
 
-  -- Has the mirror last as long as its holder's family, and end with it.
+  -- The answer to a call that lacks a mirror which is held by a family that was loaded; nil if it
+  -- has all of them.
+  function mirrors.lacking(locks)
+    local keys = {}
+    for _, lock in ipairs(locks) do
+      local m = lock.mirror and read_mirror(lock.mirror)
+      if m and not is_given(m) and lock.families[m.holder] then keys[#keys + 1] = m.key end
+    end
+    return keys[1] and { 'MIRROR', now, keys } or nil
+  end
+
+  -- Has the mirror last as long as its holder's family, and end with it. One that is not among KEYS
+  -- ends by itself.
   function mirrors.follow(lock)
     local m = read_mirror(lock.mirror)
     local family, text = family_of(lock, m)
     if text and not family then return end
     local till = 0
     for _, e in ipairs(family and family.entries or {}) do till = math.max(till, e.deadline) end
-    local ours = (not family or till > now) and state_of(m) == 'ours'
+    local ours = is_given(m) and (not family or till > now) and state_of(m) == 'ours'
     if ours and family then
       redis.call('PEXPIRE', m.key, till - now)
     elseif ours then

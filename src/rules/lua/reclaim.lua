@@ -82,7 +82,7 @@ end
 -- Has it hold all its locks again. Returns the answer; nil if it cannot have one of them.
 local function reclaim_all(fences, slots)
   local claims = {}
-  for i = 1, #KEYS do
+  for i = 1, LOCKS do
     local lock, refusal = locks[i], nil
     if not lock then lock, refusal = load_families(i, owner) end
     if not lock then return refusal end

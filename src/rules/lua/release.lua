@@ -1,8 +1,10 @@
 -- Releases what the owner holds and its places in the queues, and wakes the next waiter.
 --
--- Keys: the locks.
+-- Keys: the locks, and their mirrors.
 -- Arguments (those in brackets may be missing):
 --   owner
+--   [mirrors]     how many of the keys are mirrors
+--   [unread]      1: the answer is not read: a mirror that is not among the keys ends by itself
 --   [not_after]   server's clock in ms: do nothing later than that
 --   [bar]         ms for which the owner must not acquire from now on
 --   [at_least]    ms for which a lock is kept after it was acquired
@@ -11,6 +13,7 @@
 --   [epoch, lease]   the server's marker (epoch.lua), and the lease that was asked for
 -- Answers:
 --   {'RELEASED', now}   {'STALE', now}   {'MISFIT', now, what, which key}
+--   {'MIRROR', now, {key...}}
 --   {'ABSENT', now, which key, holders, ms, holder, the run}   the run as in renew.lua
 --- @include "arguments"
 --- @include "entries"
@@ -27,7 +30,7 @@ local locks, worst, mirrored = {}, nil, false
 -- Whether the release is usual: no other client nests in it or waits.
 local function load_all()
   local quiet = bar == 0 and at_least == 0
-  for i = 1, #KEYS do
+  for i = 1, LOCKS do
     local lock, refusal = load_families(i, owner, 'c', 'q:' .. owner)
     if not lock and refusal.err then return false, refusal end
     if not lock then
@@ -71,6 +74,8 @@ end
 --- @include "epoch"
 
 local mirrors = mirrored and open_mirrors()
+local lacking = mirrors and not ask.unread and mirrors.lacking(locks)
+if lacking then return lacking end
 
 -- It was acquired too short a time ago: it runs out when that has passed. If it was acquired in the
 -- future, the clock was set back.

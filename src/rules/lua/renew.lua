@@ -1,8 +1,9 @@
 -- Extends leases, all or none. It makes none, except where the server may have forgotten it.
 --
--- Keys: the locks.
+-- Keys: the locks, and their mirrors.
 -- Arguments (those in brackets may be missing):
 --   owner
+--   [mirrors]     how many of the keys are mirrors
 --   [lease]       ms; missing or 0: as before
 --   [strict]      1: a lease that has run out is lost
 --   [not_after]   server's clock in ms: do nothing later than that
@@ -16,7 +17,7 @@
 --   {'LOST', now, which key, holders, ms, holder, the run}   the run as memory.lua writes it, if
 --     the lock was taken away from it
 --   {'ASKED', now, which key, 1, ms, the owner's entry}   it must release it; nothing is renewed
---   {'MISFIT', now, what, which key}   {'STALE', now}
+--   {'MISFIT', now, what, which key}   {'STALE', now}   {'MIRROR', now, {key...}}
 -- In a quorum, RENEWED, LOST and ASKED as as_member() has them.
 --- @include "arguments"
 --- @include "families"
@@ -40,7 +41,7 @@ local fences = ask.fences and words(ask.fences) or {}
 
 -- Returns a refusal, or finds which lock is lost.
 local function load_all()
-  for i = 1, #KEYS do
+  for i = 1, LOCKS do
     local lock, refusal = load_families(i, owner)
     if not lock then return refusal end
     lock.own, lock.family = find_entry(lock, owner)
@@ -60,6 +61,8 @@ local answer = load_all()
 if answer then return answer end
 
 local mirrors = mirrored and not lost and open_mirrors()
+answer = mirrors and mirrors.lacking(locks)
+if answer then return answer end
 for i, lock in ipairs(mirrors and locks or {}) do
   if lock.mirror then
     local holders, ms, shown = mirrors.loss(lock)

@@ -13,16 +13,16 @@ local function parse_request()
   ask.place_ttl, ask.limit = tonumber(ask.place_ttl or 0), tonumber(ask.limit or 0)
   ask.far_ttl = tonumber(ask.far_ttl or 0)
   ask.mode, ask.who = ask.mode or 'x', ask.who or ''
-  ask.needed, ask.grace = #KEYS, 0
+  ask.needed, ask.grace = LOCKS, 0
   if ask.latest or ask.replace or ask.priority or ask.bound or ask.take then
     if ask.who == '' then ask.who = NOBODY end
     for _, name in ipairs({ 'latest', 'replace', 'priority', 'bound', 'take' }) do
       if ask[name] then ask.who = ask.who .. ' ' .. name .. '=' .. ask[name] end
     end
     -- One of several keys that are asked for one by one.
-    ask.is_part = ask.take and #KEYS == 1
+    ask.is_part = ask.take and LOCKS == 1
     ask.take = not ask.is_part and ask.take and tonumber(string.match(ask.take, '^%d+'))
-    ask.needed = ask.take or #KEYS
+    ask.needed = ask.take or LOCKS
   end
   if ask.member then
     -- A client's clock that is ahead must not take the fences with it.
@@ -38,7 +38,7 @@ end
 -- minimum version. A client that has no right to the key of the pauses acquires locks all the same.
 local function load_request()
   local unused = false
-  for i = 1, #KEYS do
+  for i = 1, LOCKS do
     local lock, refusal = load_lock(i, ask.owner, 'a')
     if not lock then return refusal end
     locks[i], lock.acquired = lock, number(lock.also) or 0

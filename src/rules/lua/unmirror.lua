@@ -1,9 +1,9 @@
 -- Takes another program's lock away from it: the mirror that could be held with this lock. The
 -- program is not told. A holder of this lock keeps what it has.
 --
--- Key: the lock.
+-- Keys: the lock, and the mirror.
 -- Arguments (those in brackets may be missing):
---   mirror    KIND:NAME
+--   mirror, mirrors   KIND:NAME; 1
 --   [token]   the token that was told of it; missing: tell it
 -- Answers:
 --   {'RELEASED', now}: no other program has it, any more

@@ -897,15 +897,18 @@ void redis_session_add(struct redis_session *session, int argc, const char **arg
 void redis_session_add_call(struct redis_session *session, const struct redis_call *call)
 {
     size_t count = 0;
-    const char **argv = mem_zeroed((5 + call->key_count + call->argc) * sizeof *argv);
+    const char **argv =
+        mem_zeroed((5 + call->key_count + call->mirror_count + call->argc) * sizeof *argv);
     char key_count[24], db[12];
 
-    snprintf(key_count, sizeof key_count, "%zu", call->key_count);
+    snprintf(key_count, sizeof key_count, "%zu", call->key_count + call->mirror_count);
     argv[count++] = call->whole ? "EVAL" : "EVALSHA";
     argv[count++] = call->whole ? call->script->text : call->script->sha1;
     argv[count++] = key_count;
     for (size_t i = 0; i < call->key_count; i++)
         argv[count++] = call->keys[i];
+    for (size_t i = 0; i < call->mirror_count; i++)
+        argv[count++] = call->mirrors[i];
     for (size_t i = 0; i < call->argc; i++)
         argv[count++] = call->argv[i];
     if (call->db) {

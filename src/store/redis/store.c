@@ -47,10 +47,11 @@ enum form {
  * ways are bits. */
 enum next {
     NEXT_DONE = 0,
-    NEXT_WHOLE = 1,        /* with the script itself */
-    NEXT_PLAIN = 2,        /* without a channel */
-    NEXT_WITH_CLOCK = 4,   /* with the server's clock, which has been read now: once */
-    NEXT_FOR_REPLICAS = 8, /* granted; the same once more, to wait for replicas */
+    NEXT_WHOLE = 1,         /* with the script itself */
+    NEXT_PLAIN = 2,         /* without a channel */
+    NEXT_WITH_CLOCK = 4,    /* with the server's clock, which has been read now: once */
+    NEXT_FOR_REPLICAS = 8,  /* granted; the same once more, to wait for replicas */
+    NEXT_WITH_MIRRORS = 16, /* with keys of other programs, which it has told */
 };
 
 struct redis_store {
@@ -500,6 +501,18 @@ finish_behind(struct redis_store *store, redisReply *const *replies, struct answ
     finish_call(store, answer.verdict == VERDICT_REFUSED ? &answer : renewed);
 }
 
+/* Returns whether the call touches more keys now. */
+static bool add_mirrors(struct redis_store *store, const redisReply *keys)
+{
+    bool more = false;
+
+    for (size_t i = 0; i < keys->elements; i++) {
+        const char *key = redis_reply_string(keys, i);
+        more |= key && redis_call_add_mirror(&store->call, key);
+    }
+    return more;
+}
+
 static enum next judge_call(struct redis_store *store, redisReply *const *replies, size_t count,
                             struct answer *answer, struct redis_extra *extra)
 {
@@ -519,6 +532,8 @@ static enum next judge_call(struct redis_store *store, redisReply *const *replie
     if (extra->word && strcmp(extra->word, "STALE") == 0 && !(store->resent & NEXT_WITH_CLOCK) &&
         !moment_reached(store->until, loop_now(store->loop)))
         return NEXT_WITH_CLOCK;
+    if (extra->mirrors && add_mirrors(store, extra->mirrors))
+        return NEXT_WITH_MIRRORS;
     if (store->call.script == &script_acquire && answer->verdict == VERDICT_REFUSED) {
         set_places(store, extra->places);
         store->handover.open = store->offers && store->form == FORM_LISTENING;
@@ -748,6 +763,7 @@ static enum release_sent redis_release_nowait(struct store *base,
     drop_operation(store);
     store->asking = asking;
     redis_call_release(&store->call, &plain, store->prefix, request);
+    redis_call_set(&store->call, "unread", "1");
     store->call.db = redis_session_is_up(store->session) ? 0 : store->db;
     /* Behind a call, the script is known if that is done, and must be: see is_teaching(). So it is
      * behind another release. */
