@@ -41,6 +41,29 @@ older_than() {
         awk "BEGIN { exit !(${BASH_REMATCH[1]} > $1) }"
 }
 
+@test "--paused: a KEY is paused as long as the first of its pauses, be it of a GLOB" {
+    check 0 'OK - no lock is held |' --paused 1ms ci/a
+    rlock pause 'ci/*' 1h -m x
+    rlock pause ci/a 2h -m y
+    for key in ci/a ci/b; do
+        poll_until 10 paused_for_more "$key" 0.001
+        check 2 "CRITICAL - $key: paused for " --paused 1ms "$key"
+        check 0 'OK - no lock is held, 1 paused |' --paused 1h "$key"
+    done
+    [[ $(rlock check ci/b --paused 1ms) == *"more than 1ms: paused, as all of ci/*, by "*": x |"* ]]
+    rlock resume ci/a
+    # The KEY is not told besides its GLOB.
+    check 2 'CRITICAL - ci/*: paused for ' --paused 1ms
+    [[ $output != *'ci/a:'* ]]
+    rlock resume 'ci/*'
+}
+
+paused_for_more() { # KEY SECONDS
+    local answer
+    answer=$(rlock check --paused 1h "$1") && [[ $answer =~ paused=([0-9.]+)s ]] &&
+        awk "BEGIN { exit !(${BASH_REMATCH[1]} > $2) }"
+}
+
 @test "--not-done: a KEY without a success is critical; a GLOB of nothing is fine" {
     check 2 'CRITICAL - nightly: no success is remembered |' --not-done 1h nightly
     [[ $output == *' not_done=U;3600;3600;0' ]]

@@ -55,6 +55,27 @@ def pause_told(lock):
     return reply[12] if len(reply) > 12 else None
 
 
+def paused_for(lock):
+    """The ms since the first of the pauses that inspect knows of began."""
+    return lock.run("inspect", pauses=PAUSES)[13]
+
+
+@test("pauses: of several, the one that began first is known, whichever ends last")
+def _(server, lock):
+    lock.pause_glob("k*")
+    lock.now += 20
+    lock.pause(2 * HOUR)
+    lock.now += 1
+    same(paused_for(lock), 21)
+    lock.resume_glob("k*")
+    same(paused_for(lock), 1)
+    lock.pause_glob("k*", 3 * HOUR)
+    lock.now += 5
+    same(paused_for(lock), 6)
+    lock.resume()
+    same(paused_for(lock), 5)
+
+
 @test("pauses: one that comes to a new lock is refused, leaves no key, and marks it when it waits")
 def _(server, lock):
     lock.pause_glob("k*")

@@ -232,6 +232,15 @@ char *describe_decision(const struct lock_party *by, const char *verb, int64_t l
     return out;
 }
 
+char *describe_pause(const struct lock_view *lock, char out[DESCRIBE_DECISION_SIZE])
+{
+    char verb[IDENTITY_WORD_MAX + sizeof "paused, as all of ,"] = "paused";
+
+    if (!lock_has_own_pause(lock))
+        snprintf(verb, sizeof verb, "paused, as all of %s,", lock->pause_glob);
+    return describe_decision(&lock->pause, verb, 0, out, DESCRIBE_DECISION_SIZE);
+}
+
 /* Prints "build@ci-3 pid 4121 (make)", as much of it as is known, without the number of a process
  * that has ended; "" if nothing is known. Returns out. */
 static char *print_who(const struct identity *who, bool ended, enum describe_detail detail,

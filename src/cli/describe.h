@@ -96,6 +96,11 @@ char *describe_decision(const struct lock_party *by, const char *verb, int64_t l
 #define DECISION_TEXT(by, verb)                                                                    \
     describe_decision(by, verb, 0, (char[DESCRIBE_DECISION_SIZE]){""}, DESCRIBE_DECISION_SIZE)
 
+/* The same of the pause of a lock, "paused by …"; of that of a GLOB, "paused, as all of GLOB, by
+ * …". */
+char *describe_pause(const struct lock_view *lock, char out[DESCRIBE_DECISION_SIZE]);
+#define PAUSE_TEXT(lock) describe_pause(lock, (char[DESCRIBE_DECISION_SIZE]){""})
+
 /* How much is said about the owner in the way. */
 enum describe_detail { DESCRIBE_FULL, DESCRIBE_WITHOUT_PID, DESCRIBE_WITHOUT_COMMAND };
 

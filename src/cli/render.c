@@ -49,23 +49,13 @@ void render_line(struct strbuf *out, const char *format, ...)
     strbuf_putc(out, '\n');
 }
 
-/* "paused by ada@ada-pc until 21:51 (1h59m left): load test". Returns out. */
-static char *print_pause(const struct lock_view *lock, char out[DESCRIBE_DECISION_SIZE])
-{
-    char verb[IDENTITY_WORD_MAX + sizeof "paused, as all of ,"] = "paused";
-
-    if (lock->pause_glob[0])
-        snprintf(verb, sizeof verb, "paused, as all of %s,", lock->pause_glob);
-    return describe_decision(&lock->pause, verb, 0, out, DESCRIBE_DECISION_SIZE);
-}
-
 /* Returns the text of the last column: the pause, or else the label of the only holder, or "-". */
 static const char *note_of(const struct lock_view *lock, char out[DESCRIBE_DECISION_SIZE])
 {
     const struct lock_party *holder;
 
     if (lock->pause.owner[0])
-        return print_pause(lock, out);
+        return describe_pause(lock, out);
     return holders_count(lock, &holder) == 1 && holder->who.label[0] ? holder->who.label : "-";
 }
 
@@ -307,7 +297,7 @@ void render_long(struct strbuf *out, const struct lock_view *locks, size_t count
     for (size_t i = 0; i < count; i++) {
         const struct lock_view *lock = &locks[i];
         const char *color = !style->color ? "" : lock->holder_count ? TABLE_YELLOW : TABLE_GREEN;
-        char state[32], pause[DESCRIBE_DECISION_SIZE];
+        char state[32];
 
         strbuf_puts(out, i ? "\n" : "");
         strbuf_escape(out, "%s", lock->key);
@@ -317,7 +307,7 @@ void render_long(struct strbuf *out, const struct lock_view *locks, size_t count
             strbuf_printf(out, ", last fence %" PRIu64, lock->fence);
         strbuf_putc(out, '\n');
         if (lock->pause.owner[0])
-            render_line(out, "  %s", print_pause(lock, pause));
+            render_line(out, "  %s", PAUSE_TEXT(lock));
         if (lock->limited)
             strbuf_printf(out, "  limit %u, which is stored\n", lock->stored_limit);
         for (size_t h = 0; h < lock->holder_count; h++)

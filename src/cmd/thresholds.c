@@ -25,9 +25,38 @@ static int64_t age_of(const struct lock_party *party)
     return party && party->age_ms > 0 ? party->age_ms : 0;
 }
 
-/* Returns NEVER for what is larger than any limit. A run whose end is not known did not succeed.
- * The pause of a GLOB counts when the GLOB is judged. */
-static int64_t value_of(enum measure measure, const struct lock_view *lock)
+static int64_t longest_pause(const struct lock_views *locks)
+{
+    int64_t longest = 0;
+
+    for (size_t i = 0; i < locks->count; i++)
+        longest =
+            age_of(&locks->views[i].pause) > longest ? age_of(&locks->views[i].pause) : longest;
+    return longest;
+}
+
+static bool was_paused(const struct lock_views *globs, int64_t at_ms)
+{
+    for (size_t i = 0; i < globs->count; i++)
+        if (globs->views[i].pause.since_ms <= at_ms)
+            return true;
+    return false;
+}
+
+/* Of all pauses that hold for a lock, the one that began first counts, unless a GLOB that is judged
+ * itself was paused by then. */
+static int64_t paused_for(const struct lock_view *lock, const struct lock_views *globs)
+{
+    int64_t now_ms = lock->pause.since_ms + lock->pause.age_ms;
+
+    if (lock->paused_ms > 0 && !was_paused(globs, now_ms - lock->paused_ms))
+        return lock->paused_ms;
+    return lock_has_own_pause(lock) ? age_of(&lock->pause) : 0;
+}
+
+/* Returns NEVER for what is larger than any limit. A run whose end is not known did not succeed. */
+static int64_t value_of(enum measure measure, const struct lock_view *lock,
+                        const struct lock_views *globs)
 {
     switch (measure) {
     case MEASURE_HELD: return age_of(holders_oldest(lock));
@@ -35,7 +64,7 @@ static int64_t value_of(enum measure measure, const struct lock_view *lock)
     case MEASURE_WAITERS: return (int64_t)lock->waiter_count;
     case MEASURE_NOT_DONE:
         return lock->memory.success_ended_ms > 0 ? lock->memory.success_ago_ms : NEVER;
-    case MEASURE_PAUSED: return lock_has_own_pause(lock) ? age_of(&lock->pause) : 0;
+    case MEASURE_PAUSED: return paused_for(lock, globs);
     case MEASURES: break;
     }
     return 0;
@@ -89,9 +118,10 @@ static enum severity judge(const struct threshold *threshold, int64_t value)
 }
 
 static void judge_one(struct problems *problems, const struct threshold *thresholds,
-                      enum measure measure, const struct lock_view *lock)
+                      enum measure measure, const struct lock_view *lock,
+                      const struct lock_views *globs)
 {
-    int64_t value = value_of(measure, lock);
+    int64_t value = value_of(measure, lock, globs);
     enum severity severity = judge(&thresholds[measure], value);
 
     if (severity != SEVERITY_OK)
@@ -112,12 +142,12 @@ static int by_severity(const void *a, const void *b)
     return strcmp(left->lock->key, right->lock->key);
 }
 
-static int64_t largest_of(enum measure measure, const struct lock_views *locks)
+static int64_t largest_of(enum measure measure, const struct thresholds_subject *subject)
 {
-    int64_t largest = 0;
+    int64_t largest = measure == MEASURE_PAUSED ? longest_pause(&subject->pauses) : 0;
 
-    for (size_t i = 0; i < locks->count; i++) {
-        int64_t value = value_of(measure, &locks->views[i]);
+    for (size_t i = 0; i < subject->locks.count; i++) {
+        int64_t value = value_of(measure, &subject->locks.views[i], &subject->pauses);
         largest = value > largest ? value : largest;
     }
     return largest;
@@ -211,7 +241,7 @@ static void add_problem(struct strbuf *line, const struct problem *problem,
     if (problem->measure == MEASURE_NOT_DONE)
         add_last_run(line, lock);
     else if (problem->measure == MEASURE_PAUSED)
-        strbuf_printf(line, ": %s", DECISION_TEXT(&lock->pause, "paused"));
+        strbuf_printf(line, ": %s", PAUSE_TEXT(lock));
 }
 
 static void add_problems(struct strbuf *line, const struct problems *problems,
@@ -237,7 +267,8 @@ static struct counts count_all(const struct thresholds_subject *subject)
     for (size_t i = 0; i < subject->locks.count; i++) {
         counts.held += subject->locks.views[i].holder_count > 0;
         counts.waiting += subject->locks.views[i].waiter_count;
-        counts.paused += lock_has_own_pause(&subject->locks.views[i]);
+        counts.paused += lock_has_own_pause(&subject->locks.views[i]) ||
+                         paused_for(&subject->locks.views[i], &subject->pauses) > 0;
     }
     return counts;
 }
@@ -283,7 +314,7 @@ static void add_summary(struct strbuf *line, const struct threshold *thresholds,
         strbuf_printf(line, ", %zu paused", counts.paused);
     if (thresholds[MEASURE_NOT_DONE].given && subject->locks.count > 0)
         strbuf_printf(line, ", last success %s%s ago", subject->locks.count > 1 ? "up to " : "",
-                      VALUE_TEXT(MEASURE_NOT_DONE, largest_of(MEASURE_NOT_DONE, &subject->locks)));
+                      VALUE_TEXT(MEASURE_NOT_DONE, largest_of(MEASURE_NOT_DONE, subject)));
 }
 
 /* -- the numbers ------------------------------------------------------------------------------- */
@@ -335,14 +366,9 @@ static void add_numbers(struct strbuf *line, const struct threshold *thresholds,
     struct strbuf numbers ENDED_BY(strbuf_free) = {0};
 
     strbuf_printf(&numbers, " | locks=%zu", count_all(subject).held);
-    for (enum measure i = 0; i < MEASURES; i++) {
-        int64_t largest = largest_of(i, &subject->locks);
-        int64_t of_globs = largest_of(MEASURE_PAUSED, &subject->pauses);
-        if (i == MEASURE_PAUSED && of_globs > largest)
-            largest = of_globs;
+    for (enum measure i = 0; i < MEASURES; i++)
         if (i < MEASURE_NOT_DONE || thresholds[i].given)
-            add_largest(&numbers, i, &thresholds[i], largest);
-    }
+            add_largest(&numbers, i, &thresholds[i], largest_of(i, subject));
     cut(line, THRESHOLDS_LINE_SIZE - 1 - numbers.size);
     strbuf_puts(line, numbers.text);
 }
@@ -357,9 +383,10 @@ enum severity thresholds_judge(const struct threshold thresholds[MEASURES],
 
     for (size_t i = 0; i < subject->locks.count; i++)
         for (enum measure measure = 0; measure < MEASURES; measure++)
-            judge_one(&problems, thresholds, measure, &subject->locks.views[i]);
+            judge_one(&problems, thresholds, measure, &subject->locks.views[i], &subject->pauses);
     for (size_t i = 0; i < subject->pauses.count; i++)
-        judge_one(&problems, thresholds, MEASURE_PAUSED, &subject->pauses.views[i]);
+        judge_one(&problems, thresholds, MEASURE_PAUSED, &subject->pauses.views[i],
+                  &subject->pauses);
     qsort(problems.list, problems.count, sizeof *problems.list, by_severity);
     enum severity severity = problems.count > 0 ? problems.list[0].severity : SEVERITY_OK;
     if (problems.count > 0)

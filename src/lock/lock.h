@@ -221,6 +221,7 @@ struct lock_view {
     struct lock_party pause; /* by whom it is paused, until left_ms from now; owner "": it is not */
     /* The GLOB of the pause, cut to this size; "": the pause is of this key. */
     char pause_glob[IDENTITY_WORD_MAX + 1];
+    int64_t paused_ms; /* since the first of the pauses that hold for the key began; 0: not told */
     uint64_t fence; /* last one issued, 0 if none */
     const struct lock_party *holders;
     size_t holder_count;

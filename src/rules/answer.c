@@ -726,6 +726,7 @@ void redis_answer_inspect(const struct redisReply *reply, const char *key,
     read_mode(reply, &view);
     view.limited = read_limit(reply, 11, &view.stored_limit);
     read_pause_at(reply, 12, now, &view.pause, view.pause_glob);
+    view.paused_ms = redis_reply_span(reply, 13);
     count_nested(holders, view.holder_count);
     read_memory(redis_reply_list(reply, 7), now, &view.memory);
     struct lock_run *runs =

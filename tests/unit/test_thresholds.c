@@ -58,8 +58,11 @@ static struct lock_view jobs[] = {
 };
 
 #define PAUSE .pause = {.owner = "p", .age_ms = 7200000}
-static struct lock_view paused[] = {{.key = "ci/a", PAUSE, .pause_glob = "ci/*"}};
-static struct lock_view globs[] = {{.key = "ci/*", PAUSE}};
+static struct lock_view paused[] = {
+    {.key = "ci/a", PAUSE, .pause_glob = "ci/*", .paused_ms = 7200000}};
+static struct lock_view globs[] = {{.key = "ci/*", PAUSE, .pause_glob = "ci/*"}};
+static struct lock_view hit[] = {
+    {.key = "ci/a", PAUSE, .pause_glob = "ci/*", .paused_ms = 7300000}};
 
 static const struct {
     const char *what;
@@ -67,6 +70,7 @@ static const struct {
     const char *line;
     size_t count; /* of jobs; 0: all locks */
     bool paused;  /* instead: a KEY, by a GLOB */
+    bool named;   /* instead: a KEY, by a GLOB that is not judged */
     struct threshold thresholds[MEASURES];
     const char *patterns[3];
 } rows[] = {
@@ -124,6 +128,14 @@ static const struct {
         "(0s "
         "left) | locks=0 held=0s;;;0 waiting=0s;;;0 waiters=0;;;0 paused=7200s;3600;10800;0",
         .paused = true, .thresholds[MEASURE_PAUSED] = {true, 3600000, 10800000}),
+    ROW("a named KEY, paused by several GLOBs: the pause that began first", SEVERITY_WARNING,
+        "RLOCK WARNING - ci/a: paused for 2h02m, more than 2h00m: paused, as all of ci/*, by "
+        "someone until 02:00 (0s left) | locks=0 held=0s;;;0 waiting=0s;;;0 waiters=0;;;0 "
+        "paused=7300s;7200;10800;0",
+        .named = true, .thresholds[MEASURE_PAUSED] = {true, 7200000, 10800000}),
+    ROW("a named KEY that is paused by a GLOB counts", SEVERITY_OK,
+        "RLOCK OK - no lock is held, 1 paused | locks=0 held=0s;;;0 waiting=0s;;;0 waiters=0;;;0",
+        .named = true),
     ROW("not paused for too long", SEVERITY_OK,
         "RLOCK OK - no lock is held, 1 paused | locks=0 held=0s;;;0 waiting=0s;;;0 waiters=0;;;0 "
         "paused=7200s;10800;10800;0",
@@ -181,6 +193,8 @@ int main(void)
             .locks = {all ? locks : jobs, all ? COUNT(locks) : rows[i].count},
             .patterns = rows[i].patterns,
             .pattern_count = patterns};
+        if (rows[i].named)
+            subject.locks = (struct lock_views){hit, 1};
         if (rows[i].paused) {
             subject.locks = (struct lock_views){paused, 1};
             subject.pauses = (struct lock_views){globs, 1};

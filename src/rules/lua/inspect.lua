@@ -11,7 +11,8 @@
 --     for refused, failed, timed, lost, expired and revoked; runs, the oldest first. Of a long
 --     queue two more: from which ticket to continue, and to which; that answer comes without
 --     holders. If a limit is stored or the lock is paused, two more follow these, which are 0 if
---     they are not needed: the limit or '', and the pause if there is one
+--     they are not needed: the limit or '', and if there is a pause, that one, and the ms since
+--     the first of those that hold for the lock began
 --   {'MISFIT', now, what, 1}
 --
 -- The holders and the first waiters are of one moment, so that a lock that changes hands meanwhile
@@ -25,8 +26,24 @@ local lock, refusal = load_lock(1, nil, 'a')
 if not lock then return refusal end
 
 -- The pause that the first one to come would find.
-local globs = lock.fence == 0 and ask.pauses and redis.pcall('HMGET', ask.pauses, 'p')[1]
+local globs = (lock.fence == 0 or lock.paused) and ask.pauses
+  and redis.pcall('HMGET', ask.pauses, 'p')[1]
 if globs and not lock.paused then lock.paused = glob_pause(globs, lock.key) end
+
+-- The pause of a lock is the one that ends last; another may have begun before it.
+local function paused_for()
+  local first
+  local function count(text)
+    local since = text and read_pause(text) and number(string.match(text, '^%d+ %S+ (%d+) '))
+    if since and since < (first or EXACT) then first = since end
+  end
+  count(lock.paused.text)
+  count(redis.call('HMGET', KEYS[1], 'po')[1])
+  for glob, record in string.gmatch(globs or '', '(%S+) ([^\n]+)') do
+    if glob_matcher(glob)(lock.key) then count(record) end
+  end
+  return first and math.max(now - first, 0)
+end
 
 local families, waiters, mode, damaged = {}, {}, 's', false
 
@@ -106,6 +123,7 @@ local function answer(from, to)
   if lock.stored or lock.paused then
     told[10], told[11] = told[10] or 0, told[11] or 0
     told[12], told[13] = lock.stored or '', lock.paused and lock.paused.text
+    told[14] = lock.paused and paused_for()
   end
   return told
 end
