@@ -46,12 +46,9 @@ END
     cd "$T/place" || return
 }
 
-# recipe TITLE [NUMBER]: the shell below that title, the first piece of it or another one.
+# recipe TITLE [NUMBER]: the shell below that title, the first block of it or another one.
 recipe() {
-    awk -v title="### $1" -v number="${2:-1}" '
-        /^#/ { on = $0 == title; piece = 0; inside = 0 }
-        on && /^    / { if (!inside) piece++; inside = 1; if (piece == number) print substr($0, 5); next }
-        { inside = 0 }' "$TESTS/../docs/elsewhere.md" | grep .
+    "$TESTS/page_blocks" elsewhere.md "$1" "${2:-1}"
 }
 
 # stopped TITLE [NUMBER]: runs it, and takes its lock away when "name" works elsewhere.
@@ -71,17 +68,21 @@ stop_recipe() {
     ends_with recipe 79
 }
 
+# ends_only_by_stop TITLE: its work ends with the command, and not without --stop.
+ends_only_by_stop() {
+    stopped "$1"
+    [[ $name == bench-[0-9]* ]]
+    no_more "$name"
+    sed -i "s/--stop '[^']*'//" "$T/recipe"
+    stop_recipe
+    poll_until 10 fails no_more "$name"
+    elsewhere kill "$name"
+}
+
 @test "H151 docker, kubectl, systemd-run: the work ends with the command, and not without --stop" {
-    for one in docker kubectl systemd-run; do
-        stopped "$one"
-        [[ $name == bench-[0-9]* ]]
-        no_more "$name"
-        # Without it the work continues:
-        sed -i "s/--stop '[^']*'//" "$T/recipe"
-        stop_recipe
-        poll_until 10 fails no_more "$name"
-        elsewhere kill "$name"
-    done
+    ends_only_by_stop docker
+    ends_only_by_stop kubectl
+    ends_only_by_stop systemd-run
 }
 
 @test "H151 ssh: -tt hangs up, without it the work continues, and --stop ends it" {

@@ -2,50 +2,13 @@
 # rlock under test. A wrong option, a command that is not run or a lock that is not released fails.
 
 load helper
+load stand_ins
 
 EXAMPLES=$TESTS/../examples
 
-setup_file() {
-    export REDISCLI_AUTH=secret
-    start_file --requirepass secret
-}
+setup_file() { start_store_of_examples; }
 
-setup() {
-    start_test
-    export LOG=$T/ran URL=$RLOCK_URL
-    mkdir "$T/bin" "$T/shell" "$T/place"
-    : >"$LOG"
-    cd "$T/place" || return
-    echo secret >credential
-    export CI_COMMIT_SHA=0123abc GITHUB_ENV=$T/github RLOCK_PASSWORD=secret
-    : >"$GITHUB_ENV"
-
-    # Records the arguments of a wrapped command; scripts call rlock themselves.
-    cat >"$T/bin/ran" <<'END'
-#!/bin/sh
-echo "$RLOCK_KEY $RLOCK_MODE${RLOCK_SLOT:+ $RLOCK_SLOT}: $*" >>"$LOG"
-case $*$RLOCK_KEY in
-./migrate.sh?* | ./deploy.sh?*)
-    "$RLOCK" run -n "${RLOCK_KEY%% *}" -- true && "$RLOCK" status -q nothing && echo "nested in $RLOCK_KEY" >>"$LOG"
-    ;;
-esac
-END
-    # Instead of the wrapped command, which is not here, "ran" is run; the server is the test's.
-    cat >"$T/bin/rlock" <<'END'
-#!/bin/bash
-export RLOCK_URL=$URL
-for ((i = 1; i <= $#; i++)); do
-    [[ ${!i} == -- ]] && exec "$RLOCK" "${@:1:i}" ran "${@:i+1}"
-done
-exec "$RLOCK" "$@"
-END
-    for name in make deploy.sh smoke-test.sh; do
-        printf '#!/bin/sh\nexec ran %s "$@"\n' "$name" >"$T/bin/$name"
-        ln -s "../bin/$name" "$T/place/$name"
-    done
-    chmod +x "$T/bin/"*
-    PATH=$T/bin:$PATH
-}
+setup() { stand_in; }
 
 # take FILE: its shell becomes files in $T/shell.
 take() {
@@ -62,11 +25,6 @@ run_all() {
         command -v shellcheck >/dev/null && shellcheck -S warning -s "$shell" -e SC1090 "$file"
         "$shell" -e "$file" </dev/null 3>&-
     done
-}
-
-# ran LINE...: these commands were run, in this order, and no others.
-ran() {
-    diff -u <(printf '%s\n' "$@") "$LOG"
 }
 
 @test "the lines of crontab run their commands under their locks, and mail nothing if refused" {
@@ -255,7 +213,7 @@ metrics_in() {
 
 @test "docs/redis.md gives the user the rights of the manual" {
     line=$(grep '^    user rlock on >PASSWORD ' "$TESTS/../docs/redis.md")
-    [[ ${line#*>PASSWORD } == "$(manual_rights | xargs) +config|get" ]]
+    [[ ${line#*>PASSWORD } == "$(manual_rights | xargs) +config|get +acl|dryrun" ]]
 }
 
 @test "H134 README: the line for CI works for a script that calls rlock itself" {

@@ -97,6 +97,19 @@ restarted() {
     restarted
 }
 
+@test "docs/redis.md: users other than root read the password by their group" {
+    local program
+    for program in groupadd chgrp usermod; do
+        printf '#!/bin/sh\necho "%s $*" >>"%s"\n' $program "$T/admin" >"$T/bin/$program"
+        chmod +x "$T/bin/$program"
+    done
+    "$TESTS/page_blocks" redis.md 'Users other than root' | sed "s|/etc/|$T/etc/|g" >"$T/steps"
+    (umask 077 && echo PASSWORD >"$T/etc/rlock.password")
+    sh -e "$T/steps"
+    [[ $(stat -c %a "$T/etc/rlock.password") == 640 ]]
+    [[ $(sort "$T/admin" | cut -d' ' -f1 | xargs) == 'chgrp groupadd usermod' ]]
+}
+
 # Version 1.0.0 told people to set it up so.
 @test "H157 the doctor warns of a user default who may not replay the append-only file" {
     command -v openssl >/dev/null || skip "no openssl here"

@@ -1,0 +1,341 @@
+# docs/: each block of code is done as its reader would do it, against the rlock under test, with
+# stand-ins for the reader's own commands. A wrong option, a command that is not run, or a lock that
+# is held or free against what the page says fails.
+
+load helper
+load stand_ins
+
+setup_file() { start_store_of_examples; }
+
+setup() { stand_in; }
+
+# block PAGE HEADING [NUMBER]: that block becomes $T/block.
+block() {
+    "$TESTS/page_blocks" "$@" >"$T/block"
+}
+
+# as_cron: the block is of a crontab; its commands alone become $T/block, a line each.
+as_cron() {
+    sed -nE -i 's/^([0-9*/]+ +){5}(root +)?(rlock )/\3/p' "$T/block"
+    grep -q . "$T/block"
+}
+
+# as_job: the block is the definition of a CI job; its shell becomes $T/block.
+as_job() {
+    sed -nE -i 's/^ *- (run: )?(\| *$)?//; s/^ *run: //; /rlock|RLOCK_OWNER=/p' "$T/block"
+    grep -q . "$T/block"
+}
+
+# does [STATUS [SHELL...]]: $T/block ends with that status.
+does() {
+    local wanted=${1:-0}
+    shift || true
+    run "${@:-sh}" "$T/block" 3>&- </dev/null
+    [[ $status == "$wanted" ]] || {
+        cat "$T/block"
+        echo "ended with $status: $output"
+        return 1
+    }
+}
+
+# ---------------------------------------------------------------- cron.md
+
+@test "cron.md: one of many hosts runs it, and no other one within five minutes" {
+    block cron.md 'One of many hosts runs it' 1
+    grep -q '^PATH=/usr/local/bin:' "$T/block"
+    as_cron
+    does
+    does
+    ran 'nightly exclusive: /usr/local/bin/nightly'
+    [[ ! $output ]]
+}
+
+@test "cron.md: once a day, and again if it failed" {
+    block cron.md 'Once a day, and again if it failed' 1
+    as_cron
+    rlock run nightly-report -- false || true
+    does
+    does
+    ran 'nightly-report exclusive: /usr/local/bin/report'
+}
+
+@test "cron.md: skip if it is running already; each status means one thing" {
+    block cron.md 'Skip if it is running already' 1
+    does
+    [[ $output == 'backup done' ]]
+    hold other backup
+    does
+    [[ ${lines[-1]} == 'a backup is running already' ]]
+    URL=unix://$T/none RLOCK_SERVER_WAIT=0 does
+    [[ ${lines[-1]} == 'no lock server: nothing was run' ]]
+    ran 'backup exclusive: sleep 20'
+}
+
+@test "cron.md: at most three at a time; never longer than an hour" {
+    block cron.md 'At most three at a time' 1
+    as_cron
+    does
+    for one in 1 2 3; do
+        hold $one mirror --limit 3
+    done
+    does
+    block cron.md 'Never longer than an hour' 1
+    as_cron
+    grep -q -- '--at-most 1h' "$T/block"
+    does
+    ran 'mirror limit 1: /usr/local/bin/mirror-one' 'sync exclusive: /usr/local/bin/sync'
+}
+
+# ---------------------------------------------------------------- ci.md
+
+@test "ci.md: a job under a lock, which calls rlock itself; the newest commit; a hotfix" {
+    block ci.md 'A job under a lock' 1
+    as_job
+    does
+    export CI_COMMIT_BRANCH=main
+    block ci.md 'Deploy the newest commit only' 1
+    does
+    block ci.md 'A hotfix does not wait behind the nightly jobs' 1
+    does
+    ran 'staging exclusive: ./deploy.sh staging' 'nested in staging' \
+        'production exclusive: ./deploy.sh 0123abc' 'nested in production' \
+        'staging exclusive: ./deploy.sh hotfix' 'nested in staging'
+}
+
+@test "ci.md: of the waiting deployments of a branch the latest goes on, the others end with 0" {
+    export CI_COMMIT_BRANCH=main
+    block ci.md 'Deploy the newest commit only' 1
+    stay first production
+    CI_COMMIT_SHA=older queued production bg older sh "$T/block"
+    CI_COMMIT_SHA=newest bg newest sh "$T/block"
+    ends_with older 0
+    ends_well first
+    ends_with newest 0
+    ran 'production exclusive: ./deploy.sh newest' 'nested in production'
+}
+
+@test "ci.md: readers and writers" {
+    block ci.md 'Readers and writers' 1
+    does
+    ran 'staging shared: make smoke-test' 'staging exclusive: ./deploy.sh staging' \
+        'nested in staging'
+}
+
+@test "ci.md: a lock over several steps is held between them, and released by the last" {
+    block ci.md 'A lock over several steps of a CI job' 1
+    as_job
+    [[ $(wc -l <"$T/block") == 4 ]]
+    # Each step is a shell, and a child of the runner.
+    {
+        echo 'export RLOCK_OWNER'
+        echo 'sh -c "$(sed -n 1,2p "$T/steps")"; . "$GITHUB_ENV"; "$RLOCK" status -q production'
+        echo '[ $? = 75 ] && sh -ec "$(sed -n 3p "$T/steps")" && sh -ec "$(sed -n 4p "$T/steps")"'
+    } >"$T/runner"
+    mv "$T/block" "$T/steps"
+    mv "$T/runner" "$T/block"
+    does 0 bash
+    ran ' : deploy.sh production'
+    poll_until 10 is_free production
+}
+
+@test "ci.md: one job waits for others" {
+    export VERSION=7 ARCH=amd64
+    commands publish.sh
+    block ci.md 'One job waits for others, wherever they run' 1
+    # The three builds are three hosts, and one is done twice.
+    sed -i '2{p;s/\$ARCH/arm64/p;s/arm64/riscv64/}' "$T/block"
+    [[ $(grep -c 'latch run' "$T/block") == 3 ]]
+    does
+    [[ $(tail -n 1 "$LOG") == ' : publish.sh' && $(grep -c 'make package' "$LOG") == 3 ]]
+}
+
+@test "ci.md: a pool of machines with names, and of slots" {
+    commands ssh
+    block ci.md 'A pool of test machines with names' 1
+    hold one bench-1
+    does
+    echo host-1 host-2 >machines
+    block ci.md 'A pool of test machines with names' 2
+    does
+    block ci.md 'Test databases, devices, accounts: at most three at a time' 1
+    does
+    ran 'bench-2 exclusive: ssh -tt bench-2 ./benchmark' 'host-1 exclusive: ./run-on-machine' \
+        'test-databases limit 1: make integration DATABASE=test_1'
+}
+
+# ---------------------------------------------------------------- scripts.md
+
+@test "scripts.md: a script that cannot run twice" {
+    ln -sf "$RLOCK" "$T/bin/rlock"
+    block scripts.md 'A script that cannot run twice' 1
+    sed -i 's/^sleep 5/"$RLOCK" status -q deploy; echo "status $?"/' "$T/block"
+    run sh "$T/block" staging
+    [[ ${lines[0]} == 'deploying staging, fencing token '* && ${lines[1]} == 'status 75' ]]
+    is_free deploy
+}
+
+@test "scripts.md: a script that cannot be wrapped has the lock from its first step to its last" {
+    commands stop-service deploy-files start-service
+    printf '#!/bin/sh\n"$RLOCK" status -q deploy; echo "$1 $?" >>"$LOG"\n' >"$T/bin/ran"
+    block scripts.md 'A script that cannot be wrapped' 1
+    grep -qx '#!/bin/sh -e' "$T/block"
+    does 0 sh -e
+    ran 'stop-service 75' 'deploy-files 75' 'start-service 75'
+    poll_until 10 is_free deploy
+    # The lock is taken away between two steps.
+    printf '#!/bin/sh\nrlock force-release --yes --now deploy\n' >"$T/bin/stop-service"
+    : >"$LOG"
+    does 1 sh -e
+    [[ ! -s $LOG ]]
+}
+
+@test "scripts.md: several locks; one host, no server to set up" {
+    commands simulate
+    block scripts.md 'Several locks at once' 1
+    does
+    block scripts.md 'One host, no server to set up' 1
+    mkdir "$T/runtime"
+    XDG_RUNTIME_DIR=$T/runtime does
+    XDG_RUNTIME_DIR=$T/runtime rlock local stop
+    ran 'staging database exclusive: ./migrate.sh' 'nested in staging database' \
+        'build exclusive: make' 'memory limit 1: ./simulate'
+}
+
+# ---------------------------------------------------------------- people.md
+
+@test "people.md: who holds it, who had it" {
+    command -v jq >/dev/null || skip "no jq here"
+    hold holder backup
+    block people.md 'Who holds it?' 1
+    # It asks on a terminal.
+    sed -i 's/force-release/& --yes/' "$T/block"
+    does
+    [[ $output == *'KEY '*'backup '* && $output == *"backup $(hostname)"* ]]
+    [[ $output != *'it is free'* ]]
+    ends_with holder 79
+    block people.md 'Who had it?' 1
+    does
+    [[ $output == *revoked* ]]
+}
+
+@test "people.md: a reservation, a pause, another limit" {
+    export XDG_STATE_HOME=$T/state
+    block people.md 'A lock for a person, with a reason' 1
+    does
+    is_free staging
+    block people.md 'No new owner for a while' 1
+    does
+    block people.md 'Another limit while it is in use' 1
+    does
+    ran 'staging exclusive: ./load-test' 'test-databases limit 1: make integration'
+    [[ $(rlock limit test-databases) == 5 ]]
+}
+
+# ---------------------------------------------------------------- monitoring.md
+
+@test "monitoring.md: the checks, for a monitor and for cron" {
+    rlock run nightly -- true
+    hold holder deploy-web
+    block monitoring.md 'A warning when a lock is in trouble' 1
+    sed -n '3s/.*  \(rlock\)/\1/p' "$T/block" >"$T/cron"
+    sed -i 3d "$T/block"
+    does
+    [[ ${#lines[@]} == 2 && ${lines[0]} == 'RLOCK OK - 1 lock held'* ]]
+    [[ ${lines[1]} == 'RLOCK OK - '*'last success'* ]]
+    mv "$T/cron" "$T/block"
+    does
+    [[ ! $output ]]
+}
+
+@test "monitoring.md: metrics in a file, and over HTTP" {
+    "$RLOCK" help serve >/dev/null || skip "no rlock serve here"
+    hold holder deploy
+    block monitoring.md Prometheus 1
+    sed -i "s|/var/lib/prometheus/node-exporter|$T|" "$T/block"
+    does
+    grep -q '^rlock_holders{key="deploy"} 1$' "$T/rlock.prom"
+    block monitoring.md Prometheus 2
+    local port
+    port=$(free_ports 1)
+    sed -i "s/:9750/:$port/" "$T/block"
+    sed -i 's/^rlock /exec rlock /' "$T/block"
+    bg serve sh "$T/block"
+    poll_until 10 eval 'curl -fs "http://127.0.0.1:$port/metrics" | grep -q rlock_up'
+    kill "${pid[serve]}"
+    finish serve
+    # The unit's drop-in is tested with the unit.
+    block monitoring.md Prometheus 3
+    [[ -e $TESTS/../packaging/systemd/rlock-serve.service.example.conf ]]
+    grep -q 'packaging/systemd/rlock-serve.service.example.conf' "$T/block"
+}
+
+@test "monitoring.md: --notify tells who holds it, events are for a program, the doctor for a script" {
+    command -v jq >/dev/null || skip "no jq here"
+    printf '#!/bin/sh\n{ echo "$@"; cat; } >>"$LOG"\n' >"$T/bin/mail"
+    chmod +x "$T/bin/mail"
+    ln -sf "$RLOCK" "$T/bin/rlock"
+    block monitoring.md 'Be told when something goes wrong' 1
+    sed -i "s|/usr/local/bin/|$T/bin/|; s|--notify |&$T/bin/|; s|$T/bin/$T|$T|" "$T/block"
+    sed -i "s|/usr/local/bin/|$T/bin/|g; s|^rlock run|chmod +x $T/bin/tell; rlock run -n|" "$T/block"
+    hold holder nightly
+    does 75
+    poll_until 10 contains "$LOG" 'not-acquired, held by '
+    contains "$LOG" '-s rlock: nightly ops@example.com'
+    block monitoring.md 'Be told when something goes wrong' 2
+    bg events bash "$T/block"
+    poll_until 10 eval '
+        rlock run --at-most 1ms -- limit sh -c "sleep 100" || true
+        rlock run --at-most 1ms limit -- sleep 100 || true
+        grep -q timed-out "$T/events.out"'
+    block monitoring.md 'The server itself, as before a deployment' 1
+    does
+}
+
+# ---------------------------------------------------------------- fleet.md
+
+@test "fleet.md: the settings are understood, and the versions that hold locks are counted" {
+    command -v jq >/dev/null || skip "no jq here"
+    block fleet.md 'Roll out' 1
+    sed "s|/etc/rlock.password|$T/place/credential|" "$T/block" >"$T/settings"
+    run -0 env -u RLOCK_URL "$RLOCK" config --config "$T/settings"
+    [[ $output == *"url = rediss://rlock@locks.example.com "* && $output == *'server-wait = 2m '* ]]
+    hold holder deploy
+    block fleet.md Upgrade 1
+    does
+    [[ $output == *" 1 $("$RLOCK" --version | sed 's/^rlock //; s/ .*//; 1q') $(hostname)" ]]
+    # Its steps are those of "a fleet moves to another store" in fleet.bats.
+    block fleet.md 'Move to another store' 1
+    grep -q '^sh examples/move-store OLD NEW ' "$T/block"
+}
+
+# ---------------------------------------------------------------- other-languages.md
+
+# Those for ZooKeeper and databases are in zookeeper_clients.bats and sql_mirror.bats.
+@test "other-languages.md: the lines for Redis hold the other library's lock besides" {
+    block other-languages.md 'In Redis'
+    sed -n -i '/^rlock run/p' "$T/block"
+    [[ $(grep -c -- '--mirror' "$T/block") == 3 ]]
+    does
+    ran 'import exclusive: ./import.sh' 'import exclusive: ./import.sh' \
+        'import exclusive: ./import.sh'
+    redis set import other px 60000 >/dev/null
+    sed -i '2,$d; s/^rlock run/& -n/' "$T/block"
+    does 75
+    [[ $output == *'held by a foreign lock import'* ]]
+}
+
+# ----------------------------------------------------------------
+
+# In other files: elsewhere.md in elsewhere.bats (recipe), redis.md in redis_page.bats (follow).
+@test "each block of these pages is done by a test" {
+    local page title number name
+    for page in cron ci scripts people monitoring fleet redis elsewhere; do
+        while IFS='#' read -r title number; do
+            [[ $title == *' '* ]] && name="'$title'" || name=$title
+            grep -qF -e "block $page.md $name $number" -e "follow $name" -e "redis.md $name" -e "recipe $name" \
+                -e "stopped $name" -e "ends_only_by_stop $name" \
+                "$TESTS"/{pages,redis_page,elsewhere}.bats ||
+                { echo "$page.md: $title, block $number: no test does it" && false; }
+        done < <("$TESTS/page_blocks" $page.md)
+    done
+}
