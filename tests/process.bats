@@ -68,6 +68,31 @@ load helper
     ends_with a 6
 }
 
+@test "H165 a signal that asks for the end reaches a command that was stopped, and what it left" {
+    for name in TERM HUP INT QUIT; do
+        hold a k
+        command=$(command_of "${pid[a]}")
+        kill -STOP "$command"
+        [[ $name == HUP ]] || poll_until 5 in_state "$command" T # or else both at once
+        kill "-$name" "${pid[a]}"
+        ends_with a $((128 + $(kill -l "$name")))
+        bg_up a rlock run --wait-descendants k -- \
+            bash -c "(trap 'exit 1' $name; while :; do sleep 0.05; done) & echo \$! >'$T/left'; : >'$T/a.up'"
+        poll_until 5 in_state "$(<"$T/left")" S
+        kill -STOP "$(<"$T/left")"
+        poll_until 5 in_state "$(<"$T/left")" T
+        kill "-$name" "${pid[a]}"
+        ends_with a 0
+    done
+}
+
+@test "H165 TSTP for rlock where no shell could continue it: the command continues" {
+    bg_up a setsid "$RLOCK" run k -- bash -c "trap 'echo x >>\"$T/got\"' CONT
+        : >'$T/a.up'; until [ -s '$T/got' ]; do sleep 0.02; done; exit 5"
+    kill -TSTP "${pid[a]}"
+    ends_with a 5
+}
+
 # paused LEASE: a works and was stopped as by Ctrl-Z, as was its command; $agent is its agent.
 paused() {
     as_job work a k 300 --lease "$1" --kill-after 0

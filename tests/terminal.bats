@@ -75,6 +75,115 @@ EOF
     no_overlap
 }
 
+@test "H99 the lock is lost, and the command continues without it: so it does after Ctrl-Z and fg" {
+    in_shell <<'EOF'
+send "$RLOCK" run --on-lost continue k -- "$RLOCK_TEST_TOOLS/worker" "$T/log" a 1000\n
+until grep -q '^a' "$T/log"
+sh "$RLOCK" force-release --now --yes k
+expect continues
+stopped
+send fg\n
+until n=$(wc -l <"$T/log"); sleep 0.2; [ "$(wc -l <"$T/log")" -gt "$n" ]
+send \x03
+ended 79
+EOF
+}
+
+# The command of some tests: tells when it runs, and each time that it is continued.
+tells_of_cont() {
+    cat >"$T/command" <<'EOF'
+trap 'n=$((n + 1)); echo "cont=$n"' CONT
+echo ready-now
+until [ -e "$T/go" ]; do sleep 0.05; done
+EOF
+}
+
+@test "H165 Ctrl-Z where no shell could continue the command: it continues at once" {
+    tells_of_cont
+    export WAY
+    for WAY in "run k" "read k" "fence $T/fence --token 7"; do
+        for under in '' 'sh -c '"'"'"$0" "$@"; exit $?'"'"; do # the terminal's first process
+            echo "$WAY, under $under"
+            on_terminal sh -c "exec $under \"\$RLOCK\" \$WAY -- bash \"\$T/command\"" <<'EOF'
+expect ready-now
+send \x1a
+expect cont=1
+send \x1a
+expect cont=2
+send \x03
+status 130
+EOF
+            run -0 rlock status -q k
+        done
+    done
+}
+
+@test "H165 a command that others have stopped ends by a key, or by a signal to rlock" {
+    for end in 'send \x03,130' 'send \x1c,131' 'sh kill -TERM $PTY_PID,143' 'sh kill -HUP $PTY_PID,129'; do
+        for way in "run k" "fence $T/fence --token 7"; do
+            echo "$way, $end"
+            # shellcheck disable=SC2086
+            on_terminal "$RLOCK" $way -- sh -c 'echo $$ >"$T/pid"; echo ready-now; exec sleep 1000' <<EOF
+expect ready-now
+sh kill -STOP \$(cat "$T/pid")
+until [ "\$(ps -o tpgid= -p \$PTY_PID)" -eq \$PTY_PID ]
+${end%,*}
+status ${end#*,}
+EOF
+        done
+    done
+}
+
+@test "H165 a command that others have stopped and continued has the terminal again" {
+    on_terminal "$RLOCK" run k -- sh -c 'echo $$ >"$T/pid"; echo ready-now; read -r x; echo "re:$x"' <<'EOF'
+expect ready-now
+sh kill -STOP $(cat "$T/pid")
+until [ "$(ps -o tpgid= -p $PTY_PID)" -eq $PTY_PID ]
+sh kill -CONT $(cat "$T/pid")
+until [ "$(ps -o tpgid= -p $PTY_PID)" -eq $(cat "$T/pid") ]
+send abc\n
+expect re:abc
+status 0
+EOF
+}
+
+@test "H165 it needs the terminal, which no shell can give it: HUP ends it, or what its user sends" {
+    export NEED
+    for NEED in 'cat /dev/tty' 'stty -echo </dev/tty'; do
+        rm -f "$T/pid"
+        in_shell <<'EOF'
+send ("$RLOCK" run k -- sh -c 'echo $$ >"$T/pid"; '"$NEED" &)\n
+until [ -s "$T/pid" ] && ! kill -0 "$(cat "$T/pid")"
+until "$RLOCK" status -q k
+EOF
+        rm -f "$T/pid"
+        in_shell <<'EOF'
+send ("$RLOCK" run k -- sh -c 'trap "" HUP; echo "$$ $PPID" >"$T/pid"; '"$NEED" &)\n
+until [ -s "$T/pid" ]
+expect HUP sent
+until ps -o stat= -p $(cut -d' ' -f1 "$T/pid") | grep -q T
+sh kill -TERM $(cut -d' ' -f2 "$T/pid")
+until ! kill -0 $(cut -d' ' -f2 "$T/pid")
+until "$RLOCK" status -q k
+EOF
+    done
+}
+
+@test "H165 Ctrl-Z while the command is being ended does not hold up its clean-up" {
+    tells_of_cont
+    sed -i '1i trap "until [ -e \"$T/go\" ]; do sleep 0.05; done; echo clean-now; exit 3" TERM' "$T/command"
+    on_terminal "$RLOCK" run k -- bash "$T/command" <<'EOF'
+expect ready-now
+sh "$RLOCK" force-release --yes k 3>&- &
+expect cont=1
+send \x1a
+expect cont=2
+sh touch "$T/go"
+expect clean-now
+status 79
+EOF
+}
+
 @test "H126 Ctrl-Z while waiting: others take the lock, and it is the job's turn after fg" {
     hold a k --lease 60s
     export HOLDER=${pid[a]}

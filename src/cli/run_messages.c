@@ -57,6 +57,8 @@ static const struct wording {
     WORDING(RUN_NOT_STARTED, ERROR, "cannot start {command}: {why}"),
     WORDING(RUN_NOT_EXECUTED, ERROR, "{command}: {why}"),
     WORDING(RUN_KEPT_STOPPED, DETAIL, "{lock}: {command} was stopped; the lock is kept"),
+    WORDING(RUN_NO_TERMINAL, WARNING,
+            "{lock}: {command} needs the terminal, which another job has; HUP sent"),
     WORDING(RUN_STOPPING, ERROR, "{lock}: stopping {command}: {why}"),
     WORDING(RUN_LOST, ERROR, "{lock}: lock lost: {why}"),
     WORDING(RUN_LOST_STOPPING, ERROR, "{lock}: lock lost: {why}; stopping {command}"),

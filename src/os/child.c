@@ -282,6 +282,16 @@ void child_signal(const struct child *child, int signo)
         kill(-child->pid, signo);
 }
 
+bool child_may_be_stopped(const struct child *child)
+{
+    siginfo_t info = {0};
+
+    if (child->pid <= 0 || child->stopped)
+        return child->stopped;
+    return waitid(P_PID, (id_t)child->pid, &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid > 0;
+}
+
 pid_t child_next_change(struct child *child, enum child_change *change, int *status)
 {
     pid_t pid;

@@ -86,6 +86,8 @@ struct child {
 int child_start(struct child *child, const struct child_plan *plan, struct terminal *terminal);
 /* To its whole process group; nothing if it was reaped. */
 void child_signal(const struct child *child, int signo);
+/* Whether it is stopped, as far as this process has been told or could be told now. */
+bool child_may_be_stopped(const struct child *child);
 
 enum child_change { CHILD_OTHER, CHILD_STOPPED, CHILD_CONTINUED, CHILD_ENDED };
 

@@ -33,6 +33,8 @@ bool terminal_offer(struct terminal *terminal)
 
 bool terminal_give(struct terminal *terminal, pid_t group)
 {
+    if (terminal->given && tcgetpgrp(terminal->fd) == group)
+        return true;
     if (!terminal_is_ours(terminal))
         return false;
     tcgetattr(terminal->fd, &terminal->mode);

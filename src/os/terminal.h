@@ -26,7 +26,7 @@ bool terminal_exists(struct terminal *terminal);
 bool terminal_is_ours(struct terminal *terminal);
 /* Before the command is started: true if it must take the terminal, with SIGTTOU blocked. */
 bool terminal_offer(struct terminal *terminal);
-/* Makes "group" the foreground if it is this job now; false if it is not. */
+/* Makes "group" the foreground if it is this job now; false if it is neither. */
 bool terminal_give(struct terminal *terminal, pid_t group);
 /* Makes this job the foreground again if the command was it. mode: also puts back the settings of
  * the time it was given, for a command that had no chance to. */

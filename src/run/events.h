@@ -33,6 +33,7 @@ enum run_event {
     RUN_NOT_STARTED,    /* reason: not even forked */
     RUN_NOT_EXECUTED,   /* reason */
     RUN_KEPT_STOPPED,   /* the user stopped it, and the lock is kept */
+    RUN_NO_TERMINAL,    /* it needs the terminal, which it cannot have: it gets HUP */
     RUN_STOPPING,       /* reason: it is being ended, though the lock is held */
     RUN_LOST,           /* reason: the lock is lost when the command has ended, or is being ended */
     RUN_LOST_STOPPING,  /* reason: the same, and the command is being ended for it */

@@ -352,12 +352,17 @@ static struct moment limit_at(const struct job *job)
     return job->plan->at_most > 0 ? moment_plus(job->acquired, job->plan->at_most) : MOMENT_NEVER;
 }
 
-static void resume(struct job *job)
+static void give_terminal_back(struct job *job)
 {
-    job->state = JOB_RUNNING;
     if (job->had_terminal)
         terminal_give(&job->terminal, job->child.pid);
     job->had_terminal = false;
+}
+
+static void resume(struct job *job)
+{
+    job->state = JOB_RUNNING;
+    give_terminal_back(job);
     child_signal(&job->child, SIGCONT);
 }
 
@@ -484,6 +489,22 @@ void job_tick(struct job *job)
 
 /* -- stop and continue ----------------------------------------------------------------------- */
 
+/* The command has been stopped by "signo", and no shell can continue this job, and so not the
+ * command either. What the kernel does to a process in an orphaned group, such as that of this job,
+ * is done to the command: Ctrl-Z is ignored, the terminal is refused, which ends most programs, as
+ * HUP does, and SIGSTOP is obeyed. */
+static void stay_without(struct job *job, int signo)
+{
+    if (signo == SIGTSTP) {
+        resume(job);
+    } else if (signo == SIGSTOP || sigismember(&job->handed_on, SIGHUP)) {
+        run_tell_event(job->plan->events, RUN_KEPT_STOPPED);
+    } else {
+        run_tell_event(job->plan->events, RUN_NO_TERMINAL);
+        job_signal(job, SIGHUP);
+    }
+}
+
 /* The command has been stopped by "signo" and this process follows. The shell that waits for this
  * job must see all of it stopped, as if the command were part of it, so the rest of the job is
  * stopped as well, unless the terminal has done it already. Before the command continues, the agent
@@ -496,12 +517,13 @@ static void pause_with(struct job *job, int signo)
     job->had_terminal = job->had_terminal || job->terminal.given;
     terminal_take(&job->terminal, false);
     tell(job, ORDER_PAUSED);
-    if (terminal_stop(signo, all)) {
+    if (terminal_stop(signo == SIGSTOP ? SIGTSTP : signo, all)) {
         job->state = JOB_PAUSED;
         return;
     }
-    tell(job, ORDER_VERIFY); /* no shell would continue it: only the command stays stopped */
-    job->state = JOB_RUNNING;
+    tell(job, ORDER_VERIFY);
+    if (job->state == JOB_RUNNING)
+        stay_without(job, signo);
 }
 
 /* Job control needs a terminal, and for a plain SIGSTOP a job in the foreground; without it, the
@@ -513,18 +535,32 @@ static bool is_job_control(struct job *job, int signo)
     return signo == SIGSTOP ? terminal_is_ours(&job->terminal) : terminal_exists(&job->terminal);
 }
 
+/* This process does not pause with a command that is being ended: Ctrl-Z does not hold up its
+ * clean-up. */
 static void note_stop(struct job *job, int signo)
 {
     bool wants_terminal = signo == SIGTTIN || signo == SIGTTOU;
+    bool stopping = job->state == JOB_STOPPING;
 
-    if (job->state != JOB_RUNNING)
+    if (job->state != JOB_RUNNING && !stopping)
         return;
-    if (wants_terminal && terminal_give(&job->terminal, job->child.pid))
+    if ((stopping && signo == SIGTSTP) ||
+        (wants_terminal && terminal_give(&job->terminal, job->child.pid)))
         child_signal(&job->child, SIGCONT);
+    else if (stopping)
+        return; /* until KILL */
     else if (is_job_control(job, signo))
-        pause_with(job, wants_terminal ? signo : SIGTSTP);
+        pause_with(job, signo);
     else
         run_tell_event(job->plan->events, RUN_KEPT_STOPPED);
+}
+
+/* It may have been stopped without this process, which has had the terminal meanwhile. */
+static void note_continuation(struct job *job)
+{
+    job->told_to_stop = false;
+    if (job->state == JOB_RUNNING)
+        give_terminal_back(job);
 }
 
 /* A lease that has not ended leaves the time for a clean-up. Beyond it the command could not even
@@ -534,25 +570,41 @@ void job_verify(struct job *job)
     struct moment now = moment_now(), kill = lease_kill_at(job->lease);
     int64_t longest = lease_request_timeout(job->lease.length, 0) + VERIFY_NS;
 
+    if (job->lost) { /* and it continues without the lock */
+        resume(job);
+        return;
+    }
     job->state = JOB_VERIFYING;
     job->verify_by = moment_reached(kill, now) ? moment_plus(now, longest) : job_term_at(job);
     tell(job, ORDER_VERIFY);
 }
 
+/* A signal that asks for the end waits in a stopped process until that continues. One that waits
+ * for its lock to be verified gets it then. */
+static void hand_on(struct job *job, int signo)
+{
+    bool ends = signo == SIGTERM || signo == SIGHUP || signo == SIGINT || signo == SIGQUIT;
+    bool waits = job->state == JOB_PAUSED || job->state == JOB_VERIFYING;
+
+    sigaddset(&job->handed_on, signo);
+    send(job, signo);
+    if (ends && !waits && (job->state == JOB_LINGERING || child_may_be_stopped(&job->child)))
+        send(job, SIGCONT);
+}
+
 void job_signal(struct job *job, int signo)
 {
-    sigaddset(&job->handed_on, signo);
     if (signo == SIGTSTP) {
         job->told_to_stop = job->state == JOB_RUNNING || job->state == JOB_VERIFYING;
         if (job->told_to_stop && job->child.stopped)
-            pause_with(job, SIGTSTP);
+            pause_with(job, SIGSTOP);
         else if (job->told_to_stop)
             child_signal(&job->child, SIGTSTP);
     } else if (signo == SIGCONT) {
         if (job->state == JOB_RUNNING || job->state == JOB_LINGERING)
             send(job, SIGCONT);
     } else {
-        send(job, signo);
+        hand_on(job, signo);
     }
 }
 
@@ -561,7 +613,7 @@ void job_changed(struct job *job, enum child_change change, int status)
     if (change == CHILD_STOPPED)
         note_stop(job, WSTOPSIG(status));
     else if (change == CHILD_CONTINUED)
-        job->told_to_stop = false;
+        note_continuation(job);
     else if (change == CHILD_ENDED)
         note_end(job, status);
 }
