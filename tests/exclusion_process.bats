@@ -31,6 +31,16 @@ contended() {
     ends_with a 79
 }
 
+@test "H160 SIGSTOP of rlock, a fixed lease and --on-lost: the agent ends the command in time" {
+    contend 1 6s --no-renew --on-lost continue -- ignore
+    contend 2 6s --no-renew --on-lost signal:USR1 -- ignore
+    kill -STOP "${pid[a1]}" "${pid[a2]}"
+    b_alone 1
+    b_alone 2
+    kill -CONT "${pid[a1]}" "${pid[a2]}"
+    all_end 124 10 a1 a2
+}
+
 @test "H93 SIGSTOP of rlock for a moment is forgiven" {
     stay a k --lease 12s --kill-after 0
     kill -STOP "${pid[a]}"

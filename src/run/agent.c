@@ -77,7 +77,7 @@ static void send_report(struct agent *agent, const struct agent_report *report)
 
 static void send_plain(struct agent *agent, enum report_kind kind)
 {
-    send_report(agent, &(struct agent_report){.kind = kind, .lease = agent->watchdog.lease});
+    send_report(agent, &(struct agent_report){.kind = kind, .lease = agent->watchdog.known.lease});
 }
 
 static void report_loss(struct agent *agent, const struct run_reason *why)
@@ -86,10 +86,8 @@ static void report_loss(struct agent *agent, const struct run_reason *why)
                                       .stop_begun = agent->watchdog.phase == WATCHDOG_DELAYING,
                                       .news = {.reason = *why}};
 
-    if (agent->state != LOST) /* the end of a fixed lease is a time limit */
-        agent->loss = agent->plan->keeper.renew || why->cause != RUN_CAUSE_NOT_RENEWED
-                          ? LOCK_LOST
-                          : LOCK_TIMED_OUT;
+    if (agent->state != LOST)
+        agent->loss = deadline_ending(agent->plan->keeper.renew, why->cause);
     if (!is_leaving(agent))
         agent->state = LOST;
     send_report(agent, &loss);
@@ -117,7 +115,7 @@ static bool is_absent(void *arg)
 
 static void offer_grant(struct agent *agent, const struct lock_grant *grants)
 {
-    struct agent_report held = {.kind = REPORT_HELD, .lease = agent->watchdog.lease};
+    struct agent_report held = {.kind = REPORT_HELD, .lease = agent->watchdog.known.lease};
 
     memcpy(held.grants, grants, sizeof held.grants);
     atomic_store(&agent->offer->stands, true);
@@ -176,7 +174,7 @@ static void on_overdue(struct loop_timer *timer)
 static void watch(struct agent *agent, struct lease lease)
 {
     watchdog_watch(&agent->watchdog, lease);
-    keeper_hold_renewals(agent->keeper, !agent->watchdog.paused);
+    keeper_hold_renewals(agent->keeper, !agent->watchdog.known.paused);
 }
 
 static void on_held(void *arg, struct lease lease, const struct lock_grant *grants)
@@ -198,7 +196,7 @@ static void on_extended(void *arg, struct lease lease, bool forgotten)
     if (is_leaving(agent) || agent->state == LOST)
         return;
     if (has_printer(agent)) {
-        agent->watchdog.lease = lease;
+        agent->watchdog.known.lease = lease;
         return;
     }
     if (forgotten)
@@ -309,9 +307,9 @@ static struct moment release_by(const struct agent *agent)
     struct moment least = moment_plus(now, NS_PER_SEC);
     struct moment most = has_printer(agent) ? MOMENT_NEVER : moment_plus(now, RELEASE_NS);
 
-    if (moment_reached(agent->watchdog.lease.end, least))
+    if (moment_reached(agent->watchdog.known.lease.end, least))
         return least;
-    return moment_min(agent->watchdog.lease.end, most);
+    return moment_min(agent->watchdog.known.lease.end, most);
 }
 
 static void release(struct agent *agent, const struct lock_end *end)
@@ -363,7 +361,7 @@ static void stay_behind(struct agent *agent)
 
 static void take_acknowledgement(struct agent *agent, struct lease lease)
 {
-    if (agent->state == LOST || lease.end.ns != agent->watchdog.lease.end.ns)
+    if (agent->state == LOST || lease.end.ns != agent->watchdog.known.lease.end.ns)
         return; /* too late, or of a grant that was withdrawn, or a lease that is over */
     presence_settle(&agent->presence);
     if (agent->state == OFFERED)

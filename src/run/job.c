@@ -65,12 +65,6 @@ static void send(struct job *job, int signo)
         child_signal(&job->child, signo);
 }
 
-/* Whether the command may continue without the lock; never with a fixed lease. */
-static bool goes_on_without(const struct job *job)
-{
-    return job->plan->on_lost != ON_LOST_STOP && job->plan->renew;
-}
-
 /* The children that a process has before it becomes this program by exec(2) are its caller's. */
 static bool note_callers(struct job *job)
 {
@@ -158,13 +152,15 @@ int job_start(struct job *job)
 
 /* -- its end --------------------------------------------------------------------------------- */
 
-/* The end of the lease bounds a clean-up, but for a command that continued without the lock. */
-static struct moment kill_at(const struct job *job)
+static struct deadline deadline(const struct job *job)
 {
-    struct moment at = moment_plus(job->stopping_since, job->plan->kill_after);
-    if (job->lost && goes_on_without(job))
-        return at;
-    return moment_min(at, lease_kill_at(job->lease));
+    const struct supervised known = {.lease = job->lease,
+                                  .paused = job->state == JOB_PAUSED,
+                                  .lost = job->lost,
+                                  .cleared = job->cleared,
+                                  .stopping_since = job->stopping_since};
+
+    return deadline_of(job->plan, &known);
 }
 
 static bool forks_without_end(const struct job *job, struct moment now)
@@ -193,7 +189,7 @@ static void go_on_stopping(struct job *job)
     struct moment now = moment_now();
     enum stop_state state;
 
-    job->stop.kill_at = kill_at(job);
+    job->stop.kill_at = deadline(job).kill_at;
     job->stop.tree.except = job->agent->pid; /* it may be another one by now */
     send_term(job, now);
     state = stop_turn(&job->stop, now);
@@ -220,7 +216,8 @@ static void stop(struct job *job)
     job->state = JOB_STOPPING;
     tell(job, ORDER_STOPPING);
     job->stopping_since = moment_now();
-    job->stop = (struct stop){.child = &job->child, .kill_at = kill_at(job), .tree = tree_of(job)};
+    job->stop =
+        (struct stop){.child = &job->child, .kill_at = deadline(job).kill_at, .tree = tree_of(job)};
     if (!job->stop_begun || !may_be_free(job))
         stop_command_start(&job->stop_command, &job->inherited, job->stop.kill_at);
     job->stop_begun = true;
@@ -250,7 +247,7 @@ void job_abandon(struct job *job)
 /* Tells so of a command that has ended, if the agent has killed it at the end of the lease. */
 static void tell_unstopped(const struct job *job)
 {
-    bool due = job->plan->stop && !job->stop_begun && !goes_on_without(job) && !job->cleared;
+    bool due = job->plan->stop && !job->stop_begun && deadline(job).by != GUARD_NONE;
 
     if (due && WIFSIGNALED(job->status) && moment_reached(lease_kill_at(job->lease), moment_now()))
         run_tell_event(job->plan->events, RUN_STOP_COMMAND_TOO_LATE);
@@ -333,23 +330,21 @@ void job_reaped(struct job *job)
 
 /* -- the lease ------------------------------------------------------------------------------- */
 
-/* Returns when something has to be done about a lease that is not extended. A command that may
- * continue without the lock has until the very end, as a renewal may still come; but not if it
- * wants a signal. */
+/* Returns when something has to be done about a lease that is not extended. */
 static struct moment danger_at(const struct job *job)
 {
-    if (job->lost || job->cleared || job->state == JOB_PAUSED || *job->child.fault)
+    if (job->lost || job->state == JOB_PAUSED || *job->child.fault)
         return MOMENT_NEVER; /* with a fault, the child ends by itself before it is the command */
-    if (job->state == JOB_VERIFYING)
+    if (job->state == JOB_VERIFYING && !job->cleared)
         return job->verify_by;
-    if (goes_on_without(job) && job->plan->on_lost == ON_LOST_CONTINUE)
-        return job->lease.end;
-    return job_term_at(job);
+    return deadline(job).lost_at;
 }
 
 static struct moment limit_at(const struct job *job)
 {
-    return job->plan->at_most > 0 ? moment_plus(job->acquired, job->plan->at_most) : MOMENT_NEVER;
+    if (job->cleared || job->plan->at_most == 0)
+        return MOMENT_NEVER;
+    return moment_plus(job->acquired, job->plan->at_most);
 }
 
 static void give_terminal_back(struct job *job)
@@ -378,8 +373,8 @@ void job_lose(struct job *job, const struct run_reason *why)
 {
     if (job->lost || job->state == JOB_IDLE)
         return;
-    if (why->cause == RUN_CAUSE_NOT_RENEWED && !job->plan->renew) {
-        if (!job->timed_out) /* the end of a fixed lease is a time limit, not a loss */
+    if (deadline_ending(job->plan->renew, why->cause) == LOCK_TIMED_OUT) {
+        if (!job->timed_out)
             time_out(job, &(struct run_reason){.cause = RUN_CAUSE_NO_RENEWAL});
         return;
     }
@@ -387,7 +382,7 @@ void job_lose(struct job *job, const struct run_reason *why)
     if (job->state == JOB_STOPPING || job->state == JOB_ENDED) {
         job->verdict = tell_user(job, RUN_LOST, why);
         tell_unstopped(job);
-    } else if (!goes_on_without(job)) {
+    } else if (!deadline_is_waived(job->plan)) {
         job->verdict = tell_user(job, RUN_LOST_STOPPING, why);
         stop(job);
     } else {

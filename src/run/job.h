@@ -8,6 +8,7 @@
 #include "os/procfs.h"
 #include "os/stop.h"
 #include "run/agent_process.h"
+#include "run/deadline.h"
 #include "run/plan.h"
 #include "run/stop_command.h"
 

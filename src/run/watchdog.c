@@ -8,16 +8,21 @@
 /* How long after the lease's end to continue killing what does not die. */
 #define HOPELESS_NS (5 * NS_PER_SEC)
 
+static struct deadline deadline(const struct watchdog *watchdog)
+{
+    return deadline_of(watchdog->plan, &watchdog->known);
+}
+
 static struct moment kill_at(const struct watchdog *watchdog)
 {
-    return lease_kill_at(watchdog->lease);
+    return deadline(watchdog).kill_at;
 }
 
 /* A supervisor that has acknowledged the deadline ends the command itself, and reports what
  * happened. */
 static bool acts_alone(const struct watchdog *watchdog)
 {
-    return watchdog->silent || watchdog->paused || watchdog->phase == WATCHDOG_ORPHANED;
+    return deadline(watchdog).by == GUARD_AGENT;
 }
 
 static void look_again(struct watchdog *watchdog)
@@ -41,7 +46,8 @@ static void conclude(struct watchdog *watchdog, enum tree_state state)
 
 static bool is_hopeless(const struct watchdog *watchdog)
 {
-    return moment_reached(moment_plus(watchdog->lease.end, HOPELESS_NS), loop_now(watchdog->loop));
+    return moment_reached(moment_plus(watchdog->known.lease.end, HOPELESS_NS),
+                          loop_now(watchdog->loop));
 }
 
 /* Enters a phase in which the tree is being ended, unless nothing is left of it; the supervisor
@@ -135,8 +141,14 @@ static bool is_over(const struct watchdog *watchdog)
  * gets help earlier. */
 static struct moment act_at(const struct watchdog *watchdog)
 {
-    return acts_alone(watchdog) ? lease_term_at(watchdog->lease, watchdog->plan->kill_after)
-                                : kill_at(watchdog);
+    const struct deadline at = deadline(watchdog);
+
+    switch (at.by) {
+    case GUARD_NONE: break;
+    case GUARD_SUPERVISOR: return at.kill_at;
+    case GUARD_AGENT: return at.lost_at;
+    }
+    return MOMENT_NEVER;
 }
 
 static void act(struct watchdog *watchdog, struct moment now)
@@ -191,9 +203,7 @@ void watchdog_init(struct watchdog *watchdog, struct loop *loop)
 
 static void arm(struct watchdog *watchdog)
 {
-    bool stops = watchdog->plan && watchdog->plan->on_lost == ON_LOST_STOP;
-
-    if (watchdog->phase == WATCHDOG_WATCHING && stops)
+    if (watchdog->phase == WATCHDOG_WATCHING && watchdog->plan)
         loop_arm(watchdog->loop, &watchdog->timer, act_at(watchdog));
 }
 
@@ -201,14 +211,14 @@ void watchdog_watch(struct watchdog *watchdog, struct lease lease)
 {
     if (watchdog->phase != WATCHDOG_ORPHANED)
         watchdog->phase = WATCHDOG_WATCHING;
-    watchdog->silent = true;
-    watchdog->lease = lease;
+    watchdog->known.silent = true;
+    watchdog->known.lease = lease;
     arm(watchdog);
 }
 
 void watchdog_acknowledge(struct watchdog *watchdog)
 {
-    watchdog->silent = false;
+    watchdog->known.silent = false;
     arm(watchdog);
 }
 
@@ -223,6 +233,7 @@ void watchdog_supervisor_died(struct watchdog *watchdog)
     struct moment soon = moment_plus(loop_now(watchdog->loop), watchdog->plan->kill_after);
 
     watchdog->phase = WATCHDOG_ORPHANED;
+    watchdog->known.dead = true;
     watchdog->tree.root = 0;
     if (watchdog->tree.group > 0)
         stop_command_start(&watchdog->stop_command, NULL, moment_min(soon, kill_at(watchdog)));
@@ -231,6 +242,6 @@ void watchdog_supervisor_died(struct watchdog *watchdog)
 
 void watchdog_pause(struct watchdog *watchdog, bool paused)
 {
-    watchdog->paused = paused;
+    watchdog->known.paused = paused;
     arm(watchdog);
 }

@@ -6,6 +6,7 @@
 #include "lock/lease.h"
 #include "net/loop.h"
 #include "os/tree.h"
+#include "run/deadline.h"
 #include "run/stop_command.h"
 
 enum watchdog_phase {
@@ -23,9 +24,7 @@ struct watchdog {
     struct tree tree;
     struct loop_timer timer; /* urgent */
     enum watchdog_phase phase;
-    struct lease lease;               /* as last reported */
-    bool silent;                      /* the supervisor has not acknowledged it yet */
-    bool paused;                      /* the terminal has stopped supervisor and command together */
+    struct supervised known;
     bool stopping;                    /* the supervisor was ending the tree when heard last */
     struct stop_command stop_command; /* its plan is the caller's */
     /* Takes the messages of the supervisor, before anything is done to its command. */

@@ -1,0 +1,38 @@
+#include "run/deadline.h"
+
+bool deadline_is_waived(const struct job_plan *plan)
+{
+    return plan->renew && plan->on_lost != ON_LOST_STOP;
+}
+
+/* A command that goes on has until the very end, as a renewal may still come; but not if it wants a
+ * signal. */
+static struct moment lost_at(const struct job_plan *plan, const struct supervised *known)
+{
+    if (known->lost)
+        return deadline_is_waived(plan) ? MOMENT_NEVER : (struct moment){0};
+    if (deadline_is_waived(plan) && plan->on_lost == ON_LOST_CONTINUE)
+        return known->lease.end;
+    return lease_term_at(known->lease, plan->kill_after);
+}
+
+struct deadline deadline_of(const struct job_plan *plan, const struct supervised *known)
+{
+    struct deadline deadline = {GUARD_NONE, MOMENT_NEVER, MOMENT_NEVER};
+
+    if (known->cleared)
+        return deadline;
+    deadline.lost_at = known->dead ? (struct moment){0} : lost_at(plan, known);
+    if (known->stopping_since.ns)
+        deadline.kill_at = moment_plus(known->stopping_since, plan->kill_after);
+    if (deadline_is_waived(plan) && !known->dead)
+        return deadline;
+    deadline.kill_at = moment_min(deadline.kill_at, lease_kill_at(known->lease));
+    deadline.by = known->dead || known->silent || known->paused ? GUARD_AGENT : GUARD_SUPERVISOR;
+    return deadline;
+}
+
+enum lock_ending deadline_ending(bool renew, enum run_cause cause)
+{
+    return !renew && cause == RUN_CAUSE_NOT_RENEWED ? LOCK_TIMED_OUT : LOCK_LOST;
+}

@@ -1,0 +1,33 @@
+/* May a command go on, until when, and who ends it? One answer for both guards, from the plan and
+ * from what a guard knows. Pure. */
+#pragma once
+
+#include "lock/lease.h"
+#include "run/plan.h"
+
+/* What is known of a command that was started under a lock. */
+struct supervised {
+    struct lease lease; /* the latest */
+    bool silent;        /* the supervisor has not taken note of the latest lease, or of a loss */
+    bool paused;        /* it was stopped by the terminal, together with the command */
+    bool dead;          /* it is dead */
+    bool lost;          /* the lock is another's, or may be */
+    bool cleared;       /* the command has ended while the lock was held */
+    struct moment stopping_since; /* the command is being ended; 0: it is not */
+};
+
+struct deadline {
+    enum guard { GUARD_NONE, GUARD_SUPERVISOR, GUARD_AGENT } by; /* who ends it */
+    /* The command may go on until then, unless its lease is extended: then the lock is lost, and
+     * "by" asks it to end. GUARD_NONE: it goes on without the lock. 0: at once. */
+    struct moment lost_at;
+    /* What does not end by itself is killed then, by either guard. */
+    struct moment kill_at;
+};
+
+struct deadline deadline_of(const struct job_plan *plan, const struct supervised *known);
+/* Whether a command goes on without its lock: never with a fixed lease, whose end is a time
+ * limit. */
+bool deadline_is_waived(const struct job_plan *plan);
+/* How the use of a lock has ended that is lost for this reason. renew: as in the plan. */
+enum lock_ending deadline_ending(bool renew, enum run_cause cause);
