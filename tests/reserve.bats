@@ -35,12 +35,20 @@ left_is() {
     rlock reserve other 1h -m both
     terminate a
     prints 0 nested run -n staging other -- echo nested
+    stderr_line "^rlock: staging: nests in the reservation by $(id -un)@.*: load test\$"
+    stderr_line "^rlock: other: nests in the reservation by $(id -un)@.*: both\$"
+    prints_nothing 0 run -q staging -- true
     run -0 rlock release other
-    run -0 rlock extend staging 3h
+    prints_nothing 0 extend staging 3h
     left_is 10000000 10800000
-    run -0 rlock reserve staging 1h -m 'the end anew'
+    says 0 '^rlock: reserve: staging ends sooner: until [-0-9: ]*\(1h00m left\), not [-0-9: ]+$' \
+        reserve staging 1h -m 'load test anew'
     left_is 3500000 3600000
-    by="it is reserved by $(id -un)@[^ ]* until [-0-9: ]+ \([0-9hms]+ left\): load test\$"
+    says 0 '^rlock: extend: staging ends sooner: until [-0-9: ]*\(50m00s left\), not [-0-9: ]+$' \
+        extend staging 50m
+    says 1 '^rlock: extend: staging: the token of a run' run -q staging -- "$RLOCK" extend staging 1h
+    left_is 2900000 3000000
+    by="it is reserved by $(id -un)@[^ ]* until [-0-9: ]+ \([0-9hms]+ left\): load test anew\$"
     run -1 --separate-stderr stranger rlock extend staging 1h
     stderr_line "^rlock: extend: staging is not reserved by you; $by"
     run -1 --separate-stderr stranger rlock release staging
@@ -49,7 +57,11 @@ left_is() {
     stderr_line "^rlock: release: staging is not held by that owner; $by"
     run -64 stranger rlock release nothing
     run -0 rlock release staging
-    run -1 rlock extend staging 1h
+    says 1 '^rlock: extend: staging is free; no reservation of yours$' extend staging 1h
+    hold a staging
+    says 1 '^rlock: extend: staging is not reserved by you; it is held by ' extend staging 1h
+    stderr_line '^hint: rlock force-release staging$'
+    terminate a
     run -0 stranger rlock run -n staging -- true
 }
 

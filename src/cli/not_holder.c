@@ -63,9 +63,43 @@ bool not_holder_say_reserved(const struct call *call, const char *key)
     return holder;
 }
 
-static void warn_of(const struct lock_view *lock, const char *owner)
+int not_holder_say_unreserved(const struct call *call, const char *key)
 {
+    struct lock_list list ENDED_BY(lock_list_free) = {0};
+    const char *name = call->command->name;
+    bool known = read_locks(&call->settings, &key, 1, &list);
+    const struct lock_view *lock = known && list.locks.count > 0 ? list.locks.views : NULL;
+
+    if (lock && lock->holder_count > 0) {
+        const struct lock_party *reserved = holders_reserved(lock);
+        const char *who =
+            reserved ? DECISION_TEXT(reserved, "reserved") : PARTY_TEXT(&lock->holders[0].who);
+        say_warning("%s: %.100s is not reserved by you; it is %s%s", name, key,
+                    reserved ? "" : "held by ", who);
+        say_hint("rlock force-release %.100s", key);
+    } else if (known) {
+        say_warning("%s: %.100s is free; no reservation of yours", name, key);
+    } else {
+        say_warning("%s: %.100s is not reserved by you", name, key);
+    }
+    return STATUS_NO;
+}
+
+int not_holder_refuse_run(const struct call *call, const char *key)
+{
+    say_warning("%s: %.100s: the token of a run, whose guards count on its lease",
+                call->command->name, key);
+    say_hint("rlock force-release %.100s asks the run to stop", key);
+    return STATUS_NO;
+}
+
+static void tell_of(const struct lock_view *lock, const char *owner)
+{
+    const struct lock_party *reserved = holders_reserved(lock);
     const struct lock_run *latest = NULL;
+
+    if (reserved && strcmp(reserved->owner, owner) == 0)
+        say_warning("%.100s: %s", lock->key, DECISION_TEXT(reserved, "nests in the reservation"));
 
     for (size_t i = 0; i < lock->run_count; i++)
         if (strcmp(lock->runs[i].by.owner, owner) == 0)
@@ -75,7 +109,7 @@ static void warn_of(const struct lock_view *lock, const char *owner)
                     PAST_REVOCATION_TEXT(&latest->by.revoked));
 }
 
-void not_holder_warn(const struct settings *settings, const char *const *keys, size_t count,
+void not_holder_tell(const struct settings *settings, const char *const *keys, size_t count,
                      const char *owner)
 {
     struct lock_list list ENDED_BY(lock_list_free) = {0};
@@ -84,5 +118,5 @@ void not_holder_warn(const struct settings *settings, const char *const *keys, s
         return;
     if (read_locks(settings, keys, count, &list))
         for (size_t i = 0; i < list.locks.count; i++)
-            warn_of(&list.locks.views[i], owner);
+            tell_of(&list.locks.views[i], owner);
 }

@@ -18,7 +18,15 @@ void not_holder_say(const struct call *call, const char *key, const struct answe
 /* Says by whom KEY is reserved. Returns false if it is not, or the store does not answer. */
 bool not_holder_say_reserved(const struct call *call, const char *key);
 
-/* Warns of each of these KEYs whose reservation by "owner" was taken away. Says nothing if the
- * store does not answer soon: the next request reports that. */
-void not_holder_warn(const struct settings *settings, const char *const *keys, size_t count,
+/* Says of a KEY that the user has not reserved whether it is free, or who has it. Returns
+ * STATUS_NO. */
+int not_holder_say_unreserved(const struct call *call, const char *key);
+
+/* Refuses to touch the lock of a run in place of that run. Returns STATUS_NO. */
+int not_holder_refuse_run(const struct call *call, const char *key);
+
+/* Says of each of these KEYs that "owner" has reserved that a request for it nests in the
+ * reservation, or that this was taken away. Says nothing if the store does not answer soon: the next
+ * request reports that. */
+void not_holder_tell(const struct settings *settings, const char *const *keys, size_t count,
                      const char *owner);

@@ -124,9 +124,28 @@ static int check_outside(struct reserve *all)
     return STATUS_OK;
 }
 
-static void confirm(const struct reserve *all)
+/* An end that is sooner than before is told everywhere: perhaps DUR was meant to be added. */
+static void confirm(const struct reserve *all, int64_t was_left)
 {
-    command_confirm(&all->call, "%s is reserved by you %s", all->key, UNTIL_TEXT(all->length));
+    int64_t now_ms = clock_wall() / NS_PER_MS;
+    char was[DESCRIBE_TIME_SIZE];
+
+    if (was_left > all->length + NS_PER_SEC)
+        say_warning("%s: %s ends sooner: %s, not %s", all->call.command->name, all->key,
+                    UNTIL_TEXT(all->length),
+                    describe_daytime(now_ms, now_ms + was_left / NS_PER_MS, false, was));
+    else
+        command_confirm(&all->call, "%s is reserved by you %s", all->key, UNTIL_TEXT(all->length));
+}
+
+/* What is left of the user's reservation, as the store said before, in ns; 0: it has none. */
+static int64_t left_before(const struct reserve *all)
+{
+    const struct lock_list *list = &all->call.list;
+    const struct lock_party *reserved =
+        list->locks.count > 0 ? holders_reserved(list->locks.views) : NULL;
+
+    return reserved && strcmp(reserved->owner, all->owner) == 0 ? reserved->left_ms * NS_PER_MS : 0;
 }
 
 /* The token is saved before the lock is asked for, so no reservation is ever without one. */
@@ -146,7 +165,7 @@ static int reserve(struct call *call)
     if (outcome.status == STATUS_OK)
         acquire(all, &outcome);
     if (outcome.status == STATUS_OK && !outcome.signal)
-        confirm(all);
+        confirm(all, left_before(all));
     else if (fresh)
         reservation_forget(&call->settings, all->key, fresh);
     call->signal = outcome.signal;
@@ -176,7 +195,26 @@ static const struct not_holder_words words = {
     .by = "held by",
     .gone = "reserved by you: it was released, or its time is over"};
 
-static int renew(struct reserve *all)
+/* Whether the command runs inside a run that holds KEY: its guards count on the lease. */
+static bool is_of_run(struct reserve *all)
+{
+    const char *owner = getenv("RLOCK_OWNER");
+    const struct lock_view *lock;
+    struct answer answer;
+
+    if (!owner || owner_fault(owner))
+        return false;
+    lock = query_read_lock(&all->call.query, all->key, &all->call.list, &answer);
+    for (size_t i = 0; lock && i < lock->holder_count; i++) {
+        const struct lock_party *holder = &lock->holders[i];
+        if (is_within(owner, holder->owner) && !holder->reserved &&
+            !owner_is_acquired(holder->owner))
+            return true;
+    }
+    return false;
+}
+
+static int renew(struct reserve *all, int64_t until_ms)
 {
     const struct acquire_request lock = {
         .keys = &all->key, .key_count = 1, .owner = all->owner, .who = "", .lease = all->length};
@@ -189,7 +227,7 @@ static int renew(struct reserve *all)
         if (!reservation_save(&all->call.settings, all->key, all->owner, all->length, fault,
                               sizeof fault))
             return not_kept(all, fault);
-        confirm(all);
+        confirm(all, until_ms * NS_PER_MS - clock_wall());
         return STATUS_OK;
     }
     if (answer.cause == CAUSE_NOT_HOLDER) {
@@ -202,14 +240,16 @@ static int renew(struct reserve *all)
 static int extend(struct call *call)
 {
     struct reserve *all = (struct reserve *)call;
-
-    if (!reservation_find(&call->settings, all->key, all->owner, NULL)) {
-        if (!not_holder_say_reserved(call, all->key))
-            say_warning("extend: %s is not reserved by you", all->key);
-        return STATUS_NO;
-    }
+    int64_t until_ms = 0;
     int status = command_open(call);
-    return status == STATUS_OK ? renew(all) : status;
+
+    if (status != STATUS_OK)
+        return status;
+    if (is_of_run(all))
+        return not_holder_refuse_run(call, all->key);
+    if (!reservation_find(&call->settings, all->key, all->owner, &until_ms))
+        return not_holder_say_unreserved(call, all->key);
+    return renew(all, until_ms);
 }
 
 const struct command command_extend = {

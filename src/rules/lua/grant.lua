@@ -48,6 +48,13 @@ local function grant(taken)
   return answer_granted()
 end
 
+-- A reservation that is made anew has the reason that is given now.
+local function replace_reason(own)
+  local entry = string.find(ask.who, ' reserved=1', 1, true)
+    and string.match(own.rest, '^%S+ %S+ %d+ %a %d+ ')
+  if entry then own.rest = entry .. ask.who .. (string.match(own.rest, ' waited=%d+') or '') end
+end
+
 -- The same request again: its answer was lost, or the message that handed it the lock, so that it
 -- has not called the next waiter yet. No other client has passed an entry that is past its
 -- deadline.
@@ -57,6 +64,7 @@ local function extend(taken)
     keep(lock, ask.lease)
     if ask.settled and ask.settled[i] then settle(lock, lock.own, ask.settled[i]) end
     lock.own.deadline, lock.own.lease = now + ask.lease, ask.lease
+    replace_reason(lock.own)
     lock.held.longest = math.max(lock.held.longest, ask.lease)
     lock.held.earliest = math.min(lock.held.earliest, lock.own.deadline)
     write_holders(lock, lock.family)
