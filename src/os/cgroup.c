@@ -2,14 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -17,6 +15,7 @@
 #include "base/mem.h"
 #include "base/strbuf.h"
 #include "os/file.h"
+#include "os/kernel.h"
 
 #define PREFIX "rlock-" /* of names */
 
@@ -150,12 +149,10 @@ int cgroup_make(struct cgroup *cgroup, bool required)
 pid_t cgroup_fork(const struct cgroup *cgroup)
 {
     int fd = open(cgroup->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    struct clone_args how = {
-        .flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (uint64_t)fd};
 
     if (fd < 0)
         return -1;
-    pid_t pid = (pid_t)syscall(SYS_clone3, &how, sizeof how);
+    pid_t pid = kernel_fork_into(fd);
     file_close(fd);
     return pid;
 }

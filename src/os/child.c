@@ -7,11 +7,11 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "os/file.h"
+#include "os/kernel.h"
 
 static const int handed_on[] = {SIGHUP,  SIGINT,   SIGQUIT,   SIGUSR1, SIGUSR2, SIGALRM,
                                 SIGTERM, SIGWINCH, SIGCONT,   SIGURG,  SIGIO,   SIGPWR,
@@ -54,9 +54,9 @@ void child_fill_standard_descriptors(void)
     }
 }
 
-void child_adopt_orphans(void)
+int child_adopt_orphans(void)
 {
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    return prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
 /* Replaces the streams up to "last" by /dev/null: a reader at their other end must not wait for
@@ -82,9 +82,9 @@ pid_t child_fork_helper(const char *name, int keep, int (*work)(int keep, const 
     setpgid(0, 0); /* the signals of the terminal's keys are not for it */
     prctl(PR_SET_NAME, name);
     close_streams(STDOUT_FILENO);
-    if (keep > STDERR_FILENO + 1)
-        close_range(STDERR_FILENO + 1, (unsigned)keep - 1, 0);
-    close_range((unsigned)keep + 1, ~0U, 0);
+    if (keep > STDERR_FILENO)
+        kernel_close(STDERR_FILENO + 1, keep - 1);
+    kernel_close(keep + 1, -1);
     _exit(work(keep, arg));
 }
 
@@ -142,7 +142,7 @@ void child_detach(void)
 
 void child_close_inherited(void)
 {
-    close_range(STDERR_FILENO + 1, ~0U, 0);
+    kernel_close(STDERR_FILENO + 1, -1);
 }
 
 void child_await(pid_t pid, int64_t time_limit)
@@ -240,7 +240,7 @@ int child_start(struct child *child, const struct child_plan *plan, struct termi
     if (terminal->given)
         setpgid(pid, pid); /* as it does itself: one of the two is first */
     child->pid = child->group = pid;
-    child->handle = (int)syscall(SYS_pidfd_open, pid, 0);
+    child->handle = kernel_pidfd(pid);
     return 0;
 }
 

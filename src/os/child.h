@@ -25,8 +25,8 @@ bool child_signal_is_fatal(int signo);
 /* Opens /dev/null on those of descriptors 0 to 2 that are closed, so that no other file gets their
  * numbers. The command finds them closed. */
 void child_fill_standard_descriptors(void);
-/* From now on, orphans among this process's descendants become its children. */
-void child_adopt_orphans(void);
+/* From now on, orphans among this process's descendants become its children. -1 with errno. */
+int child_adopt_orphans(void);
 
 /* Forks a process in a process group of its own that runs "work" and exits with its result. It
  * keeps standard error and the descriptor "keep"; 0 and 1 are /dev/null. -1 with errno. */

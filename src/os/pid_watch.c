@@ -1,11 +1,11 @@
 /* The end of a process: by a pidfd, or by looking at /proc. */
 #include "os/pid_watch.h"
+#include "os/kernel.h"
 #include "os/procfs.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define LOOK_NS (250 * NS_PER_MS)
@@ -24,7 +24,7 @@ static bool is_alive(pid_t pid, unsigned long long *born)
 bool pid_watch_open(struct pid_watch *watch, pid_t pid)
 {
     *watch = (struct pid_watch){.pid = pid, .io = {.fd = -1}};
-    watch->io.fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    watch->io.fd = kernel_pidfd(pid);
     if (watch->io.fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
         return false;
     /* The number of a thread is not one of a process: kill(2) takes it all the same, pidfd_open(2)

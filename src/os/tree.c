@@ -5,11 +5,11 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "os/file.h"
+#include "os/kernel.h"
 
 /* A KILL is repeated until two passes find the same processes, as those that fork meanwhile are
  * faster than one pass; but not for ever. */
@@ -21,10 +21,6 @@
 #define MOST_BIRTHS 4096
 /* A tree that grows while it is listed has an end all the same. */
 #define MOST_DESCENDANTS 65536
-
-#ifndef PIDFD_SIGNAL_PROCESS_GROUP
-#define PIDFD_SIGNAL_PROCESS_GROUP 4 /* pidfd_send_signal(2), from Linux 6.9 on */
-#endif
 
 /* The marks by which a process is known to be of the tree. */
 struct search {
@@ -188,15 +184,11 @@ static bool search_from_root(struct search *search, const struct tree *tree,
 static bool deliver(const struct tree *tree, const struct process *process, int signo)
 {
     struct process now;
-    int fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
+    int fd = kernel_pidfd(process->pid);
     enum process_look look = procfs_read(tree->procfs, process->pid, &now);
 
-    if (look == PROCESS_FOUND && now.started == process->started) {
-        if (fd >= 0)
-            syscall(SYS_pidfd_send_signal, fd, signo, NULL, 0);
-        else
-            kill(process->pid, signo); /* a kernel or a sandbox without pidfd_open() */
-    }
+    if (look == PROCESS_FOUND && now.started == process->started)
+        kernel_signal(process->pid, fd, signo);
     file_close(fd);
     return look != PROCESS_UNSEEN;
 }
@@ -247,15 +239,11 @@ static enum tree_state signal_hidden(const struct tree *tree, pid_t pid, int sig
 
     if (procfs_read(tree->procfs, pid, &process) != PROCESS_GONE)
         return TREE_GONE; /* it was looked at with the others */
-    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-    if (fd < 0) {
-        *complete = *complete && errno == ESRCH;
-        return TREE_GONE;
-    }
+    int fd = kernel_pidfd(pid);
     bool ours = is_child(tree, pid, complete); /* yet: the descriptor is of that child */
     if (ours && signo != 0)
-        syscall(SYS_pidfd_send_signal, fd, signo, NULL, 0);
-    close(fd);
+        kernel_signal(pid, fd, signo);
+    file_close(fd);
     return ours ? TREE_LIVE : TREE_GONE;
 }
 
@@ -284,7 +272,7 @@ static enum tree_state signal_hidden_children(const struct tree *tree, int signo
  * begins with a process of that number. */
 static bool group_is_ours(const struct tree *tree)
 {
-    return tree->leader < 0 || syscall(SYS_pidfd_send_signal, tree->leader, 0, NULL, 0) == 0 ||
+    return tree->leader < 0 || !kernel_has_gone(tree->leader) ||
            (kill(tree->group, 0) != 0 && errno == ESRCH);
 }
 
@@ -293,8 +281,7 @@ static enum tree_state signal_group(const struct tree *tree, int signo)
 {
     if (tree->group <= 0)
         return TREE_GONE;
-    if (tree->leader >= 0 &&
-        syscall(SYS_pidfd_send_signal, tree->leader, signo, NULL, PIDFD_SIGNAL_PROCESS_GROUP) == 0)
+    if (tree->leader >= 0 && kernel_signal_group(tree->leader, signo))
         return TREE_LIVE;
     if (!group_is_ours(tree))
         return TREE_GONE;

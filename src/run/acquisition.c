@@ -172,7 +172,7 @@ static bool start(struct printer *printer)
 
     if (offer && agent_process_start(printer->agent, agent, NULL, offer) == 0)
         return true;
-    run_tell_errno(events_of(printer), agent->keep ? RUN_NO_RENEWER : RUN_SYSTEM_REFUSED);
+    run_tell_refusal(events_of(printer), agent->keep ? RUN_NO_RENEWER : RUN_SYSTEM_REFUSED);
     printer->outcome->status = STATUS_SYSTEM;
     return false;
 }
@@ -215,7 +215,7 @@ void acquisition_run(const struct acquisition_plan *plan, struct acquisition_out
     if (plan->agent.keep)
         pid_watch_close(plan->agent.keep);
     if (!prepare(&printer) || loop_run(printer.loop) < 0) {
-        run_tell_errno(events_of(&printer), RUN_SYSTEM_REFUSED);
+        run_tell_refusal(events_of(&printer), RUN_SYSTEM_REFUSED);
         outcome->status = STATUS_SYSTEM;
     }
     loop_free(printer.loop);

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "os/kernel.h"
+
 struct run_reason run_reason_text(const char *text)
 {
     struct run_reason reason = {.cause = RUN_CAUSE_TEXT};
@@ -30,6 +32,16 @@ struct run_reason run_reason_errno(void)
 void run_tell_errno(const struct run_events *events, enum run_event event)
 {
     const struct run_reason why = run_reason_errno();
+    run_tell_reason(events, event, &why);
+}
+
+void run_tell_refusal(const struct run_events *events, enum run_event event)
+{
+    struct run_reason why = run_reason_errno();
+    const char *call = kernel_refused();
+
+    if (call)
+        snprintf(why.text, sizeof why.text, "%s: %s", call, strerror(errno));
     run_tell_reason(events, event, &why);
 }
 

@@ -177,6 +177,8 @@ struct run_reason run_reason_text(const char *text);
 /* strerror(errno). */
 struct run_reason run_reason_errno(void);
 void run_tell_errno(const struct run_events *events, enum run_event event);
+/* The same, with the name of the system call that a kernel or a sandbox refuses. */
+void run_tell_refusal(const struct run_events *events, enum run_event event);
 /* That the store could not grant a request for so many keys. */
 struct run_news run_news_failure(const struct keeper_end *end, size_t key_count);
 /* The server's own words, where it said any. */

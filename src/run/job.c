@@ -270,8 +270,10 @@ void job_kill_on(struct job *job)
     enum child_change change;
     int status;
 
+    if (!job->stuck)
+        return;
     job->stop.tree.except = job->agent->pid;
-    while (job->stuck && state == STOP_GOING && !moment_reached(job->lease.end, moment_now())) {
+    while (state == STOP_GOING && !moment_reached(job->lease.end, moment_now())) {
         nanosleep(&pause, NULL);
         while (child_next_change(&job->child, &change, &status) > 0)
             stop_note_death(&job->stop, moment_now());

@@ -598,9 +598,9 @@ static void on_signal(void *owner, int signo)
 
 /* -- the run --------------------------------------------------------------------------------- */
 
-/* The notifier comes first: processes that exist before the job are not the job's. Then the agent:
- * while it connects, all else that may be refused is prepared, so that nothing can fail when the
- * lock is held. */
+/* The notifier comes first: processes that exist before the job are not the job's. What a sandbox
+ * may refuse comes before the agent, which might be granted the lock meanwhile. The rest is prepared
+ * while the agent connects, so that nothing can fail when the lock is held. */
 static int prepare(struct supervisor *s)
 {
     struct offer *offer;
@@ -611,17 +611,16 @@ static int prepare(struct supervisor *s)
     notifier_start(&s->notifier, &s->plan->job, &s->job.inherited);
     offer = child_share_memory(sizeof *offer);
     s->agent.offer = offer;
-    if (!offer || job_init(&s->job, &s->plan->job, &s->agent, &offer->fault) < 0)
+    if (!offer || child_adopt_orphans() < 0 || job_init(&s->job, &s->plan->job, &s->agent, &offer->fault) < 0)
+        return -1;
+    child_choose_signals(&caught);
+    s->loop = loop_new();
+    if (loop_signals(s->loop, &caught, on_signal, s) < 0)
         return -1;
     if (agent_process_start(&s->agent, &s->plan->agent, &s->job.callers, offer) < 0)
         return -1;
     s->channel.fd = s->agent.channel;
     if (job_prepare(&s->job) < 0)
-        return -1;
-    child_choose_signals(&caught);
-    child_adopt_orphans();
-    s->loop = loop_new();
-    if (loop_signals(s->loop, &caught, on_signal, s) < 0)
         return -1;
     loop_add(s->loop, &s->channel);
     loop_arm(s->loop, &s->clock, MOMENT_NEVER);
@@ -660,7 +659,7 @@ void supervisor_run(const struct supervisor_plan *plan, struct supervisor_outcom
     s.channel = (struct loop_io){.ready = on_message, .events = LOOP_READ, .owner = &s};
     s.clock = (struct loop_timer){.fire = on_time, .urgent = true, .owner = &s};
     if (prepare(&s) < 0 || loop_run(s.loop) < 0) {
-        run_tell_errno(plan->agent.events, s.job.no_cgroup ? RUN_NO_CGROUP : RUN_SYSTEM_REFUSED);
+        run_tell_refusal(plan->agent.events, s.job.no_cgroup ? RUN_NO_CGROUP : RUN_SYSTEM_REFUSED);
         job_abandon(&s.job);
         decide(&s, OUTCOME_FAILED, STATUS_SYSTEM);
     }

@@ -3,6 +3,7 @@
 #include "os/cgroup.h"
 #include "os/child.h"
 #include "os/file.h"
+#include "os/kernel.h"
 #include "os/tree.h"
 #include "store/redis/doctor/checkup.h"
 #include "store/redis/store.h"
@@ -18,7 +19,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -189,14 +189,9 @@ static void signal_server(const struct local_place *place, int signo)
 
     if (pid <= 0)
         return;
-    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-    bool none = fd < 0 && errno != ESRCH;
-    if (local_server(place) == pid) {
-        if (fd >= 0)
-            syscall(SYS_pidfd_send_signal, fd, signo, NULL, 0);
-        else if (none)
-            kill(pid, signo); /* a kernel or a sandbox without pidfd_open() */
-    }
+    int fd = kernel_pidfd(pid);
+    if (local_server(place) == pid)
+        kernel_signal(pid, fd, signo);
     file_close(fd);
 }
 
@@ -321,7 +316,7 @@ static bool take_descriptors(const struct local_place *place, int log)
         dup2(log, STDERR_FILENO) < 0 || dup2(server, STDIN_FILENO) < 0 ||
         dup2(directory, DIRECTORY_FILENO) < 0)
         return false;
-    close_range(DIRECTORY_FILENO + 1, ~0U, 0);
+    kernel_close(DIRECTORY_FILENO + 1, -1);
     fcntl(DIRECTORY_FILENO, F_SETFD, 0); /* it may have been that already */
     flock(DIRECTORY_FILENO, LOCK_SH | LOCK_NB);
     return fcntl(STDIN_FILENO, F_SETLK, &lock) == 0 && fchdir(DIRECTORY_FILENO) == 0;

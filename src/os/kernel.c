@@ -1,0 +1,160 @@
+#include "os/kernel.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/decimal.h"
+
+#ifndef PIDFD_SIGNAL_PROCESS_GROUP
+#define PIDFD_SIGNAL_PROCESS_GROUP 4 /* pidfd_send_signal(2) */
+#endif
+
+/* No descriptor has a higher number, unless an administrator has raised fs.nr_open for that. */
+#define MOST_DESCRIPTORS 1048576
+
+/* -- processes ------------------------------------------------------------------------------- */
+
+int kernel_pidfd(pid_t pid)
+{
+    return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+static int send_signal(int pidfd, int signo, unsigned flags)
+{
+    return (int)syscall(SYS_pidfd_send_signal, pidfd, signo, NULL, flags);
+}
+
+/* Both a sandbox and a process of another user mean EPERM, and kill() tells them apart. */
+void kernel_signal(pid_t pid, int pidfd, int signo)
+{
+    if (pidfd < 0 || (send_signal(pidfd, signo, 0) != 0 && errno != ESRCH))
+        kill(pid, signo);
+}
+
+bool kernel_has_gone(int pidfd)
+{
+    return send_signal(pidfd, 0, 0) != 0 && errno == ESRCH;
+}
+
+bool kernel_signal_group(int pidfd, int signo)
+{
+    return send_signal(pidfd, signo, PIDFD_SIGNAL_PROCESS_GROUP) == 0;
+}
+
+pid_t kernel_fork_into(int cgroup)
+{
+    struct clone_args how = {
+        .flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (uint64_t)cgroup};
+
+    return (pid_t)syscall(SYS_clone3, &how, sizeof how);
+}
+
+/* -- what it needs --------------------------------------------------------------------------- */
+
+static int try_prctl(void)
+{
+    int adopts;
+    return prctl(PR_GET_CHILD_SUBREAPER, &adopts);
+}
+
+static int try_timerfd(void)
+{
+    return timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
+}
+
+static int try_signalfd(void)
+{
+    sigset_t none;
+
+    sigemptyset(&none);
+    return signalfd(-1, &none, SFD_CLOEXEC);
+}
+
+static int try_socketpair(void)
+{
+    int ends[2], made = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends);
+
+    if (made == 0)
+        close(ends[1]);
+    return made == 0 ? ends[0] : -1;
+}
+
+static bool is_refusal(int error)
+{
+    return error == ENOSYS || error == EPERM;
+}
+
+const char *kernel_refused(void)
+{
+    static const struct {
+        const char *name;
+        int (*try)(void);
+    } calls[] = {{"prctl(PR_SET_CHILD_SUBREAPER)", try_prctl},
+                 {"timerfd_create()", try_timerfd},
+                 {"signalfd()", try_signalfd},
+                 {"socketpair()", try_socketpair}};
+    int error = errno;
+
+    for (size_t i = 0; is_refusal(error) && i < sizeof calls / sizeof *calls; i++) {
+        int made = calls[i].try();
+        if (made < 0 && is_refusal(errno))
+            return calls[i].name;
+        if (made > STDERR_FILENO)
+            close(made);
+    }
+    errno = error;
+    return NULL;
+}
+
+/* -- descriptors ----------------------------------------------------------------------------- */
+
+/* False if they cannot be listed: without /proc, or without a free descriptor. */
+static bool close_listed(int first, int last)
+{
+    DIR *directory = opendir("/proc/self/fd");
+    const struct dirent *entry;
+    int64_t fd;
+
+    if (!directory)
+        return false;
+    while ((errno = 0, entry = readdir(directory)))
+        if (decimal_parse(entry->d_name, first, last, &fd) && fd != dirfd(directory))
+            close((int)fd);
+    bool complete = errno == 0;
+    closedir(directory);
+    return complete;
+}
+
+/* A limit may have been lowered since a descriptor was opened, but hardly the hard one. */
+static void close_each(int first, int last)
+{
+    struct rlimit limit = {.rlim_max = MOST_DESCRIPTORS};
+
+    getrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_max > MOST_DESCRIPTORS)
+        limit.rlim_max = MOST_DESCRIPTORS;
+    for (int fd = first; fd <= last && fd < (int)limit.rlim_max; fd++)
+        close(fd);
+}
+
+void kernel_close(int first, int last)
+{
+    int most = last < 0 ? INT_MAX : last;
+
+    if (first > most || close_range((unsigned)first, (unsigned)most, 0) == 0)
+        return;
+    if (!close_listed(first, most))
+        close_each(first, most);
+}

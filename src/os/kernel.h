@@ -1,0 +1,43 @@
+/* The system calls that are newer than Linux 4.18, which is the oldest kernel that rlock runs on.
+ * Older kernels lack them, and a sandbox (seccomp(2)) may refuse these and others, by ENOSYS or
+ * EPERM. No other file makes them.
+ *
+ *   call                  since   without it
+ *   pidfd_send_signal()   5.1     kill() by the number
+ *   pidfd_open()          5.3     kill() by the number; the end of a process is looked for in /proc
+ *   clone3() to a cgroup  5.7     fork(); the child enters the cgroup by itself
+ *   close_range()         5.9     close() of what /proc/self/fd lists, or of each number
+ *   cgroup.kill           5.14    no cgroup (cgroup_make())
+ *   signals to the group  6.9     kill() by the number of the group
+ *   of a pidfd
+ *
+ * Refused are other calls as well; then rlock names the one that it needs, and begins nothing
+ * (kernel_refused()).
+ *
+ * A number may be given to another process between a look at it and kill(): without the first two,
+ * a process that stands still just there may signal a stranger's. */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* A pidfd; -1 with errno: ESRCH for a process that there is not, and where "pid" is the number of a
+ * thread EINVAL or ENOENT. */
+int kernel_pidfd(pid_t pid);
+/* Signals the process "pid", by its pidfd if that is not -1. The caller has seen that the number is
+ * still that process's, when the pidfd was open. */
+void kernel_signal(pid_t pid, int pidfd, int signo);
+/* Whether the process of a pidfd has ended and been reaped; false if the kernel does not tell. */
+bool kernel_has_gone(int pidfd);
+/* Signals the process group whose leader has that pidfd. False if it cannot be done by that. */
+bool kernel_signal_group(int pidfd, int signo);
+
+/* Forks into the cgroup with that open directory; -1 with errno. */
+pid_t kernel_fork_into(int cgroup);
+
+/* After a failure with errno: the name of a call without which nothing is begun, if that is what
+ * the kernel refuses; else NULL. */
+const char *kernel_refused(void);
+
+/* Closes all descriptors from "first" to "last"; a "last" of -1 is the highest. */
+void kernel_close(int first, int last);

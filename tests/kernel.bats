@@ -1,0 +1,176 @@
+# A kernel or a sandbox that refuses system calls, as os/kernel.h lists them: every guard holds all
+# the same, or rlock begins nothing and names the call that it needs. H158
+# shellcheck disable=SC2154
+
+load helper
+
+newer=(close_range pidfd_open pidfd_send_signal clone3)
+
+setup() {
+    start_test
+    "$RLOCK_TEST_TOOLS/noscall" 38 close_range true || skip "no filters of system calls here"
+    export XDG_RUNTIME_DIR=$T
+}
+
+# without ERRNO CALL,... [COMMAND...]: from now on, rlock runs under that filter, and under COMMAND.
+without() {
+    printf '#!/bin/sh\nexec %s "$@"\n' \
+        "$(printf '%q ' "$RLOCK_TEST_TOOLS/noscall" "$1" "$2" "${@:3}" "$real")" >"$T/$1.$2"
+    chmod +x "$T/$1.$2"
+    RLOCK=$T/$1.$2
+}
+
+# Prints rows ERRNO CALL,...: one for each call, and for all of them; with "pairs", for each two.
+rows() {
+    local i j all sets=("${newer[@]}")
+    for ((i = 0; i < ${#newer[@]} && $# > 0; i++)); do
+        for ((j = i + 1; j < ${#newer[@]}; j++)); do
+            sets+=("${newer[i]},${newer[j]}")
+        done
+    done
+    printf -v all '%s,' "${newer[@]}" openat2 faccessat2 statx rseq
+    printf '38 %s\n1 %s\n' "${all%,}" "${all%,}"
+    printf '38 %s\n' "${sets[@]}"
+    printf '1 %s\n' "${sets[@]}"
+}
+
+# in_each_row LEASE [pairs]: in each row, aROW works, and bROW waits.
+in_each_row() {
+    local errno calls real=$RLOCK
+    row=0
+    while read -r errno calls; do
+        without "$errno" "$calls"
+        contend $((++row)) "$1" -- ignore
+    done < <(rows "${@:2}")
+    RLOCK=$real
+}
+
+# all_alone STATUS: each aROW ends with that, before bROW begins, and nothing of it is left.
+all_alone() {
+    local i
+    for ((i = 1; i <= row; i++)); do
+        ends_with "a$i" "$1" 20
+        b_alone "$i"
+    done
+}
+
+@test "H158 H92 kill -9 of rlock, any of the newer calls refused: its tree ends before another begins" {
+    in_each_row 25s pairs
+    for ((i = 1; i <= row; i++)); do
+        kill -KILL "${pid[a$i]}"
+    done
+    all_alone 137
+}
+
+@test "H158 H93 SIGSTOP of rlock, any of the newer calls refused: its agent ends the tree in time" {
+    in_each_row 9s
+    for ((i = 1; i <= row; i++)); do
+        kill -STOP "${pid[a$i]}"
+    done
+    for ((i = 1; i <= row; i++)); do
+        b_alone "$i"
+        kill -CONT "${pid[a$i]}"
+    done
+    all_alone 79
+}
+
+@test "H158 H124 a lock that is lost, any of the newer calls refused: its tree ends" {
+    in_each_row 25s
+    for ((i = 1; i <= row; i++)); do
+        rlock force-release --yes --now "k$i"
+    done
+    for ((i = 1; i <= row; i++)); do
+        ends_with "a$i" 79 20
+        works_no_more "a$i" "$LOG$i"
+    done
+}
+
+# works_no_more NAME LOG: nothing of its tree is left.
+works_no_more() {
+    local one
+    while read -r one; do
+        poll_until 10 gone "$one"
+    done < <(awk -v name="$1" '$1 == name { print $2 }' "$2" | sort -u)
+}
+
+@test "H158 --at-most, any of the newer calls refused: nothing is left of the tree" {
+    real=$RLOCK row=0
+    while read -r errno calls; do
+        without "$errno" "$calls"
+        bg "a$((++row))" rlock run --at-most 1s --kill-after 100ms "k$row" -- \
+            "$RLOCK_TEST_TOOLS/worker" "$LOG$row" "a$row" 300 tree ignore
+    done < <(rows)
+    for ((i = 1; i <= row; i++)); do
+        ends_with "a$i" 124 20
+        [[ -s $LOG$i ]]
+        works_no_more "a$i" "$LOG$i"
+    done
+}
+
+@test "H158 no close_range and no /proc: kill -9 of rlock ends the group of its command" {
+    unshare --mount true 2>/dev/null || skip "no mount name spaces here"
+    real=$RLOCK
+    without 38 close_range "${no_proc[@]}"
+    bg a rlock run --lease 25s k -- sh -c "'$RLOCK_TEST_TOOLS/worker' '$LOG' a 300 & wait"
+    working a
+    RLOCK=$real
+    kill -KILL "${pid[a]}"
+    works_no_more a "$LOG"
+}
+
+# none_has FILE NAME: no process NAME of this test has FILE open.
+none_has() {
+    local one seen=0
+    for one in $(pgrep -x "$2"); do
+        grep -qsz "^RLOCK_TEST_ID=$RLOCK_TEST_ID\$" "/proc/$one/environ" ||
+            [[ $(readlink "/proc/$one/cwd") == "$T"/* ]] || continue
+        seen=1
+        [[ -z $(find "/proc/$one/fd" -lname "$1") ]]
+    done
+    ((seen))
+}
+
+@test "H158 no close_range: no process that stays keeps a descriptor of the caller" {
+    real=$RLOCK
+    exec 9>"$T/mine"
+    flock 9
+    for errno in 38 1; do
+        echo "--- $errno"
+        without $errno close_range
+        run -0 rlock run --local k -- true
+        none_has "$T/mine" rlock-server
+        bg s sleep 1000
+        run -0 rlock acquire --keep "${pid[s]}" k
+        none_has "$T/mine" rlock-renewer
+        kill -KILL "${pid[s]}"
+        poll_until 10 is_free k
+        bg_up n rlock run --notify true k -- sh -c ": >'$T/n.up'; exec sleep 1000"
+        none_has "$T/mine" rlock-notifier
+        none_has "$T/mine" rlock-agent
+        terminate n 143
+        bg_up f rlock fence "$T/fence" --token $((50 - errno)) -- sh -c ": >'$T/f.up'; exec sleep 1000"
+        none_has "$T/mine" rlock-guard
+        terminate f 143
+        run -0 rlock local stop
+    done
+    exec 9>&-
+    flock -n "$T/mine" true
+}
+
+@test "H158 a call that rlock cannot do without: 71, and its name" {
+    real=$RLOCK
+    for row in 'prctl prctl' '283 timerfd_create' '289 signalfd' '53 socketpair'; do
+        [[ $(uname -m) == x86_64 || $row == *prctl ]] || continue
+        for errno in 38 1; do
+            without $errno "${row% *}"
+            refused 71 run k -- touch "$T/ran"
+            stderr_line "the operating system refuses: ${row#* }\("
+            "$real" status -q k
+        done
+    done
+}
+
+@test "the manual names the oldest kernel that os/kernel.h counts from" {
+    oldest=$(grep -o 'newer than Linux [0-9.]*[0-9]' "$TESTS/../src/os/kernel.h")
+    grep -q "Linux ${oldest##* }" "$TESTS/../docs/install.md"
+}
