@@ -161,8 +161,8 @@ expect [0-9]{2}:[0-9]{2}:[0-9]{2}  30 locks
 expect many-0020[^\n]*\r+\n[^\n]*… and 10 more
 resize 8 30
 expect 30 locks
-expect KEY +HOLDERS +AGE[^\r\n]*\r+\n[^\n]*many-00[^\n]*\r
-expect \n[^\n]*many-00[^\n]*\r+\n[^\n]*… and 26 more
+expect KEY +HOLDERS +AGE[^\r\n]*\r+\n[^\n]*many…00[^\n]*\r
+expect \n[^\n]*many…00[^\n]*\r+\n[^\n]*… and 26 more
 resize 40 100
 expect many-0030
 absent more
@@ -170,6 +170,29 @@ send \x03
 expect \x1b\[\?1049l
 status 130
 EOF
+}
+
+@test "on a terminal rows fit the window: keys are cut in the middle, hosts stay; a pipe has all" {
+    long=projects/shop/frontend/checkout/pipelines/deploy/production
+    rlock acquire --lease 1h "$long-1"
+    rlock acquire --lease 1h "$long-2"
+    run -0 rlock run "$long-1" --no-reentrant -n -E 0 -- true
+    run -0 rlock run "$long-3" -- sh -c 'exit 0'
+    run -0 rlock run "$long-3" -- true
+    host=$(hostname)
+    on_terminal "$RLOCK" status --color never <<EOF
+expect \n[^\n]*uction-1  [^\n]*$host[^\n]*\n[^\n]*uction-2  [^\n]*$host
+absent [^\r\n]{81}
+status 0
+EOF
+    on_terminal "$RLOCK" history --color never <<EOF
+expect \n[^\n]*tion-3  [^\n]*$host[^\n]*exit 0
+absent [^\r\n]{81}
+status 0
+EOF
+    on_terminal "$RLOCK" status --color never "$long-1" <<<$'expect ^'"$long-1: "$'\nstatus 0'
+    on_terminal "$RLOCK" status --color never --long <<<"expect $long-2: "$'\nstatus 0'
+    [[ $(rlock status) == *"$long-1 "* && $(rlock history) == *" $long-3 "* ]]
 }
 
 @test "--watch with one KEY on a terminal: its lines are cut to the window" {

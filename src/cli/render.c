@@ -18,11 +18,12 @@ enum {
     COLUMNS
 };
 
-#define ELLIPSIS    "\xe2\x80\xa6"
-#define LABEL_LEAST 8 /* columns; the start of a label says nothing in fewer */
-#define KEY_LEAST   8
-#define KEY_FAIR    16 /* of a key that is cut to leave room for its holder */
-#define HOST_FAIR   12 /* of a host that is cut */
+#define ELLIPSIS     "\xe2\x80\xa6"
+#define LABEL_LEAST  8 /* columns; the start of a label says nothing in fewer */
+#define KEY_LEAST    8
+#define KEY_FAIR     16 /* of a key that is cut to leave room for its holder */
+#define HOST_FAIR    12 /* of a host that is cut */
+#define OUTCOME_FAIR 16 /* of the end of a run, which may have a reason */
 
 /* "free", "reserved", "exclusive", "shared", "limit 3", "limit" where that is not known; also
  * ", paused". */
@@ -96,11 +97,7 @@ static void add_row(struct table *table, const struct lock_view *lock, bool colo
 /* Returns the width of a line without the label. */
 static int width_of(const struct table *table)
 {
-    int total = -TABLE_GAP;
-
-    for (size_t c = 0; c < COLUMN_LABEL; c++)
-        total += table->hidden[c] ? 0 : table_width(table, c) + TABLE_GAP;
-    return total;
+    return table_line_width(table, COLUMN_LABEL);
 }
 
 /* Returns the width of a column of which no more than a fair part is needed. */
@@ -123,52 +120,47 @@ static void hide_columns(struct table *table, int width)
         table->hidden[least[i]] = true;
 }
 
-/* Writes the holder's user and host into its cell, or the host if that is too long. Returns true if
- * it fits. */
-static bool shorten_party(struct table_row *row, const struct identity *who, int room)
+/* Shortens a cell that is too long: to the user and host of the owner, to the host, and cuts it. */
+static void shorten_party(struct table_row *row, size_t column, const struct identity *who,
+                          int room)
 {
-    if (!who->host[0])
-        return false;
-    table_set(row, COLUMN_HELD, "%s@%s", who->user, who->host);
-    if ((int)utf8_width(row->cells[COLUMN_HELD]) > room)
-        table_set(row, COLUMN_HELD, "%s", who->host);
-    return (int)utf8_width(row->cells[COLUMN_HELD]) <= room;
+    if (who->host[0] && (int)utf8_width(row->cells[column]) > room)
+        table_set(row, column, "%s@%s", who->user, who->host);
+    if (who->host[0] && (int)utf8_width(row->cells[column]) > room)
+        table_set(row, column, "%s", who->host);
+    table_cut(row, column, room > KEY_LEAST ? room : KEY_LEAST, ELLIPSIS);
 }
 
-/* Shortens holders that make the lines longer than the screen: to their user and host, to their
- * host, or, if there are several, to their number; a holder that is kept loses how its command
+/* Shortens holders that make the lines longer than the screen: to their user and host, or to their
+ * host; a holder that is kept loses how its command
  * ended. Keys and hosts that will be cut keep a fair part. */
-static void shorten_holders(struct table *table, const struct lock_view *locks,
-                            const struct render_style *style)
+static void shorten_holders(struct table *table, const struct lock_view *locks, int width)
 {
     const struct lock_party *holder;
 
     int keys = table_width(table, COLUMN_KEY), rest = width_of(table) - keys;
-    int fair = style->cut ? fair_width(table, COLUMN_KEY, KEY_FAIR) : keys;
-    int room = style->width - (rest - table_width(table, COLUMN_HELD)) - fair;
+    int fair = fair_width(table, COLUMN_KEY, KEY_FAIR);
+    int room = width - (rest - table_width(table, COLUMN_HELD)) - fair;
 
-    for (size_t i = 1; rest + fair > style->width && i < table->count; i++) {
+    for (size_t i = 1; rest + fair > width && i < table->count; i++) {
         struct table_row *row = &table->rows[i];
         size_t holders = holders_count(&locks[i - 1], &holder);
         if ((int)utf8_width(row->cells[COLUMN_HELD]) <= room)
             continue;
         if (holders == 1 && holder->kept)
             row->cells[COLUMN_HELD][strcspn(row->cells[COLUMN_HELD], ";")] = '\0';
-        else if (holders == 1 && shorten_party(row, &holder->who, room))
-            continue;
-        else if (holders == 1 && style->cut && holder->who.host[0])
-            table_cut(row, COLUMN_HELD, room > KEY_LEAST ? room : KEY_LEAST, ELLIPSIS);
-        else
-            table_set(row, COLUMN_HELD, "%zu", holders);
+        else if (holders == 1)
+            shorten_party(row, COLUMN_HELD, &holder->who, room);
     }
 }
 
-static void cut_keys(struct table *table, int width)
+/* "columns": how many of the first make up the line. */
+static void cut_keys(struct table *table, size_t column, size_t columns, int width)
 {
-    int room = width - (width_of(table) - table_width(table, COLUMN_KEY));
+    int room = width - (table_line_width(table, columns) - table_width(table, column));
 
     for (size_t i = 1; i < table->count; i++)
-        table_cut(&table->rows[i], COLUMN_KEY, room > KEY_LEAST ? room : KEY_LEAST, ELLIPSIS);
+        table_cut_middle(&table->rows[i], column, room > KEY_LEAST ? room : KEY_LEAST, ELLIPSIS);
 }
 
 /* Cuts labels to the room that is left. Hides their column if there are none, or none would be
@@ -196,12 +188,11 @@ void render_table(struct strbuf *out, const struct lock_view *locks, size_t coun
     table_add_titles(&table, titles);
     for (size_t i = 0; i < count; i++)
         add_row(&table, &locks[i], style->color);
-    if (style->cut && style->width > 0)
+    if (style->width > 0) {
         hide_columns(&table, style->width);
-    if (style->width > 0)
-        shorten_holders(&table, locks, style);
-    if (style->cut)
-        cut_keys(&table, style->width);
+        shorten_holders(&table, locks, style->width);
+        cut_keys(&table, COLUMN_KEY, COLUMN_LABEL, style->width);
+    }
     fit_labels(&table, style->width);
     table_print(out, &table);
 }
@@ -555,7 +546,29 @@ static void add_run(struct table *table, const struct past_run *past, bool color
     render_run_end(row, RUN_OUTCOME, run, color);
 }
 
-void render_history(struct strbuf *out, const struct past_run *runs, size_t count, bool color)
+/* Fits the rows into the width: how a run ended is cut to a fair part, who it was is shortened to
+ * the host, the wait hides, keys are cut; what is then left goes to how it ended. */
+static void fit_runs(struct table *table, const struct past_run *runs, int width)
+{
+    int outcomes = fair_width(table, RUN_OUTCOME, OUTCOME_FAIR);
+    int others = width - TABLE_GAP - outcomes; /* for all columns but that one */
+    int spared = table_width(table, RUN_KEY) - fair_width(table, RUN_KEY, KEY_FAIR) +
+                 table_width(table, RUN_BY) - fair_width(table, RUN_BY, HOST_FAIR);
+
+    table->hidden[RUN_WAITED] = table_line_width(table, RUN_OUTCOME) - spared > others;
+    int rest = table_line_width(table, RUN_OUTCOME) - table_width(table, RUN_KEY) -
+               table_width(table, RUN_BY) + fair_width(table, RUN_KEY, KEY_FAIR);
+    for (size_t i = 1; i < table->count; i++)
+        shorten_party(&table->rows[i], RUN_BY, &runs[i - 1].run->by.who, others - rest);
+    cut_keys(table, RUN_KEY, RUN_OUTCOME, others);
+    outcomes = width - TABLE_GAP - table_line_width(table, RUN_OUTCOME);
+    for (size_t i = 1; i < table->count; i++)
+        table_cut(&table->rows[i], RUN_OUTCOME, outcomes > KEY_LEAST ? outcomes : KEY_LEAST,
+                  ELLIPSIS);
+}
+
+void render_history(struct strbuf *out, const struct past_run *runs, size_t count,
+                    const struct render_style *style)
 {
     static const char *const titles[RUN_COLUMNS] = {"SINCE",  "KEY",  "BY",
                                                     "WAITED", "HELD", "OUTCOME"};
@@ -563,7 +576,9 @@ void render_history(struct strbuf *out, const struct past_run *runs, size_t coun
 
     table_add_titles(&table, titles);
     for (size_t i = 0; i < count; i++)
-        add_run(&table, &runs[i], color);
+        add_run(&table, &runs[i], style->color);
+    if (style->width > 0)
+        fit_runs(&table, runs, style->width);
     table_print(out, &table);
 }
 

@@ -11,8 +11,7 @@
 
 struct render_style {
     bool color;
-    int width; /* of a line; 0: unlimited */
-    bool cut;  /* keys, too, if a line of a table would be longer */
+    int width; /* of a line, to which the rows of a table are cut; 0: unlimited */
 };
 
 /* Prints a line, escaped; the format has no newline. */
@@ -51,6 +50,7 @@ struct past_run *past_runs_collect(const struct lock_views *locks, size_t *count
 /* Sets the cell about the end of a run, and the colour of its row. */
 void render_run_end(struct table_row *row, size_t column, const struct lock_run *run, bool color);
 /* Prints a row for each run. */
-void render_history(struct strbuf *out, const struct past_run *runs, size_t count, bool color);
+void render_history(struct strbuf *out, const struct past_run *runs, size_t count,
+                    const struct render_style *style);
 /* Prints an array of objects, in one line. */
 void render_history_json(struct strbuf *out, const struct past_run *runs, size_t count);

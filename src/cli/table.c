@@ -61,6 +61,21 @@ void table_cut(struct table_row *row, size_t column, int room, const char *ellip
     row->cells[column] = cut;
 }
 
+void table_cut_middle(struct table_row *row, size_t column, int room, const char *ellipsis)
+{
+    const char *whole = row->cells[column], *end = whole;
+    int width = (int)utf8_width(whole), tail = room > 1 ? (room - 1) / 2 : 0;
+
+    if (width <= room)
+        return;
+    while ((int)utf8_width(end) > tail)
+        end += utf8_fit(end, 1) > 0 ? utf8_fit(end, 1) : utf8_fit(end, 2);
+    size_t kept = room > 1 ? utf8_fit(whole, (size_t)(room - 1 - tail)) : 0;
+    char *cut = strbuf_print("%.*s%s%s", (int)kept, whole, ellipsis, end);
+    free(row->cells[column]);
+    row->cells[column] = cut;
+}
+
 int table_width(const struct table *table, size_t column)
 {
     int widest = 0;
@@ -70,6 +85,15 @@ int table_width(const struct table *table, size_t column)
         widest = width > widest ? width : widest;
     }
     return widest;
+}
+
+int table_line_width(const struct table *table, size_t columns)
+{
+    int total = -TABLE_GAP;
+
+    for (size_t c = 0; c < columns; c++)
+        total += table->hidden[c] ? 0 : table_width(table, c) + TABLE_GAP;
+    return total;
 }
 
 static void print_row(struct strbuf *out, const struct table *table, const struct table_row *row,

@@ -41,8 +41,12 @@ void table_set_duration(struct table_row *row, size_t column, int64_t ms);
 /* Cuts a cell that is wider than "room" columns of a terminal to that width, with an ellipsis of
  * one column at its end. */
 void table_cut(struct table_row *row, size_t column, int room, const char *ellipsis);
+/* The same with the ellipsis in the middle: both ends of a name tell it from others. */
+void table_cut_middle(struct table_row *row, size_t column, int room, const char *ellipsis);
 
 /* Returns the width of the widest cell. */
 int table_width(const struct table *table, size_t column);
+/* Returns the width of a line of the first so many columns. */
+int table_line_width(const struct table *table, size_t columns);
 /* Prints the rows, a line each; the last column is not padded. */
 void table_print(struct strbuf *out, const struct table *table);

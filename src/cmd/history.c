@@ -74,6 +74,8 @@ static void draw(const struct call *call, const struct past_run *runs, size_t co
 
 static int print(struct call *call)
 {
+    const struct render_style style = {.color = command_has_color(call),
+                                       .width = screen_is_there() ? screen_window().columns : 0};
     struct strbuf out = {0};
     struct answer answer;
     size_t count;
@@ -87,7 +89,7 @@ static int print(struct call *call)
     else if (command_has(call, OPTION_PLOT) && count > 0)
         draw(call, runs, count, &out);
     else if (count > 0)
-        render_history(&out, runs, count, command_has_color(call));
+        render_history(&out, runs, count, &style);
     else
         say_warning("no runs");
     int status = command_print(&out);

@@ -138,7 +138,8 @@ static void confirm(const struct reserve *all, int64_t was_left)
         command_confirm(&all->call, "%s is reserved by you %s", all->key, UNTIL_TEXT(all->length));
 }
 
-/* What is left of the user's reservation, as the store said before, in ns; 0: it has none. */
+/* The ns that were left of the reservation of the user, as the store said before; 0: there was
+ * none. */
 static int64_t left_before(const struct reserve *all)
 {
     const struct lock_list *list = &all->call.list;

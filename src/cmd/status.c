@@ -77,9 +77,7 @@ static int check(struct call *call)
 static void print_locks(const struct view *view, struct strbuf *out, int columns)
 {
     const struct lock_list *list = &view->locks.list;
-    struct render_style style = {.color = command_has_color(&view->call),
-                                 .width = columns,
-                                 .cut = view->every > 0 && columns > 0};
+    struct render_style style = {.color = command_has_color(&view->call), .width = columns};
 
     if (view->call.as_json) {
         render_json(out, &list->locks, &list->pauses);

@@ -53,7 +53,7 @@ struct server {
  * named. */
 static void print_locks(const struct server *server, struct http_texts *texts)
 {
-    const struct render_style style = {.width = TABLE_WIDTH, .cut = true};
+    const struct render_style style = {.width = TABLE_WIDTH};
     const struct lock_views *seen = &server->locks.list.locks;
     struct survey_request request = server->locks.request;
     struct lock_views shown = {.views = mem_zeroed((seen->count + 1) * sizeof *shown.views)};

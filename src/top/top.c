@@ -145,7 +145,7 @@ static attr_t row_attributes(const struct rows *rows, size_t row)
 
 static void draw_rows(struct top *top)
 {
-    struct render_style style = {.width = COLS, .cut = true};
+    struct render_style style = {.width = COLS};
     struct rows *rows = &top->rows;
     struct strbuf table ENDED_BY(strbuf_free) = {0};
     size_t room = room_for_rows(), length;

@@ -103,6 +103,12 @@ static const struct lock_party ended = {.owner = "0a1f",
                                         .end = {.known = true, .ran_ms = 4213}};
 static const struct lock_view kept = {.key = "report", .fence = 18, HELD(&ended, 1)};
 
+static const struct lock_view broad = {
+    .key = "\xe6\xbc\xa2\xe6\xbc\xa2\xe6\xbc\xa2\xe6\xbc\xa2\xe6\xbc\xa2\xe6\xbc\xa2\xe6\xbc\xa2"
+           "\xe6\xbc\xa2\xe6\xbc\xa2\xe6\xbc\xa2\xe6\xbc\xa2\xe6\xbc\xa2\xe6\xbc\xa2\xe6\xbc\xa2",
+    .fence = 1,
+    HELD(&brief, 1)};
+
 #define MAX 4
 
 static const struct rendered {
@@ -133,25 +139,24 @@ static const struct rendered {
         "    \xe6\xbc\xa2\xe5\xad\x97ri\xcc\x88"
         "e\xe2\x80\xa6\n",
         .style.width = 78),
-    ROW("too narrow for its key, which is cut where that is asked for, and what is left goes to "
-        "who holds it",
+    ROW("too narrow for its key, which is cut, and what is left goes to who holds it",
         {&lengthy, &backup},
         "KEY                    MODE       HOLDERS     AGE    WAITERS\n"
-        "a-key-that-goes-on-a\xe2\x80\xa6  exclusive  build@ci-3  1m05s  0\n"
+        "a-key-that\xe2\x80\xa6n-for-ever  exclusive  build@ci-3  1m05s  0\n"
         "backup                 exclusive  me          1s     0\n",
-        .style.width = 60, .style.cut = true),
+        .style.width = 60),
     ROW("narrower: key, age, waiters and the holder's host are what stays", {&lengthy, &backup},
         "KEY              HOLDERS  AGE    WAITERS\n"
-        "a-key-that-goe\xe2\x80\xa6  ci-3     1m05s  0\n"
+        "a-key-t\xe2\x80\xa6or-ever  ci-3     1m05s  0\n"
         "backup           me       1s     0\n",
-        .style.width = 40, .style.cut = true),
+        .style.width = 40),
     ROW("wider: who holds it before all of the key", {&lengthy, &backup},
         "KEY                         MODE       HOLDERS                     AGE    LEASE  WAITERS\n"
-        "a-key-that-goes-on-and-on\xe2\x80\xa6  exclusive  build@ci-3 pid 4121 (make)  1m05s  24s  "
+        "a-key-that-go\xe2\x80\xa6-on-for-ever  exclusive  build@ci-3 pid 4121 (make)  1m05s  24s  "
         "  "
         "0\n"
         "backup                      exclusive  me                          1s     1s     0\n",
-        .style.width = 88, .style.cut = true),
+        .style.width = 88),
     ROW("several holders: the longest time, the latest end", {&shared},
         "KEY   MODE    HOLDERS  AGE  LEASE  WAITERS\n"
         "data  shared  2        8s   9s     0\n"),
@@ -166,10 +171,16 @@ static const struct rendered {
         "backup  exclusive  me          1s     1s     0\n",
         .style.width = 60),
     ROW("too narrow: numbers stay right", {&shared, &idle},
-        "KEY   MODE    HOLDERS  AGE  LEASE  WAITERS\n"
-        "data  shared  2        8s   9s     0\n"
-        "caf\xc3\xa9  free    0        -    -      0\n",
+        "KEY   HOLDERS  AGE  WAITERS\n"
+        "data  2        8s   0\n"
+        "caf\xc3\xa9  0        -    0\n",
         .style.width = 10),
+    ROW("wide characters are cut between them", {&broad, &backup},
+        "KEY              HOLDERS  AGE  WAITERS\n"
+        "\xe6\xbc\xa2\xe6\xbc\xa2\xe6\xbc\xa2\xe6\xbc\xa2\xe2\x80\xa6"
+        "\xe6\xbc\xa2\xe6\xbc\xa2\xe6\xbc\xa2  me       1s   0\n"
+        "backup           me       1s   0\n",
+        .style.width = 39),
     ROW("kept, not held by a command that has ended", {&kept, &backup},
         "KEY     MODE       HOLDERS                                                AGE    LEASE  "
         "WAITERS\n"
@@ -336,9 +347,60 @@ static void test_longest(void)
     strbuf_free(&list);
 }
 
+/* The rows of runs in a window that is too narrow for them. */
+static void test_history(void)
+{
+    static const struct lock_run ran[] = {
+        {.by = {.since_ms = 1000,
+                .who = {"ci-3", "build", "make", "", 4121, ""},
+                .end = {.known = true}},
+         .held_ms = 5000},
+        {.by = {.since_ms = 2000,
+                .who = {.host = "ci-4"},
+                .end.how = LOCK_REVOKED,
+                .revoked = {.by = "ada@laptop pid 99", .why = "hotfix"}},
+         .held_ms = 1000}};
+    const struct past_run runs[] = {{"projects/shop/deploy/production", &ran[0]}, {"k", &ran[1]}};
+    static const struct {
+        int width;
+        const char *wanted;
+    } rows[] = {
+        {0, "SINCE                KEY                              BY                          "
+            "WAITED  HELD  OUTCOME\n"
+            "1970-01-01 00:00:01  projects/shop/deploy/production  build@ci-3 pid 4121 (make)  0s  "
+            "    5s    exit 0\n"
+            "1970-01-01 00:00:02  k                                @ci-4                       0s  "
+            "    1s    revoked by ada@laptop pid 99: hotfix\n"},
+        {100, "SINCE                KEY                  BY                          WAITED  HELD  "
+              "OUTCOME\n"
+              "1970-01-01 00:00:01  projects/\xe2\x80\xa6roduction  build@ci-3 pid 4121 (make)  0s "
+              "     5s    exit 0\n"
+              "1970-01-01 00:00:02  k                    @ci-4                       0s      1s    "
+              "revoked by ada@\xe2\x80\xa6\n"},
+        {80, "SINCE                KEY                      BY          HELD  OUTCOME\n"
+             "1970-01-01 00:00:01  projects/sh\xe2\x80\xa6/production  build@ci-3  5s    exit 0\n"
+             "1970-01-01 00:00:02  k                        @ci-4       1s    revoked by "
+             "ada@\xe2\x80\xa6\n"},
+        {60, "SINCE                KEY        BY    HELD  OUTCOME\n"
+             "1970-01-01 00:00:01  proj\xe2\x80\xa6tion  ci-3  5s    exit 0\n"
+             "1970-01-01 00:00:02  k          ci-4  1s    revoked by ada@\xe2\x80\xa6\n"},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const struct render_style style = {.width = rows[i].width};
+        struct strbuf out = {0};
+        render_history(&out, runs, COUNT(runs), &style);
+        if (!tap_ok(strcmp(out.text, rows[i].wanted) == 0, "runs in %d columns", rows[i].width))
+            for (char *line = strtok(out.text, "\n"); line; line = strtok(NULL, "\n"))
+                tap_note("%s", line);
+        strbuf_free(&out);
+    }
+}
+
 int main(void)
 {
     setenv("TZ", "UTC0", 1);
+    test_history();
     char plain[DESCRIBE_PARTY_SIZE], text[UTF8_ESCAPED_SIZE(sizeof plain)];
     char time[DESCRIBE_TIME_SIZE];
 
