@@ -109,7 +109,17 @@ END
 expect 1 lock
 send p
 expect rlock pause a.[*]b..c(.|\n)*For how long
-send n\n
+send n
+expect 1 lock
+send p
+expect For how long
+send 1h\x1b
+expect 1 lock
+send p
+expect For how long
+send 1h\n
+expect Why
+send \x1b
 expect 1 lock
 send p
 expect For how long
@@ -122,7 +132,11 @@ send \n
 expect exclusive, paused
 send p
 expect Let others in again
-send \x1b\n
+send \x1b
+expect exclusive, paused
+send p
+expect Let others in again
+send n
 expect exclusive, paused
 send p
 expect Let others in again
@@ -164,11 +178,13 @@ END
 expect 1 lock
 send x
 expect rlock force-release k(.|\n)*k is held(.|\n)*Take it away
-send n\n
-expect Enter shows the locks again
+send n
+expect k is left as it was(.|\n)*1 lock
 sh "$RLOCK" status --json k | jq -e '.[0].holders | length == 1'
-send \n
-expect 1 lock
+send x
+expect Take it away
+send \x1b
+expect k is left as it was(.|\n)*1 lock
 send x
 expect Take it away
 send \x03

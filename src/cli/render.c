@@ -546,8 +546,8 @@ static void add_run(struct table *table, const struct past_run *past, bool color
     render_run_end(row, RUN_OUTCOME, run, color);
 }
 
-/* Fits the rows into the width: how a run ended is cut to a fair part, who it was is shortened to
- * the host, the wait hides, keys are cut; what is then left goes to how it ended. */
+/* Fits the rows into the width. How a run ended is cut to a fair part, who it was is shortened to
+ * the host, and keys are cut, without the wait if need be; the rest goes to how it ended. */
 static void fit_runs(struct table *table, const struct past_run *runs, int width)
 {
     int outcomes = fair_width(table, RUN_OUTCOME, OUTCOME_FAIR);

@@ -27,6 +27,7 @@ static struct {
     int fd; /* a description of our own for standard error, or standard error itself */
     enum { WRITE_FREELY, WRITE_IF_READY, SEND } way;
     bool status_shown;
+    bool left; /* the last question */
     bool said; /* the last error or warning, so that its hint follows it */
 } say = {.verbosity = SAY_NORMAL, .fd = -1};
 
@@ -205,4 +206,24 @@ bool say_status(const char *text)
     }
     errno = kept;
     return seen;
+}
+
+/* By read(2), which ends at each key that ends a line, not only at a newline. */
+bool say_ask(const char *question, char *answer, size_t size)
+{
+    ssize_t length;
+
+    fprintf(stderr, "%s ", question);
+    length = read(STDIN_FILENO, answer, size - 1);
+    answer[length > 0 ? length : 0] = '\0';
+    if (!strchr(answer, '\n'))
+        fputc('\n', stderr);
+    answer[strcspn(answer, "\n")] = '\0';
+    say.left = !*answer || strcmp(answer, "n") == 0 || strchr(answer, '\033');
+    return !say.left;
+}
+
+bool say_was_left(void)
+{
+    return say.left;
 }

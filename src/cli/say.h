@@ -28,6 +28,12 @@ void say_warning(const char *fmt, ...) SAY_PRINTF;
 /* Printed when verbose, with the time of day. */
 void say_detail(const char *fmt, ...) SAY_PRINTF;
 
+/* Asks a question on standard error, and reads the line that is typed. False if there is no answer:
+ * the end of the input, an empty line, "n", or one with Escape. */
+bool say_ask(const char *question, char *answer, size_t size);
+/* Whether the last question had no answer. */
+bool say_was_left(void);
+
 /* Closes what was opened to say something, for a process that has another standard error now. */
 void say_let_go(void);
 

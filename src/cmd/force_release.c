@@ -83,17 +83,13 @@ static void show_queue(struct strbuf *out, const struct lock_view *lock)
 
 static bool confirmed(const struct eviction *all, const char *question)
 {
-    char line[16];
+    char words[80], answer[16];
 
     if (all->yes)
         return true;
-    fprintf(stderr, "%s [y/N] ", question);
-    if (!fgets(line, sizeof line, stdin)) {
-        fputc('\n', stderr);
-        return false;
-    }
-    line[strcspn(line, "\n")] = '\0';
-    return strcasecmp(line, "y") == 0 || strcasecmp(line, "yes") == 0;
+    snprintf(words, sizeof words, "%s [y/N]", question);
+    return say_ask(words, answer, sizeof answer) &&
+           (strcasecmp(answer, "y") == 0 || strcasecmp(answer, "yes") == 0);
 }
 
 /* Lists the holders that are meant. Returns how many. */

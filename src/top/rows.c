@@ -29,32 +29,36 @@ static bool matches(const struct lock_view *lock, const char *filter)
     return found;
 }
 
-static int64_t oldest(const struct lock_party *parties, size_t count)
+/* Since when the first of them has been there, by the store's clock; INT64_MAX: that is not known,
+ * or there is none. An age would not do: the ages of two locks are of different moments, and at
+ * each look another one of them is the greater. */
+static int64_t first(const struct lock_party *parties, size_t count)
 {
-    int64_t age = 0;
+    int64_t since = INT64_MAX;
 
     for (size_t i = 0; i < count; i++)
-        age = parties[i].age_ms > age ? parties[i].age_ms : age;
-    return age;
+        if (!parties[i].unread && parties[i].since_ms < since)
+            since = parties[i].since_ms;
+    return since;
 }
 
-static int descending(int64_t a, int64_t b)
+static int ascending(int64_t a, int64_t b)
 {
-    return (a < b) - (a > b);
+    return (a > b) - (a < b);
 }
 
+/* build-2 comes before build-10. */
 static int by_key(const void *left, const void *right)
 {
     const struct lock_view *a = left, *b = right;
 
-    return strcmp(a->key, b->key);
+    return strverscmp(a->key, b->key);
 }
 
 static int by_age(const void *left, const void *right)
 {
     const struct lock_view *a = left, *b = right;
-    int order =
-        descending(oldest(a->holders, a->holder_count), oldest(b->holders, b->holder_count));
+    int order = ascending(first(a->holders, a->holder_count), first(b->holders, b->holder_count));
 
     return order ? order : by_key(a, b);
 }
@@ -62,7 +66,7 @@ static int by_age(const void *left, const void *right)
 static int by_waiters(const void *left, const void *right)
 {
     const struct lock_view *a = left, *b = right;
-    int order = descending((int64_t)a->waiter_count, (int64_t)b->waiter_count);
+    int order = ascending((int64_t)b->waiter_count, (int64_t)a->waiter_count);
 
     return order ? order : by_age(a, b);
 }
@@ -73,8 +77,7 @@ static int by_urgency(const void *left, const void *right)
     int order = (b->waiter_count > 0) - (a->waiter_count > 0);
 
     if (order == 0)
-        order =
-            descending(oldest(a->waiters, a->waiter_count), oldest(b->waiters, b->waiter_count));
+        order = ascending(first(a->waiters, a->waiter_count), first(b->waiters, b->waiter_count));
     return order ? order : by_age(a, b);
 }
 

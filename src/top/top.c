@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <locale.h>
 #include <signal.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "cli/lock_watch.h"
@@ -537,23 +538,27 @@ static int run_command(const struct top *top, const struct command *command,
     return command_execute(command, (int)count, words);
 }
 
-/* Reads a line that was typed, without its end; false if there is none. */
-static bool read_line(char *line, size_t size)
+/* Has Escape end a line that is typed, as Enter does, and "key", too; NO_KEY: no other. Ncurses puts
+ * back what was there before. */
+#define NO_KEY _POSIX_VDISABLE
+static void end_lines_at(cc_t key)
 {
-    if (!fgets(line, (int)size, stdin)) {
-        fputc('\n', stderr);
-        return false;
-    }
-    line[strcspn(line, "\n")] = '\0';
-    return true;
+    struct termios mode;
+
+    if (tcgetattr(STDIN_FILENO, &mode) < 0)
+        return;
+    mode.c_cc[VEOL] = KEY_ESCAPE;
+    mode.c_cc[VEOL2] = key;
+    tcsetattr(STDIN_FILENO, TCSANOW, &mode);
 }
 
+/* So long the screen shows what a command said, which was not told to leave all as it was. */
 static int wait_for_enter(int status)
 {
     char line[16];
 
-    fprintf(stderr, "Enter shows the locks again ");
-    read_line(line, sizeof line);
+    if (!say_was_left())
+        say_ask("Enter shows the locks again", line, sizeof line);
     return status;
 }
 
@@ -566,14 +571,8 @@ static int take_away(void *arg)
     const char *const words[] = {top->subject, asks ? NULL : FORCE_RELEASE_NOW, NULL};
 
     fprintf(stderr, "\nrlock force-release %s\n", top->subject);
+    end_lines_at('n');
     return wait_for_enter(run_command(top, &command_force_release, words));
-}
-
-/* Asks for a text; false if nothing was typed, or "n", or Escape. */
-static bool ask_for(const char *what, char *text, size_t size)
-{
-    fprintf(stderr, "%s ", what);
-    return read_line(text, size) && *text && strcmp(text, "n") != 0 && !strchr(text, KEY_ESCAPE);
 }
 
 static int pause_or_resume(void *arg)
@@ -585,16 +584,19 @@ static int pause_or_resume(void *arg)
     const char *const pause[] = {"-m", why, pattern, length, NULL};
     const char *const resume[] = {pattern, NULL};
 
+    end_lines_at('n'); /* which no duration has */
     if (lock && lock->pause.owner[0]) {
         fprintf(stderr, "\nrlock resume %s\n", pattern);
-        if (!ask_for("Let others in again? [y/N]", answer, sizeof answer) ||
+        if (!say_ask("Let others in again? [y/N]", answer, sizeof answer) ||
             strcasecmp(answer, "y") != 0)
             return STATUS_OK;
         return wait_for_enter(run_command(top, &command_resume, resume));
     }
     fprintf(stderr, "\nrlock pause %s\n", pattern);
-    if (!ask_for("For how long, as 30m or 2h? [no]", length, sizeof length) ||
-        !ask_for("Why? [no pause]", why, sizeof why))
+    if (!say_ask("For how long, as 30m or 2h? [no]", length, sizeof length))
+        return STATUS_OK;
+    end_lines_at(NO_KEY);
+    if (!say_ask("Why? [no pause]", why, sizeof why))
         return STATUS_OK;
     return wait_for_enter(run_command(top, &command_pause, pause));
 }

@@ -3,20 +3,21 @@
 
 #include "tap.h"
 
-/* Locks as words "KEY:AGE:WAIT": held for AGE seconds, the first waiter waits for WAIT; 0: none
+/* Locks as words "KEY:AGE:WAIT", KEY without a colon: held for AGE seconds, the first waiter waits for WAIT; 0: none
  * does. The holder's host is h-KEY. */
 static void see(struct lock_views *views, const char *words)
 {
     lock_views_free(views);
     for (; *words; words += strcspn(words, " "), words += *words == ' ') {
         struct lock_party holder = {.owner = "o"}, waiter = {.owner = "w"};
-        char key[2] = {words[0], '\0'};
+        char key[16] = "";
         struct lock_view view = {.key = key, .holders = &holder, .waiters = &waiter};
         int age = 0, wait = 0;
-        sscanf(words + 1, ":%d:%d", &age, &wait);
+        sscanf(words, "%15[^:]:%d:%d", key, &age, &wait);
         snprintf(holder.who.host, sizeof holder.who.host, "h-%s", key);
-        holder.age_ms = age;
-        waiter.age_ms = wait;
+        holder.since_ms = 1000 - age;
+        waiter.since_ms = 1000 - wait;
+        holder.age_ms = waiter.age_ms = views->count; /* of different moments: they do not count */
         view.holder_count = age > 0;
         view.waiter_count = wait > 0;
         lock_views_add(views, &view);
@@ -53,6 +54,8 @@ static void test_order(void)
         {"a:1:7 b:3:5 c:2:0", "", "b* c a", ROWS_BY_AGE},
         {"a:1:0 b:3:0 c:9:5 d:3:0", "", "c* b d a", ROWS_BY_WAITERS},
         {"b:1:7 a:3:5 c:2:0", "", "a* b c", ROWS_BY_KEY},
+        {"b-10:1:0 b-9:1:0 b-1:1:0 a:1:0", "", "a* b-1 b-9 b-10", ROWS_BY_AGE},
+        {"b-10:1:0 b-2:1:0 b:1:0", "", "b* b-2 b-10", ROWS_BY_KEY},
     };
     struct lock_views views = {0};
 
