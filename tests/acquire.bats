@@ -267,7 +267,7 @@ EOF
         token=$("$RLOCK" acquire k); "$RLOCK" release k; echo "$?"
         "$RLOCK" status -q k; echo "$?"; "$RLOCK" release --owner "$token" k; echo "$?"; exit 5'
     [[ $output == $'1\n1\n75\n0' ]]
-    stderr_line '^hint: RLOCK_OWNER belongs to rlock run'
+    stderr_line '^rlock: release: k: the token of a run'
 }
 
 @test "acquire works without an environment, without standard input and error" {

@@ -354,6 +354,10 @@ unit_ms() {
     echo $(($(now_ms) - start))
 }
 
+owner_of() { # KEY
+    "$RLOCK" status --json "$1" 3>&- | jq -r '.[0].holders[0].owner'
+}
+
 is_free() {
     "$RLOCK" status -q "$1" 3>&-
 }

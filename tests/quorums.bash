@@ -149,8 +149,3 @@ in_use() {
     terminate user
     poll_until 5 nothing_at used "$@"
 }
-
-# owner_of KEY: who holds it by a majority.
-owner_of() {
-    "$RLOCK" status --json "$1" 3>&- | jq -r '.[0].holders[0].owner'
-}

@@ -51,16 +51,51 @@ load helper
     run -1 rlock release --owner "$mine" other
 }
 
+@test "H162 a run alone renews and releases its lock: its token is refused, wherever it comes from" {
+    local refusal
+    hold a k --lease 60s
+    for one in "renew --lease 1s" renew release; do
+        refusal="^rlock: ${one%% *}: k: the token of a run, whose guards count on its lease\$"
+        says 1 "$refusal" $one --owner "$(owner_of k)" k
+        stderr_line '^hint: rlock force-release k asks the run to stop$'
+        prints_nothing 1 $one -q --owner "$(owner_of k)" k
+        # From inside: by the run itself, by what nests in it, by an acquisition that nests in it.
+        run -0 --separate-stderr rlock run --lease 60s j -- sh -c "
+            '$RLOCK' $one j; [ \$? = 1 ] || exit 2
+            '$RLOCK' run other -- '$RLOCK' $one j; [ \$? = 1 ] || exit 3
+            '$RLOCK' run j -- '$RLOCK' $one j; [ \$? = 1 ] || exit 4
+            '$RLOCK' $one other; [ \$? = 1 ] || exit 7
+            eval \"\$('$RLOCK' acquire --export other)\"; '$RLOCK' $one j; [ \$? = 1 ] || exit 5
+            '$RLOCK' $one other || exit 6
+            '$RLOCK' release -q other
+            '$RLOCK' status --json j"
+        stderr_line "^rlock: ${one%% *}: j: the token of a run"
+        json '.[0].holders[0].lease_left_ms > 30000'
+    done
+    within 30000 60000 "$(lease_left k)"
+    terminate a 143
+}
+
+@test "H162 one's own acquisition in a run of the same KEY is released, the run's is not" {
+    run -0 --separate-stderr rlock run k -- sh -c '
+        eval "$("$RLOCK" acquire --export k)"
+        "$RLOCK" renew --lease 1h k || exit 2
+        "$RLOCK" release k || exit 3
+        "$RLOCK" release k; [ $? = 1 ] || exit 4
+        "$RLOCK" status -q k; [ $? = 75 ]'
+    stderr_line '^rlock: release: k: the token of a run'
+}
+
 @test "wrong usage of renew and release: 64, or 78 for RLOCK_OWNER" {
+    says 64 '^hint: --owner TOKEN or RLOCK_OWNER' renew k
+    RLOCK_OWNER="" run -64 rlock renew k
     for one in release renew; do
-        says 64 '^hint: --owner TOKEN or RLOCK_OWNER' "$one" k
         run -64 rlock "$one" --owner "$NO_OWNER"
         run -64 rlock "$one" --owner "$NO_OWNER" a b
         run -64 rlock "$one" --owner "$NO_OWNER" 'a b'
         run -64 rlock "$one" --owner "$NO_OWNER" k -- true
         run -64 rlock "$one" --owner me -u unix:///nowhere k
         RLOCK_OWNER=me run -78 rlock "$one" -u unix:///nowhere k
-        RLOCK_OWNER="" run -64 rlock "$one" k
         prints 0 "*Example*rlock $one*" "$one" --help
     done
 }

@@ -55,7 +55,6 @@ left_is() {
     stderr_line "^rlock: release: staging is not reserved by you; $by"
     run -1 --separate-stderr stranger rlock release --owner $NO_OWNER staging
     stderr_line "^rlock: release: staging is not held by that owner; $by"
-    run -64 stranger rlock release nothing
     run -0 rlock release staging
     says 1 '^rlock: extend: staging is free; no reservation of yours$' extend staging 1h
     hold a staging
@@ -63,6 +62,30 @@ left_is() {
     stderr_line '^hint: rlock force-release staging$'
     terminate a
     run -0 stranger rlock run -n staging -- true
+}
+
+@test "release without a token and without a reservation: 1, and who has it" {
+    export XDG_STATE_HOME=$T/state
+    hold a held
+    RLOCK_OWNER="" says 1 '^rlock: release: nothing is free; no reservation of yours$' release nothing
+    says 1 '^rlock: release: held is not reserved by you; it is held by ' release held
+    stderr_line '^hint: rlock force-release held$'
+    held held
+}
+
+@test "H162 in a run, what that run holds is not released; another reservation is" {
+    export XDG_STATE_HOME=$T/state
+    rlock reserve staging 1h -m 'load test'
+    says 1 '^rlock: release: staging: the token of a run' run staging -- "$RLOCK" release staging
+    run -75 rlock status -q staging
+    # As status shows it, from anywhere.
+    token=$(owner_of staging)
+    XDG_STATE_HOME=$T/other run -0 rlock renew --owner "$token" staging
+    run -0 rlock run other -- "$RLOCK" release staging
+    run -0 rlock status -q staging
+    rlock reserve staging 1h -m 'load test'
+    XDG_STATE_HOME=$T/other run -0 rlock release --owner "$(owner_of staging)" staging
+    run -0 rlock status -q staging
 }
 
 @test "it waits for others, and takes -n and -w; a failure leaves nothing; its time ends it" {

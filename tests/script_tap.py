@@ -21,6 +21,11 @@ def test(what):
     return add
 
 
+def acquired(owner):
+    """One as rlock acquire marks it (lock/owner.c)."""
+    return owner[:13] + "-8acc-" + owner[:4] + "-" + owner[:12]
+
+
 def same(got, want, what="reply"):
     if got != want:
         raise AssertionError(f"{what}:\n  got  {got!r}\n  want {want!r}")

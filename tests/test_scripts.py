@@ -5,7 +5,7 @@ import os
 import re
 
 from script_server import LUA, PLACE_TTL, Lock
-from script_tap import A, B, C, D, E, by, fence_of, held_by_a, holder, main
+from script_tap import A, B, C, D, E, WHO, acquired, by, fence_of, held_by_a, holder, main
 from script_tap import same, test, true
 
 # -- each script by itself ------------------------------------------------------------------------
@@ -85,24 +85,41 @@ def _(server):
     same(lock.fields()["h:" + A], holder(lock, A, fence, lease=1000, since=since), "h, as before")
 
 
+@test("H162 renew, release: strictly, what a run holds is refused, and no lock changes")
+def _(server, lock):
+    mine = acquired(B)
+    for owner, who in ((A, "w"), (mine + "." + A, "w"), (A + "." + mine, "w"), (mine, "w"),
+                       (C, WHO + " reserved=1")):
+        fence_of(lock.acquire(owner, who=who))
+        before, of_run = lock.fields(), owner.endswith(A)
+        told = ["MISFIT", lock.now, "run", 1]
+        for reply, done in ((lock.renew(owner, strict=True, lease=1000), "RENEWED"),
+                            (lock.release(owner, strict=True), "RELEASED")):
+            same(reply if of_run else reply[0], told if of_run else done)
+        true(not of_run or lock.fields() == before, "it is as it was")
+        lock.release(owner)
+
+
 @test("renew, release: strictly, what has run out is not held, and no lock changes")
 def _(server):
-    lock, fence = held_by_a(server)
+    one, other = acquired(A), acquired(B)
+    lock = Lock(server)
+    fence = fence_of(lock.acquire(one))
     lock.now += 29999
-    same(lock.renew(A, strict=True, lease=10000), ["RENEWED", lock.now, [str(fence)], [0], 0])
+    same(lock.renew(one, strict=True, lease=10000), ["RENEWED", lock.now, [str(fence)], [0], 0])
     lock.now += 10000
-    same(lock.renew(A, strict=True), ["LOST", lock.now, *by(lock)])
-    same(lock.release(A, strict=True), ["ABSENT", lock.now, *by(lock)])
-    same(lock.acquire(A, lease=1000)[0], "GRANTED")
-    same(lock.acquire(B)[0], "QUEUED")
+    same(lock.renew(one, strict=True), ["LOST", lock.now, *by(lock)])
+    same(lock.release(one, strict=True), ["ABSENT", lock.now, *by(lock)])
+    same(lock.acquire(one, lease=1000)[0], "GRANTED")
+    same(lock.acquire(other)[0], "QUEUED")
     ear = server.listen()
     lock.now += 1000
-    same(lock.release(A, strict=True)[0], "ABSENT")
-    same(ear.heard(), [B], "who waits is not forgotten")
-    same(lock.acquire(B)[0], "GRANTED")
-    same(lock.renew(A, strict=True), ["LOST", lock.now, *by(lock, lock.fields()["h:" + B])])
-    same(lock.release(A, strict=True), ["ABSENT", lock.now, *by(lock, lock.fields()["h:" + B])])
-    same(lock.release(B, strict=True), ["RELEASED", lock.now])
+    same(lock.release(one, strict=True)[0], "ABSENT")
+    same(ear.heard(), [other], "who waits is not forgotten")
+    same(lock.acquire(other)[0], "GRANTED")
+    same(lock.renew(one, strict=True), ["LOST", lock.now, *by(lock, lock.fields()["h:" + other])])
+    same(lock.release(one, strict=True), ["ABSENT", lock.now, *by(lock, lock.fields()["h:" + other])])
+    same(lock.release(other, strict=True), ["RELEASED", lock.now])
 
 
 @test("force: the queue is emptied only on request, and waiters come back in their order")

@@ -6,10 +6,6 @@ load certificates
 load waiters
 load flights
 
-owner_of() {
-    rlock status --json "$1" | jq -r '.[0].holders[0].owner'
-}
-
 # strange_sessions_ended: those that began instead of opening a's again: after the relay's port,
 # the session of the run before, and a's own.
 strange_sessions_ended() {

@@ -35,19 +35,22 @@ static int misused_token(const struct renew_release *action, bool option, const 
     return STATUS_CONFIG;
 }
 
-/* The run's command would continue beside that of the next holder. */
-static int refuse_to_end_run(const struct renew_release *action)
+static bool find_reservation(struct renew_release *action)
 {
-    say_warning("release: %.100s: not a token printed by rlock acquire", action->key);
-    say_hint("RLOCK_OWNER belongs to rlock run, which releases its own lock; --owner TOKEN");
-    return STATUS_NO;
+    bool found =
+        reservation_find(&action->call.settings, action->key, action->reserved, &action->until_ms);
+
+    if (found)
+        action->owner = action->reserved;
+    return found;
 }
 
 static int no_token(struct renew_release *action)
 {
-    action->owner = action->reserved;
-    if (reservation_find(&action->call.settings, action->key, action->reserved, &action->until_ms))
+    if (find_reservation(action))
         return STATUS_OK;
+    if (action->call.command == &command_release)
+        return not_holder_say_unreserved(&action->call, action->key);
     if (not_holder_say_reserved(&action->call, action->key))
         return STATUS_NO;
     command_error(&action->call, "no owner token");
@@ -64,34 +67,62 @@ static int take_owner(struct renew_release *action)
     if (!option && (!owner || !*owner))
         return no_token(action);
     const char *why = owner_fault(owner);
-    if (why)
-        return misused_token(action, option, why);
-    if (!option && action->call.command == &command_release && !owner_is_acquired(owner))
-        return refuse_to_end_run(action);
+    return why ? misused_token(action, option, why) : STATUS_OK;
+}
+
+/* The holder with that owner; NULL: none. */
+static const struct lock_party *find_party(const struct lock_view *lock, const char *owner)
+{
+    for (size_t i = 0; lock && i < lock->holder_count; i++)
+        if (strcmp(lock->holders[i].owner, owner) == 0)
+            return &lock->holders[i];
+    return NULL;
+}
+
+/* Whether a run in which the owner nests holds the lock. */
+static bool is_inside_run(const struct lock_view *lock, const char *owner)
+{
+    for (size_t i = 0; lock && i < lock->holder_count; i++) {
+        const struct lock_party *holder = &lock->holders[i];
+        if (owner_nests_in(owner, holder->owner) && !owner_is_acquired(holder->owner) &&
+            !holder->reserved)
+            return true;
+    }
+    return false;
+}
+
+/* Chooses the owner that is meant. A shell that has acquired several locks has only the token of
+ * the last one, which nests in the others: the nearest of these that holds KEY is meant, or, if
+ * none does, the token itself. */
+static int choose_holder(struct renew_release *action, const struct lock_view *lock)
+{
+    char *holder = action->holder;
+    const struct lock_party *party;
+
+    strcpy(holder, action->owner);
+    do {
+        party = find_party(lock, holder);
+    } while (!party && owner_acquired_in(holder, holder));
+    bool acquired = owner_is_acquired(action->owner);
+    if (party ? !acquired && !party->reserved : is_inside_run(lock, action->owner))
+        return not_holder_refuse_run(&action->call, action->key);
+    if (!party && !acquired && !command_has(&action->call, OPTION_TOKEN))
+        find_reservation(action);
+    action->lock.owner = party ? holder : action->owner;
     return STATUS_OK;
 }
 
-/* Finds the owner that is meant. A shell that has acquired several locks has only the token of the
- * last one, which nests in the others: the nearest of these that holds KEY is meant, or, if none
- * does, the token itself. */
 static int find_holder(struct renew_release *action)
 {
     struct answer answer;
-    char *holder = action->holder;
-    bool found;
+    bool plain = owner_is_acquired(action->owner) && !strchr(action->owner, '.');
 
-    if (!owner_acquired_in(action->owner, holder))
+    if (plain || action->owner == action->reserved)
         return STATUS_OK;
     const struct lock_view *lock =
         query_read_lock(&action->call.query, action->key, &action->call.list, &answer);
-    strcpy(holder, action->owner);
-    do {
-        found = lock && lock_is_held_by(lock, holder);
-    } while (!found && owner_acquired_in(holder, holder));
-    if (found)
-        action->lock.owner = holder;
     if (answer.verdict == VERDICT_GRANTED)
-        return STATUS_OK;
+        return choose_holder(action, lock);
     return command_refused_about(&action->call, action->key, &answer);
 }
 

@@ -231,6 +231,7 @@ static void read_misfit(const redisReply *reply, struct answer *answer, struct r
         {"mirror", "an ancestor of this process holds it with another mirror"},
         {"string", "another key of its mirror's name is there, which is not a string"},
         {"redisson", "another key of its mirror's name is there, which is not a lock of Redisson"},
+        {"run", "it is held by a run, which alone renews and releases it"},
         {"no limit", "no limit is stored for it; rlock limit KEY N stores one"},
         {"latch/1", "the key is a latch; rlock latch status shows it"},
     };

@@ -8,7 +8,7 @@
 --   [not_after]   server's clock in ms: do nothing later than that
 --   [bar]         ms for which the owner must not acquire from now on
 --   [at_least]    ms for which a lock is kept after it was acquired
---   [strict]      1: a lease that has run out is not held any more
+--   [strict]      1: as in renew.lua
 --   [notes]       how its run ended; unused=1: it had none; refused=1: it waited without success
 --   [epoch, lease]   the server's marker (epoch.lua), and the lease that was asked for
 -- Answers:
@@ -40,6 +40,9 @@ local function load_all()
       mirrored = mirrored or lock.mirror
       lock.own, lock.family = find_entry(lock, owner)
       if ask.strict and lock.own and is_dead(lock.own) then lock.own, lock.run_out = nil, true end
+      if ask.strict and lock.own and is_of_run(lock.own) then
+        return false, { 'MISFIT', now, 'run', i }
+      end
       quiet = quiet and lock.own and not is_dead(lock.own) and not lock.family.entries[2]
         and not lock.place and not lock.mirror and lock.queue.first > lock.queue.last
         and not lock.besides

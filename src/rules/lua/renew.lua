@@ -5,7 +5,8 @@
 --   owner
 --   [mirrors]     how many of the keys are mirrors
 --   [lease]       ms; missing or 0: as before
---   [strict]      1: a lease that has run out is lost
+--   [strict]      1: it is no process that holds it who asks: a lease that has run out is lost, and
+--                 a run's is refused
 --   [not_after]   server's clock in ms: do nothing later than that
 --   [handed]      1: the lock was handed over to it, so it calls the next waiter that can go
 --   [epoch]       the server's marker (epoch.lua); and to hold again what it has forgotten, with a
@@ -50,6 +51,7 @@ local function load_all()
       lost = i
       return nil
     end
+    if ask.strict and is_of_run(lock.own) then return { 'MISFIT', now, 'run', i } end
     if string.find(lock.own.rest, ' asked=', 1, true) then
       return as_member({ 'ASKED', now, i, 1, math.max(lock.own.deadline - now, 0),
                          write_entry(lock.own) })
