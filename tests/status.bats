@@ -76,6 +76,12 @@ no_controls() { # in $output, but for the ends of lines
     status_json 'deploy-*' 'map(.key) | sort == ["deploy-a", "deploy-b"]'
     status_json 'deploy-[ac]' 'night?y' 'map(.key) | sort == ["deploy-a", "nightly"]'
     status_json 'nothing*' '. == []'
+    none='^rlock: status: nothing matches nothing\*$'
+    says 0 "$none" status 'nothing*'
+    [[ ! $output && ${#stderr_lines[@]} == 1 ]]
+    says 0 "$none" status 'nothing*' 'deploy-*'
+    [[ $output == *deploy-a*deploy-b* && ${#stderr_lines[@]} == 1 ]]
+    prints_nothing 0 status -q 'nothing*'
     status_json nightly free 'deploy-a' 'map(.key) | sort == ["deploy-a", "free", "nightly"]'
     hold d 'a*b'
     hold e 'axb'

@@ -112,6 +112,25 @@ static void tell_pauses(const struct view *view)
                     DECISION_TEXT(&pauses->views[i].pause, "paused"));
 }
 
+/* A GLOB may be mistyped. Misfits are told otherwise. */
+static void tell_unmatched(const struct view *view)
+{
+    const struct arguments *given = &view->call.arguments;
+    const struct lock_list *list = &view->locks.list;
+    bool told = false;
+
+    for (size_t i = 0; i < given->word_count; i++) {
+        const char *glob = given->words[i];
+        if (!key_is_glob(glob) || lock_views_match(&list->locks, glob) ||
+            lock_views_match(&list->misfits, glob))
+            continue;
+        say_warning("status: nothing matches %s", glob);
+        told = true;
+    }
+    if (!told && list->locks.count == 0 && list->misfits.count == 0)
+        say_warning("no locks");
+}
+
 static int print_once(struct view *view)
 {
     struct strbuf out = {0};
@@ -122,8 +141,8 @@ static int print_once(struct view *view)
     bool misfits = view->locks.list.misfits.count > 0;
     if (answer.verdict != VERDICT_GRANTED && !misfits)
         return command_refused(&view->call, &answer);
-    if (view->locks.list.locks.count == 0 && !misfits && !view->call.as_json)
-        say_warning("no locks");
+    if (!view->call.as_json)
+        tell_unmatched(view);
     if (!view->quiet) {
         print_locks(view, &out, screen_is_there() ? screen_window().columns : 0);
         status = command_print(&out);

@@ -1,6 +1,5 @@
 #include "cmd/thresholds.h"
 
-#include <fnmatch.h>
 #include <inttypes.h>
 
 #include "base/clock.h"
@@ -273,14 +272,6 @@ static struct counts count_all(const struct thresholds_subject *subject)
     return counts;
 }
 
-static bool matches_any(const char *glob, const struct lock_views *locks)
-{
-    for (size_t i = 0; i < locks->count; i++)
-        if (fnmatch(glob, locks->views[i].key, 0) == 0)
-            return true;
-    return false;
-}
-
 /* "; nothing matches x-*" */
 static void add_idle_globs(struct strbuf *line, const struct thresholds_subject *subject)
 {
@@ -288,7 +279,7 @@ static void add_idle_globs(struct strbuf *line, const struct thresholds_subject 
 
     for (size_t i = 0; i < subject->pattern_count; i++) {
         const char *pattern = subject->patterns[i];
-        if (!key_is_glob(pattern) || matches_any(pattern, &subject->locks))
+        if (!key_is_glob(pattern) || lock_views_match(&subject->locks, pattern))
             continue;
         idle++;
         if (idle <= SHOWN_MAX)

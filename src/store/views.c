@@ -109,6 +109,14 @@ bool survey_names(const struct survey_request *request, const char *key)
     return named;
 }
 
+bool lock_views_match(const struct lock_views *views, const char *glob)
+{
+    for (size_t i = 0; i < views->count; i++)
+        if (fnmatch(glob, views->views[i].key, 0) == 0)
+            return true;
+    return false;
+}
+
 bool survey_wants(const struct survey_request *request, const char *key)
 {
     for (size_t i = 0; i < request->pattern_count; i++)

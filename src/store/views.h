@@ -20,6 +20,8 @@ void lock_views_order_waiters(struct lock_views *views);
 void lock_views_sort(struct lock_views *views);
 /* Returns those of one key from that one on, of a list that is sorted; borrowed. */
 struct lock_views lock_views_of_key(const struct lock_views *views, size_t from);
+/* Whether a GLOB matches one of the keys. */
+bool lock_views_match(const struct lock_views *views, const char *glob);
 /* Reports them to the request's "each", sorted by key, each key once; of those that are not in use,
  * only what the request names, unless it asks for "idle" ones. */
 void lock_views_report(struct lock_views *views, const struct survey_request *request);
