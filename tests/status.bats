@@ -102,8 +102,8 @@ no_controls() { # in $output, but for the ends of lines
     json 'map(.key) == ["alpha"]'
     run -78 --separate-stderr rlock status -q alpha beta
     [[ -z $output ]]
-    run -0 rlock status 'alph*' 'bet*'
-    [[ ${#lines[@]} == 2 ]]
+    run -0 --separate-stderr rlock status 'alph*' 'bet*'
+    [[ ${#lines[@]} == 2 && $stderr == 'rlock: status: nothing matches bet*' ]]
 }
 
 @test "rows are sorted by KEY, also where keys and globs are named in another order" {
