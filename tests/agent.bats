@@ -125,6 +125,41 @@ kill_all_agents() {
     is_free k
 }
 
+@test "H164 the agent dies behind the release, and rlock stands still until the lease ends: no loss" {
+    local server since
+    server=$(redis_pid)
+    bg_up a env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_fork.so" "$RLOCK" run --lease 5s k -- \
+        sh -c ": >'$T/a.up'; '$RLOCK_TEST_TOOLS/await' '$T/a.go'; kill -STOP $server; exit 9"
+    since=$(now_ms)
+    : >"$T/a.go"
+    poll_until 10 in_state "$server" T
+    poll_until 10 eval '! pgrep -P "${pid[a]}" -x sh'
+    pause 200 # the agent has time to send the release
+    kill -KILL "$(agent_of "${pid[a]}")"
+    poll_until 10 in_state "${pid[a]}" T
+    kill -CONT "${pid[a]}" # it stops once more, behind the fork of another agent
+    poll_until 10 eval 'in_state "${pid[a]}" T && has_agent a'
+    kill -CONT "$server"
+    poll_until 15 is_free k
+    poll_until 15 eval '(($(now_ms) - since > 6000))'
+    kill -CONT "${pid[a]}"
+    ends_with a 9
+    run ! grep 'lock lost' "$T/a.err"
+}
+
+@test "H164 a release that failed while rlock stood still is told" {
+    stay a k
+    has_agent a
+    suspend a STOP
+    kill -STOP "$(redis_pid)"
+    : >"$T/a.go"
+    poll_until 25 gone "$agent"
+    kill -CONT "${pid[a]}"
+    ends_with a 9
+    kill -CONT "$(redis_pid)"
+    contains "$T/a.err" 'could not be released'
+}
+
 @test "H135 the next agent reports a lock that the store has taken away" {
     stay a k
     has_agent a

@@ -417,9 +417,9 @@ static void continue_holding(struct keeper *keeper, const struct keeper_past *pa
     note_grants(keeper, past->grants);
     if (who && waited > 0)
         keeper->who = identity_note(who, LOCK_NOTE_WAITED, waited);
-    loop_arm(keeper->loop, &keeper->end, past->lease.end);
     if (past->released)
-        return;
+        return; /* a lease that ends now is not lost: its user has left it */
+    loop_arm(keeper->loop, &keeper->end, past->lease.end);
     if (keeper->plan.renew || is_asked_for(keeper))
         renew(keeper);
 }

@@ -112,8 +112,10 @@ bool agent_process_hear(struct agent_process *agent, struct agent_report *report
 
     if (!agent->gone)
         got = channel_receive(agent->channel, report, sizeof *report, &none);
-    if (got > 0 && report->kind == REPORT_OVER)
-        agent->over = true;
+    if (got > 0) {
+        agent->releasing |= report->kind == REPORT_CLEARED;
+        agent->over |= report->kind == REPORT_OVER;
+    }
     /* A process of its own may keep its end of the channel open. */
     agent->gone = agent->gone || got < 0 || (got == 0 && agent->pid == 0);
     return got > 0;

@@ -12,6 +12,7 @@ struct agent_process {
     int channel;         /* our end */
     struct offer *offer; /* shared with it */
     bool gone;           /* its end is closed, and all that it said has been heard */
+    bool releasing;      /* it has said REPORT_CLEARED, and needs no order to release the lock */
     bool over;           /* it has said REPORT_OVER, and ends */
     struct moment started;
     unsigned deaths;    /* soon after the start, in a row */

@@ -44,6 +44,7 @@ struct supervisor {
     bool decided;                      /* the outcome is known, as no command was run */
     struct run_news last;              /* decided: why */
     struct run_news trouble;           /* with the store, during a long wait; RUN_NOTHING: none */
+    struct run_news unreleased;        /* the agent's last report: why it has not; RUN_NOTHING */
     bool done;
     struct moment began;
     struct moment told_of_orphan; /* the agent was, at that time */
@@ -87,6 +88,14 @@ static struct moment release_by(const struct supervisor *s)
     return moment_reached(end, least) ? least : moment_min(end, moment_plus(now, RELEASE_MOST_NS));
 }
 
+/* While the lock is waited for, held or released. A user who cancels does not wait for another
+ * agent. */
+static bool needs_agent(const struct supervisor *s)
+{
+    bool released = s->job.cleared && s->agent.over;
+    return !s->done && !s->job.lost && !released && s->leaving != CANCELLING;
+}
+
 /* Has the lock released, as nothing of the command is left. False if there is no release to wait
  * for, which the user has been told then: if it is not certain that nothing of the command is left,
  * the lease must end first. Must be called once more when another agent has replaced one that
@@ -102,8 +111,12 @@ static bool start_release(struct supervisor *s)
     if (s->leaving != RELEASING)
         s->leave_by = release_by(s);
     s->leaving = RELEASING;
-    if (job->cleared)
-        return !s->agent.over && !s->agent.gone; /* it does so already */
+    if (s->unreleased.event)
+        report_unreleased(s, &s->unreleased.reason);
+    if (!needs_agent(s) && (s->agent.gone || s->agent.over))
+        return false;
+    if (s->agent.releasing)
+        return true;
     if (job->stuck)
         why.cause = RUN_CAUSE_UNKILLED;
     else if (s->agent.gone)
@@ -153,13 +166,6 @@ static void release(struct supervisor *s)
     job_judge_end(&s->job);
     if (!start_release(s))
         finish(s);
-}
-
-/* While the lock is waited for, held or released. A user who cancels does not wait for another
- * agent. */
-static bool needs_agent(const struct supervisor *s)
-{
-    return !s->done && !s->job.lost && !s->job.cleared && s->leaving != CANCELLING;
 }
 
 /* -- notices --------------------------------------------------------------------------------- */
@@ -292,7 +298,9 @@ static void take_over(struct supervisor *s, const struct agent_report *over)
     else if (!s->decided && s->job.state == JOB_IDLE)
         take_refusal(s, over);
     else if (stays(s)) {
-        if (failed && needs_agent(s))
+        if (s->job.cleared)
+            s->unreleased = over->news; /* to be told when its end is */
+        else if (failed && needs_agent(s))
             run_tell_reason(events_of(s), RUN_AGENT_GAVE_UP, &over->news.reason);
         return; /* too early; its end will be noticed */
     }
@@ -326,7 +334,7 @@ static void take(struct supervisor *s, const struct agent_report *report)
         s->job.stop_begun |= report->stop_begun;
         job_lose(&s->job, &report->news.reason);
         break;
-    case REPORT_CLEARED: s->job.cleared = true; break;
+    case REPORT_CLEARED: s->job.cleared = s->release_told = true; break;
     case REPORT_OVER: take_over(s, report); break;
     }
 }
