@@ -162,6 +162,39 @@ paused() {
     [[ $status == 79 ]]
 }
 
+# ended_by_agent NAME: that of a stopped rlock. The moments that follow are counted.
+ended_by_agent() {
+    until in_state "$command" Z; do
+        pause 5
+    done
+}
+
+@test "H164 the agent of a stopped rlock kills the command, and is answered then: the lock is lost" {
+    bg_up a rlock run --lease 6s k -- \
+        sh -c "trap '' TERM; : >'$T/a.up'; while :; do sleep 0.05; done"
+    command=$(command_of "${pid[a]}")
+    kill -STOP "$(redis_pid)" "${pid[a]}"
+    ended_by_agent
+    kill -CONT "$(redis_pid)"
+    pause 400 # before the lease ends, a renewal may be answered
+    kill -CONT "${pid[a]}"
+    ends_with a 79
+    contains "$T/a.err" 'rlock: k: lock lost: not renewed in time'
+}
+
+@test "H164 rlock is killed when its agent has just ended the command: it was used, for --at-least" {
+    bg_up a rlock run --lease 5s --no-renew --at-most 2s --kill-after 60s --at-least 60s k -- \
+        sh -c "trap ': >\"$T/termed\"' TERM; : >'$T/a.up'; while :; do sleep 0.05; done"
+    command=$(command_of "${pid[a]}")
+    poll_until 10 test -e "$T/termed"
+    kill -STOP "${pid[a]}"
+    ended_by_agent
+    pause 100 # the agent sees that nothing is left
+    kill -KILL "${pid[a]}"
+    poll_until 10 eval 'rlock history k | grep -q "rlock was killed"'
+    run -75 rlock run -n k -- true
+}
+
 @test "H98 the command starts with the signals that rlock was started with" {
     local other look=(grep -E '^Sig(Blk|Ign)' /proc/self/status)
     for other in --block-signal=USR2 --ignore-signal=CHLD; do

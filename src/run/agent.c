@@ -468,7 +468,7 @@ static void be_alone(struct agent *agent)
     if (atomic_load(&agent->offer->delivered)) {
         if (!agent->plan->keep)
             loop_stop(agent->loop);
-    } else if (!has_printer(agent) && agent->watchdog.phase != WATCHDOG_IDLE && !take_back(agent)) {
+    } else if (!has_printer(agent) && !take_back(agent) && was_claimed(agent)) {
         keeper_hold_renewals(agent->keeper, true);
         watchdog_supervisor_died(&agent->watchdog);
     } else {

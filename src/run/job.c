@@ -155,10 +155,10 @@ int job_start(struct job *job)
 static struct deadline deadline(const struct job *job)
 {
     const struct supervised known = {.lease = job->lease,
-                                  .paused = job->state == JOB_PAUSED,
-                                  .lost = job->lost,
-                                  .cleared = job->cleared,
-                                  .stopping_since = job->stopping_since};
+                                     .paused = job->state == JOB_PAUSED,
+                                     .lost = job->lost,
+                                     .cleared = job->cleared,
+                                     .stopping_since = job->stopping_since};
 
     return deadline_of(job->plan, &known);
 }

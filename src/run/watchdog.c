@@ -51,14 +51,18 @@ static bool is_hopeless(const struct watchdog *watchdog)
 }
 
 /* Enters a phase in which the tree is being ended, unless nothing is left of it; the supervisor
- * must know before it finds its command ended. The callback may dismiss the watchdog. */
+ * must know before it finds its command ended, also one that has acknowledged the deadline and not
+ * kept it: by then a renewal may have been answered. One that is ending its command knows why. The
+ * callback may dismiss the watchdog. */
 static void raise_alarm(struct watchdog *watchdog, enum watchdog_phase phase, enum tree_state state)
 {
     if (watchdog->phase != WATCHDOG_WATCHING || state == TREE_GONE)
         return;
     watchdog->phase = phase;
-    if (acts_alone(watchdog))
-        watchdog->alarmed(watchdog->arg);
+    if (watchdog->stopping && !acts_alone(watchdog))
+        return;
+    watchdog->known.lost = watchdog->known.silent = true;
+    watchdog->alarmed(watchdog->arg);
 }
 
 /* The command of --stop, which has until KILL. The tree is empty only when it has ended, too. */
@@ -212,6 +216,7 @@ void watchdog_watch(struct watchdog *watchdog, struct lease lease)
     if (watchdog->phase != WATCHDOG_ORPHANED)
         watchdog->phase = WATCHDOG_WATCHING;
     watchdog->known.silent = true;
+    watchdog->known.lost = false;
     watchdog->known.lease = lease;
     arm(watchdog);
 }
