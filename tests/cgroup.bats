@@ -156,3 +156,15 @@ in_cgroup() {
     prints 0 'process*' local status
     rlock local stop
 }
+
+@test "H161 a private server stays in a cgroup that only has a name as those of rlock" {
+    delegate 0
+    rmdir "$there"
+    there=${there%/*}/rlock-$$-$BATS_TEST_NUMBER
+    mkdir "$there"
+    XDG_RUNTIME_DIR=$T run -0 in_cgroup "$RLOCK" run --local k -- true
+    server=$(pgrep -f "$T/rlock/socket")
+    [[ $(<"/proc/$server/cgroup") == *"/${there##*/}" ]]
+    XDG_RUNTIME_DIR=$T rlock local stop
+    rmdir "$there"
+}

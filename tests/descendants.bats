@@ -86,6 +86,43 @@ trapped() {
     done
 }
 
+# A look at all of them takes longer than what is left of the lease at that time.
+@test "H163 many processes, and a slow look at each: what is known is killed in time" {
+    bg_prints crowd bash -c 'for i in {1..600}; do sleep 1000 & done; echo; wait'
+    bg a env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_readdir.so" "$RLOCK" run --lease 6s --kill-after 0 \
+        k -- "$RLOCK_TEST_TOOLS/worker" "$LOG" a 100 ignore tree title
+    poll_until 20 have_traced 3
+    renewed k
+    queued k work b k 0.3 --lease 10s
+    kill -STOP "${pid[a]}"
+    b_alone ''
+    kill -CONT "${pid[a]}"
+    ends_with a 79 30
+}
+
+# renamed NAME: prints the program of a command that has that name.
+renamed() {
+    install -m 755 "$RLOCK_TEST_TOOLS/worker" "$T/$1"
+    echo "$T/$1"
+}
+
+@test "H161 a process with a name of ours is one of the command's" {
+    for name in rlock rlock-agent rlock-guard rlock-notifier rlock-renewer rlock-server; do
+        echo "--- $name"
+        rm -f "$LOG"
+        program=$(renamed "$name")
+        run -124 rlock run --at-most 700ms --kill-after 0 k -- \
+            sh -c "setsid '$program' '$LOG' x 100 & exec sleep 1000"
+        no_more x
+        rm "$LOG"
+        bg a rlock run --lease 20s k -- sh -c "setsid '$program' '$LOG' x 100 & exec sleep 1000"
+        working x
+        kill -KILL "${pid[a]}"
+        run -0 rlock run -w 15s k -- true
+        no_more x
+    done
+}
+
 @test "--wait-descendants ends soon, although processes come and go all the time" {
     run -0 rlock run --wait-descendants k -- bash -c 'for i in {1..300}; do (true &); done &'
 }

@@ -17,7 +17,8 @@
 #include "os/file.h"
 #include "os/kernel.h"
 
-#define PREFIX "rlock-" /* of names */
+/* Of one that rlock has made: its name could be anybody's, as of the unit rlock-backup.service. */
+#define OURS "user.rlock"
 
 /* The places where version 2 may be mounted; the second one is for hosts that have version 1,
  * too. */
@@ -119,6 +120,7 @@ static int make(const char *path)
     }
     close(fd);
     setxattr(path, "user.delegate", "1", 1, 0); /* to whatever nests in it */
+    setxattr(path, OURS, "1", 1, 0);
     return 0;
 }
 
@@ -137,7 +139,7 @@ int cgroup_make(struct cgroup *cgroup, bool required)
     char *parent FREED = find_parent(required);
     if (!parent)
         return required ? -1 : 0;
-    char *path FREED = strbuf_print("%s/" PREFIX "%ld-%llx", parent, (long)getpid(),
+    char *path FREED = strbuf_print("%s/rlock-%ld-%llx", parent, (long)getpid(),
                                     (unsigned long long)moment_now().ns);
     int made = make(path);
     if (made == 0)
@@ -188,7 +190,7 @@ void cgroup_leave(void)
 {
     char *own = find_parent(true), *name = own ? strrchr(own, '/') : NULL;
 
-    if (name && strncmp(name + 1, PREFIX, strlen(PREFIX)) == 0) {
+    if (name && has_value(own, OURS)) {
         *name = '\0';
         write_file(own, "cgroup.procs", "0");
     }

@@ -19,6 +19,8 @@
 #define MOST_BURSTS 100
 /* How many of the processes that are born during a look are looked at as well. */
 #define MOST_BIRTHS 4096
+/* How deep below one process the children of others are looked for. */
+#define MOST_DEPTH 1000
 /* A tree that grows while it is listed has an end all the same. */
 #define MOST_DESCENDANTS 65536
 
@@ -121,13 +123,27 @@ static bool is_callers(const struct search *search, const struct process *proces
     return process->group == search->group;
 }
 
+/* Anybody may have that name, but hardly a record lock on its standard input as well. */
+static bool is_spared(const struct search *search, const struct process *process)
+{
+    char text[1024] = "";
+
+    if (process->pid == search->tree->spared)
+        return true;
+    if (strcmp(process->name, TREE_SPARED) != 0)
+        return false;
+    file_read_small(procfs_open_file(search->tree->procfs, process->pid, "fdinfo/0"), text,
+                    sizeof text);
+    const char *lock = strstr(text, "\nlock:\t");
+    return lock && strstr(lock, " POSIX ") && strstr(lock, " WRITE ");
+}
+
 /* Whether the process is not one of those that are left out, with all that descends from
  * them. */
 static bool may_belong(const struct search *search, const struct process *process)
 {
     return process->pid != search->tree->root && process->pid != search->tree->except &&
-           process->pid != search->tree->spared && strcmp(process->name, TREE_SPARED) != 0 &&
-           !is_callers(search, process);
+           !is_spared(search, process) && !is_callers(search, process);
 }
 
 static bool belongs(struct search *search, const struct process *process)
@@ -288,6 +304,77 @@ static enum tree_state signal_group(const struct tree *tree, int signo)
     return kill(-tree->group, signo) == 0 || errno == EPERM ? TREE_LIVE : TREE_GONE;
 }
 
+/* Kills a process, and before it those below it that were not noted: when it is dead, they are the
+ * children of others. */
+static void kill_below(const struct search *search, const struct process *process, int depth)
+{
+    const struct procfs *procfs = search->tree->procfs;
+    struct process_list children ENDED_BY(process_list_free) = {0};
+    struct process child;
+
+    procfs_add_children(procfs, process, &children);
+    for (size_t i = 0; i < children.count && depth < MOST_DEPTH; i++) {
+        if (procfs_read(procfs, children.all[i].pid, &child) == PROCESS_FOUND &&
+            !was_noted(search->tree, &child) && may_belong(search, &child))
+            kill_below(search, &child, depth + 1);
+    }
+    deliver(search->tree, process, SIGKILL);
+}
+
+/* Kills a process that is known, or only looks. False if it does not live any more. */
+static bool signal_one(const struct search *search, const struct process *process, int signo)
+{
+    if (!process->live || !may_belong(search, process))
+        return false;
+    if (signo != 0)
+        kill_below(search, process, 0);
+    return true;
+}
+
+/* The same for those of a list that are still there; a signal of 0 looks for one of them. */
+static bool signal_noted(const struct search *search, const struct process_list *noted, int signo)
+{
+    struct process process;
+    bool found = false;
+
+    for (size_t i = 0; i < noted->count && !(found && signo == 0); i++) {
+        if (procfs_read(search->tree->procfs, noted->all[i].pid, &process) == PROCESS_FOUND &&
+            process.started == noted->all[i].started)
+            found = signal_one(search, &process, signo) || found;
+    }
+    return found;
+}
+
+/* The command itself, and then its group. Without a pidfd, their number may be another group's. */
+static bool signal_leader(const struct search *search, int signo)
+{
+    const struct tree *tree = search->tree;
+    struct process leader;
+
+    if (tree->leader < 0)
+        return false;
+    bool found = procfs_read(tree->procfs, tree->group, &leader) == PROCESS_FOUND &&
+                 leader.group == tree->group && !kernel_has_gone(tree->leader) &&
+                 signal_one(search, &leader, signo);
+    if (signo != 0)
+        signal_group(tree, signo);
+    return found;
+}
+
+/* Signals those that are known without a list of all processes, which takes long where there are
+ * many. Returns whether any of them lives. */
+static bool signal_known(const struct tree *tree, int signo)
+{
+    const struct process_list nothing = {0};
+    struct search search;
+
+    search_init(&search, tree, &nothing);
+    bool found = signal_leader(&search, signo);
+    for (size_t i = 0; i < tree->noted_count && !(found && signo == 0); i++)
+        found = signal_noted(&search, &tree->noted[i], signo) || found;
+    return found;
+}
+
 /* Kills the live children of this process, the tree's root, and returns whether there were any; the
  * newest first, which have had the least time to fork. The number of a child stays its own until
  * this process reaps it. */
@@ -398,7 +485,6 @@ static enum tree_state signal_visible(const struct tree *tree, int signo, bool *
 {
     struct process_list all ENDED_BY(process_list_free) = {0};
 
-    procfs_begin(tree->procfs);
     if (signo == SIGKILL)
         kill_orphans(tree);
     pid_t last = procfs_last_pid(tree->procfs);
@@ -408,7 +494,6 @@ static enum tree_state signal_visible(const struct tree *tree, int signo, bool *
         state = TREE_LIVE;
     if (signal_hidden_children(tree, signo, complete) == TREE_LIVE)
         state = TREE_LIVE;
-    procfs_end(tree->procfs);
     return state;
 }
 
@@ -426,13 +511,19 @@ static enum tree_state signal_cgroup(const struct tree *tree, int signo)
 
 enum tree_state tree_signal(const struct tree *tree, int signo)
 {
+    enum tree_state state = TREE_LIVE;
     bool complete = true;
 
     if (cgroup_exists(tree->cgroup) && (signo == SIGKILL || signo == 0))
         return signal_cgroup(tree, signo);
     if (!procfs_is_usable(tree->procfs))
         return signal_group(tree, signo);
-    enum tree_state state = signal_visible(tree, signo, &complete);
+    procfs_begin(tree->procfs);
+    if (signo == SIGKILL && procfs_lists_children(tree->procfs, getpid()))
+        signal_known(tree, signo);
+    if (signo != 0 || !signal_known(tree, signo))
+        state = signal_visible(tree, signo, &complete);
+    procfs_end(tree->procfs);
     if (complete)
         return state;
     return signal_group(tree, signo) == TREE_LIVE || state == TREE_LIVE ? TREE_LIVE : TREE_UNSEEN;

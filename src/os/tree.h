@@ -16,8 +16,8 @@
 #include "os/cgroup.h"
 #include "os/procfs.h"
 
-/* A process of this name is in no tree: the server of "local:" outlives the rlock that started
- * it. */
+/* A process of this name that has a record lock (fcntl(2)) on its standard input is in no tree: the
+ * server of "local:" outlives the rlock that started it. */
 #define TREE_SPARED "rlock-server"
 
 #define TREE_OWNER_SIZE 1024 /* of an owner token, with its NUL */
@@ -44,7 +44,8 @@ enum tree_state {
     TREE_UNSEEN, /* nothing was found, but not everything could be looked at */
 };
 
-/* Sends "signo" to all of the tree but root and except; 0 only looks. Zombies are left out. */
+/* Sends "signo" to all of the tree but root and except; 0 only looks. Zombies are left out. A KILL
+ * goes to the command's group and to what was noted before anything is listed. */
 enum tree_state tree_signal(const struct tree *tree, int signo);
 /* Whether more than its process group can be seen. */
 bool tree_is_visible(const struct tree *tree);

@@ -4,7 +4,9 @@
 
 #include <dirent.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,6 +22,7 @@ static const struct row {
     int threads;
     int started;
     const char *name, *variable, *expected, *what;
+    const char *lock; /* of its standard input */
 } rows[] = {
     {1, 1, 1, 1, 1, 1, "init", "", "", "process 1"},
     {50, 1, 50, 50, 1, 300, "getty", "", "", "somebody else's"},
@@ -45,8 +48,11 @@ static const struct row {
     {132, 1, 132, 133, 1, 213, "x", "", "", "one in a session of such a number"},
     {133, 1, 133, 133, 1, 214, "x", "", "", "its leader"},
     {134, 1, 134, 134, 1, 80, "x", "RLOCK_OWNER=" OWNER, "", "one that is older than rlock"},
-    {140, US, 140, 140, 1, 128, TREE_SPARED, "RLOCK_OWNER=" OWNER, "", "the local server"},
+    {140, US, 140, 140, 1, 128, TREE_SPARED, "RLOCK_OWNER=" OWNER, "", "the local server",
+     "pos:\t0\nlock:\t1: POSIX  ADVISORY  WRITE 5000140 00:1c:7 0 EOF\n"},
     {141, 140, 140, 140, 1, 129, "x", "", "", "what that has started"},
+    {142, US, 142, 142, 1, 130, TREE_SPARED, "RLOCK_OWNER=" OWNER ".c", "dl", "one of that name",
+     "pos:\t0\n"},
 };
 
 /* Seen while the supervisor lived: 131 and 133 have ended since, and their numbers are others'. */
@@ -128,6 +134,10 @@ static void make_process(const struct row *row, bool children)
              (int)session_of(row->session), row->threads, row->started);
     make_file(row->pid, "stat", stat);
     make_file(row->pid, "environ", row->variable);
+    if (row->lock) {
+        make_directory(row->pid, "fdinfo");
+        make_file(row->pid, "fdinfo/0", row->lock);
+    }
     for (int thread = 0; children && thread < row->threads; thread++) {
         if (thread == 0)
             make_directory(row->pid, "task");
@@ -212,6 +222,26 @@ static void tell_latest(int number)
     write_file(path, text);
 }
 
+/* In the library's place: notes signals instead of sending them, if "deeds" are to be noted, and
+ * that a list of all processes was begun. */
+static char deeds[256];
+static bool notes_deeds;
+
+static void note_deed(const char *what, int number)
+{
+    size_t used = strlen(deeds);
+
+    if (notes_deeds)
+        snprintf(deeds + used, sizeof deeds - used, "%s%s %d", used ? ", " : "", what, number);
+}
+
+int kill(pid_t pid, int signo)
+{
+    note_deed(signo == SIGKILL ? "kill" : "signal", pid - FAR);
+    errno = ESRCH;
+    return -1;
+}
+
 /* In the library's place: whenever the runner is about to be looked at, it has forked and ended. A
  * late child was born behind the first look at its number. */
 struct dirent *readdir(DIR *from)
@@ -221,6 +251,8 @@ struct dirent *readdir(DIR *from)
     if (!next)
         *(void **)&next = dlsym(RTLD_NEXT, "readdir64");
     struct dirent *entry = next(from);
+    if (entry && strtol(entry->d_name, NULL, 10) == pid_of(50) && !strstr(deeds, "list"))
+        note_deed("see in the list", 50);
     if (is_late && entry && strtol(entry->d_name, NULL, 10) == pid_of(late_child.pid)) {
         is_late = false;
         entry = next(from);
@@ -279,6 +311,30 @@ static void test_second_look(void)
     remove_tree("");
 }
 
+/* H163: a list takes long where there are many processes. */
+static void test_known_first(void)
+{
+    const char *before = "kill 122, kill 121, kill 120, kill 128, kill 127, see in the list 50, ";
+    struct process_list seen = {noted, COUNT(noted), 0};
+
+    make_world(true);
+    struct procfs procfs = procfs_of(directory);
+    const struct tree tree = {.procfs = &procfs,
+                              .leader = -1,
+                              .owner = OWNER,
+                              .since = 100,
+                              .noted = &seen,
+                              .noted_count = 1};
+    notes_deeds = true;
+    tap_ok(tree_signal(&tree, 0) == TREE_LIVE && !*deeds, "H163 what is known lives: no list");
+    tree_signal(&tree, SIGKILL);
+    tap_ok(strncmp(deeds, before, strlen(before)) == 0, "H163 what is known is killed first: %s",
+           deeds);
+    notes_deeds = false;
+    procfs_close(&procfs);
+    remove_tree("");
+}
+
 int main(void)
 {
     test("by lists of children", 'd', true, getpid());
@@ -287,5 +343,6 @@ int main(void)
     test_births(false);
     test_births(true);
     test_second_look();
+    test_known_first();
     return tap_done();
 }
