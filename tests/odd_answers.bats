@@ -68,3 +68,34 @@ rate_is_bounded() {
     odd other
     says 69 "the server's answer makes no sense" run -n --connect-timeout 3s k -- touch "$T/ran"
 }
+
+# lying WORD [TIMES]: through_proxy leads through such a proxy to the real server.
+lying() {
+    bg_prints lying python3 -u "$TESTS/lying_proxy.py" "$REDIS_SOCK" "$@"
+    through_proxy=redis://rlock:pw@127.0.0.1:$(head -n 1 "$T/lying.out")
+}
+
+@test "H156 an error for a grant: it may be done, and is given back" {
+    lying GRANTED
+    says 69 'it answers with an error: ERR Connection timed out' run -n -u "$through_proxy" k -- \
+        touch "$T/ran"
+    contains "$T/lying.out" lost
+    poll_until 5 is_free k
+    [[ ! -e $T/ran ]]
+}
+
+@test "H156 an error for a release that was done is no loss" {
+    lying RELEASED
+    run -0 --separate-stderr rlock run -u "$through_proxy" k -- true
+    contains "$T/lying.out" lost
+    [[ $stderr == "" ]]
+    is_free k
+}
+
+@test "H156 an error for a count of a latch: counted once, and told" {
+    lying LATCH
+    rlock latch set k 3
+    run --separate-stderr rlock latch count-down -u "$through_proxy" k
+    stderr_line 'may have been counted|may not have been counted'
+    [[ $(rlock latch status --json k | jq '.left') == 2 ]]
+}

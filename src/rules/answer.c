@@ -597,7 +597,7 @@ void redis_answer_script(const struct redisReply *reply, struct answer *answer,
     memset(answer, 0, sizeof *answer);
     memset(extra, 0, offsetof(struct redis_extra, party));
     if (reply->type == REDIS_REPLY_ERROR)
-        redis_error_answer(reply->str, answer);
+        redis_error_of_script(reply->str, answer);
     else if (is_member(reply))
         read_member(reply, answer, extra);
     else

@@ -84,6 +84,29 @@ static const struct error_word *find_word(const char *text)
     return NULL;
 }
 
+/* Codes with which a server refuses what it has not begun. In front only: within a script they tell
+ * of one command of it. */
+static const char *const refusals[] = {"NOSCRIPT",    "BUSY",   "LOADING", "MASTERDOWN", "TRYAGAIN",
+                                       "CLUSTERDOWN", "MOVED",  "ASK",     "CROSSSLOT",  "NOAUTH",
+                                       "WRONGPASS",   "NOPERM", "DENIED",  "EXECABORT"};
+/* Of these a server refuses either each write of a script or none (OOM: it asks only at the first),
+ * or it does not know what it is asked. */
+static const char *const refusals_of_all[] = {
+    "READONLY", "OOM", "MISCONF", "NOREPLICAS", "unknown command", "max number of clients"};
+
+static bool may_be_done(const char *text)
+{
+    size_t length = strcspn(text, " ");
+
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
+        if (strlen(refusals[i]) == length && strncmp(text, refusals[i], length) == 0)
+            return false;
+    for (size_t i = 0; i < sizeof refusals_of_all / sizeof *refusals_of_all; i++)
+        if (has_word(text, refusals_of_all[i]))
+            return false;
+    return true;
+}
+
 enum redis_error redis_error_class(const char *text)
 {
     struct host_error error;
@@ -231,6 +254,16 @@ void redis_error_answer(const char *text, struct answer *answer)
     snprintf(answer->said, sizeof answer->said, "%s", text);
 }
 
+void redis_error_of_script(const char *text, struct answer *answer)
+{
+    struct host_error error;
+
+    redis_error_answer(text, answer);
+    answer->verdict = VERDICT_UNKNOWN;
+    if (!host_error_read(text, &error))
+        answer->maybe_done = may_be_done(text);
+}
+
 void redis_error_senseless(struct answer *answer)
 {
     answer_fail(answer, CAUSE_UNFIT, "the server's answer makes no sense");
@@ -239,7 +272,8 @@ void redis_error_senseless(struct answer *answer)
 
 bool redis_error_is_senseless(const struct answer *answer)
 {
-    return answer->verdict == VERDICT_UNKNOWN && answer->cause == CAUSE_UNFIT && answer->maybe_done;
+    return answer->verdict == VERDICT_UNKNOWN && answer->cause == CAUSE_UNFIT &&
+           answer->maybe_done && !answer->said[0];
 }
 
 bool redis_newer_layout(const char *kind, const char *known, char *text, size_t size)

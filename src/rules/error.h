@@ -23,6 +23,10 @@ bool redis_error_is_redirection(const char *text);
 
 /* The answer for an error reply, UNKNOWN or MISFIT, in plain words and in the server's own. */
 void redis_error_answer(const char *text, struct answer *answer);
+/* The same for the reply to a script, which is UNKNOWN, and may be done unless such an error comes
+ * before anything is done: a script has no rollback, and a proxy that has lost its server answers
+ * with an error, too. */
+void redis_error_of_script(const char *text, struct answer *answer);
 /* An answer to a reply that none of our scripts gives; the request may have been done all the
  * same. */
 void redis_error_senseless(struct answer *answer);

@@ -71,7 +71,7 @@ void redis_latch_answer(const struct redisReply *reply, void (*each)(void *arg, 
     memset(answer, 0, sizeof *answer);
     *now_ms = now;
     if (reply->type == REDIS_REPLY_ERROR) {
-        redis_error_answer(reply->str, answer);
+        redis_error_of_script(reply->str, answer);
     } else if (word && strcmp(word, "ABSENT") == 0) {
         refuse(answer, CAUSE_ABSENT, "no such latch");
     } else if (word && strcmp(word, "EXISTS") == 0) {

@@ -166,12 +166,12 @@ static const struct {
     {"*3 'MISFIT' :1000 'lock/0'", "refused/misfit not a lock: the key holds 'lock/0'"},
     {"*3 'MISFIT' :1000 'lock/_2'", "refused/misfit not a lock: the key holds 'lock/ 2'"},
     {"*2 'MISFIT' :1000", "refused/misfit not a lock: the key holds '?'"},
-    {"-WRONGTYPE_Operation", "refused/misfit the store's key of that name holds other data"},
+    {"-WRONGTYPE_Operation", "unknown/misfit maybe the store's key of that name holds other data"},
     {"-NOPERM_no", "unknown/denied no right to run a command that it needs"},
     {"-LOADING_it", "unknown/not-ready still loading its data"},
     {"-NOSCRIPT_none", "unknown/not-ready it does not keep the scripts it is sent"},
     {"-READONLY_yes", "unknown/unfit a read-only replica; locks live on the master"},
-    {"-ERR_what", "unknown/unfit it answers with an error: ERR what"},
+    {"-ERR_what", "unknown/unfit maybe it answers with an error: ERR what"},
 
     {"*5 'MEMBER' :1 :1 'GRANTED' *0", NONE " remembers 1 of 1"},
     {"*5 'MEMBER' :1 :1 *5 'MEMBER' :1 :1 *2 'RELEASED' :1000 *0 *0", NONE " remembers 1 of 1"},
@@ -345,6 +345,40 @@ static const char *const *const inspections_not =
            "*4 'GRANTED' :1000 *1 '7' *1 :0", "*2 'RELEASED' :1000",
            "*7 'HELD' :1000 :4 :1 :0 :0 ''", "*6 'LOST' :1000 :1 :0 :0 ''", "~", "*0");
 
+/* H156: errors that come before a script does anything, and those of one that may have. */
+static const char *const *const refusals = INPUTS(
+    "NOSCRIPT No matching script. Please use EVAL.", "BUSY Redis is busy running a script.",
+    "LOADING Redis is loading the dataset in memory", "MASTERDOWN Link with MASTER is down",
+    "TRYAGAIN Multiple keys request during rehashing of slot", "CLUSTERDOWN Hash slot not served",
+    "MOVED 3999 127.0.0.1:6381", "ASK 3999 127.0.0.1:6381",
+    "CROSSSLOT Keys in request don't hash to the same slot", "NOAUTH Authentication required.",
+    "NOPERM User ci has no permissions to run the 'evalsha' command",
+    "EXECABORT Transaction discarded because of previous errors.",
+    "READONLY You can't write against a read only replica. script: 2f, on @user_script:57.",
+    "ERR Error running script (call to f_6d1): @user_script:9: -READONLY You can't write",
+    "OOM command not allowed when used memory > 'maxmemory'. script: 2f, on @user_script:57.",
+    "MISCONF Errors writing to the AOF file: No space left on device",
+    "NOREPLICAS Not enough good replicas to write.", "ERR max number of clients reached",
+    "ERR unknown command 'EVALSHA', with args beginning with: '2f'");
+static const char *const *const failures = INPUTS(
+    "", "ERR", "ERR what", "ERR Connection timed out", "ERR the proxy is LOADING what it knows",
+    "ERR ACL failure in script: User ci has no permissions to run the 'hdel' command script: 2f",
+    "ERR Error running script (call to f_6d1): @user_script:1: The user executing the script can't "
+    "run this command or subcommand",
+    "ERR Error running script (call to f_6d1): @user_script:9: attempt to index a nil value",
+    "ERR Script attempted to access a non local key in a cluster node script: 2f",
+    "WRONGTYPE Operation against a key holding the wrong kind of value script: 2f",
+    "UNBLOCKED force unblock from blocking state, instance state changed (master -> replica?)");
+
+static void test_doubt(const char *text, bool maybe_done)
+{
+    struct answer answer;
+
+    redis_error_of_script(text, &answer);
+    tap_ok(answer.verdict == VERDICT_UNKNOWN && answer.maybe_done == maybe_done, "H156 %s done: %s",
+           maybe_done ? "may be" : "not", text);
+}
+
 static void print_party(const struct lock_party *party, char *out)
 {
     char slot[16] = "";
@@ -499,6 +533,10 @@ static void test_replies(void)
                  holders[i].wanted);
         test_inspection(words, wanted);
     }
+    EACH(text, refusals)
+        test_doubt(*text, false);
+    EACH(text, failures)
+        test_doubt(*text, true);
     EACH(reply, inspections_not)
         test_inspection(*reply, NONE);
     for (size_t i = 0; i < COUNT(rests); i++) {
