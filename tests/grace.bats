@@ -72,6 +72,24 @@ without_grace() {
     run -0 rlock init
 }
 
+@test "status: a free lock that waits for grace says so, and until when" {
+    status_json k '.[0].grace_left_ms == null'
+    redis flushall
+    bg a rlock run --lease 30s k -- true
+    poll_until 10 contains "$T/a.err" 'grants nothing new'
+    status_json k '.[0] | .grace_left_ms > 0 and .grace_left_ms <= 30000'
+    run -0 rlock status
+    [[ ${lines[1]} =~ ^k\ +free,\ grace\ .*\ 1\ +grants\ nothing\ until\ [0-9:]{8}\ \(for\ [0-9.ms]+\ more\)$ ]]
+    run -0 rlock status k
+    [[ ${lines[1]} =~ ^\ \ grace:\ grants\ nothing\ until ]]
+    without_grace run -0 rlock run other -- "$RLOCK" status --json other
+    json '.[0].grace_left_ms == null'
+    run -0 rlock init --force
+    run -0 --separate-stderr rlock status --json k
+    json '.[0].grace_left_ms == null'
+    ends_with a 0
+}
+
 @test "H42 killed, and back without its data: the holder has it again at once, with its token" {
     stay a k --lease 15s
     fence=$(rlock status --json k | jq '.[0].fence')

@@ -29,7 +29,7 @@ enum {
  * ", paused". */
 static const char *lock_state(const struct lock_view *lock, char out[32])
 {
-    const char *paused = lock->pause.owner[0] ? ", paused" : "";
+    const char *paused = lock->pause.owner[0] ? ", paused" : lock->grace_ms > 0 ? ", grace" : "";
 
     if (holders_reserved(lock))
         snprintf(out, 32, "reserved%s", paused);
@@ -50,13 +50,28 @@ void render_line(struct strbuf *out, const char *format, ...)
     strbuf_putc(out, '\n');
 }
 
-/* Returns the text of the last column: the pause, or else the label of the only holder, or "-". */
+/* "grants nothing until 21:51:07 (for 25s more)" */
+static char *print_grace(const struct lock_view *lock, char out[DESCRIBE_DECISION_SIZE])
+{
+    int64_t now_ms = clock_wall() / NS_PER_MS;
+    char until[DESCRIBE_TIME_SIZE];
+
+    snprintf(out, DESCRIBE_DECISION_SIZE, "grants nothing until %s (for %s more)",
+             describe_daytime(now_ms, now_ms + lock->grace_ms, true, until),
+             MS_TEXT(lock->grace_ms));
+    return out;
+}
+
+/* Returns the text of the last column: the pause, or else the grace, or else the label of the only
+ * holder, or "-". */
 static const char *note_of(const struct lock_view *lock, char out[DESCRIBE_DECISION_SIZE])
 {
     const struct lock_party *holder;
 
     if (lock->pause.owner[0])
         return describe_pause(lock, out);
+    if (lock->grace_ms > 0)
+        return print_grace(lock, out);
     return holders_count(lock, &holder) == 1 && holder->who.label[0] ? holder->who.label : "-";
 }
 
@@ -288,7 +303,7 @@ void render_long(struct strbuf *out, const struct lock_view *locks, size_t count
     for (size_t i = 0; i < count; i++) {
         const struct lock_view *lock = &locks[i];
         const char *color = !style->color ? "" : lock->holder_count ? TABLE_YELLOW : TABLE_GREEN;
-        char state[32];
+        char state[32], grace[DESCRIBE_DECISION_SIZE];
 
         strbuf_puts(out, i ? "\n" : "");
         strbuf_escape(out, "%s", lock->key);
@@ -299,6 +314,8 @@ void render_long(struct strbuf *out, const struct lock_view *locks, size_t count
         strbuf_putc(out, '\n');
         if (lock->pause.owner[0])
             render_line(out, "  %s", PAUSE_TEXT(lock));
+        if (lock->grace_ms > 0)
+            render_line(out, "  grace: %s", print_grace(lock, grace));
         if (lock->limited)
             strbuf_printf(out, "  limit %u, which is stored\n", lock->stored_limit);
         for (size_t h = 0; h < lock->holder_count; h++)
@@ -430,8 +447,8 @@ static void put_pause(json_t *object, const struct lock_party *by, const char *g
 /* The pause of a GLOB is a row of its own: it may hit KEYs that were never used. */
 static json_t *glob_object(const struct lock_view *pause)
 {
-    static const char *const unknown[] = {"key",      "mode",  "limit",   "stored_limit",
-                                          "reserved", "fence", "last_run"};
+    static const char *const unknown[] = {"key",   "mode",          "limit",    "stored_limit",
+                                          "fence", "grace_left_ms", "reserved", "last_run"};
     json_t *object = jansson.object();
 
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
@@ -458,6 +475,7 @@ static json_t *lock_object(const struct lock_view *lock)
     put_pause(object, &lock->pause, lock->pause_glob);
     jansson.object_set_new(object, "reserved",
                            reserved ? decision_object(reserved) : jansson.null());
+    json_put_known(object, "grace_left_ms", lock->grace_ms, lock->grace_ms > 0);
     json_put_known(object, "fence", (json_int_t)lock->fence, lock->fence);
     for (size_t i = 0; i < lock->holder_count; i++)
         jansson.array_append_new(holders, holder_object(&lock->holders[i]));

@@ -222,7 +222,8 @@ struct lock_view {
     /* The GLOB of the pause, cut to this size; "": the pause is of this key. */
     char pause_glob[IDENTITY_WORD_MAX + 1];
     int64_t paused_ms; /* since the first of the pauses that hold for the key began; 0: not told */
-    uint64_t fence; /* last one issued, 0 if none */
+    int64_t grace_ms;  /* free: for so long nothing is granted to those who ask for grace; or 0 */
+    uint64_t fence;    /* last one issued, 0 if none */
     const struct lock_party *holders;
     size_t holder_count;
     const struct lock_party *waiters; /* in the queue's order */

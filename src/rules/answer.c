@@ -728,6 +728,7 @@ void redis_answer_inspect(const struct redisReply *reply, const char *key,
     view.limited = read_limit(reply, 11, &view.stored_limit);
     read_pause_at(reply, 12, now, &view.pause, view.pause_glob);
     view.paused_ms = redis_reply_span(reply, 13);
+    view.grace_ms = redis_reply_span(reply, 14);
     count_nested(holders, view.holder_count);
     read_memory(redis_reply_list(reply, 7), now, &view.memory);
     struct lock_run *runs =

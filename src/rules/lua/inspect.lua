@@ -5,6 +5,7 @@
 --   [runs]       how many of the last runs to tell
 --   [from, to]   continue in a long queue, from that ticket to that one
 --   [pauses]     the key of the pauses of GLOBs (globs.lua)
+--   [epoch]      the server's marker (epoch.lua)
 -- Answers:
 --   {'LOCK', now, fence, mode, limit, {holder...}, {waiter...}, {counter...}, {run...}}
 --     waiters in order, those that nest first; counters: a, the numbers of c, and both of n:WHAT
@@ -12,7 +13,8 @@
 --     queue two more: from which ticket to continue, and to which; that answer comes without
 --     holders. If a limit is stored or the lock is paused, two more follow these, which are 0 if
 --     they are not needed: the limit or '', and if there is a pause, that one, and the ms since
---     the first of those that hold for the lock began
+--     the first of those that hold for the lock began. If the lock is free and nothing is granted
+--     yet to those who ask for grace, for how many ms more
 --   {'MISFIT', now, what, 1}
 --
 -- The holders and the first waiters are of one moment, so that a lock that changes hands meanwhile
@@ -98,6 +100,12 @@ local function read_runs(ended)
   return runs
 end
 
+-- A server that was started again does not know it before the first request for a lock.
+local function grace_left()
+  local till = ask.epoch and number(redis.pcall('HMGET', ask.epoch, 'u')[1])
+  return till and till - now or 0
+end
+
 -- The answer; from, to: what is left of the queue.
 local function answer(from, to)
   if damaged then return { 'MISFIT', now, 'damaged', 1 } end
@@ -120,11 +128,13 @@ local function answer(from, to)
   local runs = read_runs(number(counters[2]) or 0)
   local told = { 'LOCK', now, whole(lock.fence), mode, limit, holders, waiters, counters, runs }
   if from and from <= to then told[10], told[11] = from, to end
-  if lock.stored or lock.paused then
+  local grace = mode == '' and grace_left() or 0
+  if lock.stored or lock.paused or grace > 0 then
     told[10], told[11] = told[10] or 0, told[11] or 0
-    told[12], told[13] = lock.stored or '', lock.paused and lock.paused.text
-    told[14] = lock.paused and paused_for()
+    told[12], told[13] = lock.stored or '', lock.paused and lock.paused.text or ''
+    told[14] = lock.paused and paused_for() or 0
   end
+  if grace > 0 then told[15] = grace end
   return told
 end
 

@@ -779,8 +779,8 @@ static void adjust(struct redis_store *store, const struct adjust_request *reque
 {
     if (request->glob) {
         const struct survey_request which = {.patterns = &request->key, .pattern_count = 1};
-        store->marks = redis_survey_new(store->session, store->prefix, store->terms.pauses, &which,
-                                        true, false);
+        store->marks =
+            redis_survey_new(store->session, store->prefix, &store->terms, &which, true, false);
         store->part_time = moment_until(loop_now(store->loop), store->until);
     }
     redis_call_adjust(&store->call, &store->terms, store->prefix, request);
@@ -788,8 +788,8 @@ static void adjust(struct redis_store *store, const struct adjust_request *reque
 
 static void survey(struct redis_store *store, const struct survey_request *request)
 {
-    store->survey = redis_survey_new(store->session, store->prefix, store->terms.pauses, request,
-                                     false, store->asking);
+    store->survey = redis_survey_new(store->session, store->prefix, &store->terms, request, false,
+                                     store->asking);
     store->part_time = moment_until(loop_now(store->loop), store->until);
     redis_session_check_role(store->session);
     redis_survey_ask(store->survey, store->until);

@@ -29,6 +29,7 @@ struct redis_survey {
     struct redis_session *session;
     const char *prefix;            /* NULL: any */
     const char *pauses;            /* the key of those of GLOBs; NULL: none */
+    const char *grace;             /* the key that tells of it; NULL: none */
     struct survey_request request; /* without its patterns */
     char runs[16];
     bool marking; /* locks are marked as pauses say, in place of being reported */
@@ -75,14 +76,16 @@ static void add_key(struct redis_survey *survey, const char *pattern)
 }
 
 struct redis_survey *redis_survey_new(struct redis_session *session, const char *prefix,
-                                      const char *pauses, const struct survey_request *request,
-                                      bool marking, bool asking)
+                                      const struct redis_terms *terms,
+                                      const struct survey_request *request, bool marking,
+                                      bool asking)
 {
     struct redis_survey *survey = mem_zeroed(sizeof *survey);
 
     survey->session = session;
     survey->prefix = prefix;
-    survey->pauses = pauses;
+    survey->pauses = terms->pauses;
+    survey->grace = terms->pauses ? terms->marker : NULL; /* where the locks are */
     survey->request = *request;
     survey->marking = marking;
     survey->asking = asking;
@@ -221,6 +224,8 @@ static void add_look(struct redis_survey *survey, const struct entry *entry)
     }
     if (!survey->request.latches)
         redis_call_set(&call, "pauses", survey->pauses);
+    if (!survey->request.latches && !survey->marking)
+        redis_call_set(&call, "epoch", survey->grace);
     if (survey->asking)
         REDIS_SESSION_ADD(survey->session, "ASKING");
     redis_session_add_call(survey->session, &call);
