@@ -1,0 +1,745 @@
+/* The system calls and library functions that the program under test calls in the place of the real
+ * ones: the linker leads here, by the list in the file "wrapped". To add a call, name it there and
+ * write it here; its effect on other processes belongs to kernel.c. */
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lives/files.h"
+#include "lives/life.h"
+#include "lives/network.h"
+#include "lives/server.h"
+
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+
+#define SIGNALS 64
+
+static bool in_server(void)
+{
+    return kernel.current && kernel.current->kind == SERVER;
+}
+
+static int refused_with(int error)
+{
+    errno = error;
+    return -1;
+}
+
+/* -- waiting and time --------------------------------------------------------------------------- */
+
+static int look(struct pollfd *polls, nfds_t count)
+{
+    int ready = 0;
+
+    for (nfds_t i = 0; i < count; i++) {
+        polls[i].revents = (short)file_events(kernel.current, &polls[i]);
+        ready += polls[i].revents != 0;
+    }
+    return ready;
+}
+
+int __wrap_poll(struct pollfd *polls, nfds_t count, int timeout)
+{
+    int ready;
+
+    kernel_call();
+    int64_t until = timeout < 0 ? NEVER : world.now + timeout * MS;
+    while ((ready = look(polls, count)) == 0 && world.now < until) {
+        kernel.current->polled = polls;
+        kernel.current->polled_count = (unsigned)count;
+        kernel_wait(WAIT_POLL, until);
+    }
+    return ready;
+}
+
+static int64_t ns_of(const struct timespec *time)
+{
+    return time->tv_sec * SEC + time->tv_nsec;
+}
+
+int __wrap_nanosleep(const struct timespec *time, struct timespec *rest)
+{
+    (void)rest;
+    kernel_call();
+    kernel_wait(WAIT_SLEEP, world.now + ns_of(time));
+    return 0;
+}
+
+int __wrap_usleep(useconds_t us)
+{
+    kernel_call();
+    kernel_wait(WAIT_SLEEP, world.now + us * US);
+    return 0;
+}
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
+{
+    int64_t ns = world.now;
+
+    if (!in_server())
+        kernel_call();
+    if (clock == CLOCK_REALTIME)
+        ns = in_server() ? server_now() : WALL_BASE + world.now;
+    *time = (struct timespec){ns / SEC, ns % SEC};
+    return 0;
+}
+
+int __wrap_timerfd_create(int clock, int flags)
+{
+    (void)clock, (void)flags;
+    kernel_call();
+    return file_open(file_new(FILE_TIMER));
+}
+
+int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *time, struct itimerspec *old)
+{
+    struct file *file = file_of(fd);
+    int64_t due = ns_of(&time->it_value);
+
+    (void)flags, (void)old;
+    kernel_call();
+    file->due = due ? due : NEVER;
+    return 0;
+}
+
+int __wrap_setitimer(int which, const void *time, void *old)
+{
+    (void)which, (void)time, (void)old;
+    return 0;
+}
+
+/* -- signals ------------------------------------------------------------------------------------ */
+
+static uint64_t set_of(const sigset_t *set)
+{
+    uint64_t bits = 0;
+
+    for (int signo = 1; signo < SIGNALS; signo++)
+        if (sigismember(set, signo) == 1)
+            bits |= signal_bit(signo);
+    return bits;
+}
+
+static void to_sigset(uint64_t bits, sigset_t *set)
+{
+    sigemptyset(set);
+    for (int signo = 1; signo < SIGNALS; signo++)
+        if (bits & signal_bit(signo))
+            sigaddset(set, signo);
+}
+
+/* Takes the lowest of these signals that are pending; 0: none is. */
+static int take_signal(uint64_t bits)
+{
+    uint64_t pending = kernel.current->pending & bits;
+    int signo = pending ? __builtin_ctzll(pending) : 0;
+
+    kernel.current->pending &= ~signal_bit(signo);
+    return signo;
+}
+
+int __wrap_signalfd(int fd, const sigset_t *set, int flags)
+{
+    struct file *file = file_new(FILE_SIGNAL);
+
+    (void)fd, (void)flags;
+    kernel_call();
+    file->signals = set_of(set);
+    return file_open(file);
+}
+
+int __wrap_sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *time)
+{
+    uint64_t bits = set_of(set);
+    int signo;
+
+    (void)info;
+    kernel_call();
+    int64_t until = world.now + ns_of(time);
+    kernel.current->awaited = bits;
+    while ((signo = take_signal(bits)) == 0 && world.now < until)
+        kernel_wait(WAIT_SIGNAL, until);
+    return signo ? signo : refused_with(EAGAIN);
+}
+
+/* The process acts on pending signals that are not blocked any more: none has a handler here. */
+static void act_on_signals(void)
+{
+    struct proc *process = kernel.current;
+    const uint64_t harmless = signal_bit(SIGTSTP) | signal_bit(SIGCHLD) | signal_bit(SIGCONT) |
+                              signal_bit(SIGWINCH) | signal_bit(SIGURG);
+
+    if (take_signal(~process->blocked & signal_bit(SIGTSTP)))
+        kernel_stop(SIGTSTP);
+    uint64_t fatal = process->pending & ~process->blocked & ~harmless;
+    if (fatal)
+        process_end(process, __builtin_ctzll(fatal));
+}
+
+int __wrap_sigprocmask(int how, const sigset_t *set, sigset_t *old)
+{
+    struct proc *process = kernel.current;
+
+    kernel_call();
+    if (old)
+        to_sigset(process->blocked, old);
+    if (set && how == SIG_SETMASK)
+        process->blocked = set_of(set);
+    else if (set && how == SIG_UNBLOCK)
+        process->blocked &= ~set_of(set);
+    else if (set && how == SIG_BLOCK)
+        process->blocked |= set_of(set);
+    act_on_signals();
+    return 0;
+}
+
+int __wrap_sigpending(sigset_t *set)
+{
+    to_sigset(kernel.current->pending, set);
+    return 0;
+}
+
+int __wrap_sigaction(int signo, const struct sigaction *action, struct sigaction *old)
+{
+    (void)signo, (void)action;
+    if (old)
+        memset(old, 0, sizeof *old);
+    return 0;
+}
+
+static int signal_group(int group, int signo)
+{
+    struct proc *self = kernel.current;
+    int found = 0, count = kernel.process_count;
+
+    for (int i = 0; i < count; i++) {
+        struct proc *process = kernel.processes[i];
+        if (process->group != group || process->life == REAPED || process == self)
+            continue;
+        found++;
+        signal_send(process, signo);
+    }
+    if (self->group == group) {
+        found++;
+        signal_send(self, signo);
+    }
+    return found ? 0 : refused_with(ESRCH);
+}
+
+int __wrap_kill(pid_t pid, int signo)
+{
+    kernel_call();
+    if (signo)
+        trace("kill(%d, %d)", pid, signo);
+    if (pid <= 0)
+        return signal_group(pid ? -pid : kernel.current->group, signo);
+    struct proc *process = process_find(pid);
+    if (!process)
+        return refused_with(ESRCH);
+    signal_send(process, signo);
+    return 0;
+}
+
+static int pidfd_open(int pid)
+{
+    struct proc *process = process_find(pid);
+
+    if (!process)
+        return refused_with(ESRCH);
+    struct file *file = file_new(FILE_PROCESS);
+    file->process = process;
+    return file_open(file);
+}
+
+/* As before Linux 6.9, which brought PIDFD_SIGNAL_PROCESS_GROUP. */
+static int pidfd_send_signal(int fd, int signo, unsigned flags)
+{
+    const struct file *file = file_of(fd);
+
+    if (!file)
+        return -1;
+    if (file->kind != FILE_PROCESS)
+        return refused_with(EBADF);
+    if (file->process->life == REAPED)
+        return refused_with(ESRCH);
+    if (flags)
+        return refused_with(EINVAL);
+    if (signo)
+        trace("pidfd_send_signal(%d, %d)", file->process->pid, signo);
+    signal_send(file->process, signo);
+    return 0;
+}
+
+long __wrap_syscall(long number, ...)
+{
+    long word[4];
+    va_list words;
+
+    va_start(words, number);
+    for (int i = 0; i < 4; i++)
+        word[i] = va_arg(words, long);
+    va_end(words);
+    kernel_call();
+    switch (number) {
+    case SYS_pidfd_open: return pidfd_open((int)word[0]);
+    case SYS_pidfd_send_signal:
+        return pidfd_send_signal((int)word[0], (int)word[1], (unsigned)word[3]);
+    case SYS_close_range: return 0; /* all of its files are close-on-exec */
+    default: return refused_with(ENOSYS);
+    }
+}
+
+/* -- processes ---------------------------------------------------------------------------------- */
+
+pid_t __wrap_getpid(void)
+{
+    return kernel.current ? kernel.current->pid : 1;
+}
+
+pid_t __wrap_getppid(void)
+{
+    kernel_call();
+    return kernel.current->parent;
+}
+
+pid_t __wrap_getpgrp(void)
+{
+    return kernel.current->group;
+}
+
+pid_t __wrap_getsid(pid_t pid)
+{
+    const struct proc *process = pid ? process_find(pid) : kernel.current;
+
+    return process ? process->session : refused_with(ESRCH);
+}
+
+int __wrap_setpgid(pid_t pid, pid_t group)
+{
+    kernel_call();
+    struct proc *process = pid ? process_find(pid) : kernel.current;
+    if (!process)
+        return refused_with(ESRCH);
+    process->group = group ? group : process->pid;
+    return 0;
+}
+
+pid_t __wrap_setsid(void)
+{
+    kernel_call();
+    return kernel.current->group = kernel.current->session = kernel.current->pid;
+}
+
+int __wrap_prctl(int option, ...)
+{
+    va_list words;
+
+    va_start(words, option);
+    unsigned long word = va_arg(words, unsigned long);
+    va_end(words);
+    kernel_call();
+    if (option == PR_SET_PDEATHSIG)
+        kernel.current->death_signal = (int)word;
+    else if (option == PR_SET_CHILD_SUBREAPER)
+        kernel.current->subreaper = word;
+    else if (option == PR_SET_NAME)
+        snprintf(kernel.current->name, sizeof kernel.current->name, "%s", (const char *)word);
+    return 0;
+}
+
+/* Sets the status that waitpid() tells of a child now; false: it tells nothing. */
+static bool tell_change(struct proc *child, int options, int *status)
+{
+    if (child->life == ZOMBIE) {
+        child->life = REAPED;
+        *status = child->status;
+    } else if ((options & WUNTRACED) && child->stop_untold) {
+        child->stop_untold = false;
+        *status = W_STOPCODE(child->stop_signal);
+    } else if ((options & WCONTINUED) && child->continue_untold) {
+        child->continue_untold = false;
+        *status = 0xffff;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static bool is_child(const struct proc *process)
+{
+    return process->life != REAPED && process->parent == kernel.current->pid;
+}
+
+pid_t __wrap_waitpid(pid_t pid, int *status, int options)
+{
+    bool any = false;
+    int unused;
+
+    kernel_call();
+    if (!(options & WNOHANG))
+        fail("waitpid() would block"); /* no supervisor or agent may */
+    for (int i = 0; i < kernel.process_count; i++) {
+        struct proc *child = kernel.processes[i];
+        if (!is_child(child) || (pid > 0 && child->pid != pid))
+            continue;
+        any = true;
+        if (tell_change(child, options, status ? status : &unused))
+            return child->pid;
+    }
+    return any ? 0 : refused_with(ECHILD);
+}
+
+/* With WNOHANG and WNOWAIT. */
+int __wrap_waitid(idtype_t type, id_t id, siginfo_t *info, int options)
+{
+    bool any = false;
+
+    kernel_call();
+    info->si_pid = 0;
+    for (int i = 0; i < kernel.process_count; i++) {
+        const struct proc *child = kernel.processes[i];
+        if (!is_child(child) || (type == P_PID && child->pid != (pid_t)id))
+            continue;
+        any = true;
+        if (((options & WEXITED) && child->life == ZOMBIE) ||
+            ((options & WSTOPPED) && child->stop_untold))
+            info->si_pid = child->pid;
+    }
+    return any ? 0 : refused_with(ECHILD);
+}
+
+int __wrap_execvpe(const char *file, char *const argv[], char *const environment[])
+{
+    (void)file;
+    kernel_call();
+    process_execute(argv, environment);
+}
+
+void __wrap__exit(int status)
+{
+    kernel_call();
+    process_end(kernel.current, W_EXITCODE(status & 255, 0));
+    abort();
+}
+
+static struct proc *fork_process(enum kind kind)
+{
+    const struct proc *parent = kernel.current;
+    struct proc *child = process_new(kind, parent->pid, parent->run);
+
+    memcpy(child->name, parent->name, sizeof child->name);
+    child->group = parent->group;
+    child->session = parent->session;
+    child->blocked = parent->blocked;
+    return child;
+}
+
+/* Called by switch.S in the place of fork() and vfork(), of which only those are simulated that lead
+ * to an execvpe() or _exit(). Returns in the child; the parent continues when that has come. */
+int lives_vfork(const struct registers *registers)
+{
+    kernel_call();
+    struct proc *parent = kernel.current, *child = fork_process(CHILD);
+    files_inherit(child, parent);
+    child->is_coroutine = true;
+    child->vfork = *registers;
+    child->vfork_parent = parent;
+    parent->wait = WAIT_VFORK;
+    kernel.current = child;
+    trace("is born of %d", parent->pid);
+    return 0;
+}
+
+struct helper {
+    int (*work)(int keep, const void *arg);
+    int keep;
+    const void *arg;
+};
+
+static int help(const void *arg)
+{
+    const struct helper *helper = arg;
+
+    return helper->work(helper->keep, helper->arg);
+}
+
+/* A process that continues in the same program has a copy of what it is told (life_copy_task()). */
+pid_t __wrap_child_fork_helper(const char *name, int keep, int (*work)(int keep, const void *arg),
+                               const void *arg)
+{
+    kernel_call();
+    struct proc *child = fork_process(AGENT);
+    struct helper *helper = malloc(sizeof *helper);
+    *helper = (struct helper){work, keep, life_copy_task(arg)};
+    snprintf(child->name, sizeof child->name, "%s", name);
+    child->group = child->pid;
+    file_inherit(child, kernel.current, keep);
+    process_start(child, help, helper);
+    trace("forks %s %d", name, child->pid);
+    kernel_call();
+    return child->pid;
+}
+
+/* -- memory, chance, descriptors ---------------------------------------------------------------- */
+
+void *__real_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset);
+void *__wrap_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
+{
+    return kernel.current ? calloc(1, size) : __real_mmap(at, size, protection, flags, fd, offset);
+}
+
+ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags)
+{
+    (void)flags;
+    for (size_t i = 0; i < size; i++)
+        ((uint8_t *)bytes)[i] = (uint8_t)chance();
+    return (ssize_t)size;
+}
+
+static ssize_t read_signals(const struct file *file, struct signalfd_siginfo *infos, size_t size)
+{
+    size_t got = 0;
+    int signo;
+
+    while ((got + 1) * sizeof *infos <= size && (signo = take_signal(file->signals)) != 0) {
+        memset(&infos[got], 0, sizeof *infos);
+        infos[got++].ssi_signo = (uint32_t)signo;
+    }
+    return got ? (ssize_t)(got * sizeof *infos) : refused_with(EAGAIN);
+}
+
+static ssize_t read_text(struct file *file, void *bytes, size_t size)
+{
+    size_t got = file->size - file->at < size ? file->size - file->at : size;
+
+    memcpy(bytes, file->text + file->at, got);
+    file->at += got;
+    return (ssize_t)got;
+}
+
+ssize_t __wrap_read(int fd, void *bytes, size_t size)
+{
+    if (in_server())
+        return network_take(network_find(fd - SERVER_DESCRIPTORS), bytes, size);
+    kernel_call();
+    struct file *file = file_of(fd);
+    if (!file)
+        return -1;
+    switch (file->kind) {
+    case FILE_SIGNAL: return read_signals(file, bytes, size);
+    case FILE_TEXT: return read_text(file, bytes, size);
+    default: return refused_with(EINVAL);
+    }
+}
+
+/* The program under test writes to the terminal only. */
+ssize_t __wrap_write(int fd, const void *bytes, size_t size)
+{
+    if (in_server())
+        network_answer(network_find(fd - SERVER_DESCRIPTORS), bytes, size);
+    return (ssize_t)size;
+}
+
+int __wrap_close(int fd)
+{
+    if (in_server()) {
+        server_close(network_find(fd - SERVER_DESCRIPTORS));
+        return 0;
+    }
+    kernel_call();
+    return file_close_descriptor(fd);
+}
+
+int __wrap_open(const char *path, int flags, ...)
+{
+    (void)path, (void)flags;
+    return refused_with(ENXIO);
+}
+
+int __wrap_file_open_null(int flags)
+{
+    (void)flags;
+    return file_open(file_new(FILE_NOTHING));
+}
+
+int __wrap_dup2(int from, int to)
+{
+    (void)from;
+    return to; /* of the standard streams, which nothing here reads */
+}
+
+int __wrap_close_range(unsigned first, unsigned last, int flags)
+{
+    (void)first, (void)last, (void)flags;
+    return 0; /* child_fork_helper() is simulated as a whole */
+}
+
+/* -- socket pairs ------------------------------------------------------------------------------- */
+
+int __wrap_socketpair(int family, int type, int protocol, int ends[2])
+{
+    (void)family, (void)type, (void)protocol;
+    kernel_call();
+    struct file *a = file_new(FILE_PAIR), *b = file_new(FILE_PAIR);
+    a->peer = b;
+    b->peer = a;
+    ends[0] = file_open(a);
+    ends[1] = file_open(b);
+    return 0;
+}
+
+static struct message *message_of(const struct msghdr *parcel)
+{
+    const struct cmsghdr *head = CMSG_FIRSTHDR(parcel);
+    size_t size = parcel->msg_iov->iov_len;
+    struct message *message = malloc(sizeof *message + size);
+    int sent;
+
+    *message = (struct message){.size = size};
+    memcpy(message->bytes, parcel->msg_iov->iov_base, size);
+    if (head) {
+        memcpy(&sent, CMSG_DATA(head), sizeof sent);
+        message->file = file_of(sent);
+        message->file->references++;
+    }
+    return message;
+}
+
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *parcel, int flags)
+{
+    (void)flags;
+    kernel_call();
+    const struct file *file = file_of(fd);
+    if (!file || file->kind != FILE_PAIR)
+        return refused_with(EBADF);
+    struct file *peer = file->peer;
+    if (!peer)
+        return refused_with(EPIPE);
+    if (peer->queued >= MESSAGES_MAX)
+        return refused_with(EAGAIN);
+    struct message *message = message_of(parcel);
+    if (peer->first)
+        peer->last->next = message;
+    else
+        peer->first = message;
+    peer->last = message;
+    peer->queued++;
+    return (ssize_t)message->size;
+}
+
+static void hand_over(struct msghdr *parcel, struct file *file)
+{
+    int fd = file_open(file);
+
+    parcel->msg_controllen = CMSG_SPACE(sizeof fd);
+    struct cmsghdr *head = CMSG_FIRSTHDR(parcel);
+    *head = (struct cmsghdr){CMSG_LEN(sizeof fd), SOL_SOCKET, SCM_RIGHTS};
+    memcpy(CMSG_DATA(head), &fd, sizeof fd);
+}
+
+ssize_t __wrap_recvmsg(int fd, struct msghdr *parcel, int flags)
+{
+    (void)flags;
+    kernel_call();
+    struct file *file = file_of(fd);
+    if (!file || file->kind != FILE_PAIR)
+        return refused_with(EBADF);
+    parcel->msg_controllen = 0;
+    if (file->reset) {
+        file->reset = false;
+        return refused_with(ECONNRESET);
+    }
+    struct message *message = file->first;
+    if (!message)
+        return file->peer ? refused_with(EAGAIN) : 0;
+    file->first = message->next;
+    file->queued--;
+    size_t room = parcel->msg_iov->iov_len, size = message->size < room ? message->size : room;
+    memcpy(parcel->msg_iov->iov_base, message->bytes, size);
+    if (message->file)
+        hand_over(parcel, message->file);
+    free(message);
+    return (ssize_t)size;
+}
+
+/* -- sockets ------------------------------------------------------------------------------------ */
+
+int __wrap_socket(int family, int type, int protocol)
+{
+    (void)family, (void)type, (void)protocol;
+    kernel_call();
+    return file_open(file_new(FILE_SOCKET));
+}
+
+int __wrap_connect(int fd, const struct sockaddr *to, socklen_t length)
+{
+    (void)to, (void)length;
+    kernel_call();
+    file_of(fd)->connection = network_connect();
+    return refused_with(EINPROGRESS);
+}
+
+ssize_t __wrap_send(int fd, const void *bytes, size_t size, int flags)
+{
+    (void)flags;
+    kernel_call();
+    return network_send(file_of(fd)->connection, bytes, size);
+}
+
+ssize_t __wrap_recv(int fd, void *bytes, size_t size, int flags)
+{
+    (void)flags;
+    kernel_call();
+    return network_receive(file_of(fd)->connection, bytes, size);
+}
+
+/* SO_ERROR. */
+int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *size)
+{
+    (void)level, (void)name, (void)size;
+    kernel_call();
+    const struct connection *connection = file_of(fd)->connection;
+    *(int *)value = !connection           ? 0
+                    : connection->refused ? ECONNREFUSED
+                    : connection->reset   ? ECONNRESET
+                                          : 0;
+    return 0;
+}
+
+int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t size)
+{
+    (void)fd, (void)level, (void)name, (void)value, (void)size;
+    return 0;
+}
+
+int __wrap_shutdown(int fd, int how)
+{
+    (void)fd, (void)how;
+    return 0;
+}
+
+/* -- the terminal: there is none ---------------------------------------------------------------- */
+
+pid_t __wrap_tcgetpgrp(int fd)
+{
+    (void)fd;
+    return refused_with(ENOTTY);
+}
+
+int __wrap_tcsetpgrp(int fd, pid_t group)
+{
+    (void)fd, (void)group;
+    return refused_with(ENOTTY);
+}

@@ -1,0 +1,255 @@
+#include "lives/faults.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+#include "lives/life.h"
+#include "lives/network.h"
+#include "lives/server.h"
+
+struct fault faults[FAULTS_MAX];
+int fault_count;
+struct circumstances circumstances;
+
+static unsigned kinds_on; /* a set of kinds: a life with few kinds goes further with these */
+
+static bool is_of_network(enum fault_kind kind)
+{
+    return kind >= FAULT_CUT;
+}
+
+/* -- striking ----------------------------------------------------------------------------------- */
+
+static struct proc *other_guard(const struct fault *fault)
+{
+    return run_guard(fault->run, fault->guard == SUPERVISOR ? AGENT : SUPERVISOR);
+}
+
+static void go_on(void *arg)
+{
+    struct proc *process = arg;
+
+    if (process_exists(process) && process->stopped) {
+        trace("%d is continued", process->pid);
+        signal_send(process, SIGCONT);
+    }
+}
+
+static void strike_guard(const struct fault *fault)
+{
+    struct run *run = fault->run;
+    struct proc *process = run_guard(run, fault->guard), *other = other_guard(fault);
+
+    /* One of the two always runs, but in wild lives. */
+    if (!process || process->stopped || !(circumstances.wild || (other && process_can_run(other))))
+        return;
+    run->faulted = true;
+    run->agent_faulted |= fault->guard == AGENT;
+    run->supervisor_stopped |= fault->guard == SUPERVISOR && fault->kind == FAULT_STOP;
+    run->killed |= fault->guard == SUPERVISOR && fault->kind == FAULT_KILL;
+    trace("FAULT: %s of %s of run %d, pid %d, for %.3f s",
+          fault->kind == FAULT_KILL ? "KILL" : "STOP",
+          fault->guard == SUPERVISOR ? "the supervisor" : "the agent", run->number, process->pid,
+          (double)fault->length / 1e9);
+    if (fault->kind == FAULT_STOP)
+        world_at(world.now + fault->length, go_on, process);
+    signal_send(process, fault->kind == FAULT_KILL ? SIGKILL : SIGSTOP);
+}
+
+/* A shell: it continues its job as often as that stops. */
+static void foreground(void *arg)
+{
+    struct proc *process = arg;
+
+    if (!process_exists(process))
+        return;
+    go_on(process);
+    world_at(world.now + SEC, foreground, process);
+}
+
+static void strike_by_signal(const struct fault *fault)
+{
+    struct proc *process = run_guard(fault->run, SUPERVISOR);
+
+    if (!process)
+        return;
+    trace("FAULT: signal %d to run %d", fault->signo, fault->run->number);
+    fault->run->signalled = true;
+    signal_send(process, fault->signo);
+    if (fault->signo == SIGTSTP) {
+        fault->run->faulted = true;
+        world_at(world.now + fault->length, foreground, process);
+    }
+}
+
+static void thaw(void *process)
+{
+    process_thaw(process);
+}
+
+static void suspend_host(const struct fault *fault)
+{
+    struct run *run = fault->run;
+
+    trace("FAULT: the host of run %d is suspended for %.3f s", run->number,
+          (double)fault->length / 1e9);
+    run->faulted = run->suspended = true;
+    for (int i = 0; i < kernel.process_count; i++) {
+        struct proc *process = kernel.processes[i];
+        if (process->run != run || !process_exists(process) || process->frozen)
+            continue;
+        process_freeze(process);
+        world_at(world.now + fault->length, thaw, process);
+    }
+}
+
+static void strike(void *arg)
+{
+    struct fault *fault = arg;
+    double length = (double)fault->length / 1e9;
+
+    if (is_of_network(fault->kind))
+        circumstances.disturbed_until = world.now + fault->length + 3 * SEC;
+    switch (fault->kind) {
+    case FAULT_KILL:
+    case FAULT_STOP: strike_guard(fault); break;
+    case FAULT_SIGNAL: strike_by_signal(fault); break;
+    case FAULT_SUSPEND: suspend_host(fault); break;
+    case FAULT_FORCE:
+        trace("FAULT: force-release%s of run %d", fault->now ? " --now" : "", fault->run->number);
+        run_force(fault->run, fault->now);
+        break;
+    case FAULT_CUT:
+        trace("FAULT: connections are cut");
+        network_cut(one_in(2));
+        break;
+    case FAULT_AWAY:
+        trace("FAULT: the network is away for %.3f s", length);
+        network.away_until = world.now + fault->length;
+        break;
+    case FAULT_FREEZE:
+        trace("FAULT: the server stands still for %.3f s", length);
+        server_freeze(fault->length);
+        break;
+    case FAULT_RESTART:
+        trace("FAULT: the server is down for %.3f s", length);
+        server_restart(fault->length);
+        break;
+    case FAULT_KINDS: break;
+    }
+}
+
+void life_on_call(struct proc *process)
+{
+    struct run *run = process->run;
+
+    if (process->kind != SUPERVISOR && process->kind != AGENT)
+        return;
+    unsigned number = ++run->calls[process->kind];
+    for (int i = 0; i < fault_count; i++) {
+        struct fault *fault = &faults[i];
+        if (fault->used || fault->trigger != AT_CALL || fault->run != run ||
+            fault->guard != process->kind || fault->number != number)
+            continue;
+        fault->used = true;
+        strike(fault);
+    }
+}
+
+void life_on_request(struct run *run)
+{
+    run->requests++;
+    for (int i = 0; i < fault_count; i++) {
+        struct fault *fault = &faults[i];
+        if (fault->used || fault->trigger != AT_REQUEST || fault->run != run ||
+            fault->number != run->requests)
+            continue;
+        fault->used = true;
+        world_at(world.now + fault->at, strike, fault);
+    }
+}
+
+bool life_is_first_request(struct run *run)
+{
+    bool first = run && !run->asked;
+
+    if (run)
+        run->asked = true;
+    return first;
+}
+
+/* -- choosing ----------------------------------------------------------------------------------- */
+
+static enum fault_kind choose_kind(void)
+{
+    static const enum fault_kind kinds[] = {
+        FAULT_KILL, FAULT_KILL, FAULT_KILL,   FAULT_KILL,   FAULT_STOP,    FAULT_STOP,
+        FAULT_STOP, FAULT_STOP, FAULT_SIGNAL, FAULT_SIGNAL, FAULT_SUSPEND, FAULT_FORCE,
+        FAULT_CUT,  FAULT_AWAY, FAULT_FREEZE, FAULT_RESTART};
+    enum fault_kind kind;
+    int tries = 0;
+
+    do {
+        kind = kinds[chance_below(sizeof kinds / sizeof *kinds)];
+    } while (++tries < 20 && !(kinds_on >> kind & 1));
+    return kind;
+}
+
+/* Often until a moment that counts: the end of a lease, and a little before or behind it. */
+static int64_t choose_length(int64_t lease)
+{
+    switch (chance_below(4)) {
+    case 0: return chance_below(50 * MS);
+    case 1: return chance_below(3 * lease);
+    case 2: return lease - chance_below(lease / 3);
+    default: return lease + chance_below(300 * MS);
+    }
+}
+
+static void choose_trigger(struct fault *fault)
+{
+    bool of_process = fault->kind <= FAULT_SIGNAL;
+
+    if (one_in(3)) {
+        fault->trigger = AT_REQUEST;
+        fault->number = 1 + (unsigned)chance_below(one_in(2) ? 4 : 12);
+        fault->at = chance_below(one_in(2) ? 3 * network.delay + MS : 50 * MS);
+    } else if (of_process && one_in(2)) {
+        fault->trigger = AT_CALL;
+        fault->number = 1 + (unsigned)chance_below(one_in(2) ? 150 : 700);
+    } else {
+        fault->trigger = AT_TIME;
+        fault->at = fault->run->starts + chance_below(one_in(2) ? 200 * MS : 4 * fault->run->lease);
+    }
+}
+
+static void choose_fault(struct fault *fault, bool all_on_first)
+{
+    static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGTSTP, SIGTSTP, SIGUSR1};
+
+    *fault = (struct fault){.kind = choose_kind(),
+                            .run = &runs[all_on_first ? 0 : chance_below(run_count)],
+                            .guard = one_in(2) ? SUPERVISOR : AGENT,
+                            .signo = signals[chance_below(sizeof signals / sizeof *signals)],
+                            .now = one_in(2)};
+    fault->length = choose_length(fault->run->lease);
+    choose_trigger(fault);
+    circumstances.network_bad |= is_of_network(fault->kind);
+}
+
+void faults_choose(unsigned mask)
+{
+    bool all_on_first = one_in(2);
+
+    kinds_on = one_in(3) ? ~0U : (unsigned)chance();
+    fault_count = circumstances.calm ? 0 : 1 + (int)chance_below(5);
+    for (int i = 0; i < fault_count; i++) {
+        struct fault *fault = &faults[i];
+        choose_fault(fault, all_on_first);
+        fault->used = !(mask >> i & 1);
+        if (!fault->used && fault->trigger == AT_TIME) {
+            fault->used = true;
+            world_at(fault->at, strike, fault);
+        }
+    }
+}

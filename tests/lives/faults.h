@@ -1,0 +1,46 @@
+/* The faults of a life. Each strikes at a time, before a system call of a process, or just
+ * after a request was sent: while it is under way, most orders are open. */
+#pragma once
+
+#include "lives/run.h"
+
+#define FAULTS_MAX 8
+
+struct fault {
+    enum fault_kind {
+        FAULT_KILL, /* of a guard, as the next two */
+        FAULT_STOP,
+        FAULT_SIGNAL,  /* from the user, to the supervisor */
+        FAULT_SUSPEND, /* a host */
+        FAULT_FORCE,   /* force-release */
+        FAULT_CUT,     /* the network, as the next one */
+        FAULT_AWAY,
+        FAULT_FREEZE, /* the server, as the next one */
+        FAULT_RESTART,
+        FAULT_KINDS
+    } kind;
+    enum { AT_TIME, AT_CALL, AT_REQUEST } trigger;
+    struct run *run;
+    enum kind guard; /* SUPERVISOR or AGENT */
+    int signo;
+    int64_t at;      /* AT_TIME: then; AT_REQUEST: so long behind it */
+    unsigned number; /* of the call or the request */
+    int64_t length;  /* ns */
+    bool now;        /* force-release --now */
+    bool used;       /* or left out */
+};
+
+extern struct fault faults[FAULTS_MAX];
+extern int fault_count;
+
+/* Of this life. */
+extern struct circumstances {
+    bool calm;        /* nothing goes wrong, and the network is quick */
+    bool wild;        /* both guards of a run may be out at once */
+    bool network_bad; /* it delays, loses, cuts or repeats, or the server fails */
+    int64_t disturbed_until;
+} circumstances;
+
+/* Chooses what goes wrong: for the runs that are chosen already. mask: a bit for each fault that is
+ * not left out. */
+void faults_choose(unsigned mask);

@@ -1,0 +1,62 @@
+/* The files of simulated processes: descriptors, and what is behind them. */
+#pragma once
+
+#include "lives/kernel.h"
+
+enum file_kind {
+    FILE_PAIR,   /* an end of a socket pair that keeps messages apart */
+    FILE_SIGNAL, /* a signalfd */
+    FILE_TIMER,
+    FILE_PROCESS, /* a pidfd */
+    FILE_SOCKET,  /* of a connection (network.h) */
+    FILE_TEXT,    /* to read */
+    FILE_NOTHING  /* /dev/null */
+};
+
+struct message {
+    struct message *next;
+    size_t size;
+    struct file *file; /* that goes with it; NULL: none */
+    char bytes[];
+};
+
+struct file {
+    enum file_kind kind;
+    int references;
+    /* PAIR */
+    struct file *peer; /* NULL: closed */
+    struct message *first, *last;
+    int queued;
+    bool reset; /* the peer has closed without reading all */
+    /* SIGNAL */
+    uint64_t signals;
+    /* TIMER */
+    int64_t due;
+    /* PROCESS */
+    struct proc *process;
+    /* SOCKET */
+    struct connection *connection; /* NULL before connect() */
+    /* TEXT */
+    char *text;
+    size_t size, at;
+};
+
+/* How many messages a socket keeps for a reader. */
+#define MESSAGES_MAX 40
+
+struct file *file_new(enum file_kind kind);
+/* Gives the current process a descriptor of it. */
+int file_open(struct file *file);
+/* The file behind a descriptor of the current process; NULL with EBADF: none. */
+struct file *file_of(int fd);
+/* Closes a descriptor of the current process; -1 with EBADF. */
+int file_close_descriptor(int fd);
+void files_close_all(struct proc *process);
+/* A child has the same files as its parent, or only one of them. */
+void files_inherit(struct proc *child, const struct proc *parent);
+void file_inherit(struct proc *child, const struct proc *parent, int fd);
+
+/* The events that poll() reports of it now. */
+int file_events(const struct proc *process, const struct pollfd *poll);
+/* When a timer behind that descriptor is due; NEVER: there is none. */
+int64_t file_due(const struct proc *process, int fd);

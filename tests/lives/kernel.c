@@ -1,0 +1,599 @@
+/* Processes. To simulate a further kind of death or stop, begin at process_end() or signal_send();
+ * a further system call belongs into calls.c. */
+#include "lives/kernel.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "lives/files.h"
+#include "lives/life.h"
+
+#define STACK (512 * 1024)
+
+struct kernel kernel;
+
+static void *scheduler;
+static char *stacks[PROCESSES];
+static int stacks_used;
+
+/* switch.S */
+void lives_switch(void **save, void *load);
+void lives_switch_behind_vfork(void **save, struct registers *vfork, long result);
+void lives_begin(void);
+void lives_enter(void);
+
+static const char *const kind_names[] = {
+    [SUPERVISOR] = "supervisor", [AGENT] = "agent",    [CHILD] = "child", [COMMAND] = "command",
+    [DESCENDANT] = "descendant", [STOPPER] = "--stop", [ADMIN] = "admin", [SERVER] = "server"};
+
+static void print_actor(char *out, size_t size)
+{
+    const struct proc *process = kernel.current;
+
+    if (!process)
+        return;
+    if (process->run)
+        snprintf(out, size, "%s/%d %d", kind_names[process->kind], run_number(process->run),
+                 process->pid);
+    else
+        snprintf(out, size, "%s", kind_names[process->kind]);
+}
+
+void kernel_begin(void)
+{
+    for (int i = 0; i < kernel.process_count; i++) {
+        free(kernel.processes[i]->environment);
+        free(kernel.processes[i]);
+    }
+    kernel = (struct kernel){.next_pid = 100};
+    stacks_used = 0;
+    world_actor = print_actor;
+}
+
+/* -- processes ---------------------------------------------------------------------------------- */
+
+bool process_exists(const struct proc *process)
+{
+    return process->life < ZOMBIE;
+}
+
+bool process_can_run(const struct proc *process)
+{
+    return process->life == ALIVE && !process->stopped && !process->frozen;
+}
+
+struct proc *process_find(int pid)
+{
+    for (int i = 0; i < kernel.process_count; i++)
+        if (kernel.processes[i]->pid == pid && kernel.processes[i]->life != REAPED)
+            return kernel.processes[i];
+    return NULL;
+}
+
+struct proc *process_new(enum kind kind, int parent, struct run *run)
+{
+    struct proc *process = calloc(1, sizeof *process);
+
+    if (kernel.process_count == PROCESSES) {
+        fail("more than %d processes", PROCESSES);
+        free(kernel.processes[--kernel.process_count]);
+    }
+    kernel.processes[kernel.process_count++] = process;
+    *process = (struct proc){
+        .pid = kernel.next_pid++, .parent = parent, .kind = kind, .run = run, .name = "rlock"};
+    process->group = process->session = process->pid;
+    process->started = (uint64_t)process->pid;
+    return process;
+}
+
+static char *take_stack(void)
+{
+    if (!stacks[stacks_used])
+        stacks[stacks_used] = mmap(NULL, STACK, PROT_READ | PROT_WRITE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return stacks[stacks_used++];
+}
+
+/* How late a process continues: by the load of its machine. */
+static int64_t choose_latency(void)
+{
+    int64_t of_1000 = chance_below(1000);
+
+    switch (kernel.load) {
+    case 0: return chance_below(200 * US);
+    case 1: return chance_below(of_1000 < 950 ? 300 * US : 10 * MS);
+    case 2: return chance_below(of_1000 < 900 ? 500 * US : of_1000 < 990 ? 20 * MS : 60 * MS);
+    default: return chance_below(of_1000 < 700 ? 2 * MS : of_1000 < 980 ? 30 * MS : 90 * MS);
+    }
+}
+
+static void make_ready(struct proc *process)
+{
+    process->wait = WAIT_TURN;
+    process->ready_since = world.now;
+    process->turn = world.now + choose_latency();
+}
+
+void process_start(struct proc *process, int (*work)(const void *arg), const void *arg)
+{
+    void **stack = (void **)(void *)(take_stack() + STACK - 64);
+
+    process->is_coroutine = true;
+    process->work = work;
+    process->arg = arg;
+    /* lives_switch() takes six registers and an address to go to, with the stack aligned there. */
+    *--stack = NULL;
+    *--stack = NULL;
+    *--stack = (void *)(uintptr_t)lives_begin;
+    for (int i = 0; i < 6; i++)
+        *--stack = NULL;
+    process->stack_pointer = stack;
+    make_ready(process);
+}
+
+/* The first function of a coroutine. */
+void lives_enter(void)
+{
+    struct proc *process = kernel.current;
+
+    process_end(process, W_EXITCODE(process->work(process->arg) & 255, 0));
+}
+
+/* The current process is gone, or has become an actor: it has no stack any more. */
+__attribute__((noreturn)) static void leave(void)
+{
+    void *nowhere;
+
+    lives_switch(&nowhere, scheduler);
+    abort();
+}
+
+/* -- death -------------------------------------------------------------------------------------- */
+
+static void notify_parent(const struct proc *child)
+{
+    struct proc *parent = process_find(child->parent);
+
+    if (parent && parent->is_coroutine && process_exists(parent))
+        parent->pending |= signal_bit(SIGCHLD);
+}
+
+/* A parent continues when the child of its vfork() executes or ends. */
+static void end_vfork(struct proc *child)
+{
+    struct proc *parent = child->vfork_parent;
+
+    child->vfork_parent = NULL;
+    if (parent && process_exists(parent)) {
+        parent->vforked = child;
+        make_ready(parent);
+    }
+}
+
+/* The nearest ancestor that adopts orphans; NULL: process 1. */
+static struct proc *find_reaper(const struct proc *process)
+{
+    struct proc *ancestor = process_find(process->parent);
+
+    while (ancestor && !(ancestor->subreaper && process_exists(ancestor)))
+        ancestor = process_find(ancestor->parent);
+    return ancestor;
+}
+
+/* Process 1 reaps at once. */
+static void note_end(struct proc *process)
+{
+    if (process_find(process->parent))
+        notify_parent(process);
+    else
+        process->life = REAPED;
+}
+
+static void leave_children(const struct proc *process)
+{
+    const struct proc *reaper = find_reaper(process);
+
+    for (int i = 0; i < kernel.process_count; i++) {
+        struct proc *child = kernel.processes[i];
+        if (child->parent != process->pid || child->life == REAPED || child == process)
+            continue;
+        child->parent = reaper ? reaper->pid : 1;
+        if (child->life == ZOMBIE)
+            note_end(child);
+        else if (child->death_signal)
+            signal_send(child, child->death_signal);
+    }
+}
+
+static void become_zombie(struct proc *process)
+{
+    process->life = ZOMBIE;
+    process->stopped = false;
+    end_vfork(process);
+    leave_children(process);
+    life_on_end(process);
+    note_end(process);
+}
+
+static void become_zombie_late(void *process)
+{
+    become_zombie(process);
+}
+
+/* exit(2) closes the files first, and takes its time before the parent is told. */
+void process_end(struct proc *process, int status)
+{
+    if (process->life >= EXITING)
+        return;
+    trace("%s %d ends with 0x%x", kind_names[process->kind], process->pid, (unsigned)status);
+    process->status = status;
+    process->timer++;
+    files_close_all(process);
+    process->life = EXITING;
+    if (process->is_coroutine && one_in(2))
+        world_at(world.now + chance_below(one_in(4) ? 5 * MS : 60 * US), become_zombie_late,
+                 process);
+    else
+        become_zombie(process);
+    if (process == kernel.current)
+        leave();
+}
+
+/* -- actors ------------------------------------------------------------------------------------- */
+
+struct timed {
+    struct proc *process;
+    unsigned timer;
+};
+
+static struct timed *timed_new(struct proc *process)
+{
+    struct timed *timed = malloc(sizeof *timed);
+    *timed = (struct timed){process, ++process->timer};
+    return timed;
+}
+
+static void end_if_possible(struct proc *process)
+{
+    if (process->stopped || process->frozen)
+        process->is_due = true;
+    else if (process->life == ALIVE)
+        process_end(process, process->status);
+}
+
+static void on_actor_timer(void *arg)
+{
+    struct timed timed = *(struct timed *)arg;
+
+    free(arg);
+    if (timed.timer == timed.process->timer)
+        end_if_possible(timed.process);
+}
+
+/* Later calls replace earlier ones. */
+static void end_actor_at(struct proc *process, int64_t when)
+{
+    process->is_due = false;
+    world_at(when, on_actor_timer, timed_new(process));
+}
+
+/* An end may have become due while it could not run. */
+static void end_if_due(struct proc *process)
+{
+    if (process->is_due && !process->stopped && !process->frozen)
+        end_actor_at(process, world.now + chance_below(MS));
+}
+
+static void bear_child(void *arg)
+{
+    struct proc *process = arg;
+    const struct program *program = &process->program;
+
+    if (process->life != ALIVE)
+        return;
+    if (process->stopped || process->frozen) {
+        world_at(world.now + 10 * MS, bear_child, process);
+        return;
+    }
+    struct proc *child = process_new(DESCENDANT, process->pid, process->run);
+    strcpy(child->name, "descendant");
+    if (program->child == CHILD_IN_GROUP) {
+        child->group = process->group;
+        child->session = process->session;
+    }
+    child->environment =
+        memcpy(malloc(process->environment_size), process->environment, process->environment_size);
+    child->environment_size = process->environment_size;
+    child->program =
+        (struct program){.on_term = program->child_ignores_term ? IGNORES_TERM : DIES_OF_TERM};
+    end_actor_at(child, world.now + program->child_runs);
+    trace("command %d has a child %d", process->pid, child->pid);
+}
+
+static void keep_environment(struct proc *process, char *const *environment)
+{
+    size_t size = 0;
+
+    for (char *const *entry = environment; *entry; entry++)
+        size += strlen(*entry) + 1;
+    process->environment = malloc(size + 1);
+    process->environment_size = 0;
+    for (char *const *entry = environment; *entry; entry++) {
+        strcpy(process->environment + process->environment_size, *entry);
+        process->environment_size += strlen(*entry) + 1;
+    }
+}
+
+void process_execute(char *const *argv, char *const *environment)
+{
+    struct proc *process = kernel.current;
+
+    process->is_coroutine = false;
+    process->program = life_program(process, argv);
+    process->status = W_EXITCODE(process->program.status, 0);
+    snprintf(process->name, sizeof process->name, "%s", argv[0]);
+    files_close_all(process);
+    keep_environment(process, environment);
+    life_on_execute(process, argv, environment);
+    end_actor_at(process, world.now + process->program.runs);
+    if (process->program.child != NO_CHILD)
+        world_at(world.now + process->program.child_at, bear_child, process);
+    end_vfork(process);
+    leave();
+}
+
+/* -- signals ------------------------------------------------------------------------------------ */
+
+static void stop(struct proc *process, int signo)
+{
+    process->stopped = process->stop_untold = true;
+    process->stop_signal = signo;
+    notify_parent(process);
+}
+
+static void go_on(struct proc *process)
+{
+    process->stopped = process->stop_untold = false;
+    process->continue_untold = true;
+    notify_parent(process);
+    if (process->is_coroutine && process->turn < world.now)
+        process->turn = world.now + choose_latency();
+    if (!process->is_coroutine)
+        end_if_due(process);
+}
+
+static void die_of_kill(void *process)
+{
+    process_end(process, SIGKILL);
+}
+
+/* A KILL may take its time: the process is in the kernel, or on a processor that others have. */
+static void kill_process(struct proc *process)
+{
+    if (!kernel.kill_takes || one_in(4)) {
+        process_end(process, SIGKILL);
+        return;
+    }
+    process->life = DYING;
+    world_at(world.now + chance_below(one_in(3) ? kernel.kill_takes : 2 * MS), die_of_kill,
+             process);
+    if (process == kernel.current)
+        kernel_yield();
+}
+
+/* An actor has no handler but that of its program for TERM. */
+static void signal_actor(struct proc *process, int signo)
+{
+    bool ignored = signo == SIGCONT || signo == SIGCHLD || signo == SIGWINCH || signo == SIGURG ||
+                   (signo == SIGTERM && process->program.on_term == IGNORES_TERM);
+
+    if (ignored) {
+        return;
+    } else if (signo == SIGTSTP) {
+        if (!process->stopped)
+            stop(process, signo);
+    } else if (signo == SIGTERM && process->program.on_term == CLEANS_UP && !process->stopped &&
+               !process->frozen) {
+        process->status = W_EXITCODE(143, 0);
+        end_actor_at(process, world.now + process->program.cleans);
+    } else {
+        process->status = signo;
+        process->timer++;
+        end_if_possible(process);
+    }
+}
+
+static bool is_rlock(const struct proc *process)
+{
+    return process && (process->kind == SUPERVISOR || process->kind == AGENT);
+}
+
+void signal_send(struct proc *process, int signo)
+{
+    if (signo == 0 || process->life >= ZOMBIE)
+        return;
+    process->ended_by_rlock |= is_rlock(kernel.current) && signo != SIGCONT;
+    if (process->life != ALIVE)
+        return;
+    if (signo == SIGKILL) {
+        kill_process(process);
+        return;
+    }
+    if (signo == SIGSTOP) {
+        if (!process->stopped)
+            stop(process, signo);
+        return;
+    }
+    if (signo == SIGCONT && process->stopped)
+        go_on(process);
+    if (signo == SIGTSTP)
+        process->pending &= ~signal_bit(SIGCONT);
+    if (signo == SIGCONT)
+        process->pending &= ~signal_bit(SIGTSTP);
+    if (process->is_coroutine)
+        process->pending |= signal_bit(signo);
+    else
+        signal_actor(process, signo);
+}
+
+void process_freeze(struct proc *process)
+{
+    process->frozen = true;
+}
+
+void process_thaw(struct proc *process)
+{
+    process->frozen = false;
+    process->turn = world.now + chance_below(5 * MS);
+    if (!process->is_coroutine)
+        end_if_due(process);
+}
+
+/* -- taking turns ------------------------------------------------------------------------------- */
+
+void kernel_yield(void)
+{
+    struct proc *process = kernel.current;
+    int saved = errno;
+
+    kernel.switches++;
+    lives_switch(&process->stack_pointer, scheduler);
+    errno = saved;
+}
+
+void kernel_wait(enum wait wait, int64_t until)
+{
+    struct proc *process = kernel.current;
+
+    process->wait = wait;
+    process->until = until;
+    process->latency = choose_latency();
+    process->ready_since = NEVER;
+    kernel_yield();
+}
+
+void kernel_stop(int signo)
+{
+    struct proc *process = kernel.current;
+
+    trace("stops itself");
+    stop(process, signo);
+    make_ready(process);
+    kernel_yield();
+}
+
+void kernel_call(void)
+{
+    struct proc *process = kernel.current;
+    int saved = errno;
+
+    if (!process || !process->is_coroutine)
+        return;
+    kernel.calls++;
+    world.now += 500 + chance_below(2500);
+    life_on_call(process);
+    if (!process_can_run(process) || one_in(40)) {
+        make_ready(process);
+        kernel_yield();
+    }
+    errno = saved;
+}
+
+/* Since when it need not wait any more; NEVER: not yet. */
+static void note_ready(struct proc *process, int64_t since)
+{
+    if (process->ready_since == NEVER)
+        process->ready_since = since < world.now ? since : world.now;
+}
+
+static int64_t when_polled(struct proc *process)
+{
+    int64_t due = process->until;
+    bool ready = false;
+
+    for (unsigned i = 0; i < process->polled_count && !ready; i++) {
+        int64_t timer = file_due(process, process->polled[i].fd);
+        due = timer < due ? timer : due;
+        ready = file_events(process, &process->polled[i]) != 0;
+    }
+    if (!ready)
+        return due;
+    note_ready(process, due);
+    return process->ready_since;
+}
+
+static int64_t when_signalled(struct proc *process)
+{
+    if (!(process->pending & process->awaited))
+        return process->until;
+    note_ready(process, world.now);
+    return process->ready_since;
+}
+
+/* When the process continues; NEVER: not yet. */
+static int64_t when_it_goes_on(struct proc *process)
+{
+    int64_t reason = NEVER;
+
+    switch (process->wait) {
+    case WAIT_TURN: return process->turn;
+    case WAIT_VFORK: return NEVER;
+    case WAIT_SLEEP: reason = process->until; break;
+    case WAIT_SIGNAL: reason = when_signalled(process); break;
+    case WAIT_POLL: reason = when_polled(process); break;
+    }
+    return reason == NEVER ? NEVER : reason + process->latency;
+}
+
+static void run_process(struct proc *process)
+{
+    struct proc *child = process->vforked;
+
+    kernel.current = process;
+    process->vforked = NULL;
+    if (child)
+        lives_switch_behind_vfork(&scheduler, &child->vfork, child->pid);
+    else
+        lives_switch(&scheduler, process->stack_pointer);
+    kernel.current = NULL;
+}
+
+static struct proc *find_next(int64_t *when)
+{
+    struct proc *next = NULL;
+
+    *when = NEVER;
+    for (int i = 0; i < kernel.process_count; i++) {
+        struct proc *process = kernel.processes[i];
+        if (!process->is_coroutine || !process_can_run(process))
+            continue;
+        int64_t turn = when_it_goes_on(process);
+        if (turn < *when) {
+            *when = turn;
+            next = process;
+        }
+    }
+    return next;
+}
+
+void kernel_run(int64_t until)
+{
+    while (!world.over) {
+        int64_t turn, event = world_next();
+        struct proc *next = find_next(&turn);
+        if ((event < turn ? event : turn) > until || (event == NEVER && turn == NEVER))
+            return;
+        if (event <= turn) {
+            world_step();
+        } else {
+            world.now = turn > world.now ? turn : world.now;
+            run_process(next);
+        }
+        life_check();
+    }
+}

@@ -1,0 +1,133 @@
+/* A kernel, as far as rlock sees one: processes, their signals, stops and deaths. A process that
+ * runs the program under test is a coroutine, which may be preempted, stopped or killed before each
+ * of its system calls (calls.c). All other processes are actors: they do nothing but run for a time,
+ * answer signals, and have a child.
+ *
+ * Its contract with Linux is that of the man pages of these calls; nothing else may be relied on. */
+#pragma once
+
+#include <poll.h>
+#include <sys/types.h>
+
+#include "lives/world.h"
+
+struct run;  /* of the program under test: all its processes belong to it (run.h) */
+struct file; /* files.h */
+
+#define DESCRIPTORS 40
+
+enum kind { SUPERVISOR, AGENT, CHILD, COMMAND, DESCENDANT, STOPPER, ADMIN, SERVER };
+
+/* The reason for which a coroutine waits. */
+enum wait { WAIT_TURN, WAIT_POLL, WAIT_SLEEP, WAIT_SIGNAL, WAIT_VFORK };
+
+/* The program of an actor. */
+struct program {
+    int64_t runs; /* ns */
+    int status;
+    enum { DIES_OF_TERM, CLEANS_UP, IGNORES_TERM } on_term;
+    int64_t cleans; /* for so long, before it ends with 143 */
+    enum { NO_CHILD, CHILD_IN_GROUP, CHILD_IN_SESSION } child;
+    int64_t child_at, child_runs;
+    bool child_ignores_term;
+};
+
+/* The registers at a vfork(), at which its caller continues once more. */
+struct registers {
+    uint64_t saved[8];
+};
+
+struct proc {
+    int pid, parent, group, session;
+    enum kind kind;
+    struct run *run;
+    char name[16];
+    uint64_t started;
+    char *environment; /* as /proc shows it */
+    size_t environment_size;
+    struct file *files[DESCRIPTORS];
+
+    /* One of these leads to the next, but for FROZEN, which is its host's. */
+    enum { ALIVE, DYING /* of a KILL */, EXITING /* its files are closed */, ZOMBIE, REAPED } life;
+    bool frozen; /* with its host */
+    bool stopped, stop_untold, continue_untold;
+    int stop_signal;
+    int status; /* as waitpid() tells it; of an actor: what it will end with */
+    bool ended_by_rlock;
+    uint64_t pending, blocked; /* sets of signals */
+    int death_signal;
+    bool subreaper;
+
+    /* Of a coroutine. */
+    bool is_coroutine;
+    void *stack_pointer;
+    enum wait wait;
+    struct pollfd *polled;
+    unsigned polled_count;
+    uint64_t awaited;    /* signals */
+    int64_t until;       /* it waits no longer */
+    int64_t latency;     /* it continues so long after its reason */
+    int64_t ready_since; /* NEVER: not */
+    int64_t turn;        /* WAIT_TURN: it continues then */
+    struct registers vfork;
+    struct proc *vfork_parent; /* it runs on that one's stack */
+    struct proc *vforked;      /* of the parent: it continues behind the vfork() of that child */
+    int (*work)(const void *arg);
+    const void *arg;
+
+    /* Of an actor. */
+    struct program program;
+    unsigned timer; /* the number of the valid one */
+    bool is_due;    /* it ends when it can: it was stopped or frozen at that time */
+};
+
+#define PROCESSES 256
+
+extern struct kernel {
+    struct proc *processes[PROCESSES];
+    int process_count;
+    struct proc *current;
+    int next_pid;
+    /* Of this life. */
+    int load;           /* 0 to 3: how late processes continue */
+    int64_t kill_takes; /* ns, at most */
+    unsigned long calls, switches;
+} kernel;
+
+/* Ends all processes of the life before. */
+void kernel_begin(void);
+/* Has coroutines run and things happen until none is left, or until that time. */
+void kernel_run(int64_t until);
+
+/* -- processes ---------------------------------------------------------------------------------- */
+
+struct proc *process_new(enum kind kind, int parent, struct run *run);
+/* It runs "work", and ends with its result. */
+void process_start(struct proc *process, int (*work)(const void *arg), const void *arg);
+/* The one that is not reaped yet; NULL: none. */
+struct proc *process_find(int pid);
+bool process_exists(const struct proc *process);  /* it is not a zombie */
+bool process_can_run(const struct proc *process); /* nor stopped, frozen, or about to end */
+/* It ends with that status, as waitpid() tells it. Does not return to the process itself. */
+void process_end(struct proc *process, int status);
+/* The current process executes a program; does not return. */
+__attribute__((noreturn)) void process_execute(char *const *argv, char *const *environment);
+void process_freeze(struct proc *process);
+void process_thaw(struct proc *process);
+
+/* -- signals and waiting ------------------------------------------------------------------------ */
+
+void signal_send(struct proc *process, int signo);
+static inline uint64_t signal_bit(int signo)
+{
+    return UINT64_C(1) << signo;
+}
+
+/* The current process is at a system call: time passes, and it may lose its turn or its life. */
+void kernel_call(void);
+/* It waits for that; returns when it continues. */
+void kernel_wait(enum wait wait, int64_t until);
+/* It stops by itself, and tells its parent. Returns when it is continued. */
+void kernel_stop(int signo);
+/* It has lost its turn; returns when it continues. */
+void kernel_yield(void);

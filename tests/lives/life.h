@@ -1,0 +1,24 @@
+/* Questions and news of the kernel and the network while a life continues; faults.c and oracle.c answer. */
+#pragma once
+
+#include "lives/run.h"
+
+/* The program that a process executes. */
+struct program life_program(const struct proc *process, char *const *argv);
+/* A copy of a struct agent_task, as fork(2) makes one of all memory. */
+const void *life_copy_task(const void *task);
+
+/* Faults may strike here: before each system call, and when a request has been sent. */
+void life_on_call(struct proc *process);
+void life_on_request(struct run *run);
+/* Whether it is the first request of a run. */
+bool life_is_first_request(struct run *run);
+
+/* The oracle's. */
+void life_on_execute(struct proc *process, char *const *argv, char *const *environment);
+void life_on_end(const struct proc *process);
+/* An administrator's request has removed an owner's entry, which would have lasted until then, by
+ * the server's clock. */
+void life_on_taken(const char *owner, int64_t deadline);
+/* After each step. */
+void life_check(void);

@@ -1,0 +1,337 @@
+#include "lives/run.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "lives/life.h"
+#include "net/loop.h"
+#include "run/exit_status.h"
+#include "store/url.h"
+
+struct run runs[RUNS];
+int run_count;
+
+static struct url url;
+
+int run_number(const struct run *run)
+{
+    return run->number;
+}
+
+void run_load(void)
+{
+    char fault[200];
+
+    if (!url_parse("redis://10.0.0.1:6379", &url, fault, sizeof fault))
+        abort();
+}
+
+/* -- what the program under test says ----------------------------------------------------------- */
+
+static void on_tell(void *arg, const struct run_news *news)
+{
+    struct run *run = arg;
+
+    trace("tells %d: cause %d %s", (int)news->event, (int)news->reason.cause, news->reason.text);
+    switch (news->event) {
+    case RUN_STOP_COMMAND:
+    case RUN_STOP_COMMAND_NOT_STARTED:
+    case RUN_STOP_COMMAND_TOO_LATE: run->stop_told = true; break;
+    case RUN_STOPPING:
+    case RUN_LOST:
+    case RUN_LOST_STOPPING:
+    case RUN_LOST_CONTINUES: run->loss_told = true; break;
+    case RUN_UNRELEASED:
+    case RUN_UNRELEASED_ENDED: run->unreleased_told = true; break;
+    default: break;
+    }
+}
+
+static int64_t on_show_wait(void *arg, const struct run_refusal *refusal, bool *announced)
+{
+    (void)arg, (void)refusal, (void)announced;
+    return 0;
+}
+
+static void on_hide_wait(void *arg)
+{
+    (void)arg;
+}
+
+static void on_word(void *arg, const struct run_news *news, char *out, size_t size)
+{
+    (void)arg, (void)news, (void)size;
+    *out = '\0';
+}
+
+static void on_word_wait(void *arg, const struct run_refusal *refusal, char *out, size_t size)
+{
+    (void)arg, (void)refusal, (void)size;
+    *out = '\0';
+}
+
+static void on_granted(void *arg, const struct lock_grant *grants)
+{
+    (void)arg;
+    if (grants)
+        trace("is granted the lock, fence %llu", (unsigned long long)grants->fence);
+}
+
+static void on_detach(void *arg)
+{
+    (void)arg;
+}
+
+/* -- the program under test --------------------------------------------------------------------- */
+
+static struct keeper_plan keeper_plan_of(const struct run *run)
+{
+    const struct acquire_request request = {.keys = run->keys,
+                                            .key_count = run->key_count,
+                                            .owner = run->owner,
+                                            .who = run->who,
+                                            .mode = run->mode,
+                                            .limit = run->limit,
+                                            .lease = run->lease};
+    return (struct keeper_plan){
+        .request = request,
+        .wait = run->waits != 0,
+        .wait_until = run->waits == NEVER ? MOMENT_NEVER : moment_plus(moment_now(), run->waits),
+        .renew = !run->fixed,
+        .at_least = run->at_least,
+        .connect_timeout = 5 * SEC,
+        .server_wait = 60 * SEC,
+        .kill_after = run->kill_after};
+}
+
+static int supervise(const void *arg)
+{
+    struct run *run = (struct run *)(uintptr_t)arg;
+    static const int address_status = STATUS_CONFIG;
+    char *inherited[] = {(char[]){"PATH=/bin"}, NULL};
+    char *command[] = {(char[]){"command"}, NULL};
+    struct run_events events = {on_tell,      on_show_wait, on_hide_wait, on_word, on_word_wait,
+                                on_word_wait, on_granted,   on_detach,    run};
+    struct keeper_plan keeper = keeper_plan_of(run);
+    struct environment *environment = calloc(1, sizeof *environment);
+
+    environment_make(environment, inherited, &keeper.request, false);
+    struct supervisor_plan plan = {
+        .agent = {.address = {.urls = &url,
+                              .url_count = 1,
+                              .prefix = "rlock",
+                              .connect_timeout = keeper.connect_timeout,
+                              .server_wait = keeper.server_wait},
+                  .address_status = &address_status,
+                  .keeper = keeper,
+                  .conflict_status = STATUS_NOT_ACQUIRED,
+                  .events = &events},
+        .job = {.events = &events,
+                .command = command,
+                .environment = environment,
+                .renew = !run->fixed,
+                .at_most = run->at_most,
+                .kill_after = run->kill_after,
+                .wait_descendants = run->wait_descendants,
+                .on_lost = run->goes_on ? ON_LOST_CONTINUE : ON_LOST_STOP,
+                .stop = run->has_stop ? "stop" : NULL}};
+    plan.agent.job = &plan.job;
+    supervisor_run(&plan, &run->outcome);
+    run->ended = true;
+    trace("ends: outcome %d status %d signal %d command %d/%d", (int)run->outcome.outcome,
+          run->outcome.status, run->outcome.signal, run->outcome.command_status,
+          run->outcome.command_signal);
+    return run->outcome.status;
+}
+
+void run_begin(void *arg)
+{
+    struct run *run = arg;
+
+    run->supervisor = process_new(SUPERVISOR, 1, run);
+    process_start(run->supervisor, supervise, run);
+    run_describe(run);
+}
+
+/* -- what fork(2) copies, and both processes change --------------------------------------------- */
+
+static struct environment *copy_environment(const struct environment *from)
+{
+    struct environment *to = malloc(sizeof *to);
+    size_t count = 0;
+
+    *to = *from;
+    while (from->entries[count])
+        count++;
+    to->entries = calloc(count + ENVIRONMENT_WORDS + 2, sizeof *to->entries);
+    memcpy(to->entries, from->entries, count * sizeof *to->entries);
+    for (size_t word = 0; word < ENVIRONMENT_WORDS; word++) {
+        if (!from->words[word])
+            continue;
+        to->words[word] = strdup(from->words[word]);
+        for (char **entry = to->entries; *entry; entry++)
+            if (*entry == from->words[word])
+                *entry = to->words[word];
+    }
+    return to;
+}
+
+static void *copied(const void *from, size_t size)
+{
+    return from ? memcpy(malloc(size), from, size) : NULL;
+}
+
+const void *life_copy_task(const void *arg)
+{
+    struct agent_task *task = copied(arg, sizeof *task);
+    struct agent_plan *plan = copied(task->plan, sizeof *plan);
+    struct job_plan *job = copied(plan->job, sizeof *job);
+
+    if (job)
+        job->environment = copy_environment(job->environment);
+    plan->job = job;
+    task->plan = plan;
+    task->past = copied(task->past, sizeof *task->past);
+    return task;
+}
+
+struct program life_program(const struct proc *process, char *const *argv)
+{
+    return strcmp(argv[0], "command") == 0 ? process->run->program
+                                           : (struct program){.runs = process->run->stop_runs};
+}
+
+struct proc *run_guard(const struct run *run, enum kind kind)
+{
+    for (int i = kernel.process_count; i-- > 0;)
+        if (kernel.processes[i]->run == run && kernel.processes[i]->kind == kind &&
+            process_exists(kernel.processes[i]))
+            return kernel.processes[i];
+    return NULL;
+}
+
+/* -- force-release ------------------------------------------------------------------------------ */
+
+struct force {
+    struct run *run;
+    bool now;
+};
+
+static void on_forced(void *loop, const struct answer *answer)
+{
+    trace("has its answer: verdict %d cause %d", (int)answer->verdict, (int)answer->cause);
+    loop_stop(loop);
+}
+
+static int force(const void *arg)
+{
+    const struct force *force = arg;
+    const char *owner = force->run->owner;
+    const struct store_address address = {
+        .urls = &url, .url_count = 1, .prefix = "rlock", .connect_timeout = 5 * SEC};
+    const struct force_request request = {.key = force->run->keys[0],
+                                          .how = force->now ? FORCE_NOW : FORCE_ASK,
+                                          .by = "admin",
+                                          .why = "test",
+                                          .owners = &owner,
+                                          .owner_count = 1};
+    char fault[200];
+    struct loop *loop = loop_new();
+    struct store *store = store_open(loop, &address, fault, sizeof fault);
+    store_start(store, &(struct operation){.verb = VERB_FORCE,
+                                           .force = &request,
+                                           .until = moment_plus(moment_now(), 20 * SEC),
+                                           .done = on_forced,
+                                           .arg = loop});
+    loop_run(loop);
+    return 0;
+}
+
+void run_force(struct run *run, bool now)
+{
+    struct force *order = malloc(sizeof *order);
+
+    *order = (struct force){run, now};
+    run->forced = true;
+    process_start(process_new(ADMIN, 1, run), force, order);
+}
+
+/* -- the choice --------------------------------------------------------------------------------- */
+
+static void choose_keys(struct run *run, int flavour)
+{
+    static const char *const keys[] = {"k1", "k2"};
+    size_t first = flavour == 3 ? (size_t)chance_below(2) : 0;
+
+    run->keys[0] = keys[first];
+    run->keys[1] = keys[!first];
+    run->key_count = flavour == 3 ? 1 + (size_t)chance_below(2) : 1;
+    run->mode = flavour == 1   ? (one_in(2) ? LOCK_SHARED : LOCK_EXCLUSIVE)
+                : flavour == 2 ? LOCK_LIMIT
+                               : LOCK_EXCLUSIVE;
+    run->limit = flavour == 2 ? 2 : 0;
+}
+
+static void choose_command(struct run *run)
+{
+    struct program *program = &run->program;
+
+    program->runs = chance_below(one_in(3) ? 20 * MS : one_in(2) ? run->lease : 4 * run->lease);
+    program->status = one_in(3) ? (int)chance_below(256) : 0;
+    program->on_term = (unsigned)chance_below(3);
+    program->cleans = chance_below(CHOOSE(10, 500, 5000) * MS);
+    if (one_in(3)) {
+        program->child = one_in(2) ? CHILD_IN_GROUP : CHILD_IN_SESSION;
+        program->child_at = chance_below(program->runs + 1);
+        program->child_runs = chance_below(2 * run->lease);
+        program->child_ignores_term = one_in(2);
+    }
+}
+
+void run_choose(struct run *run, int number, int flavour)
+{
+    *run = (struct run){.number = number};
+    choose_keys(run, flavour);
+    snprintf(run->owner, sizeof run->owner, "00000000-0000-4000-8000-%012d", number + 1);
+    snprintf(run->who, sizeof run->who, "host%d user %d command - hears=1", number, 100 + number);
+    run->lease =
+        (kernel.kill_takes > 200 * MS ? CHOOSE(5, 7, 10) : CHOOSE(1, 1, 2, 3, 5, 10)) * SEC;
+    run->starts = world.now + chance_below(CHOOSE(1, 100, 1000, 4000) * MS);
+    run->kill_after = CHOOSE(0, 100, 500, 2000, 5000) * MS;
+    choose_command(run);
+    run->wait_descendants = one_in(3);
+    run->has_stop = one_in(3);
+    run->stop_runs = chance_below(CHOOSE(5, 200, 3000) * MS);
+    run->fixed = one_in(10);
+    run->goes_on = one_in(6);
+    run->waits = !one_in(6) ? NEVER : one_in(3) ? 0 : chance_below(3 * run->lease);
+    run->at_least = one_in(10) ? chance_below(2 * run->lease) : 0;
+    run->at_most = one_in(10) ? 1 + chance_below(2 * run->lease) : 0;
+}
+
+static double seconds(int64_t ns)
+{
+    return ns == NEVER ? -1 : (double)ns / 1e9;
+}
+
+void run_describe(const struct run *run)
+{
+    static const char *const modes[] = {
+        [LOCK_EXCLUSIVE] = "exclusive", [LOCK_SHARED] = "shared", [LOCK_LIMIT] = "limit 2"};
+    static const char *const on_term[] = {"dies", "cleans up", "ignores"};
+
+    trace("run %d: %s%s%s, %s, lease %.1f s, -w %.3f s%s%s%s%s", run->number, run->keys[0],
+          run->key_count > 1 ? " " : "", run->key_count > 1 ? run->keys[1] : "", modes[run->mode],
+          seconds(run->lease), seconds(run->waits), run->fixed ? ", --no-renew" : "",
+          run->goes_on ? ", --on-lost continue" : "", run->has_stop ? ", --stop" : "",
+          run->wait_descendants ? ", --wait-descendants" : "");
+    trace("run %d: at least %.3f s, at most %.3f s, kill after %.1f s; its command takes %.3f s, "
+          "ends with %d, %s at TERM (%.3f s); child %d for %.3f s; --stop takes %.3f s",
+          run->number, seconds(run->at_least), seconds(run->at_most), seconds(run->kill_after),
+          seconds(run->program.runs), run->program.status, on_term[run->program.on_term],
+          seconds(run->program.cleans), (int)run->program.child, seconds(run->program.child_runs),
+          seconds(run->stop_runs));
+}

@@ -1,0 +1,66 @@
+/* One "rlock run": what its command line says, and what has happened to it. */
+#pragma once
+
+#include "lives/kernel.h"
+#include "run/supervisor.h"
+
+#define RUNS 4
+
+struct run {
+    int number;
+    /* Chosen. */
+    const char *keys[2];
+    size_t key_count;
+    enum lock_mode mode;
+    unsigned limit;
+    char owner[64], who[120];
+    int64_t starts; /* when */
+    int64_t waits;  /* -w; NEVER: for ever */
+    int64_t lease, kill_after, at_most, at_least;
+    bool fixed;   /* --no-renew */
+    bool goes_on; /* --on-lost continue */
+    bool has_stop, wait_descendants;
+    struct program program; /* its command */
+    int64_t stop_runs;      /* the command of --stop */
+
+    /* Happened. */
+    struct proc *supervisor, *command;
+    struct supervisor_outcome outcome;
+    bool ended; /* the supervisor, by itself */
+    bool command_alive;
+    int command_status;
+    unsigned starts_seen, stops_seen; /* of the command, of --stop */
+    uint64_t fences[2];
+    int64_t supervisor_died; /* while its command lived; 0: not */
+    /* Told to the user. */
+    bool loss_told, stop_told, unreleased_told;
+
+    /* Done to it. */
+    bool faulted; /* one of its processes was stopped, killed or suspended */
+    bool killed;  /* its supervisor was */
+    bool agent_faulted, supervisor_stopped, suspended, signalled, forced;
+    int64_t taken_until; /* its lock was taken away; its command has until then; 0: not */
+    bool asked;          /* its first request was sent */
+    unsigned requests;
+    unsigned calls[2]; /* system calls of its supervisor and its agents */
+    /* When neither of its guards ran last. */
+    bool unguarded;
+    int64_t last_unguarded;
+};
+
+extern struct run runs[RUNS];
+extern int run_count;
+
+int run_number(const struct run *run);
+/* Chooses a command line. flavour: 0 exclusive, 1 readers and writers, 2 a semaphore, 3 several
+ * KEYs. */
+void run_choose(struct run *run, int number, int flavour);
+/* Starts it: an event. */
+void run_begin(void *run);
+void run_describe(const struct run *run);
+/* Its server; once, before all lives. */
+void run_load(void);
+/* Somebody says "rlock force-release". */
+void run_force(struct run *run, bool now);
+/* The process of a run that guards it; NULL: there is none now. kind: SUPERVISOR or AGENT. */
+struct proc *run_guard(const struct run *run, enum kind kind);
