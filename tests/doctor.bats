@@ -58,9 +58,15 @@ only() {
     rlock doctor --prefix else
     [[ $(redis keys '*' | sort | xargs) == "else:{rlock-doctor} other rlock:{rlock-doctor}" ]]
     [[ $(redis get other) == 1 ]]
+    run -0 rlock history rlock-doctor
+    [[ $output == 'rlock: no runs' ]]
+    status_json --all '. == []'
+    [[ $(rlock metrics) != *rlock-doctor* ]]
     # Two at once: only one can have it, and that is fine.
     hold a rlock-doctor
     prints 0 '*held by another*' doctor
+    status_json '. == []'
+    status_json rlock-doctor '.[0].holders | length == 1'
 }
 
 # Each row: settings of the server; options; the status; and what is found.

@@ -207,6 +207,8 @@ void query_survey(struct query *query, const struct survey_request *request, str
     query_ask(query, (struct operation){.verb = VERB_SURVEY, .survey = &whole}, answer);
     if (answer->verdict == VERDICT_UNKNOWN)
         lock_views_free(&list->misfits); /* they are for a list of all locks */
+    if (!request->latches && !survey_names(request, QUERY_TRIAL_KEY))
+        lock_views_remove(&list->locks, QUERY_TRIAL_KEY);
     lock_views_sort(&list->locks);
     lock_views_sort(&list->misfits);
     lock_views_sort(&list->pauses);

@@ -8,9 +8,6 @@
 #include "cmd/render_doctor.h"
 #include "lock/own_identity.h"
 
-/* The key of the trial lock; one for all doctors, because it stays, free, as long as others do. */
-#define TRIAL_KEY "rlock-doctor"
-
 enum { OPTION_JSON = OPTION_OTHER };
 
 static const struct option_spec options[] = {
@@ -81,7 +78,7 @@ static enum cause try_lock(struct query *query, const struct acquire_request *re
 {
     struct moment since = moment_now();
     const struct renew_request renewal = {.lock = request};
-    const struct release_request release = {.lock = request};
+    const struct release_request release = {.lock = request, .end.how = LOCK_UNUSED};
     struct answer answer, end = {.verdict = VERDICT_UNKNOWN};
     int64_t acquired, renewed = 0;
 
@@ -115,7 +112,7 @@ static enum cause try_lock(struct query *query, const struct acquire_request *re
  * checkup must not make others wait. */
 static void take_trial(struct doctor *all)
 {
-    const char *key = TRIAL_KEY;
+    const char *key = QUERY_TRIAL_KEY;
     struct store_address address = all->call.settings.address;
     char owner[OWNER_UUID_SIZE];
     struct diagnosis *diagnosis = &all->checkup.whole;

@@ -81,16 +81,31 @@ void lock_views_sort(struct lock_views *views)
         qsort(views->views, views->count, sizeof *views->views, by_key);
 }
 
+static void drop(const struct lock_view *view)
+{
+    free((void *)(uintptr_t)view->key);
+    free((void *)(uintptr_t)view->holders);
+    free((void *)(uintptr_t)view->waiters);
+    free((void *)(uintptr_t)view->runs);
+    free((void *)(uintptr_t)view->misfit);
+}
+
+void lock_views_remove(struct lock_views *views, const char *key)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < views->count; i++)
+        if (strcmp(views->views[i].key, key) == 0)
+            drop(&views->views[i]);
+        else
+            views->views[kept++] = views->views[i];
+    views->count = kept;
+}
+
 void lock_views_free(struct lock_views *views)
 {
-    for (size_t i = 0; i < views->count; i++) {
-        const struct lock_view *view = &views->views[i];
-        free((void *)(uintptr_t)view->key);
-        free((void *)(uintptr_t)view->holders);
-        free((void *)(uintptr_t)view->waiters);
-        free((void *)(uintptr_t)view->runs);
-        free((void *)(uintptr_t)view->misfit);
-    }
+    for (size_t i = 0; i < views->count; i++)
+        drop(&views->views[i]);
     free(views->views);
     *views = (struct lock_views){0};
 }

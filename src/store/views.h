@@ -25,6 +25,7 @@ bool lock_views_match(const struct lock_views *views, const char *glob);
 /* Reports them to the request's "each", sorted by key, each key once; of those that are not in use,
  * only what the request names, unless it asks for "idle" ones. */
 void lock_views_report(struct lock_views *views, const struct survey_request *request);
+void lock_views_remove(struct lock_views *views, const char *key);
 /* Empties it. */
 void lock_views_free(struct lock_views *views);
 
