@@ -75,7 +75,7 @@ lying() {
     through_proxy=redis://rlock:pw@127.0.0.1:$(head -n 1 "$T/lying.out")
 }
 
-@test "H156 an error for a grant: it may be done, and is given back" {
+@test "H156 an error for a grant: it may be done, and is released" {
     lying GRANTED
     says 69 'it answers with an error: ERR Connection timed out' run -n -u "$through_proxy" k -- \
         touch "$T/ran"
@@ -84,7 +84,7 @@ lying() {
     [[ ! -e $T/ran ]]
 }
 
-@test "H156 an error for a release that was done is no loss" {
+@test "H156 an error for a release that was done: no loss is reported" {
     lying RELEASED
     run -0 --separate-stderr rlock run -u "$through_proxy" k -- true
     contains "$T/lying.out" lost

@@ -267,6 +267,21 @@ def _(server, ear):
         client.close()
 
 
+@test("rights: without HDEL no waiter is granted what it could not release (H156)")
+def _(server, lock):
+    server.call("ACL", "SETUSER", "u", "reset", "on", "nopass", "~*", "allchannels", "+@all", "-hdel")
+    client = Client(server.path)
+    client.call("AUTH", "u", "any")
+    denied = Lock(server, now=None, client=client)
+    lock.now = None
+    fence_of(lock.acquire(A))
+    same(denied.acquire(B, mirror="string:their")[0], "QUEUED")
+    same(lock.release(A)[0], "RELEASED")
+    fails("run", lambda: denied.acquire(B, mirror="string:their"))
+    same((lock.inspect()[5], server.call("EXISTS", "their")), ([], 0))
+    client.close()
+
+
 @test("time to live: every script leaves one, never shorter than the lease")
 def _(server):
     lease = 30 * DAY

@@ -28,9 +28,11 @@ local function issue_fences(taken)
   end
 end
 
+-- It leaves the queues first: a client without the right to delete fields holds nothing either.
 local function grant(taken)
-  if mirrors then mirrors.take(locks[1], ask.mirror, ask.lease, ask.who) end
   issue_fences(taken)
+  for _, lock in ipairs(taken) do leave_queue(lock) end
+  if mirrors then mirrors.take(locks[1], ask.mirror, ask.lease, ask.who) end
   for _, lock in ipairs(taken) do
     -- Those that nest in it may be left in its own family.
     local family = lock.family or lock.families[ask.owner]
@@ -39,7 +41,6 @@ local function grant(taken)
     lock.own = { deadline = now + ask.lease, lease = ask.lease, fence = lock.issued,
                  owner = ask.owner, since = now, mode = ask.mode, slot = slot, who = ask.who }
     hold(lock, family, lock.own, limit_of(lock))
-    leave_queue(lock)
     if ask.mode ~= 'x' then wake(lock, lock.parent, lock.family) end
   end
   for _, lock in ipairs(locks) do
