@@ -5,8 +5,8 @@ import os
 import re
 
 from script_server import LUA, PLACE_TTL, Lock
-from script_tap import A, B, C, D, E, WHO, acquired, by, fence_of, held_by_a, holder, main
-from script_tap import same, test, true
+from script_tap import A, B, C, D, E, WHO, acquired, by, fence_of, fences_of, held_by_a, holder
+from script_tap import main, same, test, true
 
 # -- each script by itself ------------------------------------------------------------------------
 
@@ -134,6 +134,25 @@ def _(server):
     lock.force(A)
     same(lock.acquire(C)[0], "QUEUED")
     fence_of(lock.acquire(B))
+
+
+@test("several keys: a waiter comes back to places of one time only, or two wait for each other")
+def _(server):
+    both, one = Lock(server, "a", "b"), Lock(server, "a")
+    both.acquire(A)
+    same(both.acquire(B)[2], "q:1 q:1")
+    both.now += PLACE_TTL + 1
+    same(both.acquire(C)[2], "q:2 q:2")
+    # B has others now, but not the answer that tells so; or the server was restored from a file.
+    same(both.acquire(B)[2], "q:3 q:3")
+    one.now = both.now
+    same(one.force(purge=True)[0], "RELEASED")
+    same(both.acquire(B, places="q:1 q:1")[2:5:2], ["q:4 q:4", 1], "places, queued anew")
+    same(both.acquire(C, places="q:2 q:2")[2], "q:2 q:2")
+    same(both.release(A)[0], "RELEASED")
+    same([both.acquire(waiter)[0] for waiter in (B, C)], ["QUEUED", "GRANTED"])
+    same(both.release(C)[0], "RELEASED")
+    fences_of(both.acquire(B))
 
 
 @test("inspect: shows holder and living waiters in order, and writes nothing")

@@ -94,7 +94,7 @@ end
 -- the server stopped) comes back to its own ticket, so that an outage does not change the order.
 local function come_back(lock, place, listed)
   local queue, ticket = lock.queue, ticket_of(lock, place)
-  if queue.mine then return true end
+  if queue.mine then return lock.place == place end
   if not ticket or ticket < 1 or ticket > queue.last then return false end
   if redis.call('HEXISTS', lock.key, place) == 1 then return false end
   queue.mine = ticket
@@ -109,6 +109,8 @@ local function come_back(lock, place, listed)
 end
 
 -- Comes back to all queues or to none: the order of two waiters in one must be that in all others.
+-- So the places that are left must be those that it was told, of which the lost ones were a part: a
+-- server that was restored from a file, or an answer that was lost, may have others.
 local function come_back_to_all()
   for i, lock in ipairs(locks) do
     if not come_back(lock, had[i], had_listed[i]) then
