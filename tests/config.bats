@@ -126,6 +126,10 @@ prefix_used() { # the prefix of the one key in the database
     stderr_line "^rlock: $T/config:4: unknown key 'nonsense'"
     [[ $(prefix_used) == p ]]
     quiet 0 run -q --config "$T/config" k -- true
+    printf 'prefix = p\nleese = 3s\n' >"$T/config"
+    says 0 "^rlock: $T/config:2: unknown key 'leese'; it is ignored\$" run --config "$T/config" k -- true
+    stderr_line "^hint: did you mean 'lease'\?$"
+    printf 'fence-style = new\nprefix = p\n\nnonsense\t=  s3cret\n' >"$T/config"
     # A wrong value is an error, whatever overrides it.
     echo 'lease = 5x' >>"$T/config"
     run -78 --separate-stderr rlock run -q --config "$T/config" --lease 5s k -- true

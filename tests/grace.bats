@@ -23,8 +23,13 @@ without_grace() {
 @test "init --minimum-version: older programs are refused; those that hold the lock continue" {
     without_grace rlock run there -- true
     hold a held
-    shows 0 'init: locks are acquired only by rlock 99.10.0 or later' init --minimum-version 99.10.0
-    prints_nothing 0 init -q --minimum-version 99.10.0
+    says 64 '^rlock: init: --minimum-version 99.10.0: this rlock is .*, and could not acquire any more$' \
+        init --minimum-version 99.10.0
+    stderr_line '^hint: --force, if that is meant$'
+    run -0 rlock run -n there -- true
+    shows 0 'init: locks are acquired only by rlock 99.10.0 or later' \
+        init --force --minimum-version 99.10.0
+    prints_nothing 0 init -q --force --minimum-version 99.10.0
     for key in there held new; do
         run -78 --separate-stderr rlock run -n "$key" -- true
         stderr_line "^rlock: $key: the store asks for rlock 99.10.0 or later; this is rlock "

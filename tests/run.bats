@@ -128,6 +128,18 @@ returncode() { # negative for death by a signal, as python sees it
     json 'map(.outcome) == ["timed out"]'
 }
 
+@test "a command that is not found: what was perhaps meant" {
+    printf '#!/bin/sh\r\necho\r\n' >"$T/windows"
+    printf '#!/nowhere/sh -e\necho\n' >"$T/strange"
+    chmod +x "$T/windows" "$T/strange"
+    says 127 "^hint: $T/windows has the ends of lines of Windows \(CRLF\): sed " run k -- "$T/windows"
+    PATH=$T:$PATH says 127 "^hint: $T/strange needs /nowhere/sh, which is not there$" run k -- strange
+    says 127 '^hint: export is a word of the shell: use -c$' run k -- export A=1
+    says 127 '^hint: a line for the shell: use -c$' run k -- 'frobnicate now'
+    says 127 '^rlock: frobnicate: No such file or directory$' run k -- frobnicate
+    [[ ${#stderr_lines[@]} == 1 ]]
+}
+
 @test "--report-fd writes one JSON line at the end, with one word for each way to end" {
     reports '.outcome == "completed" and .result == "failure" and .exit_status == 3 and .signal == null and .fence > 0 and
         .held_ms >= 150 and .held_ms < 9000 and .waited_ms >= 0 and .waited_ms < 5000' \

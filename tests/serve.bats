@@ -26,6 +26,12 @@ answers() { # CODE PATH
     [[ $(code "$URL$2") == "$1" ]]
 }
 
+@test "a port alone is no address: a hint shows one" {
+    says 64 "^rlock: serve: '9464' is neither " serve --listen 9464
+    stderr_line '^hint: 127.0.0.1:9464, or 0.0.0.0:9464 for other hosts$'
+    says 64 '^hint: rlock help serve$' serve --listen nonsense
+}
+
 @test "locks.json equals status --json, metrics equals rlock metrics, and there is nothing else" {
     rlock run free -- true
     hold a 'de<b>ploy' --label '<script>alert(1)</script>'

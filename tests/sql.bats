@@ -12,7 +12,7 @@ setup_file() { databases_start; }
     run -0 rlock run there -- true
     run -0 rlock init --minimum-version 1.0.0
     run -0 rlock run there -- true
-    says 0 'this rlock is .*, and cannot acquire any more' init --minimum-version 99.10.0
+    says 0 'this rlock is .*, and cannot acquire any more' init --force --minimum-version 99.10.0
     for key in there new; do
         refused 78 run "$key" -- touch "$T/ran"
         stderr_line "^rlock: $key: the store asks for rlock 99.10.0 or later; this is rlock "

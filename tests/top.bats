@@ -265,6 +265,14 @@ status 69
 END
 }
 
+@test "a terminal that is not known is named" {
+    TERM=nowhere-256color on_terminal env TERM=nowhere-256color "$RLOCK" top <<'END'
+expect rlock: top: the terminal 'nowhere-256color' is not known here
+expect hint: TERM=xterm rlock top
+status 64
+END
+}
+
 @test "where it is not installed there is one line, and a hint" {
     cp "$RLOCK" "$T/rlock"
     [[ ! -e /usr/local/libexec/rlock/rlock-top ]] || skip "rlock-top is installed here"

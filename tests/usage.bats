@@ -31,6 +31,17 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     [[ $(rlock --frobnicate=1 2>&1) == "rlock: --frobnicate: unknown option"* ]]
 }
 
+@test "a dash that a text program has made of two: the line as it was" {
+    for dash in — – –- ――; do
+        usage run -n k "$dash" echo 'a b'
+        [[ ${stderr_lines[0]} == "rlock: run: no COMMAND: '$dash' is another dash than --" ]]
+        [[ ${stderr_lines[1]} == "hint: rlock run -n k -- echo 'a b'" ]]
+    done
+    usage run k ——x
+    export RLOCK_URL=unix://$REDIS_SOCK
+    says 0 "^rlock: run: KEY '–n' begins with another dash than that of an option$" run –n k -- true
+}
+
 @test "KEYs on both sides of -c are 64: the command is not quoted" {
     usage run deploy -c ./deploy.sh production
     [[ $stderr == *"both sides of -c"*$'\n'"hint: quote the command, or put KEYs before -c" ]]

@@ -42,13 +42,15 @@ bool json_load(char *fault, size_t size)
     void *handle = dlopen(JANSSON_SONAME, RTLD_NOW | RTLD_LOCAL);
 
     if (!handle) {
-        snprintf(fault, size, "JSON needs the library jansson: %s", dlerror());
+        snprintf(fault, size, "JSON needs the library jansson (Debian's libjansson4): %s",
+                 dlerror());
         return false;
     }
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         void *function = dlsym(handle, names[i]);
         if (!function) {
-            snprintf(fault, size, "JSON needs the library jansson: %s", dlerror());
+            snprintf(fault, size, "JSON needs the library jansson (Debian's libjansson4): %s",
+                     dlerror());
             return false;
         }
         /* POSIX lets it be a function's address; only C needs the detour by memcpy(). */

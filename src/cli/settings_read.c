@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/similar.h"
 #include "base/text.h"
 #include "cli/config.h"
 #include "cli/describe.h"
@@ -166,6 +167,18 @@ static bool is_quoted(enum setting id, const char *value)
            id != SETTING_STOP;
 }
 
+/* The name of the setting that was perhaps meant; NULL: none is similar. */
+static const char *similar_setting(const char *name)
+{
+    const char *nearest = NULL;
+    size_t slips = SLIPS_MANY;
+
+    for (int id = 1; id < SETTING_COUNT; id++)
+        if (similar_is_nearer(name, strlen(name), setting_rows[id].option.name, &slips))
+            nearest = setting_rows[id].option.name;
+    return nearest;
+}
+
 static int collect_line(struct collection *all, const struct config_reader *line,
                         struct source *source)
 {
@@ -173,8 +186,11 @@ static int collect_line(struct collection *all, const struct config_reader *line
 
     /* The hosts of a fleet share one file, and may have different versions. */
     if (!id) {
+        const char *meant = similar_setting(line->key);
         say_warning("%s:%d: unknown key '%s'; it is ignored", source->path, line->number,
                     URLS_TEXT(line->key));
+        if (meant)
+            say_hint("did you mean '%s'?", meant);
         return STATUS_OK;
     }
     struct given *given = &all->settings->given[id];

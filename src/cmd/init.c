@@ -10,7 +10,7 @@ enum { OPTION_FORCE = OPTION_OTHER, OPTION_PRINT, OPTION_GRANT, OPTION_MINIMUM }
 
 static const struct option_spec options[] = {
     OPTION(OPTION_FORCE, "force", NULL,
-           "mark it even if it may have forgotten locks, because none is held"),
+           "even if it may have forgotten locks, or the version is above one's own"),
     OPTION(OPTION_GRANT, "grant", "USER", "give USER of the database the rights that rlock needs"),
     OPTION(OPTION_PRINT, "print", NULL,
            "print the SQL (or for --grant on Redis the ACL), and do nothing"),
@@ -79,14 +79,22 @@ static int set_minimum(struct call *call, const char *version)
     const struct adjust_request request = {
         .key = "*", .glob = true, .what = ADJUST_MINIMUM, .version = version};
     int64_t minimum = read_version(version, true);
+    bool too_old = read_version(PACKAGE_VERSION, false) < minimum;
     struct answer answer;
 
     for (int id = OPTION_FORCE; id < OPTION_MINIMUM; id++)
-        if (command_has(call, id))
+        if (command_has(call, id) && !(id == OPTION_FORCE && too_old))
             return command_misused(call, "--minimum-version does nothing else: give the "
                                          "other options in a second call");
     if (minimum < 0)
         return command_misused(call, "--minimum-version: not a version X.Y.Z: %s", version);
+    if (too_old && !command_has(call, OPTION_FORCE)) {
+        command_error(call,
+                      "--minimum-version %s: this rlock is %s, and could not acquire any more",
+                      version, PACKAGE_VERSION);
+        say_hint("--force, if that is meant");
+        return STATUS_USAGE;
+    }
     int status = command_need(call, STORE_MINIMUM);
     if (status == STATUS_OK)
         status = command_open(call);
@@ -95,7 +103,7 @@ static int set_minimum(struct call *call, const char *version)
     query_adjust(&call->query, &request, &answer);
     if (answer.verdict != VERDICT_GRANTED)
         return command_refused(call, &answer);
-    if (read_version(PACKAGE_VERSION, false) < minimum)
+    if (too_old)
         say_warning("init: this rlock is %s, and cannot acquire any more", PACKAGE_VERSION);
     if (minimum > 0)
         command_confirm(call, "locks are acquired only by rlock %s or later", version);

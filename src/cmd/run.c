@@ -10,6 +10,7 @@
 #include "base/decimal.h"
 #include "cli/describe.h"
 #include "cli/json.h"
+#include "cli/not_executed.h"
 #include "cli/run_messages.h"
 #include "lock/lock.h"
 #include "os/file.h"
@@ -196,6 +197,51 @@ static int want_key(struct call *call)
     return command_misused(call, "no KEY");
 }
 
+/* Length of the dash that a text begins with and that a text program has made of "-" or "--"; 0: it
+ * begins otherwise. */
+static size_t length_of_dash(const char *text)
+{
+    static const char *const dashes[] = {"\xe2\x80\x90", "\xe2\x80\x91", "\xe2\x80\x92",
+                                         "\xe2\x80\x93", "\xe2\x80\x94", "\xe2\x80\x95",
+                                         "\xe2\x88\x92"};
+
+    for (size_t i = 0; i < sizeof dashes / sizeof *dashes; i++)
+        if (strncmp(text, dashes[i], strlen(dashes[i])) == 0)
+            return strlen(dashes[i]);
+    return 0;
+}
+
+/* Whether a word was "--". */
+static bool was_dashes(const char *word)
+{
+    const char *rest = word + strspn(word, "-");
+    size_t length, found = 0;
+
+    for (; (length = length_of_dash(rest)) > 0; found++) {
+        rest += length;
+        rest += strspn(rest, "-");
+    }
+    return found > 0 && !*rest;
+}
+
+/* Shows the line as it was before it was pasted; false if nothing of it looks so. */
+static bool restored_dashes(const struct call *call)
+{
+    static char dashes[] = "--";
+    struct strbuf line ENDED_BY(strbuf_free) = {0};
+    int i = 1;
+
+    while (i < call->argc && !was_dashes(call->argv[i]))
+        i++;
+    if (i == call->argc)
+        return false;
+    command_error(call, "no COMMAND: '%s' is another dash than --", call->argv[i]);
+    call->argv[i] = dashes;
+    args_print(call->argv, (size_t)call->argc, SIZE_MAX, &line);
+    say_hint("rlock %s", line.text);
+    return true;
+}
+
 /* The command follows the key, as with flock(1). Shows the line as it should be. */
 static int want_dashes(const struct call *call)
 {
@@ -208,6 +254,8 @@ static int want_dashes(const struct call *call)
         if (given->word_count > 1 && call->argv[i] == given->words[1])
             second = (size_t)i;
     }
+    if (restored_dashes(call))
+        return STATUS_USAGE;
     args_print(call->argv, (size_t)call->argc, second, &line);
     command_error(call, "no COMMAND: put -- before it");
     if (strchr(line.text, '\\')) /* messages show it escaped, so it cannot be pasted */
@@ -280,6 +328,10 @@ static int judge(struct run *run)
 {
     const struct settings *settings = &run->call.settings;
 
+    for (size_t i = 0; i < run->request.wanted.key_count; i++)
+        if (length_of_dash(run->request.keys[i]) > 0)
+            say_warning("%s: KEY '%.100s' begins with another dash than that of an option",
+                        run->call.command->name, run->request.keys[i]);
     if (settings->unless_done && command_has(&run->call, OPTION_ANY))
         return command_refuse_setting(&run->call, SETTING_UNLESS_DONE,
                                       "does not go with --any: each KEY has its own history");
@@ -353,6 +405,8 @@ static int act(struct call *call)
                      call->settings.keep_credentials);
     fill_plan(run);
     supervisor_run(&run->plan, &outcome);
+    if (outcome.outcome == OUTCOME_NOT_EXECUTED && outcome.status == STATUS_NOT_FOUND)
+        not_found_hint(run->plan.job.command[0]);
     const struct acquire_request *request = &run->plan.agent.keeper.request;
     int error = run->report_fd < 0 ? 0 : report_write(run->report_fd, &outcome, request);
     if (error)

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "base/decimal.h"
 #include "cli/lock_watch.h"
 #include "cli/metrics.h"
 #include "cli/render.h"
@@ -273,6 +274,17 @@ static int take_users(struct server *server)
     return STATUS_CONFIG;
 }
 
+static int misused(const struct server *server, const char *address, const char *fault)
+{
+    int64_t port;
+
+    if (!decimal_parse(address, 1, UINT16_MAX, &port))
+        return command_misused(&server->call, "'%.100s' %s", address, fault);
+    command_error(&server->call, "'%s' %s", address, fault);
+    say_hint("127.0.0.1:%s, or 0.0.0.0:%s for other hosts", address, address);
+    return STATUS_USAGE;
+}
+
 static int open_listener(struct server *server)
 {
     const char *listen = command_value(&server->call, OPTION_LISTEN);
@@ -280,7 +292,7 @@ static int open_listener(struct server *server)
     char fault[256], shown[256];
 
     switch (listener_open(&server->listener, address, fault, sizeof fault)) {
-    case LISTENER_MISUSED: return command_misused(&server->call, "'%.100s' %s", address, fault);
+    case LISTENER_MISUSED: return misused(server, address, fault);
     case LISTENER_REFUSED:
         command_error(&server->call, "%.100s: %s", address, fault);
         return STATUS_SYSTEM;

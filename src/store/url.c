@@ -31,6 +31,10 @@ static const char *say_unknown(const char *scheme, char *out, size_t size)
     size_t length = strspn(scheme, SCHEME_CHARACTERS);
     char known[256];
 
+    if (*scheme == '"' || *scheme == '\'') {
+        snprintf(out, size, "is in quotes; write it without them");
+        return out;
+    }
     list_schemes(known, sizeof known);
     if (scheme[length] == '\0' && length >= 1 && length <= 20)
         snprintf(out, size, "has the unknown scheme '%s' (%s)", scheme, known);

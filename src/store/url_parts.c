@@ -39,6 +39,17 @@ const char *url_decode(char *start, const char *end)
     return NULL;
 }
 
+/* A '/' ends the host, so that what stands before one in a password looks like a port. */
+static bool has_slash_in_password(const char *text)
+{
+    size_t host = strcspn(text, "/");
+    const char *colon = memrchr(text, ':', host);
+    size_t digits = colon ? strspn(colon + 1, DIGITS) : 0;
+
+    return colon && strchr(text + host, '@') &&
+           (colon == text || digits == 0 || colon + 1 + digits != text + host);
+}
+
 const char *url_take_userinfo(struct url *url, char **rest)
 {
     char *start = *rest;
@@ -46,7 +57,7 @@ const char *url_take_userinfo(struct url *url, char **rest)
     const char *fault;
 
     if (!at)
-        return NULL;
+        return has_slash_in_password(start) ? "has a '/' in its password (write %2F for it)" : NULL;
     if (at == start)
         return "has neither a user nor a password before its '@'";
     char *colon = memchr(start, ':', (size_t)(at - start));

@@ -671,6 +671,13 @@ static void go_on(struct top *top, struct answer *answer)
     }
 }
 
+static int refuse_terminal(const struct top *top)
+{
+    command_error(&top->call, "the terminal '%.60s' is not known here (TERM)", getenv("TERM"));
+    say_hint("TERM=xterm rlock top, or install Debian's ncurses-term");
+    return STATUS_USAGE;
+}
+
 static int show(struct top *top)
 {
     struct answer answer;
@@ -678,7 +685,7 @@ static int show(struct top *top)
     if (look(top, &answer) == LOCK_WATCH_SEEN) {
         enter_screen(top);
         if (!top->screen)
-            return command_misused(&top->call, "this terminal is not known");
+            return refuse_terminal(top);
         top->locks.silent = top->full.silent = draw;
         loop_add(top->call.query.loop, &top->keys);
         go_on(top, &answer);

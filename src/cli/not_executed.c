@@ -1,0 +1,80 @@
+#include "cli/not_executed.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/strbuf.h"
+#include "cli/say.h"
+#include "os/file.h"
+
+#define LINE_MOST 256 /* of a script's first line, as the kernel reads it */
+
+/* Words of sh that are no programs, or do nothing as one. */
+static bool is_of_shell(const char *word)
+{
+    static const char *const words[] = {
+        "!",     ".",      ":",     "alias",  "case", "cd",    "declare", "eval",     "exec",
+        "exit",  "export", "for",   "if",     "let",  "local", "read",    "readonly", "return",
+        "set",   "shift",  "shopt", "source", "trap", "type",  "typeset", "ulimit",   "umask",
+        "unset", "until",  "wait",  "while",  "{",    "(",     "[["};
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(words[i], word) == 0)
+            return true;
+    return false;
+}
+
+/* Returns the path of the file that execvp() means, or NULL. The caller frees it. */
+static char *find_file(const char *command)
+{
+    const char *path = getenv("PATH");
+
+    if (strchr(command, '/'))
+        return access(command, F_OK) == 0 ? mem_strdup(command) : NULL;
+    for (; path && *path; path += strcspn(path, ":"), path += *path == ':') {
+        int length = (int)strcspn(path, ":");
+        char *file = strbuf_print("%.*s/%s", length, path, command);
+        if (access(file, X_OK) == 0)
+            return file;
+        free(file);
+    }
+    return NULL;
+}
+
+/* Reads the path of a script's interpreter; "" if the file is no script. Returns whether its first
+ * line ends as on Windows. */
+static bool read_interpreter(const char *file, char line[LINE_MOST])
+{
+    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+    if (file_read_small(fd, line, LINE_MOST) < 0)
+        *line = '\0';
+    line[strcspn(line, "\n")] = '\0';
+    bool windows = strchr(line, '\r') != NULL;
+    size_t start = strncmp(line, "#!", 2) == 0 ? 2 + strspn(line + 2, " \t") : strlen(line);
+    size_t word = strcspn(line + start, " \t\r");
+    memmove(line, line + start, word);
+    line[word] = '\0';
+    return windows;
+}
+
+void not_found_hint(const char *command)
+{
+    char interpreter[LINE_MOST];
+    char *file = find_file(command);
+
+    if (file && read_interpreter(file, interpreter) && *interpreter)
+        say_hint("%.200s has the ends of lines of Windows (CRLF): sed -i 's/\\r$//'", file);
+    else if (file && *interpreter)
+        say_hint("%.200s needs %.200s, which is not there", file, interpreter);
+    else if (file)
+        say_hint("%.200s is there, but not the loader that it needs", file);
+    else if (is_of_shell(command))
+        say_hint("%s is a word of the shell: use -c", command);
+    else if (strchr(command, ' '))
+        say_hint("a line for the shell: use -c");
+    free(file);
+}

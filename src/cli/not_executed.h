@@ -1,0 +1,6 @@
+/* Why a command that could not be executed is perhaps not what was meant. */
+#pragma once
+
+/* Prints a hint behind the message that no such command was found; none if there is nothing to
+ * say. It reads files, so nothing may depend on its end. */
+void not_found_hint(const char *command);
