@@ -126,7 +126,58 @@ setup() {
     done
 }
 
-@test "H151 rlock stands still before --stop's command, until another one has the lock: it is not run" {
+# A command that takes its time after TERM.
+cleaner() {
+    bg_up a rlock run --lease 60s --kill-after 20s --stop "echo >>'$T/stopped'; $1" k -- \
+        sh -c "trap ': >\"$T/termed\"; exit 3' TERM; : >'$T/a.up'; while :; do sleep 0.05; done"
+}
+
+@test "H164 the lock of a stopped rlock is taken away: its agent runs --stop, TERMs and releases" {
+    for now in '' --now; do
+        rm -f "$T/stopped" "$T/termed"
+        cleaner :
+        suspend a STOP
+        rlock force-release --yes $now k
+        poll_until 10 test -e "$T/termed"
+        run -0 rlock run -w 10s k -- true
+        kill -CONT "${pid[a]}"
+        ends_with a 79
+        contains "$T/a.err" 'lock lost: '
+        [[ $(wc -l <"$T/stopped") == 1 ]]
+    done
+}
+
+@test "H164 rlock continues while its agent ends the command: --stop is run once, and waited for" {
+    cleaner "'$RLOCK_TEST_TOOLS/await' '$T/go'"
+    suspend a STOP
+    has_left k 59000 || renewed k
+    bg f rlock force-release --yes k
+    poll_until 20 test -e "$T/stopped"
+    kill -CONT "${pid[a]}"
+    poll_until 10 contains "$T/a.err" 'lock lost: '
+    held k
+    [[ ! -e $T/termed ]]
+    : >"$T/go"
+    ends_with a 79
+    [[ -e $T/termed && $(wc -l <"$T/stopped") == 1 ]]
+    finish f
+    is_free k
+}
+
+@test "H164 the agent that ends the command is killed: rlock runs --stop again, and ends it" {
+    cleaner "'$RLOCK_TEST_TOOLS/await' '$T/go'"
+    suspend a STOP
+    bg f rlock force-release --yes k
+    poll_until 20 test -e "$T/stopped"
+    kill -KILL "$(agent_of "${pid[a]}")"
+    : >"$T/go"
+    kill -CONT "${pid[a]}"
+    ends_with a 79
+    [[ -e $T/termed && $(wc -l <"$T/stopped") == 2 ]]
+    finish f
+}
+
+@test "H151 rlock stands still before --stop until another one has the lock: it is not run" {
     bg a env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_fork.so" "$RLOCK" run --lease 5s --at-most 1s \
         --stop 'echo >>"$T/stopped"' k -- sh -c 'trap "" TERM; while :; do sleep 0.05; done'
     poll_until 10 in_state "${pid[a]}" T

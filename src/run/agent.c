@@ -28,7 +28,8 @@ struct agent {
         RELEASING,
         CANCELLING, /* the lock was never claimed */
     } state;
-    enum lock_ending loss; /* LOST: how the use of the lock ended */
+    enum lock_ending loss;    /* LOST: how the use of the lock ended */
+    struct agent_order order; /* to release it, when that can be done; ORDER_ACK: none */
     struct loop *loop;
     struct store *store;
     struct keeper *keeper;
@@ -80,11 +81,10 @@ static void send_plain(struct agent *agent, enum report_kind kind)
     send_report(agent, &(struct agent_report){.kind = kind, .lease = agent->watchdog.known.lease});
 }
 
-static void report_loss(struct agent *agent, const struct run_reason *why)
+/* kept: the store has it until the release. */
+static void report_loss(struct agent *agent, const struct run_reason *why, bool kept)
 {
-    const struct agent_report loss = {.kind = REPORT_LOST,
-                                      .stop_begun = agent->watchdog.phase == WATCHDOG_DELAYING,
-                                      .news = {.reason = *why}};
+    const struct agent_report loss = {.kind = REPORT_LOST, .kept = kept, .news = {.reason = *why}};
 
     if (agent->state != LOST)
         agent->loss = deadline_ending(agent->plan->keeper.renew, why->cause);
@@ -243,10 +243,15 @@ static void on_lost(void *arg, const struct keeper_loss *loss)
 
     if (withdraw(agent))
         return;
-    if (has_printer(agent) && agent->state == HOLDING)
+    if (has_printer(agent) && agent->state == HOLDING) {
         lose_renewed(agent, loss);
-    else
-        report_loss(agent, &reason);
+        return;
+    }
+    report_loss(agent, &reason, loss->kept);
+    if (agent->watchdog.phase != WATCHDOG_WATCHING)
+        return;
+    watchdog_lose(&agent->watchdog, false);
+    presence_expect(&agent->presence);
 }
 
 static void describe_end(struct agent *agent, const struct keeper_end *end,
@@ -296,9 +301,11 @@ static void on_alarmed(void *arg)
     if (withdraw(agent))
         return;
     keeper_hold_renewals(agent->keeper, true);
+    if (agent->state == LOST)
+        return; /* it was told */
     reason.cause = reason.text[0] || !agent->plan->keeper.renew ? RUN_CAUSE_NOT_RENEWED
                                                                 : RUN_CAUSE_WAS_STOPPED;
-    report_loss(agent, &reason);
+    report_loss(agent, &reason, false);
 }
 
 static struct moment release_by(const struct agent *agent)
@@ -319,6 +326,19 @@ static void release(struct agent *agent, const struct lock_end *end)
     keeper_release(agent->keeper, release_by(agent), end);
 }
 
+/* The command of --stop that this process has started must have ended first, too. */
+static void take_release(struct agent *agent, const struct agent_order *order)
+{
+    struct lock_end end = order->end;
+
+    agent->order = *order;
+    if (stop_command_goes_on(&agent->watchdog.stop_command, loop_now(agent->loop)))
+        return;
+    if (agent->state == LOST)
+        end.how = agent->loss;
+    release(agent, order->used ? &end : NULL);
+}
+
 /* Nothing runs under the lock any more, so the next waiter need not wait for the lease to end. A
  * supervisor that has acknowledged it may have been killed before it announced its command. */
 static void release_unheld(void *arg)
@@ -330,6 +350,10 @@ static void release_unheld(void *arg)
 
     if (withdraw(agent))
         return;
+    if (agent->order.kind == ORDER_RELEASE) {
+        take_release(agent, &agent->order);
+        return;
+    }
     if (end.how != LOCK_LOST)
         send_plain(agent, REPORT_CLEARED);
     release(agent, used ? &end : NULL);
@@ -370,15 +394,6 @@ static void take_acknowledgement(struct agent *agent, struct lease lease)
     keeper_hold_renewals(agent->keeper, false);
     if (agent->plan->keep)
         stay_behind(agent);
-}
-
-static void take_release(struct agent *agent, const struct agent_order *order)
-{
-    struct lock_end end = order->end;
-
-    if (agent->state == LOST)
-        end.how = agent->loss;
-    release(agent, order->used ? &end : NULL);
 }
 
 /* A printer may have claimed the lock, and was not able to print it. */
@@ -441,7 +456,10 @@ static void take(struct agent *agent, const struct agent_order *order, int fd)
     switch (order->kind) {
     case ORDER_ACK: take_acknowledgement(agent, order->lease); break;
     case ORDER_STARTED: take_command(agent, order->pid, fd); break;
-    case ORDER_STOPPING: agent->watchdog.stopping = true; break;
+    case ORDER_STOPPING:
+        agent->watchdog.stopping = true;
+        presence_settle(&agent->presence);
+        break;
     case ORDER_REAPED: descendants_hurry(&agent->descendants); break;
     case ORDER_PAUSED: take_pause(agent); break;
     case ORDER_VERIFY:
@@ -497,14 +515,16 @@ static void on_message(struct loop_io *io, int events)
     drain_channel(io->owner);
 }
 
-/* Whether the supervisor must claim a grant, or release the lock after its command has ended by
- * itself. One that is ending its command must first end what the command has started. */
+/* Whether the supervisor must claim a grant, end the command as the lock is lost, or release the
+ * lock after its command has ended by itself. One that is ending its command must first end what
+ * the command has started. */
 static bool awaits_reaction(const struct agent *agent)
 {
     const struct watchdog *watchdog = &agent->watchdog;
     bool by_itself = watchdog->phase == WATCHDOG_WATCHING && !watchdog->stopping;
 
-    return agent->state == OFFERED || (agent->state == HOLDING && agent->ended && by_itself);
+    return agent->state == OFFERED ||
+           (by_itself && (agent->state == LOST || (agent->state == HOLDING && agent->ended)));
 }
 
 /* A command that ended by itself while the lock was held has lost nothing. */
@@ -519,7 +539,9 @@ static void on_look(struct loop_timer *timer)
         presence_ask(&agent->presence);
     if (presence_may_react(&agent->presence))
         return;
-    if (agent->ended)
+    if (agent->state == LOST)
+        watchdog_lose(&agent->watchdog, true);
+    else if (agent->ended)
         release_unheld(agent);
     else
         withdraw(agent);
@@ -569,6 +591,7 @@ static void start(struct agent *agent, const struct agent_task *task)
     const struct agent_plan *plan = agent->plan;
 
     agent->watchdog = (struct watchdog){.plan = plan->job,
+                                        .offer = agent->offer,
                                         .stop_command = {.plan = plan->job},
                                         .tree = {.procfs = &agent->procfs,
                                                  .cgroup = &agent->offer->cgroup,

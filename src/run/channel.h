@@ -28,7 +28,7 @@ struct agent_report {
     enum report_kind kind;
     int status; /* OVER: the exit status where no command was run */
     struct lease lease;
-    bool stop_begun; /* LOST: the agent has started the command of --stop */
+    bool kept; /* LOST: the store has it until the release */
     struct lock_grant grants[LOCK_KEYS_MAX];
     struct run_news news;
 };
@@ -72,6 +72,7 @@ int channel_receive(int end, void *message, size_t size, int *fd);
 struct offer {
     atomic_bool stands;
     atomic_bool delivered; /* the printer of an acquisition has printed the lock */
+    atomic_bool ending;    /* the command is being ended: by the guard that has claimed it */
     bool announced;        /* the user has read why the lock is waited for, since it was held */
     int fault;             /* the command's: why it was not executed, an errno */
     struct cgroup cgroup;  /* the command's, from before it is started */
@@ -83,4 +84,11 @@ struct offer {
 static inline bool offer_claim(struct offer *offer)
 {
     return atomic_exchange(&offer->stands, false);
+}
+
+/* True if the caller was first: it runs the command of --stop, and sends TERM. The other guard only
+ * kills. */
+static inline bool offer_claim_end(struct offer *offer)
+{
+    return !atomic_exchange(&offer->ending, true);
 }

@@ -169,6 +169,14 @@ static bool forks_without_end(const struct job *job, struct moment now)
     return job->stop.killing && moment_reached(moment_plus(since, FORKING_NS), now);
 }
 
+/* The command of --stop delays TERM. */
+static struct moment term_at(const struct job *job)
+{
+    if (job->termed)
+        return MOMENT_NEVER;
+    return job->stop_command.pid > 0 ? job->stop_command.term_at : job->term_at;
+}
+
 /* The command of --stop comes before TERM, and ends with KILL. */
 static void send_term(struct job *job, struct moment now)
 {
@@ -177,7 +185,7 @@ static void send_term(struct job *job, struct moment now)
     job->stop.tree.spared = killing ? 0 : job->stop_command.pid;
     if (killing)
         stop_command_kill(&job->stop_command);
-    if (job->termed || (!killing && stop_command_delays_term(&job->stop_command, now)))
+    if (!killing && !moment_reached(term_at(job), now))
         return;
     job->termed = true;
     if (!killing)
@@ -202,11 +210,28 @@ static void go_on_stopping(struct job *job)
     terminal_take(&job->terminal, true);
 }
 
-/* Whether the agent, which has run the command of --stop, may have released the lock already. */
-static bool may_be_free(const struct job *job)
+static bool is_being_ended(const struct job *job)
 {
-    return moment_reached(job->stop.kill_at, job->stopping_since) ||
-           tree_signal(&job->stop.tree, 0) == TREE_GONE;
+    return job->agent->offer && atomic_load(&job->agent->offer->ending);
+}
+
+bool job_is_ended_elsewhere(const struct job *job)
+{
+    return !job->ends && is_being_ended(job);
+}
+
+/* If the agent has begun already, this process gives it half of the time, and only then TERMs the
+ * command. */
+static void begin_to_end(struct job *job)
+{
+    struct moment now = moment_now();
+
+    job->ends = !job->agent->offer || offer_claim_end(job->agent->offer);
+    job->term_at = now;
+    if (job->ends)
+        stop_command_start(&job->stop_command, &job->inherited, job->stop.kill_at);
+    else
+        job->term_at = moment_plus(now, moment_until(now, job->stop.kill_at) / 2);
 }
 
 static void stop(struct job *job)
@@ -218,10 +243,18 @@ static void stop(struct job *job)
     job->stopping_since = moment_now();
     job->stop =
         (struct stop){.child = &job->child, .kill_at = deadline(job).kill_at, .tree = tree_of(job)};
-    if (!job->stop_begun || !may_be_free(job))
-        stop_command_start(&job->stop_command, &job->inherited, job->stop.kill_at);
-    job->stop_begun = true;
+    begin_to_end(job);
     go_on_stopping(job);
+}
+
+/* Its command of --stop has died with it, and the lock is not free. */
+void job_agent_died(struct job *job)
+{
+    if (!job_is_ended_elsewhere(job))
+        return;
+    atomic_store(&job->agent->offer->ending, false);
+    if (job->state == JOB_STOPPING && tree_signal(&job->stop.tree, 0) != TREE_GONE)
+        begin_to_end(job);
 }
 
 void job_abandon(struct job *job)
@@ -247,7 +280,7 @@ void job_abandon(struct job *job)
 /* Tells so of a command that has ended, if the agent has killed it at the end of the lease. */
 static void tell_unstopped(const struct job *job)
 {
-    bool due = job->plan->stop && !job->stop_begun && deadline(job).by != GUARD_NONE;
+    bool due = job->plan->stop && !is_being_ended(job) && deadline(job).by != GUARD_NONE;
 
     if (due && WIFSIGNALED(job->status) && moment_reached(lease_kill_at(job->lease), moment_now()))
         run_tell_event(job->plan->events, RUN_STOP_COMMAND_TOO_LATE);
@@ -407,7 +440,7 @@ static void run_out(struct job *job)
 
 void job_judge_end(struct job *job)
 {
-    struct moment late = job->stop_begun ? job->lease.end : danger_at(job);
+    struct moment late = is_being_ended(job) ? job->lease.end : danger_at(job);
 
     if (!job->cleared && !job->fault && moment_reached(late, moment_now()))
         run_out(job);
@@ -445,12 +478,6 @@ static void note_end(struct job *job, int status)
         end(job, job->terminal.given);
     if (job->fault)
         tell_fault(job);
-}
-
-static struct moment term_at(const struct job *job)
-{
-    bool waits = stop_command_delays_term(&job->stop_command, moment_now());
-    return waits ? job->stop_command.term_at : MOMENT_NEVER;
 }
 
 struct moment job_due(const struct job *job)

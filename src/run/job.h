@@ -35,7 +35,8 @@ struct job {
     struct stop stop;
     struct stop_command stop_command;
     bool termed;             /* TERM was sent */
-    bool stop_begun;         /* the command of --stop was due, here or in the agent */
+    bool ends;               /* this process ends it, and not the agent */
+    struct moment term_at;   /* not before, whatever the command of --stop does */
     struct moment look_at;   /* LINGERING: when to look again */
     struct moment next_look; /* and not before */
 
@@ -89,6 +90,10 @@ void job_changed(struct job *job, enum child_change change, int status);
 void job_judge_end(struct job *job);
 /* Once it has ended: tells again that it was stopped or lost the lock. */
 void job_remind(const struct job *job);
+/* The agent has died: what it was ending is this process's to end. */
+void job_agent_died(struct job *job);
+/* Whether the agent has begun to end the command, and perhaps still runs the command of --stop. */
+bool job_is_ended_elsewhere(const struct job *job);
 /* Any process has ended. */
 void job_reaped(struct job *job);
 /* When PAUSED, and all that the agent had to say has been heard: asks for the present state. */

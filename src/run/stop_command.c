@@ -29,6 +29,7 @@ bool stop_command_start(struct stop_command *stop, const struct inherited *inher
 
     if (!stop->plan || !stop->plan->stop)
         return false;
+    stop->begun = true;
     if (left < NS_PER_MS) {
         run_tell_event(stop->plan->events, RUN_STOP_COMMAND_TOO_LATE);
         return false;

@@ -39,12 +39,13 @@ struct supervisor {
     bool held;              /* the agent says so; the command has not been started */
     bool extended;          /* an extension must be acknowledged */
     const struct run_refusal *refusal; /* the last one that was heard of; NULL: none */
-    bool returned;                     /* a grant that was not claimed may have been released */
-    int end;                           /* of the latest agent that has died, as of waitpid() */
-    bool decided;                      /* the outcome is known, as no command was run */
-    struct run_news last;              /* decided: why */
-    struct run_news trouble;           /* with the store, during a long wait; RUN_NOTHING: none */
-    struct run_news unreleased;        /* the agent's last report: why it has not; RUN_NOTHING */
+    bool kept;                  /* the lock is lost, and the store has it until the release */
+    bool returned;              /* a grant that was not claimed may have been released */
+    int end;                    /* of the latest agent that has died, as of waitpid() */
+    bool decided;               /* the outcome is known, as no command was run */
+    struct run_news last;       /* decided: why */
+    struct run_news trouble;    /* with the store, during a long wait; RUN_NOTHING: none */
+    struct run_news unreleased; /* the agent's last report: why it has not; RUN_NOTHING */
     bool done;
     struct moment began;
     struct moment told_of_orphan; /* the agent was, at that time */
@@ -93,7 +94,7 @@ static struct moment release_by(const struct supervisor *s)
 static bool needs_agent(const struct supervisor *s)
 {
     bool released = s->job.cleared && s->agent.over;
-    return !s->done && !s->job.lost && !released && s->leaving != CANCELLING;
+    return !s->done && (!s->job.lost || s->kept) && !released && s->leaving != CANCELLING;
 }
 
 /* Has the lock released, as nothing of the command is left. False if there is no release to wait
@@ -109,7 +110,7 @@ static bool start_release(struct supervisor *s)
 
     job_command_end(job, &order.end); /* all bytes of a message are sent */
     if (s->leaving != RELEASING)
-        s->leave_by = release_by(s);
+        s->leave_by = job_is_ended_elsewhere(job) ? job->lease.end : release_by(s);
     s->leaving = RELEASING;
     if (s->unreleased.event)
         report_unreleased(s, &s->unreleased.reason);
@@ -331,7 +332,7 @@ static void take(struct supervisor *s, const struct agent_report *report)
         break;
     case REPORT_LOST:
         s->held = false;
-        s->job.stop_begun |= report->stop_begun;
+        s->kept |= report->kept;
         job_lose(&s->job, &report->news.reason);
         break;
     case REPORT_CLEARED: s->job.cleared = s->release_told = true; break;
@@ -548,6 +549,8 @@ static void note_end_of_agent(struct supervisor *s, int status)
     int64_t asked = s->plan->agent.keeper.request.lease, granted = s->job.lease.length;
 
     agent_process_ended(&s->agent, granted > 0 ? granted : asked);
+    if (!s->agent.over)
+        job_agent_died(&s->job);
     s->end = status;
 }
 
@@ -619,7 +622,8 @@ static int prepare(struct supervisor *s)
     notifier_start(&s->notifier, &s->plan->job, &s->job.inherited);
     offer = child_share_memory(sizeof *offer);
     s->agent.offer = offer;
-    if (!offer || child_adopt_orphans() < 0 || job_init(&s->job, &s->plan->job, &s->agent, &offer->fault) < 0)
+    if (!offer || child_adopt_orphans() < 0 ||
+        job_init(&s->job, &s->plan->job, &s->agent, &offer->fault) < 0)
         return -1;
     child_choose_signals(&caught);
     s->loop = loop_new();

@@ -94,16 +94,13 @@ static void wait_for_end(struct watchdog *watchdog, enum tree_state state)
         look_again(watchdog);
 }
 
-/* The command of --stop comes before TERM. A supervisor that has said it is ending its command has
+/* The command of --stop comes before TERM. A supervisor that has begun to end its command has
  * started its own. */
-static void run_stop_command(struct watchdog *watchdog)
+static bool start_stop_command(struct watchdog *watchdog)
 {
-    struct stop_command *command = &watchdog->stop_command;
-
-    if (watchdog->stopping || !command->plan->stop || tree_signal(&watchdog->tree, 0) == TREE_GONE)
-        return;
-    bool started = stop_command_start(command, NULL, kill_at(watchdog));
-    raise_alarm(watchdog, started ? WATCHDOG_DELAYING : WATCHDOG_ENDING, TREE_LIVE);
+    watchdog->known.stopping_since = loop_now(watchdog->loop);
+    return tree_signal(&watchdog->tree, 0) != TREE_GONE && offer_claim_end(watchdog->offer) &&
+           stop_command_start(&watchdog->stop_command, NULL, kill_at(watchdog));
 }
 
 static bool still_delays(struct watchdog *watchdog)
@@ -125,8 +122,8 @@ static void term_tree(struct watchdog *watchdog)
 
 static void begin_to_end(struct watchdog *watchdog)
 {
-    if (watchdog->phase == WATCHDOG_WATCHING)
-        run_stop_command(watchdog);
+    if (watchdog->phase == WATCHDOG_WATCHING && start_stop_command(watchdog))
+        raise_alarm(watchdog, WATCHDOG_DELAYING, TREE_LIVE);
     if (watchdog->phase == WATCHDOG_DELAYING && still_delays(watchdog))
         look_again(watchdog);
     else if (watchdog->phase != WATCHDOG_IDLE)
@@ -174,10 +171,8 @@ static void act(struct watchdog *watchdog, struct moment now)
     case WATCHDOG_DELAYING:
         if (late)
             kill_tree(watchdog);
-        else if (acts_alone(watchdog))
-            begin_to_end(watchdog);
         else
-            loop_arm(watchdog->loop, &watchdog->timer, kill_at(watchdog));
+            begin_to_end(watchdog);
         break;
     case WATCHDOG_ENDING:
         if (late)
@@ -215,9 +210,17 @@ void watchdog_watch(struct watchdog *watchdog, struct lease lease)
 {
     if (watchdog->phase != WATCHDOG_ORPHANED)
         watchdog->phase = WATCHDOG_WATCHING;
-    watchdog->known.silent = true;
-    watchdog->known.lost = false;
-    watchdog->known.lease = lease;
+    watchdog->known = (struct supervised){.lease = lease,
+                                          .silent = true,
+                                          .paused = watchdog->known.paused,
+                                          .dead = watchdog->known.dead};
+    arm(watchdog);
+}
+
+void watchdog_lose(struct watchdog *watchdog, bool absent)
+{
+    watchdog->known.lost = true;
+    watchdog->known.silent = absent;
     arm(watchdog);
 }
 
@@ -240,7 +243,7 @@ void watchdog_supervisor_died(struct watchdog *watchdog)
     watchdog->phase = WATCHDOG_ORPHANED;
     watchdog->known.dead = true;
     watchdog->tree.root = 0;
-    if (watchdog->tree.group > 0)
+    if (watchdog->tree.group > 0 && !watchdog->stop_command.begun)
         stop_command_start(&watchdog->stop_command, NULL, moment_min(soon, kill_at(watchdog)));
     kill_tree(watchdog);
 }

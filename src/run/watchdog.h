@@ -6,6 +6,7 @@
 #include "lock/lease.h"
 #include "net/loop.h"
 #include "os/tree.h"
+#include "run/channel.h"
 #include "run/deadline.h"
 #include "run/stop_command.h"
 
@@ -21,6 +22,7 @@ struct watchdog {
     struct loop *loop;
     /* NULL: of no command. The supervisor's death ends the tree whatever "on_lost" says. */
     const struct job_plan *plan;
+    struct offer *offer; /* says which guard has begun to end the command */
     struct tree tree;
     struct loop_timer timer; /* urgent */
     enum watchdog_phase phase;
@@ -45,6 +47,9 @@ void watchdog_init(struct watchdog *watchdog, struct loop *loop);
 void watchdog_watch(struct watchdog *watchdog, struct lease lease);
 /* The supervisor has acknowledged the latest lease. */
 void watchdog_acknowledge(struct watchdog *watchdog);
+/* The lock is lost. The supervisor must end the command; one that is found to be stopped is
+ * "absent". */
+void watchdog_lose(struct watchdog *watchdog, bool absent);
 /* The supervisor says that its command has ended, or there is none. */
 void watchdog_dismiss(struct watchdog *watchdog);
 /* The supervisor is dead: kills the tree now; the command of --stop has the time of a stop. */
