@@ -222,21 +222,68 @@ for_others() {
     server_count 1
 }
 
-@test "without a /run/lock that can be written to it is in /tmp" {
+# in_mounts COMMANDS: as root, in mounts of its own; "user" there runs rlock as user 54321.
+in_mounts() {
     as_root
     unshare -m true 2>/dev/null || skip "no mount name space here"
-    local place=/tmp/rlock-54321 one
-    [[ ! -e $place ]]
     for_others
-    cat >"$T/elsewhere" <<'END'
-mount -t tmpfs -o ro none /run/lock
-exec env -u XDG_RUNTIME_DIR setpriv --reuid 54321 --regid 54321 --clear-groups sh -c \
-    '"$0" run k -- stat -c "%a %u" "$1" && "$0" local status && "$0" local stop' "$@"
-END
-    run timeout 200 unshare -m bash "$T/elsewhere" "$T/rlock" "$place" 3>&-
+    run timeout 200 env -u XDG_RUNTIME_DIR unshare "${@:2}" -m bash -c '
+        as() { setpriv --reuid $1 --regid $1 --clear-groups "${@:2}"; }
+        user() { as 54321 "$0" "$@"; }
+        '"$1" "$T/rlock" 3>&-
+}
+
+@test "without a /run/lock that lets everybody in it is in /tmp" {
+    [[ ! -e /tmp/rlock-54321 ]]
+    in_mounts 'mount -t tmpfs -o mode=755 none /run/lock
+        user run k -- stat -c "%a %u" /tmp/rlock-54321 && user local status && user local stop'
     one=$status
-    rm -r "$place"
-    [[ $one == 0 && ${lines[0]} == "700 54321" && $output == *"$place/socket"* ]]
+    rm -r /tmp/rlock-54321
+    [[ $one == 0 && ${lines[0]} == "700 54321" && $output == */tmp/rlock-54321/socket* ]]
+}
+
+@test "H159 a /run/lock that this process may not write: 69 and why; a server there is used" {
+    local place=/run/lock/rlock-54321 one two
+    [[ ! -e $place ]]
+    locked='mount --bind /run/lock /run/lock && mount -o remount,bind,ro /run/lock'
+    in_mounts "$locked; user run k -- echo ran"
+    [[ $status == 69 && $output == *"cannot make $place: Read-only file system (in a unit, ReadWritePaths= allows it)"* ]]
+    [[ $output != *ran* && ! -e /tmp/rlock-54321 ]]
+    other=(setpriv --reuid 54321 --regid 54321 --clear-groups env -u XDG_RUNTIME_DIR "$T/rlock")
+    bg_prints a "${other[@]}" run k -- sh -c 'echo; exec sleep 1000'
+    in_mounts "$locked; user run -n k -- echo ran"
+    one=$status two=$output
+    terminate a 143
+    "${other[@]}" local stop
+    rm -r $place
+    [[ $one == 75 && $two != *ran* ]]
+}
+
+@test "H159 a /tmp or a /run/lock that only this process has: 69, and what to do" {
+    unshare -p true 2>/dev/null || skip "no process name space here"
+    in_mounts 'unshare -m sh -c "mount -t tmpfs -o mode=1777 none /run/lock; $0 run k -- echo ran"; exit' \
+        -p -f --mount-proc
+    [[ $status == 69 && $output == *"this process has a /run/lock of its own"*"XDG_RUNTIME_DIR"* ]]
+    [[ $output != *ran* ]]
+    mkdir -p "$T/systemd-private-1/tmp"
+    chmod 1777 "$T/systemd-private-1/tmp"
+    in_mounts 'mount -t tmpfs -o mode=755 none /run/lock && cp "$0" /run/lock/rlock
+        mount --bind "$T/systemd-private-1/tmp" /tmp && as 54321 /run/lock/rlock run k -- echo ran'
+    [[ $status == 69 && $output == *"this process has a /tmp of its own"* && $output != *ran* ]]
+}
+
+# With a process 1 of its own, as in a container, whose /run/lock it is.
+@test "H159 somebody else's directory in the place of root's is put aside; of a user's, it is named" {
+    as_root
+    unshare -p true 2>/dev/null || skip "no process name space here"
+    in_mounts 'mount -t tmpfs -o mode=1777 none /run/lock
+        as 54322 mkdir /run/lock/rlock-0 /run/lock/rlock-54321
+        user run k -- echo ran
+        "$0" run k -- sh -c "stat -c \"%n %a %u\" /run/lock/*"
+        "$0" local stop' -p -f --mount-proc
+    [[ $status == 0 && $output != *ran* ]]
+    [[ $output == *"/run/lock/rlock-54321 belongs to user 54322 (root has to remove it)"* ]]
+    [[ $output == *"/run/lock/rlock-0 700 0"*"/run/lock/rlock-0.of-54322-"*" 755 54322"* ]]
 }
 
 @test "no redis-server: 69, and it says so; one that does not start: why" {

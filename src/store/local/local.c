@@ -1,5 +1,6 @@
 #include "store/local/local.h"
 #include "base/clock.h"
+#include "base/mem.h"
 #include "os/cgroup.h"
 #include "os/child.h"
 #include "os/file.h"
@@ -37,6 +38,11 @@
 
 /* -- the directory --------------------------------------------------------------------------- */
 
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
 /* True for /run/user/1000 where systemd has mounted it. */
 static bool ends_with_session(const char *path)
 {
@@ -46,28 +52,78 @@ static bool ends_with_session(const char *path)
            stat(SESSIONS, &all) == 0 && own.st_dev != all.st_dev;
 }
 
-static bool may_be_made_in(const char *parent, const char *path)
+/* Whether the directory is for its owner, or for everybody, where others cannot replace what is
+ * in it. Its mode says so to all processes alike. access(2) would not: a unit may see it read-only. */
+static bool lets_in(const char *directory)
 {
     struct stat there;
 
-    return lstat(path, &there) == 0 || faccessat(AT_FDCWD, parent, W_OK | X_OK, AT_EACCESS) == 0;
+    if (stat(directory, &there) != 0 || !S_ISDIR(there.st_mode))
+        return false;
+    return (there.st_mode & 01003) == 01003 ||
+           (there.st_uid == geteuid() && (there.st_mode & 0300) == 0300);
 }
 
-/* Chooses the same place for all commands of a user, whatever exists so far: a command that looks
- * elsewhere would have another lock. */
+/* Whether the directory is one that systemd has made for a unit with PrivateTmp=yes. */
+static bool is_of_unit(const char *directory)
+{
+    char *line FREED = NULL, root[4096], point[4096];
+    FILE *mounts = fopen("/proc/self/mountinfo", "re");
+    size_t room = 0;
+    bool found = false;
+
+    while (mounts && getline(&line, &room, mounts) > 0)
+        if (sscanf(line, "%*s %*s %*s %4095s %4095s", root, point) == 2 &&
+            strcmp(point, directory) == 0)
+            found = strstr(root, "/systemd-private-") != NULL; /* the last one covers the others */
+    if (mounts)
+        fclose(mounts);
+    return found;
+}
+
+/* Whether this process has another directory of that name than the rest of its host, as far as it
+ * may see: process 1 has the host's, if both have one root. In a container, or after chroot(2), that
+ * is the host. */
+static bool is_private(const char *directory)
+{
+    struct stat root, here, there;
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/1/root%s", directory);
+    if (stat("/", &root) != 0 || stat("/proc/1/root/", &there) != 0 || !is_same(&root, &there))
+        return is_of_unit(directory);
+    return stat(path, &there) == 0 && (stat(directory, &here) != 0 || !is_same(&here, &there));
+}
+
+/* The place for those without a directory in the environment. False: this process may not see
+ * it. */
+static bool choose_shared(char *path, size_t size, char *fault, size_t fault_size)
+{
+    const char *const parents[] = {"/run/lock", "/tmp"};
+    size_t i = is_private(parents[0]) || lets_in(parents[0]) ? 0 : 1;
+
+    snprintf(path, size, "%s/rlock-%u", parents[i], (unsigned)geteuid());
+    if (!is_private(parents[i]))
+        return true;
+    snprintf(fault, fault_size,
+             "this process has a %s of its own, where no other command looks (set "
+             "XDG_RUNTIME_DIR to a directory that they share)",
+             parents[i]);
+    return false;
+}
+
+/* Chooses the same place for all commands of a user, whatever exists so far, and whatever one of
+ * them may do: a command that looks elsewhere would have another lock. */
 static bool choose(struct local_place *place, char *fault, size_t size)
 {
     const char *session = getenv("XDG_RUNTIME_DIR");
-    unsigned uid = geteuid();
     char path[4096];
 
-    if (session && *session == '/' && !ends_with_session(session)) {
+    place->shared = !session || *session != '/' || ends_with_session(session);
+    if (!place->shared)
         snprintf(path, sizeof path, "%s/rlock", session);
-    } else {
-        snprintf(path, sizeof path, "/run/lock/rlock-%u", uid);
-        if (!may_be_made_in("/run/lock", path))
-            snprintf(path, sizeof path, "/tmp/rlock-%u", uid);
-    }
+    else if (!choose_shared(path, sizeof path, fault, size))
+        return false;
     if (strlen(path) + sizeof "/socket" > sizeof place->socket ||
         strlen(path) >= sizeof place->directory) {
         snprintf(fault, size, "XDG_RUNTIME_DIR is too long for a Unix socket: %.60s...", path);
@@ -94,7 +150,8 @@ static bool check(const struct local_place *place, char *fault, size_t size)
     } else if (!S_ISDIR(there.st_mode)) {
         snprintf(fault, size, "%s is not a directory", path);
     } else if (there.st_uid != geteuid()) {
-        snprintf(fault, size, "%s belongs to user %u", path, (unsigned)there.st_uid);
+        snprintf(fault, size, "%s belongs to user %u (root has to remove it)", path,
+                 (unsigned)there.st_uid);
     } else if (there.st_mode & 077) {
         snprintf(fault, size, "%s is open to others (its mode is %04o, not 0700)", path,
                  (unsigned)there.st_mode & 07777);
@@ -109,12 +166,28 @@ bool local_find(struct local_place *place, char *fault, size_t size)
     return choose(place, fault, size) && check(place, fault, size);
 }
 
+/* Anybody may make a directory of root's name where everybody may make one. It holds nothing of
+ * root's, and in the way of its locks it would stop its jobs: root puts it aside. */
+static void evict(const struct local_place *place)
+{
+    char aside[sizeof place->directory + 32];
+    struct stat there;
+
+    if (!place->shared || geteuid() != 0 || lstat(place->directory, &there) != 0 || there.st_uid == 0)
+        return;
+    snprintf(aside, sizeof aside, "%s.of-%u-%lld", place->directory, (unsigned)there.st_uid,
+             (long long)moment_now().ns);
+    rename(place->directory, aside);
+}
+
 bool local_make(struct local_place *place, char *fault, size_t size)
 {
     if (!choose(place, fault, size))
         return false;
+    evict(place);
     if (mkdir(place->directory, 0700) != 0 && errno != EEXIST) {
-        snprintf(fault, size, "cannot make %s: %s", place->directory, strerror(errno));
+        snprintf(fault, size, "cannot make %s: %s%s", place->directory, strerror(errno),
+                 errno == EROFS ? " (in a unit, ReadWritePaths= allows it)" : "");
         return false;
     }
     if (check(place, fault, size))

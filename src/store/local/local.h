@@ -10,9 +10,10 @@
  * and its append-only file, which it reads when it is started again. Each write is handed to the
  * kernel before it is answered, so a server that is killed loses nothing.
  *
- * The directory is rlock in $XDG_RUNTIME_DIR; otherwise rlock-UID in /run/lock, or, if that is not
- * writable, in /tmp. The /run/user/UID of a login is not used: it goes away with the last login
- * while commands continue, and cron does not have it. */
+ * The directory is rlock in $XDG_RUNTIME_DIR; otherwise rlock-UID in /run/lock, or, if the mode of
+ * that does not let the user in, in /tmp. The /run/user/UID of a login is not used: it goes away with
+ * the last login while commands continue, and cron does not have it. A process that may not use the
+ * place, or has another directory in its stead, has no server: it takes no other place. */
 #pragma once
 
 #include <stdint.h>
@@ -22,6 +23,7 @@
 #include "store/url.h"
 
 struct local_place {
+    bool shared; /* its parent is everybody's */
     char directory[100];
     char socket[108];
 };
