@@ -34,6 +34,7 @@ enum phase {
 struct batch {
     enum { BATCH_NONE, BATCH_WAITING, BATCH_SENT } state; /* SENT: it may be done */
     bool ahead;                                           /* it goes out with the greeting */
+    bool twice;             /* it has gone out on two connections, and may be done on both */
     int64_t patience;       /* of one that goes ahead: ns for its replies once the greeting is
                              * answered, and it may be sent twice; 0: until "until", once */
     struct strbuf commands; /* encoded; kept while they may have to be sent again */
@@ -188,7 +189,7 @@ static void complete(struct redis_session *session, const struct answer *failure
     struct batch ended = session->batch;
 
     loop_disarm(session->loop, &session->timer);
-    session->batch = (struct batch){.sent_at = ended.sent_at};
+    session->batch = (struct batch){.sent_at = ended.sent_at, .twice = ended.twice};
     session->events->done(session->arg, ended.replies, failure ? 0 : ended.got, failure);
     free_batch(&ended);
 }
@@ -519,7 +520,7 @@ static void batch_overdue(struct redis_session *session)
 
 static void leave_undone(struct redis_session *session, bool undone)
 {
-    if (undone)
+    if (undone && !session->batch.twice)
         session->batch.state = BATCH_WAITING;
     leave_refused(session);
 }
@@ -587,6 +588,7 @@ static void connected(void *arg)
     session->greeting_sent = now;
     drop_replies(batch);
     if (batch->ahead) {
+        batch->twice |= batch->state == BATCH_SENT;
         batch->state = BATCH_SENT;
         batch->sent_at = now;
     }
@@ -1001,6 +1003,11 @@ bool redis_session_send_nowait(struct redis_session *session)
         send_commands(session, &session->adding);
     strbuf_free(&session->adding);
     return open;
+}
+
+bool redis_session_sent_twice(const struct redis_session *session)
+{
+    return session->batch.twice;
 }
 
 struct moment redis_session_sent_at(const struct redis_session *session)

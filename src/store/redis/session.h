@@ -90,6 +90,8 @@ bool redis_session_send_nowait(struct redis_session *session);
 
 /* Returns when the latest batch went out. */
 struct moment redis_session_sent_at(const struct redis_session *session);
+/* Returns whether the latest batch has gone out on two connections: it may be done on both. */
+bool redis_session_sent_twice(const struct redis_session *session);
 /* Returns the server's clock at "now", in ms since 1970, reckoned from its last reading; 0: not
  * known. */
 int64_t redis_session_clock(const struct redis_session *session, struct moment now);

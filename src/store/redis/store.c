@@ -89,6 +89,7 @@ struct redis_store {
     bool in_time;    /* must not be done after "until" */
     enum form form;  /* in which the call was sent last */
     unsigned resent; /* in which ways */
+    bool twice;      /* it was sent on a second connection, and may be done on the first as well */
     struct redis_survey *survey;
     int64_t part_time;          /* ns for each part of it */
     struct redis_survey *marks; /* of a pause of a GLOB: the locks to mark next */
@@ -355,7 +356,7 @@ static void drop_operation(struct redis_store *store)
     redis_survey_free(store->marks);
     store->survey = store->marks = NULL;
     store->listed = false;
-    store->listen = store->in_time = store->asking = store->offers = false;
+    store->listen = store->in_time = store->asking = store->offers = store->twice = false;
     store->form = FORM_ALONE;
     store->resent = 0;
 }
@@ -365,6 +366,7 @@ static void finish(struct redis_store *store, struct answer *answer)
     if (redis_error_is_senseless(answer))
         redis_session_close(store->session);
     answer->maybe_done |= answer->verdict == VERDICT_UNKNOWN && store->resent & NEXT_FOR_REPLICAS;
+    answer->maybe_done |= store->twice && store->call.script == &script_acquire;
     drop_operation(store);
     store->report.sent = false;
     store->base.operation.done(store->base.operation.arg, answer);
@@ -653,6 +655,7 @@ static void batch_done(void *arg, struct redisReply *const *replies, size_t coun
     const struct redis_greeting *greeting = redis_session_greeting(store->session);
 
     snprintf(store->report.server, sizeof store->report.server, "%s", greeting->node);
+    store->twice |= redis_session_sent_twice(store->session);
     if (!failure)
         redis_replicas_greet(&store->replicas, greeting->node, greeting->replicas);
     note_redirection(store, replies, count);
