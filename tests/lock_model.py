@@ -1,7 +1,7 @@
 """A model of the scripts: the answer of each, and the lock that it leaves behind."""
 import re
 
-from lock_view import Waiter, nests_in
+from lock_view import Waiter, attempt_of, nests_in, without_attempt
 from script_server import NEAR, PLACE_TTL, Empty, pairs
 from script_tap import same, true
 
@@ -13,7 +13,7 @@ class Call:
         "lease": 0, "place_ttl": 0, "far_ttl": 0, "not_after": 0, "places": "", "mode": "x",
         "limit": 0, "count": True, "nest": True, "who": "", "bar": 0, "at_least": 0,
         "purge": False, "owners": (), "how": "now", "group": None, "names": (), "priority": 0,
-        "bound": 0, "waited": 0,
+        "bound": 0, "waited": 0, "attempt": 0,
     }
 
     def __init__(self, script, owner, **given):
@@ -23,13 +23,13 @@ class Call:
         if self.waited:
             self.who += f" waited={self.waited}"
         self.sent_who = self.who
+        if self.attempt and script == "acquire":
+            self.who = (self.who or "- - - - -") + f" attempt={self.attempt}"
         notes = {"latest": self.group, "priority": self.priority or None,
                  "bound": self.bound or None}
         given = {name: value for name, value in notes.items() if value is not None}
         self.who += "".join(f" {name}={value}" for name, value in given.items())
         self.sent_away = []  # owners that it has sent away from a queue
-        self.partly = False  # it held some of the keys, and had to release them
-        self.asked = False  # it held a lock that it was asked to release
         self.now, self.micros, self.before, self.after, self.reply = 0, 0, [], [], None
 
     def args(self):
@@ -40,9 +40,10 @@ class Call:
                 "places": self.places, "count": self.count, "mode": self.mode, "limit": self.limit,
                 "no_nesting": not self.nest, "who": self.sent_who, "priority": self.priority,
                 "bound": self.bound, "latest": None if self.group is None else Empty(self.group),
+                "attempt": self.attempt,
             },
-            "renew": {"lease": self.lease},
-            "release": {"bar": self.bar, "at_least": self.at_least},
+            "renew": {"lease": self.lease, "attempt": self.attempt},
+            "release": {"bar": self.bar, "at_least": self.at_least, "attempt": self.attempt},
             "force": {"purge": self.purge, "how": self.how, "notes": "why=none",
                       "owners": " ".join(self.owners)},
             "inspect": {},
@@ -98,6 +99,22 @@ def nothing_changed(call):
     for before, after in zip(call.before, call.after):
         remembered = {"n:refused": after.fields["n:refused"]} if call.reply[0] == "HELD" else {}
         same(after.fields, {**before.fields, **remembered}, "fields")
+
+
+def is_overtaken(call):
+    """A later request of the same owner, or this one itself, was executed before."""
+    return call.attempt and any(view.latest(call.owner) >= call.attempt for view in call.before)
+
+
+def judge_overtaken(call):
+    same(call.reply, ["STALE", call.now], "overtaken")
+    nothing_changed(call)
+
+
+def noted(call, before, after):
+    """The text changes in its number only."""
+    same(without_attempt(after), without_attempt(before), "the rest")
+    same(attempt_of(after), call.attempt or attempt_of(before), "its number")
 
 
 def holders_told(call, told, i, found, comes_first=""):
@@ -266,17 +283,21 @@ def judge_acquire(call):
     if call.not_after and call.now > call.not_after:
         same(call.reply, ["STALE", call.now])
         return nothing_changed(call)
-    if any(view.barred.get(owner, 0) > call.now for view in views):
+    if any(view.barred(owner, call.attempt) > call.now for view in views):
         same(call.reply, ["BARRED", call.now])
         return nothing_changed(call)
+    if is_overtaken(call):
+        return judge_overtaken(call)
     own = [view.entry(owner) for view in views]
-    call.asked = any(entry and entry.asked for entry in own)
-    if all(own) and not call.asked:
+    asked = [i for i, entry in enumerate(own) if entry and entry.asked]
+    if all(own) and not asked:
         others_unchanged(call)
         return judge_extended(call, own)
-    call.partly = any(own)
-    for view in views:
-        view.entries = [entry for entry in view.entries if entry.owner != owner]
+    if any(own):
+        which = asked[-1] if asked else next(i for i, entry in enumerate(own) if entry)
+        left = max(own[which].deadline - call.now, 0)
+        same(call.reply, ["ASKED", call.now, which + 1, 1, left, own[which].text])
+        return nothing_changed(call)
     for i, view in enumerate(views):
         what = misfit(call, view)
         if what:
@@ -314,7 +335,7 @@ def judge_extended(call, own):
     for entry, after in zip(own, call.after):
         now = after.entry(call.owner)
         same((now.deadline, now.lease), (call.now + call.lease, call.lease), "deadline, lease")
-        same(now.text.split(" ", 2)[2], entry.text.split(" ", 2)[2], "the rest")
+        noted(call, entry.text.split(" ", 2)[2], now.text.split(" ", 2)[2])
         true(call.owner not in after.places, "it has the lock, and waits")
 
 
@@ -358,6 +379,10 @@ def judge_queued(call, blocked, found, mine, dropped, ready):
         if kept > PLACE_TTL:
             same(call.reply[10], kept, "kept")
         same((one.mode, one.elsewhere), (call.mode, ready[i]), "mode, waits for another key")
+        was = before.waiters.get(before.places.get(call.owner))
+        kept_place = was and was.base == one.base and was.ticket == one.ticket
+        same(attempt_of(one.who), call.attempt or (attempt_of(was.who) if kept_place else 0),
+             "its number")
         last = before.queues.get(one.base, (1, 0, 0))[1]
         same(one.ticket, mine[i] or last + 1, "ticket")
     view = call.after[blocked]
@@ -380,6 +405,10 @@ def judge_queued(call, blocked, found, mine, dropped, ready):
 def judge_renew(call):
     own = [view.entry(call.owner) for view in call.before]
     others_unchanged(call)
+    if call.attempt:
+        first = next((i for i, entry in enumerate(own) if not entry or entry.asked), len(own))
+        if any(entry and attempt_of(entry.who) >= call.attempt for entry in own[: first + 1]):
+            return judge_overtaken(call)
     i = next((i for i, entry in enumerate(own) if not entry or entry.asked), None)
     if i is not None and own[i]:
         left = max(own[i].deadline - call.now, 0)
@@ -394,12 +423,14 @@ def judge_renew(call):
     for entry, after in zip(own, call.after):
         now, lease = after.entry(call.owner), call.lease or entry.lease
         same((now.deadline, now.lease), (call.now + lease, lease), "deadline, lease")
-        same(now.text.split(" ", 2)[2], entry.text.split(" ", 2)[2], "the rest")
+        noted(call, entry.text.split(" ", 2)[2], now.text.split(" ", 2)[2])
 
 
 def judge_release(call):
     own = [view.entry(call.owner) for view in call.before]
     others_unchanged(call)
+    if is_overtaken(call):
+        return judge_overtaken(call)
     if all(own):
         same(call.reply, ["RELEASED", call.now])
     else:
@@ -411,8 +442,10 @@ def judge_release(call):
         until = min(entry.since, call.now) + call.at_least if entry else 0
         same(now.deadline if now else 0, until if until > call.now else 0, "kept until")
         true(call.owner not in after.places, "it left, and waits")
-        barred = [view.barred.get(call.owner, 0) for view in (before, after)]
-        same(barred[1], call.now + call.bar if call.bar else barred[0], "barred until")
+        barred = [view.barred(call.owner, call.attempt) for view in (before, after)]
+        # Where the clock was set back, an earlier release of its may bar it for longer.
+        true(barred[1] in (barred[0], call.now + call.bar) and barred[1] >= call.now + call.bar
+             or not call.bar and barred[1] == barred[0], f"barred until {barred}")
 
 
 def judge_force(call):
@@ -500,12 +533,11 @@ class Calls:
             for owner in told_to_call(call, before, after):
                 if owner in pokes:
                     pokes.remove(owner)  # it may be called as well
-            # One that released some of the keys may have them all again at the end of the call.
             called = {(name, owner) for owner in pokes
-                      if call.partly or not self.is_told(owner, after)} - self.coming
+                      if not self.is_told(owner, after)} - self.coming
             self.coming |= called
             place = before.waiters.get(before.places.get(call.owner))
-            if call.partly or place and place.base != before.base(call.owner):
+            if place and place.base != before.base(call.owner):
                 continue  # neither happens to a client that asks only once
             for owner in pokes:
                 if owner not in call.sent_away:
@@ -597,7 +629,7 @@ class Told:
         elif call.script == "renew" and call.reply[0] == "LOST":
             keys = [name for name in names if self.until(name, call.owner) > real]
             true(len(keys) < len(names), "lost before its lease ended")
-        elif call.script == "acquire" and call.reply[0] in ("QUEUED", "HELD") and not call.asked:
+        elif call.script == "acquire" and call.reply[0] in ("QUEUED", "HELD"):
             keys = [name for name in names if self.until(name, call.owner) > real]
             true(len(keys) < len(names), "told to wait for what it has")
         if call.reply[0] in ("RELEASED", "ABSENT", "LOST", "QUEUED", "HELD", "MISFIT",

@@ -24,6 +24,16 @@ def layout():
 LAYOUT = layout()
 
 
+def attempt_of(text):
+    """The number of the owner's latest request that was executed; 0: it had none."""
+    found = re.search(r" attempt=(\d+)", text)
+    return int(found[1]) if found else 0
+
+
+def without_attempt(text):
+    return re.sub(r" attempt=\d+", "", text)
+
+
 def nests_in(owner, ancestor):
     return owner.startswith(ancestor + ".")
 
@@ -99,7 +109,7 @@ class View:
         self.fence = int(fields.get("f", 0))
         self.slots = fields.get("b", "")
         marks = [mark.split("=") for mark in fields.get("t", "").split(";") if mark]
-        self.barred = {owner: int(until) for owner, until in marks}
+        self.marks = [(*owner.partition("/")[::2], int(until)) for owner, until in marks]
         self.entries = [entry for family in self.families.values() for entry in family]
 
     def take(self, name, text):
@@ -143,6 +153,17 @@ class View:
 
     def entry(self, owner):
         return next((entry for entry in self.entries if entry.owner == owner), None)
+
+    def latest(self, owner):
+        """The number that its entry or its place has."""
+        entry, place = self.entry(owner), self.waiters.get(self.places.get(owner))
+        return max(attempt_of(entry.who) if entry else 0, attempt_of(place.who) if place else 0)
+
+    def barred(self, owner, attempt):
+        """Until when; 0: it may acquire."""
+        return max((until for name, latest, until in self.marks
+                    if name == owner and not (attempt and latest and attempt > int(latest))),
+                   default=0)
 
     def parent(self, owner):
         """The nearest ancestor that holds the lock, or None."""

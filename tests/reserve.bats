@@ -191,3 +191,11 @@ differs() { ! cmp -s "$@"; }
     run -0 rlock reserve staging 1h -m x
     [[ ! -e $T/state/rlock/.0123456789abcdef.XXXXXX ]]
 }
+
+@test "H154 a reservation may be extended from anywhere: its requests have no number" {
+    rlock reserve k 1h -m why
+    rlock reserve k 2h -m 'another reason'
+    redis hgetall 'rlock:{k}' >"$T/fields"
+    contains "$T/fields" reserved=1
+    fails contains "$T/fields" attempt=
+}

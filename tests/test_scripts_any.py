@@ -50,11 +50,13 @@ def _(lock):
         same([name for name in lock.fields(n) if name[:2] in ("w:", "q:")], [], "places")
 
 
-@test("any: what was taken away before its answer was heard is asked for anew")
+@test("any: what was taken away before its answer was heard is released, and asked for anew")
 def _(lock):
     same(granted(some(lock, A, take=2)), [0, 1])
     one(lock, "a").force(A)
     same(one(lock, "a").acquire(B)[0], "GRANTED")
+    same(some(lock, A, take=2)[:3], ["ASKED", lock.now, 2], "the second one is its still")
+    lock.release(A)
     same(granted(some(lock, A, take=2)), [1, 2])
     same([is_held(lock, n, A) for n in range(3)], [False, True, True])
 

@@ -22,6 +22,7 @@ MODES = ("x", 0), ("x", 0), ("x", 0), ("s", 0), ("l", 1), ("l", 2), ("l", 0)
 UNKNOWN_OLDEST = """local held = redis.call('HGET', KEYS[1], 's')
 if held then redis.call('HSET', KEYS[1], 's', (string.gsub(held, '%S+$', '-'))) end"""
 MIRROR = "mirror{%s}"
+NO_STRING = "redis.call('DEL', KEYS[1]); redis.call('LPUSH', KEYS[1], 'no string')"
 NOTES = {" hears=1": 0.5, " waited=1000": 0.1}
 WISHES = (
     ("latest", Empty(""), 0.05), ("latest", "one", 0.05), ("replace", 1, 0.1),
@@ -30,7 +31,7 @@ WISHES = (
 )
 NEAR = 2  # tickets: those behind them may be far
 HOW_OFTEN = {
-    "acquire": 40, "heartbeats": 60, "release": 5, "renew": 8, "new": 10, "pass_time": 12,
+    "acquire": 40, "heartbeats": 60, "twin": 10, "release": 5, "renew": 8, "new": 10, "pass_time": 12,
     "clock": 1, "adjust": 1.5, "pauses": 0.5, "force": 1, "delete": 0.2, "damage": 1,
 }
 
@@ -132,7 +133,7 @@ class History:
 
     def __init__(self, rng, pair):
         self.rng, self.pair, self.now, self.answers = rng, pair, START, {}
-        self.clients = []
+        self.clients, self.attempt, self.sent = [], 0, []
         for _number in range(rng.choice((3, 5, 8))):
             self.clients.append(Client(rng, self.clients))
         pair.call("DEL", *(f"rlock:{{{name}}}" for name in "abc"), MARKER, PAUSES,
@@ -145,8 +146,21 @@ class History:
     def run(self, script, keys, **arguments):
         return self.pair.run(self.now, script, keys, **arguments)
 
+    def request(self, script, keys, **arguments):
+        """Most have a number."""
+        self.attempt += self.rng.random() < 0.9
+        self.sent = [(script, keys, {**arguments, "attempt": self.attempt})] + self.sent[:9]
+        return self.run(script, keys, **self.sent[0][2])
+
+    def twin(self, _client):
+        """One of the latest requests arrives once more."""
+        if self.sent:
+            script, keys, arguments = self.rng.choice(self.sent)
+            reply = self.run(script, keys, **arguments)
+            self.answers["twin " + reply[0]] = self.answers.get("twin " + reply[0], 0) + 1
+
     def acquire(self, client):
-        reply = self.run("acquire", client.keys, **client.arguments(self.rng))
+        reply = self.request("acquire", client.keys, **client.arguments(self.rng))
         client.places = reply[2] if reply[0] == "QUEUED" else ""
         self.answers[reply[0]] = self.answers.get(reply[0], 0) + 1
 
@@ -158,11 +172,11 @@ class History:
                 self.acquire(client)
 
     def release(self, client):
-        self.run("release", client.keys, owner=client.owner, bar=self.rng.choice((0, 0, 0, 60000)),
+        self.request("release", client.keys, owner=client.owner, bar=self.rng.choice((0, 0, 0, 60000)),
                  notes=self.rng.choice(("ran=1 exit=0", "ran=1 exit=1", "unused=1")))
 
     def renew(self, client):
-        self.run("renew", client.keys, owner=client.owner)
+        self.request("renew", client.keys, owner=client.owner)
 
     def new(self, client):
         """Gives up without a word, or is asleep for a while."""
@@ -206,7 +220,7 @@ class History:
             ("HDEL", key, place), ("HDEL", key, "q:1"), ("HSET", key, place, "what"),
             ("HSET", key, "w:" + client.owner, "q:1"), ("HSET", key, "q", "1 3 2"),
             ("HSET", key, "q", "1 1 0"), ("HSET", key, "q", "4 6 0"),
-            ("DEL", MIRROR % key[7:-1]), ("LPUSH", MIRROR % key[7:-1], "no string"),
+            ("DEL", MIRROR % key[7:-1]), ("EVAL", NO_STRING, 1, MIRROR % key[7:-1]),
             ("EVAL", UNKNOWN_OLDEST, 1, key),
         )))
 

@@ -30,12 +30,14 @@ def _(server, lock):
     same((value(server), lock.fields().get("m")), (None, None))
 
 
-@test("the same request again has it for longer; where it was lost, nothing is granted")
+@test("the same request again has it for longer; where it was lost, it has to be released first")
 def _(server, lock):
     first = with_mirror(lock, A)
     same(with_mirror(lock, A, lease=600000), first)
     true(left(server) > 500000, "as long as the new lease")
     server.call("SET", THEIRS, "x", "PX", 5000)
+    same(with_mirror(lock, A, queue=False)[0], "ASKED")
+    lock.release(A)
     refusal = with_mirror(lock, A, queue=False)
     same((refusal[0], refusal[-1]), ("HELD", "foreign " + THEIRS))
     true(0 < refusal[5] <= 5000, "what is left to it")

@@ -18,7 +18,7 @@ BAR = 60000  # ms
 START = 1700000000000000  # us
 WEIGHTS = {
     "acquire": 30, "try": 8, "renew": 10, "release": 16, "uncertain": 4, "again": 3, "new": 14,
-    "ghost": 3, "force": 6, "inspect": 4, "pass": 12, "clock": 2, "delete": 0.4, "sleep": 3,
+    "ghost": 3, "twin": 12, "force": 6, "inspect": 4, "pass": 12, "clock": 2, "delete": 0.4, "sleep": 3,
 }
 LEASES = (1000, 5000, 30000, 30000, 30000, 30 * 86400000)
 KEYS = ("a", "b", "c")
@@ -46,6 +46,8 @@ class Simulation:
         self.fields = {name: {} for name in KEYS}
         self.modes = {client.owner: ("x", 0) for client in self.clients}
         self.gone = []  # clients' former selves
+        self.attempt = 0  # the number of the latest request of all
+        self.sent = []  # (script, owner, arguments, keys) of the latest requests, latest first
         self.calls, self.told, self.seen, self.views = Calls(), Told(), {}, {}
         server.call("DEL", *Lock(server, *KEYS).keys)
         ear.heard()
@@ -93,7 +95,23 @@ class Simulation:
         self.told.sees(call, names, self.real // 1000, self.modes)
         return call.reply
 
+    def request(self, script, owner, keys, **given):
+        """One that is numbered. Others like it may have been lost on their way, and have numbers of
+        their own."""
+        self.attempt += 2
+        self.sent = [(script, owner, {**given, "attempt": self.attempt}, keys)] + self.sent[:29]
+        call = Call(script, owner, attempt=self.attempt, **given)
+        self.send(call, keys)
+        return call
+
     # -- operations -------------------------------------------------------------------------------
+
+    def play_twin(self, which, earlier):
+        """A request arrives once more whose other twin was answered; or one that was sent before
+        that, and given up."""
+        if which < len(self.sent):
+            script, owner, given, names = self.sent[which]
+            self.send(Call(script, owner, **{**given, "attempt": given["attempt"] - earlier}), names)
 
     def play_new(self, number, parent, keys, mode, limit, nest, group=None, priority=0, bound=0):
         """Gives up without a word, and wants something else."""
@@ -112,16 +130,19 @@ class Simulation:
         not_after = 0 if late is None else self.now - late
         may_be_far = queue and len(client.keys) == 1 and "." not in client.owner
         may_be_far = may_be_far and client.group is None and not client.priority
-        call = Call("acquire", client.owner, lease=lease, place_ttl=PLACE_TTL if queue else 0,
-                    not_after=not_after, places="" if forgot else client.places, count=count,
-                    mode=client.mode, limit=client.limit, nest=client.nest,
-                    far_ttl=FAR_TTL if may_be_far else 0,
-                    who="w - - - " + client.owner + (" hears=1" if client.number % 2 else ""),
-                    group=client.group if queue else None, names=client.keys,
-                    priority=client.priority, bound=client.bound,
-                    waited=(self.real - client.began) // 1000)
-        reply = self.send(call, client.keys)
+        call = self.request(
+            "acquire", client.owner, client.keys, lease=lease, place_ttl=PLACE_TTL if queue else 0,
+            not_after=not_after, places="" if forgot else client.places, count=count,
+            mode=client.mode, limit=client.limit, nest=client.nest,
+            far_ttl=FAR_TTL if may_be_far else 0,
+            who="w - - - " + client.owner + (" hears=1" if client.number % 2 else ""),
+            group=client.group if queue else None, names=client.keys,
+            priority=client.priority, bound=client.bound,
+            waited=(self.real - client.began) // 1000)
+        reply = call.reply
         self.calls.forget(call, client.keys)
+        if reply[0] == "ASKED" and not lost:
+            self.request("release", client.owner, client.keys)
         if not lost and reply[0] in ("GRANTED", "QUEUED"):
             client.places = reply[2] if reply[0] == "QUEUED" else ""
         return reply
@@ -135,16 +156,15 @@ class Simulation:
 
     def play_renew(self, number, lease):
         client = self.clients[number]
-        call = Call("renew", client.owner, lease=lease)
         if not lease:  # as before, which clients were not told
             entries = [self.view(name).entry(client.owner) for name in client.keys]
-            call.lease = min((entry.lease for entry in entries if entry), default=0)
-        return self.send(call, client.keys)
+            lease = min((entry.lease for entry in entries if entry), default=0)
+        return self.request("renew", client.owner, client.keys, lease=lease).reply
 
     def play_release(self, number, uncertain, at_least):
         client = self.clients[number]
-        call = Call("release", client.owner, bar=BAR if uncertain else 0, at_least=at_least)
-        reply = self.send(call, client.keys)
+        reply = self.request("release", client.owner, client.keys, bar=BAR if uncertain else 0,
+                             at_least=at_least).reply
         if not uncertain:  # otherwise it tries again, and must not succeed
             self.play_new(number, None, client.keys, client.mode, client.limit, True)
         return reply
@@ -274,6 +294,8 @@ def one_of(rng, simulation, modes):
     if what in ("release", "uncertain"):
         at_least = rng.choice((1, 5000, 60000)) if rng.random() < 0.2 else 0
         return ("release", someone(rng, simulation, number), what == "uncertain", at_least)
+    if what == "twin":
+        return ("twin", rng.choice((0, 1, 2, rng.randrange(30))), rng.randrange(2))
     if what == "ghost":
         return ("ghost", rng.randrange(8), rng.random() < 0.5)
     if what == "force":

@@ -77,6 +77,7 @@ static void acquire(struct reserve *all, struct acquisition_outcome *outcome)
     run_messages_of_request(&messages, &plan.agent.keeper.request, &all->call.settings);
     request_plan(&wanted, &all->call.settings, &messages.events, &plan.agent);
     plan.agent.keeper.renew = false;
+    plan.agent.keeper.reused = true;
     acquisition_run(&plan, outcome);
 }
 

@@ -2,7 +2,8 @@
  *
  *   TRYING      An acquisition is under way, or due after a failure. Granted in time: HELD; granted
  *               late: CONFIRMING; refused: WAITING, or the end without "wait"; failed: again, or
- *               the end.
+ *               the end. Granted before, to a request without an answer, and asked for since:
+ *               RELEASING, then TRYING.
  *   WAITING     In the queue. The store pokes, or the heartbeat is due: TRYING. The store hands the
  *               lock over: HELD. The user's time is up: the end.
  *   PAUSED      The owner is absent, so nothing is acquired, and a hand-over is released. The store
@@ -18,7 +19,31 @@
  *
  * "The end" is OVER, by way of RELEASING where something may be left in the store. Each of
  * keeper_release(), keeper_cancel() and keeper_restart() leads to RELEASING from any state. There
- * is one request at a time ("busy"): an event during a request waits for its answer. */
+ * is one request at a time ("busy"): an event during a request waits for its answer.
+ *
+ * A request may be executed long after the keeper has gone on: it was not answered in time, the
+ * connection broke, the process that sent it died, it went out on two connections, or something on
+ * the way delivers it twice. It must not undo what came after it:
+ *
+ *   request      | arrives when the store has        | what stops it
+ *   -------------|-----------------------------------|-------------------------------------------
+ *   any          | the work of a later one: an entry | its number ("numbered"), at a store with
+ *                | or a place of this owner          | scripts (lua/attempts.lua)
+ *   acquisition  | nothing of this owner             | its timeout; before that, the bar of the
+ *                |                                   | release, where a request may be under way
+ *                |                                   | ("doubt": it was not answered, or was sent
+ *                |                                   | twice). If one that was answered comes once
+ *                |                                   | more, its grant is nobody's for a lease.
+ *   renewal      | nothing of this owner             | it makes nothing; where the store has
+ *                |                                   | forgotten a lock, as an acquisition
+ *   release      | nothing later of this owner       | nothing: its sender was done
+ *   release of   | an entry or a place that a later  | its timeout ("in_time"), and nothing is
+ *   one that     | request has made, at a store      | acquired before that is over (try_again()).
+ *   tries again  | without numbers (ZooKeeper)       | Not that of an agent that died.
+ *
+ * The next agent's requests come after those of one that has died: the number is the clock of this
+ * host. A renewal or release by a command of its own has no number, as it may come from another
+ * host; of these a renewal is stopped by its timeout. */
 #include "lock/keeper.h"
 
 #include <stdio.h>
@@ -725,6 +750,15 @@ static void on_confirmed(void *arg, const struct answer *answer)
     }
 }
 
+/* An older request was granted, and the lock was asked for since, or some of the keys were taken
+ * away. Nothing runs under it. It has to be gone before it is acquired again, so there is as much
+ * time for that as for an acquisition. */
+static void return_grant(struct keeper *keeper)
+{
+    keeper->again = true;
+    start_release(keeper, moment_plus(now_of(keeper), keeper->plan.connect_timeout));
+}
+
 static void on_acquired(void *arg, const struct answer *answer)
 {
     struct keeper *keeper = arg;
@@ -747,7 +781,12 @@ static void on_acquired(void *arg, const struct answer *answer)
         keeper->deaf = answer->deaf;
         take_grant(keeper, answer);
         break;
-    case VERDICT_REFUSED: take_refusal(keeper, answer); break;
+    case VERDICT_REFUSED:
+        if (answer->cause == CAUSE_REVOKED)
+            return_grant(keeper);
+        else
+            take_refusal(keeper, answer);
+        break;
     case VERDICT_UNKNOWN: take_failure(keeper, answer); break;
     }
 }
@@ -1056,6 +1095,7 @@ static struct keeper *make(struct loop *loop, struct store *store, const struct 
 
     *keeper =
         (struct keeper){.loop = loop, .store = store, .plan = *plan, .events = events, .arg = arg};
+    keeper->plan.request.numbered = !plan->reused;
     keeper->next = (struct loop_timer){.fire = on_timer, .owner = keeper};
     keeper->use.how = LOCK_UNUSED;
     keeper->result.why = &no_answer;

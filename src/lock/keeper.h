@@ -10,8 +10,12 @@
 struct keeper;
 
 struct keeper_plan {
-    /* All but "queue" and "listen". The texts are borrowed for as long as the keeper lives. */
+    /* All but "queue", "listen" and "numbered". The texts are borrowed for as long as the keeper
+     * lives. */
     struct acquire_request request;
+    /* The same owner acquires elsewhere, too: on other hosts, or after this one was started again.
+     */
+    bool reused;
     int64_t at_least;         /* ns: of the release of a lock that was used */
     bool wait;                /* false: one try */
     struct moment wait_until; /* MOMENT_NEVER: for ever */

@@ -620,7 +620,7 @@ bool redis_answer_belongs(const struct redis_call *call, const struct redis_extr
         const char *granted, *others;
         bool tells; /* of each key, and as a quorum's member if it is one */
     } words[] = {
-        {&script_acquire, "GRANTED", "QUEUED HELD GRACE CLOSED STALE BARRED MISFIT SUPERSEDED DONE",
+        {&script_acquire, "GRANTED", "QUEUED HELD GRACE CLOSED ASKED STALE BARRED MISFIT SUPERSEDED DONE",
          true},
         {&script_renew, "RENEWED", "LOST ASKED STALE MISFIT MIRROR", true},
         {&script_release, "RELEASED", "ABSENT STALE MISFIT MIRROR", false},

@@ -219,6 +219,7 @@ void redis_call_acquire(struct redis_call *call, const struct redis_terms *terms
 
     redis_call_begin(call, &script_acquire, prefix, request->keys, request->key_count);
     call->take = request->take;
+    call->numbered = request->numbered;
     call->ahead = true; /* its grant can be released */
     redis_call_set(call, "owner", request->owner);
     set_number(call, "lease", request->lease / NS_PER_MS);
@@ -257,6 +258,7 @@ void redis_call_renew(struct redis_call *call, const struct redis_terms *terms, 
     const struct acquire_request *lock = request->lock;
 
     redis_call_begin(call, &script_renew, prefix, lock->keys, lock->key_count);
+    call->numbered = lock->numbered;
     call->ahead = !terms->grace; /* then it may make a lock */
     redis_call_set(call, "owner", lock->owner);
     set_positive(call, "lease", lock->lease / NS_PER_MS);
@@ -305,7 +307,10 @@ void redis_call_release(struct redis_call *call, const struct redis_terms *terms
     char notes[80];
 
     redis_call_begin(call, &script_release, prefix, request->lock->keys, request->lock->key_count);
-    call->ahead = !request->in_time; /* which takes the server's clock */
+    call->numbered = request->lock->numbered;
+    /* By the number it has no effect after a later request. Without one, that takes the server's
+     * clock. */
+    call->ahead = call->numbered || !request->in_time;
     redis_call_set(call, "owner", request->lock->owner);
     add_mirror(call, request->lock->mirror);
     set_positive(call, "bar", request->uncertain ? BAR_MS : 0);
@@ -323,6 +328,7 @@ void redis_call_give_back(struct redis_call *call, const struct redis_call *acqu
     redis_call_begin(call, &script_release, NULL, (const char *const *)acquisition->keys,
                      acquisition->key_count);
     call->whole = true;
+    call->numbered = acquisition->numbered;
     call->db = acquisition->db;
     redis_call_set(call, "owner", redis_call_get(acquisition, "owner"));
     for (size_t i = 0; i < acquisition->mirror_count; i++)

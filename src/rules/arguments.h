@@ -13,10 +13,11 @@
 /* One call of a script. It owns its keys and arguments. */
 struct redis_call {
     const struct script *script; /* NULL: none */
-    bool whole;  /* send the script itself: the server does not know it by its digest */
-    bool ahead;  /* may come to a server that turns out to be the wrong one */
-    int db;      /* the script itself selects it, as it may be the first to; 0: it need not */
-    char **keys; /* the locks, as they are called in the store */
+    bool whole;    /* send the script itself: the server does not know it by its digest */
+    bool ahead;    /* may come to a server that turns out to be the wrong one */
+    bool numbered; /* each sending of it has a number, in the argument "attempt" */
+    int db;        /* the script itself selects it, as it may be the first to; 0: it need not */
+    char **keys;   /* the locks, as they are called in the store */
     size_t key_count;
     char **mirrors; /* other programs' keys that it touches besides; behind the locks among KEYS */
     size_t mirror_count;
@@ -47,8 +48,8 @@ void redis_call_renew(struct redis_call *call, const struct redis_terms *terms, 
                       const struct renew_request *request, const struct member_terms *settled);
 void redis_call_release(struct redis_call *call, const struct redis_terms *terms,
                         const char *prefix, const struct release_request *request);
-/* Releases, without any condition, the locks and places of the acquisition, by the keys
- * and the owner in its call. The script itself is sent. */
+/* Releases the locks and places of the acquisition, by the keys and the owner in its call. The
+ * script itself is sent. */
 void redis_call_give_back(struct redis_call *call, const struct redis_call *acquisition);
 void redis_call_force(struct redis_call *call, const char *prefix,
                       const struct force_request *request);
@@ -69,7 +70,8 @@ char *redis_glob_in_store(const char *prefix, const char *glob);
 const char *redis_call_get(const struct redis_call *call, const char *name);
 /* Gives the argument a copy of the value; NULL: the call does not have it any more. Filled in when
  * the call is sent are: of acquire, renew and release "not_after", the server clock in ms until
- * which the script may do anything; of acquire "places", and the token of an "offer". */
+ * which the script may do anything, and "attempt", its number (attempts.lua); of acquire "places",
+ * and the token of an "offer". */
 void redis_call_set(struct redis_call *call, const char *name, const char *value);
 
 /* The key of a mirror, KIND:NAME, as scripts call it. The caller frees. */

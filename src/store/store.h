@@ -65,7 +65,10 @@ struct acquire_request {
     /* That number of the keys, fewer than key_count, or none: the first ones that are free. The
      * same request again is granted the same keys. Only with STORE_ANY. 0: all of them. */
     size_t take;
-    bool inherited;  /* the store may know the owner from another process, which has died */
+    bool inherited; /* the store may know the owner from another process, which has died */
+    /* All requests of this owner come from this host, each when the one before was answered or given
+     * up: a store may number them, and leave undone one that arrives after a later one. */
+    bool numbered;
     bool no_nesting; /* refuse (MISFIT) a lock that an ancestor of the owner holds */
     enum lock_mode mode;
     unsigned limit;  /* LOCK_LIMIT: how many holders; 0: as many as the store keeps for the key */
@@ -133,7 +136,8 @@ enum cause {
     CAUSE_DONE,       /* refused: a run that began first->age_ms ago has succeeded (unless_done) */
     CAUSE_NOT_HOLDER, /* refused: the owner holds nothing there */
     CAUSE_CHANGED,    /* refused: the holders are not those of the request */
-    CAUSE_REVOKED,    /* refused: the holder is asked to release, and has it until then */
+    CAUSE_REVOKED,    /* refused: the holder is asked to release, and has it until then; an
+                       * acquisition: or it has only some of the keys, others were taken away */
     CAUSE_ABSENT,     /* refused: there is no latch of that name, or nothing to forget */
     CAUSE_EXISTS,     /* refused: there is one */
     CAUSE_MISFIT,     /* refused: the key is something else (type, kind, damaged) */
@@ -205,12 +209,14 @@ enum hint {
 struct answer {
     enum verdict verdict;
     enum cause cause;
-    bool maybe_done; /* UNKNOWN: the store may have done it or may still do it; REFUSED: a part */
-    bool any_time;   /* maybe_done: it may be done at any time, even after "until" */
-    bool nowhere;    /* UNREACHABLE: there is no host of that name */
-    bool full;       /* NOT_READY: the server takes no more clients */
-    char text[256];  /* why, for the user; "" when granted or held, except with "foreign" */
-    char said[192];  /* the server's own words; "": none */
+    /* UNKNOWN: the store may have done it or may still do it; REFUSED: a part. Of an acquisition
+     * that was sent more than once, whatever the answer: it may be done once more. */
+    bool maybe_done;
+    bool any_time;  /* maybe_done: it may be done at any time, even after "until" */
+    bool nowhere;   /* UNREACHABLE: there is no host of that name */
+    bool full;      /* NOT_READY: the server takes no more clients */
+    char text[256]; /* why, for the user; "" when granted or held, except with "foreign" */
+    char said[192]; /* the server's own words; "": none */
     enum hint hint;
 
     /* Granted or renewed: from when the lease counts, which is before the request reached the

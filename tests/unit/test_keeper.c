@@ -22,6 +22,9 @@
  *   -  refused: held by someone else, whose lease has 20 s left
  *   0  refused: the caller holds nothing; to an acquisition the same as -
  *   v  refused: the lock was taken away, as the store remembers
+ *   A  refused: the caller has it, and is asked to release it
+ *   2  refused as by -, but sent twice: it may be granted yet
+ *   =  granted, the same
  *   T  refused: another has the mirror
  *   D  refused: the mirror is not there
  *   g  refused: the store may have forgotten who holds it, for 1 s; to others than an acquisition
@@ -111,6 +114,12 @@ static const struct {
     ROW('0', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_NOT_HOLDER),
     ROW('v', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_NOT_HOLDER,
         .answer.revoked = &taken),
+    ROW('A', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_REVOKED, .answer.holders = 1,
+        .answer.revoked = &taken),
+    ROW('2', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_HELD, .answer.position = 1,
+        .answer.holders = 1, .answer.left_ms = HELD_MS, .answer.holder = &other,
+        .answer.maybe_done = true),
+    ROW('=', .answer.verdict = VERDICT_GRANTED, .answer.grants = seven, .answer.maybe_done = true),
     ROW('T', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_NOT_HOLDER,
         .answer.foreign = true, .answer.holders = 1),
     ROW('D', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_NOT_HOLDER,
@@ -139,12 +148,12 @@ static void draw_conclusions(struct fake_store *store, const struct answer *answ
     bool acquire = strchr("aql", store->call);
     bool release = strchr("fu", store->call);
 
-    if (acquire && answer->verdict == VERDICT_UNKNOWN && answer->maybe_done)
+    if (acquire && answer->maybe_done)
         store->holds = store->loose = true, store->loose_until = store->until;
     else if (acquire && answer->verdict == VERDICT_GRANTED)
         store->holds = true, store->loose = false;
     else if (acquire && answer->verdict == VERDICT_REFUSED)
-        store->holds = store->loose = false;
+        store->holds = answer->cause == CAUSE_REVOKED, store->loose = false;
     else if (answer->verdict == VERDICT_REFUSED || (release && answer->verdict == VERDICT_GRANTED))
         store->holds = store->loose = false;
     if (acquire && (answer->verdict == VERDICT_GRANTED || answer->maybe_done))
@@ -404,6 +413,23 @@ static const struct schedule schedules[] = {
     {"mute, then gone", 0, 0, "? ! ! ! +", "4000 r", "a? a! a+ held u+ over:released"},
     {"mute, then denied", 0, 0, "? x +", "", "a? ax u+ over:failed"},
     {"mute for good", 0, 0, ".", "", "trouble a. u. over:failed"},
+
+    /* Requests that are executed later than the next one, or were before it. */
+    {"granted before, and asked for since", 0, 0, "? A + +", "8000 r",
+     "a? aA f+ a+ held f+ over:released"},
+    {"asked for, released, refused", 0, 0, "A + -", "", "aA f+ a- over:refused"},
+    {"asked for, released, waiting", -1, 0, "- - A + - - +", "9000 r",
+     "q- l- wait lA f+ q- l- wait l+ held f+ over:released"},
+    {"asked for, the release is not answered", 0, 0, "A ? + + +", "8000 r",
+     "aA f? f+ a+ held f+ over:released"},
+    {"asked for, no release is answered", 0, 0, "A . . . + +", "9000 r",
+     "aA f. a+ held f+ over:released"},
+    {"asked for, cancelled", -1, 0, "A +500 +", "300 c", "qA f+ over:cancelled"},
+    {"sent twice, refused", 0, 0, "2 0", "", "a2 u0 over:refused"},
+    {"sent twice, granted", 0, 0, "= +", "1000 r", "a= held u+ over:released"},
+    {"sent twice, granted, for longer than a request takes", 0, 0, "= +", "6000 r",
+     "a= held f+ over:released"},
+    {"sent twice, waiting, cancelled", -1, 0, "2 - 0", "1000 c", "q2 l- wait u0 over:cancelled"},
 
     /* A store that is away at the start. */
     {"comes back later", 0, 0, "! ! ! ! ! ! ! +", "4000 r",

@@ -552,7 +552,7 @@ static const struct {
     const struct script *script;
     const char *words;
 } belonging[] = {
-    {&script_acquire, "GRANTED QUEUED HELD GRACE CLOSED STALE BARRED MISFIT SUPERSEDED DONE"},
+    {&script_acquire, "GRANTED QUEUED HELD GRACE CLOSED ASKED STALE BARRED MISFIT SUPERSEDED DONE"},
     {&script_renew, "RENEWED LOST ASKED STALE MISFIT MIRROR"},
     {&script_release, "RELEASED ABSENT STALE MISFIT MIRROR"},
     {&script_force, "RELEASED CHANGED ASKED MISFIT MIRROR"},

@@ -11,6 +11,7 @@
 --   [mirror, mirrors]   KIND:NAME, another program's lock to hold besides; of one exclusive lock; 1
 --   [no_nesting]   1: refuse it below an ancestor that holds the lock
 --   [not_after]    server's clock in ms: do nothing later than that
+--   [attempt]      the number of the request (attempts.lua)
 --   [place_ttl]    ms that a place in a queue is kept without a call; missing: do not queue
 --   [far_ttl]      the same, at most, where many come before it; a waiter that is told so much must
 --                  call when it is poked. Only for one lock, of an owner that does not nest, with
@@ -49,8 +50,10 @@
 --     limit is 0
 --   {'GRACE', now, ms until it grants anything, places or '', position, 1 if queued anew}   no
 --     known client holds it
+--   {'ASKED', now, which key, 1, ms, its entry}   it holds that one, and was asked to release it,
+--     or others of the keys were taken away: it must release all before it asks again
 --   {'STALE', now}   {'BARRED', now}   {'MISFIT', now, what, which key}
--- In a quorum, GRANTED and HELD as as_member() has them.
+-- In a quorum, GRANTED, ASKED and HELD as as_member() has them.
 --- @include "request"
 --- @include "quick_grant"
 

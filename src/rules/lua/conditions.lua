@@ -9,12 +9,6 @@ local function limit_of(lock)
   return ask.mode == 'l' and lock.stored or ask.limit
 end
 
-local function is_barred(lock)
-  local at = string.find(';' .. lock.barred, ';' .. ask.owner .. '=', 1, true)
-  local deadline = at and number(string.match(lock.barred, '^(%d+);', at + #ask.owner + 1))
-  return at and (not deadline or deadline > now)
-end
-
 -- Finds the lock whose latest successful run began longest ago, if all of them began recently
 -- enough. A clock that was set back does not make that last longer.
 local function find_done()

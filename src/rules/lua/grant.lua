@@ -66,6 +66,7 @@ local function extend(taken)
     if ask.settled and ask.settled[i] then settle(lock, lock.own, ask.settled[i]) end
     lock.own.deadline, lock.own.lease = now + ask.lease, ask.lease
     replace_reason(lock.own)
+    lock.own.rest = with_attempt(lock.own.rest)
     lock.held.longest = math.max(lock.held.longest, ask.lease)
     lock.held.earliest = math.min(lock.held.earliest, lock.own.deadline)
     write_holders(lock, lock.family)
@@ -75,27 +76,30 @@ local function extend(taken)
   return answer_granted()
 end
 
--- The answer to an owner that holds what it asks for. Re-acquiring does not extend a lock that it
--- was asked to release.
+-- The answer to an owner that holds some of what it asks for, or has asked later than by this
+-- request. Re-acquiring does not extend a lock that it was asked to release, or of which some keys
+-- were taken away: whether it has heard of the grant, only the owner knows, so it releases the rest
+-- itself.
 local function grant_again()
-  local owned, asked = {}, false
-  for _, lock in ipairs(locks) do
+  local owned, asked = {}, nil
+  for i, lock in ipairs(locks) do
     lock.own, lock.family = find_entry(lock, ask.owner)
     lock.who = ask.who
     if lock.own then
       owned[#owned + 1] = lock
-      asked = asked or string.find(lock.own.rest, ' asked=', 1, true)
+      asked = asked or string.find(lock.own.rest, ' asked=', 1, true) and i
     end
+    local place = lock.place and redis.call('HGET', lock.key, lock.place)
+    if is_overtaken(lock.own and lock.own.rest or place or '') then return { 'STALE', now } end
   end
   if #owned == ask.needed and not asked
     and (not mirrors or mirrors.is_held(locks[1], ask.mirror)) then
     return extend(owned)
   end
-  -- Some were taken away, or asked for, before it heard the answer to the same request.
-  for _, lock in ipairs(owned) do
-    lock.own.ended = 'unused=1'
-    wake_after(lock, ask.owner, lock.family, remove(lock, lock.own, lock.family))
-    lock.own = nil
+  if owned[1] then
+    local which = asked or owned[1].number
+    local own = locks[which].own
+    return as_member({ 'ASKED', now, which, 1, math.max(own.deadline - now, 0), write_entry(own) })
   end
   for _, lock in ipairs(locks) do lock.parent, lock.family = find_parent(lock) end
 end

@@ -13,11 +13,13 @@
 --                DEADLINE LEASE FENCE OWNER SINCE MODE SLOT WHO
 --                Notes may follow in WHO: kept=1; hears=1, the holder stops when it is asked to;
 --                asked=WHEN by=WHOM why=TEXT, it was asked to release the lock (ask_holder() in
---                holders.lua), and is not renewed any more
+--                holders.lua), and is not renewed any more; attempt=N, the owner's latest request
+--                (attempts.lua)
 --   q, q:OWNER   the queue, and the queue of those that nest in OWNER:  FIRST LAST CALLED
 --   q:N, q:OWNER:N   a waiter's place:  DEADLINE OWNER SINCE MODE WHO
 --                MODE is a capital if the waiter waits only for another of its keys. Notes in WHO
---                repeat its options: latest=GROUP replace=1 priority=N bound=MS take=N/M. Behind
+--                repeat its options: latest=GROUP replace=1 priority=N bound=MS take=N/M; and
+--                attempt=N as in an entry. Behind
 --                WHO, of a waiter that accepts the lock by message:
 --                offer=TOKEN/LIMIT/UNTIL/LEASE; or, of one that is far from its turn and calls less
 --                often, far=MS: for how long its place is kept when it has come near; far=0: it
@@ -43,8 +45,9 @@
 --                NUMBER LAST
 --   r:N          run number N modulo 20, counted from 0:
 --                ENDED FENCE OWNER SINCE MODE SLOT WHO; notes behind WHO say how it ended
---   t            owners that must not acquire:  OWNER=UNTIL;OWNER=UNTIL;... and, as !OWNER, the
---                owners whose lock was taken away, which must not claim that it was forgotten
+--   t            owners that must not acquire:  OWNER=UNTIL;OWNER=UNTIL;... or, as OWNER/N, not by
+--                a request up to that number; and, as !OWNER, the owners whose lock was taken away,
+--                which must not claim that it was forgotten
 --
 -- MODE is x (exclusive), s (shared) or l (semaphore). An owner is the path of its ancestors' tokens
 -- and its own, A.B.C, so an owner that nests in A starts with "A.". Times are the server's, in ms,

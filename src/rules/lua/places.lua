@@ -152,8 +152,9 @@ local function new_record(lock)
   return { owner = ask.owner, since = whole(now), mode = ask.mode, who = who }
 end
 
--- Keeps the place for another while. The record changes only in whether it waits for other keys,
--- and in what it offers this time. A waiter that was called and cannot go must be called again.
+-- Keeps the place for another while. The record changes only in its number, in whether it waits for
+-- other keys, and in what it offers this time. A waiter that was called and cannot go must be called
+-- again.
 local function sign_on(lock)
   local queue = lock.queue
   local text = redis.call('HGET', lock.key, lock.place)
@@ -161,6 +162,7 @@ local function sign_on(lock)
   local group = not text and group_field(lock, lock.place, ask.who)
   if group then redis.call('HSET', lock.key, group, ask.owner) end
   local waiter = text and read_waiter(text) or new_record(lock)
+  waiter.who = with_attempt(waiter.who)
   -- Until the first has called, which was told to, all that call stay near: it may be dead.
   local usual = queue.base == 'q' and not next(lists_of(lock))
     and not (lock.first and lock.first.far)

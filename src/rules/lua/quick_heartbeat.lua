@@ -34,7 +34,7 @@ local function read_place(lock)
     held and 'h:' .. held.oldest or 'h')
   local waiter = found[1] and read_waiter(found[1])
   local ordered = found[3] and string.find(found[3], ' ', 1, true)
-  if not waiter or ordered then return nil end
+  if not waiter or ordered or is_overtaken(waiter.who) then return nil end
   local is_first = ticket == queue.first
   if not is_first and not is_alive(found[2]) then return nil end
   waiter.ticket, waiter.oldest, waiter.kept_out =
@@ -57,7 +57,7 @@ local function quick_heartbeat()
   local places = {}
   for i, lock in ipairs(locks) do
     keep_place(lock, mine[i], mine[i].ticket, ask.far_ttl)
-    mine[i].elsewhere = not mine[i].kept_out
+    mine[i].elsewhere, mine[i].who = not mine[i].kept_out, with_attempt(mine[i].who)
     keep(lock, 0)
     redis.call('HSET', lock.key, lock.place, write_waiter(mine[i]))
     places[i] = lock.place

@@ -32,7 +32,7 @@ end
 local function look_around(lock, claim)
   lock.stale = {}
   if string.find(';' .. lock.barred, ';!' .. owner .. '=', 1, true) then return false end
-  if string.find(';' .. lock.barred, ';' .. owner .. '=', 1, true) then return false end
+  if is_barred(lock) then return false end
   local families = lock.held and all_families(lock) or {}
   if not families then return false end
   for _, family in ipairs(families) do
@@ -61,7 +61,7 @@ end
 
 local function reclaim(lock, claim)
   local rest = string.format('%s %s %.0f %s %.0f ', claim.fence, owner, now, claim.mode, claim.slot)
-    .. claim.who
+    .. with_attempt(claim.who)
   lock.own = { deadline = now + lease, lease = lease, fence = claim.fence,
                owner = owner, since = now, mode = claim.mode, slot = claim.slot, rest = rest }
   redis.call('HSET', lock.key, 'k', lock.kind,

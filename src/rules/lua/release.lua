@@ -6,6 +6,7 @@
 --   [mirrors]     how many of the keys are mirrors
 --   [unread]      1: the answer is not read: a mirror that is not among the keys ends by itself
 --   [not_after]   server's clock in ms: do nothing later than that
+--   [attempt]     the number of the request (attempts.lua): what a later one has made stays
 --   [bar]         ms for which the owner must not acquire from now on
 --   [at_least]    ms for which a lock is kept after it was acquired
 --   [strict]      1: as in renew.lua
@@ -15,7 +16,7 @@
 --   {'RELEASED', now}   {'STALE', now}   {'MISFIT', now, what, which key}
 --   {'MIRROR', now, {key...}}
 --   {'ABSENT', now, which key, holders, ms, holder, the run}   the run as in renew.lua
---- @include "arguments"
+--- @include "attempts"
 --- @include "entries"
 --- @include "slots"
 --- @include "memory"
@@ -39,6 +40,10 @@ local function load_all()
       locks[#locks + 1], lock.number, lock.counted = lock, i, lock.also or ''
       mirrored = mirrored or lock.mirror
       lock.own, lock.family = find_entry(lock, owner)
+      local place = lock.place and redis.call('HGET', lock.key, lock.place)
+      if is_overtaken(lock.own and lock.own.rest or place or '') then
+        return false, { 'STALE', now }
+      end
       if ask.strict and lock.own and is_dead(lock.own) then lock.own, lock.run_out = nil, true end
       if ask.strict and lock.own and is_of_run(lock.own) then
         return false, { 'MISFIT', now, 'run', i }
@@ -127,7 +132,7 @@ local function release(lock)
   if was_first or own and not mode then tell_first(lock, parent, above) end
   -- Its acquisition may still be under way, in a socket or a proxy. When it arrives, it finds this.
   if bar > 0 then
-    note_barred(lock, owner, bar)
+    note_barred(lock, ask.attempt and owner .. '/' .. ask.attempt or owner, bar)
     keep(lock, 0)
   end
   if lock.mirror then mirrors.follow(lock) end

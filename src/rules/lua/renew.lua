@@ -8,6 +8,7 @@
 --   [strict]      1: it is no process that holds it who asks: a lease that has run out is lost, and
 --                 a run's is refused
 --   [not_after]   server's clock in ms: do nothing later than that
+--   [attempt]     the number of the request (attempts.lua)
 --   [handed]      1: the lock was handed over to it, so it calls the next waiter that can go
 --   [epoch]       the server's marker (epoch.lua); and to hold again what it has forgotten, with a
 --                 lease:  mode, limit, who, and of each key  fences, slots
@@ -20,7 +21,7 @@
 --   {'ASKED', now, which key, 1, ms, the owner's entry}   it must release it; nothing is renewed
 --   {'MISFIT', now, what, which key}   {'STALE', now}   {'MIRROR', now, {key...}}
 -- In a quorum, RENEWED, LOST and ASKED as as_member() has them.
---- @include "arguments"
+--- @include "attempts"
 --- @include "families"
 --- @include "member"
 --- @include "mirror"
@@ -47,6 +48,7 @@ local function load_all()
     if not lock then return refusal end
     lock.own, lock.family = find_entry(lock, owner)
     locks[i], mirrored = lock, mirrored or lock.mirror
+    if lock.own and is_overtaken(lock.own.rest) then return { 'STALE', now } end
     if not lock.own or ask.strict and is_dead(lock.own) then
       lost = i
       return nil
@@ -75,7 +77,7 @@ end
 local function renew(lock, fence)
   local own, held = lock.own, lock.held
   own.lease = lease > 0 and lease or own.lease
-  own.deadline = now + own.lease
+  own.deadline, own.rest = now + own.lease, with_attempt(own.rest)
   keep(lock, own.lease)
   if fence then settle(lock, own, fence) end
   local is_only = held.oldest == '-' and held.count == 1

@@ -1,6 +1,5 @@
 -- The request of acquire.lua, and the locks that it is about.
---- @include "arguments"
---- @include "lock"
+--- @include "attempts"
 --- @include "minimum"
 
 local locks = {}
@@ -14,6 +13,7 @@ local function parse_request()
   ask.far_ttl = tonumber(ask.far_ttl or 0)
   ask.mode, ask.who = ask.mode or 'x', ask.who or ''
   ask.needed, ask.grace = LOCKS, 0
+  ask.who = with_attempt(ask.who)
   if ask.latest or ask.replace or ask.priority or ask.bound or ask.take then
     if ask.who == '' then ask.who = NOBODY end
     for _, name in ipairs({ 'latest', 'replace', 'priority', 'bound', 'take' }) do
@@ -41,7 +41,7 @@ local function load_request()
   for i = 1, LOCKS do
     local lock, refusal = load_lock(i, ask.owner, 'a')
     if not lock then return refusal end
-    locks[i], lock.acquired = lock, number(lock.also) or 0
+    locks[i], lock.number, lock.acquired = lock, i, number(lock.also) or 0
     unused = unused or lock.fence == 0
   end
   local told = unused and ask.pauses and redis.pcall('HMGET', ask.pauses, 'p', 'v') or {}

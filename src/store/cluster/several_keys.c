@@ -128,6 +128,7 @@ static void add_grant(struct several_keys *several, const struct answer *granted
 
     if (granted->grants)
         several->result.grants[several->key] = granted->grants[0];
+    all->maybe_done |= granted->maybe_done;
     all->forgotten |= granted->forgotten;
     all->deaf |= granted->deaf;
     if (granted->from.ns && granted->from.ns < from.ns)
@@ -342,9 +343,9 @@ static void note(struct several_keys *several, const struct answer *answer, bool
         add_grant(several, answer);
     } else if (answer->verdict == VERDICT_REFUSED) {
         *hold = queued || *hold != HOLD_NOTHING ? HOLD_PLACE : HOLD_NOTHING;
-    } else if (answer->maybe_done) {
-        *hold = HOLD_LOCK;
     }
+    if (answer->maybe_done || answer->cause == CAUSE_REVOKED)
+        *hold = HOLD_LOCK;
 }
 
 static void acquire_key(struct several_keys *several, store_done *done)

@@ -54,10 +54,11 @@ static void learn(struct quorum_node *node, const struct answer *answer)
     node->inherited = false;
     switch (node->doing.task) {
     case VERB_ACQUIRE:
-        if (known)
-            node->unsure = false;
-        else
-            node->unsure |= answer->maybe_done;
+        node->unsure = answer->maybe_done || (!known && node->unsure);
+        if (answer->cause == CAUSE_REVOKED) {
+            node->held = true; /* all of it or a part, until the release */
+            return;
+        }
         break;
     case VERB_RENEW:
         if (answer->cause == CAUSE_REVOKED)

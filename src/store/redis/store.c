@@ -78,7 +78,8 @@ struct redis_store {
     /* In a Cluster, the channels that the latest renewals of an owner's keys have listened to. */
     char *channels[LOCK_KEYS_MAX];
     size_t channel_count;
-    int64_t lease; /* ns: of the latest acquisition */
+    int64_t lease;   /* ns: of the latest acquisition */
+    int64_t attempt; /* the number of the latest call */
 
     /* The operation under way, base.operation. */
     struct moment until; /* for the call or the part of a survey that is under way */
@@ -121,6 +122,21 @@ static void add_asking(struct redis_store *store)
 {
     if (store->asking)
         REDIS_SESSION_ADD(store->session, "ASKING");
+}
+
+/* Adds the call. Each sending has a number of its own (attempts.lua): the clock of this host, which
+ * a process that continues for this one reads later. */
+static void add_call(struct redis_store *store, struct redis_call *call)
+{
+    int64_t now = loop_now(store->loop).ns / NS_PER_US;
+    char number[24];
+
+    if (call->numbered) {
+        store->attempt = now > store->attempt ? now : store->attempt + 1;
+        snprintf(number, sizeof number, "%" PRId64, store->attempt);
+        redis_call_set(call, "attempt", number);
+    }
+    redis_session_add_call(store->session, call);
 }
 
 /* Whether the call, if it is done, makes an entry that a release must remove. */
@@ -189,7 +205,7 @@ static void add_listening(struct redis_store *store)
 {
     choose_channels(store);
     REDIS_SESSION_ADD(store->session, "MULTI");
-    redis_session_add_call(store->session, &store->call);
+    add_call(store, &store->call);
     add_lesson(store);
     /* One channel a command: within EXEC, each command has one reply. */
     for (size_t i = 0; i < store->channel_count; i++)
@@ -255,7 +271,7 @@ static size_t add_alone(struct redis_store *store, struct moment now)
 {
     int64_t ns = moment_until(now, store->until) / 2;
 
-    redis_session_add_call(store->session, &store->call);
+    add_call(store, &store->call);
     if (store->call.script == &script_release && ns > RELEASE_REPLICAS_NS)
         ns = RELEASE_REPLICAS_NS;
     return is_replicated(store) ? 1 + redis_replicas_add(&store->replicas, store->session, ns) : 1;
@@ -344,7 +360,7 @@ static void send_ahead(struct redis_store *store)
     store->call.whole |= store->call.script == &script_release;
     complete_call(store, loop_now(store->loop));
     add_asking(store);
-    redis_session_add_call(store->session, &store->call);
+    add_call(store, &store->call);
     redis_session_send_ahead(store->session, store->asking + 1u, store->until,
                              is_harmless(store) ? request_time(store) : 0);
 }
@@ -607,7 +623,7 @@ static void release_there(struct redis_store *store)
     struct redis_call call = {.script = NULL};
 
     redis_call_give_back(&call, &store->call);
-    redis_session_add_call(store->session, &call);
+    add_call(store, &call);
     redis_call_drop(&call);
 }
 
@@ -746,7 +762,7 @@ static void renew(struct redis_store *store, const struct renew_request *request
 static void release(struct redis_store *store, const struct release_request *request)
 {
     redis_call_release(&store->call, &store->terms, store->prefix, request);
-    store->in_time = request->in_time;
+    store->in_time = !store->call.ahead;
     if (!request->returns)
         set_places(store, NULL);
 }
@@ -772,7 +788,7 @@ static enum release_sent redis_release_nowait(struct store *base,
      * behind another release. */
     store->call.whole = !asked && redis_session_is_up(store->session);
     add_asking(store);
-    redis_session_add_call(store->session, &store->call);
+    add_call(store, &store->call);
     bool gone = redis_session_send_nowait(store->session);
     drop_operation(store);
     return gone ? RELEASE_SENT : waits ? RELEASE_BLOCKED : RELEASE_UNSENT;

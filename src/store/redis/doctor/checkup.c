@@ -19,7 +19,6 @@
 #define ANSWER_NS (5 * NS_PER_SEC)
 #define SCRATCH   "rlock-doctor"
 #define CHANNEL   "rlock-doctor:none"
-#define NS_PER_US INT64_C(1000)
 /* In the year 2116; durations can be added to it. */
 #define CLOCK_MAX_NS (INT64_MAX / 2)
 

@@ -1,0 +1,34 @@
+-- The order of one owner's requests. A request may arrive late, or twice: a proxy keeps it, a
+-- connection that was given up still delivers it, the process that sent it has died. So each one is
+-- numbered when it is sent, higher than all before it, and an owner's entry or place notes the
+-- highest number of those that were executed. No other one changes anything: it is older, or the
+-- same once more. A release that bars its owner keeps that number, as nothing else is left.
+--- @include "arguments"
+--- @include "lock"
+
+-- Whether the owner's entry or place is the work of this request, or of a later one.
+local function is_overtaken(text)
+  local latest = ask.attempt and number(string.match(text, ' attempt=(%d+)'))
+  return latest and latest >= tonumber(ask.attempt)
+end
+
+-- The entry, the place or WHO, with the number of this request.
+local function with_attempt(text)
+  if not ask.attempt then return text end
+  local noted, found = string.gsub(text, ' attempt=%d+', ' attempt=' .. ask.attempt, 1)
+  if found > 0 then return noted end
+  if text == '' or string.byte(text, -1) == 32 then text = text .. NOBODY end
+  return text .. ' attempt=' .. ask.attempt
+end
+
+-- Whether the owner must not come back, or only a later request of its.
+local function is_barred(lock)
+  for name, deadline in string.gmatch(lock.barred, '([^=;]+)=(%d+);') do
+    local owner, latest = string.match(name, '^([^/]+)/?(%d*)$')
+    if owner == ask.owner and tonumber(deadline) > now
+      and not (ask.attempt and number(latest) and tonumber(ask.attempt) > number(latest)) then
+      return true
+    end
+  end
+  return false
+end

@@ -1,0 +1,68 @@
+"""A proxy to a server's Unix socket that keeps what a client says, and delivers it late.
+
+late_proxy.py SOCKET KEEP LATE: prints the port that it listens on. The file KEEP says what is kept
+of what the first client says, and how the client is treated then. "reset" or "silence": the first
+thing; a number: the release at the end of a wait, and the rlock with that pid is stopped and its
+agent killed. When the file LATE exists, the server gets what was kept. Says "kept", and
+"arrived" when the server has answered. Other clients are served as if there were no proxy."""
+import os, select, signal, socket, struct, subprocess, sys, time
+from relay import carry_both, connected, serve_forever
+
+SOCKET, KEEP, LATE = sys.argv[1:]
+clients = 0
+
+
+def asked_for():
+    try:
+        with open(KEEP) as file:
+            return file.read().strip()
+    except FileNotFoundError:
+        return ""
+
+
+def is_kept(piece, what):
+    return what and (not what.isdigit() or b"refused=1" in piece)
+
+
+def treat(client, what):
+    if what == "reset":
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()
+    elif what != "silence":
+        os.kill(int(what), signal.SIGSTOP)
+        agent = subprocess.check_output(["pgrep", "-P", what, "-x", "rlock-agent"])
+        os.kill(int(agent), signal.SIGKILL)
+    print("kept", flush=True)
+
+
+def serve_first(client, server):
+    while True:
+        for source in select.select([client, server], [], [])[0]:
+            piece, what = source.recv(1 << 20), asked_for()
+            if not piece:
+                return
+            if source is server or not is_kept(piece, what):
+                (server if source is client else client).sendall(piece)
+                continue
+            treat(client, what)
+            while not os.path.exists(LATE):
+                time.sleep(0.01)
+            while select.select([server], [], [], 0)[0]:
+                server.recv(1 << 20)  # a message
+            server.sendall(piece)
+            server.recv(1 << 20)
+            print("arrived", flush=True)
+            return
+
+
+def serve(client):
+    global clients
+    clients += 1
+    with connected(SOCKET) as server:
+        if clients == 1:
+            serve_first(client, server)
+        else:
+            carry_both(client, server)
+
+
+serve_forever(serve)

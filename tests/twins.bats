@@ -1,0 +1,98 @@
+# A request that arrives late, when its sender has given it up and sent another: it must change
+# nothing any more.
+
+load helper
+
+setup() {
+    start_test
+    rlock run warm -- true # the server knows the script
+    start_late
+}
+
+start_late() {
+    rm -f "$T/keep" "$T/late"
+    bg_prints proxy python3 "$TESTS/late_proxy.py" "$REDIS_SOCK" "$T/keep" "$T/late"
+    LATE_URL=redis://rlock:pw@127.0.0.1:$(<"$T/proxy.out")
+}
+
+# late NAME TIMEOUT OPTION...: a run in the background, through the proxy. TIMEOUT is for connecting:
+# a request is stale only after that, and is sent again after half of it.
+late() {
+    bg "$1" rlock run -u "$LATE_URL" --connect-timeout "${@:2}"
+}
+
+says_late() {
+    poll_until 10 contains "$T/proxy.out" "$1"
+}
+
+arrives() {
+    : >"$T/late"
+    says_late arrived
+}
+
+# replaced HOW TIMEOUT: a's first request does not reach the server, and its next one is granted. b
+# asks a to stop; while a cleans up, the first request arrives.
+replaced() {
+    echo "$1" >"$T/keep"
+    late a "$2" k -- sh -c '
+        stop() { : >"$T/stops"; "$RLOCK_TEST_TOOLS/await" "$T/clean"; echo a ends >>"$LOG"; exit; }
+        trap stop TERM
+        : >"$T/a.up"
+        while :; do sleep 0.05; done'
+    poll_until 15 test -e "$T/a.up"
+    bg b rlock run --replace k -- sh -c "echo b begins >>'$LOG'"
+    poll_until 10 test -e "$T/stops"
+    arrives
+    holds a k
+    : >"$T/clean"
+    ends_with a 79
+    ends_with b 0
+    [[ $(<"$LOG") == $'a ends\nb begins' ]]
+}
+
+@test "H154 a request that was reset, and arrives while its lock is asked for, frees nothing" {
+    replaced reset 60s
+}
+
+@test "H154 the same of one that met silence, and that rlock has sent again itself" {
+    replaced silence 10s
+}
+
+# At the end of w's wait, its release is on the way and its agent dead. The next agent asks once more,
+# for a second: fails if that did not suffice.
+dies_releasing() {
+    start_late
+    stay a k
+    late w 60s -w 2s k -- sh -c ": >'$T/w.up'; '$RLOCK_TEST_TOOLS/await' '$T/w.go'"
+    echo "${pid[w]}" >"$T/pid"
+    mv "$T/pid" "$T/keep"
+    says_late kept
+    ends_well a
+    kill -CONT "${pid[w]}"
+    poll_until 10 began_or_gone w
+    [[ -e $T/w.up ]]
+}
+
+began_or_gone() {
+    [[ -e $T/$1.up ]] || gone "${pid[$1]}"
+}
+
+@test "H154 a release that arrives late does not free what the same run has acquired since" {
+    once_of_three dies_releasing
+    arrives
+    holds w k
+    run -75 rlock run -n k -- true
+    : >"$T/w.go"
+    ends_with w 0
+}
+
+@test "H154 H2 a request that was sent twice, and refused, is not granted when it arrives" {
+    stay a k
+    echo silence >"$T/keep"
+    late n 10s -n k -- true
+    ends_with n 75
+    ends_well a
+    arrives
+    is_free k
+    rlock run -n k -- true
+}
