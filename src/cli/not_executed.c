@@ -12,7 +12,7 @@
 
 #define LINE_MOST 256 /* of a script's first line, as the kernel reads it */
 
-/* Words of sh that are no programs, or do nothing as one. */
+/* Whether only a shell knows the word, or a program of that name would do nothing. */
 static bool is_of_shell(const char *word)
 {
     static const char *const words[] = {
@@ -44,7 +44,7 @@ static char *find_file(const char *command)
     return NULL;
 }
 
-/* Reads the path of a script's interpreter; "" if the file is no script. Returns whether its first
+/* Reads the path of a script's interpreter; "" if the file has none. Returns whether its first
  * line ends as on Windows. */
 static bool read_interpreter(const char *file, char line[LINE_MOST])
 {

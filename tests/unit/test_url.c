@@ -175,7 +175,7 @@ static const struct {
     {NO_PATH, INPUTS("unix://", "unix:///", "unix:///?db=1", "unix://:pw@", "unix://:pw@/")},
     {RELATIVE,
      INPUTS("unix://run/r.sock", "unix://r.sock", "unix://localhost/run/r.sock", "unix://./r.sock",
-            "unix://:pw@r.sock", "unix://?db=1", "unix://%2Frun/r.sock", "unix://:p/w@/r.sock")},
+            "unix://:pw@r.sock", "unix://?db=1", "unix://%2Frun/r.sock")},
     {HASH, INPUTS("unix:///r#x", "unix:///r?db=1#x")},
     {OTHER,
      INPUTS("unix:///r?", "unix:///r?x", "unix:///r?db", "unix:///r?DB=1", "unix:///r?x=1&db=1")},
