@@ -2,12 +2,15 @@
  * $SHIM_DNS_FILE exists, as a resolver behind a black hole does. With $SHIM_DNS_AWAY set, a name
  * that ends in ".invalid" fails at once: while that file exists because no name server answers, and
  * otherwise because there is no such name. With $SHIM_DNS_BARE set, "localhost" is not known, as
- * where there is no /etc/hosts; with $SHIM_DNS_ADDRESSES it has these, in that order. For the
+ * where there is no /etc/hosts; with $SHIM_DNS_ADDRESSES it has these, in that order. With
+ * $SHIM_DNS_STORE, the name of a file, "store.test" has the addresses that are in the file now: if
+ * there are none, there is no such name, and without a file no name server answers. For the
  * tests. */
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <netdb.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -40,11 +43,25 @@ static int list_addresses(lookup *real, const char *addresses, const char *servi
     return error;
 }
 
+static int list_of_file(lookup *real, const char *path, const char *service,
+                        const struct addrinfo *hints, struct addrinfo **result)
+{
+    FILE *file = fopen(path, "re");
+    char line[256] = "";
+
+    if (!file)
+        return EAI_AGAIN;
+    bool any = fgets(line, sizeof line, file);
+    fclose(file);
+    line[strcspn(line, "\n")] = '\0';
+    return any ? list_addresses(real, line, service, hints, result) : EAI_NONAME;
+}
+
 int getaddrinfo(const char *restrict node, const char *restrict service,
                 const struct addrinfo *restrict hints, struct addrinfo **restrict result)
 {
     const char *path = getenv("SHIM_DNS_FILE"), *away = getenv("SHIM_DNS_AWAY");
-    const char *addresses = getenv("SHIM_DNS_ADDRESSES");
+    const char *addresses = getenv("SHIM_DNS_ADDRESSES"), *store = getenv("SHIM_DNS_STORE");
     lookup *real;
     void *symbol = dlsym(RTLD_NEXT, "getaddrinfo");
     memcpy(&real, &symbol, sizeof real); /* ISO C has no cast from object to function pointer */
@@ -54,6 +71,8 @@ int getaddrinfo(const char *restrict node, const char *restrict service,
         return EAI_NONAME;
     if (addresses && node && strcmp(node, "localhost") == 0)
         return list_addresses(real, addresses, service, hints, result);
+    if (store && node && strcmp(node, "store.test") == 0)
+        return list_of_file(real, store, service, hints, result);
     while (node && !is_numeric(node) && path && access(path, F_OK) == 0)
         usleep(20000);
     return real(node, service, hints, result);

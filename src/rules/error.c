@@ -17,12 +17,12 @@ static const struct error_word {
     {"BUSY", REDIS_ERROR_PASSING, "busy with a script that takes long", HINT_SCRIPT_KILL},
     {"LOADING", REDIS_ERROR_PASSING, "still loading its data", HINT_NONE},
     {"MISCONF", REDIS_ERROR_PASSING, NULL, HINT_DISK},
-    {"MASTERDOWN", REDIS_ERROR_PASSING, "a replica that cannot reach its master", HINT_NONE},
+    {"MASTERDOWN", REDIS_ERROR_READONLY, "a replica that cannot reach its master", HINT_NONE},
     {"NOREPLICAS", REDIS_ERROR_PASSING, "it has too few replicas to take writes",
      HINT_FEW_REPLICAS},
     {"TRYAGAIN", REDIS_ERROR_PASSING, "the Cluster is moving the key's slot", HINT_NONE},
     {"CLUSTERDOWN", REDIS_ERROR_PASSING, "the Cluster is down", HINT_NONE},
-    {"UNBLOCKED", REDIS_ERROR_PASSING, "it has become a replica meanwhile", HINT_NONE},
+    {"UNBLOCKED", REDIS_ERROR_READONLY, "it has become a replica meanwhile", HINT_NONE},
     {"max number of clients", REDIS_ERROR_PASSING,
      "too many clients: its max number of clients is reached", HINT_MAXCLIENTS},
     {"READONLY", REDIS_ERROR_READONLY, "a read-only replica; locks live on the master", HINT_NONE},
@@ -172,7 +172,7 @@ static void explain(const char *text, const struct error_word *word, char *out, 
 
 static const enum cause causes[] = {
     [REDIS_ERROR_NOSCRIPT] = CAUSE_NOT_READY, [REDIS_ERROR_PASSING] = CAUSE_NOT_READY,
-    [REDIS_ERROR_READONLY] = CAUSE_UNFIT,     [REDIS_ERROR_UNFIT] = CAUSE_UNFIT,
+    [REDIS_ERROR_READONLY] = CAUSE_NOT_READY, [REDIS_ERROR_UNFIT] = CAUSE_UNFIT,
     [REDIS_ERROR_DENIED] = CAUSE_DENIED,      [REDIS_ERROR_MISFIT] = CAUSE_MISFIT,
     [REDIS_ERROR_CLUSTER] = CAUSE_CLUSTER,    [REDIS_ERROR_OTHER] = CAUSE_UNFIT};
 

@@ -119,19 +119,20 @@ static void describe_sentinel(const redisReply *reply, char *text, size_t size)
              name ? name : "MASTER");
 }
 
-bool redis_greeting_is_master(struct redis_greeting *greeting, const struct redisReply *reply,
+bool redis_greeting_is_master(const struct redis_greeting *greeting, const struct redisReply *reply,
                               struct answer *answer)
 {
     const char *role = redis_reply_string(reply, 0), *master = redis_reply_string(reply, 1);
 
     if (!role || strcmp(role, "master") == 0)
         return true;
+    bool replica = strcmp(role, "slave") == 0;
     *answer = (struct answer){.verdict = VERDICT_UNKNOWN};
-    greeting->replica = strcmp(role, "slave") == 0;
     /* In a quorum it is a mistake of the user, not a server that fails. */
-    answer->cause =
-        greeting->replica && greeting->identity == IDENTITY_NEEDED ? CAUSE_MISFIT : CAUSE_UNFIT;
-    if (greeting->replica && master && reply->elements > 2)
+    answer->cause = !replica                                ? CAUSE_UNFIT
+                    : greeting->identity == IDENTITY_NEEDED ? CAUSE_MISFIT
+                                                            : CAUSE_NOT_READY;
+    if (replica && master && reply->elements > 2)
         snprintf(answer->text, sizeof answer->text,
                  "this is a read-only replica of %.80s:%" PRId64 "; locks live on the master",
                  master, redis_reply_count(reply, 2));

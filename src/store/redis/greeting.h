@@ -22,7 +22,6 @@ struct redis_greeting {
     bool cluster;                  /* it must be a node of one */
     int step;                      /* the step whose reply is next */
     int64_t clock_ms;              /* the server's; 0: it does not tell */
-    bool replica;                  /* REFUSED because it is one */
     enum redis_identity identity;  /* whether it is asked for that */
     char node[MEMBER_SERVER_SIZE]; /* its run_id; "": it does not tell */
     int replicas;                  /* how many it has, -1 if it does not tell */
@@ -49,7 +48,7 @@ int redis_greeting_left(const struct redis_greeting *greeting);
 
 /* Whether a reply to ROLE, which may be sent later as well, does not exclude a master. False: why,
  * in *answer. */
-bool redis_greeting_is_master(struct redis_greeting *greeting, const struct redisReply *role,
+bool redis_greeting_is_master(const struct redis_greeting *greeting, const struct redisReply *role,
                               struct answer *answer);
 
 /* Returns how many replicas a master has, by its reply to ROLE; -1: it does not tell. */

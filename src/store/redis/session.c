@@ -92,6 +92,12 @@ struct redis_session {
 static void connect_next(struct redis_session *session);
 static void search(struct redis_session *session);
 
+/* Whether another search may find another server. */
+static bool may_search(const struct redis_session *session)
+{
+    return !session->searched && !session->locator->fixed;
+}
+
 static bool may_be_done(const struct redis_session *session)
 {
     return session->batch.state == BATCH_SENT;
@@ -284,6 +290,13 @@ static void failed_soon(struct redis_session *session)
     retry_or_fail(session, &session->failure);
 }
 
+/* The server that was reached, or tried, last cannot serve: where it has a name, the next connection
+ * goes where that leads then. */
+static void leave_server(struct redis_session *session)
+{
+    locator_leave(session->locator, session->endpoint_next - 1);
+}
+
 /* On another connection, as if there had been none. */
 static void start_over(struct redis_session *session)
 {
@@ -319,9 +332,24 @@ static void turn_away(struct redis_session *session, const struct answer *why)
         fail(session, why);
 }
 
+/* An address of some time ago may be another server's by now: its name is looked up at once, if
+ * nothing may have been done. */
+static bool goes_elsewhere(struct redis_session *session)
+{
+    bool old = may_search(session);
+
+    leave_server(session);
+    if (!old || locator_known(session->locator) > 0 || may_be_done(session))
+        return false;
+    start_over(session);
+    return true;
+}
+
+/* A server that is full serves. */
 static void leave_refused(struct redis_session *session)
 {
-    turn_away(session, &session->failure);
+    if (session->failure.full || !goes_elsewhere(session))
+        turn_away(session, &session->failure);
 }
 
 /* -- finding --------------------------------------------------------------------------------- */
@@ -340,23 +368,28 @@ static void located(void *arg, const struct answer *failure)
     turn_away(session, &why);
 }
 
+/* A name service that is silent leaves time for what was known. */
 static void search(struct redis_session *session)
 {
+    int ways = 1 + locator_may_stay(session->locator);
+    struct moment now = loop_now(session->loop);
+
     session->phase = PHASE_LOCATING;
     session->searched = true;
-    loop_arm(session->loop, &session->timer, session->until);
+    loop_arm(session->loop, &session->timer,
+             moment_plus(now, moment_until(now, session->until) / ways));
     if (locator_search(session->locator, session->password, session->until))
         return;
     fail_by_errno(session);
 }
 
-static bool may_search(const struct redis_session *session)
-{
-    return !session->searched && !session->locator->fixed;
-}
-
 static void search_overdue(struct redis_session *session)
 {
+    if (locator_may_stay(session->locator)) {
+        locator_stay(session->locator);
+        located(session, NULL);
+        return;
+    }
     retry_or_fail_with(session, session->locator->startable ? "it did not start in time"
                                                             : "no answer from the name service");
 }
@@ -449,6 +482,7 @@ static void connect_overdue(struct redis_session *session)
         conn_close(session->conn);
         connect_next(session);
     } else {
+        leave_server(session);
         retry_or_fail_with(session, stream_overdue(session->conn->stream));
     }
 }
@@ -510,10 +544,12 @@ static void up(struct redis_session *session)
 /* A batch without commands ends when the loop turns. */
 static void batch_overdue(struct redis_session *session)
 {
-    if (session->batch.wanted == 0)
+    if (session->batch.wanted == 0) {
         complete(session, NULL);
-    else
-        fail_unreachable(session, "no answer in time");
+        return;
+    }
+    leave_server(session);
+    fail_unreachable(session, "no answer in time");
 }
 
 /* -- undoing --------------------------------------------------------------------------------- */
@@ -616,10 +652,11 @@ static void accepted(struct redis_session *session)
     up(session);
 }
 
-/* A server that may have moved is looked for elsewhere. */
+/* One of a quorum's servers that was a master before fails; one that never was is a mistake of the
+ * user. */
 static void explain_refusal(struct redis_session *session, struct answer *why)
 {
-    if (session->greeting.replica && session->locator->sentinels)
+    if (why->cause == CAUSE_MISFIT && session->round_trip)
         why->cause = CAUSE_NOT_READY;
     redis_session_annotate(session, why);
 }
@@ -647,8 +684,15 @@ static void hear_greeting(struct redis_session *session, redisReply *reply)
     }
 }
 
+static void greeting_broken(struct redis_session *session, const char *why)
+{
+    if (!goes_elsewhere(session))
+        retry_or_fail_with(session, why);
+}
+
 static void greeting_overdue(struct redis_session *session)
 {
+    leave_server(session);
     if (may_repeat(session)) {
         session->repeated = true;
         start_over(session);
@@ -659,30 +703,25 @@ static void greeting_overdue(struct redis_session *session)
 
 /* -- replies --------------------------------------------------------------------------------- */
 
-/* Whether the error is a reason to look for the server anew: it is a replica, or in a trouble that
- * another server might not be in. */
-static bool is_trouble(const char *error)
+static bool is_of_replica(const char *error)
 {
-    enum redis_error class = redis_error_class(error);
-    return class == REDIS_ERROR_READONLY || class == REDIS_ERROR_PASSING;
+    return redis_error_class(error) == REDIS_ERROR_READONLY;
 }
 
-/* A server that may have moved is not believed to be in trouble: the next batch looks for it. */
-static bool has_to_move(struct redis_session *session)
+/* A replica, or a server in a trouble that another one might not be in. */
+static bool is_trouble(const char *error)
 {
-    struct answer failure = {.verdict = VERDICT_UNKNOWN};
-    const char *why =
-        session->locator->sentinels
-            ? redis_reply_error(session->batch.replies, session->batch.got, is_trouble)
-            : NULL;
+    return is_of_replica(error) || redis_error_class(error) == REDIS_ERROR_PASSING;
+}
 
-    if (!why)
-        return false;
-    redis_error_answer(why, &failure);
-    failure.cause = CAUSE_NOT_READY;
-    redis_session_annotate(session, &failure);
-    fail(session, &failure);
-    return true;
+/* Whether the replies are those of a server that is not the one any more. One that Sentinels named
+ * is not believed to be in trouble either: they may name another one by now. */
+static bool has_to_move(const struct redis_session *session)
+{
+    const struct batch *batch = &session->batch;
+
+    return redis_reply_error(batch->replies, batch->got,
+                             session->locator->sentinels ? is_trouble : is_of_replica);
 }
 
 /* UNSUBSCRIBE went out before the batch. An error instead of its pushes answers all of it. */
@@ -705,6 +744,7 @@ static void hear_role(struct redis_session *session, redisReply *reply)
         return;
     explain_refusal(session, &failure);
     session->batch.state = BATCH_WAITING;
+    leave_server(session);
     fail(session, &failure);
 }
 
@@ -733,10 +773,14 @@ static void hear_batch(struct redis_session *session, redisReply *reply)
     }
     session->role_due = false;
     batch->replies[batch->got++] = reply;
-    if (batch->got < batch->wanted || has_to_move(session))
+    if (batch->got < batch->wanted)
         return;
     /* Not if the server refused to subscribe: it may refuse UNSUBSCRIBE as well. */
     session->listening = reply->type == REDIS_REPLY_ARRAY ? session->will_listen : 0;
+    if (has_to_move(session)) {
+        leave_server(session);
+        redis_session_close(session);
+    }
     complete(session, NULL);
 }
 
@@ -785,7 +829,7 @@ static const struct {
     [PHASE_DOWN] = {NULL, NULL, NULL},
     [PHASE_LOCATING] = {search_overdue, NULL, NULL},
     [PHASE_CONNECTING] = {connect_overdue, connect_broken, NULL},
-    [PHASE_GREETING] = {greeting_overdue, retry_or_fail_with, hear_greeting},
+    [PHASE_GREETING] = {greeting_overdue, greeting_broken, hear_greeting},
     [PHASE_UNDOING] = {leave_refused, undoing_broken, hear_undoing},
     [PHASE_FAILED] = {failed_soon, NULL, NULL},
     [PHASE_PAUSING] = {pause_over, NULL, NULL},

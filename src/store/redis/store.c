@@ -659,7 +659,6 @@ static void fail(struct redis_store *store, const struct answer *failure)
 {
     struct answer told = *failure;
 
-    store->knows_renewal = false;
     told.maybe_done &= !store->survey || is_marking(store);
     finish(store, &told);
 }
@@ -670,6 +669,7 @@ static void batch_done(void *arg, struct redisReply *const *replies, size_t coun
     struct redis_store *store = arg;
     const struct redis_greeting *greeting = redis_session_greeting(store->session);
 
+    store->knows_renewal &= redis_session_is_up(store->session);
     snprintf(store->report.server, sizeof store->report.server, "%s", greeting->node);
     store->twice |= redis_session_sent_twice(store->session);
     if (!failure)

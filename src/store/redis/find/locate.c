@@ -93,12 +93,53 @@ const char *locator_host(const struct locator *locator)
 
 /* -- names ----------------------------------------------------------------------------------- */
 
+static bool is_same(const struct endpoint *one, const struct endpoint *other)
+{
+    return one->length == other->length && memcmp(&one->address, &other->address, one->length) == 0;
+}
+
+/* One that could not serve comes last; the one behind it comes first, so that several such ones are
+ * not tried in turns for ever. */
+static void put_left_last(struct locator *locator)
+{
+    struct resolver *addresses = &locator->addresses;
+    struct endpoint before[RESOLVE_MAX];
+    int count = addresses->count, at = 0;
+
+    while (at < count && !is_same(&addresses->found[at], &locator->left))
+        at++;
+    memcpy(before, addresses->found, sizeof before);
+    for (int i = 0; i < count && at < count; i++)
+        addresses->found[i] = before[(at + 1 + i) % count];
+}
+
+void locator_leave(struct locator *locator, int endpoint)
+{
+    if (locator->fixed || locator->startable)
+        return;
+    locator->left = locator->addresses.found[endpoint];
+    locator->doubtful = true;
+}
+
+bool locator_may_stay(const struct locator *locator)
+{
+    return locator->doubtful && locator->addresses.count > 0 && !locator->sentinels;
+}
+
+void locator_stay(struct locator *locator)
+{
+    resolver_stop(&locator->addresses);
+    locator->doubtful = false;
+    put_left_last(locator);
+}
+
+/* A name service that fails, or does not know the name any more, says nothing about the server. */
 static void resolved(void *arg, int count, const char *fault)
 {
     struct locator *locator = arg;
 
-    if (count > 0) {
-        locator->doubtful = false;
+    if (count > 0 || locator_may_stay(locator)) {
+        locator_stay(locator);
         locator->events->located(locator->arg, NULL);
     } else {
         report(locator, CAUSE_UNREACHABLE, count < 0, fault);

@@ -26,8 +26,10 @@ struct locator {
     struct resolver addresses;
     struct helper_process *starter;
 
+    bool doubtful;        /* the next connection needs a search: what is known may be old */
+    struct endpoint left; /* the latest that could not serve; length 0: none */
+
     struct sentinels *sentinels; /* which may name another host; NULL: there are none */
-    bool doubtful;               /* the master was not confirmed since the last connection */
     char host[256];              /* the master they named, or "" */
     int port;
     char found[300]; /* for messages: "the master 10.0.0.1:6379"; "": the URL says it all */
@@ -56,6 +58,13 @@ const char *locator_host(const struct locator *locator);
 bool locator_search(struct locator *locator, const char *password, struct moment until);
 /* A lease of "lease" ns depends on the server: a watch looks at least three times in it. */
 void locator_set_lease(struct locator *locator, int64_t lease);
+/* The server at that endpoint, of those that are known, cannot serve: where it has a name, the next
+ * connection needs a search, and takes that endpoint last. */
+void locator_leave(struct locator *locator, int endpoint);
+/* Whether what was known of a name will do where a search for it has no answer. */
+bool locator_may_stay(const struct locator *locator);
+/* Ends that search, and goes back to what was known. */
+void locator_stay(struct locator *locator);
 /* Watches the server until locator_stop(): asks the Sentinels now and then whether it is still the
  * master. "moved" comes once, when it is not. The password is borrowed until then. */
 void locator_watch(struct locator *locator, const char *password);
