@@ -93,6 +93,40 @@ load helper
     ends_with a 5
 }
 
+# slow_command: executes $T/slow in the background, as "a", which takes until the lease on that file
+# is given up (fcntl(2), F_SETLEASE), as with a file server that does not answer.
+slow_command() {
+    rm -f "$T/slow" "$T/leased" "$T/asked"
+    cp "$(type -P sleep)" "$T/slow"
+    bg lease python3 -c '
+import fcntl, os, signal, sys
+signal.signal(signal.SIGIO, lambda *_: open(sys.argv[3], "w").close())
+fd = os.open(sys.argv[1], os.O_RDWR)
+fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+open(sys.argv[2], "w").close()
+while True:
+    signal.pause()' "$T/slow" "$T/leased" "$T/asked"
+    poll_until 10 test -e "$T/leased"
+    bg a rlock run "${@:2}" k -- "$T/slow" "$1"
+    poll_until 10 test -e "$T/asked"
+}
+
+@test "H170 a command takes long to be executed: it is renewed, and ends by TERM and --at-most" {
+    slow_command 1000 --lease 9s
+    renewed k
+    run -75 rlock run -n k -- true
+    kill -TERM "${pid[a]}"
+    ends_with a 143 5
+    kill -KILL "${pid[lease]}"
+    slow_command 1000 --at-most 1s
+    ends_with a 124 5
+    kill -KILL "${pid[lease]}"
+    slow_command 0
+    run -75 rlock run -n k -- true
+    kill -KILL "${pid[lease]}"
+    ends_with a 0
+}
+
 # paused LEASE: a works and was stopped as by Ctrl-Z, as was its command; $agent is its agent.
 paused() {
     as_job work a k 300 --lease "$1" --kill-after 0

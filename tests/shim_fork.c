@@ -1,6 +1,6 @@
 /* shim_fork: LD_PRELOADed, it stops the process before its second fork(), and behind it once more. Of
  * rlock run this is the fork for the command of --stop: the first one is for the agent, and the
- * command is started by vfork(). For the tests. */
+ * command is started by clone(). For the tests. */
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdbool.h>

@@ -20,6 +20,7 @@ setup() {
     mkdir "$T/found"
     cat >"$RLOCK" <<END
 #!/bin/sh
+export LD_PRELOAD='$RLOCK_TEST_TOOLS/shim_clone.so'
 exec valgrind -q --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite \\
     --log-file='$T/found/%p' -- '$program' "\$@"
 END

@@ -147,7 +147,6 @@ int cgroup_make(struct cgroup *cgroup, bool required)
     return required ? made : 0;
 }
 
-/* Not vfork(): only the C library could have the child return on the memory of its parent. */
 pid_t cgroup_fork(const struct cgroup *cgroup)
 {
     int fd = open(cgroup->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -4,14 +4,19 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/mem.h"
+#include "base/strbuf.h"
 #include "os/file.h"
 #include "os/kernel.h"
+#include "os/spawn.h"
 
 static const int handed_on[] = {SIGHUP,  SIGINT,   SIGQUIT,   SIGUSR1, SIGUSR2, SIGALRM,
                                 SIGTERM, SIGWINCH, SIGCONT,   SIGURG,  SIGIO,   SIGPWR,
@@ -194,54 +199,144 @@ static void restore_signals(const struct inherited *inherited)
     sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
 }
 
-/* The child's side. enters: it was not born into its cgroup, as in a sandbox without clone3().
- * PR_SET_PDEATHSIG does not tell of a parent that died before. The clock is looked at last, as this
- * process, too, may have been stopped on the way. */
-__attribute__((noreturn)) static void become(const struct child *child,
-                                             const struct child_plan *plan, bool enters,
-                                             const struct terminal *terminal, pid_t parent)
+/* For the process of a command, which may share this memory until it executes the command. */
+struct start {
+    struct child_plan plan;
+    int *fault;
+    pid_t parent;
+    bool on_terminal; /* whose foreground it takes */
+    bool enters;      /* it was not born into its cgroup, as in a sandbox without clone3() */
+    int terminal;
+    char *names;   /* where the command may be, each with its NUL; the last one is empty */
+    char **script; /* its argv, with room for those of the shell */
+    struct spawn spawn;
+};
+
+/* Tries them as execvpe() does, which sets errno. Returns an error number. */
+static int execute(const struct start *start)
 {
+    char *const *environment = start->plan.environment;
+    int error = ENOENT, denied = 0;
+
+    for (const char *name = start->names; *name; name += strlen(name) + 1) {
+        error = spawn_execute(name, start->plan.argv, environment);
+        if (error == ENOEXEC) {
+            start->script[1] = (char *)(uintptr_t)name;
+            error = spawn_execute(start->script[0], start->script, environment);
+        }
+        if (error == EACCES)
+            denied = error;
+        else if (error != ENOENT && error != ENOTDIR && error != ESTALE && error != ENODEV &&
+                 error != ETIMEDOUT)
+            return error;
+    }
+    return denied ? denied : error;
+}
+
+/* The child's side. PR_SET_PDEATHSIG does not tell of a parent that died before. The clock is
+ * looked at last, as this process, too, may have been stopped on the way. */
+static int become(void *arg)
+{
+    const struct start *start = arg;
+    int error = 0;
+
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
+    if (getppid() != start->parent)
         _exit(127);
-    if (terminal->given)
-        tcsetpgrp(terminal->fd, getpid());
-    restore_signals(plan->inherited);
-    if (!enters || cgroup_enter(plan->cgroup) == 0)
-        errno = ETIME;
-    if (errno == ETIME && !moment_reached(plan->start_before, moment_now()))
-        execvpe(plan->argv[0], plan->argv, plan->environment);
-    *child->fault = errno;
+    if (start->on_terminal)
+        tcsetpgrp(start->terminal, getpid());
+    restore_signals(start->plan.inherited);
+    if (start->enters && cgroup_enter(start->plan.cgroup) < 0)
+        error = errno;
+    if (!error)
+        error = moment_reached(start->plan.start_before, moment_now()) ? ETIME : execute(start);
+    *start->fault = error;
     _exit(127);
 }
 
-/* vfork() saves a tenth of a short run. The child changes only the memory that become() must write,
- * has no signal handlers, and this process sleeps until the child executes. A child that has the
- * terminal could be stopped from the keyboard before that, while this process sleeps and cannot see
- * it, so there it is a fork(). */
+/* The caller frees. */
+static char *list_names(const char *command)
+{
+    const char *path = strchr(command, '/') ? NULL : getenv("PATH");
+    struct strbuf names = {0};
+
+    if (!path && !strchr(command, '/'))
+        path = "/bin:/usr/bin";
+    for (const char *rest = path; rest; rest = strchr(rest, ':'), rest += rest != NULL) {
+        size_t length = strcspn(rest, ":");
+        strbuf_printf(&names, "%.*s%s%s", (int)length, rest, length > 0 ? "/" : "", command);
+        strbuf_putc(&names, '\0');
+    }
+    if (!path)
+        strbuf_printf(&names, "%s%c", command, '\0');
+    return strbuf_detach(&names);
+}
+
+/* The shell runs a file that no program claims. The caller frees the list. */
+static char **list_script(char *const *argv)
+{
+    size_t count = 1;
+
+    while (argv[count])
+        count++;
+    char **script = mem_zeroed((count + 2) * sizeof *script);
+    script[0] = (char *)(uintptr_t) "/bin/sh";
+    memcpy(script + 2, argv + 1, (count - 1) * sizeof *script);
+    return script;
+}
+
+/* -1 with errno. A process that has the terminal, or may not enter its cgroup, calls what may fail,
+ * and so has memory of its own. */
+static pid_t start_process(struct start *start)
+{
+    bool apart = cgroup_exists(start->plan.cgroup);
+    pid_t pid = apart ? cgroup_fork(start->plan.cgroup) : -1;
+
+    start->enters = apart && pid < 0;
+    if (!apart && !start->on_terminal)
+        pid = spawn_start(&start->spawn, become, start);
+    if (pid < 0)
+        pid = fork();
+    if (pid == 0)
+        become(start);
+    return pid;
+}
+
 int child_start(struct child *child, const struct child_plan *plan, struct terminal *terminal)
 {
-    pid_t parent = getpid();
-    pid_t pid;
+    struct start *start = mem_checked(malloc(sizeof *start));
 
-    bool on_terminal = terminal_offer(terminal), apart = cgroup_exists(plan->cgroup);
-    pid = apart ? cgroup_fork(plan->cgroup) : -1;
-    bool enters = apart && pid < 0;
-    if (pid < 0)
-        /* NOLINTNEXTLINE(*vfork,*Vfork,*unsafe-functions,cert-msc*) */
-        pid = on_terminal || enters ? fork() : vfork();
-    if (pid == 0)
-        become(child, plan, enters, terminal, parent);
+    start->plan = *plan;
+    start->fault = child->fault;
+    start->parent = getpid();
+    start->on_terminal = terminal_offer(terminal);
+    start->terminal = terminal->fd;
+    start->names = list_names(plan->argv[0]);
+    start->script = list_script(plan->argv);
+    start->spawn.shares = 0;
+    child->start = start;
+    pid_t pid = start_process(start);
     if (pid < 0) {
         terminal->given = false;
         return -1;
     }
-    if (terminal->given)
-        setpgid(pid, pid); /* as it does itself: one of the two is first */
+    setpgid(pid, pid); /* as it does itself: one of the two is first */
     child->pid = child->group = pid;
     child->handle = kernel_pidfd(pid);
     return 0;
+}
+
+void child_free(struct child *child)
+{
+    struct start *start = child->start;
+
+    if (!start || spawn_shares(&start->spawn))
+        return;
+    free(start->names);
+    free(start->script);
+    free(start);
+    child->start = NULL;
 }
 
 pid_t child_start_apart(const char *command, char *const *environment, struct moment start_before,

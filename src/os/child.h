@@ -79,11 +79,15 @@ struct child {
     int handle;  /* a pidfd of it; -1 before it is started, or where there are none */
     bool stopped;
     int *fault; /* in shared memory: why it was not executed, an errno; ETIME: it was too late */
+    struct start *start; /* for its process, before that executes it */
 };
 
 /* Starts it in its own process group, in the terminal's foreground if terminal_offer() says so; it
- * is killed when this process dies. -1 with errno if it could not be forked. */
+ * is killed when this process dies. -1 with errno if it could not be forked. The
+ * file system may take its time before it is executed; all that the plan refers to must stay. */
 int child_start(struct child *child, const struct child_plan *plan, struct terminal *terminal);
+/* Frees what child_start() has made, unless its process may still use it. */
+void child_free(struct child *child);
 /* To its whole process group; nothing if it was reaped. */
 void child_signal(const struct child *child, int signo);
 /* Whether it is stopped, as far as this process has been told or could be told now. */

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <linux/futex.h>
 #include <linux/sched.h>
 #include <signal.h>
 #include <stdint.h>
@@ -15,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/decimal.h"
 
 #ifndef PIDFD_SIGNAL_PROCESS_GROUP
@@ -59,6 +61,13 @@ pid_t kernel_fork_into(int cgroup)
         .flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (uint64_t)cgroup};
 
     return (pid_t)syscall(SYS_clone3, &how, sizeof how);
+}
+
+void kernel_wait_while(const int *word, int value, int64_t most)
+{
+    const struct timespec rest = {.tv_sec = most / NS_PER_SEC, .tv_nsec = most % NS_PER_SEC};
+
+    syscall(SYS_futex, word, FUTEX_WAIT, value, &rest, NULL, 0);
 }
 
 /* -- what it needs --------------------------------------------------------------------------- */

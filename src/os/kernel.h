@@ -19,6 +19,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* A pidfd; -1 with errno: ESRCH for a process that there is not, and where "pid" is the number of a
@@ -38,6 +39,10 @@ pid_t kernel_fork_into(int cgroup);
 /* After a failure with errno: the name of a call without which nothing is begun, if that is what
  * the kernel refuses; else NULL. */
 const char *kernel_refused(void);
+
+/* Waits until the word is not "value" any more, as the kernel tells (futex(2)), but at most so many
+ * ns. May return earlier. */
+void kernel_wait_while(const int *word, int value, int64_t most);
 
 /* Closes all descriptors from "first" to "last"; a "last" of -1 is the highest. */
 void kernel_close(int first, int last);

@@ -118,6 +118,7 @@ void job_free(struct job *job)
 {
     procfs_close(&job->procfs);
     process_list_free(&job->callers);
+    child_free(&job->child);
     cgroup_remove(cgroup_of(job));
 }
 
@@ -514,9 +515,9 @@ void job_tick(struct job *job)
 /* -- stop and continue ----------------------------------------------------------------------- */
 
 /* The command has been stopped by "signo", and no shell can continue this job, and so not the
- * command either. What the kernel does to a process in an orphaned group, such as that of this job,
- * is done to the command: Ctrl-Z is ignored, the terminal is refused, which ends most programs, as
- * HUP does, and SIGSTOP is obeyed. */
+ * command either. Ctrl-Z is ignored, and SIGSTOP obeyed, as the kernel does in an orphaned process
+ * group, such as that of this job. There it refuses the terminal, too, which ends most programs:
+ * HUP does so here. */
 static void stay_without(struct job *job, int signo)
 {
     if (signo == SIGTSTP) {
