@@ -116,6 +116,77 @@ cancel_waits() {
     [[ $status == 0 && -e $T/ran ]]
 }
 
+# client_min_messages of the administrator's would hide the warning.
+@test "H146 H168 the same where sessions are told to hear of errors alone" {
+    database_sql postgresql 'ALTER DATABASE locks SET client_min_messages = error'
+    wait_for_standbys nobody
+    bg a rlock run --server-wait 60s k -- touch "$T/ran"
+    poll_until 20 cancel_waits
+    poll_until 10 contains "$T/a.err" 'synchronous replication'
+    [[ ! -e $T/ran ]]
+    wait_for_standbys ''
+    ends_with a 0 60
+    database_sql postgresql 'ALTER DATABASE locks RESET client_min_messages'
+}
+
+# main_processes SIGNAL
+main_processes() {
+    local main
+    main=$(head -n 1 "$BATS_FILE_TMPDIR/postgresql/data/postmaster.pid")
+    pgrep -P "$main" | xargs kill "-$1" "$main"
+}
+
+fence() {
+    database_sql postgresql 'ALTER SYSTEM SET default_transaction_read_only = on'
+    database_sql postgresql 'SELECT pg_reload_conf()' >/dev/null
+}
+
+# fails_over HOW TO BACK: behind a proxy the primary is unfit, by the command HOW, and the standby
+# takes its place: a holder and its waiter notice that by themselves. BACK undoes it.
+fails_over() {
+    local url=$RLOCK_URL
+    standby_start
+    start_proxy proxy 127.0.0.1:0 "127.0.0.1:$POSTGRESQL_PORT"
+    RLOCK_URL=${RLOCK_URL/127.0.0.1:$POSTGRESQL_PORT/${proxy[proxy]}}
+    stay a k
+    queued k bg b rlock run k -- true
+    $1
+    standby 'SELECT pg_promote()' >/dev/null
+    fault target "127.0.0.1:$STANDBY_PORT"
+    RLOCK_URL=${url/$POSTGRESQL_PORT/$STANDBY_PORT}
+    renewed k
+    ends_well a
+    ends_with b 0 30
+    $2
+    [[ $(<"$T/a.err") != *lost* ]]
+}
+
+@test "H166 the primary is fenced behind a proxy, the standby promoted: no lock is lost" {
+    fails_over fence unfence
+}
+
+unfence() {
+    database_sql postgresql 'ALTER SYSTEM RESET default_transaction_read_only'
+    database_sql postgresql 'SELECT pg_reload_conf()' >/dev/null
+}
+
+@test "H166 the primary freezes behind a proxy, the standby is promoted: no lock is lost" {
+    fails_over 'main_processes STOP' 'main_processes CONT'
+}
+
+@test "H166 a standby is told from the primary, in words, and waited for" {
+    standby_start
+    RLOCK_URL=${RLOCK_URL/$POSTGRESQL_PORT/$STANDBY_PORT}
+    says 69 'read-only; locks live on the primary$' run --server-wait 0 k -- touch "$T/ran"
+    run -69 rlock doctor
+    [[ $output == *'unfit    role         it is read-only, and takes no locks'* ]]
+    bg a rlock run --server-wait 60s k -- true
+    poll_until 20 contains "$T/a.err" 'read-only; locks live on the primary; trying again'
+    standby 'SELECT pg_promote()' >/dev/null
+    ends_with a 0 60
+    [[ ! -e $T/ran ]]
+}
+
 @test "H146 a synchronous standby is promoted: no lock that was granted is free" {
     local i granted=0
     standby_start

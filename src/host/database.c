@@ -150,10 +150,11 @@ static void add_begin(struct sql_text *request, const struct unit *unit)
     if (in_transaction)
         database_say(request, "ROLLBACK");
     in_transaction = !unit->reads_only;
-    if (in_transaction) {
-        add_all(request, database.begin);
+    for (size_t i = 0; in_transaction && database.begin[i]; i++)
+        database_say(request, database.begin[i]);
+    database_add_settings(request);
+    if (in_transaction)
         add_locks(request, unit);
-    }
     for (size_t i = 0; i < host_channels.count; i++) {
         if (!host_channels.at[i].is_new || !(in_transaction || database.listens_always))
             continue;
@@ -192,7 +193,7 @@ static void add_select(struct sql_text *request, const struct unit *unit)
 struct loading {
     struct unit *unit;
     size_t locked; /* keys */
-    bool damaged;
+    bool read_only, damaged;
 };
 
 static void take_loaded(void *arg, const struct piece *values, size_t count)
@@ -204,6 +205,7 @@ static void take_loaded(void *arg, const struct piece *values, size_t count)
     switch (*values[0].at) {
     case 'g': loading->locked++; break;
     case 'm': take_position(values); break;
+    case 'o': loading->read_only = number == 1 || strcmp(values[1].at, "on") == 0; break;
     case 'r':
         record = &loading->unit->keys[number].record;
         record->version = strtoll(values[2].at, NULL, 10);
@@ -218,17 +220,23 @@ static void take_loaded(void *arg, const struct piece *values, size_t count)
     }
 }
 
-static bool is_damaged(const struct loading *loading, struct host_fault *fault)
+/* Says why the unit cannot be done. */
+static bool is_unfit(const struct loading *loading, struct host_fault *fault)
 {
-    bool locked = loading->unit->reads_only || loading->locked == loading->unit->count;
+    bool reads = loading->unit->reads_only, read_only = loading->read_only && !reads;
+    bool locked = reads || loading->locked == loading->unit->count;
 
-    if (!locked)
+    if (read_only)
+        *fault = (struct host_fault){
+            .why = {.error = WIRE_READ_ONLY, .said = "new transactions are read-only by default"},
+            .broken = true};
+    else if (!locked)
         *fault = (struct host_fault){
             .why = {.error = WIRE_NO_TABLES, .said = "rlock's table of gates lacks rows"}};
     else if (loading->damaged)
         *fault = (struct host_fault){
             .why = {.error = WIRE_UNFIT, .said = "the database's tables hold other data"}};
-    return !locked || loading->damaged;
+    return read_only || !locked || loading->damaged;
 }
 
 static enum host_outcome end_transaction(const char *how)
@@ -258,7 +266,7 @@ static enum host_outcome load(struct unit *unit, struct host_fault *fault)
     add_begin(&request, unit);
     add_select(&request, unit);
     enum host_outcome outcome = database_ask(&request, &taker, fault);
-    if (outcome == HOST_DONE && is_damaged(&loading, fault))
+    if (outcome == HOST_DONE && is_unfit(&loading, fault))
         outcome = HOST_FAILED;
     if (outcome != HOST_DONE && in_transaction)
         end_transaction("ROLLBACK");
@@ -377,9 +385,10 @@ struct names {
 static void take_name(void *arg, const struct piece *values, size_t count)
 {
     const struct names *names = arg;
-    struct piece name = piece_duplicate(values[0]);
 
-    (void)count;
+    if (count > 1) /* the settings */
+        return;
+    struct piece name = piece_duplicate(values[0]);
     if (database.dialect->is_mysql || record_read_name((char *)(uintptr_t)name.at, &name.size))
         names->each(names->arg, name);
     piece_drop(&name);
@@ -393,6 +402,7 @@ static bool list(struct piece prefix, void (*each)(void *arg, struct piece name)
     const struct database_taker taker = {take_name, &names};
     struct sql_text request = database_request();
 
+    database_add_settings(&request);
     sql_add(&request,
             "SELECT name FROM @record WHERE (expires = 0 OR expires > %s) AND LEFT(name, "
             "CHAR_LENGTH(",

@@ -38,6 +38,10 @@ extern const struct database {
 } database;
 
 bool database_connect(const struct host_target *target, struct host_error *fault);
+/* Adds a query, in front of what is read, that makes the settings of the transaction what a unit
+ * needs, and tells by a row 'o' of several columns whether an administrator wants nothing to be
+ * written: "on" or "1". */
+void database_add_settings(struct sql_text *request);
 /* Adds a literal. */
 void database_add_text(struct sql_text *request, const char *text);
 /* Adds a statement that listens to a channel. */

@@ -22,11 +22,6 @@
 
 /* How many rows the table of gates has (store/hosted/dialect.c). */
 #define GATES 1000
-/* How long a unit waits for its locks, and how long the server lets a client stand still between
- * its two requests, s. For the latter, MySQL has no limit of its own: it is that of a connection
- * that does nothing at all. */
-#define LOCK_TIMEOUT "3"
-#define IDLE_TIMEOUT "2"
 /* For a second connection. */
 #define CONNECT_SECONDS 2
 /* How long a message is kept, ms. */
@@ -84,7 +79,7 @@ static enum host_outcome outcome_of(const struct sql_text *request, unsigned don
 
     *fault = (struct host_fault){.broken = false};
     my_fail(connection, &fault->why);
-    fault->broken = wire_error_breaks(fault->why.error);
+    fault->broken = wire_error_breaks(fault->why.error) || wire_error_leaves(fault->why.error);
     if (number == 0 || number == ER_LOCK_DEADLOCK)
         return HOST_AGAIN;
     fault->why.maybe_done = commits;
@@ -356,17 +351,25 @@ void database_add_commit(struct sql_text *request, const struct unit *unit)
     database_say(request, " AND id > @rlock_sleeper");
 }
 
-static const char *const begin[] = {
-    "SET SESSION wait_timeout = " IDLE_TIMEOUT ", innodb_lock_wait_timeout = " LOCK_TIMEOUT
-    ", lock_wait_timeout = " LOCK_TIMEOUT,
-    "SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "START TRANSACTION READ WRITE", NULL};
+/* For how long the server lets a client stand still between its two requests MySQL has no limit of
+ * its own: it is that of a connection that does nothing at all. The isolation is named here
+ * although the session has it: without it two would hold one lock. */
+static const char *const begin[] = {"SET SESSION wait_timeout = " MY_IDLE_TIMEOUT,
+                                    "SET TRANSACTION ISOLATION LEVEL READ COMMITTED",
+                                    "START TRANSACTION READ WRITE", NULL};
+
+/* The session has them all. */
+void database_add_settings(struct sql_text *request)
+{
+    database_say(request, "SELECT 'o', " MY_TRANSACTION("@@", "read_only"));
+}
 
 #define GATE "SELECT 'g' FROM @gate WHERE name="
 
 const struct database database = {.dialect = &sql_mysql,
                                   .locks = GATES,
                                   .begin = begin,
-                                  .end = "SET SESSION wait_timeout = DEFAULT",
+                                  .end = "SET SESSION wait_timeout = " MY_REST_TIMEOUT,
                                   .purge_every = 64,
                                   .lock = {{GATE, " LOCK IN SHARE MODE"}, {GATE, " FOR UPDATE"}},
                                   .listens_always = true};

@@ -9,9 +9,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Errors of MySQL's own: max_execution_time, and wait_timeout. */
-#define MYSQL_QUERY_TIMEOUT 3024
-#define MYSQL_IDLE_END      4031
+/* Errors of MySQL's own: max_execution_time, wait_timeout, offline_mode, ALTER SCHEMA … READ ONLY. */
+#define MYSQL_QUERY_TIMEOUT    3024
+#define MYSQL_IDLE_END         4031
+#define MYSQL_OFFLINE          3032
+#define MYSQL_READ_ONLY_SCHEMA 3989
+
+/* How long a unit waits for its locks, s. */
+#define LOCK_TIMEOUT "3"
 
 static enum wire_error error_of(unsigned number, const char *said)
 {
@@ -35,6 +40,7 @@ static enum wire_error error_of(unsigned number, const char *said)
     case ER_CON_COUNT_ERROR:
     case ER_TOO_MANY_USER_CONNECTIONS:
     case ER_USER_LIMIT_REACHED: return WIRE_FULL;
+    case MYSQL_OFFLINE:
     case ER_UNKNOWN_COM_ERROR: /* a node of Galera that has yet to join, or is cut off */
         return WIRE_NOT_READY;
     case ER_QUERY_INTERRUPTED: /* another client has ended it */
@@ -43,6 +49,11 @@ static enum wire_error error_of(unsigned number, const char *said)
     case ER_LOCK_WAIT_TIMEOUT: return WIRE_BUSY;
     case ER_OPTION_PREVENTS_STATEMENT: /* an option that is named in any language */
         return strstr(said, "read-only") || strstr(said, "read_only") ? WIRE_READ_ONLY : WIRE_UNFIT;
+    case ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION:
+    case ER_OPEN_AS_READONLY:
+    case ER_READ_ONLY_MODE:
+    case ER_INNODB_READ_ONLY:
+    case MYSQL_READ_ONLY_SCHEMA: return WIRE_READ_ONLY;
     case ER_DISK_FULL:
     case ER_RECORD_FILE_FULL: return WIRE_NO_SPACE;
     case ER_OUTOFMEMORY:
@@ -151,19 +162,42 @@ static void set_options(MYSQL *connection, const struct host_target *target)
     mysql_options(connection, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &tls);
 }
 
-/* Nothing is written by a session that is not strict: there, a NULL that is refused becomes an
- * empty text. A GRANT must not make a user without a password of a name that MariaDB does not
- * know; MySQL makes none, and refuses the mode. The server may be told to cut what is read after
- * so many rows, to refuse to read many, and to begin a transaction behind each one or to end the
- * session there. */
-static bool make_strict(MYSQL *connection, struct host_error *fault)
-{
-    static const char sql[] = "SET SESSION sql_mode = CONCAT('STRICT_ALL_TABLES' "
-                              "/*M!, ',NO_AUTO_CREATE_USER' */), autocommit = 1, "
-                              "completion_type = 0, sql_big_selects = 1, "
-                              "sql_select_limit = 18446744073709551615";
+/* An administrator may have set these for all sessions to what rlock cannot work with. MariaDB
+ * executes a comment that begins with M!, and MySQL one with !50720. A setting that is not here does
+ * not matter, or is meant for rlock: tx_read_only says that nothing is written, and time_zone what
+ * the times in a table of ShedLock mean. */
+static const char *const settings[] = {
+    /* In a session that is not strict a NULL that is refused becomes an empty text. A GRANT must
+     * not make a user without a password of a name that MariaDB does not know; MySQL makes none,
+     * and refuses the mode. */
+    "SET SESSION sql_mode = CONCAT('STRICT_ALL_TABLES' /*M!, ',NO_AUTO_CREATE_USER' */)",
+    /* No transaction begins behind another one, and none ends the session. */
+    ", autocommit = 1, completion_type = 0",
+    /* Only the latest commit is read. */
+    ", " MY_TRANSACTION("", "isolation") " = 'READ-COMMITTED' /*M!, query_cache_type = 0 */",
+    /* There is no limit to what is read, and a change needs no key. */
+    ", sql_big_selects = 1, sql_select_limit = 18446744073709551615, sql_safe_updates = 0",
+    /* With neither, MariaDB locks all of an empty table. */
+    ", unique_checks = 1, foreign_key_checks = 1",
+    /* A unit waits for its locks, and no other limit ends a statement. */
+    ", innodb_lock_wait_timeout = " LOCK_TIMEOUT ", lock_wait_timeout = " LOCK_TIMEOUT,
+    "/*M!, max_statement_time = 0 */ /*!50720 , max_execution_time = 0 */",
+    /* Those of MariaDB would count in place of wait_timeout in a transaction. */
+    ", wait_timeout = " MY_REST_TIMEOUT ", net_read_timeout = 30, net_write_timeout = 60",
+    "/*M!100300 , idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0,"
+    " idle_write_transaction_timeout = 0 */",
+    /* A server may not listen to what its client says of characters. */
+    ", NAMES utf8mb4"};
 
-    return mysql_query(connection, sql) == 0 || my_fail(connection, fault);
+static bool set_up(MYSQL *connection, struct host_error *fault)
+{
+    struct strbuf text = {0};
+
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+        strbuf_puts(&text, settings[i]);
+    bool done = mysql_real_query(connection, text.text, text.size) == 0;
+    strbuf_free(&text);
+    return done || my_fail(connection, fault);
 }
 
 MYSQL *my_connect(const struct host_target *target, unsigned long flags, struct host_error *fault)
@@ -183,7 +217,7 @@ MYSQL *my_connect(const struct host_target *target, unsigned long flags, struct 
                             local ? target->host : NULL, flags);
     if (!up)
         fail_to_connect(made, target, fault);
-    if (up && make_strict(made, fault))
+    if (up && set_up(made, fault))
         return made;
     mysql_close(made);
     return NULL;

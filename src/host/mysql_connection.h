@@ -6,7 +6,15 @@
 
 #include "host/database.h"
 
-/* Connects, to a session that is strict. NULL with why in *fault; else for the caller to close.
+/* s: how long the server lets a client stand still in a transaction, and outside of one. */
+#define MY_IDLE_TIMEOUT "2"
+#define MY_REST_TIMEOUT "28800"
+
+/* A variable of a transaction by the name that the server has for it: tx_NAME of MariaDB, and
+ * transaction_NAME of MySQL. at: in front of it. */
+#define MY_TRANSACTION(at, name) "/*M! " at "tx_" name " */ /*!50720 " at "transaction_" name " */"
+
+/* Connects, to a session with settings of rlock's own. NULL with why in *fault; else for the caller to close.
  * flags: those of mysql_real_connect(). */
 MYSQL *my_connect(const struct host_target *target, unsigned long flags, struct host_error *fault);
 

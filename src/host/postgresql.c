@@ -221,6 +221,9 @@ static enum host_outcome fail(const PGresult *result, bool commits, struct host_
     const char *said = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
     const char *message = PQerrorMessage(connection);
     enum wire_error error = error_of(states, state);
+    /* A standby refuses READ WRITE in a BEGIN as what it does not support. */
+    if (state && strcmp(state, "0A000") == 0 && is_from(result, "call_bool_check_hook"))
+        error = WIRE_READ_ONLY;
     /* The server ended the session between two requests of a transaction, which is undone. */
     bool idle_end = state && strcmp(state, "25P03") == 0;
 
@@ -233,6 +236,7 @@ static enum host_outcome fail(const PGresult *result, bool commits, struct host_
     database_fail(&fault->why, error, said);
     fault->why.maybe_done =
         commits && !idle_end && (fault->broken || error == WIRE_UNFIT || wire_error_breaks(error));
+    fault->broken |= wire_error_leaves(error);
     return error == WIRE_CONFLICT && !fault->broken ? HOST_AGAIN : HOST_FAILED;
 }
 
@@ -359,9 +363,43 @@ void database_add_commit(struct sql_text *request, const struct unit *unit)
     request->commits = request->count;
 }
 
-static const char *const begin[] = {
-    "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", "SET LOCAL lock_timeout = " LOCK_TIMEOUT_MS,
-    "SET LOCAL idle_in_transaction_session_timeout = " IDLE_TIMEOUT_MS, NULL};
+/* An administrator may have set these for all sessions, for a database or a user, to what a unit
+ * cannot work with. Each lasts for the transaction: behind a pooler the next one may be in another session.
+ * Settings that are not here do not matter, or are meant for rlock: search_path says where its
+ * tables are, default_transaction_read_only that nothing is written, idle_session_timeout that an
+ * idle session ends, and synchronous_commit, unless it is off, how far a commit gets. */
+static const struct {
+    const char *name, *value;
+    const char *where; /* it has another value now: a condition; NULL: it may have */
+} settings[] = {
+    {"lock_timeout", LOCK_TIMEOUT_MS, NULL},
+    {"idle_in_transaction_session_timeout", IDLE_TIMEOUT_MS, NULL},
+    /* These would end a wait for a lock or for the standby. The latter is not in each version. */
+    {"statement_timeout", "0", NULL},
+    {"transaction_timeout", "0", "<> '0'"},
+    /* Otherwise heed() would hear nothing. */
+    {"client_min_messages", "warning", NULL},
+    /* A crash would lose what is acknowledged. */
+    {"synchronous_commit", "on", "= 'off'"},
+    /* A unit that has to be done again would end the session. */
+    {"exit_on_error", "off", NULL},
+};
+
+void database_add_settings(struct sql_text *request)
+{
+    sql_add(request, "SELECT 'o', current_setting('default_transaction_read_only')");
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        sql_add(request, ", ");
+        if (settings[i].where)
+            sql_add(request, "CASE WHEN current_setting('%s', true) %s THEN ", settings[i].name,
+                    settings[i].where);
+        sql_add(request, "set_config('%s', '%s', true)%s", settings[i].name, settings[i].value,
+                settings[i].where ? " END" : "");
+    }
+    sql_end(request);
+}
+
+static const char *const begin[] = {"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", NULL};
 
 #define LOCK "SELECT 'g', pg_advisory_xact_lock"
 

@@ -12,6 +12,11 @@ bool wire_error_breaks(enum wire_error error)
     return error == WIRE_UNREACHABLE || error == WIRE_ENDED || error == WIRE_NOWHERE;
 }
 
+bool wire_error_leaves(enum wire_error error)
+{
+    return error == WIRE_READ_ONLY || error == WIRE_NOT_READY;
+}
+
 /* "RLOCKSTORE u? 6 locker could not …": the letter, "?" or "-", and how long the user's name is. */
 void host_error_print(const struct host_error *error, char *out, size_t size)
 {

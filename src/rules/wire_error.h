@@ -24,7 +24,8 @@ enum wire_error {
     WIRE_FULL = 'm',      /* the server takes no more clients, or no more of this user */
     WIRE_NO_SPACE = 's',  /* its disk is full */
     WIRE_NO_MEMORY = 'y',
-    WIRE_TROUBLE = 'z', /* whatever else keeps the server from letting clients in */
+    WIRE_TROUBLE = 'z',   /* whatever else keeps the server from letting clients in */
+    WIRE_READ_ONLY = 'r', /* a standby, a replica, or an administrator has said so */
 
     /* Not done, and no use to repeat. */
     WIRE_PASSWORD = 'a',        /* user or password */
@@ -36,7 +37,6 @@ enum wire_error {
     WIRE_SHEDLOCK_DENIED = 'v', /* a right to that one is missing */
     WIRE_NO_DATABASE = 'o',     /* there is no database of that name */
     WIRE_NO_TRANSACTIONS = 'p', /* a pooler gives each statement another session */
-    WIRE_READ_ONLY = 'r',       /* a standby, or a replica */
     WIRE_STRANGER = 'x',        /* no database server of that kind answers there */
     WIRE_NO_TLS = 'l',          /* the server cannot be trusted, or takes no TLS */
 
@@ -46,6 +46,9 @@ enum wire_error {
 
 /* Whether the connection is gone, and with it the word on what was under way. */
 bool wire_error_breaks(enum wire_error error);
+/* Whether a server that says so cannot serve: its client leaves it, as another one may be behind the
+ * same name or proxy by now. */
+bool wire_error_leaves(enum wire_error error);
 
 /* An error as a host's reply, "RLOCKSTORE …". maybe_done: the request may be done all the same.
  * user: the account that has logged in, or tried to; said: the server's words. */

@@ -149,6 +149,23 @@ static void check_reads(struct examination *of)
               "connect by an address that leads to the server that takes the writes only");
 }
 
+/* Returns whether it takes locks. by_default: a query whose answer is "on" or "1" where new
+ * transactions only read. */
+static bool check_role(struct examination *of, const char *by_default)
+{
+    bool writes = ask(of, "START TRANSACTION READ WRITE") && ask(of, "COMMIT");
+    bool refuses = !writes && of->failure.cause == CAUSE_NOT_READY;
+    bool declines = ask(of, by_default) && (says(of, 0, "on") || says(of, 0, "1"));
+
+    if (refuses)
+        add(of, "role", LEVEL_UNFIT, "it is read-only, and takes no locks",
+            "connect to the primary");
+    else if (declines)
+        add(of, "role", LEVEL_UNFIT, "transactions are read-only by default, so it takes no locks",
+            "connect to the primary; or end that default for the user that rlock logs in as");
+    return !refuses && !declines;
+}
+
 /* -- rights ------------------------------------------------------------------------------------ */
 
 static const char *const verbs[] = {"SELECT", "INSERT", "UPDATE", "DELETE"};
@@ -265,27 +282,17 @@ static void tell_connections(struct examination *of, const char *taken, const ch
 
 static void check_pg_durability(struct examination *of)
 {
-    if (!ask(of, "SELECT current_setting('fsync'), current_setting('synchronous_commit'), "
-                 "current_setting('full_page_writes')"))
+    if (!ask(of, "SELECT current_setting('fsync'), current_setting('full_page_writes')"))
         return;
-    if (says(of, 0, "off") || says(of, 2, "off"))
-        add(of, "durability", LEVEL_WARNING,
-            "fsync or full_page_writes is off: a crash loses locks", "turn both on");
-    else if (says(of, 1, "off"))
-        add(of, "durability", LEVEL_WARNING,
-            "synchronous_commit is off: a crash loses the latest locks",
-            "ALTER ROLE … SET synchronous_commit = on, for the user that rlock logs in as");
-    else
-        add(of, "durability", LEVEL_FINE, "what is acknowledged is on disk", "");
+    judge(of, "durability", !says(of, 0, "off") && !says(of, 1, "off"),
+          "what is acknowledged is on disk",
+          "fsync or full_page_writes is off: a crash loses locks", "turn both on");
 }
 
 static void check_pg_replicas(struct examination *of)
 {
     int64_t count = 0;
 
-    if (ask(of, "SELECT CAST(pg_is_in_recovery() AS text)") && !says(of, 0, "false"))
-        add(of, "role", LEVEL_UNFIT, "it is a standby, which takes no locks",
-            "connect to the primary");
     if (!ask(of, "SELECT count(*), count(*) FILTER (WHERE sync_state IN ('sync', 'quorum')) "
                  "FROM pg_stat_replication") ||
         !decimal_parse(of->values[0], 0, INT64_MAX, &count))
@@ -331,6 +338,7 @@ static void check_pg_pooler(struct examination *of)
 
 static void check_postgresql(struct examination *of)
 {
+    check_role(of, "SELECT current_setting('default_transaction_read_only')");
     check_pg_replicas(of);
     check_pg_durability(of);
     check_pg_connections(of);
@@ -359,7 +367,7 @@ static void check_my_connections(struct examination *of)
         tell_connections(of, taken, of->values[0], of->values[1]);
 }
 
-static void check_my_mode(struct examination *of)
+static void check_my_mode(struct examination *of, bool takes_locks)
 {
     if (!ask(of, "SELECT @@SESSION.sql_mode, @@GLOBAL.read_only"))
         return;
@@ -369,7 +377,7 @@ static void check_my_mode(struct examination *of)
         add(of, "strict", LEVEL_UNFIT,
             "the session is not strict, though rlock has made it so: a pooler shares out sessions",
             "connect to the server itself, or pool sessions");
-    if (says(of, 1, "1"))
+    if (says(of, 1, "1") && takes_locks)
         add(of, "role", LEVEL_WARNING, "the server is read-only: only some users may write",
             "connect to the primary");
 }
@@ -423,8 +431,10 @@ static void check_my_wake_up(struct examination *of)
 
 static void check_mysql(struct examination *of)
 {
+    bool takes_locks =
+        check_role(of, "SELECT /*M! @@tx_read_only */ /*!50720 @@transaction_read_only */");
     check_my_durability(of);
-    check_my_mode(of);
+    check_my_mode(of, takes_locks);
     check_my_replicas(of);
     check_my_shedlock(of);
     check_my_connections(of);

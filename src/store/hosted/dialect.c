@@ -16,7 +16,8 @@ static const char *const postgresql_schema[] = {
     "    version bigint NOT NULL,\n"
     "    expires bigint NOT NULL,\n"
     "    state text NOT NULL)",
-    "DO $do$ BEGIN IF to_regclass('@locks') IS NULL THEN CREATE VIEW @locks AS\n"
+    "DO $do$ BEGIN SET LOCAL standard_conforming_strings = on;\n"
+    "IF to_regclass('@locks') IS NULL THEN CREATE VIEW @locks AS\n"
     "SELECT replace(substring(name, '\\{(.*)\\}$'), '\\x', '%') AS key, role,\n"
     "    CASE lower(w[4]) WHEN 'x' THEN 'exclusive' WHEN 's' THEN 'shared' ELSE 'semaphore' END\n"
     "        AS mode,\n"
