@@ -262,6 +262,20 @@ ENDED='kept until [-0-9 ]*[0-9]{2}:[0-9]{2}; the command ended with 3 after [0-9
     stderr_line '^rlock: k: not acquired: held by .* \(sh\) for .*; that is an ancestor of this process$'
 }
 
+# Their first processes have the same number, and the one that waits is older.
+@test "H161 a holder in another container of the same name is not an ancestor" {
+    local apart=(unshare --pid --fork --mount-proc)
+    "${apart[@]}" true 2>/dev/null || skip "no process name spaces here"
+    bg w "${apart[@]}" sh -c "'$RLOCK_TEST_TOOLS/await' '$T/go'
+        '$RLOCK' run -w 1s k -- true; echo \$?; '$RLOCK' reserve -w 1s k 1h -m x; echo \$?"
+    bg_up a "${apart[@]}" "$RLOCK" run k -- sh -c ": >'$T/a.up'; exec sleep 1000"
+    rlock status --json k | jq -e '.[0].holders[0].pid == 1'
+    : >"$T/go"
+    finish w
+    [[ $(xargs <"$T/w.out") == '75 75' ]]
+    fails grep -E 'itself|ancestor' "$T/w.err"
+}
+
 @test "a waiter for another process, or for one of several slots, does not wait for itself" {
     hold a k
     bg w rlock run -w 4s k -- true

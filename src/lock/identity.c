@@ -49,6 +49,7 @@ char *identity_print(const struct identity *who)
     char host[CODED_MAX + 1], user[CODED_MAX + 1], command[CODED_MAX + 1], label[CODED_MAX + 1];
     char pid[24] = "-";
     const char *note = who->version[0] ? " " IDENTITY_NOTE_VERSION "=" : "";
+    const char *in = who->zone[0] ? " " IDENTITY_NOTE_ZONE "=" : "";
 
     word_print(who->host, host);
     word_print(who->user, user);
@@ -56,7 +57,8 @@ char *identity_print(const struct identity *who)
     word_print(who->label, label);
     if (who->pid > 0)
         snprintf(pid, sizeof(pid), "%ld", who->pid);
-    return strbuf_print("%s %s %s %s %s%s%s", host, user, pid, command, label, note, who->version);
+    return strbuf_print("%s %s %s %s %s%s%s%s%s", host, user, pid, command, label, note,
+                        who->version, in, who->zone);
 }
 
 /* Raw control characters were not written by identity_print(): such a word is damaged. */
@@ -129,7 +131,7 @@ void identity_parse(const char *text, size_t length, struct identity *who)
 {
     char *const words[WORDS] = {who->host, who->user, NULL /* pid */, who->command, who->label};
     const char *word = text, *end = text + length;
-    char version[IDENTITY_WORD_MAX + 1];
+    char version[IDENTITY_WORD_MAX + 1], zone[IDENTITY_WORD_MAX + 1];
 
     *who = (struct identity){0};
     for (size_t i = 0; i < WORDS; i++) {
@@ -145,4 +147,6 @@ void identity_parse(const char *text, size_t length, struct identity *who)
     }
     identity_noted_word(text, length, IDENTITY_NOTE_VERSION, version);
     snprintf(who->version, sizeof who->version, "%.20s", version);
+    identity_noted_word(text, length, IDENTITY_NOTE_ZONE, zone);
+    snprintf(who->zone, sizeof who->zone, "%.16s", zone);
 }

@@ -11,6 +11,8 @@
 
 #define IDENTITY_UNKNOWN "- - - - -" /* all of it */
 
+#define IDENTITY_ZONE_SIZE 17 /* 16 hexadecimal digits */
+
 struct identity {
     char host[IDENTITY_WORD_MAX + 1]; /* "" when not known */
     char user[IDENTITY_WORD_MAX + 1];
@@ -18,6 +20,8 @@ struct identity {
     char label[IDENTITY_WORD_MAX + 1];
     long pid;         /* 0 when not known */
     char version[24]; /* of rlock */
+    /* Where the pid is a number of a process, as in one container of one host; "" when not known. */
+    char zone[IDENTITY_ZONE_SIZE];
 };
 
 /* Copies "value" into one word of an identity, cut to IDENTITY_WORD_MAX bytes at a UTF-8
@@ -26,8 +30,10 @@ void identity_set(char word[IDENTITY_WORD_MAX + 1], const char *value);
 
 /* The note with the version of rlock. */
 #define IDENTITY_NOTE_VERSION "v"
+/* The note with its zone. */
+#define IDENTITY_NOTE_ZONE "in"
 
-/* Five words: host user pid command label; and the version as a note. The caller frees. */
+/* Five words: host user pid command label; the version and the zone as notes. The caller frees. */
 char *identity_print(const struct identity *who);
 
 /* Reads the line of identity_print() from "text" of "length" bytes. Foreign or damaged words are

@@ -1,11 +1,15 @@
 #include "lock/own_identity.h"
 
+#include <inttypes.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <uuid/uuid.h>
+
+#include "base/hash.h"
 
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION ""
@@ -47,11 +51,28 @@ void own_identity_host(struct identity *who)
     identity_set(who->host, host);
 }
 
+void own_identity_zone(struct identity *who)
+{
+    char boot[40] = "";
+    struct stat space;
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    bool known = file && fgets(boot, sizeof boot, file) && stat("/proc/self/ns/pid", &space) == 0;
+
+    if (file)
+        fclose(file);
+    if (!known)
+        return;
+    uint64_t hash = hash_add(HASH_START, boot, strlen(boot));
+    hash = hash_add(hash, (const char *)&space.st_ino, sizeof space.st_ino);
+    snprintf(who->zone, sizeof who->zone, "%016" PRIx64, hash);
+}
+
 void own_identity_fill(struct identity *who, const char *program, pid_t pid)
 {
     const char *slash = strrchr(program, '/');
 
     own_identity_host(who);
+    own_identity_zone(who);
     set_user(who);
     snprintf(who->version, sizeof who->version, "%s", PACKAGE_VERSION);
     who->pid = pid;

@@ -8,7 +8,12 @@
 /* Fills in the host; "" if it has no name. */
 void own_identity_host(struct identity *who);
 
-/* Fills in host, user, the pid and the name of its program. */
+/* Fills in the zone: that of this process's name space, since the host was started; "" where /proc
+ * does not tell. A host name may be that of several containers, and their processes have the same
+ * numbers. */
+void own_identity_zone(struct identity *who);
+
+/* Fills in host, user, the pid of a process of this name space, and the name of its program. */
 void own_identity_fill(struct identity *who, const char *program, pid_t pid);
 
 /* Prints the identity of a person, not of a process: host and user, unless anonymous, and the

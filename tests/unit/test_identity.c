@@ -109,6 +109,21 @@ static void test_lines(void)
             check_parse(*line, strlen(*line), &foreign[i].who);
 }
 
+static void test_zone(void)
+{
+    const struct identity here = {
+        .host = "h", .pid = 5, .version = "1.1.0", .zone = "0123456789abcdef"};
+    char *line = identity_print(&here);
+    struct identity who;
+
+    tap_is(line, "h - 5 - - v=1.1.0 in=0123456789abcdef", "the zone is a note:", "in");
+    identity_parse(line, strlen(line), &who);
+    tap_is(who.zone, here.zone, "and read back:", line);
+    identity_parse("h - 5 - - v=1.0.0", 17, &who);
+    tap_is(who.zone, "", "none is known of", "rlock 1.0");
+    free(line);
+}
+
 /* The text has a length, no end: neither a NUL within nor what lies behind it counts. */
 static void test_length(void)
 {
@@ -195,6 +210,7 @@ int main(void)
 {
     test_lines();
     test_length();
+    test_zone();
     test_notes();
     test_cuts();
     test_longest();
