@@ -103,13 +103,47 @@ kill_all_agents() {
 @test "H135 killed while it gives the lock back: another one does" {
     stay a k
     has_agent a
-    kill -STOP "$agent"
+    kill -STOP "$(redis_pid)"
     : >"$T/a.go"
     poll_until 10 eval '! pgrep -P "${pid[a]}" -x sh'
     kill -KILL "$agent"
+    kill -CONT "$(redis_pid)"
     ends_with a 9
     is_free k
     run -1 grep 'could not be released' "$T/a.err"
+}
+
+@test "H75 stopped when the lock is given back or the user leaves: it is continued" {
+    stay a k --lease 60s
+    queue b k --lease 60s
+    kill -STOP "$(agent_of "${pid[a]}")" "$(agent_of "${pid[b]}")"
+    kill -TERM "${pid[b]}"
+    ends_with b 143 5
+    no_waiters k
+    ends_well a
+    is_free k
+    run -1 grep 'could not be released' "$T/a.err"
+}
+
+@test "H75 stopped while it waits: -w ends, and nothing is left" {
+    hold a k --lease 60s
+    queued k bg b rlock run -w 3s k -- true
+    kill -STOP "$(agent_of "${pid[b]}")"
+    ends_with b 75
+    no_waiters k
+}
+
+@test "H127 the answer that rlock runs again is lost: its waiter is asked once more" {
+    need_strace
+    hold a k --lease 60s
+    queue b k --lease 60s
+    suspend b STOP
+    terminate a
+    poll_until 10 is_free k # given up by the agent, which has asked
+    strace -qq -o /dev/null -e inject=sendmsg:error=EAGAIN:when=1 -p "${pid[b]}" &
+    poll_until 5 grep -q 'TracerPid:.[1-9]' "/proc/${pid[b]}/status"
+    kill -CONT "${pid[b]}"
+    in_turn 15 b
 }
 
 @test "H135 agent and command end while rlock is stopped: another agent gives the lock back" {

@@ -533,8 +533,12 @@ static void on_look(struct loop_timer *timer)
     struct agent *agent = timer->owner;
 
     drain_channel(agent);
-    if (agent->presence.state == PRESENCE_DEAD || !awaits_reaction(agent))
+    if (agent->presence.state == PRESENCE_DEAD)
         return;
+    if (!awaits_reaction(agent)) {
+        presence_remind(&agent->presence);
+        return;
+    }
     if (agent->ended)
         presence_ask(&agent->presence);
     if (presence_may_react(&agent->presence))

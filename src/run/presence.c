@@ -34,9 +34,24 @@ void presence_ask(struct presence *presence)
 {
     const struct agent_report ping = {.kind = REPORT_PING};
 
-    if (presence->state == PRESENCE_ASSUMED &&
-        channel_send(presence->channel, &ping, sizeof ping, -1))
+    if (presence->state != PRESENCE_ASSUMED)
+        return;
+    if (channel_send(presence->channel, &ping, sizeof ping, -1))
         presence->state = PRESENCE_ASKED;
+    if (!presence->timer.added)
+        loop_arm(presence->loop, &presence->timer, moment_plus(loop_now(presence->loop), REACT_NS));
+}
+
+void presence_remind(struct presence *presence)
+{
+    if (presence->state != PRESENCE_ASKED)
+        return;
+    if (is_stopped(presence)) {
+        loop_arm(presence->loop, &presence->timer, moment_plus(loop_now(presence->loop), REACT_NS));
+        return;
+    }
+    presence->state = PRESENCE_ASSUMED;
+    presence_ask(presence);
 }
 
 void presence_answered(struct presence *presence)

@@ -18,6 +18,8 @@
 #define RELEASE_MOST_NS  (10 * NS_PER_SEC)
 /* The same when the user wants to leave, or this process has overslept the end of that time. */
 #define HURRY_NS (1 * NS_PER_SEC)
+/* An agent that has not answered for so long may be stopped: it is continued, again and again. */
+#define NUDGE_NS (100 * NS_PER_MS)
 /* So many agents may die in a row while the lock is waited for. */
 #define DEATHS_MAX 5
 /* The requests that an agent has sent to several servers may be executed for at least so long. */
@@ -49,6 +51,7 @@ struct supervisor {
     bool done;
     struct moment began;
     struct moment told_of_orphan; /* the agent was, at that time */
+    struct moment nudge_at;       /* when to continue an agent that has not answered; NEVER: no */
 };
 
 static const struct run_events *events_of(const struct supervisor *s)
@@ -480,6 +483,46 @@ static void listen_to_agent(struct supervisor *s)
     s->extended = false;
 }
 
+/* -- an agent that is stopped ----------------------------------------------------------------- */
+
+/* When an agent must have ended the wait for the lock, which it does a bit after its user's time. */
+static struct moment overdue_at(const struct supervisor *s)
+{
+    const struct keeper_plan *plan = &s->plan->agent.keeper;
+    bool waits = s->job.state == JOB_IDLE && !s->outcome->granted && plan->wait;
+
+    return waits ? moment_plus(plan->wait_until, LEASE_LAST_CALL_NS) : MOMENT_NEVER;
+}
+
+/* While a lease runs, the deadline of the command needs no agent; but these have no other end. */
+static bool awaits_answer(const struct supervisor *s, struct moment now)
+{
+    return s->agent.pid > 0 && !s->agent.over &&
+           (!stays(s) || s->job.state == JOB_VERIFYING || moment_reached(overdue_at(s), now));
+}
+
+/* Returns when to look at that again. */
+static struct moment nudge_at(struct supervisor *s)
+{
+    struct moment now = moment_now();
+
+    if (!awaits_answer(s, now)) {
+        s->nudge_at = MOMENT_NEVER;
+        return moment_reached(overdue_at(s), now) ? MOMENT_NEVER : overdue_at(s);
+    }
+    if (s->nudge_at.ns == MOMENT_NEVER.ns)
+        s->nudge_at = moment_plus(now, NUDGE_NS);
+    return s->nudge_at;
+}
+
+static void nudge(struct supervisor *s)
+{
+    if (!moment_reached(s->nudge_at, moment_now()))
+        return;
+    s->nudge_at = MOMENT_NEVER;
+    child_signal_group(s->agent.pid, SIGCONT);
+}
+
 /* -- events ---------------------------------------------------------------------------------- */
 
 /* Brings everything up to date after any event. The order matters:
@@ -504,6 +547,7 @@ static void settle(struct supervisor *s)
     notify_of_state(s);
 
     struct moment due = stays(s) ? moment_min(job_due(&s->job), held_long_at(s)) : s->leave_by;
+    due = moment_min(due, nudge_at(s));
     if (lacks_agent(s) && !is_hopeless(s))
         due = moment_min(due, replace_at(s, moment_now()));
     if (!s->clock.added || due.ns != s->clock.due.ns)
@@ -524,6 +568,7 @@ static void on_time(struct loop_timer *timer)
     struct supervisor *s = timer->owner;
 
     listen_to_agent(s);
+    nudge(s);
     if (stays(s))
         job_tick(&s->job);
     else if (!s->done && moment_overslept(s->leave_by, moment_now()))
@@ -666,7 +711,7 @@ static void conclude(struct supervisor *s)
 
 void supervisor_run(const struct supervisor_plan *plan, struct supervisor_outcome *outcome)
 {
-    struct supervisor s = {.plan = plan, .outcome = outcome};
+    struct supervisor s = {.plan = plan, .outcome = outcome, .nudge_at = MOMENT_NEVER};
 
     s.channel = (struct loop_io){.ready = on_message, .events = LOOP_READ, .owner = &s};
     s.clock = (struct loop_timer){.fire = on_time, .urgent = true, .owner = &s};
