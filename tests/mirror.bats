@@ -146,6 +146,38 @@ redisson their redisson
 END
 }
 
+# listeners CHANNEL NUMBER: so many listen to it.
+listeners() {
+    [[ $(redis pubsub numsub "$1" | tail -n 1) == "$2" ]]
+}
+
+hears_itself() { # KEY
+    [[ $(redis pubsub channels "rlock:{$1}:*") ]]
+}
+
+@test "the first waiter behind another program's lock listens to that one's channel, too" {
+    while read -r mirror channel; do
+        redis del their >/dev/null
+        [[ $mirror == string:* ]] && redis set "${mirror#*:}" x >/dev/null
+        [[ $mirror == string:* ]] || redis hset "${mirror#*:}" x:1 1 >/dev/null
+        queued k bg w rlock run --mirror "$mirror" k -- true
+        queue v k --mirror "$mirror"
+        poll_until 10 listeners "$channel" 1
+        # One with no right to it listens to its own.
+        redis acl setuser narrow reset on '>pw' '~*' '&rlock:*' +@all >/dev/null
+        bg n rlock run -u "unix://narrow:pw@$REDIS_SOCK" --mirror "$mirror" other -- true
+        waits n
+        poll_until 10 hears_itself other
+        poll_until 10 listeners "$channel" 1
+        redis del "${mirror#*:}" >/dev/null
+        all_end 0 20 w v n
+    done <<'END'
+redisson:their redisson_lock__channel:{their}
+redisson:a{their} redisson_lock__channel:a{their}
+string:jobs:their jobs-channel:jobs:their
+END
+}
+
 @test "rlock and other programs have it one at a time, many times over" {
     needs_redis_py
     other p redis-py their 10

@@ -98,6 +98,19 @@ char *redis_mirror_key(const char *mirror)
     return strbuf_print("%s%s", row ? SHEDLOCK_KEY : "", name);
 }
 
+/* As lua/mirror.lua has them: Redisson's, and that of Spring's RedisLockRegistry. */
+char *redis_mirror_channel(const char *mirror)
+{
+    const char *name = strchr(mirror, ':') + 1, *colon = strchr(name, ':');
+
+    if (strncmp(mirror, "redisson:", strlen("redisson:")) == 0)
+        return strbuf_print(
+            strchr(name, '{') ? "redisson_lock__channel:%s" : "redisson_lock__channel:{%s}", name);
+    if (strncmp(mirror, "string:", strlen("string:")) == 0 && colon)
+        return strbuf_print("%.*s-channel:%s", (int)(colon - name), name, name);
+    return NULL;
+}
+
 bool redis_call_add_mirror(struct redis_call *call, const char *key)
 {
     for (size_t i = 0; i < call->mirror_count; i++)

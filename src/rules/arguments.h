@@ -76,6 +76,9 @@ void redis_call_set(struct redis_call *call, const char *name, const char *value
 
 /* The key of a mirror, KIND:NAME, as scripts call it. The caller frees. */
 char *redis_mirror_key(const char *mirror);
+/* The channel on which programs tell each other that such a lock is free; NULL: there is none. The
+ * caller frees. */
+char *redis_mirror_channel(const char *mirror);
 /* Has the call touch that key, too. False if it does so already, or touches too many. */
 bool redis_call_add_mirror(struct redis_call *call, const char *key);
 

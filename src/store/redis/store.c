@@ -21,7 +21,7 @@
 
 /* How often to try if the server does not grant a channel for wake-ups. */
 #define POLL_NS (500 * NS_PER_MS)
-/* How often to try while another program holds the lock: it wakes no waiter. */
+/* How often to try while another program holds the lock: most wake no waiter. */
 #define POLL_FOREIGN_NS (200 * NS_PER_MS)
 /* How long a server that has just answered the greeting may take for a request about a lock or a
  * latch: asking again is harmless, and tells what became of the first request. */
@@ -47,11 +47,12 @@ enum form {
  * ways are bits. */
 enum next {
     NEXT_DONE = 0,
-    NEXT_WHOLE = 1,         /* with the script itself */
-    NEXT_PLAIN = 2,         /* without a channel */
-    NEXT_WITH_CLOCK = 4,    /* with the server's clock, which has been read now: once */
-    NEXT_FOR_REPLICAS = 8,  /* granted; the same once more, to wait for replicas */
-    NEXT_WITH_MIRRORS = 16, /* with keys of other programs, which it has told */
+    NEXT_WHOLE = 1,            /* with the script itself */
+    NEXT_PLAIN = 2,            /* without a channel */
+    NEXT_WITH_CLOCK = 4,       /* with the server's clock, which has been read now: once */
+    NEXT_FOR_REPLICAS = 8,     /* granted; the same once more, to wait for replicas */
+    NEXT_WITH_MIRRORS = 16,    /* with keys of other programs, which it has told */
+    NEXT_ON_OWN_CHANNELS = 32, /* without that of another program */
 };
 
 struct redis_store {
@@ -70,6 +71,8 @@ struct redis_store {
 
     /* Known from one operation to the next. */
     bool forbids_channels; /* the server does not let us SUBSCRIBE */
+    bool forbids_foreign;  /* or not to another program's channel */
+    bool behind_foreign;   /* it may be first, and wait for another program's lock */
     bool knows_renewal;    /* the server has executed that script on this connection */
     char *places;          /* in the queues, as last told; NULL: none */
     char *places_at;       /* the first of those keys */
@@ -85,12 +88,13 @@ struct redis_store {
     struct moment until; /* for the call or the part of a survey that is under way */
     struct redis_call call;
     bool listen;
-    bool offers;     /* an acquisition, to take the lock from a message */
-    bool asking;     /* of a Cluster's node that is about to get the slot */
-    bool in_time;    /* must not be done after "until" */
-    enum form form;  /* in which the call was sent last */
-    unsigned resent; /* in which ways */
-    bool twice;      /* it was sent on a second connection, and may be done on the first as well */
+    bool offers;        /* an acquisition, to take the lock from a message */
+    bool asking;        /* of a Cluster's node that is about to get the slot */
+    bool in_time;       /* must not be done after "until" */
+    enum form form;     /* in which the call was sent last */
+    bool hears_foreign; /* its last channel is another program's */
+    unsigned resent;    /* in which ways */
+    bool twice; /* it was sent on a second connection, and may be done on the first as well */
     struct redis_survey *survey;
     int64_t part_time;          /* ns for each part of it */
     struct redis_survey *marks; /* of a pause of a GLOB: the locks to mark next */
@@ -169,12 +173,10 @@ static void forget_channels(struct redis_store *store)
         free(store->channels[--store->channel_count]);
 }
 
-static void note_channel(struct redis_store *store, const char *key)
+/* Owns the name; NULL: none. Returns whether it listens to one more. */
+static bool add_channel(struct redis_store *store, char *channel)
 {
-    const char *own = redis_call_get(&store->call, "owner");
-    const char *owner = own ? own : "latch"; /* no owner of a lock is called so */
-    char *channel = strbuf_print("%s:%s", key, owner);
-    bool known = store->channel_count == LOCK_KEYS_MAX;
+    bool known = !channel || store->channel_count == LOCK_KEYS_MAX;
 
     for (size_t i = 0; i < store->channel_count && !known; i++)
         known = strcmp(store->channels[i], channel) == 0;
@@ -182,6 +184,25 @@ static void note_channel(struct redis_store *store, const char *key)
         free(channel);
     else
         store->channels[store->channel_count++] = channel;
+    return !known;
+}
+
+static void note_channel(struct redis_store *store, const char *key)
+{
+    const char *own = redis_call_get(&store->call, "owner");
+    const char *owner = own ? own : "latch"; /* no owner of a lock is called so */
+
+    add_channel(store, strbuf_print("%s:%s", key, owner));
+}
+
+/* The first waiter behind another program's lock hears of its end as that program's waiters do: one
+ * that asks now and then would hardly ever come before them. */
+static bool note_foreign_channel(struct redis_store *store)
+{
+    const char *mirror = redis_call_get(&store->call, "mirror");
+
+    return mirror && store->behind_foreign && !store->forbids_foreign &&
+           add_channel(store, redis_mirror_channel(mirror));
 }
 
 /* A Cluster's node renews one key after the other. A batch ends the subscriptions of the one
@@ -192,6 +213,7 @@ static void choose_channels(struct redis_store *store)
         forget_channels(store);
     for (size_t i = 0; i < store->call.key_count; i++)
         note_channel(store, store->call.keys[i]);
+    store->hears_foreign = note_foreign_channel(store);
 }
 
 static size_t replies_listening(const struct redis_store *store)
@@ -398,7 +420,7 @@ static enum next reply_within(struct redis_store *store, redisReply *const *repl
                               const redisReply **found)
 {
     const redisReply *multi = replies[0], *call = replies[1], *exec = replies[count - 1];
-    bool refused = false;
+    size_t refused = 0;
 
     if (!is_error(exec) && exec->elements == count - 2) {
         *found = exec->element[0];
@@ -411,10 +433,12 @@ static enum next reply_within(struct redis_store *store, redisReply *const *repl
     if (is_error(call))
         return redis_error_class(call->str) == REDIS_ERROR_UNFIT ? NEXT_PLAIN : NEXT_DONE;
     for (size_t i = 2; i < count - 1; i++)
-        refused |= is_error(replies[i]);
-    if (refused)
-        store->forbids_channels = true;
-    return refused ? NEXT_PLAIN : NEXT_DONE;
+        refused += is_error(replies[i]);
+    if (refused == 0)
+        return NEXT_DONE;
+    store->forbids_foreign = store->hears_foreign && refused == 1 && is_error(replies[count - 2]);
+    store->forbids_channels = !store->forbids_foreign;
+    return store->forbids_channels ? NEXT_PLAIN : NEXT_ON_OWN_CHANNELS;
 }
 
 /* A grant has to be asked for again if replicas must be waited for yet: the same request again
@@ -464,9 +488,9 @@ static bool is_deaf(const struct redis_store *store, const struct answer *answer
 }
 
 /* Returns after how many ns a waiter must try again without a wake-up; 0: wake-ups suffice. */
-static int64_t poll_time(const struct redis_store *store, const struct answer *answer)
+static int64_t poll_time(const struct redis_store *store)
 {
-    if (answer->foreign && answer->position == 1)
+    if (store->behind_foreign)
         return POLL_FOREIGN_NS;
     return is_plain(store) ? POLL_NS : 0;
 }
@@ -498,7 +522,8 @@ static void finish_call(struct redis_store *store, struct answer *answer)
         redis_session_annotate(store->session, answer);
     answer->from = redis_session_sent_at(store->session);
     answer->deaf = is_deaf(store, answer);
-    int64_t poll = poll_time(store, answer);
+    store->behind_foreign = answer->foreign && answer->position == 1;
+    int64_t poll = poll_time(store);
     if (is_waiter(store) && poll > 0)
         loop_arm(store->loop, &store->poll, moment_plus(loop_now(store->loop), poll));
     finish(store, answer);
@@ -890,6 +915,7 @@ static struct redis_store *open_server(struct loop *loop, const struct store_add
     store->prefix = address->prefix ? mem_strdup(address->prefix) : NULL;
     store->in_cluster = address->urls->record->is_sharded;
     store->has_host = address->urls->record->program != NULL;
+    store->behind_foreign = true;
     store->replicas = (struct redis_replicas){
         .rule = address->replicas, .number = address->replica_count, .known = -1};
     if (redis_replicas_are_counted(&store->replicas))
