@@ -95,6 +95,22 @@ has_heard() {
     alive "${pid[e]}"
 }
 
+@test "events: a waiter that queues up again after a restart of the server was not refused" {
+    hold a k
+    queue b k
+    listen e --json
+    has_agent b
+    kill -STOP "$agent"
+    redis_restart_empty
+    run -0 rlock run other -- true
+    poll_until 10 contains "$T/e.out" '"key":"other"'
+    run -0 rlock run another -- true
+    poll_until 10 contains "$T/e.out" '"key":"another"'
+    kill -CONT "$agent"
+    poll_until 25 grep -q "\"acquired\",\"key\":\"k\".*\"pid\":${pid[b]}," "$T/e.out"
+    fails contains "$T/e.out" '"refused"'
+}
+
 @test "events: a server that becomes a replica meanwhile is out of reach" {
     listen e
     redis replicaof 127.0.0.1 1

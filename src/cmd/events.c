@@ -14,6 +14,8 @@
  * time, and so of the server. */
 #define EVERY_NS (500 * NS_PER_MS)
 #define SHARE    10
+/* How soon waiters have their places again after an outage. */
+#define QUEUED_NS (10 * NS_PER_SEC)
 
 enum { OPTION_JSON = OPTION_OTHER };
 
@@ -25,11 +27,12 @@ static const struct option_spec options[] = {
 struct events {
     struct call call;
     struct lock_watch locks;
-    struct loop_io output;  /* standard output, watched for its end */
-    bool broken;            /* standard output takes no more */
-    struct moment asked_at; /* when the last survey that the store answered began */
-    int64_t took;           /* ns, the last survey */
-    int64_t pause;          /* ns, until the next one */
+    struct loop_io output;   /* standard output, watched for its end */
+    bool broken;             /* standard output takes no more */
+    struct moment asked_at;  /* when the last survey that the store answered began */
+    struct moment queued_by; /* waiters that are missing then have left */
+    int64_t took;            /* ns, the last survey */
+    int64_t pause;           /* ns, until the next one */
 };
 
 static const char *const event_names[TRANSITION_KINDS] = {
@@ -109,12 +112,16 @@ static int print(const struct events *events, const struct transition *event)
     return command_print(&out);
 }
 
-static int print_changes(const struct events *events, const struct lock_list *before)
+static int print_changes(struct events *events, const struct lock_list *before)
 {
-    int64_t gap = moment_until(events->asked_at, moment_now());
+    struct moment now = moment_now();
+    int64_t gap = moment_until(events->asked_at, now);
     struct transitions found ENDED_BY(transitions_free) = {0};
     int status = STATUS_OK;
 
+    if (!transitions_miss_waiters(&before->locks, &events->locks.list.locks,
+                                  !moment_reached(events->queued_by, now)))
+        events->queued_by = moment_plus(now, QUEUED_NS);
     transitions_find(&found, &before->locks, &events->locks.list.locks, clock_wall() / NS_PER_MS,
                      gap / NS_PER_MS);
     for (size_t i = 0; i < found.count && status == STATUS_OK; i++)
@@ -207,6 +214,7 @@ static int follow(struct call *call)
     events->locks.request.runs = QUERY_RUNS_ALL;
     events->locks.request.idle = true;
     events->output = (struct loop_io){.fd = STDOUT_FILENO, .ready = on_output, .owner = events};
+    events->queued_by = moment_plus(moment_now(), QUEUED_NS);
     loop_add(events->call.query.loop, &events->output);
     while (going) {
         going = print_round(events, first, &status);

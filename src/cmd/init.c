@@ -89,9 +89,7 @@ static int set_minimum(struct call *call, const char *version)
     if (minimum < 0)
         return command_misused(call, "--minimum-version: not a version X.Y.Z: %s", version);
     if (too_old && !command_has(call, OPTION_FORCE)) {
-        command_error(call,
-                      "--minimum-version %s: this rlock is %s, and could not acquire any more",
-                      version, PACKAGE_VERSION);
+        command_error(call, "%s would shut out this rlock, which is %s", version, PACKAGE_VERSION);
         say_hint("--force, if that is meant");
         return STATUS_USAGE;
     }

@@ -23,6 +23,13 @@ static struct transition *add(const struct pair *pair, enum transition_kind kind
     return one;
 }
 
+static int by_key(const void *a, const void *b)
+{
+    const struct lock_view *left = a, *right = b;
+
+    return strcmp(left->key, right->key);
+}
+
 /* -- the same party, seen again ---------------------------------------------------------------- */
 
 /* Most parties are where they were, or a little before: the search begins at *from, which moves
@@ -234,6 +241,59 @@ static void compare(struct transitions *found, const struct lock_view *before,
     compare_holders(&pair);
     compare_waiters(&pair);
     compare_pauses(&pair);
+}
+
+static struct lock_view *find_view(const struct lock_views *views, const char *key)
+{
+    const struct lock_view wanted = {.key = key};
+
+    return views->count == 0
+               ? NULL
+               : bsearch(&wanted, views->views, views->count, sizeof *views->views, by_key);
+}
+
+static bool is_missing(const struct lock_view *before, const struct lock_view *after,
+                       const struct lock_party *waiter)
+{
+    const struct pair pair = {
+        .before = before, .after = after, .runs = after->runs, .run_count = after->run_count};
+    bool said = after->memory.refused.count > before->memory.refused.count;
+    size_t from = 0;
+
+    return !said && !waiter->take && !has_acquired(&pair, waiter->owner) &&
+           !is_superseded(&pair, waiter) &&
+           !find(after->waiters, after->waiter_count, waiter->owner, &from);
+}
+
+static void keep_waiter(struct lock_views *after, const char *key, const struct lock_party *waiter)
+{
+    const struct lock_view free_lock = {.key = key};
+    const struct lock_view one = {.waiters = waiter, .waiter_count = 1};
+
+    if (!find_view(after, key)) {
+        lock_views_add(after, &free_lock);
+        lock_views_sort(after);
+    }
+    lock_views_add_waiters(&(struct lock_views){find_view(after, key), 1}, &one);
+}
+
+bool transitions_miss_waiters(const struct lock_views *before, struct lock_views *after, bool keep)
+{
+    const struct lock_view none = {.key = NULL};
+    bool missing = false;
+
+    for (size_t i = 0; i < before->count; i++) {
+        const struct lock_view *then = &before->views[i];
+        for (size_t w = 0; w < then->waiter_count; w++) {
+            const struct lock_view *now = find_view(after, then->key);
+            if (!is_missing(then, now ? now : &none, &then->waiters[w]))
+                continue;
+            missing = true;
+            if (keep)
+                keep_waiter(after, then->key, &then->waiters[w]);
+        }
+    }
+    return missing;
 }
 
 /* A release hands the lock over in the same ms, and a run may be as short: the older fencing token
