@@ -50,6 +50,16 @@ static const char *take_socket(struct url *url, char *value)
     return fault;
 }
 
+/* Other programs take sslmode, ssl-mode, sslrootcert, useSSL and the like. */
+static const char *refuse_query(const struct url *url, const char *name)
+{
+    if (!strcasestr(name, "ssl") && !strcasestr(name, "tls"))
+        return "has a query that it does not take (write ?table=NAME)";
+    return hosted_dialect(url)->is_mysql
+               ? "has a query about TLS (write mysqls:// for TLS, and --tls-ca FILE)"
+               : "has a query about TLS (write postgresqls:// for TLS, and --tls-ca FILE)";
+}
+
 static const char *take_query(struct url *url, char *query)
 {
     const char *socket = hosted_dialect(url)->socket, *fault = NULL;
@@ -67,7 +77,7 @@ static const char *take_query(struct url *url, char *query)
             fault = url_take_number(value, 1, 65535, &url->hosts[0].port,
                                     "has a ?port= that is not a number from 1 to 65535");
         else
-            fault = "has a query that it does not take (write ?table=NAME)";
+            fault = refuse_query(url, name);
         query = next;
     }
     return fault;
