@@ -101,6 +101,25 @@ has_two_sessions() {
     in_turn 10 b
 }
 
+# Each session in turn.
+most_channels() {
+    local i
+    for i in {1..6}; do
+        pooled_sql 'SELECT count(*) FROM pg_listening_channels()'
+    done | sort -n | tail -n 1
+}
+
+@test "a session of the pooler listens for its latest waiter, not for all that there were" {
+    local i
+    for i in {1..6}; do
+        hold "a$i" "k$i"
+        queue "b$i" "k$i"
+        terminate "a$i"
+        ends_with "b$i" 0
+    done
+    (($(most_channels) <= 1))
+}
+
 @test "the doctor sees that sessions are shared out, be they two in turn" {
     run rlock doctor
     [[ $output == *"warning  wake-up      a pooler shares out the sessions"* ]]

@@ -145,6 +145,22 @@ static void add_locks(struct sql_text *request, const struct unit *unit)
     shedlock_add_locks(request, unit);
 }
 
+static void add_listening(struct sql_text *request)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < host_channels.count; i++)
+        any |= host_channels.at[i].is_new;
+    if (any && database.unlisten)
+        database_say(request, database.unlisten);
+    for (size_t i = 0; any && i < host_channels.count; i++) {
+        if (!host_channels.at[i].is_new && !database.unlisten)
+            continue;
+        database_add_listening(request, host_channels.at[i].name);
+        sql_end(request);
+    }
+}
+
 static void add_begin(struct sql_text *request, const struct unit *unit)
 {
     if (in_transaction)
@@ -155,12 +171,8 @@ static void add_begin(struct sql_text *request, const struct unit *unit)
     database_add_settings(request);
     if (in_transaction)
         add_locks(request, unit);
-    for (size_t i = 0; i < host_channels.count; i++) {
-        if (!host_channels.at[i].is_new || !(in_transaction || database.listens_always))
-            continue;
-        database_add_listening(request, host_channels.at[i].name);
-        sql_end(request);
-    }
+    if (in_transaction || database.listens_always)
+        add_listening(request);
 }
 
 /* The first value of each row says what the row is about, the second one of which key. The clock is

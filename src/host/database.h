@@ -31,7 +31,10 @@ extern const struct database {
      * front of the key's number and behind it. */
     const char *lock[2][2];
     bool listens_always; /* also where there is no transaction */
-    int purge_every;     /* one commit of so many clears rows away that have expired */
+    /* A statement in front of those that listen: it ends what the session has listened to, which
+     * behind a pooler are the channels of other clients. NULL: nothing is left there. */
+    const char *unlisten;
+    int purge_every; /* one commit of so many clears rows away that have expired */
     /* The server's words beside the success of the latest request, in one line: a commit may be
      * lost then. "": none. NULL: it never has any. */
     const char *warning;

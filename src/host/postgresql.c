@@ -406,5 +406,6 @@ static const char *const begin[] = {"BEGIN ISOLATION LEVEL READ COMMITTED READ W
 const struct database database = {.dialect = &sql_postgresql,
                                   .begin = begin,
                                   .purge_every = 256,
+                                  .unlisten = "UNLISTEN *",
                                   .lock = {{LOCK "_shared(", ")"}, {LOCK "(", ")"}},
                                   .warning = warning};
