@@ -36,7 +36,6 @@ read -n other -- true
 acquire other
 status
 status k
-renew k
 release --owner 6c807ae5-d3fd-554c-dcae-87fe288c8e42 k
 force-release --now --yes k
 latch set l 1
@@ -70,7 +69,6 @@ END
     done <<'END'
 run -n k -- true
 status k
-renew k
 latch count-down l
 END
     RLOCK_URL=unix://ann:s3cret@$REDIS_SOCK run -0 rlock run --keep-credentials k -- \

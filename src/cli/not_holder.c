@@ -93,12 +93,12 @@ int not_holder_refuse_run(const struct call *call, const char *key)
     return STATUS_NO;
 }
 
-static void tell_of(const struct lock_view *lock, const char *owner)
+static void tell_of(const struct lock_view *lock, bool taken, const char *owner)
 {
     const struct lock_party *reserved = holders_reserved(lock);
     const struct lock_run *latest = NULL;
 
-    if (reserved && strcmp(reserved->owner, owner) == 0)
+    if (taken && reserved && strcmp(reserved->owner, owner) == 0)
         say_warning("%.100s: %s", lock->key, DECISION_TEXT(reserved, "nests in the reservation"));
 
     for (size_t i = 0; i < lock->run_count; i++)
@@ -110,7 +110,7 @@ static void tell_of(const struct lock_view *lock, const char *owner)
 }
 
 void not_holder_tell(const struct settings *settings, const char *const *keys, size_t count,
-                     const char *owner)
+                     bool all, const char *owner)
 {
     struct lock_list list ENDED_BY(lock_list_free) = {0};
 
@@ -118,5 +118,5 @@ void not_holder_tell(const struct settings *settings, const char *const *keys, s
         return;
     if (read_locks(settings, keys, count, &list))
         for (size_t i = 0; i < list.locks.count; i++)
-            tell_of(&list.locks.views[i], owner);
+            tell_of(&list.locks.views[i], all, owner);
 }

@@ -25,8 +25,8 @@ int not_holder_say_unreserved(const struct call *call, const char *key);
 /* Refuses to touch the lock of a run in place of that run. Returns STATUS_NO. */
 int not_holder_refuse_run(const struct call *call, const char *key);
 
-/* Says of each of these KEYs that "owner" has reserved that a request for it nests in the
- * reservation, or that this was taken away. Says nothing if the store does not answer soon: the next
- * request reports that. */
+/* Says of each of these KEYs that "owner" has reserved that a request for all of them nests in the
+ * reservation, or that this was taken away. all: the request is for all. Says nothing if the store
+ * does not answer soon: the next request reports that. */
 void not_holder_tell(const struct settings *settings, const char *const *keys, size_t count,
-                     const char *owner);
+                     bool all, const char *owner);

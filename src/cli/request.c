@@ -346,7 +346,8 @@ static int take_owner(struct request *request, const struct call *call)
         outer = NULL;
     const char *why = outer ? owner_fault(outer) : NULL;
     if (!outer && find_reservation(request, &call->settings, reserved)) {
-        not_holder_tell(&call->settings, request->keys, request->wanted.key_count, reserved);
+        not_holder_tell(&call->settings, request->keys, request->wanted.key_count,
+                        request->wanted.take == 0, reserved);
         outer = reserved;
     }
     char uuid[OWNER_UUID_SIZE];

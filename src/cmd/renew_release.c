@@ -123,7 +123,7 @@ static int find_holder(struct renew_release *action)
         query_read_lock(&action->call.query, action->key, &action->call.list, &answer);
     if (answer.verdict == VERDICT_GRANTED)
         return choose_holder(action, lock);
-    return command_refused_about(&action->call, action->key, &answer);
+    return command_refused(&action->call, &answer);
 }
 
 /* Finds the owner, opens the store and finds the holder. */
