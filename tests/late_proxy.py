@@ -1,9 +1,8 @@
 """A proxy to a server's Unix socket that keeps what a client says, and delivers it late.
 
-late_proxy.py SOCKET KEEP LATE: prints the port that it listens on. The file KEEP says what is kept
-of what the first client says, and how the client is treated then. "reset" or "silence": the first
-thing; a number: the release at the end of a wait, and the rlock with that pid is stopped and its
-agent killed. When the file LATE exists, the server gets what was kept. Says "kept", and
+late_proxy.py SOCKET KEEP LATE: prints the port that it listens on. The file KEEP says "HOW WORD":
+the first thing with that word that the first client says is kept, and HOW the client is treated
+then: "reset" or "silence"; or, as a number, which rlock is stopped, and its agent killed. When the file LATE exists, the server gets what was kept. Says "kept", and
 "arrived" when the server has answered. Other clients are served as if there were no proxy."""
 import os, select, signal, socket, struct, subprocess, sys, time
 from relay import carry_both, connected, serve_forever
@@ -15,13 +14,9 @@ clients = 0
 def asked_for():
     try:
         with open(KEEP) as file:
-            return file.read().strip()
+            return file.read().split()
     except FileNotFoundError:
-        return ""
-
-
-def is_kept(piece, what):
-    return what and (not what.isdigit() or b"refused=1" in piece)
+        return "", ""
 
 
 def treat(client, what):
@@ -38,10 +33,10 @@ def treat(client, what):
 def serve_first(client, server):
     while True:
         for source in select.select([client, server], [], [])[0]:
-            piece, what = source.recv(1 << 20), asked_for()
+            piece, (what, word) = source.recv(1 << 20), asked_for()
             if not piece:
                 return
-            if source is server or not is_kept(piece, what):
+            if source is server or not what or word.encode() not in piece:
                 (server if source is client else client).sendall(piece)
                 continue
             treat(client, what)

@@ -21,6 +21,12 @@ late() {
     bg "$1" rlock run -u "$LATE_URL" --connect-timeout "${@:2}"
 }
 
+# keep HOW WORD, as late_proxy.py has it.
+keep() {
+    echo "$*" >"$T/keep.new"
+    mv "$T/keep.new" "$T/keep"
+}
+
 says_late() {
     poll_until 10 contains "$T/proxy.out" "$1"
 }
@@ -33,7 +39,7 @@ arrives() {
 # replaced HOW TIMEOUT: a's first request does not reach the server, and its next one is granted. b
 # asks a to stop; while a cleans up, the first request arrives.
 replaced() {
-    echo "$1" >"$T/keep"
+    keep "$1" EVAL
     late a "$2" k -- sh -c '
         stop() { : >"$T/stops"; "$RLOCK_TEST_TOOLS/await" "$T/clean"; echo a ends >>"$LOG"; exit; }
         trap stop TERM
@@ -64,8 +70,7 @@ dies_releasing() {
     start_late
     stay a k
     late w 60s -w 2s k -- sh -c ": >'$T/w.up'; '$RLOCK_TEST_TOOLS/await' '$T/w.go'"
-    echo "${pid[w]}" >"$T/pid"
-    mv "$T/pid" "$T/keep"
+    keep "${pid[w]}" refused=1
     says_late kept
     ends_well a
     kill -CONT "${pid[w]}"
@@ -88,11 +93,45 @@ began_or_gone() {
 
 @test "H154 H2 a request that was sent twice, and refused, is not granted when it arrives" {
     stay a k
-    echo silence >"$T/keep"
+    keep silence EVAL
     late n 10s -n k -- true
     ends_with n 75
     ends_well a
     arrives
     is_free k
     rlock run -n k -- true
+}
+
+# unheard WORD COMMAND...: a command whose request with that WORD meets silence, until its time is over.
+# It may have asked once more since.
+unheard() {
+    keep silence "$1"
+    rlock "$2" -u "$LATE_URL" --connect-timeout 1s "${@:3}" || true
+    says_late kept
+}
+
+@test "H154 a pause that arrives late does not pause again what was resumed" {
+    rlock pause k 1h -m before # the server knows the script
+    rlock resume k
+    unheard tidying pause k 1h -m tidying
+    rlock resume k || true
+    arrives
+    status_json k '.[0].paused == null'
+}
+
+@test "H154 a limit that arrives late is not stored, and a latch that was set anew is not deleted" {
+    rlock limit k 3
+    unheard limit limit k 1
+    rlock limit k 5
+    arrives
+    prints 0 5 limit k
+    start_late
+    rlock latch set l 3
+    rlock latch delete l
+    rlock latch set l 3
+    unheard delete latch delete l
+    rlock latch delete l || true
+    rlock latch set l 4
+    arrives
+    prints 75 '*4 of 4*' latch status l
 }

@@ -620,15 +620,16 @@ bool redis_answer_belongs(const struct redis_call *call, const struct redis_extr
         const char *granted, *others;
         bool tells; /* of each key, and as a quorum's member if it is one */
     } words[] = {
-        {&script_acquire, "GRANTED", "QUEUED HELD GRACE CLOSED ASKED STALE BARRED MISFIT SUPERSEDED DONE",
-         true},
+        {&script_acquire, "GRANTED",
+         "QUEUED HELD GRACE CLOSED ASKED STALE BARRED MISFIT SUPERSEDED DONE", true},
         {&script_renew, "RENEWED", "LOST ASKED STALE MISFIT MIRROR", true},
         {&script_release, "RELEASED", "ABSENT STALE MISFIT MIRROR", false},
-        {&script_force, "RELEASED", "CHANGED ASKED MISFIT MIRROR", false},
-        {&script_init, "MARKED", "GRACE", false},
-        {&script_adjust, "ADJUSTED", "NONE MISFIT", false},
-        {&script_pauses, "ADJUSTED", "NONE MISFIT", false},
-        {&script_unmirror, "RELEASED", "ABSENT HELD MISFIT", false},
+        {&script_force, "RELEASED", "CHANGED ASKED STALE MISFIT MIRROR", false},
+        {&script_init, "MARKED", "GRACE STALE", false},
+        {&script_adjust, "ADJUSTED", "NONE STALE MISFIT", false},
+        {&script_pauses, "ADJUSTED", "NONE STALE MISFIT", false},
+        {&script_unmirror, "RELEASED", "ABSENT HELD STALE MISFIT", false},
+        {&script_latch, "", "STALE", false},
     };
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {

@@ -69,9 +69,9 @@ char *redis_glob_in_store(const char *prefix, const char *glob);
 /* The value of an argument, borrowed; NULL if the call does not have it. */
 const char *redis_call_get(const struct redis_call *call, const char *name);
 /* Gives the argument a copy of the value; NULL: the call does not have it any more. Filled in when
- * the call is sent are: of acquire, renew and release "not_after", the server clock in ms until
- * which the script may do anything, and "attempt", its number (attempts.lua); of acquire "places",
- * and the token of an "offer". */
+ * the call is sent are: "not_after", the server clock in ms until which the script may do anything;
+ * of acquire, renew and release "attempt", the number (attempts.lua); of acquire "places", and the
+ * token of an "offer". */
 void redis_call_set(struct redis_call *call, const char *name, const char *value);
 
 /* The key of a mirror, KIND:NAME, as scripts call it. The caller frees. */

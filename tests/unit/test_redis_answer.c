@@ -555,11 +555,11 @@ static const struct {
     {&script_acquire, "GRANTED QUEUED HELD GRACE CLOSED ASKED STALE BARRED MISFIT SUPERSEDED DONE"},
     {&script_renew, "RENEWED LOST ASKED STALE MISFIT MIRROR"},
     {&script_release, "RELEASED ABSENT STALE MISFIT MIRROR"},
-    {&script_force, "RELEASED CHANGED ASKED MISFIT MIRROR"},
-    {&script_init, "MARKED GRACE"},
-    {&script_adjust, "ADJUSTED NONE MISFIT"},
-    {&script_unmirror, "RELEASED ABSENT HELD MISFIT"},
-    {&script_latch, ""},
+    {&script_force, "RELEASED CHANGED ASKED STALE MISFIT MIRROR"},
+    {&script_init, "MARKED GRACE STALE"},
+    {&script_adjust, "ADJUSTED NONE STALE MISFIT"},
+    {&script_unmirror, "RELEASED ABSENT HELD STALE MISFIT"},
+    {&script_latch, "STALE"},
     {&script_inspect, ""},
 };
 

@@ -3,17 +3,19 @@
 -- Key: the lock.
 -- Arguments (those in brackets may be missing):
 --   what       limit, pause, resume, or globs: apply the pauses of GLOBs and the minimum version
+--   [not_after]   server's clock in ms: do nothing later than that
 --   [limit]    of limit: how many may hold it from now on; missing: forget that
 --   [pauses]   of all others: the key of the pauses of GLOBs (globs.lua)
 --   [ms, who]  of pause: for how long no newcomer is let in, and the WHO of the one who decides
 -- Answers:
 --   {'ADJUSTED', now}   {'NONE', now}: there is nothing to forget, or to do
---   {'MISFIT', now, what, 1}
+--   {'MISFIT', now, what, 1}   {'STALE', now}
 --- @include "arguments"
 --- @include "holders"
 --- @include "globs"
 --- @include "minimum"
 
+if is_late(now) then return { 'STALE', now } end
 local lock, refusal = load_families(1, nil, 'po', 'k')
 if not lock then return refusal end
 

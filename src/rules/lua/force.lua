@@ -9,15 +9,18 @@
 --             asked lose it
 --   [purge]   1: empty the queue as well
 --   [mirrors]   how many of the keys are mirrors
+--   [not_after]   server's clock in ms: do nothing later than that
 --   [notes]   by whom and why: by=WHOM why=TEXT
 -- Answers:
 --   {'RELEASED', now}   {'CHANGED', now, 1, holders, ms, holder}   {'MISFIT', now, what, 1}
---   {'MIRROR', now, {key}}
+--   {'MIRROR', now, {key}}   {'STALE', now}
 --   {'ASKED', now, 1, how many were asked and still hold it, ms until the last of their leases
 --     ends, one of them}
 --- @include "arguments"
 --- @include "holders"
 --- @include "mirror"
+
+if is_late(now) then return { 'STALE', now } end
 
 local how, notes, owners = ask.how, ask.notes or '', {}
 for owner in string.gmatch(ask.owners or '', '%S+') do owners[#owners + 1] = owner end

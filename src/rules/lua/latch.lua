@@ -13,12 +13,14 @@
 -- Key: the latch. Its waiters listen on the channel KEY:latch.
 -- Arguments:
 --   what                 look, list, delete, set or count
+--   [not_after]          server's clock in ms: do nothing later than that
 --   word, number, ttl    of set: g, n, and the ms to live
 --   field, number, [word]   of count: the field d:... or r:..., how many, and g if it must be that
 -- Answers:
 --   {'LATCH', now, l, n, g, s, e, 1 if this call has counted}; of list two more: the number of
 --     calls without an id, {id...}
 --   {'ABSENT', now}   {'EXISTS', now}   {'OTHER', now}: another g   {'MISFIT', now, what}
+--   {'STALE', now}
 --- @include "arguments"
 
 local KIND = 'latch/1'
@@ -26,6 +28,8 @@ local key = KEYS[1]
 
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+
+if is_late(now) then return { 'STALE', now } end
 
 -- Exact, where tostring() rounds to 14 digits.
 local function whole(number)

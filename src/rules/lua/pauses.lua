@@ -4,14 +4,17 @@
 -- Key: the hash of those pauses.
 -- Arguments:
 --   what      pause, resume, or minimum
+--   [not_after]   server's clock in ms: do nothing later than that
 --   version   of minimum: X.Y.Z; 0.0.0: none
 --   glob      of the others: the GLOB
 --   ms, who   of pause: for how long, and the WHO of the one who decides
 -- Answers:
 --   {'ADJUSTED', now}   {'NONE', now}: it is not paused   {'MISFIT', now, what, 1}
+--   {'STALE', now}
 --- @include "arguments"
 --- @include "lock"
 
+if is_late(now) then return { 'STALE', now } end
 local told = redis.pcall('HMGET', KEYS[1], 'p', 'v')
 if told.err then
   return string.find(told.err, 'WRONGTYPE', 1, true) and { 'MISFIT', now, 'damaged', 1 } or told

@@ -21,8 +21,7 @@
 --- @include "slots"
 --- @include "memory"
 
--- The owner may have acquired anew.
-if ask.not_after and now > tonumber(ask.not_after) then return { 'STALE', now } end
+if is_late(now) then return { 'STALE', now } end
 
 local owner, notes = ask.owner, ask.notes or ''
 local bar, at_least = tonumber(ask.bar or 0), tonumber(ask.at_least or 0)

@@ -27,8 +27,7 @@
 --- @include "mirror"
 --- @include "epoch"
 
--- The sender does not wait for it any more, may have released it, and may have died since.
-if ask.not_after and now > tonumber(ask.not_after) then return { 'STALE', now } end
+if is_late(now) then return { 'STALE', now } end
 
 local owner, lease = ask.owner, tonumber(ask.lease or 0)
 local locks, lost, mirrored = {}, nil, false

@@ -4,10 +4,9 @@
 
 local locks = {}
 
--- Fills in what the call leaves out. Returns the refusal if the call has come too late: its sender
--- has given up, and may have released already.
+-- Fills in what the call leaves out. Returns the refusal if the call has come too late.
 local function parse_request()
-  if ask.not_after and now > tonumber(ask.not_after) then return { 'STALE', now } end
+  if is_late(now) then return { 'STALE', now } end
   ask.lease_text, ask.lease = ask.lease, tonumber(ask.lease)
   ask.place_ttl, ask.limit = tonumber(ask.place_ttl or 0), tonumber(ask.limit or 0)
   ask.far_ttl = tonumber(ask.far_ttl or 0)

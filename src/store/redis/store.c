@@ -459,8 +459,10 @@ static enum next wait_for_replicas(struct redis_store *store, redisReply *const 
 static void read_reply(struct redis_store *store, const redisReply *reply, struct answer *answer,
                        struct redis_extra *extra)
 {
+    const char *word = reply->type == REDIS_REPLY_ARRAY ? redis_reply_string(reply, 0) : NULL;
+
     *extra = (struct redis_extra){0};
-    if (store->call.script == &script_latch) {
+    if (store->call.script == &script_latch && !(word && strcmp(word, "STALE") == 0)) {
         const struct latch_request *request = store->base.operation.latch;
         redis_latch_answer(reply, request->each, request->each_arg, answer, &extra->now_ms);
         return;
@@ -761,7 +763,6 @@ static void acquire(struct redis_store *store, const struct acquire_request *req
     store->listen = request->listen;
     store->offers = may_offer(store, request);
     store->lease = request->lease;
-    store->in_time = true;
     redis_session_set_lease(store->session, request->lease);
     redis_call_acquire(&store->call, &store->terms, store->prefix, request, settled, store->offers);
 }
@@ -780,7 +781,6 @@ static void renew(struct redis_store *store, const struct renew_request *request
     redis_call_renew(&store->call, &store->terms, store->prefix, request, settled);
     int64_t lease = request->lock->lease;
     store->call.whole = lease && !store->knows_renewal && is_far(store, lease);
-    store->in_time = true;
     store->listen = request->listen && redis_session_is_up(store->session);
 }
 
@@ -842,6 +842,7 @@ static void survey(struct redis_store *store, const struct survey_request *reque
 static void latch(struct redis_store *store, const struct latch_request *request)
 {
     store->listen = request->listen;
+    store->in_time = request->verb >= LATCH_SET;
     redis_call_latch(&store->call, store->prefix, request);
     if (request->verb < LATCH_SET)
         redis_session_check_role(store->session);
@@ -867,6 +868,7 @@ static void redis_start(struct store *base, const struct operation *operation)
     struct redis_store *store = of(base);
 
     store->until = operation->until;
+    store->in_time = true; /* others may have said something else since */
     switch (operation->verb) {
     case VERB_ACQUIRE: acquire(store, operation->acquire, settled); break;
     case VERB_RENEW: renew(store, operation->renew, settled); break;
