@@ -5,12 +5,13 @@
 #include "os/tree.h"
 
 struct stop {
-    struct tree tree;            /* its root is this process */
-    const struct child *child;   /* its leader */
-    struct moment kill_at;       /* may be changed meanwhile */
-    struct moment killing_since; /* once killing */
-    struct moment give_up;       /* once killing: when to give up if nothing ends until then */
+    struct tree tree;          /* its root is this process */
+    const struct child *child; /* its leader */
+    struct moment kill_at;     /* may be changed meanwhile */
     bool killing;
+    struct moment turned; /* once killing: the last turn */
+    int64_t killed_for;   /* ns, without those in which this process stood still */
+    int64_t death;        /* killed_for, when a process had ended last */
 };
 
 enum stop_state {
@@ -29,5 +30,5 @@ enum tree_state stop_ask(const struct tree *tree);
 enum stop_state stop_turn(struct stop *stop, struct moment now);
 /* Notes that a process has ended and was reaped. A tree that continues to fork is never STOP_STUCK;
  * the caller decides when to stop killing it. */
-void stop_note_death(struct stop *stop, struct moment now);
+void stop_note_death(struct stop *stop);
 struct moment stop_next(const struct stop *stop, struct moment now);

@@ -164,10 +164,9 @@ static struct deadline deadline(const struct job *job)
     return deadline_of(job->plan, &known);
 }
 
-static bool forks_without_end(const struct job *job, struct moment now)
+static bool forks_without_end(const struct job *job)
 {
-    struct moment since = job->stop.killing_since;
-    return job->stop.killing && moment_reached(moment_plus(since, FORKING_NS), now);
+    return job->stop.killed_for >= FORKING_NS;
 }
 
 /* The command of --stop delays TERM. */
@@ -202,7 +201,7 @@ static void go_on_stopping(struct job *job)
     job->stop.tree.except = job->agent->pid; /* it may be another one by now */
     send_term(job, now);
     state = stop_turn(&job->stop, now);
-    if (state == STOP_GOING && !forks_without_end(job, now))
+    if (state == STOP_GOING && !forks_without_end(job))
         return;
     if (state == STOP_DONE && job->stop_command.pid > 0)
         return;
@@ -310,7 +309,7 @@ void job_kill_on(struct job *job)
     while (state == STOP_GOING && !moment_reached(job->lease.end, moment_now())) {
         nanosleep(&pause, NULL);
         while (child_next_change(&job->child, &change, &status) > 0)
-            stop_note_death(&job->stop, moment_now());
+            stop_note_death(&job->stop);
         state = stop_turn(&job->stop, moment_now());
     }
 }
@@ -357,7 +356,7 @@ static void look_behind(struct job *job)
 
 void job_reaped(struct job *job)
 {
-    stop_note_death(&job->stop, moment_now());
+    stop_note_death(&job->stop);
     if (job->state == JOB_STOPPING)
         go_on_stopping(job);
     else if (job->state == JOB_LINGERING)

@@ -1,0 +1,73 @@
+/* Ending a tree that does not die: when it is given up, and that a process which stood still has
+ * not tried for as long. */
+#include "os/stop.h"
+
+#include "tap.h"
+
+#define STEP_NS (20 * NS_PER_MS)
+
+/* In place of the C library's: nothing dies of it. */
+int kill(pid_t pid, int signo)
+{
+    (void)pid, (void)signo;
+    return 0;
+}
+
+static struct procfs none;
+static const struct child command = {.pid = 4000000, .group = 4000000, .handle = -1};
+
+/* Without /proc: only its process group is asked for. */
+static struct stop begun(struct moment now)
+{
+    return (struct stop){.tree = {.procfs = &none, .group = command.group, .leader = -1},
+                         .child = &command,
+                         .kill_at = now};
+}
+
+/* Returns for how many ms of turns it goes on, 5000 at most. */
+static int go_on(struct stop *stop, struct moment *now)
+{
+    int ms = 0;
+
+    while (ms < 5000 && stop_turn(stop, *now) == STOP_GOING) {
+        *now = moment_plus(*now, STEP_NS);
+        ms += (int)(STEP_NS / NS_PER_MS);
+    }
+    return ms;
+}
+
+static void test_still(int64_t still, int before, const char *what)
+{
+    struct moment now = {.ns = 1000 * NS_PER_SEC};
+    struct stop stop = begun(now);
+
+    for (int ms = 0; ms < before; ms += (int)(STEP_NS / NS_PER_MS)) {
+        stop_turn(&stop, now);
+        now = moment_plus(now, STEP_NS);
+    }
+    now = moment_plus(now, still);
+    int ms = go_on(&stop, &now);
+    tap_ok(before + ms >= 1800 && before + ms <= 2200, "%s: given up after %d ms", what,
+           before + ms);
+}
+
+static void test_death(void)
+{
+    struct moment now = {.ns = 1000 * NS_PER_SEC};
+    struct stop stop = begun(now);
+
+    for (int i = 0; i < 50; i++, now = moment_plus(now, STEP_NS))
+        stop_turn(&stop, now);
+    stop_note_death(&stop);
+    int ms = go_on(&stop, &now);
+    tap_ok(ms >= 1900 && ms <= 2100, "a process has ended: given up %d ms later", ms);
+}
+
+int main(void)
+{
+    test_still(0, 0, "nothing dies");
+    test_still(10 * NS_PER_SEC, 20, "rlock stood still for 10 s after 20 ms");
+    test_still(10 * NS_PER_SEC, 1000, "rlock stood still for 10 s after 1 s");
+    test_death();
+    return tap_done();
+}
