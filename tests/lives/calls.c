@@ -21,6 +21,7 @@
 #include "lives/life.h"
 #include "lives/network.h"
 #include "lives/server.h"
+#include "os/spawn.h"
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
@@ -427,6 +428,11 @@ int __wrap_execvpe(const char *file, char *const argv[], char *const environment
     process_execute(argv, environment);
 }
 
+int __wrap_spawn_execute(const char *path, char *const *argv, char *const *environment)
+{
+    return __wrap_execvpe(path, argv, environment);
+}
+
 void __wrap__exit(int status)
 {
     kernel_call();
@@ -460,6 +466,20 @@ int lives_vfork(const struct registers *registers)
     kernel.current = child;
     trace("is born of %d", parent->pid);
     return 0;
+}
+
+pid_t __wrap_spawn_start(struct spawn *spawn, int (*work)(void *arg), void *arg)
+{
+    kernel_call();
+    struct proc *parent = kernel.current, *child = fork_process(CHILD);
+    files_inherit(child, parent);
+    child->vfork_parent = parent;
+    child->shares = &spawn->shares;
+    spawn->shares = child->pid;
+    process_start(child, (int (*)(const void *))(uintptr_t)work, arg);
+    trace("spawns %d", child->pid);
+    kernel_wait(WAIT_SPAWN, world.now + 20 * MS);
+    return child->pid;
 }
 
 struct helper {

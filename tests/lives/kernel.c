@@ -163,13 +163,19 @@ static void notify_parent(const struct proc *child)
         parent->pending |= signal_bit(SIGCHLD);
 }
 
-/* A parent continues when the child of its vfork() executes or ends. */
+/* A parent continues when the child of its vfork() executes or ends; of its spawn_start(), then at
+ * the latest. */
 static void end_vfork(struct proc *child)
 {
     struct proc *parent = child->vfork_parent;
 
     child->vfork_parent = NULL;
-    if (parent && process_exists(parent)) {
+    if (child->shares) {
+        *child->shares = 0;
+        child->shares = NULL;
+        if (process_exists(parent) && parent->wait == WAIT_SPAWN)
+            make_ready(parent);
+    } else if (parent && process_exists(parent)) {
         parent->vforked = child;
         make_ready(parent);
     }
@@ -543,6 +549,7 @@ static int64_t when_it_goes_on(struct proc *process)
     switch (process->wait) {
     case WAIT_TURN: return process->turn;
     case WAIT_VFORK: return NEVER;
+    case WAIT_SPAWN:
     case WAIT_SLEEP: reason = process->until; break;
     case WAIT_SIGNAL: reason = when_signalled(process); break;
     case WAIT_POLL: reason = when_polled(process); break;

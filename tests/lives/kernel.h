@@ -19,7 +19,7 @@ struct file; /* files.h */
 enum kind { SUPERVISOR, AGENT, CHILD, COMMAND, DESCENDANT, STOPPER, ADMIN, SERVER };
 
 /* The reason for which a coroutine waits. */
-enum wait { WAIT_TURN, WAIT_POLL, WAIT_SLEEP, WAIT_SIGNAL, WAIT_VFORK };
+enum wait { WAIT_TURN, WAIT_POLL, WAIT_SLEEP, WAIT_SIGNAL, WAIT_VFORK, WAIT_SPAWN };
 
 /* The program of an actor. */
 struct program {
@@ -71,6 +71,7 @@ struct proc {
     int64_t turn;        /* WAIT_TURN: it continues then */
     struct registers vfork;
     struct proc *vfork_parent; /* it runs on that one's stack */
+    int *shares;               /* cleared when it has left its parent's memory (os/spawn.h) */
     struct proc *vforked;      /* of the parent: it continues behind the vfork() of that child */
     int (*work)(const void *arg);
     const void *arg;
