@@ -3,6 +3,7 @@
 # doctor that the page does not mention fails.
 
 load helper
+load restarts
 
 # The page is for Debian's redis-server, root and other hosts; here all is in $T, on loopback.
 setup() {
@@ -43,44 +44,12 @@ follow() {
     start_server
 }
 
+kill_server() { kill_redis "$T/data"; }
+
 start_server() {
     redis-server "$T/etc/redis/used.conf" --pidfile "$T/data/pid" --logfile "$T/data/log" \
         --daemonize yes 3>&- >/dev/null
     poll_until 20 rlock status -q nothing
-}
-
-# The locks, their holders and what else the store is told to remember.
-fill() {
-    stay holder deploy
-    rlock acquire --lease 1h migration >/dev/null
-    rlock acquire --lease 1h --limit 3 slots >/dev/null
-    rlock reserve staging 1h -m 'load test' 2>/dev/null
-    rlock pause 'ci/*' 1h -m 'move' 2>/dev/null
-    rlock latch set gate 2 2>/dev/null
-    rlock run done -- true
-    queued deploy bg waiter rlock run deploy -- true
-}
-
-# All of this must be the same after a restart.
-remembered() {
-    rlock status --json --all | jq -S '[.[] | {key, glob, mode, fence, paused: .paused.reason,
-        holders: [(.holders // [])[] | {owner, slot, fence, since}],
-        waiters: [(.waiters // [])[] | {owner, position}]}]'
-    rlock latch status gate || true # 75: not yet open
-    rlock history done
-}
-
-restarted() {
-    fill
-    remembered >"$T/before"
-    [[ $(grep -c '"key"' "$T/before") -ge 6 ]]
-    kill_redis "$T/data"
-    start_server
-    remembered >"$T/after"
-    diff -u "$T/before" "$T/after"
-    poll_until 20 has_waiters deploy 1
-    ends_well holder
-    ends_with waiter 0
 }
 
 @test "H157 a Redis in two minutes keeps its locks; the doctor warns of the network alone" {

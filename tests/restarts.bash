@@ -1,0 +1,37 @@
+# A store that is filled, killed and started again, for tests of what a page sets up. The caller has
+# kill_server and start_server. Loaded after helper.
+# shellcheck shell=bash disable=SC2154
+
+# The locks, their holders and what else the store is told to remember.
+fill() {
+    stay holder deploy
+    rlock acquire --lease 1h migration >/dev/null
+    rlock acquire --lease 1h --limit 3 slots >/dev/null
+    rlock reserve staging 1h -m 'load test' 2>/dev/null
+    rlock pause 'ci/*' 1h -m 'move' 2>/dev/null
+    rlock latch set gate 2 2>/dev/null
+    rlock run finished -- true
+    queued deploy bg waiter rlock run deploy -- true
+}
+
+# All of this must be the same after a restart.
+remembered() {
+    rlock status --json --all | jq -S '[.[] | {key, glob, mode, fence, paused: .paused.reason,
+        holders: [(.holders // [])[] | {owner, slot, fence, since}],
+        waiters: [(.waiters // [])[] | {owner, position}]}]'
+    rlock latch status gate || true # 75: not yet open
+    rlock history finished
+}
+
+restarted() {
+    fill
+    remembered >"$T/before"
+    [[ $(grep -c '"key"' "$T/before") -ge 6 ]]
+    kill_server
+    start_server
+    remembered >"$T/after"
+    diff -u "$T/before" "$T/after"
+    poll_until 20 has_waiters deploy 1
+    ends_well holder
+    ends_with waiter 0
+}
