@@ -245,6 +245,19 @@ END
     run -1 rlock force-release --now --yes k
 }
 
+@test "H45 force-release at a majority: a server that was free, and one that did not hear, make none" {
+    node_kill 2
+    hold a k --lease 30s
+    node_start 2
+    poll_until 10 node_answers 2
+    node_signal 3 STOP
+    run -0 rlock force-release --now --yes --connect-timeout 2s k
+    node_signal 3 CONT
+    # It renews at the third, and would take the lock at the second.
+    ends_with a 79 40
+    contains "$T/a.err" 'lock lost'
+}
+
 @test "H45 a quorum: a holder that does not hear of it loses the lock when its lease ends" {
     hold a k --lease 8s
     kill_both a

@@ -150,6 +150,20 @@ def _(lock):
         same(lock.acquire(A + "." + B)[4], [0], "where it nests in none")
 
 
+@test("member: a force bars the holders that this server does not know, for as long as it is told")
+def _(lock):
+    for how, told in (("now", "CHANGED"), ("over", "RELEASED")):
+        lock.acquire(A)
+        same(lock.force(A, B, how=how, bar=60000)[0], told)
+        same(lock.acquire(B), ["BARRED", lock.now])
+        same(lock.release(A)[0], "RELEASED" if how == "now" else "ABSENT")
+        lock.now += 60001
+        same(lock.acquire(B)[3][0], "GRANTED")
+        lock.release(B)
+    same(lock.force(A)[0], "CHANGED")
+    same(lock.acquire(A)[3][0], "GRANTED", "without a quorum none is barred")
+
+
 @test(
     "H17 H21 member: a marker that is something else is an error, as is a full server to a newcomer"
 )

@@ -236,6 +236,18 @@ static void await(struct eviction *all, struct force_request *request, struct an
         say_warning("%s was taken from %.200s when the lease had ended", request->key, who);
 }
 
+static int64_t longest_lease(const struct lock_party *const *holders, size_t count)
+{
+    int64_t longest = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        int64_t lease = (holders[i]->heard_ms + holders[i]->left_ms) * NS_PER_MS;
+        if (!holders[i]->reserved && lease > longest)
+            longest = lease;
+    }
+    return longest;
+}
+
 static int force(struct eviction *all, const struct lock_view *lock,
                  const struct lock_party *const *holders, size_t count)
 {
@@ -252,6 +264,7 @@ static int force(struct eviction *all, const struct lock_view *lock,
 
     for (size_t i = 0; i < count; i++)
         owners[i] = holders[i]->owner;
+    request.lease = longest_lease(holders, count);
     /* Notices a connection that was closed during the question. */
     loop_run_for(all->call.query.loop, 0);
     query_ask(&all->call.query, (struct operation){.verb = VERB_FORCE, .force = &request}, &answer);

@@ -362,7 +362,7 @@ static char *print_revocation(const struct force_request *request, char *out, si
     return out;
 }
 
-void redis_call_force(struct redis_call *call, const char *prefix,
+void redis_call_force(struct redis_call *call, const struct redis_terms *terms, const char *prefix,
                       const struct force_request *request)
 {
     static const char *const words[] = {[FORCE_NOW] = "now",
@@ -382,6 +382,8 @@ void redis_call_force(struct redis_call *call, const char *prefix,
     redis_call_begin(call, &script_force, prefix, &request->key, 1);
     set_flag(call, "purge", request->purge);
     redis_call_set(call, "how", words[request->how]);
+    if (terms->member && (request->how == FORCE_NOW || request->how == FORCE_ASKED_OVER))
+        set_positive(call, "bar", request->lease / NS_PER_MS);
     set_text(call, "notes", print_revocation(request, notes, sizeof notes));
     for (size_t i = 0; i < request->owner_count; i++)
         strbuf_printf(&owners, "%s%s", i ? " " : "", request->owners[i]);

@@ -51,7 +51,7 @@ void redis_call_release(struct redis_call *call, const struct redis_terms *terms
 /* Releases the locks and places of the acquisition, by the keys and the owner in its call. The
  * script itself is sent. */
 void redis_call_give_back(struct redis_call *call, const struct redis_call *acquisition);
-void redis_call_force(struct redis_call *call, const char *prefix,
+void redis_call_force(struct redis_call *call, const struct redis_terms *terms, const char *prefix,
                       const struct force_request *request);
 /* A GLOB or the minimum version: terms->pauses is not NULL. */
 void redis_call_adjust(struct redis_call *call, const struct redis_terms *terms, const char *prefix,

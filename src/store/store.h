@@ -306,6 +306,7 @@ struct force_request {
     const char *by, *why; /* for the holder that loses it; "" or NULL: not told */
     const char *const *owners;
     size_t owner_count;
+    int64_t lease; /* ns: the longest of theirs that a process renews; 0: none does */
     bool purge;
     /* "KIND:NAME": takes not the lock but another program's, its mirror (acquire_request), from
      * that program, if the only owner is its token; REFUSED with HELD and the token, as the

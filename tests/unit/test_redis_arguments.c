@@ -299,6 +299,13 @@ static const struct row forces[] = {
         .force.by = "me"),
     ROW("asked over", "force p:{a}: how=over|notes=why=x|owners=one", .force.how = FORCE_ASKED_OVER,
         .force.why = "x", .force.owners = owners, .force.owner_count = 1),
+    ROW("a server of a quorum", "force p:{a}: how=now|bar=60000", .terms = &member,
+        .force.lease = S(60)),
+    ROW("a server of a quorum that only asks", "force p:{a}: how=ask", .terms = &member,
+        .force.how = FORCE_ASK, .force.lease = S(60)),
+    ROW("a server of a quorum, of those that were asked", "force p:{a}: how=over|bar=60000",
+        .terms = &member, .force.how = FORCE_ASKED_OVER, .force.lease = S(60)),
+    ROW("any other server", "force p:{a}: how=now", .force.lease = S(60)),
     ROW("a mirror", "unmirror p:{a} x: mirror=redlock:x|mirrors=1", .force.mirror = "redlock:x"),
     ROW("a mirror with its token", "unmirror p:{a} x: mirror=redlock:x|mirrors=1|token=one",
         .force.mirror = "redlock:x", .force.owners = owners, .force.owner_count = 1,
@@ -309,11 +316,10 @@ static void force(struct redis_call *call, const struct row *row, const struct r
 {
     struct force_request request = row->force;
 
-    (void)terms;
     request.key = "a";
     request.by = OR(request.by, "");
     request.why = OR(request.why, "");
-    redis_call_force(call, "p", &request);
+    redis_call_force(call, terms, "p", &request);
 }
 
 static const struct row adjustments[] = {

@@ -10,6 +10,7 @@
 --   [purge]   1: empty the queue as well
 --   [mirrors]   how many of the keys are mirrors
 --   [not_after]   server's clock in ms: do nothing later than that
+--   [bar]     of a quorum: ms for which those of the owners that do not hold it must not acquire it
 --   [notes]   by whom and why: by=WHOM why=TEXT
 -- Answers:
 --   {'RELEASED', now}   {'CHANGED', now, 1, holders, ms, holder}   {'MISFIT', now, what, 1}
@@ -33,12 +34,24 @@ for _, owner in ipairs(owners) do
     local text = not lock.families[name] and redis.call('HGET', lock.key, 'h:' .. name)
     if text then lock.families[name] = read_family(name, text) end
   end
-  if (how == 'now' or how == 'ask') and not (lock.held and find_entry(lock, owner)) then
-    return { 'CHANGED', now, 1, present(lock) }
-  end
 end
+
 local lacking = mirrors and mirrors.lacking({ lock })
 if lacking then return lacking end
+
+local absent = {}
+for _, owner in ipairs(owners) do
+  if not (lock.held and find_entry(lock, owner)) then absent[#absent + 1] = owner end
+end
+-- A holder that has most servers of a quorum takes the lock at the others as well: some may have
+-- done so that do not hear of this.
+for _, owner in ipairs(ask.bar and absent or {}) do
+  note_barred(lock, owner, tonumber(ask.bar))
+  keep(lock, 0)
+end
+if absent[1] and (how == 'now' or how == 'ask') then
+  return { 'CHANGED', now, 1, present(lock) }
+end
 
 -- The waiters that are alive are notified, and come back to their tickets.
 local function empty_all_queues()

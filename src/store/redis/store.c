@@ -873,7 +873,9 @@ static void redis_start(struct store *base, const struct operation *operation)
     case VERB_ACQUIRE: acquire(store, operation->acquire, settled); break;
     case VERB_RENEW: renew(store, operation->renew, settled); break;
     case VERB_RELEASE: release(store, operation->release); break;
-    case VERB_FORCE: redis_call_force(&store->call, store->prefix, operation->force); break;
+    case VERB_FORCE:
+        redis_call_force(&store->call, &store->terms, store->prefix, operation->force);
+        break;
     case VERB_SURVEY: survey(store, operation->survey); return;
     case VERB_LATCH: latch(store, operation->latch); break;
     case VERB_ADJUST: adjust(store, operation->adjust); break;
