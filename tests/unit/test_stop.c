@@ -24,7 +24,7 @@ static struct stop begun(struct moment now)
                          .kill_at = now};
 }
 
-/* Returns for how many ms of turns it goes on, 5000 at most. */
+/* Returns for how many ms of turns it continues, 5000 at most. */
 static int go_on(struct stop *stop, struct moment *now)
 {
     int ms = 0;
