@@ -88,10 +88,27 @@ static void note_first(struct outage *outage, const struct answer *why, bool exp
         outage->events->trouble(outage->arg, why);
 }
 
-/* Reasons beyond the limit count as told. */
-static bool is_new_reason(struct outage *outage, const char *text)
+/* "cannot reach URL: WHY" and "URL: WHY" are one reason as long as there is no contact: a server that
+ * goes away may be silent first, then reset connections, and then refuse them. */
+static uint64_t reason_of(const struct answer *why)
 {
-    uint64_t reason = hash_add(HASH_START, text, strlen(text));
+    static const char absent[] = "cannot reach ";
+    const char *text = why->text;
+    size_t length = strlen(text);
+
+    if (cause_lacks_contact(why->cause)) {
+        text += strncmp(text, absent, strlen(absent)) == 0 ? strlen(absent) : 0;
+        length = strlen(text);
+        for (const char *at = text; (at = strstr(at, ": ")); at++)
+            length = (size_t)(at - text);
+    }
+    return hash_add(HASH_START, text, length);
+}
+
+/* Reasons beyond the limit count as told. */
+static bool is_new_reason(struct outage *outage, const struct answer *why)
+{
+    uint64_t reason = reason_of(why);
 
     for (size_t i = 0; i < outage->reason_count; i++)
         if (outage->reasons[i] == reason)
@@ -109,7 +126,7 @@ static void note_later(struct outage *outage, struct moment now, const struct an
         outage->until = moment_max(outage->until, moment_plus(now, outage->longest));
     }
     outage->told = true;
-    if (is_new_reason(outage, why->text))
+    if (is_new_reason(outage, why))
         outage->events->trouble(outage->arg, why);
     if (why->grace_ms > 0)
         outage->until = moment_plus(now, why->grace_ms * NS_PER_MS + outage->longest);

@@ -5,8 +5,8 @@
  * that has answered may fail for "longest" since the first failure in a row, or since the time at
  * which it meant to serve again; a patient user waits without a limit for a store that is away, as
  * for a lock that others hold. The user is told at once, and again for another reason, but once of
- * each, and of eight at most: reasons may take turns for long. In both cases the user is told when
- * the store is back. */
+ * each, and of eight at most: reasons may take turns for long. All ways in which it cannot be
+ * reached are one. In both cases the user is told when the store is back. */
 #pragma once
 
 #include "net/loop.h"
