@@ -428,8 +428,21 @@ int __wrap_execvpe(const char *file, char *const argv[], char *const environment
     process_execute(argv, environment);
 }
 
+/* A signal that is not blocked ends a process that a file system keeps waiting. */
+static void wait_for_file_system(void)
+{
+    int64_t end = world.now + chance_below(one_in(2) ? 100 * MS : 12 * SEC);
+
+    while (world.now < end) {
+        kernel_wait(WAIT_SLEEP, world.now + 10 * MS);
+        act_on_signals();
+    }
+}
+
 int __wrap_spawn_execute(const char *path, char *const *argv, char *const *environment)
 {
+    if (kernel.slow_exec && one_in(3))
+        wait_for_file_system();
     return __wrap_execvpe(path, argv, environment);
 }
 

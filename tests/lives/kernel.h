@@ -92,6 +92,7 @@ extern struct kernel {
     /* Of this life. */
     int load;           /* 0 to 3: how late processes continue */
     int64_t kill_takes; /* ns, at most */
+    bool slow_exec;     /* a file system takes its time to execute a program */
     unsigned long calls, switches;
 } kernel;
 

@@ -70,6 +70,7 @@ static int64_t choose_circumstances(void)
         kernel.load = 0;
         kernel.kill_takes = one_in(2) ? 197 * MS : 480 * MS;
     }
+    kernel.slow_exec = !circumstances.calm && one_in(6);
     return rate;
 }
 

@@ -282,6 +282,8 @@ static void check_completed(const struct run *run)
                                  outcome->status == WEXITSTATUS(status)
                            : outcome->command_status == -1 && outcome->signal == WTERMSIG(status);
 
+    if (!run->starts_seen && run->signalled && outcome->command_signal)
+        return; /* it died of the user's signal before it was executed */
     if (!run->starts_seen)
         BROKEN(ENDS_AS_COMMAND, "run %d: no command ran", run->number);
     else if (!true_status)
