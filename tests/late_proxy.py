@@ -2,8 +2,9 @@
 
 late_proxy.py SOCKET KEEP LATE: prints the port that it listens on. The file KEEP says "HOW WORD":
 the first thing with that word that the first client says is kept, and HOW the client is treated
-then: "reset" or "silence"; or, as a number, which rlock is stopped, and its agent killed. When the file LATE exists, the server gets what was kept. Says "kept", and
-"arrived" when the server has answered. Other clients are served as if there were no proxy."""
+then: "reset" or "silence"; or, as a number, which rlock is stopped, and its agent killed. When the
+file LATE exists, the server gets what was kept. Says "kept", and "arrived" when the server has
+answered. Other clients are served as if there were no proxy."""
 import os, select, signal, socket, struct, subprocess, sys, time
 from relay import carry_both, connected, serve_forever
 

@@ -15,6 +15,14 @@ start_late() {
     LATE_URL=redis://rlock:pw@127.0.0.1:$(<"$T/proxy.out")
 }
 
+# late NAME TIMEOUT OPTION...: a run in the background, through the proxy. TIMEOUT is for
+# connecting: a request is stale only after that, and is sent again after half of it.
+late() {
+    rm -f "$T/keep" "$T/late"
+    bg_prints proxy python3 "$TESTS/late_proxy.py" "$REDIS_SOCK" "$T/keep" "$T/late"
+    LATE_URL=redis://rlock:pw@127.0.0.1:$(<"$T/proxy.out")
+}
+
 # late NAME TIMEOUT OPTION...: a run in the background, through the proxy. TIMEOUT is for connecting:
 # a request is stale only after that, and is sent again after half of it.
 late() {
@@ -64,8 +72,8 @@ replaced() {
     replaced silence 10s
 }
 
-# At the end of w's wait, its release is on the way and its agent dead. The next agent asks once more,
-# for a second: fails if that did not suffice.
+# At the end of w's wait, its release is on the way and its agent dead. The next agent asks once
+# more, for a second: fails if that did not suffice.
 dies_releasing() {
     start_late
     stay a k
@@ -102,8 +110,8 @@ began_or_gone() {
     rlock run -n k -- true
 }
 
-# unheard WORD COMMAND...: a command whose request with that WORD meets silence, until its time is over.
-# It may have asked once more since.
+# unheard WORD COMMAND...: a command whose request with that WORD meets silence, until its time is
+# over. It may have asked once more since.
 unheard() {
     keep silence "$1"
     rlock "$2" -u "$LATE_URL" --connect-timeout 1s "${@:3}" || true

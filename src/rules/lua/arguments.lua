@@ -2,8 +2,8 @@
 local ask = {}
 for i = 1, #ARGV, 2 do ask[ARGV[i]] = ARGV[i + 1] end
 
--- Whether the call comes later than its sender waits for, by the server's clock: it has given up, and
--- may have said something else since.
+-- Whether the call comes later than its sender waits for, by the server's clock: it has given up,
+-- and may have said something else since.
 local function is_late(now)
   return ask.not_after and now > tonumber(ask.not_after)
 end

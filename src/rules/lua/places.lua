@@ -153,8 +153,8 @@ local function new_record(lock)
 end
 
 -- Keeps the place for another while. The record changes only in its number, in whether it waits for
--- other keys, and in what it offers this time. A waiter that was called and cannot go must be called
--- again.
+-- other keys, and in what it offers this time. A waiter that was called and cannot go must be
+-- called again.
 local function sign_on(lock)
   local queue = lock.queue
   local text = redis.call('HGET', lock.key, lock.place)
