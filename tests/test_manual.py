@@ -52,13 +52,17 @@ SENTENCES = [
     ("rlock-serve.1", "not answered after {} seconds", ("serve", "PATIENCE")),
     ("rlock-serve.1", "at most {} connections", ("serve", "CONNECTIONS_MAX")),
     ("rlock-serve.1", "after {} seconds in any case", ("serve", "LIFETIME")),
+    ("docs/proof.md", "which play {} lives of a keeper", ("tests", "SCHEDULES")),
+    ("docs/proof.md", "and {} lives at an ensemble", ("tests", "LIVES")),
+    ("tests/README.md", "runs {} lives of a keeper", ("tests", "SCHEDULES")),
 ]
 
 
 def definitions():
     """Returns the text of each #define in src, as {name: {folder: text}}."""
     found = {}
-    for folder, _, names in os.walk(os.path.join(TOP, "src")):
+    folders = [*os.walk(os.path.join(TOP, "src")), *os.walk(os.path.join(TOP, "tests", "unit"))]
+    for folder, _, names in folders:
         for name in names:
             if name.endswith((".c", ".h")):
                 with open(os.path.join(folder, name), encoding="utf-8") as source:
@@ -81,22 +85,26 @@ def constant(folder, name):
     return value
 
 
+def path_of(page):
+    return os.path.join(TOP, page if page.endswith(".md") else os.path.join("man", page))
+
+
 def text_of(page):
     """Without macros, in one line."""
-    with open(os.path.join(TOP, "man", page), encoding="utf-8") as source:
+    with open(path_of(page), encoding="utf-8") as source:
         lines = [re.sub(r"^\.(It|Pq|Dq|Nm|Va|Pa|Em|Fl|Dv) ?", "", line) for line in source]
     return re.sub(r"\s+", " ", " ".join(lines))
 
 
 def faults(page, sentence, *sources):
-    pattern = re.escape(sentence).replace(r"\{\}", r"([0-9][0-9.]*[0-9]|[0-9])")
+    pattern = re.escape(sentence).replace(r"\{\}", r"([0-9][0-9.,]*[0-9]|[0-9])")
     found = re.search(pattern, text_of(page))
     if not found:
         yield "the page does not say that"
         return
     for said, (folder, names, *times) in zip(found.groups(), sources):
         value = sum(constant(folder, name) for name in names.split("+")) * (times or [1])[0]
-        if abs(float(said) - value) > 1e-9:
+        if abs(float(said.replace(",", "")) - value) > 1e-9:
             yield f"{names} is {value:g}, and the page says {said}"
 
 
@@ -143,12 +151,24 @@ def twice(page):
     return [item for item in sorted(set(items)) if items.count(item) > 1]
 
 
+PAGES = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "tests/README.md"]
+PAGES += [f"docs/{name}" for name in sorted(os.listdir(os.path.join(TOP, "docs")))
+          if name.endswith(".md")]
+
+
+def counts_of_tests():
+    """Each change adds tests, and no page follows."""
+    for page in PAGES:
+        yield from (f"{page}: {count}" for count in re.findall(r"\b\d[\d,]* tests\b", text_of(page)))
+
+
 def results():
     for sentence in SENTENCES:
         yield f"{sentence[0]}: {sentence[1]}", faults(*sentence)
     for page in sorted(os.listdir(os.path.join(TOP, "man"))):
         yield f"{page}: its headings are printed as they are written", heading_faults(page)
     yield "rlock.1: each command once", twice("rlock.1")
+    yield "no page has a number of tests", [*counts_of_tests()]
     yield "docs/data.md: the fields of a lock", layout_faults()
 
 
