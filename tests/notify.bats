@@ -116,3 +116,14 @@ worded() {
     done
     exec 8>&-
 }
+@test "H171 --notify: what others wrote has no line breaks and no codes for a terminal" {
+    local evil=$'\e[31mlate\nBcc: all@example.org\r\u009b2J'
+    rlock pause k 1h -m "$evil"
+    run -75 rlock run -n --notify "env -0 >'$T/seen.new'; mv '$T/seen.new' '$T/seen'" k -- true
+    poll_until 10 test -e "$T/seen"
+    message=$(tr '\0\n' '\n\a' <"$T/seen" | grep '^RLOCK_MESSAGE=')
+    echo "$message"
+    [[ $message == *'\x1b[31mlate\x0aBcc: '*'\x0d\xc2\x9b2J'* ]]
+    run ! grep -q '[[:cntrl:]]' <<<"$message"
+    rlock resume k
+}

@@ -59,14 +59,24 @@ static char *keys_of(const struct job_plan *plan, const struct notice *notice)
     return environment_keys(held.keys, held.count);
 }
 
+/* An entry that what others wrote gives no line breaks, or codes for a terminal: it is for a mail or
+ * a log. */
+static char *escaped(const char *name, const char *text)
+{
+    struct strbuf entry = {0};
+
+    strbuf_escape(&entry, "%s=%s", name, text);
+    return strbuf_detach(&entry);
+}
+
 static void describe(const struct job_plan *plan, const struct notice *notice, char **words)
 {
     char *keys FREED = keys_of(plan, notice);
 
     words[WORD_KEY] = strbuf_print("RLOCK_KEY=%s", keys);
     words[WORD_EVENT] = strbuf_print("RLOCK_EVENT=%s", event_names[notice->event]);
-    words[WORD_HOLDER] = strbuf_print("RLOCK_HOLDER=%s", notice->holder);
-    words[WORD_MESSAGE] = strbuf_print("RLOCK_MESSAGE=%s", notice->message);
+    words[WORD_HOLDER] = escaped("RLOCK_HOLDER", notice->holder);
+    words[WORD_MESSAGE] = escaped("RLOCK_MESSAGE", notice->message);
     words[WORD_STATUS] = strbuf_print("RLOCK_STATUS=%d", notice->status);
     words[WORD_WAITED] = strbuf_print("RLOCK_WAITED_MS=%" PRId64, notice->waited / NS_PER_MS);
     words[WORD_HELD] = strbuf_print("RLOCK_HELD_MS=%" PRId64, notice->held / NS_PER_MS);
