@@ -116,3 +116,18 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     run -69 rlock force-release --now --yes k
     says 69 'no-such-host.invalid' run -u redis://no-such-host.invalid k -- touch "$T/run"
 }
+@test "out of memory: 71, and it says so, wherever that is" {
+    ! grep -q __asan_init "$RLOCK" || skip "a sanitizer needs terabytes of addresses"
+    local limit status words found=
+    words=$(seq 100000) # the tables for them take megabytes
+    for limit in {4..40}; do
+        status=0
+        # shellcheck disable=SC2086
+        prlimit --as="${limit}000000" "$RLOCK" run -u "unix://$T/none" --server-wait 0 k -- \
+            true $words >"$T/out" 2>&1 3>&- || status=$?
+        echo "$limit MB: $status"
+        [[ $status == 71 || $status == 69 || $status == 127 ]]
+        [[ $status != 71 || $(<"$T/out") != "rlock: out of memory" ]] || found=1
+    done
+    [[ $found ]]
+}

@@ -1,4 +1,4 @@
-/* Memory for small things at the start of a run: without it the program ends. */
+/* Memory, without which the program ends. */
 #pragma once
 
 #include <stddef.h>
@@ -24,10 +24,13 @@ static inline void mem_free(void *pointer)
 }
 #define FREED ENDED_BY(mem_free)
 
+/* Ends the process for want of memory: with a message, and with status 71. */
+__attribute__((noreturn, cold)) void mem_refused(void);
+
 static inline void *mem_checked(void *p)
 {
     if (!p)
-        abort();
+        mem_refused();
     return p;
 }
 

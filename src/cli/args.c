@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/similar.h"
 
 #define LINE_WIDTH  79
@@ -186,10 +187,8 @@ bool args_parse(int argc, char *const *argv, const struct option_spec *table,
     size_t room = (size_t)argc + 1;
 
     *arguments = (struct arguments){0};
-    arguments->options = calloc(room, sizeof *arguments->options);
-    arguments->words = calloc(room, sizeof *arguments->words);
-    if (!arguments->options || !arguments->words)
-        return fault(arguments, "out of memory");
+    arguments->options = mem_zeroed(room * sizeof *arguments->options);
+    arguments->words = mem_zeroed(room * sizeof *arguments->words);
     args_flatten(table, NULL, rows);
     return parse(argc, argv, rows, arguments);
 }

@@ -66,8 +66,8 @@ struct arguments {
 };
 
 /* Parses argv[1] to argv[argc - 1]. Returns false with arguments->fault ("unknown option --foo",
- * "option --wait needs an argument", …) and the options and words before that; or if memory runs
- * out. Values and words point into argv; release with args_free() in either case. */
+ * "option --wait needs an argument", …) and the options and words before that. Values and words
+ * point into argv; release with args_free() in either case. */
 bool args_parse(int argc, char *const *argv, const struct option_spec *table,
                 struct arguments *arguments);
 void args_free(struct arguments *arguments);

@@ -31,6 +31,8 @@ static void received(void *arg, const char *bytes, size_t size)
     for (;;) {
         void *reply = NULL;
         if (redisReaderGetReply(conn->reader, &reply) != REDIS_OK) {
+            if (conn->reader->err == REDIS_ERR_OOM)
+                mem_refused();
             snprintf(conn->foreign, sizeof conn->foreign, "%.*s", (int)size, bytes);
             conn->foreign[strcspn(conn->foreign, "\r\n")] = '\0';
             stream_refuse(conn->stream, "what answers there is not a Redis server");
@@ -83,7 +85,7 @@ void conn_encode(struct strbuf *bytes, int argc, const char **argv)
     long long length = redisFormatCommandArgv(&text, argc, argv, NULL);
 
     if (length < 0)
-        abort();
+        mem_refused();
     strbuf_add(bytes, text, (size_t)length);
     redisFreeCommand(text);
 }

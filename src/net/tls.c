@@ -548,7 +548,7 @@ void tls_take(struct tls_session *session, const char *bytes, size_t size)
         session->first = (unsigned char)*bytes;
     /* Memory takes all that is given, or the process is out of it. */
     if (openssl.BIO_write(session->in, bytes, (int)size) != (int)size)
-        abort();
+        mem_refused();
 }
 
 static void explain_certificate(const struct tls_session *session, long verdict, char *fault,
