@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -275,13 +276,27 @@ int file_write(int fd, const char *text, size_t size)
     return 0;
 }
 
-/* Gives the file the mode of open(); mkostemp() makes it for its owner only. */
-static int set_usual_mode(int fd)
+/* Gives the file the mode of the old one, else that of open(); mkostemp() makes it for its owner
+ * only. */
+static int set_usual_mode(int fd, const char *path)
 {
+    struct stat old;
     mode_t mask = umask(077);
 
     umask(mask);
-    return fchmod(fd, 0666 & ~mask) == 0 ? 0 : errno;
+    return fchmod(fd, stat(path, &old) == 0 ? old.st_mode & 0777 : 0666 & ~mask) == 0 ? 0 : errno;
+}
+
+/* A file that grows beyond the limit (RLIMIT_FSIZE) is an error, and not the end of the process. */
+static int write_limited(int fd, const char *text, size_t size)
+{
+    const struct sigaction ignore = {.sa_handler = SIG_IGN};
+    struct sigaction before;
+
+    sigaction(SIGXFSZ, &ignore, &before);
+    int error = file_write(fd, text, size);
+    sigaction(SIGXFSZ, &before, NULL);
+    return error;
 }
 
 /* Beside the file, so that it can take its place. Its name begins with a dot and does not end like
@@ -297,10 +312,10 @@ static int replace(const char *path, const char *text, size_t size)
 {
     char *beside FREED = name_beside(path);
     int fd = mkostemp(beside, O_CLOEXEC);
-    int error = fd < 0 ? errno : file_write(fd, text, size);
+    int error = fd < 0 ? errno : write_limited(fd, text, size);
 
     if (!error)
-        error = set_usual_mode(fd);
+        error = set_usual_mode(fd, path);
     if (fd >= 0 && close(fd) < 0 && !error)
         error = errno;
     if (!error && rename(beside, path) < 0)
