@@ -40,6 +40,15 @@ cgroup_is_gone() {
     poll_until 10 cgroup_is_gone
 }
 
+@test "H98 with --cgroup a signal before the command is executed is not lost" {
+    LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_late.so bg a rlock run --cgroup k -- sleep 1000
+    poll_until 10 held k
+    poll_until 10 eval 'child=$(command_of "${pid[a]}"); [[ $child ]]'
+    poll_until 10 in_state "$child" T
+    kill -TERM "${pid[a]}"
+    ends_with a 143
+}
+
 @test "with --cgroup they are gone as well when rlock is killed" {
     bg a rlock run --cgroup k -- sh -c 'grep ^0:: /proc/self/cgroup >"$T/own"; "$T/hide" "$LOG"; exec sleep 1000'
     working x
@@ -78,7 +87,7 @@ cgroup_is_gone() {
     contains "$T/hidden" TERM
 }
 
-@test "--wait-descendants waits until the cgroup is empty; else, the processes left hold nothing" {
+@test "--wait-descendants waits until the cgroup is empty; else, the processes left hold nothing, and it is gone" {
     bg a rlock run --cgroup --wait-descendants k -- \
         sh -c "setsid -f env -i '$RLOCK_TEST_TOOLS/await' '$T/go'; exit 3"
     poll_until 10 pgrep -xf "$RLOCK_TEST_TOOLS/await $T/go"
@@ -90,13 +99,10 @@ cgroup_is_gone() {
     run -3 rlock run --cgroup k -- \
         sh -c "grep ^0:: /proc/self/cgroup >'$T/own'; setsid -f '$RLOCK_TEST_TOOLS/await' '$T/go' >/dev/null 2>&1; exit 3"
     is_free k
+    cgroup_is_gone
     left=$(pgrep -f "$RLOCK_TEST_TOOLS/await $T/go")
     : >"$T/go"
     poll_until 10 gone "$left"
-    # It was not empty, so it is still there.
-    run -1 cgroup_is_gone
-    own=$(sed 's/^0:://' "$T/own")
-    rmdir "/sys/fs/cgroup/unified$own" 2>/dev/null || rmdir "/sys/fs/cgroup$own"
 }
 
 # delegate VALUE: makes a cgroup "there" that systemd has delegated (1), or has not (0).

@@ -20,6 +20,9 @@
 /* Of one that rlock has made: its name could be anybody's, as of the unit rlock-backup.service. */
 #define OURS "user.rlock"
 
+/* How often what is left in one is looked for, as it may fork. */
+#define MOVES 100
+
 /* The places where version 2 may be mounted; the second one is for hosts that have version 1,
  * too. */
 static const char *const mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
@@ -179,10 +182,27 @@ int cgroup_is_populated(const struct cgroup *cgroup)
     return strstr(text, "populated 1") != NULL;
 }
 
+/* Has the processes continue in the cgroup that it was made in. */
+static void move_out(const struct cgroup *cgroup)
+{
+    char *parent FREED = mem_checked(strdup(cgroup->path));
+    char processes[4096], *next = NULL;
+
+    *strrchr(parent, '/') = '\0';
+    if (file_read_small(open_in(cgroup->path, "cgroup.procs", O_RDONLY), processes,
+                        sizeof processes) <= 0)
+        return;
+    for (char *pid = strtok_r(processes, "\n", &next); pid; pid = strtok_r(NULL, "\n", &next))
+        write_file(parent, "cgroup.procs", pid);
+}
+
+/* Not of cgroups that the command itself has made. */
 void cgroup_remove(const struct cgroup *cgroup)
 {
-    if (cgroup_exists(cgroup))
-        rmdir(cgroup->path);
+    if (!cgroup_exists(cgroup))
+        return;
+    for (int i = 0; i < MOVES && rmdir(cgroup->path) < 0 && errno == EBUSY; i++)
+        move_out(cgroup);
 }
 
 void cgroup_leave(void)

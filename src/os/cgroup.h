@@ -27,7 +27,8 @@ int cgroup_enter(const struct cgroup *cgroup);
 void cgroup_kill(const struct cgroup *cgroup);
 /* 1: processes are left in it; 0: none are; -1: it cannot be seen. */
 int cgroup_is_populated(const struct cgroup *cgroup);
-/* Removes the cgroup, unless processes are left in it. */
+/* Removes the cgroup, once nothing has to be ended in it any more: processes that are left continue
+ * in the one around it. */
 void cgroup_remove(const struct cgroup *cgroup);
 /* Moves this process, which must outlive a command, out of that command's cgroup, if it is in
  * one. */

@@ -240,10 +240,10 @@ static int become(void *arg)
     const struct start *start = arg;
     int error = 0;
 
-    setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != start->parent)
         _exit(127);
+    setpgid(0, 0);
     if (start->on_terminal)
         tcsetpgrp(start->terminal, getpid());
     restore_signals(start->plan.inherited);
