@@ -68,6 +68,26 @@ told() {
     contains "$T/a.err" 'hint: getent hosts NAME'
 }
 
+@test "H166 a name that fails later on: the address that it had is kept, and so is a lock" {
+    each_database
+    local whole=$RLOCK url=${RLOCK_URL/127.0.0.1/store.test} before
+    own_driver "SHIM_DNS_STORE='$T/addresses' LD_PRELOAD='$RLOCK_TEST_TOOLS/shim_dns.so' \\
+        ASAN_OPTIONS=$ASAN_OPTIONS exec \"\$DRIVER\""
+    RLOCK=$OWN
+    echo 127.0.0.1 >"$T/addresses"
+    stay a k --lease 15s -u "$url"
+    : >"$T/addresses"
+    says 69 'there is no host of that name' run -u "$url" k -- true
+    for name in unknown away; do
+        [[ $name == unknown ]] || rm "$T/addresses"
+        before=$(pgrep -P "$(agent_of "${pid[a]}")" -f "rlock-.*$DATABASE")
+        kill -KILL "$before"
+        renewed k
+    done
+    ends_well a
+    RLOCK=$whole
+}
+
 @test "a driver whose library is missing: one line at once, and which library it is" {
     each_database
     own_driver "echo \"rlock-$DATABASE: error while loading shared libraries: libdb.so.5: cannot open shared object file: No such file or directory\" >&2; exit 127"

@@ -11,6 +11,7 @@
 
 static char table_prefix[64];
 static bool in_transaction;
+static bool is_nameless; /* the host's name could not be looked up */
 
 uint64_t database_number(struct piece name)
 {
@@ -74,6 +75,7 @@ bool database_blames_name(const struct host_target *target, struct host_error *f
     int wrong = *target->host == '/' ? 0 : getaddrinfo(target->host, NULL, &hints, &list);
     bool nowhere = wrong == EAI_NONAME || wrong == EAI_NODATA;
 
+    is_nameless = wrong;
     if (wrong)
         database_fail(fault, nowhere ? WIRE_NOWHERE : WIRE_UNREACHABLE,
                       wrong == EAI_SYSTEM ? strerror(errno) : gai_strerror(wrong));
@@ -364,12 +366,25 @@ static enum host_outcome commit(struct unit *unit, struct host_fault *fault)
 
 /* -- connecting, and tables -------------------------------------------------------------------- */
 
+/* A name service that is away is not waited for for long where an address is known. */
+static bool connect_somehow(const struct host_target *target, struct host_error *fault)
+{
+    struct host_target there = *target;
+
+    if (*target->known)
+        setenv("RES_OPTIONS", "timeout:1 attempts:1", 1);
+    if (database_connect(target, fault))
+        return true;
+    there.address = target->known;
+    return is_nameless && *there.address && database_connect(&there, fault);
+}
+
 static bool open_database(const struct host_target *target, const char *table,
                           struct host_fault *fault)
 {
     *fault = (struct host_fault){.broken = false};
     snprintf(table_prefix, sizeof table_prefix, "%s", table);
-    return database_connect(target, &fault->why);
+    return connect_somehow(target, &fault->why);
 }
 
 /* Without gates, a request is a transaction: two that make the tables at once would see each other

@@ -202,9 +202,12 @@ static bool set_up(MYSQL *connection, struct host_error *fault)
 
 MYSQL *my_connect(const struct host_target *target, unsigned long flags, struct host_error *fault)
 {
+    /* A certificate is of a name, which the library takes for where to connect to. */
+    bool by_address = *target->address && !target->tls;
+    const char *host = by_address ? target->address : target->host;
     bool local = *target->host == '/', up;
 
-    if (database_blames_name(target, fault)) /* the library asks on and on, and tells less */
+    if (!by_address && database_blames_name(target, fault)) /* the library tells less */
         return NULL;
     MYSQL *made = mysql_init(NULL);
     if (!made) {
@@ -212,7 +215,7 @@ MYSQL *my_connect(const struct host_target *target, unsigned long flags, struct 
         return NULL;
     }
     set_options(made, target);
-    up = mysql_real_connect(made, local ? NULL : target->host, target->user, target->password,
+    up = mysql_real_connect(made, local ? NULL : host, target->user, target->password,
                             target->database, (unsigned)strtoul(target->port, NULL, 10),
                             local ? target->host : NULL, flags);
     if (!up)

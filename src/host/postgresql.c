@@ -179,6 +179,7 @@ bool database_connect(const struct host_target *target, struct host_error *fault
     /* Without any, libpq would take what is in a home directory. */
     const char *trusted = *target->ca ? target->ca : bundle ? bundle : "/nonexistent";
     const char *const options[][2] = {{"host", target->host},
+                                      {"hostaddr", target->address},
                                       {"port", target->port},
                                       {"user", target->user},
                                       {"password", target->password},

@@ -2,6 +2,7 @@
 #include "host/store.h"
 
 #include <errno.h>
+#include <netdb.h>
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
@@ -211,6 +212,22 @@ static const char *word(const struct request *request, size_t i)
     return i < request->count ? request->words[i].at : "";
 }
 
+/* "OK", and the address of the server; a Unix socket has none. */
+static void reply_open(struct strbuf *out)
+{
+    struct sockaddr_storage peer;
+    socklen_t size = sizeof peer;
+    char text[4 + 48] = "OK";
+    int ms;
+
+    if (getpeername(server.store->rest(HOST_DEAF, &ms), (struct sockaddr *)&peer, &size) == 0 &&
+        peer.ss_family != AF_UNIX &&
+        getnameinfo((struct sockaddr *)&peer, size, text + 3, sizeof text - 3, NULL, 0,
+                    NI_NUMERICHOST) == 0)
+        text[2] = ' ';
+    resp_status(out, text);
+}
+
 static void do_open(const struct request *request)
 {
     for (size_t i = 0; i < request->count; i++)
@@ -225,7 +242,9 @@ static void do_open(const struct request *request)
                                        .ca = word(&kept, 10),
                                        .certificate = word(&kept, 11),
                                        .key = word(&kept, 12),
-                                       .client = word(&kept, 13)};
+                                       .client = word(&kept, 13),
+                                       .known = word(&kept, 14),
+                                       .address = ""};
     const char *table = *word(&kept, 8) ? word(&kept, 8) : "rlock";
     int64_t limit = strtoll(word(request, 2), NULL, 10);
 
@@ -240,7 +259,7 @@ static void do_open(const struct request *request)
     if (server.refused)
         tell_fault(request->client, &server.fault);
     else
-        resp_status(&request->client->out, "OK");
+        reply_open(&request->client->out);
 }
 
 /* In place of init.lua, which marks a new server that has forgotten nothing: makes the tables, and

@@ -18,6 +18,9 @@ struct host_target {
     const char *ca, *certificate, *key;
     const char *client; /* the connection's name, for the server */
     int seconds;        /* the time limit */
+    /* Which address the host had before, for a time when its name cannot be looked up; and where to
+     * connect in place of what the name says. */
+    const char *known, *address;
 };
 
 struct host_fault {

@@ -7,8 +7,9 @@
 
 /* How rlock begins with a host: OPEN, this, how long it may take in ms, host, port, user, password,
  * database, what the names of its tables begin with, 1 for TLS, file of CA certificates, of a
- * certificate, of its key, what the connection is called. Both sides have to be of the same
- * protocol. */
+ * certificate, of its key, what the connection is called; from 1.1.0 on also the address that the
+ * host had before, or nothing. The reply is OK, from 1.1.0 on with that address behind it. Both
+ * sides have to be of the same protocol. */
 #define HOST_PROTOCOL "1"
 
 /* The kinds of failure that matter. */

@@ -80,7 +80,7 @@ void redis_greeting_begin_host(struct redis_greeting *greeting, const struct sto
 {
     const struct url *url = address->urls;
     const char *key = address->tls.key.path ? address->tls.key.path : address->tls.cert.path;
-    char limit[24], port[16];
+    char limit[24], port[16], known[sizeof greeting->address];
     const char *open[] = {"OPEN",
                           HOST_PROTOCOL,
                           limit,
@@ -94,10 +94,13 @@ void redis_greeting_begin_host(struct redis_greeting *greeting, const struct sto
                           address->tls.ca.path,
                           address->tls.cert.path,
                           key,
-                          *address->client ? address->client : "rlock"};
+                          *address->client ? address->client : "rlock",
+                          known};
     const char *role[] = {"ROLE"}, *time[] = {"TIME"};
 
+    memcpy(known, greeting->address, sizeof known);
     *greeting = (struct redis_greeting){.step = STEP_AUTH, .replicas = -1};
+    memcpy(greeting->address, known, sizeof known);
     snprintf(limit, sizeof limit, "%" PRId64, ms);
     snprintf(port, sizeof port, "%d", url->hosts[0].port);
     for (size_t i = 0; i < sizeof open / sizeof *open; i++)
@@ -185,6 +188,9 @@ enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
         redis_error_answer(reply->str, answer);
         return GREETING_REFUSED;
     }
+    if (greeting->step == STEP_AUTH && reply->type == REDIS_REPLY_STATUS &&
+        strncmp(reply->str, "OK ", 3) == 0)
+        snprintf(greeting->address, sizeof greeting->address, "%s", reply->str + 3);
     /* A Cluster's replica refers to its master later, in reply to a call. */
     if (greeting->step == STEP_ROLE && !greeting->cluster &&
         !redis_greeting_is_master(greeting, reply, answer))
