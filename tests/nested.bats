@@ -70,6 +70,22 @@ END
     is_free k
 }
 
+@test "H169 kill -9 of the outer run: what nested in it is free at once, the same KEY and another" {
+    bg_up a rlock run --lease 60s k -- sh -c "$(inner run --lease 60s k -- \
+        "$RLOCK" run --lease 60s other -- sh -c "'$RLOCK' acquire --keep \$\$ --lease 60s third; \
+            : >'$T/a.up'; while :; do sleep 0.1; done"); :"
+    held third
+    kill -KILL "${pid[a]}"
+    for key in k other third; do
+        run -0 rlock run -w 20s $key -- true
+    done
+    # So it is when rlock kills at the end of a time limit what ignores TERM.
+    run -124 rlock run --lease 60s --at-most 1s --kill-after 500ms k -- \
+        sh -c "trap '' TERM; $(inner run --lease 60s --kill-after 30s other -- \
+            sh -c 'while :; do sleep 0.1; done'); :"
+    run -0 rlock run -w 20s other -- true
+}
+
 @test "the outer lock is lost: the nested command goes, too" {
     bg a rlock run --lease 6s k -- "$RLOCK" run --lease 60s k -- \
         "$RLOCK_TEST_TOOLS/worker" "$LOG" in 100

@@ -195,6 +195,12 @@ static bool search_from_root(struct search *search, const struct tree *tree,
 
 /* -- looking and signalling ------------------------------------------------------------------ */
 
+static bool is_let_off(const struct tree *tree, const struct process *process, int signo)
+{
+    return signo == SIGKILL && tree->lenient &&
+           (strcmp(process->name, TREE_AGENT) == 0 || strcmp(process->name, TREE_RENEWER) == 0);
+}
+
 /* Through a descriptor of the process, as its pid may be someone else's by now if this process was
  * stopped since it was read. False if it could not be looked at once more. */
 static bool deliver(const struct tree *tree, const struct process *process, int signo)
@@ -203,7 +209,7 @@ static bool deliver(const struct tree *tree, const struct process *process, int 
     int fd = kernel_pidfd(process->pid);
     enum process_look look = procfs_read(tree->procfs, process->pid, &now);
 
-    if (look == PROCESS_FOUND && now.started == process->started)
+    if (look == PROCESS_FOUND && now.started == process->started && !is_let_off(tree, &now, signo))
         kernel_signal(process->pid, fd, signo);
     file_close(fd);
     return look != PROCESS_UNSEEN;
@@ -388,7 +394,7 @@ static bool kill_children(const struct search *search)
     procfs_add_children(procfs, &search->all->all[0], &children);
     for (size_t i = children.count; i-- > 0;) {
         if (procfs_read(procfs, children.all[i].pid, &process) == PROCESS_FOUND && process.live &&
-            may_belong(search, &process))
+            may_belong(search, &process) && !is_let_off(search->tree, &process, SIGKILL))
             found = kill(process.pid, SIGKILL) == 0 || found;
     }
     return found;
@@ -416,8 +422,8 @@ static bool signal_newborn(struct search *search, pid_t pid, int signo, bool *co
     enum process_look look = procfs_read(tree->procfs, pid, &process);
 
     *complete = *complete && look != PROCESS_UNSEEN;
-    if (look != PROCESS_FOUND || !process.live || !belongs(search, &process) ||
-        !procfs_is_process(tree->procfs, pid))
+    if (look != PROCESS_FOUND || !process.live || is_let_off(tree, &process, signo) ||
+        !belongs(search, &process) || !procfs_is_process(tree->procfs, pid))
         return false;
     if (signo != 0 && !deliver(tree, &process, signo))
         *complete = false;
@@ -514,7 +520,7 @@ enum tree_state tree_signal(const struct tree *tree, int signo)
     enum tree_state state = TREE_LIVE;
     bool complete = true;
 
-    if (cgroup_exists(tree->cgroup) && (signo == SIGKILL || signo == 0))
+    if (cgroup_exists(tree->cgroup) && (signo == 0 || (signo == SIGKILL && !tree->lenient)))
         return signal_cgroup(tree, signo);
     if (!procfs_is_usable(tree->procfs))
         return signal_group(tree, signo);

@@ -13,12 +13,20 @@
  * Without a usable /proc, only the command's process group is known of the tree. */
 #pragma once
 
+#include "base/clock.h"
 #include "os/cgroup.h"
 #include "os/procfs.h"
 
 /* A process of this name that has a record lock (fcntl(2)) on its standard input is in no tree: the
  * server of "local:" outlives the rlock that started it. */
 #define TREE_SPARED "rlock-server"
+
+/* A process of such a name is the agent of a nested run, or the renewer of a script: it releases its
+ * lock when whom it serves is dead, and is let off so long after the first KILL. The name gains it
+ * no more than that. */
+#define TREE_AGENT      "rlock-agent"
+#define TREE_RENEWER    "rlock-renewer"
+#define TREE_LENIENT_NS (3 * NS_PER_SEC)
 
 #define TREE_OWNER_SIZE 1024 /* of an owner token, with its NUL */
 
@@ -27,6 +35,7 @@ struct tree {
     const struct cgroup *cgroup; /* all that is in it is the tree; NULL, or none: as above */
     pid_t root;                  /* the supervisor; 0: it is dead */
     pid_t except;                /* the agent */
+    bool lenient;                /* agents and renewers are not killed yet */
     pid_t spared;                /* one more, with what descends from it; 0: none */
     pid_t group;                 /* the command's process group, led by the command; 0: none yet */
     int leader; /* pidfd of the command, -1: none; a later group of that number has another */

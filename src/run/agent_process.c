@@ -4,6 +4,7 @@
 
 #include "os/child.h"
 #include "os/file.h"
+#include "os/tree.h"
 
 #define END_NS (1 * NS_PER_SEC) /* for a process that has nothing left to do */
 /* After a death soon after the start, the next one waits: twice as long each time, but not so long
@@ -34,10 +35,9 @@ static int start(struct agent_process *agent, const struct agent_task *task)
     if (channel_pair(ends) < 0)
         return -1;
     const struct renewer renewer = {ends, task};
-    pid_t pid = task->plan->job
-                    ? child_fork_helper("rlock-agent", ends[1], agent_main, task)
-                    : child_fork_survivor(task->plan->keep ? "rlock-renewer" : "rlock-agent",
-                                          renewer_main, &renewer);
+    pid_t pid = task->plan->job ? child_fork_helper(TREE_AGENT, ends[1], agent_main, task)
+                                : child_fork_survivor(task->plan->keep ? TREE_RENEWER : TREE_AGENT,
+                                                      renewer_main, &renewer);
     file_close(ends[1]);
     if (pid < 0) {
         file_close(ends[0]);

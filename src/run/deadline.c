@@ -5,7 +5,7 @@ bool deadline_is_waived(const struct job_plan *plan)
     return plan->renew && plan->on_lost != ON_LOST_STOP;
 }
 
-/* A command that goes on has until the very end, as a renewal may still come; but not if it wants a
+/* A command that continues has until the very end, as a renewal may still come; but not if it wants a
  * signal. */
 static struct moment lost_at(const struct job_plan *plan, const struct supervised *known)
 {

@@ -1,11 +1,11 @@
-/* May a command go on, until when, and who ends it? One answer for both guards, from the plan and
+/* May a command continue, until when, and who ends it? One answer for both guards, from the plan and
  * from what a guard knows. Pure. */
 #pragma once
 
 #include "lock/lease.h"
 #include "run/plan.h"
 
-/* What is known of a command that was started under a lock. */
+/* A command that was started under a lock, as far as a guard knows. */
 struct supervised {
     struct lease lease; /* the latest */
     bool silent;        /* the supervisor has not taken note of the latest lease, or of a loss */
@@ -17,16 +17,16 @@ struct supervised {
 };
 
 struct deadline {
-    enum guard { GUARD_NONE, GUARD_SUPERVISOR, GUARD_AGENT } by; /* who ends it */
-    /* The command may go on until then, unless its lease is extended: then the lock is lost, and
-     * "by" asks it to end. GUARD_NONE: it goes on without the lock. 0: at once. */
+    enum guard { GUARD_NONE, GUARD_SUPERVISOR, GUARD_AGENT } by; /* the one that ends it */
+    /* The command may continue until then, unless its lease is extended: then the lock is lost, and
+     * "by" asks it to end. GUARD_NONE: it continues without the lock. 0: at once. */
     struct moment lost_at;
-    /* What does not end by itself is killed then, by either guard. */
+    /* Either guard kills then what does not end by itself. */
     struct moment kill_at;
 };
 
 struct deadline deadline_of(const struct job_plan *plan, const struct supervised *known);
-/* Whether a command goes on without its lock: never with a fixed lease, whose end is a time
+/* Whether a command continues without its lock: never with a fixed lease, whose end is a time
  * limit. */
 bool deadline_is_waived(const struct job_plan *plan);
 /* How the use of a lock has ended that is lost for this reason. renew: as in the plan. */

@@ -199,6 +199,9 @@ static void go_on_stopping(struct job *job)
 
     job->stop.kill_at = deadline(job).kill_at;
     job->stop.tree.except = job->agent->pid; /* it may be another one by now */
+    job->stop.tree.lenient = !moment_reached(
+        moment_min(moment_plus(job->stop.kill_at, TREE_LENIENT_NS), lease_kill_at(job->lease)),
+        now);
     send_term(job, now);
     state = stop_turn(&job->stop, now);
     if (state == STOP_GOING && !forks_without_end(job))

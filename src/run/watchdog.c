@@ -71,6 +71,17 @@ static bool runs_elsewhere(struct watchdog *watchdog)
     return stop_command_goes_on(&watchdog->stop_command, loop_now(watchdog->loop));
 }
 
+/* Not at the end of the lease. */
+static void be_lenient(struct watchdog *watchdog)
+{
+    struct moment now = loop_now(watchdog->loop), since = watchdog->killing_since;
+
+    if (!since.ns)
+        since = watchdog->killing_since = now;
+    since = moment_min(moment_plus(since, TREE_LENIENT_NS), lease_kill_at(watchdog->known.lease));
+    watchdog->tree.lenient = !moment_reached(since, now);
+}
+
 /* The alarm comes first: what is killed may be gone at once. */
 static void kill_tree(struct watchdog *watchdog)
 {
@@ -78,6 +89,7 @@ static void kill_tree(struct watchdog *watchdog)
         raise_alarm(watchdog, WATCHDOG_ENDING, tree_signal(&watchdog->tree, 0));
     if (watchdog->phase == WATCHDOG_IDLE)
         return;
+    be_lenient(watchdog);
     enum tree_state state = tree_signal(&watchdog->tree, SIGKILL);
     bool elsewhere = runs_elsewhere(watchdog);
     if ((state == TREE_GONE && !elsewhere) || is_hopeless(watchdog))
