@@ -121,6 +121,42 @@ waits() {
     poll_until 10 contains "$T/$1.err" "held by a foreign lock nightly (app-1) for at most"
 }
 
+is_locked() {
+    [[ $(sql "SELECT count(*) FROM pg_locks WHERE relation = 'rlock_record'::regclass AND granted
+        AND mode = 'AccessExclusiveLock'") == 1 ]]
+}
+
+# Another session waits for the table.
+is_awaited() {
+    [[ $(sql "SELECT count(*) FROM pg_locks WHERE relation = 'rlock_record'::regclass
+        AND NOT granted") == 1 ]]
+}
+
+@test "a row that comes between the locking and the reading, and is taken then, stays Java's" {
+    [[ $DATABASES == *postgresql* ]] || skip "there is no PostgreSQL"
+    with_database postgresql
+    rlock run k -- true # a lock that is new looks at one more record, and begins again
+    # rlock has locked the row, which is not there, and waits until it may read its own record.
+    database_sql postgresql 'BEGIN; LOCK TABLE rlock_record IN ACCESS EXCLUSIVE MODE;
+        SELECT pg_sleep(60)' >/dev/null 2>&1 3>&- &
+    poll_until 20 is_locked
+    bg_prints relay python3 "$TESTS/sql_relay.py" "$POSTGRESQL_PORT" "INSERT INTO" "$T/go"
+    bg a rlock run -u "${RLOCK_URL/:$POSTGRESQL_PORT/:$(<"$T/relay.out")}" --server-wait 60s \
+        --mirror shedlock:nightly k -- true
+    poll_until 20 is_awaited
+    sql "INSERT INTO shedlock VALUES('nightly', $(utc), $(utc), 'app-0')"
+    sql "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE relation = 'rlock_record'::regclass
+        AND granted" >/dev/null
+    # It has read that the row is free, and is about to write that it has taken it.
+    poll_until 20 test -e "$T/go.held"
+    java_takes nightly 60 app-1
+    : >"$T/go"
+    waits a
+    [[ $(locked_by nightly) == app-1 ]]
+    java_releases nightly 0 app-1
+    ends_with a 0 20
+}
+
 @test "held by rlock, it is refused to Java; released, it is free for Java" {
     each_database
     local uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'

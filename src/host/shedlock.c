@@ -86,19 +86,23 @@ static void add_free(struct sql_text *text, const struct unit_key *key, int64_t 
     add_where(text, key);
 }
 
-/* locked_at is when this holder took it. MySQL sets columns from left to right. */
+/* locked_at is when this holder took it. A row that came between the locking and the reading is not
+ * locked: another holder may have taken it since. Then locked_by would become NULL, which the table
+ * refuses. MySQL sets columns from left to right. */
 static void add_held(struct sql_text *text, const struct unit_key *key, int64_t now)
 {
     const char *by = record_find(&key->record, piece_of(""))->value.at;
 
-    sql_add(text, "UPDATE shedlock SET lock_until = ");
-    add_time(text, key->record.expires, false);
-    sql_add(text, ", locked_at = CASE WHEN locked_by = ");
+    sql_add(text, "UPDATE shedlock SET locked_at = CASE WHEN locked_by = ");
     add_value(text, by);
     sql_add(text, " THEN locked_at ELSE ");
     add_time(text, now, true);
-    sql_add(text, " END, locked_by = ");
+    sql_add(text, " END, locked_by = CASE WHEN locked_by = ");
     add_value(text, by);
+    sql_add(text, " OR %s <= 0 THEN ", text->dialect->utc_left);
+    add_value(text, by);
+    sql_add(text, " END, lock_until = ");
+    add_time(text, key->record.expires, false);
     add_where(text, key);
 }
 
