@@ -317,3 +317,17 @@ ENDED='kept until [-0-9 ]*[0-9]{2}:[0-9]{2}; the command ended with 3 after [0-9
     finish a
     [[ $status == 0 && ! -s $T/q.err ]]
 }
+
+@test "H171 what others wrote is escaped wherever it leaves rlock" {
+    local evil=$'\e[31m\u009b2J\rnew\nline' each
+    hold a k --label "$evil"
+    rlock pause p 1h -m "$evil" -q
+    for each in status 'status -v' 'status --json' 'run -n k -- true' 'run -n p -- true' \
+        'check --held 0 k' 'check --paused 0 p' 'force-release --yes k' history 'history --json' metrics; do
+        # shellcheck disable=SC2086
+        "$RLOCK" $each >"$T/out" 2>&1 3>&- || true
+        echo "$each: $(cat -v "$T/out")"
+        LC_ALL=C.UTF-8 run ! grep -aP '[^\P{Cc}\n]|^line' "$T/out"
+    done
+    rlock resume p
+}
