@@ -147,8 +147,8 @@ static void shorten_party(struct table_row *row, size_t column, const struct ide
 }
 
 /* Shortens holders that make the lines longer than the screen: to their user and host, or to their
- * host; a holder that is kept loses how its command
- * ended. Keys and hosts that will be cut keep a fair part. */
+ * host; a holder that is kept loses how its command ended. Keys and hosts that will be cut keep a
+ * fair part. */
 static void shorten_holders(struct table *table, const struct lock_view *locks, int width)
 {
     const struct lock_party *holder;
