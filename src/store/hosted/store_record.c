@@ -55,9 +55,8 @@ static const char *refuse_query(const struct url *url, const char *name)
 {
     if (!strcasestr(name, "ssl") && !strcasestr(name, "tls"))
         return "has a query that it does not take (write ?table=NAME)";
-    return hosted_dialect(url)->is_mysql
-               ? "has a query about TLS (write mysqls:// for TLS, and --tls-ca FILE)"
-               : "has a query about TLS (write postgresqls:// for TLS, and --tls-ca FILE)";
+    return hosted_dialect(url)->is_mysql ? "has a query about TLS (write mysqls://)"
+                                         : "has a query about TLS (write postgresqls://)";
 }
 
 static const char *take_query(struct url *url, char *query)
