@@ -314,15 +314,19 @@ EOF
 @test "rediss:// to a server without TLS, and redis:// to one with it: 69, and it says so" {
     no_connection 'no answer to TLS in time; is it a server without' "${ca[@]}" \
         -u "rediss://127.0.0.1:$PLAIN_PORT" --connect-timeout 3s
-    no_connection 'is it a server with TLS' -u "redis://127.0.0.1:$TLS_PORT"
+    stderr_line '^hint: without TLS the URL begins with redis://'
+    no_connection 'is it a server with TLS, or a proxy' -u "redis://127.0.0.1:$TLS_PORT"
+    stderr_line '^hint: with TLS the URL begins with rediss://'
     # Servers that answer: something else, and an alert.
     local port
     answering web 'HTTP/1.1 400 Bad Request\r\n\r\n'
     no_connection 'TLS: the server there does not speak it' "${ca[@]}" -u "rediss://127.0.0.1:$port"
+    stderr_line '^hint: without TLS the URL begins with redis://'
     no_connection 'not a Redis server' -u "redis://127.0.0.1:$port"
     answering alert '\x15\x03\x01\x00\x02\x02\x0a'
     no_connection 'TLS: the server says: unexpected' "${ca[@]}" -u "rediss://127.0.0.1:$port"
     no_connection 'what answers there speaks TLS' -u "redis://127.0.0.1:$port"
+    stderr_line '^hint: with TLS the URL begins with rediss://'
 }
 
 has_ipv6() {

@@ -384,6 +384,8 @@ static const char *const hints[HINTS] = {
         ("an outer rlock takes passwords out of its command's environment: give it "
          "--keep-credentials, or use --password-file or a configuration file"),
     [HINT_RIGHTS] = "rlock doctor names the missing rights; docs/data.md has all of them",
+    [HINT_TLS] = "with TLS the URL begins with rediss://, clusters:// or sentinels://",
+    [HINT_NO_TLS] = "without TLS the URL begins with redis://, cluster:// or sentinel://",
     [HINT_LONGER_LEASE] = "a longer --lease, or a server that is nearer",
     [HINT_WAIT_OR_MARK] = "wait, or rlock init --force if nothing is held",
     [HINT_REPLICAS] = "--replicas, if one of them may be promoted",
@@ -398,6 +400,8 @@ static const char *const hints[HINTS] = {
     [HINT_LOGIN] = "pg_hba.conf, or the host of 'USER'@'HOST' in MySQL, says who may",
     [HINT_MAX_CONNECTIONS] =
         "max_connections says how many it takes; a user or database may have fewer",
+    [HINT_MAX_CLIENT_CNXNS] =
+        "maxClientCnxns, in its configuration, says how many it takes from one address",
 
     [HINT_SCRIPT_KILL] =
         "SCRIPT KILL, in redis-cli, ends a script that has not written anything yet",

@@ -20,14 +20,18 @@ struct stream {
     struct loop_io io; /* fd -1 while closed */
     bool connecting;
     struct endpoint to;
-    struct loop_timer again; /* armed while the server's queue of new connections is full */
+    struct loop_timer again; /* armed while the server's queue of new connections is full, or while
+                              * the connection is ending */
     struct tls_session *tls; /* NULL: plain */
     bool in_handshake;       /* connected, but TLS is not yet agreed on */
     bool remote;             /* by TCP */
     bool heard;              /* the other end has made sense */
     bool known;              /* or had on an earlier connection */
     bool foreign;            /* another attempt is of no use */
-    unsigned generation;     /* counts closes: a callback may end what is being read */
+    enum stream_language language;
+    bool ending;         /* the other end has closed it unheard, and may reset it yet */
+    bool reset;          /* the other end has reset it */
+    unsigned generation; /* counts closes: a callback may end what is being read */
     struct strbuf out;
     size_t out_sent;
 };
@@ -39,9 +43,11 @@ struct stream {
 /* How often to try where the queue of new connections is full, and by how much that is spread. */
 #define CROWDED_NS        (20 * NS_PER_MS)
 #define CROWDED_SPREAD_NS (10 * NS_PER_MS)
+/* How long after the end of a connection its reset may come. */
+#define RESET_NS (10 * NS_PER_MS)
 
 static void handle(struct loop_io *io, int events);
-static void connect_again(struct loop_timer *timer);
+static void due(struct loop_timer *timer);
 
 struct stream *stream_new(struct loop *loop, const struct stream_events *events, void *arg)
 {
@@ -51,7 +57,7 @@ struct stream *stream_new(struct loop *loop, const struct stream_events *events,
     stream->events = events;
     stream->arg = arg;
     stream->io = (struct loop_io){.fd = -1, .ready = handle, .owner = stream};
-    stream->again = (struct loop_timer){.fire = connect_again, .owner = stream};
+    stream->again = (struct loop_timer){.fire = due, .owner = stream};
     return stream;
 }
 
@@ -93,12 +99,15 @@ void stream_refuse(struct stream *stream, const char *why)
  * language. */
 static void ended(struct stream *stream, const char *why)
 {
-    const char *guess = stream->known     ? NULL
-                        : stream->tls     ? tls_guess_refusal(stream->tls)
-                        : !stream->remote ? NULL
-                                          : "is it a server with TLS?";
+    const char *guess = stream->known ? NULL
+                        : stream->tls ? tls_guess_refusal(stream->tls)
+                        : !stream->remote
+                            ? NULL
+                            : "is it a server with TLS, or a proxy that lacks commands?";
     char text[160];
 
+    if (guess && !stream->tls)
+        stream->language = STREAM_TLS;
     snprintf(text, sizeof text, "%s%s%s", why, guess ? "; " : "", guess ? guess : "");
     broken(stream, text);
 }
@@ -132,12 +141,34 @@ static bool start_to_connect(struct stream *stream)
     return true;
 }
 
-static void connect_again(struct loop_timer *timer)
+static int fault_of(const struct stream *stream)
+{
+    int fault = 0;
+    socklen_t length = sizeof fault;
+
+    getsockopt(stream->io.fd, SOL_SOCKET, SO_ERROR, &fault, &length);
+    return fault;
+}
+
+/* A server that turns a client away may reset the connection right behind its end (ZooKeeper does,
+ * where it is full): only the reset tells that nothing was read. */
+static void end_soon(struct stream *stream)
+{
+    loop_remove(stream->loop, &stream->io);
+    stream->ending = true;
+    loop_arm(stream->loop, &stream->again, moment_plus(loop_now(stream->loop), RESET_NS));
+}
+
+static void due(struct loop_timer *timer)
 {
     struct stream *stream = timer->owner;
 
-    if (!start_to_connect(stream))
+    if (stream->ending) {
+        stream->reset |= fault_of(stream) != 0;
+        ended(stream, CLOSED);
+    } else if (!start_to_connect(stream)) {
         broken(stream, strerror(errno));
+    }
 }
 
 static void begin(struct stream *stream, int fd, bool remote)
@@ -147,6 +178,8 @@ static void begin(struct stream *stream, int fd, bool remote)
     stream->connecting = true;
     stream->remote = remote;
     stream->heard = stream->foreign = stream->in_handshake = false;
+    stream->ending = stream->reset = false;
+    stream->language = STREAM_OURS;
 }
 
 int stream_open(struct stream *stream, const struct endpoint *to, struct tls *tls, const char *host)
@@ -245,6 +278,8 @@ static void shake_hands(struct stream *stream)
             return;
     }
     bool sent = send_tls(stream);
+    if (state == TLS_FAILED && tls_hears_plain(stream->tls))
+        stream->language = STREAM_PLAIN;
     if (state == TLS_FAILED)
         stream_refuse(stream, fault);
     else if (state == TLS_CLOSED || !sent)
@@ -253,10 +288,9 @@ static void shake_hands(struct stream *stream)
 
 static void finish_connect(struct stream *stream)
 {
-    int fault = 0;
-    socklen_t length = sizeof fault;
+    int fault = fault_of(stream);
 
-    getsockopt(stream->io.fd, SOL_SOCKET, SO_ERROR, &fault, &length);
+    stream->reset = fault == EPIPE || fault == ECONNRESET;
     if (fault != 0) {
         broken(stream, strerror(fault));
         return;
@@ -319,11 +353,17 @@ static void receive(struct stream *stream)
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
+    stream->reset |= n < 0 && errno == ECONNRESET;
+    if (n == 0 && stream->remote && !stream->heard && !stream->tls) {
+        end_soon(stream);
+        return;
+    }
     if (n <= 0) {
         ended(stream, n < 0 ? strerror(errno) : CLOSED);
         return;
     }
     if (!stream->tls && !stream->heard && is_alert(buffer, n)) {
+        stream->language = STREAM_TLS;
         stream_refuse(stream, "what answers there speaks TLS");
         return;
     }
@@ -341,8 +381,9 @@ static void break_sending(struct stream *stream)
     unsigned generation = stream->generation;
     int fault = errno;
 
+    stream->reset = fault == EPIPE || fault == ECONNRESET;
     receive(stream);
-    if (stream->generation == generation)
+    if (stream->generation == generation && !stream->ending)
         ended(stream, strerror(fault));
 }
 
@@ -367,9 +408,22 @@ bool stream_is_foreign(const struct stream *stream)
     return stream->foreign;
 }
 
+enum stream_language stream_language(const struct stream *stream)
+{
+    bool overdue = stream->io.fd >= 0 && stream->in_handshake && !stream->connecting;
+
+    return overdue ? STREAM_PLAIN : stream->language;
+}
+
+bool stream_was_reset(const struct stream *stream)
+{
+    return stream->reset;
+}
+
 const char *stream_overdue(const struct stream *stream)
 {
-    return stream->again.added    ? "its queue of new connections is full"
+    return stream->ending         ? CLOSED
+           : stream->again.added  ? "its queue of new connections is full"
            : stream->connecting   ? "connecting timed out"
            : stream->in_handshake ? "no answer to TLS in time; is it a server without?"
                                   : "no answer in time";

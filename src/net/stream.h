@@ -11,6 +11,9 @@ struct loop;
 struct stream;
 struct tls;
 
+/* What the other end seems to speak. */
+enum stream_language { STREAM_OURS, STREAM_TLS, STREAM_PLAIN };
+
 struct stream_events {
     void (*connected)(void *arg);
     /* Bytes, as they came. stream_close() may be called from here. */
@@ -43,6 +46,11 @@ void stream_refuse(struct stream *stream, const char *why);
 /* Whether it broke because the other end speaks something else, or is not to be trusted: trying
  * again is of no use. */
 bool stream_is_foreign(const struct stream *stream);
+
+/* After it broke, or while it is overdue. */
+enum stream_language stream_language(const struct stream *stream);
+/* Whether it broke because the other end has reset it. */
+bool stream_was_reset(const struct stream *stream);
 
 /* Describes what has not come yet, for a caller that gives up waiting. */
 const char *stream_overdue(const struct stream *stream);

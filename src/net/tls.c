@@ -599,6 +599,12 @@ static void explain_alert(const struct tls_session *session, const char *text, c
              guess ? "; " : "", guess ? guess : "");
 }
 
+bool tls_hears_plain(const struct tls_session *session)
+{
+    return session->first && (session->first < SSL3_RT_CHANGE_CIPHER_SPEC ||
+                              session->first > SSL3_RT_APPLICATION_DATA);
+}
+
 static void explain(const struct tls_session *session, char *fault, size_t size)
 {
     long verdict = openssl.SSL_get_verify_result(session->ssl);
@@ -606,8 +612,7 @@ static void explain(const struct tls_session *session, char *fault, size_t size)
 
     if (verdict != X509_V_OK)
         explain_certificate(session, verdict, fault, size);
-    else if (session->first < SSL3_RT_CHANGE_CIPHER_SPEC ||
-             session->first > SSL3_RT_APPLICATION_DATA)
+    else if (!session->first || tls_hears_plain(session))
         snprintf(fault, size, "TLS: the server there does not speak it");
     else if (alert)
         explain_alert(session, reason(), fault, size);

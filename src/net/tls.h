@@ -65,6 +65,8 @@ enum tls_state tls_read(struct tls_session *session, char *bytes, size_t size, s
                         char *fault, size_t fault_size);
 /* Encrypts "size" bytes, all of them. False if the session is broken. */
 bool tls_write(struct tls_session *session, const char *bytes, size_t size);
+/* Whether the peer has answered, with something that is not TLS. */
+bool tls_hears_plain(const struct tls_session *session);
 /* Guesses why the peer ended the connection; NULL: not known. */
 const char *tls_guess_refusal(const struct tls_session *session);
 /* Bytes that have to go to the socket: moves up to "size" of them out; returns how many. */

@@ -180,6 +180,8 @@ enum hint {
     HINT_PASSWORD_OR_USER,
     HINT_KEPT_PASSWORD, /* an outer rlock has taken it out of the environment */
     HINT_RIGHTS,        /* of the user at the server */
+    HINT_TLS,           /* the server seems to speak it, or the reverse: the URL says which */
+    HINT_NO_TLS,
     HINT_LONGER_LEASE,
     HINT_WAIT_OR_MARK, /* until the store grants again, or say that nothing is held */
     HINT_REPLICAS,     /* wait for some, where one may be promoted */
@@ -192,6 +194,7 @@ enum hint {
     HINT_GRANT,    /* give the user its rights */
     HINT_LOGIN,    /* let the user in */
     HINT_MAX_CONNECTIONS,
+    HINT_MAX_CLIENT_CNXNS, /* of a ZooKeeper server */
 
     /* A Redis server. */
     HINT_SCRIPT_KILL,

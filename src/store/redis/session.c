@@ -259,7 +259,9 @@ static void describe_no_start(const struct redis_session *session, struct answer
 /* Retrying does not help if the other end does not speak RESP. */
 static void retry_or_fail_with(struct redis_session *session, const char *why)
 {
+    static const enum hint hints[] = {[STREAM_TLS] = HINT_TLS, [STREAM_PLAIN] = HINT_NO_TLS};
     struct answer answer;
+    enum stream_language language = stream_language(session->conn->stream);
 
     describe_unreachable(session, why, &answer);
     if (session->program && stream_is_foreign(session->conn->stream)) {
@@ -268,6 +270,8 @@ static void retry_or_fail_with(struct redis_session *session, const char *why)
         answer.cause = CAUSE_UNFIT;
         answer.hint = HINT_NONE;
     }
+    if (hints[language])
+        answer.hint = hints[language];
     retry_or_fail(session, &answer);
 }
 
