@@ -519,3 +519,57 @@ in_tls() { echo "zookeepers://127.0.0.1:$1/test/$BATS_TEST_NUMBER --tls-ca $CERT
     run -69 rlock doctor -u "$there"
     [[ $output == *"unfit    session      it opens no session again, as ClickHouse Keeper"* ]]
 }
+
+# small_start NUMBER: another server, which takes so many clients from one address.
+small_start() {
+    local number
+    number=$(free_ports 1)
+    mkdir -p "$ENSEMBLE/small/data"
+    sed -e "s|^dataDir=.*|dataDir=$ENSEMBLE/small/data|" -e "s|^clientPort=.*|clientPort=$number|" \
+        "$ENSEMBLE/1/conf" >"$ENSEMBLE/small/conf"
+    echo "maxClientCnxns=$1" >>"$ENSEMBLE/small/conf"
+    server_start small
+    poll_until 60 serves "$number"
+    RLOCK_URL=zookeeper://127.0.0.1:$number/test
+}
+
+small_ends() {
+    server_signal KILL small
+    rm "$ENSEMBLE/small/pid"
+}
+
+# has_renewed NAME NUMBER: it has said so often that it did.
+has_renewed() {
+    (($(grep -c 'renewed' "$T/$1.err") >= $2))
+}
+
+@test "H167 H9 a server is full of rlock's own waiters: the holder keeps the lock, all have their turn" {
+    local i
+    small_start 12
+    stay x k -v --lease 12s
+    for i in {1..20}; do
+        bg "w$i" rlock run --lease 12s k -- sh -c "echo $i >>'$LOG'"
+    done
+    poll_until 20 eval 'cat "$T"/w*.err | grep -q "too many clients"'
+    poll_until 60 has_renewed x 4
+    ends_well x
+    all_end 0 60 w{1..20}
+    [[ $(sort -u "$LOG" | wc -l) == 20 ]]
+    small_ends
+}
+
+@test "H167 H9 a server is full of holders: each renews in its own place; newcomers are told" {
+    small_start 2
+    stay a k1 -v --lease 12s
+    stay b k2 -v --lease 12s
+    refused 69 run -n --server-wait 1m k -- touch "$T/ran"
+    stderr_line 'too many clients from here: it resets each new connection'
+    stderr_line '^hint: maxClientCnxns'
+    refused 69 run -w 2s k -- touch "$T/ran"
+    poll_until 60 has_renewed a 2
+    poll_until 60 has_renewed b 2
+    ends_well a
+    rlock run -w 1m k -- true
+    ends_well b
+    small_ends
+}

@@ -45,7 +45,7 @@ static void poked(void *arg)
 static void open_session(struct look *look, int64_t lease)
 {
     zk_session_wish(look->session, lease);
-    zk_session_send(look->session, true, moment_plus(moment_now(), ANSWER_NS));
+    zk_session_send(look->session, ZK_NEW_CONNECTION, moment_plus(moment_now(), ANSWER_NS));
     if (!answer_await(look->loop, &look->failure))
         look->outcome = ZK_FAILED;
 }
@@ -109,7 +109,9 @@ static bool check_server(const struct checkup_plan *plan, struct url_host host,
     server->reached = look.outcome != ZK_FAILED;
     if (!server->reached) {
         server->cause = look.failure.cause;
-        diagnosis_add(&server->diagnosis, "reach", LEVEL_UNFIT, "", "%s", look.failure.text);
+        diagnosis_add(&server->diagnosis, "reach", LEVEL_UNFIT,
+                      look.failure.full ? "raise maxClientCnxns, the limit for one address" : "",
+                      "%s", look.failure.text);
         return true;
     }
     server->figures.ping_median_ns = server->figures.ping_max_ns = look.round_trip;

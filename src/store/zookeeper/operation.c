@@ -126,6 +126,7 @@ void zk_forget(struct zk_store *store)
 
     zk_clear_nodes(store);
     store->from = (struct moment){0};
+    store->roomy = false;
     *store->owner = '\0';
     zk_session_take(store->session, &none);
 }
@@ -147,7 +148,10 @@ void zk_send(struct zk_store *store, zk_hear *hear, enum zk_effect effect)
 {
     store->hear = hear;
     store->effect = effect;
-    zk_session_send(store->session, effect == ZK_REOPENS, store->base.operation.until);
+    static const enum zk_way ways[] = {
+        [ZK_REOPENS] = ZK_NEW_BY_ALL_MEANS, [ZK_ASKS_FOR_ROOM] = ZK_NEW_CONNECTION};
+
+    zk_session_send(store->session, ways[effect], store->base.operation.until);
 }
 
 void zk_ask(struct zk_store *store, zk_hear *hear)
@@ -175,8 +179,38 @@ void zk_miss(struct zk_store *store)
     }
 }
 
+/* -- room for a renewal ------------------------------------------------------------------------ */
+
+/* A renewal takes one connection more for a moment. So no waiter stays on the last one that a server
+ * has for this address: otherwise a holder would have to give up its own, and another client might
+ * take that. All watches are set anew, over the new connection. */
+static void found_room(struct zk_store *store, const struct zk_reply *replies)
+{
+    (void)replies;
+    store->roomy = true;
+    zk_look(store);
+}
+
+static void left_full(struct zk_store *store, const struct zk_reply *replies)
+{
+    (void)replies;
+    zk_forget(store);
+    zk_tell_failure(store, &store->no_room);
+}
+
+static void leave_full(struct zk_store *store, const struct answer *failure)
+{
+    store->no_room = *failure;
+    zk_close(store->batch);
+    zk_send(store, left_full, ZK_CLOSES);
+}
+
 static void failed(struct zk_store *store, const struct answer *failure)
 {
+    if (store->effect == ZK_ASKS_FOR_ROOM && failure->full) {
+        leave_full(store, failure);
+        return;
+    }
     if (store->effect == ZK_CLOSES && failure->maybe_done)
         store->place = ZK_ENDING;
     else if (store->effect == ZK_CREATES && failure->maybe_done)
@@ -277,6 +311,10 @@ void zk_refuse_again(struct zk_store *store)
 {
     struct kept_answer again;
 
+    if (store->place == ZK_HAS_PLACE && store->request.queue && !store->roomy) {
+        zk_send(store, found_room, ZK_ASKS_FOR_ROOM);
+        return;
+    }
     answer_keep(&again, &store->refusal.answer);
     if (again.answer.holder)
         again.party.age_ms += moment_until(store->refused, loop_now(store->loop)) / NS_PER_MS;

@@ -39,9 +39,10 @@ typedef void zk_hear(struct zk_store *store, const struct zk_reply *replies);
 /* The effect of a step's requests, as far as it matters when they are not answered. */
 enum zk_effect {
     ZK_NO_EFFECT,
-    ZK_CREATES, /* make nodes of this owner */
-    ZK_CLOSES,  /* close the session */
-    ZK_REOPENS  /* nothing more; the session is opened again over a new connection */
+    ZK_CREATES,      /* make nodes of this owner */
+    ZK_CLOSES,       /* close the session */
+    ZK_REOPENS,      /* nothing more; the session is opened again over a new connection */
+    ZK_ASKS_FOR_ROOM /* the same, by a waiter, if there is room for one */
 };
 
 /* This owner's nodes in the ensemble. */
@@ -73,12 +74,14 @@ struct zk_store {
     struct kept_answer refusal; /* the latest, at "refused" */
     struct moment refused;
     unsigned heartbeats; /* since the queue was looked at */
+    bool roomy;          /* a server had room for one connection more */
 
     /* The operation under way, base.operation. */
     struct acquire_request request; /* a renewal and a release fill in a part of it */
     zk_hear *hear;                  /* the step under way */
     enum zk_effect effect;
-    size_t absent; /* the key that is not held */
+    size_t absent;         /* the key that is not held */
+    struct answer no_room; /* to be told when the place is given up */
     bool requeued;
     struct zk_sight *sights; /* of a survey: the locks */
     size_t sight_count;
@@ -194,7 +197,7 @@ void zk_tell_failure(struct zk_store *store, const struct answer *failure);
 void zk_tell_error(struct zk_store *store, int error);
 void zk_refuse(struct zk_store *store, enum cause cause, size_t key, const char *text);
 void zk_refuse_not_held(struct zk_store *store, size_t key);
-/* As store->refusal says, with the age that it has by now. */
+/* As store->refusal says, with the age that it has by now. A new waiter asks for room first. */
 void zk_refuse_again(struct zk_store *store);
 /* The same when the session is closed, which this does first. */
 void zk_refuse_and_close(struct zk_store *store);

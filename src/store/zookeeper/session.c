@@ -11,20 +11,61 @@
 /* An int on the wire. */
 #define TIMEOUT_MAX_MS (1 << 30)
 #define XID_MAX        (1 << 30)
+/* How soon a server that was full is tried again for a lock that is held. */
+#define PLACE_NS (20 * NS_PER_MS)
 
 static const struct url_host *host_of(const struct zk_session *session)
 {
     return &session->url->hosts[session->at];
 }
 
+static void close_link(struct zk_link *link)
+{
+    stream_close(link->stream);
+    strbuf_cut(&link->in, 0);
+    link->generation++;
+}
+
+/* Ends the connection, or the way to it; the one before stays. */
 static void hang_up(struct zk_session *session)
 {
     loop_disarm(session->loop, &session->timer);
     resolver_stop(&session->resolver);
-    stream_close(session->stream);
+    close_link(session->link);
     session->phase = ZK_PHASE_DOWN;
-    strbuf_cut(&session->in, 0);
-    session->generation++;
+}
+
+static void leave_former(struct zk_session *session)
+{
+    if (session->former)
+        close_link(session->former);
+    session->former = NULL;
+}
+
+static void end_links(struct zk_session *session)
+{
+    hang_up(session);
+    leave_former(session);
+}
+
+/* Begins the way to another connection, beside the one that is up. */
+static void keep_former(struct zk_session *session)
+{
+    session->former = session->link;
+    session->former_at = session->at;
+    session->link = &session->links[session->link == session->links];
+    session->phase = ZK_PHASE_DOWN;
+}
+
+/* There is no other one: the connection before stays. */
+static void go_back(struct zk_session *session)
+{
+    if (!session->former)
+        return;
+    session->link = session->former;
+    session->at = session->former_at;
+    session->former = NULL;
+    session->phase = ZK_PHASE_UP;
 }
 
 void zk_session_sign(const struct zk_session *session, struct answer *answer)
@@ -94,6 +135,7 @@ static void fail(struct zk_session *session, const struct answer *why)
     struct answer failure = *why;
 
     hang_up(session);
+    go_back(session);
     if (!session->busy)
         return;
     failure.maybe_done = session->sent && session->writes;
@@ -116,17 +158,40 @@ static void look_soon(struct zk_session *session)
     loop_arm(session->loop, &session->timer, loop_now(session->loop));
 }
 
+/* All servers are full. With the connection before, its place becomes free at the server that it
+ * was to. */
+static void insist(struct zk_session *session)
+{
+    size_t count = session->url->host_count;
+
+    if (session->former)
+        session->at = (session->former_at + count - 1) % count;
+    leave_former(session);
+    session->ways = count;
+    session->phase = ZK_PHASE_NEXT;
+    loop_arm(session->loop, &session->timer, moment_plus(loop_now(session->loop), PLACE_NS));
+}
+
 /* The server does not serve: there may be others. */
+static void way_failed_with(struct zk_session *session, const struct answer *failure)
+{
+    bool over = moment_reached(session->until, loop_now(session->loop));
+
+    hang_up(session);
+    store_note_failure(&session->failure, failure);
+    if (session->ways > 0 && !over)
+        look_soon(session);
+    else if (session->insists && session->failure.full && !over)
+        insist(session);
+    else
+        fail(session, &session->failure);
+}
+
 static void way_failed(struct zk_session *session, enum cause cause, const char *why)
 {
     struct answer failure = failure_of(session, cause, why);
 
-    hang_up(session);
-    store_note_failure(&session->failure, &failure);
-    if (session->ways > 0 && !moment_reached(session->until, loop_now(session->loop)))
-        look_soon(session);
-    else
-        fail(session, &session->failure);
+    way_failed_with(session, &failure);
 }
 
 static void resolved(void *arg, int count, const char *fault)
@@ -139,7 +204,7 @@ static void resolved(void *arg, int count, const char *fault)
     }
     session->phase = ZK_PHASE_CONNECTING;
     unsigned turn = count > 1 ? session->turn++ % (unsigned)count : 0;
-    if (stream_open(session->stream, &session->resolver.found[turn], session->tls,
+    if (stream_open(session->link->stream, &session->resolver.found[turn], session->tls,
                     host_of(session)->name) != 0)
         way_failed(session, cause_of_errno(errno), strerror(errno));
 }
@@ -173,15 +238,16 @@ static void start(struct zk_session *session)
 
 static void connected(void *arg)
 {
-    struct zk_session *session = arg;
+    struct zk_link *link = arg;
+    struct zk_session *session = link->session;
     struct strbuf out = {0};
     int64_t wish = session->wish / NS_PER_MS;
 
     session->phase = ZK_PHASE_OPENING;
-    session->opened = loop_now(session->loop);
+    link->opened = loop_now(session->loop);
     zk_put_connect(&out, &session->identity,
                    (int32_t)(wish < TIMEOUT_MAX_MS ? wish : TIMEOUT_MAX_MS), session->zxid);
-    stream_send(session->stream, out.text, out.size);
+    stream_send(link->stream, out.text, out.size);
     strbuf_free(&out);
 }
 
@@ -189,7 +255,7 @@ static void connected(void *arg)
 
 static void send_batch(struct zk_session *session)
 {
-    stream_send(session->stream, session->batch.out.text, session->batch.out.size);
+    stream_send(session->link->stream, session->batch.out.text, session->batch.out.size);
     session->sent = true;
     session->writes = session->batch.writes;
     session->first = session->batch.xid;
@@ -198,7 +264,7 @@ static void send_batch(struct zk_session *session)
 
 static void expire(struct zk_session *session)
 {
-    hang_up(session);
+    end_links(session);
     session->identity = (struct zk_identity){0};
     complete(session, ZK_EXPIRED, NULL);
 }
@@ -209,7 +275,7 @@ static void leave_strange_session(struct zk_session *session)
     struct zk_batch batch = {.xid = 1};
 
     zk_close(&batch);
-    stream_send(session->stream, batch.out.text, batch.out.size);
+    stream_send(session->link->stream, batch.out.text, batch.out.size);
     strbuf_free(&batch.out);
     expire(session);
 }
@@ -219,11 +285,13 @@ static void go_on(struct zk_session *session)
     struct strbuf out = {0};
 
     session->phase = ZK_PHASE_UP;
+    session->opened = session->link->opened;
+    leave_former(session);
     breaks_up(&session->breaks);
     loop_arm(session->loop, &session->timer, session->answer_by);
     if (session->url->user) {
         zk_put_digest(&out, session->url->user, session->password);
-        stream_send(session->stream, out.text, out.size);
+        stream_send(session->link->stream, out.text, out.size);
         strbuf_free(&out);
     }
     if (session->replies.wanted > 0)
@@ -238,10 +306,10 @@ static void hear_opened(struct zk_session *session, struct jute_in *in)
     int32_t timeout_ms;
 
     if (!zk_read_connected(in, &is, &timeout_ms)) {
-        stream_refuse(session->stream, "what answers there is not a ZooKeeper server");
+        stream_refuse(session->link->stream, "what answers there is not a ZooKeeper server");
         return;
     }
-    stream_trust(session->stream);
+    stream_trust(session->link->stream);
     if (is.id == 0 && session->identity.id == 0) {
         way_failed(session, CAUSE_NOT_READY, "the server begins no session");
     } else if (is.id == 0) {
@@ -270,7 +338,7 @@ static void hear_reply(struct zk_session *session, const struct zk_reply *heard,
 
     if (!session->busy || replies->got == replies->wanted ||
         heard->xid != session->first + (int32_t)replies->got) {
-        stream_refuse(session->stream, "the server answers what it was not asked");
+        stream_refuse(session->link->stream, "the server answers what it was not asked");
         return;
     }
     char *copy = memcpy(mem_zeroed(size + 1), frame->at, size);
@@ -288,7 +356,7 @@ static void hear(struct zk_session *session, struct jute_in *frame)
     struct zk_reply reply;
 
     if (!zk_read_reply(&in, &reply)) {
-        stream_refuse(session->stream, "what answers there is not a ZooKeeper server");
+        stream_refuse(session->link->stream, "what answers there is not a ZooKeeper server");
         return;
     }
     if (reply.zxid > session->zxid)
@@ -303,38 +371,63 @@ static void hear(struct zk_session *session, struct jute_in *frame)
         hear_reply(session, &reply, frame);
 }
 
+/* The connection before hears only of what is watched. Where it stays, the next batch takes the
+ * frames that are left. */
 static void received(void *arg, const char *bytes, size_t size)
 {
-    struct zk_session *session = arg;
-    unsigned generation = session->generation;
+    struct zk_link *link = arg;
+    struct zk_session *session = link->session;
+    unsigned generation = link->generation;
     struct jute_in frame;
     size_t done = 0;
     int64_t taken;
 
-    strbuf_add(&session->in, bytes, size);
-    while ((taken = jute_frame(session->in.text + done, session->in.size - done, &frame)) > 0) {
+    strbuf_add(&link->in, bytes, size);
+    if (link == session->former) {
+        session->noticed = true;
+        return;
+    }
+    while ((taken = jute_frame(link->in.text + done, link->in.size - done, &frame)) > 0) {
         done += (size_t)taken;
         if (session->phase == ZK_PHASE_OPENING)
             hear_opened(session, &frame);
         else
             hear(session, &frame);
-        if (session->generation != generation)
+        if (link->generation != generation)
             return;
     }
-    strbuf_drop(&session->in, done);
+    strbuf_drop(&link->in, done);
     if (taken < 0)
-        stream_refuse(session->stream, "what answers there is not a ZooKeeper server");
+        stream_refuse(link->stream, "what answers there is not a ZooKeeper server");
+}
+
+/* A server that takes no more clients resets each new connection unheard. */
+static void turned_away(struct zk_session *session)
+{
+    struct answer failure = failure_of(session, CAUSE_NOT_READY,
+                                       "too many clients from here: it resets each new connection");
+
+    failure.full = true;
+    failure.hint = HINT_MAX_CLIENT_CNXNS;
+    way_failed_with(session, &failure);
 }
 
 /* A server without a majority ends each connection without a word. */
 static void broken(void *arg, const char *why)
 {
-    struct zk_session *session = arg;
-    bool foreign = stream_is_foreign(session->stream);
+    struct zk_link *link = arg;
+    struct zk_session *session = link->session;
+    if (link == session->former) {
+        leave_former(session);
+        return;
+    }
+    bool foreign = stream_is_foreign(link->stream);
     enum cause cause = foreign ? CAUSE_UNFIT : CAUSE_UNREACHABLE;
     bool mute = session->phase == ZK_PHASE_OPENING && !foreign;
 
-    if (session->phase != ZK_PHASE_UP) {
+    if (session->phase != ZK_PHASE_UP && stream_was_reset(link->stream)) {
+        turned_away(session);
+    } else if (session->phase != ZK_PHASE_UP) {
         way_failed(session, cause,
                    mute ? "the server ends the connection: it has no majority, or speaks TLS"
                         : why);
@@ -357,7 +450,7 @@ static void timed_out(struct loop_timer *timer)
     else if (session->phase == ZK_PHASE_SEARCHING)
         way_failed(session, CAUSE_UNREACHABLE, "looking up its name timed out");
     else
-        way_failed(session, CAUSE_UNREACHABLE, stream_overdue(session->stream));
+        way_failed(session, CAUSE_UNREACHABLE, stream_overdue(session->link->stream));
 }
 
 /* -- from outside ------------------------------------------------------------------------------ */
@@ -381,17 +474,24 @@ struct zk_session *zk_session_new(struct loop *loop, const struct store_address 
         return NULL;
     }
     session->at = jitter() % session->url->host_count; /* so that clients spread over the servers */
-    session->stream = stream_new(loop, &stream_events, session);
+    session->link = session->links;
+    for (size_t i = 0; i < 2; i++)
+        session->links[i] = (struct zk_link){
+            .session = session,
+            .stream = stream_new(loop, &stream_events, &session->links[i]),
+        };
     return session;
 }
 
 void zk_session_free(struct zk_session *session)
 {
-    hang_up(session);
+    end_links(session);
     breaks_cancel(&session->breaks);
-    stream_free(session->stream);
+    for (size_t i = 0; i < 2; i++) {
+        stream_free(session->links[i].stream);
+        strbuf_free(&session->links[i].in);
+    }
     tls_discard(session->tls);
-    strbuf_free(&session->in);
     strbuf_free(&session->batch.out);
     free_replies(&session->replies);
     free(session);
@@ -402,11 +502,12 @@ void zk_session_wish(struct zk_session *session, int64_t timeout)
     session->wish = timeout > ZK_TIMEOUT_LEAST ? timeout : ZK_TIMEOUT_LEAST;
 }
 
-void zk_session_send(struct zk_session *session, bool again, struct moment until)
+void zk_session_send(struct zk_session *session, enum zk_way way, struct moment until)
 {
     breaks_cancel(&session->breaks); /* this batch finds out */
-    if (again)
-        hang_up(session);
+    if (way != ZK_ANY_CONNECTION && session->phase == ZK_PHASE_UP)
+        keep_former(session);
+    session->insists = way == ZK_NEW_BY_ALL_MEANS;
     session->busy = true;
     session->sent = session->noticed = false;
     session->answer_by = until;
@@ -433,12 +534,13 @@ bool zk_session_send_nowait(struct zk_session *session)
         send_batch(session);
     if (!up)
         hang_up(session);
+    leave_former(session);
     zk_session_drop_batch(session);
     return sent;
 }
 
 void zk_session_take(struct zk_session *session, const struct zk_identity *identity)
 {
-    hang_up(session);
+    end_links(session);
     session->identity = *identity;
 }

@@ -37,6 +37,24 @@ enum zk_phase {
     ZK_PHASE_UP
 };
 
+/* Which connection a batch goes out on. */
+enum zk_way {
+    ZK_ANY_CONNECTION,   /* the one that is up, or a new one */
+    ZK_NEW_CONNECTION,   /* to the next server, on which the session is opened again; where there is
+                        * none to be had, the one before stays, and the batch fails */
+    ZK_NEW_BY_ALL_MEANS, /* the same for what must not end with the session: where all servers are
+                          * full, it takes the place of the one before */
+};
+
+/* A connection. */
+struct zk_link {
+    struct zk_session *session;
+    struct stream *stream;
+    struct strbuf in;     /* the beginning of a frame */
+    struct moment opened; /* when the request went out that opens the session on it */
+    unsigned generation;  /* counts its ends: a frame that is being read may end it */
+};
+
 struct zk_session {
     struct loop *loop;
     const struct url *url;
@@ -52,22 +70,25 @@ struct zk_session {
 
     /* The way to a server. */
     enum zk_phase phase;
-    struct stream *stream;
-    struct tls *tls; /* NULL: plain */
-    size_t at;       /* the server, of those in the URL */
-    unsigned turn;   /* of the addresses that a name has, another one each time */
+    struct zk_link links[2];
+    struct zk_link *link;   /* the connection, or the one that is being made */
+    struct zk_link *former; /* the one before, which works, until the session is opened on the other
+                             * one; NULL: none */
+    size_t former_at;       /* its server */
+    struct tls *tls;        /* NULL: plain */
+    size_t at;              /* the server, of those in the URL */
+    unsigned turn;          /* of the addresses that a name has, another one each time */
     struct resolver resolver;
     struct loop_timer timer; /* armed on the way, and while a batch is under way */
     struct moment until;     /* to be there */
     size_t ways;             /* servers that have not been tried yet */
+    bool insists;            /* they are tried again where all are full */
     struct answer failure;   /* of the latest one */
 
     /* The connection. */
     /* When the session was begun or opened on it: before that was sent. The timeout counts from it,
      * once something that was written on this connection is answered. */
     struct moment opened;
-    struct strbuf in;    /* the beginning of a frame */
-    unsigned generation; /* counts its ends: a frame that is being read may end it */
     struct breaks breaks;
 
     /* The batch. */
@@ -100,9 +121,8 @@ void zk_session_wish(struct zk_session *session, int64_t timeout);
 /* Empties the batch. */
 void zk_session_drop_batch(struct zk_session *session);
 /* Sends it, connecting first if need be. "done" comes once, at "until" at the latest, never before
- * this returned. again: over a new connection to the next server, on which the session is opened
- * again. */
-void zk_session_send(struct zk_session *session, bool again, struct moment until);
+ * this returned. */
+void zk_session_send(struct zk_session *session, enum zk_way way, struct moment until);
 /* Sends it if the connection is up, and waits for nothing; false: nothing was sent. Ends what is
  * under way in any case, without its "done". */
 bool zk_session_send_nowait(struct zk_session *session);
