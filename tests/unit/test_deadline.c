@@ -61,12 +61,12 @@ static void check(const char *of, bool stopping)
                                   .renew = of[1] == '1',
                                   .kill_after = 2 * SEC};
     const struct supervised known = {.lease = {END, 10 * SEC},
-                                  .cleared = of[2] == '1',
-                                  .dead = of[3] == '1',
-                                  .lost = of[4] == '1',
-                                  .silent = of[5] == '1',
-                                  .paused = of[6] == '1',
-                                  .stopping_since = stopping ? SINCE : NOW};
+                                     .cleared = of[2] == '1',
+                                     .dead = of[3] == '1',
+                                     .lost = of[4] == '1',
+                                     .silent = of[5] == '1',
+                                     .paused = of[6] == '1',
+                                     .stopping_since = stopping ? SINCE : NOW};
     const struct deadline got = deadline_of(&plan, &known);
     size_t row = row_of(of);
     struct moment kill = rows[row].kill_at;
