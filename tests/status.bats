@@ -187,12 +187,12 @@ EOF
     run -0 rlock run "$long-3" -- true
     host=$(hostname)
     on_terminal "$RLOCK" status --color never <<EOF
-expect \n[^\n]*uction-1  [^\n]*${host}[^\n]*\n[^\n]*uction-2  [^\n]*${host}
+expect \n[^\n]*on-1  [^\n]*${host}[^\n]*\n[^\n]*on-2  [^\n]*${host}
 absent [^\r\n]{81}
 status 0
 EOF
     on_terminal "$RLOCK" history --color never <<EOF
-expect \n[^\n]*tion-3  [^\n]*${host}[^\n]*exit 0
+expect \n[^\n]*on-3  [^\n]*${host}[^\n]*exit 0
 absent [^\r\n]{81}
 status 0
 EOF
