@@ -185,12 +185,11 @@ int cgroup_is_populated(const struct cgroup *cgroup)
 /* Has the processes continue in the cgroup that it was made in. */
 static void move_out(const struct cgroup *cgroup)
 {
-    char *parent FREED = mem_checked(strdup(cgroup->path));
+    const char *path = cgroup->path;
+    char *parent FREED = strbuf_print("%.*s", (int)(strrchr(path, '/') - path), path);
     char processes[4096], *next = NULL;
 
-    *strrchr(parent, '/') = '\0';
-    if (file_read_small(open_in(cgroup->path, "cgroup.procs", O_RDONLY), processes,
-                        sizeof processes) <= 0)
+    if (file_read_small(open_in(path, "cgroup.procs", O_RDONLY), processes, sizeof processes) <= 0)
         return;
     for (char *pid = strtok_r(processes, "\n", &next); pid; pid = strtok_r(NULL, "\n", &next))
         write_file(parent, "cgroup.procs", pid);
