@@ -441,6 +441,8 @@ def judge_release(call):
         now = after.entry(call.owner)
         until = min(entry.since, call.now) + call.at_least if entry else 0
         same(now.deadline if now else 0, until if until > call.now else 0, "kept until")
+        if now:
+            same(attempt_of(now.who), call.attempt or attempt_of(entry.who), "its number")
         true(call.owner not in after.places, "it left, and waits")
         barred = [view.barred(call.owner, call.attempt) for view in (before, after)]
         # Where the clock was set back, an earlier release of its may bar it for longer.

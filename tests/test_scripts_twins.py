@@ -65,8 +65,14 @@ def hold_barred(lock):
     same(lock.acquire(A, who=WHO, attempt=LATEST)[0], "GRANTED")
 
 
+def kept(lock):
+    """It has released it, and --at-least keeps it."""
+    same(lock.acquire(A, lease=5000, who=WHO, attempt=LATEST - 3)[0], "GRANTED")
+    same(lock.release(A, at_least=90000, notes="ran=1 exit=0", attempt=LATEST)[0], "RELEASED")
+
+
 STATES = (wait, wait_alone, hold, hold_renewed, hold_extended, hold_asked, hold_handed, hold_below,
-          hold_barred)
+          hold_barred, kept)
 TWINS = (
     ("acquire", {"lease": 5000, "place_ttl": PLACE_TTL}),
     ("acquire", {"lease": 5000}),

@@ -93,6 +93,7 @@ local function let_run_out(lock, own, family)
     own.rest = own.rest .. (string.sub(own.rest, -1) == ' ' and NOBODY or '') .. ' kept=1'
       .. (notes ~= '' and ' ' or '') .. notes
   end
+  own.rest = with_attempt(own.rest) -- a renewal that comes late does not change the end
   own.deadline, own.lease = math.min(own.since, now) + at_least, at_least
   lock.held.earliest = math.min(lock.held.earliest, own.deadline)
   lock.held.longest = math.max(lock.held.longest, own.lease)
