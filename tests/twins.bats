@@ -143,3 +143,11 @@ unheard() {
     arrives
     prints 75 '*4 of 4*' latch status l
 }
+
+@test "H154 a release that arrives late does not end a reservation that was made anew" {
+    rlock reserve k 1h -m tidying
+    unheard strict release --owner "$(owner_of k)" k
+    rlock reserve k 2h -m 'not yet tidy'
+    arrives
+    status_json k '.[0].holders[0].reserved'
+}

@@ -204,12 +204,14 @@ static int release(struct call *call)
 {
     struct renew_release *action = (struct renew_release *)call;
     int status = begin(action);
-    const struct release_request request = {.lock = &action->lock, .strict = true};
+    struct release_request request = {.lock = &action->lock, .strict = true};
     struct answer answer;
 
     if (status != STATUS_OK)
         return status;
     action->lock.lease = call->settings.lease; /* so long others wait, if it was forgotten */
+    /* The same owner makes its reservation anew. */
+    request.in_time = !owner_is_acquired(action->lock.owner);
     query_release(&call->query, &request, &answer);
     /* The file of a reservation that was taken away stays, so that this is reported each time. */
     if (action->owner == action->reserved && answer.verdict != VERDICT_UNKNOWN && !answer.revoked)

@@ -43,7 +43,7 @@
  *
  * The next agent's requests come after those of one that has died: the number is the clock of this
  * host. A renewal or release by a command of its own has no number, as it may come from another
- * host; of these a renewal is stopped by its timeout. */
+ * host; of these a renewal, and the release of a reservation, are stopped by their timeout. */
 #include "lock/keeper.h"
 
 #include <stdio.h>
