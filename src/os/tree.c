@@ -515,13 +515,12 @@ static enum tree_state signal_cgroup(const struct tree *tree, int signo)
     return TREE_UNSEEN;
 }
 
-enum tree_state tree_signal(const struct tree *tree, int signo)
+/* The processes that can be found, wherever they are. */
+static enum tree_state signal_processes(const struct tree *tree, int signo)
 {
     enum tree_state state = TREE_LIVE;
     bool complete = true;
 
-    if (cgroup_exists(tree->cgroup) && (signo == 0 || (signo == SIGKILL && !tree->lenient)))
-        return signal_cgroup(tree, signo);
     if (!procfs_is_usable(tree->procfs))
         return signal_group(tree, signo);
     procfs_begin(tree->procfs);
@@ -533,6 +532,19 @@ enum tree_state tree_signal(const struct tree *tree, int signo)
     if (complete)
         return state;
     return signal_group(tree, signo) == TREE_LIVE || state == TREE_LIVE ? TREE_LIVE : TREE_UNSEEN;
+}
+
+/* A cgroup is not empty because none of its processes can be found; but then none of them has to be
+ * let off. */
+enum tree_state tree_signal(const struct tree *tree, int signo)
+{
+    bool whole = signo == 0 || (signo == SIGKILL && !tree->lenient);
+
+    if (!cgroup_exists(tree->cgroup))
+        return signal_processes(tree, signo);
+    if (!whole && signal_processes(tree, signo) == TREE_LIVE)
+        return TREE_LIVE;
+    return signal_cgroup(tree, signo);
 }
 
 bool tree_is_visible(const struct tree *tree)

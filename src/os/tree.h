@@ -8,7 +8,7 @@
  * and the descendants of them all.
  *
  * Where the command has a cgroup of its own, that is the tree, and the kernel kills it as a whole;
- * only TERM goes to the processes that are found.
+ * only TERM goes to the processes that are found, and KILL while one of them may be let off.
  *
  * Without a usable /proc, only the command's process group is known of the tree. */
 #pragma once
