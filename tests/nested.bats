@@ -86,6 +86,19 @@ END
     run -0 rlock run -w 20s other -- true
 }
 
+@test "H169 a nested run's agent that cannot release its lock is killed in the end, and nothing is stuck" {
+    start_redis "$T/other" --port 0 --unixsocket "$T/other.sock"
+    poll_until 10 test -S "$T/other.sock"
+    bg a rlock run --lease 60s --at-most 2s --kill-after 500ms k -- \
+        sh -c "$(inner run --url "unix://$T/other.sock" --lease 60s --kill-after 30s other -- \
+            sh -c ": >'$T/up'; trap '' TERM; while :; do sleep 0.1; done"); :"
+    poll_until 10 test -e "$T/up"
+    kill -STOP "$(<"$T/other/pid")"
+    ends_with a 124
+    kill_redis "$T/other"
+    is_free k
+}
+
 @test "the outer lock is lost: the nested command goes, too" {
     bg a rlock run --lease 6s k -- "$RLOCK" run --lease 60s k -- \
         "$RLOCK_TEST_TOOLS/worker" "$LOG" in 100

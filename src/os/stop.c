@@ -30,11 +30,13 @@ enum tree_state stop_ask(const struct tree *tree)
     return state;
 }
 
+/* Not while some are let off, which need not die. */
 static void count_time(struct stop *stop, struct moment now)
 {
     int64_t passed = moment_until(stop->turned, now);
 
-    stop->killed_for += passed < TURN_NS ? passed : TURN_NS;
+    if (!stop->tree.lenient)
+        stop->killed_for += passed < TURN_NS ? passed : TURN_NS;
     stop->turned = now;
 }
 

@@ -10,7 +10,7 @@ struct stop {
     struct moment kill_at;     /* may be changed meanwhile */
     bool killing;
     struct moment turned; /* once killing: the last turn */
-    int64_t killed_for;   /* ns, without those in which this process stood still */
+    int64_t killed_for;   /* ns, without those in which this process stood still or let some off */
     int64_t death;        /* killed_for, when a process had ended last */
 };
 
