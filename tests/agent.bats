@@ -113,7 +113,7 @@ kill_all_agents() {
     run -1 grep 'could not be released' "$T/a.err"
 }
 
-@test "H75 stopped when the lock is given back or the user leaves: it is continued" {
+@test "H75 stopped when the lock is released or the user leaves: it is continued" {
     stay a k --lease 60s
     queue b k --lease 60s
     kill -STOP "$(agent_of "${pid[a]}")" "$(agent_of "${pid[b]}")"

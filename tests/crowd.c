@@ -1,5 +1,5 @@
-/* crowd NUMBER FILE: so many processes that do nothing, and end with this one; FILE exists when all are
- * there. For the tests. */
+/* crowd NUMBER FILE: so many processes that do nothing, and end with this one; FILE exists when all
+ * are there. For the tests. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 """A proxy to a Redis server's Unix socket that has lost an answer, and says so with an error, as
 proxies do: what was asked is done.
 
-lying_proxy.py SOCKET WORD [TIMES]: prints the port that it listens on. In place of the first answers
-of a script that begin with WORD comes "ERR Connection timed out", and a line is printed."""
+lying_proxy.py SOCKET WORD [TIMES]: prints the port that it listens on. In place of the first
+answers of a script that begin with WORD comes "ERR Connection timed out", and a line is printed."""
 import re, sys, threading
 from relay import carry, connected, serve_forever
 

@@ -19,7 +19,7 @@ there() {
     printf '#!/bin/bash\nexec %s "$@"\n' "$(printf '%q ' "$@")" >"$T/there"
     chmod +x "$T/rlock" "$T/there"
     RLOCK=$T/rlock
-    # What the place itself says is not rlock's.
+    # Not every machine has each place.
     "$T/there" true 3>&- || skip "there is no such place here"
 }
 
@@ -54,7 +54,7 @@ exclusion() {
         ends_with b$row 0 20
         LOG=$LOG$row no_overlap
     done
-    # What leads there may have stopped with it.
+    # The program that leads there may have stopped with it.
     kill -CONT "$stopped" "${pid[astopped]}" 2>/dev/null || true
     ends_with ataken 79
     ends_with astopped 79

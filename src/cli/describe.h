@@ -66,8 +66,8 @@ bool lock_has_own_pause(const struct lock_view *lock);
  * the end is not known. */
 char *describe_outcome(const struct lock_end *end, char out[DESCRIBE_OUTCOME_SIZE]);
 #define OUTCOME_TEXT(end) describe_outcome(end, (char[DESCRIBE_OUTCOME_SIZE]){""})
-/* The metrics' word for it: "success", "failure", "timed_out", "lost", "expired", "revoked"; NULL if
- * the end is not known, as where no command was run. */
+/* The metrics' word for it: "success", "failure", "timed_out", "lost", "expired", "revoked"; NULL
+ * if the end is not known, as where no command was run. */
 const char *run_result(const struct lock_end *end);
 /* True if it is known that the run failed. */
 bool run_has_failed(const struct lock_end *end);

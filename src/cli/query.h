@@ -36,8 +36,8 @@ bool query_open(struct query *query, const struct store_address *address, const 
                 char *fault, size_t size);
 void query_close(struct query *query);
 
-/* The lock that a doctor tries: one for all doctors, because it stays, free, as long as others do. No
- * list has it that does not name it. */
+/* The lock that a doctor tries: one for all doctors, because it stays, free, as long as others do.
+ * No list has it that does not name it. */
 #define QUERY_TRIAL_KEY "rlock-doctor"
 
 /* Reads the locks or latches of the request, which has no callbacks, into *list, in place of those

@@ -42,9 +42,9 @@ struct transitions {
     size_t count;
 };
 
-/* Whether waiters of "before" are missing: they have no place any more and have not had the lock, and
- * the store did not hear that they go. After an outage, or when the store has lost its data, they
- * queue up again. keep: adds them to "after". Both lists are sorted by key. */
+/* Whether waiters of "before" are missing: they have no place any more and have not had the lock,
+ * and the store did not hear that they go. After an outage, or when the store has lost its data,
+ * they queue up again. keep: adds them to "after". Both lists are sorted by key. */
 bool transitions_miss_waiters(const struct lock_views *before, struct lock_views *after, bool keep);
 
 /* Appends the transitions between "before" and "after", which are sorted by key and stay borrowed,

@@ -9,7 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Errors of MySQL's own: max_execution_time, wait_timeout, offline_mode, ALTER SCHEMA … READ ONLY. */
+/* Errors of MySQL's own: max_execution_time, wait_timeout, offline_mode, ALTER SCHEMA … READ ONLY.
+ */
 #define MYSQL_QUERY_TIMEOUT    3024
 #define MYSQL_IDLE_END         4031
 #define MYSQL_OFFLINE          3032
@@ -163,9 +164,9 @@ static void set_options(MYSQL *connection, const struct host_target *target)
 }
 
 /* An administrator may have set these for all sessions to what rlock cannot work with. MariaDB
- * executes a comment that begins with M!, and MySQL one with !50720. A setting that is not here does
- * not matter, or is meant for rlock: tx_read_only says that nothing is written, and time_zone what
- * the times in a table of ShedLock mean. */
+ * executes a comment that begins with M!, and MySQL one with !50720. A setting that is not here
+ * does not matter, or is meant for rlock: tx_read_only says that nothing is written, and time_zone
+ * what the times in a table of ShedLock mean. */
 static const char *const settings[] = {
     /* In a session that is not strict a NULL that is refused becomes an empty text. A GRANT must
      * not make a user without a password of a name that MariaDB does not know; MySQL makes none,

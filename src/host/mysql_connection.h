@@ -14,8 +14,8 @@
  * transaction_NAME of MySQL. at: in front of it. */
 #define MY_TRANSACTION(at, name) "/*M! " at "tx_" name " */ /*!50720 " at "transaction_" name " */"
 
-/* Connects, to a session with settings of rlock's own. NULL with why in *fault; else for the caller to close.
- * flags: those of mysql_real_connect(). */
+/* Connects, to a session with settings of rlock's own. NULL with why in *fault; else for the caller
+ * to close. flags: those of mysql_real_connect(). */
 MYSQL *my_connect(const struct host_target *target, unsigned long flags, struct host_error *fault);
 
 /* Takes all rows of a statement that was sent. False: it has failed. taker: NULL: they are

@@ -131,8 +131,9 @@ static bool is_from(const PGresult *result, const char *function)
     return source && strcmp(source, function) == 0;
 }
 
-/* A cancelled wait for the synchronous standby is a warning beside a success. Of other notices there
- * are many, such as near the end of the transaction numbers, and none of them is about a commit. */
+/* A cancelled wait for the synchronous standby is a warning beside a success. Of other notices
+ * there are many, such as near the end of the transaction numbers, and none of them is about a
+ * commit. */
 static void heed(void *arg, const PGresult *notice)
 {
     const char *said = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY);
@@ -365,10 +366,10 @@ void database_add_commit(struct sql_text *request, const struct unit *unit)
 }
 
 /* An administrator may have set these for all sessions, for a database or a user, to what a unit
- * cannot work with. Each lasts for the transaction: behind a pooler the next one may be in another session.
- * Settings that are not here do not matter, or are meant for rlock: search_path says where its
- * tables are, default_transaction_read_only that nothing is written, idle_session_timeout that an
- * idle session ends, and synchronous_commit, unless it is off, how far a commit gets. */
+ * cannot work with. Each lasts for the transaction: behind a pooler the next one may be in another
+ * session. Settings that are not here do not matter, or are meant for rlock: search_path says where
+ * its tables are, default_transaction_read_only that nothing is written, idle_session_timeout that
+ * an idle session ends, and synchronous_commit, unless it is off, how far a commit gets. */
 static const struct {
     const char *name, *value;
     const char *where; /* it has another value now: a condition; NULL: it may have */

@@ -20,7 +20,8 @@ struct identity {
     char label[IDENTITY_WORD_MAX + 1];
     long pid;         /* 0 when not known */
     char version[24]; /* of rlock */
-    /* Where the pid is a number of a process, as in one container of one host; "" when not known. */
+    /* Where the pid is a number of a process, as in one container of one host; "" when not known.
+     */
     char zone[IDENTITY_ZONE_SIZE];
 };
 

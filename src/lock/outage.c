@@ -88,8 +88,8 @@ static void note_first(struct outage *outage, const struct answer *why, bool exp
         outage->events->trouble(outage->arg, why);
 }
 
-/* "cannot reach URL: WHY" and "URL: WHY" are one reason as long as there is no contact: a server that
- * goes away may be silent first, then reset connections, and then refuse them. */
+/* "cannot reach URL: WHY" and "URL: WHY" are one reason as long as there is no contact: a server
+ * that goes away may be silent first, then reset connections, and then refuse them. */
 static uint64_t reason_of(const struct answer *why)
 {
     static const char absent[] = "cannot reach ";

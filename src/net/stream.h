@@ -11,7 +11,7 @@ struct loop;
 struct stream;
 struct tls;
 
-/* What the other end seems to speak. */
+/* The protocol that the other end seems to speak. */
 enum stream_language { STREAM_OURS, STREAM_TLS, STREAM_PLAIN };
 
 struct stream_events {

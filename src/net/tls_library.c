@@ -39,7 +39,8 @@ bool tls_library_load(struct tls_library *library, char *fault, size_t size)
         memcpy((char *)library + functions[i].place, &address, sizeof address);
     }
     if (!handle)
-        snprintf(fault, size, "TLS needs the library OpenSSL (Debian's libssl3 or libssl3t64): %s", dlerror());
+        snprintf(fault, size, "TLS needs the library OpenSSL (Debian's libssl3 or libssl3t64): %s",
+                 dlerror());
     return handle != NULL;
 }
 

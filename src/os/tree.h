@@ -21,9 +21,9 @@
  * server of "local:" outlives the rlock that started it. */
 #define TREE_SPARED "rlock-server"
 
-/* A process of such a name is the agent of a nested run, or the renewer of a script: it releases its
- * lock when whom it serves is dead, and is let off so long after the first KILL. The name gains it
- * no more than that. */
+/* A process of such a name is the agent of a nested run, or the renewer of a script: it releases
+ * its lock when whom it serves is dead, and is let off so long after the first KILL. The name gains
+ * it no more than that. */
 #define TREE_AGENT      "rlock-agent"
 #define TREE_RENEWER    "rlock-renewer"
 #define TREE_LENIENT_NS (3 * NS_PER_SEC)

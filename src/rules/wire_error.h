@@ -47,8 +47,8 @@ enum wire_error {
 
 /* Whether the connection is gone, and with it the word on what was under way. */
 bool wire_error_breaks(enum wire_error error);
-/* Whether a server that says so cannot serve: its client leaves it, as another one may be behind the
- * same name or proxy by now. */
+/* Whether a server that says so cannot serve: its client leaves it, as another one may be behind
+ * the same name or proxy by now. */
 bool wire_error_leaves(enum wire_error error);
 
 /* An error as a host's reply, "RLOCKSTORE …". maybe_done: the request may be done all the same.

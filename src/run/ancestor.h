@@ -1,4 +1,5 @@
-/* Whether a process that others know by its number, and by where that is a number, is an ancestor of this one. */
+/* Whether a process that others know by its number, and by where that is a number, is an ancestor
+ * of this one. */
 #pragma once
 
 #include <stdbool.h>

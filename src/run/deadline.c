@@ -1,16 +1,20 @@
 #include "run/deadline.h"
 
+#define AT_ONCE ((struct moment){0})
+
 bool deadline_is_waived(const struct job_plan *plan)
 {
     return plan->renew && plan->on_lost != ON_LOST_STOP;
 }
 
-/* A command that continues has until the very end, as a renewal may still come; but not if it wants a
- * signal. */
+/* A command that continues has until the very end, as a renewal may still come; but not if it wants
+ * a signal. */
 static struct moment lost_at(const struct job_plan *plan, const struct supervised *known)
 {
+    if (known->dead)
+        return AT_ONCE;
     if (known->lost)
-        return deadline_is_waived(plan) ? MOMENT_NEVER : (struct moment){0};
+        return deadline_is_waived(plan) ? MOMENT_NEVER : AT_ONCE;
     if (deadline_is_waived(plan) && plan->on_lost == ON_LOST_CONTINUE)
         return known->lease.end;
     return lease_term_at(known->lease, plan->kill_after);
@@ -22,7 +26,7 @@ struct deadline deadline_of(const struct job_plan *plan, const struct supervised
 
     if (known->cleared)
         return deadline;
-    deadline.lost_at = known->dead ? (struct moment){0} : lost_at(plan, known);
+    deadline.lost_at = lost_at(plan, known);
     if (known->stopping_since.ns)
         deadline.kill_at = moment_plus(known->stopping_since, plan->kill_after);
     if (deadline_is_waived(plan) && !known->dead)

@@ -1,5 +1,5 @@
-/* May a command continue, until when, and who ends it? One answer for both guards, from the plan and
- * from what a guard knows. Pure. */
+/* May a command continue, until when, and who ends it? One answer for both guards, from the plan
+ * and from what a guard knows. Pure. */
 #pragma once
 
 #include "lock/lease.h"

@@ -59,8 +59,8 @@ static char *keys_of(const struct job_plan *plan, const struct notice *notice)
     return environment_keys(held.keys, held.count);
 }
 
-/* An entry that what others wrote gives no line breaks, or codes for a terminal: it is for a mail or
- * a log. */
+/* An entry that what others wrote gives no line breaks, or codes for a terminal: it is for a mail
+ * or a log. */
 static char *escaped(const char *name, const char *text)
 {
     struct strbuf entry = {0};

@@ -485,7 +485,8 @@ static void listen_to_agent(struct supervisor *s)
 
 /* -- an agent that is stopped ----------------------------------------------------------------- */
 
-/* When an agent must have ended the wait for the lock, which it does a bit after its user's time. */
+/* When an agent must have ended the wait for the lock, which it does a bit after its user's time.
+ */
 static struct moment overdue_at(const struct supervisor *s)
 {
     const struct keeper_plan *plan = &s->plan->agent.keeper;
@@ -654,9 +655,9 @@ static void on_signal(void *owner, int signo)
 
 /* -- the run --------------------------------------------------------------------------------- */
 
-/* The notifier comes first: processes that exist before the job are not the job's. What a sandbox
- * may refuse comes before the agent, which might be granted the lock meanwhile. The rest is prepared
- * while the agent connects, so that nothing can fail when the lock is held. */
+/* The notifier comes first: processes that exist before the job are not the job's. Calls that a
+ * sandbox may refuse come before the agent, which might be granted the lock meanwhile. The rest is
+ * prepared while the agent connects, so that nothing can fail when the lock is held. */
 static int prepare(struct supervisor *s)
 {
     struct offer *offer;

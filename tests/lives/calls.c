@@ -38,7 +38,7 @@ static int refused_with(int error)
     return -1;
 }
 
-/* -- waiting and time --------------------------------------------------------------------------- */
+/* -- waiting and time -------------------------------------------------------------------------- */
 
 static int look(struct pollfd *polls, nfds_t count)
 {
@@ -121,7 +121,7 @@ int __wrap_setitimer(int which, const void *time, void *old)
     return 0;
 }
 
-/* -- signals ------------------------------------------------------------------------------------ */
+/* -- signals ----------------------------------------------------------------------------------- */
 
 static uint64_t set_of(const sigset_t *set)
 {
@@ -302,7 +302,7 @@ long __wrap_syscall(long number, ...)
     }
 }
 
-/* -- processes ---------------------------------------------------------------------------------- */
+/* -- processes --------------------------------------------------------------------------------- */
 
 pid_t __wrap_getpid(void)
 {
@@ -465,8 +465,9 @@ static struct proc *fork_process(enum kind kind)
     return child;
 }
 
-/* Called by switch.S in the place of fork() and vfork(), of which only those are simulated that lead
- * to an execvpe() or _exit(). Returns in the child; the parent continues when that has come. */
+/* Called by switch.S in the place of fork() and vfork(), of which only those are simulated that
+ * lead to an execvpe() or _exit(). Returns in the child; the parent continues when that has come.
+ */
 int lives_vfork(const struct registers *registers)
 {
     kernel_call();
@@ -525,7 +526,7 @@ pid_t __wrap_child_fork_helper(const char *name, int keep, int (*work)(int keep,
     return child->pid;
 }
 
-/* -- memory, chance, descriptors ---------------------------------------------------------------- */
+/* -- memory, chance, descriptors --------------------------------------------------------------- */
 
 void *__real_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset);
 void *__wrap_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
@@ -619,7 +620,7 @@ int __wrap_close_range(unsigned first, unsigned last, int flags)
     return 0; /* child_fork_helper() is simulated as a whole */
 }
 
-/* -- socket pairs ------------------------------------------------------------------------------- */
+/* -- socket pairs ------------------------------------------------------------------------------ */
 
 int __wrap_socketpair(int family, int type, int protocol, int ends[2])
 {
@@ -707,7 +708,7 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *parcel, int flags)
     return (ssize_t)size;
 }
 
-/* -- sockets ------------------------------------------------------------------------------------ */
+/* -- sockets ----------------------------------------------------------------------------------- */
 
 int __wrap_socket(int family, int type, int protocol)
 {
@@ -763,7 +764,7 @@ int __wrap_shutdown(int fd, int how)
     return 0;
 }
 
-/* -- the terminal: there is none ---------------------------------------------------------------- */
+/* -- the terminal: there is none --------------------------------------------------------------- */
 
 pid_t __wrap_tcgetpgrp(int fd)
 {

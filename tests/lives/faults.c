@@ -18,7 +18,7 @@ static bool is_of_network(enum fault_kind kind)
     return kind >= FAULT_CUT;
 }
 
-/* -- striking ----------------------------------------------------------------------------------- */
+/* -- striking ---------------------------------------------------------------------------------- */
 
 static struct proc *other_guard(const struct fault *fault)
 {
@@ -178,7 +178,7 @@ bool life_is_first_request(struct run *run)
     return first;
 }
 
-/* -- choosing ----------------------------------------------------------------------------------- */
+/* -- choosing ---------------------------------------------------------------------------------- */
 
 static enum fault_kind choose_kind(void)
 {

@@ -100,7 +100,7 @@ void files_inherit(struct proc *child, const struct proc *parent)
         file_inherit(child, parent, fd);
 }
 
-/* -- poll --------------------------------------------------------------------------------------- */
+/* -- poll -------------------------------------------------------------------------------------- */
 
 static int pair_events(const struct file *file)
 {

@@ -55,7 +55,7 @@ void kernel_begin(void)
     world_actor = print_actor;
 }
 
-/* -- processes ---------------------------------------------------------------------------------- */
+/* -- processes --------------------------------------------------------------------------------- */
 
 bool process_exists(const struct proc *process)
 {
@@ -153,7 +153,7 @@ __attribute__((noreturn)) static void leave(void)
     abort();
 }
 
-/* -- death -------------------------------------------------------------------------------------- */
+/* -- death ------------------------------------------------------------------------------------- */
 
 static void notify_parent(const struct proc *child)
 {
@@ -250,7 +250,7 @@ void process_end(struct proc *process, int status)
         leave();
 }
 
-/* -- actors ------------------------------------------------------------------------------------- */
+/* -- actors ------------------------------------------------------------------------------------ */
 
 struct timed {
     struct proc *process;
@@ -353,7 +353,7 @@ void process_execute(char *const *argv, char *const *environment)
     leave();
 }
 
-/* -- signals ------------------------------------------------------------------------------------ */
+/* -- signals ----------------------------------------------------------------------------------- */
 
 static void stop(struct proc *process, int signo)
 {
@@ -460,7 +460,7 @@ void process_thaw(struct proc *process)
         end_if_due(process);
 }
 
-/* -- taking turns ------------------------------------------------------------------------------- */
+/* -- taking turns ------------------------------------------------------------------------------ */
 
 void kernel_yield(void)
 {

@@ -1,9 +1,8 @@
 /* A kernel, as far as rlock sees one: processes, their signals, stops and deaths. A process that
  * runs the program under test is a coroutine, which may be preempted, stopped or killed before each
- * of its system calls (calls.c). All other processes are actors: they do nothing but run for a time,
- * answer signals, and have a child.
- *
- * Its contract with Linux is that of the man pages of these calls; nothing else may be relied on. */
+ * of its system calls (calls.c). All other processes are actors: they do nothing but run for a
+ * time, answer signals, and have a child.  Its contract with Linux is that of the man pages of
+ * these calls; nothing else may be relied on. */
 #pragma once
 
 #include <poll.h>
@@ -101,7 +100,7 @@ void kernel_begin(void);
 /* Has coroutines run and things happen until none is left, or until that time. */
 void kernel_run(int64_t until);
 
-/* -- processes ---------------------------------------------------------------------------------- */
+/* -- processes --------------------------------------------------------------------------------- */
 
 struct proc *process_new(enum kind kind, int parent, struct run *run);
 /* It runs "work", and ends with its result. */
@@ -117,7 +116,7 @@ __attribute__((noreturn)) void process_execute(char *const *argv, char *const *e
 void process_freeze(struct proc *process);
 void process_thaw(struct proc *process);
 
-/* -- signals and waiting ------------------------------------------------------------------------ */
+/* -- signals and waiting ----------------------------------------------------------------------- */
 
 void signal_send(struct proc *process, int signo);
 static inline uint64_t signal_bit(int signo)

@@ -1,4 +1,5 @@
-/* Questions and news of the kernel and the network while a life continues; faults.c and oracle.c answer. */
+/* Questions and news of the kernel and the network while a life continues; faults.c and oracle.c
+ * answer. */
 #pragma once
 
 #include "lives/run.h"

@@ -6,8 +6,8 @@
  *   -s SEC    end after so many seconds
  *   -q        print the sentences of the manual that it judges by, and end
  *
- * Ends with 1 if a life went wrong. Of such a life it prints the seed, what went wrong, and which of
- * its faults are needed for that. */
+ * Ends with 1 if a life went wrong. Of such a life it prints the seed, what went wrong, and which
+ * of its faults are needed for that. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static struct tally {
     unsigned long wrong, calls, switches, commands, struck, twins;
 } * tally;
 
-/* -- a life ------------------------------------------------------------------------------------- */
+/* -- a life ------------------------------------------------------------------------------------ */
 
 static void choose_network(void)
 {
@@ -120,7 +120,7 @@ static void shrink(uint64_t seed)
     mask = ~0U;
 }
 
-/* -- batches ------------------------------------------------------------------------------------ */
+/* -- batches ----------------------------------------------------------------------------------- */
 
 static void count_life(void)
 {

@@ -42,7 +42,7 @@ struct connection *network_find(int number)
     return connection;
 }
 
-/* -- segments ----------------------------------------------------------------------------------- */
+/* -- segments ---------------------------------------------------------------------------------- */
 
 struct segment {
     struct connection *connection;
@@ -96,7 +96,7 @@ static int64_t arrives_at(int64_t *last)
     return *last = at > *last ? at : *last;
 }
 
-/* -- what arrives ------------------------------------------------------------------------------- */
+/* -- what arrives ------------------------------------------------------------------------------ */
 
 static void arrive_reset(void *arg)
 {
@@ -184,7 +184,7 @@ static void arrive_connect(void *arg)
              connection);
 }
 
-/* -- a request that comes a second time --------------------------------------------------------- */
+/* -- a request that comes a second time -------------------------------------------------------- */
 
 /* A proxy hands on what it has read from a client that has given up. */
 static void arrive_twin(void *arg)
@@ -230,7 +230,7 @@ static void send_twin(struct connection *connection, const void *bytes, size_t s
     world_at(arrives_at(&connection->last_to_server), arrive_end_at_server, connection);
 }
 
-/* -- the client --------------------------------------------------------------------------------- */
+/* -- the client -------------------------------------------------------------------------------- */
 
 struct connection *network_connect(void)
 {
@@ -293,7 +293,7 @@ void network_close(struct connection *connection)
     world_at(arrives_at(&connection->last_to_server), arrive_end_at_server, connection);
 }
 
-/* -- the server --------------------------------------------------------------------------------- */
+/* -- the server -------------------------------------------------------------------------------- */
 
 void network_answer(struct connection *connection, const void *bytes, size_t size)
 {
@@ -322,7 +322,7 @@ void network_each(void (*each)(struct connection *connection))
             each(connection);
 }
 
-/* -- faults ------------------------------------------------------------------------------------- */
+/* -- faults ------------------------------------------------------------------------------------ */
 
 static void cut(struct connection *connection)
 {

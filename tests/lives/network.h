@@ -37,7 +37,7 @@ extern struct network {
 
 void network_begin(void);
 
-/* -- for the client ----------------------------------------------------------------------------- */
+/* -- for the client ---------------------------------------------------------------------------- */
 
 /* Begins to connect, for the current process. */
 struct connection *network_connect(void);
@@ -48,7 +48,7 @@ ssize_t network_receive(struct connection *connection, void *bytes, size_t size)
 int network_events(const struct connection *connection);
 void network_close(struct connection *connection);
 
-/* -- for the server ----------------------------------------------------------------------------- */
+/* -- for the server ---------------------------------------------------------------------------- */
 
 struct connection *network_find(int number);
 /* Sends to the client. */
@@ -60,7 +60,7 @@ void network_hang_up(struct connection *connection);
 /* Calls "each" for those that the server has accepted. */
 void network_each(void (*each)(struct connection *connection));
 
-/* -- faults ------------------------------------------------------------------------------------- */
+/* -- faults ------------------------------------------------------------------------------------ */
 
 /* Cuts all connections, or about half of them. */
 void network_cut(bool all);

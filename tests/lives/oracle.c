@@ -75,7 +75,7 @@ void oracle_begin(void)
 #define BROKEN(sentence, format, ...)                                                              \
     fail(format " (%s: \"%s\")", __VA_ARGS__, sentences[sentence].page, sentences[sentence].text)
 
-/* -- exceptions --------------------------------------------------------------------------------- */
+/* -- exceptions -------------------------------------------------------------------------------- */
 
 /* rlock(7), "Supervisor and agent stopped together", and for a moment after that; and
  * "--on-lost continue". */
@@ -97,7 +97,7 @@ static bool is_at_work(const struct proc *process)
     return process_exists(process) && !(process->stopped && process->stop_signal == SIGTSTP);
 }
 
-/* -- at a start --------------------------------------------------------------------------------- */
+/* -- at a start -------------------------------------------------------------------------------- */
 
 static bool is_holder(const struct run *run)
 {
@@ -190,7 +190,7 @@ void life_on_execute(struct proc *process, char *const *argv, char *const *envir
     check_fences(run);
 }
 
-/* -- after each step ---------------------------------------------------------------------------- */
+/* -- after each step --------------------------------------------------------------------------- */
 
 static void note_guards(struct run *run)
 {
@@ -246,7 +246,7 @@ void life_on_taken(const char *owner, int64_t deadline)
             runs[i].taken_until = deadline;
 }
 
-/* -- at an end ---------------------------------------------------------------------------------- */
+/* -- at an end --------------------------------------------------------------------------------- */
 
 static bool network_is_disturbed(void)
 {
@@ -346,7 +346,7 @@ void life_on_end(const struct proc *process)
         check_outcome(run);
 }
 
-/* -- the history -------------------------------------------------------------------------------- */
+/* -- the history ------------------------------------------------------------------------------- */
 
 /* Copies the owner's last entry, that it has ended; returns how many there are. */
 static unsigned find_entries(const char *record, const char *owner, char *out, size_t size)
@@ -403,7 +403,7 @@ static void check_history(const struct run *run, const char *key)
         check_entry(run, entry);
 }
 
-/* -- when nothing is left to happen ------------------------------------------------------------- */
+/* -- when nothing is left to happen ------------------------------------------------------------ */
 
 void oracle_end(void)
 {

@@ -1,5 +1,5 @@
-/* The /proc that os/procfs reads, and the cgroups of os/cgroup: of simulated processes, one after the
- * other, so that a listing is not of one moment. */
+/* The /proc that os/procfs reads, and the cgroups of os/cgroup: of simulated processes, one after
+ * the other, so that a listing is not of one moment. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,7 +141,7 @@ bool __wrap_procfs_list(const struct procfs *procfs, struct process_list *list)
     return true;
 }
 
-/* -- cgroups: systemd has delegated none -------------------------------------------------------- */
+/* -- cgroups: systemd has delegated none ------------------------------------------------------- */
 
 int __wrap_cgroup_make(struct cgroup *cgroup, bool required)
 {

@@ -29,7 +29,7 @@ void run_load(void)
         abort();
 }
 
-/* -- what the program under test says ----------------------------------------------------------- */
+/* -- what the program under test says ---------------------------------------------------------- */
 
 static void on_tell(void *arg, const struct run_news *news)
 {
@@ -85,7 +85,7 @@ static void on_detach(void *arg)
     (void)arg;
 }
 
-/* -- the program under test --------------------------------------------------------------------- */
+/* -- the program under test -------------------------------------------------------------------- */
 
 static struct keeper_plan keeper_plan_of(const struct run *run)
 {
@@ -156,7 +156,7 @@ void run_begin(void *arg)
     run_describe(run);
 }
 
-/* -- what fork(2) copies, and both processes change --------------------------------------------- */
+/* -- what fork(2) copies, and both processes change -------------------------------------------- */
 
 static struct environment *copy_environment(const struct environment *from)
 {
@@ -213,7 +213,7 @@ struct proc *run_guard(const struct run *run, enum kind kind)
     return NULL;
 }
 
-/* -- force-release ------------------------------------------------------------------------------ */
+/* -- force-release ----------------------------------------------------------------------------- */
 
 struct force {
     struct run *run;
@@ -259,7 +259,7 @@ void run_force(struct run *run, bool now)
     process_start(process_new(ADMIN, 1, run), force, order);
 }
 
-/* -- the choice --------------------------------------------------------------------------------- */
+/* -- the choice -------------------------------------------------------------------------------- */
 
 static void choose_keys(struct run *run, int flavour)
 {

@@ -18,7 +18,7 @@ int64_t server_now(void)
     return WALL_BASE + world.now + (world.now - 1000 * SEC) / 1000 * clock_rate / 1000;
 }
 
-/* -- records in memory -------------------------------------------------------------------------- */
+/* -- records in memory ------------------------------------------------------------------------- */
 
 #define RECORDS 64
 #define ENTRIES 64
@@ -188,7 +188,7 @@ static const struct host_store memory = {.open = memory_open,
                                          .hear = memory_hear,
                                          .make = memory_make};
 
-/* -- the host ----------------------------------------------------------------------------------- */
+/* -- the host ---------------------------------------------------------------------------------- */
 
 /* SCRIPT LOAD, which rlock asks a host for as it asks Redis. */
 static bool reply_to_script(const struct piece *words, size_t count, struct strbuf *out)
@@ -295,7 +295,7 @@ void server_read_from(struct connection *connection)
     kernel.current = before;
 }
 
-/* -- faults ------------------------------------------------------------------------------------- */
+/* -- faults ------------------------------------------------------------------------------------ */
 
 static void on_thaw(void *unused)
 {
@@ -316,7 +316,7 @@ void server_restart(int64_t ns)
     drop_clients();
 }
 
-/* -- for the oracle ----------------------------------------------------------------------------- */
+/* -- for the oracle ---------------------------------------------------------------------------- */
 
 /* key_in_store() has put the prefix in front, and braces around. */
 static bool is_of_key(const char *name, const char *key)

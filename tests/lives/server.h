@@ -15,21 +15,21 @@ void server_begin(int64_t rate);
 /* Its wall clock, in ns. */
 int64_t server_now(void);
 
-/* -- for the network ---------------------------------------------------------------------------- */
+/* -- for the network --------------------------------------------------------------------------- */
 
 bool server_is_up(void);
 void server_accept(struct connection *connection);
 void server_close(struct connection *connection);
 void server_read_from(struct connection *connection);
 
-/* -- faults ------------------------------------------------------------------------------------- */
+/* -- faults ------------------------------------------------------------------------------------ */
 
 /* It does nothing for that time. */
 void server_freeze(int64_t ns);
 /* It refuses connections for that time, and comes back with its data. */
 void server_restart(int64_t ns);
 
-/* -- for the oracle ----------------------------------------------------------------------------- */
+/* -- for the oracle ---------------------------------------------------------------------------- */
 
 /* Until when an owner holds a lock, by the server's clock in ns; 0: it does not. */
 int64_t server_deadline(const char *key, const char *owner);

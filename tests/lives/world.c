@@ -28,7 +28,7 @@ void world_begin(uint64_t seed, bool traced)
     events_asked_for = 0;
 }
 
-/* -- events ------------------------------------------------------------------------------------- */
+/* -- events ------------------------------------------------------------------------------------ */
 
 static bool is_sooner(const struct event *a, const struct event *b)
 {
@@ -80,7 +80,7 @@ void world_step(void)
     event.happen(event.arg);
 }
 
-/* -- chance: splitmix64 ------------------------------------------------------------------------- */
+/* -- chance: splitmix64 ------------------------------------------------------------------------ */
 
 uint64_t chance(void)
 {
@@ -101,7 +101,7 @@ bool one_in(unsigned n)
     return chance() % n == 0;
 }
 
-/* -- what is told ------------------------------------------------------------------------------- */
+/* -- what is told ------------------------------------------------------------------------------ */
 
 static void print_line(const char *format, va_list words)
 {

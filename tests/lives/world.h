@@ -1,12 +1,8 @@
-/* The world that a life takes place in: one clock, one source of chance, what will happen later, and
- * the verdict. Everything in a life follows from its seed: no call of the real kernel decides
- * anything.
- *
- *     world_begin(seed, traced);
- *     world_at(when, happen, arg);      ... things to happen
- *     kernel_run(until);                until nothing is left to happen, or that time
- *     if (*world.verdict) ...           what went wrong first
- */
+/* The world that a life takes place in: one clock, one source of chance, what will happen later,
+ * and the verdict. Everything in a life follows from its seed: no call of the real kernel decides
+ * anything.  world_begin(seed, traced); world_at(when, happen, arg);      ... things to happen
+ * kernel_run(until);                until nothing is left to happen, or that time if
+ * (*world.verdict) ...           what went wrong first / */
 #pragma once
 
 #include <stdbool.h>
@@ -34,7 +30,7 @@ int64_t world_next(void);
 /* Makes it that time, if it is later, and has the next one happen. */
 void world_step(void);
 
-/* -- chance ------------------------------------------------------------------------------------- */
+/* -- chance ------------------------------------------------------------------------------------ */
 
 uint64_t chance(void);
 /* A number from 0 to less than "limit"; 0 where that is not above 0. */
@@ -44,7 +40,7 @@ bool one_in(unsigned n);
     (((const int64_t[]){                                                                           \
         __VA_ARGS__})[chance_below(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))])
 
-/* -- what is told of it ------------------------------------------------------------------------- */
+/* -- what is told of it ------------------------------------------------------------------------ */
 
 /* A line of the trace, if there is one. */
 void trace(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -27,7 +27,7 @@ static const struct {
     {"**1****", GUARD_NONE, NEVER, NEVER},
     /* The supervisor's death ends the command, whatever --on-lost says. */
     {"**01***", GUARD_AGENT, NOW, KILL},
-    /* It goes on without the lock, and is told of the loss once. */
+    /* It continues without the lock, and is told of the loss once. */
     {"c1001**", GUARD_NONE, NEVER, NEVER},
     {"i1001**", GUARD_NONE, NEVER, NEVER},
     {"c1000**", GUARD_NONE, END, NEVER},

@@ -3,8 +3,8 @@
 
 #include "tap.h"
 
-/* Locks as words "KEY:AGE:WAIT", KEY without a colon: held for AGE seconds, the first waiter waits for WAIT; 0: none
- * does. The holder's host is h-KEY. */
+/* Locks as words "KEY:AGE:WAIT", KEY without a colon: held for AGE seconds, the first waiter waits
+ * for WAIT; 0: none does. The holder's host is h-KEY. */
 static void see(struct lock_views *views, const char *words)
 {
     lock_views_free(views);

@@ -222,8 +222,8 @@ static void tell_latest(int number)
     write_file(path, text);
 }
 
-/* In the library's place: notes signals instead of sending them, if "deeds" are to be noted, and
- * that a list of all processes was begun. */
+/* In the library's place: notes signals instead of sending them, if "notes_deeds" says so, and that
+ * a list of all processes was begun. */
 static char deeds[256];
 static bool notes_deeds;
 

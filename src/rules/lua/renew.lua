@@ -5,8 +5,8 @@
 --   owner
 --   [mirrors]     how many of the keys are mirrors
 --   [lease]       ms; missing or 0: as before
---   [strict]      1: it is no process that holds it who asks: a lease that has run out is lost, and
---                 a run's is refused
+--   [strict]      1: another process asks than its holder: a lease that has run out is lost, and a
+--                 run's is refused
 --   [not_after]   server's clock in ms: do nothing later than that
 --   [attempt]     the number of the request (attempts.lua)
 --   [handed]      1: the lock was handed over to it, so it calls the next waiter that can go

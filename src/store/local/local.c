@@ -52,8 +52,8 @@ static bool ends_with_session(const char *path)
            stat(SESSIONS, &all) == 0 && own.st_dev != all.st_dev;
 }
 
-/* Whether the directory is for its owner, or for everybody, where others cannot replace what is
- * in it. Its mode says so to all processes alike. access(2) would not: a unit may see it read-only. */
+/* Whether the directory is for its owner, or for everybody, where others cannot replace what is in
+ * it. Its mode says so to all processes alike. access(2) would not: a unit may see it read-only. */
 static bool lets_in(const char *directory)
 {
     struct stat there;
@@ -82,8 +82,8 @@ static bool is_of_unit(const char *directory)
 }
 
 /* Whether this process has another directory of that name than the rest of its host, as far as it
- * may see: process 1 has the host's, if both have one root. In a container, or after chroot(2), that
- * is the host. */
+ * may see: process 1 has the host's, if both have one root. In a container, or after chroot(2),
+ * that is the host. */
 static bool is_private(const char *directory)
 {
     struct stat root, here, there;
@@ -173,7 +173,8 @@ static void evict(const struct local_place *place)
     char aside[sizeof place->directory + 32];
     struct stat there;
 
-    if (!place->shared || geteuid() != 0 || lstat(place->directory, &there) != 0 || there.st_uid == 0)
+    if (!place->shared || geteuid() != 0 || lstat(place->directory, &there) != 0 ||
+        there.st_uid == 0)
         return;
     snprintf(aside, sizeof aside, "%s.of-%u-%lld", place->directory, (unsigned)there.st_uid,
              (long long)moment_now().ns);

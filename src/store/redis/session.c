@@ -294,8 +294,8 @@ static void failed_soon(struct redis_session *session)
     retry_or_fail(session, &session->failure);
 }
 
-/* The server that was reached, or tried, last cannot serve: where it has a name, the next connection
- * goes where that leads then. */
+/* The server that was reached, or tried, last cannot serve: where it has a name, the next
+ * connection goes where that leads then. */
 static void leave_server(struct redis_session *session)
 {
     locator_leave(session->locator, session->endpoint_next - 1);

@@ -181,9 +181,9 @@ void zk_miss(struct zk_store *store)
 
 /* -- room for a renewal ------------------------------------------------------------------------ */
 
-/* A renewal takes one connection more for a moment. So no waiter stays on the last one that a server
- * has for this address: otherwise a holder would have to give up its own, and another client might
- * take that. All watches are set anew, over the new connection. */
+/* A renewal takes one connection more for a moment. So no waiter stays on the last one that a
+ * server has for this address: otherwise a holder would have to give up its own, and another client
+ * might take that. All watches are set anew, over the new connection. */
 static void found_room(struct zk_store *store, const struct zk_reply *replies)
 {
     (void)replies;

@@ -368,7 +368,7 @@ static bool ask_script(struct inquiry *inquiry)
     return ask(inquiry, 1, hear_script);
 }
 
-/* -- does a restart bring back what scripts wrote? ---------------------------------------------- */
+/* -- does a restart bring back what scripts wrote? -------------------------------------------- */
 
 /* The writes of a script stand in the append-only file as these. */
 static const char *const replayed[][4] = {
