@@ -1,8 +1,9 @@
 -- The order of one owner's requests. A request may arrive late, or twice: a proxy keeps it, a
 -- connection that was given up still delivers it, the process that sent it has died. So each one is
 -- numbered when it is sent, higher than all before it, and an owner's entry or place notes the
--- highest number of those that were executed. No other one changes anything: it is older, or the
--- same once more. A release that bars its owner keeps that number, as nothing else is left.
+-- highest number of those that were executed. One whose number is not higher changes nothing: it is
+-- older, or the same once more. A release that bars its owner keeps its own number with the bar, as
+-- it leaves no entry and no place.
 --- @include "arguments"
 --- @include "lock"
 
