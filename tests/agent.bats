@@ -159,7 +159,7 @@ kill_all_agents() {
     is_free k
 }
 
-@test "H164 the agent dies behind the release, and rlock stands still until the lease ends: no loss" {
+@test "H164 the agent dies behind the release, rlock stands still until the lease ends: no loss" {
     local server since
     server=$(redis_pid)
     bg_up a env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_fork.so" "$RLOCK" run --lease 5s k -- \

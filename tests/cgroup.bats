@@ -87,7 +87,7 @@ cgroup_is_gone() {
     contains "$T/hidden" TERM
 }
 
-@test "--wait-descendants waits until the cgroup is empty; else, the processes left hold nothing, and it is gone" {
+@test "--wait-descendants waits until the cgroup is empty; else what is left holds nothing" {
     bg a rlock run --cgroup --wait-descendants k -- \
         sh -c "setsid -f env -i '$RLOCK_TEST_TOOLS/await' '$T/go'; exit 3"
     poll_until 10 pgrep -xf "$RLOCK_TEST_TOOLS/await $T/go"

@@ -114,7 +114,7 @@ let_go() {
     terminate relay
 }
 
-# warn_at_writes: the server warns of each write, as it does near the end of its transaction numbers.
+# warn_at_writes: the server warns of each write, as near the end of its transaction numbers.
 warn_at_writes() {
     case $DATABASE in
     postgresql)

@@ -54,7 +54,7 @@ all_alone() {
     done
 }
 
-@test "H158 H92 kill -9 of rlock, any of the newer calls refused: its tree ends before another begins" {
+@test "H158 H92 kill -9 of rlock, any newer call refused: its tree ends before another begins" {
     in_each_row 25s pairs
     for ((i = 1; i <= row; i++)); do
         kill -KILL "${pid[a$i]}"

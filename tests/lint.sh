@@ -24,7 +24,8 @@ check() {
 # Prints the tests that Makefile.am does not name.
 forgotten() {
     status=0
-    for file in tests/*.bats tests/*.py tests/*.c tests/*.bash tests/unit/*.c tests/fuzz/*.c tests/lives/*.c; do
+    for file in tests/*.bats tests/*.py tests/*.c tests/*.bash tests/unit/*.c tests/fuzz/*.c \
+        tests/lives/*.c; do
         [ -e "$file" ] || continue
         grep -qE "(^|[[:space:]])${file%.c}(\\.c|\\.so)?([[:space:]]|\$)" Makefile.am && continue
         echo "$file is not in Makefile.am"

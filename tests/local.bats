@@ -273,7 +273,7 @@ in_mounts() {
 }
 
 # With a process 1 of its own, as in a container, whose /run/lock it is.
-@test "H159 somebody else's directory in the place of root's is put aside; of a user's, it is named" {
+@test "H159 another user's directory in the place of root's is put aside; of a user's, named" {
     as_root
     unshare -p true 2>/dev/null || skip "no process name space here"
     in_mounts 'mount -t tmpfs -o mode=1777 none /run/lock

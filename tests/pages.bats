@@ -269,7 +269,7 @@ does() {
     grep -q 'packaging/systemd/rlock-serve.service.example.conf' "$T/block"
 }
 
-@test "monitoring.md: --notify tells who holds it, events are for a program, the doctor for a script" {
+@test "monitoring.md: --notify tells who holds it; events and the doctor, for programs" {
     command -v jq >/dev/null || skip "no jq here"
     printf '#!/bin/sh\n{ echo "$@"; cat; } >>"$LOG"\n' >"$T/bin/mail"
     chmod +x "$T/bin/mail"

@@ -1,8 +1,8 @@
 # The same promises in many places. The other files vary what happens and when; here it is where:
 # kernels without a call, sandboxes, name spaces, users without a name, limits, full and slow /proc,
 # terminals without a shell, proxies. In each place: one command at a time; dead before the lease
-# ends, whoever of the two guards is killed or stopped; loss; --at-most; signals; status; true words;
-# nothing left, and nothing leaked.
+# ends, whoever of the two guards is killed or stopped; loss; --at-most; signals; status; true
+# words; nothing left, and nothing leaked.
 #
 # To add a place, write a test that calls "there" with what leads into it, and then keeps_promises.
 
@@ -126,8 +126,8 @@ keeps_promises() {
     poll_until 20 nothing_left
 }
 
-# own_mounts SCRIPT: a mount name space in which SCRIPT has been run, as root. It finds in "kept" what
-# the test needs below /tmp.
+# own_mounts SCRIPT: a mount name space in which SCRIPT has been run, as root. It finds in "kept"
+# what the test needs below /tmp.
 own_mounts() {
     unshare --mount true 2>/dev/null || skip "no mount name spaces here"
     there unshare --mount sh -c "

@@ -203,7 +203,7 @@ ended_by_agent() {
     done
 }
 
-@test "H164 the agent of a stopped rlock kills the command, and is answered then: the lock is lost" {
+@test "H164 the agent of a stopped rlock kills the command, is answered then: the lock is lost" {
     bg_up a rlock run --lease 6s k -- \
         sh -c "trap '' TERM; : >'$T/a.up'; while :; do sleep 0.05; done"
     command=$(command_of "${pid[a]}")
@@ -216,7 +216,7 @@ ended_by_agent() {
     contains "$T/a.err" 'rlock: k: lock lost: not renewed in time'
 }
 
-@test "H164 rlock is killed when its agent has just ended the command: it was used, for --at-least" {
+@test "H164 rlock is killed when its agent has just ended the command: the lock was used" {
     bg_up a rlock run --lease 5s --no-renew --at-most 2s --kill-after 60s --at-least 60s k -- \
         sh -c "trap ': >\"$T/termed\"' TERM; : >'$T/a.up'; while :; do sleep 0.05; done"
     command=$(command_of "${pid[a]}")

@@ -245,7 +245,7 @@ END
     run -1 rlock force-release --now --yes k
 }
 
-@test "H45 force-release at a majority: a server that was free, and one that did not hear, make none" {
+@test "H45 force-release at a majority: a server that was free and a deaf one make none" {
     node_kill 2
     hold a k --lease 30s
     node_start 2

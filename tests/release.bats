@@ -51,7 +51,7 @@ load helper
     run -1 rlock release --owner "$mine" other
 }
 
-@test "H162 a run alone renews and releases its lock: its token is refused, wherever it comes from" {
+@test "H162 a run alone renews and releases its lock: its token is refused from anywhere" {
     local refusal
     hold a k --lease 60s
     for one in "renew --lease 1s" renew release; do

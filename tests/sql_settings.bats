@@ -137,7 +137,7 @@ held_back() {
 
 TIME_OUTS='timeout|max_statement_time'
 
-@test "H168 no time-out of a session's ends a wait for a turn, or lets another stand still for long" {
+@test "H168 no time-out of a session ends a wait for a turn, or lets others stand still" {
     each_database
     mapfile -t all < <(settings | grep -E "$TIME_OUTS" | grep -v ^idle_session)
     for_all_sessions "${all[@]}"

@@ -1,4 +1,4 @@
-# Stand-ins for what examples and pages work with: their reader's commands, which tell that they ran.
+# Stand-ins for the commands of the readers of examples and pages, which tell that they ran.
 # shellcheck shell=bash disable=SC2016,SC2154
 
 # start_store_of_examples: for setup_file.
@@ -7,8 +7,8 @@ start_store_of_examples() {
     start_file --requirepass secret
 }
 
-# stand_in: for setup. The working directory is the reader's; rlock in PATH runs the program "ran" in
-# the place of each command that is not here, and finds the server of the test.
+# stand_in: for setup. The working directory is the reader's; rlock in PATH runs the program "ran"
+# in the place of each command that is not here, and finds the server of the test.
 stand_in() {
     start_test
     export LOG=$T/ran URL=$RLOCK_URL
@@ -42,8 +42,8 @@ END
     PATH=$T/bin:$PATH
 }
 
-# commands NAME...: commands of the reader, in PATH and in the working directory, that tell that they
-# ran.
+# commands NAME...: commands of the reader, in PATH and in the working directory, that tell when
+# they run.
 commands() {
     local name
     for name; do

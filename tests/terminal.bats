@@ -147,7 +147,7 @@ status 0
 EOF
 }
 
-@test "H165 it needs the terminal, which no shell can give it: HUP ends it, or what its user sends" {
+@test "H165 it needs the terminal, which no shell can give: HUP ends it, or its user does" {
     export NEED
     for NEED in 'cat /dev/tty' 'stty -echo </dev/tty'; do
         rm -f "$T/pid"

@@ -31,8 +31,8 @@ WISHES = (
 )
 NEAR = 2  # tickets: those behind them may be far
 HOW_OFTEN = {
-    "acquire": 40, "heartbeats": 60, "twin": 10, "release": 5, "renew": 8, "new": 10, "pass_time": 12,
-    "clock": 1, "adjust": 1.5, "pauses": 0.5, "force": 1, "delete": 0.2, "damage": 1,
+    "acquire": 40, "heartbeats": 60, "twin": 10, "release": 5, "renew": 8, "new": 10,
+    "pass_time": 12, "clock": 1, "adjust": 1.5, "pauses": 0.5, "force": 1, "delete": 0.2, "damage": 1,
 }
 
 
@@ -172,8 +172,9 @@ class History:
                 self.acquire(client)
 
     def release(self, client):
-        self.request("release", client.keys, owner=client.owner, bar=self.rng.choice((0, 0, 0, 60000)),
-                 notes=self.rng.choice(("ran=1 exit=0", "ran=1 exit=1", "unused=1")))
+        self.request("release", client.keys, owner=client.owner,
+                     bar=self.rng.choice((0, 0, 0, 60000)),
+                     notes=self.rng.choice(("ran=1 exit=0", "ran=1 exit=1", "unused=1")))
 
     def renew(self, client):
         self.request("renew", client.keys, owner=client.owner)

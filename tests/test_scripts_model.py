@@ -18,7 +18,8 @@ BAR = 60000  # ms
 START = 1700000000000000  # us
 WEIGHTS = {
     "acquire": 30, "try": 8, "renew": 10, "release": 16, "uncertain": 4, "again": 3, "new": 14,
-    "ghost": 3, "twin": 12, "force": 6, "inspect": 4, "pass": 12, "clock": 2, "delete": 0.4, "sleep": 3,
+    "ghost": 3, "twin": 12, "force": 6, "inspect": 4, "pass": 12, "clock": 2, "delete": 0.4,
+    "sleep": 3,
 }
 LEASES = (1000, 5000, 30000, 30000, 30000, 30 * 86400000)
 KEYS = ("a", "b", "c")
@@ -111,7 +112,8 @@ class Simulation:
         that, and given up."""
         if which < len(self.sent):
             script, owner, given, names = self.sent[which]
-            self.send(Call(script, owner, **{**given, "attempt": given["attempt"] - earlier}), names)
+            given = {**given, "attempt": given["attempt"] - earlier}
+            self.send(Call(script, owner, **given), names)
 
     def play_new(self, number, parent, keys, mode, limit, nest, group=None, priority=0, bound=0):
         """Gives up without a word, and wants something else."""

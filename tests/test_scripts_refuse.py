@@ -269,7 +269,8 @@ def _(server, ear):
 
 @test("rights: without HDEL no waiter is granted what it could not release (H156)")
 def _(server, lock):
-    server.call("ACL", "SETUSER", "u", "reset", "on", "nopass", "~*", "allchannels", "+@all", "-hdel")
+    rights = ("~*", "allchannels", "+@all", "-hdel")
+    server.call("ACL", "SETUSER", "u", "reset", "on", "nopass", *rights)
     client = Client(server.path)
     client.call("AUTH", "u", "any")
     denied = Lock(server, now=None, client=client)

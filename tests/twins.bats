@@ -23,8 +23,8 @@ late() {
     LATE_URL=redis://rlock:pw@127.0.0.1:$(<"$T/proxy.out")
 }
 
-# late NAME TIMEOUT OPTION...: a run in the background, through the proxy. TIMEOUT is for connecting:
-# a request is stale only after that, and is sent again after half of it.
+# late NAME TIMEOUT OPTION...: a run in the background, through the proxy. TIMEOUT is for
+# connecting: a request is stale only after that, and is sent again after half of it.
 late() {
     bg "$1" rlock run -u "$LATE_URL" --connect-timeout "${@:2}"
 }

@@ -543,7 +543,7 @@ has_renewed() {
     (($(grep -c 'renewed' "$T/$1.err") >= $2))
 }
 
-@test "H167 H9 a server is full of rlock's own waiters: the holder keeps the lock, all have their turn" {
+@test "H167 H9 a server is full of rlock's own waiters: the holder keeps the lock, all get it" {
     local i
     small_start 12
     stay x k -v --lease 12s
