@@ -93,11 +93,10 @@ load helper
     ends_with a 5
 }
 
-# slow_command: executes $T/slow in the background, as "a", which takes until the lease on that file
-# is given up (fcntl(2), F_SETLEASE), as with a file server that does not answer.
-slow_command() {
-    rm -f "$T/slow" "$T/leased" "$T/asked"
-    cp "$(type -P sleep)" "$T/slow"
+# make_slow FILE: executing it takes until the lease on it is given up (fcntl(2), F_SETLEASE), by the
+# process "lease", as with a file server that does not answer. $T/asked: it is being executed.
+make_slow() {
+    rm -f "$T/leased" "$T/asked"
     bg lease python3 -c '
 import fcntl, os, signal, sys
 signal.signal(signal.SIGIO, lambda *_: open(sys.argv[3], "w").close())
@@ -105,8 +104,15 @@ fd = os.open(sys.argv[1], os.O_RDWR)
 fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
 open(sys.argv[2], "w").close()
 while True:
-    signal.pause()' "$T/slow" "$T/leased" "$T/asked"
+    signal.pause()' "$1" "$T/leased" "$T/asked"
     poll_until 10 test -e "$T/leased"
+}
+
+# slow_command SECONDS OPTION...: executes such a sleep in the background, as "a".
+slow_command() {
+    rm -f "$T/slow"
+    cp "$(type -P sleep)" "$T/slow"
+    make_slow "$T/slow"
     bg a rlock run "${@:2}" k -- "$T/slow" "$1"
     poll_until 10 test -e "$T/asked"
 }
@@ -125,6 +131,24 @@ while True:
     run -75 rlock run -n k -- true
     kill -KILL "${pid[lease]}"
     ends_with a 0
+}
+
+@test "H170 a file system says after the lease that a command is not there: no other one is tried" {
+    mkdir "$T/first" "$T/second"
+    printf '#!/nowhere\n' >"$T/first/slow"
+    printf '#!/bin/sh\n: >%q\n' "$T/started" >"$T/second/slow"
+    chmod +x "$T"/*/slow
+    make_slow "$T/first/slow"
+    PATH=$T/first:$T/second:$PATH bg a rlock run --lease 2s k -- slow
+    poll_until 10 test -e "$T/asked"
+    command=$(command_of "${pid[a]}")
+    stop_both a
+    run -0 rlock run -w 20s k -- true
+    kill -KILL "${pid[lease]}"
+    poll_until 10 in_state "$command" Z
+    kill -CONT "${pid[a]}" "$agent"
+    finish a
+    [[ $status != 0 && ! -e $T/started ]]
 }
 
 # paused LEASE: a works and was stopped as by Ctrl-Z, as was its command; $agent is its agent.

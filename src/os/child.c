@@ -212,17 +212,25 @@ struct start {
     struct spawn spawn;
 };
 
+/* The clock is looked at last, as this process, too, may have been stopped on the way, or have waited
+ * for a file system before. Returns an error number. */
+static int attempt(const struct start *start, const char *path, char *const *argv)
+{
+    if (moment_reached(start->plan.start_before, moment_now()))
+        return ETIME;
+    return spawn_execute(path, argv, start->plan.environment);
+}
+
 /* Tries them as execvpe() does, which sets errno. Returns an error number. */
 static int execute(const struct start *start)
 {
-    char *const *environment = start->plan.environment;
     int error = ENOENT, denied = 0;
 
     for (const char *name = start->names; *name; name += strlen(name) + 1) {
-        error = spawn_execute(name, start->plan.argv, environment);
+        error = attempt(start, name, start->plan.argv);
         if (error == ENOEXEC) {
             start->script[1] = (char *)(uintptr_t)name;
-            error = spawn_execute(start->script[0], start->script, environment);
+            error = attempt(start, start->script[0], start->script);
         }
         if (error == EACCES)
             denied = error;
@@ -233,9 +241,8 @@ static int execute(const struct start *start)
     return denied ? denied : error;
 }
 
-/* The child's side. PR_SET_PDEATHSIG does not tell of a parent that died before. The clock is
- * looked at last, as this process, too, may have been stopped on the way. A sanitizer would warn of
- * an _exit() on a stack that it does not know. */
+/* The child's side. PR_SET_PDEATHSIG does not tell of a parent that died before. A sanitizer would
+ * warn of an _exit() on a stack that it does not know. */
 __attribute__((no_sanitize_address)) static int become(void *arg)
 {
     const struct start *start = arg;
@@ -251,7 +258,7 @@ __attribute__((no_sanitize_address)) static int become(void *arg)
     if (start->enters && cgroup_enter(start->plan.cgroup) < 0)
         error = errno;
     if (!error)
-        error = moment_reached(start->plan.start_before, moment_now()) ? ETIME : execute(start);
+        error = execute(start);
     *start->fault = error;
     _exit(127);
 }
