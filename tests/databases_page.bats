@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # docs/databases.md: each server that the page sets up is set up as it says, filled with locks,
-# killed and started again, and each other block of code is done there. A command that does not work,
-# a lock that is forgotten, or a finding of the doctor fails.
+# killed and started again, and each other block of code is done there. A command that does not
+# work, a lock that is forgotten, or a finding of the doctor fails.
 
 load helper
 load databases

@@ -32,7 +32,8 @@ WISHES = (
 NEAR = 2  # tickets: those behind them may be far
 HOW_OFTEN = {
     "acquire": 40, "heartbeats": 60, "twin": 10, "release": 5, "renew": 8, "new": 10,
-    "pass_time": 12, "clock": 1, "adjust": 1.5, "pauses": 0.5, "force": 1, "delete": 0.2, "damage": 1,
+    "pass_time": 12, "clock": 1, "adjust": 1.5, "pauses": 0.5, "force": 1, "delete": 0.2,
+    "damage": 1,
 }
 
 
