@@ -152,7 +152,7 @@ server_takes() {
     each_database
     server_takes 20
     for i in {1..24}; do
-        bg "j$i" rlock run k -- sh -c "echo x >>'$LOG'"
+        bg "j$i" rlock run --connect-timeout 20s k -- sh -c "echo x >>'$LOG'"
     done
     all_end 0 90 j{1..24}
     [[ $(wc -l <"$LOG") == 24 ]]

@@ -215,7 +215,7 @@ static const char *word(const struct request *request, size_t i)
 /* "OK", and the address of the server; a Unix socket has none. */
 static void reply_open(struct strbuf *out)
 {
-    struct sockaddr_storage peer;
+    struct sockaddr_storage peer = {0};
     socklen_t size = sizeof peer;
     char text[4 + 48] = "OK";
     int ms;
