@@ -113,11 +113,12 @@ listens() {
     hears a k
 }
 
-@test "H45 a holder that does not hear loses the lock when its lease ends; so does a dead one" {
+# A stopped agent is continued when it is to release the lock, which may be before the lease ends.
+@test "H45 a holder that does not hear loses the lock with its lease; so does a dead one" {
     hold a k --lease 8s
     kill -STOP "$(agent_of "${pid[a]}")"
     says 0 '^rlock: k: asked ' force-release --yes k
-    stderr_line 'when the lease had ended$'
+    [[ $stderr == *'when the lease had ended'* || $stderr == *'k was released by '* ]]
     kill -CONT "$(agent_of "${pid[a]}")" || true
     ends_with a 79
     hold b dead --lease 8s

@@ -79,7 +79,7 @@ has_heard() {
     done
     kill -CONT "${pid[e]}"
     poll_until 10 contains "$T/e.out" 'missed      k  3 runs before this'
-    [[ $(grep -c ' released    k .*(true)' "$T/e.out") == 20 ]]
+    poll_until 10 eval '[[ $(grep -c " released    k .*(true)" "$T/e.out") == 20 ]]'
     [[ $(grep -c ' acquired    k .*(true)' "$T/e.out") == 20 ]]
 }
 

@@ -14,7 +14,7 @@ setup() {
 
 # without ERRNO CALL,... [COMMAND...]: from now on, rlock runs under that filter, and under COMMAND.
 without() {
-    printf '#!/bin/sh\nexec %s "$@"\n' \
+    printf '#!/bin/bash\nexec %s "$@"\n' \
         "$(printf '%q ' "$RLOCK_TEST_TOOLS/noscall" "$1" "$2" "${@:3}" "$real")" >"$T/$1.$2"
     chmod +x "$T/$1.$2"
     RLOCK=$T/$1.$2

@@ -170,14 +170,21 @@ EOF
 }
 
 @test "H165 Ctrl-Z while the command is being ended does not hold up its clean-up" {
-    tells_of_cont
-    sed -i '1i trap "until [ -e \"$T/go\" ]; do sleep 0.05; done; echo clean-now; exit 3" TERM' "$T/command"
+    cat >"$T/command" <<'EOF'
+trap 'trap "echo cont-now" CONT
+    echo cleaning-now
+    until [ -e "$T/go" ]; do sleep 0.05; done
+    echo clean-now
+    exit 3' TERM
+echo ready-now
+while :; do sleep 0.05; done
+EOF
     on_terminal "$RLOCK" run k -- bash "$T/command" <<'EOF'
 expect ready-now
 sh "$RLOCK" force-release --yes k 3>&- &
-expect cont=1
+expect cleaning-now
 send \x1a
-expect cont=2
+expect cont-now
 sh touch "$T/go"
 expect clean-now
 status 79

@@ -145,7 +145,7 @@ const struct command command_init = {
                "  rlock init -u postgresql://admin@db.example.com/locks --grant rlock\n"
                "\n"
                "Example, an older rlock acquires no lock there any more:\n"
-               "  rlock init --minimum-version 1.2.0\n",
+               "  rlock init --minimum-version 1.0.0\n",
     .options = options,
     .words = WORDS_NONE,
     .act = act,
