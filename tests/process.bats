@@ -93,8 +93,8 @@ load helper
     ends_with a 5
 }
 
-# make_slow FILE: executing it takes until the lease on it is given up (fcntl(2), F_SETLEASE), by the
-# process "lease", as with a file server that does not answer. $T/asked: it is being executed.
+# make_slow FILE: executing it takes until the process "lease" gives up its lease on it (fcntl(2),
+# F_SETLEASE), as with a file server that does not answer. $T/asked: it is being executed.
 make_slow() {
     rm -f "$T/leased" "$T/asked"
     bg lease python3 -c '

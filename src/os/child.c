@@ -212,8 +212,8 @@ struct start {
     struct spawn spawn;
 };
 
-/* The clock is looked at last, as this process, too, may have been stopped on the way, or have waited
- * for a file system before. Returns an error number. */
+/* The clock is looked at last, as this process, too, may have been stopped on the way, or have
+ * waited for a file system before. Returns an error number. */
 static int attempt(const struct start *start, const char *path, char *const *argv)
 {
     if (moment_reached(start->plan.start_before, moment_now()))
