@@ -148,17 +148,18 @@ EOF
 }
 
 @test "H165 it needs the terminal, which no shell can give: HUP ends it, or its user does" {
-    export NEED
+    # The shell has the terminal back before rlock begins.
+    export NEED BEGIN='until [ $(ps -o tpgid= -p $$) -eq $$ ]; do sleep 0.02; done'
     for NEED in 'cat /dev/tty' 'stty -echo </dev/tty'; do
         rm -f "$T/pid"
         in_shell <<'EOF'
-send ("$RLOCK" run k -- sh -c 'echo $$ >"$T/pid"; '"$NEED" &)\n
+send ({ eval "$BEGIN"; exec "$RLOCK" run k -- sh -c 'echo $$ >"$T/pid"; '"$NEED"; } &)\n
 until [ -s "$T/pid" ] && ! kill -0 "$(cat "$T/pid")"
 until "$RLOCK" status -q k
 EOF
         rm -f "$T/pid"
         in_shell <<'EOF'
-send ("$RLOCK" run k -- sh -c 'trap "" HUP; echo "$$ $PPID" >"$T/pid"; '"$NEED" &)\n
+send ({ eval "$BEGIN"; exec "$RLOCK" run k -- sh -c 'trap "" HUP; echo "$$ $PPID" >"$T/pid"; '"$NEED"; } &)\n
 until [ -s "$T/pid" ]
 expect HUP sent
 until ps -o stat= -p $(cut -d' ' -f1 "$T/pid") | grep -q T
