@@ -254,7 +254,7 @@ own_mounts() {
     command -v script >/dev/null || skip "no script here"
     cat >"$T/on-terminal" <<'END'
 #!/bin/bash
-exec script -qec "$(printf '%q ' "$@")" /dev/null
+SHELL=/bin/bash exec script -qec "$(printf '%q ' "$@")" /dev/null
 END
     chmod +x "$T/on-terminal"
     there "$T/on-terminal"
