@@ -23,6 +23,17 @@ contended() {
     done
 }
 
+@test "H92 killed as soon as the command has begun: what that has started is dead as well" {
+    LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_begun.so bg a "$RLOCK" run k -- \
+        env -i PATH="$PATH" "RLOCK_TEST_ID=$T" \
+        sh -c "sh -c 'echo \$\$ >\"$T/child\"; exec sleep 1000'; :"
+    poll_until 10 in_state "${pid[a]}" T
+    poll_until 10 test -s "$T/child"
+    kill -KILL "${pid[a]}"
+    run -0 rlock run -w 20s k -- true
+    gone "$(<"$T/child")"
+}
+
 @test "H93 SIGSTOP of rlock: its agent ends the command in time" {
     contended 6s ignore
     kill -STOP "$a"

@@ -226,6 +226,16 @@ locked() {
     [[ $(wc -c <"$LOG") == "$seen" ]]
 }
 
+@test "H92 killed as soon as the command has begun: what that has started is dead as well" {
+    LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_begun.so bg a "$RLOCK" fence "$F" --token 5 -- \
+        sh -c "sh -c 'echo \$\$ >\"$T/child\"; exec sleep 1000'; :"
+    poll_until 10 in_state "${pid[a]}" T
+    poll_until 10 test -s "$T/child"
+    kill -KILL "${pid[a]}"
+    run -0 rlock fence "$F" --token 6 -w 20s
+    gone "$(<"$T/child")"
+}
+
 @test "H152 a disk that is full, a file that may not grow: 71, and the old number" {
     echo 99 >"$F"
     run -71 bash -c 'ulimit -f 0; exec "$RLOCK" fence "$1" --token 100 -- touch "$2"' sh "$F" "$T/ran" 3>&-

@@ -202,7 +202,7 @@ static void restore_signals(const struct inherited *inherited)
 /* For the process of a command, which may share this memory until it executes the command. */
 struct start {
     struct child_plan plan;
-    int *fault;
+    struct child_note *note;
     pid_t parent;
     bool on_terminal; /* whose foreground it takes */
     bool enters;      /* it was not born into its cgroup, as in a sandbox without clone3() */
@@ -252,6 +252,7 @@ __attribute__((no_sanitize_address)) static int become(void *arg)
     if (getppid() != start->parent)
         _exit(127);
     setpgid(0, 0);
+    atomic_store(&start->note->group, getpid());
     if (start->on_terminal)
         tcsetpgrp(start->terminal, getpid());
     restore_signals(start->plan.inherited);
@@ -259,7 +260,7 @@ __attribute__((no_sanitize_address)) static int become(void *arg)
         error = errno;
     if (!error)
         error = execute(start);
-    *start->fault = error;
+    start->note->fault = error;
     _exit(127);
 }
 
@@ -316,7 +317,7 @@ int child_start(struct child *child, const struct child_plan *plan, struct termi
     struct start *start = mem_checked(malloc(sizeof *start));
 
     start->plan = *plan;
-    start->fault = child->fault;
+    start->note = child->note;
     start->parent = getpid();
     start->on_terminal = terminal_offer(terminal);
     start->terminal = terminal->fd;

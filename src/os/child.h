@@ -3,6 +3,7 @@
 #pragma once
 
 #include <signal.h>
+#include <stdatomic.h>
 
 #include "base/clock.h"
 #include "os/cgroup.h"
@@ -73,12 +74,19 @@ struct child_plan {
     const struct cgroup *cgroup; /* that it is started in; NULL: that of this process */
 };
 
+/* In memory shared with whoever must end the command when its parent is dead: its own process
+ * writes there before it executes the command. */
+struct child_note {
+    atomic_int group; /* its process group; 0: none yet, and it dies with its parent */
+    int fault;        /* why it was not executed, an errno; ETIME: it was too late */
+};
+
 struct child {
     pid_t pid;   /* leader of its process group; 0 when it has been reaped */
     pid_t group; /* the same number, for as long as a process may be left in it */
     int handle;  /* a pidfd of it; -1 before it is started, or where there are none */
     bool stopped;
-    int *fault; /* in shared memory: why it was not executed, an errno; ETIME: it was too late */
+    struct child_note *note;
     struct start *start; /* for its process, before that executes it */
 };
 

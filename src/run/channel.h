@@ -9,6 +9,7 @@
 #include "lock/lease.h"
 #include "lock/lock.h"
 #include "os/cgroup.h"
+#include "os/child.h"
 #include "run/events.h"
 
 /* From the agent to the supervisor. */
@@ -71,11 +72,11 @@ int channel_receive(int end, void *message, size_t size, int *fd);
  * moment. */
 struct offer {
     atomic_bool stands;
-    atomic_bool delivered; /* the printer of an acquisition has printed the lock */
-    atomic_bool ending;    /* the command is being ended: by the guard that has claimed it */
-    bool announced;        /* the user has read why the lock is waited for, since it was held */
-    int fault;             /* the command's: why it was not executed, an errno */
-    struct cgroup cgroup;  /* the command's, from before it is started */
+    atomic_bool delivered;     /* the printer of an acquisition has printed the lock */
+    atomic_bool ending;        /* the command is being ended: by the guard that has claimed it */
+    bool announced;            /* the user has read why the lock is waited for, since it was held */
+    struct child_note command; /* of the command's process */
+    struct cgroup cgroup;      /* the command's, from before it is started */
     struct run_refusal overdue; /* why the wait is long, for REPORT_OVERDUE; written once */
     struct run_refusal refusal; /* why there is none, for the news of the last REPORT_OVER */
 };

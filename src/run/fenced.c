@@ -20,7 +20,7 @@ static const struct lease no_lease = {.end = MOMENT_NEVER};
 
 struct guarded {
     pid_t parent;
-    pid_t group;
+    const struct child_note *command;
 };
 
 static void on_death(void *arg)
@@ -45,18 +45,19 @@ static bool await_death(pid_t parent)
 }
 
 /* The group of the command, and what descends from it. No process is known by its environment:
- * none has started after the end of time. */
+ * none has started after the end of time. A command without a group is killed with its parent, and
+ * has not started anything. */
 static int guard(int lock, const void *arg)
 {
     const struct guarded *guarded = arg;
     const struct timespec pause = {.tv_nsec = KILL_AGAIN_NS};
     struct procfs procfs = {0};
-    const struct tree tree = {
-        .procfs = &procfs, .group = guarded->group, .leader = -1, .since = UINT64_MAX};
+    struct tree tree = {.procfs = &procfs, .leader = -1, .since = UINT64_MAX};
 
     (void)lock; /* for as long as this process lives */
     if (!await_death(guarded->parent) || procfs_open(&procfs) < 0)
         return 1;
+    tree.group = atomic_load(&guarded->command->group);
     while (tree_signal(&tree, SIGKILL) == TREE_LIVE)
         nanosleep(&pause, NULL);
     procfs_close(&procfs);
@@ -113,10 +114,10 @@ static void on_signal(void *owner, int signo)
 static int prepare(struct fenced *all)
 {
     sigset_t caught;
-    int *fault = child_share_memory(sizeof *fault);
+    struct child_note *note = child_share_memory(sizeof *note);
 
     child_block_signals(&all->job.inherited);
-    if (!fault || job_init(&all->job, &all->plan->job, &all->agent, fault) < 0 ||
+    if (!note || job_init(&all->job, &all->plan->job, &all->agent, note) < 0 ||
         job_prepare(&all->job) < 0)
         return -1;
     child_choose_signals(&caught);
@@ -125,17 +126,14 @@ static int prepare(struct fenced *all)
     return loop_signals(all->loop, &caught, on_signal, all) == 0 ? 0 : -1;
 }
 
-/* Starts the guard after the command, which is killed with this process by itself: it has not
- * started any process yet. */
+/* The command is never without its guard. */
 static int start(struct fenced *all)
 {
-    if (job_start(&all->job) < 0)
-        return -1;
-    if (all->plan->lock < 0)
-        return 0;
-    const struct guarded guarded = {.parent = getpid(), .group = all->job.child.group};
-    all->guard = child_fork_helper("rlock-guard", all->plan->lock, guard, &guarded);
-    return all->guard > 0 ? 0 : -1;
+    const struct guarded guarded = {.parent = getpid(), .command = all->job.child.note};
+
+    if (all->plan->lock >= 0)
+        all->guard = child_fork_helper("rlock-guard", all->plan->lock, guard, &guarded);
+    return all->guard < 0 ? -1 : job_start(&all->job);
 }
 
 static void conclude(const struct job *job, struct fenced_outcome *outcome)

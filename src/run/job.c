@@ -77,12 +77,12 @@ static bool note_callers(struct job *job)
 }
 
 int job_init(struct job *job, const struct job_plan *plan, const struct agent_process *agent,
-             int *fault)
+             struct child_note *note)
 {
     job->agent = agent;
     job->plan = plan;
     job->look_at = MOMENT_NEVER;
-    job->child = (struct child){.handle = -1, .fault = fault};
+    job->child = (struct child){.handle = -1, .note = note};
     job->stop_command.plan = plan;
     terminal_init(&job->terminal);
     sigemptyset(&job->handed_on);
@@ -371,7 +371,7 @@ void job_reaped(struct job *job)
 /* Returns when something has to be done about a lease that is not extended. */
 static struct moment danger_at(const struct job *job)
 {
-    if (job->lost || job->state == JOB_PAUSED || *job->child.fault)
+    if (job->lost || job->state == JOB_PAUSED || job->child.note->fault)
         return MOMENT_NEVER; /* with a fault, the child ends by itself before it is the command */
     if (job->state == JOB_VERIFYING && !job->cleared)
         return job->verify_by;
@@ -476,7 +476,7 @@ static void note_end(struct job *job, int status)
 {
     job->status = status;
     if (WIFEXITED(status))
-        job->fault = *job->child.fault;
+        job->fault = job->child.note->fault;
     if (job->state != JOB_STOPPING)
         end(job, job->terminal.given);
     if (job->fault)

@@ -62,10 +62,10 @@ struct job {
     struct run_news verdict;
 };
 
-/* To be called before this process forks anything; "inherited" is for the caller to set. fault: 0,
- * in memory that is shared with what is forked. -1 with errno. */
+/* To be called before this process forks anything; "inherited" is for the caller to set. note:
+ * zeroed, in memory that is shared with what is forked. -1 with errno. */
 int job_init(struct job *job, const struct job_plan *plan, const struct agent_process *agent,
-             int *fault);
+             struct child_note *note);
 /* Asks for what else may be refused, while the agent is on its way already. -1 with errno. */
 int job_prepare(struct job *job);
 /* Frees what those two have taken. */

@@ -669,7 +669,7 @@ static int prepare(struct supervisor *s)
     offer = child_share_memory(sizeof *offer);
     s->agent.offer = offer;
     if (!offer || child_adopt_orphans() < 0 ||
-        job_init(&s->job, &s->plan->job, &s->agent, &offer->fault) < 0)
+        job_init(&s->job, &s->plan->job, &s->agent, &offer->command) < 0)
         return -1;
     child_choose_signals(&caught);
     s->loop = loop_new();

@@ -255,6 +255,8 @@ void watchdog_supervisor_died(struct watchdog *watchdog)
     watchdog->phase = WATCHDOG_ORPHANED;
     watchdog->known.dead = true;
     watchdog->tree.root = 0;
+    if (watchdog->tree.group <= 0)
+        watchdog->tree.group = atomic_load(&watchdog->offer->command.group);
     if (watchdog->tree.group > 0 && !watchdog->stop_command.begun)
         stop_command_start(&watchdog->stop_command, NULL, moment_min(soon, kill_at(watchdog)));
     kill_tree(watchdog);
