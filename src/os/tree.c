@@ -529,6 +529,8 @@ static enum tree_state signal_processes(const struct tree *tree, int signo)
     if (signo != 0 || !signal_known(tree, signo))
         state = signal_visible(tree, signo, &complete);
     procfs_end(tree->procfs);
+    if (signo == SIGCONT)
+        signal_group(tree, signo);
     if (complete)
         return state;
     return signal_group(tree, signo) == TREE_LIVE || state == TREE_LIVE ? TREE_LIVE : TREE_UNSEEN;

@@ -54,7 +54,9 @@ enum tree_state {
 };
 
 /* Sends "signo" to all of the tree but root and except; 0 only looks. Zombies are left out. A KILL
- * goes to the command's group and to what was noted before anything is listed. */
+ * goes to the command's group and to what was noted before anything is listed, a CONT to the group
+ * as a whole afterwards, too: of processes that are continued one by one, a Ctrl-Z in between would
+ * leave some stopped. */
 enum tree_state tree_signal(const struct tree *tree, int signo);
 /* Whether more than its process group can be seen. */
 bool tree_is_visible(const struct tree *tree);
