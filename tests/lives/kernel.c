@@ -423,6 +423,7 @@ void signal_send(struct proc *process, int signo)
 {
     if (signo == 0 || process->life >= ZOMBIE)
         return;
+    life_on_signal(process, signo);
     process->ended_by_rlock |= is_rlock(kernel.current) && signo != SIGCONT;
     if (process->life != ALIVE)
         return;

@@ -18,8 +18,17 @@ bool life_is_first_request(struct run *run);
 /* The oracle's. */
 void life_on_execute(struct proc *process, char *const *argv, char *const *environment);
 void life_on_end(const struct proc *process);
+/* Somebody sends a signal to a process. */
+void life_on_signal(const struct proc *process, int signo);
+/* At the server: an owner has become the holder of the lock whose record has that name. Those who
+ * wait are as they were before. */
+void life_on_granted(const char *name, const char *owner);
+/* A holder is asked to release. */
+void life_on_asked(const char *owner);
 /* An administrator's request has removed an owner's entry, which would have lasted until then, by
  * the server's clock. */
 void life_on_taken(const char *owner, int64_t deadline);
+/* All that one request changes has changed. */
+void life_on_commit(void);
 /* After each step. */
 void life_check(void);

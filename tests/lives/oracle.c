@@ -12,6 +12,7 @@
 #include "lives/faults.h"
 #include "lives/life.h"
 #include "lives/network.h"
+#include "lives/queue.h"
 #include "lives/server.h"
 #include "run/exit_status.h"
 
@@ -31,7 +32,18 @@ enum sentence {
     RELEASE_TOLD,
     HISTORY_TELLS,
     AT_LEAST,
-    RELEASED_AT_END
+    RELEASED_AT_END,
+    FIRST_COME,
+    BY_PRIORITY,
+    LATEST,
+    ALL_OR_NONE,
+    UNLESS_DONE,
+    SIGNAL_ONCE,
+    TERM_FIRST,
+    STOPPED_ENDS,
+    ONLY_SHOWN,
+    KEYS_TOLD,
+    MAY_SHARE
 };
 
 static const struct {
@@ -57,9 +69,25 @@ static const struct {
     [AT_LEAST] = {"rlock-run.1", "Keep the lock for that long, counted from when it was acquired"},
     [RELEASED_AT_END] = {"rlock.7",
                          "the agent releases the lock as soon as the command's processes are dead"},
+    [FIRST_COME] = {"rlock.7", "A waiter is never passed by a later one, even if there would be "
+                               "room."},
+    [BY_PRIORITY] = {"rlock-run.1", "a waiter is served before those with a lower priority; equals "
+                                    "are served first come, first served"},
+    [LATEST] = {"rlock-run.1", "So at most one waits"},
+    [ALL_OR_NONE] = {"rlock-run.1", "rlock holds none of them while it waits for one"},
+    [UNLESS_DONE] = {"rlock-run.1", "Run nothing if a run of KEY that began less than DURATION ago "
+                                    "has succeeded"},
+    [SIGNAL_ONCE] = {"rlock-run.1", "send the command's process group that signal once"},
+    [TERM_FIRST] = {"rlock-run.1", "The time between TERM and KILL when rlock stops the command."},
+    [STOPPED_ENDS] = {"rlock.7", "If the supervisor was killed or stopped, the agent ends the "
+                                 "command and its descendants before the lease ends."},
+    [ONLY_SHOWN] = {"rlock-force-release.1", "Only the holders that were shown lose the lock."},
+    [KEYS_TOLD] = {"rlock-run.1", "with several, all of them in the order given"},
+    [MAY_SHARE] = {"rlock.7", "If the first waiter can share the lock with those behind it, as "
+                              "readers can, each hands it over to the next."},
 };
 
-static uint64_t last_fences[2]; /* of each KEY */
+static uint64_t last_fences[KEYS]; /* of each KEY */
 
 void oracle_print_sentences(void)
 {
@@ -103,17 +131,17 @@ static bool is_holder(const struct run *run)
 {
     if (is_taken(run))
         return true;
-    for (size_t i = 0; i < run->key_count; i++)
-        if (server_deadline(run->keys[i], run->owner) <= server_now())
+    for (size_t i = 0; i < run->held_count; i++)
+        if (server_deadline(run->held[i], run->owner) <= server_now())
             return false;
     return true;
 }
 
 static bool share_a_key(const struct run *a, const struct run *b)
 {
-    for (size_t i = 0; i < a->key_count; i++)
-        for (size_t j = 0; j < b->key_count; j++)
-            if (strcmp(a->keys[i], b->keys[j]) == 0)
+    for (size_t i = 0; i < a->held_count; i++)
+        for (size_t j = 0; j < b->held_count; j++)
+            if (strcmp(a->held[i], b->held[j]) == 0)
                 return true;
     return false;
 }
@@ -137,23 +165,71 @@ static void check_others(const struct run *run)
         BROKEN(AT_MOST_N, "run %d starts beside %u others", run->number, others);
 }
 
-static void read_fences(struct run *run, char *const *environment)
+static const char *variable_of(char *const *environment, const char *name)
 {
-    static const char name[] = "RLOCK_FENCE=";
+    size_t length = strlen(name);
 
     for (char *const *entry = environment; *entry; entry++)
-        if (strncmp(*entry, name, strlen(name)) == 0)
-            sscanf(*entry + strlen(name), "%lu %lu", &run->fences[0], &run->fences[1]);
+        if (strncmp(*entry, name, length) == 0 && (*entry)[length] == '=')
+            return *entry + length + 1;
+    return "";
+}
+
+/* The keys that it has, with their tokens. */
+static void read_environment(struct run *run, char *const *environment)
+{
+    const char *keys = variable_of(environment, "RLOCK_KEY");
+    size_t wanted = run->take ? run->take : run->key_count;
+
+    for (size_t i = 0; i < run->key_count; i++)
+        if (strstr(keys, run->keys[i]))
+            run->held[run->held_count++] = run->keys[i];
+    sscanf(variable_of(environment, "RLOCK_FENCE"), "%lu %lu %lu", &run->fences[0], &run->fences[1],
+           &run->fences[2]);
+    if (run->held_count != wanted || strlen(keys) != 3 * wanted - 1 ||
+        (wanted > 1 && strstr(keys, run->held[0]) > strstr(keys, run->held[1])))
+        BROKEN(KEYS_TOLD, "run %d has %s", run->number, keys);
 }
 
 static void check_fences(const struct run *run)
 {
-    for (size_t i = 0; i < run->key_count; i++) {
-        uint64_t *last = &last_fences[run->keys[i][1] - '1'];
+    for (size_t i = 0; i < run->held_count; i++) {
+        uint64_t *last = &last_fences[run->held[i][1] - '1'];
         if (run->mode == LOCK_EXCLUSIVE && run->fences[i] <= *last && !is_taken(run) &&
             !is_excused(run))
             BROKEN(FENCES_RISE, "run %d: %lu after %lu", run->number, run->fences[i], *last);
         *last = run->fences[i] > *last ? run->fences[i] : *last;
+    }
+}
+
+static bool shares_keys(const struct run *a, const struct run *b)
+{
+    for (size_t i = 0; i < a->key_count; i++)
+        for (size_t j = 0; j < b->key_count; j++)
+            if (strcmp(a->keys[i], b->keys[j]) == 0)
+                return true;
+    return false;
+}
+
+static bool has_succeeded(const struct run *run)
+{
+    return run->ended && run->outcome.outcome == OUTCOME_COMPLETED &&
+           run->outcome.command_status == 0 && !run->unreleased_told;
+}
+
+/* 1 percent for the clocks. "Or if this process was stopped when the command ended", "if the lock
+ * could not be released": rlock-run(1). */
+static void check_done(const struct run *run)
+{
+    for (int i = 0; i < run_count; i++) {
+        const struct run *other = &runs[i];
+        if (!run->unless_done || !has_succeeded(other) || other->faulted ||
+            other->ended_at >= run->granted_at || !shares_keys(run, other) || other->take)
+            continue;
+        if (run->granted_at - other->granted_at <
+            run->unless_done - run->unless_done / 50 - 50 * MS)
+            BROKEN(UNLESS_DONE, "run %d starts, and run %d was granted the lock %.3f s before",
+                   run->number, i, (double)(run->granted_at - other->granted_at) / 1e9);
     }
 }
 
@@ -182,12 +258,166 @@ void life_on_execute(struct proc *process, char *const *argv, char *const *envir
     run->command_alive = true;
     if (run->starts_seen++)
         BROKEN(ONE_AT_A_TIME, "run %d: its command is started twice", run->number);
+    read_environment(run, environment);
     if (!is_excused(run) && !is_taken(run))
         check_others(run);
     if (!is_excused(run) && !is_holder(run))
         BROKEN(NEVER_WITHOUT_LOCK, "run %d: its command is started without the lock", run->number);
-    read_fences(run, environment);
     check_fences(run);
+    check_done(run);
+}
+
+/* -- when a signal is sent --------------------------------------------------------------------- */
+
+/* For a lease of that length, by rlock(7), TIMING. */
+static int64_t least_time_to_end(const struct run *run)
+{
+    int64_t lease = run->lease < 9500 * MS ? run->lease : 9500 * MS;
+    int64_t end = lease - lease / 100 - 2 * MS, tenth = lease / 10;
+    int64_t margin = tenth < 500 * MS ? tenth : 500 * MS;
+    int64_t kill = end - (margin > 200 * MS ? margin : 200 * MS);
+    int64_t term = kill - (run->kill_after < lease / 4 ? run->kill_after : lease / 4);
+
+    term = term > lease * 7 / 10 ? term : lease * 7 / 10;
+    return kill - term;
+}
+
+/* Taken away, it may have less time: "always before its lease would have ended". */
+static void check_kill(const struct run *run)
+{
+    int64_t time = least_time_to_end(run) / (run->has_stop ? 2 : 1);
+    bool disturbed = run->faulted || run->forced || run->signalled || circumstances.network_bad ||
+                     kernel.load > 1 || kernel.slow_exec;
+
+    if (disturbed || !run->kill_after)
+        return;
+    if (!run->termed_at)
+        BROKEN(TERM_FIRST, "run %d: its command gets KILL, and never got TERM", run->number);
+    else if (world.now - run->termed_at < time - 20 * MS)
+        BROKEN(TERM_FIRST, "run %d: its command gets KILL %.3f s after TERM", run->number,
+               (double)(world.now - run->termed_at) / 1e9);
+}
+
+void life_on_signal(const struct proc *process, int signo)
+{
+    struct run *run = process->run;
+    const struct proc *sender = kernel.current;
+
+    if (!sender || sender->run != run)
+        return;
+    run->signal_seen |= signo == run->lost_signal;
+    if (process->kind != COMMAND)
+        return;
+    if (signo == SIGKILL && process->life == ALIVE)
+        check_kill(run);
+    if (signo == SIGTERM && !run->termed_at)
+        run->termed_at = world.now;
+    if (signo == run->lost_signal && run->signals_seen++ && !run->faulted)
+        BROKEN(SIGNAL_ONCE, "run %d: it is sent twice", run->number);
+}
+
+/* -- at the server ----------------------------------------------------------------------------- */
+
+#define DEFAULT_BOUND (15 * 60 * SEC)
+
+/* A waiter that has waited for longer in that queue is not passed. */
+static int64_t bound_of(const char *name, const struct run *run)
+{
+    int64_t bound = run->bound ? run->bound : DEFAULT_BOUND;
+
+    for (int i = 0; i < waiter_count; i++)
+        if (waiters[i].waits && waiters[i].bound && waiters[i].bound < bound &&
+            strcmp(waiters[i].key, name) == 0)
+            bound = waiters[i].bound;
+    return bound;
+}
+
+/* Whether the waiter comes before a run, which waits as "mine" or has just come (NULL). */
+static bool comes_before(const struct waiter *waiter, const struct run *run,
+                         const struct waiter *mine)
+{
+    int64_t bound = bound_of(waiter->key, run);
+    int64_t waited = server_now() - waiter->since, my_time = mine ? server_now() - mine->since : 0;
+
+    if (!mine || waiter->order < mine->order)
+        return waiter->priority >= run->priority || waited > bound + 5 * MS;
+    return waiter->priority > run->priority && my_time < bound - 5 * MS;
+}
+
+/* MAY_SHARE. */
+static bool may_share(const struct waiter *waiter, const struct run *run)
+{
+    char holders[600];
+
+    if (run->mode == LOCK_SHARED)
+        return waiter->mode == 's' || waiter->mode == 'S';
+    return run->mode == LOCK_LIMIT &&
+           server_holders(waiter->key, holders, sizeof holders) < (int)run->limit;
+}
+
+/* A waiter that was not heard of for 7 s is dropped; and --latest has sent some away. */
+static bool still_waits(const struct waiter *waiter, const struct run *run)
+{
+    return waiter->waits && waiter->until > server_now() && !(*waiter->group && run->group);
+}
+
+void life_on_granted(const char *name, const char *owner)
+{
+    struct run *run = run_of_owner(owner);
+
+    if (!run)
+        return;
+    const struct waiter *mine = queue_find(name, run);
+    if (!run->granted_at)
+        run->granted_at = world.now;
+    for (int i = 0; i < waiter_count; i++) {
+        const struct waiter *waiter = &waiters[i];
+        if (strcmp(waiter->key, name) != 0 || waiter->run == run || !still_waits(waiter, run) ||
+            !comes_before(waiter, run, mine) || may_share(waiter, run))
+            continue;
+        if (waiter->priority != run->priority)
+            BROKEN(BY_PRIORITY, "run %d is granted %s before run %d", run->number, name,
+                   waiter->run->number);
+        else
+            BROKEN(FIRST_COME, "run %d is granted %s before run %d", run->number, name,
+                   waiter->run->number);
+    }
+}
+
+void life_on_asked(const char *owner)
+{
+    struct run *run = run_of_owner(owner);
+
+    if (run)
+        run->forced = true;
+}
+
+static void check_all_or_none(const struct run *run)
+{
+    size_t held = 0;
+
+    for (size_t i = 0; i < run->key_count; i++)
+        held += server_deadline(run->keys[i], run->owner) > server_now();
+    if (held > 0 && held != (run->take ? run->take : run->key_count) && !run->forced)
+        BROKEN(ALL_OR_NONE, "run %d holds %zu", run->number, held);
+}
+
+static void check_latest(const struct waiter *waiter)
+{
+    for (const struct waiter *other = waiters; other < waiter; other++)
+        if (other->waits && strcmp(other->group, waiter->group) == 0 &&
+            strcmp(other->key, waiter->key) == 0)
+            BROKEN(LATEST, "run %d waits beside run %d", waiter->run->number, other->run->number);
+}
+
+void life_on_commit(void)
+{
+    for (int i = 0; i < run_count; i++)
+        if (runs[i].key_count > 1)
+            check_all_or_none(&runs[i]);
+    for (int i = 0; i < waiter_count; i++)
+        if (waiters[i].waits && *waiters[i].group)
+            check_latest(&waiters[i]);
 }
 
 /* -- after each step --------------------------------------------------------------------------- */
@@ -218,6 +448,30 @@ static bool work_is_left(const struct run *run)
     return false;
 }
 
+static bool holds_any(const struct run *run)
+{
+    for (size_t i = 0; i < run->key_count; i++)
+        if (server_deadline(run->keys[i], run->owner) > server_now())
+            return true;
+    return false;
+}
+
+/* The lock is released then. A renewal under way when it is stopped counts from then. */
+static void check_stopped(struct run *run)
+{
+    bool stopped = process_exists(run->supervisor) && run->supervisor->stopped &&
+                   run->supervisor->stop_signal == SIGSTOP;
+
+    if (!stopped)
+        run->stopped_since = 0;
+    else if (!run->stopped_since)
+        run->stopped_since = world.now;
+    if (stopped && world.now > run->stopped_since + run->lease + SEC && holds_any(run) &&
+        !run->goes_on && !run->at_least && !run->agent_faulted && !run->suspended &&
+        !circumstances.network_bad)
+        BROKEN(STOPPED_ENDS, "run %d still holds the lock", run->number);
+}
+
 static void check_run(struct run *run)
 {
     note_guards(run);
@@ -228,8 +482,9 @@ static void check_run(struct run *run)
         BROKEN(DIES_WITH_RLOCK, "run %d: its command lives on", run->number);
     if (work_is_left(run) && !is_holder(run) && !is_excused(run))
         BROKEN(NEVER_WITHOUT_LOCK, "run %d: its command is alive %s", run->number,
-               server_deadline(run->keys[0], run->owner) ? "after the end of its lease"
+               server_deadline(run->held[0], run->owner) ? "after the end of its lease"
                                                          : "and its lock is released");
+    check_stopped(run);
 }
 
 void life_check(void)
@@ -241,9 +496,14 @@ void life_check(void)
 
 void life_on_taken(const char *owner, int64_t deadline)
 {
-    for (int i = 0; i < run_count; i++)
-        if (strcmp(runs[i].owner, owner) == 0 && runs[i].taken_until < deadline)
-            runs[i].taken_until = deadline;
+    struct run *run = run_of_owner(owner);
+
+    if (!run || deadline <= server_now())
+        return;
+    if (!run->forced)
+        BROKEN(ONLY_SHOWN, "run %d loses it", run->number);
+    if (run->taken_until < deadline)
+        run->taken_until = deadline;
 }
 
 /* -- at an end --------------------------------------------------------------------------------- */
@@ -254,23 +514,18 @@ static bool network_is_disturbed(void)
            network.first_has_twin || world.now < circumstances.disturbed_until;
 }
 
-static bool holds_any(const struct run *run)
-{
-    for (size_t i = 0; i < run->key_count; i++)
-        if (server_deadline(run->keys[i], run->owner) > server_now())
-            return true;
-    return false;
-}
-
 static void check_release(const struct run *run)
 {
     enum outcome outcome = run->outcome.outcome;
+    bool calm = !run->faulted && !circumstances.network_bad && !kernel.kill_takes;
     bool admitted = run->at_least || network_is_disturbed() || outcome == OUTCOME_FAILED ||
                     (outcome == OUTCOME_INTERRUPTED && run->agent_faulted);
 
     if (holds_any(run) && !run->unreleased_told && !run->loss_told && !admitted)
         BROKEN(RELEASE_TOLD, "run %d ends (outcome %d), still holds the lock, and does not say so",
                run->number, (int)outcome);
+    if (run->unreleased_told && calm)
+        BROKEN(RELEASE_TOLD, "run %d: nothing has failed", run->number);
 }
 
 static void check_completed(const struct run *run)
@@ -292,6 +547,26 @@ static void check_completed(const struct run *run)
         BROKEN(ENDS_AS_COMMAND, "run %d: rlock has ended it", run->number);
 }
 
+/* LATEST. */
+static bool may_be_superseded(const struct run *run)
+{
+    for (int i = 0; i < run_count; i++)
+        if (&runs[i] != run && run->group && runs[i].group && runs[i].supervisor &&
+            strcmp(run->group, runs[i].group) == 0 && shares_keys(run, &runs[i]))
+            return true;
+    return false;
+}
+
+/* UNLESS_DONE. */
+static bool may_be_done(const struct run *run)
+{
+    for (int i = 0; i < run_count; i++)
+        if (&runs[i] != run && run->unless_done && runs[i].starts_seen && !runs[i].command_alive &&
+            runs[i].command_status == 0 && shares_keys(run, &runs[i]))
+            return true;
+    return false;
+}
+
 /* Each status but the command's own has a reason. */
 static void check_reason(const struct run *run)
 {
@@ -304,8 +579,14 @@ static void check_reason(const struct run *run)
         BROKEN(ENDS_LOST, "run %d: without a reason", run->number);
     if (outcome == OUTCOME_TIMED_OUT && !run->at_most && !run->fixed)
         BROKEN(ENDS_IN_TIME, "run %d: it has no limit", run->number);
-    if (outcome == OUTCOME_NOT_ACQUIRED && (run->waits == NEVER || run->starts_seen))
-        BROKEN(ENDS_REFUSED, "run %d: it waits for ever, or has begun", run->number);
+    if (outcome == OUTCOME_NOT_ACQUIRED && run->starts_seen)
+        BROKEN(ENDS_REFUSED, "run %d: it has begun", run->number);
+    if (outcome == OUTCOME_NOT_ACQUIRED && run->waits == NEVER && !may_be_superseded(run) &&
+        !may_be_done(run))
+        BROKEN(ENDS_REFUSED, "run %d: it waits for ever", run->number);
+    if (outcome == OUTCOME_LOST && run->continues_told && run->lost_signal && !run->signal_seen &&
+        !run->faulted)
+        BROKEN(SIGNAL_ONCE, "run %d: it is not sent", run->number);
     if (outcome == OUTCOME_INTERRUPTED && (!run->signalled || run->starts_seen))
         fail("run %d: interrupted without a signal, or with a command", run->number);
     if (outcome == OUTCOME_FAILED && !disturbed)
@@ -313,7 +594,8 @@ static void check_reason(const struct run *run)
     if (outcome == OUTCOME_NOT_EXECUTED)
         fail("run %d: not executed", run->number);
     if (circumstances.calm && network.delay < 20 * MS && !run->at_most && !run->fixed &&
-        run->waits == NEVER && outcome != OUTCOME_COMPLETED)
+        run->waits == NEVER && outcome != OUTCOME_COMPLETED && outcome != OUTCOME_NOT_ACQUIRED &&
+        !run->forced)
         BROKEN(ENDS_AS_COMMAND, "run %d: outcome %d in a calm life", run->number, (int)outcome);
 }
 
@@ -417,10 +699,12 @@ void oracle_end(void)
             BROKEN(RELEASED_AT_END, "process %d of run %d is left", kernel.processes[i]->pid,
                    kernel.processes[i]->run->number);
     for (int i = 0; i < run_count; i++)
-        for (size_t k = 0; k < runs[i].key_count; k++)
-            check_history(&runs[i], runs[i].keys[k]);
+        for (size_t k = 0; k < runs[i].held_count; k++)
+            check_history(&runs[i], runs[i].held[k]);
     world.now += 60 * SEC;
-    for (size_t k = 0; k < 2; k++)
-        if (server_holders(k ? "k2" : "k1", holders, sizeof holders))
+    for (int k = 0; k < KEYS; k++) {
+        const char key[] = {'k', (char)('1' + k), '\0'};
+        if (server_holders(key, holders, sizeof holders))
             BROKEN(ONE_LEASE_AT_MOST, "the lock is left: %s", holders);
+    }
 }

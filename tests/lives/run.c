@@ -21,6 +21,14 @@ int run_number(const struct run *run)
     return run->number;
 }
 
+struct run *run_of_owner(const char *owner)
+{
+    for (int i = 0; i < run_count; i++)
+        if (strcmp(runs[i].owner, owner) == 0)
+            return &runs[i];
+    return NULL;
+}
+
 void run_load(void)
 {
     char fault[200];
@@ -42,8 +50,8 @@ static void on_tell(void *arg, const struct run_news *news)
     case RUN_STOP_COMMAND_TOO_LATE: run->stop_told = true; break;
     case RUN_STOPPING:
     case RUN_LOST:
-    case RUN_LOST_STOPPING:
-    case RUN_LOST_CONTINUES: run->loss_told = true; break;
+    case RUN_LOST_STOPPING: run->loss_told = true; break;
+    case RUN_LOST_CONTINUES: run->loss_told = run->continues_told = true; break;
     case RUN_UNRELEASED:
     case RUN_UNRELEASED_ENDED: run->unreleased_told = true; break;
     default: break;
@@ -95,7 +103,13 @@ static struct keeper_plan keeper_plan_of(const struct run *run)
                                             .who = run->who,
                                             .mode = run->mode,
                                             .limit = run->limit,
-                                            .lease = run->lease};
+                                            .lease = run->lease,
+                                            .take = run->take,
+                                            .priority = run->priority,
+                                            .priority_bound = run->bound,
+                                            .group = run->group,
+                                            .replace = run->replace,
+                                            .unless_done = run->unless_done};
     return (struct keeper_plan){
         .request = request,
         .wait = run->waits != 0,
@@ -119,28 +133,31 @@ static int supervise(const void *arg)
     struct environment *environment = calloc(1, sizeof *environment);
 
     environment_make(environment, inherited, &keeper.request, false);
-    struct supervisor_plan plan = {
-        .agent = {.address = {.urls = &url,
-                              .url_count = 1,
-                              .prefix = "rlock",
-                              .connect_timeout = keeper.connect_timeout,
-                              .server_wait = keeper.server_wait},
-                  .address_status = &address_status,
-                  .keeper = keeper,
-                  .conflict_status = STATUS_NOT_ACQUIRED,
-                  .events = &events},
-        .job = {.events = &events,
-                .command = command,
-                .environment = environment,
-                .renew = !run->fixed,
-                .at_most = run->at_most,
-                .kill_after = run->kill_after,
-                .wait_descendants = run->wait_descendants,
-                .on_lost = run->goes_on ? ON_LOST_CONTINUE : ON_LOST_STOP,
-                .stop = run->has_stop ? "stop" : NULL}};
+    struct supervisor_plan plan = {.agent = {.address = {.urls = &url,
+                                                         .url_count = 1,
+                                                         .prefix = "rlock",
+                                                         .connect_timeout = keeper.connect_timeout,
+                                                         .server_wait = keeper.server_wait},
+                                             .address_status = &address_status,
+                                             .keeper = keeper,
+                                             .conflict_status = STATUS_NOT_ACQUIRED,
+                                             .events = &events},
+                                   .job = {.events = &events,
+                                           .command = command,
+                                           .environment = environment,
+                                           .renew = !run->fixed,
+                                           .at_most = run->at_most,
+                                           .kill_after = run->kill_after,
+                                           .wait_descendants = run->wait_descendants,
+                                           .on_lost = run->lost_signal ? ON_LOST_SIGNAL
+                                                      : run->goes_on   ? ON_LOST_CONTINUE
+                                                                       : ON_LOST_STOP,
+                                           .lost_signal = run->lost_signal,
+                                           .stop = run->has_stop ? "stop" : NULL}};
     plan.agent.job = &plan.job;
     supervisor_run(&plan, &run->outcome);
     run->ended = true;
+    run->ended_at = world.now;
     trace("ends: outcome %d status %d signal %d command %d/%d", (int)run->outcome.outcome,
           run->outcome.status, run->outcome.signal, run->outcome.command_status,
           run->outcome.command_signal);
@@ -232,7 +249,8 @@ static int force(const void *arg)
     const char *owner = force->run->owner;
     const struct store_address address = {
         .urls = &url, .url_count = 1, .prefix = "rlock", .connect_timeout = 5 * SEC};
-    const struct force_request request = {.key = force->run->keys[0],
+    const struct force_request request = {.key = force->run->held_count ? force->run->held[0]
+                                                                        : force->run->keys[0],
                                           .how = force->now ? FORCE_NOW : FORCE_ASK,
                                           .by = "admin",
                                           .why = "test",
@@ -261,14 +279,16 @@ void run_force(struct run *run, bool now)
 
 /* -- the choice -------------------------------------------------------------------------------- */
 
+/* Of several KEYs, some in some order. */
 static void choose_keys(struct run *run, int flavour)
 {
-    static const char *const keys[] = {"k1", "k2"};
-    size_t first = flavour == 3 ? (size_t)chance_below(2) : 0;
+    static const char *const keys[KEYS] = {"k1", "k2", "k3"};
+    size_t first = flavour == 3 ? (size_t)chance_below(KEYS) : 0, step = 1 + one_in(2);
 
-    run->keys[0] = keys[first];
-    run->keys[1] = keys[!first];
-    run->key_count = flavour == 3 ? 1 + (size_t)chance_below(2) : 1;
+    for (size_t i = 0; i < KEYS; i++)
+        run->keys[i] = keys[(first + i * step) % KEYS];
+    run->key_count = flavour == 3 ? 1 + (size_t)chance_below(KEYS) : 1;
+    run->take = run->key_count > 1 && one_in(4) ? 1 + one_in(3) * (run->key_count - 2) : 0;
     run->mode = flavour == 1   ? (one_in(2) ? LOCK_SHARED : LOCK_EXCLUSIVE)
                 : flavour == 2 ? LOCK_LIMIT
                                : LOCK_EXCLUSIVE;
@@ -291,6 +311,27 @@ static void choose_command(struct run *run)
     }
 }
 
+/* What matters only between runs that have it in common. The first one chooses for all. */
+static void choose_order(struct run *run)
+{
+    static bool priorities, groups, successes;
+
+    if (run->number == 0) {
+        priorities = one_in(6);
+        groups = one_in(8);
+        successes = one_in(10);
+    }
+    if (priorities && one_in(2))
+        run->priority = (int)CHOOSE(-1, 1, 5);
+    if (priorities)
+        run->bound = CHOOSE(0, 500, 3000) * MS;
+    if (groups && !one_in(4))
+        run->group = one_in(3) ? "a" : "";
+    if (successes && run->key_count == 1)
+        run->unless_done = SEC + chance_below(3 * run->lease);
+    run->replace = one_in(12);
+}
+
 void run_choose(struct run *run, int number, int flavour)
 {
     *run = (struct run){.number = number};
@@ -307,6 +348,8 @@ void run_choose(struct run *run, int number, int flavour)
     run->stop_runs = chance_below(CHOOSE(5, 200, 3000) * MS);
     run->fixed = one_in(10);
     run->goes_on = one_in(6);
+    run->lost_signal = run->goes_on && one_in(3) ? SIGUSR2 : 0;
+    choose_order(run);
     run->waits = !one_in(6) ? NEVER : one_in(3) ? 0 : chance_below(3 * run->lease);
     run->at_least = one_in(10) ? chance_below(2 * run->lease) : 0;
     run->at_most = one_in(10) ? 1 + chance_below(2 * run->lease) : 0;
@@ -323,11 +366,15 @@ void run_describe(const struct run *run)
         [LOCK_EXCLUSIVE] = "exclusive", [LOCK_SHARED] = "shared", [LOCK_LIMIT] = "limit 2"};
     static const char *const on_term[] = {"dies", "cleans up", "ignores"};
 
-    trace("run %d: %s%s%s, %s, lease %.1f s, -w %.3f s%s%s%s%s", run->number, run->keys[0],
-          run->key_count > 1 ? " " : "", run->key_count > 1 ? run->keys[1] : "", modes[run->mode],
+    trace("run %d: %s%s%s%s%s, %s, lease %.1f s, -w %.3f s%s%s%s%s", run->number, run->keys[0],
+          run->key_count > 1 ? " " : "", run->key_count > 1 ? run->keys[1] : "",
+          run->key_count > 2 ? " " : "", run->key_count > 2 ? run->keys[2] : "", modes[run->mode],
           seconds(run->lease), seconds(run->waits), run->fixed ? ", --no-renew" : "",
           run->goes_on ? ", --on-lost continue" : "", run->has_stop ? ", --stop" : "",
           run->wait_descendants ? ", --wait-descendants" : "");
+    trace("run %d: takes %zu, priority %d bound %.1f s, group %s%s, unless done for %.1f s",
+          run->number, run->take, run->priority, seconds(run->bound), run->group ? run->group : "-",
+          run->replace ? ", --replace" : "", seconds(run->unless_done));
     trace("run %d: at least %.3f s, at most %.3f s, kill after %.1f s; its command takes %.3f s, "
           "ends with %d, %s at TERM (%.3f s); child %d for %.3f s; --stop takes %.3f s",
           run->number, seconds(run->at_least), seconds(run->at_most), seconds(run->kill_after),

@@ -5,20 +5,28 @@
 #include "run/supervisor.h"
 
 #define RUNS 4
+#define KEYS 3
 
 struct run {
     int number;
     /* Chosen. */
-    const char *keys[2];
+    const char *keys[KEYS];
     size_t key_count;
+    size_t take; /* --any: one of them; 0: all */
     enum lock_mode mode;
     unsigned limit;
     char owner[64], who[120];
+    int priority;
+    int64_t bound;     /* the setting priority-bound */
+    const char *group; /* --latest; NULL: not */
+    bool replace;
+    int64_t unless_done;
     int64_t starts; /* when */
     int64_t waits;  /* -w; NEVER: for ever */
     int64_t lease, kill_after, at_most, at_least;
-    bool fixed;   /* --no-renew */
-    bool goes_on; /* --on-lost continue */
+    bool fixed;      /* --no-renew */
+    bool goes_on;    /* --on-lost continue, or a signal */
+    int lost_signal; /* that one; 0 */
     bool has_stop, wait_descendants;
     struct program program; /* its command */
     int64_t stop_runs;      /* the command of --stop */
@@ -30,19 +38,28 @@ struct run {
     bool command_alive;
     int command_status;
     unsigned starts_seen, stops_seen; /* of the command, of --stop */
-    uint64_t fences[2];
+    unsigned signals_seen;            /* of --on-lost, to its command */
+    bool signal_seen;                 /* the same, to any of its processes */
+    int64_t termed_at;                /* its command, by rlock; 0: not */
+    const char *held[KEYS];           /* those that its command has */
+    size_t held_count;
+    uint64_t fences[KEYS];
+    int64_t granted_at; /* the world's time: it has become a holder first; 0: it has not */
+    int64_t ended_at;
     int64_t supervisor_died; /* while its command lived; 0: not */
     /* Told to the user. */
-    bool loss_told, stop_told, unreleased_told;
+    bool loss_told, continues_told, stop_told, unreleased_told;
 
     /* Done to it. */
     bool faulted; /* one of its processes was stopped, killed or suspended */
     bool killed;  /* its supervisor was */
-    bool agent_faulted, supervisor_stopped, suspended, signalled, forced;
+    bool agent_faulted, supervisor_stopped, suspended, signalled;
+    bool forced;         /* somebody has asked for its lock, or taken it */
     int64_t taken_until; /* its lock was taken away; its command has until then; 0: not */
     bool asked;          /* its first request was sent */
     unsigned requests;
-    unsigned calls[2]; /* system calls of its supervisor and its agents */
+    unsigned calls[2];     /* system calls of its supervisor and its agents */
+    int64_t stopped_since; /* its supervisor is; 0: it is not */
     /* When neither of its guards ran last. */
     bool unguarded;
     int64_t last_unguarded;
@@ -52,6 +69,8 @@ extern struct run runs[RUNS];
 extern int run_count;
 
 int run_number(const struct run *run);
+/* NULL: it is none of theirs. */
+struct run *run_of_owner(const char *owner);
 /* Chooses a command line. flavour: 0 exclusive, 1 readers and writers, 2 a semaphore, 3 several
  * KEYs. */
 void run_choose(struct run *run, int number, int flavour);

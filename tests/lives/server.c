@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "lives/life.h"
+#include "lives/queue.h"
 
 static struct proc self = {.kind = SERVER};
 static int64_t frozen_until, down_until, clock_rate;
@@ -81,17 +82,18 @@ static void add_entries(const char *name, const struct record_field *family)
             continue;
         snprintf(entry->name, sizeof entry->name, "%s", name);
         entry->deadline = deadline;
+        if (strstr(line, " asked="))
+            life_on_asked(entry->owner);
         if (++entry_count == ENTRIES)
             abort();
     }
     free(text);
 }
 
-static bool has_entry(const struct entry *wanted)
+static bool has_entry(const struct entry *all, size_t count, const struct entry *wanted)
 {
-    for (size_t i = 0; i < entry_count; i++)
-        if (strcmp(entries[i].name, wanted->name) == 0 &&
-            strcmp(entries[i].owner, wanted->owner) == 0)
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(all[i].name, wanted->name) == 0 && strcmp(all[i].owner, wanted->owner) == 0)
             return true;
     return false;
 }
@@ -111,8 +113,12 @@ static void note_entries(const char *name, const struct record *record)
             add_entries(name, field);
     }
     for (size_t i = 0; by_admin && i < before_count; i++)
-        if (!has_entry(&before[i]))
+        if (!has_entry(entries, entry_count, &before[i]))
             life_on_taken(before[i].owner, before[i].deadline * MS);
+    for (size_t i = 0; i < entry_count; i++)
+        if (strcmp(entries[i].name, name) == 0 && !has_entry(before, before_count, &entries[i]))
+            life_on_granted(name, entries[i].owner);
+    queue_read(name, record);
 }
 
 static void keep(const struct unit_key *key)
@@ -139,6 +145,7 @@ static enum host_outcome memory_commit(struct unit *unit, struct host_fault *fau
     for (size_t i = 0; i < unit->count; i++)
         if (unit->keys[i].record.changed)
             keep(&unit->keys[i]);
+    life_on_commit();
     for (size_t i = 0; i < unit->message_count; i++)
         *MEM_APPEND(messages, message_count) = (struct unit_message){
             piece_duplicate(unit->messages[i].channel), piece_duplicate(unit->messages[i].text)};
@@ -239,6 +246,7 @@ void server_begin(int64_t rate)
         free(kept[i].text);
     }
     kept_count = entry_count = 0;
+    queue_begin();
     server.broken = false;
     clock_rate = rate;
     frozen_until = down_until = 0;
