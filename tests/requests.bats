@@ -151,6 +151,18 @@ end_empty() {
     [[ ! -e $T/run ]]
 }
 
+@test "H11 the scripts are forgotten before the answer to the first request arrives: nothing is held" {
+    rlock run k -- true
+    start_proxy p
+    fault_of p on up EVALSHA drop down
+    bg w rlock run -u "redis://${proxy[p]}" --lease 60s k -- touch "$T/run"
+    poll_until 10 held k
+    redis script flush
+    terminate w 143
+    poll_until 5 is_free k
+    [[ ! -e $T/run ]]
+}
+
 @test "H127 a release without a greeting's answers keeps to its database" {
     # shellcheck disable=SC2046 # they are words
     redis acl setuser fenced on '>pw' $(manual_rights)

@@ -54,6 +54,7 @@ struct redis_session {
     struct breaks breaks;
 
     struct strbuf adding; /* commands of the next batch */
+    struct strbuf unread; /* those that were sent last, without waiting for answers */
     struct batch batch;
 
     enum phase phase;
@@ -910,6 +911,7 @@ void redis_session_free(struct redis_session *session)
     tls_discard(session->tls);
     free(session->file_password);
     strbuf_free(&session->adding);
+    strbuf_free(&session->unread);
     free_batch(&session->batch);
     free(session);
 }
@@ -1047,10 +1049,20 @@ bool redis_session_send_nowait(struct redis_session *session)
         redis_session_close(session);
     session->batch.state = BATCH_NONE;
     free_batch(&session->batch);
-    if (open)
+    if (open) {
+        strbuf_add(&session->unread, session->adding.text, session->adding.size);
         send_commands(session, &session->adding);
+    }
     strbuf_free(&session->adding);
     return open;
+}
+
+void redis_session_repeat_nowait(struct redis_session *session)
+{
+    if (session->phase != PHASE_DETACHED)
+        return;
+    strbuf_add(&session->adding, session->unread.text, session->unread.size);
+    send_commands(session, &session->adding);
 }
 
 bool redis_session_sent_twice(const struct redis_session *session)

@@ -87,6 +87,8 @@ void redis_session_send_ahead(struct redis_session *session, size_t replies, str
  * false: there is no such connection. Ends the batch under way in any case, without its "done".
  * Nothing but more of the same may be sent afterwards. */
 bool redis_session_send_nowait(struct redis_session *session);
+/* Sends all that was sent in this way once more, behind the batch. */
+void redis_session_repeat_nowait(struct redis_session *session);
 
 /* Returns when the latest batch went out. */
 struct moment redis_session_sent_at(const struct redis_session *session);

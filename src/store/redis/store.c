@@ -94,6 +94,7 @@ struct redis_store {
     enum form form;     /* in which the call was sent last */
     bool hears_foreign; /* its last channel is another program's */
     unsigned resent;    /* in which ways */
+    bool by_digest;     /* a release went out so, and nobody waits for its answer */
     bool twice; /* it was sent on a second connection, and may be done on the first as well */
     struct redis_survey *survey;
     int64_t part_time;          /* ns for each part of it */
@@ -165,6 +166,19 @@ static void add_lesson(struct redis_store *store)
 
     if (is_teaching(store))
         redis_session_add_call(store->session, &nothing);
+}
+
+/* Behind a call, a release that nobody waits for went out by its digest, as is_teaching() says. But
+ * the server may have forgotten scripts since that call was done. It gets that of the release now,
+ * and then all releases again. */
+static void repeat_releases(struct redis_store *store)
+{
+    const struct redis_call nothing = {.script = &script_release, .whole = true};
+
+    if (!store->by_digest)
+        return;
+    redis_session_add_call(store->session, &nothing);
+    redis_session_repeat_nowait(store->session);
 }
 
 static void forget_channels(struct redis_store *store)
@@ -738,6 +752,7 @@ static void redis_close(struct store *base)
     struct redis_store *store = of(base);
 
     loop_disarm(store->loop, &store->poll);
+    repeat_releases(store);
     redis_session_free(store->session);
     drop_operation(store);
     set_places(store, NULL);
@@ -812,6 +827,7 @@ static enum release_sent redis_release_nowait(struct store *base,
     /* Behind a call, the script is known if that is done, and must be: see is_teaching(). So it is
      * behind another release. */
     store->call.whole = !asked && redis_session_is_up(store->session);
+    store->by_digest |= asked;
     add_asking(store);
     add_call(store, &store->call);
     bool gone = redis_session_send_nowait(store->session);
