@@ -2,8 +2,8 @@
 # helper.
 # shellcheck shell=bash disable=SC2154
 
-# crowd SOCKET...: as many clients as each of the servers takes, in the background as "crowd", until
-# crowd_leaves.
+# crowd SOCKET|PORT...: as many clients as each of the servers takes, in the background as "crowd", until
+# crowd_leaves. They take each place that becomes free.
 crowd() {
     cat >"$T/crowd.py" <<'END'
 import os
@@ -12,20 +12,35 @@ import sys
 import time
 
 crowd = []
-for path in sys.argv[2:]:
-    while True:
-        one = socket.socket(socket.AF_UNIX)
-        one.connect(path)
-        try:
-            one.sendall(b"AUTH rlock pw\r\n")
-            said = one.recv(100)
-            if not said or b"max number of clients" in said:
-                break
-        except OSError:
-            break
+
+
+def takes_one(place):
+    try:
+        if place.isdigit():
+            one = socket.create_connection(("127.0.0.1", place))
+        else:
+            one = socket.socket(socket.AF_UNIX)
+            one.connect(place)
+        one.sendall(b"AUTH rlock pw\r\n")
+        said = one.recv(100)
+    except OSError:
+        return False
+    taken = said and b"max number of clients" not in said
+    if taken:
         crowd.append(one)
+    return taken
+
+
+def take_all():
+    for place in sys.argv[2:]:
+        while takes_one(place):
+            pass
+
+
+take_all()
 print("full", flush=True)
 while not os.path.exists(sys.argv[1]):
+    take_all()
     time.sleep(0.02)
 END
     rm -f "$T/leave"

@@ -97,6 +97,25 @@ fill() {
     redis config set maxclients 10000
 }
 
+# Its clients' connections are there all the time. The crowd is the first to ask for each place that
+# becomes free.
+@test "H9 a full server stands still: who had a place there keeps it" {
+    stay a k --lease 15s
+    queued k bg w rlock run --server-wait 1m k -- true
+    fill 20
+    kill -STOP "$(redis_pid)"
+    poll_until 15 contains "$T/a.err" 'trying again'
+    poll_until 15 contains "$T/w.err" 'trying again'
+    kill -CONT "$(redis_pid)"
+    poll_until 10 contains "$T/a.err" 'the store is back'
+    poll_until 10 contains "$T/w.err" 'the store is back'
+    crowd_leaves
+    renewed k
+    ends_well a
+    ends_with w 0
+    redis config set maxclients 10000
+}
+
 @test "H9 24 jobs of one lock at a server that takes 20 clients: all of them run" {
     redis config set maxclients 20
     for i in {1..24}; do

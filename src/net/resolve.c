@@ -24,6 +24,11 @@ struct finding {
     struct endpoint found[RESOLVE_MAX];
 };
 
+bool endpoint_is_same(const struct endpoint *one, const struct endpoint *other)
+{
+    return one->length == other->length && memcmp(&one->address, &other->address, one->length) == 0;
+}
+
 bool host_is_name(const char *text)
 {
     const char *label = text;

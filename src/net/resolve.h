@@ -15,6 +15,8 @@ struct endpoint {
     socklen_t length;
 };
 
+bool endpoint_is_same(const struct endpoint *one, const struct endpoint *other);
+
 /* A name by RFC 1123, with '_' as a letter; a '.' may end it. Numbers with dots between them are a
  * name, too. */
 bool host_is_name(const char *text);

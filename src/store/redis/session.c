@@ -13,6 +13,7 @@
 #include "rules/reply.h"
 #include "store/breaks.h"
 #include "store/redis/find/locate.h"
+#include "store/redis/former.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
@@ -59,6 +60,7 @@ struct redis_session {
 
     enum phase phase;
     struct conn *conn;
+    struct former former;
     struct tls *tls; /* NULL: plain */
     struct locator *locator;
     struct helper_process *program; /* a host, which is asked in place of a server; NULL: none */
@@ -91,6 +93,7 @@ struct redis_session {
 };
 
 static void connect_next(struct redis_session *session);
+static bool go_back(struct redis_session *session);
 static void search(struct redis_session *session);
 
 /* Whether another search may find another server. */
@@ -114,13 +117,20 @@ static void end_program(struct redis_session *session)
     session->program = NULL;
 }
 
-void redis_session_close(struct redis_session *session)
+/* Ends the connection, or the way to it; the one before stays. */
+static void hang_up(struct redis_session *session)
 {
     loop_disarm(session->loop, &session->timer);
     locator_stop(session->locator);
     conn_close(session->conn);
     end_program(session);
     session->phase = PHASE_DOWN;
+}
+
+void redis_session_close(struct redis_session *session)
+{
+    hang_up(session);
+    former_leave(&session->former);
 }
 
 /* -- whose an answer is ---------------------------------------------------------------------- */
@@ -205,7 +215,7 @@ static void fail(struct redis_session *session, const struct answer *why)
 {
     struct answer failure = *why;
 
-    redis_session_close(session);
+    hang_up(session);
     failure.verdict = VERDICT_UNKNOWN;
     failure.maybe_done = may_be_done(session);
     failure.any_time = failure.maybe_done && session->batch.ahead;
@@ -239,7 +249,7 @@ static void retry_or_fail(struct redis_session *session, const struct answer *wh
         session->failure = *why;
     else
         store_note_failure(&session->failure, why);
-    redis_session_close(session);
+    hang_up(session);
     session->phase = PHASE_PAUSING;
     loop_arm(session->loop, &session->timer, moment_min(session->until, again));
 }
@@ -295,6 +305,11 @@ static void failed_soon(struct redis_session *session)
     retry_or_fail(session, &session->failure);
 }
 
+static const struct endpoint *endpoint(const struct redis_session *session)
+{
+    return &session->locator->addresses.found[session->endpoint_next - 1];
+}
+
 /* The server that was reached, or tried, last cannot serve: where it has a name, the next
  * connection goes where that leads then. */
 static void leave_server(struct redis_session *session)
@@ -302,10 +317,28 @@ static void leave_server(struct redis_session *session)
     locator_leave(session->locator, session->endpoint_next - 1);
 }
 
+/* Over TLS, a server that is full ends connections without a word. */
+static void note_refusal(struct redis_session *session)
+{
+    if (!session->program)
+        former_note_refusal(&session->former, endpoint(session));
+}
+
+/* The same of the server that the connection is to, which stays until another one is up. A host ends
+ * with its connection. */
+static void leave_silent(struct redis_session *session)
+{
+    leave_server(session);
+    if (!session->program)
+        former_keep(&session->former, session->loop, &session->conn, endpoint(session),
+                    &session->greeting);
+    hang_up(session);
+}
+
 /* On another connection, as if there had been none. */
 static void start_over(struct redis_session *session)
 {
-    redis_session_close(session);
+    hang_up(session);
     session->endpoint_next = 0;
     session->searched = false;
     connect_next(session);
@@ -403,7 +436,7 @@ static void pause_over(struct redis_session *session)
 {
     if (moment_reached(session->until, loop_now(session->loop)))
         fail(session, &session->failure);
-    else
+    else if (!go_back(session))
         search(session);
 }
 
@@ -475,6 +508,7 @@ static void connect_next(struct redis_session *session)
 
 static void connect_broken(struct redis_session *session, const char *why)
 {
+    note_refusal(session);
     if (has_next(session) || may_search(session))
         connect_next(session);
     else
@@ -523,6 +557,12 @@ static void send_batch(struct redis_session *session)
     session->batch.sent_at = loop_now(session->loop);
 }
 
+static void give_patience(struct batch *batch, struct moment now)
+{
+    if (batch->patience)
+        batch->until = moment_min(batch->until, moment_plus(now, batch->patience));
+}
+
 /* A batch that went out with the greeting will be answered; another one can go out now. */
 static void up(struct redis_session *session)
 {
@@ -539,21 +579,49 @@ static void up(struct redis_session *session)
     }
     if (!batch->ahead)
         send_batch(session);
-    else if (batch->patience)
-        batch->until =
-            moment_min(batch->until, moment_plus(loop_now(session->loop), batch->patience));
+    give_patience(batch, loop_now(session->loop));
     strbuf_free(&batch->commands);
     loop_arm(session->loop, &session->timer, batch->until);
 }
 
-/* A batch without commands ends when the loop turns. */
+/* Sends the batch on the connection that is up. One without commands ends when the loop turns. */
+static void send_on(struct redis_session *session)
+{
+    bool empty = session->batch.wanted == 0;
+
+    loop_arm(session->loop, &session->timer,
+             empty ? loop_now(session->loop) : session->batch.until);
+    if (!empty)
+        send_batch(session);
+}
+
+/* Continues on the connection before, if its server takes no other one. */
+static bool go_back(struct redis_session *session)
+{
+    struct locator *locator = session->locator;
+    int at = former_is_wanted(&session->former) ? locator_find(locator, &session->former.at) : -1;
+
+    if (at < 0)
+        return false;
+    former_take(&session->former, &session->conn);
+    session->greeting = session->former.greeting;
+    session->endpoint_next = at + 1;
+    session->phase = PHASE_UP;
+    session->role_due = false;
+    session->listening = session->unlistening = 0;
+    locator_watch(locator, session->password);
+    give_patience(&session->batch, loop_now(session->loop));
+    send_on(session);
+    return true;
+}
+
 static void batch_overdue(struct redis_session *session)
 {
     if (session->batch.wanted == 0) {
         complete(session, NULL);
         return;
     }
-    leave_server(session);
+    leave_silent(session);
     fail_unreachable(session, "no answer in time");
 }
 
@@ -650,6 +718,7 @@ static void connected(void *arg)
 static void accepted(struct redis_session *session)
 {
     session->phase = PHASE_UP;
+    former_leave(&session->former);
     session->reread = false;
     session->round_trip = moment_until(session->greeting_sent, loop_now(session->loop));
     loop_disarm(session->loop, &session->timer);
@@ -671,6 +740,8 @@ static void refused(struct redis_session *session)
     explain_refusal(session, &session->failure);
     session->greeting_left = redis_greeting_left(&session->greeting);
     session->undoing = false;
+    if (session->failure.full)
+        note_refusal(session);
     if (may_be_done(session))
         session->phase = PHASE_UNDOING;
     else
@@ -691,6 +762,7 @@ static void hear_greeting(struct redis_session *session, redisReply *reply)
 
 static void greeting_broken(struct redis_session *session, const char *why)
 {
+    note_refusal(session);
     if (!goes_elsewhere(session))
         retry_or_fail_with(session, why);
 }
@@ -755,7 +827,7 @@ static void hear_role(struct redis_session *session, redisReply *reply)
 
 static void lose(struct redis_session *session, const char *why)
 {
-    redis_session_close(session);
+    hang_up(session);
     if (session->batch.state != BATCH_NONE)
         fail_unreachable(session, why);
     else if (session->events->broken)
@@ -782,10 +854,8 @@ static void hear_batch(struct redis_session *session, redisReply *reply)
         return;
     /* Not if the server refused to subscribe: it may refuse UNSUBSCRIBE as well. */
     session->listening = reply->type == REDIS_REPLY_ARRAY ? session->will_listen : 0;
-    if (has_to_move(session)) {
-        leave_server(session);
-        redis_session_close(session);
-    }
+    if (has_to_move(session))
+        leave_silent(session);
     complete(session, NULL);
 }
 
@@ -820,7 +890,7 @@ static void ignore(struct redis_session *session, redisReply *reply)
 static void end(struct redis_session *session, const char *why)
 {
     (void)why;
-    redis_session_close(session);
+    hang_up(session);
 }
 
 /* -- the phases ------------------------------------------------------------------------------ */
@@ -904,9 +974,10 @@ struct redis_session *redis_session_new(struct loop *loop, const struct store_ad
 
 void redis_session_free(struct redis_session *session)
 {
-    redis_session_close(session);
+    hang_up(session);
     breaks_cancel(&session->breaks);
     conn_free(session->conn);
+    former_free(&session->former);
     locator_free(session->locator);
     tls_discard(session->tls);
     free(session->file_password);
@@ -990,7 +1061,8 @@ static void start(struct redis_session *session)
     session->endpoint_next = 0;
     session->searched = session->repeated = false;
     session->attempts = 0;
-    connect_next(session);
+    if (!go_back(session))
+        connect_next(session);
 }
 
 static void begin(struct redis_session *session, size_t replies, struct moment until)
@@ -1012,14 +1084,10 @@ void redis_session_send(struct redis_session *session, size_t replies, size_t ch
 {
     begin(session, replies, until);
     session->will_listen = channels;
-    if (!redis_session_is_up(session)) {
+    if (redis_session_is_up(session))
+        send_on(session);
+    else
         start(session);
-    } else if (replies == 0) {
-        loop_arm(session->loop, &session->timer, loop_now(session->loop));
-    } else {
-        loop_arm(session->loop, &session->timer, until);
-        send_batch(session);
-    }
 }
 
 void redis_session_send_ahead(struct redis_session *session, size_t replies, struct moment until,

@@ -93,9 +93,13 @@ const char *locator_host(const struct locator *locator)
 
 /* -- names ----------------------------------------------------------------------------------- */
 
-static bool is_same(const struct endpoint *one, const struct endpoint *other)
+int locator_find(const struct locator *locator, const struct endpoint *at)
 {
-    return one->length == other->length && memcmp(&one->address, &other->address, one->length) == 0;
+    int i = 0;
+
+    while (i < locator->addresses.count && !endpoint_is_same(&locator->addresses.found[i], at))
+        i++;
+    return i < locator->addresses.count ? i : -1;
 }
 
 /* One that could not serve comes last; the one behind it comes first, so that several such ones are
@@ -104,12 +108,10 @@ static void put_left_last(struct locator *locator)
 {
     struct resolver *addresses = &locator->addresses;
     struct endpoint before[RESOLVE_MAX];
-    int count = addresses->count, at = 0;
+    int count = addresses->count, at = locator_find(locator, &locator->left);
 
-    while (at < count && !is_same(&addresses->found[at], &locator->left))
-        at++;
     memcpy(before, addresses->found, sizeof before);
-    for (int i = 0; i < count && at < count; i++)
+    for (int i = 0; i < count && at >= 0; i++)
         addresses->found[i] = before[(at + 1 + i) % count];
 }
 

@@ -47,6 +47,8 @@ void locator_free(struct locator *locator);
 
 /* Returns how many of the endpoints to try, in this order; 0: search first. */
 int locator_known(const struct locator *locator);
+/* Returns which of those that are known, or were before a search, it is; -1: none. */
+int locator_find(const struct locator *locator, const struct endpoint *at);
 /* Returns the name or address of the server as the user or the Sentinels gave it, for TLS; NULL:
  * none. */
 const char *locator_host(const struct locator *locator);

@@ -1,0 +1,103 @@
+#include "store/redis/former.h"
+#include "base/strbuf.h"
+#include "net/conn.h"
+
+#include <hiredis/hiredis.h>
+#include <string.h>
+
+/* The answer to the last thing that is said. */
+#define LAST "all answered"
+/* A server that answers again may refuse a connection before it has come to that. */
+#define REFUSALS_MAX 2
+
+static void replied(void *arg, redisReply *reply)
+{
+    struct former *former = arg;
+
+    former->answers |= reply->type == REDIS_REPLY_STRING && strcmp(reply->str, LAST) == 0;
+    freeReplyObject(reply);
+}
+
+static void broken(void *arg, const char *why)
+{
+    struct former *former = arg;
+
+    (void)why;
+    former->kept = false;
+}
+
+static void say_last(struct former *former)
+{
+    const char *stop[] = {"UNSUBSCRIBE"}, *last[] = {"EVAL", "return '" LAST "'", "0"};
+    struct strbuf bytes = {0};
+
+    conn_encode(&bytes, 1, stop);
+    conn_encode(&bytes, 3, last);
+    stream_send(former->conn->stream, bytes.text, bytes.size);
+    strbuf_free(&bytes);
+}
+
+/* Each of the two gets the other one's events. */
+static void exchange(struct former *former, struct conn **conn)
+{
+    struct conn *mine = former->conn, *other = *conn;
+    const struct conn_events *events = mine->events;
+    void *arg = mine->arg;
+
+    mine->events = other->events;
+    mine->arg = other->arg;
+    other->events = events;
+    other->arg = arg;
+    former->conn = other;
+    *conn = mine;
+}
+
+void former_keep(struct former *former, struct loop *loop, struct conn **conn,
+                 const struct endpoint *at, const struct redis_greeting *greeting)
+{
+    static const struct conn_events events = {.reply = replied, .broken = broken};
+
+    if (!former->conn)
+        former->conn = conn_new(loop, &events, former);
+    exchange(former, conn);
+    former->kept = true;
+    former->answers = false;
+    former->refusals = 0;
+    former->at = *at;
+    former->greeting = *greeting;
+    say_last(former);
+}
+
+void former_note_refusal(struct former *former, const struct endpoint *at)
+{
+    if (former->kept && endpoint_is_same(&former->at, at))
+        former->refusals++;
+}
+
+bool former_is_wanted(struct former *former)
+{
+    bool wanted = former->kept && former->refusals > 0 && former->answers;
+
+    if (!wanted && former->refusals >= REFUSALS_MAX)
+        former_leave(former);
+    return wanted;
+}
+
+void former_take(struct former *former, struct conn **conn)
+{
+    exchange(former, conn);
+    former->kept = false;
+}
+
+void former_leave(struct former *former)
+{
+    if (former->kept)
+        conn_close(former->conn);
+    former->kept = false;
+}
+
+void former_free(struct former *former)
+{
+    if (former->conn)
+        conn_free(former->conn);
+}

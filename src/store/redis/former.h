@@ -1,0 +1,34 @@
+/* The connection that a session had when its server fell silent on it. It is kept beside the way to
+ * another one, and given up once that works: a server that takes no more clients would give its
+ * place to somebody else. Where the server was only slow, it is the one to continue with. */
+#pragma once
+
+#include "net/resolve.h"
+#include "store/redis/greeting.h"
+
+struct conn;
+struct loop;
+
+struct former {
+    struct conn *conn; /* closed, for the next time, unless it is kept; NULL: there was none yet */
+    bool kept;
+    bool answers; /* all that was said on it: it works */
+    struct endpoint at;
+    struct redis_greeting greeting; /* that was accepted on it */
+    unsigned refusals;              /* of other connections, by the same server */
+};
+
+/* Keeps *conn, which is up, and puts another one in its place, which is closed. It stops listening,
+ * and answers to what was sent on it before are dropped. */
+void former_keep(struct former *former, struct loop *loop, struct conn **conn,
+                 const struct endpoint *at, const struct redis_greeting *greeting);
+/* The server at that endpoint has refused another connection. */
+void former_note_refusal(struct former *former, const struct endpoint *at);
+/* Returns whether to continue on it: its server takes no other connection. Leaves it where it does
+ * not work either: then another one may take its place. */
+bool former_is_wanted(struct former *former);
+/* Puts it in the place of *conn, which is closed. Its events are still its former's. */
+void former_take(struct former *former, struct conn **conn);
+/* Harmless if there is none. */
+void former_leave(struct former *former);
+void former_free(struct former *former);
