@@ -3,6 +3,7 @@
 
 load helper
 load cluster
+load crowds
 load decisions
 
 url_of() {
@@ -412,6 +413,24 @@ listens_to() {
     run -69 --separate-stderr rlock run -u "cluster://$dead,127.0.0.1:1" --server-wait 0 k -- true
     stderr_line "cannot reach cluster://$dead,127.0.0.1:1"
     [[ $stderr != *again* ]]
+}
+
+@test "H9 nodes that are full are waited for as a queue is, also if the first node is away" {
+    for node in $CLUSTER_NODES; do
+        cli "$node" config set maxclients 20 >/dev/null
+    done
+    crowd $CLUSTER_NODES
+    says 69 'too many clients' status
+    stderr_line '^hint: maxclients'
+    bg_says a 'trying again' rlock run -u "cluster://127.0.0.1:1,${RLOCK_URL#cluster://}" \
+        --server-wait 1s --connect-timeout 1s "${at[1]}" -- true
+    sleep 4 # longer than it waits for servers that are away
+    alive "${pid[a]}"
+    crowd_leaves
+    ends_with a 0
+    for node in $CLUSTER_NODES; do
+        poll_until 10 cli "$node" config set maxclients 10000 >/dev/null
+    done
 }
 
 @test "H57 a node is reached at the port that it announces; where it is not there: 69" {

@@ -151,7 +151,7 @@ static void map_was_read(void *arg, const struct answer *answer)
     } else if (granted) {
         refreshed(cluster);
     } else {
-        if (!has_failed(cluster))
+        if (!has_failed(cluster) || answer->full)
             cluster->failure = *answer;
         give_up(cluster);
     }

@@ -141,19 +141,31 @@ static void go_on(struct cluster_nodes *nodes)
     loop_arm(nodes->loop, &nodes->onward, loop_now(nodes->loop));
 }
 
-/* The first one that cannot tell says why; the others, whether any of them is there. */
-static void fail(struct attempt *attempt, enum cause cause, const char *text)
+/* The first one that cannot tell says why, but one that is full comes before: it will tell when it
+ * takes one more client. The others say whether any of them is there. */
+static void fail_with(struct attempt *attempt, const struct answer *why)
 {
     struct cluster_nodes *nodes = attempt->nodes;
     struct answer *outcome = &nodes->outcome;
-    bool reached = cause != CAUSE_UNREACHABLE || outcome->cause == CAUSE_NOT_READY;
+    bool reached = why->cause != CAUSE_UNREACHABLE || outcome->cause == CAUSE_NOT_READY;
+    bool says_more = why->full == outcome->full ? attempt->rank < nodes->rank : why->full;
 
-    if (outcome->verdict == VERDICT_GRANTED || attempt->rank < nodes->rank) {
-        answer_fail(outcome, cause, "%s", text);
+    if (outcome->verdict == VERDICT_GRANTED || says_more) {
+        *outcome = *why;
+        outcome->verdict = VERDICT_UNKNOWN;
+        outcome->maybe_done = outcome->any_time = false; /* a map was asked for */
         nodes->rank = attempt->rank;
     }
     if (reached)
         outcome->cause = CAUSE_NOT_READY;
+}
+
+static void fail(struct attempt *attempt, enum cause cause, const char *text)
+{
+    struct answer why;
+
+    answer_fail(&why, cause, "%s", text);
+    fail_with(attempt, &why);
 }
 
 static void take_error(struct attempt *attempt, const struct answer *error)
@@ -165,7 +177,7 @@ static void take_error(struct attempt *attempt, const struct answer *error)
     if (nodes->over)
         nodes->outcome = *error;
     else
-        fail(attempt, error->cause, error->text);
+        fail_with(attempt, error);
 }
 
 static void take_slots(struct attempt *attempt, const redisReply *slots)
