@@ -4,7 +4,7 @@ parts that they share with other stores (chaos_databases.py, chaos_zookeeper.py)
 A timer undoes each fault after a while; heal() undoes it at once.
 """
 import collections, os, random, shutil, signal, socket, subprocess, threading, time
-from contenders import TOOLS
+from contenders import LEASE, TOOLS
 
 READY = 30  # s
 
@@ -304,6 +304,9 @@ class Single(BehindProxy, Redis):
         self.connect(path, port)
         self.url = "unix://" + path
 
+    def do_double(self, _chance):
+        return self.network("double", str(1000 * LEASE))
+
     def do_forge_messages(self, _chance):
         """Some of these tokens are used, lost with their messages, or too old."""
         for _again in range(5):
@@ -424,9 +427,22 @@ class Quorum(Redis):
     modes = ("write",)
 
     def build(self):
+        self.proxies = []
         for i, port in enumerate(free_ports(5)):
-            self.node(f"server{i}", port, "--appendonly", "yes", "--appendfsync", "always")
-        self.url = " ".join(f"redis://{address}" for address in addresses(self.nodes))
+            node = self.node(f"server{i}", port, "--appendonly", "yes", "--appendfsync", "always")
+            self.proxies.append(Proxy(f"{node.directory}/control", "127.0.0.1:0",
+                                      *addresses([node])))
+        self.url = " ".join(f"redis://{proxy.address}" for proxy in self.proxies)
+
+    def stop(self):
+        super().stop()
+        for proxy in self.proxies:
+            proxy.stop()
+
+    def do_double(self, _chance):
+        for proxy in self.proxies:
+            proxy.tell("double", str(1000 * LEASE))
+        return lambda: [proxy.tell("pass") for proxy in self.proxies]
 
     def do_stop_two(self, chance):
         return self.stand_still(*chance.sample(self.nodes, 2))

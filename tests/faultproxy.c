@@ -14,6 +14,8 @@
  *   blackhole             hold both, for new connections too
  *   cut up|down N [close] after N more bytes on a connection: hold, or reset it
  *   trickle up|down MS    one byte every MS
+ *   double MS             what a client says is said once more, up to MS later, on a connection of
+ *                         its own, behind what the client said first; the answer is thrown away
  *   rst                   reset all connections
  *   refuse                reset all connections and accept no more, until "pass"
  *   target ADDRESS        where new connections go
@@ -52,6 +54,7 @@ enum {
 struct fault {
     bool drop, hold;
     int64_t delay, trickle; /* ms */
+    int64_t twin;           /* ms; 0: nothing is said twice */
     int64_t cut;            /* bytes to go, -1: no cut */
     bool cut_closes;
 };
@@ -77,6 +80,9 @@ struct link {
     bool open;
     int fd[2]; /* UP: the client's, DOWN: the target's */
     struct half half[2];
+    struct sockaddr_storage target;
+    socklen_t target_length;
+    struct chunk *greeting; /* the first that was said by the client */
 };
 
 static struct link links[LINKS];
@@ -110,30 +116,35 @@ static void link_close(struct link *link, bool reset)
             free(c);
         }
     }
+    free(link->greeting);
     link->open = false;
 }
 
-/* Connects a client that was accepted to "target", with these faults; closes it if that fails. */
-static void relay_open(int client, const struct sockaddr *target, socklen_t length,
-                       const struct fault faults[2])
+/* Connects a client that was accepted, -1 for none, to "target", with these faults; closes it if that
+ * fails. */
+static struct link *relay_open(int client, const struct sockaddr *target, socklen_t length,
+                               const struct fault faults[2])
 {
     struct link *link = links;
     while (link->open && link < links + LINKS - 1)
         link++;
     if (link->open) {
         close(client);
-        return;
+        return NULL;
     }
     int server = socket(target->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     count.accepted++;
-    *link = (struct link){.open = true, .fd = {client, server}};
+    *link = (struct link){.open = true, .fd = {client, server}, .target_length = length};
+    memcpy(&link->target, target, length);
     for (int way = UP; way <= DOWN; way++) {
         link->half[way].fault = faults[way];
         link->half[way].last = &link->half[way].first;
     }
     /* Connecting may block: to this machine it does not, unless the target's backlog is full. */
-    if (server < 0 || connect(server, target, length))
+    bool there = server >= 0 && connect(server, target, length) == 0;
+    if (!there)
         link_close(link, true);
+    return there ? link : NULL;
 }
 
 /* Sets the faults of all connections. */
@@ -184,6 +195,47 @@ static bool trigger_pull(struct link *link, int way, const char *bytes, size_t l
     return !trigger.resets;
 }
 
+static struct chunk *chunk_new(const char *bytes, size_t length, int64_t due)
+{
+    struct chunk *chunk = calloc(1, sizeof *chunk);
+    if (!chunk)
+        exit(1);
+    memcpy(chunk->bytes, bytes, length);
+    chunk->length = length;
+    chunk->due = due;
+    return chunk;
+}
+
+static void half_queue(struct half *half, struct chunk *chunk)
+{
+    *half->last = chunk;
+    half->last = &chunk->next;
+}
+
+/* A server hears of the end of the other connection when it has done what was said. */
+static void twin_say(const struct link *link, const char *bytes, size_t length, int64_t due)
+{
+    static const struct fault unheard[2] = {{.cut = -1}, {.cut = -1, .drop = true}};
+    struct link *twin =
+        relay_open(-1, (const struct sockaddr *)&link->target, link->target_length, unheard);
+    if (!twin)
+        return;
+    if (link->greeting)
+        half_queue(&twin->half[UP], chunk_new(link->greeting->bytes, link->greeting->length, due));
+    half_queue(&twin->half[UP], chunk_new(bytes, length, due));
+    half_queue(&twin->half[UP], chunk_new("", 0, due + 500));
+    twin->half[UP].ended = true;
+}
+
+static void twin_take(struct link *link, const struct fault *fault, const char *bytes,
+                      size_t length)
+{
+    if (fault->twin)
+        twin_say(link, bytes, length, now_ms() + rand() % fault->twin);
+    if (!link->greeting)
+        link->greeting = chunk_new(bytes, length, 0);
+}
+
 /* Queues what was read; false when the connection has to go. */
 static bool half_take(struct link *link, int way, const char *bytes, size_t length)
 {
@@ -193,16 +245,10 @@ static bool half_take(struct link *link, int way, const char *bytes, size_t leng
     size_t keep = cut_here ? (size_t)fault->cut : length;
     if (fault->cut > 0)
         fault->cut -= (int64_t)keep;
-    if (!fault->drop && keep > 0) {
-        struct chunk *chunk = calloc(1, sizeof *chunk);
-        if (!chunk)
-            return false;
-        memcpy(chunk->bytes, bytes, keep);
-        chunk->length = keep;
-        chunk->due = now_ms() + fault->delay;
-        *half->last = chunk;
-        half->last = &chunk->next;
-    }
+    if (!fault->drop && keep > 0)
+        half_queue(half, chunk_new(bytes, keep, now_ms() + fault->delay));
+    if (way == UP && keep > 0)
+        twin_take(link, fault, bytes, keep);
     if (cut_here) {
         fault->hold = true;
         fault->cut = -1;
@@ -355,7 +401,9 @@ static bool fault_add(struct fault fault[2], int words, char word[][LINE])
     int way = words > 1 && !strcmp(word[1], "down") ? DOWN : UP;
     bool has_way = words > 1 && (way == DOWN || !strcmp(word[1], "up"));
     int64_t number = words > 2 ? atoll(word[2]) : 0;
-    if (!strcmp(word[0], "pass"))
+    if (!strcmp(word[0], "double") && words > 1)
+        fault[UP].twin = atoll(word[1]);
+    else if (!strcmp(word[0], "pass"))
         memcpy(fault, no_faults, sizeof no_faults);
     else if (!strcmp(word[0], "blackhole"))
         fault[UP].hold = fault[DOWN].hold = true;
