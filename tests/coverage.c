@@ -1,5 +1,5 @@
-/* Part of the library in a build that counts executed lines: a process that ends without exit(), or
- * becomes another program, writes its counts first. The linker has the calls come here (--wrap). */
+/* Part of the library in a build that counts executed lines: a process that ends without exit()
+ * writes its counts first. The linker has the calls come here (--wrap). */
 #include <signal.h>
 #include <unistd.h>
 
@@ -9,10 +9,8 @@ void __wrap__exit(int status) __attribute__((noreturn));
 void __real__exit(int status) __attribute__((noreturn));
 int __wrap_raise(int signo);
 int __real_raise(int signo);
-int __wrap_execvpe(const char *file, char *const argv[], char *const envp[]);
-int __real_execvpe(const char *file, char *const argv[], char *const envp[]);
 
-/* Resets the counters, too, so that none counts twice: after vfork() the memory is the parent's. */
+/* Resets the counters, too, so that none counts twice. */
 static void write_counts(void)
 {
     __gcov_dump();
@@ -29,12 +27,6 @@ int __wrap_raise(int signo)
 {
     write_counts();
     return __real_raise(signo);
-}
-
-int __wrap_execvpe(const char *file, char *const argv[], char *const envp[])
-{
-    write_counts();
-    return __real_execvpe(file, argv, envp);
 }
 
 /* A signal that ends the process is counted with it: as before, but for the counts. */

@@ -151,6 +151,24 @@ slow_command() {
     [[ $status != 0 && ! -e $T/started ]]
 }
 
+@test "H151 a file system says after the lease that sh is not there: --stop is not run" {
+    mkdir "$T/first"
+    printf '#!/nowhere\n' >"$T/first/sh"
+    chmod +x "$T/first/sh"
+    make_slow "$T/first/sh"
+    PATH=$T/first:$PATH bg a rlock run --lease 3s --at-most 100ms --stop ": >'$T/stopped'" k -- \
+        sleep 1000
+    poll_until 10 test -e "$T/asked"
+    stop_both a
+    shell=$(command_of "${pid[a]}" | tail -n 1)
+    run -0 rlock run -w 20s k -- true
+    kill -KILL "${pid[lease]}"
+    poll_until 10 in_state "$shell" Z
+    kill -CONT "${pid[a]}" "$agent"
+    finish a
+    [[ ! -e $T/stopped ]]
+}
+
 # paused LEASE: a works and was stopped as by Ctrl-Z, as was its command; $agent is its agent.
 paused() {
     as_job work a k 300 --lease "$1" --kill-after 0

@@ -221,7 +221,7 @@ static int attempt(const struct start *start, const char *path, char *const *arg
     return spawn_execute(path, argv, start->plan.environment);
 }
 
-/* Tries them as execvpe() does, which sets errno. Returns an error number. */
+/* Tries them as execvpe(3) does, which sets errno. Returns an error number. */
 static int execute(const struct start *start)
 {
     int error = ENOENT, denied = 0;
@@ -295,6 +295,25 @@ static char **list_script(char *const *argv)
     return script;
 }
 
+/* free_start() frees it. */
+static struct start *plan_start(const struct child_plan *plan)
+{
+    struct start *start = mem_checked(malloc(sizeof *start));
+
+    start->plan = *plan;
+    start->names = list_names(plan->argv[0]);
+    start->script = list_script(plan->argv);
+    start->spawn.shares = 0;
+    return start;
+}
+
+static void free_start(struct start *start)
+{
+    free(start->names);
+    free(start->script);
+    free(start);
+}
+
 /* -1 with errno. A process that has the terminal, or may not enter its cgroup, calls what may fail,
  * and so has memory of its own. */
 static pid_t start_process(struct start *start)
@@ -314,16 +333,12 @@ static pid_t start_process(struct start *start)
 
 int child_start(struct child *child, const struct child_plan *plan, struct terminal *terminal)
 {
-    struct start *start = mem_checked(malloc(sizeof *start));
+    struct start *start = plan_start(plan);
 
-    start->plan = *plan;
     start->note = child->note;
     start->parent = getpid();
     start->on_terminal = terminal_offer(terminal);
     start->terminal = terminal->fd;
-    start->names = list_names(plan->argv[0]);
-    start->script = list_script(plan->argv);
-    start->spawn.shares = 0;
     child->start = start;
     pid_t pid = start_process(start);
     if (pid < 0) {
@@ -342,9 +357,7 @@ void child_free(struct child *child)
 
     if (!start || spawn_shares(&start->spawn))
         return;
-    free(start->names);
-    free(start->script);
-    free(start);
+    free_start(start);
     child->start = NULL;
 }
 
@@ -353,10 +366,15 @@ pid_t child_start_apart(const char *command, char *const *environment, struct mo
 {
     char *const argv[] = {(char[]){"sh"}, (char[]){"-c"}, (char *)(uintptr_t)command, NULL};
     static const struct inherited nothing; /* is blocked */
+    const struct child_plan plan = {
+        .argv = argv, .environment = environment, .start_before = start_before};
+    struct start *start = plan_start(&plan);
     pid_t parent = getpid(), pid = fork();
 
-    if (pid != 0)
+    if (pid != 0) {
+        free_start(start);
         return pid;
+    }
     setsid();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
@@ -364,9 +382,8 @@ pid_t child_start_apart(const char *command, char *const *environment, struct mo
     close_streams(STDOUT_FILENO);
     dup2(STDERR_FILENO, STDOUT_FILENO);
     restore_signals(inherited ? inherited : &nothing);
-    if (moment_reached(start_before, moment_now()))
+    if (execute(start) == ETIME)
         kill(getpid(), SIGKILL);
-    execvpe(argv[0], argv, environment);
     _exit(127);
 }
 

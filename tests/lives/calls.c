@@ -421,13 +421,6 @@ int __wrap_waitid(idtype_t type, id_t id, siginfo_t *info, int options)
     return any ? 0 : refused_with(ECHILD);
 }
 
-int __wrap_execvpe(const char *file, char *const argv[], char *const environment[])
-{
-    (void)file;
-    kernel_call();
-    process_execute(argv, environment);
-}
-
 /* A signal that is not blocked ends a process that a file system keeps waiting. */
 static void wait_for_file_system(void)
 {
@@ -441,9 +434,13 @@ static void wait_for_file_system(void)
 
 int __wrap_spawn_execute(const char *path, char *const *argv, char *const *environment)
 {
-    if (kernel.slow_exec && one_in(3))
+    bool holds_up_its_parent = !kernel.current->shares;
+
+    (void)path;
+    if (kernel.slow_exec && !holds_up_its_parent && one_in(3))
         wait_for_file_system();
-    return __wrap_execvpe(path, argv, environment);
+    kernel_call();
+    process_execute(argv, environment);
 }
 
 void __wrap__exit(int status)
@@ -466,8 +463,8 @@ static struct proc *fork_process(enum kind kind)
 }
 
 /* Called by switch.S in the place of fork() and vfork(), of which only those are simulated that
- * lead to an execvpe() or _exit(). Returns in the child; the parent continues when that has come.
- */
+ * lead to a spawn_execute() or _exit(). Returns in the child; the parent continues when that has
+ * come. */
 int lives_vfork(const struct registers *registers)
 {
     kernel_call();

@@ -94,7 +94,7 @@ struct redis_store {
     enum form form;     /* in which the call was sent last */
     bool hears_foreign; /* its last channel is another program's */
     unsigned resent;    /* in which ways */
-    bool by_digest;     /* a release went out so, and nobody waits for its answer */
+    bool by_digest;     /* a release went out so, and its answer is not awaited */
     bool twice; /* it was sent on a second connection, and may be done on the first as well */
     struct redis_survey *survey;
     int64_t part_time;          /* ns for each part of it */
@@ -168,7 +168,7 @@ static void add_lesson(struct redis_store *store)
         redis_session_add_call(store->session, &nothing);
 }
 
-/* Behind a call, a release that nobody waits for went out by its digest, as is_teaching() says. But
+/* Behind a call, a release whose answer is not awaited went out by its digest, as is_teaching() says. But
  * the server may have forgotten scripts since that call was done. It gets that of the release now,
  * and then all releases again. */
 static void repeat_releases(struct redis_store *store)
