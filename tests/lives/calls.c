@@ -716,9 +716,9 @@ int __wrap_socket(int family, int type, int protocol)
 
 int __wrap_connect(int fd, const struct sockaddr *to, socklen_t length)
 {
-    (void)to, (void)length;
+    (void)length;
     kernel_call();
-    file_of(fd)->connection = network_connect();
+    file_of(fd)->connection = network_connect(to);
     return refused_with(EINPROGRESS);
 }
 

@@ -108,8 +108,11 @@ static void strike(void *arg)
     struct fault *fault = arg;
     double length = (double)fault->length / 1e9;
 
-    if (is_of_network(fault->kind))
+    if (is_of_network(fault->kind)) {
         circumstances.disturbed_until = world.now + fault->length + 3 * SEC;
+        circumstances.strikes++;
+        circumstances.latest = fault;
+    }
     switch (fault->kind) {
     case FAULT_KILL:
     case FAULT_STOP: strike_guard(fault); break;
@@ -129,11 +132,32 @@ static void strike(void *arg)
         break;
     case FAULT_FREEZE:
         trace("FAULT: the server stands still for %.3f s", length);
-        server_freeze(fault->length);
+        server_freeze(0, fault->length);
         break;
     case FAULT_RESTART:
         trace("FAULT: the server is down for %.3f s", length);
-        server_restart(fault->length);
+        server_restart(0, fault->length);
+        break;
+    case FAULT_FORGET:
+        trace("FAULT: the server %s its data", fault->now ? "is told to drop" : "restarts without");
+        circumstances.forgot = true;
+        server_forget(0);
+        if (!fault->now)
+            server_restart(0, fault->length);
+        break;
+    case FAULT_SCRIPTS:
+        trace("FAULT: the server forgets its scripts");
+        server_forget_scripts(0);
+        break;
+    case FAULT_CLOCK:
+        trace("FAULT: the server's clock is set by %.3f s", (double)fault->step / 1e9);
+        circumstances.clock_set = true;
+        circumstances.set_back |= fault->step < 0;
+        server_step_clock(0, fault->step);
+        break;
+    case FAULT_TROUBLE:
+        trace("FAULT: the server is %s for %.3f s", trouble_name(fault->trouble), length);
+        server_trouble(0, fault->trouble, fault->length);
         break;
     case FAULT_KINDS: break;
     }
@@ -183,9 +207,10 @@ bool life_is_first_request(struct run *run)
 static enum fault_kind choose_kind(void)
 {
     static const enum fault_kind kinds[] = {
-        FAULT_KILL, FAULT_KILL, FAULT_KILL,   FAULT_KILL,   FAULT_STOP,    FAULT_STOP,
-        FAULT_STOP, FAULT_STOP, FAULT_SIGNAL, FAULT_SIGNAL, FAULT_SUSPEND, FAULT_FORCE,
-        FAULT_CUT,  FAULT_AWAY, FAULT_FREEZE, FAULT_RESTART};
+        FAULT_KILL,  FAULT_KILL,    FAULT_KILL,   FAULT_KILL,    FAULT_STOP,    FAULT_STOP,
+        FAULT_STOP,  FAULT_STOP,    FAULT_SIGNAL, FAULT_SIGNAL,  FAULT_SUSPEND, FAULT_FORCE,
+        FAULT_CUT,   FAULT_AWAY,    FAULT_FREEZE, FAULT_RESTART, FAULT_FORGET,  FAULT_SCRIPTS,
+        FAULT_CLOCK, FAULT_TROUBLE, FAULT_TROUBLE};
     enum fault_kind kind;
     int tries = 0;
 
@@ -233,6 +258,8 @@ static void choose_fault(struct fault *fault, bool all_on_first)
                             .signo = signals[chance_below(sizeof signals / sizeof *signals)],
                             .now = one_in(2)};
     fault->length = choose_length(fault->run->lease);
+    fault->step = (one_in(2) ? 1 : -1) * (one_in(2) ? fault->length : chance_below(3600 * SEC));
+    fault->trouble = 1 + (enum trouble)chance_below(TROUBLES - 1);
     choose_trigger(fault);
     circumstances.network_bad |= is_of_network(fault->kind);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "lives/run.h"
+#include "lives/trouble.h"
 
 #define FAULTS_MAX 8
 
@@ -15,8 +16,12 @@ struct fault {
         FAULT_FORCE,   /* force-release */
         FAULT_CUT,     /* the network, as the next one */
         FAULT_AWAY,
-        FAULT_FREEZE, /* the server, as the next one */
+        FAULT_FREEZE, /* the server, as all that follow */
         FAULT_RESTART,
+        FAULT_FORGET,  /* it starts without its data, or is flushed */
+        FAULT_SCRIPTS, /* it forgets its scripts */
+        FAULT_CLOCK,   /* is set */
+        FAULT_TROUBLE,
         FAULT_KINDS
     } kind;
     enum { AT_TIME, AT_CALL, AT_REQUEST } trigger;
@@ -26,8 +31,10 @@ struct fault {
     int64_t at;      /* AT_TIME: then; AT_REQUEST: so long behind it */
     unsigned number; /* of the call or the request */
     int64_t length;  /* ns */
-    bool now;        /* force-release --now */
-    bool used;       /* or left out */
+    bool now;        /* force-release --now; the server does not restart */
+    int64_t step;    /* of the clock, ns */
+    enum trouble trouble;
+    bool used; /* or left out */
 };
 
 extern struct fault faults[FAULTS_MAX];
@@ -35,9 +42,13 @@ extern int fault_count;
 
 /* Of this life. */
 extern struct circumstances {
-    bool calm;        /* nothing goes wrong, and the network is quick */
-    bool wild;        /* both guards of a run may be out at once */
-    bool network_bad; /* it delays, loses, cuts or repeats, or the server fails */
+    bool calm;                  /* nothing goes wrong, and the network is quick */
+    bool wild;                  /* both guards of a run may be out at once */
+    bool network_bad;           /* it delays, loses, cuts or repeats, or the server fails */
+    unsigned strikes;           /* of network and server, so far */
+    const struct fault *latest; /* of these */
+    bool clock_set, set_back;   /* the server's */
+    bool forgot;                /* the server has lost its data */
     int64_t disturbed_until;
 } circumstances;
 

@@ -25,9 +25,12 @@ void life_on_signal(const struct proc *process, int signo);
 void life_on_granted(const char *name, const char *owner);
 /* A holder is asked to release. */
 void life_on_asked(const char *owner);
-/* An administrator's request has removed an owner's entry, which would have lasted until then, by
- * the server's clock. */
+/* An administrator's request has removed an owner's entry, which would have lasted until then. */
 void life_on_taken(const char *owner, int64_t deadline);
+/* The server's clock is set, and an entry ends sooner than then. */
+void life_on_shortened(const char *owner, int64_t deadline);
+/* The server has lost its data, and an entry that would have lasted until then. */
+void life_on_forgotten(const char *owner, int64_t deadline);
 /* All that one request changes has changed. */
 void life_on_commit(void);
 /* After each step. */

@@ -1,6 +1,8 @@
 #include "lives/network.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,12 +26,15 @@ void network_begin(void)
     network = (struct network){.delay = 0};
 }
 
-static struct connection *connection_new(struct run *run, bool by_admin)
+static struct connection *connection_new(struct run *run, bool by_admin, int server)
 {
     struct connection *connection = calloc(1, sizeof *connection);
 
-    *connection = (struct connection){
-        .next = connections, .number = connection_count++, .run = run, .by_admin = by_admin};
+    *connection = (struct connection){.next = connections,
+                                      .number = connection_count++,
+                                      .run = run,
+                                      .by_admin = by_admin,
+                                      .server = server};
     return connections = connection;
 }
 
@@ -176,7 +181,7 @@ static void accept_connection(struct connection *connection)
 static void arrive_connect(void *arg)
 {
     struct connection *connection = arg;
-    bool up = server_is_up();
+    bool up = server_is_up(connection->server);
 
     if (up && connection->open)
         accept_connection(connection);
@@ -192,8 +197,9 @@ static void arrive_twin(void *arg)
     struct segment *segment = arg;
     struct connection *before = segment->connection;
 
-    if (server_is_up()) {
-        struct connection *connection = connection_new(before->run, before->by_admin);
+    if (server_is_up(before->server)) {
+        struct connection *connection =
+            connection_new(before->run, before->by_admin, before->server);
         accept_connection(connection);
         trace("a request of connection %d comes a second time", before->number);
         append(&connection->arrived, &connection->arrived_size, segment);
@@ -232,10 +238,11 @@ static void send_twin(struct connection *connection, const void *bytes, size_t s
 
 /* -- the client -------------------------------------------------------------------------------- */
 
-struct connection *network_connect(void)
+struct connection *network_connect(const struct sockaddr *to)
 {
-    struct connection *connection =
-        connection_new(kernel.current->run, kernel.current->kind == ADMIN);
+    uint32_t address = ntohl(((const struct sockaddr_in *)(const void *)to)->sin_addr.s_addr);
+    struct connection *connection = connection_new(
+        kernel.current->run, kernel.current->kind == ADMIN, (int)(address & 0xff) - 1);
 
     connection->open = connection->connecting = true;
     world_at(arrives_at(&connection->last_to_server), arrive_connect, connection);
@@ -342,7 +349,9 @@ void network_cut(bool all)
     network_each(all ? cut : cut_every_other);
 }
 
-void network_reset_clients(void)
+void network_reset_clients(int server)
 {
-    network_each(reset_client);
+    for (struct connection *connection = connections; connection; connection = connection->next)
+        if (connection->accepted && connection->server == server)
+            reset_client(connection);
 }

@@ -2,13 +2,13 @@
  * refused, cut or silent, and requests that arrive a second time. */
 #pragma once
 
-#include <sys/types.h>
+#include <sys/socket.h>
 
 #include "lives/kernel.h"
 
 struct connection {
     struct connection *next;
-    int number;
+    int number, server;
     struct run *run;
     bool by_admin; /* not rlock run's */
     /* The client's side. */
@@ -17,6 +17,7 @@ struct connection {
     size_t received_size;
     /* The server's side. */
     bool accepted, client_ended;
+    bool aborts; /* a command of its transaction was refused */
     char *arrived;
     size_t arrived_size;
     /* When the latest segment arrives, each way: bytes keep their order. */
@@ -39,8 +40,8 @@ void network_begin(void);
 
 /* -- for the client ---------------------------------------------------------------------------- */
 
-/* Begins to connect, for the current process. */
-struct connection *network_connect(void);
+/* Begins to connect, for the current process, to a server: 10.0.0.1 is the first. */
+struct connection *network_connect(const struct sockaddr *to);
 /* As send() and recv(). */
 ssize_t network_send(struct connection *connection, const void *bytes, size_t size);
 ssize_t network_receive(struct connection *connection, void *bytes, size_t size);
@@ -64,5 +65,5 @@ void network_each(void (*each)(struct connection *connection));
 
 /* Cuts all connections, or about half of them. */
 void network_cut(bool all);
-/* Resets them for the client, with no word to the server. */
-void network_reset_clients(void);
+/* Resets those of a server for the client, with no word to the server. */
+void network_reset_clients(int server);

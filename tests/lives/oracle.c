@@ -43,7 +43,10 @@ enum sentence {
     STOPPED_ENDS,
     ONLY_SHOWN,
     KEYS_TOLD,
-    MAY_SHARE
+    MAY_SHARE,
+    LEARNS_OF_LOSS,
+    OUTLIVES_OUTAGE,
+    WAITS_FOR_STORE
 };
 
 static const struct {
@@ -85,6 +88,14 @@ static const struct {
     [KEYS_TOLD] = {"rlock-run.1", "with several, all of them in the order given"},
     [MAY_SHARE] = {"rlock.7", "If the first waiter can share the lock with those behind it, as "
                               "readers can, each hands it over to the next."},
+    [LEARNS_OF_LOSS] = {"rlock-stores.7",
+                        "The old holder learns of it when it next contacts the server, after a "
+                        "third of its lease at the latest, and stops its command."},
+    [OUTLIVES_OUTAGE] = {"rlock.7",
+                         "how long the server may be silent, at the worst moment, without an "
+                         "effect on the command"},
+    [WAITS_FOR_STORE] = {"rlock.7",
+                         "A store that answers but refuses to work is retried for one lease"},
 };
 
 static uint64_t last_fences[KEYS]; /* of each KEY */
@@ -113,10 +124,11 @@ static bool is_excused(const struct run *run)
            (run->last_unguarded && run->last_unguarded > world.now - 300 * MS - kernel.kill_takes);
 }
 
-/* rlock(7), "rlock force-release --now". */
+/* rlock(7), "rlock force-release --now", "A store that forgets", "A clock of the server that is
+ * stepped". */
 static bool is_taken(const struct run *run)
 {
-    return run->taken_until > server_now();
+    return run->taken_until > world.now;
 }
 
 /* Stopped by the user's Ctrl-Z, it does nothing. */
@@ -132,7 +144,7 @@ static bool is_holder(const struct run *run)
     if (is_taken(run))
         return true;
     for (size_t i = 0; i < run->held_count; i++)
-        if (server_deadline(run->held[i], run->owner) <= server_now())
+        if (!server_has_holder(run->held[i], run->owner))
             return false;
     return true;
 }
@@ -191,12 +203,18 @@ static void read_environment(struct run *run, char *const *environment)
         BROKEN(KEYS_TOLD, "run %d has %s", run->number, keys);
 }
 
+/* rlock(7): "even after the server has lost its data, unless its clock was set back as well". */
+static bool may_fall(void)
+{
+    return circumstances.forgot && circumstances.set_back;
+}
+
 static void check_fences(const struct run *run)
 {
     for (size_t i = 0; i < run->held_count; i++) {
         uint64_t *last = &last_fences[run->held[i][1] - '1'];
         if (run->mode == LOCK_EXCLUSIVE && run->fences[i] <= *last && !is_taken(run) &&
-            !is_excused(run))
+            !is_excused(run) && !may_fall())
             BROKEN(FENCES_RISE, "run %d: %lu after %lu", run->number, run->fences[i], *last);
         *last = run->fences[i] > *last ? run->fences[i] : *last;
     }
@@ -217,13 +235,20 @@ static bool has_succeeded(const struct run *run)
            run->outcome.command_status == 0 && !run->unreleased_told;
 }
 
+/* Nothing of it is left, or it seems to be of another time: rlock(7), "A store that forgets", "A
+ * clock of the server that is stepped". */
+static bool has_no_history(void)
+{
+    return circumstances.forgot || circumstances.clock_set;
+}
+
 /* 1 percent for the clocks. "Or if this process was stopped when the command ended", "if the lock
  * could not be released": rlock-run(1). */
 static void check_done(const struct run *run)
 {
     for (int i = 0; i < run_count; i++) {
         const struct run *other = &runs[i];
-        if (!run->unless_done || !has_succeeded(other) || other->faulted ||
+        if (!run->unless_done || has_no_history() || !has_succeeded(other) || other->faulted ||
             other->ended_at >= run->granted_at || !shares_keys(run, other) || other->take)
             continue;
         if (run->granted_at - other->granted_at <
@@ -397,7 +422,7 @@ static void check_all_or_none(const struct run *run)
     size_t held = 0;
 
     for (size_t i = 0; i < run->key_count; i++)
-        held += server_deadline(run->keys[i], run->owner) > server_now();
+        held += server_has_holder(run->keys[i], run->owner);
     if (held > 0 && held != (run->take ? run->take : run->key_count) && !run->forced)
         BROKEN(ALL_OR_NONE, "run %d holds %zu", run->number, held);
 }
@@ -436,6 +461,12 @@ static void note_guards(struct run *run)
     run->unguarded = !guarded;
 }
 
+static bool network_is_unsteady(void)
+{
+    return network.delay > 20 * MS || network.late_of_1000 || network.twins_of_1000 ||
+           network.first_has_twin;
+}
+
 static bool work_is_left(const struct run *run)
 {
     for (int i = 0; i < kernel.process_count; i++) {
@@ -451,9 +482,26 @@ static bool work_is_left(const struct run *run)
 static bool holds_any(const struct run *run)
 {
     for (size_t i = 0; i < run->key_count; i++)
-        if (server_deadline(run->keys[i], run->owner) > server_now())
+        if (server_has_holder(run->keys[i], run->owner))
             return true;
     return false;
+}
+
+/* Whether nothing has struck the run, and nothing its way to the server but what struck latest. */
+static bool is_hindered_once(const struct run *run)
+{
+    return !run->faulted && !run->forced && kernel.load < 2 && !kernel.slow_exec &&
+           kernel.kill_takes < 200 * MS && !network_is_unsteady() && circumstances.strikes == 1;
+}
+
+static void check_forgotten(const struct run *run)
+{
+    bool learns = is_hindered_once(run) && circumstances.latest->now && !run->fixed;
+    bool stopped = run->goes_on || run->command->ended_by_rlock || run->stops_seen;
+
+    if (learns && !stopped &&
+        world.now > run->forgotten + run->lease / 3 + 300 * MS + 10 * network.delay)
+        BROKEN(LEARNS_OF_LOSS, "run %d: its command is not stopped", run->number);
 }
 
 /* The lock is released then. A renewal under way when it is stopped counts from then. */
@@ -480,6 +528,8 @@ static void check_run(struct run *run)
     if (run->supervisor_died && run->command_alive && !run->command->frozen &&
         world.now > run->supervisor_died + kernel.kill_takes + 20 * MS)
         BROKEN(DIES_WITH_RLOCK, "run %d: its command lives on", run->number);
+    if (run->forgotten && run->command_alive)
+        check_forgotten(run);
     if (work_is_left(run) && !is_holder(run) && !is_excused(run))
         BROKEN(NEVER_WITHOUT_LOCK, "run %d: its command is alive %s", run->number,
                server_deadline(run->held[0], run->owner) ? "after the end of its lease"
@@ -494,24 +544,37 @@ void life_check(void)
             check_run(&runs[i]);
 }
 
-void life_on_taken(const char *owner, int64_t deadline)
+void life_on_shortened(const char *owner, int64_t deadline)
 {
     struct run *run = run_of_owner(owner);
 
-    if (!run || deadline <= server_now())
-        return;
-    if (!run->forced)
-        BROKEN(ONLY_SHOWN, "run %d loses it", run->number);
-    if (run->taken_until < deadline)
+    if (run && run->taken_until < deadline)
         run->taken_until = deadline;
+}
+
+void life_on_taken(const char *owner, int64_t deadline)
+{
+    const struct run *run = run_of_owner(owner);
+
+    if (run && !run->forced && deadline > world.now)
+        BROKEN(ONLY_SHOWN, "run %d loses it", run->number);
+    life_on_shortened(owner, deadline);
+}
+
+void life_on_forgotten(const char *owner, int64_t deadline)
+{
+    struct run *run = run_of_owner(owner);
+
+    if (run && !run->forgotten)
+        run->forgotten = world.now;
+    life_on_shortened(owner, deadline);
 }
 
 /* -- at an end --------------------------------------------------------------------------------- */
 
 static bool network_is_disturbed(void)
 {
-    return network.delay > 20 * MS || network.late_of_1000 || network.twins_of_1000 ||
-           network.first_has_twin || world.now < circumstances.disturbed_until;
+    return network_is_unsteady() || world.now < circumstances.disturbed_until;
 }
 
 static void check_release(const struct run *run)
@@ -567,6 +630,38 @@ static bool may_be_done(const struct run *run)
     return false;
 }
 
+/* How long the server was away, if that was all; NEVER: there was more. A full one is away for new
+ * locks. */
+static int64_t find_outage(const struct run *run)
+{
+    const struct fault *fault = circumstances.latest;
+
+    if (!is_hindered_once(run))
+        return NEVER;
+    switch (fault->kind) {
+    case FAULT_CUT:
+    case FAULT_SCRIPTS: return 0;
+    case FAULT_TROUBLE: return fault->trouble == TROUBLE_MEMORY ? NEVER : fault->length;
+    case FAULT_FREEZE:
+    case FAULT_RESTART: return fault->length;
+    default: return NEVER;
+    }
+}
+
+/* rlock tries again after as long as the server was away, at the latest. */
+static void check_outage(const struct run *run)
+{
+    int64_t outage = find_outage(run), again = 2 * outage + 300 * MS;
+    int64_t harmless = run->lease * 7 / 10 - run->lease / 3;
+
+    if (outage == NEVER)
+        return;
+    if (run->outcome.outcome == OUTCOME_LOST && again < harmless)
+        BROKEN(OUTLIVES_OUTAGE, "run %d: lost after %.3f s", run->number, (double)outage / 1e9);
+    if (run->outcome.outcome == OUTCOME_FAILED && again < run->lease)
+        BROKEN(WAITS_FOR_STORE, "run %d: failed after %.3f s", run->number, (double)outage / 1e9);
+}
+
 /* Each status but the command's own has a reason. */
 static void check_reason(const struct run *run)
 {
@@ -593,6 +688,7 @@ static void check_reason(const struct run *run)
         fail("run %d: failed without a reason", run->number);
     if (outcome == OUTCOME_NOT_EXECUTED)
         fail("run %d: not executed", run->number);
+    check_outage(run);
     if (circumstances.calm && network.delay < 20 * MS && !run->at_most && !run->fixed &&
         run->waits == NEVER && outcome != OUTCOME_COMPLETED && outcome != OUTCOME_NOT_ACQUIRED &&
         !run->forced)
@@ -701,8 +797,9 @@ void oracle_end(void)
     for (int i = 0; i < run_count; i++)
         for (size_t k = 0; k < runs[i].held_count; k++)
             check_history(&runs[i], runs[i].held[k]);
+    /* Where the server's clock was set back, the next one that asks ends it. */
     world.now += 60 * SEC;
-    for (int k = 0; k < KEYS; k++) {
+    for (int k = 0; k < KEYS && !circumstances.set_back; k++) {
         const char key[] = {'k', (char)('1' + k), '\0'};
         if (server_holders(key, holders, sizeof holders))
             BROKEN(ONE_LEASE_AT_MOST, "the lock is left: %s", holders);

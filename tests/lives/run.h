@@ -56,6 +56,7 @@ struct run {
     bool agent_faulted, supervisor_stopped, suspended, signalled;
     bool forced;         /* somebody has asked for its lock, or taken it */
     int64_t taken_until; /* its lock was taken away; its command has until then; 0: not */
+    int64_t forgotten;   /* the server has lost its lock then; 0: it has not */
     bool asked;          /* its first request was sent */
     unsigned requests;
     unsigned calls[2];     /* system calls of its supervisor and its agents */

@@ -1,7 +1,16 @@
 #include "lives/server.h"
 
-/* The program's own loop is not used, but all that it does for a client. */
+#include "host/script.h"
+
+/* The program's own loop is not used, but all that it does for a client. Each server knows its own
+ * scripts only. */
+#define script_is_known knows_script
+#define script_load     learn_script
+static bool knows_script(const char *hex);
+static bool learn_script(struct piece text, char hex[SHA1_HEX_SIZE]);
 #include "host/serve.c"
+#undef script_is_known
+#undef script_load
 
 #include <errno.h>
 
@@ -10,41 +19,104 @@
 #include "lives/life.h"
 #include "lives/queue.h"
 
+#define RECORDS 64
+#define ENTRIES 64
+#define SCRIPTS 16
+
+struct kept {
+    char *name, *text;
+    int64_t version;
+};
+
+/* The holders in these records, for the oracle. */
+struct entry {
+    char name[64], owner[64];
+    int64_t deadline; /* ms */
+};
+
+static struct node {
+    __typeof__(server) host;
+    struct host_channels channels;
+    struct kept kept[RECORDS];
+    size_t kept_count;
+    struct entry entries[ENTRIES];
+    size_t entry_count;
+    char scripts[SCRIPTS][SHA1_HEX_SIZE]; /* that it knows */
+    size_t script_count;
+    bool knows_all;
+    int64_t frozen_until, down_until, clock_rate, clock_step;
+    enum trouble trouble;
+    int64_t trouble_until;
+} nodes[SERVERS], *here = nodes; /* the one whose state is in serve.c's variables */
+
 static struct proc self = {.kind = SERVER};
-static int64_t frozen_until, down_until, clock_rate;
 static bool by_admin; /* the request under way is */
+static struct unit_message *messages;
+static size_t message_count;
+
+/* Has serve.c act for that server from now on. */
+static void enter(struct node *node)
+{
+    here->host = server;
+    here->channels = host_channels;
+    here = node;
+    server = node->host;
+    host_channels = node->channels;
+}
+
+static int64_t now_at(const struct node *node)
+{
+    return WALL_BASE + node->clock_step + world.now +
+           (world.now - 1000 * SEC) / 1000 * node->clock_rate / 1000;
+}
 
 int64_t server_now(void)
 {
-    return WALL_BASE + world.now + (world.now - 1000 * SEC) / 1000 * clock_rate / 1000;
+    return now_at(here);
+}
+
+static enum trouble trouble_of(const struct node *node)
+{
+    return world.now < node->trouble_until ? node->trouble : TROUBLE_NONE;
+}
+
+/* -- scripts ----------------------------------------------------------------------------------- */
+
+static bool knows_script(const char *hex)
+{
+    bool known = here->knows_all;
+
+    for (size_t i = 0; i < here->script_count && !known; i++)
+        known = strcmp(here->scripts[i], hex) == 0;
+    return known && script_is_known(hex);
+}
+
+/* A digest takes its time, and clients have hardly a script but those of rules/. */
+static bool learn_script(struct piece text, char hex[SHA1_HEX_SIZE])
+{
+    const struct bytecode *one = bytecodes;
+
+    while (one->script && !piece_equal(text, piece_of(one->script->text)))
+        one++;
+    if (one->script)
+        memcpy(hex, one->script->sha1, SHA1_HEX_SIZE);
+    if (one->script ? !script_is_known(hex) : !script_load(text, hex))
+        return false;
+    if (!knows_script(hex)) {
+        if (here->script_count == SCRIPTS)
+            abort();
+        memcpy(here->scripts[here->script_count++], hex, SHA1_HEX_SIZE);
+    }
+    return true;
 }
 
 /* -- records in memory ------------------------------------------------------------------------- */
 
-#define RECORDS 64
-#define ENTRIES 64
-
-static struct kept {
-    char *name, *text;
-    int64_t version;
-} kept[RECORDS];
-static size_t kept_count;
-
-/* The holders in these records, for the oracle. */
-static struct entry {
-    char name[64], owner[64];
-    int64_t deadline; /* ms */
-} entries[ENTRIES];
-static size_t entry_count;
-
-static struct unit_message *messages;
-static size_t message_count;
-
 static struct kept *find_kept(const char *name)
 {
-    for (size_t i = 0; i < kept_count; i++)
-        if (strcmp(kept[i].name, name) == 0)
-            return &kept[i];
+    for (size_t i = 0; i < here->kept_count; i++)
+        if (strcmp(here->kept[i].name, name) == 0)
+            return &here->kept[i];
     return NULL;
 }
 
@@ -77,17 +149,30 @@ static void add_entries(const char *name, const struct record_field *family)
     long long deadline;
 
     while ((line = strsep(&rest, "\n"))) {
-        struct entry *entry = &entries[entry_count];
+        struct entry *entry = &here->entries[here->entry_count];
         if (sscanf(line, "%lld %*s %*s %63s", &deadline, entry->owner) != 2)
             continue;
         snprintf(entry->name, sizeof entry->name, "%s", name);
         entry->deadline = deadline;
         if (strstr(line, " asked="))
             life_on_asked(entry->owner);
-        if (++entry_count == ENTRIES)
+        if (++here->entry_count == ENTRIES)
             abort();
     }
     free(text);
+}
+
+static bool is_over(const struct node *node, const struct entry *entry)
+{
+    return entry->deadline * MS <= now_at(node);
+}
+
+/* When it ends, as the world counts. */
+static int64_t ends_at(const struct node *node, const struct entry *entry)
+{
+    int64_t left = entry->deadline * MS - now_at(node);
+
+    return world.now + left - left / 1000 * node->clock_rate / 1000;
 }
 
 static bool has_entry(const struct entry *all, size_t count, const struct entry *wanted)
@@ -100,22 +185,22 @@ static bool has_entry(const struct entry *all, size_t count, const struct entry 
 
 static void note_entries(const char *name, const struct record *record)
 {
-    struct entry before[ENTRIES];
-    size_t before_count = entry_count;
+    struct entry before[ENTRIES], *entries = here->entries;
+    size_t before_count = here->entry_count;
 
-    memcpy(before, entries, sizeof before);
-    for (size_t i = entry_count; i-- > 0;)
+    memcpy(before, entries, before_count * sizeof *before);
+    for (size_t i = here->entry_count; i-- > 0;)
         if (strcmp(entries[i].name, name) == 0)
-            entries[i] = entries[--entry_count];
+            entries[i] = entries[--here->entry_count];
     for (size_t i = 0; i < record->count; i++) {
         const struct record_field *field = &record->fields[i];
         if (!field->gone && field->name.size > 2 && memcmp(field->name.at, "h:", 2) == 0)
             add_entries(name, field);
     }
     for (size_t i = 0; by_admin && i < before_count; i++)
-        if (!has_entry(entries, entry_count, &before[i]))
-            life_on_taken(before[i].owner, before[i].deadline * MS);
-    for (size_t i = 0; i < entry_count; i++)
+        if (!has_entry(entries, here->entry_count, &before[i]))
+            life_on_taken(before[i].owner, ends_at(here, &before[i]));
+    for (size_t i = 0; i < here->entry_count; i++)
         if (strcmp(entries[i].name, name) == 0 && !has_entry(before, before_count, &entries[i]))
             life_on_granted(name, entries[i].owner);
     queue_read(name, record);
@@ -127,9 +212,9 @@ static void keep(const struct unit_key *key)
     struct kept *found = find_kept(name);
 
     if (!found) {
-        if (kept_count == RECORDS)
+        if (here->kept_count == RECORDS)
             abort();
-        found = &kept[kept_count++];
+        found = &here->kept[here->kept_count++];
         *found = (struct kept){.name = strdup(name)};
     }
     free(found->text);
@@ -204,61 +289,91 @@ static bool reply_to_script(const struct piece *words, size_t count, struct strb
 
     if (count < 3 || !piece_is(words[0], "script"))
         return false;
-    if (!script_load(words[2], hex))
-        abort();
+    learn_script(words[2], hex);
     resp_bulk(out, piece_of(hex));
     return true;
 }
 
-static const char *refuse_nothing(const struct unit *unit, struct piece name)
+/* A command of a script. */
+static const char *refuse(const struct unit *unit, struct piece name)
 {
-    (void)unit, (void)name;
-    return NULL;
+    bool has_written = false;
+
+    for (size_t i = 0; i < unit->count; i++)
+        has_written |= unit->keys[i].record.changed;
+    return trouble_with_write(trouble_of(here), name, has_written);
 }
 
 void server_load(void)
 {
     static const struct command none[] = {{0}};
-    static const struct command_extra extra = {none, refuse_nothing};
+    static const struct command_extra extra = {none, refuse};
     static const struct host host = {
         .store = &memory, .listener = 1, .extra = &extra, .reply = reply_to_script};
 
-    server.host = &host;
-    server.store = &memory;
+    for (int i = 0; i < SERVERS; i++) {
+        nodes[i].host.host = &host;
+        nodes[i].host.store = &memory;
+    }
+    server = here->host;
     scripts_begin(&extra);
 }
 
-static void drop_clients(void)
+static void drop_clients(struct node *node)
 {
     struct proc *before = kernel.current;
 
+    enter(node);
     kernel.current = &self;
     while (server.client_count > 0)
         drop_client(0);
     kernel.current = before;
 }
 
-void server_begin(int64_t rate)
+static void forget_records(struct node *node)
 {
-    drop_clients();
-    for (size_t i = 0; i < kept_count; i++) {
-        free(kept[i].name);
-        free(kept[i].text);
+    for (size_t i = 0; i < node->kept_count; i++) {
+        free(node->kept[i].name);
+        free(node->kept[i].text);
     }
-    kept_count = entry_count = 0;
-    queue_begin();
-    server.broken = false;
-    clock_rate = rate;
-    frozen_until = down_until = 0;
+    node->kept_count = node->entry_count = 0;
 }
 
-bool server_is_up(void)
+static void begin(struct node *node, int64_t rate)
 {
-    return world.now >= down_until;
+    drop_clients(node);
+    forget_records(node);
+    server.broken = false;
+    node->script_count = 0;
+    node->knows_all = !one_in(3);
+    node->clock_rate = rate;
+    node->clock_step = node->frozen_until = node->down_until = node->trouble_until = 0;
+}
+
+void server_begin(int64_t rate)
+{
+    queue_begin();
+    for (int i = 0; i < SERVERS; i++)
+        begin(&nodes[i], rate);
+    enter(nodes);
+}
+
+bool server_is_up(int number)
+{
+    return world.now >= nodes[number].down_until;
 }
 
 void server_accept(struct connection *connection)
 {
+    struct node *node = &nodes[connection->server];
+    const char *words = trouble_with_client(trouble_of(node));
+
+    if (words) {
+        network_answer(connection, words, strlen(words));
+        network_hang_up(connection);
+        return;
+    }
+    enter(node);
     add_client(SERVER_DESCRIPTORS + connection->number);
 }
 
@@ -286,18 +401,82 @@ static void send_answers(void)
     }
 }
 
+/* Redis's reply of a replica. */
+static void tell_replica(struct strbuf *out)
+{
+    resp_array(out, 5);
+    resp_bulk(out, piece_of("slave"));
+    resp_bulk(out, piece_of("10.0.0.9"));
+    resp_number(out, 6379);
+    resp_bulk(out, piece_of("connected"));
+    resp_number(out, 0);
+}
+
+/* A transaction of which a command was refused is refused. */
+static void discard(struct client *client)
+{
+    while (client->queued > 0)
+        words_free(&client->queue[--client->queued]);
+    client->queues = false;
+    resp_error(&client->out, "EXECABORT Transaction discarded because of previous errors.");
+}
+
+static void answer(struct connection *connection, const struct request *request)
+{
+    struct client *client = request->client;
+    struct piece name = request->words[0];
+    const char *refusal = trouble_with_command(trouble_of(here), name, client->queues);
+
+    if (refusal) {
+        connection->aborts |= client->queues;
+        resp_error(&client->out, refusal);
+    } else if (piece_is(name, "exec") && connection->aborts) {
+        connection->aborts = false;
+        discard(client);
+    } else if (piece_is(name, "role") && trouble_is_replica(trouble_of(here))) {
+        tell_replica(&client->out);
+    } else {
+        obey(request);
+    }
+}
+
+/* As read_commands() of serve.c. */
+static void read_requests(struct connection *connection, struct client *client)
+{
+    struct request request = {client, NULL, 0};
+    enum resp_state state;
+    char bytes[16384];
+    ssize_t got = network_take(connection, bytes, sizeof bytes);
+
+    if (got < 0)
+        return;
+    if (got == 0) {
+        client->gone = true;
+        return;
+    }
+    resp_feed(&client->in, bytes, (size_t)got);
+    while ((state = resp_next(&client->in, &request.words, &request.count)) == RESP_COMMAND) {
+        if (request.count > 0)
+            answer(connection, &request);
+        send_all(client);
+    }
+    client->gone |= state == RESP_DAMAGED;
+}
+
 /* While it is frozen nothing is read: on_thaw() does. */
 void server_read_from(struct connection *connection)
 {
+    struct node *node = &nodes[connection->server];
     struct proc *before = kernel.current;
-    struct client *client = client_of(connection);
 
-    if (world.now < frozen_until)
+    if (world.now < node->frozen_until)
         return;
+    enter(node);
     kernel.current = &self;
+    struct client *client = client_of(connection);
     by_admin = connection->by_admin;
     while (client && !client->gone && (connection->arrived_size || connection->client_ended))
-        read_commands(client);
+        read_requests(connection, client);
     by_admin = false;
     send_answers();
     kernel.current = before;
@@ -305,23 +484,67 @@ void server_read_from(struct connection *connection)
 
 /* -- faults ------------------------------------------------------------------------------------ */
 
-static void on_thaw(void *unused)
+static void read_if_here(struct connection *connection)
 {
-    (void)unused;
-    network_each(server_read_from);
+    if (&nodes[connection->server] == here)
+        server_read_from(connection);
 }
 
-void server_freeze(int64_t ns)
+static void on_thaw(void *node)
 {
-    frozen_until = world.now + ns;
-    world_at(frozen_until, on_thaw, NULL);
+    enter(node);
+    network_each(read_if_here);
 }
 
-void server_restart(int64_t ns)
+void server_freeze(int number, int64_t ns)
 {
-    down_until = world.now + ns;
-    network_reset_clients();
-    drop_clients();
+    nodes[number].frozen_until = world.now + ns;
+    world_at(world.now + ns, on_thaw, &nodes[number]);
+}
+
+void server_restart(int number, int64_t ns)
+{
+    struct node *node = &nodes[number];
+
+    node->down_until = world.now + ns;
+    network_reset_clients(number);
+    drop_clients(node);
+    server_forget_scripts(number);
+}
+
+void server_forget_scripts(int number)
+{
+    nodes[number].script_count = 0;
+    nodes[number].knows_all = false;
+}
+
+/* Calls "tell" for each entry that has not ended. */
+static void tell_of_holders(const struct node *node,
+                            void (*tell)(const char *owner, int64_t deadline))
+{
+    for (size_t i = 0; i < node->entry_count; i++)
+        if (!is_over(node, &node->entries[i]))
+            tell(node->entries[i].owner, ends_at(node, &node->entries[i]));
+}
+
+void server_forget(int number)
+{
+    tell_of_holders(&nodes[number], life_on_forgotten);
+    forget_records(&nodes[number]);
+    queue_begin();
+}
+
+void server_step_clock(int number, int64_t ns)
+{
+    if (ns > 0)
+        tell_of_holders(&nodes[number], life_on_shortened);
+    nodes[number].clock_step += ns;
+}
+
+void server_trouble(int number, enum trouble trouble, int64_t ns)
+{
+    nodes[number].trouble = trouble;
+    nodes[number].trouble_until = world.now + ns;
 }
 
 /* -- for the oracle ---------------------------------------------------------------------------- */
@@ -334,10 +557,15 @@ static bool is_of_key(const char *name, const char *key)
 
 int64_t server_deadline(const char *key, const char *owner)
 {
-    for (size_t i = 0; i < entry_count; i++)
-        if (strcmp(entries[i].owner, owner) == 0 && is_of_key(entries[i].name, key))
-            return entries[i].deadline * MS;
+    for (size_t i = 0; i < nodes->entry_count; i++)
+        if (strcmp(nodes->entries[i].owner, owner) == 0 && is_of_key(nodes->entries[i].name, key))
+            return nodes->entries[i].deadline * MS;
     return 0;
+}
+
+bool server_has_holder(const char *key, const char *owner)
+{
+    return server_deadline(key, owner) > now_at(nodes);
 }
 
 int server_holders(const char *key, char *out, size_t size)
@@ -345,19 +573,20 @@ int server_holders(const char *key, char *out, size_t size)
     int count = 0;
 
     *out = '\0';
-    for (size_t i = 0; i < entry_count; i++) {
-        if (!is_of_key(entries[i].name, key) || entries[i].deadline * MS <= server_now())
+    for (size_t i = 0; i < nodes->entry_count; i++) {
+        const struct entry *entry = &nodes->entries[i];
+        if (!is_of_key(entry->name, key) || is_over(nodes, entry))
             continue;
         count++;
-        text_append(out, size, "%s until %lld ", entries[i].owner, (long long)entries[i].deadline);
+        text_append(out, size, "%s until %lld ", entry->owner, (long long)entry->deadline);
     }
     return count;
 }
 
 const char *server_record(const char *key)
 {
-    for (size_t i = 0; i < kept_count; i++)
-        if (is_of_key(kept[i].name, key))
-            return kept[i].text;
+    for (size_t i = 0; i < nodes->kept_count; i++)
+        if (is_of_key(nodes->kept[i].name, key))
+            return nodes->kept[i].text;
     return "";
 }
