@@ -2,7 +2,8 @@
 """mutants.py [--check] [--write PAGE] [WORD...]: removes each guard of tests/mutants in turn, and
 reports which test finds it and how soon. WORDs select the guards whose name contains one of
 them. With --write, the table goes into PAGE, between the lines "<!-- mutants -->". With --check,
-nothing is tried, and the guards whose text is not in their file exactly once are printed.
+nothing is tried, and the guards whose text is not in their file exactly once are printed. With
+--lives, only the lives (tests/lives) are tried, for the guards that name them.
 
 It works on a copy of the checkout, in mutants/ of the build directory (top_builddir), configured as
 that is. A guard that no test finds, a mutant that does not compile, and a text that is not in its
@@ -15,6 +16,8 @@ BUILD = os.path.abspath(os.environ.get("top_builddir", "build"))
 TABLE = os.path.join(SOURCE, "tests/mutants")
 MARK = "<!-- mutants -->"
 TIME_LIMIT = 600  # seconds for one test: a mutant may make it hang, which finds it too
+LIVES = "lives"  # the test that has the program live until something goes wrong
+LIVES_LIMIT = 60  # seconds of processor
 FIELDS = ("guard", "file", "old", "new", "test")
 
 
@@ -39,7 +42,7 @@ def read_table(path):
 
 
 class Copy:
-    """A copy of the checkout, built as the build directory is."""
+    """A copy of the checkout, configured as the build directory is."""
 
     def __init__(self):
         self.top = os.path.join(BUILD, "mutants")
@@ -57,8 +60,6 @@ class Copy:
                                capture_output=True, text=True).stdout.strip()
         self.must("autoreconf -fi", self.top)
         self.must(f"../configure {flags}")
-        if broken := self.make("all"):
-            sys.exit(f"mutants.py: {broken}")
 
     def must(self, command, place=None):
         done = subprocess.run(["sh", "-c", command], cwd=place or self.build, text=True,
@@ -79,6 +80,8 @@ class Copy:
 
     def run(self, test):
         """Runs one test, "FILE" or "FILE -f PATTERN". Returns (whether it failed, seconds)."""
+        if test == LIVES:
+            return self.live()
         name, *filters = shlex.split(test)
         goals = [f"tests/{name}"] if name.startswith("unit/") else ["all", "check TESTS="]
         broken = self.make(*goals)
@@ -106,6 +109,21 @@ class Copy:
         if not re.search(r"^(not )?ok", output, re.M) and not failed:
             raise RuntimeError(f"{test}: no test ran\n{output[-1000:]}")
         return bool(failed), time.monotonic() - start
+
+    def live(self):
+        """Has the program live. Returns the same, in seconds of processor."""
+        broken = self.make("lives-build")
+        if broken is not None:
+            raise RuntimeError(broken[-2000:])
+        done = subprocess.run([f"{self.build}/lives/tests/lives/lives", "-1", "-p",
+                               str(LIVES_LIMIT), "1", str(10**9)],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        found = re.search(r"^seed \d+: (.*)\n.* ([0-9.]+) s of processor", done.stdout, re.M)
+        if done.returncode not in (0, 1) or (done.returncode == 1) != bool(found):
+            raise RuntimeError(done.stdout[-2000:])
+        if found:
+            print(f"# {found[1]}", flush=True)
+        return bool(found), float(found[2]) if found else LIVES_LIMIT
 
 
 def misplaced(top, mutant):
@@ -151,6 +169,7 @@ def write_page(page, rows):
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--lives", action="store_true")
     parser.add_argument("--write", metavar="PAGE")
     parser.add_argument("word", nargs="*")
     options = parser.parse_args()
@@ -159,6 +178,8 @@ def main():
     if options.check:
         print("\n".join(filter(None, (misplaced(SOURCE, mutant) for mutant in mutants))))
         return 0
+    if options.lives:
+        mutants = [dict(m, test=[LIVES]) for m in mutants if LIVES in m["test"]]
     copy = Copy()
     sound = {}
     rows, faults = [], 0

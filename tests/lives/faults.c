@@ -5,7 +5,9 @@
 
 #include "lives/life.h"
 #include "lives/network.h"
+#include "lives/plan.h"
 #include "lives/server.h"
+#include "lives/states.h"
 
 struct fault faults[FAULTS_MAX];
 int fault_count;
@@ -108,6 +110,7 @@ static void strike(void *arg)
     struct fault *fault = arg;
     double length = (double)fault->length / 1e9;
 
+    states_note_fault(fault->run, fault->kind * 2 + fault->guard);
     if (is_of_network(fault->kind)) {
         circumstances.disturbed_until = world.now + fault->length + 3 * SEC;
         circumstances.strikes++;
@@ -272,6 +275,7 @@ void faults_choose(unsigned mask)
     fault_count = circumstances.calm ? 0 : 1 + (int)chance_below(5);
     for (int i = 0; i < fault_count; i++) {
         struct fault *fault = &faults[i];
+        plan_part(PLAN_FAULT + (unsigned)i);
         choose_fault(fault, all_on_first);
         fault->used = !(mask >> i & 1);
         if (!fault->used && fault->trigger == AT_TIME) {

@@ -12,6 +12,7 @@
 
 #include "lives/files.h"
 #include "lives/life.h"
+#include "lives/states.h"
 
 #define STACK (512 * 1024)
 
@@ -601,6 +602,7 @@ void kernel_run(int64_t until)
         } else {
             world.now = turn > world.now ? turn : world.now;
             run_process(next);
+            states_note(next);
         }
         life_check();
     }

@@ -74,6 +74,7 @@ struct proc {
     struct proc *vforked;      /* of the parent: it continues behind the vfork() of that child */
     int (*work)(const void *arg);
     const void *arg;
+    const void *inside; /* of a guard: its own struct (states.h) */
 
     /* Of an actor. */
     struct program program;

@@ -1,28 +1,38 @@
-/* lives [OPTION...] [FIRST [COUNT]]: lives COUNT lives, of the seeds from FIRST on.
+/* lives [OPTION...] [FIRST [COUNT]]: lives COUNT lives, of the seeds from FIRST on. FIRST may be the
+ * text of a plan (plan.h): then it lives that one.
  *
  *   -t        trace the first one
- *   -m MASK   only these faults of it, a bit for each
  *   -n N      end after N that went wrong (5)
+ *   -1        end after the first one that went wrong, as it is: do not look for a simpler one
  *   -s SEC    end after so many seconds
+ *   -p SEC    end after so many seconds of processor
+ *   -g        choose plans by what the lives before have reached (guide.h)
+ *   -c        at the end, print the states that were reached together, and those that were not
  *   -q        print the sentences of the manual that it judges by, and end
  *
- * Ends with 1 if a life went wrong. Of such a life it prints the seed, what went wrong, and which
- * of its faults are needed for that. */
+ * Ends with 1 if a life went wrong. Of such a life it prints the seed and what went wrong, the
+ * simplest plan that goes wrong in the same way, and a trace of that. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "lives/faults.h"
+#include "lives/guide.h"
+#include "lives/live.h"
 #include "lives/network.h"
 #include "lives/oracle.h"
 #include "lives/server.h"
+#include "lives/states.h"
 
 /* A crash ends a batch, not the program. */
 #define BATCH 500
+/* So many seconds of processor are more than one takes: it hangs. */
+#define BATCH_LIMIT 60
 
 /* Calls of the real kernel by this program itself. */
 pid_t __real_fork(void); /* NOLINT(bugprone-reserved-identifier) */
@@ -32,7 +42,11 @@ int __real_clock_gettime(clockid_t clock,
                          struct timespec *time);         /* NOLINT(*-reserved-identifier) */
 __attribute__((noreturn)) void __real__exit(int status); /* NOLINT(bugprone-reserved-identifier) */
 
-static unsigned mask = ~0U; /* of the faults */
+static struct options {
+    unsigned long most; /* that went wrong */
+    bool simplify, guided, print_states;
+    double seconds, of_processor; /* at most */
+} options = {.most = 5, .simplify = true, .seconds = 1e9, .of_processor = 1e9};
 
 /* Shared by this process and that of a batch. */
 static struct tally {
@@ -40,85 +54,7 @@ static struct tally {
     unsigned long wrong, calls, switches, commands, struck, twins;
 } * tally;
 
-/* -- a life ------------------------------------------------------------------------------------ */
-
-static void choose_network(void)
-{
-    network.delay = 20 * US + chance_below(CHOOSE(100, 2000, 20000, 400000) * US);
-    network.jitter = chance_below(2 * network.delay);
-    if (!circumstances.calm && one_in(3))
-        network.late_of_1000 = (unsigned)chance_below(60);
-    if (!circumstances.calm && one_in(4)) {
-        network.first_has_twin = one_in(2);
-        network.twins_of_1000 = network.first_has_twin ? 0 : (unsigned)chance_below(200);
-    }
-    circumstances.network_bad = network.delay > 20 * MS || network.late_of_1000 ||
-                                network.twins_of_1000 || network.first_has_twin;
-}
-
-/* Some lives are as bad as the manual's assumptions allow. */
-static int64_t choose_circumstances(void)
-{
-    int64_t rate;
-
-    circumstances = (struct circumstances){.calm = one_in(20), .wild = one_in(8)};
-    rate = circumstances.calm || one_in(2) ? 0 : chance_below(20000) - 10000;
-    kernel.load = (int)chance_below(4);
-    kernel.kill_takes = circumstances.calm || one_in(2) ? 0 : chance_below(190 * MS);
-    if (!circumstances.calm && one_in(4)) {
-        rate = 10000;
-        kernel.load = 0;
-        kernel.kill_takes = one_in(2) ? 197 * MS : 480 * MS;
-    }
-    kernel.slow_exec = !circumstances.calm && one_in(6);
-    return rate;
-}
-
-/* Returns whether it went well. */
-static bool live(uint64_t seed, bool traced)
-{
-    int64_t end;
-    int flavour;
-
-    world_begin(seed, traced);
-    kernel_begin();
-    network_begin(); /* first: the server's clients then have no connection to hang up */
-    server_begin(choose_circumstances());
-    choose_network();
-    oracle_begin();
-    flavour = one_in(2) ? 0 : 1 + (int)chance_below(3);
-    run_count = 1 + (int)chance_below(one_in(3) ? RUNS : 2);
-    for (int i = 0; i < run_count; i++) {
-        run_choose(&runs[i], i, flavour);
-        world_at(runs[i].starts, run_begin, &runs[i]);
-    }
-    faults_choose(mask);
-    end = world.now + 600 * SEC;
-    kernel_run(end);
-    trace("%s", server_record("k1"));
-    if (!world.over) {
-        world.now = end;
-        oracle_end();
-    }
-    return !*world.verdict;
-}
-
-/* Leaves out the faults that are not needed for it to go wrong. */
-static void shrink(uint64_t seed)
-{
-    unsigned needed = (1U << fault_count) - 1;
-    int count = fault_count;
-
-    for (int i = 0; i < count; i++) {
-        mask = needed & ~(1U << i);
-        if (!live(seed, false))
-            needed = mask;
-    }
-    mask = needed;
-    live(seed, false);
-    printf("    -m 0x%x, of %d faults: %s\n", needed, count, world.verdict);
-    mask = ~0U;
-}
+static struct guide *guide;
 
 /* -- batches ----------------------------------------------------------------------------------- */
 
@@ -133,15 +69,32 @@ static void count_life(void)
         tally->struck += faults[i].used;
 }
 
+static void report(const struct plan *wrong)
+{
+    struct plan plan = *wrong;
+    char text[2000];
+
+    plan_print(&plan, text, sizeof text);
+    printf("seed %s: %s\n", text, world.verdict);
+    if (!options.simplify)
+        return;
+    unsigned lives = shrink(&plan);
+    plan_print(&plan, text, sizeof text);
+    printf("    the simplest of %u: lives -t %s\n", lives, text);
+    live_traced(&plan);
+}
+
 __attribute__((noreturn)) static void live_batch(uint64_t first, uint64_t count)
 {
     for (tally->seed = first; tally->seed < first + count; tally->seed++) {
-        bool well = live(tally->seed, false);
+        const struct plan plan =
+            options.guided ? guide_choose(guide, tally->seed) : (struct plan){.seed = tally->seed};
+        bool well = live(&plan, NULL);
+        guide_note(guide, &plan);
         count_life();
         if (well)
             continue;
-        printf("seed %lu: %s\n", tally->seed, world.verdict);
-        shrink(tally->seed);
+        report(&plan);
         fflush(stdout);
         tally->wrong++;
         __real__exit(1);
@@ -154,10 +107,14 @@ static uint64_t run_batch(uint64_t first, uint64_t count)
 {
     int status;
 
+    const struct rlimit limit = {BATCH_LIMIT, BATCH_LIMIT};
+
     fflush(stdout);
     pid_t pid = __real_fork();
-    if (pid == 0)
+    if (pid == 0) {
+        setrlimit(RLIMIT_CPU, &limit);
         live_batch(first, count);
+    }
     if (pid < 0 || __real_waitpid(pid, &status, 0) < 0) {
         perror("lives");
         exit(2);
@@ -177,47 +134,79 @@ static double real_seconds(void)
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-static int live_all(uint64_t first, uint64_t count, unsigned long most, double limit)
+static double seconds_of_processor(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_CHILDREN, &usage);
+    return (double)usage.ru_utime.tv_sec + (double)usage.ru_utime.tv_usec / 1e6 +
+           (double)usage.ru_stime.tv_sec + (double)usage.ru_stime.tv_usec / 1e6;
+}
+
+static int live_all(uint64_t first, uint64_t count)
 {
     uint64_t seed = first;
-    double began = real_seconds(), took = 0;
+    double began = real_seconds(), took = 0, processor = 0;
 
-    while (seed < first + count && tally->wrong < most && took < limit) {
+    while (seed < first + count && tally->wrong < options.most && took < options.seconds &&
+           processor < options.of_processor) {
         uint64_t left = first + count - seed;
         seed = run_batch(seed, left < BATCH ? left : BATCH);
         took = real_seconds() - began;
+        processor = seconds_of_processor();
     }
-    printf("%lu lives in %.1f s, %.0f a second; %lu went wrong; %lu commands, %lu faults, %lu "
-           "twins, %lu system calls, %lu switches\n",
-           seed - first, took, (double)(seed - first) / took, tally->wrong, tally->commands,
-           tally->struck, tally->twins, tally->calls, tally->switches);
+    printf("%lu lives in %.1f s, %.2f s of processor, %.0f a second of it; %lu went wrong; "
+           "%lu commands, %lu faults, %lu twins, %lu system calls, %lu switches\n",
+           seed - first, took, processor, (double)(seed - first) / processor, tally->wrong,
+           tally->commands, tally->struck, tally->twins, tally->calls, tally->switches);
+    printf("%lu states of both guards, %lu with changes and faults; %u plans kept\n", states->pairs,
+           states->reached, guide_kept(guide));
+    if (options.print_states)
+        states_print(states);
     return tally->wrong > 0;
+}
+
+static int live_one(const struct plan *plan, bool traced)
+{
+    char text[2000];
+    bool well = live(plan, traced ? stdout : NULL);
+
+    plan_print(plan, text, sizeof text);
+    printf("seed %s: %s\n", text, well ? "went well" : world.verdict);
+    return !well;
+}
+
+static void *share(size_t size)
+{
+    return mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 }
 
 int main(int argc, char **argv)
 {
-    unsigned long most = 5;
-    double limit = 1e9;
     bool traced = false;
+    struct plan first;
     int option;
 
-    while ((option = getopt(argc, argv, "tm:n:s:q")) != -1)
+    while ((option = getopt(argc, argv, "tn:1s:p:gcq")) != -1)
         switch (option) {
         case 't': traced = true; break;
-        case 'm': mask = (unsigned)strtoul(optarg, NULL, 0); break;
-        case 'n': most = strtoul(optarg, NULL, 10); break;
-        case 's': limit = strtod(optarg, NULL); break;
+        case 'n': options.most = strtoul(optarg, NULL, 10); break;
+        case '1': options.most = 1, options.simplify = false; break;
+        case 's': options.seconds = strtod(optarg, NULL); break;
+        case 'p': options.of_processor = strtod(optarg, NULL); break;
+        case 'g': options.guided = true; break;
+        case 'c': options.print_states = true; break;
         case 'q': oracle_print_sentences(); return 0;
         default: return 64;
         }
-    uint64_t first = optind < argc ? strtoull(argv[optind], NULL, 10) : 1;
+    const char *text = optind < argc ? argv[optind] : "1";
+    if (!plan_read(&first, text))
+        return 64;
     uint64_t count = optind + 1 < argc ? strtoull(argv[optind + 1], NULL, 10) : 1;
-    tally = mmap(NULL, sizeof *tally, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    tally = share(sizeof *tally);
+    guide = guide_new(share);
     run_load();
     server_load();
-    if (!traced)
-        return live_all(first, count, most, limit);
-    bool well = live(first, true);
-    printf("seed %lu: %s\n", first, well ? "went well" : world.verdict);
-    return !well;
+    return traced || text[strspn(text, "0123456789")] ? live_one(&first, traced)
+                                                      : live_all(first.seed, count);
 }

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lives/plan.h"
+
 struct world world;
 void (*world_actor)(char *out, size_t size);
-
-static uint64_t state; /* of chance */
 
 /* A heap: the first is the next. */
 static struct event {
@@ -20,10 +20,10 @@ static struct event {
 static size_t event_count, event_room;
 static uint64_t events_asked_for;
 
-void world_begin(uint64_t seed, bool traced)
+void world_begin(const struct plan *plan)
 {
-    world = (struct world){.now = 1000 * SEC, .traced = traced};
-    state = seed * 0x2545f4914f6cdd1d + 1;
+    world = (struct world){.now = 1000 * SEC};
+    plan_begin(plan);
     event_count = 0;
     events_asked_for = 0;
 }
@@ -80,27 +80,6 @@ void world_step(void)
     event.happen(event.arg);
 }
 
-/* -- chance: splitmix64 ------------------------------------------------------------------------ */
-
-uint64_t chance(void)
-{
-    uint64_t z = (state += 0x9e3779b97f4a7c15);
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-}
-
-int64_t chance_below(int64_t limit)
-{
-    return limit > 0 ? (int64_t)(chance() % (uint64_t)limit) : 0;
-}
-
-bool one_in(unsigned n)
-{
-    return chance() % n == 0;
-}
-
 /* -- what is told ------------------------------------------------------------------------------ */
 
 static void print_line(const char *format, va_list words)
@@ -109,16 +88,16 @@ static void print_line(const char *format, va_list words)
 
     if (world_actor)
         world_actor(actor, sizeof actor);
-    printf("%12.6f %s%s", (double)world.now / 1e9, actor, *actor ? " " : "");
-    vprintf(format, words);
-    putchar('\n');
+    fprintf(world.trace, "%12.6f %s%s", (double)world.now / 1e9, actor, *actor ? " " : "");
+    vfprintf(world.trace, format, words);
+    putc('\n', world.trace);
 }
 
 void trace(const char *format, ...)
 {
     va_list words;
 
-    if (!world.traced)
+    if (!world.trace)
         return;
     va_start(words, format);
     print_line(format, words);

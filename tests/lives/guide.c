@@ -1,0 +1,105 @@
+#include "lives/guide.h"
+
+#include "lives/live.h"
+#include "lives/states.h"
+
+/* Later ones take the place of others. */
+#define KEPT 2048
+
+struct guide {
+    struct plan kept[KEPT];
+    unsigned count;        /* all that were ever kept */
+    unsigned long reached; /* before the latest life */
+};
+
+struct guide *guide_new(void *(*share)(size_t size))
+{
+    states = share(sizeof *states);
+    return share(sizeof(struct guide));
+}
+
+unsigned guide_kept(const struct guide *guide)
+{
+    return guide->count;
+}
+
+/* Its own chances: those of the plan are for the plan. */
+static uint64_t state;
+
+static uint64_t draw(uint64_t limit)
+{
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    return (state >> 33) % limit;
+}
+
+/* A part with a seed of its own, of which nothing is known yet. */
+static void choose_part_anew(struct plan *plan, unsigned part)
+{
+    unsigned kept = 0;
+
+    plan->seeds[part] = 1 + draw(1 << 30);
+    for (unsigned i = 0; i < plan->change_count; i++)
+        if (plan->changes[i].part != part)
+            plan->changes[kept++] = plan->changes[i];
+    plan->change_count = kept;
+}
+
+/* A little more or less, half or twice as much, or any other number. */
+static void change_choice(struct plan *plan, unsigned part)
+{
+    unsigned count = plan_choices(part);
+    uint64_t limit, value;
+
+    if (count == 0)
+        return;
+    unsigned number = (unsigned)draw(count);
+    value = plan_chosen(part, number, &limit);
+    switch (draw(5)) {
+    case 0: value += 1 + value / 100; break;
+    case 1: value -= value > 0 ? 1 + value / 100 : 0; break;
+    case 2: value /= 2; break;
+    case 3: value *= 2; break;
+    default: value = draw(1 << 30) << 30 | draw(1 << 30); break;
+    }
+    plan_change(plan, part, number, value);
+}
+
+/* Often a fault. */
+static unsigned choose_part(void)
+{
+    return draw(3) ? PLAN_FAULT + (unsigned)draw(5) : (unsigned)draw(PLAN_FAULT + 1);
+}
+
+static void change(struct plan *plan)
+{
+    switch (draw(4)) {
+    case 0: choose_part_anew(plan, choose_part()); break;
+    case 1: /* by the same plan, with other chances in the life */ break;
+    default: change_choice(plan, choose_part()); break;
+    }
+}
+
+struct plan guide_choose(const struct guide *guide, uint64_t seed)
+{
+    unsigned count = guide->count < KEPT ? guide->count : KEPT;
+
+    state = seed * 0x9e3779b97f4a7c15;
+    if (count == 0 || draw(2) == 0)
+        return (struct plan){.seed = seed};
+    struct plan plan = guide->kept[draw(count)];
+    for (unsigned part = 0; part < PLAN_PARTS; part++)
+        if (!plan.seeds[part])
+            plan.seeds[part] = plan.seed;
+    plan_make(&plan);
+    for (uint64_t times = 1 + draw(3); times > 0; times--)
+        change(&plan);
+    plan.seed = seed;
+    return plan;
+}
+
+void guide_note(struct guide *guide, const struct plan *plan)
+{
+    if (states->reached > guide->reached && plan->change_count < PLAN_CHANGES / 2)
+        guide->kept[guide->count++ % KEPT] = *plan;
+    guide->reached = states->reached;
+}

@@ -1,0 +1,84 @@
+#include "lives/live.h"
+
+#include "lives/faults.h"
+#include "lives/network.h"
+#include "lives/oracle.h"
+#include "lives/server.h"
+#include "lives/states.h"
+
+_Static_assert(PLAN_FAULT + FAULTS_MAX <= PLAN_PARTS && PLAN_RUN + RUNS <= PLAN_FAULTS,
+               "each run and each fault is a part of the plan");
+
+static void choose_network(void)
+{
+    network.delay = 20 * US + chance_below(CHOOSE(100, 2000, 20000, 400000) * US);
+    network.jitter = chance_below(2 * network.delay);
+    if (!circumstances.calm && one_in(3))
+        network.late_of_1000 = (unsigned)chance_below(60);
+    if (!circumstances.calm && one_in(4)) {
+        network.first_has_twin = one_in(2);
+        network.twins_of_1000 = network.first_has_twin ? 0 : (unsigned)chance_below(200);
+    }
+    circumstances.network_bad = network.delay > 20 * MS || network.late_of_1000 ||
+                                network.twins_of_1000 || network.first_has_twin;
+}
+
+/* Some lives are as bad as the manual's assumptions allow. */
+static int64_t choose_circumstances(void)
+{
+    int64_t rate;
+
+    circumstances = (struct circumstances){.calm = one_in(20), .wild = one_in(8)};
+    rate = circumstances.calm || one_in(2) ? 0 : chance_below(20000) - 10000;
+    kernel.load = (int)chance_below(4);
+    kernel.kill_takes = circumstances.calm || one_in(2) ? 0 : chance_below(190 * MS);
+    if (!circumstances.calm && one_in(4)) {
+        rate = 10000;
+        kernel.load = 0;
+        kernel.kill_takes = one_in(2) ? 197 * MS : 480 * MS;
+    }
+    kernel.slow_exec = !circumstances.calm && one_in(6);
+    return rate;
+}
+
+static void choose_runs(void)
+{
+    int flavour = one_in(2) ? 0 : 1 + (int)chance_below(3);
+
+    run_count = 1 + (int)chance_below(one_in(3) ? RUNS : 2);
+    for (int i = 0; i < run_count; i++) {
+        plan_part(PLAN_RUN + (unsigned)i);
+        run_choose(&runs[i], i, flavour);
+        world_at(runs[i].starts, run_begin, &runs[i]);
+    }
+}
+
+void plan_make(const struct plan *plan)
+{
+    world_begin(plan);
+    kernel_begin();
+    network_begin(); /* first: the server's clients then have no connection to hang up */
+    server_begin(choose_circumstances());
+    choose_network();
+    oracle_begin();
+    states_begin();
+    plan_part(PLAN_RUNS);
+    choose_runs();
+    plan_part(PLAN_FAULTS);
+    faults_choose(~plan->left_out);
+    plan_end();
+}
+
+bool live(const struct plan *plan, FILE *trace_to)
+{
+    plan_make(plan);
+    world.trace = trace_to;
+    int64_t end = world.now + 600 * SEC;
+    kernel_run(end);
+    trace("%s", server_record("k1"));
+    if (!world.over) {
+        world.now = end;
+        oracle_end();
+    }
+    return !*world.verdict;
+}

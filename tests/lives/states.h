@@ -1,0 +1,40 @@
+/* The states that the parts of a run are in together, and what they tell of a life: those that no
+ * life before has reached make its plan worth another try. */
+#pragma once
+
+#include "lives/kernel.h"
+
+struct keeper;
+
+/* The guards of a run, as they are now:
+ * supervisor: none, or job_state and whether it leaves; agent: none, or its state, its watchdog's
+ * phase and its keeper's state; each of them: does it run, or is it stopped? */
+#define STATES_SUPERVISOR (1 + 7 * 3)
+#define STATES_AGENT      (1 + 6 * 5 * 8)
+#define STATES            (STATES_SUPERVISOR * STATES_AGENT * 4)
+#define STATES_ELSE       (1 << 17) /* changes from one to another, and faults in one */
+
+/* In memory that batches share. */
+struct states {
+    unsigned long reached; /* how many of these two */
+    unsigned long pairs;   /* of the first */
+    unsigned seen[STATES]; /* in how many steps */
+    bool others[STATES_ELSE];
+};
+extern struct states *states; /* NULL: nothing is noted */
+
+/* Before a life. */
+void states_begin(void);
+/* A process of a run has acted. */
+void states_note(const struct proc *process);
+/* A fault of that kind strikes a run. */
+void states_note_fault(const struct run *run, unsigned kind);
+/* Prints those of two parts that were reached, and those that were not. */
+void states_print(const struct states *states);
+
+/* -- of the program's own structs -------------------------------------------------------------- */
+
+/* 0 to STATES_SUPERVISOR or STATES_AGENT, less 1, of a process that runs there; 0: of none. */
+unsigned state_of_supervisor(const struct proc *process);
+unsigned state_of_agent(const struct proc *process);
+unsigned state_of_keeper(const struct keeper *keeper);
