@@ -504,7 +504,8 @@ static void check_forgotten(const struct run *run)
         BROKEN(LEARNS_OF_LOSS, "run %d: its command is not stopped", run->number);
 }
 
-/* The lock is released then. A renewal under way when it is stopped counts from then. */
+/* The lock is released then. A renewal under way when it is stopped counts from then, and a lock
+ * that is handed over later from that time. */
 static void check_stopped(struct run *run)
 {
     bool stopped = process_exists(run->supervisor) && run->supervisor->stopped &&
@@ -512,7 +513,7 @@ static void check_stopped(struct run *run)
 
     if (!stopped)
         run->stopped_since = 0;
-    else if (!run->stopped_since)
+    else if (!run->stopped_since || !holds_any(run))
         run->stopped_since = world.now;
     if (stopped && world.now > run->stopped_since + run->lease + SEC && holds_any(run) &&
         !run->goes_on && !run->at_least && !run->agent_faulted && !run->suspended &&
