@@ -76,6 +76,7 @@ static void report(const struct plan *wrong)
 
     plan_print(&plan, text, sizeof text);
     printf("seed %s: %s\n", text, world.verdict);
+    fflush(stdout);
     if (!options.simplify)
         return;
     unsigned lives = shrink(&plan);

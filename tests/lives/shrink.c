@@ -2,17 +2,20 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "lives/faults.h"
 #include "lives/live.h"
 #include "lives/world.h"
 
-/* A plan is tried in at most so many ways. */
-#define LIVES_MOST  2000
-#define TRACE_LINES 60
+/* A plan is tried in at most so many ways, for so many seconds of processor. */
+#define LIVES_MOST   2000
+#define SECONDS_MOST 10
+#define TRACE_LINES  60
 
 static char wrong[sizeof world.verdict]; /* the verdict, without its numbers */
 static unsigned lives;
+static clock_t began;
 
 static void keep_letters(char *out, const char *text)
 {
@@ -22,12 +25,17 @@ static void keep_letters(char *out, const char *text)
     *out = '\0';
 }
 
+static bool is_enough(void)
+{
+    return lives >= LIVES_MOST || clock() - began > SECONDS_MOST * CLOCKS_PER_SEC;
+}
+
 /* Takes the simpler plan for the better one if it goes wrong, too. */
 static bool take_if_wrong(struct plan *plan, const struct plan *simpler)
 {
     char letters[sizeof wrong];
 
-    if (lives >= LIVES_MOST)
+    if (is_enough())
         return false;
     lives++;
     live(simpler, NULL);
@@ -87,7 +95,7 @@ static bool lower_choices(struct plan *plan)
         if (part >= PLAN_FAULT && plan->left_out >> (part - PLAN_FAULT) & 1)
             continue;
         for (unsigned number = 0;; number++) {
-            live(plan, NULL); /* its choices are known then */
+            plan_make(plan); /* its choices are known then */
             if (number >= plan_choices(part))
                 break;
             better |= lower_choice(plan, part, number);
@@ -101,9 +109,10 @@ unsigned shrink(struct plan *plan)
     bool better = true;
 
     lives = 0;
+    began = clock();
     live(plan, NULL);
     keep_letters(wrong, world.verdict);
-    while (better && lives < LIVES_MOST) {
+    while (better && !is_enough()) {
         better = leave_out_faults(plan, fault_count);
         better |= lower_choices(plan);
     }
