@@ -177,6 +177,22 @@ cleaner() {
     finish f
 }
 
+@test "H164 rlock is stopped after TERM: its agent kills the command after --kill-after" {
+    for options in '--lease 9s' '--lease 60s --on-lost continue' '--lease 60s'; do
+        echo "--- $options"
+        rm -f "$T/termed"
+        # shellcheck disable=SC2086 # they are words
+        bg_up a rlock run $options --at-most 1s --kill-after 4s k -- sh -c "
+            trap ': >\"$T/termed\"' TERM; : >'$T/a.up'; while :; do sleep 0.05; done"
+        command=$(command_of "${pid[a]}")
+        poll_until 10 test -e "$T/termed"
+        kill -STOP "${pid[a]}"
+        poll_until 10 in_state "$command" Z
+        kill -CONT "${pid[a]}"
+        ends_with a 124
+    done
+}
+
 @test "H151 rlock stands still before --stop until another one has the lock: it is not run" {
     bg a env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_fork.so" "$RLOCK" run --lease 5s --at-most 1s \
         --stop 'echo >>"$T/stopped"' k -- sh -c 'trap "" TERM; while :; do sleep 0.05; done'

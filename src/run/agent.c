@@ -457,7 +457,7 @@ static void take(struct agent *agent, const struct agent_order *order, int fd)
     case ORDER_ACK: take_acknowledgement(agent, order->lease); break;
     case ORDER_STARTED: take_command(agent, order->pid, fd); break;
     case ORDER_STOPPING:
-        agent->watchdog.stopping = true;
+        watchdog_note_stopping(&agent->watchdog, order->since);
         presence_settle(&agent->presence);
         break;
     case ORDER_REAPED: descendants_hurry(&agent->descendants); break;

@@ -21,6 +21,13 @@ static void tell(const struct job *job, enum order_kind kind)
     agent_process_tell(job->agent, &(struct agent_order){.kind = kind}, -1);
 }
 
+static void tell_stopping(const struct job *job)
+{
+    const struct agent_order stopping = {.kind = ORDER_STOPPING, .since = job->stopping_since};
+
+    agent_process_tell(job->agent, &stopping, -1);
+}
+
 /* Returns the news, to be repeated later. */
 static struct run_news tell_user(const struct job *job, enum run_event event,
                                  const struct run_reason *why)
@@ -133,7 +140,7 @@ void job_introduce(const struct job *job)
 
     agent_process_tell(job->agent, &started, job->child.handle);
     if (job->state == JOB_STOPPING)
-        tell(job, ORDER_STOPPING);
+        tell_stopping(job);
 }
 
 int job_start(struct job *job)
@@ -242,8 +249,8 @@ static void stop(struct job *job)
     if (job->state == JOB_STOPPING)
         return;
     job->state = JOB_STOPPING;
-    tell(job, ORDER_STOPPING);
     job->stopping_since = moment_now();
+    tell_stopping(job);
     job->stop =
         (struct stop){.child = &job->child, .kill_at = deadline(job).kill_at, .tree = tree_of(job)};
     begin_to_end(job);

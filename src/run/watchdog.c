@@ -19,10 +19,13 @@ static struct moment kill_at(const struct watchdog *watchdog)
 }
 
 /* A supervisor that has acknowledged the deadline ends the command itself, and reports what
- * happened. */
+ * happened; also one that was stopped while it ended the command, unless the lock is lost. */
 static bool acts_alone(const struct watchdog *watchdog)
 {
-    return deadline(watchdog).by == GUARD_AGENT;
+    const struct deadline at = deadline(watchdog);
+
+    return at.by == GUARD_AGENT &&
+           (!watchdog->stopping || moment_reached(at.lost_at, loop_now(watchdog->loop)));
 }
 
 static void look_again(struct watchdog *watchdog)
@@ -110,7 +113,8 @@ static void wait_for_end(struct watchdog *watchdog, enum tree_state state)
  * started its own. */
 static bool start_stop_command(struct watchdog *watchdog)
 {
-    watchdog->known.stopping_since = loop_now(watchdog->loop);
+    if (!watchdog->stopping)
+        watchdog->known.stopping_since = loop_now(watchdog->loop);
     return tree_signal(&watchdog->tree, 0) != TREE_GONE && offer_claim_end(watchdog->offer) &&
            stop_command_start(&watchdog->stop_command, NULL, kill_at(watchdog));
 }
@@ -156,12 +160,7 @@ static struct moment act_at(const struct watchdog *watchdog)
 {
     const struct deadline at = deadline(watchdog);
 
-    switch (at.by) {
-    case GUARD_NONE: break;
-    case GUARD_SUPERVISOR: return at.kill_at;
-    case GUARD_AGENT: return at.lost_at;
-    }
-    return MOMENT_NEVER;
+    return at.by == GUARD_AGENT ? moment_min(at.lost_at, at.kill_at) : at.kill_at;
 }
 
 static void act(struct watchdog *watchdog, struct moment now)
@@ -225,6 +224,7 @@ void watchdog_watch(struct watchdog *watchdog, struct lease lease)
     watchdog->known = (struct supervised){.lease = lease,
                                           .silent = true,
                                           .paused = watchdog->known.paused,
+                                          .stopping_since = watchdog->known.stopping_since,
                                           .dead = watchdog->known.dead};
     arm(watchdog);
 }
@@ -239,6 +239,13 @@ void watchdog_lose(struct watchdog *watchdog, bool absent)
 void watchdog_acknowledge(struct watchdog *watchdog)
 {
     watchdog->known.silent = false;
+    arm(watchdog);
+}
+
+void watchdog_note_stopping(struct watchdog *watchdog, struct moment since)
+{
+    watchdog->stopping = true;
+    watchdog->known.stopping_since = since;
     arm(watchdog);
 }
 
