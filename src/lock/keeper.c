@@ -935,6 +935,10 @@ static void on_released(void *arg, const struct answer *answer)
             schedule(keeper, moment_min(outage_pause(&keeper->outage, now), keeper->release_until));
             return;
         }
+        if (keeper->again && answer->cause == CAUSE_DENIED) {
+            end_with(keeper, KEEPER_FAILED, answer, true); /* it is never free for another try */
+            return;
+        }
         /* The store fails now: whether others hold the lock is not known. */
         if (keeper->result.ending == KEEPER_NOT_ACQUIRED)
             set_result(keeper, KEEPER_FAILED, &keeper->release_failure);

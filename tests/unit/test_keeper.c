@@ -418,6 +418,7 @@ static const struct schedule schedules[] = {
     {"granted before, and asked for since", 0, 0, "? A + +", "8000 r",
      "a? aA f+ a+ held f+ over:released"},
     {"asked for, released, refused", 0, 0, "A + -", "", "aA f+ a- over:refused"},
+    {"asked for, the release denied", -1, 0, "A x A x +", "9000 r", "qA fx over:failed"},
     {"asked for, released, waiting", -1, 0, "- - A + - - +", "9000 r",
      "q- l- wait lA f+ q- l- wait l+ held f+ over:released"},
     {"asked for, the release is not answered", 0, 0, "A ? + + +", "8000 r",
