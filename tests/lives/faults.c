@@ -112,7 +112,8 @@ static void strike(void *arg)
 
     states_note_fault(fault->run, fault->kind * 2 + fault->guard);
     if (is_of_network(fault->kind)) {
-        circumstances.disturbed_until = world.now + fault->length + 3 * SEC;
+        circumstances.disturbed_until =
+            fault->kind == FAULT_LOSE ? NEVER : world.now + fault->length + 3 * SEC;
         circumstances.strikes++;
         circumstances.latest = fault;
     }
@@ -132,6 +133,10 @@ static void strike(void *arg)
     case FAULT_AWAY:
         trace("FAULT: the network is away for %.3f s", length);
         network.away_until = world.now + fault->length;
+        break;
+    case FAULT_LOSE:
+        trace("FAULT: connections are lost");
+        network_lose();
         break;
     case FAULT_FREEZE:
         trace("FAULT: the server stands still for %.3f s", length);
@@ -210,10 +215,10 @@ bool life_is_first_request(struct run *run)
 static enum fault_kind choose_kind(void)
 {
     static const enum fault_kind kinds[] = {
-        FAULT_KILL,  FAULT_KILL,    FAULT_KILL,   FAULT_KILL,    FAULT_STOP,    FAULT_STOP,
-        FAULT_STOP,  FAULT_STOP,    FAULT_SIGNAL, FAULT_SIGNAL,  FAULT_SUSPEND, FAULT_FORCE,
-        FAULT_CUT,   FAULT_AWAY,    FAULT_FREEZE, FAULT_RESTART, FAULT_FORGET,  FAULT_SCRIPTS,
-        FAULT_CLOCK, FAULT_TROUBLE, FAULT_TROUBLE};
+        FAULT_KILL, FAULT_KILL,  FAULT_KILL,    FAULT_KILL,    FAULT_STOP,    FAULT_STOP,
+        FAULT_STOP, FAULT_STOP,  FAULT_SIGNAL,  FAULT_SIGNAL,  FAULT_SUSPEND, FAULT_FORCE,
+        FAULT_CUT,  FAULT_AWAY,  FAULT_FREEZE,  FAULT_RESTART, FAULT_FORGET,  FAULT_SCRIPTS,
+        FAULT_LOSE, FAULT_CLOCK, FAULT_TROUBLE, FAULT_TROUBLE};
     enum fault_kind kind;
     int tries = 0;
 

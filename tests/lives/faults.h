@@ -16,6 +16,7 @@ struct fault {
         FAULT_FORCE,   /* force-release */
         FAULT_CUT,     /* the network, as the next one */
         FAULT_AWAY,
+        FAULT_LOSE,   /* connections, in silence */
         FAULT_FREEZE, /* the server, as all that follow */
         FAULT_RESTART,
         FAULT_FORGET,  /* it starts without its data, or is flushed */

@@ -107,6 +107,8 @@ static void arrive_reset(void *arg)
 {
     struct connection *connection = arg;
 
+    if (connection->lost)
+        return;
     connection->reset = true;
     connection->connecting = false;
 }
@@ -121,7 +123,7 @@ static void arrive_at_client(void *arg)
     struct segment *segment = arg;
     struct connection *connection = segment->connection;
 
-    if (connection->open && !connection->reset)
+    if (connection->open && !connection->reset && !connection->lost)
         append(&connection->received, &connection->received_size, segment);
     free(segment);
 }
@@ -130,7 +132,7 @@ static void arrive_end_at_client(void *arg)
 {
     struct connection *connection = arg;
 
-    connection->ended = true;
+    connection->ended |= !connection->lost;
 }
 
 static void arrive_at_server(void *arg)
@@ -138,7 +140,7 @@ static void arrive_at_server(void *arg)
     struct segment *segment = arg;
     struct connection *connection = segment->connection;
 
-    if (connection->accepted) {
+    if (connection->accepted && !connection->lost) {
         append(&connection->arrived, &connection->arrived_size, segment);
         server_read_from(connection);
     } else {
@@ -151,6 +153,8 @@ static void arrive_end_at_server(void *arg)
 {
     struct connection *connection = arg;
 
+    if (connection->lost)
+        return;
     connection->client_ended = true;
     if (connection->accepted)
         server_read_from(connection);
@@ -354,4 +358,14 @@ void network_reset_clients(int server)
     for (struct connection *connection = connections; connection; connection = connection->next)
         if (connection->accepted && connection->server == server)
             reset_client(connection);
+}
+
+static void lose(struct connection *connection)
+{
+    connection->lost = true;
+}
+
+void network_lose(void)
+{
+    network_each(lose);
 }

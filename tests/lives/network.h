@@ -17,6 +17,7 @@ struct connection {
     size_t received_size;
     /* The server's side. */
     bool accepted, client_ended;
+    bool lost;   /* a router has forgotten it: nothing passes any more */
     bool aborts; /* a command of its transaction was refused */
     char *arrived;
     size_t arrived_size;
@@ -65,5 +66,7 @@ void network_each(void (*each)(struct connection *connection));
 
 /* Cuts all connections, or about half of them. */
 void network_cut(bool all);
+/* No segment of those that are open passes any more, and nobody is told. */
+void network_lose(void);
 /* Resets those of a server for the client, with no word to the server. */
 void network_reset_clients(int server);

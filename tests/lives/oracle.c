@@ -642,14 +642,16 @@ static int64_t find_outage(const struct run *run)
     switch (fault->kind) {
     case FAULT_CUT:
     case FAULT_SCRIPTS: return 0;
-    case FAULT_TROUBLE: return fault->trouble == TROUBLE_MEMORY ? NEVER : fault->length;
+    case FAULT_LOSE: return run->lease / 6;
+    case FAULT_TROUBLE: return trouble_passes(fault->trouble) ? fault->length : NEVER;
     case FAULT_FREEZE:
     case FAULT_RESTART: return fault->length;
     default: return NEVER;
     }
 }
 
-/* rlock tries again after as long as the server was away, at the latest. */
+/* rlock tries again after as long as the server was away, at the latest. "If the time of -w ends
+ * during an outage, the status is 69": rlock(7). */
 static void check_outage(const struct run *run)
 {
     int64_t outage = find_outage(run), again = 2 * outage + 300 * MS;
@@ -659,7 +661,7 @@ static void check_outage(const struct run *run)
         return;
     if (run->outcome.outcome == OUTCOME_LOST && again < harmless)
         BROKEN(OUTLIVES_OUTAGE, "run %d: lost after %.3f s", run->number, (double)outage / 1e9);
-    if (run->outcome.outcome == OUTCOME_FAILED && again < run->lease)
+    if (run->outcome.outcome == OUTCOME_FAILED && again < run->lease && run->waits == NEVER)
         BROKEN(WAITS_FOR_STORE, "run %d: failed after %.3f s", run->number, (double)outage / 1e9);
 }
 

@@ -412,13 +412,39 @@ static void tell_replica(struct strbuf *out)
     resp_number(out, 0);
 }
 
-/* A transaction of which a command was refused is refused. */
-static void discard(struct client *client)
+static void drop_queue(struct client *client)
 {
     while (client->queued > 0)
         words_free(&client->queue[--client->queued]);
     client->queues = false;
+}
+
+/* A transaction of which a command was refused is refused. */
+static void discard(struct client *client)
+{
+    drop_queue(client);
     resp_error(&client->out, "EXECABORT Transaction discarded because of previous errors.");
+}
+
+/* A call of a script, by itself or in a transaction, is done or not, and answered by an error. */
+static bool answer_for_proxy(const struct request *request)
+{
+    struct client *client = request->client;
+    const char *error = trouble_with_call(trouble_of(here));
+    struct piece name = request->words[0];
+    size_t before = client->out.size;
+    bool calls = piece_is(name, "exec") ||
+                 (!client->queues && (piece_is(name, "evalsha") || piece_is(name, "eval")));
+
+    if (!error || !calls)
+        return false;
+    if (one_in(2))
+        obey(request);
+    else
+        drop_queue(client);
+    strbuf_cut(&client->out, before);
+    resp_error(&client->out, error);
+    return true;
 }
 
 static void answer(struct connection *connection, const struct request *request)
@@ -427,6 +453,8 @@ static void answer(struct connection *connection, const struct request *request)
     struct piece name = request->words[0];
     const char *refusal = trouble_with_command(trouble_of(here), name, client->queues);
 
+    if (answer_for_proxy(request))
+        return;
     if (refusal) {
         connection->aborts |= client->queues;
         resp_error(&client->out, refusal);

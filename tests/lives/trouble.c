@@ -8,7 +8,8 @@ static const struct {
     const char *command; /* any but those that it can do meanwhile */
     const char *queued;
     const char *write; /* of a script */
-    bool only_first;   /* not of one that has written already */
+    const char *call;
+    bool only_first; /* not of one that has written already */
 } troubles[TROUBLES] = {
     [TROUBLE_REPLICA] = {.name = "a replica",
                          .write = "READONLY You can't write against a read only replica."},
@@ -32,6 +33,7 @@ static const struct {
     [TROUBLE_BUSY] = {.name = "busy",
                       .command = "BUSY Redis is busy running a script. You can only call SCRIPT "
                                  "KILL or SHUTDOWN NOSAVE."},
+    [TROUBLE_PROXY] = {.name = "behind a proxy that fails", .call = "ERR Connection timed out"},
 };
 
 const char *trouble_name(enum trouble trouble)
@@ -42,6 +44,16 @@ const char *trouble_name(enum trouble trouble)
 bool trouble_is_replica(enum trouble trouble)
 {
     return trouble == TROUBLE_REPLICA || trouble == TROUBLE_CUT_OFF;
+}
+
+bool trouble_passes(enum trouble trouble)
+{
+    return trouble != TROUBLE_MEMORY && trouble != TROUBLE_PROXY;
+}
+
+const char *trouble_with_call(enum trouble trouble)
+{
+    return troubles[trouble].call;
 }
 
 const char *trouble_with_client(enum trouble trouble)

@@ -16,12 +16,17 @@ enum trouble {
     TROUBLE_MEMORY,  /* it is full */
     TROUBLE_CLIENTS, /* it takes no more of them */
     TROUBLE_LOADING,
-    TROUBLE_BUSY, /* with a script that takes long */
+    TROUBLE_BUSY,  /* with a script that takes long */
+    TROUBLE_PROXY, /* one in front of it answers with errors, whether the server was asked or not */
     TROUBLES
 };
 
 const char *trouble_name(enum trouble trouble);
 bool trouble_is_replica(enum trouble trouble);
+/* Whether its answers say that it may pass. */
+bool trouble_passes(enum trouble trouble);
+/* The answer to a call of a script, whether that is done or not; NULL: the server's own. */
+const char *trouble_with_call(enum trouble trouble);
 /* All that a new client is told before it is hung up on; NULL: it is welcome. */
 const char *trouble_with_client(enum trouble trouble);
 /* The error for a command; NULL: it is done. queues: behind a MULTI. */
