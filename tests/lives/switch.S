@@ -2,9 +2,8 @@
 # stack of whoever is left.
 	.text
 
-# void lives_switch(void **save, void *load)
-	.globl lives_switch
-lives_switch:
+# Keeps whoever is left where (%rdi) points to.
+	.macro leave_in
 	push %rbp
 	push %rbx
 	push %r12
@@ -12,6 +11,12 @@ lives_switch:
 	push %r14
 	push %r15
 	mov %rsp, (%rdi)
+	.endm
+
+# void lives_switch(void **save, void *load)
+	.globl lives_switch
+lives_switch:
+	leave_in
 	mov %rsi, %rsp
 	pop %r15
 	pop %r14
@@ -25,13 +30,7 @@ lives_switch:
 # parent behind its vfork(), with that result.
 	.globl lives_switch_behind_vfork
 lives_switch_behind_vfork:
-	push %rbp
-	push %rbx
-	push %r12
-	push %r13
-	push %r14
-	push %r15
-	mov %rsp, (%rdi)
+	leave_in
 	mov %rdx, %rax
 	mov 0(%rsi), %rbx
 	mov 8(%rsi), %rbp
