@@ -70,18 +70,24 @@ static int64_t ns_of(const struct timespec *time)
     return time->tv_sec * SEC + time->tv_nsec;
 }
 
+static void sleep_until(int64_t when)
+{
+    while (world.now < when)
+        kernel_wait(WAIT_SLEEP, when);
+}
+
 int __wrap_nanosleep(const struct timespec *time, struct timespec *rest)
 {
     (void)rest;
     kernel_call();
-    kernel_wait(WAIT_SLEEP, world.now + ns_of(time));
+    sleep_until(world.now + ns_of(time));
     return 0;
 }
 
 int __wrap_usleep(useconds_t us)
 {
     kernel_call();
-    kernel_wait(WAIT_SLEEP, world.now + us * US);
+    sleep_until(world.now + us * US);
     return 0;
 }
 
@@ -175,20 +181,6 @@ int __wrap_sigtimedwait(const sigset_t *set, siginfo_t *info, const struct times
     return signo ? signo : refused_with(EAGAIN);
 }
 
-/* The process acts on pending signals that are not blocked any more: none has a handler here. */
-static void act_on_signals(void)
-{
-    struct proc *process = kernel.current;
-    const uint64_t harmless = signal_bit(SIGTSTP) | signal_bit(SIGCHLD) | signal_bit(SIGCONT) |
-                              signal_bit(SIGWINCH) | signal_bit(SIGURG);
-
-    if (take_signal(~process->blocked & signal_bit(SIGTSTP)))
-        kernel_stop(SIGTSTP);
-    uint64_t fatal = process->pending & ~process->blocked & ~harmless;
-    if (fatal)
-        process_end(process, __builtin_ctzll(fatal));
-}
-
 int __wrap_sigprocmask(int how, const sigset_t *set, sigset_t *old)
 {
     struct proc *process = kernel.current;
@@ -202,7 +194,7 @@ int __wrap_sigprocmask(int how, const sigset_t *set, sigset_t *old)
         process->blocked &= ~set_of(set);
     else if (set && how == SIG_BLOCK)
         process->blocked |= set_of(set);
-    act_on_signals();
+    signal_act();
     return 0;
 }
 
@@ -239,18 +231,26 @@ static int signal_group(int group, int signo)
     return found ? 0 : refused_with(ESRCH);
 }
 
+static int signal_one(int pid, int signo)
+{
+    struct proc *process = process_find(pid);
+
+    if (!process)
+        return refused_with(ESRCH);
+    signal_send(process, signo);
+    return 0;
+}
+
+/* A signal to the process itself comes before this returns. */
 int __wrap_kill(pid_t pid, int signo)
 {
     kernel_call();
     if (signo)
         trace("kill(%d, %d)", pid, signo);
-    if (pid <= 0)
-        return signal_group(pid ? -pid : kernel.current->group, signo);
-    struct proc *process = process_find(pid);
-    if (!process)
-        return refused_with(ESRCH);
-    signal_send(process, signo);
-    return 0;
+    int result =
+        pid > 0 ? signal_one(pid, signo) : signal_group(pid ? -pid : kernel.current->group, signo);
+    signal_act();
+    return result;
 }
 
 static int pidfd_open(int pid)
@@ -327,20 +327,46 @@ pid_t __wrap_getsid(pid_t pid)
     return process ? process->session : refused_with(ESRCH);
 }
 
+/* The error with which setpgid(2) refuses to move that process into the group; 0: none. */
+static int refuse_group(const struct proc *process, int group)
+{
+    const struct proc *self = kernel.current;
+    bool exists = group == process->pid;
+
+    if (process != self && process->parent != self->pid)
+        return ESRCH;
+    if (process->session != self->session)
+        return EPERM;
+    if (process != self && !process->is_coroutine)
+        return EACCES; /* it has executed a program */
+    for (int i = 0; i < kernel.process_count; i++)
+        exists |= kernel.processes[i]->group == group && kernel.processes[i]->life != REAPED &&
+                  kernel.processes[i]->session == self->session;
+    return process->session == process->pid || !exists ? EPERM : 0;
+}
+
 int __wrap_setpgid(pid_t pid, pid_t group)
 {
     kernel_call();
     struct proc *process = pid ? process_find(pid) : kernel.current;
-    if (!process)
-        return refused_with(ESRCH);
-    process->group = group ? group : process->pid;
+    if (process && !group)
+        group = process->pid;
+    int error = process ? refuse_group(process, group) : ESRCH;
+    if (error)
+        return refused_with(error);
+    process->group = group;
     return 0;
 }
 
 pid_t __wrap_setsid(void)
 {
+    struct proc *self = kernel.current;
+
     kernel_call();
-    return kernel.current->group = kernel.current->session = kernel.current->pid;
+    for (int i = 0; i < kernel.process_count; i++)
+        if (kernel.processes[i]->group == self->pid && kernel.processes[i]->life != REAPED)
+            return refused_with(EPERM);
+    return self->group = self->session = self->pid;
 }
 
 int __wrap_prctl(int option, ...)
@@ -411,7 +437,8 @@ int __wrap_waitid(idtype_t type, id_t id, siginfo_t *info, int options)
     info->si_pid = 0;
     for (int i = 0; i < kernel.process_count; i++) {
         const struct proc *child = kernel.processes[i];
-        if (!is_child(child) || (type == P_PID && child->pid != (pid_t)id))
+        if (!is_child(child) || (type == P_PID && child->pid != (pid_t)id) ||
+            (child->life == ZOMBIE && !(options & WEXITED)))
             continue;
         any = true;
         if (((options & WEXITED) && child->life == ZOMBIE) ||
@@ -428,7 +455,7 @@ static void wait_for_file_system(void)
 
     while (world.now < end) {
         kernel_wait(WAIT_SLEEP, world.now + 10 * MS);
-        act_on_signals();
+        signal_act();
     }
 }
 

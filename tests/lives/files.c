@@ -106,7 +106,7 @@ static int pair_events(const struct file *file)
 {
     return (file->first || !file->peer ? POLLIN : 0) | (file->peer ? 0 : POLLHUP) |
            (file->reset ? POLLERR | POLLIN : 0) |
-           (file->peer && file->peer->queued < MESSAGES_MAX ? POLLOUT : 0);
+           (!file->peer || file->peer->queued < MESSAGES_MAX ? POLLOUT : 0);
 }
 
 int file_events(const struct proc *process, const struct pollfd *poll)

@@ -201,6 +201,49 @@ static void note_end(struct proc *process)
         process->life = REAPED;
 }
 
+/* Whether the group, without that process, has no member whose parent is outside of it and in its
+ * session, and could continue it (setpgid(2)). */
+static bool is_orphaned(int group, const struct proc *without)
+{
+    for (int i = 0; i < kernel.process_count; i++) {
+        const struct proc *member = kernel.processes[i], *parent;
+        if (member->group != group || member == without || !process_exists(member))
+            continue;
+        parent = process_find(member->parent);
+        if (parent && parent->group != group && parent->session == member->session)
+            return false;
+    }
+    return true;
+}
+
+static bool has_stopped(int group)
+{
+    for (int i = 0; i < kernel.process_count; i++)
+        if (kernel.processes[i]->group == group && process_exists(kernel.processes[i]) &&
+            kernel.processes[i]->stopped)
+            return true;
+    return false;
+}
+
+static void signal_group(int group, int signo)
+{
+    for (int i = 0; i < kernel.process_count; i++)
+        if (kernel.processes[i]->group == group && kernel.processes[i]->life != REAPED)
+            signal_send(kernel.processes[i], signo);
+}
+
+/* Because a process ends, or the parent of one does, a group may become an orphan: if so, and some
+ * of it is stopped, it gets HUP and CONT. */
+static void note_orphaned(const struct proc *member, const struct proc *parent,
+                          const struct proc *without)
+{
+    if (!parent || parent->group == member->group || parent->session != member->session ||
+        !is_orphaned(member->group, without) || !has_stopped(member->group))
+        return;
+    signal_group(member->group, SIGHUP);
+    signal_group(member->group, SIGCONT);
+}
+
 static void leave_children(const struct proc *process)
 {
     const struct proc *reaper = find_reaper(process);
@@ -210,10 +253,11 @@ static void leave_children(const struct proc *process)
         if (child->parent != process->pid || child->life == REAPED || child == process)
             continue;
         child->parent = reaper ? reaper->pid : 1;
+        if (child->death_signal)
+            signal_send(child, child->death_signal);
         if (child->life == ZOMBIE)
             note_end(child);
-        else if (child->death_signal)
-            signal_send(child, child->death_signal);
+        note_orphaned(child, process, NULL);
     }
 }
 
@@ -223,6 +267,7 @@ static void become_zombie(struct proc *process)
     process->stopped = false;
     end_vfork(process);
     leave_children(process);
+    note_orphaned(process, process_find(process->parent), process);
     life_on_end(process);
     note_end(process);
 }
@@ -289,13 +334,6 @@ static void end_actor_at(struct proc *process, int64_t when)
     world_at(when, on_actor_timer, timed_new(process));
 }
 
-/* An end may have become due while it could not run. */
-static void end_if_due(struct proc *process)
-{
-    if (process->is_due && !process->stopped && !process->frozen)
-        end_actor_at(process, world.now + chance_below(MS));
-}
-
 static void bear_child(void *arg)
 {
     struct proc *process = arg;
@@ -356,11 +394,81 @@ void process_execute(char *const *argv, char *const *environment)
 
 /* -- signals ----------------------------------------------------------------------------------- */
 
+#define STOPS (signal_bit(SIGTSTP) | signal_bit(SIGTTIN) | signal_bit(SIGTTOU))
+#define HARMLESS                                                                                   \
+    (signal_bit(SIGCONT) | signal_bit(SIGCHLD) | signal_bit(SIGWINCH) | signal_bit(SIGURG))
+
 static void stop(struct proc *process, int signo)
 {
     process->stopped = process->stop_untold = true;
+    process->continue_untold = false;
     process->stop_signal = signo;
     notify_parent(process);
+}
+
+/* Returns the next signal that the process has to act on, which is not pending any more; 0: none.
+ */
+static int next_signal(struct proc *process)
+{
+    uint64_t signals = process->pending & ~process->blocked;
+    int signo = signals ? __builtin_ctzll(signals) : 0;
+
+    process->pending &= ~signal_bit(signo);
+    return signo;
+}
+
+static bool stops(const struct proc *process, int signo)
+{
+    return (STOPS & signal_bit(signo)) && !is_orphaned(process->group, NULL);
+}
+
+/* An actor has no handler but that of its program for TERM. */
+static void act(struct proc *process, int signo)
+{
+    const struct program *program = &process->program;
+
+    if (signo == SIGTERM && program->on_term == CLEANS_UP) {
+        process->status = W_EXITCODE(143, 0);
+        end_actor_at(process, world.now + program->cleans);
+    } else if (stops(process, signo)) {
+        stop(process, signo);
+    } else if (!((STOPS | HARMLESS) & signal_bit(signo)) &&
+               !(signo == SIGTERM && program->on_term == IGNORES_TERM)) {
+        process->status = signo;
+        process->timer++;
+        process_end(process, process->status);
+    }
+}
+
+static void act_on_all(void *arg)
+{
+    struct proc *process = arg;
+    int signo;
+
+    while (process_can_run(process) && (signo = next_signal(process)) != 0)
+        act(process, signo);
+}
+
+void signal_act(void)
+{
+    struct proc *process = kernel.current;
+    int signo;
+
+    while ((signo = next_signal(process)) != 0)
+        if (stops(process, signo))
+            kernel_stop(signo);
+        else if (!((STOPS | HARMLESS) & signal_bit(signo)))
+            process_end(process, signo);
+}
+
+/* Acts on what has come while it could not run. */
+static void catch_up(struct proc *process)
+{
+    if (process->is_coroutine)
+        return;
+    if (process->is_due)
+        end_actor_at(process, world.now + chance_below(MS));
+    world_at(world.now + chance_below(MS), act_on_all, process);
 }
 
 static void go_on(struct proc *process)
@@ -370,8 +478,7 @@ static void go_on(struct proc *process)
     notify_parent(process);
     if (process->is_coroutine && process->turn < world.now)
         process->turn = world.now + choose_latency();
-    if (!process->is_coroutine)
-        end_if_due(process);
+    catch_up(process);
 }
 
 static void die_of_kill(void *process)
@@ -393,31 +500,19 @@ static void kill_process(struct proc *process)
         kernel_yield();
 }
 
-/* An actor has no handler but that of its program for TERM. */
-static void signal_actor(struct proc *process, int signo)
-{
-    bool ignored = signo == SIGCONT || signo == SIGCHLD || signo == SIGWINCH || signo == SIGURG ||
-                   (signo == SIGTERM && process->program.on_term == IGNORES_TERM);
-
-    if (ignored) {
-        return;
-    } else if (signo == SIGTSTP) {
-        if (!process->stopped)
-            stop(process, signo);
-    } else if (signo == SIGTERM && process->program.on_term == CLEANS_UP && !process->stopped &&
-               !process->frozen) {
-        process->status = W_EXITCODE(143, 0);
-        end_actor_at(process, world.now + process->program.cleans);
-    } else {
-        process->status = signo;
-        process->timer++;
-        end_if_possible(process);
-    }
-}
-
 static bool is_rlock(const struct proc *process)
 {
     return process && (process->kind == SUPERVISOR || process->kind == AGENT);
+}
+
+/* A coroutine that waits is woken by what it has to act on. */
+static void wake(struct proc *process)
+{
+    bool waits =
+        process->wait == WAIT_POLL || process->wait == WAIT_SLEEP || process->wait == WAIT_SIGNAL;
+
+    if (waits && process != kernel.current && (process->pending & ~process->blocked & ~HARMLESS))
+        make_ready(process);
 }
 
 void signal_send(struct proc *process, int signo)
@@ -432,21 +527,23 @@ void signal_send(struct proc *process, int signo)
         kill_process(process);
         return;
     }
+    if (signo == SIGSTOP || (STOPS & signal_bit(signo)))
+        process->pending &= ~signal_bit(SIGCONT);
     if (signo == SIGSTOP) {
         if (!process->stopped)
             stop(process, signo);
         return;
     }
-    if (signo == SIGCONT && process->stopped)
-        go_on(process);
-    if (signo == SIGTSTP)
-        process->pending &= ~signal_bit(SIGCONT);
-    if (signo == SIGCONT)
-        process->pending &= ~signal_bit(SIGTSTP);
+    if (signo == SIGCONT) {
+        process->pending &= ~STOPS;
+        if (process->stopped)
+            go_on(process);
+    }
+    process->pending |= signal_bit(signo);
     if (process->is_coroutine)
-        process->pending |= signal_bit(signo);
+        wake(process);
     else
-        signal_actor(process, signo);
+        act_on_all(process);
 }
 
 void process_freeze(struct proc *process)
@@ -458,8 +555,7 @@ void process_thaw(struct proc *process)
 {
     process->frozen = false;
     process->turn = world.now + chance_below(5 * MS);
-    if (!process->is_coroutine)
-        end_if_due(process);
+    catch_up(process);
 }
 
 /* -- taking turns ------------------------------------------------------------------------------ */
@@ -471,6 +567,7 @@ void kernel_yield(void)
 
     kernel.switches++;
     lives_switch(&process->stack_pointer, scheduler);
+    signal_act();
     errno = saved;
 }
 

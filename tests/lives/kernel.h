@@ -120,6 +120,9 @@ void process_thaw(struct proc *process);
 /* -- signals and waiting ----------------------------------------------------------------------- */
 
 void signal_send(struct proc *process, int signo);
+/* The current process acts on pending signals that it does not block (any more): it has no handler.
+ */
+void signal_act(void);
 static inline uint64_t signal_bit(int signo)
 {
     return UINT64_C(1) << signo;
