@@ -144,7 +144,7 @@ are_connected() {
     run -78 rlock status foreign
     cli "$(master_of foreign)" del 'rlock:{foreign}'
     cli "$(master_of later)" hset 'rlock:{later}' k lock/2
-    says 78 '^rlock: status: later: its layout is lock/2, which needs a later rlock' status
+    says 78 '^rlock: status: later: layout lock/2 needs a newer rlock' status
     cli "$(master_of later)" del 'rlock:{later}'
 }
 
@@ -520,7 +520,7 @@ odd() {
     a=${ports[0]} b=${ports[1]}
     odd a "$a" "MOVED 1 127.0.0.1:$b"
     odd b "$b" "MOVED 1 127.0.0.1:$a"
-    says 69 'the Cluster refers to one node after the other: MOVED 1 127.0.0.1' run \
+    says 69 'too many redirections between Cluster nodes: MOVED 1 127.0.0.1' run \
         -u "cluster://127.0.0.1:$a" --connect-timeout 4s k -- touch "$T/run"
     within 6 120 "$(cat "$T"/[ab].out | grep -c evalsha)"
 }
@@ -554,7 +554,7 @@ odd() {
         refers "the Cluster refers to no host: MOVED" "$where"
     done
     port=$(free_ports 1)
-    refers "one node after the other: MOVED 1 :$port" "1 :$port"
+    refers "between Cluster nodes: MOVED 1 :$port" "1 :$port"
 }
 
 # is_taken_away SLOT: from all nodes, which tell each other of it until the last one has lost it.

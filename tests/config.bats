@@ -176,7 +176,7 @@ prefix_used() { # the prefix of the one key in the database
     HOME='' run -78 --separate-stderr rlock status --config etc/config
     stderr_line "etc/config:1: password-file '~/none' begins with '~', and HOME is not set"
     echo 'password-file = ~root/none' >"$T/etc/config"
-    says 78 "etc/config:1: password-file '~root/none' has a '~' without" status --config etc/config
+    says 78 "etc/config:1: password-file '~root/none' begins with ~USER" status --config etc/config
     # Beside a pipe there is nothing: as on a command line.
     run -0 rlock status --config <(echo password-file = etc/password)
     # On a command line, '~' is for the shell.

@@ -173,7 +173,7 @@ follows_pooler() {
     local url=postgresql://rlock@127.0.0.1:$port/locks
     run -0 rlock run -u "$url" --server-wait 20s k -- true
     run rlock doctor -u "$url"
-    [[ $output == *'a pooler shares out the sessions'* ]]
+    [[ $output == *'a connection pooler is in between'* ]]
     kill -KILL "$(cat "$T/sock/pid")"
 }
 

@@ -231,7 +231,7 @@ foretold() {
                 # These are slower, unsafe, or for options that are not given here.
                 "waiters are not woken, but have to ask" | "a replica is not noticed") ;;
                 "only database 0 can be used" | "CLIENT LIST does not tell "*) ;;
-                *looks*needs\ less | *"may only look"* | "which others are missing"*) ;;
+                *looks*needs\ less | *"may only look"* | "grant +multi to see"*) ;;
                 *) echo "unknown: $text" ;;
             esac
         done | xargs -n 1 | sort -u
@@ -343,7 +343,7 @@ compare() {
 }
 
 @test "the doctor says whether the server is in grace" {
-    diagnosed 1 --grace grace warning "may have forgotten locks" "rlock init"
+    diagnosed 1 --grace grace warning "may have lost locks" "rlock init"
     run -0 --separate-stderr rlock doctor --json
     json '.servers[0].findings | all(.check != "grace")'
     rlock init
@@ -353,9 +353,9 @@ compare() {
     : >"$T/redis.dirty"
     diagnosed 1 "--grace --lease 60s" grace warning "restarted or promoted" "wait"
     run -75 rlock run --grace --lease 60s -n k -- true || true
-    diagnosed 1 "--grace --lease 60s" grace warning "grants nothing new for another "
+    diagnosed 1 "--grace --lease 60s" grace warning "refuses new ones for another "
     # Users who have not asked for it are told, too.
-    diagnosed 0 '' grace note "grants nothing new for another "
+    diagnosed 0 '' grace note "refuses new ones for another "
 }
 
 @test "H20 a right without which it can see nothing: 69, and the command that gives it" {

@@ -27,12 +27,12 @@ without_grace() {
         init --minimum-version 99.10.0
     stderr_line '^hint: --force, if that is meant$'
     run -0 rlock run -n there -- true
-    shows 0 'init: locks are acquired only by rlock 99.10.0 or later' \
+    shows 0 'init: locks are acquired only by rlock 99.10.0 or newer' \
         init --force --minimum-version 99.10.0
     prints_nothing 0 init -q --force --minimum-version 99.10.0
     for key in there held new; do
         run -78 --separate-stderr rlock run -n "$key" -- true
-        stderr_line "^rlock: $key: the store asks for rlock 99.10.0 or later; this is rlock "
+        stderr_line "^rlock: $key: the store asks for rlock 99.10.0 or newer; this is rlock "
         run -78 rlock acquire -n "$key"
     done
     renewed held

@@ -166,7 +166,7 @@ for_others() {
 @test "a server with a lock of a later rlock, which may be held, is not stopped" {
     rlock run k -- true
     redis-cli -s "$PLACE/socket" hset 'rlock:{later}' k lock/2
-    says 69 'later.*: its layout is lock/2, which needs a later rlock' local stop
+    says 69 'later.*: layout lock/2 needs a newer rlock' local stop
     server_count 1
     run -0 rlock local stop --force
 }

@@ -53,7 +53,7 @@ comes_and_goes() {
         node "$i" hset 'rlock:{later}' k lock/2
     done
     run -78 --separate-stderr rlock status
-    [[ $stderr == 'rlock: status: later: its layout is lock/2, which needs a later rlock'* ]]
+    [[ $stderr == 'rlock: status: later: layout lock/2 needs a newer rlock'* ]]
     run -3 rlock check
 }
 

@@ -103,7 +103,7 @@ tls_files() {
     }
     run --separate-stderr rlock doctor --json
     finding fine sentinels "3 of 3 name the master 127.0.0.1:${port[a]}"
-    finding note replicas "1, which no lock waits for"
+    finding note replicas "1 connected; no lock waits for them"
     run -0 jq -r '.findings[0].level' <<<"$output"
     [[ $output == fine ]] # the lock
     run --separate-stderr rlock doctor --json --replicas 1

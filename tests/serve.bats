@@ -61,7 +61,7 @@ answers() { # CODE PATH
     redis hset 'rlock:{later}' k lock/2
     rlock latch set latch 1
     serve latch 'l*'
-    [[ $(get "${URL}locks.txt") == *'no locks, 1 of a later rlock'* ]]
+    [[ $(get "${URL}locks.txt") == *'no locks, 1 written by a newer rlock'* ]]
 }
 
 @test "the page and all that it needs come only from this server" {
@@ -283,7 +283,7 @@ answers_ada() { # CODE PATH
 @test "an --auth-file that makes no sense is told with its line, one that is not there as misuse" {
     printf 'ada:%s\nbob:plain\n' "$HASH" >"$T/users"
     run -78 rlock serve --listen 127.0.0.1:0 --auth-file "$T/users"
-    [[ $output == *": --auth-file $T/users:2: no hash by bcrypt, as htpasswd -B makes"* ]]
+    [[ $output == *": --auth-file $T/users:2: not a bcrypt hash (htpasswd -B makes one)"* ]]
     echo '# ada' >"$T/users"
     run -78 rlock serve --listen 127.0.0.1:0 --auth-file "$T/users"
     [[ $output == "rlock: serve: --auth-file $T/users: it has no user" ]]

@@ -15,9 +15,9 @@ setup_file() { databases_start; }
     says 0 'this rlock is .*, and cannot acquire any more' init --force --minimum-version 99.10.0
     for key in there new; do
         refused 78 run "$key" -- touch "$T/ran"
-        stderr_line "^rlock: $key: the store asks for rlock 99.10.0 or later; this is rlock "
+        stderr_line "^rlock: $key: the store asks for rlock 99.10.0 or newer; this is rlock "
     done
-    prints 69 '*minimum *only by rlock 99.10.0 or later*' doctor
+    prints 69 '*minimum *only by rlock 99.10.0 or newer*' doctor
     run -0 rlock init --minimum-version 0.0.0
     run -0 rlock run there -- true
     run -0 rlock run new -- true

@@ -122,13 +122,13 @@ most_channels() {
 
 @test "the doctor sees that sessions are shared out, be they two in turn" {
     run rlock doctor
-    [[ $output == *"warning  wake-up      a pooler shares out the sessions"* ]]
+    [[ $output == *"warning  wake-up      a connection pooler is in between"* ]]
     pooler_kill
     pooler_make 2
     RLOCK_URL=$(pooler_url)
     poll_until 20 has_two_sessions
     run rlock doctor
-    [[ $output == *"warning  wake-up      a pooler shares out the sessions"* ]]
+    [[ $output == *"warning  wake-up      a connection pooler is in between"* ]]
     run rlock doctor -u "$(database_url postgresql)"
     [[ $output == *"fine     wake-up      waiters are called by NOTIFY"* ]]
 }

@@ -318,7 +318,7 @@ def _(store):
         for command in commands:
             store.run(*command.split(), status=78)
             layout, version = kind.split()
-            if f"{key}: its layout is {layout}, which needs rlock {version} or" not in store.error:
+            if f"{key}: layout {layout} needs rlock {version} or" not in store.error:
                 raise AssertionError(f"{command}: {store.error}")
         same("fields", store.call("HGETALL", "rlock:{%s}" % key), ["k", kind])
 

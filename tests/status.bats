@@ -214,7 +214,7 @@ EOF
 }
 
 @test "a lock of a later rlock is named although it was not asked for, and all others are shown" {
-    local one words='later: its layout is lock/2, which needs a later rlock'
+    local one words='later: layout lock/2 needs a newer rlock'
     redis hset 'rlock:{later}' k lock/2
     redis hset 'rlock:{foreign}' data 1
     hold a k
@@ -226,7 +226,7 @@ EOF
     run -0 rlock status k
     prints 3 "*$words*" check
     bg watch rlock status --watch 100ms
-    poll_until 10 contains "$T/watch.out" '1 lock, 1 of a later rlock'
+    poll_until 10 contains "$T/watch.out" '1 lock, 1 written by a newer rlock'
     bg_says events 'events: listening' rlock events -v
     poll_until 10 contains "$T/events.err" "$words"
     alive "${pid[watch]}"

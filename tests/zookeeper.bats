@@ -444,7 +444,7 @@ END
 
 @test "H115 doctor: fit, and what a lease comes to" {
     prints 0 '*fine     lease*fine     lock *' doctor --lease 5s
-    prints 0 '*no lease is longer than 1m00s*' doctor --lease 90s
+    prints 0 '*leases are capped at 1m00s*' doctor --lease 90s
     RLOCK_URL=zookeeper://127.0.0.1:1 run -69 rlock doctor
 }
 

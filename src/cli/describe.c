@@ -396,7 +396,7 @@ static const char *const hints[HINTS] = {
     [HINT_DRIVER] = "it is in a package of its own, of the same name",
     [HINT_LIBRARY] = "install the package with that library: libpq5 or libmariadb3 on Debian",
     [HINT_DATABASE] = "CREATE DATABASE makes one; the URL ends in its name",
-    [HINT_GRANT] = "an administrator's rlock init --grant USER gives it; --print shows how",
+    [HINT_GRANT] = "ask an administrator to run rlock init --grant USER (--print shows the SQL)",
     [HINT_LOGIN] = "pg_hba.conf, or the host of 'USER'@'HOST' in MySQL, says who may",
     [HINT_MAX_CONNECTIONS] =
         "max_connections says how many it takes; a user or database may have fewer",

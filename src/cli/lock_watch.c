@@ -85,7 +85,7 @@ void lock_watch_summary(const struct lock_watch *watch, struct strbuf *out)
     if (paused > 0)
         strbuf_printf(out, ", %zu pattern%s paused", paused, paused == 1 ? "" : "s");
     if (later > 0)
-        strbuf_printf(out, ", %zu of a later rlock", later);
+        strbuf_printf(out, ", %zu written by a newer rlock", later);
 }
 
 void lock_watch_heading(const struct lock_watch *watch, struct strbuf *out)

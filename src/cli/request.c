@@ -236,9 +236,8 @@ static char *take_some(struct request *request, const struct given_option *any,
     if (take && request->wanted.key_count == 1)
         return wrong("--take", take->value, "does not go with one KEY");
     if (take && !decimal_parse(take->value, 1, (int64_t)request->wanted.key_count - 1, &number))
-        return strbuf_print(
-            "--take '%s' is not a number from 1 to %zu, one less than there are KEYs",
-            URLS_TEXT(take->value), request->wanted.key_count - 1);
+        return strbuf_print("--take '%s' is not a number from 1 to %zu: at least one KEY, not all",
+                            URLS_TEXT(take->value), request->wanted.key_count - 1);
     if (any && request->wanted.key_count > 1)
         request->wanted.take = (size_t)number;
     return NULL;

@@ -137,7 +137,7 @@ static const char *settle_path(const struct collection *all, const struct source
     if (**value == '/' || **value == '\0' || (!from_home && !(slash && source->rereadable)))
         return NULL;
     if (from_home && (*value)[1] && (*value)[1] != '/')
-        return "has a '~' without a '/' behind it (only one's own home is known)";
+        return "begins with ~USER, which is not supported: write ~/... or a full path";
     if (from_home && (!home || !*home))
         return "begins with '~', and HOME is not set";
     *value = arena_take_string(&all->settings->arena,

@@ -173,7 +173,7 @@ static void tell_versions(struct doctor *all)
     }
     if (list->minimum[0])
         diagnosis_add(&all->checkup.whole, "minimum", LEVEL_FINE, "",
-                      "locks are acquired only by rlock %s or later", list->minimum);
+                      "locks are acquired only by rlock %s or newer", list->minimum);
     for (size_t i = 0; i < VERSIONS_MAX && users[i].count; i++)
         text_append(text, sizeof text, "%s%s (%zu)", i ? ", " : "",
                     users[i].version[0] ? users[i].version : "unknown", users[i].count);

@@ -346,7 +346,7 @@ static int take_foreign(struct eviction *all, const char *key, const char *token
         answer.cause == CAUSE_CHANGED)
         return refuse("%s changed hands meanwhile; nothing was changed", name);
     if (answer.maybe_done)
-        say_warning("%s may have been taken all the same", name);
+        say_warning("%s may have been taken anyway; rlock status %s shows", name, name);
     return command_refused(&all->call, &answer);
 }
 

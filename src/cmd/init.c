@@ -104,7 +104,7 @@ static int set_minimum(struct call *call, const char *version)
     if (too_old)
         say_warning("init: this rlock is %s, and cannot acquire any more", PACKAGE_VERSION);
     if (minimum > 0)
-        command_confirm(call, "locks are acquired only by rlock %s or later", version);
+        command_confirm(call, "locks are acquired only by rlock %s or newer", version);
     else
         command_confirm(call, "locks are acquired by any rlock");
     return STATUS_OK;

@@ -132,7 +132,7 @@ static SSL_CTX *new_context(char *fault, size_t size)
     if (!context)
         wrong = "OpenSSL can do no TLS under it";
     else if (!is_kept(context))
-        wrong = "OpenSSL does not understand what it says for all connections (system_default)";
+        wrong = "OpenSSL rejects its section system_default";
     else if (!(wrong = raise_version(context)))
         return context;
     explain_policy(wrong, fault, size);

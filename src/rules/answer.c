@@ -248,7 +248,7 @@ static void read_misfit(const redisReply *reply, struct answer *answer, struct r
                  "it is a semaphore, with a stored limit of %.20s (rlock limit)", stored);
     else if (strncmp(what, MINIMUM, strlen(MINIMUM)) == 0)
         snprintf(answer->text, sizeof answer->text,
-                 "the store asks for rlock %.20s or later; this is rlock %s",
+                 "the store asks for rlock %.20s or newer; this is rlock %s",
                  what + strlen(MINIMUM), PACKAGE_VERSION);
     else if (!redis_newer_layout(what, "lock/1", answer->text, sizeof answer->text))
         snprintf(answer->text, sizeof answer->text, "not a lock: the key holds '%.40s'", what);

@@ -286,10 +286,10 @@ bool redis_newer_layout(const char *kind, const char *known, char *text, size_t 
         !decimal_read(known + prefix, strlen(known + prefix), INT32_MAX, &ours) || version <= ours)
         return false;
     if (kind[length])
-        snprintf(text, size, "its layout is %.*s, which needs rlock %.20s or later", (int)length,
-                 kind, kind + length + 1);
+        snprintf(text, size, "layout %.*s needs rlock %.20s or newer", (int)length, kind,
+                 kind + length + 1);
     else
-        snprintf(text, size, "its layout is %.*s, which needs a later rlock: this one knows %s",
-                 (int)length, kind, known);
+        snprintf(text, size, "layout %.*s needs a newer rlock (this one reads %s)", (int)length,
+                 kind, known);
     return true;
 }

@@ -32,7 +32,7 @@ static const char *hash_fault(const char *hash, size_t length)
     if (length != HASH_LENGTH || hash[0] != '$' || hash[1] != '2' || !strchr("aby", hash[2]) ||
         hash[3] != '$' || hash[6] != '$' || !decimal_read(hash + 4, 2, 99, &cost) ||
         strspn(hash + 7, digits) != HASH_LENGTH - 7)
-        return "no hash by bcrypt, as htpasswd -B makes it";
+        return "not a bcrypt hash (htpasswd -B makes one)";
     if (cost < COST_LEAST || cost > COST_MOST)
         return "the cost of its hash is not from 4 to 14";
     return NULL;

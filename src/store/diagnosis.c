@@ -95,7 +95,7 @@ void diagnosis_add_encryption(struct diagnosis *diagnosis, const struct url *url
         diagnosis_add(diagnosis, "encryption", LEVEL_FINE, "", "none, on this host");
     else
         diagnosis_add(diagnosis, "encryption", secret ? LEVEL_WARNING : LEVEL_NOTE, advice,
-                      "none: %sthe owners of locks can be read on the way",
+                      "none: %slock owners can be read in transit",
                       secret ? "the password and " : "");
 }
 

@@ -258,15 +258,13 @@ static const struct {
      RESTARTED("maxmemory 200mb")},
 
     {"grace=1",
-     "it may have forgotten locks: from the first request with grace on it grants nothing new "
-     "for 30s",
+     "may have lost locks: refuses new ones for 30s after the first request with grace on",
      "rlock init, if it has never held locks"},
     {"grace=1 marked=1 its_run=other longest=60000",
-     "restarted or promoted since the last request: from the next request with grace on it "
-     "grants nothing new for 1m00s",
+     "restarted or promoted since the last request: refuses new locks for 1m00s "
+     "after the next request with grace on",
      "wait, or rlock init --force if nothing is held"},
-    {"marked=1 until=1004001",
-     "it may have forgotten locks: with grace it grants nothing new for another 5s",
+    {"marked=1 until=1004001", "may have lost locks: refuses new ones for another 5s with grace on",
      "wait, or rlock init --force if nothing is held"},
     {"grace=1 marked=1", "over: it grants at once", ""},
 
@@ -436,9 +434,9 @@ static void test_memories(void)
         {{UNTOLD, UNTOLD, UNTOLD}, {UNTOLD, UNTOLD, UNTOLD}, "", 0},
         {{5000, 5010, 4990}, {5000, 5010, 4990}, "", 0}, /* a quorum that is new */
         ROW({90000, 5010, 90000}, {90000, 5010, 90000},
-            "server 2 may have forgotten locks: it is not counted for another 25s"),
+            "server 2 may have lost locks: it is not counted for another 25s"),
         ROW({90000, 0, 90000}, {90000, 80000, 90000},
-            "server 2 may have forgotten locks: it is not counted for another 30s"),
+            "server 2 may have lost locks: it is not counted for another 30s"),
         {{90000, 30000, 90000}, {90000, 30000, 90000}, "", 0},
         /* As old as the others, but asked 0.5 s before each of them. */
         {{5000, 5500, 6000}, {5000, 5500, 6000}, "", 500},

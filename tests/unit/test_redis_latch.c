@@ -25,7 +25,7 @@ static const struct {
     {"*3 MISFIT 1000 x", "misfit: not a latch: the key holds 'x'"},
     {"*2 MISFIT 1000", "misfit: not a latch: the key holds '?'"},
     {"*3 MISFIT 1000 latch/2",
-     "misfit: its layout is latch/2, which needs a later rlock: this one knows latch/1"},
+     "misfit: layout latch/2 needs a newer rlock (this one reads latch/1)"},
     {"-WRONGTYPE", "unknown: the store's key of that name holds other data (maybe done)"},
     {"-OOM", "unknown: out of memory: it has used up its maxmemory"},
     {"-NOPERM", "unknown: no right to run a command that it needs"},

@@ -49,9 +49,9 @@ static const struct {
     {"a,b,c limit 3, 2 of a, b, c", 0, INPUTS("--take=2 a b c --any --limit 3")},
     {"--take without --any", 0, INPUTS("--take 1 a b")},
     {"--take '1' does not go with one KEY", 0, INPUTS("--any --take 1 a", "--any --take 1 a a")},
-    {"--take '0" NUMBER "1, one less than there are KEYs", 0, INPUTS("--any --take 0 a b")},
-    {"--take '2" NUMBER "1, one less than there are KEYs", 0, INPUTS("--any --take 2 a b a")},
-    {"--take 'x" NUMBER "2, one less than there are KEYs", 0, INPUTS("--any --take x a b c")},
+    {"--take '0" NUMBER "1: at least one KEY, not all", 0, INPUTS("--any --take 0 a b")},
+    {"--take '2" NUMBER "1: at least one KEY, not all", 0, INPUTS("--any --take 2 a b a")},
+    {"--take 'x" NUMBER "2: at least one KEY, not all", 0, INPUTS("--any --take x a b c")},
     {"--mirror needs an exclusive lock of one KEY", 0, INPUTS("--any --mirror string:m a b")},
 };
 

@@ -5,7 +5,7 @@
 
 #define HASH  "$2y$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW" /* secret */
 #define OTHER "$2b$04$abcdefghijklmnopqrstuufznL8bkzdtHwLhca4To/v9Lo9bA7fR6" /* pass */
-#define BAD   "no hash by bcrypt, as htpasswd -B makes it"
+#define BAD   "not a bcrypt hash (htpasswd -B makes one)"
 
 static const struct {
     const char *text, *fault;

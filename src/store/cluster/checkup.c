@@ -41,7 +41,7 @@ void cluster_judge(const struct checkup *masters, unsigned slots, struct diagnos
                       "%u of %u slots have no node: keys there cannot be locked",
                       CLUSTER_SLOTS - slots, CLUSTER_SLOTS);
     else if (unfit > 0)
-        diagnosis_add(diagnosis, "cluster", LEVEL_UNFIT, "mend the others",
+        diagnosis_add(diagnosis, "cluster", LEVEL_UNFIT, "repair the unfit masters",
                       "%zu of %zu masters are fit: keys of the others cannot be locked",
                       count - unfit, count);
     else

@@ -235,7 +235,7 @@ static void follow(struct cluster *cluster, const char *moved)
     }
     if (cluster->redirections++ == REDIRECTIONS_MAX) {
         answer_fail(&cluster->failure, CAUSE_NOT_READY,
-                    "the Cluster refers to one node after the other: %.100s", moved);
+                    "too many redirections between Cluster nodes: %.100s", moved);
         give_up(cluster);
         return;
     }

@@ -332,7 +332,7 @@ static void check_pg_pooler(struct examination *of)
     if (!asked)
         return;
     judge(of, "wake-up", strcmp(first, others) != 0 && stays, "waiters are called by NOTIFY",
-          "a pooler shares out the sessions: waiters ask every 2.5 s instead of being called",
+          "a connection pooler is in between: waiters poll every 2.5 s",
           "connect to the server itself, or pool sessions");
 }
 

@@ -70,8 +70,8 @@ static void judge_memories(const struct server_facts *facts, size_t count, int64
             continue;
         int64_t seconds = (lease / NS_PER_MS - remembers + 999) / 1000;
         diagnosis_add(diagnosis, "grace", LEVEL_WARNING, "wait",
-                      "server %zu may have forgotten locks: it is not counted for another %s",
-                      i + 1, DURATION_TEXT(seconds * NS_PER_SEC));
+                      "server %zu may have lost locks: it is not counted for another %s", i + 1,
+                      DURATION_TEXT(seconds * NS_PER_SEC));
     }
 }
 
@@ -93,7 +93,7 @@ void quorum_judge(const struct checkup *servers, const struct server_facts *fact
                   fit < least   ? LEVEL_UNFIT
                   : fit < count ? LEVEL_WARNING
                                 : LEVEL_FINE,
-                  fit < count ? "mend the others" : "",
+                  fit < count ? "repair the unfit servers" : "",
                   "%zu of %zu servers are fit, %zu are needed", fit, count, least);
     judge_memories(facts, count, lease, diagnosis);
 }

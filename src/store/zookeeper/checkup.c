@@ -82,11 +82,11 @@ static void judge_lease(const struct look *look, int64_t lease, struct diagnosis
     else if (look->timeout < lease)
         diagnosis_add(diagnosis, "lease", LEVEL_NOTE,
                       "set maxSessionTimeout for longer ones, at all servers",
-                      "no lease is longer than %s, also where %s is asked for", granted, wanted);
+                      "leases are capped at %s; %s was requested", granted, wanted);
     else if (look->timeout > lease)
         diagnosis_add(diagnosis, "lease", LEVEL_NOTE, "",
-                      "sessions last %s at least: as long the lock of a process that died is kept, "
-                      "also with a lease of %s",
+                      "a dead holder keeps its lock for %s, the shortest session here, even with a "
+                      "lease of %s",
                       granted, wanted);
     else
         diagnosis_add(diagnosis, "lease", LEVEL_FINE, "", "it grants a lease of %s", granted);

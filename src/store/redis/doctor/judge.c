@@ -148,19 +148,17 @@ static void judge_grace(const struct server_facts *facts, const struct wishes *w
     const char *time = DURATION_TEXT(ns_of((left + 999) / 1000));
     if (due && !grace->marked)
         diagnosis_add(diagnosis, "grace", level, "rlock init, if it has never held locks",
-                      "it may have forgotten locks: from the first request with grace on it grants "
-                      "nothing new for %s",
+                      "may have lost locks: refuses new ones for %s after the first request with "
+                      "grace on",
                       time);
     else if (due)
         diagnosis_add(diagnosis, "grace", level, "",
-                      "restarted or promoted since the last request: from the next request with "
-                      "grace on it grants nothing new for %s",
+                      "restarted or promoted since the last request: refuses new locks for %s "
+                      "after the next request with grace on",
                       time);
     else if (left > 0)
         diagnosis_add(diagnosis, "grace", level, "",
-                      "it may have forgotten locks: with grace it grants nothing new for another "
-                      "%s",
-                      time);
+                      "may have lost locks: refuses new ones for another %s with grace on", time);
     else
         diagnosis_add(diagnosis, "grace", LEVEL_FINE, "", "over: it grants at once");
     if ((due && grace->marked) || (!due && left > 0))
@@ -304,8 +302,8 @@ static void judge_replay(const struct server_facts *facts, const struct wishes *
 
 static void note_unused(int64_t replicas, struct diagnosis *diagnosis)
 {
-    diagnosis_add(diagnosis, "replicas", LEVEL_NOTE, "", "%" PRId64 ", which no lock waits for",
-                  replicas);
+    diagnosis_add(diagnosis, "replicas", LEVEL_NOTE, "",
+                  "%" PRId64 " connected; no lock waits for them", replicas);
     diagnosis_hint(diagnosis, HINT_REPLICAS);
 }
 

@@ -249,7 +249,7 @@ void judge_rights(const struct server_facts *facts, const struct wishes *wishes,
     bool unfit = diagnosis->count > before && diagnosis->findings[before].level == LEVEL_UNFIT;
     if (!facts->rights_known)
         diagnosis_add(diagnosis, "rights", LEVEL_NOTE, "",
-                      "which others are missing cannot be told without +multi");
+                      "grant +multi to see which other rights are missing");
     if (unfit)
         tell_of_looking(facts, wishes, diagnosis);
     else if (diagnosis->count == before)
