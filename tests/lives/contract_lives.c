@@ -8,6 +8,7 @@
 
 #include "lives/contract.h"
 #include "lives/life.h"
+#include "lives/plan.h"
 #include "lives/server.h"
 
 #define SEEDS 200
@@ -81,7 +82,11 @@ void life_check(void)
 
 static void begin(const struct contract_case *contract_case, uint64_t seed, bool traced)
 {
-    world_begin(seed, traced);
+    const struct plan plan = {.seed = seed};
+
+    world_begin(&plan);
+    plan_end();
+    world.trace = traced ? stdout : NULL;
     kernel_begin();
     kernel.load = (int)(seed % 4);
     kernel.kill_takes = seed % 3 ? 0 : 100 * MS;
