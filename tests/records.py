@@ -95,7 +95,8 @@ STATES = {
     "a full semaphore": [(f"run --limit=2 k {SLEEP}", "k", 1, 0),
                          (f"run --limit=2 k {SLEEP}", "k", 2, 0),
                          ("run --limit=2 k -- true", "k", 2, 1)],
-    "several KEYs": [(f"run k other {SLEEP}", "k", 1, 0), ("run other more -- true", "other", 1, 1)],
+    "several KEYs": [(f"run k other {SLEEP}", "k", 1, 0),
+                     ("run other more -- true", "other", 1, 1)],
     "one of several KEYs": [(f"run --any k other {SLEEP}", "k", 1, 0)],
     "two of three KEYs": [(f"run --any --take 2 k other more {SLEEP}", "k", 1, 0)],
     "nested": [("run k -- RLOCK run k -- sleep 1000", "k", 2, 0)],
@@ -190,7 +191,7 @@ ATTEMPTS = ("run -n k -- true", "read -n k -- true", "run -n --limit=2 k -- true
 
 
 def looks(store):
-    """What is shown of a state, and changes nothing."""
+    """Returns what is shown of a state."""
     return {words: settled(store.json(*words.split()))
             for words in ("status --json", "history --json", "latch list --json")}
 
