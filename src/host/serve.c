@@ -300,7 +300,7 @@ static void do_eval(const struct request *request)
         resp_error(&request->client->out, "ERR wrong number of keys");
         return;
     }
-    snprintf(hex, sizeof hex, "%s", word(request, 1));
+    snprintf(hex, sizeof hex, "%.*s", SHA1_HEX_SIZE - 1, word(request, 1));
     if (by_digest && !script_is_known(hex)) {
         resp_error(&request->client->out, "NOSCRIPT No matching script. Please use EVAL.");
     } else if (!by_digest && !script_load(request->words[1], hex)) {

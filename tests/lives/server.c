@@ -282,6 +282,28 @@ static const struct host_store memory = {.open = memory_open,
 
 /* -- the host ---------------------------------------------------------------------------------- */
 
+/* The same scripts come with each connection: each is digested once. */
+bool __real_script_load(struct piece text, char hex[SHA1_HEX_SIZE]);
+bool __wrap_script_load(struct piece text, char hex[SHA1_HEX_SIZE])
+{
+    static struct known {
+        struct piece text;
+        char hex[SHA1_HEX_SIZE];
+    } known[32];
+    struct known *one = known;
+
+    while (one->text.at && !piece_equal(one->text, text))
+        if (++one == known + sizeof known / sizeof *known)
+            return __real_script_load(text, hex);
+    if (!one->text.at) {
+        one->text = piece_duplicate(text);
+        if (!__real_script_load(text, one->hex))
+            abort();
+    }
+    memcpy(hex, one->hex, SHA1_HEX_SIZE);
+    return true;
+}
+
 /* SCRIPT LOAD, which rlock asks a host for as it asks Redis. */
 static bool reply_to_script(const struct piece *words, size_t count, struct strbuf *out)
 {
