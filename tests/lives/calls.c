@@ -610,8 +610,11 @@ ssize_t __wrap_write(int fd, const void *bytes, size_t size)
     return (ssize_t)size;
 }
 
+int __real_close(int fd);
 int __wrap_close(int fd)
 {
+    if (!kernel.current)
+        return __real_close(fd);
     if (in_server()) {
         server_close(network_find(fd - SERVER_DESCRIPTORS));
         return 0;
@@ -620,10 +623,11 @@ int __wrap_close(int fd)
     return file_close_descriptor(fd);
 }
 
+/* Counts of executed lines are written behind a life. */
+int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...)
 {
-    (void)path, (void)flags;
-    return refused_with(ENXIO);
+    return kernel.current ? refused_with(ENXIO) : __real_open(path, flags, 0666);
 }
 
 int __wrap_file_open_null(int flags)

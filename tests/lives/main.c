@@ -85,6 +85,15 @@ static void report(const struct plan *wrong)
     live_traced(&plan);
 }
 
+void __gcov_dump(void) __attribute__((weak)); /* NOLINT(bugprone-reserved-identifier) */
+
+__attribute__((noreturn)) static void end_batch(int status)
+{
+    if (__gcov_dump)
+        __gcov_dump();
+    __real__exit(status);
+}
+
 __attribute__((noreturn)) static void live_batch(uint64_t first, uint64_t count)
 {
     for (tally->seed = first; tally->seed < first + count; tally->seed++) {
@@ -98,9 +107,9 @@ __attribute__((noreturn)) static void live_batch(uint64_t first, uint64_t count)
         report(&plan);
         fflush(stdout);
         tally->wrong++;
-        __real__exit(1);
+        end_batch(1);
     }
-    __real__exit(0);
+    end_batch(0);
 }
 
 /* Returns the seed behind the last one that was lived. */

@@ -8,12 +8,12 @@
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 int __real_job_init(struct job *job, const struct job_plan *plan, const struct agent_process *agent,
-                    int *fault);
+                    struct child_note *note);
 int __wrap_job_init(struct job *job, const struct job_plan *plan, const struct agent_process *agent,
-                    int *fault)
+                    struct child_note *note)
 {
     kernel.current->inside = job;
-    return __real_job_init(job, plan, agent, fault);
+    return __real_job_init(job, plan, agent, note);
 }
 
 void __real_job_free(struct job *job);
