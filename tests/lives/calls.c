@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@
 #include "lives/life.h"
 #include "lives/network.h"
 #include "lives/server.h"
+#include "lives/tty.h"
 #include "os/spawn.h"
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
@@ -212,6 +214,7 @@ int __wrap_sigaction(int signo, const struct sigaction *action, struct sigaction
     return 0;
 }
 
+/* Itself last. */
 static int signal_group(int group, int signo)
 {
     struct proc *self = kernel.current;
@@ -486,6 +489,7 @@ static struct proc *fork_process(enum kind kind)
     child->group = parent->group;
     child->session = parent->session;
     child->blocked = parent->blocked;
+    child->output = parent->output;
     return child;
 }
 
@@ -587,6 +591,18 @@ static ssize_t read_text(struct file *file, void *bytes, size_t size)
     return (ssize_t)got;
 }
 
+/* No key is typed. */
+static ssize_t read_tty(const struct tty *tty)
+{
+    int error;
+
+    if (!tty->session)
+        return 0;
+    while ((error = tty_use(kernel.current, tty, SIGTTIN)) == EINTR)
+        signal_act();
+    return refused_with(error ? error : EAGAIN);
+}
+
 ssize_t __wrap_read(int fd, void *bytes, size_t size)
 {
     if (in_server())
@@ -598,6 +614,7 @@ ssize_t __wrap_read(int fd, void *bytes, size_t size)
     switch (file->kind) {
     case FILE_SIGNAL: return read_signals(file, bytes, size);
     case FILE_TEXT: return read_text(file, bytes, size);
+    case FILE_TTY: return read_tty(file->tty);
     default: return refused_with(EINVAL);
     }
 }
@@ -623,17 +640,32 @@ int __wrap_close(int fd)
     return file_close_descriptor(fd);
 }
 
-/* Counts of executed lines are written behind a life. */
+/* Counts of executed lines are written behind a life. In one, only /dev/tty is opened. */
 int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...)
 {
-    return kernel.current ? refused_with(ENXIO) : __real_open(path, flags, 0666);
+    struct tty *tty;
+
+    if (!kernel.current)
+        return __real_open(path, flags, 0666);
+    kernel_call();
+    tty = tty_of(kernel.current);
+    if (!tty || strcmp(path, "/dev/tty") != 0)
+        return refused_with(ENXIO);
+    struct file *file = file_new(FILE_TTY);
+    file->tty = tty;
+    return file_open(file);
 }
 
 int __wrap_file_open_null(int flags)
 {
     (void)flags;
     return file_open(file_new(FILE_NOTHING));
+}
+
+int __wrap_open64(const char *path, int flags, ...)
+{
+    return __wrap_open(path, flags);
 }
 
 int __wrap_dup2(int from, int to)
@@ -792,16 +824,72 @@ int __wrap_shutdown(int fd, int how)
     return 0;
 }
 
-/* -- the terminal: there is none --------------------------------------------------------------- */
+/* -- the terminal ------------------------------------------------------------------------------ */
+
+/* The terminal behind a descriptor of the current process; NULL with ENOTTY or EBADF: none. */
+static struct tty *tty_behind(int fd)
+{
+    const struct file *file = fd > STDERR_FILENO ? file_of(fd) : NULL;
+
+    if (fd > STDERR_FILENO && !file)
+        return NULL;
+    errno = ENOTTY;
+    if (file)
+        return file->kind == FILE_TTY ? file->tty : NULL;
+    return fd == STDOUT_FILENO ? kernel.current->output : NULL;
+}
 
 pid_t __wrap_tcgetpgrp(int fd)
 {
-    (void)fd;
-    return refused_with(ENOTTY);
+    kernel_call();
+    const struct tty *tty = tty_behind(fd);
+    if (!tty)
+        return -1;
+    if (!tty->session)
+        return refused_with(EIO);
+    return tty == tty_of(kernel.current) ? tty->foreground : refused_with(ENOTTY);
+}
+
+/* Each repetition is that of a call that a signal has interrupted. */
+static int change_tty(int fd, int (*change)(const struct proc *, struct tty *, int), int arg)
+{
+    struct tty *tty = tty_behind(fd);
+    int error;
+
+    if (!tty)
+        return -1;
+    if (!tty->session)
+        return refused_with(change == tty_give ? ENOTTY : EIO);
+    while ((error = change(kernel.current, tty, arg)) == EINTR)
+        signal_act();
+    return error ? refused_with(error) : 0;
 }
 
 int __wrap_tcsetpgrp(int fd, pid_t group)
 {
-    (void)fd, (void)group;
-    return refused_with(ENOTTY);
+    kernel_call();
+    trace("tcsetpgrp(%d)", group);
+    return change_tty(fd, tty_give, group);
+}
+
+static int set_mode(const struct proc *process, struct tty *tty, int signo)
+{
+    return tty_use(process, tty, signo);
+}
+
+int __wrap_tcsetattr(int fd, int when, const struct termios *mode)
+{
+    (void)when, (void)mode;
+    kernel_call();
+    return change_tty(fd, set_mode, SIGTTOU);
+}
+
+int __wrap_tcgetattr(int fd, struct termios *mode)
+{
+    kernel_call();
+    const struct tty *tty = tty_behind(fd);
+    if (!tty)
+        return -1;
+    *mode = (struct termios){0};
+    return tty->session ? 0 : refused_with(EIO);
 }

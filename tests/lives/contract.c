@@ -3,6 +3,7 @@
 #include "lives/contract.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -16,6 +17,7 @@
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -213,7 +215,11 @@ enum verb {
     UNBLOCK,
     FORK,
     REAP,
-    RENAME
+    RENAME,
+    FOREGROUND,
+    TAKE,
+    SET_MODE,
+    READ
 };
 
 struct order {
@@ -241,6 +247,31 @@ static struct puppet puppet_new(void)
     return puppet;
 }
 
+static int open_terminal(void)
+{
+    return open("/dev/tty", O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+static int64_t use_terminal(const struct order *order)
+{
+    struct termios mode;
+    int fd = open_terminal(), result = -1;
+    char byte;
+
+    if (fd < 0)
+        return -1;
+    switch (order->verb) {
+    case FOREGROUND: result = tcgetpgrp(fd); break;
+    case TAKE: result = tcsetpgrp(fd, (pid_t)order->a); break;
+    case SET_MODE: result = tcgetattr(fd, &mode) < 0 ? -1 : tcsetattr(fd, TCSANOW, &mode); break;
+    default: result = (int)read(fd, &byte, 1);
+    }
+    int error = errno;
+    close(fd);
+    errno = error;
+    return result;
+}
+
 static int64_t carry_out(const struct order *order, int *fd)
 {
     struct puppet child;
@@ -265,6 +296,10 @@ static int64_t carry_out(const struct order *order, int *fd)
         return child.pid;
     case REAP: return waitpid((pid_t)order->a, &status, WNOHANG) > 0 ? status : -1;
     case RENAME: return prctl(PR_SET_NAME, "renamed");
+    case FOREGROUND:
+    case TAKE:
+    case SET_MODE:
+    case READ: return use_terminal(order);
     }
     return -1;
 }
@@ -842,6 +877,144 @@ static void adoption_within_the_session_orphans_no_group(void)
     say_next("told", child.pid, WUNTRACED);
 }
 
+/* -- cases: terminals -------------------------------------------------------------------------- */
+
+static void say_foreground(const char *what, pid_t group)
+{
+    pid_t found = tcgetpgrp(STDOUT_FILENO);
+
+    if (found < 0)
+        say(what, "%s", strerror(errno));
+    else
+        say(what, "%s", found == group ? "its" : found == getpgrp() ? "ours" : "another's");
+}
+
+static void without_a_terminal_there_is_none(void)
+{
+    say_result("open", open_terminal());
+    contract_terminal();
+    int fd = open_terminal();
+    say_whether("opened", fd >= 0);
+    say_foreground("foreground", 0);
+    struct puppet puppet = puppet_new();
+    say_whether("of a child", ask(puppet, FOREGROUND) == getpgrp());
+    struct puppet other = puppet_of(puppet);
+    ask_with(other, SET_GROUP, 0, puppet.pid);
+    say_whether("of its session", ask(other, NEW_SESSION) == other.pid);
+    say_result("of another session", ask(other, FOREGROUND));
+    close(fd);
+}
+
+static void the_foreground_is_given_within_a_session(void)
+{
+    contract_terminal();
+    struct puppet puppet = puppet_new(), other = puppet_new(), child = puppet_of(other);
+    ask_with(child, SET_GROUP, 0, other.pid);
+    ask(child, NEW_SESSION);
+    say_result("given", tcsetpgrp(STDOUT_FILENO, puppet.pid));
+    say_foreground("foreground", puppet.pid);
+    say_result("to another session", tcsetpgrp(STDOUT_FILENO, child.pid));
+    say_result("to nobody", tcsetpgrp(STDOUT_FILENO, child.pid + 100000));
+    say_result("taken back, TTOU blocked", tcsetpgrp(STDOUT_FILENO, getpgrp()));
+    say_result("by a child, TTOU blocked", ask_with(puppet, TAKE, puppet.pid, 0));
+    say_foreground("foreground", puppet.pid);
+    say_result("of another session", ask_with(child, TAKE, child.pid, 0));
+    say_result("mode, TTOU blocked", ask(other, SET_MODE));
+}
+
+static void who_uses_it_in_the_background_stops(void)
+{
+    contract_terminal();
+    struct puppet puppet = puppet_new();
+    int none;
+    ask_with(puppet, UNBLOCK, (int64_t)(bit(SIGTTOU) | bit(SIGTTIN)), 0);
+    order(puppet, TAKE, puppet.pid, 0);
+    say_next("take", puppet.pid, WUNTRACED);
+    tcsetpgrp(STDOUT_FILENO, puppet.pid);
+    kill(-puppet.pid, SIGCONT);
+    say_result("tried again", answer_of(puppet, &none));
+    tcsetpgrp(STDOUT_FILENO, getpgrp());
+    order(puppet, SET_MODE, 0, 0);
+    say_next("mode", puppet.pid, WUNTRACED);
+    kill(puppet.pid, SIGCONT);
+    say_next("still", puppet.pid, WUNTRACED);
+    tcsetpgrp(STDOUT_FILENO, puppet.pid);
+    kill(-puppet.pid, SIGCONT);
+    say_result("tried again", answer_of(puppet, &none));
+    tcsetpgrp(STDOUT_FILENO, getpgrp());
+    order(puppet, READ, 0, 0);
+    say_next("read", puppet.pid, WUNTRACED);
+    tcsetpgrp(STDOUT_FILENO, puppet.pid);
+    kill(-puppet.pid, SIGCONT);
+    say_result("tried again", answer_of(puppet, &none));
+}
+
+static void who_blocks_it_reads_nothing(void)
+{
+    contract_terminal();
+    struct puppet puppet = puppet_new();
+    say_result("read", ask(puppet, READ));
+}
+
+static void an_orphaned_group_may_not_use_it(void)
+{
+    contract_terminal();
+    struct puppet parent = puppet_new(), child = puppet_of(parent);
+    ask_with(child, UNBLOCK, (int64_t)(bit(SIGTTOU) | bit(SIGTTIN)), 0);
+    end_puppet(parent, 0);
+    say_result("take", ask_with(child, TAKE, child.pid, 0));
+    say_result("mode", ask(child, SET_MODE));
+    say_result("read", ask(child, READ));
+}
+
+/* Waits for a key that was pressed. */
+static void await_pending(struct puppet puppet, int signo)
+{
+    for (int i = 0; i < PATIENCE && !((uint64_t)ask(puppet, PENDING) & bit(signo)); i++)
+        rest(MS);
+}
+
+static void keys_are_for_the_foreground(void)
+{
+    contract_terminal();
+    struct puppet a = puppet_new(), b = puppet_new(), other = puppet_new();
+    ask_with(b, SET_GROUP, 0, a.pid);
+    tcsetpgrp(STDOUT_FILENO, a.pid);
+    contract_press(SIGINT);
+    await_pending(a, SIGINT);
+    contract_press(SIGQUIT);
+    await_pending(a, SIGQUIT);
+    contract_press(SIGTSTP);
+    await_pending(a, SIGTSTP);
+    await_pending(b, SIGTSTP);
+    say_signals("leader", (uint64_t)ask(a, PENDING));
+    say_signals("member", (uint64_t)ask(b, PENDING));
+    say_signals("another", (uint64_t)ask(other, PENDING));
+    say_signals("we", pending() & ~bit(SIGCHLD));
+    say_now("told", a.pid, WUNTRACED);
+    order(b, UNBLOCK, (int64_t)bit(SIGTSTP), 0);
+    say_next("unblocked", b.pid, WUNTRACED);
+}
+
+static void a_hang_up_is_for_the_leader(void)
+{
+    contract_terminal();
+    struct puppet puppet = puppet_new();
+    int fd = open_terminal();
+    struct termios mode;
+    tcsetpgrp(STDOUT_FILENO, puppet.pid);
+    contract_hang_up();
+    say_whether("HUP", take(bit(SIGHUP), PATIENCE) == SIGHUP);
+    say_whether("CONT", take(bit(SIGCONT), PATIENCE) == SIGCONT);
+    say_signals("foreground", (uint64_t)ask(puppet, PENDING));
+    say_result("open", open_terminal());
+    say_result("of a child", ask(puppet, FOREGROUND));
+    say_result("tcgetpgrp", tcgetpgrp(fd));
+    say_result("tcsetpgrp", tcsetpgrp(fd, getpgrp()));
+    say_result("tcgetattr", tcgetattr(fd, &mode));
+    close(fd);
+}
+
 /* -- cases: descriptors ------------------------------------------------------------------------ */
 
 static void say_events(const char *what, int fd, short asked)
@@ -1237,6 +1410,13 @@ const struct contract_case contract_cases[] = {
     CASE(a_stopped_group_that_is_orphaned_is_continued),
     CASE(a_running_group_that_is_orphaned_gets_nothing),
     CASE(adoption_within_the_session_orphans_no_group),
+    CASE(without_a_terminal_there_is_none),
+    CASE(the_foreground_is_given_within_a_session),
+    CASE(who_uses_it_in_the_background_stops),
+    CASE(who_blocks_it_reads_nothing),
+    CASE(an_orphaned_group_may_not_use_it),
+    CASE(keys_are_for_the_foreground),
+    CASE(a_hang_up_is_for_the_leader),
     CASE(messages_are_kept_apart),
     CASE(an_unread_message_resets_once),
     CASE(what_was_sent_before_the_end_is_received),

@@ -18,5 +18,13 @@ extern char contract_facts[2000];
  * each other, or of the process that has started it. */
 int contract_run(const void *arg);
 
+/* Gives this process, the leader of its session, a terminal, which is its standard output as well.
+ */
+void contract_terminal(void);
+/* Presses a key of it: Ctrl-C, Ctrl-\\ or Ctrl-Z. */
+void contract_press(int signo);
+/* Closes its window. */
+void contract_hang_up(void);
+
 /* The program of an actor: it does nothing for that time, and ends with that status. */
 #define CONTRACT_ACTOR "actor"

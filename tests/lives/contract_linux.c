@@ -1,5 +1,6 @@
 /* contract_linux [CASE]: runs the cases of the contract on the real kernel, and prints a line of
  * each. */
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -7,6 +8,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,6 +17,37 @@
 #include "os/procfs.h"
 
 #define LONGEST_MS 60000
+
+/* -- the terminal ------------------------------------------------------------------------------ */
+
+static int window; /* the other end */
+
+void contract_terminal(void)
+{
+    window = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (window < 0 || grantpt(window) < 0 || unlockpt(window) < 0)
+        return;
+    int terminal = open(ptsname(window), O_RDWR); /* the first one is this session's */
+    dup2(terminal, STDOUT_FILENO);
+    close(terminal);
+}
+
+void contract_press(int signo)
+{
+    struct termios mode;
+
+    tcgetattr(STDOUT_FILENO, &mode);
+    char key = (char)mode.c_cc[signo == SIGINT ? VINTR : signo == SIGQUIT ? VQUIT : VSUSP];
+    if (write(window, &key, 1) != 1)
+        perror("a key");
+}
+
+void contract_hang_up(void)
+{
+    close(window);
+}
+
+/* -- cases ------------------------------------------------------------------------------------- */
 
 static int act(char **argv)
 {
@@ -51,9 +84,10 @@ static void try_case(const struct contract_case *contract_case)
     pid_t pid = fork();
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
+        FILE *out = fdopen(dup(STDOUT_FILENO), "w");
         contract_run(contract_case);
-        printf("%s: %s\n", contract_case->name, contract_facts);
-        fflush(stdout);
+        fprintf(out, "%s: %s\n", contract_case->name, contract_facts);
+        fflush(out);
         _exit(0);
     }
     struct pollfd polled = {.fd = kernel_pidfd(pid), .events = POLLIN};

@@ -11,6 +11,7 @@
 #include "lives/plan.h"
 #include "lives/server.h"
 #include "lives/states.h"
+#include "lives/tty.h"
 
 #define SEEDS 200
 
@@ -35,7 +36,7 @@ int run_number(const struct run *run)
     return 0;
 }
 
-/* Nobody judges what happens. */
+/* No oracle judges what happens. */
 void life_on_call(struct proc *process)
 {
     (void)process;
@@ -82,6 +83,25 @@ ABSENT(void, server_close, struct connection *connection)
 void life_check(void)
 {
     world.over |= !process_exists(top);
+}
+
+/* -- the terminal ------------------------------------------------------------------------------ */
+
+static struct tty *terminal;
+
+void contract_terminal(void)
+{
+    terminal = top->output = tty_new(top);
+}
+
+void contract_press(int signo)
+{
+    tty_key(terminal, signo);
+}
+
+void contract_hang_up(void)
+{
+    tty_hang_up(terminal);
 }
 
 /* -- cases ------------------------------------------------------------------------------------- */

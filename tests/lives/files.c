@@ -125,6 +125,7 @@ int file_events(const struct proc *process, const struct pollfd *poll)
     case FILE_PROCESS: events = process_exists(file->process) ? 0 : POLLIN; break;
     case FILE_SOCKET: events = network_events(file->connection); break;
     case FILE_TEXT:
+    case FILE_TTY:
     case FILE_NOTHING: break;
     }
     return events & (poll->events | POLLHUP | POLLERR);

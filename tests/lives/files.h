@@ -10,6 +10,7 @@ enum file_kind {
     FILE_PROCESS, /* a pidfd */
     FILE_SOCKET,  /* of a connection (network.h) */
     FILE_TEXT,    /* to read */
+    FILE_TTY,     /* /dev/tty */
     FILE_NOTHING  /* /dev/null */
 };
 
@@ -36,6 +37,8 @@ struct file {
     struct proc *process;
     /* SOCKET */
     struct connection *connection; /* NULL before connect() */
+    /* TTY */
+    struct tty *tty;
     /* TEXT */
     char *text;
     size_t size, at;

@@ -13,6 +13,7 @@
 #include "lives/files.h"
 #include "lives/life.h"
 #include "lives/states.h"
+#include "lives/tty.h"
 
 #define STACK (512 * 1024)
 
@@ -29,8 +30,9 @@ void lives_begin(void);
 void lives_enter(void);
 
 static const char *const kind_names[] = {
-    [SUPERVISOR] = "supervisor", [AGENT] = "agent",    [CHILD] = "child", [COMMAND] = "command",
-    [DESCENDANT] = "descendant", [STOPPER] = "--stop", [ADMIN] = "admin", [SERVER] = "server"};
+    [SUPERVISOR] = "supervisor", [AGENT] = "agent",           [CHILD] = "child",
+    [COMMAND] = "command",       [DESCENDANT] = "descendant", [STOPPER] = "--stop",
+    [ADMIN] = "admin",           [SERVER] = "server",         [SHELL] = "shell"};
 
 static void print_actor(char *out, size_t size)
 {
@@ -53,6 +55,7 @@ void kernel_begin(void)
     }
     kernel = (struct kernel){.next_pid = 100};
     stacks_used = 0;
+    tty_begin();
     world_actor = print_actor;
 }
 
@@ -160,8 +163,12 @@ static void notify_parent(const struct proc *child)
 {
     struct proc *parent = process_find(child->parent);
 
-    if (parent && parent->is_coroutine && process_exists(parent))
+    if (!parent || !process_exists(parent))
+        return;
+    if (parent->is_coroutine)
         parent->pending |= signal_bit(SIGCHLD);
+    else if (parent->acts)
+        world_at(world.now + choose_latency(), parent->acts, parent);
 }
 
 /* A parent continues when the child of its vfork() executes or ends; of its spawn_start(), then at
@@ -216,6 +223,11 @@ static bool is_orphaned(int group, const struct proc *without)
     return true;
 }
 
+bool group_is_orphaned(int group)
+{
+    return is_orphaned(group, NULL);
+}
+
 static bool has_stopped(int group)
 {
     for (int i = 0; i < kernel.process_count; i++)
@@ -225,7 +237,7 @@ static bool has_stopped(int group)
     return false;
 }
 
-static void signal_group(int group, int signo)
+void group_signal(int group, int signo)
 {
     for (int i = 0; i < kernel.process_count; i++)
         if (kernel.processes[i]->group == group && kernel.processes[i]->life != REAPED)
@@ -240,8 +252,8 @@ static void note_orphaned(const struct proc *member, const struct proc *parent,
     if (!parent || parent->group == member->group || parent->session != member->session ||
         !is_orphaned(member->group, without) || !has_stopped(member->group))
         return;
-    signal_group(member->group, SIGHUP);
-    signal_group(member->group, SIGCONT);
+    group_signal(member->group, SIGHUP);
+    group_signal(member->group, SIGCONT);
 }
 
 static void leave_children(const struct proc *process)
@@ -287,6 +299,7 @@ void process_end(struct proc *process, int status)
     process->timer++;
     files_close_all(process);
     process->life = EXITING;
+    tty_on_end(process);
     if (process->is_coroutine && one_in(2))
         world_at(world.now + chance_below(one_in(4) ? 5 * MS : 60 * US), become_zombie_late,
                  process);
@@ -419,7 +432,7 @@ static int next_signal(struct proc *process)
 
 static bool stops(const struct proc *process, int signo)
 {
-    return (STOPS & signal_bit(signo)) && !is_orphaned(process->group, NULL);
+    return (STOPS & signal_bit(signo)) && !group_is_orphaned(process->group);
 }
 
 /* An actor has no handler but that of its program for TERM. */
@@ -427,7 +440,10 @@ static void act(struct proc *process, int signo)
 {
     const struct program *program = &process->program;
 
-    if (signo == SIGTERM && program->on_term == CLEANS_UP) {
+    if (process->acts) {
+        process->caught |= signal_bit(signo);
+        world_at(world.now + choose_latency(), process->acts, process);
+    } else if (signo == SIGTERM && program->on_term == CLEANS_UP) {
         process->status = W_EXITCODE(143, 0);
         end_actor_at(process, world.now + program->cleans);
     } else if (stops(process, signo)) {

@@ -12,10 +12,11 @@
 
 struct run;  /* of the program under test: all its processes belong to it (run.h) */
 struct file; /* files.h */
+struct tty;  /* tty.h */
 
 #define DESCRIPTORS 40
 
-enum kind { SUPERVISOR, AGENT, CHILD, COMMAND, DESCENDANT, STOPPER, ADMIN, SERVER };
+enum kind { SUPERVISOR, AGENT, CHILD, COMMAND, DESCENDANT, STOPPER, ADMIN, SERVER, SHELL };
 
 /* The reason for which a coroutine waits. */
 enum wait { WAIT_TURN, WAIT_POLL, WAIT_SLEEP, WAIT_SIGNAL, WAIT_VFORK, WAIT_SPAWN };
@@ -44,7 +45,8 @@ struct proc {
     uint64_t started;
     char *environment; /* as /proc shows it */
     size_t environment_size;
-    struct file *files[DESCRIPTORS];
+    struct file *files[DESCRIPTORS]; /* from 3 on */
+    struct tty *output;              /* its standard output; NULL: no terminal */
 
     /* One of these leads to the next, but for FROZEN, which is its host's. */
     enum { ALIVE, DYING /* of a KILL */, EXITING /* its files are closed */, ZOMBIE, REAPED } life;
@@ -78,8 +80,10 @@ struct proc {
 
     /* Of an actor. */
     struct program program;
-    unsigned timer; /* the number of the valid one */
-    bool is_due;    /* it ends when it can: it was stopped or frozen at that time */
+    unsigned timer;              /* the number of the valid one */
+    bool is_due;                 /* it ends when it can: it was stopped or frozen at that time */
+    void (*acts)(void *process); /* when it has caught a signal, or a child changes; NULL: not */
+    uint64_t caught;
 };
 
 #define PROCESSES 256
@@ -123,6 +127,10 @@ void signal_send(struct proc *process, int signo);
 /* The current process acts on pending signals that it does not block (any more): it has no handler.
  */
 void signal_act(void);
+/* To all of a process group. */
+void group_signal(int group, int signo);
+/* Whether no process could continue what stops of a group (setpgid(2)). */
+bool group_is_orphaned(int group);
 static inline uint64_t signal_bit(int signo)
 {
     return UINT64_C(1) << signo;
