@@ -1,14 +1,16 @@
-"""A proxy to a server's Unix socket that keeps what a client says, and delivers it late.
+"""A proxy to a server that keeps what a client says, and delivers it late.
 
-late_proxy.py SOCKET KEEP LATE: prints the port that it listens on. The file KEEP says "HOW WORD":
-the first thing with that word that the first client says is kept, and HOW the client is treated
-then: "reset" or "silence"; or, as a number, which rlock is stopped, and its agent killed. When the
-file LATE exists, the server gets what was kept. Says "kept", and "arrived" when the server has
-answered. Other clients are served as if there were no proxy."""
+late_proxy.py SERVER KEEP LATE [NUMBER]: to the Unix socket or the port SERVER. Prints the port that
+it listens on. The file KEEP says "HOW WORD": the first thing with that word is kept that the first
+client says, or the one with that number, and HOW the client is treated then: "reset" or "silence";
+or, as a number, which rlock is stopped, and its agent killed. When the file LATE exists, the server
+gets what was kept. Says "kept", and "arrived" when the server has answered. Other clients are
+served as if there were no proxy."""
 import os, select, signal, socket, struct, subprocess, sys, time
 from relay import carry_both, connected, serve_forever
 
-SOCKET, KEEP, LATE = sys.argv[1:]
+SERVER, KEEP, LATE = sys.argv[1:4]
+NUMBER = int(sys.argv[4]) if len(sys.argv) > 4 else 1
 clients = 0
 
 
@@ -31,7 +33,7 @@ def treat(client, what):
     print("kept", flush=True)
 
 
-def serve_first(client, server):
+def serve_late(client, server):
     while True:
         for source in select.select([client, server], [], [])[0]:
             piece, (what, word) = source.recv(1 << 20), asked_for()
@@ -54,9 +56,9 @@ def serve_first(client, server):
 def serve(client):
     global clients
     clients += 1
-    with connected(SOCKET) as server:
-        if clients == 1:
-            serve_first(client, server)
+    with connected(SERVER) as server:
+        if clients == NUMBER:
+            serve_late(client, server)
         else:
             carry_both(client, server)
 

@@ -105,3 +105,60 @@ through() {
 @test "H137 a leader is cut off: the command is dead before another client has the lock" {
     dead_before_the_next leader
 }
+
+# near: ${proxy[path]} leads to server 1 by way of late_proxy.py, which keeps what a waiter says on
+# its second connection, as it waits on that one.
+near() {
+    [[ ! -v pid[proxy] ]] || kill "${pid[proxy]}" "${pid[path]}"
+    rm -f "$T/keep" "$T/late" "$T"/path.*
+    bg_prints proxy python3 "$TESTS/late_proxy.py" "${port[1]}" "$T/keep" "$T/late" 2
+    start_proxy path 127.0.0.1:0 "127.0.0.1:$(<"$T/proxy.out")"
+}
+
+# far: new connections lead to server 2 from now on.
+far() {
+    fault_of path target "127.0.0.1:${port[2]}"
+}
+
+# keep HOW WORD, as late_proxy.py has it.
+keep() {
+    echo "$*" >"$T/keep.new"
+    mv "$T/keep.new" "$T/keep"
+}
+
+says_late() {
+    poll_until 15 contains "$T/proxy.out" "$1"
+}
+
+# At the end of w's wait, its release is on the way and its agent dead. The next agent asks once
+# more, at another server, for a second: fails if that did not suffice. (The word is in the names of
+# a writer's nodes, not in those of the reader that it waits for.)
+dies_releasing() {
+    near
+    stay a k --read
+    bg w rlock run -u "zookeeper://${proxy[path]}/test/$BATS_TEST_NUMBER" --lease 60s -w 2s k -- \
+        sh -c ": >'$T/w.up'; '$RLOCK_TEST_TOOLS/await' '$T/w.go'"
+    poll_until 10 has_waiters k 1
+    keep "${pid[w]}" __WRIT__
+    says_late kept
+    far
+    ends_well a
+    kill -CONT "${pid[w]}"
+    poll_until 20 began_or_gone w
+    [[ -e $T/w.up ]]
+}
+
+began_or_gone() {
+    [[ -e $T/$1.up ]] || gone "${pid[$1]}"
+}
+
+@test "H154 ZooKeeper: a release that arrives late does not free what the same run has acquired" {
+    once_of_three dies_releasing
+    : >"$T/late"
+    says_late arrived
+    run -75 rlock run -n k -- true
+    RLOCK_URL=$(through 2) run -75 rlock run -n k -- true
+    : >"$T/w.go"
+    ends_with w 0
+    is_free k
+}

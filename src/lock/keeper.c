@@ -39,7 +39,8 @@
  *   release      | nothing later of this owner       | nothing: its sender was done
  *   release of   | an entry or a place that a later  | its timeout ("in_time"), and nothing is
  *   one that     | request has made, at a store      | acquired before that is over (try_again()).
- *   tries again  | without numbers (ZooKeeper)       | Not that of an agent that died.
+ *   tries again  | without numbers                   | At ZooKeeper also of an agent that died: it
+ *                |                                   | names what it deletes (zookeeper/leave.c)
  *
  * The next agent's requests come after those of one that has died: the number is the clock of this
  * host. A renewal or release by a command of its own has no number, as it may come from another

@@ -38,6 +38,8 @@ struct player {
     bool on_hold;             /* nothing is renewed */
     bool forced;              /* somebody took its nodes away */
     struct lock_grant grants[KEYS];
+    struct moment began;
+    bool inherited; /* by another agent, which has not heard of all requests of the one before */
 };
 
 /* An owner that has had a lock. */
@@ -69,7 +71,8 @@ struct life {
 };
 
 static struct {
-    unsigned holds, losses, shared, several, nested, slots, forced, kills, stops, endings[8];
+    unsigned holds, losses, shared, several, nested, slots, forced, kills, successors, stops;
+    unsigned endings[8];
     unsigned elections, expired, reopened_at_old, stale_reads, moved, waited;
 } total;
 
@@ -184,7 +187,7 @@ static bool is_clean(const struct player *player)
 {
     bool gone = player->me.ending == KEEPER_RELEASED || player->me.ending == KEEPER_NOT_ACQUIRED;
 
-    return gone && player->life->world.denied == 0;
+    return gone && !player->inherited && player->life->world.denied == 0;
 }
 
 /* Whether it was the last one that its owner's part of the lock is held by. A node of an unanswered
@@ -221,6 +224,9 @@ static void on_gone(void *arg, const char *path, enum zk_end_of_node how)
     if (how == NODE_EXPIRED && counts_on_it(player, now) &&
         was_last(&life->world, path, player->owner))
         accuse(player->me.trial, "the session of one who holds the lock ends");
+    if (how == NODE_GIVEN_BACK && counts_on_it(player, now) &&
+        was_last(&life->world, path, player->owner))
+        accuse(player->me.trial, "a lock is released while it is held");
     if (how == NODE_TAKEN_AWAY) {
         player->forced = true;
         total.forced++;
@@ -372,7 +378,8 @@ static void begin(struct player *player)
 
     player->me =
         (struct witness){.trial = &world->trial, .loop = player->me.loop, .leave_by = MOMENT_NEVER};
-    player->forced = player->on_hold = false;
+    player->forced = player->on_hold = player->inherited = false;
+    player->began = now_of(player);
     choose_owner(player, outer);
     choose_keys(player);
     for (size_t i = 0; outer && i < player->plan.request.key_count; i++)
@@ -422,12 +429,34 @@ static void stop(struct player *player)
     player->stopped_until = moment_plus(now_of(player), zk_some_time(world_of(player), 40000));
 }
 
+/* Only the agent, so that another one continues for its owner; or the owner as well. */
 static void die(struct player *player)
 {
-    note(player, "KILLED");
-    total.kills++;
-    player->dead = true;
-    zk_network_kill(world_of(player), player->me.loop);
+    struct life *life = player->life;
+    bool goes_on = !player->me.lost && !player->me.leaving && !player->me.over &&
+                   chance(&life->world.seed, 4) > 0;
+    struct keeper_past past = {.began = player->began,
+                               .not_before = now_of(player),
+                               .held = player->me.held,
+                               .lease = player->me.lease};
+    char fault[256];
+
+    note(player, goes_on ? "KILLED, to be continued" : "KILLED");
+    zk_network_kill(&life->world, player->me.loop);
+    if (!goes_on) {
+        total.kills++;
+        player->dead = true;
+        return;
+    }
+    total.successors++;
+    player->inherited = true;
+    keeper_free(player->me.keeper);
+    store_close(player->store);
+    memcpy(past.grants, player->grants, sizeof player->grants);
+    player->on_hold = player->me.troubled = false;
+    player->store = store_open(player->me.loop, &life->address, fault, sizeof fault);
+    player->me.keeper =
+        keeper_take_over(player->me.loop, player->store, &player->plan, &past, &events, player);
 }
 
 /* When nothing fails any more every life comes to an end. */
@@ -647,6 +676,10 @@ static struct moment turn(struct life *life)
     if (who && fake_due(next).ns < due.ns)
         fake_suspend(next, moment_until(moment_max(fake_due(next), loop_now(next)), due));
     fake_turn(next);
+    for (size_t i = 0; i < life->count; i++)
+        if (life->players[i].me.loop == life->world.dying && life->players[i].me.keeper)
+            die(&life->players[i]);
+    life->world.dying = NULL;
     return due;
 }
 
@@ -695,11 +728,11 @@ int main(int argc, char **argv)
     }
     free(life);
     tap_note("held %u, waited %u, lost %u, readers %u, several keys %u, nested %u, slots %u, "
-             "forced %u, killed %u, stopped %u; elections %u, sessions expired %u, "
+             "forced %u, killed %u, succeeded %u, stopped %u; elections %u, sessions expired %u, "
              "opened at an old leader %u, stale reads %u, moved %u; endings %u %u %u %u %u",
              total.holds, total.waited, total.losses, total.shared, total.several, total.nested,
-             total.slots, total.forced, total.kills, total.stops, total.elections, total.expired,
-             total.reopened_at_old, total.stale_reads, total.moved, total.endings[0],
+             total.slots, total.forced, total.kills, total.successors, total.stops, total.elections,
+             total.expired, total.reopened_at_old, total.stale_reads, total.moved, total.endings[0],
              total.endings[1], total.endings[2], total.endings[3], total.endings[4]);
     return tap_done();
 }

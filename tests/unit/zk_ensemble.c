@@ -69,7 +69,7 @@ struct zk_chunk {
 };
 
 /* The fate of a chunk where the network is bad. */
-enum fate { LOST, ANSWER_LOST, HALF, SILENT, SLOW, FATES };
+enum fate { LOST, ANSWER_LOST, HALF, SILENT, SLOW, LAST_WORDS, FATES };
 
 static struct zk_world *current;
 
@@ -127,10 +127,13 @@ static void cut(struct zk_conn *conn, struct moment now)
 static void carry(struct zk_conn *conn, struct zk_lane *lane, enum zk_chunk_kind kind,
                   const char *bytes, size_t size, struct moment now)
 {
-    static const char *const names[] = {"lost", "answer lost", "half", "silence", "slow"};
+    static const char *const names[] = {"lost",    "answer lost", "half",
+                                        "silence", "slow",        "last words"};
     struct zk_world *world = conn->world;
     bool bad = !world->calm && chance(&world->seed, 100) < world->failing;
     enum fate fate = bad ? chance(&world->seed, FATES) : FATES;
+    if (world->deadly && !world->calm && chance(&world->seed, 16) == 0)
+        fate = LAST_WORDS;
     struct moment due = moment_plus(now, zk_some_time(world, world->calm    ? 5
                                                              : fate == SLOW ? 20000
                                                                             : 100));
@@ -140,6 +143,10 @@ static void carry(struct zk_conn *conn, struct zk_lane *lane, enum zk_chunk_kind
     if (bad)
         note_at(&world->trial, now, "%s %s", lane == &conn->up ? "up" : "down", names[fate]);
     conn->silent = fate == SILENT;
+    if (fate == LAST_WORDS && lane == &conn->up && kind == CHUNK_BYTES && conn->stream) {
+        world->dying = conn->stream->loop;
+        due = later(world, 8000);
+    }
     if (fate != LOST && fate != SILENT)
         put(conn, lane, kind, bytes, fate == HALF ? size / 2 : size, due);
     if (fate == LOST || fate == ANSWER_LOST || fate == HALF)
@@ -606,6 +613,8 @@ static int try_operation(struct zk_world *world, struct zk_change *operation, in
 {
     if (operation->kind == OP_CREATE)
         return create(world, operation, session);
+    if (operation->kind == OP_CHECK && operation->path.size == 1) /* the root */
+        return ZK_OK;
     struct zk_node *node = find(world, operation->path, world->zxid);
     if (!node)
         return ZK_NO_NODE;
@@ -1194,6 +1203,7 @@ void zk_world_begin(struct zk_world *world, unsigned seed, const struct zk_judge
     current = world;
     chance_for_system(&world->seed);
     world->failing = chance(&world->seed, 4) ? chance(&world->seed, 12) : 0;
+    world->deadly = chance(&world->seed, 4) == 0;
     world->server_count = chance(&world->seed, 4) ? ZK_SERVERS : 1;
     world->tick = (chance(&world->seed, 2) ? 500 : 2000) * NS_PER_MS;
     world->speed = chance(&world->seed, 10);

@@ -105,6 +105,7 @@ struct zk_world {
     struct loop *loop; /* the servers' and the network's */
     unsigned seed;
     unsigned failing; /* of 100 chunks, so many fare badly */
+    bool deadly;      /* processes die when they have said something, which is late */
     bool calm;        /* nothing fails any more */
     bool ended;       /* nothing arrives any more */
     const struct zk_judge *judge;
@@ -130,6 +131,8 @@ struct zk_world {
 
     /* So that a world without faults is noticed. */
     unsigned elections, expired, reopened_at_old, stale_reads, moved;
+
+    const struct loop *dying; /* the process that dies at once: nothing else of it arrives */
 
     struct trial trial;
 };

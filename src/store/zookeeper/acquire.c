@@ -19,7 +19,7 @@
 
 /* In the order of the steps. */
 static zk_hear began, found_ancestors, take_ancestors, created, made_locks, take_queues, described,
-    found_nested, take_nested, watched, heard_beat, retaken, closed_old;
+    found_nested, take_nested, watched, heard_beat, retaken;
 
 static void find_ancestors(struct zk_store *store);
 
@@ -333,16 +333,6 @@ static void take_ancestors(struct zk_store *store, const struct zk_reply *replie
 
 /* -- refused ----------------------------------------------------------------------------------- */
 
-static void be_refused(struct zk_store *store)
-{
-    if (store->request.queue) {
-        zk_send(store, described, ZK_NO_EFFECT);
-    } else {
-        zk_close(store->batch);
-        zk_send(store, described, ZK_CLOSES);
-    }
-}
-
 /* Reads the replies about what is in the way, and then about the holder. */
 static void described(struct zk_store *store, const struct zk_reply *replies)
 {
@@ -369,9 +359,10 @@ static void described(struct zk_store *store, const struct zk_reply *replies)
         refusal->holder = *holder->owner ? holder : NULL;
     }
     store->refused = loop_now(store->loop);
-    if (!store->request.queue)
-        zk_forget(store);
-    zk_refuse_again(store);
+    if (store->request.queue)
+        zk_refuse_again(store);
+    else
+        zk_refuse_and_leave(store);
 }
 
 static void note_refusal(struct zk_store *store, size_t key, const struct zk_queue *queue)
@@ -391,11 +382,12 @@ static void note_refusal(struct zk_store *store, size_t key, const struct zk_que
     zk_get_child(store->batch, store->nodes[key].branches[ZK_PLAIN], oldest->name);
 }
 
-/* Own nodes have gone, and with the session the others go. */
+/* Own nodes have gone, and the others have to go. */
 static void lose(struct zk_store *store)
 {
     zk_session_drop_batch(store->session);
     store->requeued = true;
+    store->place = ZK_MAY_HAVE_PLACE;
     zk_start_anew(store);
 }
 
@@ -481,7 +473,7 @@ static void take_nested(struct zk_store *store, const struct zk_reply *replies)
     } else if (in_the_way) {
         zk_watch_in_the_way(store);
         zk_query(store->batch, OP_GET_DATA, in_the_way, false);
-        be_refused(store);
+        zk_send(store, described, ZK_NO_EFFECT);
     } else {
         watch(store);
     }
@@ -581,7 +573,7 @@ static void judge(struct zk_store *store, const struct zk_queue queues[LOCK_KEYS
     } else if (refused < store->key_count) {
         zk_watch_in_the_way(store);
         note_refusal(store, refused, &queues[refused]);
-        be_refused(store);
+        zk_ask(store, described);
     } else if (semaphores) {
         zk_rule_out(store);
     } else {
@@ -663,15 +655,7 @@ static void began(struct zk_store *store, const struct zk_reply *replies)
 
 void zk_start_anew(struct zk_store *store)
 {
-    zk_close(store->batch);
-    zk_send(store, closed_old, ZK_CLOSES);
-}
-
-static void closed_old(struct zk_store *store, const struct zk_reply *replies)
-{
-    (void)replies;
-    zk_forget(store);
-    zk_begin(store);
+    zk_leave(store, zk_begin);
 }
 
 /* Whether there is a lease for each place of a semaphore, not only nested ones. */
@@ -730,8 +714,7 @@ void zk_acquire(struct zk_store *store)
         zk_forget(store);
     switch (store->place) {
     case ZK_NO_PLACE: zk_begin(store); break;
-    case ZK_MAY_HAVE_PLACE:
-    case ZK_ENDING: zk_start_anew(store); break;
+    case ZK_MAY_HAVE_PLACE: zk_start_anew(store); break;
     case ZK_HAS_PLACE:
         /* A waiter need mostly ask only if its refusal still holds. */
         if (!store->from.ns)

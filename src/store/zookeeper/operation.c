@@ -34,6 +34,7 @@ void zk_clear_nodes(struct zk_store *store)
     zk_free_queues(store->holders);
     store->key_count = 0;
     store->place = ZK_NO_PLACE;
+    store->missing = 0;
     store->heartbeats = 0;
 }
 
@@ -126,7 +127,7 @@ void zk_forget(struct zk_store *store)
 
     zk_clear_nodes(store);
     store->from = (struct moment){0};
-    store->roomy = false;
+    store->roomy = store->moved = false;
     *store->owner = '\0';
     zk_session_take(store->session, &none);
 }
@@ -151,7 +152,8 @@ void zk_send(struct zk_store *store, zk_hear *hear, enum zk_effect effect)
     static const enum zk_way ways[] = {
         [ZK_REOPENS] = ZK_NEW_BY_ALL_MEANS, [ZK_ASKS_FOR_ROOM] = ZK_NEW_CONNECTION};
 
-    zk_session_send(store->session, ways[effect], store->base.operation.until);
+    zk_session_send(store->session, store->moved ? ZK_NEW_BY_ALL_MEANS : ways[effect],
+                    store->base.operation.until);
 }
 
 void zk_ask(struct zk_store *store, zk_hear *hear)
@@ -191,18 +193,16 @@ static void found_room(struct zk_store *store, const struct zk_reply *replies)
     zk_look(store);
 }
 
-static void left_full(struct zk_store *store, const struct zk_reply *replies)
+static void left_full(struct zk_store *store)
 {
-    (void)replies;
-    zk_forget(store);
+    zk_close_session(store);
     zk_tell_failure(store, &store->no_room);
 }
 
 static void leave_full(struct zk_store *store, const struct answer *failure)
 {
     store->no_room = *failure;
-    zk_close(store->batch);
-    zk_send(store, left_full, ZK_CLOSES);
+    zk_leave(store, left_full);
 }
 
 static void failed(struct zk_store *store, const struct answer *failure)
@@ -211,9 +211,7 @@ static void failed(struct zk_store *store, const struct answer *failure)
         leave_full(store, failure);
         return;
     }
-    if (store->effect == ZK_CLOSES && failure->maybe_done)
-        store->place = ZK_ENDING;
-    else if (store->effect == ZK_CREATES && failure->maybe_done)
+    if (store->effect == ZK_CREATES && failure->maybe_done)
         store->place = ZK_MAY_HAVE_PLACE;
     else if (store->effect == ZK_CREATES)
         store->place = store->nodes[0].own[0] ? ZK_HAS_PLACE : ZK_NO_PLACE;
@@ -226,7 +224,10 @@ void zk_heard(void *arg, enum zk_outcome outcome, const struct zk_reply *replies
     struct zk_store *store = arg;
 
     switch (outcome) {
-    case ZK_ANSWERED: store->hear(store, replies); break;
+    case ZK_ANSWERED:
+        store->moved = false;
+        store->hear(store, replies);
+        break;
     case ZK_EXPIRED:
         store->requeued |= store->place == ZK_HAS_PLACE;
         zk_forget(store);
@@ -276,9 +277,11 @@ void zk_tell_error(struct zk_store *store, int error)
         {ZK_QUOTA_EXCEEDED, CAUSE_UNFIT, "the quota is exceeded"},
         {ZK_NOT_READ_ONLY, CAUSE_NOT_READY, "the server has no majority, and is read-only"},
         {ZK_THROTTLED, CAUSE_NOT_READY, "the server is too busy"},
+        {ZK_SESSION_MOVED, CAUSE_NOT_READY, "the session was opened at another server"},
     };
     struct answer answer;
 
+    store->moved = error == ZK_SESSION_MOVED;
     answer_fail(&answer, CAUSE_NOT_READY, "the server answers with error %d", error);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if ((int)known[i].error == error)
@@ -321,18 +324,15 @@ void zk_refuse_again(struct zk_store *store)
     zk_tell(store, &again.answer);
 }
 
-static void closed_refused(struct zk_store *store, const struct zk_reply *replies)
+static void left_refused(struct zk_store *store)
 {
-    (void)replies;
-    zk_forget(store);
-    store->refused = loop_now(store->loop);
+    zk_close_session(store);
     zk_refuse_again(store);
 }
 
-void zk_refuse_and_close(struct zk_store *store)
+void zk_refuse_and_leave(struct zk_store *store)
 {
-    zk_close(store->batch);
-    zk_send(store, closed_refused, ZK_CLOSES);
+    zk_leave(store, left_refused);
 }
 
 void zk_grant(struct zk_store *store)

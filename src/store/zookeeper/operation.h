@@ -35,12 +35,13 @@ struct zk_store;
 
 /* Hears the replies to a step's requests. */
 typedef void zk_hear(struct zk_store *store, const struct zk_reply *replies);
+/* Continues when the own nodes have gone. */
+typedef void zk_left(struct zk_store *store);
 
 /* The effect of a step's requests, as far as it matters when they are not answered. */
 enum zk_effect {
     ZK_NO_EFFECT,
     ZK_CREATES,      /* make nodes of this owner */
-    ZK_CLOSES,       /* close the session */
     ZK_REOPENS,      /* nothing more; the session is opened again over a new connection */
     ZK_ASKS_FOR_ROOM /* the same, by a waiter, if there is room for one */
 };
@@ -48,9 +49,8 @@ enum zk_effect {
 /* This owner's nodes in the ensemble. */
 enum zk_place {
     ZK_NO_PLACE,
-    ZK_MAY_HAVE_PLACE, /* a request that makes nodes was not answered */
-    ZK_HAS_PLACE,      /* its nodes are there, as far as is known */
-    ZK_ENDING          /* the session may have been closed: nothing new may rely on it */
+    ZK_MAY_HAVE_PLACE, /* a request that makes or deletes nodes was not answered */
+    ZK_HAS_PLACE       /* its nodes are there, as far as is known */
 };
 
 struct zk_sight;
@@ -80,6 +80,11 @@ struct zk_store {
     struct acquire_request request; /* a renewal and a release fill in a part of it */
     zk_hear *hear;                  /* the step under way */
     enum zk_effect effect;
+    bool moved;     /* the session was opened elsewhere: it has to be opened again */
+    zk_left *left;  /* when the own nodes have gone */
+    size_t missing; /* the key whose nodes were not there then, from 1; 0: none */
+    char **found;   /* nodes of the owner that may have to go */
+    size_t found_count;
     size_t absent;         /* the key that is not held */
     struct answer no_room; /* to be told when the place is given up */
     bool requeued;
@@ -96,7 +101,7 @@ struct zk_store {
 void zk_acquire(struct zk_store *store);
 /* Takes a place in the queues, in a session of its own. */
 void zk_begin(struct zk_store *store);
-/* The same in another session; nodes that an unanswered request has made go with this one. */
+/* The same when the own nodes have gone, also those that an unanswered request has made. */
 void zk_start_anew(struct zk_store *store);
 /* Adds to a transaction the creation of a key's own nodes: those of its place in the queue at
  * first; of a semaphore then the lease that is claimed for that place. */
@@ -121,6 +126,15 @@ void zk_recount(struct zk_store *store);
 void zk_rule_out(struct zk_store *store);
 /* Whether the owner waits for a semaphore, and is the first in the queue of each key. */
 bool zk_semaphore_leads(const struct zk_store *store);
+
+/* Leaving (leave.c): deletes all own nodes, and then calls "left". Where one was not there any
+ * more, store->missing says so. */
+void zk_leave(struct zk_store *store, zk_left *left);
+/* Adds to the batch a transaction that deletes the own nodes. */
+void zk_delete_own(struct zk_store *store);
+void zk_forget_found(struct zk_store *store);
+/* Closes the session, which has no nodes, and waits for nothing. */
+void zk_close_session(struct zk_store *store);
 
 /* Another process' nodes (store.c): looks for those of the request's owner, a holder's or a
  * waiter's, and continues the operation with them if each key has some: the session that made them
@@ -199,8 +213,8 @@ void zk_refuse(struct zk_store *store, enum cause cause, size_t key, const char 
 void zk_refuse_not_held(struct zk_store *store, size_t key);
 /* As store->refusal says, with the age that it has by now. A new waiter asks for room first. */
 void zk_refuse_again(struct zk_store *store);
-/* The same when the session is closed, which this does first. */
-void zk_refuse_and_close(struct zk_store *store);
+/* The same when the owner has left, which this does first. */
+void zk_refuse_and_leave(struct zk_store *store);
 void zk_grant(struct zk_store *store);
 
 /* Makes store->refusal one of that cause, with an empty party. Returns it. */

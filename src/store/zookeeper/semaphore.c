@@ -69,7 +69,7 @@ static bool read_leases(struct zk_store *store, const struct zk_reply *replies)
         struct answer *refusal = zk_begin_refusal(store, CAUSE_MISFIT, plain);
         snprintf(refusal->text, sizeof refusal->text,
                  "it is held as a plain lock, not as a semaphore");
-        zk_refuse_and_close(store);
+        zk_refuse_and_leave(store);
     }
     return error == ZK_OK && plain == store->key_count;
 }
@@ -229,13 +229,13 @@ static void refuse_held(struct zk_store *store, size_t key, unsigned taken,
     if (store->request.queue)
         zk_refuse_again(store);
     else
-        zk_refuse_and_close(store);
+        zk_refuse_and_leave(store);
 }
 
 static void refuse_limit(struct zk_store *store, size_t key, unsigned limit)
 {
     zk_begin_misfit(store, key, limit);
-    zk_refuse_and_close(store);
+    zk_refuse_and_leave(store);
 }
 
 static void linger(struct zk_store *store)

@@ -20,10 +20,11 @@
 #define PORT 2181
 
 /* In the order of the steps. */
-static zk_hear found_nodes, dropped_rest, read_nodes, renewed, released, listed_holders, forced;
+static zk_hear found_nodes, dropped_rest, read_nodes, renewed, listed_holders, forced;
 
 static void send_renewal(struct zk_store *store);
 static void send_release(struct zk_store *store);
+static zk_left released;
 
 /* -- another process' nodes -------------------------------------------------------------------- */
 
@@ -49,16 +50,6 @@ static int find_nodes(const struct zk_store *store, struct zk_nodes *nodes,
     return ZK_OK;
 }
 
-/* In one transaction. */
-static void delete_own(struct zk_store *store)
-{
-    zk_multi(store->batch);
-    for (size_t i = 0; i < store->key_count; i++)
-        for (size_t j = 0; j < NODES_MAX && store->nodes[i].own[j]; j++)
-            zk_multi_change(store->batch, OP_DELETE, store->nodes[i].own[j], NULL);
-    zk_multi_end(store->batch);
-}
-
 /* An owner that has lost one of its keys has lost all: its other nodes must not stay until the
  * session of the process that made them ends. */
 static void drop_rest(struct zk_store *store, size_t lost)
@@ -69,7 +60,7 @@ static void drop_rest(struct zk_store *store, size_t lost)
     for (size_t i = 0; i < store->key_count; i++)
         any |= store->nodes[i].own[0] != NULL;
     if (any)
-        delete_own(store);
+        zk_delete_own(store);
     zk_clear_nodes(store);
     store->absent = lost;
     zk_ask(store, dropped_rest);
@@ -189,8 +180,10 @@ static void renewed(struct zk_store *store, const struct zk_reply *replies)
     size_t key = zk_missing(store, replies + 1);
 
     if (error == ZK_NO_NODE || (error == ZK_OK && key < store->key_count)) {
-        zk_clear_nodes(store);
-        zk_refuse_not_held(store, key < store->request.key_count ? key : 0);
+        key = key < store->key_count ? key : 0;
+        store->place = ZK_MAY_HAVE_PLACE; /* in other keys */
+        store->missing = 1 + key;
+        zk_refuse_not_held(store, key);
     } else if (error != ZK_OK) {
         zk_tell_error(store, error);
     } else {
@@ -212,44 +205,23 @@ static void renew(struct zk_store *store)
 
 /* -- releasing --------------------------------------------------------------------------------- */
 
-/* Closes the session as well: nothing of it can come later, and its end frees what the transaction
- * has not. */
-static void add_release(struct zk_store *store)
-{
-    if (store->place == ZK_HAS_PLACE)
-        delete_own(store);
-    zk_close(store->batch);
-}
-
 static void send_release(struct zk_store *store)
 {
-    add_release(store);
-    zk_send(store, released, ZK_CLOSES);
+    if (store->place == ZK_NO_PLACE)
+        store->missing = 1;
+    zk_leave(store, released);
 }
 
-/* Returns which key the operation of the transaction is about. */
-static size_t key_of_operation(const struct zk_store *store, size_t index)
-{
-    for (size_t i = 0; i < store->key_count; i++)
-        for (size_t j = 0; j < NODES_MAX && store->nodes[i].own[j]; j++)
-            if (index-- == 0)
-                return i;
-    return 0;
-}
-
-static void released(struct zk_store *store, const struct zk_reply *replies)
+static void released(struct zk_store *store)
 {
     struct answer answer = {.verdict = VERDICT_GRANTED};
-    size_t index = 0;
-    bool there = store->place == ZK_HAS_PLACE ? zk_multi_error(&replies[0], &index) == ZK_OK
-                                              : store->place != ZK_NO_PLACE;
-    size_t key = key_of_operation(store, index);
+    size_t missing = store->missing;
 
-    zk_forget(store);
-    if (there)
-        zk_tell(store, &answer);
+    zk_close_session(store);
+    if (missing > 0)
+        zk_refuse_not_held(store, missing - 1);
     else
-        zk_refuse_not_held(store, key);
+        zk_tell(store, &answer);
 }
 
 static void release(struct zk_store *store)
@@ -260,6 +232,8 @@ static void release(struct zk_store *store)
         zk_adopt(store);
 }
 
+/* Closes the session: its end also frees what a request under way makes. This owner was told to
+ * end, and no other agent acquires for it. */
 static enum release_sent zk_release_nowait(struct store *base,
                                            const struct release_request *request)
 {
@@ -269,8 +243,8 @@ static enum release_sent zk_release_nowait(struct store *base,
     loop_disarm(store->loop, &store->linger);
     zk_session_drop_batch(store->session);
     if (zk_is_own(store))
-        add_release(store);
-    store->place = ZK_ENDING;
+        zk_close(store->batch);
+    store->place = ZK_MAY_HAVE_PLACE;
     return zk_session_send_nowait(store->session) ? RELEASE_SENT : RELEASE_UNSENT;
 }
 
@@ -403,6 +377,7 @@ static void zk_end(struct store *base)
         zk_session_send_nowait(store->session);
     }
     zk_clear_nodes(store);
+    zk_forget_found(store);
     zk_survey_clear(store);
     zk_session_free(store->session);
     free(store->folder);
