@@ -98,14 +98,6 @@ through() {
     poll_until 60 serves "${port[$leader]}"
 }
 
-@test "H137 a follower is cut off: the command is dead before another client has the lock" {
-    dead_before_the_next follower
-}
-
-@test "H137 a leader is cut off: the command is dead before another client has the lock" {
-    dead_before_the_next leader
-}
-
 # near: ${proxy[path]} leads to server 1 by way of late_proxy.py, which keeps what a waiter says on
 # its second connection, as it waits on that one.
 near() {
@@ -161,4 +153,111 @@ began_or_gone() {
     : >"$T/w.go"
     ends_with w 0
     is_free k
+}
+
+# A server that stands still is left for another one, and opens the session late, when it goes on.
+@test "H137 a server that stood still moves the session: the lock is not taken for lost" {
+    local still
+    start_proxy still 127.0.0.1:0 "127.0.0.1:${port[1]}"
+    start_proxy path 127.0.0.1:0 "127.0.0.1:${port[2]}"
+    stay a k -v -u "zookeeper://${proxy[path]}/test/$BATS_TEST_NUMBER" --lease 12s
+    fault_of path target "${proxy[still]}"
+    fault_of still hold up
+    poll_until 10 contains "$T/a.err" 'no answer in time'
+    fault_of path target "127.0.0.1:${port[2]}"
+    poll_until 10 contains "$T/a.err" renewed
+    fault_of still pass
+    pause 500
+    : >"$T/a.err"
+    ends_well a
+    [[ ! -s $T/a.err ]]
+    is_free k
+}
+
+# named_servers: "store.test" has the addresses that are in the file $T/name: 127.0.0.2 and .3 lead
+# to server 1 and to server 2.
+named_servers() {
+    local number
+    number=$(free_ports 1)
+    start_proxy n2 "127.0.0.2:$number" "127.0.0.1:${port[1]}"
+    start_proxy n3 "127.0.0.3:$number" "127.0.0.1:${port[2]}"
+    export SHIM_DNS_STORE=$T/name
+    NAMED=zookeeper://store.test:$number/test/$BATS_TEST_NUMBER
+    leads_to 127.0.0.2
+}
+
+leads_to() {
+    echo "$*" >"$T/name.new"
+    mv "$T/name.new" "$T/name"
+}
+
+named() {
+    LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_dns.so RLOCK_URL=$NAMED "$@"
+}
+
+# one_holder_and_waiter [OPTION...]: "x" holds k, and "w" waits for it, both by the name.
+one_holder_and_waiter() {
+    named stay x k -v --lease 12s "$@"
+    named bg w rlock run --lease 12s "$@" k -- sh -c "echo w >>'$LOG'"
+    poll_until 15 has_waiters k 1
+}
+
+# they_go_on NUMBER: the lock is renewed so often, and the waiter has its turn.
+they_go_on() {
+    local before
+    before=$(grep -c renewed "$T/x.err" || true)
+    poll_until 60 eval "((\$(grep -c renewed '$T/x.err') >= $before + $1))"
+    has_waiters k 1
+    ends_well x
+    ends_with w 0 20
+}
+
+@test "H166 ZooKeeper: a name leads to another server: holders and waiters go there" {
+    named_servers
+    one_holder_and_waiter
+    leads_to 127.0.0.3
+    fault_of n2 blackhole
+    they_go_on 3
+}
+
+@test "H166 ZooKeeper: the same, and the old address is another's, or refuses" {
+    named_servers
+    one_holder_and_waiter
+    leads_to 127.0.0.3
+    fault_of n2 refuse
+    they_go_on 3
+}
+
+@test "H166 ZooKeeper: the name service fails, or does not know the name: what was known is kept" {
+    named_servers
+    one_holder_and_waiter
+    rm "$T/name"
+    poll_until 60 has_waiters k 1
+    they_go_on 4
+    leads_to 127.0.0.2
+    one_holder_and_waiter
+    : >"$T/name"
+    they_go_on 4
+}
+
+@test "H166 ZooKeeper: a name with several addresses, some of which do not serve" {
+    named_servers
+    leads_to 127.0.0.2 127.0.0.3
+    fault_of n2 refuse
+    for _ in 1 2 3 4; do
+        named run -0 rlock run -n --server-wait 0 k -- true
+    done
+    fault_of n2 pass
+    one_holder_and_waiter
+    fault_of n2 blackhole
+    they_go_on 4
+}
+
+# From here on nothing but proxies of a test lies between the servers: they serve until it ends.
+@test "H137 a follower is cut off: the command is dead before another client has the lock" {
+    dead_before_the_next follower
+}
+
+@test "H137 a leader is cut off: the command is dead before another client has the lock" {
+    dead_before_the_next leader
 }

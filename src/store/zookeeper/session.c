@@ -19,6 +19,11 @@ static const struct url_host *host_of(const struct zk_session *session)
     return &session->url->hosts[session->at];
 }
 
+static struct resolver *resolver_of(const struct zk_session *session)
+{
+    return &session->resolvers[session->at];
+}
+
 static void close_link(struct zk_link *link)
 {
     stream_close(link->stream);
@@ -30,7 +35,7 @@ static void close_link(struct zk_link *link)
 static void hang_up(struct zk_session *session)
 {
     loop_disarm(session->loop, &session->timer);
-    resolver_stop(&session->resolver);
+    resolver_stop(resolver_of(session));
     close_link(session->link);
     session->phase = ZK_PHASE_DOWN;
 }
@@ -151,7 +156,7 @@ static void fail_because(struct zk_session *session, enum cause cause, const cha
 
 /* -- the way to a server ----------------------------------------------------------------------- */
 
-/* The next server, when the loop turns. */
+/* The next address or server, when the loop turns. */
 static void look_soon(struct zk_session *session)
 {
     session->phase = ZK_PHASE_NEXT;
@@ -179,7 +184,7 @@ static void way_failed_with(struct zk_session *session, const struct answer *fai
 
     hang_up(session);
     store_note_failure(&session->failure, failure);
-    if (session->ways > 0 && !over)
+    if ((session->untried > 0 || session->ways > 0) && !over)
         look_soon(session);
     else if (session->insists && session->failure.full && !over)
         insist(session);
@@ -194,33 +199,53 @@ static void way_failed(struct zk_session *session, enum cause cause, const char 
     way_failed_with(session, &failure);
 }
 
-static void resolved(void *arg, int count, const char *fault)
+/* Returns when a part of the time until then is over. */
+static struct moment share(const struct zk_session *session, struct moment until, size_t parts)
 {
-    struct zk_session *session = arg;
+    struct moment now = loop_now(session->loop);
+    int64_t left = moment_until(now, until);
 
-    if (count <= 0) {
-        way_failed(session, CAUSE_UNREACHABLE, fault);
-        return;
-    }
+    return moment_plus(now, left > 0 ? left / (int64_t)parts : 0);
+}
+
+static void try_next_address(struct zk_session *session)
+{
+    const struct resolver *addresses = resolver_of(session);
+    unsigned turn = session->turn++ % (unsigned)addresses->count;
+
     session->phase = ZK_PHASE_CONNECTING;
-    unsigned turn = count > 1 ? session->turn++ % (unsigned)count : 0;
-    if (stream_open(session->link->stream, &session->resolver.found[turn], session->tls,
+    loop_arm(session->loop, &session->timer,
+             share(session, session->leave, (size_t)session->untried));
+    session->untried--;
+    if (stream_open(session->link->stream, &addresses->found[turn], session->tls,
                     host_of(session)->name) != 0)
         way_failed(session, cause_of_errno(errno), strerror(errno));
 }
 
+/* What was known before counts where a look-up does not succeed. */
+static void resolved(void *arg, int count, const char *fault)
+{
+    struct zk_session *session = arg;
+
+    (void)count;
+    session->untried = resolver_of(session)->count;
+    if (session->untried > 0)
+        try_next_address(session);
+    else
+        way_failed(session, CAUSE_UNREACHABLE, fault);
+}
+
+/* Where an address is known, half of the time is left to try it. */
 static void look_for_next(struct zk_session *session)
 {
-    struct moment now = loop_now(session->loop);
-    int64_t left = moment_until(now, session->until);
-
     session->phase = ZK_PHASE_SEARCHING;
-    loop_arm(session->loop, &session->timer,
-             moment_plus(now, left > 0 ? left / (int64_t)session->ways : 0));
+    session->leave = share(session, session->until, session->ways);
     session->ways--;
     session->at = (session->at + 1) % session->url->host_count;
     const struct url_host *host = host_of(session);
-    if (!resolver_start(&session->resolver, session->loop, host->name, host->port, resolved,
+    loop_arm(session->loop, &session->timer,
+             share(session, session->leave, resolver_of(session)->count > 0 ? 2 : 1));
+    if (!resolver_start(resolver_of(session), session->loop, host->name, host->port, resolved,
                         session))
         way_failed(session, cause_of_errno(errno), strerror(errno));
 }
@@ -232,6 +257,7 @@ static void start(struct zk_session *session)
     session->until =
         moment_min(session->answer_by, moment_plus(now, session->address.connect_timeout));
     session->ways = session->url->host_count;
+    session->untried = 0;
     session->failure.cause = CAUSE_NONE;
     look_soon(session);
 }
@@ -439,16 +465,24 @@ static void broken(void *arg, const char *why)
     }
 }
 
+static void look_up_in_vain(struct zk_session *session)
+{
+    resolver_stop(resolver_of(session));
+    resolved(session, 0, "looking up its name timed out");
+}
+
 static void timed_out(struct loop_timer *timer)
 {
     struct zk_session *session = timer->owner;
 
     if (session->phase == ZK_PHASE_UP)
         fail_because(session, CAUSE_UNREACHABLE, "no answer in time");
+    else if (session->phase == ZK_PHASE_NEXT && session->untried > 0)
+        try_next_address(session);
     else if (session->phase == ZK_PHASE_NEXT)
         look_for_next(session);
     else if (session->phase == ZK_PHASE_SEARCHING)
-        way_failed(session, CAUSE_UNREACHABLE, "looking up its name timed out");
+        look_up_in_vain(session);
     else
         way_failed(session, CAUSE_UNREACHABLE, stream_overdue(session->link->stream));
 }
@@ -474,6 +508,7 @@ struct zk_session *zk_session_new(struct loop *loop, const struct store_address 
         return NULL;
     }
     session->at = jitter() % session->url->host_count; /* so that clients spread over the servers */
+    session->resolvers = mem_zeroed(session->url->host_count * sizeof *session->resolvers);
     session->link = session->links;
     for (size_t i = 0; i < 2; i++)
         session->links[i] = (struct zk_link){
@@ -492,6 +527,7 @@ void zk_session_free(struct zk_session *session)
         strbuf_free(&session->links[i].in);
     }
     tls_discard(session->tls);
+    free(session->resolvers);
     strbuf_free(&session->batch.out);
     free_replies(&session->replies);
     free(session);

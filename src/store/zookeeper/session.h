@@ -30,7 +30,7 @@ struct zk_session_events {
 
 enum zk_phase {
     ZK_PHASE_DOWN,
-    ZK_PHASE_NEXT,      /* about to look for the next server */
+    ZK_PHASE_NEXT,      /* about to look for the next server, or to try its next address */
     ZK_PHASE_SEARCHING, /* for its address */
     ZK_PHASE_CONNECTING,
     ZK_PHASE_OPENING, /* the session is begun, or opened again */
@@ -77,13 +77,15 @@ struct zk_session {
     size_t former_at;       /* its server */
     struct tls *tls;        /* NULL: plain */
     size_t at;              /* the server, of those in the URL */
-    unsigned turn;          /* of the addresses that a name has, another one each time */
-    struct resolver resolver;
-    struct loop_timer timer; /* armed on the way, and while a batch is under way */
-    struct moment until;     /* to be there */
-    size_t ways;             /* servers that have not been tried yet */
-    bool insists;            /* they are tried again where all are full */
-    struct answer failure;   /* of the latest one */
+    struct resolver *resolvers; /* one for each server: its addresses as they were known last */
+    unsigned turn;              /* of the addresses that a name has, another one each time */
+    int untried;                /* addresses of this server's name, on this way */
+    struct loop_timer timer;    /* armed on the way, and while a batch is under way */
+    struct moment until;        /* to be there */
+    struct moment leave;        /* for the next server */
+    size_t ways;                /* servers that have not been tried yet */
+    bool insists;               /* they are tried again where all are full */
+    struct answer failure;      /* of the latest one */
 
     /* The connection. */
     /* When the session was begun or opened on it: before that was sent. The timeout counts from it,
