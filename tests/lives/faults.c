@@ -171,6 +171,23 @@ static void strike(void *arg)
     }
 }
 
+/* A renewal puts the moment off. */
+static void await_moment(void *arg)
+{
+    struct fault *fault = arg;
+    const struct proc *process = run_guard(fault->run, SUPERVISOR);
+    int64_t moment = process ? state_moment(process, fault->number) : NEVER;
+
+    if (!process && fault->run->supervisor)
+        return;
+    if (moment == NEVER)
+        world_at(world.now + 10 * MS + chance_below(20 * MS), await_moment, fault);
+    else if (moment + fault->at > world.now)
+        world_at(moment + fault->at, await_moment, fault);
+    else
+        strike(fault);
+}
+
 void life_on_call(struct proc *process)
 {
     struct run *run = process->run;
@@ -250,6 +267,10 @@ static void choose_trigger(struct fault *fault)
     } else if (of_process && one_in(2)) {
         fault->trigger = AT_CALL;
         fault->number = 1 + (unsigned)chance_below(one_in(2) ? 150 : 700);
+    } else if (one_in(3)) {
+        fault->trigger = AT_MOMENT;
+        fault->number = (unsigned)chance_below(3);
+        fault->at = (one_in(2) ? 1 : -1) * chance_below(one_in(2) ? 3 * MS : 100 * MS);
     } else {
         fault->trigger = AT_TIME;
         fault->at = fault->run->starts + chance_below(one_in(2) ? 200 * MS : 4 * fault->run->lease);
@@ -283,9 +304,12 @@ void faults_choose(unsigned mask)
         plan_part(PLAN_FAULT + (unsigned)i);
         choose_fault(fault, all_on_first);
         fault->used = !(mask >> i & 1);
-        if (!fault->used && fault->trigger == AT_TIME) {
-            fault->used = true;
+        if (fault->used || (fault->trigger != AT_TIME && fault->trigger != AT_MOMENT))
+            continue;
+        fault->used = true;
+        if (fault->trigger == AT_TIME)
             world_at(fault->at, strike, fault);
-        }
+        else
+            world_at(fault->run->starts, await_moment, fault);
     }
 }

@@ -35,6 +35,7 @@ static struct connection *connection_new(struct run *run, bool by_admin, int ser
                                       .run = run,
                                       .by_admin = by_admin,
                                       .server = server};
+    connection->delay = one_in(2) ? network.delay : chance_below(network.delay);
     return connections = connection;
 }
 
@@ -82,9 +83,9 @@ static ssize_t take(char *from, size_t *from_size, void *bytes, size_t size)
 }
 
 /* While the network is away, the kernel sends again and again, until it is back. */
-static int64_t choose_delay(void)
+static int64_t choose_delay(const struct connection *connection)
 {
-    int64_t delay = network.delay + chance_below(network.jitter);
+    int64_t delay = connection->delay + chance_below(network.jitter);
 
     if (network.late_of_1000 && chance_below(1000) < network.late_of_1000)
         delay += chance_below(one_in(4) ? 3 * SEC : 300 * MS);
@@ -94,9 +95,9 @@ static int64_t choose_delay(void)
 }
 
 /* Behind what was sent before. */
-static int64_t arrives_at(int64_t *last)
+static int64_t arrives_at(const struct connection *connection, int64_t *last)
 {
-    int64_t at = world.now + choose_delay();
+    int64_t at = world.now + choose_delay(connection);
 
     return *last = at > *last ? at : *last;
 }
@@ -115,7 +116,7 @@ static void arrive_reset(void *arg)
 
 static void reset_client(struct connection *connection)
 {
-    world_at(arrives_at(&connection->last_to_client), arrive_reset, connection);
+    world_at(arrives_at(connection, &connection->last_to_client), arrive_reset, connection);
 }
 
 static void arrive_at_client(void *arg)
@@ -189,8 +190,8 @@ static void arrive_connect(void *arg)
 
     if (up && connection->open)
         accept_connection(connection);
-    world_at(arrives_at(&connection->last_to_client), up ? arrive_established : arrive_refused,
-             connection);
+    world_at(arrives_at(connection, &connection->last_to_client),
+             up ? arrive_established : arrive_refused, connection);
 }
 
 /* -- a request that comes a second time -------------------------------------------------------- */
@@ -231,13 +232,13 @@ static void send_twin(struct connection *connection, const void *bytes, size_t s
     trace("connection %d is reset%s; its request comes %.3f s later", connection->number,
           delivered ? " behind a request that is delivered" : "", (double)late / 1e9);
     network.twins++;
-    world_at(world.now + choose_delay(), arrive_reset, connection);
+    world_at(world.now + choose_delay(connection), arrive_reset, connection);
     if (delivered) {
-        from = arrives_at(&connection->last_to_server);
+        from = arrives_at(connection, &connection->last_to_server);
         world_at(from, arrive_at_server, segment_new(connection, bytes, size));
     }
     world_at(from + late, arrive_twin, segment_new(connection, bytes, size));
-    world_at(arrives_at(&connection->last_to_server), arrive_end_at_server, connection);
+    world_at(arrives_at(connection, &connection->last_to_server), arrive_end_at_server, connection);
 }
 
 /* -- the client -------------------------------------------------------------------------------- */
@@ -249,7 +250,7 @@ struct connection *network_connect(const struct sockaddr *to)
         kernel.current->run, kernel.current->kind == ADMIN, (int)(address & 0xff) - 1);
 
     connection->open = connection->connecting = true;
-    world_at(arrives_at(&connection->last_to_server), arrive_connect, connection);
+    world_at(arrives_at(connection, &connection->last_to_server), arrive_connect, connection);
     return connection;
 }
 
@@ -266,7 +267,7 @@ ssize_t network_send(struct connection *connection, const void *bytes, size_t si
     if (has_twin(connection))
         send_twin(connection, bytes, size);
     else
-        world_at(arrives_at(&connection->last_to_server), arrive_at_server,
+        world_at(arrives_at(connection, &connection->last_to_server), arrive_at_server,
                  segment_new(connection, bytes, size));
     if (!connection->by_admin)
         life_on_request(connection->run);
@@ -301,14 +302,14 @@ int network_events(const struct connection *connection)
 void network_close(struct connection *connection)
 {
     connection->open = false;
-    world_at(arrives_at(&connection->last_to_server), arrive_end_at_server, connection);
+    world_at(arrives_at(connection, &connection->last_to_server), arrive_end_at_server, connection);
 }
 
 /* -- the server -------------------------------------------------------------------------------- */
 
 void network_answer(struct connection *connection, const void *bytes, size_t size)
 {
-    world_at(arrives_at(&connection->last_to_client), arrive_at_client,
+    world_at(arrives_at(connection, &connection->last_to_client), arrive_at_client,
              segment_new(connection, bytes, size));
 }
 
@@ -323,7 +324,7 @@ ssize_t network_take(struct connection *connection, void *bytes, size_t size)
 void network_hang_up(struct connection *connection)
 {
     connection->accepted = false;
-    world_at(arrives_at(&connection->last_to_client), arrive_end_at_client, connection);
+    world_at(arrives_at(connection, &connection->last_to_client), arrive_end_at_client, connection);
 }
 
 void network_each(void (*each)(struct connection *connection))

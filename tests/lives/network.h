@@ -23,6 +23,7 @@ struct connection {
     size_t arrived_size;
     /* When the latest segment arrives, each way: bytes keep their order. */
     int64_t last_to_server, last_to_client;
+    int64_t delay; /* ns: some are quicker than others */
 };
 
 /* Of this life. */

@@ -33,3 +33,14 @@ unsigned state_of_supervisor(const struct proc *process)
         (const void *)((const char *)job - offsetof(struct supervisor, job));
     return 1 + job->state * 3 + s->leaving;
 }
+
+int64_t state_moment(const struct proc *process, unsigned which)
+{
+    const struct job *job = process->inside;
+
+    if (!job || job->state == JOB_IDLE || job->state == JOB_ENDED)
+        return NEVER;
+    return which == 0   ? job_term_at(job).ns
+           : which == 1 ? lease_kill_at(job->lease).ns
+                        : job->lease.end.ns;
+}
