@@ -28,6 +28,7 @@ enum sentence {
     ENDS_LOST,
     ENDS_IN_TIME,
     ENDS_REFUSED,
+    WAITS_AT_MOST,
     STOP_COMMAND,
     RELEASE_TOLD,
     HISTORY_TELLS,
@@ -64,6 +65,7 @@ static const struct {
     [ENDS_IN_TIME] = {"rlock.1",
                       "The limit of --at-most, or the lease of --no-renew, was reached."},
     [ENDS_REFUSED] = {"rlock.1", "Not acquired: held by others."},
+    [WAITS_AT_MOST] = {"rlock-run.1", "Wait at most that long, then end with 75."},
     [STOP_COMMAND] = {"rlock-run.1", "when rlock stops the command"},
     [RELEASE_TOLD] = {"rlock-run.1",
                       "If the lock cannot be released after the command has ended, rlock prints a "
@@ -423,7 +425,7 @@ static void check_all_or_none(const struct run *run)
 
     for (size_t i = 0; i < run->key_count; i++)
         held += server_has_holder(run->keys[i], run->owner);
-    if (held > 0 && held != (run->take ? run->take : run->key_count) && !run->forced)
+    if (held > 0 && held != (run->take ? run->take : run->key_count) && !run->forced && !run->ended)
         BROKEN(ALL_OR_NONE, "run %d holds %zu", run->number, held);
 }
 
@@ -665,6 +667,18 @@ static void check_outage(const struct run *run)
         BROKEN(WAITS_FOR_STORE, "run %d: failed after %.3f s", run->number, (double)outage / 1e9);
 }
 
+/* An agent that does not answer is continued, or another one takes its place. */
+static void check_wait(const struct run *run)
+{
+    bool only_agent = !run->supervisor_stopped && !run->suspended && !run->signalled;
+
+    if (run->waits > 0 && run->waits != NEVER && !run->starts_seen && only_agent &&
+        !circumstances.network_bad && kernel.load < 2 &&
+        world.now > run->starts + run->waits + 3 * SEC)
+        BROKEN(WAITS_AT_MOST, "run %d ends %.3f s late", run->number,
+               (double)(world.now - run->starts - run->waits) / 1e9);
+}
+
 /* Each status but the command's own has a reason. */
 static void check_reason(const struct run *run)
 {
@@ -691,6 +705,7 @@ static void check_reason(const struct run *run)
         fail("run %d: failed without a reason", run->number);
     if (outcome == OUTCOME_NOT_EXECUTED)
         fail("run %d: not executed", run->number);
+    check_wait(run);
     check_outage(run);
     if (circumstances.calm && network.delay < 20 * MS && !run->at_most && !run->fixed &&
         run->waits == NEVER && outcome != OUTCOME_COMPLETED && outcome != OUTCOME_NOT_ACQUIRED &&
