@@ -202,6 +202,14 @@ static bool is_ignored(int signo)
     return sigaction(signo, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
+/* Whether it says that this process has come to a limit of its own: a message to a file that must not
+ * grow fails, and that is all. */
+static bool is_about_a_limit(const struct signalfd_siginfo *info)
+{
+    return (info->ssi_signo == SIGXFSZ && info->ssi_pid == (uint32_t)getpid()) ||
+           (info->ssi_signo == SIGXCPU && info->ssi_code == SI_KERNEL);
+}
+
 static void take_signals(struct loop *loop)
 {
     struct signalfd_siginfo infos[8];
@@ -210,7 +218,7 @@ static void take_signals(struct loop *loop)
     while (got == (ssize_t)sizeof infos && !loop->stopped) {
         got = read(loop->signal_fd, infos, sizeof infos);
         for (ssize_t i = 0; i < got / (ssize_t)sizeof infos[0] && !loop->stopped; i++)
-            if (!is_ignored((int)infos[i].ssi_signo))
+            if (!is_ignored((int)infos[i].ssi_signo) && !is_about_a_limit(&infos[i]))
                 loop->caught(loop->owner, (int)infos[i].ssi_signo);
     }
 }

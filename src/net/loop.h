@@ -44,7 +44,8 @@ void loop_arm(struct loop *loop, struct loop_timer *timer, struct moment due);
 void loop_disarm(struct loop *loop, struct loop_timer *timer);
 
 /* Reads the signals of "set" (blocked by the caller) and hands each to "caught", unless it is
- * ignored: what nohup(1) has switched off must not reach a command. -1 with errno. */
+ * ignored: what nohup(1) has switched off must not reach a command; nor does what is about a limit
+ * of this process. -1 with errno. */
 int loop_signals(struct loop *loop, const sigset_t *set, void (*caught)(void *owner, int signo),
                  void *owner);
 
