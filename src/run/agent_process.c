@@ -121,6 +121,13 @@ bool agent_process_hear(struct agent_process *agent, struct agent_report *report
     return got > 0;
 }
 
+void agent_process_leave(struct agent_process *agent)
+{
+    if (agent->pid > 0)
+        file_close(agent->channel);
+    agent->over = true;
+}
+
 void agent_process_end(struct agent_process *agent)
 {
     if (agent->pid > 0)

@@ -1,11 +1,13 @@
 #include "run/supervisor.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/wait.h>
 
 #include "net/loop.h"
 #include "os/child.h"
+#include "os/file.h"
 #include "run/agent_process.h"
 #include "run/exit_status.h"
 #include "run/job.h"
@@ -20,6 +22,8 @@
 #define HURRY_NS (1 * NS_PER_SEC)
 /* An agent that has not answered for so long may be stopped: it is continued, again and again. */
 #define NUDGE_NS (100 * NS_PER_MS)
+/* That the loop, the command, and a channel to the next agent will take. */
+#define LATER_DESCRIPTORS 4
 /* So many agents may die in a row while the lock is waited for. */
 #define DEATHS_MAX 5
 /* The requests that an agent has sent to several servers may be executed for at least so long. */
@@ -653,6 +657,20 @@ static void on_signal(void *owner, int signo)
         settle(s);
 }
 
+/* Whether there are the descriptors that will be needed; if not, errno. */
+static bool has_room(void)
+{
+    int fds[LATER_DESCRIPTORS], got = 0, error;
+
+    while (got < LATER_DESCRIPTORS && (fds[got] = file_open_null(O_RDWR)) >= 0)
+        got++;
+    error = errno;
+    for (int i = 0; i < got; i++)
+        file_close(fds[i]);
+    errno = error;
+    return got == LATER_DESCRIPTORS;
+}
+
 /* -- the run --------------------------------------------------------------------------------- */
 
 /* The notifier comes first: processes that exist before the job are not the job's. Calls that a
@@ -678,7 +696,7 @@ static int prepare(struct supervisor *s)
     if (agent_process_start(&s->agent, &s->plan->agent, &s->job.callers, offer) < 0)
         return -1;
     s->channel.fd = s->agent.channel;
-    if (job_prepare(&s->job) < 0)
+    if (job_prepare(&s->job) < 0 || !has_room())
         return -1;
     loop_add(s->loop, &s->channel);
     loop_arm(s->loop, &s->clock, MOMENT_NEVER);
@@ -719,6 +737,7 @@ void supervisor_run(const struct supervisor_plan *plan, struct supervisor_outcom
     if (prepare(&s) < 0 || loop_run(s.loop) < 0) {
         run_tell_refusal(plan->agent.events, s.job.no_cgroup ? RUN_NO_CGROUP : RUN_SYSTEM_REFUSED);
         job_abandon(&s.job);
+        agent_process_leave(&s.agent);
         decide(&s, OUTCOME_FAILED, STATUS_SYSTEM);
     }
     agent_process_end(&s.agent);
