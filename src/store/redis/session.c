@@ -293,10 +293,11 @@ static void fail_soon(struct redis_session *session)
     loop_arm(session->loop, &session->timer, loop_now(session->loop));
 }
 
-/* No connection could be begun. */
+/* No connection could be begun: the one before may have the last descriptor. */
 static void fail_by_errno(struct redis_session *session)
 {
     answer_fail(&session->failure, cause_of_errno(errno), "%s", strerror(errno));
+    former_leave(&session->former);
     fail_soon(session);
 }
 

@@ -413,9 +413,19 @@ static void drop_operation(struct redis_store *store)
     store->resent = 0;
 }
 
+/* Whether an error came in place of an answer: what was said is done all the same, which may be that
+ * the connection listens. */
+static bool is_strange(const struct redis_store *store, const struct answer *answer)
+{
+    bool said = answer->said[0] && redis_session_is_up(store->session) && !store->has_host;
+
+    return redis_error_is_senseless(answer) ||
+           (answer->verdict == VERDICT_UNKNOWN && answer->maybe_done && said);
+}
+
 static void finish(struct redis_store *store, struct answer *answer)
 {
-    if (redis_error_is_senseless(answer))
+    if (is_strange(store, answer))
         redis_session_close(store->session);
     answer->maybe_done |= answer->verdict == VERDICT_UNKNOWN && store->resent & NEXT_FOR_REPLICAS;
     answer->maybe_done |= store->twice && store->call.script == &script_acquire;
