@@ -181,3 +181,37 @@ both_move() {
     RLOCK_URL=redis://127.0.0.3:$PORT rlock latch count-down l
     ends_with l 0 30
 }
+
+# watched: on the page, and on a screen whose dialogue goes on when k is there.
+watched() {
+    named bg_says serve 'listening on http' rlock serve --listen 127.0.0.1:0
+    printf '%s\n' 'expect no locks' "sh touch '$T/top.up'" 'expect k +exclusive' 'send q' \
+        'status 0' >"$T/dialogue"
+    TERM=screen named "$TESTS/terminal.py" "$RLOCK" top --color never \
+        <"$T/dialogue" >"$T/top.out" 2>&1 3>&- &
+    pid[top]=$!
+    poll_until 10 test -e "$T/top.up"
+    acknowledged 1 on a
+}
+
+# both_show: what is held at "b" only.
+both_show() {
+    RLOCK_URL=redis://127.0.0.3:$PORT hold x k
+    poll_until 30 eval "curl -sS --max-time 60 '$(sed -n 's/.*listening on //p' "$T/serve.err")locks.json' |
+        jq -e '.[0].key == \"k\"'" >/dev/null
+    wait "${pid[top]}"
+}
+
+@test "H166 top and serve go where the name leads now: a server becomes a replica" {
+    [[ -x ${RLOCK%/*}/rlock-serve && -x ${RLOCK%/*}/rlock-top ]] || skip "no rlock-serve or rlock-top"
+    watched
+    demote
+    both_show
+}
+
+@test "H166 top and serve go where the name leads now: a server falls silent" {
+    [[ -x ${RLOCK%/*}/rlock-serve && -x ${RLOCK%/*}/rlock-top ]] || skip "no rlock-serve or rlock-top"
+    watched
+    freeze
+    both_show
+}
