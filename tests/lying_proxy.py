@@ -1,13 +1,16 @@
 """A proxy to a Redis server's Unix socket that has lost an answer, and says so with an error, as
 proxies do: what was asked is done.
 
-lying_proxy.py SOCKET WORD [TIMES]: prints the port that it listens on. In place of the first
-answers of a script that begin with WORD comes "ERR Connection timed out", and a line is printed."""
-import re, sys, threading
+lying_proxy.py SOCKET WORD [TIMES [EACH WHEN]]: prints the port that it listens on. In place of the
+first answers of a script that begin with WORD, or of each EACHth one while the file WHEN exists,
+comes "ERR Connection timed out", and a line is printed."""
+import os, re, sys, threading
 from relay import carry, connected, serve_forever
 
 ANSWER = re.compile(rb"(\*2\r\n)?\*\d\r\n\$\d+\r\n%s\r\n" % sys.argv[2].encode())
 left = int((sys.argv[3:] or ["1"])[0])
+each, when = int((sys.argv[4:] or ["1"])[0]), (sys.argv[5:] or ["/"])[0]
+answers = 0
 
 
 def end_of(piece, at):
@@ -24,9 +27,10 @@ def end_of(piece, at):
 
 def changed(piece):
     """An answer comes in one piece: it is short."""
-    global left
+    global left, answers
     found = ANSWER.search(piece)
-    if not left or not found:
+    answers += bool(found)
+    if not left or not found or answers % each or not os.path.exists(when):
         return piece
     left -= 1
     print("lost", flush=True)

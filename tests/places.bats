@@ -1,130 +1,10 @@
-# The same promises in many places. The other files vary what happens and when; here it is where:
-# kernels without a call, sandboxes, name spaces, users without a name, limits, full and slow /proc,
-# terminals without a shell, proxies. In each place: one command at a time; dead before the lease
-# ends, whoever of the two guards is killed or stopped; loss; --at-most; signals; status; true
-# words; nothing left, and nothing leaked.
-#
-# To add a place, write a test that calls "there" with what leads into it, and then keeps_promises.
+# Where rlock runs: kernels without a call, sandboxes, name spaces, users without a name, limits,
+# full and slow /proc, slow file servers, terminals without a shell. places_servers.bats has
+# networks and servers.
 
 load helper
-
-setup() {
-    start_test
-    outside=$RLOCK
-}
-
-# there COMMAND...: from now on each rlock is executed by that, in its place.
-there() {
-    printf '#!/bin/bash\nexec %s "%s" "$@"\n' "$(printf '%q ' "$@")" "$outside" >"$T/rlock"
-    printf '#!/bin/bash\nexec %s "$@"\n' "$(printf '%q ' "$@")" >"$T/there"
-    chmod +x "$T/rlock" "$T/there"
-    RLOCK=$T/rlock
-    # Not every machine has each place.
-    "$T/there" true 3>&- || skip "there is no such place here"
-}
-
-# guard NAME: the process of rlock, which may be a descendant of what leads into the place.
-guard() {
-    local one=${pid[$1]}
-    until [[ $(readlink "/proc/$one/exe") == "$outside" ]]; do
-        one=$(pgrep -P "$one" | head -n 1) && [[ $one ]] || return 1
-    done
-    echo "$one"
-}
-
-guard_of() {
-    poll_until 10 guard "$1" >/dev/null
-    guard "$1"
-}
-
-# Each holder works as a tree of processes that ignore TERM, and another one waits.
-exclusion() {
-    local row lease=${LEASE:-8s}
-    for row in killed stopped agent-stopped taken; do
-        contend $row "$lease" --kill-after 1s -- ignore
-    done
-    contend limited "$lease" --kill-after 1s --at-most 1s -- ignore
-    for row in killed stopped agent-stopped taken; do
-        declare -g "${row/-/_}=$(guard_of a$row)"
-    done
-    kill -KILL "$killed"
-    kill -STOP "$stopped" "$(agent_of "$agent_stopped")"
-    "$outside" force-release --yes --reason test ktaken >/dev/null 2>&1
-    for row in killed taken limited stopped agent-stopped; do
-        ends_with b$row 0 20
-        LOG=$LOG$row no_overlap
-    done
-    # The program that leads there may have stopped with it.
-    kill -CONT "$stopped" "${pid[astopped]}" 2>/dev/null || true
-    ends_with ataken 79
-    ends_with astopped 79
-    ends_with aagent-stopped 79
-    ends_with alimited 124
-    finish akilled
-    [[ $status != 0 ]]
-    cat "$T/ataken.out" "$T/ataken.err" | grep -q 'lock lost: revoked by .*: test'
-}
-
-# The loss of an agent is not the loss of the lock.
-replacement() {
-    local one before
-    stay holder replaced --lease 15s
-    one=$(guard_of holder)
-    before=$(agent_of "$one")
-    kill -KILL "$before"
-    poll_until 10 eval '[[ $(agent_of "'"$one"'") != @(|'"$before"') ]]'
-    renewed replaced
-    ends_well holder
-}
-
-signals() {
-    bg_up signalled rlock run signalled -- sh -c "
-        trap 'echo cleaned >\"$T/cleaned\"; exit 7' TERM
-        : >'$T/signalled.up'
-        while :; do sleep 0.05; done"
-    kill -TERM "$(guard_of signalled)"
-    ends_with signalled 7
-    [[ -e $T/cleaned ]]
-}
-
-# The command has the descriptors and variables that it would have without rlock, and rlock's words.
-leaks() {
-    local look='echo /proc/$$/fd/*; env | cut -d= -f1 | grep -v "^RLOCK_" | sort | xargs'
-    "$T/there" sh -c "$look" 3>&- >"$T/without" </dev/null
-    RLOCK_PASSWORD=secret "$RLOCK" run leak -c "$look; env" 3>&- >"$T/with" </dev/null
-    sed -i 's|/proc/[0-9]*/|/proc/PID/|g' "$T/without" "$T/with"
-    diff -u "$T/without" <(head -n 2 "$T/with")
-    fails grep -q 'PASSWORD' "$T/with"
-    grep -q '^RLOCK_FENCE=[0-9]' "$T/with"
-}
-
-shown() {
-    stay shown shown
-    "$outside" status --json shown | jq -e '.[0].holders | length == 1 and .[0].pid > 0 and
-        (.[0].host | length > 0)' >/dev/null
-    run "$RLOCK" run -n shown -- true 3>&-
-    [[ $status == 75 && $output == *'not acquired: held by '* ]]
-    ends_well shown
-}
-
-# No process of rlock or of a command, and no lock.
-nothing_left() {
-    local file
-    for file in $(grep -lsz "^RLOCK_TEST_ID=$RLOCK_TEST_ID\$" /proc/[0-9]*/environ); do
-        [[ $(readlink "${file%/environ}/exe") != @("$outside"|"$RLOCK_TEST_TOOLS/worker") ]] ||
-            return 1
-    done
-    [[ $("$outside" status --json) == '[]' ]]
-}
-
-keeps_promises() {
-    exclusion
-    replacement
-    signals
-    shown
-    leaks
-    poll_until 20 nothing_left
-}
+load places
+load slow_files
 
 # own_mounts SCRIPT: a mount name space in which SCRIPT has been run, as root. It finds in "kept"
 # what the test needs below /tmp.
@@ -201,29 +81,83 @@ own_mounts() {
 
 # ---------------------------------------------------------------- users and limits
 
+# as_user NUMBER [COMMAND...]: a user without a name, by that.
+as_user() {
+    ((EUID == 0)) || skip "takes root"
+    chmod 777 "$T" "$REDIS_SOCK"
+    chmod 755 "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR" "${T%/*}" "${REDIS_SOCK%/*}"
+    there setpriv --reuid "$1" --regid "$1" --clear-groups "${@:2}"
+}
+
 @test "place: a user without an entry in /etc/passwd, in no group" {
-    ((EUID == 0)) || skip "takes root"
-    chmod 777 "$T" "$REDIS_SOCK"
-    chmod 755 "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR" "${T%/*}" "${REDIS_SOCK%/*}"
-    there setpriv --reuid 54321 --regid 54321 --clear-groups
-    keeps_promises
-    chmod 700 "$REDIS_SOCK"
-}
-
-@test "place: few descriptors" {
-    there prlimit --nofile=24
+    as_user 54321
     keeps_promises
 }
 
-@test "place: no further process: rlock says so, and runs nothing" {
-    ((EUID == 0)) || skip "takes root"
-    chmod 777 "$T" "$REDIS_SOCK"
-    chmod 755 "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR" "${T%/*}" "${REDIS_SOCK%/*}"
-    there setpriv --reuid 54322 --regid 54322 --clear-groups prlimit --nproc=1
-    run "$RLOCK" run k -- touch "$T/ran" 3>&-
-    [[ $status == 71 && ! -e $T/ran && $output == *'Resource temporarily unavailable'* ]]
-    "$outside" status -q k
-    chmod 700 "$REDIS_SOCK"
+# runs_or_says --LIMIT=NUMBER WORDS: with each number up to that, from the one on with which a program can be
+# started at all, rlock runs the command or says in one line what is missing. "least": the smallest
+# with which it runs.
+runs_or_says() {
+    local number missing=$2
+    least=
+    for ((number = 1; number <= ${1#*=}; number++)); do
+        "$T/there" prlimit "${1%=*}=$number" "$outside" --version >/dev/null 2>&1 3>&- || continue
+        run "$T/there" prlimit "${1%=*}=$number" "$outside" run k -- echo ran 3>&-
+        if [[ $status == 0 ]]; then
+            [[ $output == ran ]]
+            least=${least:-$number}
+        else
+            [[ $status == 71 && $output == 'rlock: '*"$missing" && ${#lines[@]} == 1 && ! $least ]]
+        fi
+    done
+    [[ $least ]]
+    is_free k
+}
+
+@test "place: as few descriptors as suffice" {
+    there env
+    runs_or_says --nofile=24 'Too many open files'
+    there prlimit --nofile="$least"
+    keeps_promises
+}
+
+# The messages are lost.
+@test "place: files that must not grow" {
+    there prlimit --fsize=0:unlimited
+    replacement
+    excludes
+    poll_until 20 nothing_left
+}
+
+# A command has some processes of its own.
+@test "place: as few processes as suffice" {
+    as_user 54322
+    runs_or_says --nproc=6 'Resource temporarily unavailable'
+    as_user 54322 prlimit --nproc="$((least + 2))"
+    replacement
+    signals
+    poll_until 20 nothing_left
+}
+
+# ---------------------------------------------------------------- file servers
+
+# asked_for ROW LEASE OPTION... -- FLAG...: as contend, but aROW's command is still to be executed.
+asked_for() {
+    cp "$RLOCK_TEST_TOOLS/worker" "$T/slow-$1"
+    make_slow "$T/slow-$1"
+    bg "a$1" rlock run --lease "$2" "${@:3:$#-4}" "k$1" -- "$T/slow-$1" "$LOG$1" "a$1" 100 tree "${@: -1}"
+    poll_until 10 test -e "$T/slow-$1.asked"
+    LOG=$LOG$1 queued "k$1" work "b$1" "k$1" 0.3 --lease 10s
+}
+
+@test "place: a file server that does not answer when the command is executed" {
+    there env
+    CONTEND=asked_for exclusion
+    for row in killed stopped agent-stopped taken limited; do
+        answers_at_last "slow-$row"
+    done
+    poll_until 20 nothing_left
+    [[ $(cat "$LOG"* | cut -d ' ' -f 1 | sort -u | grep -c ^a) == 0 ]]
 }
 
 # ---------------------------------------------------------------- crowds
@@ -260,19 +194,6 @@ END
     there "$T/on-terminal"
     exclusion
     replacement
-    signals
-    poll_until 20 nothing_left
-}
-
-# ---------------------------------------------------------------- networks
-
-@test "place: behind a proxy that is slow, and hands on byte by byte" {
-    start_proxy
-    fault delay up 30
-    fault trickle down 1
-    RLOCK_URL=redis://rlock:pw@${proxy[proxy]} LEASE=15s
-    there env
-    exclusion
     signals
     poll_until 20 nothing_left
 }

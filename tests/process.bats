@@ -1,6 +1,7 @@
 # The command's process and what is around it.
 
 load helper
+load slow_files
 
 @test "H96 processes that the command leaves continue, and hold nothing" {
     run -3 rlock run k -- bash -c "exec >/dev/null 2>&1
@@ -93,28 +94,13 @@ load helper
     ends_with a 5
 }
 
-# make_slow FILE: executing it takes until the process "lease" gives up its lease on it (fcntl(2),
-# F_SETLEASE), as with a file server that does not answer. $T/asked: it is being executed.
-make_slow() {
-    rm -f "$T/leased" "$T/asked"
-    bg lease python3 -c '
-import fcntl, os, signal, sys
-signal.signal(signal.SIGIO, lambda *_: open(sys.argv[3], "w").close())
-fd = os.open(sys.argv[1], os.O_RDWR)
-fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
-open(sys.argv[2], "w").close()
-while True:
-    signal.pause()' "$1" "$T/leased" "$T/asked"
-    poll_until 10 test -e "$T/leased"
-}
-
 # slow_command SECONDS OPTION...: executes such a sleep in the background, as "a".
 slow_command() {
-    rm -f "$T/slow"
+    rm -f "$T"/slow*
     cp "$(type -P sleep)" "$T/slow"
     make_slow "$T/slow"
     bg a rlock run "${@:2}" k -- "$T/slow" "$1"
-    poll_until 10 test -e "$T/asked"
+    poll_until 10 test -e "$T/slow.asked"
 }
 
 @test "H170 a command takes long to be executed: it is renewed, and ends by TERM and --at-most" {
@@ -123,13 +109,13 @@ slow_command() {
     run -75 rlock run -n k -- true
     kill -TERM "${pid[a]}"
     ends_with a 143 5
-    kill -KILL "${pid[lease]}"
+    answers_at_last slow
     slow_command 1000 --at-most 1s
     ends_with a 124 5
-    kill -KILL "${pid[lease]}"
+    answers_at_last slow
     slow_command 0
     run -75 rlock run -n k -- true
-    kill -KILL "${pid[lease]}"
+    answers_at_last slow
     ends_with a 0
 }
 
@@ -140,11 +126,11 @@ slow_command() {
     chmod +x "$T"/*/slow
     make_slow "$T/first/slow"
     PATH=$T/first:$T/second:$PATH bg a rlock run --lease 2s k -- slow
-    poll_until 10 test -e "$T/asked"
+    poll_until 10 test -e "$T/first/slow.asked"
     command=$(command_of "${pid[a]}")
     stop_both a
     run -0 rlock run -w 20s k -- true
-    kill -KILL "${pid[lease]}"
+    answers_at_last slow
     poll_until 10 in_state "$command" Z
     kill -CONT "${pid[a]}" "$agent"
     finish a

@@ -3,6 +3,7 @@
 # lock, but the one that nothing should be written is obeyed.
 load helper
 load databases
+load places
 
 setup_file() {
     databases_start
@@ -220,4 +221,17 @@ all_left() {
     hold a k
     [[ $(database_sql postgresql "SELECT key, role FROM unlike_locks") == 'k|holder' ]]
     terminate a
+}
+
+@test "H168 place: a database whose time-outs and modes are all set" {
+    for DATABASE in $DATABASES; do
+        for number in 1 2; do
+            with_database "$DATABASE"
+            mapfile -t some < <(round "$number")
+            for_all_sessions "${some[@]}"
+            there env
+            keeps_promises
+            for_all_sessions
+        done
+    done
 }

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -84,10 +85,20 @@ static void last_generation(char **argv)
     _exit(98);
 }
 
+/* What is limited is rlock. */
+static void raise_limit(void)
+{
+    struct rlimit limit;
+    getrlimit(RLIMIT_FSIZE, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_FSIZE, &limit);
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 4)
         return 64;
+    raise_limit();
     if (flag(argv, "title"))
         overwrite_environment();
     if (flag(argv, "untraced"))
