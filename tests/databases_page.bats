@@ -198,11 +198,3 @@ follows_pooler() {
     restarted
     follows_the_rest
 }
-
-@test "each block of docs/databases.md is done by a test" {
-    local title number
-    while IFS='#' read -r title number; do
-        [[ $title == *' '* ]] && title="'$title'"
-        grep -qE "page $title( $number)?\$" "$BATS_TEST_FILENAME"
-    done < <("$TESTS/page_blocks" databases.md)
-}

@@ -328,16 +328,41 @@ does() {
 
 # ----------------------------------------------------------------
 
-# In other files: elsewhere.md in elsewhere.bats (recipe), redis.md in redis_page.bats (follow).
-@test "each block of these pages is done by a test" {
-    local page title number name
-    for page in cron ci scripts people monitoring fleet redis elsewhere; do
+# PAGE FILE WHICH WORDS: a block of it is done by the line of tests/FILE.bats that has one of the WORDS,
+# the heading, and the number of the block; without a number that is the first one or all (WHICH). Or:
+# PAGE - WHY NOT.
+page_tests() {
+    cat <<'END'
+bench - it takes programs to compare with, and an idle machine
+chaos - chaos.py is in check-long
+ci pages all block ci.md
+cron pages all block cron.md
+data - helper.bash and doctor.bats take the rights from there
+databases databases_page all page
+elsewhere elsewhere first recipe|stopped|ends_only_by_stop
+fleet pages all block fleet.md
+install - quickstart.bats, release_files.bats and .ci/nightly do it
+monitoring pages all block monitoring.md
+other-languages - "In Redis" is above, the rest in zookeeper_clients.bats and sql_mirror.bats
+people pages all block people.md
+redis redis_page all follow|page_blocks" redis.md
+scripts pages all block scripts.md
+END
+}
+
+@test "each block of each page is done by a test, or it is said why not" {
+    local page title number file which words
+    while IFS=' ' read -r page file which words; do
+        [[ $file != - ]] || continue
         while IFS='#' read -r title number; do
-            [[ $title == *' '* ]] && name="'$title'" || name=$title
-            grep -qF -e "block $page.md $name $number" -e "follow $name" -e "redis.md $name" -e "recipe $name" \
-                -e "stopped $name" -e "ends_only_by_stop $name" \
-                "$TESTS"/{pages,redis_page,elsewhere}.bats ||
-                { echo "$page.md: $title, block $number: no test does it" && false; }
-        done < <("$TESTS/page_blocks" $page.md)
+            title=$(sed 's/[][().*^$?+{}|]/\\&/g' <<<"$title")
+            [[ $number == 1 || $which == all ]] && number="( $number)?" || number=" $number"
+            grep -qE "($words) '?$title'?$number([^ 0-9]|\$| [^0-9])" "$TESTS/$file.bats" ||
+                { echo "$page.md: $title, block $number: no line of $file.bats does it" && false; }
+        done < <("$TESTS/page_blocks" "$page.md")
+    done < <(page_tests)
+    for page in "$TESTS"/../docs/*.md; do
+        page=$(basename "$page" .md)
+        [[ ! $("$TESTS/page_blocks" "$page.md") ]] || page_tests | grep -q "^$page "
     done
 }
