@@ -2,8 +2,8 @@
 # helper.
 # shellcheck shell=bash disable=SC2154
 
-# crowd SOCKET|PORT...: as many clients as each of the servers takes, in the background as "crowd", until
-# crowd_leaves. They take each place that becomes free.
+# crowd SOCKET|PORT...: as many clients as each of the servers takes, in the background as "crowd",
+# until crowd_leaves. They take each place that becomes free.
 crowd() {
     cat >"$T/crowd.py" <<'END'
 import os

@@ -120,8 +120,8 @@ static void link_close(struct link *link, bool reset)
     link->open = false;
 }
 
-/* Connects a client that was accepted, -1 for none, to "target", with these faults; closes it if that
- * fails. */
+/* Connects a client that was accepted, -1 for none, to "target", with these faults; closes it if
+ * that fails. */
 static struct link *relay_open(int client, const struct sockaddr *target, socklen_t length,
                                const struct fault faults[2])
 {

@@ -328,9 +328,9 @@ does() {
 
 # ----------------------------------------------------------------
 
-# PAGE FILE WHICH WORDS: a block of it is done by the line of tests/FILE.bats that has one of the WORDS,
-# the heading, and the number of the block; without a number that is the first one or all (WHICH). Or:
-# PAGE - WHY NOT.
+# PAGE FILE WHICH WORDS: a block of it is done by the line of tests/FILE.bats that has one of the
+# WORDS, the heading, and the number of the block; without a number that is the first one or all
+# (WHICH). Or: PAGE - WHY NOT.
 page_tests() {
     cat <<'END'
 bench - it takes programs to compare with, and an idle machine

@@ -1,7 +1,7 @@
-# The same promises in many places, for the .bats files that vary where rlock runs, and nothing else:
-# one command at a time; dead before the lease ends, whoever of the two guards is killed or stopped;
-# loss; --at-most; signals; status; true words; nothing left, and nothing leaked. Loaded after
-# helper.
+# The same promises in many places, for the .bats files that vary where rlock runs, and nothing
+# else: one command at a time; dead before the lease ends, whoever of the two guards is killed or
+# stopped; loss; --at-most; signals; status; true words; nothing left, and nothing leaked. Loaded
+# after helper.
 # shellcheck shell=bash disable=SC2030,SC2031,SC2154
 #
 # To add a place, write a test that calls "there" with what leads into it, or starts the server and

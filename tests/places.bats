@@ -94,9 +94,9 @@ as_user() {
     keeps_promises
 }
 
-# runs_or_says --LIMIT=NUMBER WORDS: with each number up to that, from the one on with which a program can be
-# started at all, rlock runs the command or says in one line what is missing. "least": the smallest
-# with which it runs.
+# runs_or_says --LIMIT=NUMBER WORDS: with each number up to that, from the one with which a program
+# can be started at all, rlock runs the command or says in one line what is missing. "least": the
+# smallest with which it runs.
 runs_or_says() {
     local number missing=$2
     least=

@@ -202,8 +202,8 @@ static bool is_ignored(int signo)
     return sigaction(signo, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
-/* Whether it says that this process has come to a limit of its own: a message to a file that must not
- * grow fails, and that is all. */
+/* Whether it says that this process has come to a limit of its own: a message to a file that must
+ * not grow fails, and that is all. */
 static bool is_about_a_limit(const struct signalfd_siginfo *info)
 {
     return (info->ssi_signo == SIGXFSZ && info->ssi_pid == (uint32_t)getpid()) ||

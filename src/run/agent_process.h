@@ -35,8 +35,8 @@ int agent_process_replace(struct agent_process *agent, const struct agent_plan *
 bool agent_process_tell(const struct agent_process *agent, const struct agent_order *order, int fd);
 /* Its next report; false if there is none now, or it is gone. */
 bool agent_process_hear(struct agent_process *agent, struct agent_report *report);
-/* Lets go of it, as if this process had died: the agent, if there is one, releases what it has or has
- * asked for, and ends. */
+/* Lets go of it, as if this process had died: the agent, if there is one, releases what it has or
+ * has asked for, and ends. */
 void agent_process_leave(struct agent_process *agent);
 /* Makes sure that the agent does not outlive this process: kills it, unless it ends by itself soon
  * and has said so, or was let go of. */

@@ -325,8 +325,8 @@ static void note_refusal(struct redis_session *session)
         former_note_refusal(&session->former, endpoint(session));
 }
 
-/* The same of the server that the connection is to, which stays until another one is up. A host ends
- * with its connection. */
+/* The same of the server that the connection is to, which stays until another one is up. A host
+ * ends with its connection. */
 static void leave_silent(struct redis_session *session)
 {
     leave_server(session);

@@ -413,8 +413,8 @@ static void drop_operation(struct redis_store *store)
     store->resent = 0;
 }
 
-/* Whether an error came in place of an answer: what was said is done all the same, which may be that
- * the connection listens. */
+/* Whether an error came in place of an answer: what was said is done all the same, which may be
+ * that the connection listens. */
 static bool is_strange(const struct redis_store *store, const struct answer *answer)
 {
     bool said = answer->said[0] && redis_session_is_up(store->session) && !store->has_host;
