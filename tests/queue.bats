@@ -57,6 +57,15 @@ load helper
     [[ ! $(redis hget 'rlock:{k}' o) ]]
 }
 
+@test "H62 --priority: with -n, too; one that does not wait does not pass its equal that does" {
+    hold a k --read
+    queue b k --priority -1
+    run -75 rlock read -n --priority -1 k -- true
+    run -0 rlock read -n k -- true
+    kill "${pid[a]}"
+    in_turn 10 b
+}
+
 @test "H62 --latest: of those that wait the last one runs; the others say who came" {
     hold a k
     queue b k --latest

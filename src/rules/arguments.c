@@ -198,7 +198,8 @@ static void set_member(struct redis_call *call, const struct redis_terms *terms,
     call->names_server = true;
 }
 
-/* The options of a place in the queue. */
+/* The options of a place in the queue. One that does not queue has a priority, too: by that it goes
+ * before those that wait, or not. */
 static void set_place(struct redis_call *call, const struct acquire_request *request)
 {
     bool bounds = request->priority_bound && request->priority_bound != LOCK_PRIORITY_BOUND_NS;
@@ -206,11 +207,11 @@ static void set_place(struct redis_call *call, const struct acquire_request *req
     if (request->queue || request->stand)
         set_number(call, "place_ttl", QUEUE_PLACE_MS);
     set_flag(call, "stand", request->stand);
+    if (request->priority)
+        set_number(call, "priority", request->priority);
     if (!request->queue)
         return;
     redis_call_set(call, "latest", request->group);
-    if (request->priority)
-        set_number(call, "priority", request->priority);
     if (bounds)
         set_number(call, "bound", request->priority_bound / NS_PER_MS);
 }

@@ -89,8 +89,8 @@ struct acquire_request {
     /* Refuse (CAUSE_DONE) if for each key a run that began less than this many ns ago has
      * succeeded. 0: never. Only with STORE_MEMORY, and for several keys with STORE_TOGETHER. */
     int64_t unless_done;
-    /* With "queue": up to LOCK_PRIORITY_MAX above or below 0, the higher the sooner; and after how
-     * many ns in the queue no waiter is passed any more: the smallest of the queue counts. 0:
+    /* Up to LOCK_PRIORITY_MAX above or below 0, the higher the sooner. With "queue": after how many
+     * ns in the queue no waiter is passed any more: the smallest of the queue counts. 0:
      * LOCK_PRIORITY_BOUND_NS. */
     int priority;
     int64_t priority_bound;
