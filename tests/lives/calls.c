@@ -490,6 +490,7 @@ static struct proc *fork_process(enum kind kind)
     child->session = parent->session;
     child->blocked = parent->blocked;
     child->output = parent->output;
+    process_inherit_environment(child, parent);
     return child;
 }
 

@@ -25,6 +25,12 @@ struct program life_program(const struct proc *process, char *const *argv)
     return (struct program){.runs = atol(argv[1]) * MS, .status = atoi(argv[2])};
 }
 
+bool life_begin_within(struct proc *process, char *const *argv)
+{
+    (void)process, (void)argv;
+    return false;
+}
+
 const void *life_copy_task(const void *task)
 {
     return task;

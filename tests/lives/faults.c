@@ -73,15 +73,17 @@ static void strike_by_signal(const struct fault *fault)
 {
     struct proc *process = run_guard(fault->run, SUPERVISOR);
 
-    if (!process)
+    /* Ctrl-Z is for the whole job. */
+    if (!process || (fault->signo == SIGTSTP && fault->run->outer))
         return;
     trace("FAULT: signal %d to run %d", fault->signo, fault->run->number);
     fault->run->signalled = true;
     signal_send(process, fault->signo);
-    if (fault->signo == SIGTSTP) {
-        fault->run->faulted = true;
-        world_at(world.now + fault->length, foreground, process);
-    }
+    if (fault->signo != SIGTSTP)
+        return;
+    for (int i = 0; i < run_count; i++)
+        runs[i].faulted |= run_is_in(&runs[i], fault->run);
+    world_at(world.now + fault->length, foreground, process);
 }
 
 static void thaw(void *process)
@@ -95,10 +97,13 @@ static void suspend_host(const struct fault *fault)
 
     trace("FAULT: the host of run %d is suspended for %.3f s", run->number,
           (double)fault->length / 1e9);
-    run->faulted = run->suspended = true;
+    for (int i = 0; i < run_count; i++)
+        if (run_is_beside(&runs[i], run))
+            runs[i].faulted = runs[i].suspended = true;
     for (int i = 0; i < kernel.process_count; i++) {
         struct proc *process = kernel.processes[i];
-        if (process->run != run || !process_exists(process) || process->frozen)
+        if (!process->run || !run_is_beside(process->run, run) || !process_exists(process) ||
+            process->frozen)
             continue;
         process_freeze(process);
         world_at(world.now + fault->length, thaw, process);
@@ -201,7 +206,9 @@ void life_on_call(struct proc *process)
             fault->guard != process->kind || fault->number != number)
             continue;
         fault->used = true;
+        kernel.from_outside = true;
         strike(fault);
+        kernel.from_outside = false;
     }
 }
 

@@ -347,6 +347,15 @@ static void end_actor_at(struct proc *process, int64_t when)
     world_at(when, on_actor_timer, timed_new(process));
 }
 
+void process_inherit_environment(struct proc *child, const struct proc *parent)
+{
+    if (!parent->environment)
+        return;
+    child->environment_size = parent->environment_size;
+    child->environment =
+        memcpy(malloc(parent->environment_size), parent->environment, parent->environment_size);
+}
+
 static void bear_child(void *arg)
 {
     struct proc *process = arg;
@@ -364,9 +373,7 @@ static void bear_child(void *arg)
         child->group = process->group;
         child->session = process->session;
     }
-    child->environment =
-        memcpy(malloc(process->environment_size), process->environment, process->environment_size);
-    child->environment_size = process->environment_size;
+    process_inherit_environment(child, process);
     child->program =
         (struct program){.on_term = program->child_ignores_term ? IGNORES_TERM : DIES_OF_TERM};
     end_actor_at(child, world.now + program->child_runs);
@@ -379,6 +386,7 @@ static void keep_environment(struct proc *process, char *const *environment)
 
     for (char *const *entry = environment; *entry; entry++)
         size += strlen(*entry) + 1;
+    free(process->environment);
     process->environment = malloc(size + 1);
     process->environment_size = 0;
     for (char *const *entry = environment; *entry; entry++) {
@@ -391,17 +399,19 @@ void process_execute(char *const *argv, char *const *environment)
 {
     struct proc *process = kernel.current;
 
-    process->is_coroutine = false;
-    process->program = life_program(process, argv);
-    process->status = W_EXITCODE(process->program.status, 0);
     snprintf(process->name, sizeof process->name, "%s", argv[0]);
     files_close_all(process);
     keep_environment(process, environment);
     life_on_execute(process, argv, environment);
-    end_actor_at(process, world.now + process->program.runs);
-    if (process->program.child != NO_CHILD)
-        world_at(world.now + process->program.child_at, bear_child, process);
     end_vfork(process);
+    if (!life_begin_within(process, argv)) {
+        process->is_coroutine = false;
+        process->program = life_program(process, argv);
+        process->status = W_EXITCODE(process->program.status, 0);
+        end_actor_at(process, world.now + process->program.runs);
+        if (process->program.child != NO_CHILD)
+            world_at(world.now + process->program.child_at, bear_child, process);
+    }
     leave();
 }
 
@@ -536,7 +546,8 @@ void signal_send(struct proc *process, int signo)
     if (signo == 0 || process->life >= ZOMBIE)
         return;
     life_on_signal(process, signo);
-    process->ended_by_rlock |= is_rlock(kernel.current) && signo != SIGCONT;
+    process->ended_by_rlock |=
+        is_rlock(kernel.current) && !kernel.from_outside && signo != SIGCONT;
     if (process->life != ALIVE)
         return;
     if (signo == SIGKILL) {
@@ -677,6 +688,7 @@ static void run_process(struct proc *process)
     struct proc *child = process->vforked;
 
     kernel.current = process;
+    kernel.from_outside = false;
     process->vforked = NULL;
     if (child)
         lives_switch_behind_vfork(&scheduler, &child->vfork, child->pid);

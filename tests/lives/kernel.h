@@ -92,6 +92,7 @@ extern struct kernel {
     struct proc *processes[PROCESSES];
     int process_count;
     struct proc *current;
+    bool from_outside; /* a fault strikes now, which is not the doing of the current process */
     int next_pid;
     /* Of this life. */
     int load;           /* 0 to 3: how late processes continue */
@@ -116,6 +117,8 @@ bool process_exists(const struct proc *process);  /* it is not a zombie */
 bool process_can_run(const struct proc *process); /* nor stopped, frozen, or about to end */
 /* It ends with that status, as waitpid() tells it. Does not return to the process itself. */
 void process_end(struct proc *process, int status);
+/* As /proc shows it. */
+void process_inherit_environment(struct proc *child, const struct proc *parent);
 /* The current process executes a program; does not return. */
 __attribute__((noreturn)) void process_execute(char *const *argv, char *const *environment);
 void process_freeze(struct proc *process);

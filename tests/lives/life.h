@@ -6,6 +6,8 @@
 
 /* The program that a process executes. */
 struct program life_program(const struct proc *process, char *const *argv);
+/* It executes rlock itself: has it run that, and returns true. */
+bool life_begin_within(struct proc *process, char *const *argv);
 /* A copy of a struct agent_task, as fork(2) makes one of all memory. */
 const void *life_copy_task(const void *task);
 
@@ -20,8 +22,7 @@ void life_on_execute(struct proc *process, char *const *argv, char *const *envir
 void life_on_end(const struct proc *process);
 /* Somebody sends a signal to a process. */
 void life_on_signal(const struct proc *process, int signo);
-/* At the server: an owner has become the holder of the lock whose record has that name. Those who
- * wait are as they were before. */
+/* At the server: an owner has become the holder of the lock whose record has that name. */
 void life_on_granted(const char *name, const char *owner);
 /* A holder is asked to release. */
 void life_on_asked(const char *owner);

@@ -47,7 +47,9 @@ enum sentence {
     MAY_SHARE,
     LEARNS_OF_LOSS,
     OUTLIVES_OUTAGE,
-    WAITS_FOR_STORE
+    WAITS_FOR_STORE,
+    NESTS,
+    NESTED_FIRST
 };
 
 static const struct {
@@ -88,6 +90,11 @@ static const struct {
                                  "command and its descendants before the lease ends."},
     [ONLY_SHOWN] = {"rlock-force-release.1", "Only the holders that were shown lose the lock."},
     [KEYS_TOLD] = {"rlock-run.1", "with several, all of them in the order given"},
+    [NESTS] = {"rlock-run.1",
+               "it gets the lock at once, ahead of all waiters, with the same fencing "
+               "token and slot"},
+    [NESTED_FIRST] = {"rlock.7", "Owners that nest in a holder have a queue of their own, and come "
+                                 "first."},
     [MAY_SHARE] = {"rlock.7", "If the first waiter can share the lock with those behind it, as "
                               "readers can, each hands it over to the next."},
     [LEARNS_OF_LOSS] = {"rlock-stores.7",
@@ -100,7 +107,7 @@ static const struct {
                          "A store that answers but refuses to work is retried for one lease"},
 };
 
-static uint64_t last_fences[KEYS]; /* of each KEY */
+static uint64_t last_fences[KEYS + 1]; /* of each KEY */
 
 void oracle_print_sentences(void)
 {
@@ -160,14 +167,21 @@ static bool share_a_key(const struct run *a, const struct run *b)
     return false;
 }
 
+/* "A command and the commands nested in it count as one": rlock(7). */
+static bool counts_as_outer(const struct run *run)
+{
+    return run->outer && run->outer->command_alive && share_a_key(run, run->outer);
+}
+
 static void check_others(const struct run *run)
 {
     unsigned others = 0;
 
     for (int i = 0; i < run_count; i++) {
         const struct run *other = &runs[i];
-        if (other == run || !other->command_alive || !is_at_work(other->command) ||
-            is_taken(other) || is_excused(other) || !share_a_key(run, other))
+        if (run_is_in(run, other) || !other->command_alive || !is_at_work(other->command) ||
+            is_taken(other) || is_excused(other) || !share_a_key(run, other) ||
+            counts_as_outer(other))
             continue;
         others++;
         if (run->mode == LOCK_EXCLUSIVE && other->mode == LOCK_EXCLUSIVE)
@@ -211,10 +225,22 @@ static bool may_fall(void)
     return circumstances.forgot && circumstances.set_back;
 }
 
+/* Its command is of the run outside, which has had the same lock all the time. */
+static bool nests_in_holder(const struct run *run)
+{
+    return run->outer && run->key_count == run->outer->key_count &&
+           strcmp(run->keys[0], run->outer->keys[0]) == 0 && !run->outer->forced &&
+           !run->outer->forgotten && is_holder(run->outer) && !is_excused(run->outer);
+}
+
 static void check_fences(const struct run *run)
 {
     for (size_t i = 0; i < run->held_count; i++) {
         uint64_t *last = &last_fences[run->held[i][1] - '1'];
+        if (run->outer && run->fences[i] == run->outer->fences[i])
+            continue;
+        if (nests_in_holder(run))
+            BROKEN(NESTS, "run %d: %lu in %lu", run->number, run->fences[i], run->outer->fences[i]);
         if (run->mode == LOCK_EXCLUSIVE && run->fences[i] <= *last && !is_taken(run) &&
             !is_excused(run) && !may_fall())
             BROKEN(FENCES_RISE, "run %d: %lu after %lu", run->number, run->fences[i], *last);
@@ -276,7 +302,7 @@ void life_on_execute(struct proc *process, char *const *argv, char *const *envir
     struct run *run = process->run;
 
     trace("executes %s", argv[0]);
-    if (strcmp(argv[0], "command") != 0) {
+    if (strcmp(argv[0], "command") != 0 && strcmp(argv[0], "rlock") != 0) {
         on_stop_command(process);
         return;
     }
@@ -325,15 +351,30 @@ static void check_kill(const struct run *run)
                (double)(world.now - run->termed_at) / 1e9);
 }
 
-void life_on_signal(const struct proc *process, int signo)
+/* The run around it ends it, or the kernel does when that dies. */
+static void note_death(const struct proc *process, int signo)
 {
     struct run *run = process->run;
-    const struct proc *sender = kernel.current;
 
-    if (!sender || sender->run != run)
+    if ((process->kind != SUPERVISOR && process->kind != AGENT) || !run->outer ||
+        (kernel.current && !kernel.from_outside && kernel.current->run == run))
+        return;
+    if (signo == SIGKILL)
+        run->faulted = true;
+    run->killed |= signo == SIGKILL && process->kind == SUPERVISOR;
+    run->agent_faulted |= signo == SIGKILL && process->kind == AGENT;
+    run->signalled = true;
+}
+
+void life_on_signal(const struct proc *process, int signo)
+{
+    struct run *run = kernel.current && !kernel.from_outside ? kernel.current->run : NULL;
+
+    note_death(process, signo);
+    if (!run || !run_is_in(process->run, run))
         return;
     run->signal_seen |= signo == run->lost_signal;
-    if (process->kind != COMMAND)
+    if (process != run->command)
         return;
     if (signo == SIGKILL && process->life == ALIVE)
         check_kill(run);
@@ -347,13 +388,14 @@ void life_on_signal(const struct proc *process, int signo)
 
 #define DEFAULT_BOUND (15 * 60 * SEC)
 
-/* A waiter that has waited for longer in that queue is not passed. */
-static int64_t bound_of(const char *name, const struct run *run)
+/* A waiter that has waited for longer in that queue is not passed. ever: one that has left it may
+ * still count. */
+static int64_t bound_of(const char *name, const struct run *run, bool ever)
 {
     int64_t bound = run->bound ? run->bound : DEFAULT_BOUND;
 
     for (int i = 0; i < waiter_count; i++)
-        if (waiters[i].waits && waiters[i].bound && waiters[i].bound < bound &&
+        if ((ever || waiters[i].waits) && waiters[i].bound && waiters[i].bound < bound &&
             strcmp(waiters[i].key, name) == 0)
             bound = waiters[i].bound;
     return bound;
@@ -363,12 +405,15 @@ static int64_t bound_of(const char *name, const struct run *run)
 static bool comes_before(const struct waiter *waiter, const struct run *run,
                          const struct waiter *mine)
 {
-    int64_t bound = bound_of(waiter->key, run);
-    int64_t waited = server_now() - waiter->since, my_time = mine ? server_now() - mine->since : 0;
+    int64_t waited = world.now - waiter->since, my_time = mine ? world.now - run->starts : 0;
 
+    /* Of several KEYs, those that wait when it comes say so for all. */
+    if (waiter->priority != run->priority && waiter->run->key_count + run->key_count > 2)
+        return false;
     if (!mine || waiter->order < mine->order)
-        return waiter->priority >= run->priority || waited > bound + 5 * MS;
-    return waiter->priority > run->priority && my_time < bound - 5 * MS;
+        return waiter->priority >= run->priority ||
+               waited > bound_of(waiter->key, run, false) + 5 * MS;
+    return waiter->priority > run->priority && my_time < bound_of(waiter->key, run, true) - 5 * MS;
 }
 
 /* MAY_SHARE. */
@@ -382,10 +427,20 @@ static bool may_share(const struct waiter *waiter, const struct run *run)
            server_holders(waiter->key, holders, sizeof holders) < (int)run->limit;
 }
 
-/* A waiter that was not heard of for 7 s is dropped; and --latest has sent some away. */
-static bool still_waits(const struct waiter *waiter, const struct run *run)
+/* NESTED_FIRST. */
+static bool nests_at(const struct run *run, const char *name)
 {
-    return waiter->waits && waiter->until > server_now() && !(*waiter->group && run->group);
+    for (const struct run *outer = run->outer; outer; outer = outer->outer)
+        for (size_t i = 0; i < outer->key_count; i++)
+            if (strstr(name, outer->keys[i]) && server_deadline(outer->keys[i], outer->owner))
+                return true;
+    return false;
+}
+
+/* A waiter that was not heard of for 7 s is dropped. */
+static bool still_waits(const struct waiter *waiter)
+{
+    return waiter->waited && waiter->waits && waiter->until > server_now();
 }
 
 void life_on_granted(const char *name, const char *owner)
@@ -397,17 +452,15 @@ void life_on_granted(const char *name, const char *owner)
     const struct waiter *mine = queue_find(name, run);
     if (!run->granted_at)
         run->granted_at = world.now;
+    if (circumstances.forgot || circumstances.set_back)
+        return; /* "The store does not forget", "the clock of the server does not jump": rlock(7) */
     for (int i = 0; i < waiter_count; i++) {
         const struct waiter *waiter = &waiters[i];
-        if (strcmp(waiter->key, name) != 0 || waiter->run == run || !still_waits(waiter, run) ||
-            !comes_before(waiter, run, mine) || may_share(waiter, run))
+        if (strcmp(waiter->key, name) != 0 || waiter->run == run || !still_waits(waiter) ||
+            nests_at(run, name) || !comes_before(waiter, run, mine) || may_share(waiter, run))
             continue;
-        if (waiter->priority != run->priority)
-            BROKEN(BY_PRIORITY, "run %d is granted %s before run %d", run->number, name,
-                   waiter->run->number);
-        else
-            BROKEN(FIRST_COME, "run %d is granted %s before run %d", run->number, name,
-                   waiter->run->number);
+        enum sentence which = waiter->priority != run->priority ? BY_PRIORITY : FIRST_COME;
+        BROKEN(which, "run %d is granted %s before run %d", run->number, name, waiter->run->number);
     }
 }
 
@@ -439,7 +492,7 @@ static void check_latest(const struct waiter *waiter)
 
 void life_on_commit(void)
 {
-    for (int i = 0; i < run_count; i++)
+    for (int i = 0; i < run_count && !circumstances.set_back; i++)
         if (runs[i].key_count > 1)
             check_all_or_none(&runs[i]);
     for (int i = 0; i < waiter_count; i++)
@@ -474,8 +527,9 @@ static bool work_is_left(const struct run *run)
     for (int i = 0; i < kernel.process_count; i++) {
         const struct proc *process = kernel.processes[i];
         bool belongs =
-            process->kind == COMMAND || (process->kind == DESCENDANT && run->wait_descendants);
-        if (process->run == run && belongs && is_at_work(process))
+            process->run == run &&
+            (process->kind == COMMAND || (process->kind == DESCENDANT && run->wait_descendants));
+        if ((belongs || process == run->command) && is_at_work(process))
             return true;
     }
     return false;
@@ -506,8 +560,8 @@ static void check_forgotten(const struct run *run)
         BROKEN(LEARNS_OF_LOSS, "run %d: its command is not stopped", run->number);
 }
 
-/* The lock is released then. A renewal under way when it is stopped counts from then, and a lock
- * that is handed over later from that time. */
+/* One renewal, a third of a lease later at the latest, may follow; then the agent waits for it. A
+ * lock that is handed over later counts from that time. */
 static void check_stopped(struct run *run)
 {
     bool stopped = process_exists(run->supervisor) && run->supervisor->stopped &&
@@ -517,7 +571,7 @@ static void check_stopped(struct run *run)
         run->stopped_since = 0;
     else if (!run->stopped_since || !holds_any(run))
         run->stopped_since = world.now;
-    if (stopped && world.now > run->stopped_since + run->lease + SEC && holds_any(run) &&
+    if (stopped && world.now > run->stopped_since + run->lease * 4 / 3 + SEC && holds_any(run) &&
         !run->goes_on && !run->at_least && !run->agent_faulted && !run->suspended &&
         !circumstances.network_bad)
         BROKEN(STOPPED_ENDS, "run %d still holds the lock", run->number);
@@ -585,7 +639,8 @@ static void check_release(const struct run *run)
     enum outcome outcome = run->outcome.outcome;
     bool calm = !run->faulted && !circumstances.network_bad && !kernel.kill_takes;
     bool admitted = run->at_least || network_is_disturbed() || outcome == OUTCOME_FAILED ||
-                    (outcome == OUTCOME_INTERRUPTED && run->agent_faulted);
+                    (outcome == OUTCOME_INTERRUPTED &&
+                     (run->agent_faulted || network.delay + network.jitter > 25 * MS));
 
     if (holds_any(run) && !run->unreleased_told && !run->loss_told && !admitted)
         BROKEN(RELEASE_TOLD, "run %d ends (outcome %d), still holds the lock, and does not say so",
@@ -663,7 +718,9 @@ static void check_outage(const struct run *run)
         return;
     if (run->outcome.outcome == OUTCOME_LOST && again < harmless)
         BROKEN(OUTLIVES_OUTAGE, "run %d: lost after %.3f s", run->number, (double)outage / 1e9);
-    if (run->outcome.outcome == OUTCOME_FAILED && again < run->lease && run->waits == NEVER)
+    /* "If the time of -w ends during an outage, the status is 69": rlock(7). */
+    if (run->outcome.outcome == OUTCOME_FAILED && again < run->lease &&
+        (run->waits == NEVER || !run->waits))
         BROKEN(WAITS_FOR_STORE, "run %d: failed after %.3f s", run->number, (double)outage / 1e9);
 }
 
@@ -691,6 +748,9 @@ static void check_reason(const struct run *run)
         BROKEN(ENDS_LOST, "run %d: without a reason", run->number);
     if (outcome == OUTCOME_TIMED_OUT && !run->at_most && !run->fixed)
         BROKEN(ENDS_IN_TIME, "run %d: it has no limit", run->number);
+    if (outcome == OUTCOME_NOT_ACQUIRED && nests_in_holder(run) && !disturbed &&
+        run->outer->command_alive)
+        BROKEN(NESTS, "run %d does not get it", run->number);
     if (outcome == OUTCOME_NOT_ACQUIRED && run->starts_seen)
         BROKEN(ENDS_REFUSED, "run %d: it has begun", run->number);
     if (outcome == OUTCOME_NOT_ACQUIRED && run->waits == NEVER && !may_be_superseded(run) &&
@@ -734,10 +794,11 @@ void life_on_end(const struct proc *process)
 {
     struct run *run = process->run;
 
-    if (process->kind == COMMAND) {
-        run->command_alive = false;
-        run->command_status = process->status;
-    }
+    for (int i = 0; i < run_count; i++)
+        if (runs[i].command == process) {
+            runs[i].command_alive = false;
+            runs[i].command_status = process->status;
+        }
     if (process->kind == SUPERVISOR && run->ended)
         check_outcome(run);
 }
@@ -749,11 +810,14 @@ static unsigned find_entries(const char *record, const char *owner, char *out, s
 {
     unsigned count = 0;
 
+    char word[OWNER_ROOM + 2];
+
     *out = '\0';
+    snprintf(word, sizeof word, " %s ", owner);
     for (const char *at = strstr(record, "\nr:"); at; at = strstr(at + 1, "\nr:")) {
         char line[600];
         snprintf(line, sizeof line, "%.*s", (int)strcspn(at + 1, "\n"), at + 1);
-        if (!strstr(line, owner) || strstr(line, " expired="))
+        if (!strstr(line, word) || strstr(line, " expired="))
             continue;
         count++;
         snprintf(out, size, "%s", line);
@@ -812,7 +876,8 @@ void oracle_end(void)
     char holders[600];
 
     for (int i = 0; i < run_count; i++)
-        if (!runs[i].ended && !runs[i].killed && !lease_is_too_short(&runs[i]))
+        if (!runs[i].ended && !runs[i].killed && !lease_is_too_short(&runs[i]) &&
+            !(runs[i].outer && !runs[i].supervisor))
             fail("run %d is stuck", i);
     for (int i = 0; i < kernel.process_count; i++)
         if (process_exists(kernel.processes[i]))
@@ -823,7 +888,7 @@ void oracle_end(void)
             check_history(&runs[i], runs[i].held[k]);
     /* Where the server's clock was set back, the next one that asks ends it. */
     world.now += 60 * SEC;
-    for (int k = 0; k < KEYS && !circumstances.set_back; k++) {
+    for (int k = 0; k <= KEYS && !circumstances.set_back; k++) {
         const char key[] = {'k', (char)('1' + k), '\0'};
         if (server_holders(key, holders, sizeof holders))
             BROKEN(ONE_LEASE_AT_MOST, "the lock is left: %s", holders);

@@ -7,6 +7,8 @@
 
 #include "lives/server.h"
 
+#define LATEST_NOTE " latest="
+
 struct waiter waiters[WAITERS];
 int waiter_count;
 
@@ -17,8 +19,8 @@ void queue_begin(void)
 
 const struct waiter *queue_find(const char *name, const struct run *run)
 {
-    for (int i = 0; i < waiter_count; i++)
-        if (waiters[i].waits && waiters[i].run == run && strcmp(waiters[i].key, name) == 0)
+    for (int i = waiter_count; i-- > 0;)
+        if (waiters[i].run == run && strcmp(waiters[i].key, name) == 0)
             return &waiters[i];
     return NULL;
 }
@@ -40,9 +42,10 @@ static struct waiter *waiter_of(const char *name, const struct run *run, unsigne
     if (waiter_count == WAITERS)
         abort();
     struct waiter *waiter = &waiters[waiter_count];
-    *waiter = (struct waiter){
-        .run = run, .ticket = ticket, .order = waiter_count++, .since = server_now()};
+    *waiter =
+        (struct waiter){.run = run, .ticket = ticket, .order = waiter_count++, .since = world.now};
     snprintf(waiter->key, sizeof waiter->key, "%s", name);
+    trace("run %d takes place %lu in the queue of %s", run->number, ticket, name);
     return waiter;
 }
 
@@ -50,10 +53,10 @@ static struct waiter *waiter_of(const char *name, const struct run *run, unsigne
 static void read_waiter(const char *name, unsigned long ticket, const char *text)
 {
     long long until;
-    char owner[64], mode;
-    const char *latest = strstr(text, " latest=");
+    char owner[OWNER_ROOM], mode;
+    const char *latest = strstr(text, LATEST_NOTE);
 
-    if (sscanf(text, "%lld %63s %*s %c", &until, owner, &mode) != 3 || !run_of_owner(owner))
+    if (sscanf(text, "%lld %119s %*s %c", &until, owner, &mode) != 3 || !run_of_owner(owner))
         return;
     struct waiter *waiter = waiter_of(name, run_of_owner(owner), ticket);
     waiter->waits = true;
@@ -61,16 +64,19 @@ static void read_waiter(const char *name, unsigned long ticket, const char *text
     waiter->until = until * MS;
     waiter->priority = (int)number_noted(text, " priority=");
     waiter->bound = number_noted(text, " bound=") * MS;
-    if (latest)
-        sscanf(latest, " latest=%23s", waiter->group);
+    if (latest) /* '=' stands in no name */
+        snprintf(waiter->group, sizeof waiter->group, "=%.*s",
+                 (int)strcspn(latest + strlen(LATEST_NOTE), " "), latest + strlen(LATEST_NOTE));
 }
 
 /* Places are called "q:" and a number; those that nest in an owner have his name before it. */
 void queue_read(const char *name, const struct record *record)
 {
     for (int i = 0; i < waiter_count; i++)
-        if (strcmp(waiters[i].key, name) == 0)
+        if (strcmp(waiters[i].key, name) == 0) {
+            waiters[i].waited = waiters[i].waits;
             waiters[i].waits = false;
+        }
     for (size_t i = 0; i < record->count; i++) {
         const struct record_field *field = &record->fields[i];
         char text[500], *end;
@@ -78,8 +84,9 @@ void queue_read(const char *name, const struct record *record)
             continue;
         snprintf(text, sizeof text, "%.*s", (int)field->name.size, field->name.at);
         unsigned long ticket = strtoul(text + 2, &end, 10);
+        if (*end)
+            continue;
         snprintf(text, sizeof text, "%.*s", (int)field->value.size, field->value.at);
-        if (!*end)
-            read_waiter(name, ticket, text);
+        read_waiter(name, ticket, text);
     }
 }

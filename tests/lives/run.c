@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "lives/life.h"
+#include "lock/owner.h"
 #include "net/loop.h"
 #include "run/exit_status.h"
 #include "store/url.h"
@@ -110,28 +111,43 @@ static struct keeper_plan keeper_plan_of(const struct run *run)
                                             .group = run->group,
                                             .replace = run->replace,
                                             .unless_done = run->unless_done};
-    return (struct keeper_plan){
-        .request = request,
-        .wait = run->waits != 0,
-        .wait_until = run->waits == NEVER ? MOMENT_NEVER : moment_plus(moment_now(), run->waits),
-        .renew = !run->fixed,
-        .at_least = run->at_least,
-        .connect_timeout = 5 * SEC,
-        .server_wait = 60 * SEC,
-        .kill_after = run->kill_after};
+    return (struct keeper_plan){.request = request,
+                                .wait = run->waits != 0,
+                                .wait_until = run->waits == NEVER || !run->waits
+                                                  ? MOMENT_NEVER
+                                                  : moment_plus(moment_now(), run->waits),
+                                .renew = !run->fixed,
+                                .at_least = run->at_least,
+                                .connect_timeout = 5 * SEC,
+                                .server_wait = 60 * SEC,
+                                .kill_after = run->kill_after};
+}
+
+#define INHERITED_MOST 20
+
+/* Of the process, which has executed the program with it. */
+static void list_environment(const struct proc *process, char **entries)
+{
+    char *at = process->environment, *end = at + process->environment_size;
+
+    for (; at < end; at += strlen(at) + 1)
+        *entries++ = strdup(at);
+    *entries = NULL;
 }
 
 static int supervise(const void *arg)
 {
     struct run *run = (struct run *)(uintptr_t)arg;
     static const int address_status = STATUS_CONFIG;
-    char *inherited[] = {(char[]){"PATH=/bin"}, NULL};
-    char *command[] = {(char[]){"command"}, NULL};
+    char *inherited[INHERITED_MOST] = {(char[]){"PATH=/bin"}, NULL};
+    char *command[] = {run->inner ? (char[]){"rlock"} : (char[]){"command"}, NULL};
     struct run_events events = {on_tell,      on_show_wait, on_hide_wait, on_word, on_word_wait,
                                 on_word_wait, on_granted,   on_detach,    run};
     struct keeper_plan keeper = keeper_plan_of(run);
     struct environment *environment = calloc(1, sizeof *environment);
 
+    if (run->outer)
+        list_environment(kernel.current, inherited);
     environment_make(environment, inherited, &keeper.request, false);
     struct supervisor_plan plan = {.agent = {.address = {.urls = &url,
                                                          .url_count = 1,
@@ -161,6 +177,8 @@ static int supervise(const void *arg)
     trace("ends: outcome %d status %d signal %d command %d/%d", (int)run->outcome.outcome,
           run->outcome.status, run->outcome.signal, run->outcome.command_status,
           run->outcome.command_signal);
+    if (run->outcome.signal)
+        process_end(kernel.current, run->outcome.signal);
     return run->outcome.status;
 }
 
@@ -168,9 +186,42 @@ void run_begin(void *arg)
 {
     struct run *run = arg;
 
+    if (run->outer)
+        return;
     run->supervisor = process_new(SUPERVISOR, 1, run);
     process_start(run->supervisor, supervise, run);
     run_describe(run);
+}
+
+bool life_begin_within(struct proc *process, char *const *argv)
+{
+    struct run *run = process->run->inner;
+
+    if (strcmp(argv[0], "rlock") != 0)
+        return false;
+    process->kind = SUPERVISOR;
+    process->run = run;
+    run->supervisor = process;
+    process_start(process, supervise, run);
+    run_describe(run);
+    return true;
+}
+
+bool run_is_in(const struct run *run, const struct run *outer)
+{
+    while (run && run != outer)
+        run = run->outer;
+    return run;
+}
+
+static const struct run *outermost(const struct run *run)
+{
+    return run->outer ? outermost(run->outer) : run;
+}
+
+bool run_is_beside(const struct run *run, const struct run *other)
+{
+    return outermost(run) == outermost(other);
 }
 
 /* -- what fork(2) copies, and both processes change -------------------------------------------- */
@@ -311,14 +362,14 @@ static void choose_command(struct run *run)
     }
 }
 
-/* What matters only between runs that have it in common. The first one chooses for all. */
+/* Of runs that compete: the first one chooses for all. */
 static void choose_order(struct run *run)
 {
     static bool priorities, groups, successes;
 
     if (run->number == 0) {
-        priorities = one_in(6);
-        groups = one_in(8);
+        priorities = one_in(5);
+        groups = one_in(6);
         successes = one_in(10);
     }
     if (priorities && one_in(2))
@@ -326,17 +377,57 @@ static void choose_order(struct run *run)
     if (priorities)
         run->bound = CHOOSE(0, 500, 3000) * MS;
     if (groups && !one_in(4))
-        run->group = one_in(3) ? "a" : "";
-    if (successes && run->key_count == 1)
+        run->group = one_in(6) ? "a" : "";
+    if (successes && run->key_count == 1 && !run->outer)
         run->unless_done = SEC + chance_below(3 * run->lease);
-    run->replace = one_in(12);
+    run->replace = one_in(12) && !run->outer;
+}
+
+/* It is the command of another, for the same KEYs, or one that only those ask for that nest, so
+ * that no circle of them waits. */
+static void nest_in(struct run *run, struct run *outer)
+{
+    bool same = one_in(2);
+
+    run->outer = outer;
+    outer->inner = run;
+    run->take = 0;
+    run->key_count = same ? outer->key_count : 1;
+    for (size_t i = 0; same && i < KEYS; i++)
+        run->keys[i] = outer->keys[i];
+    if (!same)
+        run->keys[0] = "k4";
+    if (same && outer->mode == LOCK_EXCLUSIVE && one_in(3))
+        run->mode = LOCK_SHARED;
+    else if (same)
+        run->mode = outer->mode;
+}
+
+static int depth_of(const struct run *run)
+{
+    return run->outer ? 1 + depth_of(run->outer) : 1;
+}
+
+static void choose_nesting(struct run *run)
+{
+    static bool nested;
+    struct run *outer = run->number > 0 ? &runs[run->number - 1] : NULL;
+
+    if (run->number == 0)
+        nested = one_in(6);
+    if (nested && outer && !outer->take && depth_of(outer) < 3 && !one_in(3))
+        nest_in(run, outer);
+    if (run->outer)
+        snprintf(run->owner, sizeof run->owner, "%.80s.", run->outer->owner);
+    snprintf(strchr(run->owner, '\0'), OWNER_UUID_SIZE, "00000000-0000-4000-8000-%012d",
+             run->number + 1);
 }
 
 void run_choose(struct run *run, int number, int flavour)
 {
     *run = (struct run){.number = number};
     choose_keys(run, flavour);
-    snprintf(run->owner, sizeof run->owner, "00000000-0000-4000-8000-%012d", number + 1);
+    choose_nesting(run);
     snprintf(run->who, sizeof run->who, "host%d user %d command - hears=1", number, 100 + number);
     run->lease =
         (kernel.kill_takes > 200 * MS ? CHOOSE(5, 7, 10) : CHOOSE(1, 1, 2, 3, 5, 10)) * SEC;
@@ -372,6 +463,8 @@ void run_describe(const struct run *run)
           seconds(run->lease), seconds(run->waits), run->fixed ? ", --no-renew" : "",
           run->goes_on ? ", --on-lost continue" : "", run->has_stop ? ", --stop" : "",
           run->wait_descendants ? ", --wait-descendants" : "");
+    if (run->outer)
+        trace("run %d nests in run %d", run->number, run->outer->number);
     trace("run %d: takes %zu, priority %d bound %.1f s, group %s%s, unless done for %.1f s",
           run->number, run->take, run->priority, seconds(run->bound), run->group ? run->group : "-",
           run->replace ? ", --replace" : "", seconds(run->unless_done));

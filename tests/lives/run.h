@@ -4,8 +4,9 @@
 #include "lives/kernel.h"
 #include "run/supervisor.h"
 
-#define RUNS 4
-#define KEYS 3
+#define RUNS       4
+#define KEYS       3
+#define OWNER_ROOM 120 /* three levels */
 
 struct run {
     int number;
@@ -15,7 +16,8 @@ struct run {
     size_t take; /* --any: one of them; 0: all */
     enum lock_mode mode;
     unsigned limit;
-    char owner[64], who[120];
+    struct run *outer, *inner; /* the command of "outer" is this run; NULL: none */
+    char owner[OWNER_ROOM], who[120];
     int priority;
     int64_t bound;     /* the setting priority-bound */
     const char *group; /* --latest; NULL: not */
@@ -75,8 +77,12 @@ struct run *run_of_owner(const char *owner);
 /* Chooses a command line. flavour: 0 exclusive, 1 readers and writers, 2 a semaphore, 3 several
  * KEYs. */
 void run_choose(struct run *run, int number, int flavour);
-/* Starts it: an event. */
+/* Starts it: an event. The one that nests in another is that one's to start. */
 void run_begin(void *run);
+/* Whether it is that run, or nests in it. */
+bool run_is_in(const struct run *run, const struct run *outer);
+/* Whether they are on the same host. */
+bool run_is_beside(const struct run *run, const struct run *other);
 void run_describe(const struct run *run);
 /* Its server; once, before all lives. */
 void run_load(void);

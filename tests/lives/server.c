@@ -30,7 +30,7 @@ struct kept {
 
 /* The holders in these records, for the oracle. */
 struct entry {
-    char name[64], owner[64];
+    char name[64], owner[OWNER_ROOM];
     int64_t deadline; /* ms */
 };
 
@@ -150,7 +150,7 @@ static void add_entries(const char *name, const struct record_field *family)
 
     while ((line = strsep(&rest, "\n"))) {
         struct entry *entry = &here->entries[here->entry_count];
-        if (sscanf(line, "%lld %*s %*s %63s", &deadline, entry->owner) != 2)
+        if (sscanf(line, "%lld %*s %*s %119s", &deadline, entry->owner) != 2)
             continue;
         snprintf(entry->name, sizeof entry->name, "%s", name);
         entry->deadline = deadline;
@@ -200,10 +200,10 @@ static void note_entries(const char *name, const struct record *record)
     for (size_t i = 0; by_admin && i < before_count; i++)
         if (!has_entry(entries, here->entry_count, &before[i]))
             life_on_taken(before[i].owner, ends_at(here, &before[i]));
+    queue_read(name, record);
     for (size_t i = 0; i < here->entry_count; i++)
         if (strcmp(entries[i].name, name) == 0 && !has_entry(before, before_count, &entries[i]))
             life_on_granted(name, entries[i].owner);
-    queue_read(name, record);
 }
 
 static void keep(const struct unit_key *key)
