@@ -232,29 +232,15 @@ static void complete(struct quorum_store *store)
     store->base.operation.done(store->base.operation.arg, &copy.answer);
 }
 
-/* A majority has had the lock since the round began. A node that it has vanished from may have it
- * again; but not one that someone has taken it away from, who may be about to do that at others. */
-static void confirm(struct quorum_store *store)
-{
-    store->hold = HOLD_OURS;
-    store->ends = lease_end(store->round.begun, store->requests.acquire.lease);
-    for (size_t i = 0; i < store->count; i++)
-        store->nodes[i].evicted = store->nodes[i].revoked;
-}
-
 /* -- acquiring --------------------------------------------------------------------------------- */
-
-/* A fence that all nodes can take, if clocks agree well: then it need not be settled afterwards. */
-static uint64_t propose_fence(void)
-{
-    return (uint64_t)((clock_wall() + PROPOSAL_NS) / 1000);
-}
 
 static void start_try(struct quorum_store *store)
 {
     begin_round(store, QUORUM_TAKE);
     store->hold = HOLD_SOUGHT;
-    store->requests.terms = (struct member_terms){.proposal = propose_fence()};
+    /* A fence that all nodes can take, if clocks agree well: then it need not be settled after. */
+    store->requests.terms =
+        (struct member_terms){.proposal = (uint64_t)((clock_wall() + PROPOSAL_NS) / 1000)};
     quorum_round_ask_all(&store->round, VERB_ACQUIRE);
 }
 
@@ -292,16 +278,6 @@ static void pause_between(struct quorum_store *store, struct loop_timer *timer, 
     loop_arm(store->loop, timer, moment_plus(now_of(store), jitter_between(least, most)));
 }
 
-/* Has nodes release the entries of a try, also those that did not answer. The owner may return. */
-static void release_try(struct quorum_store *store)
-{
-    store->hold = HOLD_OVER;
-    for (size_t i = 0; i < store->count; i++) {
-        if (quorum_node_may_hold(&store->nodes[i]))
-            order_without_vote(store, &store->nodes[i], VERB_RELEASE);
-    }
-}
-
 /* Refused without a holder: others tried at the same time. */
 static bool is_contested(const struct quorum_store *store)
 {
@@ -309,30 +285,6 @@ static bool is_contested(const struct quorum_store *store)
 
     return answer->verdict == VERDICT_REFUSED && answer->cause == CAUSE_HELD &&
            quorum_rivals(&store->round.votes) < quorum_majority(store->count);
-}
-
-/* Tells that it was not acquired. */
-static void fail(struct quorum_store *store)
-{
-    struct answer *answer = &store->answer;
-
-    if (answer->verdict == VERDICT_UNKNOWN) {
-        answer->maybe_done = false;
-        for (size_t i = 0; i < store->count; i++)
-            answer->maybe_done |= store->nodes[i].unsure;
-    } else {
-        pause_between(store, &store->pause, PAUSE_LEAST_NS, PAUSE_MOST_NS);
-    }
-    answer_keep(&store->refusal, answer);
-    complete(store);
-}
-
-static bool may_retry(struct quorum_store *store)
-{
-    struct moment next = moment_plus(now_of(store), RETRY_MOST_NS);
-
-    return is_contested(store) && !store->requests.acquire.queue && ++store->tries < TRIES &&
-           !moment_reached(store->base.operation.until, next);
 }
 
 /* How long nodes have to release what the try may have got before its end is told. A process that
@@ -363,7 +315,16 @@ static bool is_any_busy(const struct quorum_store *store)
 static void leave_try(struct quorum_store *store)
 {
     if (!is_any_busy(store) || moment_reached(store->leave, now_of(store))) {
-        fail(store);
+        struct answer *answer = &store->answer;
+        if (answer->verdict == VERDICT_UNKNOWN) {
+            answer->maybe_done = false;
+            for (size_t i = 0; i < store->count; i++)
+                answer->maybe_done |= store->nodes[i].unsure;
+        } else {
+            pause_between(store, &store->pause, PAUSE_LEAST_NS, PAUSE_MOST_NS);
+        }
+        answer_keep(&store->refusal, answer);
+        complete(store);
     } else {
         store->stage = STAGE_LEAVING;
         loop_arm(store->loop, &store->timer, store->leave);
@@ -374,11 +335,18 @@ static void leave_try(struct quorum_store *store)
 static void end_try(struct quorum_store *store)
 {
     struct moment leave = moment_plus(now_of(store), time_to_leave(store));
+    struct moment next = moment_plus(now_of(store), RETRY_MOST_NS);
 
     store->leave = moment_min(store->base.operation.until, leave);
-    release_try(store);
+    /* Also those that did not answer. The owner may return. */
+    store->hold = HOLD_OVER;
+    for (size_t i = 0; i < store->count; i++) {
+        if (quorum_node_may_hold(&store->nodes[i]))
+            order_without_vote(store, &store->nodes[i], VERB_RELEASE);
+    }
     quorum_round_end(&store->round);
-    if (may_retry(store)) {
+    if (is_contested(store) && !store->requests.acquire.queue && ++store->tries < TRIES &&
+        !moment_reached(store->base.operation.until, next)) {
         store->stage = STAGE_RETRYING;
         pause_between(store, &store->timer, RETRY_LEAST_NS, RETRY_MOST_NS);
     } else {
@@ -424,8 +392,15 @@ static void finish(struct quorum_store *store, enum quorum_outcome outcome)
         return;
     }
     if (carried &&
-        (store->task == VERB_ACQUIRE || (store->task == VERB_RENEW && store->hold == HOLD_OURS)))
-        confirm(store);
+        (store->task == VERB_ACQUIRE || (store->task == VERB_RENEW && store->hold == HOLD_OURS))) {
+        /* A majority has had the lock since the round began. A node that it has vanished from may
+         * have it again; but not one that someone has taken it away from, who may be about to do
+         * that at others. */
+        store->hold = HOLD_OURS;
+        store->ends = lease_end(store->round.begun, store->requests.acquire.lease);
+        for (size_t i = 0; i < store->count; i++)
+            store->nodes[i].evicted = store->nodes[i].revoked;
+    }
     answer->deaf = carried && is_deaf(store);
     if (store->task == VERB_FORCE && carried && approvals == 0) {
         answer->verdict = VERDICT_REFUSED;
@@ -443,19 +418,6 @@ static void close_votes(struct loop_timer *timer)
 
     quorum_close(&store->round.votes);
     finish(store, quorum_outcome(&store->round.votes));
-}
-
-static int64_t extra_time_to_acquire(const struct quorum_store *store,
-                                     const struct quorum_node *node)
-{
-    const struct quorum_round *round = &store->round;
-    const struct member_report *report = node->member.report;
-
-    /* A node that remembers more would not let those count that remember little. */
-    if (report->sent && quorum_is_young(&round->votes))
-        return quorum_round_extra_time(round);
-    /* A node that has not told yet which server it is may be one of the others, by another name. */
-    return *report->server ? 0 : quorum_round_elapsed(round) / 4;
 }
 
 static int64_t extra_time_to_release(const struct quorum_store *store,
@@ -479,8 +441,15 @@ static int64_t extra_time_to_release(const struct quorum_store *store,
 /* After a majority has decided the vote: for how long to wait for this node nevertheless. */
 static int64_t extra_time(const struct quorum_store *store, const struct quorum_node *node)
 {
-    if (store->task == VERB_ACQUIRE)
-        return extra_time_to_acquire(store, node);
+    if (store->task == VERB_ACQUIRE) {
+        const struct quorum_round *round = &store->round;
+        const struct member_report *report = node->member.report;
+        /* A node that remembers more would not let those count that remember little. */
+        if (report->sent && quorum_is_young(&round->votes))
+            return quorum_round_extra_time(round);
+        /* A node that has not told yet which server it is may be one of the others, by another name. */
+        return *report->server ? 0 : quorum_round_elapsed(round) / 4;
+    }
     /* A process that did not acquire the lock ends when it has the answer: a node is not asked what
      * was not sent by then. */
     if (store->hold == HOLD_FOREIGN)
@@ -529,23 +498,16 @@ static void decide(struct quorum_store *store)
 
 /* -- what nodes say ---------------------------------------------------------------------------- */
 
-static void heard_without_vote(struct quorum_store *store, struct quorum_node *node,
-                               const struct quorum_reply *reply)
-{
-    enum store_verb next = mending(store, reply, store->hold == HOLD_OURS);
-
-    if (next != VERB_NONE && node->doing.task == VERB_NONE)
-        order_without_vote(store, node, next);
-    if (store->task != VERB_NONE && store->stage == STAGE_LEAVING)
-        leave_try(store);
-}
-
 static void heard(void *arg, struct quorum_node *node, const struct quorum_reply *reply)
 {
     struct quorum_store *store = arg;
 
     if (reply->order->round != store->round.number) {
-        heard_without_vote(store, node, reply);
+        enum store_verb next = mending(store, reply, store->hold == HOLD_OURS);
+        if (next != VERB_NONE && node->doing.task == VERB_NONE)
+            order_without_vote(store, node, next);
+        if (store->task != VERB_NONE && store->stage == STAGE_LEAVING)
+            leave_try(store);
         return;
     }
     if (is_fault(store, reply->answer, &store->answer)) {
@@ -652,38 +614,31 @@ static void acquire(struct quorum_store *store, const struct acquire_request *re
     }
 }
 
-static void renew_all(struct quorum_store *store)
-{
-    begin_round(store, QUORUM_KEEP);
-    for (size_t i = 0; i < store->count; i++) {
-        struct quorum_node *node = &store->nodes[i];
-        bool missing = !node->held && !node->evicted && may_fill(store);
-        struct quorum_order order = {.task = missing ? VERB_ACQUIRE : VERB_RENEW};
-        quorum_round_ask(&store->round, node, order);
-    }
-}
-
-/* Continues for a process that died and had acquired the lock. As the nodes that have it are not
- * known, all are asked to renew; after a majority has, the others may be given it. */
-static void take_over(struct quorum_store *store, const struct lock_grant *grants)
-{
-    set_fences(&store->requests, grants);
-    store->hold = HOLD_OURS;
-    store->ends.ns = 0;
-    for (size_t i = 0; i < store->count; i++)
-        store->nodes[i].unsure = store->nodes[i].inherited = true;
-}
-
 static void renew(struct quorum_store *store, const struct renew_request *request)
 {
     take_lock(store, request->lock);
     store->requests.renew.handed = request->handed;
     store->requests.renew.strict = request->strict;
     store->requests.renew.listen = request->listen;
-    if (store->hold == HOLD_FOREIGN && request->grants)
-        take_over(store, request->grants);
-    if (store->hold != HOLD_FOREIGN || !is_unfit(store))
-        renew_all(store);
+    if (store->hold == HOLD_FOREIGN && request->grants) {
+        /* Continues for a process that died and had acquired the lock. As the nodes that have it
+         * are not known, all are asked to renew; after a majority has, the others may be given it.
+         * */
+        set_fences(&store->requests, request->grants);
+        store->hold = HOLD_OURS;
+        store->ends.ns = 0;
+        for (size_t i = 0; i < store->count; i++)
+            store->nodes[i].unsure = store->nodes[i].inherited = true;
+    }
+    if (store->hold != HOLD_FOREIGN || !is_unfit(store)) {
+        begin_round(store, QUORUM_KEEP);
+        for (size_t i = 0; i < store->count; i++) {
+            struct quorum_node *node = &store->nodes[i];
+            bool missing = !node->held && !node->evicted && may_fill(store);
+            struct quorum_order order = {.task = missing ? VERB_ACQUIRE : VERB_RENEW};
+            quorum_round_ask(&store->round, node, order);
+        }
+    }
 }
 
 /* The vote of a node that has nothing to release. */
@@ -694,36 +649,31 @@ static enum vote known_vote(const struct quorum_node *node)
     return node->released ? VOTE_YES : VOTE_VOID;
 }
 
-/* A majority must have had a lock that was held, here or by another process that acquired it; not
- * the entries that a try has left. */
-static void release_all(struct quorum_store *store, bool bar)
-{
-    bool in_time = store->requests.release.in_time;
-    bool held = store->hold != HOLD_SOUGHT && store->hold != HOLD_OVER;
-
-    begin_round(store, held ? QUORUM_RETURN : QUORUM_FREE);
-    for (size_t i = 0; i < store->count; i++) {
-        struct quorum_node *node = &store->nodes[i];
-        struct quorum_order order = {.task = VERB_RELEASE,
-                                     .last = !in_time,
-                                     .bar = (bar || node->unsure) && !in_time,
-                                     .at_least = store->requests.release.at_least};
-        if (store->hold == HOLD_FOREIGN || quorum_node_may_hold(node))
-            quorum_round_ask(&store->round, node, order);
-        else
-            quorum_round_cast(&store->round, node, known_vote(node), NULL);
-    }
-    if (store->hold != HOLD_FOREIGN)
-        store->hold = held ? HOLD_RETURNED : HOLD_OVER;
-    if (quorum_outcome(&store->round.votes) != QUORUM_OPEN) /* no node is asked */
-        quorum_round_close_in(&store->round, 0);
-}
-
 static void release(struct quorum_store *store, const struct release_request *request)
 {
     take_release(store, request);
-    if (store->hold != HOLD_FOREIGN || !is_unfit(store))
-        release_all(store, request->uncertain);
+    if (store->hold != HOLD_FOREIGN || !is_unfit(store)) {
+        /* A majority must have had a lock that was held, here or by another process that acquired
+         * it; not the entries that a try has left. */
+        bool in_time = store->requests.release.in_time;
+        bool held = store->hold != HOLD_SOUGHT && store->hold != HOLD_OVER;
+        begin_round(store, held ? QUORUM_RETURN : QUORUM_FREE);
+        for (size_t i = 0; i < store->count; i++) {
+            struct quorum_node *node = &store->nodes[i];
+            struct quorum_order order = {.task = VERB_RELEASE,
+                                         .last = !in_time,
+                                         .bar = (request->uncertain || node->unsure) && !in_time,
+                                         .at_least = store->requests.release.at_least};
+            if (store->hold == HOLD_FOREIGN || quorum_node_may_hold(node))
+                quorum_round_ask(&store->round, node, order);
+            else
+                quorum_round_cast(&store->round, node, known_vote(node), NULL);
+        }
+        if (store->hold != HOLD_FOREIGN)
+            store->hold = held ? HOLD_RETURNED : HOLD_OVER;
+        if (quorum_outcome(&store->round.votes) != QUORUM_OPEN) /* no node is asked */
+            quorum_round_close_in(&store->round, 0);
+    }
 }
 
 static bool send_release_nowait(struct quorum_store *store)

@@ -157,29 +157,6 @@ static const char *common_misfit(const struct lock_views *reports, size_t nodes)
     return unfit + quorum_majority(nodes) > nodes ? misfit : NULL;
 }
 
-static void report(const struct lock_views *reports, size_t nodes, size_t missing,
-                   const struct survey_request *request)
-{
-    struct lock_view view = {.key = reports->views->key, .misfit = common_misfit(reports, nodes)};
-    struct lock_party *holders =
-        merge_holders(reports, quorum_majority(nodes), missing, &view.holder_count);
-
-    view.holders = holders;
-    for (size_t i = 0; i < reports->count; i++) {
-        if (reports->views[i].fence > view.fence)
-            view.fence = reports->views[i].fence;
-    }
-    /* Failed tries have raised it on some nodes, and were told to no owner. */
-    for (size_t i = 0; i < view.holder_count; i++) {
-        if (i == 0 || holders[i].fence > view.fence)
-            view.fence = holders[i].fence;
-        view.mode = holders[i].mode != LOCK_SHARED || i == 0 ? holders[i].mode : view.mode;
-    }
-    if (view.holder_count > 0 || view.misfit || survey_names(request, view.key))
-        request->each(request->each_arg, &view);
-    free(holders);
-}
-
 void quorum_views_report(struct lock_views *views, size_t nodes, size_t missing,
                          const struct survey_request *request)
 {
@@ -188,6 +165,23 @@ void quorum_views_report(struct lock_views *views, size_t nodes, size_t missing,
     lock_views_sort(views);
     for (size_t i = 0; i < views->count; i += reports.count) {
         reports = lock_views_of_key(views, i);
-        report(&reports, nodes, missing, request);
+        struct lock_view view = {.key = reports.views->key,
+                                 .misfit = common_misfit(&reports, nodes)};
+        struct lock_party *holders =
+            merge_holders(&reports, quorum_majority(nodes), missing, &view.holder_count);
+        view.holders = holders;
+        for (size_t r = 0; r < reports.count; r++) {
+            if (reports.views[r].fence > view.fence)
+                view.fence = reports.views[r].fence;
+        }
+        /* Failed tries have raised it on some nodes, and were told to no owner. */
+        for (size_t h = 0; h < view.holder_count; h++) {
+            if (h == 0 || holders[h].fence > view.fence)
+                view.fence = holders[h].fence;
+            view.mode = holders[h].mode != LOCK_SHARED || h == 0 ? holders[h].mode : view.mode;
+        }
+        if (view.holder_count > 0 || view.misfit || survey_names(request, view.key))
+            request->each(request->each_arg, &view);
+        free(holders);
     }
 }
