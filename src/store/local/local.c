@@ -366,16 +366,6 @@ static void lift_limits(void)
     }
 }
 
-static void reset_signals(void)
-{
-    sigset_t none;
-
-    for (int signo = 1; signo <= SIGRTMAX; signo++)
-        signal(signo, SIG_DFL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 /* Standard input is the file that says who the server is; a record lock stays over exec, is not
  * inherited by the children that rewrite its data, and would go with any other descriptor of that
  * file that is closed. The lock on its directory keeps systemd-tmpfiles from cleaning it up as
@@ -417,7 +407,11 @@ __attribute__((noreturn)) static void become_server(const struct local_place *pl
 
     memcpy(argv + 5, options, sizeof options);
     snprintf(variable, sizeof variable, "PATH=%s", path ? path : "/usr/bin:/bin");
-    reset_signals();
+    sigset_t none;
+    for (int signo = 1; signo <= SIGRTMAX; signo++)
+        signal(signo, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
     lift_limits();
     umask(077);
     if (take_descriptors(place, log))
