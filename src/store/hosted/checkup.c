@@ -229,19 +229,6 @@ static bool check_rights(struct examination *of)
     return fine;
 }
 
-/* "rlock_record is there" and the like. */
-static void tell_tables(struct examination *of)
-{
-    const char *const *table = of->dialect->tables;
-    struct sql_text text = text_of(of);
-
-    for (size_t i = 0; table[i]; i++)
-        sql_add(&text, "%s@%s", i == 0 ? "" : table[i + 1] ? ", " : " and ", table[i]);
-    sql_add(&text, " %s there", table[1] ? "are" : "is");
-    add(of, "tables", LEVEL_FINE, text.out.text, "");
-    strbuf_free(&text.out);
-}
-
 /* Whether locks can be tried. */
 static bool check_tables(struct examination *of)
 {
@@ -251,7 +238,13 @@ static bool check_tables(struct examination *of)
     bool there = ask(of, probe.out.text);
     strbuf_free(&probe.out);
     if (there || of->failure.cause == CAUSE_DENIED) {
-        tell_tables(of);
+        const char *const *table = of->dialect->tables;
+        struct sql_text text = text_of(of);
+        for (size_t i = 0; table[i]; i++)
+            sql_add(&text, "%s@%s", i == 0 ? "" : table[i + 1] ? ", " : " and ", table[i]);
+        sql_add(&text, " %s there", table[1] ? "are" : "is");
+        add(of, "tables", LEVEL_FINE, text.out.text, "");
+        strbuf_free(&text.out);
         return check_rights(of);
     }
     diagnosis_add(&of->server->diagnosis, "tables", LEVEL_UNFIT, "", "%s", of->failure.text);
@@ -280,15 +273,6 @@ static void tell_connections(struct examination *of, const char *taken, const ch
 
 /* -- PostgreSQL -------------------------------------------------------------------------------- */
 
-static void check_pg_durability(struct examination *of)
-{
-    if (!ask(of, "SELECT current_setting('fsync'), current_setting('full_page_writes')"))
-        return;
-    judge(of, "durability", !says(of, 0, "off") && !says(of, 1, "off"),
-          "what is acknowledged is on disk",
-          "fsync or full_page_writes is off: a crash loses locks", "turn both on");
-}
-
 static void check_pg_replicas(struct examination *of)
 {
     int64_t count = 0;
@@ -302,15 +286,6 @@ static void check_pg_replicas(struct examination *of)
           count > 0 ? "a standby is synchronous" : "it has no standby that is connected",
           "its standbys are asynchronous: a failover to one of them loses the latest locks",
           "synchronous_standby_names, if one of them may be promoted");
-}
-
-static void check_pg_connections(struct examination *of)
-{
-    if (ask(of, "SELECT (SELECT count(*) FROM pg_stat_activity WHERE backend_type = "
-                "'client backend'), CAST(current_setting('max_connections') AS integer) - "
-                "CAST(current_setting('superuser_reserved_connections') AS integer), "
-                "(SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user)"))
-        tell_connections(of, of->values[0], of->values[1], of->values[2]);
 }
 
 /* A pooler may give each statement to another session: then two connections have one, or one has
@@ -340,32 +315,20 @@ static void check_postgresql(struct examination *of)
 {
     check_role(of, "SELECT current_setting('default_transaction_read_only')");
     check_pg_replicas(of);
-    check_pg_durability(of);
-    check_pg_connections(of);
+    if (ask(of, "SELECT current_setting('fsync'), current_setting('full_page_writes')"))
+        judge(of, "durability", !says(of, 0, "off") && !says(of, 1, "off"),
+              "what is acknowledged is on disk",
+              "fsync or full_page_writes is off: a crash loses locks", "turn both on");
+    if (ask(of, "SELECT (SELECT count(*) FROM pg_stat_activity WHERE backend_type = "
+                "'client backend'), CAST(current_setting('max_connections') AS integer) - "
+                "CAST(current_setting('superuser_reserved_connections') AS integer), "
+                "(SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user)"))
+        tell_connections(of, of->values[0], of->values[1], of->values[2]);
     if (check_tables(of))
         check_pg_pooler(of);
 }
 
 /* -- MySQL and MariaDB ------------------------------------------------------------------------- */
-
-static void check_my_durability(struct examination *of)
-{
-    if (ask(of, "SELECT @@innodb_flush_log_at_trx_commit, @@innodb_doublewrite"))
-        judge(of, "durability", says(of, 0, "1"), "what is acknowledged is on disk",
-              "innodb_flush_log_at_trx_commit is not 1: a crash loses the latest locks",
-              "set it to 1");
-}
-
-static void check_my_connections(struct examination *of)
-{
-    char taken[sizeof *of->values];
-
-    if (!ask(of, "SHOW GLOBAL STATUS LIKE 'Threads_connected'"))
-        return;
-    snprintf(taken, sizeof taken, "%s", of->values[1]);
-    if (ask(of, "SELECT @@max_connections, @@SESSION.max_user_connections"))
-        tell_connections(of, taken, of->values[0], of->values[1]);
-}
 
 static void check_my_mode(struct examination *of, bool takes_locks)
 {
@@ -433,11 +396,19 @@ static void check_mysql(struct examination *of)
 {
     bool takes_locks =
         check_role(of, "SELECT /*M! @@tx_read_only */ /*!50720 @@transaction_read_only */");
-    check_my_durability(of);
+    if (ask(of, "SELECT @@innodb_flush_log_at_trx_commit, @@innodb_doublewrite"))
+        judge(of, "durability", says(of, 0, "1"), "what is acknowledged is on disk",
+              "innodb_flush_log_at_trx_commit is not 1: a crash loses the latest locks",
+              "set it to 1");
     check_my_mode(of, takes_locks);
     check_my_replicas(of);
     check_my_shedlock(of);
-    check_my_connections(of);
+    if (ask(of, "SHOW GLOBAL STATUS LIKE 'Threads_connected'")) {
+        char taken[sizeof *of->values];
+        snprintf(taken, sizeof taken, "%s", of->values[1]);
+        if (ask(of, "SELECT @@max_connections, @@SESSION.max_user_connections"))
+            tell_connections(of, taken, of->values[0], of->values[1]);
+    }
     if (check_tables(of))
         check_my_wake_up(of);
 }
@@ -476,25 +447,19 @@ static void examine(struct examination *of)
         check_postgresql(of);
 }
 
-static bool open_both(struct examination *of, char *fault, size_t size)
-{
-    static const struct redis_session_events events = {.done = heard};
-    const struct store_address *address = of->plan->address;
-
-    of->loop = loop_new();
-    of->session = redis_session_new(of->loop, address, &events, of, fault, size);
-    of->other = of->session ? redis_session_new(of->loop, address, &events, of, fault, size) : NULL;
-    return of->other;
-}
-
 bool hosted_check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
                   size_t size)
 {
+    static const struct redis_session_events events = {.done = heard};
+    const struct store_address *address = plan->address;
     struct examination *of = mem_zeroed(sizeof *of);
 
     of->plan = plan;
-    of->dialect = hosted_dialect(plan->address->urls);
-    bool opened = open_both(of, fault, size);
+    of->dialect = hosted_dialect(address->urls);
+    of->loop = loop_new();
+    of->session = redis_session_new(of->loop, address, &events, of, fault, size);
+    of->other = of->session ? redis_session_new(of->loop, address, &events, of, fault, size) : NULL;
+    bool opened = of->other != NULL;
     if (opened) {
         of->server = checkup_add(checkup, plan->address->urls);
         examine(of);

@@ -157,18 +157,6 @@ const struct sql_dialect sql_mysql = {
 #define LOWER      "abcdefghijklmnopqrstuvwxyz_"
 #define ANY_NUMBER "0123456789"
 
-/* Quotes only a name that needs it: PostgreSQL distinguishes upper case only within quotes. */
-static void add_name(struct sql_text *text, const char *word, size_t length)
-{
-    const char *table = text->table ? text->table : "rlock";
-    bool plain = strchr(LOWER, *table) && table[strspn(table, LOWER ANY_NUMBER)] == '\0';
-    char quote[2] = "";
-
-    if (!plain)
-        quote[0] = text->dialect->quote;
-    sql_add(text, "%s%s_%.*s%s", quote, table, (int)length, word, quote);
-}
-
 /* Replaces "@WORD" in what was added from there on: no value has an '@', as texts are digits. */
 static void name_tables(struct sql_text *text, size_t from)
 {
@@ -182,7 +170,14 @@ static void name_tables(struct sql_text *text, size_t from)
         rest += before;
         if (*rest == '@') {
             word = strspn(++rest, LOWER);
-            add_name(text, rest, word);
+            /* Quotes only a name that needs it: PostgreSQL distinguishes upper case only within
+             * quotes. */
+            const char *table = text->table ? text->table : "rlock";
+            bool plain = strchr(LOWER, *table) && table[strspn(table, LOWER ANY_NUMBER)] == '\0';
+            char quote[2] = "";
+            if (!plain)
+                quote[0] = text->dialect->quote;
+            sql_add(text, "%s%s_%.*s%s", quote, table, (int)word, rest, quote);
         }
         rest += word;
     }
@@ -230,23 +225,17 @@ static void add_quoted(struct sql_text *text, const char *word, size_t length)
     strbuf_add(&text->out, quote, 1);
 }
 
-/* In MySQL a user belongs to a host; without one, to any. */
-static void add_grantee(struct sql_text *text, const char *user)
+static void add_grant(struct sql_text *text, const char *user, size_t i)
 {
+    sql_add(text, "GRANT SELECT, INSERT, UPDATE, DELETE ON @%s TO ", text->dialect->tables[i]);
+    /* In MySQL a user belongs to a host; without one, to any. */
     const char *at = text->dialect->is_mysql ? strrchr(user, '@') : NULL;
     const char *host = at ? at + 1 : "%";
-
     add_quoted(text, user, at ? (size_t)(at - user) : strlen(user));
     if (!text->dialect->is_mysql)
         return;
     strbuf_add(&text->out, "@", 1);
     add_quoted(text, host, strlen(host));
-}
-
-static void add_grant(struct sql_text *text, const char *user, size_t i)
-{
-    sql_add(text, "GRANT SELECT, INSERT, UPDATE, DELETE ON @%s TO ", text->dialect->tables[i]);
-    add_grantee(text, user);
 }
 
 void sql_add_grants(struct sql_text *text, const char *user)
