@@ -54,11 +54,31 @@ static inline int64_t moment_until(struct moment from, struct moment to)
     return to.ns == INT64_MAX ? INT64_MAX : to.ns - from.ns;
 }
 
-/* Whether m was so long ago, by the time that its timer fires, that the machine or the process has
- * stood still: other work does not delay a timer for as long. */
+/* Other work does not delay a timer for as long: the machine or the process has stood still. */
+#define STOOD_STILL_NS (200 * NS_PER_MS)
+
+/* Whether m was so long ago, by the time that its timer fires, that something stood still. */
 static inline bool moment_overslept(struct moment m, struct moment now)
 {
-    return moment_reached(moment_plus(m, 200 * NS_PER_MS), now);
+    return moment_reached(moment_plus(m, STOOD_STILL_NS), now);
+}
+
+/* The time that another process has had to do something. A lease ends by the clock, but a process
+ * does nothing while the machine is suspended; so time in which this process stood still is not
+ * counted. */
+struct patience {
+    struct moment looked; /* last; 0: not yet */
+    int64_t ns;           /* until then */
+};
+
+/* Counts the time since the last look, which was a timer's turn ago, and returns the sum. */
+static inline int64_t patience_look(struct patience *patience, struct moment now)
+{
+    int64_t passed = patience->looked.ns ? moment_until(patience->looked, now) : 0;
+
+    patience->ns += passed < STOOD_STILL_NS ? passed : STOOD_STILL_NS;
+    patience->looked = now;
+    return patience->ns;
 }
 
 static inline struct moment moment_min(struct moment a, struct moment b)

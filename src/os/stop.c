@@ -8,8 +8,6 @@
 /* When for so long nothing has ended, what is left does not die of KILL: it waits for a disk or a
  * network file system, for example. As long as something ends, new processes appear. */
 #define STUCK_NS (2 * NS_PER_SEC)
-/* More between two turns is time in which this process stood still, and killed nothing. */
-#define TURN_NS (200 * NS_PER_MS)
 
 /* A process that is born while its parent ends may be in neither place when /proc is read. But the
  * topmost process of a tree is always a child of its subreaper: as long as none has ended since
@@ -30,34 +28,23 @@ enum tree_state stop_ask(const struct tree *tree)
     return state;
 }
 
-/* Not while some are let off, which need not die. */
-static void count_time(struct stop *stop, struct moment now)
-{
-    int64_t passed = moment_until(stop->turned, now);
-
-    if (!stop->tree.lenient)
-        stop->killed_for += passed < TURN_NS ? passed : TURN_NS;
-    stop->turned = now;
-}
-
 enum stop_state stop_turn(struct stop *stop, struct moment now)
 {
-    if (!stop->killing && moment_reached(stop->kill_at, now)) {
-        stop->killing = true;
-        stop->turned = now;
-    }
+    stop->killing |= moment_reached(stop->kill_at, now);
     if (stop->killing)
-        count_time(stop, now);
+        patience_look(&stop->killed, now);
+    if (stop->tree.lenient)
+        stop_note_death(stop);
     if (stop_send(&stop->tree, stop->killing ? SIGKILL : 0) == TREE_GONE && stop->child->pid == 0)
         return STOP_DONE;
-    if (stop->killed_for - stop->death < STUCK_NS || child_waits_to_be_reaped())
+    if (stop->killed.ns - stop->death < STUCK_NS || child_waits_to_be_reaped())
         return STOP_GOING;
     return STOP_STUCK;
 }
 
 void stop_note_death(struct stop *stop)
 {
-    stop->death = stop->killed_for;
+    stop->death = stop->killed.ns;
 }
 
 struct moment stop_next(const struct stop *stop, struct moment now)

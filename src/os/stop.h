@@ -9,9 +9,8 @@ struct stop {
     const struct child *child; /* its leader */
     struct moment kill_at;     /* may be changed meanwhile */
     bool killing;
-    struct moment turned; /* once killing: the last turn */
-    int64_t killed_for;   /* ns, without those in which this process stood still or let some off */
-    int64_t death;        /* killed_for, when a process had ended last */
+    struct patience killed; /* once killing */
+    int64_t death;          /* of that, when a process had ended last, or was let off */
 };
 
 enum stop_state {

@@ -173,7 +173,7 @@ static struct deadline deadline(const struct job *job)
 
 static bool forks_without_end(const struct job *job)
 {
-    return job->stop.killed_for >= FORKING_NS;
+    return job->stop.killed.ns >= FORKING_NS;
 }
 
 /* The command of --stop delays TERM. */
@@ -206,9 +206,8 @@ static void go_on_stopping(struct job *job)
 
     job->stop.kill_at = deadline(job).kill_at;
     job->stop.tree.except = job->agent->pid; /* it may be another one by now */
-    job->stop.tree.lenient = !moment_reached(
-        moment_min(moment_plus(job->stop.kill_at, TREE_LENIENT_NS), lease_kill_at(job->lease)),
-        now);
+    job->stop.tree.lenient =
+        job->stop.killed.ns < TREE_LENIENT_NS && !moment_reached(lease_kill_at(job->lease), now);
     send_term(job, now);
     state = stop_turn(&job->stop, now);
     if (state == STOP_GOING && !forks_without_end(job))

@@ -84,13 +84,14 @@ static void look_later(struct presence *presence)
 
 void presence_expect(struct presence *presence)
 {
-    presence->react_by = moment_plus(loop_now(presence->loop), REACT_NS);
+    presence->waited = (struct patience){.looked = loop_now(presence->loop)};
     look_later(presence);
 }
 
 bool presence_may_react(struct presence *presence)
 {
-    if (is_stopped(presence) || moment_reached(presence->react_by, loop_now(presence->loop)))
+    if (is_stopped(presence) ||
+        patience_look(&presence->waited, loop_now(presence->loop)) >= REACT_NS)
         return false;
     look_later(presence);
     return true;

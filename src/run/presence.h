@@ -18,7 +18,7 @@ struct presence {
     } state;
     struct moment seen;      /* when it ran last, as far as is known */
     struct loop_timer timer; /* while a reaction is awaited: fires each 50 ms; "fire" is to set */
-    struct moment react_by;  /* the longest that it may take to react */
+    struct patience waited;  /* for a reaction */
 };
 
 /* The process runs now. owner: of the timer. */

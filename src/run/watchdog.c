@@ -49,8 +49,7 @@ static void conclude(struct watchdog *watchdog, enum tree_state state)
 
 static bool is_hopeless(const struct watchdog *watchdog)
 {
-    return moment_reached(moment_plus(watchdog->known.lease.end, HOPELESS_NS),
-                          loop_now(watchdog->loop));
+    return watchdog->overtime.ns >= HOPELESS_NS;
 }
 
 /* Enters a phase in which the tree is being ended, unless nothing is left of it; the supervisor
@@ -74,15 +73,16 @@ static bool runs_elsewhere(struct watchdog *watchdog)
     return stop_command_goes_on(&watchdog->stop_command, loop_now(watchdog->loop));
 }
 
-/* Not at the end of the lease. */
-static void be_lenient(struct watchdog *watchdog)
+/* Nothing is let off at the end of the lease. */
+static void count_time(struct watchdog *watchdog)
 {
-    struct moment now = loop_now(watchdog->loop), since = watchdog->killing_since;
+    struct moment now = loop_now(watchdog->loop);
+    const struct lease *lease = &watchdog->known.lease;
 
-    if (!since.ns)
-        since = watchdog->killing_since = now;
-    since = moment_min(moment_plus(since, TREE_LENIENT_NS), lease_kill_at(watchdog->known.lease));
-    watchdog->tree.lenient = !moment_reached(since, now);
+    watchdog->tree.lenient = patience_look(&watchdog->killed, now) < TREE_LENIENT_NS &&
+                             !moment_reached(lease_kill_at(*lease), now);
+    if (moment_reached(lease->end, now))
+        patience_look(&watchdog->overtime, now);
 }
 
 /* The alarm comes first: what is killed may be gone at once. */
@@ -92,7 +92,7 @@ static void kill_tree(struct watchdog *watchdog)
         raise_alarm(watchdog, WATCHDOG_ENDING, tree_signal(&watchdog->tree, 0));
     if (watchdog->phase == WATCHDOG_IDLE)
         return;
-    be_lenient(watchdog);
+    count_time(watchdog);
     enum tree_state state = tree_signal(&watchdog->tree, SIGKILL);
     bool elsewhere = runs_elsewhere(watchdog);
     if ((state == TREE_GONE && !elsewhere) || is_hopeless(watchdog))

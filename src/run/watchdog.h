@@ -27,7 +27,7 @@ struct watchdog {
     struct loop_timer timer; /* urgent */
     enum watchdog_phase phase;
     struct supervised known;
-    struct moment killing_since;      /* 0: nothing was killed */
+    struct patience killed, overtime; /* since the first KILL; since that after the lease's end */
     bool stopping;                    /* the supervisor was ending the tree when heard last */
     struct stop_command stop_command; /* its plan is the caller's */
     /* Takes the messages of the supervisor, before anything is done to its command. */
