@@ -1,9 +1,11 @@
 #!/usr/bin/env -S python3 -B
 """mutants.py [--check] [--write PAGE] [WORD...]: removes each guard of tests/mutants in turn, and
 reports which test finds it and how soon. WORDs select the guards whose name contains one of
-them. With --write, the table goes into PAGE, between the lines "<!-- mutants -->". With --check,
-nothing is tried, and the guards whose text is not in their file exactly once are printed. With
---lives, only the lives (tests/lives) are tried, for the guards that name them.
+them. With --write, the table goes into PAGE, between the lines "<!-- mutants -->", and another one,
+between the lines "<!-- sentences -->", says which guards the lives (tests/lives) have found by each
+sentence of the manual that they are judged by. With --lives, only lives are tried, for the guards
+that name them, and only that second table is written. With --check, nothing is tried: guards whose
+text is not in their file exactly once are printed, and sentences that are not in the page.
 
 It works on a copy of the checkout, in mutants/ of the build directory (top_builddir), configured as
 that is. A guard that no test finds, a mutant that does not compile, and a text that is not in its
@@ -14,10 +16,14 @@ import argparse, os, re, shlex, shutil, signal, subprocess, sys, time
 SOURCE = os.path.abspath(os.environ.get("top_srcdir", "."))
 BUILD = os.path.abspath(os.environ.get("top_builddir", "build"))
 TABLE = os.path.join(SOURCE, "tests/mutants")
+PAGE = os.path.join(SOURCE, "docs/proof.md")
 MARK = "<!-- mutants -->"
+ORACLE = os.path.join(SOURCE, "tests/lives/oracle.c")
+SENTENCES = "<!-- sentences -->"
 TIME_LIMIT = 600  # seconds for one test: a mutant may make it hang, which finds it too
 LIVES = "lives"  # the test that has the program live until something goes wrong
 LIVES_LIMIT = 60  # seconds of processor
+LIVES_SOUND = 10  # the same, without a mutant
 FIELDS = ("guard", "file", "old", "new", "test")
 
 
@@ -81,7 +87,7 @@ class Copy:
     def run(self, test):
         """Runs one test, "FILE" or "FILE -f PATTERN". Returns (whether it failed, seconds)."""
         if test == LIVES:
-            return self.live()
+            return self.live(LIVES_LIMIT)
         name, *filters = shlex.split(test)
         goals = [f"tests/{name}"] if name.startswith("unit/") else ["all", "check TESTS="]
         broken = self.make(*goals)
@@ -110,21 +116,75 @@ class Copy:
             raise RuntimeError(f"{test}: no test ran\n{output[-1000:]}")
         return bool(failed), time.monotonic() - start
 
-    def live(self):
+    def live(self, limit):
         """Has the program live. Returns the same, in seconds of processor."""
         broken = self.make("lives-build")
         if broken is not None:
             raise RuntimeError(broken[-2000:])
-        done = subprocess.run([f"{self.build}/lives/tests/lives/lives", "-1", "-p",
-                               str(LIVES_LIMIT), "1", str(10**9)],
+        done = subprocess.run([f"{self.build}/lives/tests/lives/lives", "-g", "-n", "1", "-p",
+                               str(limit), "1", str(10**9)],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        found = re.search(r"^seed \d+: (.*)\n.* ([0-9.]+) s of processor", done.stdout, re.M)
+        found = re.search(r"^seed .*?: (.*)\n(?:.*\n)* *found after ([0-9.]+) s", done.stdout, re.M)
         if done.returncode not in (0, 1) or (done.returncode == 1) != bool(found):
             raise RuntimeError(done.stdout[-2000:])
-        if found:
-            print(f"# {found[1]}", flush=True)
-        return bool(found), float(found[2]) if found else LIVES_LIMIT
+        if not found:
+            return False, limit
+        print(f"# {found[1]}", flush=True)
+        self.told = found[1], done.stdout
+        return True, float(found[2])
 
+
+# -- the sentences of the manual that lives are judged by ------------------------------------------
+
+def read_sentences():
+    """{text: (page, the functions that check it)}, in the order of the oracle's table."""
+    with open(ORACLE) as file:
+        text = file.read()
+    table = re.findall(r'\[(\w+)\] = \{"([\w.-]+)",\s*((?:"[^"]*"\s*)+)\}', text)
+    checks = {}
+    functions = r"^\w[^\n]* \*?(\w+)\([^;{]*\)\n\{\n(.*?)^\}"
+    for function, body in re.findall(functions, text, re.M | re.S):
+        for name in re.findall(r"BROKEN\((\w+)", body):
+            checks.setdefault(name, {})[function] = True
+    return {"".join(re.findall(r'"([^"]*)"', words)): (page, list(checks.get(name, ())))
+            for name, page, words in table}
+
+
+def faults_of(trace):
+    """The kinds of faults in the trace of a life."""
+    details = r" (?:of|to) run \d+|, pid \d+|,? for [0-9.]+ s|(?<=signal) \d+| by -?[0-9.]+ s"
+    kinds = [re.sub(details, "", kind) for kind in re.findall(r"FAULT: (.*)", trace)]
+    kinds += ["a request comes twice"] * ("a second time" in trace)
+    return list(dict.fromkeys(kinds))
+
+
+def cells_of_sentence(text, page, checks):
+    where = ", ".join(f"`{check}()`" for check in checks) or "an exception of others"
+    return f"| {page[:-2]}({page[-1]}): {text} | {where} |"
+
+
+def row_of_sentence(text, facts, caught):
+    """facts: as of read_sentences(); caught: [(guard, faults)]."""
+    guards = "; ".join(dict.fromkeys(guard for guard, _ in caught)) or "–"
+    faults = "; ".join(dict.fromkeys(fault for _, faults in caught for fault in faults)) or "–"
+    return f"{cells_of_sentence(text, *facts)} {faults} | {guards} |"
+
+
+def missing_sentences():
+    with open(PAGE) as file:
+        table = file.read().split(SENTENCES)[1]
+    return [f"not in {PAGE}: {text}" for text, facts in read_sentences().items()
+            if cells_of_sentence(text, *facts) not in table]
+
+
+def write_sentences(page, caught):
+    rows = [row_of_sentence(text, facts, caught.get(text, []))
+            for text, facts in read_sentences().items()]
+    write_table(page, SENTENCES, "| sentence of the manual | check | faults that it took | guards "
+                "whose lack was found by it |\n|---|---|---|---|", rows)
+
+
+# -- trying ----------------------------------------------------------------------------------------
 
 def misplaced(top, mutant):
     """Why the guard is not in its file exactly once; None: it is."""
@@ -156,14 +216,35 @@ def try_mutant(copy, mutant):
             file.write(text)
 
 
-def write_page(page, rows):
+def find(copy, mutant, sound):
+    """The same, by a test that goes well without the mutant; sound: {test: it does}."""
+    while True:
+        result = try_mutant(copy, mutant)
+        if isinstance(result, str) or not result[0]:
+            return result
+        test = result[0]
+        if test not in sound:
+            sound[test] = not (copy.live(LIVES_SOUND) if test == LIVES else copy.run(test))[0]
+        if sound[test]:
+            return result
+        mutant = dict(mutant, test=mutant["test"][mutant["test"].index(test) + 1:])
+        print(f"# {test} fails without it, too", flush=True)
+
+
+def write_table(page, mark, head, rows):
     """Puts the table between the marks of the page."""
     with open(page) as file:
-        before, _, after = file.read().split(MARK)
-    table = "\n".join(["| guard that is removed | where | found by | after |", "|---|---|---|---|"]
-                      + rows)
+        before, _, after = file.read().split(mark)
+    table = "\n".join([head] + rows)
     with open(page, "w") as file:
-        file.write(f"{before}{MARK}\n{table}\n{MARK}{after}")
+        file.write(f"{before}{mark}\n{table}\n{mark}{after}")
+
+
+def note_sentence(caught, guard, told):
+    """told: the verdict, with the sentence in quotes, and the whole output."""
+    verdict, output = told
+    if broken := re.search(r'\([\w.-]+: "(.*)"\)$', verdict):
+        caught.setdefault(broken[1], []).append((guard, faults_of(output)))
 
 
 def main():
@@ -176,32 +257,33 @@ def main():
     mutants = [m for m in read_table(TABLE)
                if not options.word or any(word in m["guard"] for word in options.word)]
     if options.check:
-        print("\n".join(filter(None, (misplaced(SOURCE, mutant) for mutant in mutants))))
+        wrong = [misplaced(SOURCE, mutant) for mutant in mutants] + missing_sentences()
+        print("\n".join(filter(None, wrong)))
         return 0
     if options.lives:
         mutants = [dict(m, test=[LIVES]) for m in mutants if LIVES in m["test"]]
     copy = Copy()
-    sound = {}
+    sound, caught = {}, {}
     rows, faults = [], 0
     print(f"1..{len(mutants)}", flush=True)
     for number, mutant in enumerate(mutants, 1):
-        for test in mutant["test"]:
-            if test not in sound:
-                sound[test] = not copy.run(test)[0]
-        mutant["test"] = [test for test in mutant["test"] if sound[test]]
-        result = try_mutant(copy, mutant)
+        result = find(copy, mutant, sound)
         if isinstance(result, tuple) and result[0]:
             print(f"ok {number} - {mutant['guard']}: {result[0]}, {result[1]:.1f} s", flush=True)
             rows.append(f"| {mutant['guard']} | `{mutant['file']}` | `{result[0]}` | "
                         f"{result[1]:.1f} s |")
+            if result[0] == LIVES:
+                note_sentence(caught, mutant["guard"], copy.told)
         else:
             faults += 1
             print(f"not ok {number} - {mutant['guard']}", flush=True)
-            why = result if isinstance(result, str) else "no test finds it" if mutant["test"] else \
-                "its tests fail without it, too"
+            why = result if isinstance(result, str) else "no test finds it"
             print("\n".join(f"# {line}" for line in why.split("\n")), flush=True)
     if options.write and not faults:
-        write_page(options.write, rows)
+        write_sentences(options.write, caught)
+        if not options.lives:
+            write_table(options.write, MARK, "| guard that is removed | where | found by | "
+                        "after |\n|---|---|---|---|", rows)
     print(f"{len(mutants) - faults} passed, {faults} failed")
     return 1 if faults else 0
 

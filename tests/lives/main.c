@@ -1,5 +1,5 @@
-/* lives [OPTION...] [FIRST [COUNT]]: lives COUNT lives, of the seeds from FIRST on. FIRST may be the
- * text of a plan (plan.h): then it lives that one.
+/* lives [OPTION...] [FIRST [COUNT]]: lives COUNT lives, of the seeds from FIRST on. FIRST may be
+ * the text of a plan (plan.h): then it lives that one.
  *
  *   -t        trace the first one
  *   -n N      end after N that went wrong (5)
@@ -52,6 +52,7 @@ static struct options {
 static struct tally {
     uint64_t seed; /* of the life under way */
     unsigned long wrong, calls, switches, commands, struck, twins;
+    double processor; /* seconds, of the batches before */
 } * tally;
 
 static struct guide *guide;
@@ -69,6 +70,15 @@ static void count_life(void)
         tally->struck += faults[i].used;
 }
 
+static double seconds_of_processor(int whose)
+{
+    struct rusage usage;
+
+    getrusage(whose, &usage);
+    return (double)usage.ru_utime.tv_sec + (double)usage.ru_utime.tv_usec / 1e6 +
+           (double)usage.ru_stime.tv_sec + (double)usage.ru_stime.tv_usec / 1e6;
+}
+
 static void report(const struct plan *wrong)
 {
     struct plan plan = *wrong;
@@ -76,6 +86,8 @@ static void report(const struct plan *wrong)
 
     plan_print(&plan, text, sizeof text);
     printf("seed %s: %s\n", text, world.verdict);
+    printf("    found after %.2f s of processor\n",
+           tally->processor + seconds_of_processor(RUSAGE_SELF));
     fflush(stdout);
     if (!options.simplify)
         return;
@@ -144,31 +156,23 @@ static double real_seconds(void)
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-static double seconds_of_processor(void)
-{
-    struct rusage usage;
-
-    getrusage(RUSAGE_CHILDREN, &usage);
-    return (double)usage.ru_utime.tv_sec + (double)usage.ru_utime.tv_usec / 1e6 +
-           (double)usage.ru_stime.tv_sec + (double)usage.ru_stime.tv_usec / 1e6;
-}
-
 static int live_all(uint64_t first, uint64_t count)
 {
     uint64_t seed = first;
-    double began = real_seconds(), took = 0, processor = 0;
+    double began = real_seconds(), took = 0;
 
     while (seed < first + count && tally->wrong < options.most && took < options.seconds &&
-           processor < options.of_processor) {
+           tally->processor < options.of_processor) {
         uint64_t left = first + count - seed;
         seed = run_batch(seed, left < BATCH ? left : BATCH);
         took = real_seconds() - began;
-        processor = seconds_of_processor();
+        tally->processor = seconds_of_processor(RUSAGE_CHILDREN);
     }
     printf("%lu lives in %.1f s, %.2f s of processor, %.0f a second of it; %lu went wrong; "
            "%lu commands, %lu faults, %lu twins, %lu system calls, %lu switches\n",
-           seed - first, took, processor, (double)(seed - first) / processor, tally->wrong,
-           tally->commands, tally->struck, tally->twins, tally->calls, tally->switches);
+           seed - first, took, tally->processor, (double)(seed - first) / tally->processor,
+           tally->wrong, tally->commands, tally->struck, tally->twins, tally->calls,
+           tally->switches);
     printf("%lu states of both guards, %lu with changes and faults; %u plans kept\n", states->pairs,
            states->reached, guide_kept(guide));
     if (options.print_states)

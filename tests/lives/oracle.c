@@ -577,9 +577,20 @@ static void check_stopped(struct run *run)
         BROKEN(STOPPED_ENDS, "run %d still holds the lock", run->number);
 }
 
+/* Either guard does so. */
+static void check_killed(const struct run *run)
+{
+    int64_t by = run->termed_at + run->kill_after + kernel.kill_takes + 500 * MS;
+
+    if (run->termed_at && run->command_alive && !run->signalled && !run->suspended &&
+        world.now > by && run->last_unguarded < run->termed_at)
+        BROKEN(TERM_FIRST, "run %d: its command does not get KILL", run->number);
+}
+
 static void check_run(struct run *run)
 {
     note_guards(run);
+    check_killed(run);
     if (!process_exists(run->supervisor) && run->command_alive && !run->supervisor_died)
         run->supervisor_died = world.now;
     if (run->supervisor_died && run->command_alive && !run->command->frozen &&
@@ -724,6 +735,16 @@ static void check_outage(const struct run *run)
         BROKEN(WAITS_FOR_STORE, "run %d: failed after %.3f s", run->number, (double)outage / 1e9);
 }
 
+static void check_at_least(const struct run *run)
+{
+    bool disturbed = run->faulted || run->forced || circumstances.network_bad;
+
+    if (run->outcome.outcome == OUTCOME_COMPLETED && run->starts_seen && !disturbed &&
+        run->at_least > run->outcome.held + 300 * MS && !holds_any(run))
+        BROKEN(AT_LEAST, "run %d has released it after %.3f s", run->number,
+               (double)run->outcome.held / 1e9);
+}
+
 /* An agent that does not answer is continued, or another one takes its place. */
 static void check_wait(const struct run *run)
 {
@@ -766,6 +787,7 @@ static void check_reason(const struct run *run)
     if (outcome == OUTCOME_NOT_EXECUTED)
         fail("run %d: not executed", run->number);
     check_wait(run);
+    check_at_least(run);
     check_outage(run);
     if (circumstances.calm && network.delay < 20 * MS && !run->at_most && !run->fixed &&
         run->waits == NEVER && outcome != OUTCOME_COMPLETED && outcome != OUTCOME_NOT_ACQUIRED &&
