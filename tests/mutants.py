@@ -163,22 +163,34 @@ def cells_of_sentence(text, page, checks):
     return f"| {page[:-2]}({page[-1]}): {text} | {where} |"
 
 
-def row_of_sentence(text, facts, caught):
-    """facts: as of read_sentences(); caught: [(guard, faults)]."""
-    guards = "; ".join(dict.fromkeys(guard for guard, _ in caught)) or "–"
-    faults = "; ".join(dict.fromkeys(fault for _, faults in caught for fault in faults)) or "–"
-    return f"{cells_of_sentence(text, *facts)} {faults} | {guards} |"
+def cells_of_caught(caught):
+    """caught: [(guard, faults)]."""
+    guards = "; ".join(dict.fromkeys(guard for guard, _ in caught))
+    faults = "; ".join(dict.fromkeys(fault for _, faults in caught for fault in faults))
+    return f" {faults or '–'} | {guards or '–'} |"
+
+
+def read_page(page):
+    with open(page) as file:
+        return file.read().split(SENTENCES)[1]
+
+
+def earlier_cells(page):
+    """{text: the last cells of the row of that sentence}."""
+    rows = re.findall(r"^\| \S+\): (.*?) \| [^|]* \|( .*\|)$", read_page(page), re.M)
+    return dict(rows)
 
 
 def missing_sentences():
-    with open(PAGE) as file:
-        table = file.read().split(SENTENCES)[1]
+    table = read_page(PAGE)
     return [f"not in {PAGE}: {text}" for text, facts in read_sentences().items()
             if cells_of_sentence(text, *facts) not in table]
 
 
 def write_sentences(page, caught):
-    rows = [row_of_sentence(text, facts, caught.get(text, []))
+    """A row that nothing is known of now stays as it is."""
+    cells = earlier_cells(page) | {text: cells_of_caught(some) for text, some in caught.items()}
+    rows = [cells_of_sentence(text, *facts) + cells.get(text, cells_of_caught([]))
             for text, facts in read_sentences().items()]
     write_table(page, SENTENCES, "| sentence of the manual | check | faults that it took | guards "
                 "whose lack was found by it |\n|---|---|---|---|", rows)
