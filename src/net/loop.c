@@ -15,8 +15,9 @@ struct loop {
     struct loop_io *ios;
     size_t io_count;
     struct loop_timer *timers; /* the earliest first */
-    struct pollfd *polls;      /* this turn's, made anew each turn */
-    struct loop_io **polled;   /* whose they are; NULL when removed during the turn */
+    struct loop_owned *owned;
+    struct pollfd *polls;    /* this turn's, made anew each turn */
+    struct loop_io **polled; /* whose they are; NULL when removed during the turn */
     size_t polled_count;
     size_t room;
     int signal_fd;
@@ -41,8 +42,14 @@ struct loop *loop_new(void)
 
 void loop_free(struct loop *loop)
 {
+    struct loop_owned *owned;
+
     if (!loop)
         return;
+    while ((owned = loop->owned)) {
+        loop_disown(loop, owned);
+        owned->discard(owned);
+    }
     if (loop->signal_fd >= 0)
         close(loop->signal_fd);
     if (loop->timer_fd >= 0)
@@ -50,6 +57,21 @@ void loop_free(struct loop *loop)
     free(loop->polls);
     free(loop->polled);
     free(loop);
+}
+
+void loop_own(struct loop *loop, struct loop_owned *owned)
+{
+    owned->next = loop->owned;
+    loop->owned = owned;
+}
+
+void loop_disown(struct loop *loop, struct loop_owned *owned)
+{
+    struct loop_owned **at = &loop->owned;
+
+    while (*at != owned)
+        at = &(*at)->next;
+    *at = owned->next;
 }
 
 void loop_add(struct loop *loop, struct loop_io *io)

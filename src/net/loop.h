@@ -33,8 +33,18 @@ struct loop_timer {
     bool added;              /* the loop's */
 };
 
+/* What nobody but the loop refers to any more. */
+struct loop_owned {
+    void (*discard)(struct loop_owned *owned); /* the loop is freed */
+    struct loop_owned *next;                   /* the loop's */
+};
+
 struct loop *loop_new(void);
+/* Discards what it owns. */
 void loop_free(struct loop *loop);
+
+void loop_own(struct loop *loop, struct loop_owned *owned);
+void loop_disown(struct loop *loop, struct loop_owned *owned);
 
 void loop_add(struct loop *loop, struct loop_io *io);
 void loop_remove(struct loop *loop, struct loop_io *io);

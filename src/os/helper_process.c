@@ -22,12 +22,9 @@ struct helper_process {
     size_t size;
     void (*done)(void *, const void *);
     void *owner;
-    struct pid_watch watch; /* once it was told to end */
-    struct helper_process *next;
+    struct pid_watch watch; /* once it was told to end, and has not yet: the loop's then */
+    struct loop_owned owned;
 };
-
-/* Those that were told to end, and have not yet. */
-static struct helper_process *ending;
 
 __attribute__((noreturn)) static void
 helper(void (*work)(const void *, void *), const void *question, size_t size, pid_t parent, int out)
@@ -121,12 +118,18 @@ struct helper_process *helper_process_execute(struct loop *loop, const char *pat
 
 static void ended(void *arg)
 {
-    struct helper_process *helper_process = arg, **at = &ending;
+    struct helper_process *helper_process = arg;
 
-    while (*at != helper_process)
-        at = &(*at)->next;
-    *at = helper_process->next;
+    loop_disown(helper_process->loop, &helper_process->owned);
     waitpid(helper_process->pid, NULL, WNOHANG);
+    free(helper_process);
+}
+
+static void discard(struct loop_owned *owned)
+{
+    struct helper_process *helper_process = MEM_CONTAINER(struct helper_process, owned, owned);
+
+    pid_watch_close(&helper_process->watch);
     free(helper_process);
 }
 
@@ -137,8 +140,8 @@ static void reap(struct helper_process *helper_process)
 {
     if (waitpid(helper_process->pid, NULL, WNOHANG) == 0 &&
         pid_watch_open(&helper_process->watch, helper_process->pid)) {
-        helper_process->next = ending;
-        ending = helper_process;
+        helper_process->owned.discard = discard;
+        loop_own(helper_process->loop, &helper_process->owned);
         pid_watch_start(&helper_process->watch, helper_process->loop, ended, helper_process);
         return;
     }

@@ -119,13 +119,22 @@ static void test_hanging(struct simulation *sim)
     tap_ok(is_cleared(sim->loop), "it is reaped when it has ended");
 }
 
-/* The loop may go first. */
-static void test_left(struct simulation *sim)
+/* The loop may go first, and another one be used. */
+static void test_left(void)
 {
-    sim->helper_process = helper_process_start(sim->loop, linger, NULL, sizeof(int), take, sim);
-    helper_process_stop(sim->helper_process);
-    loop_free(sim->loop);
-    tap_ok(true, "a loop that goes before it has ended");
+    int before = dup(STDERR_FILENO);
+    struct simulation sim = {.loop = loop_new()};
+
+    close(before);
+    sim.helper_process = helper_process_start(sim.loop, linger, NULL, sizeof(int), take, &sim);
+    spare = true;
+    helper_process_stop(sim.helper_process);
+    spare = false;
+    loop_free(sim.loop);
+    int after = dup(STDERR_FILENO);
+    tap_ok(after == before, "a loop that goes before it has ended leaves no descriptor");
+    close(after);
+    kill(spared, SIGKILL);
 }
 
 int main(void)
@@ -135,6 +144,7 @@ int main(void)
     test_finding(&sim);
     test_stop(&sim);
     test_hanging(&sim);
-    test_left(&sim);
+    loop_free(sim.loop);
+    test_left();
     return tap_done();
 }
