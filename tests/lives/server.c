@@ -18,17 +18,12 @@ static bool learn_script(struct piece text, char hex[SHA1_HEX_SIZE]);
 #include "base/text.h"
 #include "lives/life.h"
 #include "lives/queue.h"
+#include "memory_records.h"
 
-#define RECORDS 64
 #define ENTRIES 64
 #define SCRIPTS 16
 
-struct kept {
-    char *name, *text;
-    int64_t version;
-};
-
-/* The holders in these records, for the oracle. */
+/* A holder in the records, for the oracle. */
 struct entry {
     char name[64], owner[OWNER_ROOM];
     int64_t deadline; /* ms */
@@ -37,8 +32,7 @@ struct entry {
 static struct node {
     __typeof__(server) host;
     struct host_channels channels;
-    struct kept kept[RECORDS];
-    size_t kept_count;
+    struct memory_records records;
     struct entry entries[ENTRIES];
     size_t entry_count;
     char scripts[SCRIPTS][SHA1_HEX_SIZE]; /* that it knows */
@@ -51,8 +45,9 @@ static struct node {
 
 static struct proc self = {.kind = SERVER};
 static bool by_admin; /* the request under way is */
-static struct unit_message *messages;
-static size_t message_count;
+
+static void note_entries(const char *name, const struct record *record);
+static const struct memory_watch watch = {note_entries, life_on_commit};
 
 /* Has serve.c act for that server from now on. */
 static void enter(struct node *node)
@@ -62,6 +57,7 @@ static void enter(struct node *node)
     here = node;
     server = node->host;
     host_channels = node->channels;
+    memory_records_use(&node->records, &watch);
 }
 
 static int64_t now_at(const struct node *node)
@@ -110,38 +106,7 @@ static bool learn_script(struct piece text, char hex[SHA1_HEX_SIZE])
     return true;
 }
 
-/* -- records in memory ------------------------------------------------------------------------- */
-
-static struct kept *find_kept(const char *name)
-{
-    for (size_t i = 0; i < here->kept_count; i++)
-        if (strcmp(here->kept[i].name, name) == 0)
-            return &here->kept[i];
-    return NULL;
-}
-
-static bool memory_open(const struct host_target *target, const char *table,
-                        struct host_fault *fault)
-{
-    (void)target, (void)table, (void)fault;
-    return true;
-}
-
-static enum host_outcome memory_load(struct unit *unit, struct host_fault *fault)
-{
-    (void)fault;
-    unit->now_us = clock_wall() / 1000;
-    for (size_t i = 0; i < unit->count; i++) {
-        struct unit_key *key = &unit->keys[i];
-        char *name = record_print_name(key->name);
-        const struct kept *found = find_kept(name);
-        if (found && !record_read(&key->record, found->text, strlen(found->text)))
-            abort();
-        key->record.version = found ? found->version : 0;
-        free(name);
-    }
-    return HOST_DONE;
-}
+/* -- the records, for the oracle --------------------------------------------------------------- */
 
 static void add_entries(const char *name, const struct record_field *family)
 {
@@ -206,80 +171,6 @@ static void note_entries(const char *name, const struct record *record)
             life_on_granted(name, entries[i].owner);
 }
 
-static void keep(const struct unit_key *key)
-{
-    char *name = record_print_name(key->name);
-    struct kept *found = find_kept(name);
-
-    if (!found) {
-        if (here->kept_count == RECORDS)
-            abort();
-        found = &here->kept[here->kept_count++];
-        *found = (struct kept){.name = strdup(name)};
-    }
-    free(found->text);
-    found->text = record_print(&key->record);
-    found->version = key->record.version + 1;
-    note_entries(name, &key->record);
-    free(name);
-}
-
-static enum host_outcome memory_commit(struct unit *unit, struct host_fault *fault)
-{
-    (void)fault;
-    for (size_t i = 0; i < unit->count; i++)
-        if (unit->keys[i].record.changed)
-            keep(&unit->keys[i]);
-    life_on_commit();
-    for (size_t i = 0; i < unit->message_count; i++)
-        *MEM_APPEND(messages, message_count) = (struct unit_message){
-            piece_duplicate(unit->messages[i].channel), piece_duplicate(unit->messages[i].text)};
-    return HOST_DONE;
-}
-
-static void memory_abandon(void)
-{
-}
-
-static bool memory_list(struct piece prefix, void (*each)(void *arg, struct piece name), void *arg,
-                        struct host_fault *fault)
-{
-    (void)prefix, (void)each, (void)arg, (void)fault;
-    return true;
-}
-
-static bool memory_hear(void)
-{
-    for (size_t i = 0; i < message_count; i++) {
-        host_tell(messages[i].channel, messages[i].text);
-        piece_drop(&messages[i].channel);
-        piece_drop(&messages[i].text);
-    }
-    message_count = 0;
-    return true;
-}
-
-static int memory_rest(enum host_ears ears, int *ms)
-{
-    (void)ears;
-    return *ms = -1;
-}
-
-static bool memory_make(const char *user, struct host_fault *fault)
-{
-    (void)user, (void)fault;
-    return true;
-}
-
-static const struct host_store memory = {.open = memory_open,
-                                         .load = memory_load,
-                                         .commit = memory_commit,
-                                         .abandon = memory_abandon,
-                                         .list = memory_list,
-                                         .rest = memory_rest,
-                                         .hear = memory_hear,
-                                         .make = memory_make};
-
 /* -- the host ---------------------------------------------------------------------------------- */
 
 /* The same scripts come with each connection: each is digested once. */
@@ -331,11 +222,11 @@ void server_load(void)
     static const struct command none[] = {{0}};
     static const struct command_extra extra = {none, refuse};
     static const struct host host = {
-        .store = &memory, .listener = 1, .extra = &extra, .reply = reply_to_script};
+        .store = &memory_records_store, .listener = 1, .extra = &extra, .reply = reply_to_script};
 
     for (int i = 0; i < SERVERS; i++) {
         nodes[i].host.host = &host;
-        nodes[i].host.store = &memory;
+        nodes[i].host.store = &memory_records_store;
     }
     server = here->host;
     scripts_begin(&extra);
@@ -354,11 +245,8 @@ static void drop_clients(struct node *node)
 
 static void forget_records(struct node *node)
 {
-    for (size_t i = 0; i < node->kept_count; i++) {
-        free(node->kept[i].name);
-        free(node->kept[i].text);
-    }
-    node->kept_count = node->entry_count = 0;
+    memory_records_clear(&node->records);
+    node->entry_count = 0;
 }
 
 static void begin(struct node *node, int64_t rate)
@@ -415,7 +303,7 @@ static struct client *client_of(const struct connection *connection)
 
 static void send_answers(void)
 {
-    memory_hear();
+    memory_records_store.hear();
     for (size_t i = server.client_count; i-- > 0;) {
         send_all(server.clients[i]);
         if (server.clients[i]->gone)
@@ -635,8 +523,8 @@ int server_holders(const char *key, char *out, size_t size)
 
 const char *server_record(const char *key)
 {
-    for (size_t i = 0; i < nodes->kept_count; i++)
-        if (is_of_key(nodes->kept[i].name, key))
-            return nodes->kept[i].text;
+    for (size_t i = 0; i < nodes->records.count; i++)
+        if (is_of_key(nodes->records.all[i].name, key))
+            return nodes->records.all[i].text;
     return "";
 }
