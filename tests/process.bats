@@ -144,11 +144,11 @@ slow_command() {
     make_slow "$T/first/sh"
     PATH=$T/first:$PATH bg a rlock run --lease 3s --at-most 100ms --stop ": >'$T/stopped'" k -- \
         sleep 1000
-    poll_until 10 test -e "$T/asked"
+    poll_until 10 test -e "$T/first/sh.asked"
     stop_both a
     shell=$(command_of "${pid[a]}" | tail -n 1)
     run -0 rlock run -w 20s k -- true
-    kill -KILL "${pid[lease]}"
+    answers_at_last sh
     poll_until 10 in_state "$shell" Z
     kill -CONT "${pid[a]}" "$agent"
     finish a
