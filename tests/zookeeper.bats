@@ -42,14 +42,23 @@ strange_sessions_ended() {
     in_turn 10 b c
 }
 
-@test "a waiter far from its turn names the holder of now, not that of its first look" {
-    stay a k
-    queued k bg b rlock run --label second k -- sleep 1000
-    queued k bg c rlock run -w 12s k -- true
+# names_the_second [OPTION...]: when a ends, b holds the lock, and c is behind d all the time.
+names_the_second() {
+    stay a k "$@"
+    queued k bg b rlock run "$@" --label second k -- sleep 1000
+    queued k bg d rlock run "$@" k -- true
+    queued k bg c rlock run "$@" -w 12s k -- true
     poll_until 10 contains "$T/c.err" 'waiting for k'
     ends_well a
     ends_with c 75 30
     contains "$T/c.err" 'label second'
+    terminate b
+    ends_with d 0
+}
+
+@test "a waiter far from its turn names the holder of now, not that of its first look" {
+    names_the_second
+    names_the_second --limit 1
 }
 
 @test "rlock and its agent are killed: the lock is free when the session has ended" {

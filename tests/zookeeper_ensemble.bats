@@ -155,7 +155,7 @@ began_or_gone() {
     is_free k
 }
 
-# A server that stands still is left for another one, and opens the session late, when it goes on.
+# A server that stands still is left for another one; it opens the session late, when it continues.
 @test "H137 a server that stood still moves the session: the lock is not taken for lost" {
     local still
     start_proxy still 127.0.0.1:0 "127.0.0.1:${port[1]}"

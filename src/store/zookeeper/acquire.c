@@ -11,10 +11,8 @@
 #include "base/mem.h"
 
 /* So many heartbeats ask whether the nodes in the way are still there; the next one reads the whole
- * queue, for the position. The first NEAR in it ask for the holder as well, which may be another
- * one by then. */
+ * queue, for the position. */
 #define HEARTBEATS 9
-#define NEAR       10
 #define NAME_SIZE  128
 
 /* In the order of the steps. */
@@ -375,9 +373,7 @@ static void note_refusal(struct zk_store *store, size_t key, const struct zk_que
     if (!oldest)
         return;
     strcpy(store->refusal.party.owner, oldest->uuid);
-    if (refusal->position <= NEAR)
-        zk_set_text(&store->nodes[key].oldest,
-                    zk_path_join(store->nodes[key].branches[ZK_PLAIN], oldest->name));
+    zk_note_oldest(store, key, ZK_PLAIN, oldest);
     store->refusal.party.mode = oldest->reader ? LOCK_SHARED : LOCK_EXCLUSIVE;
     zk_get_child(store->batch, store->nodes[key].branches[ZK_PLAIN], oldest->name);
 }

@@ -298,6 +298,18 @@ struct answer *zk_begin_refusal(struct zk_store *store, enum cause cause, size_t
     return &store->refusal.answer;
 }
 
+/* The first in the queue ask for the holder with each heartbeat, which may be another one then. */
+#define NEAR 10
+
+void zk_note_oldest(struct zk_store *store, size_t key, enum zk_branch branch,
+                    const struct zk_contender *oldest)
+{
+    struct zk_nodes *nodes = &store->nodes[key];
+
+    if (oldest && store->refusal.answer.position <= NEAR)
+        zk_set_text(&nodes->oldest, zk_path_join(nodes->branches[branch], oldest->name));
+}
+
 struct answer *zk_begin_misfit(struct zk_store *store, size_t key, unsigned limit)
 {
     struct answer *refusal = zk_begin_refusal(store, CAUSE_MISFIT, key);

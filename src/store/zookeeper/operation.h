@@ -219,7 +219,11 @@ void zk_grant(struct zk_store *store);
 
 /* Makes store->refusal one of that cause, with an empty party. Returns it. */
 struct answer *zk_begin_refusal(struct zk_store *store, enum cause cause, size_t key);
-/* The same, MISFIT: others hold the key as a semaphore of that limit; 0: it is not known. */
+/* Notes the node of the holder that it names, NULL: none: when that has gone, there is another. */
+void zk_note_oldest(struct zk_store *store, size_t key, enum zk_branch branch,
+                    const struct zk_contender *oldest);
+/* Begins one as the first does, MISFIT: others hold the key as a semaphore of that limit; 0: it is
+ * not known. */
 struct answer *zk_begin_misfit(struct zk_store *store, size_t key, unsigned limit);
 
 /* -- reading ----------------------------------------------------------------------------------- */

@@ -193,10 +193,13 @@ static void claimed(struct zk_store *store, const struct zk_reply *replies)
 
 /* -- room -------------------------------------------------------------------------------------- */
 
-/* Notes the one that has held it for longest, and when the first lease of all may end. */
-static void note_holders(struct kept_answer *refusal, const struct zk_queue *leases,
-                         const struct zk_reply *data)
+/* Notes the one that has held it for longest, and when the first lease of all may end. Returns the
+ * node of that one; NULL: none can be read. */
+static const struct zk_contender *note_holders(struct kept_answer *refusal,
+                                               const struct zk_queue *leases,
+                                               const struct zk_reply *data)
 {
+    const struct zk_contender *oldest = NULL;
     int64_t left_ms = 0;
 
     for (size_t i = 0; i < leases->count; i++) {
@@ -207,14 +210,17 @@ static void note_holders(struct kept_answer *refusal, const struct zk_queue *lea
             continue;
         zk_read_party(&leases->all[i], text, &stat, clock_wall() / NS_PER_MS, &party);
         party.mode = LOCK_LIMIT;
-        if (!*refusal->party.owner)
+        if (!oldest) {
+            oldest = &leases->all[i];
             refusal->party = party;
+        }
         if (party.left_ms > 0 && (left_ms == 0 || party.left_ms < left_ms))
             left_ms = party.left_ms;
     }
     refusal->answer.left_ms = left_ms;
     if (*refusal->party.owner)
         refusal->answer.holder = &refusal->party;
+    return oldest;
 }
 
 static void refuse_held(struct zk_store *store, size_t key, unsigned taken,
@@ -224,7 +230,8 @@ static void refuse_held(struct zk_store *store, size_t key, unsigned taken,
 
     refusal->holders = taken;
     refusal->position = store->nodes[key].position;
-    note_holders(&store->refusal, &store->holders[key], data);
+    const struct zk_contender *oldest = note_holders(&store->refusal, &store->holders[key], data);
+    zk_note_oldest(store, key, ZK_LEASES, oldest);
     store->refused = loop_now(store->loop);
     if (store->request.queue)
         zk_refuse_again(store);

@@ -222,7 +222,7 @@ static void try_next_address(struct zk_session *session)
         way_failed(session, cause_of_errno(errno), strerror(errno));
 }
 
-/* What was known before counts where a look-up does not succeed. */
+/* The addresses of before count where a look-up does not succeed. */
 static void resolved(void *arg, int count, const char *fault)
 {
     struct zk_session *session = arg;
