@@ -582,3 +582,18 @@ has_renewed() {
     ends_well b
     small_ends
 }
+
+# It fails to release it for a second.
+@test "H124 a lock that is taken away while its release cannot be sent is told as lost" {
+    start_proxy proxy 127.0.0.1:0 "127.0.0.1:${port[1]}"
+    bg_up a rlock run -u "zookeeper://${proxy[proxy]}/test/$BATS_TEST_NUMBER" --lease 40s k -- \
+        sh -c ": >'$T/a.up'; '$RLOCK_TEST_TOOLS/await' '$T/a.go'; : >'$T/a.ended'"
+    fault refuse
+    : >"$T/a.go"
+    poll_until 10 test -e "$T/a.ended"
+    pause 1000
+    run -0 rlock force-release --now --yes k
+    fault pass
+    ends_with a 79 20
+    contains "$T/a.err" 'lock lost'
+}

@@ -71,6 +71,7 @@ static void deleted(struct zk_store *store, const struct zk_reply *replies)
     if (error == ZK_OK) {
         have_left(store);
     } else if (error == ZK_NO_NODE) {
+        store->place = ZK_MAY_HAVE_PLACE;
         store->missing = 1 + key_of_operation(store, index);
         find(store);
     } else {
@@ -173,14 +174,12 @@ static void deleted_found(struct zk_store *store, const struct zk_reply *replies
 
 void zk_leave(struct zk_store *store, zk_left *left)
 {
-    bool known = store->place == ZK_HAS_PLACE;
-
     store->left = left;
-    store->place = ZK_MAY_HAVE_PLACE;
-    if (known) {
+    if (store->place == ZK_HAS_PLACE) {
         zk_delete_own(store);
-        zk_send(store, deleted, ZK_NO_EFFECT);
+        zk_send(store, deleted, ZK_DELETES);
     } else {
+        store->place = ZK_MAY_HAVE_PLACE;
         find(store);
     }
 }

@@ -211,7 +211,8 @@ static void failed(struct zk_store *store, const struct answer *failure)
         leave_full(store, failure);
         return;
     }
-    if (store->effect == ZK_CREATES && failure->maybe_done)
+    bool changes = store->effect == ZK_CREATES || store->effect == ZK_DELETES;
+    if (changes && failure->maybe_done)
         store->place = ZK_MAY_HAVE_PLACE;
     else if (store->effect == ZK_CREATES)
         store->place = store->nodes[0].own[0] ? ZK_HAS_PLACE : ZK_NO_PLACE;
@@ -247,7 +248,8 @@ void zk_tell_failure(struct zk_store *store, const struct answer *failure)
 {
     struct answer answer = *failure;
 
-    answer.maybe_done |= store->place != ZK_NO_PLACE;
+    if (store->base.operation.verb == VERB_ACQUIRE)
+        answer.maybe_done |= store->place != ZK_NO_PLACE;
     zk_tell(store, &answer);
 }
 

@@ -42,6 +42,7 @@ typedef void zk_left(struct zk_store *store);
 enum zk_effect {
     ZK_NO_EFFECT,
     ZK_CREATES,      /* make nodes of this owner */
+    ZK_DELETES,      /* delete them */
     ZK_REOPENS,      /* nothing more; the session is opened again over a new connection */
     ZK_ASKS_FOR_ROOM /* the same, by a waiter, if there is room for one */
 };
@@ -205,7 +206,7 @@ void zk_heard(void *arg, enum zk_outcome outcome, const struct zk_reply *replies
 
 /* Each of these ends the operation. */
 void zk_tell(struct zk_store *store, struct answer *answer);
-/* An UNKNOWN answer: own nodes that are there may come to hold the lock. */
+/* An UNKNOWN answer; to an acquisition: own nodes that are there may come to hold the lock. */
 void zk_tell_failure(struct zk_store *store, const struct answer *failure);
 /* An error that the server reports. */
 void zk_tell_error(struct zk_store *store, int error);
