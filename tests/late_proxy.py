@@ -4,9 +4,9 @@ late_proxy.py SERVER KEEP LATE [NUMBER]: to the Unix socket or the port SERVER. 
 it listens on. The file KEEP says "HOW WORD": the first thing with that word is kept that the first
 client says, or the one with that number, and HOW the client is treated then: "reset" or "silence";
 or, as a number, which rlock is stopped, and its agent killed. When the file LATE exists, the server
-gets what was kept. Says "kept", and "arrived" when the server has answered. Other clients are
-served as if there were no proxy."""
-import os, select, signal, socket, struct, subprocess, sys, time
+gets what was kept. Says "kept", and "arrived" when the server has answered, or has ended the
+connection. Other clients are served as if there were no proxy."""
+import contextlib, os, select, signal, socket, struct, subprocess, sys, time
 from relay import carry_both, connected, serve_forever
 
 SERVER, KEEP, LATE = sys.argv[1:4]
@@ -45,10 +45,11 @@ def serve_late(client, server):
             treat(client, what)
             while not os.path.exists(LATE):
                 time.sleep(0.01)
-            while select.select([server], [], [], 0)[0]:
-                server.recv(1 << 20)  # a message
-            server.sendall(piece)
-            server.recv(1 << 20)
+            with contextlib.suppress(OSError):
+                while select.select([server], [], [], 0)[0] and server.recv(1 << 20):
+                    pass  # a message
+                server.sendall(piece)
+                server.recv(1 << 20)
             print("arrived", flush=True)
             return
 
