@@ -5,6 +5,7 @@
 
 #include "lives/life.h"
 #include "lives/network.h"
+#include "lives/orders.h"
 #include "lives/plan.h"
 #include "lives/server.h"
 #include "lives/states.h"
@@ -129,7 +130,7 @@ static void strike(void *arg)
     case FAULT_SUSPEND: suspend_host(fault); break;
     case FAULT_FORCE:
         trace("FAULT: force-release%s of run %d", fault->now ? " --now" : "", fault->run->number);
-        run_force(fault->run, fault->now);
+        order_force(fault->run, fault->now);
         break;
     case FAULT_CUT:
         trace("FAULT: connections are cut");

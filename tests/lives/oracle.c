@@ -12,6 +12,7 @@
 #include "lives/faults.h"
 #include "lives/life.h"
 #include "lives/network.h"
+#include "lives/orders.h"
 #include "lives/queue.h"
 #include "lives/server.h"
 #include "run/exit_status.h"
@@ -49,7 +50,8 @@ enum sentence {
     OUTLIVES_OUTAGE,
     WAITS_FOR_STORE,
     NESTS,
-    NESTED_FIRST
+    NESTED_FIRST,
+    PAUSED
 };
 
 static const struct {
@@ -95,6 +97,8 @@ static const struct {
                "token and slot"},
     [NESTED_FIRST] = {"rlock.7", "Owners that nest in a holder have a queue of their own, and come "
                                  "first."},
+    [PAUSED] = {"rlock-pause.1", "No new owner is let in, in any mode, but those that nest in a "
+                                 "holder."},
     [MAY_SHARE] = {"rlock.7", "If the first waiter can share the lock with those behind it, as "
                               "readers can, each hands it over to the next."},
     [LEARNS_OF_LOSS] = {"rlock-stores.7",
@@ -117,6 +121,7 @@ void oracle_print_sentences(void)
 
 void oracle_begin(void)
 {
+    orders_begin();
     memset(last_fences, 0, sizeof last_fences);
 }
 
@@ -450,6 +455,8 @@ void life_on_granted(const char *name, const char *owner)
     if (!run)
         return;
     const struct waiter *mine = queue_find(name, run);
+    if (order_has_paused(name) && !nests_at(run, name))
+        BROKEN(PAUSED, "run %d is granted %s", run->number, name);
     if (!run->granted_at)
         run->granted_at = world.now;
     if (circumstances.forgot || circumstances.set_back)
@@ -459,8 +466,12 @@ void life_on_granted(const char *name, const char *owner)
         if (strcmp(waiter->key, name) != 0 || waiter->run == run || !still_waits(waiter) ||
             nests_at(run, name) || !comes_before(waiter, run, mine) || may_share(waiter, run))
             continue;
-        enum sentence which = waiter->priority != run->priority ? BY_PRIORITY : FIRST_COME;
-        BROKEN(which, "run %d is granted %s before run %d", run->number, name, waiter->run->number);
+        if (waiter->priority != run->priority)
+            BROKEN(BY_PRIORITY, "run %d is granted it before run %d", run->number,
+                   waiter->run->number);
+        else
+            BROKEN(FIRST_COME, "run %d is granted it before run %d", run->number,
+                   waiter->run->number);
     }
 }
 

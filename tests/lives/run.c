@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "lives/life.h"
+#include "lives/orders.h"
 #include "lock/owner.h"
 #include "net/loop.h"
 #include "run/exit_status.h"
@@ -28,6 +29,12 @@ struct run *run_of_owner(const char *owner)
         if (strcmp(runs[i].owner, owner) == 0)
             return &runs[i];
     return NULL;
+}
+
+struct store_address run_address(void)
+{
+    return (struct store_address){
+        .urls = &url, .url_count = 1, .prefix = "rlock", .connect_timeout = 5 * SEC};
 }
 
 void run_load(void)
@@ -188,6 +195,8 @@ void run_begin(void *arg)
 
     if (run->outer)
         return;
+    if (run->pause_lasts)
+        world_at(world.now + run->pauses_after, order_pause, run);
     run->supervisor = process_new(SUPERVISOR, 1, run);
     process_start(run->supervisor, supervise, run);
     run_describe(run);
@@ -281,53 +290,6 @@ struct proc *run_guard(const struct run *run, enum kind kind)
     return NULL;
 }
 
-/* -- force-release ----------------------------------------------------------------------------- */
-
-struct force {
-    struct run *run;
-    bool now;
-};
-
-static void on_forced(void *loop, const struct answer *answer)
-{
-    trace("has its answer: verdict %d cause %d", (int)answer->verdict, (int)answer->cause);
-    loop_stop(loop);
-}
-
-static int force(const void *arg)
-{
-    const struct force *force = arg;
-    const char *owner = force->run->owner;
-    const struct store_address address = {
-        .urls = &url, .url_count = 1, .prefix = "rlock", .connect_timeout = 5 * SEC};
-    const struct force_request request = {.key = force->run->held_count ? force->run->held[0]
-                                                                        : force->run->keys[0],
-                                          .how = force->now ? FORCE_NOW : FORCE_ASK,
-                                          .by = "admin",
-                                          .why = "test",
-                                          .owners = &owner,
-                                          .owner_count = 1};
-    char fault[200];
-    struct loop *loop = loop_new();
-    struct store *store = store_open(loop, &address, fault, sizeof fault);
-    store_start(store, &(struct operation){.verb = VERB_FORCE,
-                                           .force = &request,
-                                           .until = moment_plus(moment_now(), 20 * SEC),
-                                           .done = on_forced,
-                                           .arg = loop});
-    loop_run(loop);
-    return 0;
-}
-
-void run_force(struct run *run, bool now)
-{
-    struct force *order = malloc(sizeof *order);
-
-    *order = (struct force){run, now};
-    run->forced = true;
-    process_start(process_new(ADMIN, 1, run), force, order);
-}
-
 /* -- the choice -------------------------------------------------------------------------------- */
 
 /* Of several KEYs, some in some order. */
@@ -381,6 +343,11 @@ static void choose_order(struct run *run)
     if (successes && run->key_count == 1 && !run->outer)
         run->unless_done = SEC + chance_below(3 * run->lease);
     run->replace = one_in(12) && !run->outer;
+    if (run->number == 0 && one_in(12)) {
+        run->pauses_after = chance_below(CHOOSE(2, 100, 3000) * MS);
+        run->pause_lasts = SEC + chance_below(2 * run->lease);
+        run->resumes_after = one_in(2) ? chance_below(run->pause_lasts) : 0;
+    }
 }
 
 /* It is the command of another, for the same KEYs, or one that only those ask for that nest, so

@@ -23,6 +23,8 @@ struct run {
     const char *group; /* --latest; NULL: not */
     bool replace;
     int64_t unless_done;
+    /* An administrator pauses its first key then, for so long, and resumes it; 0: not. */
+    int64_t pauses_after, pause_lasts, resumes_after;
     int64_t starts; /* when */
     int64_t waits;  /* -w; NEVER: for ever */
     int64_t lease, kill_after, at_most, at_least;
@@ -86,7 +88,7 @@ bool run_is_beside(const struct run *run, const struct run *other);
 void run_describe(const struct run *run);
 /* Its server; once, before all lives. */
 void run_load(void);
-/* Somebody says "rlock force-release". */
-void run_force(struct run *run, bool now);
+/* Of that server. */
+struct store_address run_address(void);
 /* The process of a run that guards it; NULL: there is none now. kind: SUPERVISOR or AGENT. */
 struct proc *run_guard(const struct run *run, enum kind kind);

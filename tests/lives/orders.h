@@ -1,0 +1,15 @@
+/* Commands of an administrator: force-release, pause and resume. */
+#pragma once
+
+#include "lives/run.h"
+
+/* Of the first key that the run holds or asks for. It is asked again, as by the command, until the
+ * holder has released the lock or its lease is over. */
+void order_force(struct run *run, bool now);
+/* An event: pauses the first key of the run, and resumes it later, as the run's choice says. */
+void order_pause(void *run);
+
+/* Whether no new owner is let in, for sure: between the answer to the pause and its end, or the request
+ * to resume. */
+bool order_has_paused(const char *record);
+void orders_begin(void);
