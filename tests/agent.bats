@@ -125,6 +125,22 @@ kill_all_agents() {
     run -1 grep 'could not be released' "$T/a.err"
 }
 
+@test "H75 stopped while it waits: others do not wait for it, and it returns to its place" {
+    hold a k --lease 60s
+    queue b k
+    queued k bg c rlock run k -- "$RLOCK_TEST_TOOLS/await" "$T/go"
+    queue d k
+    kill -STOP "$(agent_of "${pid[b]}")"
+    poll_until 20 has_waiters k 2
+    kill "${pid[a]}"
+    poll_until 10 holds c k
+    kill -CONT "$(agent_of "${pid[b]}")"
+    poll_until 10 has_place b k 1
+    : >"$T/go"
+    in_turn 10 b d
+    run -1 grep -v ': waiting for\|: acquired after' "$T/b.err"
+}
+
 @test "H75 stopped while it waits: -w ends, and nothing is left" {
     hold a k --lease 60s
     queued k bg b rlock run -w 3s k -- true
