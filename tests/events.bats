@@ -111,6 +111,20 @@ has_heard() {
     fails contains "$T/e.out" '"refused"'
 }
 
+@test "events: a waiter that queues up again after a restart has waited since it began" {
+    hold a k
+    queue b k
+    has_agent b
+    kill -STOP "$agent"
+    redis_restart_empty
+    hold c k
+    kill -CONT "$agent"
+    poll_until 20 has_waiters k 1
+    run -0 --separate-stderr rlock status --json k
+    [[ $(jq '.[0] | .waiters[0].since < .holders[0].since' <<<"$output") == true ]]
+    [[ $(jq '.[0] | .waiters[0].age_ms > .holders[0].age_ms' <<<"$output") == true ]]
+}
+
 @test "events: a server that becomes a replica meanwhile is out of reach" {
     listen e
     redis replicaof 127.0.0.1 1
