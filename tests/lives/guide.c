@@ -87,9 +87,8 @@ struct plan guide_choose(const struct guide *guide, uint64_t seed)
     if (count == 0 || draw(2) == 0)
         return (struct plan){.seed = seed};
     struct plan plan = guide->kept[draw(count)];
-    for (unsigned part = 0; part < PLAN_PARTS; part++)
-        if (!plan.seeds[part])
-            plan.seeds[part] = plan.seed;
+    if (!plan.base)
+        plan.base = plan.seed;
     plan_make(&plan);
     for (uint64_t times = 1 + draw(3); times > 0; times--)
         change(&plan);

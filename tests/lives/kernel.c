@@ -546,8 +546,7 @@ void signal_send(struct proc *process, int signo)
     if (signo == 0 || process->life >= ZOMBIE)
         return;
     life_on_signal(process, signo);
-    process->ended_by_rlock |=
-        is_rlock(kernel.current) && !kernel.from_outside && signo != SIGCONT;
+    process->ended_by_rlock |= is_rlock(kernel.current) && !kernel.from_outside && signo != SIGCONT;
     if (process->life != ALIVE)
         return;
     if (signo == SIGKILL) {

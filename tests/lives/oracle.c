@@ -688,6 +688,21 @@ static void check_completed(const struct run *run)
         BROKEN(ENDS_AS_COMMAND, "run %d: the status is another", run->number);
     else if (run->command->ended_by_rlock && !run->signalled)
         BROKEN(ENDS_AS_COMMAND, "run %d: rlock has ended it", run->number);
+    else if (!run->ended_held && !run->goes_on)
+        BROKEN(ENDS_AS_COMMAND, "run %d: its end came behind that of its lease", run->number);
+}
+
+/* A supervisor that sees an end late cannot know when that was. */
+static void check_lost(const struct run *run)
+{
+    bool late = run->supervisor_stopped || run->suspended || kernel.load > 1 || kernel.kill_takes ||
+                circumstances.network_bad;
+
+    if (!run->loss_told)
+        BROKEN(ENDS_LOST, "run %d: and not a word", run->number);
+    if (run->outcome.outcome == OUTCOME_LOST && run->starts_seen && run->ended_held &&
+        !run->ended_lost && !run->forced && !run->wait_descendants && !late)
+        BROKEN(ENDS_LOST, "run %d: its command had ended before that", run->number);
 }
 
 /* LATEST. */
@@ -818,8 +833,8 @@ static void check_outcome(const struct run *run)
         check_completed(run);
     if (run->has_stop && stopped && !run->goes_on && !run->stops_seen && !run->stop_told)
         BROKEN(STOP_COMMAND, "run %d: --stop is neither run nor missed", run->number);
-    if ((outcome == OUTCOME_LOST || outcome == OUTCOME_TIMED_OUT) && !run->loss_told)
-        BROKEN(ENDS_LOST, "run %d: outcome %d, and not a word", run->number, (int)outcome);
+    if (outcome == OUTCOME_LOST || outcome == OUTCOME_TIMED_OUT)
+        check_lost(run);
     check_reason(run);
 }
 
@@ -831,6 +846,8 @@ void life_on_end(const struct proc *process)
         if (runs[i].command == process) {
             runs[i].command_alive = false;
             runs[i].command_status = process->status;
+            runs[i].ended_held = is_holder(&runs[i]);
+            runs[i].ended_lost = runs[i].loss_told;
         }
     if (process->kind == SUPERVISOR && run->ended)
         check_outcome(run);

@@ -41,7 +41,8 @@ void plan_begin(const struct plan *of_life)
 
 void plan_part(unsigned new_part)
 {
-    uint64_t seed = plan->seeds[new_part] ? plan->seeds[new_part] : plan->seed;
+    uint64_t base = plan->base ? plan->base : plan->seed;
+    uint64_t seed = plan->seeds[new_part] ? plan->seeds[new_part] : base;
 
     part = new_part;
     choice_counts[part] = 0;
@@ -119,6 +120,8 @@ void plan_print(const struct plan *printed, char *out, size_t size)
 {
     *out = '\0';
     text_append(out, size, "%" PRIu64, printed->seed);
+    if (printed->base)
+        text_append(out, size, "@%" PRIu64, printed->base);
     for (unsigned i = 0; i < PLAN_PARTS; i++)
         if (printed->seeds[i])
             text_append(out, size, "+%u=%" PRIu64, i, printed->seeds[i]);
@@ -168,7 +171,9 @@ bool plan_read(struct plan *read, const char *text)
     while (*end) {
         char sign = *end;
         const char *at = end + 1;
-        if (sign == '-')
+        if (sign == '@')
+            read->base = strtoull(at, &end, 10);
+        else if (sign == '-')
             read->left_out |= 1U << strtoul(at, &end, 10);
         else if (sign == '+' && read_change(read, &at))
             end = (char *)(uintptr_t)at;

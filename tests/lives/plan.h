@@ -1,6 +1,7 @@
 /* The plan of a life: all that is chosen before it begins, from the command lines to the faults. Its
  * text is "SEED", with what is not as the seed has it:
  *
+ *   77@5          all parts are chosen as by the seed 5
  *   77+9=1234     part 9 is chosen as by the seed 1234
  *   77+9.3=17     the choice 3 (from 0 on) in part 9 is 17
  *   77-2          fault 2 (from 0 on) is left out */
@@ -17,7 +18,8 @@ enum plan_part { PLAN_WORLD, PLAN_RUNS, PLAN_RUN, PLAN_FAULTS = PLAN_RUN + 4, PL
 #define PLAN_PARTS   16
 #define PLAN_CHANGES 64
 struct plan {
-    uint64_t seed; /* of the life, and of each part that has none */
+    uint64_t seed; /* of the life */
+    uint64_t base; /* of each part that has none; 0: the same */
     uint64_t seeds[PLAN_PARTS];
     struct plan_change {
         uint8_t part, number; /* of the choice in the part: 0 is the first */

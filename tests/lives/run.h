@@ -44,6 +44,8 @@ struct run {
     unsigned starts_seen, stops_seen; /* of the command, of --stop */
     unsigned signals_seen;            /* of --on-lost, to its command */
     bool signal_seen;                 /* the same, to any of its processes */
+    bool ended_held;                  /* its command ended while the lock was held */
+    bool ended_lost;                  /* and the user had been told before that it was lost */
     int64_t termed_at;                /* its command, by rlock; 0: not */
     const char *held[KEYS];           /* those that its command has */
     size_t held_count;
