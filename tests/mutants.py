@@ -158,9 +158,13 @@ def faults_of(trace):
     return list(dict.fromkeys(kinds))
 
 
+def first_cell(text, page):
+    return f"| {page[:-2]}({page[-1]}): {text} |"
+
+
 def cells_of_sentence(text, page, checks):
     where = ", ".join(f"`{check}()`" for check in checks) or "an exception of others"
-    return f"| {page[:-2]}({page[-1]}): {text} | {where} |"
+    return f"{first_cell(text, page)} {where} |"
 
 
 def cells_of_caught(caught):
@@ -183,8 +187,8 @@ def earlier_cells(page):
 
 def missing_sentences():
     table = read_page(PAGE)
-    return [f"not in {PAGE}: {text}" for text, facts in read_sentences().items()
-            if cells_of_sentence(text, *facts) not in table]
+    return [f"not in {PAGE}: {text}" for text, (page, _) in read_sentences().items()
+            if first_cell(text, page) not in table]
 
 
 def write_sentences(page, caught):
