@@ -182,7 +182,7 @@ both_move() {
     ends_with l 0 30
 }
 
-# watched: on the page, and on a screen whose dialogue goes on when k is there.
+# watched: on the page, and on a screen whose dialogue waits for k.
 watched() {
     named bg_says serve 'listening on http' rlock serve --listen 127.0.0.1:0
     printf '%s\n' 'expect no locks' "sh touch '$T/top.up'" 'expect k +exclusive' 'send q' \

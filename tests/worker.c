@@ -85,7 +85,7 @@ static void last_generation(char **argv)
     _exit(98);
 }
 
-/* What is limited is rlock. */
+/* Only rlock is limited, not its command. */
 static void raise_limit(void)
 {
     struct rlimit limit;
