@@ -138,6 +138,16 @@ returncode() { # negative for death by a signal, as python sees it
     says 127 '^hint: a line for the shell: use -c$' run k -- 'frobnicate now'
     says 127 '^rlock: frobnicate: No such file or directory$' run k -- frobnicate
     [[ ${#stderr_lines[@]} == 1 ]]
+    run -0 rlock latch set l 1
+    for words in "fence --token 1 $T/fence" 'latch run l'; do
+        # shellcheck disable=SC2086 # they are words
+        says 127 "^hint: $T/windows has the ends of lines of Windows" $words -- "$T/windows"
+        says 127 "^hint: $T/strange needs /nowhere/sh, which is not there$" $words -- "$T/strange"
+        says 127 '^hint: cd is a word of the shell: use sh -c$' $words -- cd /
+        says 127 '^hint: a line for the shell: use sh -c$' $words -- 'frobnicate now'
+        run -127 --separate-stderr rlock $words -- sh -c 'exit 127'
+        [[ ! $stderr ]]
+    done
 }
 
 @test "--report-fd writes one JSON line at the end, with one word for each way to end" {

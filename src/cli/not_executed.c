@@ -61,7 +61,7 @@ static bool read_interpreter(const char *file, char line[LINE_MOST])
     return windows;
 }
 
-void not_found_hint(const char *command)
+void not_found_hint(const char *command, const char *shell)
 {
     char interpreter[LINE_MOST];
     char *file = find_file(command);
@@ -73,8 +73,8 @@ void not_found_hint(const char *command)
     else if (file)
         say_hint("%.200s is there, but not the loader that it needs", file);
     else if (is_of_shell(command))
-        say_hint("%s is a word of the shell: use -c", command);
+        say_hint("%s is a word of the shell: use %s", command, shell);
     else if (strchr(command, ' '))
-        say_hint("a line for the shell: use -c");
+        say_hint("a line for the shell: use %s", shell);
     free(file);
 }

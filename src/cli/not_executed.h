@@ -2,5 +2,6 @@
 #pragma once
 
 /* Prints a hint behind the message that no such command was found; none if there is nothing to
- * say. It reads files, so nothing may depend on its end. */
-void not_found_hint(const char *command);
+ * say. It reads files, so nothing may depend on its end. shell: the words before a line for the
+ * shell. */
+void not_found_hint(const char *command, const char *shell);

@@ -8,6 +8,7 @@
 
 #include "base/decimal.h"
 #include "base/duration.h"
+#include "cli/not_executed.h"
 #include "cli/run_messages.h"
 #include "os/token_file.h"
 #include "run/fenced.h"
@@ -28,6 +29,7 @@ struct fence {
     int64_t token;
     int64_t wait; /* ns, or TOKEN_FILE_FOREVER */
     struct token_file file;
+    bool not_found; /* there is no such command */
 };
 
 /* -- the arguments --------------------------------------------------------------------------- */
@@ -158,6 +160,7 @@ static int perform(struct fence *all)
                                              .on_lost = ON_LOST_STOP},
                                      .lock = all->file.fd};
     fenced_run(&plan, &outcome);
+    all->not_found = outcome.not_found;
     all->call.signal = outcome.signal;
     return outcome.status;
 }
@@ -171,6 +174,8 @@ static int act(struct call *call)
     if (status == STATUS_OK && call->arguments.command)
         status = perform(all);
     token_file_close(&all->file);
+    if (all->not_found)
+        not_found_hint(call->arguments.command[0], "sh -c");
     return status;
 }
 

@@ -9,6 +9,7 @@
 #include "base/decimal.h"
 #include "base/duration.h"
 #include "base/jitter.h"
+#include "cli/not_executed.h"
 #include "cli/run_messages.h"
 #include "cmd/render_latch.h"
 #include "lock/own_identity.h"
@@ -409,6 +410,8 @@ static int run_command(struct latch *latch)
                                             .renew = true},
                                     .lock = -1};
     fenced_run(&run, &outcome);
+    if (outcome.not_found)
+        not_found_hint(run.job.command[0], "sh -c");
     environment_free(&environment);
     latch->call.signal = outcome.signal;
     return outcome.signal || outcome.status != STATUS_OK ? outcome.status

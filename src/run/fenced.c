@@ -144,6 +144,7 @@ static void conclude(const struct job *job, struct fenced_outcome *outcome)
         outcome->signal = WTERMSIG(job->status);
     else
         outcome->status = WEXITSTATUS(job->status);
+    outcome->not_found = job->fault && outcome->status == STATUS_NOT_FOUND;
 }
 
 void fenced_run(const struct fenced_plan *plan, struct fenced_outcome *outcome)

@@ -13,8 +13,9 @@ struct fenced_plan {
 };
 
 struct fenced_outcome {
-    int status; /* rlock's exit status where signal is 0 */
-    int signal; /* rlock must die of this */
+    bool not_found; /* there is no such command */
+    int status;     /* rlock's exit status where signal is 0 */
+    int signal;     /* rlock must die of this */
 };
 
 void fenced_run(const struct fenced_plan *plan, struct fenced_outcome *outcome);
