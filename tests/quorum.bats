@@ -245,6 +245,13 @@ END
     run -1 rlock force-release --now --yes k
 }
 
+@test "H45 force-release of one of several keys: the holder gives the others back at once" {
+    hold a k l --lease 30s
+    run -0 rlock force-release --now --yes k
+    ends_with a 79
+    poll_until 5 nothing_at l 1 2 3
+}
+
 @test "H45 force-release at a majority: a server that was free and a deaf one make none" {
     node_kill 2
     hold a k --lease 30s
