@@ -145,33 +145,36 @@ static void strike(void *arg)
         network_lose();
         break;
     case FAULT_FREEZE:
-        trace("FAULT: the server stands still for %.3f s", length);
-        server_freeze(0, fault->length);
+        trace("FAULT: server %d stands still for %.3f s", fault->server, length);
+        server_freeze(fault->server, fault->length);
         break;
     case FAULT_RESTART:
-        trace("FAULT: the server is down for %.3f s", length);
-        server_restart(0, fault->length);
+        trace("FAULT: server %d is down for %.3f s", fault->server, length);
+        server_restart(fault->server, fault->length);
         break;
     case FAULT_FORGET:
-        trace("FAULT: the server %s its data", fault->now ? "is told to drop" : "restarts without");
+        trace("FAULT: server %d %s its data", fault->server,
+              fault->now ? "is told to drop" : "restarts without");
         circumstances.forgot = true;
-        server_forget(0);
+        server_forget(fault->server);
         if (!fault->now)
-            server_restart(0, fault->length);
+            server_restart(fault->server, fault->length);
         break;
     case FAULT_SCRIPTS:
-        trace("FAULT: the server forgets its scripts");
-        server_forget_scripts(0);
+        trace("FAULT: server %d forgets its scripts", fault->server);
+        server_forget_scripts(fault->server);
         break;
     case FAULT_CLOCK:
-        trace("FAULT: the server's clock is set by %.3f s", (double)fault->step / 1e9);
+        trace("FAULT: the clock of server %d is set by %.3f s", fault->server,
+              (double)fault->step / 1e9);
         circumstances.clock_set = true;
         circumstances.set_back |= fault->step < 0;
-        server_step_clock(0, fault->step);
+        server_step_clock(fault->server, fault->step);
         break;
     case FAULT_TROUBLE:
-        trace("FAULT: the server is %s for %.3f s", trouble_name(fault->trouble), length);
-        server_trouble(0, fault->trouble, fault->length);
+        trace("FAULT: server %d is %s for %.3f s", fault->server, trouble_name(fault->trouble),
+              length);
+        server_trouble(fault->server, fault->trouble, fault->length);
         break;
     case FAULT_KINDS: break;
     }
@@ -285,6 +288,14 @@ static void choose_trigger(struct fault *fault)
     }
 }
 
+/* rlock-stores(7) says how many servers of a quorum "may forget": the first ones here. */
+static int choose_server(enum fault_kind kind)
+{
+    bool forgets = kind == FAULT_FORGET || kind == FAULT_CLOCK;
+
+    return (int)chance_below(forgets ? (server_count + 1) / 2 - (server_count > 1) : server_count);
+}
+
 static void choose_fault(struct fault *fault, bool all_on_first)
 {
     static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGTSTP, SIGTSTP, SIGUSR1};
@@ -297,6 +308,7 @@ static void choose_fault(struct fault *fault, bool all_on_first)
     fault->length = choose_length(fault->run->lease);
     fault->step = (one_in(2) ? 1 : -1) * (one_in(2) ? fault->length : chance_below(3600 * SEC));
     fault->trouble = 1 + (enum trouble)chance_below(TROUBLES - 1);
+    fault->server = choose_server(fault->kind);
     choose_trigger(fault);
     circumstances.network_bad |= is_of_network(fault->kind);
 }

@@ -28,6 +28,7 @@ struct fault {
     } kind;
     enum { AT_TIME, AT_CALL, AT_REQUEST, AT_MOMENT } trigger;
     struct run *run;
+    int server;
     enum kind guard; /* SUPERVISOR or AGENT */
     int signo;
     int64_t at;      /* AT_TIME: then; AT_REQUEST, AT_MOMENT: so long behind it */

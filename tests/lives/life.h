@@ -32,6 +32,8 @@ void life_on_taken(const char *owner, int64_t deadline);
 void life_on_shortened(const char *owner, int64_t deadline);
 /* The server has lost its data, and an entry that would have lasted until then. */
 void life_on_forgotten(const char *owner, int64_t deadline);
+/* The same at one server of a quorum, and the owner has no majority now. */
+void life_on_thinned(const char *owner, int64_t deadline);
 /* All that one request changes has changed. */
 void life_on_commit(void);
 /* After each step. */

@@ -8,6 +8,7 @@
 
 #include "lives/life.h"
 #include "lives/orders.h"
+#include "lives/server.h"
 #include "lock/owner.h"
 #include "net/loop.h"
 #include "run/exit_status.h"
@@ -16,7 +17,7 @@
 struct run runs[RUNS];
 int run_count;
 
-static struct url url;
+static struct url urls[SERVERS];
 
 int run_number(const struct run *run)
 {
@@ -33,16 +34,22 @@ struct run *run_of_owner(const char *owner)
 
 struct store_address run_address(void)
 {
-    return (struct store_address){
-        .urls = &url, .url_count = 1, .prefix = "rlock", .connect_timeout = 5 * SEC};
+    return (struct store_address){.urls = urls,
+                                  .url_count = (size_t)server_count,
+                                  .prefix = "rlock",
+                                  .connect_timeout = 5 * SEC};
 }
 
 void run_load(void)
 {
     char fault[200];
 
-    if (!url_parse("redis://10.0.0.1:6379", &url, fault, sizeof fault))
-        abort();
+    for (int i = 0; i < SERVERS; i++) {
+        char text[40];
+        snprintf(text, sizeof text, "redis://10.0.0.%d:6379", i + 1);
+        if (!url_parse(text, &urls[i], fault, sizeof fault))
+            abort();
+    }
 }
 
 /* -- what the program under test says ---------------------------------------------------------- */
@@ -156,8 +163,8 @@ static int supervise(const void *arg)
     if (run->outer)
         list_environment(kernel.current, inherited);
     environment_make(environment, inherited, &keeper.request, false);
-    struct supervisor_plan plan = {.agent = {.address = {.urls = &url,
-                                                         .url_count = 1,
+    struct supervisor_plan plan = {.agent = {.address = {.urls = urls,
+                                                         .url_count = (size_t)server_count,
                                                          .prefix = "rlock",
                                                          .connect_timeout = keeper.connect_timeout,
                                                          .server_wait = keeper.server_wait},
@@ -390,6 +397,21 @@ static void choose_nesting(struct run *run)
              run->number + 1);
 }
 
+/* What rlock-stores(7) says of QUORUMS: only exclusive locks, and no queue. "Use the same lease for a
+ * KEY everywhere." */
+static void fit_quorum(struct run *run)
+{
+    run->mode = LOCK_EXCLUSIVE;
+    run->limit = 0;
+    run->take = 0;
+    run->priority = 0;
+    run->bound = run->unless_done = 0;
+    run->group = NULL;
+    run->replace = false;
+    run->pause_lasts = 0;
+    run->lease = runs[0].lease;
+}
+
 void run_choose(struct run *run, int number, int flavour)
 {
     *run = (struct run){.number = number};
@@ -411,6 +433,8 @@ void run_choose(struct run *run, int number, int flavour)
     run->waits = !one_in(6) ? NEVER : one_in(3) ? 0 : chance_below(3 * run->lease);
     run->at_least = one_in(10) ? chance_below(2 * run->lease) : 0;
     run->at_most = one_in(10) ? 1 + chance_below(2 * run->lease) : 0;
+    if (server_count > 1)
+        fit_quorum(run);
 }
 
 static double seconds(int64_t ns)

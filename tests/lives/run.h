@@ -60,10 +60,11 @@ struct run {
     bool faulted; /* one of its processes was stopped, killed or suspended */
     bool killed;  /* its supervisor was */
     bool agent_faulted, supervisor_stopped, suspended, signalled;
-    bool forced;         /* somebody has asked for its lock, or taken it */
-    int64_t taken_until; /* its lock was taken away; its command has until then; 0: not */
-    int64_t forgotten;   /* the server has lost its lock then; 0: it has not */
-    bool asked;          /* its first request was sent */
+    bool forced;           /* somebody has asked for its lock, or taken it */
+    int64_t taken_until;   /* its lock was taken away; its command has until then; 0: not */
+    int64_t thinned_until; /* it may have no majority until then; 0: it has */
+    int64_t forgotten;     /* the server has lost its lock then; 0: it has not */
+    bool asked;            /* its first request was sent */
     unsigned requests;
     unsigned calls[2];     /* system calls of its supervisor and its agents */
     int64_t stopped_since; /* its supervisor is; 0: it is not */

@@ -13,6 +13,7 @@ static bool learn_script(struct piece text, char hex[SHA1_HEX_SIZE]);
 #undef script_load
 
 #include <errno.h>
+#include <lua.h>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -22,6 +23,8 @@ static bool learn_script(struct piece text, char hex[SHA1_HEX_SIZE]);
 
 #define ENTRIES 64
 #define SCRIPTS 16
+/* How many lives have one quorum: the scripts run at each of its servers. */
+#define QUORUM_EVERY 20
 
 /* A holder in the records, for the oracle. */
 struct entry {
@@ -38,10 +41,16 @@ static struct node {
     char scripts[SCRIPTS][SHA1_HEX_SIZE]; /* that it knows */
     size_t script_count;
     bool knows_all;
+    /* What INFO tells: of which process it is, since when, and how many scripts it has run. */
+    unsigned process;
+    int64_t started; /* ns */
+    unsigned long calls, failed;
     int64_t frozen_until, down_until, clock_rate, clock_step;
     enum trouble trouble;
     int64_t trouble_until;
 } nodes[SERVERS], *here = nodes; /* the one whose state is in serve.c's variables */
+
+int server_count;
 
 static struct proc self = {.kind = SERVER};
 static bool by_admin; /* the request under way is */
@@ -165,6 +174,8 @@ static void note_entries(const char *name, const struct record *record)
     for (size_t i = 0; by_admin && i < before_count; i++)
         if (!has_entry(entries, here->entry_count, &before[i]))
             life_on_taken(before[i].owner, ends_at(here, &before[i]));
+    if (server_count > 1)
+        return; /* where there is no queue */
     queue_read(name, record);
     for (size_t i = 0; i < here->entry_count; i++)
         if (strcmp(entries[i].name, name) == 0 && !has_entry(before, before_count, &entries[i]))
@@ -217,10 +228,25 @@ static const char *refuse(const struct unit *unit, struct piece name)
     return trouble_with_write(trouble_of(here), name, has_written);
 }
 
+/* A number of the process, as it forgets nothing while it runs (member.lua). */
+static void run_info(struct command_call *call)
+{
+    char text[400];
+
+    snprintf(text, sizeof text,
+             "# Server\r\nrun_id:%020d%020u\r\nuptime_in_seconds:%lld\r\n"
+             "number_of_cached_scripts:%zu\r\n"
+             "cmdstat_eval:calls=%lu,usec=1,usec_per_call=1.00,rejected_calls=0,"
+             "failed_calls=%lu\r\n",
+             (int)(here - nodes), here->process, (long long)((world.now - here->started) / SEC),
+             here->script_count, here->calls, here->failed);
+    lua_pushstring(call->lua, text);
+}
+
 void server_load(void)
 {
-    static const struct command none[] = {{0}};
-    static const struct command_extra extra = {none, refuse};
+    static const struct command commands_here[] = {{"info", 1, 0, RECORD_NONE, run_info}, {0}};
+    static const struct command_extra extra = {commands_here, refuse};
     static const struct host host = {
         .store = &memory_records_store, .listener = 1, .extra = &extra, .reply = reply_to_script};
 
@@ -256,8 +282,22 @@ static void begin(struct node *node, int64_t rate)
     server.broken = false;
     node->script_count = 0;
     node->knows_all = !one_in(3);
+    node->process = 0;
+    node->started = 0;
+    node->calls = node->failed = 0;
     node->clock_rate = rate;
     node->clock_step = node->frozen_until = node->down_until = node->trouble_until = 0;
+}
+
+/* The clocks of a quorum need not agree. */
+static void begin_quorum(int64_t rate)
+{
+    server_count = one_in(4) ? 5 : 3;
+    for (int i = 0; i < server_count; i++) {
+        nodes[i].knows_all = false;
+        nodes[i].clock_rate = rate ? chance_below(20000) - 10000 : 0;
+        nodes[i].clock_step = one_in(2) ? 0 : chance_below(3600 * SEC);
+    }
 }
 
 void server_begin(int64_t rate)
@@ -265,6 +305,9 @@ void server_begin(int64_t rate)
     queue_begin();
     for (int i = 0; i < SERVERS; i++)
         begin(&nodes[i], rate);
+    server_count = 1;
+    if (one_in(QUORUM_EVERY))
+        begin_quorum(rate);
     enter(nodes);
 }
 
@@ -357,10 +400,18 @@ static bool answer_for_proxy(const struct request *request)
     return true;
 }
 
+/* As commandstats counts. */
+static void count_call(const struct client *client, size_t before)
+{
+    here->calls++;
+    here->failed += client->out.size > before && client->out.text[before] == '-';
+}
+
 static void answer(struct connection *connection, const struct request *request)
 {
     struct client *client = request->client;
     struct piece name = request->words[0];
+    size_t before = client->out.size;
     const char *refusal = trouble_with_command(trouble_of(here), name, client->queues);
 
     if (answer_for_proxy(request))
@@ -376,6 +427,8 @@ static void answer(struct connection *connection, const struct request *request)
     } else {
         obey(request);
     }
+    if (!client->queues && (piece_is(name, "evalsha") || piece_is(name, "eval")))
+        count_call(client, before);
 }
 
 /* As read_commands() of serve.c. */
@@ -445,6 +498,9 @@ void server_restart(int number, int64_t ns)
     struct node *node = &nodes[number];
 
     node->down_until = world.now + ns;
+    node->process++;
+    node->started = node->down_until;
+    node->calls = node->failed = 0;
     network_reset_clients(number);
     drop_clients(node);
     server_forget_scripts(number);
@@ -456,18 +512,41 @@ void server_forget_scripts(int number)
     nodes[number].knows_all = false;
 }
 
-/* Calls "tell" for each entry that has not ended. */
-static void tell_of_holders(const struct node *node,
-                            void (*tell)(const char *owner, int64_t deadline))
+/* How many other servers have such an entry that lasts as long: one that was renewed as late. */
+static int count_others(const struct node *node, const struct entry *wanted)
 {
-    for (size_t i = 0; i < node->entry_count; i++)
-        if (!is_over(node, &node->entries[i]))
-            tell(node->entries[i].owner, ends_at(node, &node->entries[i]));
+    int64_t least = ends_at(node, wanted) - 50 * MS;
+    int count = 0;
+
+    for (int n = 0; n < server_count; n++)
+        for (size_t i = 0; i < nodes[n].entry_count && &nodes[n] != node; i++) {
+            const struct entry *entry = &nodes[n].entries[i];
+            count += strcmp(entry->owner, wanted->owner) == 0 &&
+                     strcmp(entry->name, wanted->name) == 0 && ends_at(&nodes[n], entry) > least;
+        }
+    return count;
+}
+
+static bool has_majority(int count)
+{
+    return count > server_count / 2;
+}
+
+/* Calls "tell" for each entry of that server that has not ended, if its owner has no majority
+ * without it. */
+static void tell_of_losers(const struct node *node,
+                           void (*tell)(const char *owner, int64_t deadline))
+{
+    for (size_t i = 0; i < node->entry_count; i++) {
+        const struct entry *entry = &node->entries[i];
+        if (!is_over(node, entry) && !has_majority(count_others(node, entry)))
+            tell(entry->owner, ends_at(node, entry));
+    }
 }
 
 void server_forget(int number)
 {
-    tell_of_holders(&nodes[number], life_on_forgotten);
+    tell_of_losers(&nodes[number], server_count > 1 ? life_on_thinned : life_on_forgotten);
     forget_records(&nodes[number]);
     queue_begin();
 }
@@ -475,7 +554,7 @@ void server_forget(int number)
 void server_step_clock(int number, int64_t ns)
 {
     if (ns > 0)
-        tell_of_holders(&nodes[number], life_on_shortened);
+        tell_of_losers(&nodes[number], life_on_shortened);
     nodes[number].clock_step += ns;
 }
 
@@ -493,17 +572,27 @@ static bool is_of_key(const char *name, const char *key)
     return strstr(name, key) != NULL;
 }
 
-int64_t server_deadline(const char *key, const char *owner)
+bool server_has_entry(const char *key, const char *owner)
 {
-    for (size_t i = 0; i < nodes->entry_count; i++)
-        if (strcmp(nodes->entries[i].owner, owner) == 0 && is_of_key(nodes->entries[i].name, key))
-            return nodes->entries[i].deadline * MS;
-    return 0;
+    for (int n = 0; n < server_count; n++)
+        for (size_t i = 0; i < nodes[n].entry_count; i++)
+            if (strcmp(nodes[n].entries[i].owner, owner) == 0 &&
+                is_of_key(nodes[n].entries[i].name, key))
+                return true;
+    return false;
 }
 
 bool server_has_holder(const char *key, const char *owner)
 {
-    return server_deadline(key, owner) > now_at(nodes);
+    int count = 0;
+
+    for (int n = 0; n < server_count; n++)
+        for (size_t i = 0; i < nodes[n].entry_count; i++) {
+            const struct entry *entry = &nodes[n].entries[i];
+            count += strcmp(entry->owner, owner) == 0 && is_of_key(entry->name, key) &&
+                     !is_over(&nodes[n], entry);
+        }
+    return has_majority(count);
 }
 
 int server_holders(const char *key, char *out, size_t size)
@@ -511,13 +600,14 @@ int server_holders(const char *key, char *out, size_t size)
     int count = 0;
 
     *out = '\0';
-    for (size_t i = 0; i < nodes->entry_count; i++) {
-        const struct entry *entry = &nodes->entries[i];
-        if (!is_of_key(entry->name, key) || is_over(nodes, entry))
-            continue;
-        count++;
-        text_append(out, size, "%s until %lld ", entry->owner, (long long)entry->deadline);
-    }
+    for (int n = 0; n < server_count; n++)
+        for (size_t i = 0; i < nodes[n].entry_count; i++) {
+            const struct entry *entry = &nodes[n].entries[i];
+            if (!is_of_key(entry->name, key) || is_over(&nodes[n], entry))
+                continue;
+            count++;
+            text_append(out, size, "%s until %lld ", entry->owner, (long long)entry->deadline);
+        }
     return count;
 }
 

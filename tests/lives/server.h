@@ -4,15 +4,18 @@
 #include "lives/network.h"
 #include "lives/trouble.h"
 
-#define SERVERS 1
+#define SERVERS 5
 /* 2027-01-15: the wall clock of hosts at the beginning of the world's. */
 #define WALL_BASE (INT64_C(1800000000) * SEC)
 /* The host knows a connection by this and its number. */
 #define SERVER_DESCRIPTORS 1000
 
+/* Of this life: more than one make a quorum. */
+extern int server_count;
+
 /* Once, before all lives. */
 void server_load(void);
-/* None has a client, nor a record. rate: parts per million by which their clocks are fast. */
+/* None has a client, nor a record. rate: parts per million by which a clock is fast at most. */
 void server_begin(int64_t rate);
 /* The wall clock of the one that acts now, in ns. */
 int64_t server_now(void);
@@ -40,11 +43,11 @@ void server_trouble(int number, enum trouble trouble, int64_t ns);
 
 /* -- for the oracle ---------------------------------------------------------------------------- */
 
-/* Until when an owner holds a lock, by the server's clock in ns; 0: it does not. */
-int64_t server_deadline(const char *key, const char *owner);
-/* Whether an owner holds a lock now. */
+/* Whether an owner has an entry at a server, which may have ended. */
+bool server_has_entry(const char *key, const char *owner);
+/* Whether an owner holds a lock now, at a majority of the servers. */
 bool server_has_holder(const char *key, const char *owner);
-/* How many hold it now; prints them. */
+/* How many entries there are that have not ended; prints them. */
 int server_holders(const char *key, char *out, size_t size);
 /* Its record, a field a line; "": there is none. */
 const char *server_record(const char *key);
