@@ -169,6 +169,12 @@ resize 8 30
 expect 30 locks
 expect KEY +HOLDERS +AGE[^\r\n]*\r+\n[^\n]*many…00[^\n]*\r
 expect \n[^\n]*many…00[^\n]*\r+\n[^\n]*… and 26 more
+resize 0 30
+expect KEY +HOLDERS +AGE[^\r\n]*\r+\n[^\n]*many…00[^\n]*\r
+expect … and 10 more
+resize 8 0
+expect KEY +MODE +HOLDERS
+expect … and 26 more
 resize 40 100
 expect many-0030
 absent more

@@ -233,6 +233,10 @@ expect many-40
 resize 7 20
 expect many-40
 absent many-01
+resize 0 20
+expect many-30(.|\n)*many-40
+resize 0 0
+expect many-30(.|\n)*many-40
 resize 60 100
 expect many-01(.|\n)*many-20(.|\n)*many-40
 END

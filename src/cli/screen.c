@@ -24,11 +24,11 @@ bool screen_is_there(void)
 
 struct window screen_window(void)
 {
-    struct winsize size;
+    struct winsize size = {0};
 
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0)
-        return (struct window){.columns = size.ws_col, .lines = size.ws_row};
-    return (struct window){.columns = 80, .lines = 24};
+    ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+    return (struct window){.columns = size.ws_col > 0 ? size.ws_col : 80,
+                           .lines = size.ws_row > 0 ? size.ws_row : 24};
 }
 
 bool screen_shows_utf8(void)
