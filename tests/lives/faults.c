@@ -8,6 +8,7 @@
 #include "lives/orders.h"
 #include "lives/plan.h"
 #include "lives/server.h"
+#include "lives/shell.h"
 #include "lives/states.h"
 
 struct fault faults[FAULTS_MAX];
@@ -59,15 +60,15 @@ static void strike_guard(const struct fault *fault)
     signal_send(process, fault->kind == FAULT_KILL ? SIGKILL : SIGSTOP);
 }
 
-/* A shell: it continues its job as often as that stops. */
-static void foreground(void *arg)
+/* It comes to whoever is on that terminal, or nests there. */
+static void note_key(struct run *run, const struct fault *fault)
 {
-    struct proc *process = arg;
-
-    if (!process_exists(process))
+    if (!run_is_beside(run, fault->run))
         return;
-    go_on(process);
-    world_at(world.now + SEC, foreground, process);
+    run->signalled |= fault->now;
+    run->faulted |= fault->signo == SIGTSTP;
+    run->paused |= fault->signo == SIGTSTP;
+    run->interrupts += fault->signo == SIGINT;
 }
 
 static void strike_by_signal(const struct fault *fault)
@@ -79,12 +80,9 @@ static void strike_by_signal(const struct fault *fault)
         return;
     trace("FAULT: signal %d to run %d", fault->signo, fault->run->number);
     fault->run->signalled = true;
-    signal_send(process, fault->signo);
-    if (fault->signo != SIGTSTP)
-        return;
     for (int i = 0; i < run_count; i++)
-        runs[i].faulted |= run_is_in(&runs[i], fault->run);
-    world_at(world.now + fault->length, foreground, process);
+        note_key(&runs[i], fault);
+    shell_signal(fault->run, fault->signo, fault->now);
 }
 
 static void thaw(void *process)
@@ -298,7 +296,8 @@ static int choose_server(enum fault_kind kind)
 
 static void choose_fault(struct fault *fault, bool all_on_first)
 {
-    static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGTSTP, SIGTSTP, SIGUSR1};
+    static const int signals[] = {SIGTERM, SIGINT,  SIGHUP,  SIGTSTP,
+                                  SIGTSTP, SIGTSTP, SIGQUIT, SIGUSR1};
 
     *fault = (struct fault){.kind = choose_kind(),
                             .run = &runs[all_on_first ? 0 : chance_below(run_count)],

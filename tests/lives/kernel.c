@@ -380,6 +380,25 @@ static void bear_child(void *arg)
     trace("command %d has a child %d", process->pid, child->pid);
 }
 
+/* The program reads what a user types: in the background it stops, or gets an error, and ends. */
+static void read_terminal(void *arg)
+{
+    struct proc *process = arg;
+    const struct tty *tty = tty_of(process);
+
+    if (process->life != ALIVE || !tty)
+        return;
+    if (process->stopped || process->frozen) {
+        world_at(world.now + 10 * MS, read_terminal, process);
+        return;
+    }
+    switch (tty_use(process, tty, SIGTTIN)) {
+    case 0: return;
+    case EINTR: world_at(world.now + MS, read_terminal, process); return;
+    default: process->status = W_EXITCODE(1, 0); end_actor_at(process, world.now);
+    }
+}
+
 static void keep_environment(struct proc *process, char *const *environment)
 {
     size_t size = 0;
@@ -409,6 +428,8 @@ void process_execute(char *const *argv, char *const *environment)
         process->program = life_program(process, argv);
         process->status = W_EXITCODE(process->program.status, 0);
         end_actor_at(process, world.now + process->program.runs);
+        if (process->program.reads_at && process->program.reads_at != NEVER)
+            world_at(world.now + process->program.reads_at, read_terminal, process);
         if (process->program.child != NO_CHILD)
             world_at(world.now + process->program.child_at, bear_child, process);
     }
@@ -546,7 +567,8 @@ void signal_send(struct proc *process, int signo)
     if (signo == 0 || process->life >= ZOMBIE)
         return;
     life_on_signal(process, signo);
-    process->ended_by_rlock |= is_rlock(kernel.current) && !kernel.from_outside && signo != SIGCONT;
+    process->ended_by_rlock |= is_rlock(kernel.current) && !kernel.from_outside &&
+                               !((STOPS | HARMLESS) & signal_bit(signo));
     if (process->life != ALIVE)
         return;
     if (signo == SIGKILL) {

@@ -30,6 +30,7 @@ struct program {
     enum { NO_CHILD, CHILD_IN_GROUP, CHILD_IN_SESSION } child;
     int64_t child_at, child_runs;
     bool child_ignores_term;
+    int64_t reads_at; /* ns; NEVER or 0: it does not need a terminal */
 };
 
 /* The registers at a vfork(), at which its caller continues once more. */

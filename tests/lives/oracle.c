@@ -51,7 +51,12 @@ enum sentence {
     WAITS_FOR_STORE,
     NESTS,
     NESTED_FIRST,
-    PAUSED
+    PAUSED,
+    CTRL_C_ONCE,
+    STOPS_WITH_COMMAND,
+    CONTINUES_AT_ONCE,
+    GETS_HUP,
+    KEPT_WHILE_STOPPED
 };
 
 static const struct {
@@ -109,6 +114,13 @@ static const struct {
                          "effect on the command"},
     [WAITS_FOR_STORE] = {"rlock.7",
                          "A store that answers but refuses to work is retried for one lease"},
+    [CTRL_C_ONCE] = {"rlock-run.1", "Ctrl-C at the terminal reaches the command once."},
+    [STOPS_WITH_COMMAND] = {"rlock-run.1", "Ctrl-Z stops the command, then rlock."},
+    [CONTINUES_AT_ONCE] = {"rlock-run.1", "rlock has the command continue at once"},
+    [GETS_HUP] = {"rlock-run.1", "A command that needs the terminal where neither it nor a shell "
+                                 "can give it gets HUP."},
+    [KEPT_WHILE_STOPPED] = {"rlock-run.1",
+                            "The lock is kept: it is renewed for as long as they are stopped"},
 };
 
 static uint64_t last_fences[KEYS + 1]; /* of each KEY */
@@ -145,10 +157,16 @@ static bool is_taken(const struct run *run)
     return run->taken_until > world.now;
 }
 
-/* Stopped by the user's Ctrl-Z, it does nothing. */
+/* By the user's Ctrl-Z, or as it needs the terminal. */
+static bool is_at_rest(const struct proc *process)
+{
+    return process->stopped && process->stop_signal != SIGSTOP;
+}
+
+/* Stopped by the terminal, it does nothing. */
 static bool is_at_work(const struct proc *process)
 {
-    return process_exists(process) && !(process->stopped && process->stop_signal == SIGTSTP);
+    return process_exists(process) && !is_at_rest(process);
 }
 
 /* -- at a start -------------------------------------------------------------------------------- */
@@ -372,11 +390,20 @@ static void note_death(const struct proc *process, int signo)
     run->signalled = true;
 }
 
+static void check_interrupts(struct run *run)
+{
+    if (++run->interrupts_seen > run->interrupts)
+        BROKEN(CTRL_C_ONCE, "run %d: it comes to its command %u times", run->number,
+               run->interrupts_seen);
+}
+
 void life_on_signal(const struct proc *process, int signo)
 {
     struct run *run = kernel.current && !kernel.from_outside ? kernel.current->run : NULL;
 
     note_death(process, signo);
+    if (process == process->run->command && signo == SIGINT)
+        check_interrupts(process->run);
     if (!run || !run_is_in(process->run, run))
         return;
     run->signal_seen |= signo == run->lost_signal;
@@ -604,6 +631,33 @@ static void check_killed(const struct run *run)
         BROKEN(TERM_FIRST, "run %d: its command does not get KILL", run->number);
 }
 
+/* Whether nothing has struck the run but Ctrl-Z, nor what it needs. */
+static bool is_only_paused(const struct run *run)
+{
+    return !run->killed && !run->agent_faulted && !run->supervisor_stopped && !run->suspended &&
+           !run->forced && !circumstances.network_bad && kernel.load < 3;
+}
+
+/* A second is enough for all that it takes to notice it, and to ask whether the lock is held. */
+static void check_rest(struct run *run)
+{
+    const struct proc *command = run->command;
+    bool rests = run->command_alive && is_at_rest(command) && process_can_run(run->supervisor);
+
+    if (!rests)
+        run->rests_since = 0;
+    else if (!run->rests_since)
+        run->rests_since = world.now;
+    if (!rests || world.now < run->rests_since + SEC || !is_only_paused(run))
+        return;
+    if (!group_is_orphaned(run->supervisor->group))
+        BROKEN(STOPS_WITH_COMMAND, "run %d: only its command is stopped", run->number);
+    else if (command->stop_signal == SIGTSTP)
+        BROKEN(CONTINUES_AT_ONCE, "run %d: its command stays stopped", run->number);
+    else
+        BROKEN(GETS_HUP, "run %d: its command stays stopped", run->number);
+}
+
 static void check_run(struct run *run)
 {
     note_guards(run);
@@ -620,6 +674,7 @@ static void check_run(struct run *run)
                server_has_entry(run->held[0], run->owner) ? "after the end of its lease"
                                                           : "and its lock is released");
     check_stopped(run);
+    check_rest(run);
 }
 
 void life_check(void)
@@ -709,7 +764,7 @@ static void check_completed(const struct run *run)
         BROKEN(ENDS_AS_COMMAND, "run %d: no command ran", run->number);
     else if (!true_status)
         BROKEN(ENDS_AS_COMMAND, "run %d: the status is another", run->number);
-    else if (run->command->ended_by_rlock && !run->signalled)
+    else if (run->command->ended_by_rlock && !run->signalled && !run->hung_up)
         BROKEN(ENDS_AS_COMMAND, "run %d: rlock has ended it", run->number);
     else if (!run->ended_held && !run->goes_on)
         BROKEN(ENDS_AS_COMMAND, "run %d: its end came behind that of its lease", run->number);
@@ -821,6 +876,8 @@ static void check_reason(const struct run *run)
         BROKEN(ENDS_LOST, "run %d: status %d", run->number, run->outcome.status);
     if (outcome == OUTCOME_LOST && !disturbed && !run->forced)
         BROKEN(ENDS_LOST, "run %d: without a reason", run->number);
+    if (outcome == OUTCOME_LOST && run->paused && is_only_paused(run))
+        BROKEN(KEPT_WHILE_STOPPED, "run %d: it is lost", run->number);
     if (outcome == OUTCOME_TIMED_OUT && !run->at_most && !run->fixed)
         BROKEN(ENDS_IN_TIME, "run %d: it has no limit", run->number);
     if (outcome == OUTCOME_NOT_ACQUIRED && nests_in_holder(run) && !disturbed &&
@@ -852,7 +909,7 @@ static void check_reason(const struct run *run)
 static void check_outcome(struct run *run)
 {
     enum outcome outcome = run->outcome.outcome;
-    bool stopped = run->command && run->command->ended_by_rlock && !run->signalled;
+    bool stopped = run->command && run->command->ended_by_rlock && !run->signalled && !run->hung_up;
 
     if (run->command_alive && !is_excused(run))
         BROKEN(NEVER_WITHOUT_LOCK, "run %d ends before its command", run->number);
@@ -921,7 +978,8 @@ static void check_entry(const struct run *run, const char *entry)
         BROKEN(HISTORY_TELLS, "run %d: completed, but %s", run->number, entry);
     if (completed && strstr(entry, " killed=") && !circumstances.network_bad)
         BROKEN(HISTORY_TELLS, "run %d: completed, but %s", run->number, entry);
-    if (lost && exit && !strstr(entry, " lost=") && !strstr(entry, " revoked=") && !run->forced)
+    if (lost && exit && !strstr(entry, " lost=") && !strstr(entry, " revoked=") && !run->forced &&
+        !(run->held_count > 1 && circumstances.clock_set)) /* only one of them was lost */
         BROKEN(HISTORY_TELLS, "run %d: lost, but %s", run->number, entry);
 }
 

@@ -9,6 +9,7 @@
 #include "lives/life.h"
 #include "lives/orders.h"
 #include "lives/server.h"
+#include "lives/shell.h"
 #include "lock/owner.h"
 #include "net/loop.h"
 #include "run/exit_status.h"
@@ -67,6 +68,7 @@ static void on_tell(void *arg, const struct run_news *news)
     case RUN_LOST:
     case RUN_LOST_STOPPING: run->loss_told = true; break;
     case RUN_LOST_CONTINUES: run->loss_told = run->continues_told = true; break;
+    case RUN_NO_TERMINAL: run->hung_up = true; break;
     case RUN_UNRELEASED:
     case RUN_UNRELEASED_ENDED: run->unreleased_told = true; break;
     default: break;
@@ -205,6 +207,7 @@ void run_begin(void *arg)
     if (run->pause_lasts)
         world_at(world.now + run->pauses_after, order_pause, run);
     run->supervisor = process_new(SUPERVISOR, 1, run);
+    shell_begin(run);
     process_start(run->supervisor, supervise, run);
     run_describe(run);
 }
@@ -435,6 +438,7 @@ void run_choose(struct run *run, int number, int flavour)
     run->at_most = one_in(10) ? 1 + chance_below(2 * run->lease) : 0;
     if (server_count > 1)
         fit_quorum(run);
+    shell_choose(run);
 }
 
 static double seconds(int64_t ns)

@@ -32,11 +32,16 @@ struct run {
     bool goes_on;    /* --on-lost continue, or a signal */
     int lost_signal; /* that one; 0 */
     bool has_stop, wait_descendants;
-    struct program program; /* its command */
-    int64_t stop_runs;      /* the command of --stop */
+    struct program program;                                 /* its command */
+    enum { PLACE_NOWHERE, PLACE_SHELL, PLACE_ALONE, PLACE_LEFT } place; /* shell.h */
+    bool output_is_terminal;
+    bool in_background; /* the shell continues it there first */
+    int64_t away;       /* ns, for which the shell leaves it stopped */
+    int64_t stop_runs;  /* the command of --stop */
 
     /* Happened. */
     struct proc *supervisor, *command;
+    struct tty *tty;
     struct supervisor_outcome outcome;
     bool ended; /* the supervisor, by itself */
     bool command_alive;
@@ -46,7 +51,9 @@ struct run {
     bool signal_seen;                 /* the same, to any of its processes */
     bool ended_held;                  /* its command ended while the lock was held */
     bool ended_lost;                  /* and the user had been told before that it was lost */
+    unsigned interrupts_seen;         /* by its command */
     int64_t termed_at;                /* its command, by rlock; 0: not */
+    int64_t rests_since;              /* its command is stopped, and its supervisor is not; 0 */
     const char *held[KEYS];           /* those that its command has */
     size_t held_count;
     uint64_t fences[KEYS];
@@ -54,12 +61,15 @@ struct run {
     int64_t ended_at;
     int64_t supervisor_died; /* while its command lived; 0: not */
     /* Told to the user. */
+    bool hung_up; /* its command needs the terminal */
     bool loss_told, continues_told, stop_told, unreleased_told;
 
     /* Done to it. */
     bool faulted; /* one of its processes was stopped, killed or suspended */
     bool killed;  /* its supervisor was */
     bool agent_faulted, supervisor_stopped, suspended, signalled;
+    bool paused;         /* Ctrl-Z */
+    unsigned interrupts; /* Ctrl-C, or the same by a signal */
     bool forced;           /* somebody has asked for its lock, or taken it */
     int64_t taken_until;   /* its lock was taken away; its command has until then; 0: not */
     int64_t thinned_until; /* it may have no majority until then; 0: it has */
