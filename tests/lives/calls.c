@@ -715,6 +715,7 @@ static struct message *message_of(const struct msghdr *parcel)
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *parcel, int flags)
 {
     (void)flags;
+    life_on_message(kernel.current);
     kernel_call();
     const struct file *file = file_of(fd);
     if (!file || file->kind != FILE_PAIR)

@@ -48,6 +48,11 @@ void life_on_call(struct proc *process)
     (void)process;
 }
 
+void life_on_message(const struct proc *process)
+{
+    (void)process;
+}
+
 void life_on_execute(struct proc *process, char *const *argv, char *const *environment)
 {
     (void)process, (void)argv, (void)environment;

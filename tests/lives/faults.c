@@ -195,6 +195,14 @@ static void await_moment(void *arg)
         strike(fault);
 }
 
+/* Amid what a process does. */
+static void strike_now(struct fault *fault)
+{
+    kernel.from_outside = true;
+    strike(fault);
+    kernel.from_outside = false;
+}
+
 void life_on_call(struct proc *process)
 {
     struct run *run = process->run;
@@ -208,9 +216,27 @@ void life_on_call(struct proc *process)
             fault->guard != process->kind || fault->number != number)
             continue;
         fault->used = true;
-        kernel.from_outside = true;
-        strike(fault);
-        kernel.from_outside = false;
+        strike_now(fault);
+    }
+}
+
+void life_on_message(const struct proc *process)
+{
+    struct run *run = process->run;
+
+    if (process->kind != SUPERVISOR && process->kind != AGENT)
+        return;
+    unsigned number = ++run->messages[process->kind];
+    for (int i = 0; i < fault_count; i++) {
+        struct fault *fault = &faults[i];
+        if (fault->used || fault->trigger != AT_MESSAGE || fault->run != run ||
+            fault->guard != process->kind || fault->number != number)
+            continue;
+        fault->used = true;
+        if (fault->at)
+            world_at(world.now + fault->at, strike, fault);
+        else
+            strike_now(fault);
     }
 }
 
@@ -273,6 +299,10 @@ static void choose_trigger(struct fault *fault)
         fault->trigger = AT_REQUEST;
         fault->number = 1 + (unsigned)chance_below(one_in(2) ? 4 : 12);
         fault->at = chance_below(one_in(2) ? 3 * network.delay + MS : 50 * MS);
+    } else if (of_process && one_in(3)) {
+        fault->trigger = AT_MESSAGE;
+        fault->number = 1 + (unsigned)chance_below(one_in(2) ? 5 : 15);
+        fault->at = one_in(2) ? chance_below(one_in(2) ? 20 * US : MS) : 0;
     } else if (of_process && one_in(2)) {
         fault->trigger = AT_CALL;
         fault->number = 1 + (unsigned)chance_below(one_in(2) ? 150 : 700);

@@ -1,6 +1,7 @@
-/* The faults of a life. Each strikes at a time, before a system call of a process, just after a
- * request was sent: while it is under way, most orders are open; or about when a command must be
- * ended, if its lease is not renewed until then. */
+/* The faults of a life. Each strikes at a time, before a system call of a process, about when one
+ * guard sends a message to the other, just after a request was sent: while these are under way,
+ * most orders are open; or about when a command must be ended, if its lease is not renewed until
+ * then. */
 #pragma once
 
 #include "lives/run.h"
@@ -26,13 +27,13 @@ struct fault {
         FAULT_TROUBLE,
         FAULT_KINDS
     } kind;
-    enum { AT_TIME, AT_CALL, AT_REQUEST, AT_MOMENT } trigger;
+    enum { AT_TIME, AT_CALL, AT_REQUEST, AT_MESSAGE, AT_MOMENT } trigger;
     struct run *run;
     int server;
     enum kind guard; /* SUPERVISOR or AGENT */
     int signo;
-    int64_t at;      /* AT_TIME: then; AT_REQUEST, AT_MOMENT: so long behind it */
-    unsigned number; /* of the call or the request; which moment */
+    int64_t at;      /* AT_TIME: then; of the others: so long behind it */
+    unsigned number; /* of the call, message or request; which moment */
     int64_t length;  /* ns */
     bool now;        /* force-release --now; the server does not restart */
     int64_t step;    /* of the clock, ns */

@@ -11,8 +11,10 @@ bool life_begin_within(struct proc *process, char *const *argv);
 /* A copy of a struct agent_task, as fork(2) makes one of all memory. */
 const void *life_copy_task(const void *task);
 
-/* Faults may strike here: before each system call, and when a request has been sent. */
+/* Faults may strike here: before each system call, when a message is sent, and when a request has
+ * been. */
 void life_on_call(struct proc *process);
+void life_on_message(const struct proc *process); /* to the other guard */
 void life_on_request(struct run *run);
 /* Whether it is the first request of a run. */
 bool life_is_first_request(struct run *run);

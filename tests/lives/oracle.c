@@ -859,7 +859,7 @@ static void check_wait(const struct run *run)
 {
     bool only_agent = !run->supervisor_stopped && !run->suspended && !run->signalled;
 
-    if (run->waits > 0 && run->waits != NEVER && !run->starts_seen && only_agent &&
+    if (run->waits > 0 && run->waits != NEVER && !run->outcome.granted && only_agent &&
         !circumstances.network_bad && kernel.load < 2 &&
         world.now > run->starts + run->waits + 3 * SEC)
         BROKEN(WAITS_AT_MOST, "run %d ends %.3f s late", run->number,

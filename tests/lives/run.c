@@ -322,7 +322,7 @@ static void choose_command(struct run *run)
 {
     struct program *program = &run->program;
 
-    program->runs = chance_below(one_in(3) ? 20 * MS : one_in(2) ? run->lease : 4 * run->lease);
+    program->runs = chance_below(one_in(4) ? 20 * MS : one_in(3) ? run->lease : 4 * run->lease);
     program->status = one_in(3) ? (int)chance_below(256) : 0;
     program->on_term = (unsigned)chance_below(3);
     program->cleans = chance_below(CHOOSE(10, 500, 5000) * MS);

@@ -77,6 +77,7 @@ struct run {
     bool asked;            /* its first request was sent */
     unsigned requests;
     unsigned calls[2];     /* system calls of its supervisor and its agents */
+    unsigned messages[2];  /* that these have sent */
     int64_t stopped_since; /* its supervisor is; 0: it is not */
     /* When neither of its guards ran last. */
     bool unguarded;
