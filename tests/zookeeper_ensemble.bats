@@ -98,6 +98,28 @@ through() {
     poll_until 60 serves "${port[$leader]}"
 }
 
+has_no_majority() {
+    [[ $(asked "${port[$1]}" srvr) == *'not currently serving'* ]]
+}
+
+@test "H137 a server without a majority is waited for, with -n too, and is not taken for full" {
+    local one left
+    left=$(that_is follower)
+    for one in 1 2 3; do
+        [[ $one == "$left" ]] || server_signal KILL "$one"
+    done
+    poll_until 60 has_no_majority "$left"
+    bg n rlock run -u "$(through "$left")" -n --server-wait 2m k -- true
+    poll_until 20 contains "$T/n.err" 'it has no majority'
+    for one in 1 2 3; do
+        [[ $one == "$left" ]] || server_start "$one"
+    done
+    ends_with n 0 90
+    for one in 1 2 3; do
+        poll_until 60 serves "${port[$one]}"
+    done
+}
+
 # near: ${proxy[path]} leads to server 1 by way of late_proxy.py, which keeps what a waiter says on
 # its second connection, as it waits on that one.
 near() {

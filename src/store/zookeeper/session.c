@@ -13,6 +13,8 @@
 #define XID_MAX        (1 << 30)
 /* How soon a server that was full is tried again for a lock that is held. */
 #define PLACE_NS (20 * NS_PER_MS)
+/* A server that is full does not stay so long on a new connection that says nothing. */
+#define LISTEN_NS (200 * NS_PER_MS)
 
 static const struct url_host *host_of(const struct zk_session *session)
 {
@@ -183,6 +185,7 @@ static void way_failed_with(struct zk_session *session, const struct answer *fai
     bool over = moment_reached(session->until, loop_now(session->loop));
 
     hang_up(session);
+    session->listens = false;
     store_note_failure(&session->failure, failure);
     if ((session->untried > 0 || session->ways > 0) && !over)
         look_soon(session);
@@ -208,18 +211,30 @@ static struct moment share(const struct zk_session *session, struct moment until
     return moment_plus(now, left > 0 ? left / (int64_t)parts : 0);
 }
 
+static void open_address(struct zk_session *session)
+{
+    session->phase = ZK_PHASE_CONNECTING;
+    loop_arm(session->loop, &session->timer, session->give_up);
+    if (stream_open(session->link->stream, &resolver_of(session)->found[session->endpoint],
+                    session->tls, host_of(session)->name) != 0)
+        way_failed(session, cause_of_errno(errno), strerror(errno));
+}
+
 static void try_next_address(struct zk_session *session)
 {
-    const struct resolver *addresses = resolver_of(session);
-    unsigned turn = session->turn++ % (unsigned)addresses->count;
-
-    session->phase = ZK_PHASE_CONNECTING;
-    loop_arm(session->loop, &session->timer,
-             share(session, session->leave, (size_t)session->untried));
+    session->endpoint = session->turn++ % (unsigned)resolver_of(session)->count;
+    session->give_up = share(session, session->leave, (size_t)session->untried);
     session->untried--;
-    if (stream_open(session->link->stream, &addresses->found[turn], session->tls,
-                    host_of(session)->name) != 0)
-        way_failed(session, cause_of_errno(errno), strerror(errno));
+    open_address(session);
+}
+
+/* Both a server that is full and one without a majority reset a connection with an unread request
+ * on it. The former also does so where nothing was said. */
+static void listen_first(struct zk_session *session)
+{
+    hang_up(session);
+    session->listens = true;
+    look_soon(session);
 }
 
 /* The addresses of before count where a look-up does not succeed. */
@@ -258,14 +273,14 @@ static void start(struct zk_session *session)
         moment_min(session->answer_by, moment_plus(now, session->address.connect_timeout));
     session->ways = session->url->host_count;
     session->untried = 0;
+    session->listens = false;
     session->failure.cause = CAUSE_NONE;
     look_soon(session);
 }
 
-static void connected(void *arg)
+static void say_first_words(struct zk_session *session)
 {
-    struct zk_link *link = arg;
-    struct zk_session *session = link->session;
+    struct zk_link *link = session->link;
     struct strbuf out = {0};
     int64_t wish = session->wish / NS_PER_MS;
 
@@ -275,6 +290,21 @@ static void connected(void *arg)
                    (int32_t)(wish < TIMEOUT_MAX_MS ? wish : TIMEOUT_MAX_MS), session->zxid);
     stream_send(link->stream, out.text, out.size);
     strbuf_free(&out);
+    loop_arm(session->loop, &session->timer, session->give_up);
+}
+
+static void connected(void *arg)
+{
+    const struct zk_link *link = arg;
+    struct zk_session *session = link->session;
+    struct moment heard = moment_plus(loop_now(session->loop), LISTEN_NS);
+
+    if (!session->listens) {
+        say_first_words(session);
+        return;
+    }
+    session->phase = ZK_PHASE_LISTENING;
+    loop_arm(session->loop, &session->timer, moment_min(heard, session->give_up));
 }
 
 /* -- the connection ---------------------------------------------------------------------------- */
@@ -311,6 +341,7 @@ static void go_on(struct zk_session *session)
     struct strbuf out = {0};
 
     session->phase = ZK_PHASE_UP;
+    session->listens = false;
     session->opened = session->link->opened;
     leave_former(session);
     breaks_up(&session->breaks);
@@ -427,7 +458,7 @@ static void received(void *arg, const char *bytes, size_t size)
         stream_refuse(link->stream, "what answers there is not a ZooKeeper server");
 }
 
-/* A server that takes no more clients resets each new connection unheard. */
+/* A server that takes no more clients ends each new connection unheard. */
 static void turned_away(struct zk_session *session)
 {
     struct answer failure = failure_of(session, CAUSE_NOT_READY,
@@ -438,7 +469,7 @@ static void turned_away(struct zk_session *session)
     way_failed_with(session, &failure);
 }
 
-/* A server without a majority ends each connection without a word. */
+/* A server without a majority ends each connection that says something, without a word. */
 static void broken(void *arg, const char *why)
 {
     struct zk_link *link = arg;
@@ -450,9 +481,12 @@ static void broken(void *arg, const char *why)
     bool foreign = stream_is_foreign(link->stream);
     enum cause cause = foreign ? CAUSE_UNFIT : CAUSE_UNREACHABLE;
     bool mute = session->phase == ZK_PHASE_OPENING && !foreign;
+    bool reset = session->phase != ZK_PHASE_UP && stream_was_reset(link->stream);
 
-    if (session->phase != ZK_PHASE_UP && stream_was_reset(link->stream)) {
+    if (session->phase == ZK_PHASE_LISTENING || (reset && session->phase != ZK_PHASE_OPENING)) {
         turned_away(session);
+    } else if (reset && !session->listens) {
+        listen_first(session);
     } else if (session->phase != ZK_PHASE_UP) {
         way_failed(session, cause,
                    mute ? "the server ends the connection: it has no majority, or speaks TLS"
@@ -477,6 +511,10 @@ static void timed_out(struct loop_timer *timer)
 
     if (session->phase == ZK_PHASE_UP)
         fail_because(session, CAUSE_UNREACHABLE, "no answer in time");
+    else if (session->phase == ZK_PHASE_LISTENING)
+        say_first_words(session);
+    else if (session->phase == ZK_PHASE_NEXT && session->listens)
+        open_address(session);
     else if (session->phase == ZK_PHASE_NEXT && session->untried > 0)
         try_next_address(session);
     else if (session->phase == ZK_PHASE_NEXT)

@@ -33,7 +33,8 @@ enum zk_phase {
     ZK_PHASE_NEXT,      /* about to look for the next server, or to try its next address */
     ZK_PHASE_SEARCHING, /* for its address */
     ZK_PHASE_CONNECTING,
-    ZK_PHASE_OPENING, /* the session is begun, or opened again */
+    ZK_PHASE_LISTENING, /* saying nothing */
+    ZK_PHASE_OPENING,   /* the session is begun, or opened again */
     ZK_PHASE_UP
 };
 
@@ -79,10 +80,13 @@ struct zk_session {
     size_t at;              /* the server, of those in the URL */
     struct resolver *resolvers; /* one for each server: its addresses as they were known last */
     unsigned turn;              /* of the addresses that a name has, another one each time */
+    unsigned endpoint;          /* of those, the one that is tried */
+    bool listens;               /* it is tried once more, and listened to first */
     int untried;                /* addresses of this server's name, on this way */
     struct loop_timer timer;    /* armed on the way, and while a batch is under way */
     struct moment until;        /* to be there */
     struct moment leave;        /* for the next server */
+    struct moment give_up;      /* this address */
     size_t ways;                /* servers that have not been tried yet */
     bool insists;               /* they are tried again where all are full */
     struct answer failure;      /* of the latest one */
