@@ -94,6 +94,18 @@ void loop_stop(struct loop *loop)
     abort();
 }
 
+/* No process is started in a simulation. */
+void loop_own(struct loop *loop, struct loop_owned *owned)
+{
+    (void)loop, (void)owned;
+    abort();
+}
+
+void loop_disown(struct loop *loop, struct loop_owned *owned)
+{
+    loop_own(loop, owned);
+}
+
 struct loop_io *fake_ios(const struct loop *loop)
 {
     return loop->ios;
