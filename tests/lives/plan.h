@@ -1,5 +1,5 @@
-/* The plan of a life: all that is chosen before it begins, from the command lines to the faults. Its
- * text is "SEED", with what is not as the seed has it:
+/* The plan of a life: all that is chosen before it begins, from the command lines to the faults.
+ * Its text is "SEED", with all that is not as the seed has it:
  *
  *   77@5          all parts are chosen as by the seed 5
  *   77+9=1234     part 9 is chosen as by the seed 1234
@@ -13,8 +13,8 @@
 
 enum plan_part { PLAN_WORLD, PLAN_RUNS, PLAN_RUN, PLAN_FAULTS = PLAN_RUN + 4, PLAN_FAULT };
 
-/* Each part of a plan has a seed and so chances of its own: it can be chosen anew, and a choice in it
- * be changed, without another part of it. */
+/* Each part of a plan has a seed and so chances of its own: it can be chosen anew, and a choice in
+ * it be changed, without another part of it. */
 #define PLAN_PARTS   16
 #define PLAN_CHANGES 64
 struct plan {
