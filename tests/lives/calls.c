@@ -543,9 +543,10 @@ pid_t __wrap_child_fork_helper(const char *name, int keep, int (*work)(int keep,
                                const void *arg)
 {
     kernel_call();
-    struct proc *child = fork_process(AGENT);
+    bool notifies = strcmp(name, "rlock-notifier") == 0;
+    struct proc *child = fork_process(notifies ? NOTIFIER : AGENT);
     struct helper *helper = malloc(sizeof *helper);
-    *helper = (struct helper){work, keep, life_copy_task(arg)};
+    *helper = (struct helper){work, keep, notifies ? life_copy_work(arg) : life_copy_task(arg)};
     snprintf(child->name, sizeof child->name, "%s", name);
     child->group = child->pid;
     file_inherit(child, kernel.current, keep);

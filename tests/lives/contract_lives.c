@@ -31,6 +31,11 @@ bool life_begin_within(struct proc *process, char *const *argv)
     return false;
 }
 
+const void *life_copy_work(const void *work)
+{
+    return work;
+}
+
 const void *life_copy_task(const void *task)
 {
     return task;

@@ -29,10 +29,17 @@ void lives_switch_behind_vfork(void **save, struct registers *vfork, long result
 void lives_begin(void);
 void lives_enter(void);
 
-static const char *const kind_names[] = {
-    [SUPERVISOR] = "supervisor", [AGENT] = "agent",           [CHILD] = "child",
-    [COMMAND] = "command",       [DESCENDANT] = "descendant", [STOPPER] = "--stop",
-    [ADMIN] = "admin",           [SERVER] = "server",         [SHELL] = "shell"};
+static const char *const kind_names[] = {[SUPERVISOR] = "supervisor",
+                                         [AGENT] = "agent",
+                                         [CHILD] = "child",
+                                         [COMMAND] = "command",
+                                         [DESCENDANT] = "descendant",
+                                         [STOPPER] = "--stop",
+                                         [NOTIFIER] = "notifier",
+                                         [NOTICE] = "--notify",
+                                         [ADMIN] = "admin",
+                                         [SERVER] = "server",
+                                         [SHELL] = "shell"};
 
 static void print_actor(char *out, size_t size)
 {

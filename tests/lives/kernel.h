@@ -16,7 +16,19 @@ struct tty;  /* tty.h */
 
 #define DESCRIPTORS 40
 
-enum kind { SUPERVISOR, AGENT, CHILD, COMMAND, DESCENDANT, STOPPER, ADMIN, SERVER, SHELL };
+enum kind {
+    SUPERVISOR,
+    AGENT,
+    CHILD,
+    COMMAND,
+    DESCENDANT,
+    STOPPER,
+    ADMIN,
+    SERVER,
+    SHELL,
+    NOTIFIER,
+    NOTICE
+};
 
 /* The reason for which a coroutine waits. */
 enum wait { WAIT_TURN, WAIT_POLL, WAIT_SLEEP, WAIT_SIGNAL, WAIT_VFORK, WAIT_SPAWN };

@@ -10,6 +10,8 @@ struct program life_program(const struct proc *process, char *const *argv);
 bool life_begin_within(struct proc *process, char *const *argv);
 /* A copy of a struct agent_task, as fork(2) makes one of all memory. */
 const void *life_copy_task(const void *task);
+/* The same of what run/notifier.c tells its process. */
+const void *life_copy_work(const void *work);
 
 /* Faults may strike here: before each system call, when a message is sent, and when a request has
  * been. */

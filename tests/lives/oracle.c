@@ -56,7 +56,9 @@ enum sentence {
     STOPS_WITH_COMMAND,
     CONTINUES_AT_ONCE,
     GETS_HUP,
-    KEPT_WHILE_STOPPED
+    KEPT_WHILE_STOPPED,
+    NOTIFIES,
+    NOTICE_ENDS
 };
 
 static const struct {
@@ -102,6 +104,9 @@ static const struct {
                "token and slot"},
     [NESTED_FIRST] = {"rlock.7", "Owners that nest in a holder have a queue of their own, and come "
                                  "first."},
+    [NOTIFIES] = {"rlock-run.1", "at these events, at most once a run for each"},
+    [NOTICE_ENDS] = {"rlock-run.1", "it gets TERM, and KILL a second later, with all that it has "
+                                    "started"},
     [PAUSED] = {"rlock-pause.1", "No new owner is let in, in any mode, but those that nest in a "
                                  "holder."},
     [MAY_SHARE] = {"rlock.7", "If the first waiter can share the lock with those behind it, as "
@@ -253,8 +258,8 @@ static bool nests_in_holder(const struct run *run)
 {
     return run->outer && run->key_count == run->outer->key_count &&
            strcmp(run->keys[0], run->outer->keys[0]) == 0 && !run->outer->forced &&
-           !run->outer->forgotten && !is_taken(run->outer) && is_holder(run->outer) &&
-           !is_excused(run->outer);
+           !run->outer->forgotten && !circumstances.clock_set && !is_taken(run->outer) &&
+           is_holder(run->outer) && !is_excused(run->outer);
 }
 
 static void check_fences(const struct run *run)
@@ -321,11 +326,55 @@ static void on_stop_command(struct proc *process)
         BROKEN(STOP_COMMAND, "run %d: --stop is run without lock and command", run->number);
 }
 
+static const char *const notice_names[NOTICE_EVENTS] = {"waiting", "held", "lost", "timed-out",
+                                                        "not-acquired"};
+
+/* Whether such an event may have come. */
+static bool has_reason(const struct run *run, enum notice_event event, int status)
+{
+    bool started = run->starts_seen > 0;
+    int64_t waited = world.now - run->starts;
+
+    switch (event) {
+    case NOTICE_WAITING: return waited >= run->notify_after;
+    case NOTICE_HELD: return run->outcome.granted && status == 0;
+    case NOTICE_LOST: return run->outcome.granted && status == STATUS_LOST;
+    case NOTICE_TIMED_OUT: return run->outcome.granted && status == STATUS_TIMED_OUT;
+    case NOTICE_NOT_ACQUIRED: return !started && status != 0;
+    case NOTICE_EVENTS: break;
+    }
+    return false;
+}
+
+static void on_notice(struct proc *process, const char *name, char *const *environment)
+{
+    struct run *run = process->run;
+    int status = atoi(variable_of(environment, "RLOCK_STATUS"));
+
+    process->kind = NOTICE;
+    trace("tells of %s", name);
+    for (unsigned event = 0; event < NOTICE_EVENTS; event++) {
+        if (strcmp(name, notice_names[event]) != 0)
+            continue;
+        if (run->notices_seen >> event & 1)
+            BROKEN(NOTIFIES, "run %d: %s comes twice", run->number, name);
+        if (!has_reason(run, event, status))
+            BROKEN(NOTIFIES, "run %d: %s with status %d", run->number, name, status);
+        run->notices_seen |= 1U << event;
+    }
+}
+
 void life_on_execute(struct proc *process, char *const *argv, char *const *environment)
 {
     struct run *run = process->run;
 
+    const char *notice = variable_of(environment, "RLOCK_EVENT");
+
     trace("executes %s", argv[0]);
+    if (*notice) {
+        on_notice(process, notice, environment);
+        return;
+    }
     if (strcmp(argv[0], "command") != 0 && strcmp(argv[0], "rlock") != 0) {
         on_stop_command(process);
         return;
@@ -658,6 +707,18 @@ static void check_rest(struct run *run)
         BROKEN(GETS_HUP, "run %d: its command stays stopped", run->number);
 }
 
+/* 10 s after the end of rlock. */
+static void check_notices(const struct run *run)
+{
+    if (!run->notifies || !run->ended_at || run->suspended ||
+        world.now < run->ended_at + 10 * SEC + 500 * MS + kernel.kill_takes)
+        return;
+    for (int i = 0; i < kernel.process_count; i++)
+        if (kernel.processes[i]->run == run && kernel.processes[i]->kind == NOTICE &&
+            process_exists(kernel.processes[i]))
+            BROKEN(NOTICE_ENDS, "run %d: its --notify lives on", run->number);
+}
+
 static void check_run(struct run *run)
 {
     note_guards(run);
@@ -675,6 +736,7 @@ static void check_run(struct run *run)
                                                           : "and its lock is released");
     check_stopped(run);
     check_rest(run);
+    check_notices(run);
 }
 
 void life_check(void)
@@ -983,6 +1045,19 @@ static void check_entry(const struct run *run, const char *entry)
         BROKEN(HISTORY_TELLS, "run %d: lost, but %s", run->number, entry);
 }
 
+/* Its notifier has told all. */
+static void check_told(const struct run *run)
+{
+    static const unsigned wanted[OUTCOME_FAILED + 1] = {
+        [OUTCOME_LOST] = 1U << NOTICE_LOST,
+        [OUTCOME_TIMED_OUT] = 1U << NOTICE_TIMED_OUT,
+        [OUTCOME_NOT_ACQUIRED] = 1U << NOTICE_NOT_ACQUIRED};
+    unsigned missing = wanted[run->outcome.outcome] & ~run->notices_seen;
+
+    if (run->notifies && run->ended && !run->outer && missing)
+        BROKEN(NOTIFIES, "run %d: outcome %d is not told", run->number, (int)run->outcome.outcome);
+}
+
 static void check_history(const struct run *run, const char *key)
 {
     char entry[600];
@@ -1007,13 +1082,26 @@ static bool lease_is_too_short(const struct run *run)
     return run->lease < 4 * (network.delay + network.jitter);
 }
 
+/* It died of the user's signal before it blocked that, as any process does. */
+static bool died_at_start(const struct run *run)
+{
+    return run->signalled && !run->asked && run->supervisor && WIFSIGNALED(run->supervisor->status);
+}
+
+/* "The clock of the server does not jump": rlock(7). */
+static bool pause_lasts_on(void)
+{
+    return runs[0].pause_lasts && circumstances.set_back;
+}
+
 void oracle_end(void)
 {
     char holders[600];
 
     for (int i = 0; i < run_count; i++)
         if (!runs[i].ended && !runs[i].killed && !lease_is_too_short(&runs[i]) &&
-            !(runs[i].outer && !runs[i].supervisor))
+            !(runs[i].outer && !runs[i].supervisor) && !pause_lasts_on() &&
+            !died_at_start(&runs[i]))
             fail("run %d is stuck", i);
     for (int i = 0; i < kernel.process_count; i++)
         if (process_exists(kernel.processes[i]) && !lease_is_too_short(kernel.processes[i]->run))
@@ -1022,6 +1110,8 @@ void oracle_end(void)
     for (int i = 0; i < run_count; i++)
         for (size_t k = 0; k < runs[i].held_count && server_count == 1; k++)
             check_history(&runs[i], runs[i].held[k]);
+    for (int i = 0; i < run_count; i++)
+        check_told(&runs[i]);
     /* Where the server's clock was set back, the next one that asks ends it. */
     world.now += 60 * SEC;
     for (int k = 0; k <= KEYS && !circumstances.set_back; k++) {

@@ -67,8 +67,11 @@ static void on_tell(void *arg, const struct run_news *news)
     case RUN_STOPPING:
     case RUN_LOST:
     case RUN_LOST_STOPPING: run->loss_told = true; break;
-    case RUN_LOST_CONTINUES: run->loss_told = run->continues_told = true; break;
     case RUN_NO_TERMINAL: run->hung_up = true; break;
+    case RUN_LOST_CONTINUES:
+        run->loss_told = true;
+        run->continues_told |= run->command_alive;
+        break;
     case RUN_UNRELEASED:
     case RUN_UNRELEASED_ENDED: run->unreleased_told = true; break;
     default: break;
@@ -185,7 +188,9 @@ static int supervise(const void *arg)
                                                       : run->goes_on   ? ON_LOST_CONTINUE
                                                                        : ON_LOST_STOP,
                                            .lost_signal = run->lost_signal,
-                                           .stop = run->has_stop ? "stop" : NULL}};
+                                           .stop = run->has_stop ? "stop" : NULL,
+                                           .notify = run->notifies ? "notify" : NULL,
+                                           .notify_after = run->notify_after}};
     plan.agent.job = &plan.job;
     supervisor_run(&plan, &run->outcome);
     run->ended = true;
@@ -221,6 +226,7 @@ bool life_begin_within(struct proc *process, char *const *argv)
     process->kind = SUPERVISOR;
     process->run = run;
     run->supervisor = process;
+    run->starts = world.now;
     process_start(process, supervise, run);
     run_describe(run);
     return true;
@@ -271,24 +277,48 @@ static void *copied(const void *from, size_t size)
     return from ? memcpy(malloc(size), from, size) : NULL;
 }
 
+static struct job_plan *copy_job(const struct job_plan *from)
+{
+    struct job_plan *job = copied(from, sizeof *job);
+
+    if (job)
+        job->environment = copy_environment(job->environment);
+    return job;
+}
+
 const void *life_copy_task(const void *arg)
 {
     struct agent_task *task = copied(arg, sizeof *task);
     struct agent_plan *plan = copied(task->plan, sizeof *plan);
-    struct job_plan *job = copied(plan->job, sizeof *job);
 
-    if (job)
-        job->environment = copy_environment(job->environment);
-    plan->job = job;
+    plan->job = copy_job(plan->job);
     task->plan = plan;
     task->past = copied(task->past, sizeof *task->past);
     return task;
 }
 
+/* It begins so, and is copied once more before the rest matters. */
+struct notifier_work {
+    const struct job_plan *plan;
+    char rest[1000];
+};
+
+const void *life_copy_work(const void *arg)
+{
+    struct notifier_work *work = copied(arg, sizeof *work);
+
+    work->plan = copy_job(work->plan);
+    return work;
+}
+
 struct program life_program(const struct proc *process, char *const *argv)
 {
-    return strcmp(argv[0], "command") == 0 ? process->run->program
-                                           : (struct program){.runs = process->run->stop_runs};
+    const struct run *run = process->run;
+
+    if (process->kind == NOTICE)
+        return (struct program){.runs = run->notice_runs, .on_term = run->program.on_term};
+    return strcmp(argv[0], "command") == 0 ? run->program
+                                           : (struct program){.runs = run->stop_runs};
 }
 
 struct proc *run_guard(const struct run *run, enum kind kind)
@@ -429,6 +459,9 @@ void run_choose(struct run *run, int number, int flavour)
     run->wait_descendants = one_in(3);
     run->has_stop = one_in(3);
     run->stop_runs = chance_below(CHOOSE(5, 200, 3000) * MS);
+    run->notifies = one_in(6);
+    run->notify_after = 1 + chance_below(one_in(2) ? run->lease : 100 * MS);
+    run->notice_runs = chance_below(CHOOSE(5, 1000, 15000) * MS);
     run->fixed = one_in(10);
     run->goes_on = one_in(6);
     run->lost_signal = run->goes_on && one_in(3) ? SIGUSR2 : 0;
@@ -460,6 +493,9 @@ void run_describe(const struct run *run)
           run->wait_descendants ? ", --wait-descendants" : "");
     if (run->outer)
         trace("run %d nests in run %d", run->number, run->outer->number);
+    if (run->notifies)
+        trace("run %d: --notify after %.3f s, takes %.3f s", run->number,
+              seconds(run->notify_after), seconds(run->notice_runs));
     trace("run %d: takes %zu, priority %d bound %.1f s, group %s%s, unless done for %.1f s",
           run->number, run->take, run->priority, seconds(run->bound), run->group ? run->group : "-",
           run->replace ? ", --replace" : "", seconds(run->unless_done));

@@ -31,8 +31,9 @@ struct run {
     bool fixed;      /* --no-renew */
     bool goes_on;    /* --on-lost continue, or a signal */
     int lost_signal; /* that one; 0 */
-    bool has_stop, wait_descendants;
-    struct program program;                                 /* its command */
+    bool has_stop, wait_descendants, notifies;
+    int64_t notify_after, notice_runs; /* the command of --notify takes so long */
+    struct program program;            /* its command */
     enum { PLACE_NOWHERE, PLACE_SHELL, PLACE_ALONE, PLACE_LEFT } place; /* shell.h */
     bool output_is_terminal;
     bool in_background; /* the shell continues it there first */
@@ -52,6 +53,7 @@ struct run {
     bool ended_held;                  /* its command ended while the lock was held */
     bool ended_lost;                  /* and the user had been told before that it was lost */
     unsigned interrupts_seen;         /* by its command */
+    unsigned notices_seen;            /* a bit for each of enum notice_event */
     int64_t termed_at;                /* its command, by rlock; 0: not */
     int64_t rests_since;              /* its command is stopped, and its supervisor is not; 0 */
     const char *held[KEYS];           /* those that its command has */
@@ -62,14 +64,15 @@ struct run {
     int64_t supervisor_died; /* while its command lived; 0: not */
     /* Told to the user. */
     bool hung_up; /* its command needs the terminal */
-    bool loss_told, continues_told, stop_told, unreleased_told;
+    bool loss_told, stop_told, unreleased_told;
+    bool continues_told; /* that it is lost, and the command, which is alive, continues */
 
     /* Done to it. */
     bool faulted; /* one of its processes was stopped, killed or suspended */
     bool killed;  /* its supervisor was */
     bool agent_faulted, supervisor_stopped, suspended, signalled;
-    bool paused;         /* Ctrl-Z */
-    unsigned interrupts; /* Ctrl-C, or the same by a signal */
+    bool paused;           /* Ctrl-Z */
+    unsigned interrupts;   /* Ctrl-C, or the same by a signal */
     bool forced;           /* somebody has asked for its lock, or taken it */
     int64_t taken_until;   /* its lock was taken away; its command has until then; 0: not */
     int64_t thinned_until; /* it may have no majority until then; 0: it has */
