@@ -473,21 +473,22 @@ static bool stops(const struct proc *process, int signo)
     return (STOPS & signal_bit(signo)) && !group_is_orphaned(process->group);
 }
 
-/* An actor has no handler but that of its program for TERM. */
+/* An actor has no handler but that of its program for TERM and INT. */
 static void act(struct proc *process, int signo)
 {
     const struct program *program = &process->program;
+    bool asks = signo == SIGTERM || signo == SIGINT;
 
     if (process->acts) {
         process->caught |= signal_bit(signo);
         world_at(world.now + choose_latency(), process->acts, process);
-    } else if (signo == SIGTERM && program->on_term == CLEANS_UP) {
+    } else if (asks && program->on_term == CLEANS_UP) {
         process->status = W_EXITCODE(143, 0);
         end_actor_at(process, world.now + program->cleans);
     } else if (stops(process, signo)) {
         stop(process, signo);
     } else if (!((STOPS | HARMLESS) & signal_bit(signo)) &&
-               !(signo == SIGTERM && program->on_term == IGNORES_TERM)) {
+               !(asks && program->on_term == IGNORES_TERM)) {
         process->status = signo;
         process->timer++;
         process_end(process, process->status);

@@ -37,7 +37,7 @@ enum wait { WAIT_TURN, WAIT_POLL, WAIT_SLEEP, WAIT_SIGNAL, WAIT_VFORK, WAIT_SPAW
 struct program {
     int64_t runs; /* ns */
     int status;
-    enum { DIES_OF_TERM, CLEANS_UP, IGNORES_TERM } on_term;
+    enum { DIES_OF_TERM, CLEANS_UP, IGNORES_TERM } on_term; /* and on INT */
     int64_t cleans; /* for so long, before it ends with 143 */
     enum { NO_CHILD, CHILD_IN_GROUP, CHILD_IN_SESSION } child;
     int64_t child_at, child_runs;
