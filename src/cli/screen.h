@@ -16,7 +16,7 @@ struct screen {
 
 /* Whether standard output is a terminal that can be drawn upon. */
 bool screen_is_there(void);
-/* What a terminal does not say is as on one of 80 columns and 24 lines. */
+/* The size of the terminal: 80 columns and 24 lines where it does not say. */
 struct window screen_window(void);
 /* Whether the locale's name (LC_ALL, LC_CTYPE or LANG, the first that is set) says UTF-8. */
 bool screen_shows_utf8(void);

@@ -33,7 +33,7 @@ struct loop_timer {
     bool added;              /* the loop's */
 };
 
-/* What only the loop refers to from now on. */
+/* A thing to which only the loop refers from now on. */
 struct loop_owned {
     void (*discard)(struct loop_owned *owned); /* the loop is freed */
     struct loop_owned *next;                   /* the loop's */
