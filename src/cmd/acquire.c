@@ -73,18 +73,6 @@ static int take_keep(struct acquire *all)
     return STATUS_SYSTEM;
 }
 
-/* Signs for the process that the lock is kept for, or else for the parent. */
-static int sign(struct acquire *all)
-{
-    pid_t pid = all->keep ? all->watch.pid : getppid();
-    char program[64];
-
-    all->request.acquired = true;
-    all->request.hears = all->keep;
-    return request_sign(&all->request, &all->call, pid_watch_name(pid, program, sizeof program),
-                        pid);
-}
-
 static char *quote(const char *value, char *out)
 {
     *out++ = '\'';
@@ -96,43 +84,24 @@ static char *quote(const char *value, char *out)
     return stpcpy(out, "'");
 }
 
-/* RLOCK_SLOT of another lock would be taken for this one's. */
-static void compose_exports(const struct environment *environment, char *text)
-{
-    for (size_t i = 0; i < ENVIRONMENT_WORDS && environment->words[i]; i++) {
-        const char *word = environment->words[i];
-        size_t name = strcspn(word, "=") + 1;
-        text += sprintf(text, "export %.*s", (int)name, word);
-        text = stpcpy(quote(word + name, text), "\n");
-    }
-    if (environment->lock->mode != LOCK_LIMIT && getenv("RLOCK_SLOT"))
-        strcpy(text, "unset RLOCK_SLOT\n");
-}
-
 static void compose(void *arg, int64_t lease, const struct lock_grant *grants, char *text)
 {
     struct acquire *all = arg;
 
     environment_grant(&all->environment, lease, grants);
-    if (command_has(&all->call, OPTION_EXPORT))
-        compose_exports(&all->environment, text);
-    else
+    if (command_has(&all->call, OPTION_EXPORT)) {
+        /* RLOCK_SLOT of another lock would be taken for this one's. */
+        for (size_t i = 0; i < ENVIRONMENT_WORDS && all->environment.words[i]; i++) {
+            const char *word = all->environment.words[i];
+            size_t name = strcspn(word, "=") + 1;
+            text += sprintf(text, "export %.*s", (int)name, word);
+            text = stpcpy(quote(word + name, text), "\n");
+        }
+        if (all->environment.lock->mode != LOCK_LIMIT && getenv("RLOCK_SLOT"))
+            strcpy(text, "unset RLOCK_SLOT\n");
+    } else {
         sprintf(text, "%s\n", all->request.owner);
-}
-
-static void fill_plan(struct acquire *all)
-{
-    const struct settings *settings = &all->call.settings;
-    struct agent_plan *agent = &all->plan.agent;
-
-    environment_make(&all->environment, environ, &all->request.wanted, true);
-    run_messages_init(&all->messages, all->request.title, NULL);
-    run_messages_of_request(&all->messages, &agent->keeper.request, settings);
-    request_plan(&all->request.wanted, settings, &all->messages.events, agent);
-    agent->keep = all->keep ? &all->watch : NULL;
-    agent->keeper.renew = all->keep;
-    all->plan.compose = compose;
-    all->plan.arg = all;
+    }
 }
 
 /* Closes inherited descriptors: a process that stays behind or waits for long must not keep locks
@@ -149,11 +118,27 @@ static int act(struct call *call)
         status = take_keep(all);
     if (status == STATUS_OK && !all->keep)
         status = command_need(call, STORE_DETACHED);
-    if (status == STATUS_OK)
-        status = sign(all);
+    if (status == STATUS_OK) {
+        /* Signs for the process that the lock is kept for, or else for the parent. */
+        pid_t pid = all->keep ? all->watch.pid : getppid();
+        char program[64];
+        all->request.acquired = true;
+        all->request.hears = all->keep;
+        status = request_sign(&all->request, &all->call,
+                              pid_watch_name(pid, program, sizeof program), pid);
+    }
     if (status != STATUS_OK)
         return status;
-    fill_plan(all);
+    const struct settings *settings = &all->call.settings;
+    struct agent_plan *agent = &all->plan.agent;
+    environment_make(&all->environment, environ, &all->request.wanted, true);
+    run_messages_init(&all->messages, all->request.title, NULL);
+    run_messages_of_request(&all->messages, &agent->keeper.request, settings);
+    request_plan(&all->request.wanted, settings, &all->messages.events, agent);
+    agent->keep = all->keep ? &all->watch : NULL;
+    agent->keeper.renew = all->keep;
+    all->plan.compose = compose;
+    all->plan.arg = all;
     acquisition_run(&all->plan, &all->outcome);
     call->signal = all->outcome.signal;
     /* At once: if this process were killed after that, its renewer would stay without a token. */

@@ -85,29 +85,6 @@ static void offer_options(const struct completion *all)
     }
 }
 
-/* Offers the locks, or the latches, of the store that the line names. A key with characters of
- * which the shell makes several words is left out. */
-static void offer_keys(const struct completion *all)
-{
-    struct settings settings;
-    struct lock_list list ENDED_BY(lock_list_free) = {0};
-    struct answer answer;
-    char fault[256];
-
-    say_set_verbosity(SAY_QUIET);
-    if (settings_read(&settings, &all->arguments, fault, sizeof fault) == STATUS_OK) {
-        if (settings.address.connect_timeout > PATIENCE_NS)
-            settings.address.connect_timeout = PATIENCE_NS;
-        settings.address.server_wait = 0;
-        query_look(&settings.address, &(struct survey_request){.latches = all->action}, &list,
-                   &answer);
-    }
-    for (size_t i = 0; i < list.locks.count; i++)
-        if (!key_fault(list.locks.views[i].key))
-            offer(list.locks.views[i].key, NULL);
-    settings_free(&settings);
-}
-
 /* Returns how many KEYs a line of the help asks for, SIZE_MAX for any number. */
 static size_t keys_of(const char *usage)
 {
@@ -129,8 +106,24 @@ static void offer_operands(const struct completion *all)
         offer("--", "COMMAND follows");
     if (given == 0 && strstr(usage, "PATH"))
         printf(":files\n");
-    if (given < keys_of(usage) && !(all->action && all->action->new_key))
-        offer_keys(all);
+    if (given < keys_of(usage) && !(all->action && all->action->new_key)) {
+        struct settings settings;
+        struct lock_list list ENDED_BY(lock_list_free) = {0};
+        struct answer answer;
+        char fault[256];
+        say_set_verbosity(SAY_QUIET);
+        if (settings_read(&settings, &all->arguments, fault, sizeof fault) == STATUS_OK) {
+            if (settings.address.connect_timeout > PATIENCE_NS)
+                settings.address.connect_timeout = PATIENCE_NS;
+            settings.address.server_wait = 0;
+            query_look(&settings.address, &(struct survey_request){.latches = all->action}, &list,
+                       &answer);
+        }
+        for (size_t i = 0; i < list.locks.count; i++)
+            if (!key_fault(list.locks.views[i].key))
+                offer(list.locks.views[i].key, NULL);
+        settings_free(&settings);
+    }
 }
 
 int complete(const struct command *command, int count, char **words)

@@ -33,22 +33,19 @@ static int print_value(enum setting id, const char *value)
     return printed;
 }
 
-static void print_setting(const struct settings *settings, enum setting id)
-{
-    const char *value = settings->given[id].value;
-    char origin[512];
-    int column = printf("%s =", setting_rows[id].option.name);
-
-    if (value)
-        column += print_value(id, value);
-    printf("%*s # %s\n", column < ORIGIN_COLUMN ? ORIGIN_COLUMN - column : 0, "",
-           value ? settings_print_origin(settings, id, origin, sizeof origin) : "not set");
-}
-
 static int act(struct call *call)
 {
-    for (int id = 1; id < SETTING_COUNT; id++)
-        print_setting(&call->settings, (enum setting)id);
+    for (int id = 1; id < SETTING_COUNT; id++) {
+        enum setting setting = (enum setting)id;
+        const char *value = call->settings.given[setting].value;
+        char origin[512];
+        int column = printf("%s =", setting_rows[setting].option.name);
+        if (value)
+            column += print_value(setting, value);
+        printf("%*s # %s\n", column < ORIGIN_COLUMN ? ORIGIN_COLUMN - column : 0, "",
+               value ? settings_print_origin(&call->settings, setting, origin, sizeof origin)
+                     : "not set");
+    }
     return command_flush();
 }
 

@@ -198,22 +198,6 @@ static int print(const struct doctor *all)
     return command_print(&out);
 }
 
-static int conclude(const struct doctor *all)
-{
-    enum level level = verdict_of(&all->checkup);
-    int status = say_verbosity() == SAY_QUIET ? STATUS_OK : print(all);
-    const struct finding *worst = level == LEVEL_UNFIT ? worst_of(&all->checkup) : NULL;
-
-    if (worst) /* in one line, for users who do not read the table */
-        command_error(&all->call, "not fit to hold locks: %s: %s", worst->check, worst->text);
-    if (status != STATUS_OK)
-        return status;
-    return level < LEVEL_WARNING    ? STATUS_OK
-           : level == LEVEL_WARNING ? STATUS_NO
-           : all->lacks             ? STATUS_SYSTEM
-                                    : STATUS_UNAVAILABLE;
-}
-
 static int examine(struct call *call)
 {
     struct doctor *all = (struct doctor *)call;
@@ -232,7 +216,17 @@ static int examine(struct call *call)
         take_trial(all);
         tell_versions(all);
     }
-    return conclude(all);
+    enum level level = verdict_of(&all->checkup);
+    int status = say_verbosity() == SAY_QUIET ? STATUS_OK : print(all);
+    const struct finding *worst = level == LEVEL_UNFIT ? worst_of(&all->checkup) : NULL;
+    if (worst) /* in one line, for users who do not read the table */
+        command_error(&all->call, "not fit to hold locks: %s: %s", worst->check, worst->text);
+    if (status != STATUS_OK)
+        return status;
+    return level < LEVEL_WARNING    ? STATUS_OK
+           : level == LEVEL_WARNING ? STATUS_NO
+           : all->lacks             ? STATUS_SYSTEM
+                                    : STATUS_UNAVAILABLE;
 }
 
 static void end(struct call *call)

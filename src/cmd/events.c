@@ -43,30 +43,6 @@ static const char *const event_names[TRANSITION_KINDS] = {
     [TRANSITION_LOST] = "lost",         [TRANSITION_EXPIRED] = "expired",
     [TRANSITION_REVOKED] = "revoked",   [TRANSITION_MISSED] = "missed"};
 
-static void print_missed(struct strbuf *out, const struct transition *event)
-{
-    if (event->count > 0)
-        strbuf_printf(out, "  %" PRId64 " run%s before this", event->count,
-                      event->count == 1 ? "" : "s");
-    else
-        strbuf_puts(out, "  perhaps more than what follows");
-}
-
-/* "after 3s", the time that it waited; "after 2m, exit 0", the time that it was held. */
-static void print_end(struct strbuf *out, const struct transition *event)
-{
-    const struct lock_party *by = event->by;
-    int64_t took = event->held_ms >= 0 ? event->held_ms : by->waited_ms;
-    const char *outcome = OUTCOME_TEXT(&by->end);
-
-    if (took > 0)
-        strbuf_printf(out, "  after %s", MS_TEXT(took));
-    if (event->kind == TRANSITION_RELEASED && event->held_ms >= 0 && *outcome)
-        strbuf_printf(out, "%s%s", took > 0 ? ", " : "  ", outcome);
-    if (event->kind == TRANSITION_REVOKED)
-        strbuf_escape(out, "%s", REVOCATION_TEXT(&by->revoked));
-}
-
 static void print_text(struct strbuf *out, const struct transition *event)
 {
     bool decided = event->kind == TRANSITION_PAUSED || event->kind == TRANSITION_RESUMED;
@@ -78,9 +54,21 @@ static void print_text(struct strbuf *out, const struct transition *event)
         strbuf_escape(out, "  %s", PARTY_TEXT(&event->by->who));
         if (event->by->who.label[0])
             strbuf_escape(out, "%s%s", decided ? ": " : ", label ", event->by->who.label);
-        print_end(out, event);
+        const struct lock_party *by = event->by;
+        int64_t took = event->held_ms >= 0 ? event->held_ms : by->waited_ms;
+        const char *outcome = OUTCOME_TEXT(&by->end);
+        if (took > 0)
+            strbuf_printf(out, "  after %s", MS_TEXT(took));
+        if (event->kind == TRANSITION_RELEASED && event->held_ms >= 0 && *outcome)
+            strbuf_printf(out, "%s%s", took > 0 ? ", " : "  ", outcome);
+        if (event->kind == TRANSITION_REVOKED)
+            strbuf_escape(out, "%s", REVOCATION_TEXT(&by->revoked));
     } else {
-        print_missed(out, event);
+        if (event->count > 0)
+            strbuf_printf(out, "  %" PRId64 " run%s before this", event->count,
+                          event->count == 1 ? "" : "s");
+        else
+            strbuf_puts(out, "  perhaps more than what follows");
     }
     strbuf_putc(out, '\n');
 }
@@ -144,16 +132,6 @@ static int come_back(const struct events *events)
 
 /* -- again and again --------------------------------------------------------------------------- */
 
-/* One survey may have waited for a store that stood still, so the shorter one of two in a row
- * counts. */
-static void note_time(struct events *events, int64_t took, bool first)
-{
-    int64_t usual = first || took < events->took ? took : events->took;
-
-    events->took = took;
-    events->pause = (SHARE - 1) * usual > EVERY_NS ? (SHARE - 1) * usual : EVERY_NS;
-}
-
 /* Surveys the locks, and prints what has happened since the last survey. Returns false with the
  * exit status if the command must end. */
 static bool print_round(struct events *events, bool first, int *status)
@@ -168,7 +146,12 @@ static bool print_round(struct events *events, bool first, int *status)
     locks->list = (struct lock_list){0};
     enum lock_watch_result result = lock_watch_ask(locks, &answer);
     if (result == LOCK_WATCH_SEEN) {
-        note_time(events, moment_until(began, moment_now()), first);
+        /* One survey may have waited for a store that stood still, so the shorter one of two in a
+         * row counts. */
+        int64_t took = moment_until(began, moment_now());
+        int64_t usual = first || took < events->took ? took : events->took;
+        events->took = took;
+        events->pause = (SHARE - 1) * usual > EVERY_NS ? (SHARE - 1) * usual : EVERY_NS;
         *status = was_away ? come_back(events) : STATUS_OK;
         if (first) {
             command_tell_misfits(&events->call, &locks->list);

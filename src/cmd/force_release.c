@@ -74,13 +74,6 @@ static void show_holder(struct strbuf *out, const char *key, const struct lock_p
                     MS_TEXT(holder->left_ms), labelled, label);
 }
 
-static void show_queue(struct strbuf *out, const struct lock_view *lock)
-{
-    if (lock->waiter_count > 0)
-        render_line(out, "%zu waiter%s, the first is %s", lock->waiter_count,
-                    lock->waiter_count == 1 ? "" : "s", PARTY_TEXT(&lock->waiters[0].who));
-}
-
 static bool confirmed(const struct eviction *all, const char *question)
 {
     char words[80], answer[16];
@@ -90,18 +83,6 @@ static bool confirmed(const struct eviction *all, const char *question)
     snprintf(words, sizeof words, "%s [y/N]", question);
     return say_ask(words, answer, sizeof answer) &&
            (strcasecmp(answer, "y") == 0 || strcasecmp(answer, "yes") == 0);
-}
-
-/* Lists the holders that are meant. Returns how many. */
-static size_t choose(const struct eviction *all, const struct lock_view *lock,
-                     const struct lock_party **holders)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < lock->holder_count; i++)
-        if (!all->owner || strcmp(lock->holders[i].owner, all->owner) == 0)
-            holders[count++] = &lock->holders[i];
-    return count;
 }
 
 /* Returns the holder whose lease ends last, of those that run a command as far as is known; or
@@ -118,16 +99,6 @@ static const struct lock_party *last_to_end(const struct lock_party *const *hold
     return last;
 }
 
-/* With --now the next command may begin beside one that does not know yet that it lost the lock. */
-static void show_overlap(struct strbuf *out, const struct lock_party *const *holders, size_t count)
-{
-    const struct lock_party *last = last_to_end(holders, count);
-
-    if (last)
-        render_line(out, "with --now, %s may run on until %s",
-                    count > 1 ? "their commands" : "its command", LEASE_END_TEXT(last, true));
-}
-
 /* With --quiet, too, if a question about it follows. */
 static void show(const struct eviction *all, const struct lock_view *lock,
                  const struct lock_party *const *holders, size_t count)
@@ -138,22 +109,22 @@ static void show(const struct eviction *all, const struct lock_view *lock,
         return;
     for (size_t i = 0; i < count; i++)
         show_holder(&out, lock->key, holders[i]);
-    if (command_has(&all->call, OPTION_NOW))
-        show_overlap(&out, holders, count);
-    show_queue(&out, lock);
+    if (command_has(&all->call, OPTION_NOW)) {
+        /* With --now the next command may begin beside one that does not know yet that it lost the
+         * lock. */
+        const struct lock_party *last = last_to_end(holders, count);
+        if (last)
+            render_line(&out, "with --now, %s may run on until %s",
+                        count > 1 ? "their commands" : "its command", LEASE_END_TEXT(last, true));
+    }
+    if (lock->waiter_count > 0)
+        render_line(&out, "%zu waiter%s, the first is %s", lock->waiter_count,
+                    lock->waiter_count == 1 ? "" : "s", PARTY_TEXT(&lock->waiters[0].who));
     fputs(out.text ? out.text : "", stderr);
 }
 
 /* Says no, and is STATUS_NO, which is enough for a user who asked for quiet. */
 #define refuse(...) (say_warning("force-release: " __VA_ARGS__), STATUS_NO)
-
-static int changed_hands(const char *key, const struct answer *answer)
-{
-    if (answer->holder)
-        return refuse("%s changed hands meanwhile, and is held by %.200s now; nothing was changed",
-                      key, PARTY_TEXT(&answer->holder->who));
-    return refuse("%s changed hands meanwhile; nothing was changed", key);
-}
 
 static void say_done(const struct force_request *request, const struct lock_party *first)
 {
@@ -165,17 +136,6 @@ static void say_done(const struct force_request *request, const struct lock_part
         say_warning("%s was taken from %zu holders%s", request->key, request->owner_count, queue);
     else
         say_warning("%s was taken from %.200s%s", request->key, PARTY_TEXT(&first->who), queue);
-}
-
-/* Prints the holder that was asked, or the number of holders. Returns out. */
-static char *print_asked(const struct answer *answer, char out[DESCRIBE_PARTY_SIZE])
-{
-    if (answer->holders > 1)
-        snprintf(out, DESCRIBE_PARTY_SIZE, "%" PRId64 " holders", answer->holders);
-    else
-        describe_party(answer->holder ? &answer->holder->who : &(struct identity){0}, out,
-                       DESCRIBE_PARTY_SIZE);
-    return out;
 }
 
 /* Returns the moment when the leases of the holders that were asked have ended, whatever the
@@ -207,7 +167,12 @@ static void await(struct eviction *all, struct force_request *request, struct an
     struct moment over = over_at(answer);
     bool told = false;
 
-    print_asked(answer, who);
+    if (answer->holders > 1)
+        snprintf(who, DESCRIBE_PARTY_SIZE, "%" PRId64 " holders", answer->holders);
+    else
+        describe_party(answer->holder ? &answer->holder->who : &(struct identity){0}, who,
+                       DESCRIBE_PARTY_SIZE);
+
     say_warning("%s: asked %.200s to release it; the lease ends in %s", request->key, who,
                 MS_TEXT(answer->left_ms));
     request->how = FORCE_ASK_AGAIN;
@@ -275,8 +240,13 @@ static int force(struct eviction *all, const struct lock_view *lock,
         say_done(&request, holders[0]);
     if (answer.verdict == VERDICT_GRANTED)
         return STATUS_OK;
-    if (answer.cause == CAUSE_CHANGED || answer.cause == CAUSE_NOT_HOLDER)
-        return changed_hands(lock->key, &answer);
+    if (answer.cause == CAUSE_CHANGED || answer.cause == CAUSE_NOT_HOLDER) {
+        if (answer.holder)
+            return refuse(
+                "%s changed hands meanwhile, and is held by %.200s now; nothing was changed",
+                lock->key, PARTY_TEXT(&answer.holder->who));
+        return refuse("%s changed hands meanwhile; nothing was changed", lock->key);
+    }
     int status = command_refused(&all->call, &answer);
     if (answer.maybe_done)
         say_warning(asked ? "%s: its holder was asked, and may release it all the same"
@@ -299,7 +269,10 @@ static int evict(struct eviction *all, const char *key)
         mem_zeroed((lock->holder_count + 1) * sizeof *holders);
     bool idle_queue =
         lock->holder_count == 0 && lock->waiter_count > 0 && command_has(&all->call, OPTION_PURGE);
-    size_t count = choose(all, lock, holders);
+    size_t count = 0;
+    for (size_t i = 0; i < lock->holder_count; i++)
+        if (!all->owner || strcmp(lock->holders[i].owner, all->owner) == 0)
+            holders[count++] = &lock->holders[i];
     if (count > 1)
         snprintf(question, sizeof question, "Take it away from all %zu?", count);
     if (count > 0 || idle_queue)
@@ -314,19 +287,6 @@ static int evict(struct eviction *all, const char *key)
 }
 
 /* -- another program's lock -------------------------------------------------------------------- */
-
-static void show_foreign(const char *key, const struct answer *answer)
-{
-    char end[64] = "has no end";
-
-    if (answer->left_ms > 0)
-        snprintf(end, sizeof end, "ends in %s if it is not renewed", MS_TEXT(answer->left_ms));
-    fprintf(
-        stderr,
-        "%s, the mirror of %s, is held by another program, and %s\n"
-        "It is not a lease of rlock: the program is not told, and may continue as if it had it\n",
-        answer->text, key, end);
-}
 
 /* Takes the other program's lock, if its token is still the one that was shown. */
 static int take_foreign(struct eviction *all, const char *key, const char *token)
@@ -361,8 +321,16 @@ static int evict_foreign(struct eviction *all, const char *key)
         return refuse("%s is not held by another program", strchr(all->mirror, ':') + 1);
     if (answer.cause != CAUSE_HELD)
         return command_refused(&all->call, &answer);
-    if (!all->yes || say_verbosity() != SAY_QUIET)
-        show_foreign(key, &answer);
+    if (!all->yes || say_verbosity() != SAY_QUIET) {
+        char end[64] = "has no end";
+        if (answer.left_ms > 0)
+            snprintf(end, sizeof end, "ends in %s if it is not renewed", MS_TEXT(answer.left_ms));
+        fprintf(stderr,
+                "%s, the mirror of %s, is held by another program, and %s\n"
+                "It is not a lease of rlock: the program is not told, and may continue as if it "
+                "had it\n",
+                answer.text, key, end);
+    }
     if (!confirmed(all, "Take it away?"))
         return refuse("%s is left as it was", answer.text);
     snprintf(token, sizeof token, "%s", answer.holder ? answer.holder->owner : "");
@@ -404,20 +372,6 @@ static int check(struct call *call)
     return status;
 }
 
-/* Writes down who takes the lock, from where and why, for the holder that loses it. */
-static void sign(struct eviction *all)
-{
-    const char *reason = command_value(&all->call, OPTION_REASON);
-    struct identity self = {0};
-
-    if (!all->call.settings.no_identity) {
-        own_identity_fill(&self, "", getpid());
-        identity_set(all->by, PARTY_TEXT(&self));
-    }
-    if (reason)
-        identity_set(all->why, reason);
-}
-
 /* Returns the worst status of all keys: an error of the store weighs more than a plain no. */
 static int evict_all(struct call *call)
 {
@@ -425,7 +379,15 @@ static int evict_all(struct call *call)
     const struct arguments *given = &call->arguments;
     int worst = STATUS_OK;
 
-    sign(all);
+    /* The holder that loses the lock reads who takes it, from where and why. */
+    const char *reason = command_value(&all->call, OPTION_REASON);
+    struct identity self = {0};
+    if (!all->call.settings.no_identity) {
+        own_identity_fill(&self, "", getpid());
+        identity_set(all->by, PARTY_TEXT(&self));
+    }
+    if (reason)
+        identity_set(all->why, reason);
     if (*all->mirror)
         worst = mirror_judge(all->mirror, given->words[0], call);
     if (worst == STATUS_OK)

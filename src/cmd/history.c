@@ -46,32 +46,6 @@ static bool is_wanted(const struct history *history, const struct lock_run *run)
            (!command_has(&history->call, OPTION_FAILED) || run_has_failed(&run->by.end));
 }
 
-/* Returns the runs to show. The caller frees the array. */
-static struct past_run *choose(const struct history *history, size_t *count)
-{
-    struct past_run *runs = past_runs_collect(&history->call.list.locks, count);
-    size_t kept = 0;
-
-    for (size_t i = 0; i < *count; i++)
-        if (is_wanted(history, runs[i].run))
-            runs[kept++] = runs[i];
-    *count = kept;
-    return runs;
-}
-
-/* Draws as wide as the window, or 80 columns if there is none. */
-static void draw(const struct call *call, const struct past_run *runs, size_t count,
-                 struct strbuf *out)
-{
-    int columns = screen_window().columns;
-    const struct timeline_style style = {.width =
-                                             columns > TIMELINE_LEAST ? columns : TIMELINE_LEAST,
-                                         .color = command_has_color(call),
-                                         .ascii = !screen_shows_utf8()};
-
-    timeline_print(out, runs[0].key, runs, count, &style);
-}
-
 static int print(struct call *call)
 {
     const struct render_style style = {.color = command_has_color(call),
@@ -83,15 +57,27 @@ static int print(struct call *call)
     command_survey(call, QUERY_RUNS_ALL, true, &answer);
     if (answer.verdict != VERDICT_GRANTED)
         return command_refused(call, &answer);
-    struct past_run *runs FREED = choose((struct history *)call, &count);
-    if (call->as_json)
+    struct past_run *runs FREED = past_runs_collect(&call->list.locks, &count);
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        if (is_wanted((struct history *)call, runs[i].run))
+            runs[kept++] = runs[i];
+    count = kept;
+    if (call->as_json) {
         render_history_json(&out, runs, count);
-    else if (command_has(call, OPTION_PLOT) && count > 0)
-        draw(call, runs, count, &out);
-    else if (count > 0)
+    } else if (command_has(call, OPTION_PLOT) && count > 0) {
+        /* As wide as the window, or 80 columns if there is none. */
+        int columns = screen_window().columns;
+        const struct timeline_style plot = {.width =
+                                                columns > TIMELINE_LEAST ? columns : TIMELINE_LEAST,
+                                            .color = command_has_color(call),
+                                            .ascii = !screen_shows_utf8()};
+        timeline_print(&out, runs[0].key, runs, count, &plot);
+    } else if (count > 0) {
         render_history(&out, runs, count, &style);
-    else
+    } else {
         say_warning("no runs");
+    }
     int status = command_print(&out);
     return status == STATUS_OK ? command_tell_misfits(call, &call->list) : status;
 }

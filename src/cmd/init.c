@@ -37,28 +37,6 @@ static int mark(struct call *call, const char *user)
     return STATUS_OK;
 }
 
-/* Prints commands for an administrator, and connects to nothing. */
-static int print(const struct call *call, const char *user)
-{
-    const struct store_address *address = &call->settings.address;
-    const struct store_record *record = store_record_of(address);
-    char *text = record->schema ? record->schema(address, user, 0) : NULL;
-
-    if (!text) {
-        command_error(call, "--print: %s has no tables%s", record->name,
-                      record->schema ? "" : ", and no rights to print");
-        if (record->schema)
-            say_hint("--grant USER --print shows the rights that USER needs");
-        return STATUS_USAGE;
-    }
-    for (size_t i = 1; text; i++) {
-        printf("%s%s\n", text, record->grants ? ";" : "");
-        free(text);
-        text = record->schema(address, user, i);
-    }
-    return STATUS_OK;
-}
-
 /* Reads X.Y.Z as one number; more text may follow unless "exact". -1: it is not a version. */
 static int64_t read_version(const char *text, bool exact)
 {
@@ -122,8 +100,23 @@ static int act(struct call *call)
         command_error(call, "--grant: the name of a user is empty");
         return STATUS_USAGE;
     }
-    if (command_has(call, OPTION_PRINT))
-        return print(call, user);
+    if (command_has(call, OPTION_PRINT)) {
+        const struct store_address *address = &call->settings.address;
+        char *text = record->schema ? record->schema(address, user, 0) : NULL;
+        if (!text) {
+            command_error(call, "--print: %s has no tables%s", record->name,
+                          record->schema ? "" : ", and no rights to print");
+            if (record->schema)
+                say_hint("--grant USER --print shows the rights that USER needs");
+            return STATUS_USAGE;
+        }
+        for (size_t i = 1; text; i++) {
+            printf("%s%s\n", text, record->grants ? ";" : "");
+            free(text);
+            text = record->schema(address, user, i);
+        }
+        return STATUS_OK;
+    }
     int status = command_need(call, STORE_MARK);
     if (status != STATUS_OK)
         return status;

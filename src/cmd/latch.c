@@ -99,28 +99,24 @@ static int catch_signals(struct latch *latch)
 
 /* -- reporting an answer --------------------------------------------------------------------- */
 
-static int refused(const struct latch *latch, bool plain)
-{
-    const struct answer *answer = &latch->answer;
-
-    if (answer->cause == CAUSE_ABSENT && !plain) {
-        command_error(&latch->call, "%s: no such latch", latch->key);
-        say_hint("rlock latch set %s N", latch->key);
-    } else if (status_of_cause(answer->cause) == STATUS_NO && plain) {
-        say_warning("latch: %s: %s", latch->key, answer->text);
-    } else {
-        return command_refused_about(&latch->call, latch->key, answer);
-    }
-    return status_of_cause(answer->cause);
-}
-
 /* Reports the last answer. plain: a latch that is missing, or exists, is a plain no, for which the
  * status is enough under -q. */
 static int judge(const struct latch *latch, bool plain)
 {
     switch (latch->answer.verdict) {
     case VERDICT_GRANTED: return STATUS_OK;
-    case VERDICT_REFUSED: return refused(latch, plain);
+    case VERDICT_REFUSED: {
+        const struct answer *answer = &latch->answer;
+        if (answer->cause == CAUSE_ABSENT && !plain) {
+            command_error(&latch->call, "%s: no such latch", latch->key);
+            say_hint("rlock latch set %s N", latch->key);
+        } else if (status_of_cause(answer->cause) == STATUS_NO && plain) {
+            say_warning("latch: %s: %s", latch->key, answer->text);
+        } else {
+            return command_refused_about(&latch->call, latch->key, answer);
+        }
+        return status_of_cause(answer->cause);
+    }
     case VERDICT_UNKNOWN: break;
     }
     return command_refused(&latch->call, &latch->answer);
@@ -253,35 +249,6 @@ static void on_poked(void *arg)
         loop_stop(latch->call.query.loop);
 }
 
-/* Waits until it is time to look again: then, or when the store pokes, as far as the throttle
- * allows. */
-static void rest(struct latch *latch, struct moment due)
-{
-    struct query *query = &latch->call.query;
-
-    latch->resting = !latch->poked;
-    if (latch->resting)
-        loop_run_for(query->loop, moment_until(moment_now(), due));
-    latch->resting = false;
-    if (latch->poked && !latch->call.signal)
-        loop_run_for(query->loop,
-                     moment_until(moment_now(), moment_min(due, throttle_next(&latch->pace))));
-}
-
-/* With -n this is expected; otherwise the time was up, which is an error. */
-static int closed(const struct latch *latch)
-{
-    const struct latch_state *state = &latch->answer.latch;
-    bool expected = latch->call.settings.wait == 0;
-    char why[80] = "no such latch was set";
-
-    if (latch->answer.verdict == VERDICT_GRANTED)
-        snprintf(why, sizeof why, "%" PRId64 " of %" PRId64 " left", state->left, state->number);
-    if (!expected || say_verbosity() != SAY_QUIET)
-        command_error(&latch->call, "%s: not open: %s", latch->key, why);
-    return STATUS_NOT_ACQUIRED;
-}
-
 enum sight { CLOSED, VANISHED, DECIDED };
 
 /* Reads the latest answer. A missing latch does not count as open, nor does one that is not the one
@@ -317,7 +284,16 @@ static void look_until(struct latch *latch, struct moment until)
         if (request->listen) {
             status_line_begin(&latch->status_line);
             now = moment_plus(now, jitter_spread(LOOK_NS, SPREAD_NS));
-            rest(latch, moment_min(now, until));
+            struct moment due = moment_min(now, until);
+            struct query *query = &latch->call.query;
+            latch->resting = !latch->poked;
+            if (latch->resting)
+                loop_run_for(query->loop, moment_until(moment_now(), due));
+            latch->resting = false;
+            if (latch->poked && !latch->call.signal)
+                loop_run_for(
+                    query->loop,
+                    moment_until(moment_now(), moment_min(due, throttle_next(&latch->pace))));
         }
         request->listen =
             !request->listen || !(latch->poked || moment_reached(until, moment_now()));
@@ -339,7 +315,17 @@ static int wait_until_open(struct latch *latch)
     if (latch->call.signal)
         return status;
     switch (see(latch)) {
-    case CLOSED: return closed(latch);
+    case CLOSED: {
+        const struct latch_state *state = &latch->answer.latch;
+        bool expected = latch->call.settings.wait == 0;
+        char why[80] = "no such latch was set";
+        if (latch->answer.verdict == VERDICT_GRANTED)
+            snprintf(why, sizeof why, "%" PRId64 " of %" PRId64 " left", state->left,
+                     state->number);
+        if (!expected || say_verbosity() != SAY_QUIET)
+            command_error(&latch->call, "%s: not open: %s", latch->key, why);
+        return STATUS_NOT_ACQUIRED;
+    }
     case VANISHED:
         command_error(&latch->call, "%s: vanished: deleted, expired or lost while waited for",
                       latch->key);
@@ -433,12 +419,6 @@ static const struct command_action actions[] = {
 static int (*const acts[])(struct latch *) = {set,  count_down, run_command, wait_until_open,
                                               show, list,       delete};
 
-static int want_verb(const struct call *call, const char *name)
-{
-    return command_misused(call, "%s%s%sset, count-down, run, wait, status, list or delete?",
-                           name ? "unknown '" : "", name ? URLS_TEXT(name) : "", name ? "': " : "");
-}
-
 /* Refuses options of another verb, which would be ignored. */
 static int check_options(const struct latch *latch)
 {
@@ -480,7 +460,10 @@ static int check(struct call *call)
     const struct command_action *verb = command_find_action(call->command, given);
 
     if (!verb)
-        return want_verb(call, given->words[0]);
+        return command_misused(call, "%s%s%sset, count-down, run, wait, status, list or delete?",
+                               given->words[0] ? "unknown '" : "",
+                               given->words[0] ? URLS_TEXT(given->words[0]) : "",
+                               given->words[0] ? "': " : "");
     latch->verb = verb;
     if (given->word_count - 1 < verb->least || given->word_count - 1 > verb->most)
         return command_misused(call, "%s takes %s", verb->name, verb->wants);

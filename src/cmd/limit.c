@@ -33,19 +33,6 @@ static int no_limit(const char *key)
     return STATUS_NO;
 }
 
-static int show(struct call *call, const char *key)
-{
-    struct answer answer;
-    const struct lock_view *lock = query_read_lock(&call->query, key, &call->list, &answer);
-
-    if (answer.verdict != VERDICT_GRANTED)
-        return command_refused(call, &answer);
-    if (!lock || !lock->limited)
-        return no_limit(key);
-    printf("%u\n", lock->stored_limit);
-    return command_flush();
-}
-
 static int act(struct call *call)
 {
     const struct arguments *given = &call->arguments;
@@ -57,7 +44,14 @@ static int act(struct call *call)
         request.what = ADJUST_LIMIT;
         request.limit = (unsigned)number;
     } else if (!command_has(call, OPTION_DELETE)) {
-        return show(call, request.key);
+        const struct lock_view *lock =
+            query_read_lock(&call->query, request.key, &call->list, &answer);
+        if (answer.verdict != VERDICT_GRANTED)
+            return command_refused(call, &answer);
+        if (!lock || !lock->limited)
+            return no_limit(request.key);
+        printf("%u\n", lock->stored_limit);
+        return command_flush();
     }
     query_adjust(&call->query, &request, &answer);
     if (answer.cause == CAUSE_ABSENT)

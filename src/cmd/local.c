@@ -56,29 +56,6 @@ static bool count(const struct local *local, struct usage *usage, struct answer 
 
 /* -- stop ------------------------------------------------------------------------------------ */
 
-static int refuse_in_use(const struct local *local, const struct usage *usage)
-{
-    command_error(&local->call, "%zu lock%s held and %zu waited for", usage->held,
-                  usage->held == 1 ? " is" : "s are", usage->waiting);
-    say_hint("rlock status --local shows those of your prefix; --force stops it even so");
-    return STATUS_NOT_ACQUIRED;
-}
-
-static int end_server(const struct local *local, bool force)
-{
-    pid_t pid = local_server(&local->place);
-
-    if (local_end(&local->place, force, END_NS)) {
-        unlink(local->place.socket); /* one that was killed leaves it behind */
-        say_detail("the local server, process %d, has ended", (int)pid);
-        return STATUS_OK;
-    }
-    command_error(&local->call, "the server, process %d, does not end", (int)pid);
-    if (!force)
-        say_hint("--force kills it; no lock that it has granted is lost");
-    return STATUS_UNAVAILABLE;
-}
-
 /* The caller keeps others from starting the server meanwhile. An acquisition between the question
  * and the end starts it again, with that lock in its data. */
 static int stop_server(const struct local *local)
@@ -96,9 +73,22 @@ static int stop_server(const struct local *local)
         say_hint("--force stops it without asking it for its locks");
         return STATUS_UNAVAILABLE;
     }
-    if (!force && usage.held + usage.waiting > 0)
-        return refuse_in_use(local, &usage);
-    return end_server(local, force);
+    if (!force && usage.held + usage.waiting > 0) {
+        command_error(&local->call, "%zu lock%s held and %zu waited for", usage.held,
+                      usage.held == 1 ? " is" : "s are", usage.waiting);
+        say_hint("rlock status --local shows those of your prefix; --force stops it even so");
+        return STATUS_NOT_ACQUIRED;
+    }
+    pid_t pid = local_server(&local->place);
+    if (local_end(&local->place, force, END_NS)) {
+        unlink(local->place.socket); /* one that was killed leaves it behind */
+        say_detail("the local server, process %d, has ended", (int)pid);
+        return STATUS_OK;
+    }
+    command_error(&local->call, "the server, process %d, does not end", (int)pid);
+    if (!force)
+        say_hint("--force kills it; no lock that it has granted is lost");
+    return STATUS_UNAVAILABLE;
 }
 
 static int stop(struct local *local)

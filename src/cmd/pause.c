@@ -23,21 +23,6 @@ static void choose(struct pause *all, enum adjustment what)
     all->call.needs = all->request.glob ? STORE_GLOB_PAUSES : 0;
 }
 
-/* The KEY may be paused by a GLOB. */
-static void tell_absent(struct pause *all)
-{
-    const char *name = all->call.command->name, *key = all->request.key;
-    const struct lock_view *lock = NULL;
-    struct answer answer;
-
-    if (!all->request.glob)
-        lock = query_read_lock(&all->call.query, key, &all->call.list, &answer);
-    if (lock && lock->pause_glob[0])
-        say_warning("%s: %s is paused as all of %s: resume that", name, key, lock->pause_glob);
-    else
-        say_warning("%s: %s is not paused", name, key);
-}
-
 static bool is_unused(const struct lock_view *lock)
 {
     return lock->fence == 0 && lock->waiter_count == 0 && !lock->limited && !lock->pause.owner[0];
@@ -66,15 +51,6 @@ static void tell_present(struct pause *all)
         say_warning("%s: %s was never used, or not for a week: is it spelt right?", name, key);
 }
 
-static void confirm(const struct pause *all)
-{
-    if (all->request.what == ADJUST_RESUME)
-        command_confirm(&all->call, "%s is not paused any more", all->request.key);
-    else
-        command_confirm(&all->call, "%s is paused %s", all->request.key,
-                        UNTIL_TEXT(all->request.duration));
-}
-
 static int change(struct call *call)
 {
     struct pause *all = (struct pause *)call;
@@ -87,11 +63,22 @@ static int change(struct call *call)
         tell_present(all);
     query_adjust(&call->query, &all->request, &answer);
     if (answer.verdict == VERDICT_GRANTED) {
-        confirm(all);
+        if (all->request.what == ADJUST_RESUME)
+            command_confirm(&all->call, "%s is not paused any more", all->request.key);
+        else
+            command_confirm(&all->call, "%s is paused %s", all->request.key,
+                            UNTIL_TEXT(all->request.duration));
         return STATUS_OK;
     }
     if (answer.cause == CAUSE_ABSENT) {
-        tell_absent(all);
+        const char *name = all->call.command->name;
+        const struct lock_view *lock = NULL;
+        if (!all->request.glob)
+            lock = query_read_lock(&all->call.query, key, &all->call.list, &answer);
+        if (lock && lock->pause_glob[0])
+            say_warning("%s: %s is paused as all of %s: resume that", name, key, lock->pause_glob);
+        else
+            say_warning("%s: %s is not paused", name, key);
         return STATUS_NO;
     }
     int status = command_refused_about(call, all->request.key, &answer);

@@ -12,22 +12,6 @@ static const char *advice_of(const struct finding *finding)
     return finding->hint ? hint_words(CAUSE_NONE, finding->hint) : finding->advice;
 }
 
-/* Prints a finding. Its advice is behind the text, or in a line of its own if the window is too
- * narrow. */
-static void print_text(struct strbuf *out, const struct finding *finding, int width)
-{
-    const char *advice = advice_of(finding);
-    size_t start = out->size;
-
-    strbuf_escape(out, "%s", finding->text);
-    size_t used = TEXT_AT + utf8_width(out->text + start) + sizeof " -> " - 1 + utf8_width(advice);
-    if (*advice && width > 0 && used > (size_t)width)
-        strbuf_printf(out, "\n%*s-> ", TEXT_AT, "");
-    else if (*advice)
-        strbuf_puts(out, " -> ");
-    render_line(out, "%s", advice);
-}
-
 static void print_findings(struct strbuf *out, const struct diagnosis *diagnosis,
                            const struct render_style *style)
 {
@@ -38,7 +22,16 @@ static void print_findings(struct strbuf *out, const struct diagnosis *diagnosis
         bool color = style->color && *colors[finding->level];
         strbuf_printf(out, "  %s%-7s%s  %-11s  ", color ? colors[finding->level] : "",
                       level_name(finding->level), color ? RESET : "", finding->check);
-        print_text(out, finding, style->width);
+        const char *advice = advice_of(finding);
+        size_t start = out->size;
+        strbuf_escape(out, "%s", finding->text);
+        size_t used =
+            TEXT_AT + utf8_width(out->text + start) + sizeof " -> " - 1 + utf8_width(advice);
+        if (*advice && style->width > 0 && used > (size_t)style->width)
+            strbuf_printf(out, "\n%*s-> ", TEXT_AT, "");
+        else if (*advice)
+            strbuf_puts(out, " -> ");
+        render_line(out, "%s", advice);
     }
 }
 

@@ -43,27 +43,22 @@ void render_latch(struct strbuf *out, const char *key, const struct latch_state 
 
 enum { LATCH_KEY, LATCH_STATE, LATCH_LEFT, LATCH_AGE, LATCH_EXPIRES, LATCH_COLUMNS };
 
-static void add_latch(struct table *table, const struct lock_view *view, bool color)
-{
-    struct table_row *row = table_add(table);
-    const struct latch_state *latch = &view->latch;
-
-    table_set(row, LATCH_KEY, "%s", view->key);
-    table_set(row, LATCH_STATE, "%s", latch_state(latch));
-    table_set(row, LATCH_LEFT, "%" PRId64 " of %" PRId64, latch->left, latch->number);
-    table_set_duration(row, LATCH_AGE, latch->age_ms);
-    table_set_duration(row, LATCH_EXPIRES, latch->ttl_ms);
-    row->color = !color ? NULL : latch->left ? TABLE_YELLOW : TABLE_GREEN;
-}
-
 void render_latches(struct strbuf *out, const struct lock_view *latches, size_t count, bool color)
 {
     static const char *const titles[LATCH_COLUMNS] = {"KEY", "STATE", "LEFT", "AGE", "EXPIRES"};
     struct table table ENDED_BY(table_free) = {.columns = LATCH_COLUMNS, .colored = LATCH_STATE};
 
     table_add_titles(&table, titles);
-    for (size_t i = 0; i < count; i++)
-        add_latch(&table, &latches[i], color);
+    for (size_t i = 0; i < count; i++) {
+        struct table_row *row = table_add(&table);
+        const struct latch_state *latch = &latches[i].latch;
+        table_set(row, LATCH_KEY, "%s", latches[i].key);
+        table_set(row, LATCH_STATE, "%s", latch_state(latch));
+        table_set(row, LATCH_LEFT, "%" PRId64 " of %" PRId64, latch->left, latch->number);
+        table_set_duration(row, LATCH_AGE, latch->age_ms);
+        table_set_duration(row, LATCH_EXPIRES, latch->ttl_ms);
+        row->color = !color ? NULL : latch->left ? TABLE_YELLOW : TABLE_GREEN;
+    }
     table_print(out, &table);
 }
 

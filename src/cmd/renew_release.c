@@ -45,27 +45,23 @@ static bool find_reservation(struct renew_release *action)
     return found;
 }
 
-static int no_token(struct renew_release *action)
-{
-    if (find_reservation(action))
-        return STATUS_OK;
-    if (action->call.command == &command_release)
-        return not_holder_say_unreserved(&action->call, action->key);
-    if (not_holder_say_reserved(&action->call, action->key))
-        return STATUS_NO;
-    command_error(&action->call, "no owner token");
-    say_hint("--owner TOKEN or RLOCK_OWNER; rlock acquire prints it");
-    return STATUS_USAGE;
-}
-
 static int take_owner(struct renew_release *action)
 {
     const char *option = command_value(&action->call, OPTION_TOKEN);
     const char *owner = option ? option : getenv("RLOCK_OWNER");
 
     action->owner = owner;
-    if (!option && (!owner || !*owner))
-        return no_token(action);
+    if (!option && (!owner || !*owner)) {
+        if (find_reservation(action))
+            return STATUS_OK;
+        if (action->call.command == &command_release)
+            return not_holder_say_unreserved(&action->call, action->key);
+        if (not_holder_say_reserved(&action->call, action->key))
+            return STATUS_NO;
+        command_error(&action->call, "no owner token");
+        say_hint("--owner TOKEN or RLOCK_OWNER; rlock acquire prints it");
+        return STATUS_USAGE;
+    }
     const char *why = owner_fault(owner);
     return why ? misused_token(action, option, why) : STATUS_OK;
 }
@@ -91,27 +87,6 @@ static bool is_inside_run(const struct lock_view *lock, const char *owner)
     return false;
 }
 
-/* Chooses the owner that is meant. A shell that has acquired several locks has only the token of
- * the last one, which nests in the others: the nearest of these that holds KEY is meant, or, if
- * none does, the token itself. */
-static int choose_holder(struct renew_release *action, const struct lock_view *lock)
-{
-    char *holder = action->holder;
-    const struct lock_party *party;
-
-    strcpy(holder, action->owner);
-    do {
-        party = find_party(lock, holder);
-    } while (!party && owner_acquired_in(holder, holder));
-    bool acquired = owner_is_acquired(action->owner);
-    if (party ? !acquired && !party->reserved : is_inside_run(lock, action->owner))
-        return not_holder_refuse_run(&action->call, action->key);
-    if (!party && !acquired && !command_has(&action->call, OPTION_TOKEN))
-        find_reservation(action);
-    action->lock.owner = party ? holder : action->owner;
-    return STATUS_OK;
-}
-
 static int find_holder(struct renew_release *action)
 {
     struct answer answer;
@@ -121,8 +96,21 @@ static int find_holder(struct renew_release *action)
         return STATUS_OK;
     const struct lock_view *lock =
         query_read_lock(&action->call.query, action->key, &action->call.list, &answer);
-    if (answer.verdict == VERDICT_GRANTED)
-        return choose_holder(action, lock);
+    if (answer.verdict == VERDICT_GRANTED) {
+        char *holder = action->holder;
+        const struct lock_party *party;
+        strcpy(holder, action->owner);
+        do {
+            party = find_party(lock, holder);
+        } while (!party && owner_acquired_in(holder, holder));
+        bool acquired = owner_is_acquired(action->owner);
+        if (party ? !acquired && !party->reserved : is_inside_run(lock, action->owner))
+            return not_holder_refuse_run(&action->call, action->key);
+        if (!party && !acquired && !command_has(&action->call, OPTION_TOKEN))
+            find_reservation(action);
+        action->lock.owner = party ? holder : action->owner;
+        return STATUS_OK;
+    }
     return command_refused(&action->call, &answer);
 }
 
@@ -138,24 +126,18 @@ static int begin(struct renew_release *action)
     return status == STATUS_OK ? find_holder(action) : status;
 }
 
-static void say_not_holder(const struct renew_release *action, const struct answer *answer)
-{
-    static const struct not_holder_words words = {
-        .what = "held by that owner",
-        .by = "by",
-        .gone = "held: it was released, or its lease has run out"};
-
-    not_holder_say(&action->call, action->key, answer, &words);
-    if (answer->holders > 0 && !answer->revoked && !command_has(&action->call, OPTION_TOKEN))
-        say_hint("RLOCK_OWNER names another holder; --owner TOKEN");
-}
-
 /* Reports a REFUSED or UNKNOWN answer. Returns the exit status. */
 static int refused(const struct renew_release *action, const struct answer *answer)
 {
     if (answer->cause != CAUSE_NOT_HOLDER)
         return command_refused_about(&action->call, action->key, answer);
-    say_not_holder(action, answer);
+    static const struct not_holder_words words = {
+        .what = "held by that owner",
+        .by = "by",
+        .gone = "held: it was released, or its lease has run out"};
+    not_holder_say(&action->call, action->key, answer, &words);
+    if (answer->holders > 0 && !answer->revoked && !command_has(&action->call, OPTION_TOKEN))
+        say_hint("RLOCK_OWNER names another holder; --owner TOKEN");
     return STATUS_NO;
 }
 

@@ -56,17 +56,11 @@ static int check_with_message(struct call *call)
     return status;
 }
 
-static char *sign(const struct reserve *all)
-{
-    char *who FREED = own_identity_person(all->call.settings.no_identity,
-                                          command_value(&all->call, OPTION_MESSAGE));
-
-    return identity_note(who, LOCK_NOTE_RESERVED, 1);
-}
-
 static void acquire(struct reserve *all, struct acquisition_outcome *outcome)
 {
-    char *who FREED = sign(all);
+    char *person FREED = own_identity_person(all->call.settings.no_identity,
+                                             command_value(&all->call, OPTION_MESSAGE));
+    char *who FREED = identity_note(person, LOCK_NOTE_RESERVED, 1);
     const struct acquire_request wanted = {
         .keys = &all->key, .key_count = 1, .owner = all->owner, .who = who};
     struct run_messages messages;
@@ -99,14 +93,6 @@ static bool runs_inside(const struct reserve *all, const struct lock_party *hold
            ancestor_is(&holder->who, holder->age_ms * NS_PER_MS);
 }
 
-static int refuse_inside(const struct reserve *all, const struct lock_party *holder)
-{
-    command_error(&all->call, "%s: it would wait for itself: it runs inside %s, which holds it",
-                  all->key, PARTY_TEXT(&holder->who));
-    say_hint("reserve KEY before the run: runs of the same user nest in a reservation");
-    return STATUS_CONFIG;
-}
-
 /* Refuses a reservation that would wait for the run that waits for it. If the store does not answer
  * now, the acquisition reports it. */
 static int check_outside(struct reserve *all)
@@ -120,8 +106,13 @@ static int check_outside(struct reserve *all)
         lock = query_read_lock(&query, all->key, &all->call.list, &answer);
     query_close(&query);
     for (size_t i = 0; lock && i < lock->holder_count; i++)
-        if (runs_inside(all, &lock->holders[i]))
-            return refuse_inside(all, &lock->holders[i]);
+        if (runs_inside(all, &lock->holders[i])) {
+            command_error(&all->call,
+                          "%s: it would wait for itself: it runs inside %s, which holds it",
+                          all->key, PARTY_TEXT(&lock->holders[i].who));
+            say_hint("reserve KEY before the run: runs of the same user nest in a reservation");
+            return STATUS_CONFIG;
+        }
     return STATUS_OK;
 }
 

@@ -144,12 +144,14 @@ static void put_lock(json_t *object, const struct supervisor_outcome *outcome,
         put_each(object, "slot", slots, granted ? held.count : 1);
 }
 
-static void report_print(const struct supervisor_outcome *outcome,
-                         const struct acquire_request *request, struct strbuf *out)
+/* Writes the line. Returns 0, or an errno. */
+static int report_write(int fd, const struct supervisor_outcome *outcome,
+                        const struct acquire_request *request)
 {
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
+    struct strbuf line ENDED_BY(strbuf_free) = {0};
     json_t *object = jansson.object();
     bool held = outcome->granted;
-
     const struct lock_end end = end_of(outcome);
 
     json_put_text(object, "outcome", outcome_names[outcome->outcome]);
@@ -160,17 +162,7 @@ static void report_print(const struct supervisor_outcome *outcome,
     json_put_number(object, "waited_ms", outcome->waited / NS_PER_MS);
     json_put_known(object, "held_ms", outcome->held / NS_PER_MS, held);
     put_lock(object, outcome, request);
-    json_write(out, object);
-}
-
-/* Writes the line. Returns 0, or an errno. */
-static int report_write(int fd, const struct supervisor_outcome *outcome,
-                        const struct acquire_request *request)
-{
-    struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
-    struct strbuf line ENDED_BY(strbuf_free) = {0};
-
-    report_print(outcome, request, &line);
+    json_write(&line, object);
     sigaction(SIGPIPE, &ignore, &before);
     int error = file_write(fd, line.text, line.size);
     sigaction(SIGPIPE, &before, NULL);
@@ -185,16 +177,6 @@ static bool has_dashes(const struct call *call)
         if (strcmp(call->argv[i], "--") == 0)
             return true;
     return false;
-}
-
-/* Says that there is no KEY, or that an option took it for its value, which makes no sense. */
-static int want_key(struct call *call)
-{
-    char fault[256];
-
-    if (settings_read(&call->settings, &call->arguments, fault, sizeof fault) == STATUS_USAGE)
-        return command_misused(call, "%s", fault);
-    return command_misused(call, "no KEY");
 }
 
 /* Length of the dash that a text begins with and that a text program has made of "-" or "--"; 0: it
@@ -273,13 +255,6 @@ static bool is_unquoted(const struct call *call)
     return shell && shell->words > 0 && shell->words < call->arguments.word_count;
 }
 
-static int want_quotes(const struct call *call)
-{
-    command_error(call, "KEYs on both sides of -c: is STRING not quoted?");
-    say_hint("quote the command, or put KEYs before -c");
-    return STATUS_USAGE;
-}
-
 static int parse(struct call *call)
 {
     const struct arguments *given = &call->arguments;
@@ -292,10 +267,17 @@ static int parse(struct call *call)
         return want_dashes(call);
     if (!fine)
         return command_misused(call, "%s", given->fault);
-    if (given->word_count == 0)
-        return want_key(call);
-    if (is_unquoted(call))
-        return want_quotes(call);
+    if (given->word_count == 0) {
+        char fault[256];
+        if (settings_read(&call->settings, &call->arguments, fault, sizeof fault) == STATUS_USAGE)
+            return command_misused(call, "%s", fault);
+        return command_misused(call, "no KEY");
+    }
+    if (is_unquoted(call)) {
+        command_error(call, "KEYs on both sides of -c: is STRING not quoted?");
+        say_hint("quote the command, or put KEYs before -c");
+        return STATUS_USAGE;
+    }
     if (shell && given->command && *given->command)
         return command_misused(call, "either -c or a COMMAND after --, not both");
     if (!shell && !given->command)
@@ -352,21 +334,6 @@ static int prepare_report(struct run *run)
 
 /* -- the run ----------------------------------------------------------------------------------- */
 
-static void choose_command(struct run *run)
-{
-    const struct given_option *shell = command_option(&run->call, OPTION_SHELL);
-    static char sh[] = "sh", dash_c[] = "-c";
-
-    run->plan.job = run->call.settings.job;
-    run->plan.job.command = run->call.arguments.command;
-    if (shell) {
-        run->shell[0] = sh;
-        run->shell[1] = dash_c;
-        run->shell[2] = shell->value;
-        run->plan.job.command = run->shell;
-    }
-}
-
 static void fill_plan(struct run *run)
 {
     const struct settings *settings = &run->call.settings;
@@ -396,7 +363,16 @@ static int act(struct call *call)
         status = prepare_report(run);
     if (status != STATUS_OK)
         return status;
-    choose_command(run);
+    const struct given_option *shell = command_option(&run->call, OPTION_SHELL);
+    static char sh[] = "sh", dash_c[] = "-c";
+    run->plan.job = run->call.settings.job;
+    run->plan.job.command = run->call.arguments.command;
+    if (shell) {
+        run->shell[0] = sh;
+        run->shell[1] = dash_c;
+        run->shell[2] = shell->value;
+        run->plan.job.command = run->shell;
+    }
     run->request.hears = true;
     status = request_sign(&run->request, call, run->plan.job.command[0], getpid());
     if (status != STATUS_OK)

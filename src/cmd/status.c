@@ -102,16 +102,6 @@ static int status_of(const struct lock_list *list)
     return STATUS_OK;
 }
 
-/* The pauses of GLOBs hold for locks that do not exist yet, so they are not among the rows. */
-static void tell_pauses(const struct view *view)
-{
-    const struct lock_views *pauses = &view->locks.list.pauses;
-
-    for (size_t i = 0; i < pauses->count && !view->call.as_json; i++)
-        say_warning("%s: %s", pauses->views[i].key,
-                    DECISION_TEXT(&pauses->views[i].pause, "paused"));
-}
-
 /* A GLOB may be mistyped. Misfits are told otherwise. */
 static void tell_unmatched(const struct view *view)
 {
@@ -146,7 +136,12 @@ static int print_once(struct view *view)
     if (!view->quiet) {
         print_locks(view, &out, screen_is_there() ? screen_window().columns : 0);
         status = command_print(&out);
-        tell_pauses(view);
+        /* The pauses of GLOBs hold for locks that do not exist yet, so they are not among the
+         * rows. */
+        const struct lock_views *pauses = &view->locks.list.pauses;
+        for (size_t i = 0; i < pauses->count && !view->call.as_json; i++)
+            say_warning("%s: %s", pauses->views[i].key,
+                        DECISION_TEXT(&pauses->views[i].pause, "paused"));
     }
     if (misfits)
         return command_tell_misfits(&view->call, &view->locks.list);
@@ -187,22 +182,6 @@ static int print_round(const struct view *view)
     return command_print(&out);
 }
 
-/* -- --watch: an outage ------------------------------------------------------------------------ */
-
-/* Says that an outage begins or ends, unless the heading on a screen says so. */
-static void tell_outage(const struct view *view, bool was_away)
-{
-    const struct lock_watch *locks = &view->locks;
-
-    if (view->on_screen || locks->away == was_away)
-        return;
-    if (locks->away)
-        say_warning("status: out of reach since %s: %s",
-                    LOCAL_TEXT((int64_t)locks->seen * 1000, false), locks->why);
-    else
-        say_warning("status: back after %s", DURATION_TEXT(locks->gone / NS_PER_SEC * NS_PER_SEC));
-}
-
 /* -- --watch: signals -------------------------------------------------------------------------- */
 
 static void on_signal(void *owner, int signo)
@@ -233,7 +212,15 @@ static bool watch_once(struct view *view, struct answer *answer, int *status)
 
     if (view->call.signal || result == LOCK_WATCH_REFUSED || locks->seen == 0)
         return false;
-    tell_outage(view, was_away);
+    /* The heading on a screen says so itself. */
+    if (!view->on_screen && locks->away != was_away) {
+        if (locks->away)
+            say_warning("status: out of reach since %s: %s",
+                        LOCAL_TEXT((int64_t)locks->seen * 1000, false), locks->why);
+        else
+            say_warning("status: back after %s",
+                        DURATION_TEXT(locks->gone / NS_PER_SEC * NS_PER_SEC));
+    }
     locks->silent = view->on_screen ? draw_frame : NULL;
     if (view->on_screen)
         draw_frame(view);

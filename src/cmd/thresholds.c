@@ -109,19 +109,15 @@ struct problems {
     size_t count;
 };
 
-static enum severity judge(const struct threshold *threshold, int64_t value)
-{
-    return !threshold->given || value <= threshold->warning ? SEVERITY_OK
-           : value > threshold->critical                    ? SEVERITY_CRITICAL
-                                                            : SEVERITY_WARNING;
-}
-
 static void judge_one(struct problems *problems, const struct threshold *thresholds,
                       enum measure measure, const struct lock_view *lock,
                       const struct lock_views *globs)
 {
     int64_t value = value_of(measure, lock, globs);
-    enum severity severity = judge(&thresholds[measure], value);
+    enum severity severity = !thresholds[measure].given || value <= thresholds[measure].warning
+                                 ? SEVERITY_OK
+                             : value > thresholds[measure].critical ? SEVERITY_CRITICAL
+                                                                    : SEVERITY_WARNING;
 
     if (severity != SEVERITY_OK)
         problems->list[problems->count++] = (struct problem){severity, lock, measure, value};
@@ -182,19 +178,6 @@ static void begin(enum severity severity, const char *text, struct strbuf *line)
             strbuf_putc(line, *c);
 }
 
-/* " (last run: exit 1, 3h00m ago, by root@ci-3)" */
-static void add_last_run(struct strbuf *line, const struct lock_view *lock)
-{
-    const struct lock_run *last = lock->run_count ? &lock->runs[lock->run_count - 1] : NULL;
-    const char *outcome = last ? OUTCOME_TEXT(&last->by.end) : "";
-
-    if (lock->pause.owner[0])
-        strbuf_printf(line, ", paused by %s", PARTY_TEXT(&lock->pause.who));
-    if (last)
-        strbuf_printf(line, " (last run: %s, %s ago, by %s)", *outcome ? outcome : "ended",
-                      MS_TEXT(last->ended_ago_ms), PARTY_TEXT(&last->by.who));
-}
-
 /* "held for 2h05m by build@ci-2 pid 4121 (deploy.sh)" */
 static void add_value(struct strbuf *line, const struct problem *problem)
 {
@@ -237,21 +220,17 @@ static void add_problem(struct strbuf *line, const struct problem *problem,
             line, ", more than %s",
             VALUE_TEXT(problem->measure, critical ? threshold->critical : threshold->warning));
     }
-    if (problem->measure == MEASURE_NOT_DONE)
-        add_last_run(line, lock);
-    else if (problem->measure == MEASURE_PAUSED)
+    if (problem->measure == MEASURE_NOT_DONE) {
+        const struct lock_run *last = lock->run_count ? &lock->runs[lock->run_count - 1] : NULL;
+        const char *outcome = last ? OUTCOME_TEXT(&last->by.end) : "";
+        if (lock->pause.owner[0])
+            strbuf_printf(line, ", paused by %s", PARTY_TEXT(&lock->pause.who));
+        if (last)
+            strbuf_printf(line, " (last run: %s, %s ago, by %s)", *outcome ? outcome : "ended",
+                          MS_TEXT(last->ended_ago_ms), PARTY_TEXT(&last->by.who));
+    } else if (problem->measure == MEASURE_PAUSED) {
         strbuf_printf(line, ": %s", PAUSE_TEXT(lock));
-}
-
-static void add_problems(struct strbuf *line, const struct problems *problems,
-                         const struct threshold *thresholds)
-{
-    for (size_t i = 0; i < problems->count && i < SHOWN_MAX; i++) {
-        strbuf_puts(line, i ? "; " : "");
-        add_problem(line, &problems->list[i], thresholds);
     }
-    if (problems->count > SHOWN_MAX)
-        strbuf_printf(line, "; and %zu more", problems->count - SHOWN_MAX);
 }
 
 /* Numbers of a survey. A GLOB's pause counts whatever the GLOB matches. */
@@ -349,21 +328,6 @@ static void cut(struct strbuf *line, size_t room)
     strbuf_cut(line, room);
 }
 
-/* A line that is too long loses of its text, not of its numbers. The success and the pauses are
- * read from the store only if they are asked for. */
-static void add_numbers(struct strbuf *line, const struct threshold *thresholds,
-                        const struct thresholds_subject *subject)
-{
-    struct strbuf numbers ENDED_BY(strbuf_free) = {0};
-
-    strbuf_printf(&numbers, " | locks=%zu", count_all(subject).held);
-    for (enum measure i = 0; i < MEASURES; i++)
-        if (i < MEASURE_NOT_DONE || thresholds[i].given)
-            add_largest(&numbers, i, &thresholds[i], largest_of(i, subject));
-    cut(line, THRESHOLDS_LINE_SIZE - 1 - numbers.size);
-    strbuf_puts(line, numbers.text);
-}
-
 enum severity thresholds_judge(const struct threshold thresholds[MEASURES],
                                const struct thresholds_subject *subject, struct strbuf *line)
 {
@@ -380,13 +344,27 @@ enum severity thresholds_judge(const struct threshold thresholds[MEASURES],
                   &subject->pauses);
     qsort(problems.list, problems.count, sizeof *problems.list, by_severity);
     enum severity severity = problems.count > 0 ? problems.list[0].severity : SEVERITY_OK;
-    if (problems.count > 0)
-        add_problems(&text, &problems, thresholds);
-    else
+    if (problems.count > 0) {
+        for (size_t i = 0; i < problems.count && i < SHOWN_MAX; i++) {
+            strbuf_puts(&text, i ? "; " : "");
+            add_problem(&text, &problems.list[i], thresholds);
+        }
+        if (problems.count > SHOWN_MAX)
+            strbuf_printf(&text, "; and %zu more", problems.count - SHOWN_MAX);
+    } else {
         add_summary(&text, thresholds, subject);
+    }
     add_idle_globs(&text, subject);
     begin(severity, text.text, line);
-    add_numbers(line, thresholds, subject);
+    /* A line that is too long loses of its text, not of its numbers. The success and the pauses are
+     * read from the store only if they are asked for. */
+    struct strbuf numbers ENDED_BY(strbuf_free) = {0};
+    strbuf_printf(&numbers, " | locks=%zu", count_all(subject).held);
+    for (enum measure i = 0; i < MEASURES; i++)
+        if (i < MEASURE_NOT_DONE || thresholds[i].given)
+            add_largest(&numbers, i, &thresholds[i], largest_of(i, subject));
+    cut(line, THRESHOLDS_LINE_SIZE - 1 - numbers.size);
+    strbuf_puts(line, numbers.text);
     return severity;
 }
 

@@ -149,15 +149,6 @@ static bool is_superseded(const struct pair *pair, const struct lock_party *wait
     return superseded;
 }
 
-/* The waiter has left. If it wanted only some of its keys, it may have got others. */
-static void add_end_of_wait(const struct pair *pair, const struct lock_party *waiter)
-{
-    if (is_superseded(pair, waiter))
-        add(pair, TRANSITION_SUPERSEDED, pair->now_ms, waiter);
-    else if (!waiter->take)
-        add(pair, TRANSITION_REFUSED, pair->now_ms, waiter);
-}
-
 static void compare_waiters(const struct pair *pair)
 {
     const struct lock_view *before = pair->before, *after = pair->after;
@@ -169,8 +160,12 @@ static void compare_waiters(const struct pair *pair)
     from = 0;
     for (size_t i = 0; i < before->waiter_count; i++)
         if (!find(after->waiters, after->waiter_count, before->waiters[i].owner, &from) &&
-            !has_acquired(pair, before->waiters[i].owner))
-            add_end_of_wait(pair, &before->waiters[i]);
+            !has_acquired(pair, before->waiters[i].owner)) {
+            if (is_superseded(pair, &before->waiters[i]))
+                add(pair, TRANSITION_SUPERSEDED, pair->now_ms, &before->waiters[i]);
+            else if (!before->waiters[i].take)
+                add(pair, TRANSITION_REFUSED, pair->now_ms, &before->waiters[i]);
+        }
 }
 
 static bool is_paused(const struct lock_view *lock)
@@ -224,25 +219,6 @@ static int64_t time_of(const struct lock_view *lock, int64_t otherwise)
     return otherwise;
 }
 
-/* One of the views may be NULL: the lock was not known then, or is not now. */
-static void compare(struct transitions *found, const struct lock_view *before,
-                    const struct lock_view *after, int64_t now_ms, int64_t gap_ms)
-{
-    const struct lock_view none = {.key = before ? before->key : NULL};
-    struct pair pair = {.found = found,
-                        .before = before ? before : &none,
-                        .after = after ? after : &none,
-                        .gap_ms = gap_ms};
-
-    pair.now_ms = pair.gone_ms = time_of(pair.after, now_ms);
-    choose_runs(&pair);
-    for (size_t i = 0; i < pair.run_count; i++)
-        add_run(&pair, &pair.runs[i]);
-    compare_holders(&pair);
-    compare_waiters(&pair);
-    compare_pauses(&pair);
-}
-
 static struct lock_view *find_view(const struct lock_views *views, const char *key)
 {
     const struct lock_view wanted = {.key = key};
@@ -265,18 +241,6 @@ static bool is_missing(const struct lock_view *before, const struct lock_view *a
            !find(after->waiters, after->waiter_count, waiter->owner, &from);
 }
 
-static void keep_waiter(struct lock_views *after, const char *key, const struct lock_party *waiter)
-{
-    const struct lock_view free_lock = {.key = key};
-    const struct lock_view one = {.waiters = waiter, .waiter_count = 1};
-
-    if (!find_view(after, key)) {
-        lock_views_add(after, &free_lock);
-        lock_views_sort(after);
-    }
-    lock_views_add_waiters(&(struct lock_views){find_view(after, key), 1}, &one);
-}
-
 bool transitions_miss_waiters(const struct lock_views *before, struct lock_views *after, bool keep)
 {
     const struct lock_view none = {.key = NULL};
@@ -289,8 +253,15 @@ bool transitions_miss_waiters(const struct lock_views *before, struct lock_views
             if (!is_missing(then, now ? now : &none, &then->waiters[w]))
                 continue;
             missing = true;
-            if (keep)
-                keep_waiter(after, then->key, &then->waiters[w]);
+            if (keep) {
+                const struct lock_view free_lock = {.key = then->key};
+                const struct lock_view one = {.waiters = &then->waiters[w], .waiter_count = 1};
+                if (!find_view(after, then->key)) {
+                    lock_views_add(after, &free_lock);
+                    lock_views_sort(after);
+                }
+                lock_views_add_waiters(&(struct lock_views){find_view(after, then->key), 1}, &one);
+            }
         }
     }
     return missing;
@@ -327,8 +298,21 @@ void transitions_find(struct transitions *transitions, const struct lock_views *
                                          : strcmp(after->views[a].key, before->views[b].key);
         const struct lock_view *now = order <= 0 ? &after->views[a++] : NULL;
         const struct lock_view *then = order >= 0 ? &before->views[b++] : NULL;
-        if (now || (then && (then->holder_count > 0 || then->waiter_count > 0 || is_paused(then))))
-            compare(transitions, then, now, now_ms, gap_ms);
+        if (now ||
+            (then && (then->holder_count > 0 || then->waiter_count > 0 || is_paused(then)))) {
+            const struct lock_view none = {.key = then ? then->key : NULL};
+            struct pair pair = {.found = transitions,
+                                .before = then ? then : &none,
+                                .after = now ? now : &none,
+                                .gap_ms = gap_ms};
+            pair.now_ms = pair.gone_ms = time_of(pair.after, now_ms);
+            choose_runs(&pair);
+            for (size_t i = 0; i < pair.run_count; i++)
+                add_run(&pair, &pair.runs[i]);
+            compare_holders(&pair);
+            compare_waiters(&pair);
+            compare_pauses(&pair);
+        }
     }
     if (transitions->count > first)
         qsort(transitions->all + first, transitions->count - first, sizeof *transitions->all,
