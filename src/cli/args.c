@@ -136,50 +136,6 @@ static bool refuse(const struct option_row *rows, const char *word, struct argum
                  meant ? "?" : "");
 }
 
-static bool refuse_missing(const struct option_row *rows, struct arguments *arguments)
-{
-    const struct option_spec *spec = find_spec(rows, optopt);
-
-    arguments->missing = spec->id;
-    if (optopt < ROW_BASE)
-        return fault(arguments, "option -%c needs an argument", optopt);
-    return fault(arguments, "option --%s needs an argument", spec->name);
-}
-
-static void take_option(int argc, char *const *argv, const struct option_spec *spec,
-                        struct arguments *arguments)
-{
-    struct given_option *given = &arguments->options[arguments->option_count++];
-
-    *given = (struct given_option){spec->id, spec->name, optarg, arguments->word_count};
-    if (!optarg && spec->optional && optind < argc && spec->optional(argv[optind]))
-        given->value = argv[optind++];
-}
-
-static bool parse(int argc, char *const *argv, const struct option_row *rows,
-                  struct arguments *arguments)
-{
-    struct getopt_tables tables;
-    int c, at = 1; /* where the call of getopt_long() began */
-
-    make_tables(rows, &tables);
-    opterr = 0;
-    optind = 0; /* glibc and musl: forget an earlier command line */
-    for (; (c = getopt_long(argc, argv, tables.letters, tables.longs, NULL)) != -1; at = optind) {
-        if (c == 1)
-            arguments->words[arguments->word_count++] = optarg;
-        else if (c == '?')
-            return refuse(rows, argv[optind - 1], arguments);
-        else if (c == ':')
-            return refuse_missing(rows, arguments);
-        else
-            take_option(argc, argv, find_spec(rows, c), arguments);
-    }
-    if (at < argc) /* only "--" ends it before the last word, since words come as options */
-        arguments->command = argv + optind;
-    return true;
-}
-
 bool args_parse(int argc, char *const *argv, const struct option_spec *table,
                 struct arguments *arguments)
 {
@@ -190,7 +146,33 @@ bool args_parse(int argc, char *const *argv, const struct option_spec *table,
     arguments->options = mem_zeroed(room * sizeof *arguments->options);
     arguments->words = mem_zeroed(room * sizeof *arguments->words);
     args_flatten(table, NULL, rows);
-    return parse(argc, argv, rows, arguments);
+    struct getopt_tables tables;
+    int c, at = 1; /* where the call of getopt_long() began */
+    make_tables(rows, &tables);
+    opterr = 0;
+    optind = 0; /* glibc and musl: forget an earlier command line */
+    for (; (c = getopt_long(argc, argv, tables.letters, tables.longs, NULL)) != -1; at = optind) {
+        if (c == 1) {
+            arguments->words[arguments->word_count++] = optarg;
+        } else if (c == '?') {
+            return refuse(rows, argv[optind - 1], arguments);
+        } else if (c == ':') {
+            const struct option_spec *spec = find_spec(rows, optopt);
+            arguments->missing = spec->id;
+            if (optopt < ROW_BASE)
+                return fault(arguments, "option -%c needs an argument", optopt);
+            return fault(arguments, "option --%s needs an argument", spec->name);
+        } else {
+            const struct option_spec *spec = find_spec(rows, c);
+            struct given_option *given = &arguments->options[arguments->option_count++];
+            *given = (struct given_option){spec->id, spec->name, optarg, arguments->word_count};
+            if (!optarg && spec->optional && optind < argc && spec->optional(argv[optind]))
+                given->value = argv[optind++];
+        }
+    }
+    if (at < argc) /* only "--" ends it before the last word, since words come as options */
+        arguments->command = argv + optind;
+    return true;
 }
 
 void args_free(struct arguments *arguments)
@@ -251,39 +233,33 @@ static void print_meaning(const struct option_row *row, struct strbuf *out)
     strbuf_putc(out, '\n');
 }
 
-static void print_option(const struct option_row *row, struct strbuf *out)
-{
-    const struct option_spec *spec = row->spec;
-
-    if (row->heading)
-        strbuf_printf(out, "%s%s\n", out->size ? "\n" : "", row->heading);
-    size_t start = out->size;
-    if (spec->letter)
-        strbuf_printf(out, "  -%c, --%s", spec->letter, spec->name);
-    else
-        strbuf_printf(out, "      --%s", spec->name);
-    if (spec->also)
-        strbuf_printf(out, ", --%s", spec->also);
-    if (spec->argument)
-        strbuf_printf(out, spec->optional ? "[=%s]" : " %s", spec->argument);
-
-    size_t column = out->size - start;
-    if (column + 2 > HELP_INDENT) {
-        strbuf_putc(out, '\n');
-        column = 0;
-    }
-    strbuf_printf(out, "%*s", (int)(HELP_INDENT - column), "");
-    print_meaning(row, out);
-}
-
 void args_help(const struct option_spec *table, const struct option_spec *except,
                struct strbuf *out)
 {
     struct option_row rows[ARGS_OPTIONS_MAX + 1];
     size_t count = args_flatten(table, except, rows);
 
-    for (size_t i = 0; i < count; i++)
-        print_option(&rows[i], out);
+    for (size_t i = 0; i < count; i++) {
+        const struct option_spec *spec = rows[i].spec;
+        if (rows[i].heading)
+            strbuf_printf(out, "%s%s\n", out->size ? "\n" : "", rows[i].heading);
+        size_t start = out->size;
+        if (spec->letter)
+            strbuf_printf(out, "  -%c, --%s", spec->letter, spec->name);
+        else
+            strbuf_printf(out, "      --%s", spec->name);
+        if (spec->also)
+            strbuf_printf(out, ", --%s", spec->also);
+        if (spec->argument)
+            strbuf_printf(out, spec->optional ? "[=%s]" : " %s", spec->argument);
+        size_t column = out->size - start;
+        if (column + 2 > HELP_INDENT) {
+            strbuf_putc(out, '\n');
+            column = 0;
+        }
+        strbuf_printf(out, "%*s", (int)(HELP_INDENT - column), "");
+        print_meaning(&rows[i], out);
+    }
 }
 
 static void print_word(const char *word, struct strbuf *out)

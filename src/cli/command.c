@@ -178,14 +178,6 @@ static int report_fault(const struct call *call, int status, const char *fault)
     return status;
 }
 
-static int read_settings(struct call *call)
-{
-    char fault[MESSAGE_SIZE];
-    int status = settings_read(&call->settings, &call->arguments, fault, sizeof fault);
-
-    return status == STATUS_OK ? STATUS_OK : report_fault(call, status, fault);
-}
-
 static int perform(struct call *call)
 {
     const struct command *command = call->command;
@@ -196,8 +188,12 @@ static int perform(struct call *call)
     settings_set_verbosity(&call->arguments);
     if (status == STATUS_OK && command->check)
         status = command->check(call);
-    if (status == STATUS_OK && !command->storeless)
-        status = read_settings(call);
+    if (status == STATUS_OK && !command->storeless) {
+        char fault[MESSAGE_SIZE];
+        status = settings_read(&call->settings, &call->arguments, fault, sizeof fault);
+        if (status != STATUS_OK)
+            status = report_fault(call, status, fault);
+    }
     if (status == STATUS_OK && command->needs)
         status = command_need(call, command->needs);
     if (status == STATUS_OK && call->needs)

@@ -13,16 +13,6 @@ static char *trim(char *text)
     return text;
 }
 
-/* Skips the byte order mark with which some editors begin a file. */
-static void skip_mark(struct config_reader *reader)
-{
-    static const char mark[] = "\xef\xbb\xbf";
-    size_t length = strlen(mark), size = (size_t)(reader->end - reader->rest);
-
-    if (size >= length && memcmp(reader->rest, mark, length) == 0)
-        reader->rest += length;
-}
-
 /* Takes a line as a string, without the white space around it. NULL if it has a NUL byte. */
 static char *take_line(struct config_reader *reader)
 {
@@ -38,8 +28,13 @@ static char *take_line(struct config_reader *reader)
 
 bool config_next(struct config_reader *reader)
 {
-    if (reader->number == 0)
-        skip_mark(reader);
+    if (reader->number == 0) {
+        /* Some editors begin a file with a byte order mark. */
+        static const char mark[] = "\xef\xbb\xbf";
+        size_t length = strlen(mark), size = (size_t)(reader->end - reader->rest);
+        if (size >= length && memcmp(reader->rest, mark, length) == 0)
+            reader->rest += length;
+    }
     while (!reader->fault && reader->rest < reader->end) {
         char *text = take_line(reader);
         if (text && (*text == '\0' || *text == '#'))

@@ -13,16 +13,6 @@ static void go_away(struct lock_watch *watch, const char *why)
     watch->away = true;
 }
 
-static void come_back(struct lock_watch *watch)
-{
-    struct moment now = moment_now();
-
-    watch->gone = moment_until(watch->seen_at, now);
-    watch->away = false;
-    watch->seen = time(NULL);
-    watch->seen_at = now;
-}
-
 static void on_silence(struct loop_timer *timer)
 {
     struct lock_watch *watch = timer->owner;
@@ -33,20 +23,6 @@ static void on_silence(struct loop_timer *timer)
     loop_arm(watch->query->loop, timer, moment_plus(moment_now(), watch->patience));
 }
 
-/* Keeps the last survey if the store does not answer. */
-static void survey(struct lock_watch *watch, struct answer *answer)
-{
-    struct lock_list list = {0};
-
-    query_survey(watch->query, &watch->request, &list, answer);
-    if (answer->verdict == VERDICT_GRANTED || list.misfits.count > 0) {
-        lock_list_free(&watch->list);
-        watch->list = list;
-    } else {
-        lock_list_free(&list);
-    }
-}
-
 enum lock_watch_result lock_watch_ask(struct lock_watch *watch, struct answer *answer)
 {
     struct loop *loop = watch->query->loop;
@@ -55,12 +31,25 @@ enum lock_watch_result lock_watch_ask(struct lock_watch *watch, struct answer *a
     watch->silence.owner = watch;
     if (watch->silent)
         loop_arm(loop, &watch->silence, moment_plus(moment_now(), watch->patience));
-    survey(watch, answer);
+    /* Keeps the last survey if the store does not answer. */
+    struct lock_list list = {0};
+    query_survey(watch->query, &watch->request, &list, answer);
+    if (answer->verdict == VERDICT_GRANTED || list.misfits.count > 0) {
+        lock_list_free(&watch->list);
+        watch->list = list;
+    } else {
+        lock_list_free(&list);
+    }
     loop_disarm(loop, &watch->silence);
-    if (answer->verdict == VERDICT_GRANTED || answer->cause == CAUSE_MISFIT)
-        come_back(watch);
-    else
+    if (answer->verdict == VERDICT_GRANTED || answer->cause == CAUSE_MISFIT) {
+        struct moment now = moment_now();
+        watch->gone = moment_until(watch->seen_at, now);
+        watch->away = false;
+        watch->seen = time(NULL);
+        watch->seen_at = now;
+    } else {
         go_away(watch, answer->text);
+    }
     if (answer->verdict == VERDICT_GRANTED)
         return LOCK_WATCH_SEEN;
     return cause_is_outage(answer->cause) ? LOCK_WATCH_AWAY : LOCK_WATCH_REFUSED;

@@ -179,16 +179,6 @@ static const struct family families[] = {
      WAITED, 0},
 };
 
-static void add_sample(struct sheet *sheet, const struct lock_view *lock)
-{
-    int64_t value = value_of(sheet->family, lock);
-
-    if (sheet->family->sample == LAST_ENDS)
-        add_last_ends(sheet, lock);
-    else if (value != NO_SAMPLE)
-        add_value(sheet, lock, NULL, value);
-}
-
 void metrics_render(struct strbuf *out, const struct lock_list *locks, bool memory)
 {
     strbuf_printf(out,
@@ -200,8 +190,13 @@ void metrics_render(struct strbuf *out, const struct lock_list *locks, bool memo
         struct sheet sheet = {out, &families[f], false};
         if (families[f].sample == LAST_ENDS && !memory)
             break;
-        for (size_t i = 0; i < locks->locks.count; i++)
-            add_sample(&sheet, &locks->locks.views[i]);
+        for (size_t i = 0; i < locks->locks.count; i++) {
+            int64_t value = value_of(sheet.family, &locks->locks.views[i]);
+            if (sheet.family->sample == LAST_ENDS)
+                add_last_ends(&sheet, &locks->locks.views[i]);
+            else if (value != NO_SAMPLE)
+                add_value(&sheet, &locks->locks.views[i], NULL, value);
+        }
         for (size_t i = 0; families[f].sample == PAUSED && i < locks->pauses.count; i++) {
             begin_sample(&sheet, "glob", &locks->pauses.views[i], NULL);
             strbuf_puts(out, "1\n");

@@ -123,18 +123,6 @@ static int fair_width(const struct table *table, size_t column, int fair)
     return width < fair ? width : fair;
 }
 
-/* Hides the lease, and then the mode, if a fair part of the key and of the holder would have no
- * room beside them. */
-static void hide_columns(struct table *table, int width)
-{
-    static const size_t least[] = {COLUMN_LEASE, COLUMN_MODE};
-    int spared = table_width(table, COLUMN_KEY) - fair_width(table, COLUMN_KEY, KEY_FAIR) +
-                 table_width(table, COLUMN_HELD) - fair_width(table, COLUMN_HELD, HOST_FAIR);
-
-    for (size_t i = 0; i < 2 && width_of(table) - spared > width; i++)
-        table->hidden[least[i]] = true;
-}
-
 /* Shortens a cell that is too long: to the user and host of the owner, to the host, and cuts it. */
 static void shorten_party(struct table_row *row, size_t column, const struct identity *who,
                           int room)
@@ -204,7 +192,13 @@ void render_table(struct strbuf *out, const struct lock_view *locks, size_t coun
     for (size_t i = 0; i < count; i++)
         add_row(&table, &locks[i], style->color);
     if (style->width > 0) {
-        hide_columns(&table, style->width);
+        /* Hides the lease, and then the mode, if a fair part of the key and of the holder would
+         * have no room beside them. */
+        static const size_t least[] = {COLUMN_LEASE, COLUMN_MODE};
+        int spared = table_width(&table, COLUMN_KEY) - fair_width(&table, COLUMN_KEY, KEY_FAIR) +
+                     table_width(&table, COLUMN_HELD) - fair_width(&table, COLUMN_HELD, HOST_FAIR);
+        for (size_t i = 0; i < 2 && width_of(&table) - spared > style->width; i++)
+            table.hidden[least[i]] = true;
         shorten_holders(&table, locks, style->width);
         cut_keys(&table, COLUMN_KEY, COLUMN_LABEL, style->width);
     }
@@ -221,22 +215,17 @@ static void print_label(struct strbuf *out, const struct identity *who)
         render_line(out, MEMBER "%s", "label", who->label);
 }
 
-static void print_since(struct strbuf *out, const struct lock_party *party)
-{
-    if (party->unread)
-        render_line(out, MEMBER "-", "since");
-    else
-        render_line(out, MEMBER "%s (%s ago)", "since", UTC_TEXT(party->since_ms),
-                    MS_TEXT(party->age_ms));
-}
-
 /* Prints the version of rlock, the owner and the time. */
 static void print_origin(struct strbuf *out, const struct lock_party *party)
 {
     if (party->who.version[0])
         render_line(out, MEMBER "%s", "rlock", party->who.version);
     render_line(out, MEMBER "%s", "owner", party->owner);
-    print_since(out, party);
+    if (party->unread)
+        render_line(out, MEMBER "-", "since");
+    else
+        render_line(out, MEMBER "%s (%s ago)", "since", UTC_TEXT(party->since_ms),
+                    MS_TEXT(party->age_ms));
 }
 
 static void print_holder(struct strbuf *out, const struct lock_view *lock,
@@ -551,19 +540,6 @@ void render_run_end(struct table_row *row, size_t column, const struct lock_run 
         table_set(row, column, "-");
 }
 
-static void add_run(struct table *table, const struct past_run *past, bool color)
-{
-    struct table_row *row = table_add(table);
-    const struct lock_run *run = past->run;
-
-    table_set(row, RUN_SINCE, "%s", LOCAL_TEXT(run->by.since_ms, true));
-    table_set(row, RUN_KEY, "%s", past->key);
-    table_set(row, RUN_BY, "%s", PARTY_TEXT(&run->by.who));
-    table_set_duration(row, RUN_WAITED, run->by.waited_ms);
-    table_set_duration(row, RUN_HELD, run->held_ms);
-    render_run_end(row, RUN_OUTCOME, run, color);
-}
-
 /* Fits the rows into the width. How a run ended is cut to a fair part, who it was is shortened to
  * the host, and keys are cut, without the wait if need be; the rest goes to how it ended. */
 static void fit_runs(struct table *table, const struct past_run *runs, int width)
@@ -593,8 +569,16 @@ void render_history(struct strbuf *out, const struct past_run *runs, size_t coun
     struct table table ENDED_BY(table_free) = {.columns = RUN_COLUMNS, .colored = RUN_OUTCOME};
 
     table_add_titles(&table, titles);
-    for (size_t i = 0; i < count; i++)
-        add_run(&table, &runs[i], style->color);
+    for (size_t i = 0; i < count; i++) {
+        struct table_row *row = table_add(&table);
+        const struct lock_run *run = runs[i].run;
+        table_set(row, RUN_SINCE, "%s", LOCAL_TEXT(run->by.since_ms, true));
+        table_set(row, RUN_KEY, "%s", runs[i].key);
+        table_set(row, RUN_BY, "%s", PARTY_TEXT(&run->by.who));
+        table_set_duration(row, RUN_WAITED, run->by.waited_ms);
+        table_set_duration(row, RUN_HELD, run->held_ms);
+        render_run_end(row, RUN_OUTCOME, run, style->color);
+    }
     if (style->width > 0)
         fit_runs(&table, runs, style->width);
     table_print(out, &table);

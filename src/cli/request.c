@@ -177,19 +177,6 @@ void request_title(const char *const *keys, size_t count, char out[REQUEST_TITLE
     }
 }
 
-/* Makes "a, b, c", or of some of the keys "one of a, b, c" or "2 of a, b, c". */
-static void make_title(struct request *request)
-{
-    char all[REQUEST_TITLE_SIZE];
-
-    request_title(request->keys, request->wanted.key_count, all);
-    if (request->wanted.take > 1)
-        snprintf(request->title, sizeof request->title, "%zu of %s", request->wanted.take, all);
-    else
-        snprintf(request->title, sizeof request->title, "%s%s",
-                 request->wanted.take ? "one of " : "", all);
-}
-
 static char *take_limit(struct request *request, const char *value)
 {
     int64_t number = 0;
@@ -286,7 +273,14 @@ char *request_read(struct request *request, const struct arguments *arguments, i
         if (option->id == OPTION_MIRROR && (fault = take_mirror(request, option->value)))
             return fault;
     }
-    make_title(request);
+    /* Makes "a, b, c", or of some of the keys "one of a, b, c" or "2 of a, b, c". */
+    char all[REQUEST_TITLE_SIZE];
+    request_title(request->keys, request->wanted.key_count, all);
+    if (request->wanted.take > 1)
+        snprintf(request->title, sizeof request->title, "%zu of %s", request->wanted.take, all);
+    else
+        snprintf(request->title, sizeof request->title, "%s%s",
+                 request->wanted.take ? "one of " : "", all);
     return NULL;
 }
 

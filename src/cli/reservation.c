@@ -165,17 +165,6 @@ static int make_directory(char *path)
     return mkdir(path, 0700) == 0 || errno == EEXIST ? 0 : errno;
 }
 
-static int write_entry(const char *owner, int64_t until_ms, const char *what)
-{
-    char *path FREED = path_of(what);
-    char *text FREED = strbuf_print("%s\n%" PRId64 "\n%s", owner, until_ms, what);
-    mode_t mask = umask(077);
-    int error = file_replace(path, text, strlen(text));
-
-    umask(mask);
-    return error;
-}
-
 static void cannot_keep(const char *place, int error, char *fault, size_t size)
 {
     snprintf(fault, size, "cannot keep it in %.150s: %s", place, strerror(error));
@@ -207,7 +196,11 @@ static bool save(const struct settings *settings, const char *key, const char *o
                  int64_t until_ms, char *fault, size_t size)
 {
     char *place FREED = directory(), *what FREED = describe(settings, key);
-    int error = write_entry(owner, until_ms, what);
+    char *path FREED = path_of(what);
+    char *text FREED = strbuf_print("%s\n%" PRId64 "\n%s", owner, until_ms, what);
+    mode_t mask = umask(077);
+    int error = file_replace(path, text, strlen(text));
+    umask(mask);
 
     if (error)
         cannot_keep(place, error, fault, size);

@@ -211,22 +211,6 @@ static int collect_line(struct collection *all, const struct config_reader *line
     return take(all, &scratch, id);
 }
 
-/* Cuts up the text, which must stay. */
-static int collect_text(struct collection *all, const struct file *file, struct source *source)
-{
-    struct config_reader reader = {.rest = file->text, .end = file->text + file->size};
-    int status = STATUS_OK;
-
-    while (status == STATUS_OK && config_next(&reader))
-        status = collect_line(all, &reader, source);
-    if (reader.fault)
-        return fail(all, STATUS_CONFIG, "%s:%d: %s", source->path, reader.number, reader.fault);
-    if (status == STATUS_OK && source->secret && file->public)
-        say_warning("%s: every user of this host can read the password in it (mode %04o)",
-                    source->path, file->mode);
-    return status;
-}
-
 /* Returns STATUS_OK, where *error is that of reading the file, with a message that follows its
  * path; or the status for what is wrong in it. */
 static int collect_file(struct collection *all, struct source *source, int *error, char *fault,
@@ -247,7 +231,16 @@ static int collect_file(struct collection *all, struct source *source, int *erro
         return STATUS_OK;
     }
     source->rereadable = file.rereadable;
-    return collect_text(all, &file, source);
+    struct config_reader reader = {.rest = file.text, .end = file.text + file.size};
+    int status = STATUS_OK;
+    while (status == STATUS_OK && config_next(&reader))
+        status = collect_line(all, &reader, source);
+    if (reader.fault)
+        return fail(all, STATUS_CONFIG, "%s:%d: %s", source->path, reader.number, reader.fault);
+    if (status == STATUS_OK && source->secret && file.public)
+        say_warning("%s: every user of this host can read the password in it (mode %04o)",
+                    source->path, file.mode);
+    return status;
 }
 
 static bool is_missing(const char *path)
@@ -290,22 +283,6 @@ static const char *user_file(const struct collection *all)
     return arena_take_string(&all->settings->arena, path);
 }
 
-/* Reads the file that --config or RLOCK_CONFIG names. */
-static int collect_named_file(struct collection *all, const char *path, enum origin origin)
-{
-    const char *place = origin == ORIGIN_OPTION ? "--config" : "RLOCK_CONFIG";
-    struct source source = {.path = path, .origin = ORIGIN_USER};
-    char why[120];
-
-    if (!*path)
-        return fail(all, status_of(origin), "%s is empty", place);
-    int error, status = collect_file(all, &source, &error, why, sizeof why);
-    if (!error)
-        return status;
-    bool nothing = error == ENOENT || error == ENOTDIR || error == ETIMEDOUT || error == ENODATA;
-    return fail(all, nothing ? status_of(origin) : STATUS_CONFIG, "%s %s: %s", place, path, why);
-}
-
 static int is_conf(const struct dirent *entry)
 {
     size_t length = strlen(entry->d_name);
@@ -338,8 +315,20 @@ static int collect_folder(struct collection *all)
 
 static int collect_files(struct collection *all, const char *named, enum origin origin)
 {
-    if (named)
-        return collect_named_file(all, named, origin);
+    if (named) {
+        const char *place = origin == ORIGIN_OPTION ? "--config" : "RLOCK_CONFIG";
+        struct source source = {.path = named, .origin = ORIGIN_USER};
+        char why[120];
+        if (!*named)
+            return fail(all, status_of(origin), "%s is empty", place);
+        int error, status = collect_file(all, &source, &error, why, sizeof why);
+        if (!error)
+            return status;
+        bool nothing =
+            error == ENOENT || error == ENOTDIR || error == ETIMEDOUT || error == ENODATA;
+        return fail(all, nothing ? status_of(origin) : STATUS_CONFIG, "%s %s: %s", place, named,
+                    why);
+    }
     int status = collect_usual_file(all, SYSTEM_FILE, ORIGIN_SYSTEM);
     if (status == STATUS_OK)
         status = collect_folder(all);
@@ -357,18 +346,6 @@ static const char *variable(const char *name)
     return value && *value ? value : NULL;
 }
 
-static void collect_environment(struct collection *all)
-{
-    for (int id = 1; id < SETTING_COUNT; id++) {
-        const char *name = setting_rows[id].option.variable, *value = variable(name);
-        if (value)
-            all->settings->given[id] = (struct given){value, ORIGIN_ENVIRONMENT, name, 0};
-    }
-    if (variable("NO_COLOR"))
-        all->settings->given[SETTING_COLOR] =
-            (struct given){"never", ORIGIN_ENVIRONMENT, "NO_COLOR", 0};
-}
-
 /* Several --url mean the same as one with several URLs in it. */
 static void add_url(struct collection *all, const char *url)
 {
@@ -376,20 +353,6 @@ static void add_url(struct collection *all, const char *url)
 
     all->urls = arena_take_string(&all->settings->arena,
                                   strbuf_print("%s%s%s", before, *before ? " " : "", url));
-}
-
-/* Moves the URLs out of the arguments, where ps would show their passwords. */
-static void take_urls(struct collection *all, const struct arguments *arguments)
-{
-    for (size_t i = 0; i < arguments->option_count; i++) {
-        const struct given_option *option = &arguments->options[i];
-        if (option->id == OPTION_LOCAL && !(all->urls && strcmp(all->urls, LOCAL) == 0))
-            add_url(all, LOCAL);
-        if (option->id != SETTING_URL)
-            continue;
-        add_url(all, option->value);
-        urls_blot(option->value);
-    }
 }
 
 static const char *option_value(const struct collection *all, const struct given_option *option)
@@ -446,11 +409,27 @@ static int collect(struct collection *all, const struct arguments *arguments)
     for (int id = 1; id < SETTING_COUNT; id++)
         all->settings->given[id] =
             (struct given){setting_rows[id].option.initial, ORIGIN_DEFAULT, NULL, 0};
-    take_urls(all, arguments);
+    /* Moves the URLs out of the arguments, where ps would show their passwords. */
+    for (size_t i = 0; i < arguments->option_count; i++) {
+        const struct given_option *option = &arguments->options[i];
+        if (option->id == OPTION_LOCAL && !(all->urls && strcmp(all->urls, LOCAL) == 0))
+            add_url(all, LOCAL);
+        if (option->id != SETTING_URL)
+            continue;
+        add_url(all, option->value);
+        urls_blot(option->value);
+    }
     int status = collect_files(all, named ? named : variable("RLOCK_CONFIG"), origin);
     if (status != STATUS_OK)
         return status;
-    collect_environment(all);
+    for (int id = 1; id < SETTING_COUNT; id++) {
+        const char *name = setting_rows[id].option.variable, *value = variable(name);
+        if (value)
+            all->settings->given[id] = (struct given){value, ORIGIN_ENVIRONMENT, name, 0};
+    }
+    if (variable("NO_COLOR"))
+        all->settings->given[SETTING_COLOR] =
+            (struct given){"never", ORIGIN_ENVIRONMENT, "NO_COLOR", 0};
     status = collect_options(all, arguments);
     if (!all->settings->given[SETTING_SERVER_WAIT].value)
         all->settings->given[SETTING_SERVER_WAIT].value =
@@ -636,15 +615,6 @@ static int settle_address(const struct collection *all, struct settings *setting
     return status;
 }
 
-static int apply(const struct collection *all, struct settings *settings)
-{
-    int status = STATUS_OK;
-
-    for (int id = 1; id < SETTING_COUNT && status == STATUS_OK; id++)
-        status = take(all, settings, (enum setting)id);
-    return status;
-}
-
 void settings_set_verbosity(const struct arguments *arguments)
 {
     for (size_t i = 0; i < arguments->option_count; i++) {
@@ -664,8 +634,8 @@ int settings_read(struct settings *settings, const struct arguments *arguments, 
     settings_set_verbosity(arguments);
     environment_hide(environ);
     int status = collect(&all, arguments);
-    if (status == STATUS_OK)
-        status = apply(&all, settings);
+    for (int id = 1; id < SETTING_COUNT && status == STATUS_OK; id++)
+        status = take(&all, settings, (enum setting)id);
     if (status == STATUS_OK)
         status = settle_address(&all, settings);
     own_identity_client(settings->address.client, sizeof settings->address.client,

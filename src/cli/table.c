@@ -96,28 +96,23 @@ int table_line_width(const struct table *table, size_t columns)
     return total;
 }
 
-static void print_row(struct strbuf *out, const struct table *table, const struct table_row *row,
-                      const int *widths)
-{
-    for (size_t c = 0; c < table->columns; c++) {
-        const char *text = row->cells[c];
-        if (table->hidden[c])
-            continue;
-        bool colored = c == table->colored && row->color;
-        bool last = c + 1 == table->columns;
-        int gap = last ? 0 : widths[c] - (int)utf8_width(text) + TABLE_GAP;
-        strbuf_printf(out, "%s%s%s%*s", colored ? row->color : "", text, colored ? TABLE_PLAIN : "",
-                      gap, "");
-    }
-    strbuf_putc(out, '\n');
-}
-
 void table_print(struct strbuf *out, const struct table *table)
 {
     int widths[TABLE_COLUMNS_MAX] = {0};
 
     for (size_t c = 0; c < table->columns; c++)
         widths[c] = table_width(table, c);
-    for (size_t i = 0; i < table->count; i++)
-        print_row(out, table, &table->rows[i], widths);
+    for (size_t i = 0; i < table->count; i++) {
+        for (size_t c = 0; c < table->columns; c++) {
+            const char *text = table->rows[i].cells[c];
+            if (table->hidden[c])
+                continue;
+            bool colored = c == table->colored && table->rows[i].color;
+            bool last = c + 1 == table->columns;
+            int gap = last ? 0 : widths[c] - (int)utf8_width(text) + TABLE_GAP;
+            strbuf_printf(out, "%s%s%s%*s", colored ? table->rows[i].color : "", text,
+                          colored ? TABLE_PLAIN : "", gap, "");
+        }
+        strbuf_putc(out, '\n');
+    }
 }

@@ -131,19 +131,6 @@ static void set_and_free(struct table_row *row, size_t column, char *text)
 
 /* -- the table --------------------------------------------------------------------------------- */
 
-static void add_row(struct table *table, const struct lock_run *run, bool color)
-{
-    struct table_row *row = table_add(table);
-    struct identity who = run->by.who;
-
-    who.pid = 0;
-    table_set(row, COLUMN_BY, "%s", PARTY_TEXT(&who));
-    table_set_duration(row, COLUMN_HELD, run->held_ms);
-    if (run->by.waited_ms > 0)
-        table_set_duration(row, COLUMN_WAITED, run->by.waited_ms);
-    render_run_end(row, COLUMN_OUTCOME, run, color);
-}
-
 /* Columns that are left for the line of time. */
 static int room_for_line(const struct table *table, int width)
 {
@@ -183,8 +170,16 @@ void timeline_print(struct strbuf *out, const char *key, const struct past_run *
     const struct glyphs *glyphs = glyphs_of(style);
 
     table_add_titles(&table, titles);
-    for (size_t i = 0; i < count; i++)
-        add_row(&table, runs[i].run, style->color);
+    for (size_t i = 0; i < count; i++) {
+        struct table_row *row = table_add(&table);
+        struct identity who = runs[i].run->by.who;
+        who.pid = 0;
+        table_set(row, COLUMN_BY, "%s", PARTY_TEXT(&who));
+        table_set_duration(row, COLUMN_HELD, runs[i].run->held_ms);
+        if (runs[i].run->by.waited_ms > 0)
+            table_set_duration(row, COLUMN_WAITED, runs[i].run->by.waited_ms);
+        render_run_end(row, COLUMN_OUTCOME, runs[i].run, style->color);
+    }
     int cells = fit(&table, style);
     set_and_free(&table.rows[0], COLUMN_LINE, print_axis(&span, cells));
     for (size_t i = 0; i < count; i++)
