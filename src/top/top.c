@@ -237,18 +237,6 @@ static const char *keys_of(const struct top *top)
     return "? help   q quit   Enter details   / filter   < > sort   p pause   x take away";
 }
 
-/* As many of the keys as fit. */
-static void draw_keys(const struct top *top)
-{
-    const char *keys = keys_of(top);
-    size_t length = strlen(keys), fitting = utf8_fit(keys, (size_t)COLS);
-
-    while (length > fitting && length > 0)
-        for (length--; length > 0 && strncmp(keys + length, "   ", 3) != 0; length--)
-            ;
-    put_line(LINES - 1, A_REVERSE, keys, length);
-}
-
 static void draw(void *arg)
 {
     struct top *top = arg;
@@ -265,8 +253,15 @@ static void draw(void *arg)
         draw_choice(top);
         draw_rows(top);
     }
-    if (LINES >= LINES_AROUND)
-        draw_keys(top);
+    if (LINES >= LINES_AROUND) {
+        /* As many of the keys as fit. */
+        const char *keys = keys_of(top);
+        size_t length = strlen(keys), fitting = utf8_fit(keys, (size_t)COLS);
+        while (length > fitting && length > 0)
+            for (length--; length > 0 && strncmp(keys + length, "   ", 3) != 0; length--)
+                ;
+        put_line(LINES - 1, A_REVERSE, keys, length);
+    }
     refresh();
 }
 
@@ -338,14 +333,6 @@ static void close_detail(struct top *top)
     top->detail = NULL;
 }
 
-/* Asks for its last runs at once. */
-static void open_detail(struct top *top, const char *key)
-{
-    top->detail = mem_strdup(key);
-    top->scrolled = 0;
-    end_rest(top);
-}
-
 /* True if the key is one that asks a question about a lock; key NULL: there is none. */
 static bool type_question(struct top *top, int typed, const char *key)
 {
@@ -387,12 +374,6 @@ static void type_in_detail(struct top *top, int key)
         scroll_text(top, key);
 }
 
-static void sort_otherwise(struct top *top, int by)
-{
-    top->rows.order = (enum rows_order)(((int)top->rows.order + by + ROWS_ORDERS) % ROWS_ORDERS);
-    rows_take(&top->rows, &top->locks.list.locks);
-}
-
 static void type_in_rows(struct top *top, int key)
 {
     const struct lock_view *lock = rows_chosen(&top->rows);
@@ -405,9 +386,14 @@ static void type_in_rows(struct top *top, int key)
     } else if (key == KEY_ESCAPE) {
         set_filter(top, 0);
     } else if (key == '<' || key == '>') {
-        sort_otherwise(top, key == '>' ? 1 : -1);
+        top->rows.order = (enum rows_order)(
+            ((int)top->rows.order + (key == '>' ? 1 : -1) + ROWS_ORDERS) % ROWS_ORDERS);
+        rows_take(&top->rows, &top->locks.list.locks);
     } else if (is_enter(key) && lock) {
-        open_detail(top, lock->key);
+        /* Its last runs are asked for at once. */
+        top->detail = mem_strdup(lock->key);
+        top->scrolled = 0;
+        end_rest(top);
     } else if (!type_question(top, key, lock ? lock->key : NULL)) {
         rows_move(&top->rows, movement(key, room_for_rows()));
     }
@@ -474,26 +460,6 @@ static void enter_screen(struct top *top)
     }
 }
 
-static void leave_screen(struct top *top)
-{
-    if (!top->screen)
-        return;
-    endwin();
-    delscreen(top->screen);
-    top->screen = NULL;
-}
-
-static void stop_job(struct top *top)
-{
-    if (top->screen)
-        endwin();
-    terminal_stop(SIGTSTP, false);
-    if (!be_in_foreground(top)) {
-        top->call.signal = SIGHUP;
-        loop_stop(top->call.query.loop);
-    }
-}
-
 static void on_signal(void *owner, int signo)
 {
     struct top *top = owner;
@@ -503,8 +469,15 @@ static void on_signal(void *owner, int signo)
         loop_stop(top->call.query.loop);
         return;
     }
-    if (signo == SIGTSTP)
-        stop_job(top);
+    if (signo == SIGTSTP) {
+        if (top->screen)
+            endwin();
+        terminal_stop(SIGTSTP, false);
+        if (!be_in_foreground(top)) {
+            top->call.signal = SIGHUP;
+            loop_stop(top->call.query.loop);
+        }
+    }
     if (!top->screen || top->call.signal)
         return;
     if (signo == SIGTSTP || signo == SIGCONT || signo == SIGWINCH) {
@@ -615,18 +588,6 @@ static void forget_typed_signals(void)
         ;
 }
 
-static void ask_question(struct top *top)
-{
-    endwin();
-    if (child_run(&top->inherited, top->ask, top) < 0)
-        command_system_refused(&top->call);
-    forget_typed_signals();
-    flushinp();
-    clearok(stdscr, TRUE);
-    free(top->subject);
-    top->subject = NULL;
-}
-
 /* -- the rounds -------------------------------------------------------------------------------- */
 
 static void rest(struct top *top)
@@ -663,36 +624,20 @@ static void go_on(struct top *top, struct answer *answer)
             rest(top);
         if (top->quit || top->call.signal)
             return;
-        if (top->subject)
-            ask_question(top);
+        if (top->subject) {
+            endwin();
+            if (child_run(&top->inherited, top->ask, top) < 0)
+                command_system_refused(&top->call);
+            forget_typed_signals();
+            flushinp();
+            clearok(stdscr, TRUE);
+            free(top->subject);
+            top->subject = NULL;
+        }
         result = look(top, answer);
         if (top->quit || top->call.signal)
             return;
     }
-}
-
-static int refuse_terminal(const struct top *top)
-{
-    command_error(&top->call, "the terminal '%.60s' is not known here (TERM)", getenv("TERM"));
-    say_hint("TERM=xterm rlock top, or install Debian's ncurses-term");
-    return STATUS_USAGE;
-}
-
-static int show(struct top *top)
-{
-    struct answer answer;
-
-    if (look(top, &answer) == LOCK_WATCH_SEEN) {
-        enter_screen(top);
-        if (!top->screen)
-            return refuse_terminal(top);
-        top->locks.silent = top->full.silent = draw;
-        loop_add(top->call.query.loop, &top->keys);
-        go_on(top, &answer);
-        loop_remove(top->call.query.loop, &top->keys);
-        leave_screen(top);
-    }
-    return top->quit || top->call.signal ? STATUS_OK : command_refused(&top->call, &answer);
 }
 
 static int act(struct call *call)
@@ -716,7 +661,26 @@ static int act(struct call *call)
         .request.runs = store_can(&call->settings.address, STORE_MEMORY) ? QUERY_RUNS_ALL : 0,
         .patience = PATIENCE,
         .arg = top};
-    return show(top);
+    struct answer answer;
+    if (look(top, &answer) == LOCK_WATCH_SEEN) {
+        enter_screen(top);
+        if (!top->screen) {
+            command_error(&top->call, "the terminal '%.60s' is not known here (TERM)",
+                          getenv("TERM"));
+            say_hint("TERM=xterm rlock top, or install Debian's ncurses-term");
+            return STATUS_USAGE;
+        }
+        top->locks.silent = top->full.silent = draw;
+        loop_add(top->call.query.loop, &top->keys);
+        go_on(top, &answer);
+        loop_remove(top->call.query.loop, &top->keys);
+        if (top->screen) {
+            endwin();
+            delscreen(top->screen);
+            top->screen = NULL;
+        }
+    }
+    return top->quit || top->call.signal ? STATUS_OK : command_refused(&top->call, &answer);
 }
 
 static void end(struct call *call)
