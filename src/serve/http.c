@@ -50,26 +50,20 @@ struct http {
 
 /* -- responses --------------------------------------------------------------------------------- */
 
-static void add_headers(struct MHD_Response *response, const char *type)
+/* Frees the text with the response. */
+static struct MHD_Response *make_response(char *text, size_t length, const char *type)
 {
     static const char *const headers[][2] = {
         {"Cache-Control", "no-store"},       {"Connection", "close"},
         {"Content-Security-Policy", POLICY}, {"Cross-Origin-Resource-Policy", "same-origin"},
         {"Referrer-Policy", "no-referrer"},  {"X-Content-Type-Options", "nosniff"},
     };
+    struct MHD_Response *response =
+        mem_checked(MHD_create_response_from_buffer(length, text, MHD_RESPMEM_MUST_FREE));
 
     MHD_add_response_header(response, "Content-Type", type);
     for (size_t i = 0; i < sizeof headers / sizeof *headers; i++)
         MHD_add_response_header(response, headers[i][0], headers[i][1]);
-}
-
-/* Frees the text with the response. */
-static struct MHD_Response *make_response(char *text, size_t length, const char *type)
-{
-    struct MHD_Response *response =
-        mem_checked(MHD_create_response_from_buffer(length, text, MHD_RESPMEM_MUST_FREE));
-
-    add_headers(response, type);
     return response;
 }
 
@@ -213,28 +207,6 @@ static enum http_admission admit(const struct http *http, struct MHD_Connection 
     return admission;
 }
 
-static enum MHD_Result turn_away(struct MHD_Connection *connection, enum http_admission why)
-{
-    if (why == HTTP_BUSY)
-        return say(connection, MHD_HTTP_TOO_MANY_REQUESTS, "a password was wrong just now\n");
-    return say(connection, MHD_HTTP_UNAUTHORIZED, "a user and a password, please\n");
-}
-
-static enum MHD_Result answer(struct http *http, struct MHD_Connection *connection, const char *url,
-                              void **waited)
-{
-    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++)
-        if (strcmp(url, pages[i].path) == 0)
-            return answer_constant(connection, MHD_HTTP_OK, pages[i].text, pages[i].type);
-    if (strcmp(url, "/about.json") == 0)
-        return answer_constant(connection, MHD_HTTP_OK, http->events->about, "application/json");
-    for (enum http_document i = 0; i < HTTP_DOCUMENTS; i++)
-        if (strcmp(url, documents[i].path) == 0)
-            return answer_document(http, connection, i, waited);
-    return say(connection, MHD_HTTP_NOT_FOUND,
-               "there are /, /metrics, /locks.json, /history.json, /locks.txt and " HEALTH "\n");
-}
-
 static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, const char *url,
                                   const char *method, const char *version, const char *upload,
                                   size_t *upload_size, void **waited)
@@ -260,9 +232,21 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
                    "serve " ALLOW_HOST " NAME it is.\n");
     if (strcmp(url, HEALTH) == 0)
         return say(connection, MHD_HTTP_OK, "ok\n");
-    if (http->events->admits && (admission = admit(http, connection)) != HTTP_ADMITTED)
-        return turn_away(connection, admission);
-    return answer(http, connection, url, waited);
+    if (http->events->admits && (admission = admit(http, connection)) != HTTP_ADMITTED) {
+        if (admission == HTTP_BUSY)
+            return say(connection, MHD_HTTP_TOO_MANY_REQUESTS, "a password was wrong just now\n");
+        return say(connection, MHD_HTTP_UNAUTHORIZED, "a user and a password, please\n");
+    }
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++)
+        if (strcmp(url, pages[i].path) == 0)
+            return answer_constant(connection, MHD_HTTP_OK, pages[i].text, pages[i].type);
+    if (strcmp(url, "/about.json") == 0)
+        return answer_constant(connection, MHD_HTTP_OK, http->events->about, "application/json");
+    for (enum http_document i = 0; i < HTTP_DOCUMENTS; i++)
+        if (strcmp(url, documents[i].path) == 0)
+            return answer_document(http, connection, i, waited);
+    return say(connection, MHD_HTTP_NOT_FOUND,
+               "there are /, /metrics, /locks.json, /history.json, /locks.txt and " HEALTH "\n");
 }
 
 /* -- connections ------------------------------------------------------------------------------- */
@@ -283,17 +267,6 @@ static void break_off(const struct client *client)
     shutdown(info->connect_fd, SHUT_RDWR);
 }
 
-/* At the limit, makes room for the next one. The last to come has its time to speak. */
-static void make_room(struct http *http)
-{
-    struct client *silent = http->clients;
-
-    while (silent && (silent->asked || !silent->next))
-        silent = silent->next;
-    if (http->client_count >= CONNECTIONS_MAX && silent)
-        break_off(silent);
-}
-
 /* At the limit, further connections wait in the kernel. */
 static void listen_on(struct http *http, bool on)
 {
@@ -301,40 +274,36 @@ static void listen_on(struct http *http, bool on)
         http->listeners[i].events = on ? LOOP_READ : 0;
 }
 
-static void add_client(struct http *http, struct MHD_Connection *connection)
-{
-    struct client *client = mem_zeroed(sizeof *client);
-
-    client->connection = connection;
-    client->until = moment_plus(moment_now(), LIFETIME);
-    *find_client(http, NULL) = client;
-    http->client_count++;
-    listen_on(http, http->client_count < CONNECTIONS_MAX);
-    arm_limit(http);
-    make_room(http);
-}
-
-static void remove_client(struct http *http, const struct MHD_Connection *connection)
-{
-    struct client **place = find_client(http, connection), *client = *place;
-
-    if (!client)
-        return;
-    *place = client->next;
-    free(client);
-    http->client_count--;
-    listen_on(http, true);
-    arm_limit(http);
-}
-
 static void on_connection(void *arg, struct MHD_Connection *connection, void **context,
                           enum MHD_ConnectionNotificationCode code)
 {
+    struct http *http = arg;
+
     (void)context;
-    if (code == MHD_CONNECTION_NOTIFY_STARTED)
-        add_client(arg, connection);
-    else
-        remove_client(arg, connection);
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        struct client *client = mem_zeroed(sizeof *client);
+        client->connection = connection;
+        client->until = moment_plus(moment_now(), LIFETIME);
+        *find_client(http, NULL) = client;
+        http->client_count++;
+        listen_on(http, http->client_count < CONNECTIONS_MAX);
+        arm_limit(http);
+        /* At the limit, makes room for the next one. The last to come has its time to speak. */
+        struct client *silent = http->clients;
+        while (silent && (silent->asked || !silent->next))
+            silent = silent->next;
+        if (http->client_count >= CONNECTIONS_MAX && silent)
+            break_off(silent);
+    } else {
+        struct client **place = find_client(http, connection), *client = *place;
+        if (client) {
+            *place = client->next;
+            free(client);
+            http->client_count--;
+            listen_on(http, true);
+            arm_limit(http);
+        }
+    }
 }
 
 static void on_limit(struct loop_timer *timer)

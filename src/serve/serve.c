@@ -71,16 +71,6 @@ static void print_locks(const struct server *server, struct http_texts *texts)
     free(shown.views);
 }
 
-/* Prints as `rlock history --json` does. */
-static void print_history(const struct server *server, struct strbuf *out)
-{
-    size_t count;
-    struct past_run *runs = past_runs_collect(&server->locks.list.locks, &count);
-
-    render_history_json(out, runs, count);
-    free(runs);
-}
-
 /* {"error":"…","seen":"…"}, the time of the last answer, or null; and the same in words. */
 static void print_outage(const struct server *server, struct http_texts *texts)
 {
@@ -108,8 +98,13 @@ static void publish(void *arg)
         print_outage(server, &texts);
     } else {
         print_locks(server, &texts);
-        if (locks->request.runs > 0 || !locks->request.idle)
-            print_history(server, &texts.all[HTTP_HISTORY]);
+        if (locks->request.runs > 0 || !locks->request.idle) {
+            /* As `rlock history --json` does. */
+            size_t count;
+            struct past_run *runs = past_runs_collect(&server->locks.list.locks, &count);
+            render_history_json(&texts.all[HTTP_HISTORY], runs, count);
+            free(runs);
+        }
     }
     metrics_render(&texts.all[HTTP_METRICS], locks->away ? NULL : &locks->list,
                    locks->request.idle);
@@ -274,17 +269,6 @@ static int take_users(struct server *server)
     return STATUS_CONFIG;
 }
 
-static int misused(const struct server *server, const char *address, const char *fault)
-{
-    int64_t port;
-
-    if (!decimal_parse(address, 1, UINT16_MAX, &port))
-        return command_misused(&server->call, "'%.100s' %s", address, fault);
-    command_error(&server->call, "'%s' %s", address, fault);
-    say_hint("127.0.0.1:%s, or 0.0.0.0:%s for other hosts", address, address);
-    return STATUS_USAGE;
-}
-
 static int open_listener(struct server *server)
 {
     const char *listen = command_value(&server->call, OPTION_LISTEN);
@@ -292,7 +276,14 @@ static int open_listener(struct server *server)
     char fault[256], shown[256];
 
     switch (listener_open(&server->listener, address, fault, sizeof fault)) {
-    case LISTENER_MISUSED: return misused(server, address, fault);
+    case LISTENER_MISUSED: {
+        int64_t port;
+        if (!decimal_parse(address, 1, UINT16_MAX, &port))
+            return command_misused(&server->call, "'%.100s' %s", address, fault);
+        command_error(&server->call, "'%s' %s", address, fault);
+        say_hint("127.0.0.1:%s, or 0.0.0.0:%s for other hosts", address, address);
+        return STATUS_USAGE;
+    }
     case LISTENER_REFUSED:
         command_error(&server->call, "%.100s: %s", address, fault);
         return STATUS_SYSTEM;
