@@ -265,20 +265,6 @@ static void fire_timers(struct loop *loop, bool all)
     }
 }
 
-static void serve_descriptors(struct loop *loop)
-{
-    for (size_t i = OWN_POLLS; i < loop->polled_count && !loop->stopped; i++) {
-        int got = loop->polls[i].revents;
-        int in = (got & POLLIN) ? LOOP_READ : 0;
-        int out = (got & POLLOUT) ? LOOP_WRITE : 0;
-        int gone = (got & (POLLHUP | POLLERR | POLLNVAL)) ? LOOP_GONE : 0;
-        struct loop_io *io = loop->polled[i];
-        if (io && (in | out | gone))
-            io->ready(io, in | out | gone);
-    }
-    loop->polled_count = 0;
-}
-
 int loop_run(struct loop *loop)
 {
     loop->stopped = false;
@@ -288,7 +274,16 @@ int loop_run(struct loop *loop)
         if (loop->polled_count > 0 && loop->polls[0].revents)
             take_signals(loop);
         fire_timers(loop, false);
-        serve_descriptors(loop);
+        for (size_t i = OWN_POLLS; i < loop->polled_count && !loop->stopped; i++) {
+            int got = loop->polls[i].revents;
+            int in = (got & POLLIN) ? LOOP_READ : 0;
+            int out = (got & POLLOUT) ? LOOP_WRITE : 0;
+            int gone = (got & (POLLHUP | POLLERR | POLLNVAL)) ? LOOP_GONE : 0;
+            struct loop_io *io = loop->polled[i];
+            if (io && (in | out | gone))
+                io->ready(io, in | out | gone);
+        }
+        loop->polled_count = 0;
         fire_timers(loop, true);
     }
     return 0;

@@ -112,17 +112,6 @@ static void ended(struct stream *stream, const char *why)
     broken(stream, text);
 }
 
-static void tune(int fd, int family)
-{
-    if (family == AF_UNIX)
-        return;
-    int on = 1;
-    unsigned timeout = UNACKNOWLEDGED_MS;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
-}
-
 /* False with errno if it is not to be. A Unix socket with a full queue says EAGAIN, and nothing but
  * another attempt would find out when there is room. */
 static bool start_to_connect(struct stream *stream)
@@ -148,15 +137,6 @@ static int fault_of(const struct stream *stream)
 
     getsockopt(stream->io.fd, SOL_SOCKET, SO_ERROR, &fault, &length);
     return fault;
-}
-
-/* A server that turns a client away may reset the connection right behind its end (ZooKeeper does,
- * where it is full): only the reset tells that nothing was read. */
-static void end_soon(struct stream *stream)
-{
-    loop_remove(stream->loop, &stream->io);
-    stream->ending = true;
-    loop_arm(stream->loop, &stream->again, moment_plus(loop_now(stream->loop), RESET_NS));
 }
 
 static void due(struct loop_timer *timer)
@@ -188,7 +168,13 @@ int stream_open(struct stream *stream, const struct endpoint *to, struct tls *tl
     int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -1;
-    tune(fd, family);
+    if (family != AF_UNIX) {
+        int on = 1;
+        unsigned timeout = UNACKNOWLEDGED_MS;
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+        setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
+    }
     stream->to = *to;
     begin(stream, fd, family != AF_UNIX);
     if (!start_to_connect(stream)) {
@@ -355,7 +341,11 @@ static void receive(struct stream *stream)
         return;
     stream->reset |= n < 0 && errno == ECONNRESET;
     if (n == 0 && stream->remote && !stream->heard && !stream->tls) {
-        end_soon(stream);
+        /* A server that turns a client away may reset the connection right behind its end
+         * (ZooKeeper does, where it is full): only the reset tells that nothing was read. */
+        loop_remove(stream->loop, &stream->io);
+        stream->ending = true;
+        loop_arm(stream->loop, &stream->again, moment_plus(loop_now(stream->loop), RESET_NS));
         return;
     }
     if (n <= 0) {
@@ -375,18 +365,6 @@ static void receive(struct stream *stream)
     }
 }
 
-/* The server's last words before it closed are the reason: "max number of clients", say. */
-static void break_sending(struct stream *stream)
-{
-    unsigned generation = stream->generation;
-    int fault = errno;
-
-    stream->reset = fault == EPIPE || fault == ECONNRESET;
-    receive(stream);
-    if (stream->generation == generation && !stream->ending)
-        ended(stream, strerror(fault));
-}
-
 static void handle(struct loop_io *io, int events)
 {
     struct stream *stream = io->owner;
@@ -396,7 +374,14 @@ static void handle(struct loop_io *io, int events)
         return;
     }
     if ((events & LOOP_WRITE) && !send_queued(stream)) {
-        break_sending(stream);
+        /* The server's last words before it closed are the reason: "max number of clients",
+         * say. */
+        unsigned generation = stream->generation;
+        int fault = errno;
+        stream->reset = fault == EPIPE || fault == ECONNRESET;
+        receive(stream);
+        if (stream->generation == generation && !stream->ending)
+            ended(stream, strerror(fault));
         return;
     }
     if (events & (LOOP_READ | LOOP_GONE))

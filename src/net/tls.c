@@ -222,16 +222,6 @@ static bool trust_directories(SSL_CTX *context)
     return taken;
 }
 
-static void trust_bundle(SSL_CTX *context)
-{
-    const char *bundle = ca_bundle_find();
-
-    if (is_set("SSL_CERT_FILE") || !bundle)
-        openssl.SSL_CTX_set_default_verify_file(context);
-    else
-        openssl.SSL_CTX_load_verify_locations(context, bundle, NULL);
-}
-
 /* The bundle is read where the directories were not enough: a hundred and more certificates, which
  * takes ten times as long as all the rest of a run. The handshake then pauses until it is
  * continued, and calls this once more. */
@@ -244,31 +234,17 @@ static int verify(X509_STORE_CTX *verified, void *arg)
 
     if (verdict <= 0 && !*complete) {
         *complete = true;
-        trust_bundle(openssl.SSL_get_SSL_CTX(ssl));
+        SSL_CTX *context = openssl.SSL_get_SSL_CTX(ssl);
+        const char *bundle = ca_bundle_find();
+        if (is_set("SSL_CERT_FILE") || !bundle)
+            openssl.SSL_CTX_set_default_verify_file(context);
+        else
+            openssl.SSL_CTX_load_verify_locations(context, bundle, NULL);
         return openssl.SSL_ctrl(ssl, SSL_CTRL_SET_RETRY_VERIFY, 0, NULL) > 0;
     }
     if (names_by_subject(verified, openssl.SSL_get_ex_data(ssl, HOST_PLACE)))
         openssl.X509_STORE_CTX_set_error(verified, SUBJECT_ONLY);
     return verdict;
-}
-
-static const char *trust_text(SSL_CTX *context, const struct tls_file *ca)
-{
-    X509_STORE *store = openssl.SSL_CTX_get_cert_store(context);
-    struct pem pem;
-    X509 *certificate;
-    bool any = false, taken = true;
-
-    pem_begin(&pem, ca);
-    while (taken && (certificate = pem_certificate(&pem))) {
-        any = true;
-        taken = openssl.X509_STORE_add_cert(store, certificate) == 1;
-        openssl.X509_free(certificate);
-    }
-    pem_end(&pem);
-    return !taken || pem.damaged ? "a certificate in it is damaged"
-           : any                 ? NULL
-                                 : "no certificates to trust can be read";
 }
 
 /* Has a context verify by "ca"; without a path in it: by what the system trusts. NULL, or what is
@@ -285,8 +261,22 @@ static const char *take_trust(bool *complete, SSL_CTX *context, const struct tls
     if (openssl.X509_VERIFY_PARAM_set_flags(openssl.SSL_CTX_get0_param(context),
                                             X509_V_FLAG_PARTIAL_CHAIN) != 1)
         return refused;
-    if (ca->text)
-        return trust_text(context, ca);
+    if (ca->text) {
+        X509_STORE *store = openssl.SSL_CTX_get_cert_store(context);
+        struct pem pem;
+        X509 *certificate;
+        bool any = false, taken = true;
+        pem_begin(&pem, ca);
+        while (taken && (certificate = pem_certificate(&pem))) {
+            any = true;
+            taken = openssl.X509_STORE_add_cert(store, certificate) == 1;
+            openssl.X509_free(certificate);
+        }
+        pem_end(&pem);
+        return !taken || pem.damaged ? "a certificate in it is damaged"
+               : any                 ? NULL
+                                     : "no certificates to trust can be read";
+    }
     return openssl.SSL_CTX_load_verify_locations(context, NULL, ca->path) == 1 ? NULL : refused;
 }
 
@@ -298,18 +288,6 @@ struct refusal {
     const struct tls_file *file;
     const char *why; /* NULL: nothing */
 };
-
-static void explain_file(const struct refusal *refusal, int *status, char *fault, size_t size)
-{
-    const struct tls_file *file = refusal->file;
-
-    if (file->path) {
-        *status = file->status;
-        snprintf(fault, size, "%s %s: %s", file->place, file->path, refusal->why);
-    } else {
-        snprintf(fault, size, "TLS: OpenSSL does not find the certificates that the system trusts");
-    }
-}
 
 /* NULL, or what is wrong with the key. */
 static const char *take_key(SSL_CTX *context, const struct tls_file *file)
@@ -392,7 +370,13 @@ static SSL_CTX *make_context(const struct tls_options *options, bool *complete, 
     struct refusal refusal = take_files(context, options, complete);
     if (!refusal.why)
         return context;
-    explain_file(&refusal, status, fault, size);
+    const struct tls_file *file = refusal.file;
+    if (file->path) {
+        *status = file->status;
+        snprintf(fault, size, "%s %s: %s", file->place, file->path, refusal.why);
+    } else {
+        snprintf(fault, size, "TLS: OpenSSL does not find the certificates that the system trusts");
+    }
     openssl.SSL_CTX_free(context);
     return NULL;
 }
@@ -589,35 +573,10 @@ const char *tls_guess_refusal(const struct tls_session *session)
                                            : "it has asked for a certificate (see tls-cert)";
 }
 
-/* "tlsv13 alert certificate required" */
-static void explain_alert(const struct tls_session *session, const char *text, char *fault,
-                          size_t size)
-{
-    const char *word = strstr(text, "alert "), *guess = tls_guess_refusal(session);
-
-    snprintf(fault, size, "TLS: the server says: %s%s%s", word ? word + strlen("alert ") : text,
-             guess ? "; " : "", guess ? guess : "");
-}
-
 bool tls_hears_plain(const struct tls_session *session)
 {
     return session->first && (session->first < SSL3_RT_CHANGE_CIPHER_SPEC ||
                               session->first > SSL3_RT_APPLICATION_DATA);
-}
-
-static void explain(const struct tls_session *session, char *fault, size_t size)
-{
-    long verdict = openssl.SSL_get_verify_result(session->ssl);
-    bool alert = ERR_GET_REASON(openssl.ERR_peek_last_error()) > SSL_AD_REASON_OFFSET;
-
-    if (verdict != X509_V_OK)
-        explain_certificate(session, verdict, fault, size);
-    else if (!session->first || tls_hears_plain(session))
-        snprintf(fault, size, "TLS: the server there does not speak it");
-    else if (alert)
-        explain_alert(session, reason(), fault, size);
-    else
-        snprintf(fault, size, "TLS: %s", reason());
 }
 
 /* Tells what a call that returned "result" means. */
@@ -628,7 +587,23 @@ static enum tls_state judge(struct tls_session *session, int result, char *fault
     case SSL_ERROR_WANT_READ:
     case SSL_ERROR_WANT_WRITE: return TLS_GOING;
     case SSL_ERROR_ZERO_RETURN: return TLS_CLOSED;
-    default: explain(session, fault, size); return TLS_FAILED;
+    default: {
+        long verdict = openssl.SSL_get_verify_result(session->ssl);
+        bool alert = ERR_GET_REASON(openssl.ERR_peek_last_error()) > SSL_AD_REASON_OFFSET;
+        if (verdict != X509_V_OK) {
+            explain_certificate(session, verdict, fault, size);
+        } else if (!session->first || tls_hears_plain(session)) {
+            snprintf(fault, size, "TLS: the server there does not speak it");
+        } else if (alert) {
+            const char *text = reason();
+            const char *word = strstr(text, "alert "), *guess = tls_guess_refusal(session);
+            snprintf(fault, size, "TLS: the server says: %s%s%s",
+                     word ? word + strlen("alert ") : text, guess ? "; " : "", guess ? guess : "");
+        } else {
+            snprintf(fault, size, "TLS: %s", reason());
+        }
+        return TLS_FAILED;
+    }
     }
 }
 
