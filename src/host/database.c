@@ -33,14 +33,6 @@ void database_say(struct sql_text *request, const char *statement)
     sql_end(request);
 }
 
-static void add_all(struct sql_text *request, const char *const *statements)
-{
-    for (; *statements; statements++) {
-        sql_add(request, "%s", *statements);
-        sql_end(request);
-    }
-}
-
 void database_add_bytes(struct sql_text *request, struct piece bytes)
 {
     strbuf_puts(&request->out, "x'");
@@ -163,20 +155,6 @@ static void add_listening(struct sql_text *request)
     }
 }
 
-static void add_begin(struct sql_text *request, const struct unit *unit)
-{
-    if (in_transaction)
-        database_say(request, "ROLLBACK");
-    in_transaction = !unit->reads_only;
-    for (size_t i = 0; in_transaction && database.begin[i]; i++)
-        database_say(request, database.begin[i]);
-    database_add_settings(request);
-    if (in_transaction)
-        add_locks(request, unit);
-    if (in_transaction || database.listens_always)
-        add_listening(request);
-}
-
 /* The first value of each row says what the row is about, the second one of which key. The clock is
  * read by a statement of its own, behind all others. */
 static void add_select(struct sql_text *request, const struct unit *unit)
@@ -277,7 +255,16 @@ static enum host_outcome load(struct unit *unit, struct host_fault *fault)
     const struct database_taker taker = {take_loaded, &loading};
     struct sql_text request = database_request();
 
-    add_begin(&request, unit);
+    if (in_transaction)
+        database_say(&request, "ROLLBACK");
+    in_transaction = !unit->reads_only;
+    for (size_t i = 0; in_transaction && database.begin[i]; i++)
+        database_say(&request, database.begin[i]);
+    database_add_settings(&request);
+    if (in_transaction)
+        add_locks(&request, unit);
+    if (in_transaction || database.listens_always)
+        add_listening(&request);
     add_select(&request, unit);
     enum host_outcome outcome = database_ask(&request, &taker, fault);
     if (outcome == HOST_DONE && is_unfit(&loading, fault))
@@ -288,22 +275,6 @@ static enum host_outcome load(struct unit *unit, struct host_fault *fault)
 }
 
 /* -- writing ----------------------------------------------------------------------------------- */
-
-/* A row that is new has the time as its version, so that none that was there before it had a later
- * one. */
-static void add_record(struct sql_text *request, const struct unit *unit,
-                       const struct unit_key *key)
-{
-    const struct record *record = &key->record;
-    int64_t expires = record->type == RECORD_NONE ? 1 : record->expires;
-    char *state = record_print(record);
-
-    add_name(request, key->name);
-    sql_add(request, ", %" PRId64 ", %" PRId64 ", ",
-            record->version ? record->version + 1 : unit->now_us, expires);
-    database_add_text(request, state);
-    free(state);
-}
 
 /* The version is looked at although the key is locked: another node of a cluster knows nothing of
  * that. Another one would make the state NULL, which the table refuses. */
@@ -316,7 +287,16 @@ static void add_records(struct sql_text *request, const struct unit *unit)
             continue;
         sql_add(request, "%s",
                 any ? "), (" : "INSERT INTO @record (name, version, expires, state) VALUES (");
-        add_record(request, unit, &unit->keys[i]);
+        /* A row that is new has the time as its version, so that none that was there before it had
+         * a later one. */
+        const struct record *record = &unit->keys[i].record;
+        int64_t expires = record->type == RECORD_NONE ? 1 : record->expires;
+        char *state = record_print(record);
+        add_name(request, unit->keys[i].name);
+        sql_add(request, ", %" PRId64 ", %" PRId64 ", ",
+                record->version ? record->version + 1 : unit->now_us, expires);
+        database_add_text(request, state);
+        free(state);
         any = true;
     }
     if (any) {
@@ -330,7 +310,11 @@ static void purge(void)
     struct sql_text request = database_request();
     struct host_fault fault;
 
-    add_all(&request, database.dialect->purge);
+    const char *const *statements = database.dialect->purge;
+    for (; *statements; statements++) {
+        sql_add(&request, "%s", *statements);
+        sql_end(&request);
+    }
     database_ask(&request, NULL, &fault);
 }
 
@@ -366,25 +350,19 @@ static enum host_outcome commit(struct unit *unit, struct host_fault *fault)
 
 /* -- connecting, and tables -------------------------------------------------------------------- */
 
-/* A name service that is away is not waited for for long where an address is known. */
-static bool connect_somehow(const struct host_target *target, struct host_error *fault)
-{
-    struct host_target there = *target;
-
-    if (*target->known)
-        setenv("RES_OPTIONS", "timeout:1 attempts:1", 1);
-    if (database_connect(target, fault))
-        return true;
-    there.address = target->known;
-    return is_nameless && *there.address && database_connect(&there, fault);
-}
-
 static bool open_database(const struct host_target *target, const char *table,
                           struct host_fault *fault)
 {
     *fault = (struct host_fault){.broken = false};
     snprintf(table_prefix, sizeof table_prefix, "%s", table);
-    return connect_somehow(target, &fault->why);
+    /* A name service that is away is not waited for for long where an address is known. */
+    struct host_target there = *target;
+    if (*target->known)
+        setenv("RES_OPTIONS", "timeout:1 attempts:1", 1);
+    if (database_connect(target, &fault->why))
+        return true;
+    there.address = target->known;
+    return is_nameless && *there.address && database_connect(&there, &fault->why);
 }
 
 /* Without gates, a request is a transaction: two that make the tables at once would see each other

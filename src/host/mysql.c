@@ -112,20 +112,6 @@ static bool is_readable(void)
            (errno != EAGAIN && errno != EINTR);
 }
 
-/* A client that tells a message looks for a statement that begins so: add_sleepers(). */
-static void fall_asleep(struct moment now)
-{
-    struct sql_text request = database_request();
-
-    sql_add(&request, "SELECT IF(EXISTS(SELECT 1 FROM @message WHERE ");
-    add_unheard(&request);
-    sql_add(&request, "),2,SLEEP(%d))", (int)(SLEEP_NS / NS_PER_SEC));
-    mysql_send_query(connection, request.out.text, request.out.size);
-    strbuf_free(&request.out);
-    asleep = true;
-    asleep_since = now;
-}
-
 /* The statement has ended, or is about to. If it ended by itself, it has seen no message. */
 static void end_sleep(void)
 {
@@ -258,8 +244,17 @@ int database_rest(enum host_ears ears, int *ms)
 
     *ms = -1;
     hearing = ears;
-    if (hearing == HOST_ALERT && !asleep && !is_called && moment_reached(sleep_from, now))
-        fall_asleep(now);
+    if (hearing == HOST_ALERT && !asleep && !is_called && moment_reached(sleep_from, now)) {
+        /* A client that tells a message looks for a statement that begins so: add_sleepers(). */
+        struct sql_text request = database_request();
+        sql_add(&request, "SELECT IF(EXISTS(SELECT 1 FROM @message WHERE ");
+        add_unheard(&request);
+        sql_add(&request, "),2,SLEEP(%d))", (int)(SLEEP_NS / NS_PER_SEC));
+        mysql_send_query(connection, request.out.text, request.out.size);
+        strbuf_free(&request.out);
+        asleep = true;
+        asleep_since = now;
+    }
     if (asleep)
         due = moment_plus(asleep_since, SLEEP_NS + OVERDUE_NS);
     else if (is_called)
@@ -308,20 +303,7 @@ void database_add_listening(struct sql_text *request, struct piece channel)
             number);
 }
 
-static void add_messages(struct sql_text *request, const struct unit *unit)
-{
-    for (size_t i = 0; i < unit->message_count; i++) {
-        sql_add(request, "%s(%" PRId64 ",%" PRId64 ",",
-                i == 0 ? "INSERT INTO @message (name,expires,text) VALUES " : ",",
-                channel_number(unit->messages[i].channel), unit->now_us / 1000 + MESSAGE_MS);
-        database_add_bytes(request, unit->messages[i].text);
-        strbuf_putc(&request->out, ')');
-    }
-    if (unit->message_count > 0)
-        sql_end(request);
-}
-
-/* Those that sleep for a message of the unit: fall_asleep(). A user sees its own connections, and
+/* Those that sleep for a message of the unit: database_rest(). A user sees its own connections, and
  * may end their statements. */
 static void add_sleepers(struct sql_text *request, const struct unit *unit)
 {
@@ -337,7 +319,15 @@ void database_add_commit(struct sql_text *request, const struct unit *unit)
 {
     struct strbuf *out = &request->out;
 
-    add_messages(request, unit);
+    for (size_t i = 0; i < unit->message_count; i++) {
+        sql_add(request, "%s(%" PRId64 ",%" PRId64 ",",
+                i == 0 ? "INSERT INTO @message (name,expires,text) VALUES " : ",",
+                channel_number(unit->messages[i].channel), unit->now_us / 1000 + MESSAGE_MS);
+        database_add_bytes(request, unit->messages[i].text);
+        strbuf_putc(&request->out, ')');
+    }
+    if (unit->message_count > 0)
+        sql_end(request);
     database_say(request, "COMMIT");
     request->commits = request->count;
     if (unit->message_count == 0)

@@ -227,17 +227,6 @@ MYSQL *my_connect(const struct host_target *target, unsigned long flags, struct 
     return NULL;
 }
 
-static void take_row(const struct database_taker *taker, MYSQL_RES *result, MYSQL_ROW row)
-{
-    const unsigned long *lengths = mysql_fetch_lengths(result);
-    size_t columns = mysql_num_fields(result);
-    struct piece values[DATABASE_COLUMNS];
-
-    for (size_t i = 0; i < columns && i < DATABASE_COLUMNS; i++)
-        values[i] = (struct piece){row[i] ? row[i] : "", lengths[i]};
-    taker->take(taker->arg, values, columns < DATABASE_COLUMNS ? columns : DATABASE_COLUMNS);
-}
-
 bool my_take_rows(MYSQL *connection, const struct database_taker *taker)
 {
     MYSQL_RES *result = mysql_store_result(connection);
@@ -245,9 +234,17 @@ bool my_take_rows(MYSQL *connection, const struct database_taker *taker)
 
     if (!result)
         return mysql_field_count(connection) == 0;
-    while ((row = mysql_fetch_row(result)))
-        if (taker)
-            take_row(taker, result, row);
+    while ((row = mysql_fetch_row(result))) {
+        if (taker) {
+            const unsigned long *lengths = mysql_fetch_lengths(result);
+            size_t columns = mysql_num_fields(result);
+            struct piece values[DATABASE_COLUMNS];
+            for (size_t i = 0; i < columns && i < DATABASE_COLUMNS; i++)
+                values[i] = (struct piece){row[i] ? row[i] : "", lengths[i]};
+            taker->take(taker->arg, values,
+                        columns < DATABASE_COLUMNS ? columns : DATABASE_COLUMNS);
+        }
+    }
     mysql_free_result(result);
     return true;
 }

@@ -81,15 +81,6 @@ static enum wire_error error_of(const struct meaning *row, const char *text)
     return found ? found->error : row->error;
 }
 
-/* Passes over the path of a socket, which may hold any words. The name of a host holds neither a
- * space nor a ':'. */
-static const char *behind_path(const char *message, const char *host)
-{
-    const char *path = *host == '/' ? strstr(message, host) : NULL;
-
-    return path ? path + strlen(host) : message;
-}
-
 /* libpq tells the SQLSTATE of a failed connection nowhere but in the text of the most verbose
  * messages, "FATAL:  28P01: password authentication failed". All but the SQLSTATE depends on the
  * server's language. NULL where it is libpq that says so. */
@@ -160,7 +151,11 @@ static bool await_connection(void)
 /* "was_open": there has been a socket, so the name was found. */
 static void tell_failure(const struct host_target *target, bool was_open, struct host_error *fault)
 {
-    const char *message = behind_path(PQerrorMessage(connection), target->host);
+    /* Passes over the path of a socket, which may hold any words. The name of a host holds neither
+     * a space nor a ':'. */
+    const char *whole = PQerrorMessage(connection);
+    const char *path = *target->host == '/' ? strstr(whole, target->host) : NULL;
+    const char *message = path ? path + strlen(target->host) : whole;
     const char *state = state_in(message), *said = said_of(message, state);
     enum wire_error error = error_of(states, state);
 
@@ -242,19 +237,6 @@ static enum host_outcome fail(const PGresult *result, bool commits, struct host_
     return error == WIRE_CONFLICT && !fault->broken ? HOST_AGAIN : HOST_FAILED;
 }
 
-static void take_rows(const PGresult *result, const struct database_taker *taker)
-{
-    struct piece values[DATABASE_COLUMNS];
-    int columns = PQnfields(result) < DATABASE_COLUMNS ? PQnfields(result) : DATABASE_COLUMNS;
-
-    for (int row = 0; row < PQntuples(result); row++) {
-        for (int i = 0; i < columns; i++)
-            values[i] =
-                (struct piece){PQgetvalue(result, row, i), (size_t)PQgetlength(result, row, i)};
-        taker->take(taker->arg, values, (size_t)columns);
-    }
-}
-
 /* Behind an error there is no further result but that of a connection that breaks. */
 enum host_outcome database_ask(struct sql_text *request, const struct database_taker *taker,
                                struct host_fault *fault)
@@ -267,8 +249,16 @@ enum host_outcome database_ask(struct sql_text *request, const struct database_t
     while (PQstatus(connection) == CONNECTION_OK && (next = PQgetResult(connection))) {
         PQclear(last);
         last = next;
-        if (taker)
-            take_rows(last, taker);
+        if (taker) {
+            struct piece values[DATABASE_COLUMNS];
+            int columns = PQnfields(last) < DATABASE_COLUMNS ? PQnfields(last) : DATABASE_COLUMNS;
+            for (int row = 0; row < PQntuples(last); row++) {
+                for (int i = 0; i < columns; i++)
+                    values[i] =
+                        (struct piece){PQgetvalue(last, row, i), (size_t)PQgetlength(last, row, i)};
+                taker->take(taker->arg, values, (size_t)columns);
+            }
+        }
     }
     ExecStatusType status = PQresultStatus(last);
     strbuf_free(&request->out);
@@ -293,35 +283,6 @@ static void add_channel(struct sql_text *request, struct piece name)
     sql_add(request, "rlock_%016" PRIx64, database_number(name));
 }
 
-/* "CHANNEL TEXT". One that is too long is sent without a text: a client that hears it looks
- * then. */
-static void add_message(struct sql_text *request, const struct unit_message *message)
-{
-    char *name = record_print_name(message->channel);
-    char *text = record_print_name(message->text);
-    char *both = strbuf_print("%s %s", name, text);
-
-    sql_add(request, "SELECT pg_notify('");
-    add_channel(request, message->channel);
-    sql_add(request, "', ");
-    database_add_text(request, strlen(both) <= PAYLOAD_MAX ? both : "");
-    database_say(request, ")");
-    free(name);
-    free(text);
-    free(both);
-}
-
-static void tell_payload(char *payload)
-{
-    char *text = strchr(payload, ' ');
-    struct piece piece = {text + 1, strlen(text + 1)};
-
-    *text = '\0';
-    size_t size = strlen(payload);
-    if (record_read_name(payload, &size) && record_read_name(text + 1, &piece.size))
-        host_tell((struct piece){payload, size}, piece);
-}
-
 bool database_hear(void)
 {
     PGnotify *notify;
@@ -330,12 +291,18 @@ bool database_hear(void)
         return false;
     while ((notify = PQnotifies(connection))) {
         uint64_t number = strtoull(notify->relname + strlen("rlock_"), NULL, 16);
-        if (strchr(notify->extra, ' '))
-            tell_payload(notify->extra);
-        else
+        if (strchr(notify->extra, ' ')) {
+            char *text = strchr(notify->extra, ' ');
+            struct piece piece = {text + 1, strlen(text + 1)};
+            *text = '\0';
+            size_t size = strlen(notify->extra);
+            if (record_read_name(notify->extra, &size) && record_read_name(text + 1, &piece.size))
+                host_tell((struct piece){notify->extra, size}, piece);
+        } else {
             for (size_t i = 0; i < host_channels.count; i++)
                 if (database_number(host_channels.at[i].name) == number)
                     host_tell(host_channels.at[i].name, piece_of("1"));
+        }
         PQfreemem(notify);
     }
     return true;
@@ -359,8 +326,19 @@ void database_add_listening(struct sql_text *request, struct piece channel)
 
 void database_add_commit(struct sql_text *request, const struct unit *unit)
 {
-    for (size_t i = 0; i < unit->message_count; i++)
-        add_message(request, &unit->messages[i]);
+    for (size_t i = 0; i < unit->message_count; i++) {
+        char *name = record_print_name(unit->messages[i].channel);
+        char *text = record_print_name(unit->messages[i].text);
+        char *both = strbuf_print("%s %s", name, text);
+        sql_add(request, "SELECT pg_notify('");
+        add_channel(request, unit->messages[i].channel);
+        sql_add(request, "', ");
+        database_add_text(request, strlen(both) <= PAYLOAD_MAX ? both : "");
+        database_say(request, ")");
+        free(name);
+        free(text);
+        free(both);
+    }
     database_say(request, "COMMIT");
     request->commits = request->count;
 }

@@ -98,25 +98,22 @@ static void note(struct record *record, size_t number)
     record->index[at] = (uint32_t)number + 1;
 }
 
-static void grow(struct record *record)
-{
-    record->room = record->room ? 2 * record->room : 16;
-    record->fields = mem_checked(realloc(record->fields, record->room * sizeof *record->fields));
-    record->buckets = 4 * record->room;
-    free(record->index);
-    record->index = mem_zeroed(record->buckets * sizeof *record->index);
-    for (size_t i = 0; i < record->count; i++)
-        note(record, i);
-}
-
 bool record_set(struct record *record, struct piece name, struct piece value)
 {
     struct record_field *field = look_up(record, name);
     bool is_new = !field || field->gone;
 
     if (!field) {
-        if (record->count == record->room)
-            grow(record);
+        if (record->count == record->room) {
+            record->room = record->room ? 2 * record->room : 16;
+            record->fields =
+                mem_checked(realloc(record->fields, record->room * sizeof *record->fields));
+            record->buckets = 4 * record->room;
+            free(record->index);
+            record->index = mem_zeroed(record->buckets * sizeof *record->index);
+            for (size_t i = 0; i < record->count; i++)
+                note(record, i);
+        }
         field = &record->fields[record->count];
         *field = (struct record_field){.name = piece_duplicate(name)};
         note(record, record->count++);

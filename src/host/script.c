@@ -184,33 +184,26 @@ static void look_at_time(lua_State *lua, lua_Debug *debug)
 
 /* -- scripts ----------------------------------------------------------------------------------- */
 
-/* Without those parts of Lua that reach a file, or code that is not a script. */
-static void open_libraries(lua_State *lua)
+void scripts_begin(const struct command_extra *extra)
 {
+    scripts.extra = extra;
+    scripts.lua = mem_checked(luaL_newstate());
     static const lua_CFunction libraries[] = {luaopen_base, luaopen_string, luaopen_table,
                                               luaopen_math};
     static const char *const without[] = {"dofile",         "loadfile", "load",    "loadstring",
                                           "collectgarbage", "print",    "newproxy"};
     static const luaL_Reg redis[] = {
         {"call", redis_call}, {"pcall", redis_pcall}, {"sha1hex", redis_sha1hex}, {NULL, NULL}};
-
     for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
-        lua_pushcfunction(lua, libraries[i]);
-        lua_call(lua, 0, 0);
+        lua_pushcfunction(scripts.lua, libraries[i]);
+        lua_call(scripts.lua, 0, 0);
     }
     for (size_t i = 0; i < sizeof without / sizeof *without; i++) {
-        lua_pushnil(lua);
-        lua_setglobal(lua, without[i]);
+        lua_pushnil(scripts.lua);
+        lua_setglobal(scripts.lua, without[i]);
     }
-    luaL_register(lua, "redis", redis);
-    lua_settop(lua, 0);
-}
-
-void scripts_begin(const struct command_extra *extra)
-{
-    scripts.extra = extra;
-    scripts.lua = mem_checked(luaL_newstate());
-    open_libraries(scripts.lua);
+    luaL_register(scripts.lua, "redis", redis);
+    lua_settop(scripts.lua, 0);
     lua_sethook(scripts.lua, look_at_time, LUA_MASKCOUNT, LOOK_EVERY);
 }
 
@@ -275,33 +268,6 @@ static void set_words(lua_State *lua, const char *name, const struct piece *word
     lua_setglobal(lua, name);
 }
 
-/* The error on top of the stack, of a script, as a reply in the words of Redis. */
-static void explain_error(lua_State *lua, const char *hex)
-{
-    bool coded = lua_istable(lua, -1);
-
-    if (coded)
-        lua_getfield(lua, -1, "err");
-    const char *said = lua_tostring(lua, -1);
-    command_error(lua, lua_pushfstring(lua, "%s%s script: %s, on @user_script:1.",
-                                       coded ? "" : "ERR ", said ? said : "?", hex));
-}
-
-static enum script_outcome run_script(const struct script_call *call)
-{
-    lua_State *lua = scripts.lua;
-
-    set_words(lua, "KEYS", call->keys, call->key_count);
-    set_words(lua, "ARGV", call->arguments, call->argument_count);
-    lua_getfield(lua, LUA_REGISTRYINDEX, call->hex);
-    bool failed = lua_pcall(lua, 0, 1, 0) != 0;
-    if (scripts.unit->again)
-        return SCRIPT_AGAIN;
-    if (failed)
-        explain_error(lua, call->hex);
-    return failed ? SCRIPT_FAILED : SCRIPT_DONE;
-}
-
 enum script_outcome script_run(const struct script_call *call, struct unit *unit)
 {
     scripts.call = call;
@@ -309,8 +275,25 @@ enum script_outcome script_run(const struct script_call *call, struct unit *unit
     scripts.overreached = false;
     scripts.began = moment_now();
     lua_settop(scripts.lua, 0);
-    if (call->hex)
-        return run_script(call);
+    if (call->hex) {
+        lua_State *lua = scripts.lua;
+        set_words(lua, "KEYS", call->keys, call->key_count);
+        set_words(lua, "ARGV", call->arguments, call->argument_count);
+        lua_getfield(lua, LUA_REGISTRYINDEX, call->hex);
+        bool failed = lua_pcall(lua, 0, 1, 0) != 0;
+        if (scripts.unit->again)
+            return SCRIPT_AGAIN;
+        if (failed) {
+            /* The error on top of the stack, of a script, as a reply in the words of Redis. */
+            bool coded = lua_istable(lua, -1);
+            if (coded)
+                lua_getfield(lua, -1, "err");
+            const char *said = lua_tostring(lua, -1);
+            command_error(lua, lua_pushfstring(lua, "%s%s script: %s, on @user_script:1.",
+                                               coded ? "" : "ERR ", said ? said : "?", call->hex));
+        }
+        return failed ? SCRIPT_FAILED : SCRIPT_DONE;
+    }
     if (!command_run(scripts.lua, unit, scripts.extra, NULL, call->arguments, call->argument_count))
         return SCRIPT_AGAIN;
     return is_error(scripts.lua) ? SCRIPT_FAILED : SCRIPT_DONE;

@@ -87,20 +87,6 @@ static void tell_fault(struct client *client, struct host_fault *fault)
     server.broken |= fault->broken;
 }
 
-/* Some clients in tests hear all messages of this host. */
-static void tell_all(const struct unit *unit)
-{
-    for (size_t i = 0; i < server.client_count; i++)
-        for (size_t m = 0; server.clients[i]->hears_all && m < unit->message_count; m++) {
-            struct strbuf *out = &server.clients[i]->out;
-            resp_array(out, 4);
-            resp_bulk(out, piece_of("pmessage"));
-            resp_bulk(out, piece_of("*"));
-            resp_bulk(out, unit->messages[m].channel);
-            resp_bulk(out, unit->messages[m].text);
-        }
-}
-
 /* One attempt. */
 static enum host_outcome attempt(const struct script_call *call, struct unit *unit,
                                  struct host_fault *fault)
@@ -116,8 +102,18 @@ static enum host_outcome attempt(const struct script_call *call, struct unit *un
         outcome = server.store->commit(unit, fault);
     else
         server.store->abandon();
-    if (outcome == HOST_DONE && ran == SCRIPT_DONE)
-        tell_all(unit);
+    if (outcome == HOST_DONE && ran == SCRIPT_DONE) {
+        /* Some clients in tests hear all messages of this host. */
+        for (size_t i = 0; i < server.client_count; i++)
+            for (size_t m = 0; server.clients[i]->hears_all && m < unit->message_count; m++) {
+                struct strbuf *out = &server.clients[i]->out;
+                resp_array(out, 4);
+                resp_bulk(out, piece_of("pmessage"));
+                resp_bulk(out, piece_of("*"));
+                resp_bulk(out, unit->messages[m].channel);
+                resp_bulk(out, unit->messages[m].text);
+            }
+    }
     return outcome;
 }
 
@@ -212,22 +208,6 @@ static const char *word(const struct request *request, size_t i)
     return i < request->count ? request->words[i].at : "";
 }
 
-/* "OK", and the address of the server; a Unix socket has none. */
-static void reply_open(struct strbuf *out)
-{
-    struct sockaddr_storage peer = {0};
-    socklen_t size = sizeof peer;
-    char text[4 + 48] = "OK";
-    int ms;
-
-    if (getpeername(server.store->rest(HOST_DEAF, &ms), (struct sockaddr *)&peer, &size) == 0 &&
-        peer.ss_family != AF_UNIX &&
-        getnameinfo((struct sockaddr *)&peer, size, text + 3, sizeof text - 3, NULL, 0,
-                    NI_NUMERICHOST) == 0)
-        text[2] = ' ';
-    resp_status(out, text);
-}
-
 static void do_open(const struct request *request)
 {
     for (size_t i = 0; i < request->count; i++)
@@ -256,26 +236,20 @@ static void do_open(const struct request *request)
                      !server.store->open(&target, table, &server.fault);
     if (server.fault.why.error == WIRE_PASSWORD && !*target.password)
         server.fault.why.error = WIRE_NO_PASSWORD;
-    if (server.refused)
+    if (server.refused) {
         tell_fault(request->client, &server.fault);
-    else
-        reply_open(&request->client->out);
-}
-
-/* In place of init.lua, which marks a new server that has forgotten nothing: makes the tables, and
- * replies as the script does. */
-static void make_tables(const struct request *request, const char *user)
-{
-    struct strbuf *out = &request->client->out;
-    struct unit clock = {.reads_only = true};
-    struct host_fault fault;
-
-    if (server.store->make(user, &fault) && server.store->load(&clock, &fault) == HOST_DONE) {
-        resp_array(out, 2);
-        resp_bulk(out, piece_of("MARKED"));
-        resp_number(out, clock.now_us / 1000);
     } else {
-        tell_fault(request->client, &fault);
+        /* "OK", and the address of the server; a Unix socket has none. */
+        struct sockaddr_storage peer = {0};
+        socklen_t size = sizeof peer;
+        char text[4 + 48] = "OK";
+        int ms;
+        if (getpeername(server.store->rest(HOST_DEAF, &ms), (struct sockaddr *)&peer, &size) == 0 &&
+            peer.ss_family != AF_UNIX &&
+            getnameinfo((struct sockaddr *)&peer, size, text + 3, sizeof text - 3, NULL, 0,
+                        NI_NUMERICHOST) == 0)
+            text[2] = ' ';
+        resp_status(&request->client->out, text);
     }
 }
 
@@ -306,7 +280,19 @@ static void do_eval(const struct request *request)
     } else if (!by_digest && !script_load(request->words[1], hex)) {
         script_reply(&request->client->out);
     } else if (strcmp(hex, script_init.sha1) == 0 && !server.host->extra) {
-        make_tables(request, argument(request, 3 + (size_t)keys, "user"));
+        /* In place of init.lua, which marks a new server that has forgotten nothing: makes the
+         * tables, and replies as the script does. */
+        struct strbuf *out = &request->client->out;
+        struct unit clock = {.reads_only = true};
+        struct host_fault fault;
+        if (server.store->make(argument(request, 3 + (size_t)keys, "user"), &fault) &&
+            server.store->load(&clock, &fault) == HOST_DONE) {
+            resp_array(out, 2);
+            resp_bulk(out, piece_of("MARKED"));
+            resp_number(out, clock.now_us / 1000);
+        } else {
+            tell_fault(request->client, &fault);
+        }
     } else {
         const struct script_call call = {.hex = hex,
                                          .keys = request->words + 3,
@@ -349,21 +335,6 @@ static void note_name(void *arg, struct piece name)
     words_add(arg, name);
 }
 
-/* Replies with the names that match, by a script: its arguments are the pattern and all names. */
-static void reply_matching(const struct words *words, struct strbuf *out)
-{
-    const struct script_call call = {
-        .hex = script_match.sha1, .arguments = words->at, .argument_count = words->count};
-    struct unit unit = {.reads_only = true};
-
-    script_is_known(call.hex); /* it is from now on */
-    if (script_run(&call, &unit) == SCRIPT_DONE) {
-        resp_array(out, 2);
-        resp_bulk(out, piece_of("0"));
-    }
-    script_reply(out);
-}
-
 /* SCAN CURSOR MATCH PATTERN …: all at once. */
 static void do_scan(const struct request *request)
 {
@@ -380,10 +351,20 @@ static void do_scan(const struct request *request)
         if (*from == '\\' && from[1])
             from++;
     if (server.store->list((struct piece){prefix, (size_t)(to - prefix)}, note_name, &words,
-                           &fault))
-        reply_matching(&words, &request->client->out);
-    else
+                           &fault)) {
+        /* By a script: its arguments are the pattern and all names. */
+        const struct script_call call = {
+            .hex = script_match.sha1, .arguments = words.at, .argument_count = words.count};
+        struct unit unit = {.reads_only = true};
+        script_is_known(call.hex); /* it is from now on */
+        if (script_run(&call, &unit) == SCRIPT_DONE) {
+            resp_array(&request->client->out, 2);
+            resp_bulk(&request->client->out, piece_of("0"));
+        }
+        script_reply(&request->client->out);
+    } else {
         tell_fault(request->client, &fault);
+    }
     words_free(&words);
     free(prefix);
 }
@@ -500,19 +481,6 @@ static void perform(const struct request *request)
     limit_time(0);
 }
 
-/* Without a database each command fails for the reason that OPEN did. */
-static void obey(const struct request *request)
-{
-    if (request->count == 0)
-        return;
-    if (server.refused && !piece_is(request->words[0], "open"))
-        tell_fault(request->client, &server.fault);
-    else if (request->client->queues && !piece_is(request->words[0], "exec"))
-        queue(request);
-    else
-        perform(request);
-}
-
 /* -- sockets ----------------------------------------------------------------------------------- */
 
 void host_await(int fd, bool to_write)
@@ -558,7 +526,15 @@ static void read_commands(struct client *client)
     resp_feed(&client->in, bytes, (size_t)got);
     while ((state = resp_next(&client->in, &request.words, &request.count)) == RESP_COMMAND &&
            !server.broken) {
-        obey(&request);
+        /* Without a database each command fails for the reason that OPEN did. */
+        if (request.count != 0) {
+            if (server.refused && !piece_is(request.words[0], "open"))
+                tell_fault(request.client, &server.fault);
+            else if (request.client->queues && !piece_is(request.words[0], "exec"))
+                queue(&request);
+            else
+                perform(&request);
+        }
         send_all(client);
     }
     client->gone |= state == RESP_DAMAGED;

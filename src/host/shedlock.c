@@ -79,46 +79,6 @@ static void add_time(struct sql_text *text, int64_t ms, bool past)
     sql_add(text, "TIMESTAMP '%s.%03d'", date, rest);
 }
 
-static void add_free(struct sql_text *text, const struct unit_key *key, int64_t now)
-{
-    sql_add(text, "UPDATE shedlock SET lock_until = ");
-    add_time(text, now, true);
-    add_where(text, key);
-}
-
-/* locked_at is when this holder took it. A row that came between the locking and the reading is not
- * locked: another holder may have taken it since. Then locked_by would become NULL, which the table
- * refuses. MySQL sets columns from left to right. */
-static void add_held(struct sql_text *text, const struct unit_key *key, int64_t now)
-{
-    const char *by = record_find(&key->record, piece_of(""))->value.at;
-
-    sql_add(text, "UPDATE shedlock SET locked_at = CASE WHEN locked_by = ");
-    add_value(text, by);
-    sql_add(text, " THEN locked_at ELSE ");
-    add_time(text, now, true);
-    sql_add(text, " END, locked_by = CASE WHEN locked_by = ");
-    add_value(text, by);
-    sql_add(text, " OR %s <= 0 THEN ", text->dialect->utc_left);
-    add_value(text, by);
-    sql_add(text, " END, lock_until = ");
-    add_time(text, key->record.expires, false);
-    add_where(text, key);
-}
-
-static void add_new(struct sql_text *text, const struct unit_key *key, int64_t now)
-{
-    sql_add(text, "INSERT INTO shedlock (name, lock_until, locked_at, locked_by) VALUES (");
-    add_value(text, key->name.at + strlen(SHEDLOCK_KEY));
-    sql_add(text, ", ");
-    add_time(text, key->record.expires, false);
-    sql_add(text, ", ");
-    add_time(text, now, true);
-    sql_add(text, ", ");
-    add_value(text, record_find(&key->record, piece_of(""))->value.at);
-    sql_add(text, ")");
-}
-
 void shedlock_add_changes(struct sql_text *text, const struct unit *unit)
 {
     int64_t now = unit->now_us / US_PER_MS;
@@ -128,12 +88,37 @@ void shedlock_add_changes(struct sql_text *text, const struct unit *unit)
         bool held = key->record.type == RECORD_STRING;
         if (!shedlock_has(key->name) || !key->record.changed || (!held && !key->record.version))
             continue;
-        if (!held)
-            add_free(text, key, now);
-        else if (key->record.version)
-            add_held(text, key, now);
-        else
-            add_new(text, key, now);
+        if (!held) {
+            sql_add(text, "UPDATE shedlock SET lock_until = ");
+            add_time(text, now, true);
+            add_where(text, key);
+        } else if (key->record.version) {
+            /* locked_at is when this holder took it. A row that came between the locking and the
+             * reading is not locked: another holder may have taken it since. Then locked_by would
+             * become NULL, which the table refuses. MySQL sets columns from left to right. */
+            const char *by = record_find(&key->record, piece_of(""))->value.at;
+            sql_add(text, "UPDATE shedlock SET locked_at = CASE WHEN locked_by = ");
+            add_value(text, by);
+            sql_add(text, " THEN locked_at ELSE ");
+            add_time(text, now, true);
+            sql_add(text, " END, locked_by = CASE WHEN locked_by = ");
+            add_value(text, by);
+            sql_add(text, " OR %s <= 0 THEN ", text->dialect->utc_left);
+            add_value(text, by);
+            sql_add(text, " END, lock_until = ");
+            add_time(text, key->record.expires, false);
+            add_where(text, key);
+        } else {
+            sql_add(text, "INSERT INTO shedlock (name, lock_until, locked_at, locked_by) VALUES (");
+            add_value(text, key->name.at + strlen(SHEDLOCK_KEY));
+            sql_add(text, ", ");
+            add_time(text, key->record.expires, false);
+            sql_add(text, ", ");
+            add_time(text, now, true);
+            sql_add(text, ", ");
+            add_value(text, record_find(&key->record, piece_of(""))->value.at);
+            sql_add(text, ")");
+        }
         sql_end(text);
     }
 }
