@@ -69,19 +69,6 @@ static enum lock_ending read_ending(const char *text, size_t length)
     return LOCK_USED;
 }
 
-/* An ending that makes no sense is not known. */
-static void read_end(const char *text, size_t length, struct lock_end *end)
-{
-    int64_t signal = identity_noted(text, length, LOCK_NOTE_SIGNAL);
-    int64_t status = identity_noted(text, length, LOCK_NOTE_EXIT);
-
-    end->how = read_ending(text, length);
-    end->ran_ms = span(0, identity_noted(text, length, LOCK_NOTE_RAN));
-    end->known = end->ran_ms > 0 && signal < NSIG && status <= UINT8_MAX;
-    end->signal = end->known ? (int)signal : 0;
-    end->status = end->known ? (int)status : 0;
-}
-
 static void read_revocation(const char *text, size_t length, struct revocation *revoked)
 {
     revoked->asked_ms = identity_noted(text, length, LOCK_NOTE_ASKED);
@@ -107,7 +94,14 @@ static bool take_party(const redisReply *record, const char **text, bool holds,
     party->in_group = identity_noted_word(*text, *length, LOCK_NOTE_GROUP, party->group);
     if (holds) {
         party->waited_ms = span(0, identity_noted(*text, *length, LOCK_NOTE_WAITED));
-        read_end(*text, *length, &party->end);
+        /* An ending that makes no sense is not known. */
+        int64_t signal = identity_noted(*text, *length, LOCK_NOTE_SIGNAL);
+        int64_t status = identity_noted(*text, *length, LOCK_NOTE_EXIT);
+        party->end.how = read_ending(*text, *length);
+        party->end.ran_ms = span(0, identity_noted(*text, *length, LOCK_NOTE_RAN));
+        party->end.known = party->end.ran_ms > 0 && signal < NSIG && status <= UINT8_MAX;
+        party->end.signal = party->end.known ? (int)signal : 0;
+        party->end.status = party->end.known ? (int)status : 0;
     }
     return true;
 }
@@ -581,30 +575,25 @@ static bool is_member(const redisReply *reply)
     return word && strcmp(word, "MEMBER") == 0 && reply->elements > 4;
 }
 
-/* The answer of a quorum's member, and what it tells of itself. */
-static void read_member(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
-{
-    const redisReply *nested = redis_reply_list(reply, 4);
-
-    read_words(reply->element[3], answer, extra);
-    extra->member = true;
-    extra->seniority.memory_ms = redis_reply_span(reply, 1);
-    extra->seniority.service_ms = redis_reply_span(reply, 2);
-    for (size_t i = 0; nested && i < nested->elements && i < LOCK_KEYS_MAX; i++)
-        extra->grants[i].nested = redis_reply_says(nested, i, 1);
-}
-
 void redis_answer_script(const struct redisReply *reply, struct answer *answer,
                          struct redis_extra *extra)
 {
     memset(answer, 0, sizeof *answer);
     memset(extra, 0, offsetof(struct redis_extra, party));
-    if (reply->type == REDIS_REPLY_ERROR)
+    if (reply->type == REDIS_REPLY_ERROR) {
         redis_error_of_script(reply->str, answer);
-    else if (is_member(reply))
-        read_member(reply, answer, extra);
-    else
+    } else if (is_member(reply)) {
+        /* The answer of a quorum's member, and what it tells of itself. */
+        const redisReply *nested = redis_reply_list(reply, 4);
+        read_words(reply->element[3], answer, extra);
+        extra->member = true;
+        extra->seniority.memory_ms = redis_reply_span(reply, 1);
+        extra->seniority.service_ms = redis_reply_span(reply, 2);
+        for (size_t i = 0; nested && i < nested->elements && i < LOCK_KEYS_MAX; i++)
+            extra->grants[i].nested = redis_reply_says(nested, i, 1);
+    } else {
         read_words(reply, answer, extra);
+    }
 }
 
 /* A grant of as many keys as were asked for. */
@@ -693,17 +682,6 @@ static void count_nested(struct lock_party *holders, size_t count)
     }
 }
 
-static void read_mode(const redisReply *reply, struct lock_view *view)
-{
-    const char *mode = redis_reply_string(reply, 3);
-    int64_t limit = redis_reply_count(reply, 4);
-
-    view->mode = mode && *mode == 's'   ? LOCK_SHARED
-                 : mode && *mode == 'l' ? LOCK_LIMIT
-                                        : LOCK_EXCLUSIVE;
-    view->limit = limit <= LOCK_LIMIT_MAX ? (unsigned)limit : 0;
-}
-
 void redis_answer_inspect(const struct redisReply *reply, const char *key,
                           void (*each)(void *arg, const struct lock_view *view), void *arg,
                           struct answer *answer)
@@ -728,7 +706,12 @@ void redis_answer_inspect(const struct redisReply *reply, const char *key,
         read_records(waiting, now, read_waiter, sizeof *waiters, &view.waiter_count);
 
     read_fence(redis_reply_string(reply, 2), &view.fence);
-    read_mode(reply, &view);
+    const char *mode = redis_reply_string(reply, 3);
+    int64_t limit = redis_reply_count(reply, 4);
+    view.mode = mode && *mode == 's'   ? LOCK_SHARED
+                : mode && *mode == 'l' ? LOCK_LIMIT
+                                       : LOCK_EXCLUSIVE;
+    view.limit = limit <= LOCK_LIMIT_MAX ? (unsigned)limit : 0;
     view.limited = read_limit(reply, 11, &view.stored_limit);
     read_pause_at(reply, 12, now, &view.pause, view.pause_glob);
     view.paused_ms = redis_reply_span(reply, 13);

@@ -41,21 +41,17 @@ const char *redis_call_get(const struct redis_call *call, const char *name)
     return i < call->argc ? call->argv[i + 1] : NULL;
 }
 
-static void remove_argument(struct redis_call *call, size_t i)
-{
-    free(call->argv[i]);
-    free(call->argv[i + 1]);
-    call->argc -= 2;
-    call->argv[i] = call->argv[call->argc];
-    call->argv[i + 1] = call->argv[call->argc + 1];
-}
-
 void redis_call_set(struct redis_call *call, const char *name, const char *value)
 {
     size_t i = find_argument(call, name);
 
-    if (i < call->argc)
-        remove_argument(call, i);
+    if (i < call->argc) {
+        free(call->argv[i]);
+        free(call->argv[i + 1]);
+        call->argc -= 2;
+        call->argv[i] = call->argv[call->argc];
+        call->argv[i + 1] = call->argv[call->argc + 1];
+    }
     if (!value)
         return;
     call->argv = mem_checked(realloc(call->argv, (call->argc + 2) * sizeof *call->argv));
@@ -392,22 +388,6 @@ void redis_call_force(struct redis_call *call, const struct redis_terms *terms, 
     strbuf_free(&owners);
 }
 
-/* Adds the GLOB as SCAN takes it; the user's words for it are a note behind "who". */
-static void set_glob(struct redis_call *call, const char *prefix,
-                     const struct adjust_request *request, struct strbuf *who)
-{
-    char *glob = redis_glob_in_store(prefix, request->key);
-    char coded[3 * KEY_MAX_BYTES + 1];
-
-    redis_call_set(call, "glob", glob);
-    free(glob);
-    if (request->what != ADJUST_PAUSE)
-        return;
-    percent_encode(request->key, "", coded, sizeof coded);
-    strbuf_printf(who, "%s " LOCK_NOTE_GLOB "=%s", *request->who ? request->who : IDENTITY_UNKNOWN,
-                  coded);
-}
-
 void redis_call_adjust(struct redis_call *call, const struct redis_terms *terms, const char *prefix,
                        const struct adjust_request *request)
 {
@@ -423,14 +403,24 @@ void redis_call_adjust(struct redis_call *call, const struct redis_terms *terms,
     else
         redis_call_begin(call, &script_adjust, prefix, &request->key, 1);
     redis_call_set(call, "what", verbs[request->what]);
-    if (request->what == ADJUST_LIMIT)
+    if (request->what == ADJUST_LIMIT) {
         set_number(call, "limit", request->limit);
-    else if (request->what == ADJUST_MINIMUM)
+    } else if (request->what == ADJUST_MINIMUM) {
         redis_call_set(call, "version", request->version);
-    else if (request->glob)
-        set_glob(call, prefix, request, &who);
-    else if (request->what != ADJUST_NO_LIMIT)
+    } else if (request->glob) {
+        /* Adds the GLOB as SCAN takes it; the user's words for it are a note behind "who". */
+        char *glob = redis_glob_in_store(prefix, request->key);
+        char coded[3 * KEY_MAX_BYTES + 1];
+        redis_call_set(call, "glob", glob);
+        free(glob);
+        if (request->what == ADJUST_PAUSE) {
+            percent_encode(request->key, "", coded, sizeof coded);
+            strbuf_printf(&who, "%s " LOCK_NOTE_GLOB "=%s",
+                          *request->who ? request->who : IDENTITY_UNKNOWN, coded);
+        }
+    } else if (request->what != ADJUST_NO_LIMIT) {
         set_text(call, "pauses", terms->pauses);
+    }
     if (request->what == ADJUST_PAUSE) {
         set_number(call, "ms", request->duration / NS_PER_MS);
         redis_call_set(call, "who", who.text ? who.text : request->who);

@@ -8,19 +8,6 @@
 
 #define TOKEN_LENGTH (HANDOVER_TOKEN_SIZE - 1)
 
-/* Six bits a character; the last one has the two that are left. */
-static void print_token(const uint8_t bytes[16], char token[HANDOVER_TOKEN_SIZE])
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
-    for (size_t i = 0; i < TOKEN_LENGTH; i++) {
-        size_t bit = 6 * i;
-        unsigned two = (unsigned)bytes[bit / 8] << 8 | (bit / 8 + 1 < 16 ? bytes[bit / 8 + 1] : 0);
-        token[i] = digits[two >> (10 - bit % 8) & 63];
-    }
-    token[TOKEN_LENGTH] = '\0';
-}
-
 bool handover_offer(struct handover *handover, struct moment now)
 {
     uint8_t bytes[16];
@@ -28,7 +15,14 @@ bool handover_offer(struct handover *handover, struct moment now)
     *handover = (struct handover){.offered = now};
     if (getrandom(bytes, sizeof bytes, GRND_NONBLOCK) != sizeof bytes)
         return false;
-    print_token(bytes, handover->token);
+    /* Six bits a character; the last one has the two that are left. */
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    for (size_t i = 0; i < TOKEN_LENGTH; i++) {
+        size_t bit = 6 * i;
+        unsigned two = (unsigned)bytes[bit / 8] << 8 | (bit / 8 + 1 < 16 ? bytes[bit / 8 + 1] : 0);
+        handover->token[i] = digits[two >> (10 - bit % 8) & 63];
+    }
+    handover->token[TOKEN_LENGTH] = '\0';
     return true;
 }
 

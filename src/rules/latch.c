@@ -14,20 +14,6 @@ static void refuse(struct answer *answer, enum cause cause, const char *text)
     snprintf(answer->text, sizeof answer->text, "%s", text);
 }
 
-static void refuse_misfit(struct answer *answer, const char *what)
-{
-    char text[120];
-
-    if (strcmp(what, "lock/1") == 0)
-        snprintf(text, sizeof text,
-                 "the key is a lock, or was one within a week; rlock status shows it");
-    else if (strcmp(what, "damaged") == 0)
-        snprintf(text, sizeof text, "the store's key of that name holds other data, or is damaged");
-    else if (!redis_newer_layout(what, "latch/1", text, sizeof text))
-        snprintf(text, sizeof text, "not a latch: the key holds '%.40s'", what);
-    refuse(answer, CAUSE_MISFIT, text);
-}
-
 /* False if it makes no sense. An open latch is believed only where all of it does. */
 static bool read_latch(const redisReply *reply, int64_t now, struct latch_state *latch)
 {
@@ -79,7 +65,17 @@ void redis_latch_answer(const struct redisReply *reply, void (*each)(void *arg, 
     } else if (word && strcmp(word, "OTHER") == 0) {
         refuse(answer, CAUSE_CHANGED, "the latch vanished, and another one has its name");
     } else if (word && strcmp(word, "MISFIT") == 0) {
-        refuse_misfit(answer, what ? what : "?");
+        const char *held = what ? what : "?";
+        char text[120];
+        if (strcmp(held, "lock/1") == 0)
+            snprintf(text, sizeof text,
+                     "the key is a lock, or was one within a week; rlock status shows it");
+        else if (strcmp(held, "damaged") == 0)
+            snprintf(text, sizeof text,
+                     "the store's key of that name holds other data, or is damaged");
+        else if (!redis_newer_layout(held, "latch/1", text, sizeof text))
+            snprintf(text, sizeof text, "not a latch: the key holds '%.40s'", held);
+        refuse(answer, CAUSE_MISFIT, text);
     } else if (word && strcmp(word, "LATCH") == 0 && read_latch(reply, now, &answer->latch)) {
         answer->verdict = VERDICT_GRANTED;
         if (each)
