@@ -166,26 +166,20 @@ bool local_find(struct local_place *place, char *fault, size_t size)
     return choose(place, fault, size) && check(place, fault, size);
 }
 
-/* Anybody may make a directory of root's name where everybody may make one. It holds nothing of
- * root's, and in the way of its locks it would stop its jobs: root puts it aside. */
-static void evict(const struct local_place *place)
-{
-    char aside[sizeof place->directory + 32];
-    struct stat there;
-
-    if (!place->shared || geteuid() != 0 || lstat(place->directory, &there) != 0 ||
-        there.st_uid == 0)
-        return;
-    snprintf(aside, sizeof aside, "%s.of-%u-%lld", place->directory, (unsigned)there.st_uid,
-             (long long)moment_now().ns);
-    rename(place->directory, aside);
-}
-
 bool local_make(struct local_place *place, char *fault, size_t size)
 {
     if (!choose(place, fault, size))
         return false;
-    evict(place);
+    /* Anybody may make a directory of root's name where everybody may make one. It holds nothing of
+     * root's, and in the way of its locks it would stop its jobs: root puts it aside. */
+    char aside[sizeof place->directory + 32];
+    struct stat there;
+    if (place->shared && geteuid() == 0 && lstat(place->directory, &there) == 0 &&
+        there.st_uid != 0) {
+        snprintf(aside, sizeof aside, "%s.of-%u-%lld", place->directory, (unsigned)there.st_uid,
+                 (long long)moment_now().ns);
+        rename(place->directory, aside);
+    }
     if (mkdir(place->directory, 0700) != 0 && errno != EEXIST) {
         snprintf(fault, size, "cannot make %s: %s%s", place->directory, strerror(errno),
                  errno == EROFS ? " (in a unit, ReadWritePaths= allows it)" : "");
@@ -352,20 +346,6 @@ static bool find_program(char *path, size_t size)
     return false;
 }
 
-/* The server outlives this process, and must not inherit its limits. */
-static void lift_limits(void)
-{
-    static const int limits[] = {RLIMIT_CPU, RLIMIT_FSIZE, RLIMIT_AS, RLIMIT_DATA, RLIMIT_NOFILE};
-    struct rlimit limit;
-
-    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
-        if (getrlimit(limits[i], &limit) == 0) {
-            limit.rlim_cur = limit.rlim_max;
-            setrlimit(limits[i], &limit);
-        }
-    }
-}
-
 /* Standard input is the file that says who the server is; a record lock stays over exec, is not
  * inherited by the children that rewrite its data, and would go with any other descriptor of that
  * file that is closed. The lock on its directory keeps systemd-tmpfiles from cleaning it up as
@@ -412,7 +392,15 @@ __attribute__((noreturn)) static void become_server(const struct local_place *pl
         signal(signo, SIG_DFL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    lift_limits();
+    /* The server outlives this process, and must not inherit its limits. */
+    static const int limits[] = {RLIMIT_CPU, RLIMIT_FSIZE, RLIMIT_AS, RLIMIT_DATA, RLIMIT_NOFILE};
+    struct rlimit limit;
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        if (getrlimit(limits[i], &limit) == 0) {
+            limit.rlim_cur = limit.rlim_max;
+            setrlimit(limits[i], &limit);
+        }
+    }
     umask(077);
     if (take_descriptors(place, log))
         execve(TREE_SPARED, (char *const *)(uintptr_t)argv, environment);
