@@ -1,15 +1,19 @@
 /* The store of "local:": a redis-server of the user's own on a Unix socket, started when it is
- * needed and left running, so that no one needs to set one up.  Everything about it is in one
- * directory, which only its user may enter: socket        where it listens server        locked
- * (fcntl) by the server for as long as it lives, which tells its pid lock          locked (flock)
- * by a process that starts or stops it log           its messages rlock-server  a link to the
- * program, which gives the process its name and its append-only file, which it reads when it is
- * started again. Each write is handed to the kernel before it is answered, so a server that is
- * killed loses nothing.  The directory is rlock in $XDG_RUNTIME_DIR; otherwise rlock-UID in
- * /run/lock, or, if the mode of that does not let the user in, in /tmp. The /run/user/UID of a
- * login is not used: it goes away with the last login while commands continue, and cron does not
- * have it. A process that may not use the place, or has another directory in its stead, has no
- * server: it takes no other place. */
+ * needed and left running, so that no one needs to set one up.
+ *
+ * Everything about it is in one directory, which only its user may enter:
+ *   socket        where it listens
+ *   server        locked (fcntl) by the server for as long as it lives, which tells its pid
+ *   lock          locked (flock) by a process that starts or stops it
+ *   log           its messages
+ *   rlock-server  a link to the program, which gives the process its name
+ * and its append-only file, which it reads when it is started again. Each write is handed to the
+ * kernel before it is answered, so a server that is killed loses nothing.
+ *
+ * The directory is rlock in $XDG_RUNTIME_DIR; otherwise rlock-UID in /run/lock, or, if the mode of
+ * that does not let the user in, in /tmp. The /run/user/UID of a login is not used: it goes away
+ * with the last login while commands continue, and cron does not have it. A process that may not
+ * use the place, or has another directory in its stead, has no server: it takes no other place. */
 #pragma once
 
 #include <stdint.h>
