@@ -1,3 +1,6 @@
+/* Executes a subcommand by its record: parses and checks its words, reads the settings, and prints
+ * how it fails. It changes nothing but its struct call. To add a step that all subcommands take,
+ * edit perform(). */
 #include "cli/command.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* Words for what others measured: it reads its arguments and the clock of this host, and changes
+ * nothing but "out". To add a hint, edit enum hint (store/store.h) and the table here. */
 #include "cli/describe.h"
 
 #include <inttypes.h>

@@ -1,3 +1,6 @@
+/* Reads a request from the command line, RLOCK_OWNER and the user's reservations, fills in struct
+ * request, and makes a keeper's plan of it. To add an option that the scripts read, edit the tables
+ * here, request_read(), struct acquire_request (store/store.h) and rules/arguments.c. */
 #include "cli/request.h"
 
 #include <string.h>

@@ -1,3 +1,6 @@
+/* Turns each event of a run or an acquisition into a message and a hint. It reads the event and the
+ * request, and changes only what it prints. To add a message, edit enum run_event (run/events.h)
+ * and the table here. */
 #include "cli/run_messages.h"
 
 #include <inttypes.h>

@@ -1,3 +1,6 @@
+/* Compares a survey with limits, and writes one line about the worst locks. It reads the survey and
+ * the limits, and changes nothing else. To add a measure, edit enum measure (thresholds.h), its
+ * option in check.c, and value_of() and the names here. */
 #include "cmd/thresholds.h"
 
 #include <inttypes.h>

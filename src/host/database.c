@@ -1,3 +1,6 @@
+/* Reads and writes the records of a unit by the SQL of the program's one database. It changes the
+ * tables and this process's one transaction. To add a kind of database, write a file like
+ * postgresql.c with the functions of database.h, and a dialect (store/hosted/dialect.c). */
 #include "host/database.h"
 
 #include <errno.h>

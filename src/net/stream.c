@@ -1,3 +1,5 @@
+/* Carries the bytes of one connection, and tells its owner what has come and why it ended. It reads
+ * the socket and the clock of the loop; a fault is worded here, where it is known. */
 #include "net/stream.h"
 #include "base/jitter.h"
 #include "base/mem.h"

@@ -1,3 +1,6 @@
+/* Encrypts and decrypts the bytes of a connection by OpenSSL, and words what it refuses. It reads
+ * the files of the options and the system's certificates. To add a function of OpenSSL, edit
+ * net/tls_library. */
 #include "net/tls.h"
 
 #include <errno.h>

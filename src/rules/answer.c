@@ -1,3 +1,6 @@
+/* Reads the replies of the scripts, and believes only what makes sense. It changes only the answer.
+ * To add a field of a lock, edit the script that replies, struct lock_view (lock/lock.h), and
+ * redis_answer_inspect(). */
 #include "rules/answer.h"
 #include "base/decimal.h"
 #include "base/mem.h"

@@ -1,3 +1,6 @@
+/* Makes of each request the script that executes it, its keys and its named arguments. It reads the
+ * request and the terms of its store, and changes only the call. To add an argument, name it in the
+ * first comment of the script, and set it in the function of the verb here. */
 #include "rules/arguments.h"
 #include "base/mem.h"
 #include "base/percent.h"

@@ -1,3 +1,6 @@
+/* Answers requests for the pages, which are part of the program, and for the documents that the
+ * owner has published. It changes its list of clients and the sockets it listens on. To add a
+ * document, edit enum http_document (http.h) and the table here. */
 #include "serve/http.h"
 
 #include <errno.h>

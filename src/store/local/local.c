@@ -1,3 +1,5 @@
+/* Finds, starts and ends the user's own server of this host. It reads and changes one directory,
+ * whose files local.h lists, and starts redis-server in it. */
 #include "store/local/local.h"
 #include "base/clock.h"
 #include "base/mem.h"

@@ -1,3 +1,5 @@
+/* Counts votes, and makes one answer of the answers of all nodes. It reads the ballots, and changes
+ * nothing but the ballot that is cast and the answer. */
 #include "store/quorum/quorum.h"
 
 #include <stdio.h>
