@@ -256,7 +256,7 @@ static enum level level_of(const struct run_messages *messages, const struct wor
     return news->refusal->kept.answer.cause == CAUSE_SUPERSEDED ? WARNING : DETAIL;
 }
 
-static void tell(void *arg, const struct run_news *news)
+static void tell_event(void *arg, const struct run_news *news)
 {
     const struct run_messages *messages = arg;
     const struct wording *wording = &wordings[news->event];
@@ -366,7 +366,7 @@ static void hide_wait(void *arg)
     status_line_wipe(&messages->wait);
 }
 
-static void word(void *arg, const struct run_news *news, char *out, size_t size)
+static void word_event(void *arg, const struct run_news *news, char *out, size_t size)
 {
     fill_in(arg, news, wordings[news->event].text, out, size);
 }
@@ -418,8 +418,8 @@ static void detach(void *arg)
 
 void run_messages_init(struct run_messages *messages, const char *title, const char *command)
 {
-    *messages = (struct run_messages){.events = {tell, show_wait, hide_wait, word, word_wait,
-                                                 name_holder, granted, detach, messages},
+    *messages = (struct run_messages){.events = {tell_event, show_wait, hide_wait, word_event,
+                                                 word_wait, name_holder, granted, detach, messages},
                                       .title = title,
                                       .asked = title,
                                       .command = command};

@@ -106,7 +106,7 @@ __attribute__((format(printf, 3, 4))) static int fail(const struct collection *a
 
 /* Takes the value that is given for one setting, if there is one. Returns STATUS_OK, or the status
  * for what is wrong with it. */
-static int take(const struct collection *all, struct settings *settings, enum setting id)
+static int take_setting(const struct collection *all, struct settings *settings, enum setting id)
 {
     const char *value = all->settings->given[id].value;
     char message[SETTING_FAULT_SIZE];
@@ -208,7 +208,7 @@ static int collect_line(struct collection *all, const struct config_reader *line
         return refuse(all, id, "%s", why);
     /* Checked even if another value overrides it: a file stays, and is best corrected at once. */
     struct settings scratch ENDED_BY(settings_free) = {0};
-    return take(all, &scratch, id);
+    return take_setting(all, &scratch, id);
 }
 
 /* Returns STATUS_OK, where *error is that of reading the file, with a message that follows its
@@ -635,7 +635,7 @@ int settings_read(struct settings *settings, const struct arguments *arguments, 
     environment_hide(environ);
     int status = collect(&all, arguments);
     for (int id = 1; id < SETTING_COUNT && status == STATUS_OK; id++)
-        status = take(&all, settings, (enum setting)id);
+        status = take_setting(&all, settings, (enum setting)id);
     if (status == STATUS_OK)
         status = settle_address(&all, settings);
     own_identity_client(settings->address.client, sizeof settings->address.client,
