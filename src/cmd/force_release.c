@@ -74,7 +74,7 @@ static void show_holder(struct strbuf *out, const char *key, const struct lock_p
                     MS_TEXT(holder->left_ms), labelled, label);
 }
 
-static bool confirmed(const struct eviction *all, const char *question)
+static bool is_confirmed(const struct eviction *all, const char *question)
 {
     char words[80], answer[16];
 
@@ -100,8 +100,8 @@ static const struct lock_party *last_to_end(const struct lock_party *const *hold
 }
 
 /* With --quiet, too, if a question about it follows. */
-static void show(const struct eviction *all, const struct lock_view *lock,
-                 const struct lock_party *const *holders, size_t count)
+static void show_holders(const struct eviction *all, const struct lock_view *lock,
+                         const struct lock_party *const *holders, size_t count)
 {
     struct strbuf out ENDED_BY(strbuf_free) = {0};
 
@@ -276,12 +276,12 @@ static int evict(struct eviction *all, const char *key)
     if (count > 1)
         snprintf(question, sizeof question, "Take it away from all %zu?", count);
     if (count > 0 || idle_queue)
-        show(all, lock, holders, count);
+        show_holders(all, lock, holders, count);
     if (all->owner && count == 0)
         return refuse("%s is not held by %.80s", lock->key, all->owner);
     if (count == 0 && !idle_queue)
         return refuse("%s is not held", lock->key);
-    if (!confirmed(all, idle_queue ? "Empty its queue?" : question))
+    if (!is_confirmed(all, idle_queue ? "Empty its queue?" : question))
         return refuse("%s is left as it was", lock->key);
     return force(all, lock, holders, count);
 }
@@ -331,7 +331,7 @@ static int evict_foreign(struct eviction *all, const char *key)
                 "had it\n",
                 answer.text, key, end);
     }
-    if (!confirmed(all, "Take it away?"))
+    if (!is_confirmed(all, "Take it away?"))
         return refuse("%s is left as it was", answer.text);
     snprintf(token, sizeof token, "%s", answer.holder ? answer.holder->owner : "");
     return take_foreign(all, key, token);
@@ -357,7 +357,7 @@ static int check_mirror(struct eviction *all)
     return STATUS_OK;
 }
 
-static int check(struct call *call)
+static int check_eviction(struct call *call)
 {
     struct eviction *all = (struct eviction *)call;
 
@@ -413,6 +413,6 @@ const struct command command_force_release = {
     .words = WORDS_KEYS,
     .size = sizeof(struct eviction),
     .needs = STORE_FORCE,
-    .check = check,
+    .check = check_eviction,
     .act = evict_all,
 };

@@ -101,7 +101,7 @@ static int catch_signals(struct latch *latch)
 
 /* Reports the last answer. plain: a latch that is missing, or exists, is a plain no, for which the
  * status is enough under -q. */
-static int judge(const struct latch *latch, bool plain)
+static int report_answer(const struct latch *latch, bool plain)
 {
     switch (latch->answer.verdict) {
     case VERDICT_GRANTED: return STATUS_OK;
@@ -136,7 +136,7 @@ static int set(struct latch *latch)
 {
     latch->request.word = latch->word;
     ask(latch, LATCH_SET, MOMENT_NEVER);
-    int status = judge(latch, true);
+    int status = report_answer(latch, true);
     if (status == STATUS_OK)
         say_detail("%s: set to %" PRId64, latch->key, latch->request.number);
     return status;
@@ -147,7 +147,7 @@ static int count_down(struct latch *latch)
     const struct latch_state *state = &latch->answer.latch;
 
     count(latch);
-    int status = judge(latch, false);
+    int status = report_answer(latch, false);
     if (status != STATUS_OK) {
         if (latch->answer.maybe_done)
             say_warning("%s: it may have been counted all the same", latch->key);
@@ -164,7 +164,7 @@ static int count_down(struct latch *latch)
 static int delete (struct latch *latch)
 {
     ask(latch, LATCH_DELETE, MOMENT_NEVER);
-    return judge(latch, true);
+    return report_answer(latch, true);
 }
 
 static int show(struct latch *latch)
@@ -176,7 +176,7 @@ static int show(struct latch *latch)
     latch->request.each = latch_ids_add;
     latch->request.each_arg = &ids;
     ask(latch, LATCH_LIST, MOMENT_NEVER);
-    int status = judge(latch, true);
+    int status = report_answer(latch, true);
     if (status == STATUS_OK && say_verbosity() != SAY_QUIET) {
         if (latch->call.as_json)
             render_latch_json(&out, latch->key, state, &ids);
@@ -226,7 +226,7 @@ static int list(struct latch *latch)
 
 /* -- wait ------------------------------------------------------------------------------------ */
 
-static void compose(void *arg, size_t columns, char *line, size_t size)
+static void compose_status(void *arg, size_t columns, char *line, size_t size)
 {
     (void)columns;
     const struct latch *latch = arg;
@@ -332,7 +332,7 @@ static int wait_until_open(struct latch *latch)
         return STATUS_NO;
     case DECIDED: break;
     }
-    return judge(latch, false);
+    return report_answer(latch, false);
 }
 
 /* -- run ------------------------------------------------------------------------------------- */
@@ -364,7 +364,7 @@ static int count_success(struct latch *latch, const char *word)
         answer->cause = CAUSE_CHANGED;
         snprintf(answer->text, sizeof answer->text, "the latch vanished while the command ran");
     }
-    int status = judge(latch, false);
+    int status = report_answer(latch, false);
     if (status == STATUS_OK)
         say_detail("%s: %" PRId64 " of %" PRId64 " left", latch->key, answer->latch.left,
                    answer->latch.number);
@@ -383,7 +383,7 @@ static int run_command(struct latch *latch)
     char word[LATCH_WORD_SIZE];
 
     ask(latch, LATCH_LOOK, MOMENT_NEVER);
-    int status = judge(latch, false);
+    int status = report_answer(latch, false);
     if (status != STATUS_OK)
         return status;
     memcpy(word, latch->answer.latch.word, sizeof word);
@@ -453,7 +453,7 @@ static int check_values(struct latch *latch)
     return status;
 }
 
-static int check(struct call *call)
+static int check_verb(struct call *call)
 {
     struct latch *latch = (struct latch *)call;
     const struct arguments *given = &call->arguments;
@@ -476,7 +476,7 @@ static int check(struct call *call)
     return status == STATUS_OK ? check_values(latch) : status;
 }
 
-static int act(struct call *call)
+static int act_on_latch(struct call *call)
 {
     struct latch *latch = (struct latch *)call;
     int (*verb)(struct latch *) = acts[latch->verb - actions];
@@ -484,8 +484,8 @@ static int act(struct call *call)
     own_identity_uuid(latch->word);
     if (verb != list)
         call->query.who = latch->key;
-    status_line_init(&latch->status_line, call->query.loop, say_verbosity() == SAY_QUIET, compose,
-                     latch);
+    status_line_init(&latch->status_line, call->query.loop, say_verbosity() == SAY_QUIET,
+                     compose_status, latch);
     return verb(latch);
 }
 
@@ -510,6 +510,6 @@ const struct command command_latch = {
     .needs = STORE_LATCHES,
     .json = OPTION_JSON,
     .asks = true,
-    .check = check,
-    .act = act,
+    .check = check_verb,
+    .act = act_on_latch,
 };

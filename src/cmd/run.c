@@ -255,7 +255,7 @@ static bool is_unquoted(const struct call *call)
     return shell && shell->words > 0 && shell->words < call->arguments.word_count;
 }
 
-static int parse(struct call *call)
+static int parse_run(struct call *call)
 {
     const struct arguments *given = &call->arguments;
     bool fine = args_parse(call->argc, call->argv, options, &call->arguments);
@@ -306,7 +306,7 @@ static int take_request(struct call *call)
 }
 
 /* Judges the settings that do not go with a request. */
-static int judge(struct run *run)
+static int judge_request(struct run *run)
 {
     const struct settings *settings = &run->call.settings;
 
@@ -353,11 +353,11 @@ static void fill_plan(struct run *run)
     run_messages_of_request(&run->messages, &agent->keeper.request, settings);
 }
 
-static int act(struct call *call)
+static int execute_run(struct call *call)
 {
     struct run *run = (struct run *)call;
     struct supervisor_outcome outcome = {0};
-    int status = judge(run);
+    int status = judge_request(run);
 
     if (status == STATUS_OK)
         status = prepare_report(run);
@@ -391,7 +391,7 @@ static int act(struct call *call)
     return outcome.status;
 }
 
-static void end(struct call *call)
+static void end_run(struct call *call)
 {
     struct run *run = (struct run *)call;
 
@@ -401,7 +401,8 @@ static void end(struct call *call)
 
 /* The records differ in their words. */
 #define RUNS                                                                                       \
-    .size = sizeof(struct run), .parse = parse, .check = take_request, .act = act, .end = end
+    .size = sizeof(struct run), .parse = parse_run, .check = take_request, .act = execute_run,     \
+    .end = end_run
 
 const struct command command_run = {
     .name = "run",
