@@ -590,7 +590,7 @@ static void forget_typed_signals(void)
 
 /* -- the rounds -------------------------------------------------------------------------------- */
 
-static void rest(struct top *top)
+static void rest_until_due(struct top *top)
 {
     top->resting = true;
     loop_run_for(top->call.query.loop, EVERY);
@@ -598,7 +598,7 @@ static void rest(struct top *top)
 }
 
 /* Looks once: at all the locks, and at the one that is shown in full. */
-static enum lock_watch_result look(struct top *top, struct answer *answer)
+static enum lock_watch_result survey_locks(struct top *top, struct answer *answer)
 {
     enum lock_watch_result result = lock_watch_ask(&top->locks, answer);
 
@@ -614,14 +614,14 @@ static enum lock_watch_result look(struct top *top, struct answer *answer)
 }
 
 /* Until it is told to end, or the store refuses. */
-static void go_on(struct top *top, struct answer *answer)
+static void watch_locks(struct top *top, struct answer *answer)
 {
     enum lock_watch_result result = LOCK_WATCH_SEEN;
 
     while (result != LOCK_WATCH_REFUSED) {
         draw(top);
         if (!top->subject)
-            rest(top);
+            rest_until_due(top);
         if (top->quit || top->call.signal)
             return;
         if (top->subject) {
@@ -634,13 +634,13 @@ static void go_on(struct top *top, struct answer *answer)
             free(top->subject);
             top->subject = NULL;
         }
-        result = look(top, answer);
+        result = survey_locks(top, answer);
         if (top->quit || top->call.signal)
             return;
     }
 }
 
-static int act(struct call *call)
+static int show_top(struct call *call)
 {
     struct top *top = (struct top *)call;
 
@@ -662,7 +662,7 @@ static int act(struct call *call)
         .patience = PATIENCE,
         .arg = top};
     struct answer answer;
-    if (look(top, &answer) == LOCK_WATCH_SEEN) {
+    if (survey_locks(top, &answer) == LOCK_WATCH_SEEN) {
         enter_screen(top);
         if (!top->screen) {
             command_error(&top->call, "the terminal '%.60s' is not known here (TERM)",
@@ -672,7 +672,7 @@ static int act(struct call *call)
         }
         top->locks.silent = top->full.silent = draw;
         loop_add(top->call.query.loop, &top->keys);
-        go_on(top, &answer);
+        watch_locks(top, &answer);
         loop_remove(top->call.query.loop, &top->keys);
         if (top->screen) {
             endwin();
@@ -683,7 +683,7 @@ static int act(struct call *call)
     return top->quit || top->call.signal ? STATUS_OK : command_refused(&top->call, &answer);
 }
 
-static void end(struct call *call)
+static void end_top(struct call *call)
 {
     struct top *top = (struct top *)call;
 
@@ -701,8 +701,8 @@ int main(int argc, char **argv)
     program.size = sizeof(struct top);
     program.storeless = false;
     program.check = NULL;
-    program.act = act;
-    program.end = end;
+    program.act = show_top;
+    program.end = end_top;
     child_fill_standard_descriptors();
     return command_execute(&program, argc, argv);
 }
