@@ -325,7 +325,7 @@ static void on_limit(struct loop_timer *timer)
 
 /* -- the library in the loop ------------------------------------------------------------------- */
 
-static void run(struct http *http)
+static void run_daemon(struct http *http)
 {
     MHD_UNSIGNED_LONG_LONG ms;
 
@@ -338,12 +338,12 @@ static void run(struct http *http)
 static void on_ready(struct loop_io *io, int events)
 {
     (void)events;
-    run(io->owner);
+    run_daemon(io->owner);
 }
 
 static void on_work(struct loop_timer *timer)
 {
-    run(timer->owner);
+    run_daemon(timer->owner);
 }
 
 /* The library would accept connections at one descriptor only. */
@@ -361,7 +361,7 @@ static void on_connecting(struct loop_io *io, int events)
         MHD_add_connection(http->daemon, fd, plain, length); /* closes it in any case */
     else if ((errno == EMFILE || errno == ENFILE) && http->clients)
         listen_on(http, false); /* until one of these has ended */
-    run(http);
+    run_daemon(http);
 }
 
 struct http *http_start(struct loop *loop, struct loop_io *listeners, size_t count,
@@ -430,7 +430,7 @@ void http_publish(struct http *http, const struct http_texts *texts)
     if (http->documents[HTTP_TABLE]) /* for browsers without JavaScript */
         MHD_add_response_header(http->documents[HTTP_TABLE], "Refresh", "5");
     wake_clients(http);
-    run(http);
+    run_daemon(http);
 }
 
 void http_stop(struct http *http)

@@ -122,18 +122,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         count = size - at < at_most ? size - at : at_most;
         if (send(fd, data + at, count, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
             break;
-        run(server);
+        run_daemon(server);
     }
     shutdown(fd, SHUT_WR);
     for (int round = 0; round < ROUNDS && take(fd, answer, sizeof answer, &told); round++) {
-        run(server);
+        run_daemon(server);
         if (round == 2)
             publish();
     }
     check_answer(answer, told);
     close(fd);
     for (int round = 0; server->clients && round < ROUNDS; round++)
-        run(server);
+        run_daemon(server);
     MUST(!server->clients);
     return 0;
 }
