@@ -49,7 +49,7 @@ struct stream {
 #define RESET_NS (10 * NS_PER_MS)
 
 static void handle(struct loop_io *io, int events);
-static void due(struct loop_timer *timer);
+static void on_due(struct loop_timer *timer);
 
 struct stream *stream_new(struct loop *loop, const struct stream_events *events, void *arg)
 {
@@ -59,7 +59,7 @@ struct stream *stream_new(struct loop *loop, const struct stream_events *events,
     stream->events = events;
     stream->arg = arg;
     stream->io = (struct loop_io){.fd = -1, .ready = handle, .owner = stream};
-    stream->again = (struct loop_timer){.fire = due, .owner = stream};
+    stream->again = (struct loop_timer){.fire = on_due, .owner = stream};
     return stream;
 }
 
@@ -141,7 +141,7 @@ static int fault_of(const struct stream *stream)
     return fault;
 }
 
-static void due(struct loop_timer *timer)
+static void on_due(struct loop_timer *timer)
 {
     struct stream *stream = timer->owner;
 
@@ -153,7 +153,7 @@ static void due(struct loop_timer *timer)
     }
 }
 
-static void begin(struct stream *stream, int fd, bool remote)
+static void begin_stream(struct stream *stream, int fd, bool remote)
 {
     stream->io.fd = fd;
     stream->io.events = LOOP_WRITE;
@@ -178,7 +178,7 @@ int stream_open(struct stream *stream, const struct endpoint *to, struct tls *tl
         setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
     }
     stream->to = *to;
-    begin(stream, fd, family != AF_UNIX);
+    begin_stream(stream, fd, family != AF_UNIX);
     if (!start_to_connect(stream)) {
         int saved = errno;
         close(fd);
@@ -196,7 +196,7 @@ int stream_adopt(struct stream *stream, int fd)
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (copy < 0)
         return -1;
-    begin(stream, copy, false);
+    begin_stream(stream, copy, false);
     loop_add(stream->loop, &stream->io);
     return 0;
 }

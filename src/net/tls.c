@@ -425,7 +425,7 @@ static void renew(struct tls *tls)
 }
 
 /* Returns the status that a failure means, or 0. */
-static int begin(struct tls *tls, char *fault, size_t size)
+static int begin_context(struct tls *tls, char *fault, size_t size)
 {
     const struct tls_options *options = &tls->options;
     int status = options->policy_status;
@@ -443,7 +443,7 @@ struct tls *tls_new(const struct tls_options *options, char *fault, size_t size)
     struct tls *tls = mem_zeroed(sizeof *tls);
 
     tls->options = *options;
-    int status = begin(tls, fault, size);
+    int status = begin_context(tls, fault, size);
     if (tls->context)
         return tls;
     if (options->status)
@@ -583,7 +583,8 @@ bool tls_hears_plain(const struct tls_session *session)
 }
 
 /* Tells what a call that returned "result" means. */
-static enum tls_state judge(struct tls_session *session, int result, char *fault, size_t size)
+static enum tls_state judge_result(struct tls_session *session, int result, char *fault,
+                                   size_t size)
 {
     switch (openssl.SSL_get_error(session->ssl, result)) {
     case SSL_ERROR_NONE:
@@ -637,7 +638,7 @@ enum tls_state tls_handshake(struct tls_session *session, bool *done, char *faul
         result = openssl.SSL_do_handshake(session->ssl);
     } while (openssl.SSL_get_error(session->ssl, result) == SSL_ERROR_WANT_RETRY_VERIFY);
     if (result != 1)
-        return judge(session, result, fault, size);
+        return judge_result(session, result, fault, size);
     *done = is_verified(session, fault, size);
     return *done ? TLS_GOING : TLS_FAILED;
 }
@@ -650,7 +651,7 @@ enum tls_state tls_read(struct tls_session *session, char *bytes, size_t size, s
 
     *got = result > 0 ? (size_t)result : 0;
     session->received |= result > 0;
-    return result > 0 ? TLS_GOING : judge(session, result, fault, fault_size);
+    return result > 0 ? TLS_GOING : judge_result(session, result, fault, fault_size);
 }
 
 bool tls_write(struct tls_session *session, const char *bytes, size_t size)
