@@ -108,7 +108,7 @@ struct lock {
     bool writes;
 };
 
-static int compare(const void *a, const void *b)
+static int compare_locks(const void *a, const void *b)
 {
     const struct lock *left = a, *right = b;
 
@@ -135,7 +135,7 @@ static void add_locks(struct sql_text *request, const struct unit *unit)
         locks[i] =
             (struct lock){database.locks ? number % database.locks : number, unit->keys[i].writes};
     }
-    qsort(locks, unit->count, sizeof *locks, compare);
+    qsort(locks, unit->count, sizeof *locks, compare_locks);
     for (size_t i = 0; i < unit->count; i++)
         add_lock(request, &locks[i]);
     free(locks);
@@ -216,7 +216,7 @@ static void take_loaded(void *arg, const struct piece *values, size_t count)
 }
 
 /* Says why the unit cannot be done. */
-static bool is_unfit(const struct loading *loading, struct host_fault *fault)
+static bool tell_unfit(const struct loading *loading, struct host_fault *fault)
 {
     bool reads = loading->unit->reads_only, read_only = loading->read_only && !reads;
     bool locked = reads || loading->locked == loading->unit->count;
@@ -246,13 +246,13 @@ static enum host_outcome end_transaction(const char *how)
     return database_ask(&request, NULL, &fault);
 }
 
-static void abandon(void)
+static void abandon_unit(void)
 {
     if (in_transaction && end_transaction("COMMIT") == HOST_DONE)
         note_listening();
 }
 
-static enum host_outcome load(struct unit *unit, struct host_fault *fault)
+static enum host_outcome load_unit(struct unit *unit, struct host_fault *fault)
 {
     struct loading loading = {.unit = unit};
     const struct database_taker taker = {take_loaded, &loading};
@@ -270,7 +270,7 @@ static enum host_outcome load(struct unit *unit, struct host_fault *fault)
         add_listening(&request);
     add_select(&request, unit);
     enum host_outcome outcome = database_ask(&request, &taker, fault);
-    if (outcome == HOST_DONE && is_unfit(&loading, fault))
+    if (outcome == HOST_DONE && tell_unfit(&loading, fault))
         outcome = HOST_FAILED;
     if (outcome != HOST_DONE && in_transaction)
         end_transaction("ROLLBACK");
@@ -321,7 +321,7 @@ static void purge(void)
     database_ask(&request, NULL, &fault);
 }
 
-static enum host_outcome commit(struct unit *unit, struct host_fault *fault)
+static enum host_outcome commit_unit(struct unit *unit, struct host_fault *fault)
 {
     struct sql_text request = database_request();
     bool listens = in_transaction;
@@ -456,5 +456,6 @@ static bool answer(const char *query, struct strbuf *out, struct host_fault *fau
     return done;
 }
 
-const struct host_store host_database = {open_database, load,          commit, abandon, list,
-                                         database_rest, database_hear, answer, make};
+const struct host_store host_database = {open_database, load_unit, commit_unit,
+                                         abandon_unit,  list,      database_rest,
+                                         database_hear, answer,    make};

@@ -118,7 +118,7 @@ static enum host_outcome attempt(const struct script_call *call, struct unit *un
 }
 
 /* Runs the call until it is committed, and replies. */
-static void run(struct client *client, const struct script_call *call)
+static void run_script(struct client *client, const struct script_call *call)
 {
     /* inspect.lua only reads, most of the time. */
     struct unit unit = {.reads_only = !call->hex || strcmp(call->hex, script_inspect.sha1) == 0};
@@ -200,7 +200,7 @@ struct request {
     size_t count;
 };
 
-static void perform(const struct request *request);
+static void perform_command(const struct request *request);
 
 /* Names of keys, scripts' digests and the like: each word has a NUL behind it. */
 static const char *word(const struct request *request, size_t i)
@@ -299,7 +299,7 @@ static void do_eval(const struct request *request)
                                          .key_count = (size_t)keys,
                                          .arguments = request->words + 3 + keys,
                                          .argument_count = request->count - 3 - (size_t)keys};
-        run(request->client, &call);
+        run_script(request->client, &call);
     }
 }
 
@@ -409,7 +409,7 @@ static void do_psubscribe(const struct request *request)
 
 /* -- transactions ------------------------------------------------------------------------------ */
 
-static void queue(const struct request *request)
+static void queue_command(const struct request *request)
 {
     struct client *client = request->client;
     struct words *words = MEM_APPEND(client->queue, client->queued);
@@ -437,7 +437,7 @@ static void do_exec(const struct request *request)
     resp_array(&client->out, client->queued);
     for (size_t i = 0; i < client->queued; i++) {
         const struct request one = {client, client->queue[i].at, client->queue[i].count};
-        perform(&one);
+        perform_command(&one);
         words_free(&client->queue[i]);
     }
     client->queued = 0;
@@ -464,7 +464,7 @@ static const struct {
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 /* Commands that are not in the table are about records. */
-static void perform(const struct request *request)
+static void perform_command(const struct request *request)
 {
     const struct script_call call = {.arguments = request->words, .argument_count = request->count};
     const struct host *host = server.host;
@@ -477,8 +477,21 @@ static void perform(const struct request *request)
     if (i < COMMANDS)
         commands[i].run(request);
     else if (!host->reply || !host->reply(request->words, request->count, &request->client->out))
-        run(request->client, &call);
+        run_script(request->client, &call);
     limit_time(0);
+}
+
+/* Without a database each command fails for the reason that OPEN did. */
+static void obey(const struct request *request)
+{
+    if (request->count == 0)
+        return;
+    if (server.refused && !piece_is(request->words[0], "open"))
+        tell_fault(request->client, &server.fault);
+    else if (request->client->queues && !piece_is(request->words[0], "exec"))
+        queue_command(request);
+    else
+        perform_command(request);
 }
 
 /* -- sockets ----------------------------------------------------------------------------------- */
@@ -526,15 +539,7 @@ static void read_commands(struct client *client)
     resp_feed(&client->in, bytes, (size_t)got);
     while ((state = resp_next(&client->in, &request.words, &request.count)) == RESP_COMMAND &&
            !server.broken) {
-        /* Without a database each command fails for the reason that OPEN did. */
-        if (request.count != 0) {
-            if (server.refused && !piece_is(request.words[0], "open"))
-                tell_fault(request.client, &server.fault);
-            else if (request.client->queues && !piece_is(request.words[0], "exec"))
-                queue(&request);
-            else
-                perform(&request);
-        }
+        obey(&request);
         send_all(client);
     }
     client->gone |= state == RESP_DAMAGED;
@@ -593,7 +598,7 @@ static void wait_and_read(struct pollfd *fds, size_t first)
 }
 
 /* False: the server ends. */
-static bool turn(void)
+static bool take_turn(void)
 {
     size_t first = server.host->listener ? 2 : 1;
     struct pollfd *fds = mem_zeroed((first + server.client_count) * sizeof *fds);
@@ -634,7 +639,7 @@ int host_serve(const struct host *host)
             close(STDERR_FILENO);
         add_client(STDIN_FILENO);
     }
-    while (turn())
+    while (take_turn())
         ;
     while (server.client_count > 0)
         drop_client(0);
