@@ -140,8 +140,8 @@ static enum vote judge_releasing(const struct quorum_store *store, const struct 
     return store->hold == HOLD_FOREIGN ? VOTE_NO : VOTE_VOID;
 }
 
-static enum vote judge(const struct quorum_store *store, const struct quorum_node *node,
-                       const struct quorum_reply *reply)
+static enum vote judge_vote(const struct quorum_store *store, const struct quorum_node *node,
+                            const struct quorum_reply *reply)
 {
     const struct answer *answer = reply->answer;
     bool is_free = answer->verdict == VERDICT_REFUSED && !answer->holder;
@@ -221,7 +221,7 @@ static void order_without_vote(struct quorum_store *store, struct quorum_node *n
 }
 
 /* Gives store->answer: the operation is over. */
-static void complete(struct quorum_store *store)
+static void complete_task(struct quorum_store *store)
 {
     struct kept_answer copy; /* "done" may begin the next operation */
 
@@ -324,7 +324,7 @@ static void leave_try(struct quorum_store *store)
             pause_between(store, &store->pause, PAUSE_LEAST_NS, PAUSE_MOST_NS);
         }
         answer_keep(&store->refusal, answer);
-        complete(store);
+        complete_task(store);
     } else {
         store->stage = STAGE_LEAVING;
         loop_arm(store->loop, &store->timer, store->leave);
@@ -362,7 +362,7 @@ static void end_stage(struct loop_timer *timer)
     case STAGE_VOTING: break;
     case STAGE_RETRYING: start_try(store); break;
     case STAGE_LEAVING: leave_try(store); break;
-    case STAGE_TOLD: complete(store); break;
+    case STAGE_TOLD: complete_task(store); break;
     }
 }
 
@@ -379,7 +379,7 @@ static bool is_deaf(const struct quorum_store *store)
     return listening < quorum_majority(store->count);
 }
 
-static void finish(struct quorum_store *store, enum quorum_outcome outcome)
+static void finish_round(struct quorum_store *store, enum quorum_outcome outcome)
 {
     const struct quorum *votes = &store->round.votes;
     struct answer *answer = &store->answer;
@@ -409,7 +409,7 @@ static void finish(struct quorum_store *store, enum quorum_outcome outcome)
     if (store->task == VERB_SURVEY && carried)
         quorum_views_report(&store->views, store->count, store->count - approvals,
                             store->base.operation.survey);
-    complete(store);
+    complete_task(store);
 }
 
 static void close_votes(struct loop_timer *timer)
@@ -417,7 +417,7 @@ static void close_votes(struct loop_timer *timer)
     struct quorum_store *store = timer->owner;
 
     quorum_close(&store->round.votes);
-    finish(store, quorum_outcome(&store->round.votes));
+    finish_round(store, quorum_outcome(&store->round.votes));
 }
 
 static int64_t extra_time_to_release(const struct quorum_store *store,
@@ -491,14 +491,14 @@ static void decide(struct quorum_store *store)
              quorum_is_heard(votes))
         extra = quorum_round_extra_time(&store->round);
     if (outcome != QUORUM_OPEN && extra == 0)
-        finish(store, outcome);
+        finish_round(store, outcome);
     else if (extra > 0)
         quorum_round_close_in(&store->round, extra);
 }
 
 /* -- what nodes say ---------------------------------------------------------------------------- */
 
-static void heard(void *arg, struct quorum_node *node, const struct quorum_reply *reply)
+static void on_node_reply(void *arg, struct quorum_node *node, const struct quorum_reply *reply)
 {
     struct quorum_store *store = arg;
 
@@ -514,14 +514,14 @@ static void heard(void *arg, struct quorum_node *node, const struct quorum_reply
         if (store->task == VERB_ACQUIRE)
             end_try(store);
         else
-            complete(store);
+            complete_task(store);
         return;
     }
     enum store_verb next = mending(store, reply, store->settling);
     if (next != VERB_NONE)
         quorum_round_ask(&store->round, node, (struct quorum_order){.task = next});
     else
-        quorum_round_cast(&store->round, node, judge(store, node, reply), reply);
+        quorum_round_cast(&store->round, node, judge_vote(store, node, reply), reply);
     decide(store);
 }
 
@@ -533,7 +533,7 @@ static struct quorum_store *of(struct store *base)
 }
 
 /* Answers when the loop turns, without asking a node. */
-static void tell(struct quorum_store *store, const struct answer *answer)
+static void answer_at_once(struct quorum_store *store, const struct answer *answer)
 {
     store->answer = *answer;
     store->stage = STAGE_TOLD;
@@ -541,13 +541,13 @@ static void tell(struct quorum_store *store, const struct answer *answer)
 }
 
 /* True, and said so, if the nodes are known to be no quorum. */
-static bool is_unfit(struct quorum_store *store)
+static bool refuse_unfit(struct quorum_store *store)
 {
     struct answer fault;
 
     if (!find_fault(store, &fault))
         return false;
-    tell(store, &fault);
+    answer_at_once(store, &fault);
     return true;
 }
 
@@ -604,10 +604,10 @@ static void acquire(struct quorum_store *store, const struct acquire_request *re
     struct moment next = store->pause.due;
 
     take_lock(store, request);
-    if (is_unfit(store))
+    if (refuse_unfit(store))
         return;
     if (pausing && request->listen) {
-        tell(store, &store->refusal.answer);
+        answer_at_once(store, &store->refusal.answer);
         loop_arm(store->loop, &store->pause, next);
     } else {
         start_try(store);
@@ -630,7 +630,7 @@ static void renew(struct quorum_store *store, const struct renew_request *reques
         for (size_t i = 0; i < store->count; i++)
             store->nodes[i].unsure = store->nodes[i].inherited = true;
     }
-    if (store->hold != HOLD_FOREIGN || !is_unfit(store)) {
+    if (store->hold != HOLD_FOREIGN || !refuse_unfit(store)) {
         begin_round(store, QUORUM_KEEP);
         for (size_t i = 0; i < store->count; i++) {
             struct quorum_node *node = &store->nodes[i];
@@ -652,7 +652,7 @@ static enum vote known_vote(const struct quorum_node *node)
 static void release(struct quorum_store *store, const struct release_request *request)
 {
     take_release(store, request);
-    if (store->hold != HOLD_FOREIGN || !is_unfit(store)) {
+    if (store->hold != HOLD_FOREIGN || !refuse_unfit(store)) {
         /* A majority must have had a lock that was held, here or by another process that acquired
          * it; not the entries that a try has left. */
         bool in_time = store->requests.release.in_time;
@@ -688,7 +688,7 @@ static bool send_release_nowait(struct quorum_store *store)
 }
 
 /* Ends the operation under way without "done". */
-static void stop(struct quorum_store *store)
+static void stop_task(struct quorum_store *store)
 {
     store->task = VERB_NONE;
     quorum_round_end(&store->round);
@@ -701,7 +701,7 @@ static enum release_sent quorum_release_nowait(struct store *base,
 {
     struct quorum_store *store = of(base);
 
-    stop(store);
+    stop_task(store);
     take_release(store, request);
     store->hold = HOLD_OVER;
     return send_release_nowait(store) ? RELEASE_SENT : RELEASE_UNSENT;
@@ -719,7 +719,7 @@ static void force(struct quorum_store *store, const struct force_request *reques
     force->why = keep_word(words, request->why);
     force->owners = keep_words(words, request->owners, request->owner_count);
     force->mirror = keep_word(words, request->mirror);
-    if (!is_unfit(store)) {
+    if (!refuse_unfit(store)) {
         bool asks = request->mirror && request->owner_count == 0;
         begin_round(store, asks ? QUORUM_READ : QUORUM_FREE);
         quorum_round_ask_all(&store->round, VERB_FORCE);
@@ -742,14 +742,14 @@ static void survey(struct quorum_store *store, const struct survey_request *requ
     store->requests.survey.patterns =
         keep_words(&store->survey_words, request->patterns, request->pattern_count);
     store->requests.survey.each = see;
-    if (!is_unfit(store)) {
+    if (!refuse_unfit(store)) {
         begin_round(store, QUORUM_READ);
         lock_views_free(&store->views);
         quorum_round_ask_all(&store->round, VERB_SURVEY);
     }
 }
 
-static void start(struct store *base, const struct operation *operation)
+static void start_task(struct store *base, const struct operation *operation)
 {
     struct quorum_store *store = of(base);
     bool pausing = store->pause.added;
@@ -782,7 +782,7 @@ static void quorum_shut(struct store *base)
 {
     struct quorum_store *store = of(base);
 
-    stop(store);
+    stop_task(store);
     if (store->hold != HOLD_FOREIGN && store->hold != HOLD_OURS)
         send_release_nowait(store);
     for (size_t i = 0; i < store->count; i++)
@@ -796,7 +796,7 @@ static void quorum_shut(struct store *base)
 
 struct store *store_quorum_open(struct loop *loop, const struct store_node *nodes, size_t count)
 {
-    static const struct store_ops ops = {quorum_shut, start, quorum_release_nowait};
+    static const struct store_ops ops = {quorum_shut, start_task, quorum_release_nowait};
     static const struct store_events node_events = {.poked = node_poked};
     struct quorum_store *store = mem_zeroed(sizeof *store);
 
@@ -813,7 +813,7 @@ struct store *store_quorum_open(struct loop *loop, const struct store_node *node
         store->nodes[i] = (struct quorum_node){.member = nodes[i].member,
                                                .loop = loop,
                                                .requests = &store->requests,
-                                               .heard = heard,
+                                               .heard = on_node_reply,
                                                .arg = store};
         strcpy(store->nodes[i].name, nodes[i].name);
         store_on_event(nodes[i].member.store, &node_events, store);
