@@ -116,7 +116,7 @@ static bool choose_shared(char *path, size_t size, char *fault, size_t fault_siz
 
 /* Chooses the same place for all commands of a user, whatever exists so far, and whatever one of
  * them may do: a command that looks elsewhere would have another lock. */
-static bool choose(struct local_place *place, char *fault, size_t size)
+static bool choose_place(struct local_place *place, char *fault, size_t size)
 {
     const char *session = getenv("XDG_RUNTIME_DIR");
     char path[4096];
@@ -138,7 +138,7 @@ static bool choose(struct local_place *place, char *fault, size_t size)
 
 /* Other users cannot replace a directory that is ours and closed to them: its parent is ours, or
  * sticky. */
-static bool check(const struct local_place *place, char *fault, size_t size)
+static bool check_place(const struct local_place *place, char *fault, size_t size)
 {
     const char *path = place->directory;
     struct stat there;
@@ -165,12 +165,12 @@ static bool check(const struct local_place *place, char *fault, size_t size)
 
 bool local_find(struct local_place *place, char *fault, size_t size)
 {
-    return choose(place, fault, size) && check(place, fault, size);
+    return choose_place(place, fault, size) && check_place(place, fault, size);
 }
 
 bool local_make(struct local_place *place, char *fault, size_t size)
 {
-    if (!choose(place, fault, size))
+    if (!choose_place(place, fault, size))
         return false;
     /* Anybody may make a directory of root's name where everybody may make one. It holds nothing of
      * root's, and in the way of its locks it would stop its jobs: root puts it aside. */
@@ -187,7 +187,7 @@ bool local_make(struct local_place *place, char *fault, size_t size)
                  errno == EROFS ? " (in a unit, ReadWritePaths= allows it)" : "");
         return false;
     }
-    if (check(place, fault, size))
+    if (check_place(place, fault, size))
         return true;
     if (!*fault)
         snprintf(fault, size, "%s has gone", place->directory);
