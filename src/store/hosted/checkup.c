@@ -36,7 +36,8 @@ struct examination {
 
 /* -- asking ------------------------------------------------------------------------------------ */
 
-static void heard(void *arg, redisReply *const *replies, size_t count, const struct answer *failure)
+static void take_replies(void *arg, redisReply *const *replies, size_t count,
+                         const struct answer *failure)
 {
     struct examination *of = arg;
     const redisReply *row = count > 0 ? replies[0] : NULL;
@@ -77,17 +78,18 @@ static bool says(const struct examination *of, size_t i, const char *value)
     return strcmp(of->values[i], value) == 0;
 }
 
-static void add(struct examination *of, const char *check, enum level level, const char *text,
-                const char *advice)
+static void add_finding(struct examination *of, const char *check, enum level level,
+                        const char *text, const char *advice)
 {
     diagnosis_add(&of->server->diagnosis, check, level, advice, "%s", text);
 }
 
 /* Fine, as "good" says, or else a warning. */
-static void judge(struct examination *of, const char *check, bool fine, const char *good,
-                  const char *bad, const char *advice)
+static void judge_finding(struct examination *of, const char *check, bool fine, const char *good,
+                          const char *bad, const char *advice)
 {
-    add(of, check, fine ? LEVEL_FINE : LEVEL_WARNING, fine ? good : bad, fine ? "" : advice);
+    add_finding(of, check, fine ? LEVEL_FINE : LEVEL_WARNING, fine ? good : bad,
+                fine ? "" : advice);
 }
 
 /* -- common to all ------------------------------------------------------------------ */
@@ -120,10 +122,11 @@ static void check_clock(struct examination *of)
     int64_t ahead = us / 1000 - (before + (clock_wall() - before) / 2) / NS_PER_MS;
     of->server->figures.ahead_ms = ahead;
     if (ahead > AHEAD_MAX || ahead < -AHEAD_MAX)
-        add(of, "clock", LEVEL_NOTE, "the server's clock and this host's differ by more than 1 s",
-            "leases count by the server's clock; it must not be set while locks are held");
+        add_finding(of, "clock", LEVEL_NOTE,
+                    "the server's clock and this host's differ by more than 1 s",
+                    "leases count by the server's clock; it must not be set while locks are held");
     else
-        add(of, "clock", LEVEL_FINE, "the server's clock agrees with this host's", "");
+        add_finding(of, "clock", LEVEL_FINE, "the server's clock agrees with this host's", "");
 }
 
 /* A proxy that splits reads from writes may send reads to another server.
@@ -143,10 +146,11 @@ static void check_reads(struct examination *of)
         same = says(of, 0, writer);
     }
     if (asked)
-        judge(of, "reads", same, "the server that takes the writes answers the reads, too",
-              "a proxy has another server answer reads, whose clock differs, and which hears of a "
-              "lock later",
-              "connect by an address that leads to the server that takes the writes only");
+        judge_finding(
+            of, "reads", same, "the server that takes the writes answers the reads, too",
+            "a proxy has another server answer reads, whose clock differs, and which hears of a "
+            "lock later",
+            "connect by an address that leads to the server that takes the writes only");
 }
 
 /* Returns whether it takes locks. by_default: a query whose answer is "on" or "1" where new
@@ -158,10 +162,11 @@ static bool check_role(struct examination *of, const char *by_default)
     bool declines = ask(of, by_default) && (says(of, 0, "on") || says(of, 0, "1"));
 
     if (refuses)
-        add(of, "role", LEVEL_UNFIT, "it is read-only, and takes no locks",
-            "connect to the primary");
+        add_finding(of, "role", LEVEL_UNFIT, "it is read-only, and takes no locks",
+                    "connect to the primary");
     else if (declines)
-        add(of, "role", LEVEL_UNFIT, "transactions are read-only by default, so it takes no locks",
+        add_finding(
+            of, "role", LEVEL_UNFIT, "transactions are read-only by default, so it takes no locks",
             "connect to the primary; or end that default for the user that rlock logs in as");
     return !refuses && !declines;
 }
@@ -243,7 +248,7 @@ static bool check_tables(struct examination *of)
         for (size_t i = 0; table[i]; i++)
             sql_add(&text, "%s@%s", i == 0 ? "" : table[i + 1] ? ", " : " and ", table[i]);
         sql_add(&text, " %s there", table[1] ? "are" : "is");
-        add(of, "tables", LEVEL_FINE, text.out.text, "");
+        add_finding(of, "tables", LEVEL_FINE, text.out.text, "");
         strbuf_free(&text.out);
         return check_rights(of);
     }
@@ -282,10 +287,10 @@ static void check_pg_replicas(struct examination *of)
         !decimal_parse(of->values[0], 0, INT64_MAX, &count))
         return;
     of->server->figures.replicas = count;
-    judge(of, "replicas", count == 0 || !says(of, 1, "0"),
-          count > 0 ? "a standby is synchronous" : "it has no standby that is connected",
-          "its standbys are asynchronous: a failover to one of them loses the latest locks",
-          "synchronous_standby_names, if one of them may be promoted");
+    judge_finding(of, "replicas", count == 0 || !says(of, 1, "0"),
+                  count > 0 ? "a standby is synchronous" : "it has no standby that is connected",
+                  "its standbys are asynchronous: a failover to one of them loses the latest locks",
+                  "synchronous_standby_names, if one of them may be promoted");
 }
 
 /* A pooler may give each statement to another session: then two connections have one, or one has
@@ -306,9 +311,10 @@ static void check_pg_pooler(struct examination *of)
     }
     if (!asked)
         return;
-    judge(of, "wake-up", strcmp(first, others) != 0 && stays, "waiters are called by NOTIFY",
-          "a connection pooler is in between: waiters poll every 2.5 s",
-          "connect to the server itself, or pool sessions");
+    judge_finding(of, "wake-up", strcmp(first, others) != 0 && stays,
+                  "waiters are called by NOTIFY",
+                  "a connection pooler is in between: waiters poll every 2.5 s",
+                  "connect to the server itself, or pool sessions");
 }
 
 static void check_postgresql(struct examination *of)
@@ -316,9 +322,9 @@ static void check_postgresql(struct examination *of)
     check_role(of, "SELECT current_setting('default_transaction_read_only')");
     check_pg_replicas(of);
     if (ask(of, "SELECT current_setting('fsync'), current_setting('full_page_writes')"))
-        judge(of, "durability", !says(of, 0, "off") && !says(of, 1, "off"),
-              "what is acknowledged is on disk",
-              "fsync or full_page_writes is off: a crash loses locks", "turn both on");
+        judge_finding(of, "durability", !says(of, 0, "off") && !says(of, 1, "off"),
+                      "what is acknowledged is on disk",
+                      "fsync or full_page_writes is off: a crash loses locks", "turn both on");
     if (ask(of, "SELECT (SELECT count(*) FROM pg_stat_activity WHERE backend_type = "
                 "'client backend'), CAST(current_setting('max_connections') AS integer) - "
                 "CAST(current_setting('superuser_reserved_connections') AS integer), "
@@ -335,14 +341,15 @@ static void check_my_mode(struct examination *of, bool takes_locks)
     if (!ask(of, "SELECT @@SESSION.sql_mode, @@GLOBAL.read_only"))
         return;
     if (strstr(of->values[0], "STRICT_ALL_TABLES"))
-        add(of, "strict", LEVEL_FINE, "the session is strict", "");
+        add_finding(of, "strict", LEVEL_FINE, "the session is strict", "");
     else
-        add(of, "strict", LEVEL_UNFIT,
+        add_finding(
+            of, "strict", LEVEL_UNFIT,
             "the session is not strict, though rlock has made it so: a pooler shares out sessions",
             "connect to the server itself, or pool sessions");
     if (says(of, 1, "1") && takes_locks)
-        add(of, "role", LEVEL_WARNING, "the server is read-only: only some users may write",
-            "connect to the primary");
+        add_finding(of, "role", LEVEL_WARNING, "the server is read-only: only some users may write",
+                    "connect to the primary");
 }
 
 static void check_my_replicas(struct examination *of)
@@ -354,9 +361,10 @@ static void check_my_replicas(struct examination *of)
         !decimal_parse(of->values[0], 0, INT64_MAX, &count))
         return;
     of->server->figures.replicas = count;
-    judge(of, "replicas", count == 0, "none that this user can see",
-          "it has replicas: unless they are semi-synchronous, a failover loses the latest locks",
-          "rpl_semi_sync, with a timeout that never comes, or Galera or Group Replication");
+    judge_finding(
+        of, "replicas", count == 0, "none that this user can see",
+        "it has replicas: unless they are semi-synchronous, a failover loses the latest locks",
+        "rpl_semi_sync, with a timeout that never comes, or Galera or Group Replication");
 }
 
 /* A TIMESTAMP has no value for the hour that the session's zone leaves out in spring. */
@@ -370,11 +378,12 @@ static void check_my_shedlock(struct examination *of)
                  "AND column_name = 'lock_until'") ||
         says(of, 0, ""))
         return;
-    judge(of, "shedlock", !says(of, 0, "timestamp") || says(of, 1, "0"),
-          "table shedlock is there, to be a mirror",
-          "lock_until in table shedlock is a TIMESTAMP, and the zone has daylight saving: for an "
-          "hour each spring neither rlock nor Java can lock there",
-          "ALTER TABLE shedlock MODIFY lock_until DATETIME(3) NOT NULL, or the server in UTC");
+    judge_finding(
+        of, "shedlock", !says(of, 0, "timestamp") || says(of, 1, "0"),
+        "table shedlock is there, to be a mirror",
+        "lock_until in table shedlock is a TIMESTAMP, and the zone has daylight saving: for an "
+        "hour each spring neither rlock nor Java can lock there",
+        "ALTER TABLE shedlock MODIFY lock_until DATETIME(3) NOT NULL, or the server in UTC");
 }
 
 /* A host that publishes a message ends the sleep of the waiter by another connection. */
@@ -385,11 +394,12 @@ static void check_my_wake_up(struct examination *of)
     if (!ask(of, "SELECT CONNECTION_ID()"))
         return;
     text_append(sql, sizeof sql, "%s", of->values[0]);
-    judge(of, "wake-up", ask_by(of, of->other, sql),
-          "waiters sleep in the server, and KILL QUERY wakes them",
-          "KILL QUERY fails, as by way of a pooler: waiters look every two seconds instead of "
-          "being woken",
-          "connect to the server itself, or pool sessions");
+    judge_finding(
+        of, "wake-up", ask_by(of, of->other, sql),
+        "waiters sleep in the server, and KILL QUERY wakes them",
+        "KILL QUERY fails, as by way of a pooler: waiters look every two seconds instead of "
+        "being woken",
+        "connect to the server itself, or pool sessions");
 }
 
 static void check_mysql(struct examination *of)
@@ -397,9 +407,9 @@ static void check_mysql(struct examination *of)
     bool takes_locks =
         check_role(of, "SELECT /*M! @@tx_read_only */ /*!50720 @@transaction_read_only */");
     if (ask(of, "SELECT @@innodb_flush_log_at_trx_commit, @@innodb_doublewrite"))
-        judge(of, "durability", says(of, 0, "1"), "what is acknowledged is on disk",
-              "innodb_flush_log_at_trx_commit is not 1: a crash loses the latest locks",
-              "set it to 1");
+        judge_finding(of, "durability", says(of, 0, "1"), "what is acknowledged is on disk",
+                      "innodb_flush_log_at_trx_commit is not 1: a crash loses the latest locks",
+                      "set it to 1");
     check_my_mode(of, takes_locks);
     check_my_replicas(of);
     check_my_shedlock(of);
@@ -450,7 +460,7 @@ static void examine(struct examination *of)
 bool hosted_check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
                   size_t size)
 {
-    static const struct redis_session_events events = {.done = heard};
+    static const struct redis_session_events events = {.done = take_replies};
     const struct store_address *address = plan->address;
     struct examination *of = mem_zeroed(sizeof *of);
 
