@@ -137,14 +137,14 @@ static const struct row acquisitions[] = {
         .acquire.mirror = "shedlock:x"),
     ROW("all the options of a place",
         "acquire p:{a} p:{b} ahead take=1: "
-        "owner=us|lease=30000|who=who|place_ttl=7000|latest=g|priority=9|bound=60000|replace=1|"
+        "owner=us|lease=30000|who=who|place_ttl=7000|priority=9|latest=g|bound=60000|replace=1|"
         "take=1/2",
         .acquire.queue = true, .acquire.group = "g", .acquire.replace = true, .acquire.priority = 9,
         .acquire.priority_bound = S(60), .acquire.take = 1, .acquire.key_count = 2),
     ROW("the group of the key's name", PLACE "|latest=", .acquire.queue = true,
         .acquire.group = ""),
-    ROW("no options of a place without one", TRY, .acquire.group = "g", .acquire.priority = 9,
-        .acquire.priority_bound = S(60)),
+    ROW("no options of a place without one, but the priority", TRY "|priority=9",
+        .acquire.group = "g", .acquire.priority = 9, .acquire.priority_bound = S(60)),
     ROW("the usual bound is not told", PLACE, .acquire.queue = true,
         .acquire.priority_bound = LOCK_PRIORITY_BOUND_NS),
     ROW("options of an unknown client", "acquire p:{a} ahead: owner=us|lease=30000|replace=1",
