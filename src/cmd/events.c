@@ -119,17 +119,6 @@ static int print_changes(struct events *events, const struct lock_list *before)
 
 /* -- an outage --------------------------------------------------------------------------------- */
 
-/* A waiter that came and went during the outage was not seen. */
-static int come_back(const struct events *events)
-{
-    int64_t gone = events->locks.gone;
-    const struct transition missed = {.kind = TRANSITION_MISSED,
-                                      .at_ms = clock_wall() / NS_PER_MS - gone / NS_PER_MS};
-
-    say_warning("events: back after %s; something may have been missed", DURATION_TEXT(gone));
-    return print(events, &missed);
-}
-
 /* -- again and again --------------------------------------------------------------------------- */
 
 /* Surveys the locks, and prints what has happened since the last survey. Returns false with the
@@ -152,7 +141,16 @@ static bool print_round(struct events *events, bool first, int *status)
         int64_t usual = first || took < events->took ? took : events->took;
         events->took = took;
         events->pause = (SHARE - 1) * usual > EVERY_NS ? (SHARE - 1) * usual : EVERY_NS;
-        *status = was_away ? come_back(events) : STATUS_OK;
+        *status = STATUS_OK;
+        if (was_away) {
+            /* A waiter that came and went during the outage was not seen. */
+            int64_t gone = locks->gone;
+            const struct transition missed = {.kind = TRANSITION_MISSED,
+                                              .at_ms = clock_wall() / NS_PER_MS - gone / NS_PER_MS};
+            say_warning("events: back after %s; something may have been missed",
+                        DURATION_TEXT(gone));
+            *status = print(events, &missed);
+        }
         if (first) {
             command_tell_misfits(&events->call, &locks->list);
             say_detail("events: listening");

@@ -419,18 +419,6 @@ static const struct command_action actions[] = {
 static int (*const acts[])(struct latch *) = {set,  count_down, run_command, wait_until_open,
                                               show, list,       delete};
 
-/* Refuses options of another verb, which would be ignored. */
-static int check_options(const struct latch *latch)
-{
-    const struct arguments *given = &latch->call.arguments;
-
-    for (size_t i = 0; i < given->option_count; i++)
-        if (!command_action_takes(latch->verb, given->options[i].id))
-            return command_misused(&latch->call, "%s takes no --%s", latch->verb->name,
-                                   given->options[i].name);
-    return STATUS_OK;
-}
-
 static int check_values(struct latch *latch)
 {
     struct call *call = &latch->call;
@@ -472,8 +460,11 @@ static int check_verb(struct call *call)
     if (verb->runs && (!given->command || !*given->command || !**given->command))
         return command_misused(call, "no COMMAND: put -- before it");
     latch->key = given->word_count > 1 ? given->words[1] : NULL;
-    int status = check_options(latch);
-    return status == STATUS_OK ? check_values(latch) : status;
+    /* Options of another verb would be ignored. */
+    for (size_t i = 0; i < given->option_count; i++)
+        if (!command_action_takes(verb, given->options[i].id))
+            return command_misused(call, "%s takes no --%s", verb->name, given->options[i].name);
+    return check_values(latch);
 }
 
 static int act_on_latch(struct call *call)

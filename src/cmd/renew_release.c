@@ -27,14 +27,6 @@ struct renew_release {
     struct acquire_request lock; /* of the owner, or of its ancestor that holds the key */
 };
 
-static int misused_token(const struct renew_release *action, bool option, const char *why)
-{
-    if (option)
-        return command_wrong(&action->call, "--owner", action->owner, why);
-    command_error(&action->call, "RLOCK_OWNER '%s' %s", URLS_TEXT(action->owner), why);
-    return STATUS_CONFIG;
-}
-
 static bool find_reservation(struct renew_release *action)
 {
     bool found =
@@ -63,7 +55,12 @@ static int take_owner(struct renew_release *action)
         return STATUS_USAGE;
     }
     const char *why = owner_fault(owner);
-    return why ? misused_token(action, option, why) : STATUS_OK;
+    if (!why)
+        return STATUS_OK;
+    if (option)
+        return command_wrong(&action->call, "--owner", owner, why);
+    command_error(&action->call, "RLOCK_OWNER '%s' %s", URLS_TEXT(owner), why);
+    return STATUS_CONFIG;
 }
 
 /* The holder with that owner; NULL: none. */

@@ -289,20 +289,16 @@ static int parse_run(struct call *call)
     return STATUS_OK;
 }
 
-/* `rlock read` is `rlock run --read`. */
-static int preset_of(const struct command *command)
-{
-    if (command == &command_read)
-        return OPTION_SHARED;
-    return command == &command_write ? OPTION_EXCLUSIVE : 0;
-}
-
 static int take_request(struct call *call)
 {
     struct run *run = (struct run *)call;
+    /* `rlock read` is `rlock run --read`. */
+    int preset = call->command == &command_read    ? OPTION_SHARED
+                 : call->command == &command_write ? OPTION_EXCLUSIVE
+                                                   : 0;
 
     run->report_fd = -1;
-    return request_take(&run->request, call, preset_of(call->command));
+    return request_take(&run->request, call, preset);
 }
 
 /* Judges the settings that do not go with a request. */

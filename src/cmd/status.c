@@ -94,14 +94,6 @@ static void print_locks(const struct view *view, struct strbuf *out, int columns
     }
 }
 
-static int status_of(const struct lock_list *list)
-{
-    for (size_t i = 0; i < list->locks.count; i++)
-        if (list->locks.views[i].holder_count)
-            return STATUS_NOT_ACQUIRED;
-    return STATUS_OK;
-}
-
 /* A GLOB may be mistyped. Misfits are told otherwise. */
 static void tell_unmatched(const struct view *view)
 {
@@ -145,7 +137,10 @@ static int print_once(struct view *view)
     }
     if (misfits)
         return command_tell_misfits(&view->call, &view->locks.list);
-    return view->quiet ? status_of(&view->locks.list) : status;
+    for (size_t i = 0; view->quiet && i < view->locks.list.locks.count; i++)
+        if (view->locks.list.locks.views[i].holder_count)
+            return STATUS_NOT_ACQUIRED;
+    return status;
 }
 
 /* -- --watch: printing ------------------------------------------------------------------------- */
