@@ -50,15 +50,6 @@ static const char *take_socket(struct url *url, char *value)
     return fault;
 }
 
-/* Other programs take sslmode, ssl-mode, sslrootcert, useSSL and the like. */
-static const char *refuse_query(const struct url *url, const char *name)
-{
-    if (!strcasestr(name, "ssl") && !strcasestr(name, "tls"))
-        return "has a query that it does not take (write ?table=NAME)";
-    return hosted_dialect(url)->is_mysql ? "has a query about TLS (write mysqls://)"
-                                         : "has a query about TLS (write postgresqls://)";
-}
-
 static const char *take_query(struct url *url, char *query)
 {
     const char *socket = hosted_dialect(url)->socket, *fault = NULL;
@@ -75,8 +66,12 @@ static const char *take_query(struct url *url, char *query)
         else if (value && url->path && strcmp(name, "port") == 0 && strcmp(socket, "host") == 0)
             fault = url_take_number(value, 1, 65535, &url->hosts[0].port,
                                     "has a ?port= that is not a number from 1 to 65535");
+        /* Other programs take sslmode, ssl-mode, sslrootcert, useSSL and the like. */
+        else if (strcasestr(name, "ssl") || strcasestr(name, "tls"))
+            fault = hosted_dialect(url)->is_mysql ? "has a query about TLS (write mysqls://)"
+                                                  : "has a query about TLS (write postgresqls://)";
         else
-            fault = refuse_query(url, name);
+            fault = "has a query that it does not take (write ?table=NAME)";
         query = next;
     }
     return fault;
