@@ -590,13 +590,6 @@ static void forget_typed_signals(void)
 
 /* -- the rounds -------------------------------------------------------------------------------- */
 
-static void rest_until_due(struct top *top)
-{
-    top->resting = true;
-    loop_run_for(top->call.query.loop, EVERY);
-    top->resting = false;
-}
-
 /* Looks once: at all the locks, and at the one that is shown in full. */
 static enum lock_watch_result survey_locks(struct top *top, struct answer *answer)
 {
@@ -620,8 +613,11 @@ static void watch_locks(struct top *top, struct answer *answer)
 
     while (result != LOCK_WATCH_REFUSED) {
         draw(top);
-        if (!top->subject)
-            rest_until_due(top);
+        if (!top->subject) {
+            top->resting = true;
+            loop_run_for(top->call.query.loop, EVERY);
+            top->resting = false;
+        }
         if (top->quit || top->call.signal)
             return;
         if (top->subject) {
