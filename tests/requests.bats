@@ -151,7 +151,7 @@ end_empty() {
     [[ ! -e $T/run ]]
 }
 
-@test "H11 the scripts are forgotten before the answer to the first request arrives: nothing is held" {
+@test "H11 the scripts are forgotten before the first answer arrives: nothing is held" {
     rlock run k -- true
     start_proxy p
     fault_of p on up EVALSHA drop down
