@@ -297,9 +297,12 @@ long __wrap_syscall(long number, ...)
     va_end(words);
     kernel_call();
     switch (number) {
-    case SYS_pidfd_open: return pidfd_open((int)word[0]);
+    case SYS_pidfd_open:
+        return kernel.no_pidfd ? refused_with(kernel.no_pidfd) : pidfd_open((int)word[0]);
     case SYS_pidfd_send_signal:
-        return pidfd_send_signal((int)word[0], (int)word[1], (unsigned)word[3]);
+        return kernel.no_pidfd_signal
+                   ? refused_with(kernel.no_pidfd_signal)
+                   : pidfd_send_signal((int)word[0], (int)word[1], (unsigned)word[3]);
     case SYS_close_range: return 0; /* all of its files are close-on-exec */
     default: return refused_with(ENOSYS);
     }

@@ -111,6 +111,8 @@ extern struct kernel {
     int load;           /* 0 to 3: how late processes continue */
     int64_t kill_takes; /* ns, at most */
     bool slow_exec;     /* a file system takes its time to execute a program */
+    /* The errors with which a sandbox, or an older kernel, refuses calls (os/kernel.h); 0: not. */
+    int no_pidfd, no_pidfd_signal;
     unsigned long calls, switches;
 } kernel;
 

@@ -1,5 +1,7 @@
 #include "lives/live.h"
 
+#include <errno.h>
+
 #include "lives/faults.h"
 #include "lives/network.h"
 #include "lives/oracle.h"
@@ -8,6 +10,9 @@
 
 _Static_assert(PLAN_FAULT + FAULTS_MAX <= PLAN_PARTS && PLAN_RUN + RUNS <= PLAN_FAULTS,
                "each run and each fault is a part of the plan");
+
+/* How many lives have one in which calls are refused that rlock does without. */
+#define REFUSED_EVERY 8
 
 static void choose_network(void)
 {
@@ -38,6 +43,11 @@ static int64_t choose_circumstances(void)
         kernel.kill_takes = one_in(2) ? 197 * MS : 480 * MS;
     }
     kernel.slow_exec = !circumstances.calm && one_in(6);
+    if (one_in(REFUSED_EVERY)) {
+        int error = one_in(2) ? ENOSYS : EPERM;
+        kernel.no_pidfd = one_in(3) ? 0 : error;
+        kernel.no_pidfd_signal = one_in(3) ? 0 : error;
+    }
     return rate;
 }
 
