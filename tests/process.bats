@@ -244,6 +244,15 @@ ended_by_agent() {
     contains "$T/a.err" 'rlock: k: lock lost: not renewed in time'
 }
 
+@test "H75 the agent of a waiter is killed, and no other one can be started: 71" {
+    hold a k --lease 30s
+    bg_says b "waiting for k" rlock run k -- touch "$T/ran"
+    prlimit --pid "${pid[b]}" --nofile=3
+    kill -KILL "$(agent_of "${pid[b]}")"
+    ends_with b 71
+    [[ ! -e $T/ran ]]
+}
+
 @test "H164 rlock is killed when its agent has just ended the command: the lock was used" {
     bg_up a rlock run --lease 5s --no-renew --at-most 2s --kill-after 60s --at-least 60s k -- \
         sh -c "trap ': >\"$T/termed\"' TERM; : >'$T/a.up'; while :; do sleep 0.05; done"

@@ -460,12 +460,10 @@ static void see_to_agent(struct supervisor *s)
 {
     struct moment now = moment_now();
 
-    if (!lacks_agent(s))
-        return;
-    if (is_hopeless(s))
-        do_without_agent(s);
-    else if (moment_reached(replace_at(s, now), now))
+    if (lacks_agent(s) && !is_hopeless(s) && moment_reached(replace_at(s, now), now))
         replace_agent(s);
+    if (!s->done && lacks_agent(s) && is_hopeless(s))
+        do_without_agent(s);
 }
 
 /* -- what happens ---------------------------------------------------------------------------- */
