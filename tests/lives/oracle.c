@@ -1094,17 +1094,21 @@ static bool pause_lasts_on(void)
     return runs[0].pause_lasts && circumstances.set_back;
 }
 
+static bool may_wait_for_ever(const struct run *run)
+{
+    return lease_is_too_short(run) || pause_lasts_on();
+}
+
 void oracle_end(void)
 {
     char holders[600];
 
     for (int i = 0; i < run_count; i++)
-        if (!runs[i].ended && !runs[i].killed && !lease_is_too_short(&runs[i]) &&
-            !(runs[i].outer && !runs[i].supervisor) && !pause_lasts_on() &&
-            !died_at_start(&runs[i]))
+        if (!runs[i].ended && !runs[i].killed && !may_wait_for_ever(&runs[i]) &&
+            !(runs[i].outer && !runs[i].supervisor) && !died_at_start(&runs[i]))
             fail("run %d is stuck", i);
     for (int i = 0; i < kernel.process_count; i++)
-        if (process_exists(kernel.processes[i]) && !lease_is_too_short(kernel.processes[i]->run))
+        if (process_exists(kernel.processes[i]) && !may_wait_for_ever(kernel.processes[i]->run))
             BROKEN(RELEASED_AT_END, "process %d of run %d is left", kernel.processes[i]->pid,
                    kernel.processes[i]->run->number);
     for (int i = 0; i < run_count; i++)
