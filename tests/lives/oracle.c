@@ -253,10 +253,12 @@ static bool may_fall(void)
     return circumstances.forgot && circumstances.set_back;
 }
 
-/* Its command is of the run outside, which has had the same lock all the time. */
+/* Its command is of the run outside, which has had the same lock all the time. Not judged at a
+ * quorum: a server whose clock is ahead, and which has not heard yet of the token that was settled
+ * on, gives another one. */
 static bool nests_in_holder(const struct run *run)
 {
-    return run->outer && run->key_count == run->outer->key_count &&
+    return run->outer && server_count == 1 && run->key_count == run->outer->key_count &&
            strcmp(run->keys[0], run->outer->keys[0]) == 0 && !run->outer->forced &&
            !run->outer->forgotten && !circumstances.clock_set && !is_taken(run->outer) &&
            is_holder(run->outer) && !is_excused(run->outer);
