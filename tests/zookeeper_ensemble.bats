@@ -214,11 +214,12 @@ named() {
     LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_dns.so RLOCK_URL=$NAMED "$@"
 }
 
-# one_holder_and_waiter [OPTION...]: "x" holds k, and "w" waits for it, both by the name.
+# one_holder_and_waiter: "x" holds k, and "w" waits for it, both by the name.
 one_holder_and_waiter() {
-    named stay x k -v --lease 12s "$@"
-    named bg w rlock run --lease 12s "$@" k -- sh -c "echo w >>'$LOG'"
-    poll_until 15 has_waiters k 1
+    rm -f "$T"/[wx].*
+    named stay x k -v --lease 12s
+    named bg w rlock run --lease 12s k -- true
+    poll_until 15 contains "$T/w.err" 'waiting for k'
 }
 
 # they_go_on NUMBER: the lock is renewed so often, and the waiter has its turn.
