@@ -693,7 +693,8 @@ static bool is_only_paused(const struct run *run)
 static void check_rest(struct run *run)
 {
     const struct proc *command = run->command;
-    bool rests = run->command_alive && is_at_rest(command) && process_can_run(run->supervisor);
+    bool rests = run->command_alive && is_at_rest(command) && process_can_run(run->supervisor) &&
+                 !run->termed_at; /* KILL follows, "the time between TERM and KILL" later */
 
     if (!rests)
         run->rests_since = 0;
