@@ -394,7 +394,7 @@ static void choose_order(struct run *run)
  * that no circle of them waits. */
 static void nest_in(struct run *run, struct run *outer)
 {
-    bool same = one_in(2);
+    bool same = one_in(2) || strcmp(outer->keys[0], "k4") == 0;
 
     run->outer = outer;
     outer->inner = run;
