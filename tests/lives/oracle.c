@@ -308,7 +308,8 @@ static void check_done(const struct run *run)
     for (int i = 0; i < run_count; i++) {
         const struct run *other = &runs[i];
         if (!run->unless_done || has_no_history() || !has_succeeded(other) || other->faulted ||
-            other->ended_at >= run->granted_at || !shares_keys(run, other) || other->take)
+            other->ended_at >= run->granted_at || !shares_keys(run, other) || other->take ||
+            other->outer) /* "except for one that nests in another run" */
             continue;
         if (run->granted_at - other->granted_at <
             run->unless_done - run->unless_done / 50 - 50 * MS)
