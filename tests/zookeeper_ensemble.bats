@@ -139,7 +139,7 @@ says_late() {
     poll_until 15 contains "$T/proxy.out" "$1"
 }
 
-# dies_releasing NAME: at the end of w's wait, its release is on the way and its agent dead. The next
+# dies_releasing NAME: at the end of w's wait, its release is on the way, its agent dead. The next
 # agent asks once more, at that server, for a second: fails if that did not suffice. (The word is in
 # the names of a writer's nodes, not in those of the reader that it waits for.)
 dies_releasing() {

@@ -287,6 +287,25 @@ static int by_time(const void *a, const void *b)
     return (int)left->kind - (int)right->kind;
 }
 
+/* Either may be NULL: there is no such lock. */
+static void compare(struct transitions *transitions, const struct lock_view *before,
+                    const struct lock_view *after, int64_t now_ms, int64_t gap_ms)
+{
+    const struct lock_view none = {.key = before ? before->key : NULL};
+    struct pair pair = {.found = transitions,
+                        .before = before ? before : &none,
+                        .after = after ? after : &none,
+                        .gap_ms = gap_ms};
+
+    pair.now_ms = pair.gone_ms = time_of(pair.after, now_ms);
+    choose_runs(&pair);
+    for (size_t i = 0; i < pair.run_count; i++)
+        add_run(&pair, &pair.runs[i]);
+    compare_holders(&pair);
+    compare_waiters(&pair);
+    compare_pauses(&pair);
+}
+
 void transitions_find(struct transitions *transitions, const struct lock_views *before,
                       const struct lock_views *after, int64_t now_ms, int64_t gap_ms)
 {
@@ -298,21 +317,8 @@ void transitions_find(struct transitions *transitions, const struct lock_views *
                                          : strcmp(after->views[a].key, before->views[b].key);
         const struct lock_view *now = order <= 0 ? &after->views[a++] : NULL;
         const struct lock_view *then = order >= 0 ? &before->views[b++] : NULL;
-        if (now ||
-            (then && (then->holder_count > 0 || then->waiter_count > 0 || is_paused(then)))) {
-            const struct lock_view none = {.key = then ? then->key : NULL};
-            struct pair pair = {.found = transitions,
-                                .before = then ? then : &none,
-                                .after = now ? now : &none,
-                                .gap_ms = gap_ms};
-            pair.now_ms = pair.gone_ms = time_of(pair.after, now_ms);
-            choose_runs(&pair);
-            for (size_t i = 0; i < pair.run_count; i++)
-                add_run(&pair, &pair.runs[i]);
-            compare_holders(&pair);
-            compare_waiters(&pair);
-            compare_pauses(&pair);
-        }
+        if (now || (then && (then->holder_count > 0 || then->waiter_count > 0 || is_paused(then))))
+            compare(transitions, then, now, now_ms, gap_ms);
     }
     if (transitions->count > first)
         qsort(transitions->all + first, transitions->count - first, sizeof *transitions->all,

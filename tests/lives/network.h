@@ -67,7 +67,7 @@ void network_each(void (*each)(struct connection *connection));
 
 /* Cuts all connections, or about half of them. */
 void network_cut(bool all);
-/* No segment of those that are open passes any more, and nobody is told. */
+/* Those that are open pass nothing any more, and no process is told. */
 void network_lose(void);
 /* Resets those of a server for the client, with no word to the server. */
 void network_reset_clients(int server);

@@ -9,7 +9,7 @@ void order_force(struct run *run, bool now);
 /* An event: pauses the first key of the run, and resumes it later, as the run's choice says. */
 void order_pause(void *run);
 
-/* Whether no new owner is let in, for sure: between the answer to the pause and its end, or the request
- * to resume. */
+/* Whether no new owner is let in, for sure: between the answer to the pause and its end, or the
+ * request to resume. */
 bool order_has_paused(const char *record);
 void orders_begin(void);

@@ -430,8 +430,8 @@ static void choose_nesting(struct run *run)
              run->number + 1);
 }
 
-/* What rlock-stores(7) says of QUORUMS: only exclusive locks, and no queue. "Use the same lease for a
- * KEY everywhere." */
+/* rlock-stores(7) says of QUORUMS: only exclusive locks, no queue, and the same lease for a KEY
+ * everywhere. */
 static void fit_quorum(struct run *run)
 {
     run->mode = LOCK_EXCLUSIVE;

@@ -41,7 +41,7 @@ static struct node {
     char scripts[SCRIPTS][SHA1_HEX_SIZE]; /* that it knows */
     size_t script_count;
     bool knows_all;
-    /* What INFO tells: of which process it is, since when, and how many scripts it has run. */
+    /* INFO tells them: the process, since when it runs, and how many scripts it has run. */
     unsigned process;
     int64_t started; /* ns */
     unsigned long calls, failed;

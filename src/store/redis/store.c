@@ -168,9 +168,9 @@ static void add_lesson(struct redis_store *store)
         redis_session_add_call(store->session, &nothing);
 }
 
-/* Behind a call, a release whose answer is not awaited went out by its digest, as is_teaching() says. But
- * the server may have forgotten scripts since that call was done. It gets that of the release now,
- * and then all releases again. */
+/* Behind a call, a release whose answer is not awaited went out by its digest, as is_teaching()
+ * says. But the server may have forgotten scripts since that call was done. It gets that of the
+ * release now, and then all releases again. */
 static void repeat_releases(struct redis_store *store)
 {
     const struct redis_call nothing = {.script = &script_release, .whole = true};
