@@ -149,6 +149,17 @@ kill_all_agents() {
     no_waiters k
 }
 
+@test "H75 stopped before it is answered: -n ends, and nothing is left" {
+    hold a k --lease 60s
+    kill -STOP "$(redis_pid)"
+    bg b rlock run -n k -- true
+    poll_until 10 has_agent b
+    kill -STOP "$agent"
+    kill -CONT "$(redis_pid)"
+    ends_with b 75
+    no_waiters k
+}
+
 @test "H127 the answer that rlock runs again is lost: its waiter is asked once more" {
     need_strace
     hold a k --lease 60s

@@ -257,12 +257,12 @@ stopped_late() {
         a=${pid[a]}
         poll_until 15 eval 'gone "$a" || works a'
     }
-    for n in {5..14}; do
+    for ((n = 5; n < 40 && ran < 6; n++)); do
         for signal in STOP KILL; do
             begin
             if alive "$a"; then
                 ran=$((ran + 1))
-                [[ $ran -le 4 || $n == 14 ]] && blind "$signal" begin
+                ((ran > 4)) || blind "$signal" begin
                 kill -KILL "$a" 2>/dev/null || true
             fi
             finish a 20

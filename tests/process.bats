@@ -245,6 +245,7 @@ ended_by_agent() {
 }
 
 @test "H75 the agent of a waiter is killed, and no other one can be started: 71" {
+    export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
     hold a k --lease 30s
     bg_says b "waiting for k" rlock run k -- touch "$T/ran"
     prlimit --pid "${pid[b]}" --nofile=3

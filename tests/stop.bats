@@ -200,7 +200,7 @@ cleaner() {
     bg b rlock run k -- "$RLOCK_TEST_TOOLS/await" "$T/go"
     poll_until 15 holds b k
     kill -CONT "${pid[a]}"
-    poll_until 10 eval 'in_state "${pid[a]}" T && ! pgrep -P "${pid[a]}" -r R,S,D'
+    poll_until 10 eval 'in_state "${pid[a]}" T && ! pgrep -P "${pid[a]}" -r R,S,D -x "rlock|sh"'
     [[ ! -e $T/stopped ]]
     kill -CONT "${pid[a]}"
     finish a

@@ -487,14 +487,15 @@ static void listen_to_agent(struct supervisor *s)
 
 /* -- an agent that is stopped ----------------------------------------------------------------- */
 
-/* When an agent must have ended the wait for the lock, which it does a bit after its user's time.
- */
+/* When an agent must have ended the wait for the lock, which it does a bit after its user's time. One
+ * that does not wait is to answer at once. */
 static struct moment overdue_at(const struct supervisor *s)
 {
     const struct keeper_plan *plan = &s->plan->agent.keeper;
-    bool waits = s->job.state == JOB_IDLE && !s->outcome->granted && plan->wait;
 
-    return waits ? moment_plus(plan->wait_until, LEASE_LAST_CALL_NS) : MOMENT_NEVER;
+    if (s->job.state != JOB_IDLE || s->outcome->granted)
+        return MOMENT_NEVER;
+    return plan->wait ? moment_plus(plan->wait_until, LEASE_LAST_CALL_NS) : (struct moment){0};
 }
 
 /* While a lease runs, the deadline of the command needs no agent; but these have no other end. */
