@@ -221,11 +221,13 @@ void watchdog_watch(struct watchdog *watchdog, struct lease lease)
 {
     if (watchdog->phase != WATCHDOG_ORPHANED)
         watchdog->phase = WATCHDOG_WATCHING;
-    watchdog->known = (struct supervised){.lease = lease,
-                                          .silent = true,
-                                          .paused = watchdog->known.paused,
-                                          .stopping_since = watchdog->known.stopping_since,
-                                          .dead = watchdog->known.dead};
+    watchdog->known = (struct supervised){
+        .lease = lease,
+        .silent = true,
+        .paused = watchdog->known.paused,
+        /* The supervisor's; when this process began to end what an earlier grant led to is over. */
+        .stopping_since = watchdog->stopping ? watchdog->known.stopping_since : (struct moment){0},
+        .dead = watchdog->known.dead};
     arm(watchdog);
 }
 

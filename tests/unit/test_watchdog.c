@@ -1,5 +1,8 @@
-/* The agent's watch over the supervisor: how long it kills what does not die. */
+/* The agent's watch over the supervisor: how long it kills what does not die, and what it remembers
+ * of an earlier grant. */
 #include "run/watchdog.h"
+
+#include <unistd.h>
 
 #include "tap.h"
 
@@ -25,6 +28,11 @@ static void on_failed(void *arg, enum tree_state state)
     (void)state;
     given_up = moment_now();
     loop_stop(arg);
+}
+
+static void do_nothing_of(void *arg, enum tree_state state)
+{
+    (void)arg, (void)state;
 }
 
 static void on_time(struct loop_timer *timer)
@@ -60,6 +68,45 @@ static int64_t kill_for(int64_t late)
     return moment_until(start, given_up) / NS_PER_MS;
 }
 
+static int cleared;
+
+static void on_cleared(void *arg)
+{
+    cleared++;
+    loop_stop(arg);
+}
+
+/* A grant is offered to a supervisor that is stopped until it is over, and then another one, which
+ * lasts. Returns how often nothing was found to run under one. */
+static int clear_twice(void)
+{
+    static const struct job_plan short_plan = {.renew = true, .kill_after = 50 * NS_PER_MS};
+    struct procfs procfs = {0};
+    struct loop *loop = loop_new();
+    struct loop_timer most = {.fire = on_time, .owner = loop};
+    struct watchdog watchdog = {.plan = &short_plan,
+                                .offer = &offer,
+                                .tree = {.procfs = &procfs, .root = getpid(), .leader = -1},
+                                .listen = do_nothing,
+                                .alarmed = do_nothing,
+                                .cleared = on_cleared,
+                                .failed = do_nothing_of,
+                                .arg = loop};
+
+    if (procfs_open(&procfs) != 0)
+        return 1;
+    watchdog_init(&watchdog, loop);
+    watchdog_watch(&watchdog, (struct lease){moment_plus(moment_now(), NS_PER_SEC), NS_PER_SEC});
+    loop_run(loop);
+    watchdog_watch(&watchdog,
+                   (struct lease){moment_plus(moment_now(), 60 * NS_PER_SEC), 60 * NS_PER_SEC});
+    loop_arm(loop, &most, moment_plus(moment_now(), 500 * NS_PER_MS));
+    loop_run(loop);
+    loop_free(loop);
+    procfs_close(&procfs);
+    return cleared;
+}
+
 int main(void)
 {
     int64_t ms = kill_for(60 * NS_PER_SEC);
@@ -67,5 +114,6 @@ int main(void)
     tap_ok(ms >= 4900,
            "the machine was suspended until a minute after the lease: given up after %d ms",
            (int)ms);
+    tap_ok(clear_twice() == 1, "a grant that lasts is not measured by the end of one before it");
     return tap_done();
 }
