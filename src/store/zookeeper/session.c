@@ -229,7 +229,9 @@ static void try_next_address(struct zk_session *session)
 }
 
 /* Both a server that is full and one without a majority reset a connection with an unread request
- * on it. The former also does so where nothing was said. */
+ * on it. The former also does so where nothing was said. And a server on which two connections open
+ * one session at once, as a release does beside its renewer, may end both: listening lets the other
+ * one come to an end. */
 static void listen_first(struct zk_session *session)
 {
     hang_up(session);
@@ -482,10 +484,11 @@ static void broken(void *arg, const char *why)
     enum cause cause = foreign ? CAUSE_UNFIT : CAUSE_UNREACHABLE;
     bool mute = session->phase == ZK_PHASE_OPENING && !foreign;
     bool reset = session->phase != ZK_PHASE_UP && stream_was_reset(link->stream);
+    bool crossed = mute && session->identity.id != 0;
 
     if (session->phase == ZK_PHASE_LISTENING || (reset && session->phase != ZK_PHASE_OPENING)) {
         turned_away(session);
-    } else if (reset && !session->listens) {
+    } else if ((reset || crossed) && !session->listens) {
         listen_first(session);
     } else if (session->phase != ZK_PHASE_UP) {
         way_failed(session, cause,
