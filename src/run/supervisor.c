@@ -487,8 +487,8 @@ static void listen_to_agent(struct supervisor *s)
 
 /* -- an agent that is stopped ----------------------------------------------------------------- */
 
-/* When an agent must have ended the wait for the lock, which it does a bit after its user's time. One
- * that does not wait is to answer at once. */
+/* When an agent must have ended the wait for the lock, which it does a bit after its user's time.
+ * One that does not wait is to answer at once. */
 static struct moment overdue_at(const struct supervisor *s)
 {
     const struct keeper_plan *plan = &s->plan->agent.keeper;
