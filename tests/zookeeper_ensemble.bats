@@ -63,7 +63,7 @@ dead_before_the_next() {
         bg a rlock run -u "$(through "$one")" --lease 4s --kill-after 200ms k -- sh -c '
             while :; do read -r now rest </proc/uptime; echo $now >>"$0"; sleep 0.02; done' "$T/works"
         poll_until 10 test -s "$T/works"
-        bg b rlock run -u "$(through $others)" --lease 60s k -- sh -c '
+        bg b rlock run -u "$(through $others)" --server-wait 60s --lease 60s k -- sh -c '
             read -r now rest </proc/uptime; echo $now >"$0"' "$T/begins"
         RLOCK_URL=$(through $others) poll_until 10 has_waiters k 1
         pause $((RANDOM % 2000))
