@@ -467,6 +467,11 @@ bg_prints() {
     poll_until 20 test -s "$T/$1.out"
 }
 
+# began_or_gone NAME: its command has made $T/NAME.up, or rlock has ended without that.
+began_or_gone() {
+    [[ -e $T/$1.up ]] || gone "${pid[$1]}"
+}
+
 # answering NAME ANSWER: a server at "port" that sends that to each connection, with the escapes of
 # Python, and ends it when the other has sent something, or at once if that is nothing. For each it
 # prints "one".

@@ -86,10 +86,6 @@ dies_releasing() {
     [[ -e $T/w.up ]]
 }
 
-began_or_gone() {
-    [[ -e $T/$1.up ]] || gone "${pid[$1]}"
-}
-
 @test "H154 a release that arrives late does not free what the same run has acquired since" {
     once_of_three dies_releasing
     arrives

@@ -158,10 +158,6 @@ dies_releasing() {
     [[ -e $T/w.up ]]
 }
 
-began_or_gone() {
-    [[ -e $T/$1.up ]] || gone "${pid[$1]}"
-}
-
 @test "H154 ZooKeeper: a release that arrives late does not free what the same run has acquired" {
     for one in 2 1; do
         once_of_three dies_releasing "$one"

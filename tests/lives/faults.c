@@ -203,41 +203,35 @@ static void strike_now(struct fault *fault)
     kernel.from_outside = false;
 }
 
-void life_on_call(struct proc *process)
+/* A guard makes its next call (AT_CALL), or sends its next message (AT_MESSAGE): the faults strike
+ * that are for this one. */
+static void count(const struct proc *process, unsigned trigger)
 {
-    struct run *run = process->run;
-
     if (process->kind != SUPERVISOR && process->kind != AGENT)
         return;
-    unsigned number = ++run->calls[process->kind];
+    unsigned *numbers = trigger == AT_CALL ? process->run->calls : process->run->messages;
+    unsigned number = ++numbers[process->kind];
     for (int i = 0; i < fault_count; i++) {
         struct fault *fault = &faults[i];
-        if (fault->used || fault->trigger != AT_CALL || fault->run != run ||
+        if (fault->used || fault->trigger != trigger || fault->run != process->run ||
             fault->guard != process->kind || fault->number != number)
             continue;
         fault->used = true;
-        strike_now(fault);
-    }
-}
-
-void life_on_message(const struct proc *process)
-{
-    struct run *run = process->run;
-
-    if (process->kind != SUPERVISOR && process->kind != AGENT)
-        return;
-    unsigned number = ++run->messages[process->kind];
-    for (int i = 0; i < fault_count; i++) {
-        struct fault *fault = &faults[i];
-        if (fault->used || fault->trigger != AT_MESSAGE || fault->run != run ||
-            fault->guard != process->kind || fault->number != number)
-            continue;
-        fault->used = true;
-        if (fault->at)
+        if (trigger == AT_MESSAGE && fault->at)
             world_at(world.now + fault->at, strike, fault);
         else
             strike_now(fault);
     }
+}
+
+void life_on_call(struct proc *process)
+{
+    count(process, AT_CALL);
+}
+
+void life_on_message(const struct proc *process)
+{
+    count(process, AT_MESSAGE);
 }
 
 void life_on_request(struct run *run)

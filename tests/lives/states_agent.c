@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "base/mem.h"
 #include "lives/states.h"
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
@@ -27,8 +28,7 @@ unsigned state_of_agent(const struct proc *process)
 
     if (!watchdog)
         return 0;
-    const struct agent *agent =
-        (const void *)((const char *)watchdog - offsetof(struct agent, watchdog));
+    const struct agent *agent = MEM_CONTAINER(struct agent, watchdog, watchdog);
     return 1 + (agent->state * 5 + watchdog->phase) * 8 +
            (agent->keeper ? state_of_keeper(agent->keeper) : 0);
 }

@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "base/mem.h"
 #include "lives/states.h"
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
@@ -29,8 +30,7 @@ unsigned state_of_supervisor(const struct proc *process)
 
     if (!job)
         return 0;
-    const struct supervisor *s =
-        (const void *)((const char *)job - offsetof(struct supervisor, job));
+    const struct supervisor *s = MEM_CONTAINER(struct supervisor, job, job);
     return 1 + job->state * 3 + s->leaving;
 }
 
