@@ -109,6 +109,15 @@ static void run_fields(struct command_call *call)
     }
 }
 
+/* -- how long a key lives ---------------------------------------------------------------------- */
+
+/* ms: from now on; 0: forever. */
+static void set_expires(struct command_call *call, int64_t ms)
+{
+    call->record->expires = ms ? call->unit->now_us / 1000 + ms : 0;
+    call->record->expires_written = true;
+}
+
 /* -- strings ----------------------------------------------------------------------------------- */
 
 static void run_get(struct command_call *call)
@@ -146,7 +155,7 @@ static void run_set(struct command_call *call)
         struct piece value = piece_duplicate(call->words[2]);
         record_clear(call->record);
         call->record->type = RECORD_STRING;
-        call->record->expires = ms ? call->unit->now_us / 1000 + ms : 0;
+        set_expires(call, ms);
         call->record->changed = true;
         record_set(call->record, piece_of(""), value);
         piece_drop(&value);
@@ -197,7 +206,7 @@ static void run_pexpire(struct command_call *call)
     if (there && ms <= 0)
         record_clear(call->record);
     else if (there)
-        call->record->expires = call->unit->now_us / 1000 + ms;
+        set_expires(call, ms);
     call->record->changed |= there;
     push_count(call, there);
 }

@@ -122,6 +122,7 @@ bool record_set(struct record *record, struct piece name, struct piece value)
     piece_drop(&field->value);
     field->value = fresh;
     field->gone = false;
+    field->written = true;
     record->live += is_new;
     return is_new;
 }
@@ -267,6 +268,8 @@ bool record_read(struct record *record, const char *text, size_t size)
         end = strchr(line, '\n');
         sound = end && (*end = '\0', read_field(record, line, (size_t)(end - line)));
     }
+    for (size_t i = 0; i < record->count; i++)
+        record->fields[i].written = false;
     free(copy);
     return sound;
 }

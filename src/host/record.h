@@ -26,6 +26,7 @@ enum record_type { RECORD_NONE, RECORD_STRING, RECORD_HASH, RECORD_OTHER };
 struct record_field {
     struct piece name, value; /* owned */
     bool gone;                /* the name stays, for the index */
+    bool written;             /* since it was read, be it with the value that it had */
 };
 
 /* All zero: there is none. */
@@ -33,6 +34,7 @@ struct record {
     enum record_type type;
     int64_t version;             /* 0: the store has no row */
     int64_t expires;             /* ms since 1970; 0: never */
+    bool expires_written;        /* since it was read, be it with the same time */
     bool changed;                /* since it was loaded */
     struct record_field *fields; /* in the order in which they came; a string's is called "" */
     size_t count, room;

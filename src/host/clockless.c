@@ -1,0 +1,364 @@
+#include "host/clockless.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/decimal.h"
+#include "base/mem.h"
+#include "base/strbuf.h"
+
+#define US_PER_MS INT64_C(1000)
+/* A Date is cut to a second. */
+#define SECOND_US INT64_C(1000000)
+/* The time that the record lives for, as a line. No script has such a field. */
+#define LIFE "!"
+
+/* -- which fields have times ------------------------------------------------------------------- */
+
+#define WORD(n)   (1U << (n))
+#define LAST_WORD 8
+
+/* The times in the lines of a field, as rules/lua/lock.lua and latch.lua describe them. */
+static const struct times {
+    const char *field; /* its name, or how that begins, up to a colon */
+    unsigned words;    /* these words are times; the first one that is a number is number 1 */
+    /* A time stands behind each of these. A star is what has neither a slash nor a space. */
+    const char *behind[2];
+} table[] = {
+    {"h:", WORD(1) | WORD(5), {" asked="}},              /* DEADLINE LEASE FENCE OWNER SINCE */
+    {"q:", WORD(1) | WORD(3), {" due=", " offer=*/*/"}}, /* DEADLINE OWNER SINCE */
+    {"p", WORD(1) | WORD(3), {NULL}},                    /* of pauses of GLOBs, behind each GLOB */
+    {"po", WORD(1) | WORD(3), {NULL}},
+    {"t", 0, {"="}},        /* OWNER=UNTIL;... */
+    {"e", WORD(1), {NULL}}, /* of a latch */
+    {LIFE, WORD(1), {NULL}},
+};
+
+static bool begins(struct piece piece, const char *with)
+{
+    return piece.size >= strlen(with) && memcmp(piece.at, with, strlen(with)) == 0;
+}
+
+/* q:N and q:OWNER:N are places; q:OWNER is a queue, and has no times. */
+static bool is_place(struct piece name)
+{
+    size_t digits = 0;
+
+    while (digits < name.size && isdigit((unsigned char)name.at[name.size - 1 - digits]))
+        digits++;
+    return digits > 0 && digits < name.size && name.at[name.size - 1 - digits] == ':';
+}
+
+/* NULL: it has none. */
+static const struct times *times_of(struct piece name)
+{
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        const char *field = table[i].field;
+        bool is_family = field[strlen(field) - 1] == ':';
+        if (is_family ? begins(name, field) : piece_equal(name, piece_of(field)))
+            return *field == 'q' && !is_place(name) ? NULL : &table[i];
+    }
+    return NULL;
+}
+
+/* -- moving them ------------------------------------------------------------------------------- */
+
+/* Returns the end of the text that fits the pattern; NULL: none does. */
+static const char *match(const char *pattern, const char *at)
+{
+    for (; *pattern; pattern++) {
+        if (*pattern == '*')
+            at += strcspn(at, "/ \n");
+        else if (*at++ != *pattern)
+            return NULL;
+    }
+    return at;
+}
+
+/* Returns the end of the text that a time follows, if one of those begins there; otherwise NULL. */
+static const char *behind(const struct times *times, const char *at)
+{
+    const char *end = NULL;
+
+    for (size_t i = 0; !end && i < sizeof times->behind / sizeof *times->behind; i++)
+        end = times->behind[i] ? match(times->behind[i], at) : NULL;
+    return end;
+}
+
+/* Of as many digits as the scripts take for a number. */
+static bool is_number(const char *word)
+{
+    size_t digits = strspn(word, "0123456789");
+
+    return digits > 0 && digits <= 16 && strchr(" \n", word[digits]);
+}
+
+/* Adds the number that begins there, moved; returns its end. A part of a ms counts as a whole one,
+ * so that it is not too early. */
+static const char *add_moved(struct strbuf *out, const char *at, int64_t shift_us)
+{
+    int64_t shift = (shift_us + (shift_us > 0 ? US_PER_MS - 1 : 0)) / US_PER_MS, time;
+
+    if (decimal_take(&at, INT64_MAX / 4, &time))
+        strbuf_printf(out, "%" PRId64, time + shift > 0 ? time + shift : 0);
+    return at;
+}
+
+/* Returns the value with all its times moved. */
+static struct piece move(const struct times *times, struct piece value, int64_t shift_us)
+{
+    const char *at = value.at, *end = value.at + value.size, *next;
+    struct strbuf out = {0};
+    unsigned word = 0; /* the number of the one that began last */
+
+    while (at < end) {
+        char before = at == value.at ? '\n' : at[-1];
+        bool is_word = before == ' ' || before == '\n';
+        word = before == '\n' ? 0 : word;
+        word += is_word && (word > 0 || is_number(at));
+        if (is_word && is_number(at) && word < LAST_WORD && times->words & WORD(word)) {
+            at = add_moved(&out, at, shift_us);
+        } else if ((next = behind(times, at))) {
+            strbuf_add(&out, at, (size_t)(next - at));
+            at = add_moved(&out, next, shift_us);
+        } else {
+            strbuf_putc(&out, *at++);
+        }
+    }
+    size_t size = out.size;
+    return (struct piece){strbuf_detach(&out), size};
+}
+
+/* No holder is dead before EARLIEST: MODE LIMIT FAMILIES EARLIEST ... has the least of their
+ * deadlines, which were moved one by one. */
+static void set_earliest(struct record *record)
+{
+    struct record_field *state = record_find(record, piece_of("s"));
+    int64_t earliest = INT64_MAX, old;
+    const char *at = state ? state->value.at : "";
+
+    if (!strchr("xsl", *at)) /* that of a latch is a time to be shown */
+        return;
+    for (size_t i = 0; i < record->count; i++) {
+        const struct record_field *field = &record->fields[i];
+        if (field->gone || !begins(field->name, "h:"))
+            continue;
+        for (const char *line = field->value.at; line; line = strchr(line, '\n')) {
+            int64_t deadline;
+            line += *line == '\n';
+            if (decimal_take(&line, INT64_MAX, &deadline) && deadline < earliest)
+                earliest = deadline;
+        }
+    }
+    for (size_t i = 0; at && i < 3; i++)
+        at = (at = strchr(at, ' ')) ? at + 1 : NULL;
+    const char *rest = at;
+    if (!at || earliest == INT64_MAX || !decimal_take(&rest, INT64_MAX, &old))
+        return;
+    char *text = strbuf_print("%.*s%" PRId64 "%s", (int)(at - state->value.at), state->value.at,
+                              earliest, rest);
+    record_set(record, piece_of("s"), piece_of(text));
+    free(text);
+}
+
+/* -- what is known of lines -------------------------------------------------------------------- */
+
+struct clockless_line {
+    int64_t stamp_us, date_us; /* T, DATE */
+    int64_t shift_us;          /* from the writer's clock to this one, at most */
+};
+
+/* Of a record, as it was when it was last read or written. */
+struct clockless_key {
+    struct record values; /* of its lines, as their writers wrote them */
+    struct clockless_line *lines;
+};
+
+static struct clockless_key *key_of(const struct clockless *known, struct piece name)
+{
+    const struct record_field *field = record_find(&known->names, name);
+
+    return field ? &known->keys[field - known->names.fields] : NULL;
+}
+
+static struct clockless_key *make_key(struct clockless *known, struct piece name)
+{
+    size_t count = known->names.count;
+
+    if (record_set(&known->names, name, piece_of("")))
+        *MEM_APPEND(known->keys, count) = (struct clockless_key){.lines = NULL};
+    return key_of(known, name);
+}
+
+static void forget(struct clockless_key *key)
+{
+    record_clear(&key->values);
+    free(key->lines);
+    key->lines = NULL;
+}
+
+/* The line of that name, and its value; NULL: it is not known. */
+static const struct clockless_line *line_of(const struct clockless_key *key, struct piece name,
+                                            struct piece *value)
+{
+    const struct record_field *field = key ? record_find(&key->values, name) : NULL;
+
+    if (!field)
+        return NULL;
+    *value = field->value;
+    return &key->lines[field - key->values.fields];
+}
+
+static void add_line(struct clockless_key *key, struct piece name, struct piece value,
+                     const struct clockless_line *line)
+{
+    size_t count = key->values.count;
+
+    record_set(&key->values, name, value);
+    *MEM_APPEND(key->lines, count) = *line;
+}
+
+/* Takes "T AGE DATE " from the front of a value. */
+static bool take_stamp(struct piece *value, struct clockless_line *line, int64_t *age_us)
+{
+    int64_t *const numbers[] = {&line->stamp_us, age_us, &line->date_us};
+    const char *at = value->at;
+
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (!decimal_take(&at, INT64_MAX / 4, numbers[i]) || *at++ != ' ')
+            return false;
+    *value = (struct piece){at, value->size - (size_t)(at - value->at)};
+    return true;
+}
+
+/* Returns by how much the times of that line must be moved, at most. */
+static int64_t shift_of(const struct clockless *known, const struct clockless_key *key,
+                        struct piece name, struct piece value, const struct clockless_line *line,
+                        int64_t age_us, const struct clockless_reading *reading)
+{
+    struct piece seen;
+    const struct clockless_line *before = line_of(key, name, &seen);
+
+    if (line->date_us && reading->date_us && known->margin_us != CLOCKLESS_NEVER) {
+        int64_t passed = reading->date_us - line->date_us - SECOND_US - known->margin_us;
+        age_us = passed > age_us ? passed : age_us;
+    }
+    int64_t shift = reading->read_us - age_us - line->stamp_us;
+    bool same = before && before->stamp_us == line->stamp_us && piece_equal(seen, value);
+    return same && before->shift_us < shift ? before->shift_us : shift;
+}
+
+/* Reads the lines of a record, which have their stamps, and moves them in it. From now on they are
+ * what is known of the key. False: a line has no stamp. */
+static bool learn(struct clockless *known, struct piece name, struct record *record,
+                  const struct clockless_reading *reading)
+{
+    struct clockless_key *key = make_key(known, name), fresh = {.lines = NULL};
+    bool sound = true;
+
+    for (size_t i = 0; sound && i < record->count; i++) {
+        const struct record_field *field = &record->fields[i];
+        const struct times *times = times_of(field->name);
+        struct piece value = field->value;
+        struct clockless_line line;
+        int64_t age_us;
+        if (!times || !(sound = take_stamp(&value, &line, &age_us)))
+            continue;
+        line.shift_us = shift_of(known, key, field->name, value, &line, age_us, reading);
+        add_line(&fresh, field->name, value, &line);
+        struct piece moved = move(times, value, line.shift_us);
+        record_set(record, field->name, moved);
+        piece_drop(&moved);
+    }
+    forget(key);
+    *key = fresh;
+    return sound;
+}
+
+/* -- reading and writing ----------------------------------------------------------------------- */
+
+bool clockless_read(struct clockless *known, struct unit_key *key, const char *text, size_t size,
+                    const struct clockless_reading *reading)
+{
+    struct record *record = &key->record;
+
+    if (!record_read(record, text, size) || !learn(known, key->name, record, reading))
+        return false;
+    set_earliest(record);
+    const struct record_field *life = record_find(record, piece_of(LIFE));
+    if (life) {
+        decimal_parse(life->value.at, 0, INT64_MAX, &record->expires);
+        record_unset(record, piece_of(LIFE));
+    }
+    for (size_t i = 0; i < record->count; i++)
+        record->fields[i].written = false;
+    return true;
+}
+
+/* Adds a line: as it is known, or, if it was written, as a new one. */
+static void add_stamped(struct record *record, const struct clockless_key *key, struct piece name,
+                        struct piece value, bool written, const struct clockless_reading *reading)
+{
+    struct piece old;
+    const struct clockless_line *line = written ? NULL : line_of(key, name, &old);
+    char stamp[80];
+    struct strbuf text = {0};
+
+    if (line)
+        snprintf(stamp, sizeof stamp, "%" PRId64 " %" PRId64 " %" PRId64 " ", line->stamp_us,
+                 reading->read_us - line->shift_us - line->stamp_us, line->date_us);
+    else /* the store may have told its time right after it was asked */
+        snprintf(stamp, sizeof stamp, "%" PRId64 " 0 %" PRId64 " ", reading->read_us,
+                 reading->date_us ? reading->date_us + reading->read_us - reading->asked_us : 0);
+    strbuf_puts(&text, stamp);
+    strbuf_add(&text, line ? old.at : value.at, line ? old.size : value.size);
+    record_set(record, name, (struct piece){text.text, text.size});
+    strbuf_free(&text);
+}
+
+char *clockless_print(const struct clockless *known, const struct unit_key *key,
+                      const struct clockless_reading *reading)
+{
+    const struct clockless_key *lines = key_of(known, key->name);
+    const struct record *record = &key->record;
+    struct record stamped = {.type = record->type};
+
+    for (size_t i = 0; i < record->count; i++) {
+        const struct record_field *field = &record->fields[i];
+        if (field->gone)
+            continue;
+        if (times_of(field->name))
+            add_stamped(&stamped, lines, field->name, field->value, field->written, reading);
+        else
+            record_set(&stamped, field->name, field->value);
+    }
+    if (record->expires) {
+        char life[24];
+        snprintf(life, sizeof life, "%" PRId64, record->expires);
+        add_stamped(&stamped, lines, piece_of(LIFE), piece_of(life), record->expires_written,
+                    reading);
+    }
+    char *text = record_print(&stamped);
+    record_clear(&stamped);
+    return text;
+}
+
+void clockless_wrote(struct clockless *known, const struct unit_key *key, const char *text,
+                     const struct clockless_reading *reading)
+{
+    struct record record = {0};
+
+    if (record_read(&record, text, strlen(text)))
+        learn(known, key->name, &record, reading);
+    record_clear(&record);
+}
+
+void clockless_end(struct clockless *known)
+{
+    for (size_t i = 0; i < known->names.count; i++)
+        forget(&known->keys[i]);
+    free(known->keys);
+    record_clear(&known->names);
+    *known = (struct clockless){.margin_us = known->margin_us};
+}
