@@ -50,7 +50,7 @@ class Measured:
 def waits(lock, number, place=""):
     return lock.words(
         "acquire", owner(number), DAY, place_ttl=DAY, places=place, count=True, who=WHO % number,
-        offer=f"{number:022d}", offer_ms=DAY,
+        accept_by_message=f"{number:022d}", accept_ms=DAY,
     )
 
 

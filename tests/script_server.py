@@ -298,7 +298,7 @@ class Lock:
         if grace:
             more["epoch"] = MARKER
         elif offer:
-            more.update(offer=offer, offer_ms=HANDED)
+            more.update(accept_by_message=offer, accept_ms=HANDED)
         if group is not None:
             more["latest"] = Empty(group)
         who = "who-" + owner if who is None else who

@@ -113,17 +113,17 @@ class Client:
             self.more["take"] = f"{rng.randrange(1, len(self.keys))}/{len(self.keys)}"
         what = rng.random()
         if what < 0.5:
-            self.more |= {"offer": f"Tt{Client.born:020d}", "offer_ms": HANDED}
+            self.more |= {"accept_by_message": f"Tt{Client.born:020d}", "accept_ms": HANDED}
         elif what < 0.55:
             self.more["epoch"] = MARKER
 
     def arguments(self, rng):
         may_be_far = len(self.keys) == 1 and "." not in self.owner and not (
-            self.more.keys() - {"offer", "offer_ms", "bound", "replace"})
+            self.more.keys() - {"accept_by_message", "accept_ms", "bound", "replace"})
         return {
             "far_ttl": may_be_far and FAR_TTL,
             "owner": self.owner, "lease": self.lease, "who": self.who, "pauses": PAUSES,
-            "place_ttl": rng.random() < 0.93 and PLACE_TTL, "stand": rng.random() < 0.07,
+            "place_ttl": rng.random() < 0.93 and PLACE_TTL, "queue_only": rng.random() < 0.07,
             "places": rng.random() < 0.9 and self.places, "count": rng.random() < 0.7,
             "mode": self.mode, "limit": self.limit, "no_nesting": rng.random() < 0.05, **self.more,
         }

@@ -60,11 +60,11 @@ def _(server):
 
 
 def stands(lock, owner, position=1, holders=0, **options):
-    reply = lock.acquire(owner, stand=True, **options)
+    reply = lock.acquire(owner, queue_only=True, **options)
     same((reply[0], reply[3], reply[6]), ("QUEUED", position, holders), owner[0])
 
 
-@test("stand: the first of them is not granted what is free, and no waiter passes it")
+@test("queue_only: the first of them is not granted what is free, and no waiter passes it")
 def _(lock):
     stands(lock, A)
     same(lock.inspect()[5], [], "holders")
@@ -79,7 +79,7 @@ def _(lock):
     fence_of(lock.acquire(B))
 
 
-@test("stand: at the place that it has; behind holders; not for longer than any waiter")
+@test("queue_only: at the place that it has; behind holders; not for longer than any waiter")
 def _(server):
     lock, _fence = held_by_a(server)
     wait(lock, B)

@@ -97,7 +97,7 @@ def _(server, lock):
 def _(server):
     for prepare in (lambda lock: lock.run("adjust", "limit", limit=3),
                     lambda lock: lock.release(C, bar=60000),
-                    lambda lock: lock.acquire(C, stand=True)):
+                    lambda lock: lock.acquire(C, queue_only=True)):
         lock = Pausable(server)
         prepare(lock)
         true("f" not in lock.fields(), lock.fields())

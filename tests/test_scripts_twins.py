@@ -46,7 +46,7 @@ def hold_asked(lock):
 def hold_handed(lock):
     """By a message, for the place of the latest heartbeat."""
     fence_of(lock.acquire(B))
-    lock.acquire(A, who=WHO, attempt=LATEST, offer="Tt", offer_ms=HANDED)
+    lock.acquire(A, who=WHO, attempt=LATEST, accept_by_message="Tt", accept_ms=HANDED)
     lock.release(B)
     true("h:" + A in lock.fields(), "it was not handed over")
     lock.acquire(B)
@@ -79,7 +79,7 @@ TWINS = (
     ("acquire", {"lease": 5000, "place_ttl": 10, "places": "q:9"}),
     ("acquire", {"lease": 5000, "place_ttl": PLACE_TTL, "latest": Empty("")}),
     ("acquire", {"lease": 5000, "place_ttl": PLACE_TTL, "replace": 1}),
-    ("acquire", {"lease": 5000, "place_ttl": PLACE_TTL, "stand": 1, "priority": 5}),
+    ("acquire", {"lease": 5000, "place_ttl": PLACE_TTL, "queue_only": 1, "priority": 5}),
     ("renew", {"lease": 1000}),
     ("renew", {}),
     ("release", {}),

@@ -864,7 +864,7 @@ static void acquire(struct keeper *keeper, bool listen)
     request->inherited = keeper->inherited;
     request->listen = listen;
     request->replace &= !keeper->replaced;
-    request->offer = listen && keeper->plan.renew && request->key_count == 1;
+    request->accept_by_message = listen && keeper->plan.renew && request->key_count == 1;
     throttle_note(&keeper->pace, now);
     keeper->state = TRYING;
     keeper->handed = keeper->called = keeper->disturbed = false;

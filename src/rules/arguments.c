@@ -203,9 +203,9 @@ static void set_place(struct redis_call *call, const struct acquire_request *req
 {
     bool bounds = request->priority_bound && request->priority_bound != LOCK_PRIORITY_BOUND_NS;
 
-    if (request->queue || request->stand)
+    if (request->queue || request->queue_only)
         set_number(call, "place_ttl", QUEUE_PLACE_MS);
-    set_flag(call, "stand", request->stand);
+    set_flag(call, "queue_only", request->queue_only);
     if (request->priority)
         set_number(call, "priority", request->priority);
     if (!request->queue)
@@ -219,7 +219,7 @@ static void set_place(struct redis_call *call, const struct acquire_request *req
  * when its turn is near, and nothing but its turn would end its wait. */
 static bool may_be_far(const struct redis_terms *terms, const struct acquire_request *request)
 {
-    return request->queue && request->listen && !request->stand && request->key_count == 1 &&
+    return request->queue && request->listen && !request->queue_only && request->key_count == 1 &&
            !request->group && !request->priority && !request->take && !request->mirror &&
            !request->unless_done && !strchr(request->owner, '.') && !terms->grace && !terms->member;
 }
@@ -261,7 +261,7 @@ void redis_call_acquire(struct redis_call *call, const struct redis_terms *terms
         set_positive(call, "proposal", (int64_t)settled->proposal);
     }
     if (offers && !terms->grace && !terms->member)
-        set_number(call, "offer_ms", HANDOVER_MS);
+        set_number(call, "accept_ms", HANDOVER_MS);
 }
 
 void redis_call_renew(struct redis_call *call, const struct redis_terms *terms, const char *prefix,

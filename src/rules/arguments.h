@@ -71,7 +71,7 @@ const char *redis_call_get(const struct redis_call *call, const char *name);
 /* Gives the argument a copy of the value; NULL: the call does not have it any more. Filled in when
  * the call is sent are: "not_after", the server clock in ms until which the script may do anything;
  * of acquire, renew and release "attempt", the number (attempts.lua); of acquire "places", and the
- * token of an "offer". */
+ * token of "accept_by_message". */
 void redis_call_set(struct redis_call *call, const char *name, const char *value);
 
 /* The key of a mirror, KIND:NAME, as scripts call it. The caller frees. */

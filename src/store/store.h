@@ -79,9 +79,9 @@ struct acquire_request {
     int64_t lease; /* ns */
 
     /* The owner takes a place in the queue when it is refused, and keeps it by asking again.
-     * "stand": it takes the place and is never granted the lock. It could be granted when it is
-     * told position 1 and no holders. */
-    bool queue, stand;
+     * "queue_only": it takes the place and is never granted the lock. It could be granted when it
+     * is told position 1 and no holders. */
+    bool queue, queue_only;
     /* With "queue": earlier waiters of the same group are refused (CAUSE_SUPERSEDED). "": the group
      * of each key's name. NULL: none. */
     const char *group;
@@ -94,8 +94,8 @@ struct acquire_request {
      * LOCK_PRIORITY_BOUND_NS. */
     int priority;
     int64_t priority_bound;
-    bool listen; /* the store calls "poked" when the lock may be granted */
-    bool offer;  /* with "listen", of one key: or it calls "handed", if it can */
+    bool listen;            /* the store calls "poked" when the lock may be granted */
+    bool accept_by_message; /* with "listen", of one key: or it calls "handed", if it can */
 };
 
 struct renew_request {
@@ -288,10 +288,10 @@ struct store_events {
      * gone, as with a session that has expired, or the connection broke. Perhaps nothing has
      * changed. */
     void (*poked)(void *arg);
-    /* The latest acquisition, with "offer" and refused, is granted now, as *grant says, which is
-     * borrowed for the call. The lease counts from before that acquisition and ends soon: renew it
-     * at once. Not called while an operation is under way: that one finds the grant. NULL: "poked"
-     * is called instead. */
+    /* The latest acquisition, with "accept_by_message" and refused, is granted now, as *grant says,
+     * which is borrowed for the call. The lease counts from before that acquisition and ends soon:
+     * renew it at once. Not called while an operation is under way: that one finds the grant. NULL:
+     * "poked" is called instead. */
     void (*handed)(void *arg, const struct answer *grant);
 };
 /* Sets the one listener; NULL: none. "events" is borrowed. */

@@ -320,7 +320,7 @@ static void start(struct store *base, const struct operation *operation)
         begin_renewal(store, operation);
         return;
     }
-    store->offered = operation->acquire->offer;
+    store->offered = operation->acquire->accept_by_message;
     begin(store,
           operation->acquire->listen  ? 'l'
           : operation->acquire->queue ? 'q'

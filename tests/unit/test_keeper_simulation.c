@@ -425,7 +425,7 @@ static void start(struct store *base, const struct operation *operation)
     if (kind == SIMULATION_ACQUIRE) {
         sim->asked = operation->acquire->lease;
         sim->handover = (struct handover){0};
-        if (operation->acquire->offer && !sim->forgetful)
+        if (operation->acquire->accept_by_message && !sim->forgetful)
             handover_offer(&sim->handover, loop_now(sim->loop));
     }
     sim->done = operation->done;

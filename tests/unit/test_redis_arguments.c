@@ -119,8 +119,8 @@ static const struct row acquisitions[] = {
         .acquire.key_count = 2),
     ROW("a place in the queue, and a call", PLACE "|far_ttl=120000|count=1", .acquire.queue = true,
         .acquire.listen = true),
-    ROW("a place, and never the lock", PLACE "|stand=1", .acquire.queue = true,
-        .acquire.stand = true),
+    ROW("a place, and never the lock", PLACE "|queue_only=1", .acquire.queue = true,
+        .acquire.queue_only = true),
     ROW("part of a ms is none", "acquire p:{a} ahead: owner=us|lease=1|who=who",
         .acquire.lease = 1999999),
     ROW("not nested", TRY "|no_nesting=1", .acquire.no_nesting = true),
@@ -152,7 +152,7 @@ static const struct row acquisitions[] = {
     ROW("an unknown client", "acquire p:{a} ahead: owner=us|lease=30000", .acquire.who = ""),
     ROW("where GLOBs may be paused", TRY "|pauses=p:!paused", .terms = &pausing),
     ROW("a marker that is not asked about", TRY, .terms = &marked),
-    ROW("an offer", PLACE "|far_ttl=120000|count=1|pauses=p:!paused|offer_ms=9500",
+    ROW("an offer", PLACE "|far_ttl=120000|count=1|pauses=p:!paused|accept_ms=9500",
         .terms = &pausing, .offers = true, .acquire.queue = true, .acquire.listen = true),
     ROW("unless it is done", TRY "|unless_done=3600000", .acquire.unless_done = S(3600)),
     ROW("with grace", TRY "|pauses=p:!paused|epoch=p:!epoch", .terms = &gracious),
@@ -271,13 +271,13 @@ static void test_places(void)
     check(&back, "release p:{a} p:{b} whole db=5: owner=us", "an acquisition is released");
     redis_call_set(&call, "not_after", "LATEST");
     redis_call_set(&call, "places", "PLACES");
-    redis_call_set(&call, "offer", "TOKEN");
-    redis_call_set(&call, "offer", "OTHER");
+    redis_call_set(&call, "accept_by_message", "TOKEN");
+    redis_call_set(&call, "accept_by_message", "OTHER");
     redis_call_set(&call, "places", NULL);
     redis_call_set(&call, "lease", NULL);
     check(&call,
           "acquire p:{a} p:{b} ahead db=5: "
-          "owner=us|offer=OTHER|who=who|place_ttl=7000|offer_ms=9500|not_after=LATEST",
+          "owner=us|accept_by_message=OTHER|who=who|place_ttl=7000|accept_ms=9500|not_after=LATEST",
           "arguments that are filled in, once more, and taken out");
     redis_call_set(&call, "one", NULL);
     tap_ok(!redis_call_get(&call, "one"), "an argument that is not there");

@@ -92,15 +92,15 @@ static void acquire_key(const struct sim_server *server, struct sim_key *key, co
 {
     size_t place = place_of(key, owner);
     bool first = key->waiting == 0 || place == 0;
-    bool stand = request->stand && server->has_queue;
+    bool queue_only = request->queue_only && server->has_queue;
 
-    if (key->holder == owner || (!stand && !key->holder && first)) {
+    if (key->holder == owner || (!queue_only && !key->holder && first)) {
         leave_queue(key, owner);
         key->holder = owner;
         *answer = (struct answer){.verdict = VERDICT_GRANTED, .grants = fence_1};
         return;
     }
-    if (server->has_queue && (request->queue || stand) && place == key->waiting)
+    if (server->has_queue && (request->queue || queue_only) && place == key->waiting)
         key->queue[key->waiting++] = owner;
     *answer = (struct answer){.verdict = VERDICT_REFUSED,
                               .cause = CAUSE_HELD,

@@ -16,7 +16,7 @@
 --   [far_ttl]      the same, at most, where many come before it; a waiter that is told so much must
 --                  call when it is poked. Only for one lock, of an owner that does not nest, with
 --                  none of latest, priority, take, mirror, unless_done, epoch and member
---   [stand]        1: take none of the locks, even if all are free
+--   [queue_only]   1: take none of the locks, even if all are free
 --   [places]       the places that the answer before told
 --   [count]        1: leave out the holes when the position is counted
 --   [latest]       the group: send away those that wait for it
@@ -28,8 +28,8 @@
 --                  ago
 --   [pauses]       the key of the pauses of GLOBs (globs.lua), and of the minimum version
 --   [version]      the caller's version of rlock, X.Y.Z (minimum.lua)
---   [offer, offer_ms]   a token, and the ms from now on for which it takes the lock if that is
---                  handed over to it with the token (holders.lua)
+--   [accept_by_message, accept_ms]   a token, and the ms from now on for which it takes the lock if
+--                  that is handed over to it with the token (holders.lua)
 --   [epoch]        the server's marker (epoch.lua)
 --   [member, server, proposal, fences]   of a quorum: the marker (member.lua), the process of the
 --                  server, a fence that all may take, and the fences of locks held elsewhere
@@ -53,7 +53,7 @@
 --   {'ASKED', now, which key, 1, ms, its entry}   it holds that one, and was asked to release it,
 --     or others of the keys were taken away: it must release all before it asks again
 --   {'STALE', now}   {'BARRED', now}   {'MISFIT', now, what, which key}
--- In a quorum, GRANTED, ASKED and HELD as as_member() has them.
+-- In a quorum, GRANTED, ASKED and HELD as member_answer() has them.
 --- @include "request"
 --- @include "quick_grant"
 
@@ -72,11 +72,11 @@ if answer then return answer end
 --- @include "decide"
 --- @include "refuse"
 
-answer = grant_again() or find_places()
+answer = grant_again() or place_or_refuse()
 if answer then return answer end
 local refusal, decision = decide()
 if refusal then return refusal end
 if decision.grant then return grant(decision.grant) end
-if ask.replace then replace(decision.lacks) end
-if ask.place_ttl == 0 then return refuse(decision) end
+if args.replace then replace(decision.lacks) end
+if args.place_ttl == 0 then return refuse(decision) end
 return queue(decision)

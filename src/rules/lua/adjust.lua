@@ -16,7 +16,7 @@
 --- @include "minimum"
 
 if is_late(now) then return { 'STALE', now } end
-local lock, refusal = load_families(1, nil, 'po', 'k')
+local lock, refusal = load_families(1, nil, { 'po', 'k' })
 if not lock then return refusal end
 
 -- The present holders stay; no newcomer gets in before there is room.
@@ -52,13 +52,13 @@ local NOTES = '^%d+ %S+ %d+ %S+ %S+ %S+ %S+ %S+ %S+( .*)$'
 local function own_pause()
   local notes = lock.paused and string.match(lock.paused.text, NOTES) or ''
   if not string.find(notes, ' glob=', 1, true) then return lock.paused end
-  return lock.also and read_pause(lock.also) or nil
+  return lock.more.po and read_pause(lock.more.po) or nil
 end
 
 -- Of its own pause and those of GLOBs, the one that ends last; and its own, if another lasts
 -- longer.
 local function choose(own)
-  local told = ask.pauses and redis.call('HMGET', ask.pauses, 'p')[1]
+  local told = args.pauses and redis.call('HMGET', args.pauses, 'p')[1]
   local last = glob_pause(told or nil, lock.key)
   if own and not (last and last.till > own.till) then return own end
   return last, own
@@ -96,15 +96,15 @@ end
 local function mark()
   local last, own = choose(own_pause())
   local same = (last and last.text) == (lock.paused and lock.paused.text)
-  if not lock.besides then return { 'NONE', now } end
-  set_minimum(lock, ask.pauses and redis.call('HMGET', ask.pauses, 'v')[1] or nil)
-  if lock.kind ~= lock.besides then redis.call('HSET', lock.key, 'k', lock.kind) end
+  if not lock.more.k then return { 'NONE', now } end
+  set_minimum(lock, args.pauses and redis.call('HMGET', args.pauses, 'v')[1] or nil)
+  if lock.kind ~= lock.more.k then redis.call('HSET', lock.key, 'k', lock.kind) end
   if not same then return set_pause(last, own) end
-  return { lock.kind ~= lock.besides and 'ADJUSTED' or 'NONE', now }
+  return { lock.kind ~= lock.more.k and 'ADJUSTED' or 'NONE', now }
 end
 
-if ask.what == 'pause' then return pause(tonumber(ask.ms), ask.who) end
-if ask.what == 'resume' then return resume() end
-if ask.what == 'globs' then return mark() end
-if not ask.limit then return forget_limit() end
-return set_limit(tonumber(ask.limit))
+if args.what == 'pause' then return pause(tonumber(args.ms), args.who) end
+if args.what == 'resume' then return resume() end
+if args.what == 'globs' then return mark() end
+if not args.limit then return forget_limit() end
+return set_limit(tonumber(args.limit))

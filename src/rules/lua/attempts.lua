@@ -9,25 +9,25 @@
 
 -- Whether the owner's entry or place is the work of this request, or of a later one.
 local function is_overtaken(text)
-  local latest = ask.attempt and number(string.match(text, ' attempt=(%d+)'))
-  return latest and latest >= tonumber(ask.attempt)
+  local latest = args.attempt and number(string.match(text, ' attempt=(%d+)'))
+  return latest and latest >= tonumber(args.attempt)
 end
 
 -- The entry, the place or WHO, with the number of this request.
 local function with_attempt(text)
-  if not ask.attempt then return text end
-  local noted, found = string.gsub(text, ' attempt=%d+', ' attempt=' .. ask.attempt, 1)
+  if not args.attempt then return text end
+  local noted, found = string.gsub(text, ' attempt=%d+', ' attempt=' .. args.attempt, 1)
   if found > 0 then return noted end
   if text == '' or string.byte(text, -1) == 32 then text = text .. NOBODY end
-  return text .. ' attempt=' .. ask.attempt
+  return text .. ' attempt=' .. args.attempt
 end
 
 -- Whether the owner must not come back, or only a later request of its.
 local function is_barred(lock)
   for name, deadline in string.gmatch(lock.barred, '([^=;]+)=(%d+);') do
     local owner, latest = string.match(name, '^([^/]+)/?(%d*)$')
-    if owner == ask.owner and tonumber(deadline) > now
-      and not (ask.attempt and number(latest) and tonumber(ask.attempt) > number(latest)) then
+    if owner == args.owner and tonumber(deadline) > now
+      and not (args.attempt and number(latest) and tonumber(args.attempt) > number(latest)) then
       return true
     end
   end

@@ -6,13 +6,13 @@
 
 -- The limit of the lock, where the request is for a semaphore.
 local function limit_of(lock)
-  return ask.mode == 'l' and lock.stored or ask.limit
+  return args.mode == 'l' and lock.stored or args.limit
 end
 
 -- Finds the lock whose latest successful run began longest ago, if all of them began recently
 -- enough. A clock that was set back does not make that last longer.
 local function find_done()
-  local recent, done = tonumber(ask.unless_done), nil
+  local recent, done = tonumber(args.unless_done), nil
   for i, lock in ipairs(locks) do
     local counted = redis.call('HGET', lock.key, 'c')
     local began = number(counted and string.match(counted, '^%d+ %d+ (%d+)')) or 0
@@ -23,18 +23,18 @@ local function find_done()
   return done
 end
 
--- Returns the refusal, if there is one. ask.done: a recent success makes the request needless.
--- ask.grace: for how many ms nothing new is granted.
+-- Returns the refusal, if there is one. args.done: a recent success makes the request needless.
+-- args.grace: for how many ms nothing new is granted.
 local function check_conditions()
   for i, lock in ipairs(locks) do
     local sound, refusal = read_families(lock, i)
     if not sound then return refusal end
-    if ask.globs and lock.fence == 0 and not lock.paused then
-      lock.paused = glob_pause(ask.globs, lock.key)
+    if args.globs and lock.fence == 0 and not lock.paused then
+      lock.paused = glob_pause(args.globs, lock.key)
       lock.unmarked = lock.paused
     end
     if lock.barred ~= '' and is_barred(lock) then return { 'BARRED', now } end
   end
-  ask.done = ask.unless_done and find_done()
-  if ask.epoch then ask.grace = grace_left(ask.epoch, ask.lease) end
+  args.done = args.unless_done and find_done()
+  if args.epoch then args.grace = grace_left(args.epoch, args.lease) end
 end

@@ -35,10 +35,10 @@ end
 -- call, as the one that was called may never come.
 local function goes_along(lock, first, line)
   local queue = lock.queue
-  if ask.mode == 'x' or not queue.mine or first.mode ~= ask.mode then return false end
+  if args.mode == 'x' or not queue.mine or first.mode ~= args.mode then return false end
   if line.priority ~= (lock.listed and priority or nil) then return false end
   local ordered = line == queue and queue.base == 'q' and next(lists_of(lock))
-  return (lock.listed or queue.mine) <= line.called + (ask.mode == 's' and not ordered and 1 or 0)
+  return (lock.listed or queue.mine) <= line.called + (args.mode == 's' and not ordered and 1 or 0)
 end
 
 -- Whether a newcomer goes before the first.
@@ -53,7 +53,7 @@ end
 -- wait for each other.
 local function is_next(lock)
   lock.callers_bound = bound
-  local first, line = first_in_turn(lock, lock.queue, ask.place_ttl > 0 and ask.place_ttl)
+  local first, line = first_in_turn(lock, lock.queue, args.place_ttl > 0 and args.place_ttl)
   local mine = lock.queue.mine and first and first.ticket == lock.queue.mine
   local next_one = not first or mine or goes_along(lock, first, line)
     or outranks(lock, first, line) or #lock.path > 1 and first.elsewhere
@@ -71,8 +71,8 @@ local SENT_AWAY = 64 -- are told so, however late they ask
 
 -- The waiter of the group that has a place, dead or alive, and the place; nil if no other has one.
 local function waits_in_group(lock)
-  local other = redis.call('HGET', lock.key, group_field(lock, place_of(lock.queue, 0), ask.who))
-  local place = other and other ~= ask.owner and redis.call('HGET', lock.key, 'w:' .. other)
+  local other = redis.call('HGET', lock.key, group_field(lock, place_of(lock.queue, 0), args.who))
+  local place = other and other ~= args.owner and redis.call('HGET', lock.key, 'w:' .. other)
   local text = place and ticket_of(lock, place) and redis.call('HGET', lock.key, place)
   local waiter = text and read_waiter(text)
   if waiter and waiter.owner == other then return waiter, place end
@@ -83,7 +83,7 @@ end
 local function superseded_by(lock)
   if lock.queue.mine then return nil end
   local known = redis.call('HGET', lock.key, 'g') or ''
-  local _, at = string.find('\n' .. known, '\n' .. ask.owner .. ' ', 1, true)
+  local _, at = string.find('\n' .. known, '\n' .. args.owner .. ' ', 1, true)
   if at then return string.match(known, '^[^\n]*', at) end
   local waiter = had[1] and waits_in_group(lock)
   return waiter and show_waiter(waiter)
@@ -95,10 +95,10 @@ local function supersede(lock)
   local waiter, place
   if not lock.queue.mine then waiter, place = waits_in_group(lock) end
   if not waiter then return end
-  keep(lock, ask.lease)
+  keep(lock, args.lease)
   clear_place(lock, place, waiter)
-  local me = { deadline = now + ask.place_ttl, owner = ask.owner, since = whole(now),
-               mode = ask.mode, who = ask.who }
+  local me = { deadline = now + args.place_ttl, owner = args.owner, since = whole(now),
+               mode = args.mode, who = args.who }
   local lines = { waiter.owner .. ' ' .. write_waiter(me) }
   local known = redis.call('HGET', lock.key, 'g') or ''
   for line in string.gmatch(known, '[^\n]+') do table.insert(lines, #lines, line) end
@@ -110,7 +110,7 @@ end
 -- The answer to a caller that was sent away from one of its queues, which leaves all others.
 -- Otherwise it sends away the others of its group.
 local function follow_group()
-  if not ask.latest then return nil end
+  if not args.latest then return nil end
   for i, lock in ipairs(locks) do
     local by = superseded_by(lock)
     if by then
@@ -118,15 +118,15 @@ local function follow_group()
       return { 'SUPERSEDED', now, i, by }
     end
   end
-  for _, lock in ipairs(ask.place_ttl > 0 and locks or {}) do supersede(lock) end
+  for _, lock in ipairs(args.place_ttl > 0 and locks or {}) do supersede(lock) end
 end
 
 -- The decision ------------------------------------------------------------------------------------
 
 -- Why the request does not fit the lock; nil if it does.
 local function misfit(lock)
-  local parent, held, wanted, mode = lock.parent, lock.held, limit_of(lock), ask.mode
-  if parent and ask.no_nesting then return 'nested' end
+  local parent, held, wanted, mode = lock.parent, lock.held, limit_of(lock), args.mode
+  if parent and args.no_nesting then return 'nested' end
   if parent and parent.mode == 's' and mode == 'x' then return 'upgrade' end
   if mode == 'l' and wanted == 0 and not lock.stored then return 'no limit' end
   if mode ~= 'l' and lock.stored and not parent then return 'stored ' .. whole(lock.stored) end
@@ -139,27 +139,27 @@ local function misfit(lock)
 end
 
 -- Finds its places. Returns the refusal of a request that does not fit, or that a recent success
--- makes needless. ask.dropped: it had places, and has lost some; ask.left: and could not come back
--- to all, so that it has left them.
-local function find_places()
+-- makes needless. args.dropped: it had places, and has lost some; args.left: and could not come
+-- back to all, so that it has left them.
+local function place_or_refuse()
   local missing, placed = false, #had > 0
   for i, lock in ipairs(locks) do
-    if lock.place or had[i] then keep(lock, ask.lease) end
-    local what = misfit(lock) or mirrors and mirrors.misfit(lock, ask.mirror)
+    if lock.place or had[i] then keep(lock, args.lease) end
+    local what = misfit(lock) or mirrors and mirrors.misfit(lock, args.mirror)
     if what then return { 'MISFIT', now, what, i } end
     find_place(lock)
     missing = missing or not lock.queue.mine
     placed = placed or lock.queue.mine
   end
-  local done = ask.done
+  local done = args.done
   if done then
     leave_all()
     return { 'DONE', now, done.which, done.ago, success(locks[done.which], done.began) }
   end
   local refusal = follow_group()
   if refusal then return refusal end
-  ask.dropped = ask.place_ttl > 0 and missing and placed
-  ask.left = ask.dropped and not come_back_to_all()
+  args.dropped = args.place_ttl > 0 and missing and placed
+  args.left = args.dropped and not come_back_to_all()
 end
 
 -- Looks at all the locks. Returns a refusal, or nil and the decision: "grant", the locks to grant,
@@ -169,33 +169,33 @@ end
 local function decide()
   local free, reserved, blocked, found = {}, {}, nil, nil
   for i, lock in ipairs(locks) do
-    local what = obstacle(lock, ask.mode, lock.parent, lock.family)
-      or mirrors and mirrors.obstacle(lock, ask.mirror) or nil
+    local what = obstacle(lock, args.mode, lock.parent, lock.family)
+      or mirrors and mirrors.obstacle(lock, args.mirror) or nil
     lock.obstacle, lock.next = what, is_next(lock)
     if not what and lock.next then
       -- Of several of which it takes some, it takes one last that an ancestor has reserved for it.
-      local last = ask.take and lock.parent
+      local last = args.take and lock.parent
         and string.find(lock.parent.rest, ' reserved=1', 1, true)
       table.insert(last and reserved or free, lock)
-    elseif not blocked or ask.take and found and found.closed and not (what and what.closed) then
+    elseif not blocked or args.take and found and found.closed and not (what and what.closed) then
       blocked, found = i, what
     end
   end
   for i, lock in ipairs(locks) do
     if lock.damaged then return { 'MISFIT', now, 'damaged', i } end
   end
-  while #free > ask.needed do table.remove(free) end
-  while #free < ask.needed and reserved[1] do table.insert(free, table.remove(reserved, 1)) end
-  local lacks = ask.needed - #free
+  while #free > args.needed do table.remove(free) end
+  while #free < args.needed and reserved[1] do table.insert(free, table.remove(reserved, 1)) end
+  local lacks = args.needed - #free
   if lacks > 0 then return nil, { lacks = lacks, which = blocked, found = found } end
-  if ask.grace > 0 then return nil, { lacks = 0, which = 1 } end
-  return nil, { lacks = 0, which = 1, grant = not ask.stand and free or nil, free = true }
+  if args.grace > 0 then return nil, { lacks = 0, which = 1 } end
+  return nil, { lacks = 0, which = 1, grant = not args.queue_only and free or nil, free = true }
 end
 
 -- --replace: asks the holders that keep it out to release the lock, as far as they can hear it; of
 -- a semaphore, the one that has had its slot for longest. Returns whether all of them hear it.
 local function ask_obstacles(lock)
-  local host, user, pid = string.match(ask.who, '^(%S+) (%S+) (%S+) ')
+  local host, user, pid = string.match(args.who, '^(%S+) (%S+) (%S+) ')
   local notes, all = 'why=--replace', true
   if user and user ~= '-' then
     notes = 'by=' .. user .. '@' .. host .. '%20pid%20' .. pid .. ' ' .. notes

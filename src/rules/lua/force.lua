@@ -23,8 +23,8 @@
 
 if is_late(now) then return { 'STALE', now } end
 
-local how, notes, owners = ask.how, ask.notes or '', {}
-for owner in string.gmatch(ask.owners or '', '%S+') do owners[#owners + 1] = owner end
+local how, notes, owners = args.how, args.notes or '', {}
+for owner in string.gmatch(args.owners or '', '%S+') do owners[#owners + 1] = owner end
 local lock, refusal = load_families(1)
 if not lock then return refusal end
 local mirrors = lock.mirror and open_mirrors()
@@ -45,8 +45,8 @@ for _, owner in ipairs(owners) do
 end
 -- A holder that has most servers of a quorum takes the lock at the others as well: some may have
 -- done so that do not hear of this.
-for _, owner in ipairs(ask.bar and absent or {}) do
-  note_barred(lock, owner, tonumber(ask.bar))
+for _, owner in ipairs(args.bar and absent or {}) do
+  note_barred(lock, owner, tonumber(args.bar))
   keep(lock, 0)
 end
 if absent[1] and (how == 'now' or how == 'ask') then
@@ -91,5 +91,5 @@ for _, owner in ipairs(owners) do
   end
 end
 if mirrors then mirrors.follow(lock) end
-if ask.purge then empty_all_queues() end
+if args.purge then empty_all_queues() end
 return asked[4] > 0 and asked or { 'RELEASED', now }

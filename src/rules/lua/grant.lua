@@ -3,7 +3,7 @@
 --- @include "places"
 --- @include "mirror"
 
-local mirrors = ask.mirror and open_mirrors()
+local mirrors = args.mirror and open_mirrors()
 
 local function answer_granted()
   local fences, slots, limits, any = {}, {}, {}, false
@@ -15,16 +15,16 @@ local function answer_granted()
   end
   local answer = { 'GRANTED', now, fences, slots }
   if any then answer[5], answer[6] = 0, limits end
-  return as_member(answer, locks)
+  return member_answer(answer, locks)
 end
 
 -- As in quick_grant(): first the tokens, then the time to live, then the holder.
 local function issue_fences(taken)
   for i, lock in ipairs(taken) do
-    local settled = ask.settled and ask.settled[i]
+    local settled = args.settled and args.settled[i]
     lock.issued = lock.parent and not settled and lock.parent.fence or new_fence(lock, i)
     redis.call('HSET', lock.key, 'k', lock.kind, 'f', whole(lock.fence), 'a', count_acquired(lock))
-    keep(lock, ask.lease)
+    keep(lock, args.lease)
   end
 end
 
@@ -32,16 +32,16 @@ end
 local function grant(taken)
   issue_fences(taken)
   for _, lock in ipairs(taken) do leave_queue(lock) end
-  if mirrors then mirrors.take(locks[1], ask.mirror, ask.lease, ask.who) end
+  if mirrors then mirrors.take(locks[1], args.mirror, args.lease, args.who) end
   for _, lock in ipairs(taken) do
     -- Those that nest in it may be left in its own family.
-    local family = lock.family or lock.families[ask.owner]
-    local slot = family and family.entries[1].slot or ask.mode == 'l' and take_slot(lock) or 0
+    local family = lock.family or lock.families[args.owner]
+    local slot = family and family.entries[1].slot or args.mode == 'l' and take_slot(lock) or 0
     if family then thin_out(lock, family, is_dead) end
-    lock.own = { deadline = now + ask.lease, lease = ask.lease, fence = lock.issued,
-                 owner = ask.owner, since = now, mode = ask.mode, slot = slot, who = ask.who }
+    lock.own = { deadline = now + args.lease, lease = args.lease, fence = lock.issued,
+                 owner = args.owner, since = now, mode = args.mode, slot = slot, who = args.who }
     hold(lock, family, lock.own, limit_of(lock))
-    if ask.mode ~= 'x' then wake(lock, lock.parent, lock.family) end
+    if args.mode ~= 'x' then wake(lock, lock.parent, lock.family) end
   end
   for _, lock in ipairs(locks) do
     if not lock.own then leave(lock) end
@@ -51,27 +51,27 @@ end
 
 -- A reservation that is made anew has the reason that is given now.
 local function replace_reason(own)
-  local entry = string.find(ask.who, ' reserved=1', 1, true)
+  local entry = string.find(args.who, ' reserved=1', 1, true)
     and string.match(own.rest, '^%S+ %S+ %d+ %a %d+ ')
-  if entry then own.rest = entry .. ask.who .. (string.match(own.rest, ' waited=%d+') or '') end
+  if entry then own.rest = entry .. args.who .. (string.match(own.rest, ' waited=%d+') or '') end
 end
 
 -- The same request again: its answer was lost, or the message that handed it the lock, so that it
 -- has not called the next waiter yet. No other client has passed an entry that is past its
 -- deadline.
 local function extend(taken)
-  if mirrors then mirrors.take(locks[1], ask.mirror, ask.lease, ask.who) end
+  if mirrors then mirrors.take(locks[1], args.mirror, args.lease, args.who) end
   for i, lock in ipairs(taken) do
-    keep(lock, ask.lease)
-    if ask.settled and ask.settled[i] then settle(lock, lock.own, ask.settled[i]) end
-    lock.own.deadline, lock.own.lease = now + ask.lease, ask.lease
+    keep(lock, args.lease)
+    if args.settled and args.settled[i] then settle(lock, lock.own, args.settled[i]) end
+    lock.own.deadline, lock.own.lease = now + args.lease, args.lease
     replace_reason(lock.own)
     lock.own.rest = with_attempt(lock.own.rest)
-    lock.held.longest = math.max(lock.held.longest, ask.lease)
+    lock.held.longest = math.max(lock.held.longest, args.lease)
     lock.held.earliest = math.min(lock.held.earliest, lock.own.deadline)
     write_holders(lock, lock.family)
     leave_queue(lock)
-    if ask.mode ~= 'x' and not lock.path[2] then wake(lock) end
+    if args.mode ~= 'x' and not lock.path[2] then wake(lock) end
   end
   return answer_granted()
 end
@@ -83,8 +83,8 @@ end
 local function grant_again()
   local owned, asked = {}, nil
   for i, lock in ipairs(locks) do
-    lock.own, lock.family = find_entry(lock, ask.owner)
-    lock.who = ask.who
+    lock.own, lock.family = find_entry(lock, args.owner)
+    lock.who = args.who
     if lock.own then
       owned[#owned + 1] = lock
       asked = asked or string.find(lock.own.rest, ' asked=', 1, true) and i
@@ -92,14 +92,15 @@ local function grant_again()
     local place = lock.place and redis.call('HGET', lock.key, lock.place)
     if is_overtaken(lock.own and lock.own.rest or place or '') then return { 'STALE', now } end
   end
-  if #owned == ask.needed and not asked
-    and (not mirrors or mirrors.is_held(locks[1], ask.mirror)) then
+  if #owned == args.needed and not asked
+    and (not mirrors or mirrors.is_held(locks[1], args.mirror)) then
     return extend(owned)
   end
   if owned[1] then
     local which = asked or owned[1].number
     local own = locks[which].own
-    return as_member({ 'ASKED', now, which, 1, math.max(own.deadline - now, 0), write_entry(own) })
+    return member_answer({ 'ASKED', now, which, 1, math.max(own.deadline - now, 0),
+                           write_entry(own) })
   end
   for _, lock in ipairs(locks) do lock.parent, lock.family = find_parent(lock) end
 end

@@ -11,7 +11,7 @@
 --- @include "epoch"
 
 if is_late(now) then return { 'STALE', now } end
-local anew = ask.force or redis.call('EXISTS', ask.epoch) == 0
-local left = grace_left(ask.epoch, 0, anew)
+local anew = args.force or redis.call('EXISTS', args.epoch) == 0
+local left = grace_left(args.epoch, 0, anew)
 if left > 0 then return { 'GRACE', now, left, '', 0, 0 } end
 return { 'MARKED', now }

@@ -24,12 +24,12 @@
 --- @include "globs"
 
 local RUNS = 20
-local lock, refusal = load_lock(1, nil, 'a')
+local lock, refusal = load_lock(1, nil, { 'a' })
 if not lock then return refusal end
 
 -- The pause that the first one to come would find.
-local globs = (lock.fence == 0 or lock.paused) and ask.pauses
-  and redis.pcall('HMGET', ask.pauses, 'p')[1]
+local globs = (lock.fence == 0 or lock.paused) and args.pauses
+  and redis.pcall('HMGET', args.pauses, 'p')[1]
 if globs and not lock.paused then lock.paused = glob_pause(globs, lock.key) end
 
 -- The pause of a lock is the one that ends last; another may have begun before it.
@@ -79,7 +79,7 @@ local function any_nested_waits()
 end
 
 local function read_counters()
-  local counters = { whole(number(lock.also) or 0) }
+  local counters = { whole(number(lock.more.a) or 0) }
   local told = redis.call('HMGET', KEYS[1], 'c', 'n:refused', 'n:failed', 'n:timed', 'n:lost',
     'n:expired', 'n:revoked')
   for i, text in ipairs(told) do
@@ -91,7 +91,7 @@ end
 
 local function read_runs(ended)
   local names = {}
-  local most = math.min(number(ask.runs) or 0, RUNS)
+  local most = math.min(number(args.runs) or 0, RUNS)
   for n = math.max(ended - most, 0), ended - 1 do names[#names + 1] = 'r:' .. n % RUNS end
   local runs = {}
   for _, run in ipairs(names[1] and redis.call('HMGET', KEYS[1], unpack(names)) or {}) do
@@ -102,7 +102,7 @@ end
 
 -- A server that was started again does not know it before the first request for a lock.
 local function grace_left()
-  local till = ask.epoch and number(redis.pcall('HMGET', ask.epoch, 'u')[1])
+  local till = args.epoch and number(redis.pcall('HMGET', args.epoch, 'u')[1])
   return till and till - now or 0
 end
 
@@ -140,7 +140,7 @@ end
 
 -- Most locks have no waiters, and for these there is little to read, or to make.
 local function is_quiet()
-  if ask.from or lock.queue.first <= lock.queue.last then return false end
+  if args.from or lock.queue.first <= lock.queue.last then return false end
   if lock.held and lock.held.count ~= 1 then return false end
   read_holders()
   return not any_nested_waits()

@@ -71,7 +71,7 @@ local function call_waiters()
 end
 
 local function set(latch)
-  local word, count, ttl = ask.word, tonumber(ask.number), tonumber(ask.ttl)
+  local word, count, ttl = args.word, tonumber(args.number), tonumber(args.ttl)
   if latch then
     -- The answer to this very call was lost.
     if latch.word == word then return describe(latch) end
@@ -87,8 +87,8 @@ local function set(latch)
 end
 
 local function count(latch)
-  local field, most = ask.field, tonumber(ask.number)
-  if ask.word and ask.word ~= latch.word then return { 'OTHER', now } end
+  local field, most = args.field, tonumber(args.number)
+  if args.word and args.word ~= latch.word then return { 'OTHER', now } end
   if latch.left == 0 or redis.call('HEXISTS', key, field) == 1 then return describe(latch) end
   -- First, as a full server accepts it: Redis checks maxmemory only at the first write of a script.
   redis.call('PEXPIRE', key, latch.expires - now)
@@ -121,6 +121,6 @@ local function delete(latch)
 end
 
 local latch, refusal = load_latch()
-if not latch and (ask.what ~= 'set' or refusal[1] ~= 'ABSENT') then return refusal end
+if not latch and (args.what ~= 'set' or refusal[1] ~= 'ABSENT') then return refusal end
 local verbs = { look = describe, list = list, set = set, count = count, delete = delete }
-return verbs[ask.what](latch)
+return verbs[args.what](latch)

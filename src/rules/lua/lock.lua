@@ -70,7 +70,7 @@ local YEAR = 31536000000
 local NOBODY = '- - - - -' -- the five words of WHO where they are not known
 
 -- So many of KEYS are locks. Behind them are the mirrors (mirror.lua) that the call may touch.
-local LOCKS = #KEYS - tonumber(ask.mirrors or 0)
+local LOCKS = #KEYS - tonumber(args.mirrors or 0)
 
 local clock = redis.call('TIME')
 local now_us = clock[1] * 1000000 + clock[2]
@@ -145,15 +145,15 @@ end
 -- The lock ----------------------------------------------------------------------------------------
 
 -- The lock of KEYS[which] as "owner" finds it, which may be nil; or nil and the refusal to return.
--- also, besides: two more fields to load. The families of the owner and its ancestors are loaded,
--- but not read: read_families() does that.
-local function load_lock(which, owner, also, besides)
+-- more: the names of further fields to load; their texts are lock.more[NAME], false if missing. The
+-- families of the owner and its ancestors are loaded, but not read: read_families() does that.
+local function load_lock(which, owner, more)
   local key, path = KEYS[which], lineage(owner or '')
   local fields = { 'k', 'f', 's', 'b', 't', 'q', 'm', 'l', 'p', 'w:' .. path[#path],
                    'h:' .. path[1] }
   for i = 2, #path do fields[10 + i] = 'h:' .. path[i] end
-  local known = #fields
-  fields[known + 1], fields[known + 2] = also, besides
+  local known, texts = #fields, {}
+  for i, name in ipairs(more or {}) do fields[known + i] = name end
   local v = redis.pcall('HMGET', key, unpack(fields))
   if v.err then
     local damaged = string.find(v.err, 'WRONGTYPE', 1, true)
@@ -170,11 +170,12 @@ local function load_lock(which, owner, also, besides)
     and (not v[7] or string.find(v[7], '^%l+ %S+ .'))
   if not sound then return nil, { 'MISFIT', now, 'damaged', which } end
   if stored and held and held.mode == 'l' then held.limit = stored end
+  for i, name in ipairs(more or {}) do texts[name] = v[known + i] end
   return { key = key, kind = v[1] or KIND, minimum = minimum or nil, owner = owner, path = path,
            fence = fence, held = held, stored = stored, limit = stored or held and held.limit,
            slots = v[4] or '', barred = v[5] or '', queue = queue, place = v[10] or nil,
-           mirror = v[7] or nil, paused = v[9] and read_pause(v[9]) or nil, also = v[known + 1],
-           besides = v[known + 2], loaded = v }
+           mirror = v[7] or nil, paused = v[9] and read_pause(v[9]) or nil, more = texts,
+           loaded = v }
 end
 
 -- Has the key live for a week after the longest lease, or for a year.

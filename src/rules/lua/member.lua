@@ -9,15 +9,15 @@
 -- with PEXPIRE.
 -- {'MEMBER', ms since "since", ms since "first", answer, locks}: both times are at least 1; "locks"
 -- has, of a grant, a 1 for each lock that an ancestor holds here
-local function as_member(answer, locks)
-  if not ask.member then return answer end
+local function member_answer(answer, locks)
+  if not args.member then return answer end
 
   -- A new process may not know what the one before it did, even if some of that was saved. A
   -- process that has run scripts already and has no marker was flushed; one that has run none has
   -- forgotten none since it started. Statistics count whole seconds, of two clocks. CONFIG
   -- RESETSTAT forgets calls, but not the scripts that the server has in store: this one, and those
   -- before it.
-  local function beginning()
+  local function remembers_since()
     local kept = string.match(redis.call('INFO', 'memory'), 'number_of_cached_scripts:(%d+)')
     if tonumber(kept or 0) > 1 then return now end
     for line in string.gmatch(redis.call('INFO', 'commandstats'), 'cmdstat_eval[^\r\n]*') do
@@ -29,14 +29,15 @@ local function as_member(answer, locks)
     return now - math.max(tonumber(uptime or 0) - 1, 0) * 1000
   end
 
-  redis.call('PEXPIRE', ask.member, WEEK)
-  local v = redis.call('HMGET', ask.member, 'run', 'since', 'first')
+  redis.call('PEXPIRE', args.member, WEEK)
+  local v = redis.call('HMGET', args.member, 'run', 'since', 'first')
   local since, first = number(v[2]), number(v[3])
-  if not since or since > now or ask.server ~= v[1] then
-    since = since and ask.server == v[1] and now or beginning()
+  if not since or since > now or args.server ~= v[1] then
+    since = since and args.server == v[1] and now or remembers_since()
     first = first and math.min(first, now) or now
-    redis.call('HSET', ask.member, 'run', ask.server, 'since', whole(since), 'first', whole(first))
-    redis.call('PEXPIRE', ask.member, WEEK)
+    redis.call('HSET', args.member, 'run', args.server, 'since', whole(since),
+      'first', whole(first))
+    redis.call('PEXPIRE', args.member, WEEK)
   end
   local nested = {}
   for i, lock in ipairs(locks or {}) do

@@ -24,22 +24,23 @@ end
 local lines, latest, there = {}, 0, false
 for other, record in string.gmatch(told[1] or '', '(%S+) ([^\n]+)') do
   local pause = read_pause(record)
-  if pause and other == ask.glob then
+  if pause and other == args.glob then
     there = true
   elseif pause then
     lines[#lines + 1] = other .. ' ' .. record
     latest = math.max(latest, pause.till)
   end
 end
-if ask.what == 'pause' then
-  local till = now + tonumber(ask.ms)
-  lines[#lines + 1] = ask.glob .. ' ' .. whole(till) .. ' pause ' .. whole(now) .. ' x ' .. ask.who
+if args.what == 'pause' then
+  local till = now + tonumber(args.ms)
+  lines[#lines + 1] = args.glob .. ' ' .. whole(till) .. ' pause ' .. whole(now) .. ' x '
+    .. args.who
   latest = math.max(latest, till)
-elseif ask.what == 'resume' and not there then
+elseif args.what == 'resume' and not there then
   return { 'NONE', now }
 end
 local minimum = told[2]
-if ask.what == 'minimum' then minimum = ask.version ~= '0.0.0' and ask.version end
+if args.what == 'minimum' then minimum = args.version ~= '0.0.0' and args.version end
 
 -- A minimum version stays. PEXPIRE comes first, so that a pause can be ended on a full server, too.
 local function keep_for(ms)
@@ -52,7 +53,7 @@ if lines[1] then
 else
   redis.call('HDEL', KEYS[1], 'p')
 end
-if minimum and ask.what == 'minimum' then
+if minimum and args.what == 'minimum' then
   redis.call('HSET', KEYS[1], 'v', minimum)
 elseif told[2] and not minimum then
   redis.call('HDEL', KEYS[1], 'v')

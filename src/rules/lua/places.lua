@@ -3,11 +3,11 @@
 --- @include "tickets"
 
 -- Its priority, and how long it lets others pass it.
-local priority, bound = tonumber(ask.priority or 0), number(ask.bound) or BOUND
+local priority, bound = tonumber(args.priority or 0), number(args.bound) or BOUND
 
 -- The places that it had when it called last; behind each, its number in the list of its priority.
 local had, had_listed = {}, {}
-for place, n in string.gmatch(ask.places or '', '([^%s/]+)/?(%d*)') do
+for place, n in string.gmatch(args.places or '', '([^%s/]+)/?(%d*)') do
   had[#had + 1], had_listed[#had + 1] = place, number(n)
 end
 
@@ -103,7 +103,7 @@ local function come_back(lock, place, listed)
   queue.called = math.min(queue.called, ticket - 1)
   write_queue(lock, queue)
   lock.place = place
-  redis.call('HSET', lock.key, 'k', lock.kind, 'w:' .. ask.owner, place)
+  redis.call('HSET', lock.key, 'k', lock.kind, 'w:' .. args.owner, place)
   join_list(lock, listed)
   return true
 end
@@ -134,22 +134,22 @@ local function join_queue(lock)
   queue.last = queue.last + 1
   queue.mine = queue.last
   lock.place = place_of(queue, queue.mine)
-  redis.call('HSET', lock.key, 'k', lock.kind, 'w:' .. ask.owner, lock.place)
+  redis.call('HSET', lock.key, 'k', lock.kind, 'w:' .. args.owner, lock.place)
   join_list(lock)
 end
 
 -- Its record in the queue. All its keys have one time from which on no other waiter passes it.
 local function new_record(lock)
-  local who, least = ask.who .. (lock.rank or ''), bound
+  local who, least = args.who .. (lock.rank or ''), bound
   if locks[2] then
     for _, each in ipairs(locks) do
       lists_of(each)
       least = math.min(least, each.bound)
     end
-    local before = number(string.match(ask.who, ' waited=(%d+)')) or 0
+    local before = number(string.match(args.who, ' waited=(%d+)')) or 0
     who = (who == '' and NOBODY or who) .. ' due=' .. whole(now - before + least)
   end
-  return { owner = ask.owner, since = whole(now), mode = ask.mode, who = who }
+  return { owner = args.owner, since = whole(now), mode = args.mode, who = who }
 end
 
 -- Keeps the place for another while. The record changes only in its number, in whether it waits for
@@ -159,15 +159,15 @@ local function sign_on(lock)
   local queue = lock.queue
   local text = redis.call('HGET', lock.key, lock.place)
   -- Of a group, the one that came last is known.
-  local group = not text and group_field(lock, lock.place, ask.who)
-  if group then redis.call('HSET', lock.key, group, ask.owner) end
+  local group = not text and group_field(lock, lock.place, args.who)
+  if group then redis.call('HSET', lock.key, group, args.owner) end
   local waiter = text and read_waiter(text) or new_record(lock)
   waiter.who = with_attempt(waiter.who)
   -- Until the first has called, which was told to, all that call stay near: it may be dead.
   local usual = queue.base == 'q' and not next(lists_of(lock))
     and not (lock.first and lock.first.far)
-  keep_place(lock, waiter, queue.mine, usual and ask.far_ttl or 0)
-  local elsewhere = lock.next and not lock.obstacle and ask.grace == 0
+  keep_place(lock, waiter, queue.mine, usual and args.far_ttl or 0)
+  local elsewhere = lock.next and not lock.obstacle and args.grace == 0
   if elsewhere and not waiter.elsewhere and lock.is_first then
     wake_passing(lock, queue, lock.parent, lock.family)
   end

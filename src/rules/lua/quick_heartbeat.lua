@@ -7,7 +7,7 @@
 
 -- Whether only the holders may keep a waiter out, and they are known.
 local function is_plain(lock)
-  local h, mode, limit = lock.held, ask.mode, ask.limit
+  local h, mode, limit = lock.held, args.mode, args.limit
   if lock.stored or lock.paused or next(lock.families) then return false end
   if mode == 'l' and limit == 0 then return false end
   return not h or not is_in_doubt(h) and h.oldest ~= '-' and (h.mode == 'l') == (mode == 'l')
@@ -17,7 +17,7 @@ end
 -- Whether the text is the record of a waiter that is alive, and was not told to call.
 local function is_alive(text)
   local w = text and read_waiter(text)
-  return w and not w.far and w.deadline > now and w.deadline <= now + ask.place_ttl
+  return w and not w.far and w.deadline > now and w.deadline <= now + args.place_ttl
 end
 
 -- The caller's own record, with what the answer needs besides; nil if there is more to do. A waiter
@@ -38,13 +38,13 @@ local function read_place(lock)
   local is_first = ticket == queue.first
   if not is_first and not is_alive(found[2]) then return nil end
   waiter.ticket, waiter.oldest, waiter.kept_out =
-    ticket, found[4] or '', not has_room(held, ask.mode)
+    ticket, found[4] or '', not has_room(held, args.mode)
   return (waiter.kept_out or is_first and waiter.elsewhere) and waiter or nil
 end
 
 local function quick_heartbeat()
-  if ask.place_ttl == 0 or ask.grace > 0 or not locks[1].place or ask.mirror or ask.done or ask.take
-    or ask.replace then
+  if args.place_ttl == 0 or args.grace > 0 or not locks[1].place or args.mirror or args.done
+    or args.take or args.replace then
     return nil
   end
   local mine, blocked = {}, nil
@@ -56,7 +56,7 @@ local function quick_heartbeat()
   if not blocked then return nil end
   local places = {}
   for i, lock in ipairs(locks) do
-    keep_place(lock, mine[i], mine[i].ticket, ask.far_ttl)
+    keep_place(lock, mine[i], mine[i].ticket, args.far_ttl)
     mine[i].elsewhere, mine[i].who = not mine[i].kept_out, with_attempt(mine[i].who)
     keep(lock, 0)
     redis.call('HSET', lock.key, lock.place, write_waiter(mine[i]))

@@ -88,7 +88,7 @@ local function reclaim_all(fences, slots)
     if not lock then return refusal end
     lock.own, lock.family = find_entry(lock, owner)
     locks[i] = lock
-    claims[i] = { mode = ask.mode, limit = tonumber(ask.limit or 0), who = ask.who,
+    claims[i] = { mode = args.mode, limit = tonumber(args.limit or 0), who = args.who,
                   fence = fences[i], slot = tonumber(slots[i]) }
     if not lock.own and not look_around(lock, claims[i]) then return nil end
   end

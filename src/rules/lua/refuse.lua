@@ -11,7 +11,7 @@ end
 local function describe_closed(decision, places, waiting)
   local pause = locks[decision.which].paused
   local closed = { 'CLOSED', now, pause and pause.till - now or 0, places, waiting,
-                   ask.dropped and 1 or 0, decision.which, pause and pause.text or '' }
+                   args.dropped and 1 or 0, decision.which, pause and pause.text or '' }
   return tell_kept(closed, locks[1], 9)
 end
 
@@ -19,19 +19,19 @@ end
 local function refuse(decision)
   local lock, found = locks[decision.which], decision.found
   local waiting = lock.queue.last - lock.queue.first + 1
-  if ask.grace > 0 and not found then return { 'GRACE', now, ask.grace, '', waiting, 0 } end
-  if not ask.member and not ask.is_part then count_refusal(lock) end
+  if args.grace > 0 and not found then return { 'GRACE', now, args.grace, '', waiting, 0 } end
+  if not args.member and not args.is_part then count_refusal(lock) end
   if found and found.closed then return describe_closed(decision, '', waiting) end
   local held = { 'HELD', now, waiting, decision.which, describe_reason(lock, found) }
   held[8] = lock.stored
-  return as_member(held)
+  return member_answer(held)
 end
 
 -- Its position in the queue; of several of which it takes some, the best one.
 local function position(decision)
   if decision.free then return 1 end
   local best = position_in(locks[decision.which])
-  for _, each in ipairs(ask.take and locks or {}) do
+  for _, each in ipairs(args.take and locks or {}) do
     if each.obstacle or not each.next then best = math.min(best, position_in(each)) end
   end
   return best
@@ -58,21 +58,21 @@ local function queue(decision)
     sign_on(each)
     places[i] = each.place .. (each.listed and '/' .. whole(each.listed) or '')
     local passed = not each.obstacle and not each.next
-    if ask.left then
+    if args.left then
       wake(each, each.parent, each.family, true)
     elseif passed then
-      wake(each, each.parent, each.family, true, now + ask.place_ttl - 1000)
+      wake(each, each.parent, each.family, true, now + args.place_ttl - 1000)
     end
   end
   places = table.concat(places, ' ')
-  local lock, found, dropped = locks[decision.which], decision.found, ask.dropped and 1 or 0
-  if ask.grace > 0 and not found then
-    return { 'GRACE', now, ask.grace, places, position(decision), dropped }
+  local lock, found, dropped = locks[decision.which], decision.found, args.dropped and 1 or 0
+  if args.grace > 0 and not found then
+    return { 'GRACE', now, args.grace, places, position(decision), dropped }
   end
   if found and found.closed then return describe_closed(decision, places, position(decision)) end
   local queued = { 'QUEUED', now, places, position(decision), dropped, decision.which,
                    describe_reason(lock, found) }
-  if ask.take then queued[8] = soonest() end
+  if args.take then queued[8] = soonest() end
   queued[10] = lock.stored
   return tell_kept(queued, lock, 11)
 end

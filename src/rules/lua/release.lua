@@ -23,33 +23,33 @@
 
 if is_late(now) then return { 'STALE', now } end
 
-local owner, notes = ask.owner, ask.notes or ''
-local bar, at_least = tonumber(ask.bar or 0), tonumber(ask.at_least or 0)
+local owner, notes = args.owner, args.notes or ''
+local bar, at_least = tonumber(args.bar or 0), tonumber(args.at_least or 0)
 local locks, worst, mirrored = {}, nil, false
 
 -- Whether the release is usual: no other client nests in it or waits.
 local function load_all()
-  local quiet = bar == 0 and at_least == 0
+  local quiet, below = bar == 0 and at_least == 0, 'q:' .. owner
   for i = 1, LOCKS do
-    local lock, refusal = load_families(i, owner, 'c', 'q:' .. owner)
+    local lock, refusal = load_families(i, owner, { 'c', below })
     if not lock and refusal.err then return false, refusal end
     if not lock then
       worst, quiet = refusal, false
     else
-      locks[#locks + 1], lock.number, lock.counted = lock, i, lock.also or ''
+      locks[#locks + 1], lock.number, lock.counted = lock, i, lock.more.c or ''
       mirrored = mirrored or lock.mirror
       lock.own, lock.family = find_entry(lock, owner)
       local place = lock.place and redis.call('HGET', lock.key, lock.place)
       if is_overtaken(lock.own and lock.own.rest or place or '') then
         return false, { 'STALE', now }
       end
-      if ask.strict and lock.own and is_dead(lock.own) then lock.own, lock.run_out = nil, true end
-      if ask.strict and lock.own and is_of_run(lock.own) then
+      if args.strict and lock.own and is_dead(lock.own) then lock.own, lock.run_out = nil, true end
+      if args.strict and lock.own and is_of_run(lock.own) then
         return false, { 'MISFIT', now, 'run', i }
       end
       quiet = quiet and lock.own and not is_dead(lock.own) and not lock.family.entries[2]
         and not lock.place and not lock.mirror and lock.queue.first > lock.queue.last
-        and not lock.besides
+        and not lock.more[below]
     end
   end
   return quiet
@@ -81,7 +81,7 @@ end
 --- @include "epoch"
 
 local mirrors = mirrored and open_mirrors()
-local lacking = mirrors and not ask.unread and mirrors.lacking(locks)
+local lacking = mirrors and not args.unread and mirrors.lacking(locks)
 if lacking then return lacking end
 
 -- It was acquired too short a time ago: it runs out when that has passed. If it was acquired in the
@@ -132,7 +132,7 @@ local function release(lock)
   if was_first or own and not mode then tell_first(lock, parent, above) end
   -- Its acquisition may still be under way, in a socket or a proxy. When it arrives, it finds this.
   if bar > 0 then
-    note_barred(lock, ask.attempt and owner .. '/' .. ask.attempt or owner, bar)
+    note_barred(lock, args.attempt and owner .. '/' .. args.attempt or owner, bar)
     keep(lock, 0)
   end
   if lock.mirror then mirrors.follow(lock) end
@@ -140,7 +140,7 @@ local function release(lock)
   return own
 end
 
-local grace = ask.epoch and grace_left(ask.epoch, tonumber(ask.lease)) or 0
+local grace = args.epoch and grace_left(args.epoch, tonumber(args.lease)) or 0
 
 for _, lock in ipairs(locks) do
   if not release(lock) then

@@ -20,7 +20,7 @@
 --     the lock was taken away from it
 --   {'ASKED', now, which key, 1, ms, the owner's entry}   it must release it; nothing is renewed
 --   {'MISFIT', now, what, which key}   {'STALE', now}   {'MIRROR', now, {key...}}
--- In a quorum, RENEWED, LOST and ASKED as as_member() has them.
+-- In a quorum, RENEWED, LOST and ASKED as member_answer() has them.
 --- @include "attempts"
 --- @include "families"
 --- @include "member"
@@ -29,7 +29,7 @@
 
 if is_late(now) then return { 'STALE', now } end
 
-local owner, lease = ask.owner, tonumber(ask.lease or 0)
+local owner, lease = args.owner, tonumber(args.lease or 0)
 local locks, lost, mirrored = {}, nil, false
 
 -- Numbers of a list, as text.
@@ -38,7 +38,7 @@ local function words(text)
   for word in string.gmatch(text or '', '%d+') do list[#list + 1] = word end
   return list
 end
-local fences = ask.fences and words(ask.fences) or {}
+local fences = args.fences and words(args.fences) or {}
 
 -- Returns a refusal, or finds which lock is lost.
 local function load_all()
@@ -48,13 +48,13 @@ local function load_all()
     lock.own, lock.family = find_entry(lock, owner)
     locks[i], mirrored = lock, mirrored or lock.mirror
     if lock.own and is_overtaken(lock.own.rest) then return { 'STALE', now } end
-    if not lock.own or ask.strict and is_dead(lock.own) then
+    if not lock.own or args.strict and is_dead(lock.own) then
       lost = i
       return nil
     end
-    if ask.strict and is_of_run(lock.own) then return { 'MISFIT', now, 'run', i } end
+    if args.strict and is_of_run(lock.own) then return { 'MISFIT', now, 'run', i } end
     if string.find(lock.own.rest, ' asked=', 1, true) then
-      return as_member({ 'ASKED', now, i, 1, math.max(lock.own.deadline - now, 0),
+      return member_answer({ 'ASKED', now, i, 1, math.max(lock.own.deadline - now, 0),
                          write_entry(lock.own) })
     end
   end
@@ -69,7 +69,7 @@ if answer then return answer end
 for i, lock in ipairs(mirrors and locks or {}) do
   if lock.mirror then
     local holders, ms, shown = mirrors.loss(lock)
-    if shown then return as_member({ 'LOST', now, i, holders, ms, shown }) end
+    if shown then return member_answer({ 'LOST', now, i, holders, ms, shown }) end
   end
 end
 
@@ -90,8 +90,8 @@ local function renew(lock, fence)
   end
 end
 
-local grace = ask.epoch
-  and grace_left(ask.epoch, math.max(lease, locks[1].own and locks[1].own.lease or 0)) or 0
+local grace = args.epoch
+  and grace_left(args.epoch, math.max(lease, locks[1].own and locks[1].own.lease or 0)) or 0
 
 local function renew_all()
   local held, slots, late = {}, {}, 0
@@ -99,16 +99,16 @@ local function renew_all()
     -- It has run out, but no client came, which would have removed the entry: so it is as good as
     -- if it had never run out.
     if is_dead(lock.own) then late = 1 end
-    renew(lock, ask.member and fences[i])
+    renew(lock, args.member and fences[i])
     if lock.mirror then mirrors.follow(lock) end
     held[i], slots[i] = lock.own.fence, lock.own.slot
   end
-  return as_member({ 'RENEWED', now, held, slots, late })
+  return member_answer({ 'RENEWED', now, held, slots, late })
 end
 
 if not lost then
   answer = renew_all()
-  if not ask.handed or locks[1].own.mode == 'x' then return answer end
+  if not args.handed or locks[1].own.mode == 'x' then return answer end
 end
 
 -- As in acquire.lua, the functions that the usual renewal does not need come behind it.
@@ -119,8 +119,8 @@ if answer then
   wake(locks[1])
   return answer
 end
-answer = grace > 0 and ask.mode and reclaim_all(fences, words(ask.slots))
+answer = grace > 0 and args.mode and reclaim_all(fences, words(args.slots))
 if answer then return answer end
 answer = { 'LOST', now, lost, present(locks[lost]) }
 answer[7] = revocation(locks[lost], owner)
-return as_member(answer)
+return member_answer(answer)

@@ -6,18 +6,19 @@ local COUNTED = 100 -- tickets
 
 -- The token and the limit with which the lock may be handed over to this place, and until when.
 local function offer(lock)
-  if not ask.offer then return nil end
-  local lasts = tonumber(ask.offer_ms)
-  return table.concat({ ask.offer, whole(limit_of(lock)), whole(now + lasts), whole(lasts) }, '/')
+  if not args.accept_by_message then return nil end
+  local lasts = tonumber(args.accept_ms)
+  return table.concat({ args.accept_by_message, whole(limit_of(lock)), whole(now + lasts),
+                        whole(lasts) }, '/')
 end
 
 -- Keeps its place for another while: the longer, the further back it is. A far waiter offers
 -- nothing, as its offer would be too old when its turn comes. The caller writes the record.
 local function keep_place(lock, waiter, ticket, far_ttl)
   local share = (ticket - lock.queue.first) / NEAR
-  local kept = math.min(far_ttl, math.floor(ask.place_ttl * share * share))
-  waiter.far = share > 1 and kept > ask.place_ttl and ask.place_ttl or nil
-  waiter.deadline = now + (waiter.far and kept or ask.place_ttl)
+  local kept = math.min(far_ttl, math.floor(args.place_ttl * share * share))
+  waiter.far = share > 1 and kept > args.place_ttl and args.place_ttl or nil
+  waiter.deadline = now + (waiter.far and kept or args.place_ttl)
   waiter.offer = not waiter.far and offer(lock) or nil
   lock.kept = waiter.far and kept
 end
@@ -33,7 +34,7 @@ end
 -- How many tickets of a line, from one to another, are in use. Only a request that counts leaves
 -- out the holes, and no more than a hundred: the cost of a heartbeat must not grow with the queue.
 local function in_use(lock, line, first, last)
-  if not ask.count or last - first >= COUNTED then return last - first + 1 end
+  if not args.count or last - first >= COUNTED then return last - first + 1 end
   local names, used, before = {}, 0, (line.base or 'o:' .. line.priority) .. ':'
   for n = first, last do names[#names + 1] = before .. whole(n) end
   if not names[1] then return 0 end

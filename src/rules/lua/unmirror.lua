@@ -17,4 +17,4 @@
 if is_late(now) then return { 'STALE', now } end
 local lock, refusal = load_families(1)
 if not lock then return refusal end
-return open_mirrors().take_away(lock, ask.mirror, ask.token or '')
+return open_mirrors().take_away(lock, args.mirror, args.token or '')

@@ -66,7 +66,7 @@ end
 
 -- Reads the waiters, and the holders. Returns which tickets are left.
 local function read_waiters()
-  local from, to = number(ask.from), number(ask.to)
+  local from, to = number(args.from), number(args.to)
   if not (from and to) then
     from, to = lock.queue.first, lock.queue.last
     local long = to - from >= PART and to - from < MANY

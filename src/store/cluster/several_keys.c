@@ -423,7 +423,7 @@ static void stand_next(struct several_keys *several)
         take_next(several);
         return;
     }
-    set_key(several, several->order[several->step])->stand = true;
+    set_key(several, several->order[several->step])->queue_only = true;
     acquire_key(several, stood);
 }
 

@@ -346,7 +346,7 @@ static void offer(struct redis_store *store, struct moment now)
 {
     if (!handover_offer(&store->handover, now))
         store->offers = false;
-    redis_call_set(&store->call, "offer", store->handover.token);
+    redis_call_set(&store->call, "accept_by_message", store->handover.token);
 }
 
 static void complete_call(struct redis_store *store, struct moment now)
@@ -776,9 +776,10 @@ static void redis_close(struct store *base)
 /* A grant by message is the word of one server, about one key, to an owner that is not nested. */
 static bool may_offer(const struct redis_store *store, const struct acquire_request *request)
 {
-    return request->offer && request->listen && request->queue && request->key_count == 1 &&
-           !request->mirror && !request->unless_done && !strchr(request->owner, '.') &&
-           !store->terms.grace && !store->terms.member && store->replicas.rule == REPLICAS_NONE;
+    return request->accept_by_message && request->listen && request->queue &&
+           request->key_count == 1 && !request->mirror && !request->unless_done &&
+           !strchr(request->owner, '.') && !store->terms.grace && !store->terms.member &&
+           store->replicas.rule == REPLICAS_NONE;
 }
 
 /* settled: only a quorum's member is told more than an empty one. */
