@@ -145,11 +145,6 @@ def with_clock_given(text):
     return taken + changed(text, CLOCK, "given")
 
 
-def without_short_way(text):
-    """acquire.lua, as if there were no quick_heartbeat.lua."""
-    return changed(text, " or quick_heartbeat()\n", "\n")
-
-
 class Server:
     """PROGRAM in a directory of its own, without a port, keeping nothing."""
 

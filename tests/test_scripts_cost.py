@@ -2,7 +2,7 @@
 """The cost of the scripts of src/rules/lua, by the server's own statistics: only ratios.
 Prints TAP."""
 import re
-from script_server import PLACE_TTL, Lock, read_script, without_short_way
+from script_server import PLACE_TTL, Lock
 from script_tap import A, B, C, D, DAY, E, fence_of, main, same, test, true
 
 ROUNDS = 11, 200  # at least, and where something is in the way
@@ -121,27 +121,6 @@ def _(server):
 @test("cost: acquire, renew and release with a thousand permits taken, at most twice that with one")
 def _(server):
     compare(server, permitted, with_permits)
-
-
-@test("cost: a usual heartbeat takes half of the commands that it takes without its short way")
-def _(server):
-    sha = server.sha["acquire", False], server.load(without_short_way(read_script("acquire")))
-    for names, most in ((("a",), 5), (("a", "b"), 9)):
-        server.call("FLUSHALL")
-        lock = Lock(server, *names, now=None)
-        lock.acquire(A, lease=DAY)
-        for owner in OWNERS[:10]:
-            places = lock.acquire(owner, lease=DAY)[2]
-        words = lock.acquire_words(OWNERS[9], places=places, offer="token", count=False)
-        cost = {digest: [] for digest in sha}
-        for digest in sha * 2:
-            words[1] = digest
-            server.call("CONFIG", "RESETSTAT")
-            same(server.call(*words)[:4:3], ["QUEUED", 10])
-            cost[digest].append(server.commands_run())
-        short, long = (cost[digest] for digest in sha)
-        print(f"# {len(names)} keys: {short} and {long} commands")
-        true(max(short) <= most and 2 * max(short) <= min(long) + 1, f"{short} and {long} commands")
 
 
 @test("cost: a look at a lock without waiters does not read all that is remembered")

@@ -9,7 +9,7 @@ PROGRAMS = {
     "memory": "script-host", "postgresql": "script-host-postgresql", "mariadb": "script-host-mysql"
 }
 FILES = """test_scripts test_scripts_any test_scripts_ask test_scripts_far test_scripts_grace
-    test_scripts_handover test_scripts_heartbeat test_scripts_latch test_scripts_latest
+    test_scripts_handover test_scripts_latch test_scripts_latest
     test_scripts_memory test_scripts_mirror test_scripts_model test_scripts_modes
     test_scripts_pauses test_scripts_priority test_scripts_refuse""".split()
 # They are about users' rights and replicas, which a host has not.

@@ -63,9 +63,8 @@ if answer then return answer end
 -- Redis makes each function anew whenever a script passes over it. The functions that a quick
 -- answer does not need come behind it: making them would cost as much as the answer.
 --- @include "conditions"
---- @include "quick_heartbeat"
 
-answer = check_conditions() or quick_grant(true) or quick_heartbeat()
+answer = check_conditions() or quick_grant(true)
 if answer then return answer end
 
 --- @include "grant"
