@@ -1,4 +1,26 @@
-/* The agent: a keeper and a watchdog at one end of a channel. */
+/* A keeper and a watchdog at one end of a channel. The states, and what leads out of each:
+ *
+ *   SEEKING     The lock is waited for. Held: OFFERED.
+ *   OFFERED     Granted, and neither claimed by the peer nor withdrawn, as far as is known.
+ *               Acknowledged: HOLDING. The lock is lost or its lease nearly over, the peer is
+ *               stopped or does not react: withdrawn, and SEEKING; HOLDING if the peer has claimed
+ *               it after all.
+ *   HOLDING     The supervisor's command may be running. Lost, or the watchdog has to end the
+ *               command: LOST. ORDER_RELEASE, or the watchdog finds nothing left of the command of
+ *               a supervisor that is dead or stopped: RELEASING. Of a printer: it could not print
+ *               the lock, or the process that the lock is kept for has ended, or another owner asks
+ *               for it: RELEASING.
+ *   LOST        The supervisor was told that the lock is lost; nothing is renewed any more. As
+ *               HOLDING: RELEASING.
+ *   RELEASING   The keeper is to release a lock that was used. Its last word: the end.
+ *   CANCELLING  The keeper is to leave the queue, or to release an unclaimed lock. Its
+ *               last word: the end.
+ *
+ * SEEKING and OFFERED lead to CANCELLING when the peer says so or is dead (a renewer's may be done),
+ * and when the process has ended that the lock would be kept for. An agent that follows one that
+ * died begins in SEEKING, or in HOLDING if that lock was claimed. RELEASING waits for a command of
+ * --stop that this process has started ("order"). Without the keeper's last word an agent ends
+ * where its watchdog has failed, its printer is served, or its renewed lock is lost. */
 #include "run/agent.h"
 #include "net/loop.h"
 #include "os/child.h"
@@ -19,15 +41,7 @@
 
 struct agent {
     const struct agent_plan *plan;
-    enum {
-        SEEKING, /* the lock is waited for */
-        OFFERED, /* granted; neither claimed by the supervisor nor withdrawn, as far as is known */
-        HOLDING, /* the supervisor has claimed it: its command may be running */
-        LOST,    /* it has, and was told that the lock is lost: nothing is renewed any more */
-        /* The watchdog has nothing to do any more: */
-        RELEASING,
-        CANCELLING, /* the lock was never claimed */
-    } state;
+    enum { SEEKING, OFFERED, HOLDING, LOST, RELEASING, CANCELLING } state;
     enum lock_ending loss;    /* LOST: how the use of the lock ended */
     struct agent_order order; /* to release it, when that can be done; ORDER_ACK: none */
     struct loop *loop;

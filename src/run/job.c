@@ -1,3 +1,22 @@
+/* A command under its deadline. The states, and what leads out of each. "Over" is one of two: the
+ * time of --at-most, or the lock is lost and the command does not continue without it (deadline.h).
+ *
+ *   IDLE       job_start(): RUNNING.
+ *   RUNNING    Perhaps stopped, without this process. If it is stopped by its terminal, so is this
+ *              process, and it is PAUSED once both may continue. Over: STOPPING. The command's end:
+ *              LINGERING with --wait-descendants, otherwise ENDED.
+ *   PAUSED     All that the agent had to say is heard: VERIFYING. The lock is lost: RUNNING if the
+ *              command continues without it, otherwise STOPPING.
+ *   VERIFYING  Still stopped. The agent has verified the lock: RUNNING. It is lost, or there was no
+ *              answer in time: as PAUSED. Over, and the command's end: as RUNNING.
+ *   LINGERING  The processes that it left are waited for. None is left: ENDED. Over: STOPPING.
+ *   STOPPING   The command of --stop runs, TERM is sent, then KILL ("kill_at"). Nothing is left, or
+ *              what is left cannot be killed ("stuck"): ENDED.
+ *   ENDED      The lock is the supervisor's to release; job_kill_on() kills what is stuck.
+ *
+ * job_abandon() leads to ENDED from any state but IDLE. In STOPPING, the guard that has claimed the
+ * end runs --stop and sends TERM, which is this one if "ends"; both kill. The agent may end the
+ * command while this process is stopped, which changes no state here: job_judge_end() finds out. */
 #include "run/job.h"
 
 #include <errno.h>

@@ -1,3 +1,19 @@
+/* The phases, and what leads out of each:
+ *
+ *   IDLE      watchdog_watch(): WATCHING.
+ *   WATCHING  Until the moment to act, act_at(): when a supervisor that does not keep the deadline
+ *             must be helped, or KILL is due in any case. The command has ended by itself: IDLE.
+ *             KILL is due: ENDING. Else --stop: DELAYING; without it TERM: ENDING.
+ *   DELAYING  The command of --stop has ended, or had half of the time: TERM, and ENDING. KILL is
+ *             due: killed here as in ENDING.
+ *   ENDING    KILL is due: killed again and again. Nothing is left, nor of --stop: IDLE.
+ *   ORPHANED  Killed from the start, though --stop has its time. Otherwise as ENDING.
+ *
+ * IDLE is said once: by "cleared" or "failed" (also HOPELESS_NS after the lease), or by neither
+ * where the supervisor keeps the deadline and tells of the end itself. From any phase
+ * watchdog_dismiss() leads to IDLE, watchdog_supervisor_died() to ORPHANED, and another lease to
+ * WATCHING, but for ORPHANED. "alarmed" is called when WATCHING is left for an end that the
+ * supervisor has not begun. */
 #include "run/watchdog.h"
 
 #include <signal.h>
