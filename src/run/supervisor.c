@@ -1,3 +1,16 @@
+/* A run of the user's command. The states, and what leads out of each:
+ *
+ *   ACQUIRING   The agent waits for the lock. It says held ("held"), and the grant is claimed in
+ *               time: HOLDING. A signal that ends: CANCELLING. It says why not, or too many agents
+ *               have died: done.
+ *   HOLDING     The job is begun. It has ended, or could not even be started: RELEASING.
+ *   RELEASING   The agent is to release the lock, and one that dies is replaced. Its last word, no
+ *               answer until "leave_by", or nothing to wait for: done.
+ *   CANCELLING  The agent is to leave the queue. Its last word, its end, or no answer until
+ *               "leave_by": done.
+ *
+ * "done" ends the loop. Where no command was run, the outcome is known by then, by decide();
+ * conclude() takes it from the job otherwise. */
 #include "run/supervisor.h"
 
 #include <errno.h>
@@ -39,17 +52,16 @@ struct supervisor {
     struct job job;
     struct notifier notifier;
 
-    enum { STAYING, RELEASING, CANCELLING } leaving;
-    struct moment leave_by; /* leaving: when to leave without an answer */
+    enum { ACQUIRING, HOLDING, RELEASING, CANCELLING } state;
+    struct moment leave_by; /* RELEASING, CANCELLING: when to leave without an answer */
     bool release_told;      /* an agent has been told to release the lock, and may have done so */
-    bool held;              /* the agent says so; the command has not been started */
+    bool held;              /* ACQUIRING: the agent says so */
     bool extended;          /* an extension must be acknowledged */
     const struct run_refusal *refusal; /* the last one that was heard of; NULL: none */
     bool kept;                  /* the lock is lost, and the store has it until the release */
     bool returned;              /* a grant that was not claimed may have been released */
     int end;                    /* of the latest agent that has died, as of waitpid() */
-    bool decided;               /* the outcome is known, as no command was run */
-    struct run_news last;       /* decided: why */
+    struct run_news last;       /* why no command was run */
     struct run_news trouble;    /* with the store, during a long wait; RUN_NOTHING: none */
     struct run_news unreleased; /* the agent's last report: why it has not; RUN_NOTHING */
     bool done;
@@ -70,7 +82,7 @@ static void tell(const struct supervisor *s, enum order_kind kind)
 
 static bool stays(const struct supervisor *s)
 {
-    return s->leaving == STAYING;
+    return s->state == ACQUIRING || s->state == HOLDING;
 }
 
 /* -- leaving --------------------------------------------------------------------------------- */
@@ -80,7 +92,7 @@ static void report_unreleased(const struct supervisor *s, const struct run_reaso
 {
     int64_t left = moment_until(moment_now(), s->job.lease.end);
 
-    if (s->leaving == RELEASING && !s->job.lost)
+    if (s->state == RELEASING && !s->job.lost)
         run_tell(events_of(s),
                  &(struct run_news){.event = left > 0 ? RUN_UNRELEASED : RUN_UNRELEASED_ENDED,
                                     .duration = left,
@@ -101,7 +113,7 @@ static struct moment release_by(const struct supervisor *s)
 static bool needs_agent(const struct supervisor *s)
 {
     bool released = s->job.cleared && s->agent.over;
-    return !s->done && (!s->job.lost || s->kept) && !released && s->leaving != CANCELLING;
+    return !s->done && (!s->job.lost || s->kept) && !released && s->state != CANCELLING;
 }
 
 /* Has the lock released, as nothing of the command is left. False if there is no release to wait
@@ -116,9 +128,9 @@ static bool start_release(struct supervisor *s)
     struct run_reason why = {0};
 
     job_command_end(job, &order.end); /* all bytes of a message are sent */
-    if (s->leaving != RELEASING)
+    if (s->state != RELEASING)
         s->leave_by = job_is_ended_elsewhere(job) ? job->lease.end : release_by(s);
-    s->leaving = RELEASING;
+    s->state = RELEASING;
     if (s->unreleased.event)
         report_unreleased(s, &s->unreleased.reason);
     if (!needs_agent(s) && (s->agent.gone || s->agent.over))
@@ -143,7 +155,7 @@ static bool start_release(struct supervisor *s)
  * wait for. */
 static bool start_cancel(struct supervisor *s)
 {
-    s->leaving = CANCELLING;
+    s->state = CANCELLING;
     s->leave_by = moment_plus(moment_now(), HURRY_NS);
     return agent_process_tell(&s->agent, &(struct agent_order){.kind = ORDER_CANCEL}, -1);
 }
@@ -156,7 +168,6 @@ static void finish(struct supervisor *s)
 
 static void decide(struct supervisor *s, enum outcome outcome, int status)
 {
-    s->decided = true;
     s->outcome->outcome = outcome;
     s->outcome->status = status;
 }
@@ -226,7 +237,7 @@ static void notify(struct supervisor *s, enum notice_event event)
 
 static struct moment held_long_at(const struct supervisor *s)
 {
-    if (s->job.state == JOB_IDLE || !notifier_wants(&s->notifier, NOTICE_HELD))
+    if (s->state != HOLDING || !notifier_wants(&s->notifier, NOTICE_HELD))
         return MOMENT_NEVER;
     return moment_plus(s->job.acquired, s->plan->job.notify_after);
 }
@@ -243,7 +254,7 @@ static void notify_of_state(struct supervisor *s)
         notify(s, NOTICE_LOST);
     if (s->job.timed_out)
         notify(s, NOTICE_TIMED_OUT);
-    if (s->decided && failed && !s->outcome->granted)
+    if (failed && !s->outcome->granted)
         notify(s, NOTICE_NOT_ACQUIRED);
 }
 
@@ -258,6 +269,7 @@ static void start_command(struct supervisor *s)
     s->job.acquired = moment_now();
     if (moment_reached(job_term_at(&s->job), s->job.acquired) || !offer_claim(s->agent.offer))
         return;
+    s->state = HOLDING;
     tell(s, ORDER_ACK);
     s->outcome->waited = moment_until(s->began, s->job.acquired);
     s->outcome->granted = true;
@@ -272,7 +284,7 @@ static void start_command(struct supervisor *s)
 
 static void take_held(struct supervisor *s, const struct agent_report *report)
 {
-    if (!stays(s) || s->job.state != JOB_IDLE)
+    if (s->state != ACQUIRING)
         return;
     s->held = true;
     s->job.lease = report->lease;
@@ -301,9 +313,9 @@ static void take_over(struct supervisor *s, const struct agent_report *over)
 {
     bool failed = over->news.event != RUN_NOTHING;
 
-    if (s->leaving == RELEASING && failed)
+    if (s->state == RELEASING && failed)
         report_unreleased(s, &over->news.reason);
-    else if (!s->decided && s->job.state == JOB_IDLE)
+    else if (s->state == ACQUIRING)
         take_refusal(s, over);
     else if (stays(s)) {
         if (s->job.cleared)
@@ -378,7 +390,7 @@ static struct moment acquire_after(const struct supervisor *s)
 static void describe_past(const struct supervisor *s, struct keeper_past *past)
 {
     *past = (struct keeper_past){.began = s->began,
-                                 .held = s->job.state != JOB_IDLE || s->outcome->granted,
+                                 .held = s->outcome->granted,
                                  .released = s->release_told,
                                  .lease = s->job.lease,
                                  .waited = s->outcome->waited};
@@ -424,7 +436,7 @@ static void replace_agent(struct supervisor *s)
 /* Whether it is useless to start another agent: too many have died, or the lease has ended. */
 static bool is_hopeless(const struct supervisor *s)
 {
-    if (s->job.state == JOB_IDLE && !s->outcome->granted)
+    if (!s->outcome->granted)
         return s->agent.deaths >= DEATHS_MAX;
     return moment_reached(s->job.lease.end, moment_now());
 }
@@ -433,7 +445,7 @@ static void do_without_agent(struct supervisor *s)
 {
     if (!stays(s)) {
         leave_unanswered(s, RUN_CAUSE_AGENT_DIED);
-    } else if (s->job.state == JOB_IDLE) {
+    } else if (s->state == ACQUIRING) {
         tell_end_of_agent(s, RUN_AGENTS_DIE);
         decide(s, OUTCOME_FAILED, STATUS_SYSTEM);
         finish(s);
@@ -451,7 +463,7 @@ static bool lacks_agent(const struct supervisor *s)
 /* A release that no agent knows of yet does not wait. */
 static struct moment replace_at(const struct supervisor *s, struct moment now)
 {
-    bool urgent = s->leaving == RELEASING && !s->release_told;
+    bool urgent = s->state == RELEASING && !s->release_told;
     return urgent && s->agent.deaths <= DEATHS_MAX ? now : s->agent.next;
 }
 
@@ -493,7 +505,7 @@ static struct moment overdue_at(const struct supervisor *s)
 {
     const struct keeper_plan *plan = &s->plan->agent.keeper;
 
-    if (s->job.state != JOB_IDLE || s->outcome->granted)
+    if (s->outcome->granted)
         return MOMENT_NEVER;
     return plan->wait ? moment_plus(plan->wait_until, LEASE_LAST_CALL_NS) : (struct moment){0};
 }
@@ -544,7 +556,7 @@ static void settle(struct supervisor *s)
         listen_to_agent(s);
     if (s->job.state == JOB_PAUSED)
         job_verify(&s->job);
-    if (s->job.state == JOB_ENDED && stays(s))
+    if (s->job.state == JOB_ENDED && s->state == HOLDING)
         release(s);
     if (!s->done)
         see_to_agent(s);
@@ -646,9 +658,9 @@ static void on_signal(void *owner, int signo)
 
     if (signo == SIGCHLD)
         reap(s);
-    else if (stays(s) && s->job.state == JOB_IDLE)
+    else if (s->state == ACQUIRING)
         interrupt(s, signo);
-    else if (stays(s))
+    else if (s->state == HOLDING)
         job_signal(&s->job, signo);
     else if (child_signal_is_fatal(signo))
         s->leave_by = moment_min(s->leave_by, moment_plus(moment_now(), HURRY_NS));
@@ -712,7 +724,7 @@ static void conclude(struct supervisor *s)
     outcome->command_signal = ran && WIFSIGNALED(job->status) ? WTERMSIG(job->status) : 0;
     if (!outcome->granted)
         outcome->waited = moment_until(s->began, moment_now());
-    if (s->decided)
+    if (outcome->outcome != OUTCOME_UNDECIDED)
         return;
     if (job->lost) {
         outcome->revoked = job->verdict.reason.cause == RUN_CAUSE_LOSS + LOSS_REVOKED;

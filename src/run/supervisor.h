@@ -16,6 +16,7 @@ struct supervisor_plan {
 /* How it went, for the exit status and the report. */
 struct supervisor_outcome {
     enum outcome {
+        OUTCOME_UNDECIDED,    /* while it runs */
         OUTCOME_COMPLETED,    /* the command ran to its end under the lock */
         OUTCOME_NOT_ACQUIRED, /* status says which way; the command was not started */
         OUTCOME_LOST,
@@ -35,4 +36,5 @@ struct supervisor_outcome {
     struct lock_grant grants[LOCK_KEYS_MAX]; /* granted: for each key */
 };
 
+/* outcome: zeroed. */
 void supervisor_run(const struct supervisor_plan *plan, struct supervisor_outcome *outcome);

@@ -31,7 +31,7 @@ unsigned state_of_supervisor(const struct proc *process)
     if (!job)
         return 0;
     const struct supervisor *s = MEM_CONTAINER(struct supervisor, job, job);
-    return 1 + job->state * 3 + s->leaving;
+    return 1 + job->state * 3 + (s->state < RELEASING ? 0 : s->state - RELEASING + 1);
 }
 
 int64_t state_moment(const struct proc *process, unsigned which)
