@@ -16,16 +16,17 @@
  *   CANCELLING  The keeper is to leave the queue, or to release an unclaimed lock. Its
  *               last word: the end.
  *
- * SEEKING and OFFERED lead to CANCELLING when the peer says so or is dead (a renewer's may be done),
- * and when the process has ended that the lock would be kept for. An agent that follows one that
- * died begins in SEEKING, or in HOLDING if that lock was claimed. RELEASING waits for a command of
- * --stop that this process has started ("order"). Without the keeper's last word an agent ends
- * where its watchdog has failed, its printer is served, or its renewed lock is lost. */
+ * SEEKING and OFFERED lead to CANCELLING when the peer says so or is dead (a renewer's may be
+ * done), and when the process has ended that the lock would be kept for. An agent that follows one
+ * that died begins in SEEKING, or in HOLDING if that lock was claimed. RELEASING waits for a
+ * command of --stop that this process has started ("order"). Without the keeper's last word an
+ * agent ends where its watchdog has failed, its printer is served, or its renewed lock is lost. */
 #include "run/agent.h"
 #include "net/loop.h"
 #include "os/child.h"
 #include "run/descendants.h"
 #include "run/exit_status.h"
+#include "run/fate.h"
 #include "run/presence.h"
 #include "run/waiting.h"
 #include "run/watchdog.h"
@@ -42,7 +43,7 @@
 struct agent {
     const struct agent_plan *plan;
     enum { SEEKING, OFFERED, HOLDING, LOST, RELEASING, CANCELLING } state;
-    enum lock_ending loss;    /* LOST: how the use of the lock ended */
+    enum fate fate;           /* of the command, as far as is known here */
     struct agent_order order; /* to release it, when that can be done; ORDER_ACK: none */
     struct loop *loop;
     struct store *store;
@@ -100,8 +101,7 @@ static void report_loss(struct agent *agent, const struct run_reason *why, bool 
 {
     const struct agent_report loss = {.kind = REPORT_LOST, .kept = kept, .news = {.reason = *why}};
 
-    if (agent->state != LOST)
-        agent->loss = deadline_ending(agent->plan->keeper.renew, why->cause);
+    fate_raise(&agent->fate, fate_of_loss(agent->plan->keeper.renew, why->cause));
     if (!is_leaving(agent))
         agent->state = LOST;
     send_report(agent, &loss);
@@ -349,7 +349,7 @@ static void take_release(struct agent *agent, const struct agent_order *order)
     if (stop_command_goes_on(&agent->watchdog.stop_command, loop_now(agent->loop)))
         return;
     if (agent->state == LOST)
-        end.how = agent->loss;
+        end.how = fate_ending(agent->fate);
     release(agent, order->used ? &end : NULL);
 }
 
@@ -358,9 +358,10 @@ static void take_release(struct agent *agent, const struct agent_order *order)
 static void release_unheld(void *arg)
 {
     struct agent *agent = arg;
-    bool lost = agent->state == LOST, killed = agent->presence.state == PRESENCE_DEAD;
+    bool killed = agent->presence.state == PRESENCE_DEAD, unharmed = agent->fate == FATE_NONE;
     bool used = agent->watchdog.tree.group > 0 || (killed && agent->state == HOLDING);
-    const struct lock_end end = {.how = lost ? agent->loss : killed ? LOCK_KILLED : LOCK_USED};
+    const struct lock_end end = {.how =
+                                     killed && unharmed ? LOCK_KILLED : fate_ending(agent->fate)};
 
     if (withdraw(agent))
         return;

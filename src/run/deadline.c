@@ -35,8 +35,3 @@ struct deadline deadline_of(const struct job_plan *plan, const struct supervised
     deadline.by = known->dead || known->silent || known->paused ? GUARD_AGENT : GUARD_SUPERVISOR;
     return deadline;
 }
-
-enum lock_ending deadline_ending(bool renew, enum run_cause cause)
-{
-    return !renew && cause == RUN_CAUSE_NOT_RENEWED ? LOCK_TIMED_OUT : LOCK_LOST;
-}

@@ -29,5 +29,3 @@ struct deadline deadline_of(const struct job_plan *plan, const struct supervised
 /* Whether a command continues without its lock: never with a fixed lease, whose end is a time
  * limit. */
 bool deadline_is_waived(const struct job_plan *plan);
-/* How the use of a lock has ended that is lost for this reason. renew: as in the plan. */
-enum lock_ending deadline_ending(bool renew, enum run_cause cause);

@@ -183,7 +183,7 @@ static struct deadline deadline(const struct job *job)
 {
     const struct supervised known = {.lease = job->lease,
                                      .paused = job->state == JOB_PAUSED,
-                                     .lost = job->lost,
+                                     .lost = job->fate == FATE_LOST,
                                      .cleared = job->cleared,
                                      .stopping_since = job->stopping_since};
 
@@ -316,7 +316,7 @@ static void tell_unstopped(const struct job *job)
 
 static void time_out(struct job *job, const struct run_reason *why)
 {
-    job->timed_out = true;
+    fate_raise(&job->fate, FATE_TIMED_OUT);
     job->verdict = tell_user(job, RUN_STOPPING, why);
     if (job->state == JOB_ENDED) /* the agent has ended it */
         tell_unstopped(job);
@@ -344,7 +344,7 @@ void job_kill_on(struct job *job)
 
 void job_command_end(const struct job *job, struct lock_end *end)
 {
-    end->how = job->lost ? LOCK_LOST : job->timed_out ? LOCK_TIMED_OUT : LOCK_USED;
+    end->how = fate_ending(job->fate);
     end->known = job->state == JOB_ENDED && !job->fault;
     end->signal = WIFSIGNALED(job->status) ? WTERMSIG(job->status) : 0;
     end->status = WIFEXITED(job->status) ? WEXITSTATUS(job->status) : 0;
@@ -396,7 +396,7 @@ void job_reaped(struct job *job)
 /* Returns when something has to be done about a lease that is not extended. */
 static struct moment danger_at(const struct job *job)
 {
-    if (job->lost || job->state == JOB_PAUSED || job->child.note->fault)
+    if (job->fate == FATE_LOST || job->state == JOB_PAUSED || job->child.note->fault)
         return MOMENT_NEVER; /* with a fault, the child ends by itself before it is the command */
     if (job->state == JOB_VERIFYING && !job->cleared)
         return job->verify_by;
@@ -434,15 +434,13 @@ void job_extend(struct job *job, struct lease lease)
 
 void job_lose(struct job *job, const struct run_reason *why)
 {
-    if (job->lost || job->state == JOB_IDLE)
+    enum fate fate = fate_of_loss(job->plan->renew, why->cause);
+
+    if (job->state == JOB_IDLE || !fate_raise(&job->fate, fate))
         return;
-    if (deadline_ending(job->plan->renew, why->cause) == LOCK_TIMED_OUT) {
-        if (!job->timed_out)
-            time_out(job, &(struct run_reason){.cause = RUN_CAUSE_NO_RENEWAL});
-        return;
-    }
-    job->lost = true;
-    if (job->state == JOB_STOPPING || job->state == JOB_ENDED) {
+    if (fate == FATE_TIMED_OUT) {
+        time_out(job, &(struct run_reason){.cause = RUN_CAUSE_NO_RENEWAL});
+    } else if (job->state == JOB_STOPPING || job->state == JOB_ENDED) {
         job->verdict = tell_user(job, RUN_LOST, why);
         tell_unstopped(job);
     } else if (!deadline_is_waived(job->plan)) {
@@ -487,14 +485,16 @@ static void end(struct job *job, bool had_terminal)
 }
 
 /* The command was never executed. */
-static void tell_fault(struct job *job)
+static void take_fault(struct job *job)
 {
     const struct run_reason why = run_reason_text(strerror(job->fault));
 
-    if (job->fault == ETIME)
+    if (job->fault == ETIME) {
         job_lose(job, &(struct run_reason){.cause = RUN_CAUSE_TOO_LATE});
-    else
-        tell_user(job, RUN_NOT_EXECUTED, &why);
+        return;
+    }
+    fate_raise(&job->fate, FATE_NOT_EXECUTED);
+    tell_user(job, RUN_NOT_EXECUTED, &why);
 }
 
 static void note_end(struct job *job, int status)
@@ -505,7 +505,7 @@ static void note_end(struct job *job, int status)
     if (job->state != JOB_STOPPING)
         end(job, job->terminal.given);
     if (job->fault)
-        tell_fault(job);
+        take_fault(job);
 }
 
 struct moment job_due(const struct job *job)
@@ -622,7 +622,7 @@ void job_verify(struct job *job)
     struct moment now = moment_now(), kill = lease_kill_at(job->lease);
     int64_t longest = lease_request_timeout(job->lease.length, 0) + VERIFY_NS;
 
-    if (job->lost) { /* and it continues without the lock */
+    if (job->fate == FATE_LOST) { /* and it continues without the lock */
         resume(job);
         return;
     }

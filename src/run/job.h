@@ -9,6 +9,7 @@
 #include "os/stop.h"
 #include "run/agent_process.h"
 #include "run/deadline.h"
+#include "run/fate.h"
 #include "run/plan.h"
 #include "run/stop_command.h"
 
@@ -51,13 +52,12 @@ struct job {
     bool had_terminal;       /* before it was paused */
 
     /* How it went. */
-    int fault;      /* errno: it was not executed */
-    int status;     /* as of waitpid() */
-    bool lost;      /* the lock, while it ran */
-    bool cleared;   /* it had ended before; the agent has seen that and releases the lock */
-    bool timed_out; /* at_most, or the lease where it is not renewed */
-    bool stuck;     /* not all of it could be killed */
-    int typed;      /* the signal typed at its terminal that it died of; 0 */
+    enum fate fate;
+    int fault;    /* NOT_EXECUTED: errno; 0: it was executed */
+    int status;   /* as of waitpid() */
+    bool cleared; /* the agent has seen that it had ended under its lock, and releases that */
+    bool stuck;   /* not all of it could be killed */
+    int typed;    /* the signal typed at its terminal that it died of; 0 */
     /* That it was stopped or lost the lock, to be told again when it has ended. */
     struct run_news verdict;
 };

@@ -92,7 +92,7 @@ static void report_unreleased(const struct supervisor *s, const struct run_reaso
 {
     int64_t left = moment_until(moment_now(), s->job.lease.end);
 
-    if (s->state == RELEASING && !s->job.lost)
+    if (s->state == RELEASING && s->job.fate != FATE_LOST)
         run_tell(events_of(s),
                  &(struct run_news){.event = left > 0 ? RUN_UNRELEASED : RUN_UNRELEASED_ENDED,
                                     .duration = left,
@@ -113,7 +113,7 @@ static struct moment release_by(const struct supervisor *s)
 static bool needs_agent(const struct supervisor *s)
 {
     bool released = s->job.cleared && s->agent.over;
-    return !s->done && (!s->job.lost || s->kept) && !released && s->state != CANCELLING;
+    return !s->done && (s->job.fate != FATE_LOST || s->kept) && !released && s->state != CANCELLING;
 }
 
 /* Has the lock released, as nothing of the command is left. False if there is no release to wait
@@ -242,7 +242,8 @@ static struct moment held_long_at(const struct supervisor *s)
     return moment_plus(s->job.acquired, s->plan->job.notify_after);
 }
 
-/* Sends the notices about the state of the lock so far. */
+/* Sends the notices about the state of the lock so far. A command that continues without its lock
+ * may be timed out after the loss. */
 static void notify_of_state(struct supervisor *s)
 {
     bool failed =
@@ -250,9 +251,9 @@ static void notify_of_state(struct supervisor *s)
 
     if (stays(s) && moment_reached(held_long_at(s), moment_now()))
         notify(s, NOTICE_HELD);
-    if (s->job.lost)
+    if (s->job.fate == FATE_LOST)
         notify(s, NOTICE_LOST);
-    if (s->job.timed_out)
+    if (s->job.verdict.event == RUN_STOPPING)
         notify(s, NOTICE_TIMED_OUT);
     if (failed && !s->outcome->granted)
         notify(s, NOTICE_NOT_ACQUIRED);
@@ -726,16 +727,17 @@ static void conclude(struct supervisor *s)
         outcome->waited = moment_until(s->began, moment_now());
     if (outcome->outcome != OUTCOME_UNDECIDED)
         return;
-    if (job->lost) {
-        outcome->revoked = job->verdict.reason.cause == RUN_CAUSE_LOSS + LOSS_REVOKED;
-        decide(s, OUTCOME_LOST, STATUS_LOST);
-    } else if (job->fault) {
-        decide(s, OUTCOME_NOT_EXECUTED, status_of_fault(job->fault));
-    } else if (job->timed_out) {
-        decide(s, OUTCOME_TIMED_OUT, STATUS_TIMED_OUT);
-    } else {
+    switch (job->fate) {
+    case FATE_NONE:
         decide(s, OUTCOME_COMPLETED, outcome->command_status);
         outcome->signal = outcome->command_signal;
+        break;
+    case FATE_TIMED_OUT: decide(s, OUTCOME_TIMED_OUT, STATUS_TIMED_OUT); break;
+    case FATE_NOT_EXECUTED: decide(s, OUTCOME_NOT_EXECUTED, status_of_fault(job->fault)); break;
+    case FATE_LOST:
+        outcome->revoked = job->verdict.reason.cause == RUN_CAUSE_LOSS + LOSS_REVOKED;
+        decide(s, OUTCOME_LOST, STATUS_LOST);
+        break;
     }
 }
 

@@ -2,6 +2,7 @@
  * table; and what both guards need of any answer. */
 #include "run/deadline.h"
 
+#include "run/fate.h"
 #include "tap.h"
 
 #define MS  NS_PER_MS
@@ -88,9 +89,13 @@ int main(void)
             of[i + 1] = bits >> i & 1 ? '1' : '0';
         check(of, bits >> 6 & 1);
     }
-    tap_ok(deadline_ending(true, RUN_CAUSE_NOT_RENEWED) == LOCK_LOST &&
-               deadline_ending(false, RUN_CAUSE_NOT_RENEWED) == LOCK_TIMED_OUT &&
-               deadline_ending(false, RUN_CAUSE_LOSS + LOSS_TAKEN) == LOCK_LOST,
+    tap_ok(fate_of_loss(true, RUN_CAUSE_NOT_RENEWED) == FATE_LOST &&
+               fate_of_loss(false, RUN_CAUSE_NOT_RENEWED) == FATE_TIMED_OUT &&
+               fate_of_loss(false, RUN_CAUSE_LOSS + LOSS_TAKEN) == FATE_LOST,
            "the end of a fixed lease is a time limit, any other loss is one");
+    enum fate fate = FATE_NONE;
+    tap_ok(fate_raise(&fate, FATE_TIMED_OUT) && fate_raise(&fate, FATE_LOST) &&
+               !fate_raise(&fate, FATE_NOT_EXECUTED) && fate == FATE_LOST,
+           "a loss counts, whatever comes before or after it");
     return tap_done();
 }
