@@ -2,6 +2,7 @@
  * ones: the linker leads here, by the list in the file "wrapped". To add a call, name it there and
  * write it here; its effect on other processes belongs to kernel.c. */
 #include <errno.h>
+#include <netdb.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@
 
 #include "lives/files.h"
 #include "lives/life.h"
+#include "lives/names.h"
 #include "lives/network.h"
 #include "lives/server.h"
 #include "lives/tty.h"
@@ -479,6 +481,8 @@ int __wrap_spawn_execute(const char *path, char *const *argv, char *const *envir
 void __wrap__exit(int status)
 {
     kernel_call();
+    if (kernel.current->finishes)
+        process_finish(W_EXITCODE(status & 255, 0));
     process_end(kernel.current, W_EXITCODE(status & 255, 0));
     abort();
 }
@@ -618,18 +622,55 @@ ssize_t __wrap_read(int fd, void *bytes, size_t size)
         return -1;
     switch (file->kind) {
     case FILE_SIGNAL: return read_signals(file, bytes, size);
-    case FILE_TEXT: return read_text(file, bytes, size);
+    case FILE_TEXT:
+    case FILE_PIPE: return read_text(file, bytes, size);
     case FILE_TTY: return read_tty(file->tty);
     default: return refused_with(EINVAL);
     }
 }
 
-/* The program under test writes to the terminal only. */
+/* It comes when the writer's last call is over. */
+static void write_pipe(struct file *file, const void *bytes, size_t size)
+{
+    if (!file)
+        return;
+    file->text = realloc(file->text, file->size + size);
+    memcpy(file->text + file->size, bytes, size);
+    file->size += size;
+    file->due = kernel.current->finishes;
+}
+
+/* The program under test writes to the terminal, and into pipes. */
 ssize_t __wrap_write(int fd, const void *bytes, size_t size)
 {
+    const struct file *file = in_server() || fd <= STDERR_FILENO ? NULL : file_of(fd);
+
     if (in_server())
         network_answer(network_find(fd - SERVER_DESCRIPTORS), bytes, size);
+    if (file && file->kind == FILE_PIPE)
+        write_pipe(file->peer, bytes, size);
     return (ssize_t)size;
+}
+
+int __wrap_pipe2(int ends[2], int flags)
+{
+    (void)flags;
+    kernel_call();
+    struct file *out = file_new(FILE_PIPE), *in = file_new(FILE_PIPE);
+    out->peer = in;
+    in->peer = out;
+    ends[0] = file_open(out);
+    ends[1] = file_open(in);
+    return 0;
+}
+
+/* Of a child behind fork(), which does the rest at once, and has done it when the answer comes. */
+int __wrap_getaddrinfo(const char *name, const char *service, const struct addrinfo *wanted,
+                       struct addrinfo **found)
+{
+    (void)wanted;
+    kernel_call();
+    return names_look_up(name, service, found, &kernel.current->finishes);
 }
 
 int __real_close(int fd);

@@ -1134,6 +1134,25 @@ static void closed_descriptors_are_refused(void)
     close(ends[1]);
 }
 
+/* As os/helper_process.c has one. */
+static void a_pipe_ends_behind_what_was_written(void)
+{
+    char bytes[8];
+    int ends[2];
+
+    say_result("pipe2", pipe2(ends, O_CLOEXEC));
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(write(ends[1], "found", 5) == 5 ? 0 : 1);
+    close(ends[1]);
+    await_state(pid, 'Z');
+    say_events("written", ends[0], POLLIN);
+    say_result("read", read(ends[0], bytes, 5));
+    say_events("read", ends[0], POLLIN);
+    say_result("read", read(ends[0], bytes, 5));
+    close(ends[0]);
+}
+
 static void a_pidfd_tells_of_the_end(void)
 {
     struct puppet puppet = puppet_new();
@@ -1423,6 +1442,7 @@ const struct contract_case contract_cases[] = {
     CASE(a_full_channel_takes_no_more),
     CASE(the_end_comes_when_the_last_has_closed),
     CASE(closed_descriptors_are_refused),
+    CASE(a_pipe_ends_behind_what_was_written),
     CASE(a_pidfd_tells_of_the_end),
     CASE(a_pidfd_signals),
     CASE(a_timer_is_due_until_it_is_set_anew),

@@ -8,6 +8,7 @@
 
 #include "lives/contract.h"
 #include "lives/life.h"
+#include "lives/names.h"
 #include "lives/plan.h"
 #include "lives/server.h"
 #include "lives/states.h"
@@ -93,6 +94,8 @@ ABSENT(void, network_close, struct connection *connection)
 ABSENT(struct connection *, network_find, int number)
 ABSENT(void, network_answer, struct connection *connection, const void *bytes, size_t size)
 ABSENT(ssize_t, network_take, struct connection *connection, void *bytes, size_t size)
+ABSENT(int, names_look_up, const char *host, const char *service, struct addrinfo **found,
+       int64_t *until)
 ABSENT(int64_t, server_now, void)
 ABSENT(void, server_close, struct connection *connection)
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "lives/life.h"
+#include "lives/names.h"
 #include "lives/network.h"
 #include "lives/orders.h"
 #include "lives/plan.h"
@@ -109,6 +110,12 @@ static void suspend_host(const struct fault *fault)
     }
 }
 
+/* rlock-stores(7): "While the name service fails, ... the addresses that were known are kept." */
+static bool is_strike(const struct fault *fault)
+{
+    return fault->kind != FAULT_NAMES || fault->now || fault->names == NAMES_SILENT;
+}
+
 static void strike(void *arg)
 {
     struct fault *fault = arg;
@@ -116,10 +123,13 @@ static void strike(void *arg)
 
     states_note_fault(fault->run, fault->kind * 2 + fault->guard);
     if (is_of_network(fault->kind)) {
-        circumstances.disturbed_until =
-            fault->kind == FAULT_LOSE ? NEVER : world.now + fault->length + 3 * SEC;
-        circumstances.strikes++;
-        circumstances.latest = fault;
+        circumstances.disturbed_until = fault->kind == FAULT_LOSE || fault->kind == FAULT_NAMES
+                                            ? NEVER
+                                            : world.now + fault->length + 3 * SEC;
+        if (is_strike(fault)) {
+            circumstances.strikes++;
+            circumstances.latest = fault;
+        }
     }
     switch (fault->kind) {
     case FAULT_KILL:
@@ -173,6 +183,16 @@ static void strike(void *arg)
         trace("FAULT: server %d is %s for %.3f s", fault->server, trouble_name(fault->trouble),
               length);
         server_trouble(fault->server, fault->trouble, fault->length);
+        break;
+    case FAULT_NAMES:
+        trace("FAULT: the name service %s for %.3f s%s",
+              ((const char *[]){"fails", "does not know the name", "is silent"})[fault->names],
+              length, fault->now ? ", and connections are lost" : "");
+        if (fault->now)
+            network_lose();
+        names.away_until = world.now + fault->length;
+        names.away = (unsigned)fault->names;
+        circumstances.names_failed = true;
         break;
     case FAULT_KINDS: break;
     }
@@ -318,6 +338,15 @@ static int choose_server(enum fault_kind kind)
     return (int)chance_below(forgets ? (server_count + 1) / 2 - (server_count > 1) : server_count);
 }
 
+/* A name matters where the server is left that it led to. */
+static void choose_fault_of_name(struct fault *fault)
+{
+    if (!one_in(2))
+        return;
+    fault->kind = FAULT_NAMES;
+    fault->length += 2 * fault->run->lease;
+}
+
 static void choose_fault(struct fault *fault, bool all_on_first)
 {
     static const int signals[] = {SIGTERM, SIGINT,  SIGHUP,  SIGTSTP,
@@ -333,6 +362,9 @@ static void choose_fault(struct fault *fault, bool all_on_first)
     fault->trouble = 1 + (enum trouble)chance_below(TROUBLES - 1);
     fault->server = choose_server(fault->kind);
     choose_trigger(fault);
+    fault->names = (int)chance_below(NAMES_AWAY);
+    if (names.used)
+        choose_fault_of_name(fault);
     circumstances.network_bad |= is_of_network(fault->kind);
 }
 

@@ -25,6 +25,7 @@ struct fault {
         FAULT_SCRIPTS, /* it forgets its scripts */
         FAULT_CLOCK,   /* is set */
         FAULT_TROUBLE,
+        FAULT_NAMES, /* the name service is away */
         FAULT_KINDS
     } kind;
     enum { AT_TIME, AT_CALL, AT_REQUEST, AT_MESSAGE, AT_MOMENT } trigger;
@@ -35,9 +36,10 @@ struct fault {
     int64_t at;      /* AT_TIME: then; of the others: so long behind it */
     unsigned number; /* of the call, message or request; which moment */
     int64_t length;  /* ns */
-    bool now;        /* force-release --now; the server does not restart */
+    bool now;        /* force-release --now; the server does not restart; connections are lost */
     int64_t step;    /* of the clock, ns */
     enum trouble trouble;
+    int names; /* how that is away: one of struct names */
     bool used; /* or left out */
 };
 
@@ -53,6 +55,7 @@ extern struct circumstances {
     const struct fault *latest; /* of these */
     bool clock_set, set_back;   /* the server's */
     bool forgot;                /* the server has lost its data */
+    bool names_failed;          /* the name service */
     int64_t disturbed_until;
 } circumstances;
 

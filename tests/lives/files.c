@@ -54,12 +54,22 @@ static void close_pair(struct file *file)
     }
 }
 
+/* Its other end is closed: what that would have written later does not come. */
+static void close_pipe(struct file *file)
+{
+    file->peer = NULL;
+    if (file->due > world.now)
+        file->size = 0;
+}
+
 static void drop(struct file *file)
 {
     if (--file->references > 0)
         return;
     if (file->kind == FILE_PAIR)
         close_pair(file);
+    else if (file->kind == FILE_PIPE && file->peer)
+        close_pipe(file->peer);
     else if (file->kind == FILE_SOCKET && file->connection)
         network_close(file->connection);
     free(file->text);
@@ -109,6 +119,12 @@ static int pair_events(const struct file *file)
            (!file->peer || file->peer->queued < MESSAGES_MAX ? POLLOUT : 0);
 }
 
+static int pipe_events(const struct file *file)
+{
+    return (file->size > file->at && file->due <= world.now ? POLLIN : 0) |
+           (file->peer ? 0 : POLLHUP);
+}
+
 int file_events(const struct proc *process, const struct pollfd *poll)
 {
     const struct file *file = file_at(process, poll->fd);
@@ -123,6 +139,7 @@ int file_events(const struct proc *process, const struct pollfd *poll)
     case FILE_SIGNAL: events = process->pending & file->signals ? POLLIN : 0; break;
     case FILE_TIMER: events = file->due <= world.now ? POLLIN : 0; break;
     case FILE_PROCESS: events = process_exists(file->process) ? 0 : POLLIN; break;
+    case FILE_PIPE: events = pipe_events(file); break;
     case FILE_SOCKET: events = network_events(file->connection); break;
     case FILE_TEXT:
     case FILE_TTY:

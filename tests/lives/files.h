@@ -10,6 +10,7 @@ enum file_kind {
     FILE_PROCESS, /* a pidfd */
     FILE_SOCKET,  /* of a connection (network.h) */
     FILE_TEXT,    /* to read */
+    FILE_PIPE,    /* an end of a pipe */
     FILE_TTY,     /* /dev/tty */
     FILE_NOTHING  /* /dev/null */
 };
@@ -24,14 +25,15 @@ struct message {
 struct file {
     enum file_kind kind;
     int references;
-    /* PAIR */
+    /* PAIR, PIPE */
     struct file *peer; /* NULL: closed */
+    /* PAIR */
     struct message *first, *last;
     int queued;
     bool reset; /* the peer has closed without reading all */
     /* SIGNAL */
     uint64_t signals;
-    /* TIMER */
+    /* TIMER; PIPE: when its text can be read */
     int64_t due;
     /* PROCESS */
     struct proc *process;
@@ -39,7 +41,7 @@ struct file {
     struct connection *connection; /* NULL before connect() */
     /* TTY */
     struct tty *tty;
-    /* TEXT */
+    /* TEXT, PIPE */
     char *text;
     size_t size, at;
 };

@@ -67,6 +67,8 @@ static void change_choice(struct plan *plan, unsigned part)
 /* Often a fault. */
 static unsigned choose_part(void)
 {
+    if (draw(8) == 0)
+        return PLAN_NAMES + (unsigned)draw(PLAN_PARTS - PLAN_NAMES);
     return draw(3) ? PLAN_FAULT + (unsigned)draw(5) : (unsigned)draw(PLAN_FAULT + 1);
 }
 

@@ -443,6 +443,17 @@ void process_execute(char *const *argv, char *const *environment)
     leave();
 }
 
+void process_finish(int status)
+{
+    struct proc *process = kernel.current;
+
+    process->is_coroutine = false;
+    process->status = status;
+    end_vfork(process);
+    end_actor_at(process, process->finishes);
+    leave();
+}
+
 /* -- signals ----------------------------------------------------------------------------------- */
 
 #define STOPS (signal_bit(SIGTSTP) | signal_bit(SIGTTIN) | signal_bit(SIGTTOU))

@@ -93,6 +93,7 @@ struct proc {
 
     /* Of an actor. */
     struct program program;
+    int64_t finishes;            /* it has done by then what it does last (process_finish()) */
     unsigned timer;              /* the number of the valid one */
     bool is_due;                 /* it ends when it can: it was stopped or frozen at that time */
     void (*acts)(void *process); /* when it has caught a signal, or a child changes; NULL: not */
@@ -136,6 +137,9 @@ void process_end(struct proc *process, int status);
 void process_inherit_environment(struct proc *child, const struct proc *parent);
 /* The current process executes a program; does not return. */
 __attribute__((noreturn)) void process_execute(char *const *argv, char *const *environment);
+/* The current process, behind a fork(), ends by itself when its last call is over; does not return.
+ */
+__attribute__((noreturn)) void process_finish(int status);
 void process_freeze(struct proc *process);
 void process_thaw(struct proc *process);
 

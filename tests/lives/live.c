@@ -3,12 +3,13 @@
 #include <errno.h>
 
 #include "lives/faults.h"
+#include "lives/names.h"
 #include "lives/network.h"
 #include "lives/oracle.h"
 #include "lives/server.h"
 #include "lives/states.h"
 
-_Static_assert(PLAN_FAULT + FAULTS_MAX <= PLAN_PARTS && PLAN_RUN + RUNS <= PLAN_FAULTS,
+_Static_assert(PLAN_FAULT + FAULTS_MAX <= PLAN_NAMES && PLAN_RUN + RUNS <= PLAN_FAULTS,
                "each run and each fault is a part of the plan");
 
 /* How many lives have one in which calls are refused that rlock does without. */
@@ -70,6 +71,9 @@ void plan_make(const struct plan *plan)
     network_begin(); /* first: the server's clients then have no connection to hang up */
     server_begin(choose_circumstances());
     choose_network();
+    plan_part(PLAN_NAMES);
+    names_choose();
+    circumstances.network_bad |= names_are_slow();
     oracle_begin();
     states_begin();
     plan_part(PLAN_RUNS);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lives/life.h"
+#include "lives/names.h"
 #include "lives/server.h"
 
 struct network network;
@@ -188,6 +189,8 @@ static void arrive_connect(void *arg)
     struct connection *connection = arg;
     bool up = server_is_up(connection->server);
 
+    if (connection->lost)
+        return;
     if (up && connection->open)
         accept_connection(connection);
     world_at(arrives_at(connection, &connection->last_to_client),
@@ -250,6 +253,7 @@ struct connection *network_connect(const struct sockaddr *to)
         kernel.current->run, kernel.current->kind == ADMIN, (int)(address & 0xff) - 1);
 
     connection->open = connection->connecting = true;
+    connection->lost = connection->server >= NOWHERE_SILENT;
     world_at(arrives_at(connection, &connection->last_to_server), arrive_connect, connection);
     return connection;
 }

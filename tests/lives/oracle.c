@@ -11,6 +11,7 @@
 
 #include "lives/faults.h"
 #include "lives/life.h"
+#include "lives/names.h"
 #include "lives/network.h"
 #include "lives/orders.h"
 #include "lives/queue.h"
@@ -48,6 +49,7 @@ enum sentence {
     MAY_SHARE,
     LEARNS_OF_LOSS,
     OUTLIVES_OUTAGE,
+    KEEPS_ADDRESSES,
     WAITS_FOR_STORE,
     NESTS,
     NESTED_FIRST,
@@ -117,6 +119,9 @@ static const struct {
     [OUTLIVES_OUTAGE] = {"rlock.7",
                          "how long the server may be silent, at the worst moment, without an "
                          "effect on the command"},
+    [KEEPS_ADDRESSES] = {"rlock-stores.7",
+                         "While the name service fails, or does not know the name any more, the "
+                         "addresses that were known are kept."},
     [WAITS_FOR_STORE] = {"rlock.7",
                          "A store that answers but refuses to work is retried for one lease"},
     [CTRL_C_ONCE] = {"rlock-run.1", "Ctrl-C at the terminal reaches the command once."},
@@ -615,7 +620,8 @@ static bool network_is_unsteady(void)
     bool slow =
         server_count > 1 ? network.delay + network.jitter > 25 * MS : network.delay > 20 * MS;
 
-    return slow || network.late_of_1000 || network.twins_of_1000 || network.first_has_twin;
+    return slow || names_are_slow() || network.late_of_1000 || network.twins_of_1000 ||
+           network.first_has_twin;
 }
 
 static bool work_is_left(const struct run *run)
@@ -881,6 +887,7 @@ static int64_t find_outage(const struct run *run)
     case FAULT_CUT:
     case FAULT_SCRIPTS: return 0;
     case FAULT_LOSE: return run->lease / 6;
+    case FAULT_NAMES: return fault->now && fault->names != NAMES_SILENT ? run->lease / 6 : NEVER;
     case FAULT_TROUBLE:
         /* rlock-stores(7): in a quorum "a replica is refused with 78 when it answers". */
         return trouble_passes(fault->trouble) &&
@@ -902,8 +909,15 @@ static void check_outage(const struct run *run)
 
     if (outage == NEVER)
         return;
-    if (run->outcome.outcome == OUTCOME_LOST && again < harmless)
+    if (circumstances.latest->kind == FAULT_NAMES)
+        again = outage + 300 * MS; /* another connection works at once */
+    if (run->outcome.outcome == OUTCOME_LOST && again < harmless && circumstances.names_failed)
+        BROKEN(KEEPS_ADDRESSES, "run %d: lost after %.3f s", run->number, (double)outage / 1e9);
+    else if (run->outcome.outcome == OUTCOME_LOST && again < harmless)
         BROKEN(OUTLIVES_OUTAGE, "run %d: lost after %.3f s", run->number, (double)outage / 1e9);
+    /* "A name that does not exist" is "not retried": rlock(1). */
+    if (circumstances.names_failed)
+        return;
     /* "If the time of -w ends during an outage, the status is 69": rlock(7). */
     if (run->outcome.outcome == OUTCOME_FAILED && again < run->lease &&
         (run->waits == NEVER || !run->waits))

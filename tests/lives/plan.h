@@ -11,11 +11,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum plan_part { PLAN_WORLD, PLAN_RUNS, PLAN_RUN, PLAN_FAULTS = PLAN_RUN + 4, PLAN_FAULT };
+enum plan_part {
+    PLAN_WORLD,
+    PLAN_RUNS,
+    PLAN_RUN,
+    PLAN_FAULTS = PLAN_RUN + 4,
+    PLAN_FAULT,
+    PLAN_NAMES = PLAN_FAULT + 8,
+    PLAN_REPLICAS
+};
 
 /* Each part of a plan has a seed and so chances of its own: it can be chosen anew, and a choice in
  * it be changed, without another part of it. */
-#define PLAN_PARTS   16
+#define PLAN_PARTS   17
 #define PLAN_CHANGES 64
 struct plan {
     uint64_t seed; /* of the life */

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "lives/life.h"
+#include "lives/names.h"
 #include "lives/orders.h"
 #include "lives/server.h"
 #include "lives/shell.h"
@@ -18,7 +19,7 @@
 struct run runs[RUNS];
 int run_count;
 
-static struct url urls[SERVERS];
+static struct url urls[SERVERS], url_by_name;
 
 int run_number(const struct run *run)
 {
@@ -35,22 +36,24 @@ struct run *run_of_owner(const char *owner)
 
 struct store_address run_address(void)
 {
-    return (struct store_address){.urls = urls,
+    return (struct store_address){.urls = names.used ? &url_by_name : urls,
                                   .url_count = (size_t)server_count,
                                   .prefix = "rlock",
-                                  .connect_timeout = 5 * SEC};
+                                  .connect_timeout = 5 * SEC,
+                                  .server_wait = 60 * SEC};
 }
 
 void run_load(void)
 {
-    char fault[200];
+    char fault[200], text[40];
 
     for (int i = 0; i < SERVERS; i++) {
-        char text[40];
         snprintf(text, sizeof text, "redis://10.0.0.%d:6379", i + 1);
         if (!url_parse(text, &urls[i], fault, sizeof fault))
             abort();
     }
+    if (!url_parse("redis://" NAME_OF_SERVER ":6379", &url_by_name, fault, sizeof fault))
+        abort();
 }
 
 /* -- what the program under test says ---------------------------------------------------------- */
@@ -168,11 +171,7 @@ static int supervise(const void *arg)
     if (run->outer)
         list_environment(kernel.current, inherited);
     environment_make(environment, inherited, &keeper.request, false);
-    struct supervisor_plan plan = {.agent = {.address = {.urls = urls,
-                                                         .url_count = (size_t)server_count,
-                                                         .prefix = "rlock",
-                                                         .connect_timeout = keeper.connect_timeout,
-                                                         .server_wait = keeper.server_wait},
+    struct supervisor_plan plan = {.agent = {.address = run_address(),
                                              .address_status = &address_status,
                                              .keeper = keeper,
                                              .conflict_status = STATUS_NOT_ACQUIRED,

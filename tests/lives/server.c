@@ -313,7 +313,7 @@ void server_begin(int64_t rate)
 
 bool server_is_up(int number)
 {
-    return world.now >= nodes[number].down_until;
+    return number < SERVERS && world.now >= nodes[number].down_until;
 }
 
 void server_accept(struct connection *connection)

@@ -92,7 +92,7 @@ static bool lower_choices(struct plan *plan)
     bool better = false;
 
     for (unsigned part = 0; part < PLAN_PARTS; part++) {
-        if (part >= PLAN_FAULT && plan->left_out >> (part - PLAN_FAULT) & 1)
+        if (part >= PLAN_FAULT && part < PLAN_NAMES && plan->left_out >> (part - PLAN_FAULT) & 1)
             continue;
         for (unsigned number = 0;; number++) {
             plan_make(plan); /* its choices are known then */
