@@ -746,12 +746,18 @@ overlap() {
 }
 
 # contend ROW LEASE [OPTION...] -- FLAG...: aROW works under the lock kROW as a tree of three
-# generations, the last in a session of its own, and bROW waits. Rows may run at the same time.
+# generations, the last in a session of its own, and bROW waits, or has its turn already. Rows may
+# run at the same time.
 contend() {
     local LOG=$LOG$1
     at_work "a$1" "k$1" 100 --lease "$2" "${@:3}" tree
     poll_until 10 have_traced 3
-    queued "k$1" work "b$1" "k$1" 0.3 --lease 10s
+    work "b$1" "k$1" 0.3 --lease 10s
+    poll_until 15 waits_or_works "$1"
+}
+
+waits_or_works() {
+    has_waiters "k$1" 1 || works "b$1"
 }
 
 # b_alone ROW: aROW has ended, with its tree, before bROW began.

@@ -172,11 +172,12 @@ def places(call):
     for i, view in enumerate(call.before):
         base = view.base(call.owner)
         _first, last, so_far = view.queues.get(base, (1, 0, 0))
+        name, _colon, ticket = had[i].rpartition(":") if i < len(had) else ("", "", "")
+        theirs = view.waiters.get(base + ":" + ticket)
+        if name != base or int(ticket) > last or theirs and theirs.owner != call.owner \
+                or int(ticket) != (mine[i] or int(ticket)):
+            return [None] * len(mine), [0] * len(mine), 1
         if not mine[i]:
-            name, _colon, ticket = had[i].rpartition(":") if i < len(had) else ("", "", "")
-            theirs = view.waiters.get(base + ":" + ticket)
-            if name != base or int(ticket) > last or theirs and theirs.owner != call.owner:
-                return [None] * len(mine), [0] * len(mine), 1
             mine[i] = int(ticket)
             so_far = min(so_far, mine[i] - 1)
         called.append(so_far)
@@ -461,13 +462,15 @@ def judge_force(call):
     asked = [entry for entry in own if entry and entry.deadline > call.now and entry.hears
              and call.how != "now" and not (call.how == "over" and entry.asked)]
     left = max((entry.deadline - call.now for entry in asked), default=0)
-    first = after.entry(asked[0].owner) if asked else None
-    same(call.reply, ["ASKED", call.now, 1, len(asked), left, first.text] if first
+    # The answer is made before others are taken away, when a lease is cut that a clock that was set
+    # back has made longer.
+    texts = [entry.text + ("" if entry.asked else f" asked={call.now} why=none") for entry in asked]
+    same(call.reply, ["ASKED", call.now, 1, len(asked), left, texts[0]] if asked
          else ["RELEASED", call.now])
     others_unchanged(call, gone=call.owners)
-    for entry in asked:
-        text = entry.text + ("" if entry.asked else f" asked={call.now} why=none")
-        same(after.entry(entry.owner).text, text, "asked")
+    for entry, text in zip(asked, texts):
+        cut = str(call.now + entry.lease) + text[len(str(entry.deadline)):]
+        true(after.entry(entry.owner).text in (text, min(text, cut)), "asked")
     kept = {entry.owner for entry in asked}
     same([one for one in call.owners if after.entry(one) and one not in kept], [], "still there")
     if call.purge:

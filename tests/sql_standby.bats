@@ -191,13 +191,13 @@ unfence() {
     local i granted=0
     standby_start
     for i in {1..30}; do
-        bg "a$i" rlock acquire --lease 600s --server-wait 0 "k$i"
+        bg "a$i" rlock acquire --lease 600s --server-wait 20s "k$i"
     done
     poll_until 20 test -s "$T/a5.out"
     database_kill postgresql
     standby 'SELECT pg_promote()' >/dev/null
     for i in {1..30}; do
-        finish "a$i" 30
+        finish "a$i" 60
         ((status == 0)) || continue
         granted=$((granted + 1))
         refused 75 run -u "${RLOCK_URL/$POSTGRESQL_PORT/$STANDBY_PORT}" -n "k$i" -- touch "$T/ran"

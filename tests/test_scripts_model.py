@@ -360,11 +360,11 @@ def shorten(operations, fails, seconds=20):
 
 def tell(server, ear, operations, fault, seed):
     """Raises the shortest history that fails."""
-    kind = fault.split()[-1]
+    kind = fault.partition(":")[0]
 
     def fails(some):
         _world, number, why = replay(server, ear, some)
-        return number is not None and why.endswith(kind)
+        return number is not None and why.partition(":")[0] == kind
 
     operations = shorten(operations, fails)
     simulation, lines = Simulation(server, ear), [f"RLOCK_SEED={seed}; the shortest history found:"]
