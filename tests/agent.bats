@@ -34,32 +34,6 @@ kill_all_agents() {
     [[ $(grep -c 'its agent was killed (signal 9); another one takes over' "$T/a.err") == 1 ]]
 }
 
-@test "H135 killed at any moment of a short run: the command's own status, and nothing is left" {
-    for i in {0..39}; do
-        bg a rlock run k -- sh -c "echo $i >>'$T/ran'; exit 9"
-        poll_until 10 eval 'n=$(agent_of "${pid[a]}") || gone "${pid[a]}"'
-        pause $((i % 20 * 2 + 1))
-        [[ -z $n ]] || kill -KILL "$n" 2>/dev/null || true
-        ends_with a 9
-        is_free k
-    done
-    [[ $(wc -l <"$T/ran") == 40 ]]
-}
-
-@test "H135 killed while a renewal is not answered: the next agent renews" {
-    at_work a k 100 --lease 15s
-    for _ in 1 2; do
-        renewed k
-        kill -STOP "$(redis_pid)"
-        sleep 5.3 # a third of the lease: one is under way
-        kill_agent a
-        kill -CONT "$(redis_pid)"
-    done
-    renewed k
-    renewed k
-    terminate a 143
-}
-
 @test "H135 no agent reaches the store any more: the command is stopped in time" {
     at_work a k 100 --lease 12s -- ignore
     queued k work b k 0.2
@@ -184,28 +158,6 @@ kill_all_agents() {
     ends_with a 9
     run ! grep 'could not be released' "$T/a.err"
     is_free k
-}
-
-@test "H164 the agent dies behind the release, rlock stands still until the lease ends: no loss" {
-    local server since
-    server=$(redis_pid)
-    bg_up a env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_fork.so" "$RLOCK" run --lease 5s k -- \
-        sh -c ": >'$T/a.up'; '$RLOCK_TEST_TOOLS/await' '$T/a.go'; kill -STOP $server; exit 9"
-    since=$(now_ms)
-    : >"$T/a.go"
-    poll_until 10 in_state "$server" T
-    poll_until 10 eval '! pgrep -P "${pid[a]}" -x sh'
-    pause 200 # the agent has time to send the release
-    kill -KILL "$(agent_of "${pid[a]}")"
-    poll_until 10 in_state "${pid[a]}" T
-    kill -CONT "${pid[a]}" # it stops once more, behind the fork of another agent
-    poll_until 10 eval 'in_state "${pid[a]}" T && has_agent a'
-    kill -CONT "$server"
-    poll_until 15 is_free k
-    poll_until 15 eval '(($(now_ms) - since > 6000))'
-    kill -CONT "${pid[a]}"
-    ends_with a 9
-    run ! grep 'lock lost' "$T/a.err"
 }
 
 @test "H164 a release that failed while rlock stood still is told" {

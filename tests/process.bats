@@ -174,43 +174,6 @@ paused() {
     terminate a 143
 }
 
-@test "H99 TSTP, and the agent is stopped or killed: the command does not continue beside another" {
-    for signal in STOP KILL; do
-        echo "the agent is sent $signal"
-        rm -f "$LOG"
-        paused 9s
-        kill "-$signal" "$agent"
-        work b k 0.3
-        finish b
-        [[ $signal == KILL ]] || kill -CONT "$agent"
-        kill -CONT "${pid[a]}"
-        ends_with a 79 5
-        no_overlap
-    done
-}
-
-@test "TSTP, and the store is away: TERM before KILL, whenever rlock is continued; it says why" {
-    # Of a lease of 12 s, in which KILL comes after 11.6 s: early, while an answer to a
-    # renewal is still waited for, and late.
-    for ms in 3000 9600 13000; do
-        rm -f "$T/up" "$T/termed"
-        start=$(now_ms)
-        as_job bg a rlock run --lease 12s --kill-after 3s k -- \
-            sh -c "trap ': >\"$T/termed\"; exit 3' TERM; : >'$T/up'; while :; do sleep 0.05; done"
-        poll_until 10 test -e "$T/up"
-        suspend a TSTP
-        kill -STOP "$(redis_pid)"
-        ms=$((ms - $(now_ms) + start))
-        ((ms <= 0)) || pause "$ms"
-        kill -CONT "${pid[a]}"
-        finish a 20
-        kill -CONT "$(redis_pid)"
-        [[ $status == 79 && -e $T/termed ]]
-        contains "$T/a.err" "lock lost: not renewed in time: cannot reach "
-        run -0 rlock run -w 30s k -- true
-    done
-}
-
 @test "the store is away, and rlock is stopped: its agent kills the command, and the lock is lost" {
     bg_up a rlock run --lease 3s --kill-after 0 k -- \
         sh -c "trap '' TERM; : >'$T/a.up'; while :; do sleep 0.05; done"
@@ -254,19 +217,6 @@ ended_by_agent() {
     [[ ! -e $T/ran ]]
 }
 
-@test "H164 rlock is killed when its agent has just ended the command: the lock was used" {
-    bg_up a rlock run --lease 5s --no-renew --at-most 2s --kill-after 60s --at-least 60s k -- \
-        sh -c "trap ': >\"$T/termed\"' TERM; : >'$T/a.up'; while :; do sleep 0.05; done"
-    command=$(command_of "${pid[a]}")
-    poll_until 10 test -e "$T/termed"
-    kill -STOP "${pid[a]}"
-    ended_by_agent
-    pause 100 # the agent sees that nothing is left
-    kill -KILL "${pid[a]}"
-    poll_until 10 eval 'rlock history k | grep -q "rlock was killed"'
-    run -75 rlock run -n k -- true
-}
-
 @test "H98 the command starts with the signals that rlock was started with" {
     local other look=(grep -E '^Sig(Blk|Ign)' /proc/self/status)
     for other in --block-signal=USR2 --ignore-signal=CHLD; do
@@ -284,19 +234,6 @@ ended_by_agent() {
     kill -HUP -- "-$(command_of "${pid[a]}")"
     touch "$T/go"
     ends_with a 4
-}
-
-@test "H98 TERM at any moment: no lock, no process is left" {
-    for i in {1..40}; do
-        bg a rlock run --lease 60s k -- sleep 300
-        # A shell that has yet to become rlock may lose the signal.
-        until read -r comm <"/proc/${pid[a]}/comm" && [[ $comm == rlock ]]; do :; done
-        sleep "0.0$((RANDOM % 40))" # not for a condition: any moment
-        kill -TERM "${pid[a]}" 2>/dev/null || true
-        ends_with a 143
-    done
-    run -0 rlock status -q k
-    poll_until 5 eval '! grep -lsqz "^RLOCK_TEST_ID=$T\$" $(grep -ls "^rlock\|^sleep" /proc/[0-9]*/comm | sed s/comm/environ/)'
 }
 
 @test "H106 no zombies, neither the command's orphans nor rlock's own" {

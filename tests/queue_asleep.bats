@@ -117,13 +117,3 @@ stopped_before_its_grant() {
         [[ $status == 0 && $(paste -sd' ' "$LOG") == "w asleep" ]]
     done
 }
-
-@test "H126 the time of a waiter counts while it is stopped" {
-    hold a k --lease 60s
-    queued k bg asleep rlock run -w 8s k -- sh -c "echo asleep >>'$LOG'"
-    suspend asleep STOP
-    poll_until 20 gone "$(agent_of "${pid[asleep]}")"
-    kill -CONT "${pid[asleep]}"
-    finish asleep
-    [[ $status == 75 && ! -e $LOG && $(<"$T/asleep.err") == *"not acquired: held by "* ]]
-}

@@ -207,33 +207,3 @@ cleaner() {
     : >"$T/go"
     ends_with b 0
 }
-
-@test "H151 both were stopped until the lease was over: another one's work is not stopped" {
-    need_strace
-    for first in supervisor agent paused; do
-        as_job hold a k --lease 5s --stop 'elsewhere kill b'
-        command=$(command_of "${pid[a]}")
-        if [[ $first == paused ]]; then
-            suspend a TSTP
-            poll_until 5 in_state "$command" T
-        fi
-        stop_both a
-        elsewhere run b &
-        bg b rlock run k -- "$RLOCK_TEST_TOOLS/await" "$T/go.$first"
-        poll_until 15 holds b k
-        if [[ $first == agent ]]; then # which says too late that the lock is lost
-            strace -qq -o /dev/null -e inject=sendmsg:delay_enter=1s -p "$agent" &
-            poll_until 5 grep -q 'TracerPid:.[1-9]' "/proc/$agent/status"
-        fi
-        if [[ $first != supervisor ]]; then
-            kill -CONT "$agent"
-            poll_until 10 in_state "$command" Z
-        fi
-        kill -CONT "${pid[a]}" "$agent"
-        ends_with a 79
-        contains "$T/a.err" 'rlock: k: no time was left for the command of --stop'
-        [[ ! -e $T/gone.b ]]
-        : >"$T/go.$first"
-        finish b
-    done
-}
