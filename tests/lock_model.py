@@ -295,7 +295,7 @@ def judge_acquire(call):
         others_unchanged(call)
         return judge_extended(call, own)
     if any(own):
-        which = asked[-1] if asked else next(i for i, entry in enumerate(own) if entry)
+        which = asked[0] if asked else next(i for i, entry in enumerate(own) if entry)
         left = max(own[which].deadline - call.now, 0)
         same(call.reply, ["ASKED", call.now, which + 1, 1, left, own[which].text])
         return nothing_changed(call)

@@ -174,6 +174,21 @@ paused() {
     terminate a 143
 }
 
+@test "H99 TSTP, and the agent is stopped or killed: the command does not continue beside another" {
+    for signal in STOP KILL; do
+        echo "the agent is sent $signal"
+        rm -f "$LOG"
+        paused 9s
+        kill "-$signal" "$agent"
+        work b k 0.3
+        finish b
+        [[ $signal == KILL ]] || kill -CONT "$agent"
+        kill -CONT "${pid[a]}"
+        ends_with a 79 5
+        no_overlap
+    done
+}
+
 @test "the store is away, and rlock is stopped: its agent kills the command, and the lock is lost" {
     bg_up a rlock run --lease 3s --kill-after 0 k -- \
         sh -c "trap '' TERM; : >'$T/a.up'; while :; do sleep 0.05; done"

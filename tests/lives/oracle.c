@@ -468,6 +468,9 @@ void life_on_signal(const struct proc *process, int signo)
         return;
     if (signo == SIGKILL && process->life == ALIVE)
         check_kill(run);
+    if (signo == SIGCONT && process->stopped && !(run->goes_on && !run->fixed) && !is_holder(run))
+        BROKEN(NEVER_WITHOUT_LOCK, "run %d: its command is continued without the lock",
+               run->number);
     if (signo == SIGTERM && !run->termed_at)
         run->termed_at = world.now;
     if (signo == run->lost_signal && run->signals_seen++ && !run->faulted)
