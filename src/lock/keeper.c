@@ -793,15 +793,14 @@ static void on_acquired(void *arg, const struct answer *answer)
 }
 
 /* The identity, with a note of how long it has waited so far. */
-static const char *who_waited(struct keeper *keeper, struct moment now)
+static const char *who_waited(struct keeper *keeper, int64_t waited)
 {
     const char *who = keeper->plan.request.who;
-    int64_t waited = moment_until(keeper->began, now) / NS_PER_MS;
 
-    if (!who || waited <= 0)
+    if (!who || waited < NS_PER_MS)
         return who;
     free(keeper->who);
-    keeper->who = identity_note(who, LOCK_NOTE_WAITED, waited);
+    keeper->who = identity_note(who, LOCK_NOTE_WAITED, waited / NS_PER_MS);
     return keeper->who;
 }
 
@@ -859,7 +858,8 @@ static void acquire(struct keeper *keeper, bool listen)
     int64_t attempt = keeper->plan.connect_timeout;
 
     *request = keeper->plan.request;
-    request->who = who_waited(keeper, now);
+    request->waited = moment_until(keeper->began, now);
+    request->who = who_waited(keeper, request->waited);
     request->queue = keeper->plan.wait;
     request->inherited = keeper->inherited;
     request->listen = listen;

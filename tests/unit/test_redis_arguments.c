@@ -10,6 +10,7 @@ static const struct lock_grant grants[] = {{.fence = 41, .slot = 0}, {.fence = 4
 static const uint64_t fences[] = {51, 52};
 
 static const struct redis_terms plain;
+static const struct redis_terms slow = {.slow = true};
 static const struct redis_terms pausing = {.pauses = "p:!paused"};
 static const struct redis_terms gracious = {
     .marker = "p:!epoch", .grace = true, .pauses = "p:!paused"};
@@ -118,7 +119,11 @@ static const struct row acquisitions[] = {
     ROW("of two keys", "acquire p:{a} p:{b} ahead: owner=us|lease=30000|who=who",
         .acquire.key_count = 2),
     ROW("a place in the queue, and a call", PLACE "|far_ttl=120000|count=1", .acquire.queue = true,
-        .acquire.listen = true),
+        .acquire.listen = true, .acquire.waited = S(1)),
+    ROW("one of a crowd that may be served at once", PLACE "|count=1", .acquire.queue = true,
+        .acquire.listen = true, .acquire.waited = S(1) - 1),
+    ROW("a crowd before a database", PLACE "|far_ttl=120000|count=1", .terms = &slow,
+        .acquire.queue = true, .acquire.listen = true),
     ROW("a place, and never the lock", PLACE "|queue_only=1", .acquire.queue = true,
         .acquire.queue_only = true),
     ROW("part of a ms is none", "acquire p:{a} ahead: owner=us|lease=1|who=who",
@@ -153,7 +158,8 @@ static const struct row acquisitions[] = {
     ROW("where GLOBs may be paused", TRY "|pauses=p:!paused", .terms = &pausing),
     ROW("a marker that is not asked about", TRY, .terms = &marked),
     ROW("an offer", PLACE "|far_ttl=120000|count=1|pauses=p:!paused|accept_ms=9500",
-        .terms = &pausing, .offers = true, .acquire.queue = true, .acquire.listen = true),
+        .terms = &pausing, .offers = true, .acquire.queue = true, .acquire.listen = true,
+        .acquire.waited = S(1)),
     ROW("unless it is done", TRY "|unless_done=3600000", .acquire.unless_done = S(3600)),
     ROW("with grace", TRY "|pauses=p:!paused|epoch=p:!epoch", .terms = &gracious),
     ROW("with grace, unless it is done", TRY "|unless_done=1000|pauses=p:!paused|epoch=p:!epoch",
