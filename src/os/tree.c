@@ -291,11 +291,14 @@ static enum tree_state signal_hidden_children(const struct tree *tree, int signo
 }
 
 /* The leader's number is that of its group until both are gone. A later group of the same number
- * begins with a process of that number. */
+ * begins with a process of that number. Where no pidfd tells, as on an old kernel, in a sandbox, or
+ * for want of descriptors, that is hardly one of this session. */
 static bool group_is_ours(const struct tree *tree)
 {
-    return tree->leader < 0 || !kernel_has_gone(tree->leader) ||
-           (kill(tree->group, 0) != 0 && errno == ESRCH);
+    if (tree->leader >= 0 && kernel_has_gone(tree->leader))
+        return kill(tree->group, 0) != 0 && errno == ESRCH;
+    pid_t session = getsid(tree->group);
+    return session < 0 || session == getsid(0);
 }
 
 /* Signals only the command's process group. Zombies count. */
@@ -360,7 +363,7 @@ static bool signal_leader(const struct search *search, int signo)
     if (tree->leader < 0)
         return false;
     bool found = procfs_read(tree->procfs, tree->group, &leader) == PROCESS_FOUND &&
-                 leader.group == tree->group && !kernel_has_gone(tree->leader) &&
+                 leader.group == tree->group && group_is_ours(tree) &&
                  signal_one(search, &leader, signo);
     if (signo != 0)
         signal_group(tree, signo);
@@ -485,6 +488,18 @@ static enum tree_state signal_listed(const struct tree *tree, struct process_lis
     return state;
 }
 
+/* The same for the command's process group, where /proc shows none of its processes: each is hidden,
+ * as zombies are not. */
+static enum tree_state signal_hidden_group(const struct tree *tree, const struct process_list *all,
+                                           int signo)
+{
+    for (size_t i = 0; i < all->count; i++)
+        if (all->all[i].group == tree->group)
+            return TREE_GONE;
+    return tree->group > 0 && group_is_ours(tree) && kill(-tree->group, signo) == 0 ? TREE_LIVE
+                                                                                    : TREE_GONE;
+}
+
 /* Signals the processes that descend from the root, or did. complete: false if not everything could
  * be looked at. */
 static enum tree_state signal_visible(const struct tree *tree, int signo, bool *complete)
@@ -498,7 +513,8 @@ static enum tree_state signal_visible(const struct tree *tree, int signo, bool *
     if (getpid() != tree->root && (state == TREE_GONE || signo == SIGKILL) &&
         signal_births(tree, &all, last, signo, complete) == TREE_LIVE)
         state = TREE_LIVE;
-    if (signal_hidden_children(tree, signo, complete) == TREE_LIVE)
+    if (signal_hidden_children(tree, signo, complete) == TREE_LIVE ||
+        signal_hidden_group(tree, &all, signo) == TREE_LIVE)
         state = TREE_LIVE;
     return state;
 }

@@ -8,6 +8,8 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tap.h"
@@ -226,6 +228,7 @@ static void tell_latest(int number)
  * a list of all processes was begun. */
 static char deeds[256];
 static bool notes_deeds;
+static pid_t group; /* that has processes; 0: none */
 
 static void note_deed(const char *what, int number)
 {
@@ -237,9 +240,10 @@ static void note_deed(const char *what, int number)
 
 int kill(pid_t pid, int signo)
 {
-    note_deed(signo == SIGKILL ? "kill" : "signal", pid - FAR);
+    if (signo != 0)
+        note_deed(signo == SIGKILL ? "kill" : "signal", pid - FAR);
     errno = ESRCH;
-    return -1;
+    return group && pid == -group ? 0 : -1;
 }
 
 /* In the library's place: whenever the runner is about to be looked at, it has forked and ended. A
@@ -335,6 +339,56 @@ static void test_known_first(void)
     remove_tree("");
 }
 
+/* H122: hidepid= (proc(5)) hides untraceable processes of the same user, too. */
+static void test_hidden_group(void)
+{
+    make_empty_world();
+    make_process(&rows[1], false);
+    struct procfs procfs = procfs_of(directory);
+    const struct tree tree = {
+        .procfs = &procfs, .group = pid_of(120), .leader = -1, .owner = OWNER, .since = 220};
+    group = tree.group;
+    notes_deeds = true;
+    *deeds = '\0';
+    tap_ok(tree_signal(&tree, 0) == TREE_LIVE, "H122 a group that is hidden lives");
+    tap_ok(tree_signal(&tree, SIGTERM) == TREE_LIVE && strstr(deeds, "signal"),
+           "H122 and gets its signals: %s", deeds);
+    notes_deeds = false;
+    group = 0;
+    procfs_close(&procfs);
+    remove_tree("");
+}
+
+/* The command has been reaped, its number is that of another process now, and nothing can be looked
+ * at. */
+static void test_number_of_another(void)
+{
+    int ends[2];
+    char byte;
+
+    must(pipe(ends) == 0);
+    pid_t other = fork();
+    if (other == 0) {
+        setsid();
+        must(write(ends[1], "", 1) == 1);
+        pause();
+    }
+    must(read(ends[0], &byte, 1) == 1);
+    struct procfs nothing = {.directory = 0};
+    const struct tree tree = {.procfs = &nothing, .group = other, .leader = -1, .owner = OWNER};
+    group = other;
+    notes_deeds = true;
+    *deeds = '\0';
+    tap_ok(tree_signal(&tree, SIGKILL) == TREE_GONE && !*deeds,
+           "H125 the number of another session's process is not signalled: %s", deeds);
+    notes_deeds = false;
+    group = 0;
+    syscall(SYS_kill, other, SIGKILL);
+    must(waitpid(other, NULL, 0) == other);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 int main(void)
 {
     test("by lists of children", 'd', true, getpid());
@@ -344,5 +398,7 @@ int main(void)
     test_births(true);
     test_second_look();
     test_known_first();
+    test_hidden_group();
+    test_number_of_another();
     return tap_done();
 }
