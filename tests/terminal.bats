@@ -291,6 +291,17 @@ expect <2>
 EOF
 }
 
+@test "H165 no more descriptors: a command can ask on the terminal all the same" {
+    export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
+    in_shell <<'EOF'
+send "$RLOCK" run k -- sh -c 'prlimit --pid $PPID --nofile=3; read -r x </dev/tty; echo "re:$x"' | cat\n
+until ! "$RLOCK" status -q k
+send abc\n
+expect re:abc
+expect <2>
+EOF
+}
+
 @test "the terminal goes away: HUP for the command, and the lock is released" {
     on_terminal "$RLOCK" run k -- \
         bash -c 'trap "echo hup >\"$T/got\"; exit 0" HUP; echo up-now; while :; do sleep 0.05; done' <<'EOF'

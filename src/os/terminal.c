@@ -1,5 +1,6 @@
 #include "os/terminal.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -15,6 +16,14 @@ bool terminal_exists(struct terminal *terminal)
     if (terminal->fd < 0)
         terminal->fd = open("/dev/tty", O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     return terminal->fd >= 0;
+}
+
+int terminal_open(struct terminal *terminal)
+{
+    bool wants =
+        !terminal_exists(terminal) && (errno == EMFILE || errno == ENFILE || errno == ENOMEM);
+
+    return wants ? -1 : 0;
 }
 
 bool terminal_is_ours(struct terminal *terminal)

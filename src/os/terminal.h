@@ -20,6 +20,9 @@ struct terminal {
 
 /* Opens nothing yet. */
 void terminal_init(struct terminal *terminal);
+/* Opens it, if there is one. -1 with errno for want of descriptors or memory: later, the terminal
+ * would seem to be missing. */
+int terminal_open(struct terminal *terminal);
 /* True if there is a controlling terminal, and so perhaps a shell with job control. */
 bool terminal_exists(struct terminal *terminal);
 /* True if this job is in the foreground of its terminal. */

@@ -132,7 +132,8 @@ static void enter_cgroup(const struct job *job)
 
 int job_prepare(struct job *job)
 {
-    if (!job->procfs.directory && procfs_open(&job->procfs) < 0)
+    if ((!job->procfs.directory && procfs_open(&job->procfs) < 0) ||
+        terminal_open(&job->terminal) < 0)
         return -1;
     if (!procfs_shows_self(&job->procfs))
         run_tell_event(job->plan->events, RUN_NO_PROC);
