@@ -42,6 +42,16 @@ static int refused_with(int error)
     return -1;
 }
 
+/* For want of that; errno is set. */
+static bool is_refused(enum want want)
+{
+    int error = kernel.current ? life_on_want(kernel.current, want) : 0;
+
+    if (error)
+        errno = error;
+    return error;
+}
+
 /* -- waiting and time -------------------------------------------------------------------------- */
 
 static int look(struct pollfd *polls, nfds_t count)
@@ -64,7 +74,8 @@ int __wrap_poll(struct pollfd *polls, nfds_t count, int timeout)
     while ((ready = look(polls, count)) == 0 && world.now < until) {
         kernel.current->polled = polls;
         kernel.current->polled_count = (unsigned)count;
-        kernel_wait(WAIT_POLL, until);
+        if (!kernel_wait(WAIT_POLL, until) && (ready = look(polls, count)) == 0)
+            return refused_with(EINTR);
     }
     return ready;
 }
@@ -74,25 +85,29 @@ static int64_t ns_of(const struct timespec *time)
     return time->tv_sec * SEC + time->tv_nsec;
 }
 
-static void sleep_until(int64_t when)
+static int sleep_until(int64_t when)
 {
     while (world.now < when)
-        kernel_wait(WAIT_SLEEP, when);
+        if (!kernel_wait(WAIT_SLEEP, when))
+            return refused_with(EINTR);
+    return 0;
 }
 
 int __wrap_nanosleep(const struct timespec *time, struct timespec *rest)
 {
-    (void)rest;
     kernel_call();
-    sleep_until(world.now + ns_of(time));
-    return 0;
+    int64_t end = world.now + ns_of(time);
+    int result = sleep_until(end);
+    int64_t left = world.now < end ? end - world.now : 0;
+    if (result < 0 && rest)
+        *rest = (struct timespec){left / SEC, left % SEC};
+    return result;
 }
 
 int __wrap_usleep(useconds_t us)
 {
     kernel_call();
-    sleep_until(world.now + us * US);
-    return 0;
+    return sleep_until(world.now + us * US);
 }
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
@@ -111,7 +126,7 @@ int __wrap_timerfd_create(int clock, int flags)
 {
     (void)clock, (void)flags;
     kernel_call();
-    return file_open(file_new(FILE_TIMER));
+    return is_refused(WANT_FILE) ? -1 : file_open(file_new(FILE_TIMER));
 }
 
 int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *time, struct itimerspec *old)
@@ -163,10 +178,11 @@ static int take_signal(uint64_t bits)
 
 int __wrap_signalfd(int fd, const sigset_t *set, int flags)
 {
-    struct file *file = file_new(FILE_SIGNAL);
-
     (void)fd, (void)flags;
     kernel_call();
+    if (is_refused(WANT_FILE))
+        return -1;
+    struct file *file = file_new(FILE_SIGNAL);
     file->signals = set_of(set);
     return file_open(file);
 }
@@ -181,7 +197,8 @@ int __wrap_sigtimedwait(const sigset_t *set, siginfo_t *info, const struct times
     int64_t until = world.now + ns_of(time);
     kernel.current->awaited = bits;
     while ((signo = take_signal(bits)) == 0 && world.now < until)
-        kernel_wait(WAIT_SIGNAL, until);
+        if (!kernel_wait(WAIT_SIGNAL, until) && !(kernel.current->pending & bits))
+            return refused_with(EINTR);
     return signo ? signo : refused_with(EAGAIN);
 }
 
@@ -264,6 +281,8 @@ static int pidfd_open(int pid)
 
     if (!process)
         return refused_with(ESRCH);
+    if (is_refused(WANT_FILE))
+        return -1;
     struct file *file = file_new(FILE_PROCESS);
     file->process = process;
     return file_open(file);
@@ -398,7 +417,7 @@ int __wrap_prctl(int option, ...)
 static bool tell_change(struct proc *child, int options, int *status)
 {
     if (child->life == ZOMBIE) {
-        child->life = REAPED;
+        process_reap(child);
         *status = child->status;
     } else if ((options & WUNTRACED) && child->stop_untold) {
         child->stop_untold = false;
@@ -507,6 +526,8 @@ static struct proc *fork_process(enum kind kind)
 int lives_vfork(const struct registers *registers)
 {
     kernel_call();
+    if (is_refused(WANT_PROCESS))
+        return -1;
     struct proc *parent = kernel.current, *child = fork_process(CHILD);
     files_inherit(child, parent);
     child->is_coroutine = true;
@@ -521,6 +542,8 @@ int lives_vfork(const struct registers *registers)
 pid_t __wrap_spawn_start(struct spawn *spawn, int (*work)(void *arg), void *arg)
 {
     kernel_call();
+    if (is_refused(WANT_PROCESS))
+        return -1;
     struct proc *parent = kernel.current, *child = fork_process(CHILD);
     files_inherit(child, parent);
     child->vfork_parent = parent;
@@ -550,6 +573,8 @@ pid_t __wrap_child_fork_helper(const char *name, int keep, int (*work)(int keep,
                                const void *arg)
 {
     kernel_call();
+    if (is_refused(WANT_PROCESS))
+        return -1;
     bool notifies = strcmp(name, "rlock-notifier") == 0;
     struct proc *child = fork_process(notifies ? NOTIFIER : AGENT);
     struct helper *helper = malloc(sizeof *helper);
@@ -568,6 +593,8 @@ pid_t __wrap_child_fork_helper(const char *name, int keep, int (*work)(int keep,
 void *__real_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset);
 void *__wrap_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
 {
+    if (is_refused(WANT_MEMORY))
+        return MAP_FAILED;
     return kernel.current ? calloc(1, size) : __real_mmap(at, size, protection, flags, fd, offset);
 }
 
@@ -656,6 +683,8 @@ int __wrap_pipe2(int ends[2], int flags)
 {
     (void)flags;
     kernel_call();
+    if (is_refused(WANT_FILE))
+        return -1;
     struct file *out = file_new(FILE_PIPE), *in = file_new(FILE_PIPE);
     out->peer = in;
     in->peer = out;
@@ -698,6 +727,8 @@ int __wrap_open(const char *path, int flags, ...)
     tty = tty_of(kernel.current);
     if (!tty || strcmp(path, "/dev/tty") != 0)
         return refused_with(ENXIO);
+    if (is_refused(WANT_FILE))
+        return -1;
     struct file *file = file_new(FILE_TTY);
     file->tty = tty;
     return file_open(file);
@@ -706,7 +737,7 @@ int __wrap_open(const char *path, int flags, ...)
 int __wrap_file_open_null(int flags)
 {
     (void)flags;
-    return file_open(file_new(FILE_NOTHING));
+    return is_refused(WANT_FILE) ? -1 : file_open(file_new(FILE_NOTHING));
 }
 
 int __wrap_open64(const char *path, int flags, ...)
@@ -732,6 +763,8 @@ int __wrap_socketpair(int family, int type, int protocol, int ends[2])
 {
     (void)family, (void)type, (void)protocol;
     kernel_call();
+    if (is_refused(WANT_SOCKET))
+        return -1;
     struct file *a = file_new(FILE_PAIR), *b = file_new(FILE_PAIR);
     a->peer = b;
     b->peer = a;
@@ -780,8 +813,13 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *parcel, int flags)
     return (ssize_t)message->size;
 }
 
+/* "The ancillary data is truncated" where there is no room for the descriptor: unix(7). */
 static void hand_over(struct msghdr *parcel, struct file *file)
 {
+    if (is_refused(WANT_FILE)) {
+        file_drop(file);
+        return;
+    }
     int fd = file_open(file);
 
     parcel->msg_controllen = CMSG_SPACE(sizeof fd);
@@ -821,7 +859,7 @@ int __wrap_socket(int family, int type, int protocol)
 {
     (void)family, (void)type, (void)protocol;
     kernel_call();
-    return file_open(file_new(FILE_SOCKET));
+    return is_refused(WANT_SOCKET) ? -1 : file_open(file_new(FILE_SOCKET));
 }
 
 int __wrap_connect(int fd, const struct sockaddr *to, socklen_t length)

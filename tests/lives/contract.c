@@ -219,7 +219,10 @@ enum verb {
     FOREGROUND,
     TAKE,
     SET_MODE,
-    READ
+    READ,
+    AWAIT,
+    REST,
+    POLL
 };
 
 struct order {
@@ -274,6 +277,7 @@ static int64_t use_terminal(const struct order *order)
 
 static int64_t carry_out(const struct order *order, int *fd)
 {
+    const struct timespec time = {order->a / 1000, order->a % 1000 * MS};
     struct puppet child;
     sigset_t set;
     int status;
@@ -300,6 +304,9 @@ static int64_t carry_out(const struct order *order, int *fd)
     case TAKE:
     case SET_MODE:
     case READ: return use_terminal(order);
+    case AWAIT: set = set_of(bit(SIGUSR1)); return sigtimedwait(&set, NULL, &time);
+    case REST: return nanosleep(&time, NULL);
+    case POLL: return poll(NULL, 0, (int)order->a);
     }
     return -1;
 }
@@ -343,6 +350,20 @@ static int64_t answer_of(struct puppet puppet, int *fd)
         return say("a puppet", "is gone"), -1;
     errno = reply.error;
     return reply.result;
+}
+
+/* It is stopped and continued again and again, until it has answered. */
+static int64_t answer_between_stops(struct puppet puppet)
+{
+    struct pollfd polled = {.fd = puppet.fd, .events = POLLIN};
+    int none;
+
+    while (poll(&polled, 1, 20) == 0) {
+        kill(puppet.pid, SIGSTOP);
+        await_state(puppet.pid, 'T');
+        kill(puppet.pid, SIGCONT);
+    }
+    return answer_of(puppet, &none);
 }
 
 static int64_t ask_with(struct puppet puppet, enum verb verb, int64_t a, int64_t b)
@@ -1250,6 +1271,24 @@ static void say_process(const char *what, pid_t pid)
                                            : "another's");
 }
 
+static void a_stop_interrupts_a_wait_for_signals(void)
+{
+    struct puppet puppet = puppet_new();
+
+    order(puppet, AWAIT, 60000, 0);
+    say_result("waited", answer_between_stops(puppet));
+}
+
+static void a_stop_interrupts_neither_poll_nor_sleep(void)
+{
+    struct puppet puppet = puppet_new();
+
+    order(puppet, POLL, 200, 0);
+    say_result("polled", answer_between_stops(puppet));
+    order(puppet, REST, 200, 0);
+    say_result("slept", answer_between_stops(puppet));
+}
+
 static void proc_shows_each_state(void)
 {
     struct puppet puppet = puppet_new();
@@ -1447,6 +1486,8 @@ const struct contract_case contract_cases[] = {
     CASE(a_pidfd_signals),
     CASE(a_timer_is_due_until_it_is_set_anew),
     CASE(waiting_takes_its_time),
+    CASE(a_stop_interrupts_a_wait_for_signals),
+    CASE(a_stop_interrupts_neither_poll_nor_sleep),
     CASE(proc_shows_each_state),
     CASE(proc_lists_children),
     CASE(a_later_process_has_started_later),

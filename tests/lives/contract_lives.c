@@ -54,6 +54,12 @@ void life_on_call(struct proc *process)
     (void)process;
 }
 
+int life_on_want(struct proc *process, enum want want)
+{
+    (void)process, (void)want;
+    return 0;
+}
+
 void life_on_message(const struct proc *process)
 {
     (void)process;

@@ -38,8 +38,6 @@ struct file *file_of(int fd)
     return file;
 }
 
-static void drop(struct file *file);
-
 static void close_pair(struct file *file)
 {
     if (file->peer) {
@@ -49,7 +47,7 @@ static void close_pair(struct file *file)
     for (struct message *message = file->first, *next; message; message = next) {
         next = message->next;
         if (message->file)
-            drop(message->file);
+            file_drop(message->file);
         free(message);
     }
 }
@@ -62,7 +60,7 @@ static void close_pipe(struct file *file)
         file->size = 0;
 }
 
-static void drop(struct file *file)
+void file_drop(struct file *file)
 {
     if (--file->references > 0)
         return;
@@ -83,7 +81,7 @@ int file_close_descriptor(int fd)
     if (!file)
         return -1;
     kernel.current->files[fd] = NULL;
-    drop(file);
+    file_drop(file);
     return 0;
 }
 
@@ -93,7 +91,7 @@ void files_close_all(struct proc *process)
         struct file *file = process->files[fd];
         process->files[fd] = NULL;
         if (file)
-            drop(file);
+            file_drop(file);
     }
 }
 

@@ -54,6 +54,8 @@ struct file *file_new(enum file_kind kind);
 int file_open(struct file *file);
 /* The file behind a descriptor of the current process; NULL with EBADF: none. */
 struct file *file_of(int fd);
+/* One that has the file has let go of it. */
+void file_drop(struct file *file);
 /* Closes a descriptor of the current process; -1 with EBADF. */
 int file_close_descriptor(int fd);
 void files_close_all(struct proc *process);

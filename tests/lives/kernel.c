@@ -15,7 +15,8 @@
 #include "lives/states.h"
 #include "lives/tty.h"
 
-#define STACK (512 * 1024)
+#define STACK          (512 * 1024)
+#define STRANGERS_MOST 60
 
 struct kernel kernel;
 
@@ -29,17 +30,11 @@ void lives_switch_behind_vfork(void **save, struct registers *vfork, long result
 void lives_begin(void);
 void lives_enter(void);
 
-static const char *const kind_names[] = {[SUPERVISOR] = "supervisor",
-                                         [AGENT] = "agent",
-                                         [CHILD] = "child",
-                                         [COMMAND] = "command",
-                                         [DESCENDANT] = "descendant",
-                                         [STOPPER] = "--stop",
-                                         [NOTIFIER] = "notifier",
-                                         [NOTICE] = "--notify",
-                                         [ADMIN] = "admin",
-                                         [SERVER] = "server",
-                                         [SHELL] = "shell"};
+static const char *const kind_names[] = {
+    [SUPERVISOR] = "supervisor", [AGENT] = "agent",           [CHILD] = "child",
+    [COMMAND] = "command",       [DESCENDANT] = "descendant", [STOPPER] = "--stop",
+    [NOTIFIER] = "notifier",     [NOTICE] = "--notify",       [ADMIN] = "admin",
+    [SERVER] = "server",         [SHELL] = "shell",           [STRANGER] = "stranger"};
 
 static void print_actor(char *out, size_t size)
 {
@@ -86,6 +81,30 @@ struct proc *process_find(int pid)
     return NULL;
 }
 
+#define TICK (10 * MS) /* of the times that /proc shows */
+
+/* A number is not given to a process while it is that of a group or a session, nor twice in a tick:
+ * "a pid with that time is unique" (os/procfs.h). */
+static bool number_is_used(int number)
+{
+    for (int i = 0; i < kernel.process_count; i++) {
+        const struct proc *process = kernel.processes[i];
+        bool one_of_its =
+            process->pid == number || process->group == number || process->session == number;
+        if ((one_of_its && process->life != REAPED) ||
+            (process->pid == number && process->started == (uint64_t)(world.now / TICK)))
+            return true;
+    }
+    return false;
+}
+
+static int take_number(void)
+{
+    while (number_is_used(kernel.next_pid))
+        kernel.next_pid++;
+    return kernel.next_pid++;
+}
+
 struct proc *process_new(enum kind kind, int parent, struct run *run)
 {
     struct proc *process = calloc(1, sizeof *process);
@@ -96,9 +115,9 @@ struct proc *process_new(enum kind kind, int parent, struct run *run)
     }
     kernel.processes[kernel.process_count++] = process;
     *process = (struct proc){
-        .pid = kernel.next_pid++, .parent = parent, .kind = kind, .run = run, .name = "rlock"};
+        .pid = take_number(), .parent = parent, .kind = kind, .run = run, .name = "rlock"};
     process->group = process->session = process->pid;
-    process->started = (uint64_t)process->pid;
+    process->started = (uint64_t)(world.now / TICK);
     return process;
 }
 
@@ -212,7 +231,7 @@ static void note_end(struct proc *process)
     if (process_find(process->parent))
         notify_parent(process);
     else
-        process->life = REAPED;
+        process_reap(process);
 }
 
 /* Whether the group, without that process, has no member whose parent is outside of it and in its
@@ -347,11 +366,38 @@ static void on_actor_timer(void *arg)
         end_if_possible(timed.process);
 }
 
+static void reuse_number(void *arg);
+
+void process_reap(struct proc *process)
+{
+    process->life = REAPED;
+    if (kernel.strangers < STRANGERS_MOST && chance_below(100) < kernel.reuses_of_100)
+        world_at(world.now + TICK + chance_below(one_in(2) ? 100 * MS : 5 * SEC), reuse_number,
+                 process);
+}
+
 /* Later calls replace earlier ones. */
 static void end_actor_at(struct proc *process, int64_t when)
 {
     process->is_due = false;
     world_at(when, on_actor_timer, timed_new(process));
+}
+
+/* The next process gets it, or a stranger at once. */
+static void reuse_number(void *arg)
+{
+    const struct proc *former = arg;
+
+    if (number_is_used(former->pid))
+        return;
+    kernel.next_pid = former->pid;
+    if (one_in(3))
+        return;
+    struct proc *stranger = process_new(STRANGER, 1, NULL);
+    strcpy(stranger->name, one_in(2) ? "stranger" : former->name);
+    kernel.strangers++;
+    trace("a stranger has the number %d", stranger->pid);
+    end_actor_at(stranger, world.now + chance_below(one_in(2) ? 100 * MS : 20 * SEC));
 }
 
 void process_inherit_environment(struct proc *child, const struct proc *parent)
@@ -380,6 +426,7 @@ static void bear_child(void *arg)
         child->group = process->group;
         child->session = process->session;
     }
+    child->hidden = kernel.proc == PROC_HIDES && one_in(2);
     process_inherit_environment(child, process);
     child->program =
         (struct program){.on_term = program->child_ignores_term ? IGNORES_TERM : DIES_OF_TERM};
@@ -432,6 +479,7 @@ void process_execute(char *const *argv, char *const *environment)
     end_vfork(process);
     if (!life_begin_within(process, argv)) {
         process->is_coroutine = false;
+        process->hidden = kernel.proc == PROC_HIDES && one_in(3);
         process->program = life_program(process, argv);
         process->status = W_EXITCODE(process->program.status, 0);
         end_actor_at(process, world.now + process->program.runs);
@@ -544,6 +592,10 @@ static void go_on(struct proc *process)
     notify_parent(process);
     if (process->is_coroutine && process->turn < world.now)
         process->turn = world.now + choose_latency();
+    if (process->wait == WAIT_SIGNAL || (process->wait == WAIT_POLL && kernel.interrupts_of_1000)) {
+        process->interrupted = true;
+        make_ready(process);
+    }
     catch_up(process);
 }
 
@@ -586,8 +638,8 @@ void signal_send(struct proc *process, int signo)
     if (signo == 0 || process->life >= ZOMBIE)
         return;
     life_on_signal(process, signo);
-    process->ended_by_rlock |= is_rlock(kernel.current) && !kernel.from_outside &&
-                               !((STOPS | HARMLESS) & signal_bit(signo));
+    process->ended_by_rlock |= is_rlock(kernel.current) && process != kernel.current &&
+                               !kernel.from_outside && !((STOPS | HARMLESS) & signal_bit(signo));
     if (process->life != ALIVE)
         return;
     if (signo == SIGKILL) {
@@ -638,15 +690,20 @@ void kernel_yield(void)
     errno = saved;
 }
 
-void kernel_wait(enum wait wait, int64_t until)
+bool kernel_wait(enum wait wait, int64_t until)
 {
     struct proc *process = kernel.current;
 
+    process->interrupted = chance_below(1000) < kernel.interrupts_of_1000;
     process->wait = wait;
     process->until = until;
+    if (process->interrupted)
+        process->until =
+            world.now + chance_below(until < world.now + SEC ? until - world.now : SEC);
     process->latency = choose_latency();
     process->ready_since = NEVER;
     kernel_yield();
+    return !process->interrupted;
 }
 
 void kernel_stop(int signo)

@@ -27,7 +27,8 @@ enum kind {
     SERVER,
     SHELL,
     NOTIFIER,
-    NOTICE
+    NOTICE,
+    STRANGER /* started by others */
 };
 
 /* The reason for which a coroutine waits. */
@@ -55,7 +56,8 @@ struct proc {
     enum kind kind;
     struct run *run;
     char name[16];
-    uint64_t started;
+    uint64_t started;  /* clock ticks, as /proc shows it */
+    bool hidden;       /* from /proc, though not as a child: hidepid= (proc(5)) */
     char *environment; /* as /proc shows it */
     size_t environment_size;
     struct file *files[DESCRIPTORS]; /* from 3 on */
@@ -82,6 +84,7 @@ struct proc {
     int64_t until;       /* it waits no longer */
     int64_t latency;     /* it continues so long after its reason */
     int64_t ready_since; /* NEVER: not */
+    bool interrupted;    /* it was continued while it waited */
     int64_t turn;        /* WAIT_TURN: it continues then */
     struct registers vfork;
     struct proc *vfork_parent; /* it runs on that one's stack */
@@ -89,6 +92,7 @@ struct proc {
     struct proc *vforked;      /* of the parent: it continues behind the vfork() of that child */
     int (*work)(const void *arg);
     const void *arg;
+    bool has_reserve;   /* of descriptors, while it looks at /proc */
     const void *inside; /* of a guard: its own struct (states.h) */
 
     /* Of an actor. */
@@ -114,6 +118,18 @@ extern struct kernel {
     bool slow_exec;     /* a file system takes its time to execute a program */
     /* The errors with which a sandbox, or an older kernel, refuses calls (os/kernel.h); 0: not. */
     int no_pidfd, no_pidfd_signal;
+    /* Of 100 numbers that are free again, so many are given anew soon: as many processes have been
+     * born meanwhile as there are numbers. */
+    unsigned reuses_of_100;
+    int strangers; /* that have got one */
+    enum {
+        PROC_WHOLE,
+        PROC_HIDES,       /* some processes: hidepid= */
+        PROC_NO_CHILDREN, /* a kernel without CONFIG_PROC_CHILDREN */
+        PROC_PROCESSES,   /* no sys/kernel/ns_last_pid: subset=pid */
+        PROC_NONE         /* it is not mounted */
+    } proc;
+    unsigned interrupts_of_1000; /* calls that wait: that often they are interrupted */
     unsigned long calls, switches;
 } kernel;
 
@@ -133,6 +149,8 @@ bool process_exists(const struct proc *process);  /* it is not a zombie */
 bool process_can_run(const struct proc *process); /* nor stopped, frozen, or about to end */
 /* It ends with that status, as waitpid() tells it. Does not return to the process itself. */
 void process_end(struct proc *process, int status);
+/* It was waited for: its number is free. */
+void process_reap(struct proc *process);
 /* As /proc shows it. */
 void process_inherit_environment(struct proc *child, const struct proc *parent);
 /* The current process executes a program; does not return. */
@@ -160,8 +178,8 @@ static inline uint64_t signal_bit(int signo)
 
 /* The current process is at a system call: time passes, and it may lose its turn or its life. */
 void kernel_call(void);
-/* It waits for that; returns when it continues. */
-void kernel_wait(enum wait wait, int64_t until);
+/* It waits for that; returns when it continues. False: the call is interrupted. */
+bool kernel_wait(enum wait wait, int64_t until);
 /* It stops by itself, and tells its parent. Returns when it is continued. */
 void kernel_stop(int signo);
 /* It has lost its turn; returns when it continues. */

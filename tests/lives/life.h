@@ -21,6 +21,11 @@ void life_on_request(struct run *run);
 /* Whether it is the first request of a run. */
 bool life_is_first_request(struct run *run);
 
+/* Things that a call creates. */
+enum want { WANT_FILE, WANT_SOCKET, WANT_PROCESS, WANT_MEMORY, WANT_LOOK /* at /proc */ };
+/* The error with which a call of the process fails for want of that; 0: it does not. */
+int life_on_want(struct proc *process, enum want want);
+
 /* The oracle's. */
 void life_on_execute(struct proc *process, char *const *argv, char *const *environment);
 void life_on_end(const struct proc *process);

@@ -7,6 +7,7 @@
 #include "lives/network.h"
 #include "lives/oracle.h"
 #include "lives/server.h"
+#include "lives/shortage.h"
 #include "lives/states.h"
 
 _Static_assert(PLAN_FAULT + FAULTS_MAX <= PLAN_NAMES && PLAN_RUN + RUNS <= PLAN_FAULTS,
@@ -52,6 +53,22 @@ static int64_t choose_circumstances(void)
     return rate;
 }
 
+/* signal(7): a call that waits may end with EINTR when its process is continued, also without a
+ * handler. Of the calls here, Linux ends only sigtimedwait() so; a sandbox that is a kernel of its
+ * own, or a tracer, may end any of them, at any time. */
+static void choose_interrupts(void)
+{
+    plan_part(PLAN_INTERRUPTS);
+    kernel.interrupts_of_1000 = one_in(5) ? 1 + (unsigned)chance_below(CHOOSE(3, 100, 1000)) : 0;
+}
+
+static void choose_proc(void)
+{
+    plan_part(PLAN_PROC);
+    kernel.reuses_of_100 = one_in(4) ? (unsigned)CHOOSE(10, 50, 100) : 0;
+    kernel.proc = one_in(6) ? 1 + (unsigned)chance_below(PROC_NONE) : PROC_WHOLE;
+}
+
 static void choose_runs(void)
 {
     int flavour = one_in(2) ? 0 : 1 + (int)chance_below(3);
@@ -76,8 +93,11 @@ void plan_make(const struct plan *plan)
     circumstances.network_bad |= names_are_slow();
     oracle_begin();
     states_begin();
+    choose_interrupts();
+    choose_proc();
     plan_part(PLAN_RUNS);
     choose_runs();
+    shortages_choose();
     plan_part(PLAN_FAULTS);
     faults_choose(~plan->left_out);
     plan_end();

@@ -454,10 +454,22 @@ static void check_interrupts(struct run *run)
                run->interrupts_seen);
 }
 
+/* Its number is one that a process of the run had. Without pidfds, nothing tells the two apart
+ * between a look and a signal. */
+static void check_stranger(const struct proc *process, const struct run *run, int signo)
+{
+    if (run && signo && !kernel.no_pidfd && !kernel.no_pidfd_signal)
+        fail("run %d sends signal %d to stranger %d", run->number, signo, process->pid);
+}
+
 void life_on_signal(const struct proc *process, int signo)
 {
     struct run *run = kernel.current && !kernel.from_outside ? kernel.current->run : NULL;
 
+    if (process->kind == STRANGER) {
+        check_stranger(process, run, signo);
+        return;
+    }
     note_death(process, signo);
     if (process == process->run->command && signo == SIGINT)
         check_interrupts(process->run);
@@ -627,13 +639,27 @@ static bool network_is_unsteady(void)
            network.first_has_twin;
 }
 
+/* rlock(7), "No usable /proc": "A process that left it" (the process group of the command) "is
+ * neither stopped nor waited for by --wait-descendants"; "with hidepid (proc(5)) the agent does not
+ * find" some, "once they have left the process group"; "while the host has no descriptors or no
+ * memory left for a look at /proc, it is as if there were none". */
+static bool is_out_of_sight(const struct run *run, const struct proc *process)
+{
+    bool agent_alone = run->killed || run->supervisor_stopped || run->paused;
+
+    return process->group != run->command->pid &&
+           (kernel.proc == PROC_NONE || world.now < run->blind_until ||
+            (process->hidden && agent_alone));
+}
+
 static bool work_is_left(const struct run *run)
 {
     for (int i = 0; i < kernel.process_count; i++) {
         const struct proc *process = kernel.processes[i];
         bool belongs =
             process->run == run &&
-            (process->kind == COMMAND || (process->kind == DESCENDANT && run->wait_descendants));
+            (process->kind == COMMAND || (process->kind == DESCENDANT && run->wait_descendants &&
+                                          !is_out_of_sight(run, process)));
         if ((belongs || process == run->command) && is_at_work(process))
             return true;
     }
@@ -1087,7 +1113,9 @@ static void check_history(const struct run *run, const char *key)
     char entry[600];
     unsigned count = find_entries(server_record(key), run->owner, entry, sizeof entry);
     bool disturbed = run->faulted || circumstances.network_bad || run->forced || run->killed;
-    bool only_killed = run->killed && !circumstances.network_bad && !run->forced &&
+    /* rlock(7), "No usable /proc": "the lock then always ends with its lease". */
+    bool sees = kernel.proc != PROC_NONE && kernel.proc != PROC_PROCESSES;
+    bool only_killed = run->killed && sees && !circumstances.network_bad && !run->forced &&
                        !run->agent_faulted && !run->supervisor_stopped && !run->suspended;
 
     if (count > 1 && !disturbed)
@@ -1132,7 +1160,8 @@ void oracle_end(void)
             !(runs[i].outer && !runs[i].supervisor) && !died_at_start(&runs[i]))
             fail("run %d is stuck", i);
     for (int i = 0; i < kernel.process_count; i++)
-        if (process_exists(kernel.processes[i]) && !may_wait_for_ever(kernel.processes[i]->run))
+        if (process_exists(kernel.processes[i]) && kernel.processes[i]->run &&
+            !may_wait_for_ever(kernel.processes[i]->run))
             BROKEN(RELEASED_AT_END, "process %d of run %d is left", kernel.processes[i]->pid,
                    kernel.processes[i]->run->number);
     for (int i = 0; i < run_count; i++)

@@ -17,13 +17,16 @@ enum plan_part {
     PLAN_RUN,
     PLAN_FAULTS = PLAN_RUN + 4,
     PLAN_FAULT,
-    PLAN_NAMES = PLAN_FAULT + 8,
-    PLAN_REPLICAS
+    PLAN_NAMES = PLAN_FAULT + 8, /* and all that follow */
+    PLAN_REPLICAS,
+    PLAN_INTERRUPTS,
+    PLAN_PROC,
+    PLAN_SHORTAGES,
+    PLAN_PARTS
 };
 
 /* Each part of a plan has a seed and so chances of its own: it can be chosen anew, and a choice in
  * it be changed, without another part of it. */
-#define PLAN_PARTS   17
 #define PLAN_CHANGES 64
 struct plan {
     uint64_t seed; /* of the life */

@@ -72,6 +72,7 @@ struct run {
     bool killed;  /* its supervisor was */
     bool agent_faulted, supervisor_stopped, suspended, signalled;
     bool paused;           /* Ctrl-Z */
+    int64_t blind_until;   /* its host could not read /proc, for want of descriptors or memory */
     unsigned interrupts;   /* Ctrl-C, or the same by a signal */
     bool forced;           /* somebody has asked for its lock, or taken it */
     int64_t taken_until;   /* its lock was taken away; its command has until then; 0: not */

@@ -58,7 +58,7 @@ static void look(void *arg)
     if (!process_can_run(shell)) {
         world_at(world.now + 10 * MS, look, shell);
     } else if (job->life >= ZOMBIE) {
-        job->life = REAPED;
+        process_reap(job);
         shell->run->tty->foreground = shell->group;
         process_end(shell, 0);
     } else if (shell->caught & signal_bit(SIGHUP)) {
