@@ -77,5 +77,5 @@ local refusal, decision = decide()
 if refusal then return refusal end
 if decision.grant then return grant(decision.grant) end
 if args.replace then replace(decision.lacks) end
-if args.place_ttl == 0 then return refuse(decision) end
+if request.place_ttl == 0 then return refuse(decision) end
 return queue(decision)

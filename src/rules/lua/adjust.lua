@@ -16,7 +16,7 @@
 --- @include "minimum"
 
 if is_late(now) then return { 'STALE', now } end
-local lock, refusal = load_families(1, nil, { 'po', 'k' })
+local lock, refusal = load_families(1, nil, 'po')
 if not lock then return refusal end
 
 -- The present holders stay; no newcomer gets in before there is room.
@@ -52,7 +52,7 @@ local NOTES = '^%d+ %S+ %d+ %S+ %S+ %S+ %S+ %S+ %S+( .*)$'
 local function own_pause()
   local notes = lock.paused and string.match(lock.paused.text, NOTES) or ''
   if not string.find(notes, ' glob=', 1, true) then return lock.paused end
-  return lock.more.po and read_pause(lock.more.po) or nil
+  return lock.more and read_pause(lock.more) or nil
 end
 
 -- Of its own pause and those of GLOBs, the one that ends last; and its own, if another lasts
@@ -96,11 +96,12 @@ end
 local function mark()
   local last, own = choose(own_pause())
   local same = (last and last.text) == (lock.paused and lock.paused.text)
-  if not lock.more.k then return { 'NONE', now } end
+  local before = lock.loaded[1]
+  if not before then return { 'NONE', now } end
   set_minimum(lock, args.pauses and redis.call('HMGET', args.pauses, 'v')[1] or nil)
-  if lock.kind ~= lock.more.k then redis.call('HSET', lock.key, 'k', lock.kind) end
+  if lock.kind ~= before then redis.call('HSET', lock.key, 'k', lock.kind) end
   if not same then return set_pause(last, own) end
-  return { lock.kind ~= lock.more.k and 'ADJUSTED' or 'NONE', now }
+  return { lock.kind ~= before and 'ADJUSTED' or 'NONE', now }
 end
 
 if args.what == 'pause' then return pause(tonumber(args.ms), args.who) end

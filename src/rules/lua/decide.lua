@@ -17,7 +17,7 @@ end
 -- it.
 local function position_in(lock)
   local queue = lock.queue
-  if lock.is_first then return 1 end
+  if lock.turn.is_first then return 1 end
   local lists, found = queue.base == 'q' and lists_of(lock) or {}, 0
   for above = priority + 1, HIGHEST do
     local list = lists[above]
@@ -28,40 +28,43 @@ local function position_in(lock)
   if not list then return found + in_use(lock, queue, queue.first, queue.mine) end
   found = found + in_use(lock, list, list.first, lock.listed)
   -- A waiter that has waited for too long comes first as well.
-  return math.max(found, lock.late and 2 or 1)
+  return math.max(found, lock.turn.late and 2 or 1)
 end
 
 -- Whether it can go before the first: if it was called as well. A reader may also go by its own
 -- call, as the one that was called may never come.
 local function goes_along(lock, first, line)
   local queue = lock.queue
-  if args.mode == 'x' or not queue.mine or first.mode ~= args.mode then return false end
+  if request.mode == 'x' or not queue.mine or first.mode ~= request.mode then return false end
   if line.priority ~= (lock.listed and priority or nil) then return false end
   local ordered = line == queue and queue.base == 'q' and next(lists_of(lock))
-  return (lock.listed or queue.mine) <= line.called + (args.mode == 's' and not ordered and 1 or 0)
+  local beyond = request.mode == 's' and not ordered and 1 or 0
+  return (lock.listed or queue.mine) <= line.called + beyond
 end
 
 -- Whether a newcomer goes before the first.
 local function outranks(lock, first, line)
   local queue = lock.queue
   if queue.mine or queue.base ~= 'q' or first.owner == '' then return false end
-  return priority > (line.priority or 0) and (line.priority or not is_overdue(lock, first))
+  return priority > (line.priority or 0) and (line.priority or not is_overdue(lock, first, bound))
 end
 
--- Whether no waiter comes before it. A caller that nests passes a first one that waits for another
--- of its keys, and all behind that: it may be a key of the caller's ancestors, and then all would
--- wait for each other.
-local function is_next(lock)
-  lock.callers_bound = bound
-  local first, line = first_in_turn(lock, lock.queue, args.place_ttl > 0 and args.place_ttl)
-  local mine = lock.queue.mine and first and first.ticket == lock.queue.mine
-  local next_one = not first or mine or goes_along(lock, first, line)
-    or outranks(lock, first, line) or #lock.path > 1 and first.elsewhere
-  lock.is_first = mine
-  lock.late = first and not mine and line == lock.queue and line.base == 'q'
-    and first.who and is_overdue(lock, first)
-  lock.first, lock.callers_bound = first, nil
-  return next_one
+-- The waiter whose turn it is, "first"; whether that is the caller, "is_first", or one that has
+-- waited for too long, "late"; and whether no waiter comes before the caller, "next". A caller that
+-- nests passes a first one that waits for another of its keys, and all behind that: it may be a key
+-- of the caller's ancestors, and then all would wait for each other.
+local function find_turn(lock)
+  local queue, most = lock.queue, request.place_ttl > 0 and request.place_ttl
+  local first, line = first_in_turn(lock, queue, most, bound)
+  if not first then return { next = true } end
+  local mine = queue.mine and first.ticket == queue.mine
+  return {
+    first = first, is_first = mine,
+    late = not mine and line == queue and line.base == 'q' and first.who
+      and is_overdue(lock, first, bound),
+    next = mine or goes_along(lock, first, line) or outranks(lock, first, line)
+      or #lock.path > 1 and first.elsewhere,
+  }
 end
 
 -- Groups ------------------------------------------------------------------------------------------
@@ -71,7 +74,8 @@ local SENT_AWAY = 64 -- are told so, however late they ask
 
 -- The waiter of the group that has a place, dead or alive, and the place; nil if no other has one.
 local function waits_in_group(lock)
-  local other = redis.call('HGET', lock.key, group_field(lock, place_of(lock.queue, 0), args.who))
+  local field = group_field(lock, place_of(lock.queue, 0), request.who)
+  local other = redis.call('HGET', lock.key, field)
   local place = other and other ~= args.owner and redis.call('HGET', lock.key, 'w:' .. other)
   local text = place and ticket_of(lock, place) and redis.call('HGET', lock.key, place)
   local waiter = text and read_waiter(text)
@@ -95,10 +99,10 @@ local function supersede(lock)
   local waiter, place
   if not lock.queue.mine then waiter, place = waits_in_group(lock) end
   if not waiter then return end
-  keep(lock, args.lease)
+  keep(lock, request.lease)
   clear_place(lock, place, waiter)
-  local me = { deadline = now + args.place_ttl, owner = args.owner, since = whole(now),
-               mode = args.mode, who = args.who }
+  local me = { deadline = now + request.place_ttl, owner = args.owner, since = whole(now),
+               mode = request.mode, who = request.who }
   local lines = { waiter.owner .. ' ' .. write_waiter(me) }
   local known = redis.call('HGET', lock.key, 'g') or ''
   for line in string.gmatch(known, '[^\n]+') do table.insert(lines, #lines, line) end
@@ -118,14 +122,14 @@ local function follow_group()
       return { 'SUPERSEDED', now, i, by }
     end
   end
-  for _, lock in ipairs(args.place_ttl > 0 and locks or {}) do supersede(lock) end
+  for _, lock in ipairs(request.place_ttl > 0 and locks or {}) do supersede(lock) end
 end
 
 -- The decision ------------------------------------------------------------------------------------
 
 -- Why the request does not fit the lock; nil if it does.
 local function misfit(lock)
-  local parent, held, wanted, mode = lock.parent, lock.held, limit_of(lock), args.mode
+  local parent, held, wanted, mode = lock.parent, lock.held, limit_of(lock), request.mode
   if parent and args.no_nesting then return 'nested' end
   if parent and parent.mode == 's' and mode == 'x' then return 'upgrade' end
   if mode == 'l' and wanted == 0 and not lock.stored then return 'no limit' end
@@ -139,27 +143,25 @@ local function misfit(lock)
 end
 
 -- Finds its places. Returns the refusal of a request that does not fit, or that a recent success
--- makes needless. args.dropped: it had places, and has lost some; args.left: and could not come
--- back to all, so that it has left them.
+-- makes needless.
 local function place_or_refuse()
   local missing, placed = false, #had > 0
   for i, lock in ipairs(locks) do
-    if lock.place or had[i] then keep(lock, args.lease) end
+    if lock.place or had[i] then keep(lock, request.lease) end
     local what = misfit(lock) or mirrors and mirrors.misfit(lock, args.mirror)
     if what then return { 'MISFIT', now, what, i } end
     find_place(lock)
     missing = missing or not lock.queue.mine
     placed = placed or lock.queue.mine
   end
-  local done = args.done
   if done then
     leave_all()
     return { 'DONE', now, done.which, done.ago, success(locks[done.which], done.began) }
   end
   local refusal = follow_group()
   if refusal then return refusal end
-  args.dropped = args.place_ttl > 0 and missing and placed
-  args.left = args.dropped and not come_back_to_all()
+  dropped = request.place_ttl > 0 and missing and placed
+  left = dropped and not come_back_to_all()
 end
 
 -- Looks at all the locks. Returns a refusal, or nil and the decision: "grant", the locks to grant,
@@ -169,33 +171,34 @@ end
 local function decide()
   local free, reserved, blocked, found = {}, {}, nil, nil
   for i, lock in ipairs(locks) do
-    local what = obstacle(lock, args.mode, lock.parent, lock.family)
+    local what = obstacle(lock, request.mode, lock.parent, lock.family)
       or mirrors and mirrors.obstacle(lock, args.mirror) or nil
-    lock.obstacle, lock.next = what, is_next(lock)
-    if not what and lock.next then
+    lock.obstacle, lock.turn = what, find_turn(lock)
+    if not what and lock.turn.next then
       -- Of several of which it takes some, it takes one last that an ancestor has reserved for it.
-      local last = args.take and lock.parent
+      local last = request.take and lock.parent
         and string.find(lock.parent.rest, ' reserved=1', 1, true)
       table.insert(last and reserved or free, lock)
-    elseif not blocked or args.take and found and found.closed and not (what and what.closed) then
+    elseif not blocked
+      or request.take and found and found.closed and not (what and what.closed) then
       blocked, found = i, what
     end
   end
   for i, lock in ipairs(locks) do
     if lock.damaged then return { 'MISFIT', now, 'damaged', i } end
   end
-  while #free > args.needed do table.remove(free) end
-  while #free < args.needed and reserved[1] do table.insert(free, table.remove(reserved, 1)) end
-  local lacks = args.needed - #free
+  while #free > request.needed do table.remove(free) end
+  while #free < request.needed and reserved[1] do table.insert(free, table.remove(reserved, 1)) end
+  local lacks = request.needed - #free
   if lacks > 0 then return nil, { lacks = lacks, which = blocked, found = found } end
-  if args.grace > 0 then return nil, { lacks = 0, which = 1 } end
+  if grace > 0 then return nil, { lacks = 0, which = 1 } end
   return nil, { lacks = 0, which = 1, grant = not args.queue_only and free or nil, free = true }
 end
 
 -- --replace: asks the holders that keep it out to release the lock, as far as they can hear it; of
 -- a semaphore, the one that has had its slot for longest. Returns whether all of them hear it.
 local function ask_obstacles(lock)
-  local host, user, pid = string.match(args.who, '^(%S+) (%S+) (%S+) ')
+  local host, user, pid = string.match(request.who, '^(%S+) (%S+) (%S+) ')
   local notes, all = 'why=--replace', true
   if user and user ~= '-' then
     notes = 'by=' .. user .. '@' .. host .. '%20pid%20' .. pid .. ' ' .. notes

@@ -45,7 +45,7 @@ end
 local function read_families(lock, which)
   lock.families = {}
   for i, name in ipairs(lock.path) do
-    local text = lock.loaded[10 + i]
+    local text = lock.loaded[FAMILIES + i]
     local family = text and read_family(name, text) or nil
     if text and not (family and lock.held) then return nil, { 'MISFIT', now, 'damaged', which } end
     lock.families[name] = family

@@ -18,30 +18,34 @@ local function answer_granted()
   return member_answer(answer, locks)
 end
 
--- As in quick_grant(): first the tokens, then the time to live, then the holder.
+-- As in quick_grant(): first the tokens, then the time to live, then the holder. Returns the
+-- tokens.
 local function issue_fences(taken)
+  local issued = {}
   for i, lock in ipairs(taken) do
-    local settled = args.settled and args.settled[i]
-    lock.issued = lock.parent and not settled and lock.parent.fence or new_fence(lock, i)
+    local settled = request.settled and request.settled[i]
+    issued[i] = lock.parent and not settled and lock.parent.fence or new_fence(lock, i)
     redis.call('HSET', lock.key, 'k', lock.kind, 'f', whole(lock.fence), 'a', count_acquired(lock))
-    keep(lock, args.lease)
+    keep(lock, request.lease)
   end
+  return issued
 end
 
 -- It leaves the queues first: a client without the right to delete fields holds nothing either.
 local function grant(taken)
-  issue_fences(taken)
+  local issued = issue_fences(taken)
   for _, lock in ipairs(taken) do leave_queue(lock) end
-  if mirrors then mirrors.take(locks[1], args.mirror, args.lease, args.who) end
-  for _, lock in ipairs(taken) do
+  if mirrors then mirrors.take(locks[1], args.mirror, request.lease, request.who) end
+  for i, lock in ipairs(taken) do
     -- Those that nest in it may be left in its own family.
     local family = lock.family or lock.families[args.owner]
-    local slot = family and family.entries[1].slot or args.mode == 'l' and take_slot(lock) or 0
+    local slot = family and family.entries[1].slot or request.mode == 'l' and take_slot(lock) or 0
     if family then thin_out(lock, family, is_dead) end
-    lock.own = { deadline = now + args.lease, lease = args.lease, fence = lock.issued,
-                 owner = args.owner, since = now, mode = args.mode, slot = slot, who = args.who }
+    lock.own = { deadline = now + request.lease, lease = request.lease, fence = issued[i],
+                 owner = args.owner, since = now, mode = request.mode, slot = slot,
+                 who = request.who }
     hold(lock, family, lock.own, limit_of(lock))
-    if args.mode ~= 'x' then wake(lock, lock.parent, lock.family) end
+    if request.mode ~= 'x' then wake(lock, lock.parent, lock.family) end
   end
   for _, lock in ipairs(locks) do
     if not lock.own then leave(lock) end
@@ -51,27 +55,27 @@ end
 
 -- A reservation that is made anew has the reason that is given now.
 local function replace_reason(own)
-  local entry = string.find(args.who, ' reserved=1', 1, true)
+  local entry = string.find(request.who, ' reserved=1', 1, true)
     and string.match(own.rest, '^%S+ %S+ %d+ %a %d+ ')
-  if entry then own.rest = entry .. args.who .. (string.match(own.rest, ' waited=%d+') or '') end
+  if entry then own.rest = entry .. request.who .. (string.match(own.rest, ' waited=%d+') or '') end
 end
 
 -- The same request again: its answer was lost, or the message that handed it the lock, so that it
 -- has not called the next waiter yet. No other client has passed an entry that is past its
 -- deadline.
 local function extend(taken)
-  if mirrors then mirrors.take(locks[1], args.mirror, args.lease, args.who) end
+  if mirrors then mirrors.take(locks[1], args.mirror, request.lease, request.who) end
   for i, lock in ipairs(taken) do
-    keep(lock, args.lease)
-    if args.settled and args.settled[i] then settle(lock, lock.own, args.settled[i]) end
-    lock.own.deadline, lock.own.lease = now + args.lease, args.lease
+    keep(lock, request.lease)
+    if request.settled and request.settled[i] then settle(lock, lock.own, request.settled[i]) end
+    lock.own.deadline, lock.own.lease = now + request.lease, request.lease
     replace_reason(lock.own)
     lock.own.rest = with_attempt(lock.own.rest)
-    lock.held.longest = math.max(lock.held.longest, args.lease)
+    lock.held.longest = math.max(lock.held.longest, request.lease)
     lock.held.earliest = math.min(lock.held.earliest, lock.own.deadline)
     write_holders(lock, lock.family)
     leave_queue(lock)
-    if args.mode ~= 'x' and not lock.path[2] then wake(lock) end
+    if request.mode ~= 'x' and not lock.path[2] then wake(lock) end
   end
   return answer_granted()
 end
@@ -84,7 +88,6 @@ local function grant_again()
   local owned, asked = {}, nil
   for i, lock in ipairs(locks) do
     lock.own, lock.family = find_entry(lock, args.owner)
-    lock.who = args.who
     if lock.own then
       owned[#owned + 1] = lock
       asked = asked or string.find(lock.own.rest, ' asked=', 1, true) and i
@@ -92,7 +95,7 @@ local function grant_again()
     local place = lock.place and redis.call('HGET', lock.key, lock.place)
     if is_overtaken(lock.own and lock.own.rest or place or '') then return { 'STALE', now } end
   end
-  if #owned == args.needed and not asked
+  if #owned == request.needed and not asked
     and (not mirrors or mirrors.is_held(locks[1], args.mirror)) then
     return extend(owned)
   end

@@ -9,9 +9,8 @@ local FEW = 50 -- holders and waiters
 
 -- Counts one more acquisition. Returns the new text of the field a.
 local function count_acquired(lock)
-  local before = lock.acquired or number(redis.call('HGET', lock.key, 'a')) or 0
-  lock.acquired = before + 1
-  return whole(lock.acquired)
+  lock.acquired = whole((number(lock.acquired) or 0) + 1)
+  return lock.acquired
 end
 
 -- Counts a request that leaves without the lock. A lock that was never acquired may have no key.

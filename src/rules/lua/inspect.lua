@@ -24,7 +24,7 @@
 --- @include "globs"
 
 local RUNS = 20
-local lock, refusal = load_lock(1, nil, { 'a' })
+local lock, refusal = load_lock(1, nil)
 if not lock then return refusal end
 
 -- The pause that the first one to come would find.
@@ -79,7 +79,7 @@ local function any_nested_waits()
 end
 
 local function read_counters()
-  local counters = { whole(number(lock.more.a) or 0) }
+  local counters = { whole(number(lock.acquired) or 0) }
   local told = redis.call('HMGET', KEYS[1], 'c', 'n:refused', 'n:failed', 'n:timed', 'n:lost',
     'n:expired', 'n:revoked')
   for i, text in ipairs(told) do

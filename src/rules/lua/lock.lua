@@ -64,10 +64,44 @@
 --
 -- Memory: Redis checks maxmemory only at the first write of a script, and PEXPIRE and HDEL pass
 -- it. So keep() comes first where an owner that is already in must be served on a full server.
+--
+-- The table `lock` is what a call knows of it. Its fields, who sets them, and who reads them (where
+-- nothing is said, all do):
+--
+--   key, number, owner, path   load_lock(): its hash, which of KEYS that is; the caller, and the
+--                lineage() of that
+--   loaded       load_lock(): the reply of the server; read_families() and is_open() read there
+--                whether the caller or one of its ancestors has a family
+--   more         load_lock(): the text of one more field, for the script that names it
+--   acquired, ran   the texts of a and c; count_acquired() and remember() keep them up to date
+--   kind, fence, slots, barred, mirror, stored   the fields k, f, b, t, m and l, kept up to date by
+--                who writes them: set_minimum(), next_fence() and settle(), slots.lua,
+--                note_barred(), mirror.lua, adjust.lua
+--   limit        of a semaphore, as it was when the lock was loaded, for wake(); adjust.lua sets it
+--   held         the field s; nil if the lock is free. The parts that change a family change it:
+--                families, holders, quick_grant, grant, renew, reclaim and release
+--   paused       the pause that counts: "till", its "text", and "unmarked" if the lock itself does
+--                not know it yet (check_conditions(); queue() of refuse.lua marks it)
+--   families     read_families(), by name: those of the caller and its ancestors; write_family()
+--                and write_holders() keep them up to date
+--   damaged      prune(): a holder cannot be read; decide() refuses the request
+--   own, family, parent   the caller's entry and its family; if it has none, its nearest ancestor
+--                that is in, and the family of that. Each script sets them when it looks at its
+--                locks; grant() and reclaim() set the "own" of a new holder
+--   queue, place, listed   the queue q, or the caller's ("mine": its ticket there); the field
+--                w:OWNER; and its number in the list of its priority: places.lua, leave_queue()
+--   lists, bound   lists_of(), when somebody asks for them: the field o; queue.lua and places.lua
+--                keep them up to date
+--   obstacle, turn   decide(): what keeps the caller out, and what find_turn() says; the rest of
+--                acquire.lua reads them
+--
+-- The table `args` is what the caller has sent, and no part changes it; `request` is what
+-- acquire.lua makes of that (request.lua).
 local KIND = 'lock/1'
 local WEEK = 604800000
 local YEAR = 31536000000
 local NOBODY = '- - - - -' -- the five words of WHO where they are not known
+local FAMILIES = 12       -- so many replies of load_lock() come before those of families
 
 -- So many of KEYS are locks. Behind them are the mirrors (mirror.lua) that the call may touch.
 local LOCKS = #KEYS - tonumber(args.mirrors or 0)
@@ -145,15 +179,15 @@ end
 -- The lock ----------------------------------------------------------------------------------------
 
 -- The lock of KEYS[which] as "owner" finds it, which may be nil; or nil and the refusal to return.
--- more: the names of further fields to load; their texts are lock.more[NAME], false if missing. The
--- families of the owner and its ancestors are loaded, but not read: read_families() does that.
+-- more: the name of one more field to load; its text is lock.more. The families of the owner and
+-- its ancestors are loaded, but not read: read_families() does that.
 local function load_lock(which, owner, more)
   local key, path = KEYS[which], lineage(owner or '')
-  local fields = { 'k', 'f', 's', 'b', 't', 'q', 'm', 'l', 'p', 'w:' .. path[#path],
+  local fields = { 'k', 'f', 's', 'b', 't', 'q', 'm', 'l', 'p', 'w:' .. path[#path], 'a', 'c',
                    'h:' .. path[1] }
-  for i = 2, #path do fields[10 + i] = 'h:' .. path[i] end
-  local known, texts = #fields, {}
-  for i, name in ipairs(more or {}) do fields[known + i] = name end
+  for i = 2, #path do fields[FAMILIES + i] = 'h:' .. path[i] end
+  local last = FAMILIES + #path + 1
+  fields[last] = more
   local v = redis.pcall('HMGET', key, unpack(fields))
   if v.err then
     local damaged = string.find(v.err, 'WRONGTYPE', 1, true)
@@ -170,12 +204,11 @@ local function load_lock(which, owner, more)
     and (not v[7] or string.find(v[7], '^%l+ %S+ .'))
   if not sound then return nil, { 'MISFIT', now, 'damaged', which } end
   if stored and held and held.mode == 'l' then held.limit = stored end
-  for i, name in ipairs(more or {}) do texts[name] = v[known + i] end
-  return { key = key, kind = v[1] or KIND, minimum = minimum or nil, owner = owner, path = path,
+  return { key = key, number = which, kind = v[1] or KIND, owner = owner, path = path,
            fence = fence, held = held, stored = stored, limit = stored or held and held.limit,
            slots = v[4] or '', barred = v[5] or '', queue = queue, place = v[10] or nil,
-           mirror = v[7] or nil, paused = v[9] and read_pause(v[9]) or nil, more = texts,
-           loaded = v }
+           mirror = v[7] or nil, paused = v[9] and read_pause(v[9]) or nil,
+           acquired = v[11] or '0', ran = v[12] or '', more = v[last], loaded = v }
 end
 
 -- Has the key live for a week after the longest lease, or for a year.

@@ -14,9 +14,8 @@ end
 local function remember(lock, family, e, notes)
   local how = string.match(notes, '^%a+')
   if how == 'unused' or how == 'refused' or string.find(e.rest, ' kept=1', 1, true) then return end
-  local text = lock.counted or redis.call('HGET', lock.key, 'c') or ''
-  local ended, waited, began, last = string.match(text, '^(%d+) (%d+) (%d+) (%d+)$')
-  if not last or #text > 64 then ended, waited, began, last = 0, 0, '0', '0' end
+  local ended, waited, began, last = string.match(lock.ran, '^(%d+) (%d+) (%d+) (%d+)$')
+  if not last or #lock.ran > 64 then ended, waited, began, last = 0, 0, '0', '0' end
   -- The time at which a dead one was found says nothing.
   local at = how == 'expired' and e.deadline < now and whole(e.deadline) or now_text
   -- A holder that was asked to release has lost the lock to the one who asked.
@@ -39,14 +38,14 @@ local function remember(lock, family, e, notes)
   if string.find(e.rest, ' waited=', 1, true) then
     waited = whole(waited + (string.match(e.rest, ' waited=(%d+)') or 0))
   end
-  lock.counted = whole(ended + 1) .. ' ' .. waited .. ' ' .. began .. ' ' .. last
+  lock.ran = whole(ended + 1) .. ' ' .. waited .. ' ' .. began .. ' ' .. last
   local field, run = 'r:' .. whole(ended % 20),
     at .. ' ' .. e.rest .. (string.byte(e.rest, -1) == 32 and '- - - - -' or '')
     .. (how and ' ' or '') .. notes
   if succeeded or not how then
-    redis.pcall('HSET', lock.key, 'c', lock.counted, field, run)
+    redis.pcall('HSET', lock.key, 'c', lock.ran, field, run)
   else
-    redis.pcall('HSET', lock.key, 'c', lock.counted, field, run,
+    redis.pcall('HSET', lock.key, 'c', lock.ran, field, run,
       tally(lock, (how == 'ran' or how == 'killed') and 'failed' or how, at))
   end
 end

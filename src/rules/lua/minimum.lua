@@ -5,8 +5,7 @@
 
 -- minimum: nil or 0.0.0: none.
 local function set_minimum(lock, minimum)
-  lock.minimum = minimum ~= '0.0.0' and minimum or nil
-  lock.kind = lock.minimum and KIND .. ' ' .. lock.minimum or KIND
+  lock.kind = minimum and minimum ~= '0.0.0' and KIND .. ' ' .. minimum or KIND
 end
 
 -- Whether a program of that version is older; also if it does not tell its version.

@@ -11,6 +11,10 @@ for place, n in string.gmatch(args.places or '', '([^%s/]+)/?(%d*)') do
   had[#had + 1], had_listed[#had + 1] = place, number(n)
 end
 
+-- It had places, and has lost some; and it could not come back to all, so that it has left them.
+-- place_or_refuse() finds out.
+local dropped, left = false, false
+
 local function ticket_of(lock, place)
   local base = lock.queue.base .. ':'
   return place and string.sub(place, 1, #base) == base and number(string.sub(place, #base + 1))
@@ -75,7 +79,6 @@ local function join_list(lock, former)
     list.last = list.last + 1
     lock.listed = list.last
   end
-  lock.rank = ' rank=' .. priority .. ':' .. whole(lock.listed)
   lock.lists[priority] = list
   redis.call('HSET', lock.key, item_of(list, lock.listed), whole(lock.queue.mine))
   write_lists(lock)
@@ -140,35 +143,35 @@ end
 
 -- Its record in the queue. All its keys have one time from which on no other waiter passes it.
 local function new_record(lock)
-  local who, least = args.who .. (lock.rank or ''), bound
+  local who, least = request.who .. rank_note(lock), bound
   if locks[2] then
     for _, each in ipairs(locks) do
       lists_of(each)
       least = math.min(least, each.bound)
     end
-    local before = number(string.match(args.who, ' waited=(%d+)')) or 0
+    local before = number(string.match(request.who, ' waited=(%d+)')) or 0
     who = (who == '' and NOBODY or who) .. ' due=' .. whole(now - before + least)
   end
-  return { owner = args.owner, since = whole(now), mode = args.mode, who = who }
+  return { owner = args.owner, since = whole(now), mode = request.mode, who = who }
 end
 
 -- Keeps the place for another while. The record changes only in its number, in whether it waits for
 -- other keys, and in what it offers this time. A waiter that was called and cannot go must be
--- called again.
+-- called again. Returns for how long the place of a far waiter is kept.
 local function sign_on(lock)
   local queue = lock.queue
   local text = redis.call('HGET', lock.key, lock.place)
   -- Of a group, the one that came last is known.
-  local group = not text and group_field(lock, lock.place, args.who)
+  local group = not text and group_field(lock, lock.place, request.who)
   if group then redis.call('HSET', lock.key, group, args.owner) end
   local waiter = text and read_waiter(text) or new_record(lock)
   waiter.who = with_attempt(waiter.who)
   -- Until the first has called, which was told to, all that call stay near: it may be dead.
   local usual = queue.base == 'q' and not next(lists_of(lock))
-    and not (lock.first and lock.first.far)
-  keep_place(lock, waiter, queue.mine, usual and args.far_ttl or 0)
-  local elsewhere = lock.next and not lock.obstacle and args.grace == 0
-  if elsewhere and not waiter.elsewhere and lock.is_first then
+    and not (lock.turn.first and lock.turn.first.far)
+  local kept = keep_place(lock, waiter, queue.mine, usual and request.far_ttl or 0)
+  local elsewhere = lock.turn.next and not lock.obstacle and grace == 0
+  if elsewhere and not waiter.elsewhere and lock.turn.is_first then
     wake_passing(lock, queue, lock.parent, lock.family)
   end
   waiter.elsewhere = elsewhere
@@ -181,6 +184,7 @@ local function sign_on(lock)
     write_lists(lock)
   end
   keep(lock, 0)
+  return kept
 end
 
 -- Leaves the queue. A waiter behind it may be next.

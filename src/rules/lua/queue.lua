@@ -1,4 +1,5 @@
 -- The waiters of a lock, in their queues.
+--- @include "arguments"
 --- @include "lock"
 --- @include "waiter"
 
@@ -82,14 +83,20 @@ local function list_of(lock, who)
   if list and n then return list, n end
 end
 
+-- The note of the caller's number in the list of its priority; '' if it is in none.
+local function rank_note(lock)
+  return lock.listed and ' rank=' .. (args.priority or 0) .. ':' .. whole(lock.listed) or ''
+end
+
 -- Whether it has waited for so long that no other waiter passes it. A waiter for several keys has
--- the same time in all of them, or two could wait for each other.
-local function is_overdue(lock, waiter)
+-- the same time in all of them, or two could wait for each other. bound: that of a caller which may
+-- not be in the queue; nil: none.
+local function is_overdue(lock, waiter, bound)
   local due = number(string.match(waiter.who, ' due=(%d+)'))
   if due then return now >= due end
   local before = number(string.match(waiter.who, ' waited=(%d+)')) or 0
   local waited = before + now - (number(waiter.since) or now)
-  return waited >= math.min(lock.bound, lock.callers_bound or lock.bound)
+  return waited >= math.min(lock.bound, bound or lock.bound)
 end
 
 -- Clears a place. waiter: its record; nil if that cannot be read.
@@ -170,7 +177,7 @@ local function waiter_at(lock, queue, ticket, most)
     redis.call('HSET', lock.key, place, write_waiter(found))
   end
   if ticket == queue.mine then
-    found = found or { owner = lock.owner, since = whole(now), who = lock.who }
+    found = found or { owner = lock.owner, since = whole(now), who = args.who or '' }
   elseif found and found.deadline <= now then
     return nil, found, text
   end
@@ -217,13 +224,13 @@ local function first_waiter(lock, queue, line, most)
 end
 
 -- The waiter whose turn it is, and the line that it stands in: a queue, or a list of it. Those that
--- nest wait only in the order of arrival.
-local function first_in_turn(lock, queue, most)
+-- nest wait only in the order of arrival. bound: as in is_overdue().
+local function first_in_turn(lock, queue, most, bound)
   local oldest = first_waiter(lock, queue, queue, most)
   if not oldest or oldest.owner == '' or queue.base ~= 'q' or not next(lists_of(lock)) then
     return oldest, queue
   end
-  if is_overdue(lock, oldest) then return oldest, queue end
+  if is_overdue(lock, oldest, bound) then return oldest, queue end
   for priority = HIGHEST, LOWEST, -1 do
     local list = lock.lists[priority]
     local first = list and first_waiter(lock, queue, list, most)
@@ -236,9 +243,9 @@ local function leave_queue(lock)
   if lock.place then
     local text = redis.call('HGET', lock.key, lock.place)
     clear_place(lock, lock.place,
-      text and read_waiter(text) or { owner = lock.owner, who = lock.rank or '' })
+      text and read_waiter(text) or { owner = lock.owner, who = rank_note(lock) })
   end
-  lock.place, lock.queue.mine, lock.listed, lock.rank = nil, nil, nil, nil
+  lock.place, lock.queue.mine, lock.listed = nil, nil, nil
 end
 
 -- The waiters in it are notified, and queue again where they belong.

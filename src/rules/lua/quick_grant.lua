@@ -7,9 +7,9 @@
 -- The fence of a new holder, which is what a quorum has settled on, if it has; and the last fence
 -- that was issued.
 local function new_fence(lock, i)
-  local settled = args.settled and number(args.settled[i])
+  local settled = request.settled and number(request.settled[i])
   if not settled then
-    local fence = next_fence(lock, args.proposal)
+    local fence = next_fence(lock, request.proposal)
     return fence, fence
   end
   lock.fence = math.max(lock.fence, settled)
@@ -18,41 +18,42 @@ end
 
 -- Whether no holder is in the way, no client waits, and no holder that shares it may be dead.
 local function is_open(lock)
-  local h, mode = lock.held, args.mode
+  local h, mode = lock.held, request.mode
   if lock.place or lock.stored or lock.paused then return false end
-  for i = 11, 10 + #lock.path do
+  for i = FAMILIES + 1, FAMILIES + #lock.path do
     if lock.loaded[i] then return false end
   end
   if lock.queue.first <= lock.queue.last then return false end
   return not h
-    or mode ~= 'x' and h.mode == mode and h.limit == args.limit
-    and (mode == 's' or h.count < args.limit) and not is_in_doubt(h)
+    or mode ~= 'x' and h.mode == mode and h.limit == request.limit
+    and (mode == 's' or h.count < request.limit) and not is_in_doubt(h)
 end
 
 -- Grants all the locks; nil if that takes more than to write it down. known: the conditions of the
 -- request were checked, and let it pass.
 local function quick_grant(known)
   -- A waiter that may have been superseded is not let in unasked.
-  if args.places or args.queue_only or args.grace > 0 or args.mirror or args.done or args.take
-    or args.latest or args.mode == 'l' and args.limit == 0 then
+  if args.places or args.queue_only or grace > 0 or args.mirror or done or request.take
+    or args.latest or request.mode == 'l' and request.limit == 0 then
     return nil
   end
-  if not known and (args.epoch or args.unless_done or args.globs) then return nil end
+  if not known and (args.epoch or args.unless_done or globs) then return nil end
   for _, lock in ipairs(locks) do
     if not is_open(lock) or not known and lock.barred ~= '' then return nil end
   end
-  local owner, mode, lease = args.owner, args.mode, args.lease
-  local fences, slots, till = {}, {}, whole(now + lease) .. ' ' .. args.lease_text .. ' '
+  local owner, mode, lease = args.owner, request.mode, request.lease
+  local fences, slots, till = {}, {}, whole(now + lease) .. ' ' .. args.lease .. ' '
   -- In this order a full server refuses the newcomer, and a client without the right to expire keys
   -- holds nothing.
   for i, lock in ipairs(locks) do
     local fence, last = new_fence(lock, i)
     fences[i] = fence
-    redis.call('HSET', lock.key, 'k', lock.kind, 'f', last, 'a', whole(lock.acquired + 1))
+    redis.call('HSET', lock.key, 'k', lock.kind, 'f', last,
+      'a', whole((number(lock.acquired) or 0) + 1))
     keep(lock, lease)
   end
   for i, lock in ipairs(locks) do
-    local h, state = lock.held, mode .. ' ' .. whole(args.limit) .. ' 1 ' .. till .. owner
+    local h, state = lock.held, mode .. ' ' .. whole(request.limit) .. ' 1 ' .. till .. owner
     if h then
       h.count = h.count + 1
       h.earliest, h.longest = math.min(h.earliest, now + lease), math.max(h.longest, lease)
@@ -61,7 +62,7 @@ local function quick_grant(known)
     slots[i] = mode == 'l' and take_slot(lock) or 0
     redis.call('HSET', lock.key, 's', state, 'h:' .. owner,
       till .. fences[i] .. ' ' .. owner .. ' ' .. now_text .. ' ' .. mode .. ' '
-      .. whole(slots[i]) .. ' ' .. args.who)
+      .. whole(slots[i]) .. ' ' .. request.who)
   end
   return member_answer({ 'GRANTED', now, fences, slots }, locks)
 end

@@ -3,24 +3,24 @@
 
 -- The obstacle, in the words of a refusal: the holders, or else the first in the queue.
 local function describe_reason(lock, found)
-  local first = not lock.is_first and lock.first
+  local first = not lock.turn.is_first and lock.turn.first
   if found or not first or not first.who then return describe(found) end
   return 0, 0, show_waiter(first)
 end
 
-local function describe_closed(decision, places, waiting)
+local function describe_closed(decision, places, waiting, kept)
   local pause = locks[decision.which].paused
   local closed = { 'CLOSED', now, pause and pause.till - now or 0, places, waiting,
-                   args.dropped and 1 or 0, decision.which, pause and pause.text or '' }
-  return tell_kept(closed, locks[1], 9)
+                   dropped and 1 or 0, decision.which, pause and pause.text or '' }
+  return tell_kept(closed, kept, 9)
 end
 
 -- The answer to a caller that does not wait.
 local function refuse(decision)
   local lock, found = locks[decision.which], decision.found
   local waiting = lock.queue.last - lock.queue.first + 1
-  if args.grace > 0 and not found then return { 'GRACE', now, args.grace, '', waiting, 0 } end
-  if not args.member and not args.is_part then count_refusal(lock) end
+  if grace > 0 and not found then return { 'GRACE', now, grace, '', waiting, 0 } end
+  if not args.member and not request.is_part then count_refusal(lock) end
   if found and found.closed then return describe_closed(decision, '', waiting) end
   local held = { 'HELD', now, waiting, decision.which, describe_reason(lock, found) }
   held[8] = lock.stored
@@ -31,8 +31,8 @@ end
 local function position(decision)
   if decision.free then return 1 end
   local best = position_in(locks[decision.which])
-  for _, each in ipairs(args.take and locks or {}) do
-    if each.obstacle or not each.next then best = math.min(best, position_in(each)) end
+  for _, each in ipairs(request.take and locks or {}) do
+    if each.obstacle or not each.turn.next then best = math.min(best, position_in(each)) end
   end
   return best
 end
@@ -41,7 +41,7 @@ end
 local function soonest()
   local till = math.huge
   for _, each in ipairs(locks) do
-    local what = (each.is_first or not each.first) and each.obstacle
+    local what = (each.turn.is_first or not each.turn.first) and each.obstacle
     if what and not what.closed then till = math.min(till, what.till) end
   end
   return till < math.huge and math.max(till - now, 0) or 0
@@ -50,29 +50,33 @@ end
 -- Gives it a place in the queue of each lock, or keeps that. Returns the answer.
 local function queue(decision)
   for _, each in ipairs(locks) do
-    if each.unmarked then redis.call('HSET', each.key, 'k', each.kind, 'p', each.paused.text) end
+    if each.paused and each.paused.unmarked then
+      redis.call('HSET', each.key, 'k', each.kind, 'p', each.paused.text)
+    end
     if not each.queue.mine then join_queue(each) end
   end
-  local places = {}
+  local places, kept = {}, nil
   for i, each in ipairs(locks) do
-    sign_on(each)
+    kept = sign_on(each) or kept -- only one lock may have a far waiter
     places[i] = each.place .. (each.listed and '/' .. whole(each.listed) or '')
-    local passed = not each.obstacle and not each.next
-    if args.left then
+    local passed = not each.obstacle and not each.turn.next
+    if left then
       wake(each, each.parent, each.family, true)
     elseif passed then
-      wake(each, each.parent, each.family, true, now + args.place_ttl - 1000)
+      wake(each, each.parent, each.family, true, now + request.place_ttl - 1000)
     end
   end
   places = table.concat(places, ' ')
-  local lock, found, dropped = locks[decision.which], decision.found, args.dropped and 1 or 0
-  if args.grace > 0 and not found then
-    return { 'GRACE', now, args.grace, places, position(decision), dropped }
+  local lock, found, anew = locks[decision.which], decision.found, dropped and 1 or 0
+  if grace > 0 and not found then
+    return { 'GRACE', now, grace, places, position(decision), anew }
   end
-  if found and found.closed then return describe_closed(decision, places, position(decision)) end
-  local queued = { 'QUEUED', now, places, position(decision), dropped, decision.which,
+  if found and found.closed then
+    return describe_closed(decision, places, position(decision), kept)
+  end
+  local queued = { 'QUEUED', now, places, position(decision), anew, decision.which,
                    describe_reason(lock, found) }
-  if args.take then queued[8] = soonest() end
+  if request.take then queued[8] = soonest() end
   queued[10] = lock.stored
-  return tell_kept(queued, lock, 11)
+  return tell_kept(queued, kept, 11)
 end

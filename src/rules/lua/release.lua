@@ -26,30 +26,31 @@ if is_late(now) then return { 'STALE', now } end
 local owner, notes = args.owner, args.notes or ''
 local bar, at_least = tonumber(args.bar or 0), tonumber(args.at_least or 0)
 local locks, worst, mirrored = {}, nil, false
+local run_out = {} -- the locks whose lease has ended, where that counts
 
 -- Whether the release is usual: no other client nests in it or waits.
 local function load_all()
-  local quiet, below = bar == 0 and at_least == 0, 'q:' .. owner
+  local quiet = bar == 0 and at_least == 0
   for i = 1, LOCKS do
-    local lock, refusal = load_families(i, owner, { 'c', below })
+    local lock, refusal = load_families(i, owner, 'q:' .. owner)
     if not lock and refusal.err then return false, refusal end
     if not lock then
       worst, quiet = refusal, false
     else
-      locks[#locks + 1], lock.number, lock.counted = lock, i, lock.more.c or ''
+      locks[#locks + 1] = lock
       mirrored = mirrored or lock.mirror
       lock.own, lock.family = find_entry(lock, owner)
       local place = lock.place and redis.call('HGET', lock.key, lock.place)
       if is_overtaken(lock.own and lock.own.rest or place or '') then
         return false, { 'STALE', now }
       end
-      if args.strict and lock.own and is_dead(lock.own) then lock.own, lock.run_out = nil, true end
+      if args.strict and lock.own and is_dead(lock.own) then lock.own, run_out[lock] = nil, true end
       if args.strict and lock.own and is_of_run(lock.own) then
         return false, { 'MISFIT', now, 'run', i }
       end
       quiet = quiet and lock.own and not is_dead(lock.own) and not lock.family.entries[2]
         and not lock.place and not lock.mirror and lock.queue.first > lock.queue.last
-        and not lock.more[below]
+        and not lock.more
     end
   end
   return quiet
@@ -147,7 +148,7 @@ for _, lock in ipairs(locks) do
     local absent = { 'ABSENT', now, lock.number, present(lock) }
     absent[7] = revocation(lock, owner)
     -- If the server has forgotten the lock, no other client can have acquired it since.
-    local forgotten = grace > 0 and absent[4] == 0 and not lock.run_out
+    local forgotten = grace > 0 and absent[4] == 0 and not run_out[lock]
       and not string.find(';' .. lock.barred, ';!' .. owner .. '=', 1, true)
     if not forgotten then worst = worst or absent end
   end

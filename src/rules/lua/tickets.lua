@@ -13,21 +13,22 @@ local function offer(lock)
 end
 
 -- Keeps its place for another while: the longer, the further back it is. A far waiter offers
--- nothing, as its offer would be too old when its turn comes. The caller writes the record.
+-- nothing, as its offer would be too old when its turn comes. The caller writes the record. Returns
+-- for how many ms the place of a far waiter is kept, nil for another's.
 local function keep_place(lock, waiter, ticket, far_ttl)
   local share = (ticket - lock.queue.first) / NEAR
-  local kept = math.min(far_ttl, math.floor(args.place_ttl * share * share))
-  waiter.far = share > 1 and kept > args.place_ttl and args.place_ttl or nil
-  waiter.deadline = now + (waiter.far and kept or args.place_ttl)
+  local far_kept = math.min(far_ttl, math.floor(request.place_ttl * share * share))
+  waiter.far = share > 1 and far_kept > request.place_ttl and request.place_ttl or nil
+  waiter.deadline = now + (waiter.far and far_kept or request.place_ttl)
   waiter.offer = not waiter.far and offer(lock) or nil
-  lock.kept = waiter.far and kept
+  return waiter.far and far_kept
 end
 
 -- Adds to an answer how long the place of a far waiter is kept.
-local function tell_kept(answer, lock, at)
-  if not lock.kept then return answer end
+local function tell_kept(answer, kept, at)
+  if not kept then return answer end
   for i = #answer + 1, at - 1 do answer[i] = false end
-  answer[at] = lock.kept
+  answer[at] = kept
   return answer
 end
 
