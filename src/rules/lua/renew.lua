@@ -119,7 +119,32 @@ if answer then
   wake(locks[1])
   return answer
 end
-answer = grace > 0 and args.mode and reclaim_all(fences, words(args.slots))
+
+-- Has it hold all its locks again. Returns the answer; nil if it cannot have one of them.
+local function reclaim_all()
+  local slots, claims, around = words(args.slots), {}, {}
+  for i = 1, LOCKS do
+    local lock, refusal = locks[i], nil
+    if not lock then lock, refusal = load_families(i, owner) end
+    if not lock then return refusal end
+    lock.own, lock.family = find_entry(lock, owner)
+    locks[i] = lock
+    claims[i] = { owner = owner, lease = lease, mode = args.mode, limit = tonumber(args.limit or 0),
+                  who = args.who, fence = fences[i], slot = tonumber(slots[i]) }
+    if not lock.own then
+      around[i] = look_around(lock, claims[i])
+      if not around[i] then return nil end
+    end
+  end
+  local reclaimed = { 'RENEWED', now, {}, {}, 2 }
+  for i, lock in ipairs(locks) do
+    if around[i] then reclaim(lock, claims[i], around[i]) else renew(lock) end
+    reclaimed[3][i], reclaimed[4][i] = lock.own.fence, lock.own.slot
+  end
+  return reclaimed
+end
+
+answer = grace > 0 and args.mode and reclaim_all()
 if answer then return answer end
 answer = { 'LOST', now, lost, present(locks[lost]) }
 answer[7] = revocation(locks[lost], owner)
