@@ -75,7 +75,7 @@ too_long() {
     LC_ALL=C.UTF-8 grep -nE '^.{101}' Makefile.am configure.ac quickstart .ci/* \
         bench/bench bench/lock-* bench/*.py CONTRIBUTING.md \
         $(find src tests -name '*.[ch]' ! -name scripts.c -o -name README.md) \
-        src/rules/lua/*.lua tests/*.py tests/floors tests/*.sh \
+        src/rules/lua/*.lua src/rules/lua/*/*.lua tests/*.py tests/floors tests/*.sh \
         build-aux/embed-lua build-aux/fuzz build-aux/coverage build-aux/install-directories &&
         status=1
     LC_ALL=C.UTF-8 grep -nE '^ *(#|@test)' tests/*.bats tests/*.bash |

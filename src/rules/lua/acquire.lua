@@ -54,22 +54,22 @@
 --     or others of the keys were taken away: it must release all before it asks again
 --   {'STALE', now}   {'BARRED', now}   {'MISFIT', now, what, which key}
 -- In a quorum, GRANTED, ASKED and HELD as member_answer() has them.
---- @include "request"
---- @include "quick_grant"
+--- @include "acquire/request"
+--- @include "acquire/quick_grant"
 
 local answer = parse_request() or load_request() or quick_grant()
 if answer then return answer end
 
 -- Redis makes each function anew whenever a script passes over it. The functions that a quick
 -- answer does not need come behind it: making them would cost as much as the answer.
---- @include "conditions"
+--- @include "acquire/conditions"
 
 answer = check_conditions() or quick_grant(true)
 if answer then return answer end
 
---- @include "grant"
---- @include "decide"
---- @include "refuse"
+--- @include "acquire/grant"
+--- @include "acquire/decide"
+--- @include "acquire/refuse"
 
 answer = grant_again() or place_or_refuse()
 if answer then return answer end

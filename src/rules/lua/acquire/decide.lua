@@ -1,6 +1,6 @@
 -- The decision of acquire.lua about each lock.
---- @include "places"
---- @include "grant"
+--- @include "acquire/places"
+--- @include "acquire/grant"
 
 -- Turns -------------------------------------------------------------------------------------------
 

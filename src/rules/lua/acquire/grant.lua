@@ -1,6 +1,6 @@
 -- Grants locks, to a newcomer or once more.
---- @include "quick_grant"
---- @include "places"
+--- @include "acquire/quick_grant"
+--- @include "acquire/places"
 --- @include "mirror"
 
 local mirrors = args.mirror and open_mirrors()

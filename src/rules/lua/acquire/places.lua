@@ -1,6 +1,6 @@
 -- The caller's places in the queues of acquire.lua.
 --- @include "holders"
---- @include "tickets"
+--- @include "acquire/tickets"
 
 -- Its priority, and how long it lets others pass it.
 local priority, bound = tonumber(args.priority or 0), number(args.bound) or BOUND

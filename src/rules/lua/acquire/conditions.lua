@@ -1,5 +1,5 @@
 -- Conditions that acquire.lua checks before it looks at the locks.
---- @include "request"
+--- @include "acquire/request"
 --- @include "entries"
 --- @include "globs"
 --- @include "epoch"

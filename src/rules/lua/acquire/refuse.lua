@@ -1,5 +1,5 @@
 -- The answers of acquire.lua to a caller that is kept out.
---- @include "decide"
+--- @include "acquire/decide"
 
 -- The obstacle, in the words of a refusal: the holders, or else the first in the queue.
 local function describe_reason(lock, found)

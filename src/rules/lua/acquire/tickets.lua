@@ -1,5 +1,5 @@
 -- A place in the queue, as acquire.lua keeps it.
---- @include "conditions"
+--- @include "acquire/conditions"
 --- @include "waiter"
 
 local COUNTED = 100 -- tickets

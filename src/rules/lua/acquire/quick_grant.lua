@@ -1,5 +1,5 @@
 -- The usual acquisition: no holder is in the way, and no client waits.
---- @include "request"
+--- @include "acquire/request"
 --- @include "slots"
 --- @include "fence"
 --- @include "member"
