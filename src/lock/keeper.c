@@ -253,16 +253,15 @@ static void start(struct keeper *keeper, struct operation operation)
     store_start(keeper->store, &operation);
 }
 
-/* The request under way is answered. Returns whether a release has waited for that, and is sent
- * now. */
-static bool gives_way(struct keeper *keeper, const struct answer *answer)
+/* The request under way is answered. False if a release has waited for that, and is sent now. */
+static bool finish_request(struct keeper *keeper, const struct answer *answer)
 {
     keeper->busy = false;
     note_time(keeper, answer);
     if (keeper->state != RELEASING)
-        return false;
+        return true;
     send_release(keeper);
-    return true;
+    return false;
 }
 
 static const struct answer *refusal_of(const struct keeper *keeper)
@@ -500,7 +499,7 @@ static void on_renewed(void *arg, const struct answer *answer)
     char holder[HOLDER_SIZE];
 
     note_in_flight(keeper, answer); /* a store that has forgotten the lock grants it anew */
-    if (gives_way(keeper, answer) || keeper->state != HELD)
+    if (!finish_request(keeper, answer) || keeper->state != HELD)
         return; /* lost meanwhile */
     if (answer->verdict != VERDICT_UNKNOWN)
         outage_answered(&keeper->outage, now_of(keeper));
@@ -643,8 +642,9 @@ static bool time_is_up(const struct keeper *keeper, int64_t late)
     return keeper->plan.wait && moment_reached(end, now_of(keeper));
 }
 
-/* A server that takes no more clients is waited for as the lock is: others hold what it lacks. */
-static bool may_try_again(struct keeper *keeper, const struct answer *failure)
+/* Notes a failure, and judges whether to try again. A server that takes no more clients is waited
+ * for as the lock is: others hold what it lacks. */
+static bool judge_failure(struct keeper *keeper, const struct answer *failure)
 {
     struct moment now = now_of(keeper);
 
@@ -664,7 +664,7 @@ static void take_failure(struct keeper *keeper, const struct answer *answer)
 {
     if (answer->maybe_done)
         keeper->doubt.state = STORE_MAY_GRANT;
-    if (may_try_again(keeper, answer))
+    if (judge_failure(keeper, answer))
         try_again_at(keeper, outage_note(&keeper->outage, now_of(keeper), answer));
     else
         end_with(keeper, KEEPER_FAILED, outage_give_up(&keeper->outage, now_of(keeper), answer),
@@ -725,7 +725,7 @@ static void not_confirmed(struct keeper *keeper, const struct answer *answer)
     keeper->doubt.state = STORE_MAY_GRANT;
     if (slow && ++keeper->late == LATE_MAX) {
         end_too_far(keeper);
-    } else if (slow && may_try_again(keeper, answer)) {
+    } else if (slow && judge_failure(keeper, answer)) {
         try_again_at(keeper, outage_pause(&keeper->outage, now_of(keeper)));
     } else {
         take_failure(keeper, answer);
@@ -736,7 +736,7 @@ static void on_confirmed(void *arg, const struct answer *answer)
 {
     struct keeper *keeper = arg;
 
-    if (gives_way(keeper, answer))
+    if (!finish_request(keeper, answer))
         return;
     if (answer->verdict != VERDICT_UNKNOWN)
         outage_answered(&keeper->outage, now_of(keeper));
@@ -769,7 +769,7 @@ static void on_acquired(void *arg, const struct answer *answer)
         keeper->doubt.state = STORE_MAY_GRANT;
     else if (answer->verdict != VERDICT_UNKNOWN && keeper->doubt.state == STORE_IS_EMPTY)
         keeper->doubt.state = STORE_HAS_TOLD;
-    if (gives_way(keeper, answer))
+    if (!finish_request(keeper, answer))
         return;
     if (answer->verdict != VERDICT_UNKNOWN) {
         keeper->doubt.state = STORE_HAS_TOLD;

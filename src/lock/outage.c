@@ -105,8 +105,8 @@ static uint64_t reason_of(const struct answer *why)
     return hash_add(HASH_START, text, length);
 }
 
-/* Reasons beyond the limit count as told. */
-static bool is_new_reason(struct outage *outage, const struct answer *why)
+/* False if it was told. Reasons beyond the limit count as told. */
+static bool note_reason(struct outage *outage, const struct answer *why)
 {
     uint64_t reason = reason_of(why);
 
@@ -126,7 +126,7 @@ static void note_later(struct outage *outage, struct moment now, const struct an
         outage->until = moment_max(outage->until, moment_plus(now, outage->longest));
     }
     outage->told = true;
-    if (is_new_reason(outage, why))
+    if (note_reason(outage, why))
         outage->events->trouble(outage->arg, why);
     if (why->grace_ms > 0)
         outage->until = moment_plus(now, why->grace_ms * NS_PER_MS + outage->longest);

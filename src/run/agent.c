@@ -124,7 +124,7 @@ static bool is_absent(void *arg)
     struct agent *agent = arg;
 
     return agent->presence.state != PRESENCE_DEAD && !is_leaving(agent) &&
-           !presence_is_certain(&agent->presence);
+           !presence_confirm(&agent->presence);
 }
 
 static void offer_grant(struct agent *agent, const struct lock_grant *grants)
@@ -346,7 +346,7 @@ static void take_release(struct agent *agent, const struct agent_order *order)
     struct lock_end end = order->end;
 
     agent->order = *order;
-    if (stop_command_goes_on(&agent->watchdog.stop_command, loop_now(agent->loop)))
+    if (stop_command_check(&agent->watchdog.stop_command, loop_now(agent->loop)))
         return;
     if (agent->state == LOST)
         end.how = fate_ending(agent->fate);
@@ -556,7 +556,7 @@ static void on_look(struct loop_timer *timer)
     }
     if (agent->ended)
         presence_ask(&agent->presence);
-    if (presence_may_react(&agent->presence))
+    if (presence_wait_on(&agent->presence))
         return;
     if (agent->state == LOST)
         watchdog_lose(&agent->watchdog, true);

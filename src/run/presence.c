@@ -62,7 +62,7 @@ void presence_answered(struct presence *presence)
 
 /* One that was seen running is not looked at again at once: if it has been stopped since, it does
  * not take the grant. */
-bool presence_is_certain(struct presence *presence)
+bool presence_confirm(struct presence *presence)
 {
     struct moment now = loop_now(presence->loop);
 
@@ -88,7 +88,7 @@ void presence_expect(struct presence *presence)
     look_later(presence);
 }
 
-bool presence_may_react(struct presence *presence)
+bool presence_wait_on(struct presence *presence)
 {
     if (is_stopped(presence) ||
         patience_look(&presence->waited, loop_now(presence->loop)) >= REACT_NS)

@@ -24,16 +24,16 @@ struct presence {
 /* The process runs now. owner: of the timer. */
 void presence_init(struct presence *presence, struct loop *loop, pid_t pid,
                    void (*fire)(struct loop_timer *timer), void *owner);
-/* Whether it may take a grant. If it is found to be stopped, it is pinged, and false is returned
- * until presence_answered(). */
-bool presence_is_certain(struct presence *presence);
+/* Looks whether it may take a grant. If it is found to be stopped, it is pinged, and false is
+ * returned until presence_answered(). */
+bool presence_confirm(struct presence *presence);
 /* Pings it, unless a ping is unanswered; and sets the timer for presence_remind(). */
 void presence_ask(struct presence *presence);
 void presence_answered(struct presence *presence);
 /* It must react to something: starts the timer. */
 void presence_expect(struct presence *presence);
-/* For the timer: whether it runs and has time left to react; then the timer will fire again. */
-bool presence_may_react(struct presence *presence);
+/* For the timer, which fires again: false if it is stopped, or has had its time to react. */
+bool presence_wait_on(struct presence *presence);
 /* For the timer: pings it once more if it runs and has not answered, as messages get lost where a
  * queue is full. */
 void presence_remind(struct presence *presence);

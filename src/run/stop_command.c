@@ -62,7 +62,7 @@ void stop_command_kill(const struct stop_command *stop)
         child_signal_group(stop->pid, SIGKILL);
 }
 
-bool stop_command_goes_on(struct stop_command *stop, struct moment now)
+bool stop_command_check(struct stop_command *stop, struct moment now)
 {
     int status = 0;
 

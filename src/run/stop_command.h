@@ -26,6 +26,6 @@ bool stop_command_delays_term(const struct stop_command *stop, struct moment now
 bool stop_command_note_end(struct stop_command *stop, pid_t pid, int status);
 /* Kills it, with its process group. */
 void stop_command_kill(const struct stop_command *stop);
-/* In a process that reaps no other children: whether it still runs; kills it when its time is
- * over. */
-bool stop_command_goes_on(struct stop_command *stop, struct moment now);
+/* In a process that reaps no other children: kills it when its time is over. Whether it still
+ * runs. */
+bool stop_command_check(struct stop_command *stop, struct moment now);

@@ -519,7 +519,7 @@ static bool awaits_answer(const struct supervisor *s, struct moment now)
 }
 
 /* Returns when to look at that again. */
-static struct moment nudge_at(struct supervisor *s)
+static struct moment plan_nudge(struct supervisor *s)
 {
     struct moment now = moment_now();
 
@@ -564,7 +564,7 @@ static void settle(struct supervisor *s)
     notify_of_state(s);
 
     struct moment due = stays(s) ? moment_min(job_due(&s->job), held_long_at(s)) : s->leave_by;
-    due = moment_min(due, nudge_at(s));
+    due = moment_min(due, plan_nudge(s));
     if (lacks_agent(s) && !is_hopeless(s))
         due = moment_min(due, replace_at(s, moment_now()));
     if (!s->clock.added || due.ns != s->clock.due.ns)

@@ -84,9 +84,9 @@ static void raise_alarm(struct watchdog *watchdog, enum watchdog_phase phase, en
 }
 
 /* The command of --stop, which has until KILL. The tree is empty only when it has ended, too. */
-static bool runs_elsewhere(struct watchdog *watchdog)
+static bool check_stop_command(struct watchdog *watchdog)
 {
-    return stop_command_goes_on(&watchdog->stop_command, loop_now(watchdog->loop));
+    return stop_command_check(&watchdog->stop_command, loop_now(watchdog->loop));
 }
 
 /* Nothing is let off at the end of the lease. */
@@ -110,8 +110,8 @@ static void kill_tree(struct watchdog *watchdog)
         return;
     count_time(watchdog);
     enum tree_state state = tree_signal(&watchdog->tree, SIGKILL);
-    bool elsewhere = runs_elsewhere(watchdog);
-    if ((state == TREE_GONE && !elsewhere) || is_hopeless(watchdog))
+    bool stop_runs = check_stop_command(watchdog);
+    if ((state == TREE_GONE && !stop_runs) || is_hopeless(watchdog))
         conclude(watchdog, state);
     else
         look_again(watchdog);
@@ -119,7 +119,7 @@ static void kill_tree(struct watchdog *watchdog)
 
 static void wait_for_end(struct watchdog *watchdog, enum tree_state state)
 {
-    if (state == TREE_GONE && !runs_elsewhere(watchdog))
+    if (state == TREE_GONE && !check_stop_command(watchdog))
         conclude(watchdog, state);
     else
         look_again(watchdog);
@@ -137,7 +137,7 @@ static bool start_stop_command(struct watchdog *watchdog)
 
 static bool still_delays(struct watchdog *watchdog)
 {
-    return runs_elsewhere(watchdog) &&
+    return check_stop_command(watchdog) &&
            stop_command_delays_term(&watchdog->stop_command, loop_now(watchdog->loop));
 }
 
