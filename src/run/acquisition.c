@@ -79,15 +79,6 @@ static void writable(struct loop_io *io, int events)
     }
 }
 
-static void print(struct printer *printer, struct lease lease, const struct lock_grant *grants)
-{
-    printer->state = PRINTING;
-    if (printer->plan->compose)
-        printer->plan->compose(printer->plan->arg, lease.length, grants, printer->text);
-    loop_arm(printer->loop, &printer->timer, lease.end);
-    loop_add(printer->loop, &printer->out);
-}
-
 static void on_time(struct loop_timer *timer)
 {
     struct printer *printer = timer->owner;
@@ -98,19 +89,10 @@ static void on_time(struct loop_timer *timer)
         fail_to_print(printer, RUN_UNDELIVERED, &(struct run_reason){.cause = RUN_CAUSE_UNPRINTED});
 }
 
-/* The agent may have withdrawn the grant, if this process was stopped. */
-static void take_held(struct printer *printer, const struct agent_report *held)
-{
-    if (!offer_claim(printer->agent->offer))
-        return;
-    tell_agent(printer, ORDER_ACK, held->lease);
-    print(printer, held->lease, held->grants);
-}
-
 /* -- hearing the agent ----------------------------------------------------------------------- */
 
 /* The agent has ended. */
-static void part(struct printer *printer)
+static void on_agent_gone(struct printer *printer)
 {
     const struct run_reason why = {.cause = printer->plan->agent.keep ? RUN_CAUSE_RENEWER_ENDED
                                                                       : RUN_CAUSE_AGENT_DIED};
@@ -123,11 +105,19 @@ static void part(struct printer *printer)
     loop_stop(printer->loop);
 }
 
-static void take_over(struct printer *printer, const struct agent_report *over)
+/* The agent may have withdrawn the grant, if this process was stopped. */
+static void take_held(struct printer *printer, const struct agent_report *held)
 {
-    if (printer->state == AWAITING)
-        printer->outcome->status = over->status;
-    run_tell(events_of(printer), &over->news);
+    const struct acquisition_plan *plan = printer->plan;
+
+    if (!offer_claim(printer->agent->offer))
+        return;
+    tell_agent(printer, ORDER_ACK, held->lease);
+    printer->state = PRINTING;
+    if (plan->compose)
+        plan->compose(plan->arg, held->lease.length, held->grants, printer->text);
+    loop_arm(printer->loop, &printer->timer, held->lease.end);
+    loop_add(printer->loop, &printer->out);
 }
 
 static void on_report(struct loop_io *io, int events)
@@ -137,15 +127,18 @@ static void on_report(struct loop_io *io, int events)
 
     (void)events;
     while (agent_process_hear(printer->agent, &report)) {
-        if (report.kind == REPORT_HELD && printer->state == AWAITING)
+        if (report.kind == REPORT_HELD && printer->state == AWAITING) {
             take_held(printer, &report);
-        else if (report.kind == REPORT_PING)
+        } else if (report.kind == REPORT_PING) {
             tell_agent(printer, ORDER_PONG, report.lease);
-        else if (report.kind == REPORT_OVER)
-            take_over(printer, &report);
+        } else if (report.kind == REPORT_OVER) {
+            if (printer->state == AWAITING)
+                printer->outcome->status = report.status;
+            run_tell(events_of(printer), &report.news);
+        }
     }
     if (printer->agent->over || printer->agent->gone)
-        part(printer);
+        on_agent_gone(printer);
 }
 
 static void on_signal(void *owner, int signo)
@@ -194,15 +187,6 @@ static bool prepare(struct printer *printer)
     return true;
 }
 
-/* A lock that nothing renews is the script's from now on; the agent has nothing left to do. */
-static void dismiss(struct printer *printer)
-{
-    atomic_store(&printer->agent->offer->delivered, true);
-    close(printer->agent->channel);
-    printer->agent->over = true;
-    agent_process_end(printer->agent);
-}
-
 void acquisition_run(const struct acquisition_plan *plan, struct acquisition_outcome *outcome)
 {
     struct printer printer = {.plan = plan, .outcome = outcome, .agent = &outcome->agent};
@@ -219,10 +203,15 @@ void acquisition_run(const struct acquisition_plan *plan, struct acquisition_out
         outcome->status = STATUS_SYSTEM;
     }
     loop_free(printer.loop);
-    if (printer.state == PRINTED && !plan->agent.keep)
-        dismiss(&printer);
-    else if (printer.state != PRINTED && outcome->agent.over)
+    if (printer.state == PRINTED && !plan->agent.keep) {
+        /* Nothing renews it, so it is the script's, and the agent has nothing left to do. */
+        atomic_store(&outcome->agent.offer->delivered, true);
+        close(outcome->agent.channel);
+        outcome->agent.over = true;
         agent_process_end(&outcome->agent);
+    } else if (printer.state != PRINTED && outcome->agent.over) {
+        agent_process_end(&outcome->agent);
+    }
 }
 
 /* Nothing is sent: that would wake the renewer up in this process's place, and leave time to kill

@@ -388,16 +388,9 @@ static void on_failed(void *arg, enum tree_state state)
 
 /* -- what the supervisor says ---------------------------------------------------------------- */
 
-/* From now on, the renewer ends with the process that it renews for, and with nothing else: a
- * signal to all that a script has started must not free the lock while the script still cleans up.
- * A keeper that has verified the lock hears of requests for it. */
-static void stay_behind(struct agent *agent)
-{
-    events_of(agent)->detach(events_of(agent)->arg);
-    child_detach();
-    keeper_verify(agent->keeper);
-}
-
+/* From now on, a renewer ends with the process that it renews for, and with nothing else: a signal
+ * to all that a script has started must not free the lock while the script still cleans up. A
+ * keeper that has verified the lock hears of requests for it. */
 static void take_acknowledgement(struct agent *agent, struct lease lease)
 {
     if (agent->state == LOST || lease.end.ns != agent->watchdog.known.lease.end.ns)
@@ -407,8 +400,11 @@ static void take_acknowledgement(struct agent *agent, struct lease lease)
         agent->state = HOLDING;
     watchdog_acknowledge(&agent->watchdog);
     keeper_hold_renewals(agent->keeper, false);
-    if (agent->plan->keep)
-        stay_behind(agent);
+    if (!agent->plan->keep)
+        return;
+    events_of(agent)->detach(events_of(agent)->arg);
+    child_detach();
+    keeper_verify(agent->keeper);
 }
 
 /* A printer may have claimed the lock, and was not able to print it. */

@@ -191,11 +191,6 @@ static struct deadline deadline(const struct job *job)
     return deadline_of(job->plan, &known);
 }
 
-static bool forks_without_end(const struct job *job)
-{
-    return job->stop.killed.ns >= FORKING_NS;
-}
-
 /* The command of --stop delays TERM. */
 static struct moment term_at(const struct job *job)
 {
@@ -230,7 +225,7 @@ static void go_on_stopping(struct job *job)
         job->stop.killed.ns < TREE_LENIENT_NS && !moment_reached(lease_kill_at(job->lease), now);
     send_term(job, now);
     state = stop_turn(&job->stop, now);
-    if (state == STOP_GOING && !forks_without_end(job))
+    if (state == STOP_GOING && job->stop.killed.ns < FORKING_NS)
         return;
     if (state == STOP_DONE && job->stop_command.pid > 0)
         return;
@@ -608,14 +603,6 @@ static void note_stop(struct job *job, int signo)
         run_tell_event(job->plan->events, RUN_KEPT_STOPPED);
 }
 
-/* It may have been stopped without this process, which has had the terminal meanwhile. */
-static void note_continuation(struct job *job)
-{
-    job->told_to_stop = false;
-    if (job->state == JOB_RUNNING)
-        give_terminal_back(job);
-}
-
 /* A lease that has not ended leaves the time for a clean-up. Beyond it the command could not even
  * be continued for that. */
 void job_verify(struct job *job)
@@ -663,10 +650,13 @@ void job_signal(struct job *job, int signo)
 
 void job_changed(struct job *job, enum child_change change, int status)
 {
-    if (change == CHILD_STOPPED)
+    if (change == CHILD_STOPPED) {
         note_stop(job, WSTOPSIG(status));
-    else if (change == CHILD_CONTINUED)
-        note_continuation(job);
-    else if (change == CHILD_ENDED)
+    } else if (change == CHILD_CONTINUED) {
+        job->told_to_stop = false;
+        if (job->state == JOB_RUNNING) /* this process may have had the terminal meanwhile */
+            give_terminal_back(job);
+    } else if (change == CHILD_ENDED) {
         note_end(job, status);
+    }
 }

@@ -50,15 +50,6 @@ enum {
     WORDS
 };
 
-static char *keys_of(const struct job_plan *plan, const struct notice *notice)
-{
-    const struct acquire_request *lock = plan->environment->lock;
-    struct held_keys held;
-
-    held_keys_choose(&held, lock->keys, lock->key_count, notice->granted ? notice->grants : NULL);
-    return environment_keys(held.keys, held.count);
-}
-
 /* An entry that what others wrote gives no line breaks, or codes for a terminal: it is for a mail
  * or a log. */
 static char *escaped(const char *name, const char *text)
@@ -71,8 +62,11 @@ static char *escaped(const char *name, const char *text)
 
 static void describe(const struct job_plan *plan, const struct notice *notice, char **words)
 {
-    char *keys FREED = keys_of(plan, notice);
+    const struct acquire_request *lock = plan->environment->lock;
+    struct held_keys held;
 
+    held_keys_choose(&held, lock->keys, lock->key_count, notice->granted ? notice->grants : NULL);
+    char *keys FREED = environment_keys(held.keys, held.count);
     words[WORD_KEY] = strbuf_print("RLOCK_KEY=%s", keys);
     words[WORD_EVENT] = strbuf_print("RLOCK_EVENT=%s", event_names[notice->event]);
     words[WORD_HOLDER] = escaped("RLOCK_HOLDER", notice->holder);

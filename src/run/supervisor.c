@@ -151,15 +151,6 @@ static bool start_release(struct supervisor *s)
     return false;
 }
 
-/* Has the place in the queue released, as no command was started. False if there is no answer to
- * wait for. */
-static bool start_cancel(struct supervisor *s)
-{
-    s->state = CANCELLING;
-    s->leave_by = moment_plus(moment_now(), HURRY_NS);
-    return agent_process_tell(&s->agent, &(struct agent_order){.kind = ORDER_CANCEL}, -1);
-}
-
 static void finish(struct supervisor *s)
 {
     s->done = true;
@@ -360,14 +351,6 @@ static void take(struct supervisor *s, const struct agent_report *report)
     }
 }
 
-/* The agent has ended. */
-static void part(struct supervisor *s)
-{
-    loop_remove(s->loop, &s->channel);
-    if (!stays(s) && !needs_agent(s))
-        leave_unanswered(s, RUN_CAUSE_AGENT_DIED);
-}
-
 /* -- another agent --------------------------------------------------------------------------- */
 
 /* The agent that died may have acquired some of several keys, or at some of several servers, and a
@@ -489,8 +472,11 @@ static void listen_to_agent(struct supervisor *s)
 
     while (!s->done && agent_process_hear(&s->agent, &report))
         take(s, &report);
-    if (s->agent.gone && !was_gone && !s->done)
-        part(s);
+    if (s->agent.gone && !was_gone && !s->done) {
+        loop_remove(s->loop, &s->channel);
+        if (!stays(s) && !needs_agent(s))
+            leave_unanswered(s, RUN_CAUSE_AGENT_DIED);
+    }
     if (s->held && !s->done)
         start_command(s);
     if (s->extended)
@@ -518,7 +504,7 @@ static bool awaits_answer(const struct supervisor *s, struct moment now)
            (!stays(s) || s->job.state == JOB_VERIFYING || moment_reached(overdue_at(s), now));
 }
 
-/* Returns when to look at that again. */
+/* Returns when to look at that again: then it is continued, if s->nudge_at has come. */
 static struct moment plan_nudge(struct supervisor *s)
 {
     struct moment now = moment_now();
@@ -530,14 +516,6 @@ static struct moment plan_nudge(struct supervisor *s)
     if (s->nudge_at.ns == MOMENT_NEVER.ns)
         s->nudge_at = moment_plus(now, NUDGE_NS);
     return s->nudge_at;
-}
-
-static void nudge(struct supervisor *s)
-{
-    if (!moment_reached(s->nudge_at, moment_now()))
-        return;
-    s->nudge_at = MOMENT_NEVER;
-    child_signal_group(s->agent.pid, SIGCONT);
 }
 
 /* -- events ---------------------------------------------------------------------------------- */
@@ -585,7 +563,10 @@ static void on_time(struct loop_timer *timer)
     struct supervisor *s = timer->owner;
 
     listen_to_agent(s);
-    nudge(s);
+    if (moment_reached(s->nudge_at, moment_now())) {
+        s->nudge_at = MOMENT_NEVER;
+        child_signal_group(s->agent.pid, SIGCONT);
+    }
     if (stays(s))
         job_tick(&s->job);
     else if (!s->done && moment_overslept(s->leave_by, moment_now()))
@@ -648,7 +629,9 @@ static void interrupt(struct supervisor *s, int signo)
     } else if (child_signal_is_fatal(signo)) {
         decide(s, OUTCOME_INTERRUPTED, 0);
         s->outcome->signal = signo;
-        if (!start_cancel(s))
+        s->state = CANCELLING;
+        s->leave_by = moment_plus(moment_now(), HURRY_NS);
+        if (!agent_process_tell(&s->agent, &(struct agent_order){.kind = ORDER_CANCEL}, -1))
             finish(s);
     }
 }

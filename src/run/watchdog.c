@@ -63,11 +63,6 @@ static void conclude(struct watchdog *watchdog, enum tree_state state)
         watchdog->failed(watchdog->arg, state);
 }
 
-static bool is_hopeless(const struct watchdog *watchdog)
-{
-    return watchdog->overtime.ns >= HOPELESS_NS;
-}
-
 /* Enters a phase in which the tree is being ended, unless nothing is left of it; the supervisor
  * must know before it finds its command ended, also one that has acknowledged the deadline and not
  * kept it: by then a renewal may have been answered. One that is ending its command knows why. The
@@ -83,7 +78,8 @@ static void raise_alarm(struct watchdog *watchdog, enum watchdog_phase phase, en
     watchdog->alarmed(watchdog->arg);
 }
 
-/* The command of --stop, which has until KILL. The tree is empty only when it has ended, too. */
+/* Whether the command of --stop still runs, which has until KILL. The tree is empty only when it
+ * has ended, too. */
 static bool check_stop_command(struct watchdog *watchdog)
 {
     return stop_command_check(&watchdog->stop_command, loop_now(watchdog->loop));
@@ -111,7 +107,7 @@ static void kill_tree(struct watchdog *watchdog)
     count_time(watchdog);
     enum tree_state state = tree_signal(&watchdog->tree, SIGKILL);
     bool stop_runs = check_stop_command(watchdog);
-    if ((state == TREE_GONE && !stop_runs) || is_hopeless(watchdog))
+    if ((state == TREE_GONE && !stop_runs) || watchdog->overtime.ns >= HOPELESS_NS)
         conclude(watchdog, state);
     else
         look_again(watchdog);
@@ -135,31 +131,23 @@ static bool start_stop_command(struct watchdog *watchdog)
            stop_command_start(&watchdog->stop_command, NULL, kill_at(watchdog));
 }
 
-static bool still_delays(struct watchdog *watchdog)
+static void begin_to_end(struct watchdog *watchdog)
 {
-    return check_stop_command(watchdog) &&
-           stop_command_delays_term(&watchdog->stop_command, loop_now(watchdog->loop));
-}
-
-static void term_tree(struct watchdog *watchdog)
-{
+    if (watchdog->phase == WATCHDOG_WATCHING && start_stop_command(watchdog))
+        raise_alarm(watchdog, WATCHDOG_DELAYING, TREE_LIVE);
+    if (watchdog->phase == WATCHDOG_IDLE)
+        return;
+    if (watchdog->phase == WATCHDOG_DELAYING && check_stop_command(watchdog) &&
+        stop_command_delays_term(&watchdog->stop_command, loop_now(watchdog->loop))) {
+        look_again(watchdog);
+        return;
+    }
     enum tree_state state = stop_ask(&watchdog->tree);
-
     raise_alarm(watchdog, WATCHDOG_ENDING, state);
     if (watchdog->phase == WATCHDOG_DELAYING)
         watchdog->phase = WATCHDOG_ENDING;
     if (watchdog->phase != WATCHDOG_IDLE)
         wait_for_end(watchdog, state);
-}
-
-static void begin_to_end(struct watchdog *watchdog)
-{
-    if (watchdog->phase == WATCHDOG_WATCHING && start_stop_command(watchdog))
-        raise_alarm(watchdog, WATCHDOG_DELAYING, TREE_LIVE);
-    if (watchdog->phase == WATCHDOG_DELAYING && still_delays(watchdog))
-        look_again(watchdog);
-    else if (watchdog->phase != WATCHDOG_IDLE)
-        term_tree(watchdog);
 }
 
 /* The command ended by itself while its supervisor was stopped. The processes that it has left
