@@ -163,6 +163,8 @@ returncode() { # negative for death by a signal, as python sees it
     reports '.outcome == "failed" and .result == null' --url unix:///nowhere k -- true
     reports '.outcome == "lost" and .result == "lost"' --lease 6s k -- \
         sh -c "redis-cli -s '$REDIS_SOCK' del 'rlock:{k}' >/dev/null; sleep 100"
+    reports '.outcome == "lost" and .result == "revoked"' --on-lost continue --at-most 2s k -- \
+        sh -c '"$RLOCK" force-release --yes k & sleep 100'
     reports '.outcome == "lost" and .result == "revoked"' k -- \
         sh -c '"$RLOCK" force-release --yes k & sleep 100'
     hold a k

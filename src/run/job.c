@@ -436,7 +436,10 @@ void job_lose(struct job *job, const struct run_reason *why)
         return;
     if (fate == FATE_TIMED_OUT) {
         time_out(job, &(struct run_reason){.cause = RUN_CAUSE_NO_RENEWAL});
-    } else if (job->state == JOB_STOPPING || job->state == JOB_ENDED) {
+        return;
+    }
+    job->loss = why->cause;
+    if (job->state == JOB_STOPPING || job->state == JOB_ENDED) {
         job->verdict = tell_user(job, RUN_LOST, why);
         tell_unstopped(job);
     } else if (!deadline_is_waived(job->plan)) {

@@ -53,8 +53,9 @@ struct job {
 
     /* How it went. */
     enum fate fate;
-    int fault;    /* NOT_EXECUTED: errno; 0: it was executed */
-    int status;   /* as of waitpid() */
+    enum run_cause loss; /* LOST: why */
+    int fault;           /* NOT_EXECUTED: errno; 0: it was executed */
+    int status;          /* as of waitpid() */
     bool cleared; /* the agent has seen that it had ended under its lock, and releases that */
     bool stuck;   /* not all of it could be killed */
     int typed;    /* the signal typed at its terminal that it died of; 0 */

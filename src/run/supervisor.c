@@ -718,7 +718,7 @@ static void conclude(struct supervisor *s)
     case FATE_TIMED_OUT: decide(s, OUTCOME_TIMED_OUT, STATUS_TIMED_OUT); break;
     case FATE_NOT_EXECUTED: decide(s, OUTCOME_NOT_EXECUTED, status_of_fault(job->fault)); break;
     case FATE_LOST:
-        outcome->revoked = job->verdict.reason.cause == RUN_CAUSE_LOSS + LOSS_REVOKED;
+        outcome->revoked = job->loss == RUN_CAUSE_LOSS + LOSS_REVOKED;
         decide(s, OUTCOME_LOST, STATUS_LOST);
         break;
     }
