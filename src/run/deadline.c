@@ -1,10 +1,17 @@
 #include "run/deadline.h"
 
+#include "os/tree.h"
+
 #define AT_ONCE ((struct moment){0})
 
 bool deadline_is_waived(const struct job_plan *plan)
 {
     return plan->renew && plan->on_lost != ON_LOST_STOP;
+}
+
+bool deadline_lets_off(struct lease lease, int64_t killed, struct moment now)
+{
+    return killed < TREE_LENIENT_NS && !moment_reached(lease_kill_at(lease), now);
 }
 
 /* A command that continues has until the very end, as a renewal may still come; but not if it wants

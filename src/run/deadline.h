@@ -29,3 +29,6 @@ struct deadline deadline_of(const struct job_plan *plan, const struct supervised
 /* Whether a command continues without its lock: never with a fixed lease, whose end is a time
  * limit. */
 bool deadline_is_waived(const struct job_plan *plan);
+/* Whether KILL lets off what releases the locks that nest in this one (os/tree.h), ns after the
+ * first KILL: never when the lease ends. */
+bool deadline_lets_off(struct lease lease, int64_t killed, struct moment now);

@@ -221,8 +221,7 @@ static void go_on_stopping(struct job *job)
 
     job->stop.kill_at = deadline(job).kill_at;
     job->stop.tree.except = job->agent->pid; /* it may be another one by now */
-    job->stop.tree.lenient =
-        job->stop.killed.ns < TREE_LENIENT_NS && !moment_reached(lease_kill_at(job->lease), now);
+    job->stop.tree.lenient = deadline_lets_off(job->lease, job->stop.killed.ns, now);
     send_term(job, now);
     state = stop_turn(&job->stop, now);
     if (state == STOP_GOING && job->stop.killed.ns < FORKING_NS)

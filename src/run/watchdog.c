@@ -85,18 +85,6 @@ static bool check_stop_command(struct watchdog *watchdog)
     return stop_command_check(&watchdog->stop_command, loop_now(watchdog->loop));
 }
 
-/* Nothing is let off at the end of the lease. */
-static void count_time(struct watchdog *watchdog)
-{
-    struct moment now = loop_now(watchdog->loop);
-    const struct lease *lease = &watchdog->known.lease;
-
-    watchdog->tree.lenient = patience_look(&watchdog->killed, now) < TREE_LENIENT_NS &&
-                             !moment_reached(lease_kill_at(*lease), now);
-    if (moment_reached(lease->end, now))
-        patience_look(&watchdog->overtime, now);
-}
-
 /* The alarm comes first: what is killed may be gone at once. */
 static void kill_tree(struct watchdog *watchdog)
 {
@@ -104,7 +92,11 @@ static void kill_tree(struct watchdog *watchdog)
         raise_alarm(watchdog, WATCHDOG_ENDING, tree_signal(&watchdog->tree, 0));
     if (watchdog->phase == WATCHDOG_IDLE)
         return;
-    count_time(watchdog);
+    const struct lease lease = watchdog->known.lease;
+    struct moment now = loop_now(watchdog->loop);
+    watchdog->tree.lenient = deadline_lets_off(lease, patience_look(&watchdog->killed, now), now);
+    if (moment_reached(lease.end, now))
+        patience_look(&watchdog->overtime, now);
     enum tree_state state = tree_signal(&watchdog->tree, SIGKILL);
     bool stop_runs = check_stop_command(watchdog);
     if ((state == TREE_GONE && !stop_runs) || watchdog->overtime.ns >= HOPELESS_NS)
