@@ -117,7 +117,7 @@ static void tell(struct agent *agent, const struct run_news *news)
         run_tell(events_of(agent), news);
 }
 
-/* -- offering the grant ---------------------------------------------------------------------- */
+/* -- a grant that is offered ----------------------------------------------------------------- */
 
 static bool is_absent(void *arg)
 {
@@ -125,17 +125,6 @@ static bool is_absent(void *arg)
 
     return agent->presence.state != PRESENCE_DEAD && !is_leaving(agent) &&
            !presence_confirm(&agent->presence);
-}
-
-static void offer_grant(struct agent *agent, const struct lock_grant *grants)
-{
-    struct agent_report held = {.kind = REPORT_HELD, .lease = agent->watchdog.known.lease};
-
-    memcpy(held.grants, grants, sizeof held.grants);
-    atomic_store(&agent->offer->stands, true);
-    agent->state = OFFERED;
-    send_report(agent, &held);
-    presence_expect(&agent->presence);
 }
 
 /* False if the supervisor has claimed the grant, or none is offered. */
@@ -194,12 +183,17 @@ static void watch(struct agent *agent, struct lease lease)
 static void on_held(void *arg, struct lease lease, const struct lock_grant *grants)
 {
     struct agent *agent = arg;
+    struct agent_report held = {.kind = REPORT_HELD, .lease = lease};
 
+    memcpy(held.grants, grants, sizeof held.grants);
     waiting_acquired(&agent->waiting, lease, grants);
     if (!has_printer(agent) && agent->plan->job->stop)
         environment_grant(agent->plan->job->environment, lease.length, grants);
     watch(agent, lease);
-    offer_grant(agent, grants);
+    atomic_store(&agent->offer->stands, true);
+    agent->state = OFFERED;
+    send_report(agent, &held);
+    presence_expect(&agent->presence);
 }
 
 static void on_extended(void *arg, struct lease lease, bool forgotten)

@@ -15,26 +15,20 @@ static void arm(struct descendants *descendants, int64_t pause)
              moment_plus(descendants->looked, pause > least ? pause : least));
 }
 
-/* A process that is older than the supervisor is not of the tree, whatever its environment says. */
-static void note_start(struct tree *tree)
-{
-    struct process root;
-
-    if (tree->since == 0 && procfs_read(tree->procfs, tree->root, &root) == PROCESS_FOUND)
-        tree->since = root.started;
-}
-
 /* A look that failed is repeated, and the processes noted before it stay. One look may miss a
- * process, but hardly two in a row, so the last two are kept. */
+ * process, but hardly two in a row, so the last two are kept. One that is older than the supervisor
+ * is not of the tree, whatever its environment says. */
 static void look(struct loop_timer *timer)
 {
     struct descendants *descendants = timer->owner;
     struct tree *tree = descendants->tree;
     size_t other = 1 - descendants->latest;
+    struct process root;
 
     descendants->looked = moment_now();
     if (procfs_is_usable(tree->procfs) && !cgroup_exists(tree->cgroup)) {
-        note_start(tree);
+        if (tree->since == 0 && procfs_read(tree->procfs, tree->root, &root) == PROCESS_FOUND)
+            tree->since = root.started;
         if (tree_list(tree, &descendants->noted[other]))
             descendants->latest = other;
         descendants->least = SHARE * moment_until(descendants->looked, moment_now());
