@@ -1,6 +1,7 @@
 #!/usr/bin/env -S python3 -B
 """Each script of src/rules/lua by itself, where the random model (test_scripts_model.py) does not
 play it. Prints TAP."""
+import glob
 import os
 import re
 
@@ -13,7 +14,7 @@ from script_tap import main, same, test, true
 
 @test("no number is written with %d: it passes through a long, of 32 bits on some servers")
 def _():
-    for name in sorted(os.listdir(LUA)):
+    for name in sorted(glob.glob("**/*.lua", root_dir=LUA, recursive=True)):
         with open(os.path.join(LUA, name), encoding="utf-8") as file:
             formats = re.findall(r"string\.format\(\s*'([^']*)'", file.read())
         same((name, [text for text in formats if re.search("%[dixu]", text)]), (name, []))
