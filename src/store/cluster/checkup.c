@@ -106,7 +106,7 @@ bool cluster_check(const struct checkup_plan *plan, struct checkup *checkup, cha
                    size_t size)
 {
     struct reading reading = {.loop = loop_new()};
-    struct cluster *cluster = cluster_new(reading.loop, plan->address, fault, size);
+    struct cluster *cluster = cluster_new(reading.loop, plan->address, NULL, NULL, fault, size);
     bool able = cluster;
 
     if (able) {

@@ -7,10 +7,8 @@
 #include "lock/key.h"
 #include "net/loop.h"
 #include "store/cluster/nodes.h"
-#include "store/cluster/several_keys.h"
-#include "store/cluster/store_record.h"
 #include "store/redis/store.h"
-#include "store/url_parts.h"
+#include "store/url.h"
 
 /* More than that in a row, and the nodes are at odds with each other. */
 #define REDIRECTIONS_MAX 5
@@ -19,16 +17,12 @@
 #define AHEAD_TIME_NS  (5 * NS_PER_SEC)
 
 struct cluster {
-    struct store base;
     struct loop *loop;
     char name[300];
-    const char *prefix;
-    int64_t retry_time; /* ns: for a node that is missing, where the caller has none */
     struct cluster_nodes *nodes;
-    struct cluster_map *map;       /* of the nodes */
-    struct cluster_survey *survey; /* the latest; NULL */
-    struct loop_timer idle;        /* a request has ended, and no other follows at once */
-    bool map_known;                /* it was read, or nodes refuse to tell it */
+    struct cluster_map *map; /* of the nodes */
+    struct loop_timer idle;  /* a request has ended, and no other follows at once */
+    bool map_known;          /* it was read, or nodes refuse to tell it */
     struct loop_timer ahead;
     size_t suspect; /* left a request unanswered since the map was read last; NOWHERE: none */
 
@@ -385,53 +379,11 @@ static void abandon(struct cluster *cluster)
     loop_disarm(cluster->loop, &cluster->idle);
     loop_disarm(cluster->loop, &cluster->ahead);
     cluster_nodes_stop(cluster->nodes);
-    cluster_survey_free(cluster->survey);
-    cluster->survey = NULL;
 }
 
-/* -- as a store -------------------------------------------------------------------------------- */
-
-static struct cluster *of(struct store *base)
+enum release_sent cluster_release_nowait(struct cluster *cluster, unsigned slot,
+                                         const struct release_request *request)
 {
-    return MEM_CONTAINER(struct cluster, base, base);
-}
-
-static struct moment retry_until(const struct cluster *cluster, struct moment until)
-{
-    return moment_min(until, moment_plus(now_of(cluster), cluster->retry_time));
-}
-
-/* Those who ask about a lock or a latch wait between their tries, and need no second one here. */
-static void start_operation(struct store *base, const struct operation *operation)
-{
-    struct cluster *cluster = of(base);
-    bool retries = operation->verb == VERB_FORCE || operation->verb == VERB_ADJUST;
-    const char *key = NULL;
-
-    switch (operation->verb) {
-    case VERB_ACQUIRE:
-    case VERB_RENEW:
-    case VERB_RELEASE: key = operation_lock(operation)->keys[0]; break;
-    case VERB_LATCH: key = operation->latch->key; break;
-    case VERB_FORCE: key = operation->force->key; break;
-    case VERB_ADJUST: key = operation->adjust->key; break;
-    case VERB_SURVEY:
-        cluster_survey_free(cluster->survey);
-        cluster->survey = cluster_survey_start(cluster->loop, cluster, cluster->prefix, operation,
-                                               retry_until(cluster, operation->until));
-        return;
-    case VERB_NONE:
-    case VERB_MARK: return; /* no Cluster has STORE_MARK */
-    }
-    cluster_call(cluster, cluster_slot_of_key(cluster->prefix, key), operation,
-                 retries ? retry_until(cluster, operation->until) : now_of(cluster));
-}
-
-/* The request goes to the node that an earlier one about the slot has gone to, or would go to. */
-static enum release_sent release_nowait(struct store *base, const struct release_request *request)
-{
-    struct cluster *cluster = of(base);
-    unsigned slot = cluster_slot_of_key(cluster->prefix, request->lock->keys[0]);
     size_t node = cluster_map_find(cluster->map, slot);
 
     if (node == CLUSTER_NOWHERE || slot == cluster->slot)
@@ -442,46 +394,24 @@ static enum release_sent release_nowait(struct store *base, const struct release
     return sent;
 }
 
+bool cluster_is_busy(const struct cluster *cluster)
+{
+    return cluster->busy;
+}
+
 /* -- the whole --------------------------------------------------------------------------------- */
 
-static void node_poked(void *arg)
+struct cluster *cluster_new(struct loop *loop, const struct store_address *address,
+                            const struct store_events *events, void *arg, char *fault, size_t size)
 {
-    struct cluster *cluster = arg;
-
-    store_poke(&cluster->base);
-}
-
-/* A request that is under way finds what was handed over, and asks where the key is now. */
-static void node_handed(void *arg, const struct answer *grant)
-{
-    struct cluster *cluster = arg;
-
-    if (!cluster->busy)
-        store_hand(&cluster->base, grant);
-}
-
-static void close_cluster(struct store *base)
-{
-    cluster_free(of(base));
-}
-
-struct cluster *cluster_new(struct loop *loop, const struct store_address *address, char *fault,
-                            size_t size)
-{
-    static const struct store_events node_events = {.poked = node_poked, .handed = node_handed};
-    static const struct store_ops ops = {close_cluster, start_operation, release_nowait};
     struct cluster *cluster = mem_zeroed(sizeof *cluster);
 
-    *cluster = (struct cluster){.base.ops = &ops,
-                                .loop = loop,
-                                .prefix = address->prefix,
-                                .retry_time = address->connect_timeout,
-                                .suspect = CLUSTER_NOWHERE};
+    *cluster = (struct cluster){.loop = loop, .suspect = CLUSTER_NOWHERE};
     cluster->timer = (struct loop_timer){.fire = timer_due, .owner = cluster};
     cluster->idle = (struct loop_timer){.fire = tidy, .owner = cluster};
     cluster->ahead = (struct loop_timer){.fire = read_ahead, .owner = cluster};
     url_print(address->urls, cluster->name, sizeof cluster->name);
-    cluster->nodes = cluster_nodes_new(loop, address, &node_events, cluster, fault, size);
+    cluster->nodes = cluster_nodes_new(loop, address, events, arg, fault, size);
     if (!cluster->nodes) {
         free(cluster);
         return NULL;
@@ -496,47 +426,3 @@ void cluster_free(struct cluster *cluster)
     cluster_nodes_free(cluster->nodes);
     free(cluster);
 }
-
-static struct store *open_cluster(struct loop *loop, const struct store_address *address,
-                                  char *fault, size_t size)
-{
-    struct cluster *cluster = cluster_new(loop, address, fault, size);
-
-    return cluster ? several_keys_open(loop, &cluster->base) : NULL;
-}
-
-/* -- the record -------------------------------------------------------------------------------- */
-
-static const char *parse(struct url *url, char *rest)
-{
-    char *path;
-    const char *fault = url_take_authority(url, &rest, &path);
-
-    if (fault || (fault = url_take_hosts(url, rest, REDIS_PORT)))
-        return fault;
-    return path && *path ? "has a path (a cluster has one database only)" : NULL;
-}
-
-/* As a key of the same slot. */
-static bool beside(const char *prefix, const char *key, const char *name)
-{
-    return cluster_slot_of_key(prefix, key) == cluster_slot(name);
-}
-
-/* It has no grace: which of the nodes have lost writes cannot be known. */
-const struct store_record cluster_record = {
-    .scheme = "cluster",
-    .secure = "clusters",
-    .name = "cluster://",
-    .abilities = REDIS_ABILITIES & ~(unsigned)(STORE_GRACE | STORE_MARK | STORE_TOGETHER |
-                                               STORE_ANY | STORE_GLOB_PAUSES | STORE_MINIMUM),
-    .mirrors = redis_mirrors,
-    .is_sharded = true,
-    .fails_over = true,
-    .tls_by_settings = true,
-    .beside = beside,
-    .parse = parse,
-    .print = url_append_hosts,
-    .schema = redis_schema,
-    .open = open_cluster,
-    .check = cluster_check};

@@ -10,11 +10,10 @@
 #include "store/store.h"
 
 struct cluster;
-struct cluster_survey;
 
-/* NULL with a message in "fault". */
-struct cluster *cluster_new(struct loop *loop, const struct store_address *address, char *fault,
-                            size_t size);
+/* NULL with a message in "fault". events: those of the nodes' stores, for arg; NULL: none. */
+struct cluster *cluster_new(struct loop *loop, const struct store_address *address,
+                            const struct store_events *events, void *arg, char *fault, size_t size);
 void cluster_free(struct cluster *cluster);
 
 /* The slot of a lock's key. */
@@ -30,12 +29,9 @@ void cluster_call_node(struct cluster *cluster, size_t node, const struct operat
 /* Reads the map: GRANTED when it was read. */
 void cluster_read_map(struct cluster *cluster, struct moment until, store_done *done, void *arg);
 const struct cluster_map *cluster_map_of(const struct cluster *cluster);
+bool cluster_is_busy(const struct cluster *cluster);
 
-/* Starts a VERB_SURVEY: every master is asked for its locks, and for a key that is named, the node
- * that has it. Borrows all of it. A node that is missing is asked again until
- * "retry_until". */
-struct cluster_survey *cluster_survey_start(struct loop *loop, struct cluster *cluster,
-                                            const char *prefix, const struct operation *operation,
-                                            struct moment retry_until);
-/* Also while it is under way. NULL does no harm. */
-void cluster_survey_free(struct cluster_survey *survey);
+/* Ends the request under way without its "done", and sends the release to the node that an earlier
+ * request about the slot has gone to, or would go to. */
+enum release_sent cluster_release_nowait(struct cluster *cluster, unsigned slot,
+                                         const struct release_request *request);

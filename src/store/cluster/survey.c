@@ -1,5 +1,4 @@
-/* Surveys of a Redis Cluster: nodes first, then the keys that are not known from there. */
-#include "store/cluster/cluster.h"
+#include "store/cluster/survey.h"
 
 #include <stdio.h>
 
