@@ -457,15 +457,15 @@ static void examine(struct examination *of)
         check_postgresql(of);
 }
 
-bool hosted_check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
-                  size_t size)
+bool hosted_check(const struct checkup_plan *plan, const struct sql_dialect *dialect,
+                  struct checkup *checkup, char *fault, size_t size)
 {
     static const struct redis_session_events events = {.done = take_replies};
     const struct store_address *address = plan->address;
     struct examination *of = mem_zeroed(sizeof *of);
 
     of->plan = plan;
-    of->dialect = hosted_dialect(address->urls);
+    of->dialect = dialect;
     of->loop = loop_new();
     of->session = redis_session_new(of->loop, address, &events, of, fault, size);
     of->other = of->session ? redis_session_new(of->loop, address, &events, of, fault, size) : NULL;

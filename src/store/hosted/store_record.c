@@ -9,7 +9,7 @@
 #include "store/redis/store.h"
 #include "store/url_parts.h"
 
-const struct sql_dialect *hosted_dialect(const struct url *url)
+static const struct sql_dialect *dialect_of(const struct url *url)
 {
     return url->record == &postgresql_record ? &sql_postgresql : &sql_mysql;
 }
@@ -52,7 +52,7 @@ static const char *take_socket(struct url *url, char *value)
 
 static const char *take_query(struct url *url, char *query)
 {
-    const char *socket = hosted_dialect(url)->socket, *fault = NULL;
+    const char *socket = dialect_of(url)->socket, *fault = NULL;
 
     while (query && !fault) {
         char *value = query, *next = strchr(query, '&');
@@ -68,8 +68,8 @@ static const char *take_query(struct url *url, char *query)
                                     "has a ?port= that is not a number from 1 to 65535");
         /* Other programs take sslmode, ssl-mode, sslrootcert, useSSL and the like. */
         else if (strcasestr(name, "ssl") || strcasestr(name, "tls"))
-            fault = hosted_dialect(url)->is_mysql ? "has a query about TLS (write mysqls://)"
-                                                  : "has a query about TLS (write postgresqls://)";
+            fault = dialect_of(url)->is_mysql ? "has a query about TLS (write mysqls://)"
+                                              : "has a query about TLS (write postgresqls://)";
         else
             fault = "has a query that it does not take (write ?table=NAME)";
         query = next;
@@ -79,7 +79,7 @@ static const char *take_query(struct url *url, char *query)
 
 static const char *parse(struct url *url, char *rest)
 {
-    int port = hosted_dialect(url)->port;
+    int port = dialect_of(url)->port;
     char *database, *query;
     const char *fault = url_take_userinfo(url, &rest);
 
@@ -104,7 +104,7 @@ static const char *parse(struct url *url, char *rest)
 
 static void print(const struct url *url, char *out, size_t size)
 {
-    const struct sql_dialect *dialect = hosted_dialect(url);
+    const struct sql_dialect *dialect = dialect_of(url);
     const char *between = "?";
 
     url_append_hosts(url, out, size);
@@ -139,12 +139,18 @@ static struct store *open_hosted(struct loop *loop, const struct store_address *
 static char *schema(const struct store_address *address, const char *user, size_t i)
 {
     const struct url *url = address->urls;
-    struct sql_text text = {.dialect = hosted_dialect(url), .table = url->table};
+    struct sql_text text = {.dialect = dialect_of(url), .table = url->table};
 
     return sql_add_schema(&text, user, i) ? strbuf_detach(&text.out) : NULL;
 }
 
 static const char *const mirrors[] = {"shedlock", NULL};
+
+static bool check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
+                  size_t size)
+{
+    return hosted_check(plan, dialect_of(plan->address->urls), checkup, fault, size);
+}
 
 /* The members that are the same for each. They can do all that a single Redis can, but for what is
  * about several servers, or about one that may forget. */
@@ -155,7 +161,7 @@ static const char *const mirrors[] = {"shedlock", NULL};
                  STORE_PAUSES | STORE_ANY | STORE_ASK | STORE_REPLACE | STORE_GLOB_PAUSES |        \
                  STORE_MINIMUM | STORE_MIRROR,                                                     \
     .mirrors = mirrors, .parse = parse, .print = print, .schema = schema, .grants = true,          \
-    .open = open_hosted, .check = hosted_check
+    .open = open_hosted, .check = check
 
 const struct store_record postgresql_record = {.scheme = "postgresql",
                                                .alias = "postgres",

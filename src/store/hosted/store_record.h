@@ -5,9 +5,8 @@
 
 extern const struct store_record postgresql_record, mysql_record, mariadb_record;
 
-/* Returns the SQL of the database behind an address of one of these. */
-const struct sql_dialect *hosted_dialect(const struct url *url);
+struct sql_dialect;
 
-/* Is the database fit to hold locks? As a record's "check". */
-bool hosted_check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
-                  size_t size);
+/* Is the database, which has that SQL, fit to hold locks? Otherwise as a record's "check". */
+bool hosted_check(const struct checkup_plan *plan, const struct sql_dialect *dialect,
+                  struct checkup *checkup, char *fault, size_t size);
