@@ -116,6 +116,11 @@ static bool is_strike(const struct fault *fault)
     return fault->kind != FAULT_NAMES || fault->now || fault->names == NAMES_SILENT;
 }
 
+static bool disturbs_for_ever(enum fault_kind kind)
+{
+    return kind == FAULT_LOSE || kind == FAULT_NAMES || kind == FAULT_FAILOVER;
+}
+
 static void strike(void *arg)
 {
     struct fault *fault = arg;
@@ -123,9 +128,8 @@ static void strike(void *arg)
 
     states_note_fault(fault->run, fault->kind * 2 + fault->guard);
     if (is_of_network(fault->kind)) {
-        circumstances.disturbed_until = fault->kind == FAULT_LOSE || fault->kind == FAULT_NAMES
-                                            ? NEVER
-                                            : world.now + fault->length + 3 * SEC;
+        circumstances.disturbed_until =
+            disturbs_for_ever(fault->kind) ? NEVER : world.now + fault->length + 3 * SEC;
         if (is_strike(fault)) {
             circumstances.strikes++;
             circumstances.latest = fault;
@@ -190,9 +194,14 @@ static void strike(void *arg)
               length, fault->now ? ", and connections are lost" : "");
         if (fault->now)
             network_lose();
-        names.away_until = world.now + fault->length;
-        names.away = (unsigned)fault->names;
+        naming.away_until = world.now + fault->length;
+        naming.away = (unsigned)fault->names;
         circumstances.names_failed = true;
+        break;
+    case FAULT_FAILOVER:
+        trace("FAULT: a replica takes the master's place%s",
+              fault->failover.lives ? ", which lives on" : "");
+        replication_fail_over(&fault->failover);
         break;
     case FAULT_KINDS: break;
     }
@@ -335,13 +344,15 @@ static int choose_server(enum fault_kind kind)
 {
     bool forgets = kind == FAULT_FORGET || kind == FAULT_CLOCK;
 
+    if (replication.servers)
+        return one_in(3) ? (int)chance_below(replication.servers) : 0;
     return (int)chance_below(forgets ? (server_count + 1) / 2 - (server_count > 1) : server_count);
 }
 
 /* A name matters where the server is left that it led to. */
 static void choose_fault_of_name(struct fault *fault)
 {
-    if (!one_in(2))
+    if (!one_in(replication.servers ? 6 : 2))
         return;
     fault->kind = FAULT_NAMES;
     fault->length += 2 * fault->run->lease;
@@ -363,8 +374,11 @@ static void choose_fault(struct fault *fault, bool all_on_first)
     fault->server = choose_server(fault->kind);
     choose_trigger(fault);
     fault->names = (int)chance_below(NAMES_AWAY);
-    if (names.used)
+    if (naming.used)
         choose_fault_of_name(fault);
+    fault->failover = replication_choose_failover(fault->run->lease);
+    if (replication.servers && naming.used && one_in(2))
+        fault->kind = FAULT_FAILOVER;
     circumstances.network_bad |= is_of_network(fault->kind);
 }
 

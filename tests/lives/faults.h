@@ -4,6 +4,7 @@
  * then. */
 #pragma once
 
+#include "lives/replication.h"
 #include "lives/run.h"
 #include "lives/trouble.h"
 
@@ -26,6 +27,7 @@ struct fault {
         FAULT_CLOCK,   /* is set */
         FAULT_TROUBLE,
         FAULT_NAMES, /* the name service is away */
+        FAULT_FAILOVER,
         FAULT_KINDS
     } kind;
     enum { AT_TIME, AT_CALL, AT_REQUEST, AT_MESSAGE, AT_MOMENT } trigger;
@@ -39,7 +41,8 @@ struct fault {
     bool now;        /* force-release --now; the server does not restart; connections are lost */
     int64_t step;    /* of the clock, ns */
     enum trouble trouble;
-    int names; /* how that is away: one of struct names */
+    int names; /* how that is away: one of struct naming */
+    struct failover failover;
     bool used; /* or left out */
 };
 

@@ -43,6 +43,8 @@ void life_on_shortened(const char *owner, int64_t deadline);
 void life_on_forgotten(const char *owner, int64_t deadline);
 /* The same at one server of a quorum, and the owner has no majority now. */
 void life_on_thinned(const char *owner, int64_t deadline);
+/* A replica has taken the master's place that lacks the entry of that owner, and must have it. */
+void life_on_unreplicated(const char *owner);
 /* All that one request changes has changed. */
 void life_on_commit(void);
 /* After each step. */

@@ -6,6 +6,8 @@
 #include "lives/names.h"
 #include "lives/network.h"
 #include "lives/oracle.h"
+#include "lives/orders.h"
+#include "lives/replication.h"
 #include "lives/server.h"
 #include "lives/shortage.h"
 #include "lives/states.h"
@@ -79,6 +81,8 @@ static void choose_runs(void)
         run_choose(&runs[i], i, flavour);
         world_at(runs[i].starts, run_begin, &runs[i]);
     }
+    if (replication.grace && !one_in(3))
+        world_at(world.now, order_mark, NULL);
 }
 
 void plan_make(const struct plan *plan)
@@ -88,9 +92,12 @@ void plan_make(const struct plan *plan)
     network_begin(); /* first: the server's clients then have no connection to hang up */
     server_begin(choose_circumstances());
     choose_network();
+    plan_part(PLAN_REPLICAS);
+    replication_choose();
+    server_begin_replicas();
     plan_part(PLAN_NAMES);
     names_choose();
-    circumstances.network_bad |= names_are_slow();
+    circumstances.network_bad |= names_are_slow() || replication.servers || replication.grace;
     oracle_begin();
     states_begin();
     choose_interrupts();

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lives/replication.h"
 #include "lives/server.h"
 
 /* How many lives have one with a name, of those with one server. */
@@ -12,19 +13,21 @@
 /* Longer than a look-up is waited for. */
 #define SILENCE (30 * SEC)
 
-struct names names;
+struct naming naming;
 
 void names_choose(void)
 {
-    names = (struct names){.used = one_in(NAMES_EVERY) && server_count == 1};
-    names.takes = chance_below(CHOOSE(1, 5, 10, 2000) * MS);
+    bool used = replication.servers ? !one_in(4) : one_in(NAMES_EVERY);
+
+    naming = (struct naming){.used = used && server_count == 1};
+    naming.takes = chance_below(CHOOSE(1, 5, 10, 2000) * MS);
     if (one_in(3))
-        names.nowhere = one_in(3) ? NOWHERE_SILENT : NOWHERE;
+        naming.nowhere = one_in(3) ? NOWHERE_SILENT : NOWHERE;
 }
 
 bool names_are_slow(void)
 {
-    return names.used && (names.takes > 10 * MS || names.nowhere == NOWHERE_SILENT);
+    return naming.used && (naming.takes > 10 * MS || naming.nowhere == NOWHERE_SILENT);
 }
 
 /* As freeaddrinfo() frees it: with its address in one piece. */
@@ -49,17 +52,17 @@ int names_look_up(const char *host, const char *service, struct addrinfo **found
     static const int faults[NAMES_AWAY] = {EAI_AGAIN, EAI_NONAME, EAI_AGAIN};
     int port = atoi(service);
 
-    *until = world.now + chance_below(names.takes);
+    *until = world.now + chance_below(naming.takes);
     if (strcmp(host, NAME_OF_SERVER) != 0)
         return EAI_NONAME;
-    if (world.now < names.away_until) {
-        *until += names.away == NAMES_SILENT ? SILENCE : 0;
-        return faults[names.away];
+    if (world.now < naming.away_until) {
+        *until += naming.away == NAMES_SILENT ? SILENCE : 0;
+        return faults[naming.away];
     }
-    *found = address_new(names.server, port);
-    if (names.nowhere) {
+    *found = address_new(naming.server, port);
+    if (naming.nowhere) {
         struct addrinfo *server = *found;
-        *found = address_new(names.nowhere, port);
+        *found = address_new(naming.nowhere, port);
         (*found)->ai_next = server;
     }
     return 0;

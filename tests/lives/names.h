@@ -12,14 +12,14 @@ struct addrinfo;
 #define NOWHERE_SILENT 110
 
 /* Of this life. */
-extern struct names {
+extern struct naming {
     bool used;
     int64_t takes;      /* ns, a look-up at most */
     int nowhere;        /* the address that comes before the server's; 0: none does */
     int server;         /* where the name leads */
     int64_t away_until; /* the name service is */
     enum { NAMES_FAIL, NAMES_UNKNOWN, NAMES_SILENT, NAMES_AWAY } away;
-} names;
+} naming;
 
 /* In a part of the plan of its own. */
 void names_choose(void);

@@ -19,6 +19,11 @@ struct connection {
     bool accepted, client_ended;
     bool lost;   /* a router has forgotten it: nothing passes any more */
     bool aborts; /* a command of its transaction was refused */
+    /* It waits for so many replicas to have what it has written last: the units of its server. */
+    bool waits;
+    unsigned wanted;
+    unsigned long written;
+    int64_t waits_until;
     char *arrived;
     size_t arrived_size;
     /* When the latest segment arrives, each way: bytes keep their order. */

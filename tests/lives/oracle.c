@@ -15,6 +15,7 @@
 #include "lives/network.h"
 #include "lives/orders.h"
 #include "lives/queue.h"
+#include "lives/replication.h"
 #include "lives/server.h"
 #include "run/exit_status.h"
 
@@ -50,6 +51,9 @@ enum sentence {
     LEARNS_OF_LOSS,
     OUTLIVES_OUTAGE,
     KEEPS_ADDRESSES,
+    SURVIVES_FAILOVER,
+    CLAIMS,
+    NO_GAP,
     WAITS_FOR_STORE,
     NESTS,
     NESTED_FIRST,
@@ -122,6 +126,10 @@ static const struct {
     [KEEPS_ADDRESSES] = {"rlock-stores.7",
                          "While the name service fails, or does not know the name any more, the "
                          "addresses that were known are kept."},
+    [SURVIVES_FAILOVER] = {"rlock-stores.7", "a granted lock survives a failover to one of the N"},
+    [CLAIMS] = {"rlock-stores.7", "A holder whose lock was forgotten claims it with its next "
+                                  "renewal"},
+    [NO_GAP] = {"rlock-stores.7", "the two options together leave no gap in a failover"},
     [WAITS_FOR_STORE] = {"rlock.7",
                          "A store that answers but refuses to work is retried for one lease"},
     [CTRL_C_ONCE] = {"rlock-run.1", "Ctrl-C at the terminal reaches the command once."},
@@ -206,6 +214,13 @@ static bool counts_as_outer(const struct run *run)
     return run->outer && run->outer->command_alive && share_a_key(run, run->outer);
 }
 
+/* rlock-stores(7) says when: of failovers in a table; "no server's clock jumps", of --grace. */
+static bool may_be_split(void)
+{
+    return replication.split ||
+           (replication.grace && circumstances.forgot && circumstances.clock_set);
+}
+
 static void check_others(const struct run *run)
 {
     unsigned others = 0;
@@ -217,7 +232,9 @@ static void check_others(const struct run *run)
             counts_as_outer(other))
             continue;
         others++;
-        if (run->mode == LOCK_EXCLUSIVE && other->mode == LOCK_EXCLUSIVE)
+        if (run->mode == LOCK_EXCLUSIVE && replication.moved && replication.grace)
+            BROKEN(NO_GAP, "run %d starts beside run %d", run->number, i);
+        else if (run->mode == LOCK_EXCLUSIVE && other->mode == LOCK_EXCLUSIVE)
             BROKEN(ONE_AT_A_TIME, "run %d starts beside run %d", run->number, i);
         else if (run->mode == LOCK_EXCLUSIVE || other->mode == LOCK_EXCLUSIVE)
             BROKEN(READERS_OR_WRITER, "run %d starts beside run %d", run->number, i);
@@ -255,7 +272,7 @@ static void read_environment(struct run *run, char *const *environment)
 /* rlock(7): "even after the server has lost its data, unless its clock was set back as well". */
 static bool may_fall(void)
 {
-    return circumstances.forgot && circumstances.set_back;
+    return circumstances.forgot && (circumstances.set_back || replication.split);
 }
 
 /* Its command is of the run outside, which has had the same lock all the time. Not judged at a
@@ -265,8 +282,8 @@ static bool nests_in_holder(const struct run *run)
 {
     return run->outer && server_count == 1 && run->key_count == run->outer->key_count &&
            strcmp(run->keys[0], run->outer->keys[0]) == 0 && !run->outer->forced &&
-           !run->outer->forgotten && !circumstances.clock_set && !is_taken(run->outer) &&
-           is_holder(run->outer) && !is_excused(run->outer);
+           !run->outer->forgotten && !circumstances.clock_set && !replication.moved &&
+           !is_taken(run->outer) && is_holder(run->outer) && !is_excused(run->outer);
 }
 
 static void check_fences(const struct run *run)
@@ -393,7 +410,7 @@ void life_on_execute(struct proc *process, char *const *argv, char *const *envir
     if (run->starts_seen++)
         BROKEN(ONE_AT_A_TIME, "run %d: its command is started twice", run->number);
     read_environment(run, environment);
-    if (!is_excused(run) && !is_taken(run))
+    if (!is_excused(run) && !is_taken(run) && !may_be_split())
         check_others(run);
     if (!is_excused(run) && !is_holder(run))
         BROKEN(NEVER_WITHOUT_LOCK, "run %d: its command is started without the lock", run->number);
@@ -632,6 +649,8 @@ static void note_guards(struct run *run)
 /* A member of a quorum is greeted before it is asked. */
 static bool network_is_unsteady(void)
 {
+    if (replication.rule != REPLICAS_NONE)
+        return true; /* "Too few replicas are an outage": rlock-stores(7) */
     bool slow =
         server_count > 1 ? network.delay + network.jitter > 25 * MS : network.delay > 20 * MS;
 
@@ -810,6 +829,15 @@ void life_on_thinned(const char *owner, int64_t deadline)
         run->thinned_until = deadline;
 }
 
+void life_on_unreplicated(const char *owner)
+{
+    const struct run *run = run_of_owner(owner);
+
+    if (run && run->command_alive && !run->forced && !is_excused(run) && !is_taken(run) &&
+        !run->command->ended_by_rlock)
+        BROKEN(SURVIVES_FAILOVER, "run %d: it is not at the new master", run->number);
+}
+
 void life_on_forgotten(const char *owner, int64_t deadline)
 {
     struct run *run = run_of_owner(owner);
@@ -916,6 +944,7 @@ static int64_t find_outage(const struct run *run)
     case FAULT_CUT:
     case FAULT_SCRIPTS: return 0;
     case FAULT_LOSE: return run->lease / 6;
+    case FAULT_FORGET: return replication.grace && !run->fixed ? fault->length : NEVER;
     case FAULT_NAMES: return fault->now && fault->names != NAMES_SILENT ? run->lease / 6 : NEVER;
     case FAULT_TROUBLE:
         /* rlock-stores(7): in a quorum "a replica is refused with 78 when it answers". */
@@ -940,12 +969,14 @@ static void check_outage(const struct run *run)
         return;
     if (circumstances.latest->kind == FAULT_NAMES)
         again = outage + 300 * MS; /* another connection works at once */
-    if (run->outcome.outcome == OUTCOME_LOST && again < harmless && circumstances.names_failed)
+    if (run->outcome.outcome == OUTCOME_LOST && again < harmless && circumstances.forgot)
+        BROKEN(CLAIMS, "run %d: lost after %.3f s", run->number, (double)outage / 1e9);
+    else if (run->outcome.outcome == OUTCOME_LOST && again < harmless && circumstances.names_failed)
         BROKEN(KEEPS_ADDRESSES, "run %d: lost after %.3f s", run->number, (double)outage / 1e9);
     else if (run->outcome.outcome == OUTCOME_LOST && again < harmless)
         BROKEN(OUTLIVES_OUTAGE, "run %d: lost after %.3f s", run->number, (double)outage / 1e9);
-    /* "A name that does not exist" is "not retried": rlock(1). */
-    if (circumstances.names_failed)
+    /* "A name that does not exist" is "not retried": rlock(1). A grace period takes a lease. */
+    if (circumstances.names_failed || replication.grace)
         return;
     /* "If the time of -w ends during an outage, the status is 69": rlock(7). */
     if (run->outcome.outcome == OUTCOME_FAILED && again < run->lease &&

@@ -110,6 +110,25 @@ void order_force(struct run *run, bool now)
     process_start(process_new(ADMIN, 1, run), force, order);
 }
 
+/* -- init -------------------------------------------------------------------------------------- */
+
+static int mark(const void *arg)
+{
+    const struct mark_request request = {.force = true};
+    struct client client;
+
+    (void)arg;
+    client_open(&client);
+    ask(&client, (struct operation){.verb = VERB_MARK, .mark = &request});
+    return 0;
+}
+
+void order_mark(void *unused)
+{
+    (void)unused;
+    process_start(process_new(ADMIN, 1, &runs[0]), mark, NULL);
+}
+
 /* -- pause ------------------------------------------------------------------------------------- */
 
 static int resume(const void *arg)

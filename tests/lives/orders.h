@@ -5,6 +5,8 @@
 
 /* Of the first key that the run holds or asks for. It is asked again, as by the command, until the
  * holder has released the lock or its lease is over. */
+/* The server is told that it has forgotten nothing (rlock init): an event. */
+void order_mark(void *unused);
 void order_force(struct run *run, bool now);
 /* An event: pauses the first key of the run, and resumes it later, as the run's choice says. */
 void order_pause(void *run);

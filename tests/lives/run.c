@@ -9,6 +9,7 @@
 #include "lives/life.h"
 #include "lives/names.h"
 #include "lives/orders.h"
+#include "lives/replication.h"
 #include "lives/server.h"
 #include "lives/shell.h"
 #include "lock/owner.h"
@@ -36,10 +37,13 @@ struct run *run_of_owner(const char *owner)
 
 struct store_address run_address(void)
 {
-    return (struct store_address){.urls = names.used ? &url_by_name : urls,
+    return (struct store_address){.urls = naming.used ? &url_by_name : urls,
                                   .url_count = (size_t)server_count,
                                   .prefix = "rlock",
                                   .connect_timeout = 5 * SEC,
+                                  .replicas = replication.rule,
+                                  .replica_count = replication.number,
+                                  .grace = replication.grace,
                                   .server_wait = 60 * SEC};
 }
 
@@ -470,6 +474,8 @@ void run_choose(struct run *run, int number, int flavour)
     run->at_most = one_in(10) ? 1 + chance_below(2 * run->lease) : 0;
     if (server_count > 1)
         fit_quorum(run);
+    if (replication.grace)
+        run->lease = runs[0].lease; /* "use one lease everywhere": rlock-stores(7) */
     shell_choose(run);
 }
 

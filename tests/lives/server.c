@@ -16,9 +16,11 @@ static bool learn_script(struct piece text, char hex[SHA1_HEX_SIZE]);
 #include <lua.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "base/text.h"
 #include "lives/life.h"
 #include "lives/queue.h"
+#include "lives/replication.h"
 #include "memory_records.h"
 
 #define ENTRIES 64
@@ -41,7 +43,8 @@ static struct node {
     char scripts[SCRIPTS][SHA1_HEX_SIZE]; /* that it knows */
     size_t script_count;
     bool knows_all;
-    /* INFO tells them: the process, since when it runs, and how many scripts it has run. */
+    /* INFO tells them: the id of its history, that of the one before; the process, since when it runs, and how many scripts it has run. */
+    unsigned replication_id, former_replication_id;
     unsigned process;
     int64_t started; /* ns */
     unsigned long calls, failed;
@@ -53,10 +56,13 @@ static struct node {
 int server_count;
 
 static struct proc self = {.kind = SERVER};
-static bool by_admin; /* the request under way is */
+static bool by_admin;             /* the request under way is */
+static struct connection *asking; /* by that connection */
 
 static void note_entries(const char *name, const struct record *record);
-static const struct memory_watch watch = {note_entries, life_on_commit};
+static void on_change(const char *name, const struct record *record);
+static void on_commit(void);
+static const struct memory_watch watch = {on_change, on_commit};
 
 /* Has serve.c act for that server from now on. */
 static void enter(struct node *node)
@@ -80,9 +86,23 @@ int64_t server_now(void)
     return now_at(here);
 }
 
+static int number_of(const struct node *node)
+{
+    return (int)(node - nodes);
+}
+
 static enum trouble trouble_of(const struct node *node)
 {
-    return world.now < node->trouble_until ? node->trouble : TROUBLE_NONE;
+    if (world.now < node->trouble_until)
+        return node->trouble;
+    return server_count > 1 || replication_is_master(number_of(node)) ? TROUBLE_NONE
+                                                                      : TROUBLE_REPLICA;
+}
+
+/* Whether what is stored there counts. */
+static bool counts(int number)
+{
+    return replication.servers ? replication_is_master(number) : number < server_count;
 }
 
 /* -- scripts ----------------------------------------------------------------------------------- */
@@ -174,12 +194,24 @@ static void note_entries(const char *name, const struct record *record)
     for (size_t i = 0; by_admin && i < before_count; i++)
         if (!has_entry(entries, here->entry_count, &before[i]))
             life_on_taken(before[i].owner, ends_at(here, &before[i]));
-    if (server_count > 1)
-        return; /* where there is no queue */
+    if (server_count > 1 || number_of(here) != replication.master)
+        return; /* there is no queue, or it is a replica's */
     queue_read(name, record);
     for (size_t i = 0; i < here->entry_count; i++)
         if (strcmp(entries[i].name, name) == 0 && !has_entry(before, before_count, &entries[i]))
             life_on_granted(name, entries[i].owner);
+}
+
+static void on_change(const char *name, const struct record *record)
+{
+    replication_note(name);
+    note_entries(name, record);
+}
+
+static void on_commit(void)
+{
+    replication_commit(number_of(here), asking);
+    life_on_commit();
 }
 
 /* -- the host ---------------------------------------------------------------------------------- */
@@ -231,15 +263,18 @@ static const char *refuse(const struct unit *unit, struct piece name)
 /* A number of the process, as it forgets nothing while it runs (member.lua). */
 static void run_info(struct command_call *call)
 {
-    char text[400];
+    char text[500];
 
     snprintf(text, sizeof text,
-             "# Server\r\nrun_id:%020d%020u\r\nuptime_in_seconds:%lld\r\n"
+             "# "
+             "Server\r\nmaster_replid:%040u\r\nmaster_replid2:%040u\r\nrun_id:%020d%020u\r\nuptime_"
+             "in_seconds:%lld\r\n"
              "number_of_cached_scripts:%zu\r\n"
              "cmdstat_eval:calls=%lu,usec=1,usec_per_call=1.00,rejected_calls=0,"
              "failed_calls=%lu\r\n",
-             (int)(here - nodes), here->process, (long long)((world.now - here->started) / SEC),
-             here->script_count, here->calls, here->failed);
+             here->replication_id, here->former_replication_id, number_of(here), here->process,
+             (long long)((world.now - here->started) / SEC), here->script_count, here->calls,
+             here->failed);
     lua_pushstring(call->lua, text);
 }
 
@@ -283,6 +318,8 @@ static void begin(struct node *node, int64_t rate)
     node->script_count = 0;
     node->knows_all = !one_in(3);
     node->process = 0;
+    node->replication_id = 1;
+    node->former_replication_id = 0;
     node->started = 0;
     node->calls = node->failed = 0;
     node->clock_rate = rate;
@@ -297,6 +334,15 @@ static void begin_quorum(int64_t rate)
         nodes[i].knows_all = false;
         nodes[i].clock_rate = rate ? chance_below(20000) - 10000 : 0;
         nodes[i].clock_step = one_in(2) ? 0 : chance_below(3600 * SEC);
+    }
+}
+
+void server_begin_replicas(void)
+{
+    for (int i = 0; i < replication.servers; i++) {
+        nodes[i].knows_all &= i == 0;
+        if (replication.clocks_differ && i > 0)
+            nodes[i].clock_step = (one_in(2) ? 1 : -1) * chance_below(3600 * SEC);
     }
 }
 
@@ -332,7 +378,10 @@ void server_accept(struct connection *connection)
 
 void server_close(struct connection *connection)
 {
-    if (connection && connection->accepted)
+    if (!connection)
+        return;
+    connection->waits = false;
+    if (connection->accepted)
         network_hang_up(connection);
 }
 
@@ -363,6 +412,33 @@ static void tell_replica(struct strbuf *out)
     resp_number(out, 6379);
     resp_bulk(out, piece_of("connected"));
     resp_number(out, 0);
+}
+
+static void tell_master(struct strbuf *out)
+{
+    int count = replication_count(number_of(here));
+
+    resp_array(out, 3);
+    resp_bulk(out, piece_of("master"));
+    resp_number(out, 0);
+    resp_array(out, (size_t)count);
+    for (int i = 0; i < count; i++) {
+        resp_array(out, 3);
+        resp_bulk(out, piece_of("10.0.0.9"));
+        resp_bulk(out, piece_of("6379"));
+        resp_bulk(out, piece_of("0"));
+    }
+}
+
+static void wait_for_replicas(struct connection *connection, const struct request *request)
+{
+    if (trouble_is_replica(trouble_of(here)))
+        resp_error(&request->client->out,
+                   "ERR WAIT cannot be used with replica instances. Please also note that writes "
+                   "to replicas are just local and are not propagated.");
+    else
+        replication_wait(connection, (unsigned)atoi(word(request, 1)),
+                         strtoll(word(request, 2), NULL, 10) * MS);
 }
 
 static void drop_queue(struct client *client)
@@ -424,6 +500,10 @@ static void answer(struct connection *connection, const struct request *request)
         discard(client);
     } else if (piece_is(name, "role") && trouble_is_replica(trouble_of(here))) {
         tell_replica(&client->out);
+    } else if (piece_is(name, "role") && !client->queues) {
+        tell_master(&client->out);
+    } else if (piece_is(name, "wait") && !client->queues) {
+        wait_for_replicas(connection, request);
     } else {
         obey(request);
     }
@@ -431,11 +511,23 @@ static void answer(struct connection *connection, const struct request *request)
         count_call(client, before);
 }
 
-/* As read_commands() of serve.c. */
-static void read_requests(struct connection *connection, struct client *client)
+/* As read_commands() of serve.c, but for WAIT, behind which nothing is done for the time being. */
+static void answer_all(struct connection *connection, struct client *client)
 {
     struct request request = {client, NULL, 0};
-    enum resp_state state;
+    enum resp_state state = RESP_MORE;
+
+    while (!connection->waits &&
+           (state = resp_next(&client->in, &request.words, &request.count)) == RESP_COMMAND) {
+        if (request.count > 0)
+            answer(connection, &request);
+        send_all(client);
+    }
+    client->gone |= state == RESP_DAMAGED;
+}
+
+static void read_requests(struct connection *connection, struct client *client)
+{
     char bytes[16384];
     ssize_t got = network_take(connection, bytes, sizeof bytes);
 
@@ -446,12 +538,16 @@ static void read_requests(struct connection *connection, struct client *client)
         return;
     }
     resp_feed(&client->in, bytes, (size_t)got);
-    while ((state = resp_next(&client->in, &request.words, &request.count)) == RESP_COMMAND) {
-        if (request.count > 0)
-            answer(connection, &request);
-        send_all(client);
-    }
-    client->gone |= state == RESP_DAMAGED;
+    answer_all(connection, client);
+}
+
+/* One that waits for replicas is not read from; where it has gone, all that it sent is lost. */
+static void serve(struct connection *connection, struct client *client)
+{
+    while (!client->gone && !connection->waits &&
+           (connection->arrived_size || connection->client_ended))
+        read_requests(connection, client);
+    client->gone |= connection->waits && connection->client_ended;
 }
 
 /* While it is frozen nothing is read: on_thaw() does. */
@@ -466,11 +562,108 @@ void server_read_from(struct connection *connection)
     kernel.current = &self;
     struct client *client = client_of(connection);
     by_admin = connection->by_admin;
-    while (client && !client->gone && (connection->arrived_size || connection->client_ended))
-        read_requests(connection, client);
+    asking = connection;
+    if (client)
+        serve(connection, client);
+    asking = NULL;
     by_admin = false;
     send_answers();
     kernel.current = before;
+}
+
+void server_unblock(struct connection *connection, unsigned count)
+{
+    struct proc *before = kernel.current;
+
+    connection->waits = false;
+    enter(&nodes[connection->server]);
+    kernel.current = &self;
+    struct client *client = client_of(connection);
+    asking = connection;
+    if (client) {
+        resp_number(&client->out, count);
+        send_all(client);
+        answer_all(connection, client);
+    }
+    asking = NULL;
+    kernel.current = before;
+    server_read_from(connection);
+}
+
+/* -- as a master or a replica ------------------------------------------------------------------ */
+
+const struct memory_records *server_records(int number)
+{
+    return &nodes[number].records;
+}
+
+int64_t server_frozen_until(int number)
+{
+    return nodes[number].frozen_until;
+}
+
+static struct memory_record *record_of(struct memory_records *records, const char *name)
+{
+    for (size_t i = 0; i < records->count; i++)
+        if (strcmp(records->all[i].name, name) == 0)
+            return &records->all[i];
+    struct memory_record *added = MEM_APPEND(records->all, records->count);
+    *added = (struct memory_record){.name = mem_strdup(name)};
+    return added;
+}
+
+void server_take(int number, const struct memory_record *taken)
+{
+    struct node *before = here;
+    struct record record = {0};
+
+    enter(&nodes[number]);
+    struct memory_record *mine = record_of(&here->records, taken->name);
+    if (taken->version > mine->version) {
+        free(mine->text);
+        mine->text = mem_strdup(taken->text);
+        mine->version = taken->version;
+        if (!record_read(&record, mine->text, strlen(mine->text)))
+            abort();
+        note_entries(mine->name, &record);
+        record_clear(&record);
+    }
+    enter(before);
+}
+
+void server_copy(int from, int to)
+{
+    const struct memory_records *records = &nodes[from].records;
+
+    forget_records(&nodes[to]);
+    for (size_t i = 0; i < records->count; i++)
+        server_take(to, &records->all[i]);
+}
+
+void server_compare(int old, int new, void (*tell)(const char *owner, int64_t deadline, bool lacks))
+{
+    for (size_t i = 0; i < nodes[old].entry_count; i++) {
+        const struct entry *entry = &nodes[old].entries[i];
+        int64_t deadline = ends_at(&nodes[old], entry), there = 0;
+        for (size_t k = 0; k < nodes[new].entry_count; k++)
+            if (has_entry(&nodes[new].entries[k], 1, entry))
+                there = ends_at(&nodes[new], &nodes[new].entries[k]);
+        if (!is_over(&nodes[old], entry) && there < deadline)
+            tell(entry->owner, deadline, !there);
+    }
+}
+
+void server_promote(int number, int old)
+{
+    nodes[number].former_replication_id = nodes[old].replication_id;
+    nodes[number].replication_id = nodes[old].replication_id + 1;
+    queue_begin();
+}
+
+void server_demote(int number, int new)
+{
+    nodes[number].replication_id = nodes[new].replication_id;
+    drop_clients(&nodes[number]);
 }
 
 /* -- faults ------------------------------------------------------------------------------------ */
@@ -483,6 +676,8 @@ static void read_if_here(struct connection *connection)
 
 static void on_thaw(void *node)
 {
+    enter(node);
+    replication_on_thaw(number_of(node));
     enter(node);
     network_each(read_if_here);
 }
@@ -504,6 +699,7 @@ void server_restart(int number, int64_t ns)
     network_reset_clients(number);
     drop_clients(node);
     server_forget_scripts(number);
+    replication_on_restart(number, node->down_until);
 }
 
 void server_forget_scripts(int number)
@@ -518,8 +714,8 @@ static int count_others(const struct node *node, const struct entry *wanted)
     int64_t least = ends_at(node, wanted) - 50 * MS;
     int count = 0;
 
-    for (int n = 0; n < server_count; n++)
-        for (size_t i = 0; i < nodes[n].entry_count && &nodes[n] != node; i++) {
+    for (int n = 0; n < SERVERS; n++)
+        for (size_t i = 0; i < nodes[n].entry_count && &nodes[n] != node && counts(n); i++) {
             const struct entry *entry = &nodes[n].entries[i];
             count += strcmp(entry->owner, wanted->owner) == 0 &&
                      strcmp(entry->name, wanted->name) == 0 && ends_at(&nodes[n], entry) > least;
@@ -546,14 +742,20 @@ static void tell_of_losers(const struct node *node,
 
 void server_forget(int number)
 {
-    tell_of_losers(&nodes[number], server_count > 1 ? life_on_thinned : life_on_forgotten);
+    /* rlock-stores(7), of --grace: "A holder whose lock was forgotten claims it". */
+    bool lasts = server_count > 1 || replication.grace;
+
+    if (counts(number))
+        tell_of_losers(&nodes[number], lasts ? life_on_thinned : life_on_forgotten);
     forget_records(&nodes[number]);
-    queue_begin();
+    if (number == replication.master)
+        queue_begin();
+    replication_on_flush(number);
 }
 
 void server_step_clock(int number, int64_t ns)
 {
-    if (ns > 0)
+    if (ns > 0 && counts(number))
         tell_of_losers(&nodes[number], life_on_shortened);
     nodes[number].clock_step += ns;
 }
@@ -574,8 +776,8 @@ static bool is_of_key(const char *name, const char *key)
 
 bool server_has_entry(const char *key, const char *owner)
 {
-    for (int n = 0; n < server_count; n++)
-        for (size_t i = 0; i < nodes[n].entry_count; i++)
+    for (int n = 0; n < SERVERS; n++)
+        for (size_t i = 0; i < nodes[n].entry_count && counts(n); i++)
             if (strcmp(nodes[n].entries[i].owner, owner) == 0 &&
                 is_of_key(nodes[n].entries[i].name, key))
                 return true;
@@ -586,8 +788,8 @@ bool server_has_holder(const char *key, const char *owner)
 {
     int count = 0;
 
-    for (int n = 0; n < server_count; n++)
-        for (size_t i = 0; i < nodes[n].entry_count; i++) {
+    for (int n = 0; n < SERVERS; n++)
+        for (size_t i = 0; i < nodes[n].entry_count && counts(n); i++) {
             const struct entry *entry = &nodes[n].entries[i];
             count += strcmp(entry->owner, owner) == 0 && is_of_key(entry->name, key) &&
                      !is_over(&nodes[n], entry);
@@ -600,8 +802,8 @@ int server_holders(const char *key, char *out, size_t size)
     int count = 0;
 
     *out = '\0';
-    for (int n = 0; n < server_count; n++)
-        for (size_t i = 0; i < nodes[n].entry_count; i++) {
+    for (int n = 0; n < SERVERS; n++)
+        for (size_t i = 0; i < nodes[n].entry_count && counts(n); i++) {
             const struct entry *entry = &nodes[n].entries[i];
             if (!is_of_key(entry->name, key) || is_over(&nodes[n], entry))
                 continue;
@@ -613,8 +815,10 @@ int server_holders(const char *key, char *out, size_t size)
 
 const char *server_record(const char *key)
 {
-    for (size_t i = 0; i < nodes->records.count; i++)
-        if (is_of_key(nodes->records.all[i].name, key))
-            return nodes->records.all[i].text;
+    const struct memory_records *records = &nodes[replication.master].records;
+
+    for (size_t i = 0; i < records->count; i++)
+        if (is_of_key(records->all[i].name, key))
+            return records->all[i].text;
     return "";
 }

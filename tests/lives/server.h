@@ -17,15 +17,38 @@ extern int server_count;
 void server_load(void);
 /* None has a client, nor a record. rate: parts per million by which a clock is fast at most. */
 void server_begin(int64_t rate);
+/* The same of the replicas that it has. */
+void server_begin_replicas(void);
 /* The wall clock of the one that acts now, in ns. */
 int64_t server_now(void);
 
 /* -- for the network --------------------------------------------------------------------------- */
 
 bool server_is_up(int number);
+/* It answers WAIT, and reads again. */
+void server_unblock(struct connection *connection, unsigned count);
 void server_accept(struct connection *connection);
 void server_close(struct connection *connection);
 void server_read_from(struct connection *connection);
+
+/* -- for the replication ----------------------------------------------------------------------- */
+
+struct memory_record;
+
+/* All that it has; it does nothing before that time. */
+const struct memory_records *server_records(int number);
+int64_t server_frozen_until(int number);
+/* A replica has received a record, if it is later than its own, or all. */
+void server_take(int number, const struct memory_record *record);
+void server_copy(int from, int to);
+/* Calls "tell" for each entry of "old" that "new" lacks, or has for a shorter time; it would have
+ * lasted until then. */
+void server_compare(int old, int new,
+                    void (*tell)(const char *owner, int64_t deadline, bool lacks));
+/* It has become a master in the place of "old". */
+void server_promote(int number, int old);
+/* It has become a replica of "new". */
+void server_demote(int number, int new);
 
 /* -- faults ------------------------------------------------------------------------------------ */
 
