@@ -34,7 +34,7 @@ static void make(struct scenario *scenario)
                                             .mode = "standalone",
                                             .clock_ns = 100 * NS_PER_MS,
                                             .here_ns = 101 * NS_PER_MS,
-                                            .run_id = "r",
+                                            .memory.run_id = "r",
                                             .grace = {.told = true,
                                                       .run_id = "r",
                                                       .replication = "i",
@@ -93,7 +93,7 @@ static void set(struct scenario *scenario, const char *word)
     NUMBER(facts->figures.memory, "memory");
     NUMBER(facts->grace.told, "told");
     NUMBER(facts->grace.marked, "marked");
-    TEXT(facts->run_id, "run");
+    TEXT(facts->memory.run_id, "run");
     TEXT(facts->grace.run_id, "its_run");
     TEXT(facts->grace.replication, "its_copy");
     TEXT(facts->grace.own_replication, "copy");
@@ -355,7 +355,7 @@ static const struct {
 
 static void test_deployment(const char *levels, const char *wanted, unsigned slots)
 {
-    struct server_facts facts[5] = {0};
+    struct redis_memory memories[5] = {0};
     struct checked_server servers[5] = {0};
     struct checkup checkup = {.servers = servers};
     struct diagnosis whole;
@@ -364,16 +364,16 @@ static void test_deployment(const char *levels, const char *wanted, unsigned slo
 
     for (size_t i = 0; i < count; i++) {
         char level = levels[i] | 0x20;
-        facts[i].remembers_ms = facts[i].serves_ms = UNTOLD;
+        memories[i].remembers_ms = memories[i].serves_ms = UNTOLD;
         while (*level_name(servers[i].diagnosis.worst) != level)
             servers[i].diagnosis.worst++;
         if (level != 'u') /* one that is out of reach tells nothing */
-            sprintf(facts[i].run_id, "%zu", level == levels[i] ? i : 0);
+            sprintf(memories[i].run_id, "%zu", level == levels[i] ? i : 0);
     }
     if (slots)
         cluster_judge(&checkup, slots, &whole);
     else
-        quorum_judge(&checkup, facts, 30 * NS_PER_SEC, &whole);
+        quorum_judge(&checkup, memories, 30 * NS_PER_SEC, &whole);
     sprintf(got, "%s %s, %s", whole.findings[0].check, level_name(whole.findings[0].level),
             level_name(whole.worst));
     tap_is(got, wanted, slots ? "cluster_judge" : "quorum_judge", levels);
@@ -443,17 +443,16 @@ static void test_memories(void)
     };
 
     for (size_t q = 0; q < COUNT(quorums_of_three); q++) {
-        struct server_facts facts[3] = {0};
+        struct redis_memory memories[3] = {0};
         struct checked_server servers[3] = {0};
         const struct checkup checkup = {.servers = servers, .count = 3};
         struct diagnosis whole;
         for (size_t i = 0; i < 3; i++) {
-            facts[i].reached = true;
-            facts[i].remembers_ms = quorums_of_three[q].remembers[i];
-            facts[i].serves_ms = quorums_of_three[q].serves[i];
-            facts[i].told.ns = NS_PER_SEC + (int64_t)i * quorums_of_three[q].apart * NS_PER_MS;
+            memories[i].remembers_ms = quorums_of_three[q].remembers[i];
+            memories[i].serves_ms = quorums_of_three[q].serves[i];
+            memories[i].told.ns = NS_PER_SEC + (int64_t)i * quorums_of_three[q].apart * NS_PER_MS;
         }
-        quorum_judge(&checkup, facts, 30 * NS_PER_SEC, &whole);
+        quorum_judge(&checkup, memories, 30 * NS_PER_SEC, &whole);
         tap_is(whole.count > 1 ? whole.findings[1].text : "", quorums_of_three[q].wanted,
                "quorum_judge, of memories,", quorums_of_three[q].wanted);
     }

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "net/loop.h"
 #include "store/cluster/cluster.h"
-#include "store/redis/doctor/checkup.h"
+#include "store/redis/checkup.h"
 
 /* -- the masters ------------------------------------------------------------------------------- */
 
@@ -52,11 +52,10 @@ static bool check_node(const struct checkup_plan *plan, struct url_host host,
                        struct checkup *checkup, char *fault, size_t size)
 {
     struct url url = *plan->address->urls;
-    struct server_facts facts;
 
     url.hosts[0] = host;
     url.host_count = 1;
-    return redis_check_server(plan, &url, checkup, &facts, fault, size);
+    return redis_check_server(plan, &url, checkup, NULL, fault, size);
 }
 
 /* Where the user may not ask for the masters, the first node that can be reached is checked: it

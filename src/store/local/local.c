@@ -8,7 +8,7 @@
 #include "os/file.h"
 #include "os/kernel.h"
 #include "os/tree.h"
-#include "store/redis/doctor/checkup.h"
+#include "store/redis/checkup.h"
 #include "store/redis/store.h"
 
 #include <errno.h>

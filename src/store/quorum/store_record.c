@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "store/quorum/quorum.h"
 #include "store/quorum/store.h"
-#include "store/redis/doctor/checkup.h"
+#include "store/redis/checkup.h"
 
 static struct store *open_nodes(struct loop *loop, const struct store_address *address, char *fault,
                                 size_t size)
@@ -33,11 +33,12 @@ static struct store *open_nodes(struct loop *loop, const struct store_address *a
 /* -- for the doctor: is it fit to hold locks? -------------------------------------------------- */
 
 /* Two URLs may lead to one server by different names. */
-static bool find_double(const struct server_facts *facts, size_t count, struct diagnosis *diagnosis)
+static bool find_double(const struct redis_memory *memories, size_t count,
+                        struct diagnosis *diagnosis)
 {
     for (size_t i = 1; i < count; i++) {
         for (size_t j = 0; j < i; j++) {
-            if (!*facts[i].run_id || strcmp(facts[i].run_id, facts[j].run_id) != 0)
+            if (!*memories[i].run_id || strcmp(memories[i].run_id, memories[j].run_id) != 0)
                 continue;
             diagnosis_add(diagnosis, "quorum", LEVEL_UNFIT, "a server of its own for each URL",
                           "servers %zu and %zu are the same one", j + 1, i + 1);
@@ -50,22 +51,23 @@ static bool find_double(const struct server_facts *facts, size_t count, struct d
 /* Finds servers that have come back without their data: they are not counted for new locks until
  * all leases are over that they may have forgotten, as in store/quorum/quorum.c. As they were asked
  * one after the other, ages are counted up to the answer of the last one. */
-static void judge_memories(const struct server_facts *facts, size_t count, int64_t lease,
+static void judge_memories(const struct redis_memory *memories, size_t count, int64_t lease,
                            struct diagnosis *diagnosis)
 {
     struct moment last = {0};
     int64_t age = 0;
 
     for (size_t i = 0; i < count; i++)
-        if (facts[i].told.ns > last.ns)
-            last = facts[i].told;
+        if (memories[i].told.ns > last.ns)
+            last = memories[i].told;
     for (size_t i = 0; i < count; i++) {
-        int64_t serves = facts[i].serves_ms + moment_until(facts[i].told, last) / NS_PER_MS;
-        age = facts[i].serves_ms >= 0 && serves > age ? serves : age;
+        int64_t serves = memories[i].serves_ms + moment_until(memories[i].told, last) / NS_PER_MS;
+        age = memories[i].serves_ms >= 0 && serves > age ? serves : age;
     }
     for (size_t i = 0; i < count; i++) {
-        int64_t remembers = facts[i].remembers_ms + moment_until(facts[i].told, last) / NS_PER_MS;
-        if (!facts[i].reached || facts[i].remembers_ms < 0 || remembers >= lease / NS_PER_MS ||
+        int64_t remembers =
+            memories[i].remembers_ms + moment_until(memories[i].told, last) / NS_PER_MS;
+        if (memories[i].remembers_ms < 0 || remembers >= lease / NS_PER_MS ||
             remembers + QUORUM_FIRST_ASKED_MS >= age)
             continue;
         int64_t seconds = (lease / NS_PER_MS - remembers + 999) / 1000;
@@ -75,7 +77,7 @@ static void judge_memories(const struct server_facts *facts, size_t count, int64
     }
 }
 
-void quorum_judge(const struct checkup *servers, const struct server_facts *facts, int64_t lease,
+void quorum_judge(const struct checkup *servers, const struct redis_memory *memories, int64_t lease,
                   struct diagnosis *diagnosis)
 {
     size_t count = servers->count, fit = 0, least = count / 2 + 1;
@@ -87,7 +89,7 @@ void quorum_judge(const struct checkup *servers, const struct server_facts *fact
         if (worst == LEVEL_WARNING || worst == LEVEL_UNFIT)
             diagnosis->worst = LEVEL_WARNING;
     }
-    if (find_double(facts, count, diagnosis))
+    if (find_double(memories, count, diagnosis))
         return;
     diagnosis_add(diagnosis, "quorum",
                   fit < least   ? LEVEL_UNFIT
@@ -95,21 +97,21 @@ void quorum_judge(const struct checkup *servers, const struct server_facts *fact
                                 : LEVEL_FINE,
                   fit < count ? "repair the unfit servers" : "",
                   "%zu of %zu servers are fit, %zu are needed", fit, count, least);
-    judge_memories(facts, count, lease, diagnosis);
+    judge_memories(memories, count, lease, diagnosis);
 }
 
 static bool check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
                   size_t size)
 {
     const struct store_address *address = plan->address;
-    struct server_facts *facts = mem_zeroed(address->url_count * sizeof *facts);
+    struct redis_memory *memories = mem_zeroed(address->url_count * sizeof *memories);
     bool able = true;
 
     for (size_t i = 0; able && i < address->url_count; i++)
-        able = redis_check_server(plan, &address->urls[i], checkup, &facts[i], fault, size);
+        able = redis_check_server(plan, &address->urls[i], checkup, &memories[i], fault, size);
     if (able)
-        quorum_judge(checkup, facts, plan->lease, &checkup->whole);
-    free(facts);
+        quorum_judge(checkup, memories, plan->lease, &checkup->whole);
+    free(memories);
     return able;
 }
 

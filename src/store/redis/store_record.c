@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "store/redis/doctor/checkup.h"
+#include "store/redis/checkup.h"
 #include "store/redis/store.h"
 #include "store/url_parts.h"
 

@@ -95,7 +95,7 @@ static const struct fact {
     {"server", "server_name", NULL, TEXT(figures.software)},
     {"version", NULL, NULL, TEXT(figures.version)},
     {"mode", "redis_mode", NULL, TEXT(mode)},
-    {NULL, "run_id", NULL, TEXT(run_id)},
+    {NULL, "run_id", NULL, TEXT(memory.run_id)},
     {NULL, "master_replid", NULL, TEXT(grace.own_replication)},
     {NULL, "uptime_in_seconds", NULL, NUMBER(figures.uptime_s)},
     {NULL, "used_memory", NULL, NUMBER(figures.memory)},
@@ -188,9 +188,9 @@ static void read_member(struct server_facts *facts, const redisReply *reply)
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 || now <= 0 || !*text_at(reply, 0))
         return;
     int64_t since = now - number_of(text_at(reply, 1)), first = now - number_of(text_at(reply, 2));
-    bool same = strcmp(text_at(reply, 0), facts->run_id) == 0;
-    facts->remembers_ms = same && since > 0 ? since : 0;
-    facts->serves_ms = first > 0 ? first : 0;
+    bool same = strcmp(text_at(reply, 0), facts->memory.run_id) == 0;
+    facts->memory.remembers_ms = same && since > 0 ? since : 0;
+    facts->memory.serves_ms = first > 0 ? first : 0;
 }
 
 void redis_facts_setting(struct server_facts *facts, const char *name, const redisReply *reply)
@@ -326,7 +326,7 @@ static void hear_markers(struct inquiry *inquiry, redisReply *const *replies)
     inquiry->facts->grace.now_ms = clock_of(replies[0]) / NS_PER_MS;
     read_grace(inquiry->facts, replies[1]);
     read_member(inquiry->facts, replies[2]);
-    inquiry->facts->told = inquiry->answered;
+    inquiry->facts->memory.told = inquiry->answered;
 }
 
 /* Only reads the markers: the first request with --grace, or in a quorum, writes them. */
@@ -506,8 +506,8 @@ static void know_nothing(struct server_facts *facts)
     *facts = (struct server_facts){.connected_ns = UNTOLD,
                                    .figures = untold_figures,
                                    .grace = {.now_ms = UNTOLD},
-                                   .remembers_ms = UNTOLD,
-                                   .serves_ms = UNTOLD,
+                                   .memory.remembers_ms = UNTOLD,
+                                   .memory.serves_ms = UNTOLD,
                                    .script_ns = UNTOLD,
                                    .min_replicas = UNTOLD,
                                    .timeout_s = UNTOLD,
@@ -595,16 +595,21 @@ static struct checked_server *add_server(const struct checkup_plan *plan, const 
 }
 
 bool redis_check_server(const struct checkup_plan *plan, const struct url *url,
-                        struct checkup *checkup, struct server_facts *facts, char *fault,
+                        struct checkup *checkup, struct redis_memory *memory, char *fault,
                         size_t size)
 {
     struct store_address address = *plan->address;
+    struct server_facts facts;
 
     address.urls = url;
     address.url_count = 1;
-    if (!ask_server(&address, facts, fault, size))
+    if (!ask_server(&address, &facts, fault, size))
         return false;
-    struct checked_server *server = add_server(plan, url, facts, checkup);
+    if (!facts.reached)
+        facts.memory.remembers_ms = UNTOLD;
+    if (memory)
+        *memory = facts.memory;
+    struct checked_server *server = add_server(plan, url, &facts, checkup);
     return !url->master || check_sentinels(&address, &server->diagnosis, fault, size);
 }
 
@@ -620,7 +625,5 @@ void redis_check_none(const struct checkup_plan *plan, const struct url *url,
 
 bool redis_check(const struct checkup_plan *plan, struct checkup *checkup, char *fault, size_t size)
 {
-    struct server_facts facts;
-
-    return redis_check_server(plan, plan->address->urls, checkup, &facts, fault, size);
+    return redis_check_server(plan, plan->address->urls, checkup, NULL, fault, size);
 }

@@ -121,7 +121,7 @@ static int64_t grace_left(const struct server_facts *facts, const struct wishes 
     const struct grace_facts *grace = &facts->grace;
     int64_t lease = wishes->grace ? wishes->lease / NS_PER_MS : 0;
     int64_t longest = grace->longest_ms > lease ? grace->longest_ms : lease;
-    bool same = grace->marked && strcmp(grace->run_id, facts->run_id) == 0;
+    bool same = grace->marked && strcmp(grace->run_id, facts->memory.run_id) == 0;
     bool other_copy = strcmp(grace->replication, grace->own_replication) != 0;
 
     *due = !same || (other_copy && grace->promoted);
@@ -140,7 +140,7 @@ static void judge_grace(const struct server_facts *facts, const struct wishes *w
 
     if (!grace->marked && !wishes->grace)
         return;
-    if (!grace->told || !*facts->run_id || grace->now_ms <= 0) {
+    if (!grace->told || !*facts->memory.run_id || grace->now_ms <= 0) {
         diagnosis_add(diagnosis, "grace", LEVEL_NOTE, ASK_ADMIN, "cannot tell");
         return;
     }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/clock.h"
-#include "store/diagnosis.h"
+#include "store/redis/checkup.h"
 #include "store/redis/find/sentinel_vote.h"
 #include "store/store_record.h"
 
@@ -45,10 +45,6 @@ struct right {
 /* In the order of the manual; the first one without a name ends the list. */
 extern const struct right rights[RIGHTS_MAX];
 
-/* Returns the command that gives all rights to a user; the caller frees. clustered: for a node of a
- * Cluster. */
-char *rights_command(const char *user, const char *prefix, bool clustered);
-
 /* The missing right, by an error reply to such a call. */
 enum rights_lack {
     RIGHTS_FINE, /* another error, or none: the right is there */
@@ -83,8 +79,7 @@ struct server_facts {
 
     struct server_figures figures; /* maxmemory 0: no limit */
     char mode[24];                 /* "standalone" */
-    char run_id[48];
-    int64_t clock_ns, here_ns; /* by how much its clock and ours advanced meanwhile */
+    int64_t clock_ns, here_ns;     /* by how much its clock and ours advanced meanwhile */
 
     /* Memory and disk. */
     char policy[24];
@@ -99,10 +94,7 @@ struct server_facts {
     char script_fault[128]; /* why it does not run */
 
     struct grace_facts grace;
-    /* As a member of a quorum: for how long it has forgotten nothing, and has been one
-     * (lua/member.lua), ms; and when that was told, by the clock here. */
-    int64_t remembers_ms, serves_ms;
-    struct moment told;
+    struct redis_memory memory;
 
     int64_t min_replicas;
     int64_t timeout_s, clients, clients_max;
