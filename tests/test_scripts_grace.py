@@ -302,6 +302,17 @@ def _(server):
         sound(lock)
 
 
+@test("not beside a holder that cannot be read")
+def _(server, lock):
+    mine = take(lock, A, mode="s")
+    take(lock, B, mode="s")
+    server.call("HDEL", lock.key, "h:" + A)
+    server.call("HSET", lock.key, "h:" + B, "no holder")
+    server.call("HSET", MARKER, "r", ELSEWHERE)
+    same(lock.renew(A, grace=True, **mine)[0], "LOST")
+    true("h:" + A not in lock.fields(), "it is held again")
+
+
 @test("H45 whom it was taken from does not have it again")
 def _(server, lock):
     mine = take(lock, A)

@@ -36,7 +36,9 @@ local function look_around(lock, claim)
   local around = { stale = {} }
   if string.find(';' .. lock.barred, ';!' .. claim.owner .. '=', 1, true) then return nil end
   if is_barred(lock) then return nil end
-  local families = lock.held and all_families(lock) or {}
+  local families = {}
+  if lock.held then families = all_families(lock) end
+  if not families then return nil end
   for _, family in ipairs(families) do
     local fence = family.entries[1].fence
     if fence == claim.fence and common(family.name, claim.owner) ~= '' then
