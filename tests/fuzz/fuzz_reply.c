@@ -110,7 +110,7 @@ static void try_greeting(const redisReply *reply, bool member)
 static void try_facts(const redisReply *reply)
 {
     const struct url url = {.record = &redis_record};
-    const struct wishes wishes = {.url = &url, .prefix = "p", .lease = 30 * NS_PER_SEC};
+    const struct requirements requirements = {.url = &url, .prefix = "p", .lease = 30 * NS_PER_SEC};
     const struct render_style style = {.width = 80};
     static struct checked_server server;
     const struct checkup checkup = {.servers = &server, .count = 1};
@@ -121,7 +121,7 @@ static void try_facts(const redisReply *reply)
     redis_facts_info(&facts, reply);
     redis_facts_setting(&facts, "maxmemory", reply);
     redis_facts_setting(&facts, "save", reply);
-    judge_server(&facts, &wishes, &server.diagnosis);
+    judge_server(&facts, &requirements, &server.diagnosis);
     render_doctor(&paper, &checkup, &style);
     strbuf_cut(&paper, 0);
 }

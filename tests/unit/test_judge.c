@@ -10,7 +10,7 @@
 
 struct scenario {
     struct server_facts facts;
-    struct wishes wishes;
+    struct requirements requirements;
     struct url url;
 };
 
@@ -19,8 +19,8 @@ static void make(struct scenario *scenario)
 {
     scenario->url = (struct url){
         .record = &redis_record, .hosts = {{"locks", 6379}}, .host_count = 1, .tls = true};
-    scenario->wishes =
-        (struct wishes){.url = &scenario->url, .prefix = "rlock", .lease = 30 * NS_PER_SEC};
+    scenario->requirements =
+        (struct requirements){.url = &scenario->url, .prefix = "rlock", .lease = 30 * NS_PER_SEC};
     scenario->facts = (struct server_facts){.reached = true,
                                             .connected_ns = NS_PER_MS,
                                             .figures = {.ping_median_ns = NS_PER_MS,
@@ -69,7 +69,7 @@ static const struct store_record *record_of(const char *scheme)
 static void set(struct scenario *scenario, const char *word)
 {
     struct server_facts *facts = &scenario->facts;
-    struct wishes *wishes = &scenario->wishes;
+    struct requirements *requirements = &scenario->requirements;
     const char *value = strchr(word, '=') + 1;
     int64_t number = strtoll(value, NULL, 10);
     bool known = true;
@@ -119,11 +119,11 @@ static void set(struct scenario *scenario, const char *word)
     NUMBER(facts->lacks_keys, "lacks_keys");
     NUMBER(facts->lacks_channels, "lacks_channels");
     NUMBER(scenario->url.tls, "tls");
-    NUMBER(wishes->secret, "secret");
-    NUMBER(wishes->grace, "grace");
-    NUMBER(wishes->quorum, "quorum");
-    SCALED(wishes->lease, "lease", NS_PER_SEC);
-    else if (strncmp(word, "wanted=", 7) == 0) wishes->replicas = (unsigned)number;
+    NUMBER(requirements->secret, "secret");
+    NUMBER(requirements->grace, "grace");
+    NUMBER(requirements->quorum, "quorum");
+    SCALED(requirements->lease, "lease", NS_PER_SEC);
+    else if (strncmp(word, "wanted=", 7) == 0) requirements->replicas = (unsigned)number;
     else if (strncmp(word, "host=", 5) == 0) scenario->url.hosts[0].name = value;
     else if (strncmp(word, "scheme=", 7) == 0) scenario->url.record = record_of(value);
     else known = false;
@@ -205,7 +205,7 @@ static void diagnose(const char *words, struct diagnosis *diagnosis)
     strcpy(copy, words);
     for (char *word; (word = strtok_r(rest, " ", &rest));)
         set(&scenario, word);
-    judge_server(&scenario.facts, &scenario.wishes, diagnosis);
+    judge_server(&scenario.facts, &scenario.requirements, diagnosis);
 }
 
 static void test_row(const char *words, const char *wanted)

@@ -10,17 +10,17 @@
 /* -- the masters ------------------------------------------------------------------------------- */
 
 /* The reading of the map, under way or done. */
-struct reading {
+struct probe {
     struct loop *loop;
     struct answer answer;
 };
 
 static void map_read(void *arg, const struct answer *answer)
 {
-    struct reading *reading = arg;
+    struct probe *probe = arg;
 
-    reading->answer = *answer;
-    loop_stop(reading->loop);
+    probe->answer = *answer;
+    loop_stop(probe->loop);
 }
 
 /* -- judging ----------------------------------------------------------------------------------- */
@@ -104,17 +104,17 @@ static bool check_nodes(const struct checkup_plan *plan, const struct cluster_ma
 bool cluster_check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
                    size_t size)
 {
-    struct reading reading = {.loop = loop_new()};
-    struct cluster *cluster = cluster_new(reading.loop, plan->address, NULL, NULL, fault, size);
+    struct probe probe = {.loop = loop_new()};
+    struct cluster *cluster = cluster_new(probe.loop, plan->address, NULL, NULL, fault, size);
     bool able = cluster;
 
     if (able) {
         cluster_read_map(cluster, moment_plus(moment_now(), plan->address->connect_timeout),
-                         map_read, &reading);
-        answer_await(reading.loop, &reading.answer);
-        able = check_nodes(plan, cluster_map_of(cluster), &reading.answer, checkup, fault, size);
+                         map_read, &probe);
+        answer_await(probe.loop, &probe.answer);
+        able = check_nodes(plan, cluster_map_of(cluster), &probe.answer, checkup, fault, size);
         cluster_free(cluster);
     }
-    loop_free(reading.loop);
+    loop_free(probe.loop);
     return able;
 }

@@ -66,7 +66,7 @@ static void finish(struct cluster *cluster, const struct answer *answer)
 }
 
 /* Delays a step that must not happen within a call from outside. */
-static void later(struct cluster *cluster, struct moment when, void (*due)(struct cluster *cluster))
+static void defer(struct cluster *cluster, struct moment when, void (*due)(struct cluster *cluster))
 {
     cluster->due = due;
     loop_arm(cluster->loop, &cluster->timer, when);
@@ -106,7 +106,7 @@ static void give_up(struct cluster *cluster)
         failure->cause = CAUSE_NOT_READY;
     if (failure->cause == CAUSE_NOT_READY && again.ns < cluster->retry_until.ns) {
         cluster->refreshed = false;
-        later(cluster, again, start);
+        defer(cluster, again, start);
         return;
     }
     if (failure->cause == CAUSE_UNREACHABLE && cluster->map->node_count > 1)
@@ -191,7 +191,7 @@ static void send(struct cluster *cluster, size_t i)
     cluster->node = i;
     if (!store) {
         answer_fail(&cluster->failure, CAUSE_UNREACHABLE, "%s", fault);
-        later(cluster, now_of(cluster), look_elsewhere);
+        defer(cluster, now_of(cluster), look_elsewhere);
         return;
     }
     if (cluster->asking)

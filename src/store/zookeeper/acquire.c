@@ -666,7 +666,7 @@ static bool is_claimed(const struct zk_store *store)
     return leased && !nests;
 }
 
-void zk_retake(struct zk_store *store)
+void zk_touch_own(struct zk_store *store)
 {
     zk_write_own(store);
     zk_send(store, retaken, ZK_NO_EFFECT);
@@ -703,7 +703,7 @@ static bool is_refused(const struct zk_store *store)
 void zk_acquire(struct zk_store *store)
 {
     if (!zk_is_own(store) && store->request.inherited) {
-        zk_adopt(store);
+        zk_take_over(store);
         return;
     }
     if (!zk_is_own(store))
@@ -714,7 +714,7 @@ void zk_acquire(struct zk_store *store)
     case ZK_HAS_PLACE:
         /* A waiter need mostly ask only if its refusal still holds. */
         if (!store->from.ns)
-            zk_retake(store);
+            zk_touch_own(store);
         else if (store->request.queue && is_refused(store) && store->heartbeats++ < HEARTBEATS)
             beat(store);
         else

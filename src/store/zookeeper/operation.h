@@ -112,7 +112,7 @@ void zk_add_creations(struct zk_store *store, struct zk_nodes *nodes);
 int zk_take_created(struct zk_store *store, const struct zk_reply *reply);
 /* Continues with the nodes of a process that has died: writes them, as a lease counts from
  * something that was written, and it is not known when that process was last heard of. */
-void zk_retake(struct zk_store *store);
+void zk_touch_own(struct zk_store *store);
 /* Reads the queues, and judges the own place. */
 void zk_look(struct zk_store *store);
 /* The nodes are the first ones in their queues, or nest there: only those that nest in the same
@@ -140,7 +140,7 @@ void zk_close_session(struct zk_store *store);
 /* Another process' nodes (store.c): looks for those of the request's owner, a holder's or a
  * waiter's, and continues the operation with them if each key has some: the session that made them
  * is the store's then, and nothing was written in it yet. */
-void zk_adopt(struct zk_store *store);
+void zk_take_over(struct zk_store *store);
 
 /* A look at locks (survey.c). */
 void zk_survey(struct zk_store *store, const struct survey_request *request);

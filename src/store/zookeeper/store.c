@@ -136,7 +136,7 @@ static void read_nodes(struct zk_store *store, const struct zk_reply *replies)
             if (take_node(store, nodes, &nodes->own[j], replies++, &identity))
                 continue;
             if (replies[-1].error == ZK_NO_NODE) { /* it has just gone: the rest has to go, too */
-                zk_adopt(store);
+                zk_take_over(store);
                 return;
             }
             zk_forget(store);
@@ -149,13 +149,13 @@ static void read_nodes(struct zk_store *store, const struct zk_reply *replies)
     snprintf(store->owner, sizeof store->owner, "%s", store->request.owner);
     store->place = ZK_HAS_PLACE;
     switch (store->base.operation.verb) {
-    case VERB_ACQUIRE: zk_retake(store); break;
+    case VERB_ACQUIRE: zk_touch_own(store); break;
     case VERB_RENEW: send_renewal(store); break;
     default: send_release(store);
     }
 }
 
-void zk_adopt(struct zk_store *store)
+void zk_take_over(struct zk_store *store)
 {
     zk_forget(store);
     zk_make_nodes(store);
@@ -195,7 +195,7 @@ static void renewed(struct zk_store *store, const struct zk_reply *replies)
 static void renew(struct zk_store *store)
 {
     if (!zk_is_own(store) || store->place != ZK_HAS_PLACE) {
-        zk_adopt(store);
+        zk_take_over(store);
         return;
     }
     if (store->request.lease)
@@ -229,7 +229,7 @@ static void release(struct zk_store *store)
     if (zk_is_own(store))
         send_release(store);
     else
-        zk_adopt(store);
+        zk_take_over(store);
 }
 
 /* Closes the session: its end also frees what a request under way makes. This owner was told to

@@ -208,7 +208,7 @@ void redis_facts_setting(struct server_facts *facts, const char *name, const red
 
 /* -- asking ------------------------------------------------------------------------------------ */
 
-struct inquiry {
+struct probe {
     const struct store_address *address;
     struct server_facts *facts;
     struct loop *loop;
@@ -216,7 +216,7 @@ struct inquiry {
     struct moment sent;
     struct moment answered;
     /* Takes the replies of the batch under way. */
-    void (*hear)(struct inquiry *inquiry, redisReply *const *replies);
+    void (*hear)(struct probe *probe, redisReply *const *replies);
     bool failed;
 
     int64_t pings[PINGS];
@@ -227,26 +227,26 @@ struct inquiry {
 
 static void heard(void *arg, redisReply *const *replies, size_t count, const struct answer *failure)
 {
-    struct inquiry *inquiry = arg;
+    struct probe *probe = arg;
 
     (void)count;
-    inquiry->answered = moment_now();
+    probe->answered = moment_now();
     if (failure) {
-        inquiry->failed = true;
-        inquiry->facts->failure = *failure;
-    } else if (inquiry->hear) {
-        inquiry->hear(inquiry, replies);
+        probe->failed = true;
+        probe->facts->failure = *failure;
+    } else if (probe->hear) {
+        probe->hear(probe, replies);
     }
-    loop_stop(inquiry->loop);
+    loop_stop(probe->loop);
 }
 
-static bool ask(struct inquiry *inquiry, size_t replies,
-                void (*hear)(struct inquiry *, redisReply *const *))
+static bool ask(struct probe *probe, size_t replies,
+                void (*hear)(struct probe *, redisReply *const *))
 {
-    inquiry->hear = hear;
-    inquiry->sent = moment_now();
-    redis_session_send(inquiry->session, replies, 0, moment_plus(inquiry->sent, ANSWER_NS));
-    return answer_await(inquiry->loop, &inquiry->facts->failure) && !inquiry->failed;
+    probe->hear = hear;
+    probe->sent = moment_now();
+    redis_session_send(probe->session, replies, 0, moment_plus(probe->sent, ANSWER_NS));
+    return answer_await(probe->loop, &probe->facts->failure) && !probe->failed;
 }
 
 /* -- latency and clock ------------------------------------------------------- */
@@ -258,87 +258,87 @@ static int64_t clock_of(const redisReply *reply)
 }
 
 /* An error takes as long on the way as an answer does. */
-static void hear_ping(struct inquiry *inquiry, redisReply *const *replies)
+static void hear_ping(struct probe *probe, redisReply *const *replies)
 {
-    int64_t took = moment_until(inquiry->sent, inquiry->answered);
+    int64_t took = moment_until(probe->sent, probe->answered);
     int64_t clock = clock_of(replies[0]);
 
-    inquiry->pings[inquiry->ping_count++] = took;
+    probe->pings[probe->ping_count++] = took;
     if (clock == UNTOLD)
         return;
-    inquiry->last_clock_ns = clock;
-    inquiry->last_read = inquiry->answered;
-    if (inquiry->first_clock_ns)
+    probe->last_clock_ns = clock;
+    probe->last_read = probe->answered;
+    if (probe->first_clock_ns)
         return;
-    inquiry->first_clock_ns = clock;
-    inquiry->first_read = inquiry->answered;
-    inquiry->facts->figures.ahead_ms = (clock + took / 2 - clock_wall()) / NS_PER_MS;
+    probe->first_clock_ns = clock;
+    probe->first_read = probe->answered;
+    probe->facts->figures.ahead_ms = (clock + took / 2 - clock_wall()) / NS_PER_MS;
 }
 
-static bool ask_pings(struct inquiry *inquiry)
+static bool ask_pings(struct probe *probe)
 {
-    struct server_facts *facts = inquiry->facts;
+    struct server_facts *facts = probe->facts;
 
     for (size_t i = 0; i < PINGS; i++) {
         if (i > 0)
-            loop_run_for(inquiry->loop, PAUSE_NS);
-        REDIS_SESSION_ADD(inquiry->session, "TIME");
-        if (!ask(inquiry, 1, hear_ping))
+            loop_run_for(probe->loop, PAUSE_NS);
+        REDIS_SESSION_ADD(probe->session, "TIME");
+        if (!ask(probe, 1, hear_ping))
             return false;
     }
-    diagnosis_sort_pings(inquiry->pings, PINGS, &facts->figures.ping_median_ns,
+    diagnosis_sort_pings(probe->pings, PINGS, &facts->figures.ping_median_ns,
                          &facts->figures.ping_max_ns);
-    facts->clock_ns = inquiry->last_clock_ns - inquiry->first_clock_ns;
-    facts->here_ns = moment_until(inquiry->first_read, inquiry->last_read);
+    facts->clock_ns = probe->last_clock_ns - probe->first_clock_ns;
+    facts->here_ns = moment_until(probe->first_read, probe->last_read);
     return true;
 }
 
 /* -- version and settings ---------------------------------------------------------- */
 
-static void hear_self(struct inquiry *inquiry, redisReply *const *replies)
+static void hear_self(struct probe *probe, redisReply *const *replies)
 {
-    redis_facts_hello(inquiry->facts, replies[0]);
-    redis_facts_info(inquiry->facts, replies[1]);
+    redis_facts_hello(probe->facts, replies[0]);
+    redis_facts_info(probe->facts, replies[1]);
     for (size_t i = 0, next = 2; i < FACTS; i++)
         if (facts_with_names[i].setting)
-            redis_facts_setting(inquiry->facts, facts_with_names[i].setting, replies[next++]);
+            redis_facts_setting(probe->facts, facts_with_names[i].setting, replies[next++]);
 }
 
-static bool ask_self(struct inquiry *inquiry)
+static bool ask_self(struct probe *probe)
 {
     size_t count = 2;
 
-    REDIS_SESSION_ADD(inquiry->session, "HELLO", "2");
-    REDIS_SESSION_ADD(inquiry->session, "INFO");
+    REDIS_SESSION_ADD(probe->session, "HELLO", "2");
+    REDIS_SESSION_ADD(probe->session, "INFO");
     for (size_t i = 0; i < FACTS; i++) {
         if (!facts_with_names[i].setting)
             continue;
-        REDIS_SESSION_ADD(inquiry->session, "CONFIG", "GET", facts_with_names[i].setting);
+        REDIS_SESSION_ADD(probe->session, "CONFIG", "GET", facts_with_names[i].setting);
         count++;
     }
-    return ask(inquiry, count, hear_self);
+    return ask(probe, count, hear_self);
 }
 
 /* -- may it have forgotten locks? -------------------------------------------------------------- */
 
-static void hear_markers(struct inquiry *inquiry, redisReply *const *replies)
+static void hear_markers(struct probe *probe, redisReply *const *replies)
 {
-    inquiry->facts->grace.now_ms = clock_of(replies[0]) / NS_PER_MS;
-    read_grace(inquiry->facts, replies[1]);
-    read_member(inquiry->facts, replies[2]);
-    inquiry->facts->memory.told = inquiry->answered;
+    probe->facts->grace.now_ms = clock_of(replies[0]) / NS_PER_MS;
+    read_grace(probe->facts, replies[1]);
+    read_member(probe->facts, replies[2]);
+    probe->facts->memory.told = probe->answered;
 }
 
 /* Only reads the markers: the first request with --grace, or in a quorum, writes them. */
-static bool ask_markers(struct inquiry *inquiry)
+static bool ask_markers(struct probe *probe)
 {
-    char *epoch = redis_marker(inquiry->address->prefix, "epoch");
-    char *quorum = redis_marker(inquiry->address->prefix, "quorum");
+    char *epoch = redis_marker(probe->address->prefix, "epoch");
+    char *quorum = redis_marker(probe->address->prefix, "quorum");
 
-    REDIS_SESSION_ADD(inquiry->session, "TIME");
-    REDIS_SESSION_ADD(inquiry->session, "HMGET", epoch, "r", "i", "l", "u");
-    REDIS_SESSION_ADD(inquiry->session, "HMGET", quorum, "run", "since", "first");
-    bool going = ask(inquiry, 3, hear_markers);
+    REDIS_SESSION_ADD(probe->session, "TIME");
+    REDIS_SESSION_ADD(probe->session, "HMGET", epoch, "r", "i", "l", "u");
+    REDIS_SESSION_ADD(probe->session, "HMGET", quorum, "run", "since", "first");
+    bool going = ask(probe, 3, hear_markers);
     free(epoch);
     free(quorum);
     return going;
@@ -346,13 +346,13 @@ static bool ask_markers(struct inquiry *inquiry)
 
 /* -- does it run scripts? --------------------------------------------------------------------- */
 
-static void hear_script(struct inquiry *inquiry, redisReply *const *replies)
+static void hear_script(struct probe *probe, redisReply *const *replies)
 {
-    struct server_facts *facts = inquiry->facts;
+    struct server_facts *facts = probe->facts;
     struct answer answer = {0};
 
     if (replies[0]->type == REDIS_REPLY_INTEGER) {
-        facts->script_ns = moment_until(inquiry->sent, inquiry->answered);
+        facts->script_ns = moment_until(probe->sent, probe->answered);
         return;
     }
     if (replies[0]->type == REDIS_REPLY_ERROR)
@@ -362,10 +362,10 @@ static void hear_script(struct inquiry *inquiry, redisReply *const *replies)
     snprintf(facts->script_fault, sizeof facts->script_fault, "%.120s", answer.text);
 }
 
-static bool ask_script(struct inquiry *inquiry)
+static bool ask_script(struct probe *probe)
 {
-    REDIS_SESSION_ADD(inquiry->session, "EVAL", "return 1", "0");
-    return ask(inquiry, 1, hear_script);
+    REDIS_SESSION_ADD(probe->session, "EVAL", "return 1", "0");
+    return ask(probe, 1, hear_script);
 }
 
 /* -- does a restart bring back what scripts wrote? -------------------------------------------- */
@@ -376,19 +376,19 @@ static const char *const replayed[][4] = {
 #define REPLAYED (sizeof replayed / sizeof *replayed)
 
 /* Of one that is denied it says why, as a text; an error tells nothing. */
-static void hear_replay(struct inquiry *inquiry, redisReply *const *replies)
+static void hear_replay(struct probe *probe, redisReply *const *replies)
 {
-    inquiry->facts->replay = REPLAY_ALLOWED;
+    probe->facts->replay = REPLAY_ALLOWED;
     for (size_t i = 0; i < REPLAYED; i++)
         if (replies[i]->type == REDIS_REPLY_ERROR)
-            inquiry->facts->replay = REPLAY_UNTOLD;
-        else if (replies[i]->type == REDIS_REPLY_STRING && inquiry->facts->replay)
-            inquiry->facts->replay = REPLAY_DENIED;
+            probe->facts->replay = REPLAY_UNTOLD;
+        else if (replies[i]->type == REDIS_REPLY_STRING && probe->facts->replay)
+            probe->facts->replay = REPLAY_DENIED;
 }
 
-static bool ask_replay(struct inquiry *inquiry)
+static bool ask_replay(struct probe *probe)
 {
-    char *key = key_in_store(inquiry->address->prefix, SCRATCH);
+    char *key = key_in_store(probe->address->prefix, SCRATCH);
 
     for (size_t i = 0; i < REPLAYED; i++) {
         const char *argv[] = {"ACL", "DRYRUN",       "default",     replayed[i][0],
@@ -396,10 +396,10 @@ static bool ask_replay(struct inquiry *inquiry)
         int argc = 5;
         while (argc < 7 && argv[argc])
             argc++;
-        redis_session_add(inquiry->session, argc, argv);
+        redis_session_add(probe->session, argc, argv);
     }
     free(key);
-    return ask(inquiry, REPLAYED, hear_replay);
+    return ask(probe, REPLAYED, hear_replay);
 }
 
 /* -- rights ---------------------------------------------------------------------- */
@@ -419,26 +419,26 @@ static bool frames(const struct right *right)
     return strcmp(right->name, "multi") == 0 || strcmp(right->name, "exec") == 0;
 }
 
-static void hear_frame(struct inquiry *inquiry, redisReply *const *replies)
+static void hear_frame(struct probe *probe, redisReply *const *replies)
 {
     size_t next = 0;
 
     for (size_t i = 0; *rights[i].name; i++)
         if (frames(&rights[i]))
-            note_lack(inquiry->facts, i, replies[next++]);
-    inquiry->facts->rights_known = replies[0]->type != REDIS_REPLY_ERROR;
+            note_lack(probe->facts, i, replies[next++]);
+    probe->facts->rights_known = replies[0]->type != REDIS_REPLY_ERROR;
 }
 
-static void hear_rights(struct inquiry *inquiry, redisReply *const *replies)
+static void hear_rights(struct probe *probe, redisReply *const *replies)
 {
     size_t next = 1; /* the first is MULTI's */
 
     for (size_t i = 0; *rights[i].name; i++)
         if (!frames(&rights[i]))
-            note_lack(inquiry->facts, i, replies[next++]);
+            note_lack(probe->facts, i, replies[next++]);
 }
 
-static void add_right(struct inquiry *inquiry, const struct right *right, const char *key,
+static void add_right(struct probe *probe, const struct right *right, const char *key,
                       const char *channel)
 {
     const char *argv[RIGHT_WORDS];
@@ -450,29 +450,29 @@ static void add_right(struct inquiry *inquiry, const struct right *right, const 
         argv[argc++] = strcmp(word, RIGHT_KEY) == 0       ? key
                        : strcmp(word, RIGHT_CHANNEL) == 0 ? channel
                                                           : word;
-    redis_session_add(inquiry->session, argc, argv);
+    redis_session_add(probe->session, argc, argv);
 }
 
 /* Rights are checked when a command is queued, and nothing of what is queued here is ever executed:
  * the connection is closed instead. */
-static bool ask_rights(struct inquiry *inquiry)
+static bool ask_rights(struct probe *probe)
 {
-    char *key = key_in_store(inquiry->address->prefix, SCRATCH);
-    char *channel = key_in_store(inquiry->address->prefix, CHANNEL);
+    char *key = key_in_store(probe->address->prefix, SCRATCH);
+    char *channel = key_in_store(probe->address->prefix, CHANNEL);
     size_t count = 1;
 
-    REDIS_SESSION_ADD(inquiry->session, "MULTI");
-    REDIS_SESSION_ADD(inquiry->session, "EXEC");
-    bool going = ask(inquiry, 2, hear_frame);
-    if (going && inquiry->facts->rights_known) {
-        REDIS_SESSION_ADD(inquiry->session, "MULTI");
+    REDIS_SESSION_ADD(probe->session, "MULTI");
+    REDIS_SESSION_ADD(probe->session, "EXEC");
+    bool going = ask(probe, 2, hear_frame);
+    if (going && probe->facts->rights_known) {
+        REDIS_SESSION_ADD(probe->session, "MULTI");
         for (const struct right *right = rights; *right->name; right++) {
             if (frames(right))
                 continue;
-            add_right(inquiry, right, key, channel);
+            add_right(probe, right, key, channel);
             count++;
         }
-        going = ask(inquiry, count, hear_rights);
+        going = ask(probe, count, hear_rights);
     }
     free(key);
     free(channel);
@@ -481,24 +481,23 @@ static bool ask_rights(struct inquiry *inquiry)
 
 /* -- all of it --------------------------------------------------------------------------------- */
 
-static bool greet(struct inquiry *inquiry)
+static bool greet(struct probe *probe)
 {
     struct moment began = moment_now();
 
-    redis_session_send(inquiry->session, 0, 0,
-                       moment_plus(began, inquiry->address->connect_timeout));
-    if (!answer_await(inquiry->loop, &inquiry->facts->failure) || inquiry->failed)
+    redis_session_send(probe->session, 0, 0, moment_plus(began, probe->address->connect_timeout));
+    if (!answer_await(probe->loop, &probe->facts->failure) || probe->failed)
         return false;
-    inquiry->facts->connected_ns = moment_until(began, inquiry->answered);
+    probe->facts->connected_ns = moment_until(began, probe->answered);
     return true;
 }
 
 /* A server that stops answering half-way counts as not reached. */
-static void inquire(struct inquiry *inquiry)
+static void inquire(struct probe *probe)
 {
-    inquiry->facts->reached = greet(inquiry) && ask_pings(inquiry) && ask_self(inquiry) &&
-                              ask_markers(inquiry) && ask_script(inquiry) && ask_replay(inquiry) &&
-                              ask_rights(inquiry);
+    probe->facts->reached = greet(probe) && ask_pings(probe) && ask_self(probe) &&
+                            ask_markers(probe) && ask_script(probe) && ask_replay(probe) &&
+                            ask_rights(probe);
 }
 
 static void know_nothing(struct server_facts *facts)
@@ -521,16 +520,16 @@ static bool ask_server(const struct store_address *address, struct server_facts 
                        size_t size)
 {
     static const struct redis_session_events events = {.done = heard};
-    struct inquiry inquiry = {.address = address, .facts = facts, .loop = loop_new()};
+    struct probe probe = {.address = address, .facts = facts, .loop = loop_new()};
 
     know_nothing(facts);
-    inquiry.session = redis_session_new(inquiry.loop, address, &events, &inquiry, fault, size);
-    if (inquiry.session) {
-        inquire(&inquiry);
-        redis_session_free(inquiry.session);
+    probe.session = redis_session_new(probe.loop, address, &events, &probe, fault, size);
+    if (probe.session) {
+        inquire(&probe);
+        redis_session_free(probe.session);
     }
-    loop_free(inquiry.loop);
-    return inquiry.session != NULL;
+    loop_free(probe.loop);
+    return probe.session != NULL;
 }
 
 /* -- Sentinels --------------------------------------------------------------------------------- */
@@ -563,20 +562,20 @@ static bool check_sentinels(const struct store_address *address, struct diagnosi
 
 /* -- findings ---------------------------------------------------------------------------------- */
 
-static struct wishes wishes_for(const struct checkup_plan *plan, const struct url *url)
+static struct requirements wishes_for(const struct checkup_plan *plan, const struct url *url)
 {
     const struct store_address *address = plan->address;
 
-    return (struct wishes){.url = url,
-                           .prefix = address->prefix,
-                           .lease = plan->lease,
-                           .replicas = address->replicas == REPLICAS_NONE ? 0
-                                       : address->replicas == REPLICAS_COUNT
-                                           ? address->replica_count
-                                           : 1,
-                           .grace = address->grace,
-                           .quorum = address->url_count > 1,
-                           .secret = url->password || address->password};
+    return (struct requirements){.url = url,
+                                 .prefix = address->prefix,
+                                 .lease = plan->lease,
+                                 .replicas = address->replicas == REPLICAS_NONE ? 0
+                                             : address->replicas == REPLICAS_COUNT
+                                                 ? address->replica_count
+                                                 : 1,
+                                 .grace = address->grace,
+                                 .quorum = address->url_count > 1,
+                                 .secret = url->password || address->password};
 }
 
 /* Adds a server to the checkup, with its facts and the findings. */
@@ -584,13 +583,13 @@ static struct checked_server *add_server(const struct checkup_plan *plan, const 
                                          const struct server_facts *facts, struct checkup *checkup)
 {
     struct checked_server *server = checkup_add(checkup, url);
-    struct wishes wishes = wishes_for(plan, url);
+    struct requirements requirements = wishes_for(plan, url);
 
     server->reached = facts->reached;
     server->cause = facts->failure.cause;
     snprintf(server->said, sizeof server->said, "%s", facts->failure.said);
     server->figures = facts->figures;
-    judge_server(facts, &wishes, &server->diagnosis);
+    judge_server(facts, &requirements, &server->diagnosis);
     return server;
 }
 

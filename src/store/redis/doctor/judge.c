@@ -34,7 +34,7 @@ static int64_t major_version(const struct server_facts *facts)
     return major;
 }
 
-static void judge_version(const struct server_facts *facts, const struct wishes *wishes,
+static void judge_version(const struct server_facts *facts, const struct requirements *requirements,
                           struct diagnosis *diagnosis)
 {
     const char *software = *facts->figures.software ? facts->figures.software : "redis";
@@ -46,7 +46,7 @@ static void judge_version(const struct server_facts *facts, const struct wishes 
         diagnosis_add(diagnosis, "version", major < MAJOR_LEAST ? LEVEL_UNFIT : LEVEL_FINE,
                       major < MAJOR_LEAST ? "Redis 5.0 or later" : "", "%s %s", software,
                       facts->figures.version);
-    if (strcmp(facts->mode, "cluster") == 0 && !wishes->url->record->is_sharded)
+    if (strcmp(facts->mode, "cluster") == 0 && !requirements->url->record->is_sharded)
         diagnosis_add(diagnosis, "mode", LEVEL_UNFIT, "cluster:// as its address",
                       "a node of a cluster, which has only some of the keys");
 }
@@ -67,19 +67,19 @@ static void judge_scripts(const struct server_facts *facts, struct diagnosis *di
                       LATENCY_TEXT(facts->script_ns));
 }
 
-static void judge_uptime(const struct server_facts *facts, const struct wishes *wishes,
+static void judge_uptime(const struct server_facts *facts, const struct requirements *requirements,
                          struct diagnosis *diagnosis)
 {
     const char *age = DURATION_TEXT(ns_of(facts->figures.uptime_s));
     bool young =
-        facts->figures.uptime_s >= 0 && facts->figures.uptime_s < wishes->lease / NS_PER_SEC;
+        facts->figures.uptime_s >= 0 && facts->figures.uptime_s < requirements->lease / NS_PER_SEC;
     bool kept = strcmp(facts->appendonly, "yes") == 0;
 
     if (facts->figures.uptime_s < 0) {
         diagnosis_add(diagnosis, "restart", LEVEL_NOTE, "", "cannot tell when");
         return;
     }
-    if (young && !kept && !wishes->grace)
+    if (young && !kept && !requirements->grace)
         diagnosis_add(
             diagnosis, "restart", LEVEL_WARNING, "wait for one lease before you take locks",
             "%s ago: locks from before may be forgotten while work under them continues", age);
@@ -116,10 +116,11 @@ static void judge_clock(const struct server_facts *facts, struct diagnosis *diag
 
 /* Returns for how many ms the server grants nothing new with --grace, once the first such request
  * has come; as grace_left() of lua/epoch.lua. */
-static int64_t grace_left(const struct server_facts *facts, const struct wishes *wishes, bool *due)
+static int64_t grace_left(const struct server_facts *facts, const struct requirements *requirements,
+                          bool *due)
 {
     const struct grace_facts *grace = &facts->grace;
-    int64_t lease = wishes->grace ? wishes->lease / NS_PER_MS : 0;
+    int64_t lease = requirements->grace ? requirements->lease / NS_PER_MS : 0;
     int64_t longest = grace->longest_ms > lease ? grace->longest_ms : lease;
     bool same = grace->marked && strcmp(grace->run_id, facts->memory.run_id) == 0;
     bool other_copy = strcmp(grace->replication, grace->own_replication) != 0;
@@ -131,20 +132,20 @@ static int64_t grace_left(const struct server_facts *facts, const struct wishes 
 }
 
 /* Does not mention grace unless it is used. */
-static void judge_grace(const struct server_facts *facts, const struct wishes *wishes,
+static void judge_grace(const struct server_facts *facts, const struct requirements *requirements,
                         struct diagnosis *diagnosis)
 {
     const struct grace_facts *grace = &facts->grace;
-    enum level level = wishes->grace ? LEVEL_WARNING : LEVEL_NOTE;
+    enum level level = requirements->grace ? LEVEL_WARNING : LEVEL_NOTE;
     bool due;
 
-    if (!grace->marked && !wishes->grace)
+    if (!grace->marked && !requirements->grace)
         return;
     if (!grace->told || !*facts->memory.run_id || grace->now_ms <= 0) {
         diagnosis_add(diagnosis, "grace", LEVEL_NOTE, ASK_ADMIN, "cannot tell");
         return;
     }
-    int64_t left = grace_left(facts, wishes, &due);
+    int64_t left = grace_left(facts, requirements, &due);
     const char *time = DURATION_TEXT(ns_of((left + 999) / 1000));
     if (due && !grace->marked)
         diagnosis_add(diagnosis, "grace", level, "rlock init, if it has never held locks",
@@ -237,8 +238,8 @@ static void judge_memory(const struct server_facts *facts, struct diagnosis *dia
                       now, limit, percent);
 }
 
-static void judge_append_only(const struct server_facts *facts, const struct wishes *wishes,
-                              struct diagnosis *diagnosis)
+static void judge_append_only(const struct server_facts *facts,
+                              const struct requirements *requirements, struct diagnosis *diagnosis)
 {
     const char *fsync = facts->appendfsync;
 
@@ -247,7 +248,7 @@ static void judge_append_only(const struct server_facts *facts, const struct wis
                       "it cannot write its append-only file");
     else if (strcmp(fsync, "always") == 0)
         diagnosis_add(diagnosis, "persistence", LEVEL_FINE, "", "appendonly, appendfsync always");
-    else if (wishes->url->record->start_server)
+    else if (requirements->url->record->start_server)
         diagnosis_add(diagnosis, "persistence", LEVEL_FINE, "",
                       "appendonly, as far as this host lives");
     else if (strcmp(fsync, "no") == 0)
@@ -258,13 +259,13 @@ static void judge_append_only(const struct server_facts *facts, const struct wis
                       "appendonly; a power failure may lose the last second");
 }
 
-static void judge_persistence(const struct server_facts *facts, const struct wishes *wishes,
-                              struct diagnosis *diagnosis)
+static void judge_persistence(const struct server_facts *facts,
+                              const struct requirements *requirements, struct diagnosis *diagnosis)
 {
-    enum level level = wishes->grace ? LEVEL_NOTE : LEVEL_WARNING;
+    enum level level = requirements->grace ? LEVEL_NOTE : LEVEL_WARNING;
 
     if (strcmp(facts->appendonly, "yes") == 0)
-        judge_append_only(facts, wishes, diagnosis);
+        judge_append_only(facts, requirements, diagnosis);
     else if (!*facts->appendonly)
         diagnosis_add(diagnosis, "persistence", level, ASK_ADMIN,
                       "cannot tell whether it keeps its data over a restart");
@@ -281,13 +282,13 @@ static void judge_persistence(const struct server_facts *facts, const struct wis
 }
 
 /* An append-only file that cannot be replayed is a file that is not there. */
-static void judge_replay(const struct server_facts *facts, const struct wishes *wishes,
+static void judge_replay(const struct server_facts *facts, const struct requirements *requirements,
                          struct diagnosis *diagnosis)
 {
     if (strcmp(facts->appendonly, "yes") != 0 || major_version(facts) < MAJOR_WITH_ACL)
         return;
     if (facts->replay == REPLAY_DENIED)
-        diagnosis_add(diagnosis, "replay", wishes->grace ? LEVEL_NOTE : LEVEL_WARNING,
+        diagnosis_add(diagnosis, "replay", requirements->grace ? LEVEL_NOTE : LEVEL_WARNING,
                       "ACL SETUSER default +@all ~* &*; if it is off, it stays off; " ACL_KEEPS,
                       "a restart forgets all locks: it replays its append-only file as the user "
                       "default, who lacks the rights");
@@ -307,8 +308,8 @@ static void note_unused(int64_t replicas, struct diagnosis *diagnosis)
     diagnosis_hint(diagnosis, HINT_REPLICAS);
 }
 
-static void judge_replicas(const struct server_facts *facts, const struct wishes *wishes,
-                           struct diagnosis *diagnosis)
+static void judge_replicas(const struct server_facts *facts,
+                           const struct requirements *requirements, struct diagnosis *diagnosis)
 {
     int64_t there = facts->figures.replicas, least = facts->min_replicas;
 
@@ -318,22 +319,22 @@ static void judge_replicas(const struct server_facts *facts, const struct wishes
             "%" PRId64 ", but min-replicas-to-write is %" PRId64 ": it refuses all writes", there,
             least);
     else if (there < 0)
-        diagnosis_add(diagnosis, "replicas", wishes->replicas ? LEVEL_WARNING : LEVEL_NOTE,
-                      wishes->replicas ? ASK_ADMIN : "", "cannot tell");
-    else if (there > 0 && wishes->quorum)
+        diagnosis_add(diagnosis, "replicas", requirements->replicas ? LEVEL_WARNING : LEVEL_NOTE,
+                      requirements->replicas ? ASK_ADMIN : "", "cannot tell");
+    else if (there > 0 && requirements->quorum)
         diagnosis_add(diagnosis, "replicas", LEVEL_WARNING,
                       "servers without replicas, or none that may be promoted",
                       "%" PRId64 ": one that was promoted would count for its master, but has "
                       "missed locks",
                       there);
-    else if (there == 0 && wishes->url->record->fails_over)
+    else if (there == 0 && requirements->url->record->fails_over)
         diagnosis_add(diagnosis, "replicas", LEVEL_WARNING, "start a replica",
                       "none: no server can be promoted when the master fails");
-    else if (there < wishes->replicas)
+    else if (there < requirements->replicas)
         diagnosis_add(diagnosis, "replicas", LEVEL_WARNING, "start more of them",
                       "%" PRId64 ", but a lock must wait for %u: none can be acquired", there,
-                      wishes->replicas);
-    else if (there > 0 && wishes->replicas == 0)
+                      requirements->replicas);
+    else if (there > 0 && requirements->replicas == 0)
         note_unused(there, diagnosis);
     else if (there > 0 && least == 0)
         diagnosis_add(diagnosis, "replicas", LEVEL_NOTE, set_to("min-replicas-to-write", "1").text,
@@ -348,10 +349,10 @@ static void judge_replicas(const struct server_facts *facts, const struct wishes
 
 /* A connection that waits for a message is not idle to Redis; one of a holder is, between
  * renewals. */
-static void judge_timeout(const struct server_facts *facts, const struct wishes *wishes,
+static void judge_timeout(const struct server_facts *facts, const struct requirements *requirements,
                           struct diagnosis *diagnosis)
 {
-    int64_t idle = wishes->lease / 3 / NS_PER_SEC;
+    int64_t idle = requirements->lease / 3 / NS_PER_SEC;
 
     if (facts->timeout_s < 0) {
         diagnosis_add(diagnosis, "timeout", LEVEL_NOTE, "", "cannot tell");
@@ -384,7 +385,7 @@ static void judge_clients(const struct server_facts *facts, struct diagnosis *di
 
 /* -- all of it ------------------------------------------------------------------------------- */
 
-static void judge_reach(const struct server_facts *facts, const struct wishes *wishes,
+static void judge_reach(const struct server_facts *facts, const struct requirements *requirements,
                         struct diagnosis *diagnosis)
 {
     const struct answer *failure = &facts->failure;
@@ -392,7 +393,7 @@ static void judge_reach(const struct server_facts *facts, const struct wishes *w
     bool lacks_rights = denied && rights_judge(failure->said) != RIGHTS_FINE;
     char cure[sizeof diagnosis->findings->advice];
 
-    judge_rights_cure(facts, wishes, cure, sizeof cure);
+    judge_rights_cure(facts, requirements, cure, sizeof cure);
     diagnosis_add(diagnosis, "reach", LEVEL_UNFIT, lacks_rights ? cure : "", "%s", failure->text);
     if (lacks_rights)
         return;
@@ -402,29 +403,29 @@ static void judge_reach(const struct server_facts *facts, const struct wishes *w
         diagnosis_hint(diagnosis, HINT_PASSWORD_OR_USER);
 }
 
-void judge_server(const struct server_facts *facts, const struct wishes *wishes,
+void judge_server(const struct server_facts *facts, const struct requirements *requirements,
                   struct diagnosis *diagnosis)
 {
     *diagnosis = (struct diagnosis){0};
     if (!facts->reached) {
-        judge_reach(facts, wishes, diagnosis);
+        judge_reach(facts, requirements, diagnosis);
         return;
     }
-    diagnosis_add_latency(diagnosis, &facts->figures, facts->connected_ns, wishes->lease);
-    diagnosis_add_encryption(diagnosis, wishes->url, wishes->secret);
-    judge_version(facts, wishes, diagnosis);
+    diagnosis_add_latency(diagnosis, &facts->figures, facts->connected_ns, requirements->lease);
+    diagnosis_add_encryption(diagnosis, requirements->url, requirements->secret);
+    judge_version(facts, requirements, diagnosis);
     judge_scripts(facts, diagnosis);
-    judge_uptime(facts, wishes, diagnosis);
+    judge_uptime(facts, requirements, diagnosis);
     judge_clock(facts, diagnosis);
-    judge_grace(facts, wishes, diagnosis);
+    judge_grace(facts, requirements, diagnosis);
     judge_eviction(facts, diagnosis);
     judge_memory(facts, diagnosis);
-    judge_persistence(facts, wishes, diagnosis);
-    judge_replay(facts, wishes, diagnosis);
-    judge_replicas(facts, wishes, diagnosis);
-    judge_timeout(facts, wishes, diagnosis);
+    judge_persistence(facts, requirements, diagnosis);
+    judge_replay(facts, requirements, diagnosis);
+    judge_replicas(facts, requirements, diagnosis);
+    judge_timeout(facts, requirements, diagnosis);
     judge_clients(facts, diagnosis);
-    judge_rights(facts, wishes, diagnosis);
+    judge_rights(facts, requirements, diagnosis);
 }
 
 /* -- Sentinels -------------------------------------------------------------------------------- */

@@ -107,7 +107,7 @@ struct server_facts {
 /* -- the judgement ---------------------------------------------------------------------------- */
 
 /* The requirements of the user. */
-struct wishes {
+struct requirements {
     const struct url *url;
     const char *prefix;
     int64_t lease;     /* ns */
@@ -117,15 +117,15 @@ struct wishes {
     bool secret; /* a password is sent to it */
 };
 
-void judge_server(const struct server_facts *facts, const struct wishes *wishes,
+void judge_server(const struct server_facts *facts, const struct requirements *requirements,
                   struct diagnosis *diagnosis);
 
 /* Judges the rights that the user lacks, as a part of judge_server(). */
-void judge_rights(const struct server_facts *facts, const struct wishes *wishes,
+void judge_rights(const struct server_facts *facts, const struct requirements *requirements,
                   struct diagnosis *diagnosis);
 /* Prints the command for an administrator that gives the user all that it lacks. */
-void judge_rights_cure(const struct server_facts *facts, const struct wishes *wishes, char *out,
-                       size_t size);
+void judge_rights_cure(const struct server_facts *facts, const struct requirements *requirements,
+                       char *out, size_t size);
 
 /* Are these Sentinels enough to rely on? */
 void judge_sentinels(const struct sentinel_facts *facts, struct diagnosis *diagnosis);

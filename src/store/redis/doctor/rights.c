@@ -97,24 +97,24 @@ static const struct {
     {RIGHT_NAME, LEVEL_NOTE, "CLIENT LIST does not tell which connections are rlock's"},
 };
 
-static const char *user_of(const struct wishes *wishes)
+static const char *user_of(const struct requirements *requirements)
 {
-    return wishes->url->user ? wishes->url->user : "default";
+    return requirements->url->user ? requirements->url->user : "default";
 }
 
-static bool is_cluster(const struct wishes *wishes)
+static bool is_cluster(const struct requirements *requirements)
 {
-    return wishes->url->record->is_sharded;
+    return requirements->url->record->is_sharded;
 }
 
 /* Whether a missing right matters for what the user requires. */
-static bool is_needed(enum right_use use, const struct wishes *wishes)
+static bool is_needed(enum right_use use, const struct requirements *requirements)
 {
     if (use == RIGHT_REPLICAS)
-        return wishes->replicas > 0;
+        return requirements->replicas > 0;
     if (use == RIGHT_MEMORY)
-        return wishes->quorum || wishes->grace;
-    return use != RIGHT_CLUSTER || is_cluster(wishes);
+        return requirements->quorum || requirements->grace;
+    return use != RIGHT_CLUSTER || is_cluster(requirements);
 }
 
 /* A list of words such as " +hget +hset". */
@@ -137,8 +137,8 @@ static bool is_tried(const struct server_facts *facts, const char *pattern)
     return false;
 }
 
-void judge_rights_cure(const struct server_facts *facts, const struct wishes *wishes, char *out,
-                       size_t size)
+void judge_rights_cure(const struct server_facts *facts, const struct requirements *requirements,
+                       char *out, size_t size)
 {
     bool keys = facts->lacks_keys || !is_tried(facts, RIGHT_KEY);
     bool channels = facts->lacks_channels || !is_tried(facts, RIGHT_CHANNEL);
@@ -147,27 +147,27 @@ void judge_rights_cure(const struct server_facts *facts, const struct wishes *wi
     /* All rights that are missing for any use; if that is not known, all that there are. */
     for (size_t i = 0; *rights[i].name; i++)
         if ((facts->lacks[i] || !facts->rights_known) &&
-            (rights[i].use != RIGHT_CLUSTER || is_cluster(wishes)))
+            (rights[i].use != RIGHT_CLUSTER || is_cluster(requirements)))
             add_right(&words, i);
-    snprintf(out, size, "ACL SETUSER %.30s%s%.*s%s%s%.*s%s%s; " ACL_KEEPS, user_of(wishes),
-             keys ? " ~" : "", keys ? 100 : 0, wishes->prefix, keys ? ":*" : "",
-             channels ? " &" : "", channels ? 100 : 0, wishes->prefix, channels ? ":*" : "",
+    snprintf(out, size, "ACL SETUSER %.30s%s%.*s%s%s%.*s%s%s; " ACL_KEEPS, user_of(requirements),
+             keys ? " ~" : "", keys ? 100 : 0, requirements->prefix, keys ? ":*" : "",
+             channels ? " &" : "", channels ? 100 : 0, requirements->prefix, channels ? ":*" : "",
              words.text);
 }
 
 /* The first of several findings has the advice for all. */
-static void add(const struct server_facts *facts, const struct wishes *wishes, enum level level,
-                const char *text, struct diagnosis *diagnosis, bool *advised)
+static void add(const struct server_facts *facts, const struct requirements *requirements,
+                enum level level, const char *text, struct diagnosis *diagnosis, bool *advised)
 {
     char advice[sizeof diagnosis->findings->advice] = "";
 
     if (!*advised)
-        judge_rights_cure(facts, wishes, advice, sizeof advice);
+        judge_rights_cure(facts, requirements, advice, sizeof advice);
     *advised = true;
     diagnosis_add(diagnosis, "rights", level, advice, "%s", text);
 }
 
-static void judge_lacks(const struct server_facts *facts, const struct wishes *wishes,
+static void judge_lacks(const struct server_facts *facts, const struct requirements *requirements,
                         struct diagnosis *diagnosis, bool *advised)
 {
     char text[sizeof diagnosis->findings->text];
@@ -178,57 +178,57 @@ static void judge_lacks(const struct server_facts *facts, const struct wishes *w
         for (size_t right = 0; *rights[right].name; right++)
             if (facts->lacks[right] && rights[right].use == effects[i].use)
                 add_right(&words, right);
-        if (!*words.text || !is_needed(effects[i].use, wishes))
+        if (!*words.text || !is_needed(effects[i].use, requirements))
             continue;
         snprintf(text, sizeof text, "without%.200s %s", words.text, effects[i].effect);
-        add(facts, wishes, effects[i].level, text, diagnosis, advised);
+        add(facts, requirements, effects[i].level, text, diagnosis, advised);
     }
 }
 
 /* -- users who only look ----------------------------------------------------------------------- */
 
-static bool is_for_looking(size_t right, const struct wishes *wishes)
+static bool is_for_looking(size_t right, const struct requirements *requirements)
 {
-    return rights[right].looks && (rights[right].use != RIGHT_CLUSTER || is_cluster(wishes));
+    return rights[right].looks && (rights[right].use != RIGHT_CLUSTER || is_cluster(requirements));
 }
 
 /* Whether the user can acquire no lock, but look at them. */
-static bool only_looks(const struct server_facts *facts, const struct wishes *wishes)
+static bool only_looks(const struct server_facts *facts, const struct requirements *requirements)
 {
     bool looks = facts->rights_known && !facts->lacks_keys, takes = true;
 
     for (size_t i = 0; *rights[i].name; i++) {
         bool optional = rights[i].use == RIGHT_DB || rights[i].use == RIGHT_NAME;
-        if (is_for_looking(i, wishes))
+        if (is_for_looking(i, requirements))
             looks &= !facts->lacks[i] || optional;
         takes &= !facts->lacks[i] || rights[i].use != RIGHT_LOCK;
     }
     return looks && !takes;
 }
 
-static void tell_of_looking(const struct server_facts *facts, const struct wishes *wishes,
-                            struct diagnosis *diagnosis)
+static void tell_of_looking(const struct server_facts *facts,
+                            const struct requirements *requirements, struct diagnosis *diagnosis)
 {
     char advice[sizeof diagnosis->findings->advice];
     struct words words = {""};
 
-    if (only_looks(facts, wishes)) {
+    if (only_looks(facts, requirements)) {
         diagnosis_add(diagnosis, "rights", LEVEL_NOTE, "",
                       "it may only look (rlock status, latch status, latch list)");
         return;
     }
     for (size_t i = 0; *rights[i].name; i++)
-        if (is_for_looking(i, wishes))
+        if (is_for_looking(i, requirements))
             add_right(&words, i);
     snprintf(advice, sizeof advice, "ACL SETUSER looker on >PASSWORD ~%.100s:* -@all%s; " ACL_KEEPS,
-             wishes->prefix, words.text);
+             requirements->prefix, words.text);
     diagnosis_add(diagnosis, "rights", LEVEL_NOTE, advice,
                   "a user who only looks (rlock status, latch status, latch list) needs less");
 }
 
 /* ---------------------------------------------------------------------------------------------- */
 
-void judge_rights(const struct server_facts *facts, const struct wishes *wishes,
+void judge_rights(const struct server_facts *facts, const struct requirements *requirements,
                   struct diagnosis *diagnosis)
 {
     size_t before = diagnosis->count;
@@ -236,22 +236,22 @@ void judge_rights(const struct server_facts *facts, const struct wishes *wishes,
     char text[200];
 
     if (facts->lacks_keys) {
-        snprintf(text, sizeof text, "without ~%.100s:* (keys) nothing works", wishes->prefix);
-        add(facts, wishes, LEVEL_UNFIT, text, diagnosis, &advised);
+        snprintf(text, sizeof text, "without ~%.100s:* (keys) nothing works", requirements->prefix);
+        add(facts, requirements, LEVEL_UNFIT, text, diagnosis, &advised);
     }
-    judge_lacks(facts, wishes, diagnosis, &advised);
+    judge_lacks(facts, requirements, diagnosis, &advised);
     if (facts->lacks_channels) {
         snprintf(text, sizeof text,
                  "without &%.100s:* (channels) waiters are not woken, but have to ask",
-                 wishes->prefix);
-        add(facts, wishes, LEVEL_WARNING, text, diagnosis, &advised);
+                 requirements->prefix);
+        add(facts, requirements, LEVEL_WARNING, text, diagnosis, &advised);
     }
     bool unfit = diagnosis->count > before && diagnosis->findings[before].level == LEVEL_UNFIT;
     if (!facts->rights_known)
         diagnosis_add(diagnosis, "rights", LEVEL_NOTE, "",
                       "grant +multi to see which other rights are missing");
     if (unfit)
-        tell_of_looking(facts, wishes, diagnosis);
+        tell_of_looking(facts, requirements, diagnosis);
     else if (diagnosis->count == before)
         diagnosis_add(diagnosis, "rights", LEVEL_FINE, "", "all that are needed");
 }
