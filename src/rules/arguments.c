@@ -216,8 +216,8 @@ static void set_place(struct redis_call *call, const struct acquire_request *req
 }
 
 /* Whether the waiter may call less often as long as many come before it: it learns by a message
- * when its turn is near, and nothing but its turn would end its wait. That message and the call that
- * it brings are saved where a crowd is served before its second call. */
+ * when its turn is near, and nothing but its turn would end its wait. That message and the call
+ * that it brings are saved where a crowd is served before its second call. */
 static bool may_be_far(const struct redis_terms *terms, const struct acquire_request *request)
 {
     if (request->waited < NS_PER_SEC && !terms->slow)

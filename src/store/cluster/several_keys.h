@@ -3,7 +3,8 @@
  *
  * All keys are held or none: no key is held while another one is waited for. Owners that want the
  * same keys in different orders do not wait for each other in a circle. A store that has no queue
- * ignores "queue" and "queue_only" in what it is asked: owners get the keys in no particular order. */
+ * ignores "queue" and "queue_only" in what it is asked: owners get the keys in no particular
+ * order. */
 #pragma once
 
 #include "store/store.h"

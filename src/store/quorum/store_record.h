@@ -5,7 +5,7 @@
 
 extern const struct store_record quorum_record;
 
-/* From what is known of each server, and for how long it remembers, to findings about the whole: more than half of them have to be
- * fit. lease: ns. Pure. */
+/* From what is known of each server, and for how long it remembers, to findings about the whole:
+ * more than half of them have to be fit. lease: ns. Pure. */
 void quorum_judge(const struct checkup *servers, const struct redis_memory *memories, int64_t lease,
                   struct diagnosis *diagnosis);
