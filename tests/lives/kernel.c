@@ -325,6 +325,7 @@ void process_end(struct proc *process, int status)
     process->timer++;
     files_close_all(process);
     process->life = EXITING;
+    process->inside = NULL;
     tty_on_end(process);
     if (process->is_coroutine && one_in(2))
         world_at(world.now + chance_below(one_in(4) ? 5 * MS : 60 * US), become_zombie_late,
