@@ -168,9 +168,9 @@ int cgroup_enter(const struct cgroup *cgroup)
 
 /* -- what is in it --------------------------------------------------------------------------- */
 
-void cgroup_kill(const struct cgroup *cgroup)
+int cgroup_kill(const struct cgroup *cgroup)
 {
-    write_file(cgroup->path, "cgroup.kill", "1");
+    return write_file(cgroup->path, "cgroup.kill", "1");
 }
 
 int cgroup_is_populated(const struct cgroup *cgroup)

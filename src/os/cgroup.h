@@ -23,8 +23,8 @@ static inline bool cgroup_exists(const struct cgroup *cgroup)
 pid_t cgroup_fork(const struct cgroup *cgroup);
 /* Moves this process into the cgroup. -1 with errno. */
 int cgroup_enter(const struct cgroup *cgroup);
-/* Kills all that is in it. */
-void cgroup_kill(const struct cgroup *cgroup);
+/* Kills all that is in it. -1 with errno. */
+int cgroup_kill(const struct cgroup *cgroup);
 /* 1: processes are left in it; 0: none are; -1: it cannot be seen. */
 int cgroup_is_populated(const struct cgroup *cgroup);
 /* Removes the cgroup, once nothing has to be ended in it any more: processes that are left continue

@@ -519,18 +519,6 @@ static enum tree_state signal_visible(const struct tree *tree, int signo, bool *
     return state;
 }
 
-/* Killing is repeated by the caller, as long as anything is left. */
-static enum tree_state signal_cgroup(const struct tree *tree, int signo)
-{
-    if (signo == SIGKILL)
-        cgroup_kill(tree->cgroup);
-    switch (cgroup_is_populated(tree->cgroup)) {
-    case 0: return TREE_GONE;
-    case 1: return TREE_LIVE;
-    }
-    return TREE_UNSEEN;
-}
-
 /* The processes that can be found, wherever they are. */
 static enum tree_state signal_processes(const struct tree *tree, int signo)
 {
@@ -550,6 +538,25 @@ static enum tree_state signal_processes(const struct tree *tree, int signo)
     if (complete)
         return state;
     return signal_group(tree, signo) == TREE_LIVE || state == TREE_LIVE ? TREE_LIVE : TREE_UNSEEN;
+}
+
+/* Killing is repeated by the caller, as long as anything is left. The cgroup's files take one of the
+ * descriptors that are kept for /proc; where they fail all the same, the processes are killed one by
+ * one. */
+static enum tree_state signal_cgroup(const struct tree *tree, int signo)
+{
+    bool kept = procfs_is_usable(tree->procfs), fails = false;
+
+    if (kept)
+        procfs_begin(tree->procfs);
+    if (signo == SIGKILL)
+        fails = cgroup_kill(tree->cgroup) < 0;
+    int populated = cgroup_is_populated(tree->cgroup);
+    if (kept)
+        procfs_end(tree->procfs);
+    if (fails && populated != 0)
+        signal_processes(tree, signo);
+    return populated == 0 ? TREE_GONE : populated == 1 ? TREE_LIVE : TREE_UNSEEN;
 }
 
 /* A cgroup is not empty because none of its processes can be found; but then none of them has to be

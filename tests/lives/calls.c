@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lives/cgroups.h"
 #include "lives/files.h"
 #include "lives/life.h"
 #include "lives/names.h"
@@ -516,23 +517,29 @@ static struct proc *fork_process(enum kind kind)
     child->session = parent->session;
     child->blocked = parent->blocked;
     child->output = parent->output;
+    child->cgroup = parent->cgroup;
     process_inherit_environment(child, parent);
     return child;
 }
 
-/* Called by switch.S in the place of fork() and vfork(), of which only those are simulated that
- * lead to a spawn_execute() or _exit(). Returns in the child; the parent continues when that has
- * come. */
-int lives_vfork(const struct registers *registers)
+/* A function that switch.S calls in the place of fork(), vfork() and kernel_fork_into(); only those
+ * are simulated that lead to a spawn_execute() or _exit(). Returns in the child, on its parent's
+ * stack; the parent continues when that has come, or when the child stops. cgroup: a descriptor, or
+ * -1. */
+int lives_vfork(const struct registers *registers, int cgroup)
 {
     kernel_call();
+    if (cgroup >= 0 && kernel.no_fork_into)
+        return refused_with(kernel.no_fork_into);
     if (is_refused(WANT_PROCESS))
         return -1;
     struct proc *parent = kernel.current, *child = fork_process(CHILD);
     files_inherit(child, parent);
+    cgroup_add(child, parent, cgroup);
     child->is_coroutine = true;
     child->vfork = *registers;
     child->vfork_parent = parent;
+    kernel_share_stack(child);
     parent->wait = WAIT_VFORK;
     kernel.current = child;
     trace("is born of %d", parent->pid);
@@ -674,6 +681,10 @@ ssize_t __wrap_write(int fd, const void *bytes, size_t size)
 
     if (in_server())
         network_answer(network_find(fd - SERVER_DESCRIPTORS), bytes, size);
+    if (file && file->kind == FILE_CGROUP) {
+        kernel_call();
+        return cgroup_write(file, bytes, size);
+    }
     if (file && file->kind == FILE_PIPE)
         write_pipe(file->peer, bytes, size);
     return (ssize_t)size;
@@ -724,11 +735,14 @@ int __wrap_open(const char *path, int flags, ...)
     if (!kernel.current)
         return __real_open(path, flags, 0666);
     kernel_call();
+    if (is_refused(WANT_FILE))
+        return -1;
+    int fd = cgroup_open(path, flags);
+    if (fd >= 0 || errno)
+        return fd;
     tty = tty_of(kernel.current);
     if (!tty || strcmp(path, "/dev/tty") != 0)
         return refused_with(ENXIO);
-    if (is_refused(WANT_FILE))
-        return -1;
     struct file *file = file_new(FILE_TTY);
     file->tty = tty;
     return file_open(file);

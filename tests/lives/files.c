@@ -141,6 +141,7 @@ int file_events(const struct proc *process, const struct pollfd *poll)
     case FILE_SOCKET: events = network_events(file->connection); break;
     case FILE_TEXT:
     case FILE_TTY:
+    case FILE_CGROUP:
     case FILE_NOTHING: break;
     }
     return events & (poll->events | POLLHUP | POLLERR);

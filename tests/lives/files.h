@@ -12,6 +12,7 @@ enum file_kind {
     FILE_TEXT,    /* to read */
     FILE_PIPE,    /* an end of a pipe */
     FILE_TTY,     /* /dev/tty */
+    FILE_CGROUP,  /* a file to write, or a directory, of a cgroup (cgroups.c) */
     FILE_NOTHING  /* /dev/null */
 };
 
@@ -41,6 +42,9 @@ struct file {
     struct connection *connection; /* NULL before connect() */
     /* TTY */
     struct tty *tty;
+    /* CGROUP */
+    int cgroup;
+    bool kills; /* all in it */
     /* TEXT, PIPE */
     char *text;
     size_t size, at;

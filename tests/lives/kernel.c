@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include "lives/cgroups.h"
 #include "lives/files.h"
 #include "lives/life.h"
 #include "lives/states.h"
@@ -53,11 +54,13 @@ void kernel_begin(void)
 {
     for (int i = 0; i < kernel.process_count; i++) {
         free(kernel.processes[i]->environment);
+        free(kernel.processes[i]->image.bytes);
         free(kernel.processes[i]);
     }
     kernel = (struct kernel){.next_pid = 100};
     stacks_used = 0;
     tty_begin();
+    cgroups_begin();
     world_actor = print_actor;
 }
 
@@ -154,6 +157,7 @@ void process_start(struct proc *process, int (*work)(const void *arg), const voi
     void **stack = (void **)(void *)(take_stack() + STACK - 64);
 
     process->is_coroutine = true;
+    process->stack_end = (char *)stack;
     process->work = work;
     process->arg = arg;
     /* lives_switch() takes six registers and an address to go to, with the stack aligned there. */
@@ -164,6 +168,39 @@ void process_start(struct proc *process, int (*work)(const void *arg), const voi
         *--stack = NULL;
     process->stack_pointer = stack;
     make_ready(process);
+}
+
+static void keep_image(struct proc *process, const char *from)
+{
+    struct image *image = &process->image;
+
+    image->size = (size_t)(process->stack_end - from);
+    image->bytes = memcpy(malloc(image->size), from, image->size);
+}
+
+/* fork(2) copies the stack: the child, which runs now, uses the place of its parent's. */
+void kernel_share_stack(struct proc *child)
+{
+    struct proc *parent = child->vfork_parent;
+
+    keep_image(parent, (const char *)child->vfork.saved[6]);
+    child->stack_end = parent->stack_end;
+}
+
+/* Gives the stack to a process that is to run, if another one has it. */
+static void take_stack_back(struct proc *process)
+{
+    if (!process->image.bytes)
+        return;
+    for (int i = 0; i < kernel.process_count; i++) {
+        struct proc *other = kernel.processes[i];
+        if (other != process && other->is_coroutine && other->stack_end == process->stack_end &&
+            !other->image.bytes && other->life < EXITING)
+            keep_image(other, other->stack_pointer);
+    }
+    memcpy(process->stack_end - process->image.size, process->image.bytes, process->image.size);
+    free(process->image.bytes);
+    process->image.bytes = NULL;
 }
 
 /* The first function of a coroutine. */
@@ -428,6 +465,7 @@ static void bear_child(void *arg)
         child->session = process->session;
     }
     child->hidden = kernel.proc == PROC_HIDES && one_in(2);
+    child->cgroup = process->cgroup;
     process_inherit_environment(child, process);
     child->program =
         (struct program){.on_term = program->child_ignores_term ? IGNORES_TERM : DIES_OF_TERM};
@@ -515,6 +553,8 @@ static void stop(struct proc *process, int signo)
     process->continue_untold = false;
     process->stop_signal = signo;
     notify_parent(process);
+    if (process->vfork_parent && !process->shares)
+        end_vfork(process);
 }
 
 /* Returns the next signal that the process has to act on, which is not pending any more; 0: none.
@@ -788,6 +828,7 @@ static void run_process(struct proc *process)
     kernel.current = process;
     kernel.from_outside = false;
     process->vforked = NULL;
+    take_stack_back(process);
     if (child)
         lives_switch_behind_vfork(&scheduler, &child->vfork, child->pid);
     else

@@ -57,6 +57,7 @@ struct proc {
     struct run *run;
     char name[16];
     uint64_t started;  /* clock ticks, as /proc shows it */
+    int cgroup;        /* cgroups.c */
     bool hidden;       /* from /proc, though not as a child: hidepid= (proc(5)) */
     char *environment; /* as /proc shows it */
     size_t environment_size;
@@ -87,6 +88,11 @@ struct proc {
     bool interrupted;    /* it was continued while it waited */
     int64_t turn;        /* WAIT_TURN: it continues then */
     struct registers vfork;
+    char *stack_end; /* of the stack, which is its parent's where it was born by fork() */
+    struct image {
+        char *bytes; /* of that stack, while another process runs on it; NULL: it does itself */
+        size_t size;
+    } image;
     struct proc *vfork_parent; /* it runs on that one's stack */
     int *shares;               /* cleared when it has left its parent's memory (os/spawn.h) */
     struct proc *vforked;      /* of the parent: it continues behind the vfork() of that child */
@@ -117,7 +123,7 @@ extern struct kernel {
     int64_t kill_takes; /* ns, at most */
     bool slow_exec;     /* a file system takes its time to execute a program */
     /* The errors with which a sandbox, or an older kernel, refuses calls (os/kernel.h); 0: not. */
-    int no_pidfd, no_pidfd_signal;
+    int no_pidfd, no_pidfd_signal, no_fork_into;
     /* Of 100 numbers that are free again, so many are given anew soon: as many processes have been
      * born meanwhile as there are numbers. */
     unsigned reuses_of_100;
@@ -141,6 +147,8 @@ void kernel_run(int64_t until);
 /* -- processes --------------------------------------------------------------------------------- */
 
 struct proc *process_new(enum kind kind, int parent, struct run *run);
+/* A child that was born by fork(): its stack is where its parent's is. */
+void kernel_share_stack(struct proc *child);
 /* It runs "work", and ends with its result. */
 void process_start(struct proc *process, int (*work)(const void *arg), const void *arg);
 /* The one that is not reaped yet; NULL: none. */

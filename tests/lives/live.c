@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "lives/cgroups.h"
 #include "lives/faults.h"
 #include "lives/names.h"
 #include "lives/network.h"
@@ -85,6 +86,15 @@ static void choose_runs(void)
         world_at(world.now, order_mark, NULL);
 }
 
+static void choose_cgroups(void)
+{
+    plan_part(PLAN_CGROUPS);
+    cgroups_choose();
+    kernel.no_fork_into = one_in(3) ? (one_in(2) ? ENOSYS : EPERM) : 0;
+    for (int i = 0; i < run_count; i++)
+        runs[i].cgroup = one_in(cgroups_have_a_way() ? 3 : 30);
+}
+
 void plan_make(const struct plan *plan)
 {
     world_begin(plan);
@@ -105,6 +115,7 @@ void plan_make(const struct plan *plan)
     plan_part(PLAN_RUNS);
     choose_runs();
     shortages_choose();
+    choose_cgroups();
     plan_part(PLAN_FAULTS);
     faults_choose(~plan->left_out);
     plan_end();

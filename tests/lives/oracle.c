@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "lives/cgroups.h"
 #include "lives/faults.h"
 #include "lives/life.h"
 #include "lives/names.h"
@@ -1006,6 +1007,14 @@ static void check_wait(const struct run *run)
                (double)(world.now - run->starts - run->waits) / 1e9);
 }
 
+/* "If it cannot be made, --cgroup ends with 71 before it asks for the lock": rlock-run(1). */
+static bool lacks_cgroup(const struct run *run)
+{
+    if (run->cgroup && !cgroups_have_a_way() && run->asked)
+        fail("run %d has no cgroup, and asks for the lock", run->number);
+    return run->cgroup && !cgroups_have_a_way();
+}
+
 /* Each status but the command's own has a reason. At a quorum, a forced release withdraws what a
  * run is asking for, also where it has no lock: at the end of its wait that counts as servers that
  * have failed. */
@@ -1015,6 +1024,8 @@ static void check_reason(const struct run *run)
     bool withdrawn = run->forced && server_count > 1;
     bool disturbed = run->faulted || circumstances.network_bad || kernel.load > 2;
 
+    if (outcome == OUTCOME_FAILED && lacks_cgroup(run))
+        return;
     if (outcome == OUTCOME_LOST && run->outcome.status != STATUS_LOST)
         BROKEN(ENDS_LOST, "run %d: status %d", run->number, run->outcome.status);
     if (outcome == OUTCOME_LOST && !disturbed && !run->forced)

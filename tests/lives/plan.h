@@ -22,6 +22,7 @@ enum plan_part {
     PLAN_INTERRUPTS,
     PLAN_PROC,
     PLAN_SHORTAGES,
+    PLAN_CGROUPS,
     PLAN_PARTS
 };
 

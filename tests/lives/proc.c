@@ -1,12 +1,11 @@
-/* The /proc that os/procfs reads, and the cgroups of os/cgroup: of simulated processes, one after
- * the other, so that a listing is not of one moment. */
+/* The /proc that os/procfs reads: simulated processes are read one after the other, so that a
+ * listing is not of one moment. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lives/files.h"
 #include "lives/life.h"
-#include "os/cgroup.h"
 #include "os/procfs.h"
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
@@ -176,17 +175,4 @@ bool __wrap_procfs_list(const struct procfs *procfs, struct process_list *list)
         }
     process_list_sort(list);
     return complete;
-}
-
-/* -- cgroups: systemd has delegated none ------------------------------------------------------- */
-
-int __wrap_cgroup_make(struct cgroup *cgroup, bool required)
-{
-    (void)cgroup, (void)required;
-    return 0;
-}
-
-void __wrap_cgroup_remove(const struct cgroup *cgroup)
-{
-    (void)cgroup;
 }

@@ -185,6 +185,7 @@ static int supervise(const void *arg)
                                            .environment = environment,
                                            .renew = !run->fixed,
                                            .at_most = run->at_most,
+                                           .cgroup = run->cgroup,
                                            .kill_after = run->kill_after,
                                            .wait_descendants = run->wait_descendants,
                                            .on_lost = run->lost_signal ? ON_LOST_SIGNAL

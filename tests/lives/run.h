@@ -31,7 +31,7 @@ struct run {
     bool fixed;      /* --no-renew */
     bool goes_on;    /* --on-lost continue, or a signal */
     int lost_signal; /* that one; 0 */
-    bool has_stop, wait_descendants, notifies;
+    bool has_stop, wait_descendants, notifies, cgroup;
     int64_t notify_after, notice_runs; /* the command of --notify takes so long */
     struct program program;            /* its command */
     enum { PLACE_NOWHERE, PLACE_SHELL, PLACE_ALONE, PLACE_LEFT } place; /* shell.h */

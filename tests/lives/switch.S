@@ -41,12 +41,16 @@ lives_switch_behind_vfork:
 	mov 48(%rsi), %rsp
 	jmp *56(%rsi)
 
-# pid_t vfork(void), fork(void): saves the registers as they are at the call, and becomes the child,
-# on the parent's stack.
+# pid_t vfork(void), fork(void), kernel_fork_into(int cgroup): saves the registers as they are at the
+# call, and becomes the child, on the parent's stack.
 	.globl __wrap_vfork
 	.globl __wrap_fork
+	.globl __wrap_kernel_fork_into
 __wrap_vfork:
 __wrap_fork:
+	mov $-1, %edi
+__wrap_kernel_fork_into:
+	mov %edi, %esi
 	sub $72, %rsp
 	mov %rbx, 0(%rsp)
 	mov %rbp, 8(%rsp)

@@ -389,6 +389,29 @@ static void test_number_of_another(void)
     close(ends[1]);
 }
 
+/* The file may be refused, or no descriptor be left for it. */
+static void test_cgroup_that_does_not_kill(void)
+{
+    static struct cgroup cgroup;
+    char path[128];
+
+    make_empty_world();
+    snprintf(cgroup.path, sizeof cgroup.path, "%s", directory);
+    snprintf(path, sizeof path, "%s/cgroup.events", directory);
+    write_file(path, "populated 1\n");
+    struct procfs nothing = {.directory = 0};
+    const struct tree tree = {
+        .procfs = &nothing, .cgroup = &cgroup, .group = pid_of(120), .leader = -1, .owner = OWNER};
+    group = tree.group;
+    notes_deeds = true;
+    *deeds = '\0';
+    tap_ok(tree_signal(&tree, SIGKILL) == TREE_LIVE && strstr(deeds, "kill"),
+           "where cgroup.kill is refused, processes are killed one by one: %s", deeds);
+    notes_deeds = false;
+    group = 0;
+    remove_tree("");
+}
+
 int main(void)
 {
     test("by lists of children", 'd', true, getpid());
@@ -400,5 +423,6 @@ int main(void)
     test_known_first();
     test_hidden_group();
     test_number_of_another();
+    test_cgroup_that_does_not_kill();
     return tap_done();
 }
