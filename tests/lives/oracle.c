@@ -1188,9 +1188,16 @@ static bool pause_lasts_on(void)
     return runs[0].pause_lasts && circumstances.set_back;
 }
 
+/* "A first request takes two round trips", and "--connect-timeout must be twice as long as those":
+ * rlock(7). */
+static bool connects_too_slowly(void)
+{
+    return run_address().connect_timeout < 2 * 2 * 2 * (network.delay + network.jitter);
+}
+
 static bool may_wait_for_ever(const struct run *run)
 {
-    return lease_is_too_short(run) || pause_lasts_on();
+    return lease_is_too_short(run) || connects_too_slowly() || pause_lasts_on();
 }
 
 void oracle_end(void)
