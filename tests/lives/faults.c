@@ -8,6 +8,7 @@
 #include "lives/network.h"
 #include "lives/orders.h"
 #include "lives/plan.h"
+#include "lives/sentinels.h"
 #include "lives/server.h"
 #include "lives/shell.h"
 #include "lives/states.h"
@@ -377,7 +378,7 @@ static void choose_fault(struct fault *fault, bool all_on_first)
     if (naming.used)
         choose_fault_of_name(fault);
     fault->failover = replication_choose_failover(fault->run->lease);
-    if (replication.servers && naming.used && one_in(2))
+    if (replication.servers && (naming.used || sentinels_here.used) && one_in(2))
         fault->kind = FAULT_FAILOVER;
     circumstances.network_bad |= is_of_network(fault->kind);
 }

@@ -45,6 +45,8 @@ void life_on_forgotten(const char *owner, int64_t deadline);
 void life_on_thinned(const char *owner, int64_t deadline);
 /* A replica has taken the master's place that lacks the entry of that owner, and must have it. */
 void life_on_unreplicated(const char *owner);
+/* A run still asks a master that the Sentinels name no more. */
+void life_on_left(const struct run *run);
 /* All that one request changes has changed. */
 void life_on_commit(void);
 /* After each step. */

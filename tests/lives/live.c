@@ -9,6 +9,7 @@
 #include "lives/oracle.h"
 #include "lives/orders.h"
 #include "lives/replication.h"
+#include "lives/sentinels.h"
 #include "lives/server.h"
 #include "lives/shortage.h"
 #include "lives/states.h"
@@ -104,6 +105,7 @@ void plan_make(const struct plan *plan)
     choose_network();
     plan_part(PLAN_REPLICAS);
     replication_choose();
+    sentinels_choose();
     server_begin_replicas();
     plan_part(PLAN_NAMES);
     names_choose();

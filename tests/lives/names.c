@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lives/replication.h"
+#include "lives/sentinels.h"
 #include "lives/server.h"
 
 /* How many lives have one with a name, of those with one server. */
@@ -17,7 +18,7 @@ struct naming naming;
 
 void names_choose(void)
 {
-    bool used = replication.servers ? !one_in(4) : one_in(NAMES_EVERY);
+    bool used = replication.servers ? !one_in(4) && !sentinels_here.used : one_in(NAMES_EVERY);
 
     naming = (struct naming){.used = used && server_count == 1};
     naming.takes = chance_below(CHOOSE(1, 5, 10, 2000) * MS);

@@ -8,6 +8,7 @@
 
 #include "lives/life.h"
 #include "lives/names.h"
+#include "lives/sentinels.h"
 #include "lives/server.h"
 
 struct network network;
@@ -20,6 +21,7 @@ void network_begin(void)
         next = connection->next;
         free(connection->received);
         free(connection->arrived);
+        sentinel_forget(connection);
         free(connection);
     }
     connections = NULL;

@@ -6,6 +6,8 @@
 
 #include "lives/kernel.h"
 
+struct resp_in;
+
 struct connection {
     struct connection *next;
     int number, server;
@@ -24,6 +26,7 @@ struct connection {
     unsigned wanted;
     unsigned long written;
     int64_t waits_until;
+    struct resp_in *asks; /* a Sentinel; NULL: it has not yet */
     char *arrived;
     size_t arrived_size;
     /* When the latest segment arrives, each way: bytes keep their order. */

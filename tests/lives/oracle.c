@@ -17,6 +17,7 @@
 #include "lives/orders.h"
 #include "lives/queue.h"
 #include "lives/replication.h"
+#include "lives/sentinels.h"
 #include "lives/server.h"
 #include "run/exit_status.h"
 
@@ -55,6 +56,7 @@ enum sentence {
     SURVIVES_FAILOVER,
     CLAIMS,
     NO_GAP,
+    LEAVES_MASTER,
     WAITS_FOR_STORE,
     NESTS,
     NESTED_FIRST,
@@ -131,6 +133,9 @@ static const struct {
     [CLAIMS] = {"rlock-stores.7", "A holder whose lock was forgotten claims it with its next "
                                   "renewal"},
     [NO_GAP] = {"rlock-stores.7", "the two options together leave no gap in a failover"},
+    [LEAVES_MASTER] = {"rlock-stores.7",
+                       "When more than half of them name another master, it leaves the old one at "
+                       "once, even if that one still answers and believes that it is the master."},
     [WAITS_FOR_STORE] = {"rlock.7",
                          "A store that answers but refuses to work is retried for one lease"},
     [CTRL_C_ONCE] = {"rlock-run.1", "Ctrl-C at the terminal reaches the command once."},
@@ -839,6 +844,19 @@ void life_on_unreplicated(const char *owner)
         BROKEN(SURVIVES_FAILOVER, "run %d: it is not at the new master", run->number);
 }
 
+/* "It asks the Sentinels every 3 s, and at least three times within a lease": rlock-stores(7). Half
+ * of them is too few to name another one. */
+void life_on_left(const struct run *run)
+{
+    int64_t asks = run->lease / 3 < 3 * SEC ? run->lease / 3 : 3 * SEC;
+    bool steady = circumstances.strikes == 1 && network.delay < 20 * MS && !network.late_of_1000 &&
+                  !network.twins_of_1000 && !network.first_has_twin && kernel.load < 2;
+
+    if (steady && !run->faulted && sentinels_here.told &&
+        world.now > sentinels_here.told + asks + 2500 * MS)
+        BROKEN(LEAVES_MASTER, "run %d asks it still", run->number);
+}
+
 void life_on_forgotten(const char *owner, int64_t deadline)
 {
     struct run *run = run_of_owner(owner);
@@ -1173,7 +1191,9 @@ static void check_history(const struct run *run, const char *key)
 /* Answers come when a lease is nearly over: it is acquired again and again. */
 static bool lease_is_too_short(const struct run *run)
 {
-    return run->lease < 4 * (network.delay + network.jitter);
+    int trips = sentinels_here.used ? 12 : 4; /* of the question, a connection, and the greeting */
+
+    return run->lease < trips * (network.delay + network.jitter);
 }
 
 /* It died of the user's signal before it blocked that, as any process does. */

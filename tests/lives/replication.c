@@ -7,6 +7,7 @@
 #include "lives/faults.h"
 #include "lives/life.h"
 #include "lives/names.h"
+#include "lives/sentinels.h"
 #include "lives/server.h"
 #include "memory_records.h"
 
@@ -174,6 +175,9 @@ static struct parcel *parcel_of_changes(int from)
 void replication_commit(int number, struct connection *writer)
 {
     written[number]++;
+    if (sentinels_here.used && number != replication.master && writer && !writer->by_admin &&
+        writer->run)
+        life_on_left(writer->run);
     if (writer)
         writer->written = written[number];
     for (int to = 0; to < replication.servers && change_count > 0; to++)
@@ -311,7 +315,7 @@ struct failover replication_choose_failover(int64_t lease)
     failover.promoted = chance_below(CHOOSE(1, 500, 5000) * MS);
     failover.named = chance_below(CHOOSE(1, 500, 5000) * MS);
     failover.followed = chance_below(CHOOSE(1, 500, 2000) * MS);
-    failover.demoted = chance_below(CHOOSE(1, 500, 2000) * MS) + (one_in(3) ? lease : 0);
+    failover.demoted = chance_below(CHOOSE(1, 500, 2000) * MS) + (one_in(3) ? lease + 10 * SEC : 0);
     return failover;
 }
 
@@ -345,6 +349,7 @@ static void name_it(void *arg)
     (void)arg;
     trace("clients are led to server %d", replication.master);
     naming.server = replication.master;
+    sentinels_tell(replication.master);
     move.left--;
 }
 

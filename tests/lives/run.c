@@ -10,6 +10,7 @@
 #include "lives/names.h"
 #include "lives/orders.h"
 #include "lives/replication.h"
+#include "lives/sentinels.h"
 #include "lives/server.h"
 #include "lives/shell.h"
 #include "lock/owner.h"
@@ -20,7 +21,7 @@
 struct run runs[RUNS];
 int run_count;
 
-static struct url urls[SERVERS], url_by_name;
+static struct url urls[SERVERS], url_by_name, url_of_sentinels;
 
 int run_number(const struct run *run)
 {
@@ -37,7 +38,9 @@ struct run *run_of_owner(const char *owner)
 
 struct store_address run_address(void)
 {
-    return (struct store_address){.urls = naming.used ? &url_by_name : urls,
+    return (struct store_address){.urls = sentinels_here.used ? &url_of_sentinels
+                                          : naming.used       ? &url_by_name
+                                                              : urls,
                                   .url_count = (size_t)server_count,
                                   .prefix = "rlock",
                                   .connect_timeout = 5 * SEC,
@@ -56,6 +59,8 @@ void run_load(void)
         if (!url_parse(text, &urls[i], fault, sizeof fault))
             abort();
     }
+    if (!url_parse(SENTINEL_URL, &url_of_sentinels, fault, sizeof fault))
+        abort();
     if (!url_parse("redis://" NAME_OF_SERVER ":6379", &url_by_name, fault, sizeof fault))
         abort();
 }

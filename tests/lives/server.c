@@ -20,7 +20,9 @@ static bool learn_script(struct piece text, char hex[SHA1_HEX_SIZE]);
 #include "base/text.h"
 #include "lives/life.h"
 #include "lives/queue.h"
+#include "lives/names.h"
 #include "lives/replication.h"
+#include "lives/sentinels.h"
 #include "memory_records.h"
 
 #define ENTRIES 64
@@ -359,11 +361,15 @@ void server_begin(int64_t rate)
 
 bool server_is_up(int number)
 {
+    if (number >= SENTINEL_FIRST && number < NOWHERE)
+        return sentinel_is_up(number);
     return number < SERVERS && world.now >= nodes[number].down_until;
 }
 
 void server_accept(struct connection *connection)
 {
+    if (connection->server >= SENTINEL_FIRST)
+        return;
     struct node *node = &nodes[connection->server];
     const char *words = trouble_with_client(trouble_of(node));
 
@@ -553,6 +559,10 @@ static void serve(struct connection *connection, struct client *client)
 /* While it is frozen nothing is read: on_thaw() does. */
 void server_read_from(struct connection *connection)
 {
+    if (connection->server >= SENTINEL_FIRST) {
+        sentinel_read_from(connection);
+        return;
+    }
     struct node *node = &nodes[connection->server];
     struct proc *before = kernel.current;
 
@@ -670,7 +680,7 @@ void server_demote(int number, int new)
 
 static void read_if_here(struct connection *connection)
 {
-    if (&nodes[connection->server] == here)
+    if (connection->server == number_of(here))
         server_read_from(connection);
 }
 
