@@ -166,11 +166,19 @@ void oracle_begin(void)
 
 /* -- exceptions -------------------------------------------------------------------------------- */
 
+/* Open (README.md): without /proc, the agent knows of no command that the supervisor has
+ * not told it of. */
+static bool is_unknown(const struct run *run)
+{
+    return (kernel.proc == PROC_NONE || run->blind_until) && run->struck_at && run->started_at &&
+           run->struck_at < run->started_at + MS;
+}
+
 /* rlock(7), "Supervisor and agent stopped together", and for a moment after that; and
  * "--on-lost continue". */
 static bool is_excused(const struct run *run)
 {
-    return (run->goes_on && !run->fixed) ||
+    return (run->goes_on && !run->fixed) || is_unknown(run) ||
            (run->last_unguarded && run->last_unguarded > world.now - 300 * MS - kernel.kill_takes);
 }
 
@@ -412,6 +420,7 @@ void life_on_execute(struct proc *process, char *const *argv, char *const *envir
     }
     process->kind = COMMAND;
     run->command = process;
+    run->started_at = world.now;
     run->command_alive = true;
     if (run->starts_seen++)
         BROKEN(ONE_AT_A_TIME, "run %d: its command is started twice", run->number);

@@ -45,7 +45,8 @@ static struct node {
     char scripts[SCRIPTS][SHA1_HEX_SIZE]; /* that it knows */
     size_t script_count;
     bool knows_all;
-    /* INFO tells them: the id of its history, that of the one before; the process, since when it runs, and how many scripts it has run. */
+    /* INFO tells them: the id of its history, that of the one before; the process, since when it
+     * runs, and how many scripts it has run. */
     unsigned replication_id, former_replication_id;
     unsigned process;
     int64_t started; /* ns */
