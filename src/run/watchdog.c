@@ -191,12 +191,20 @@ static void act(struct watchdog *watchdog, struct moment now)
     }
 }
 
+/* A supervisor that was stopped or killed at once has not told the command's process group. */
+static void learn_group(struct watchdog *watchdog)
+{
+    if (watchdog->tree.group <= 0 && watchdog->offer)
+        watchdog->tree.group = atomic_load(&watchdog->offer->command.group);
+}
+
 /* A message that the supervisor has sent in time may not have been read yet. */
 static void turn(struct loop_timer *timer)
 {
     struct watchdog *watchdog = timer->owner;
 
     watchdog->listen(watchdog->arg);
+    learn_group(watchdog);
     if (!timer->added)
         act(watchdog, loop_now(watchdog->loop));
 }
@@ -260,8 +268,7 @@ void watchdog_supervisor_died(struct watchdog *watchdog)
     watchdog->phase = WATCHDOG_ORPHANED;
     watchdog->known.dead = true;
     watchdog->tree.root = 0;
-    if (watchdog->tree.group <= 0)
-        watchdog->tree.group = atomic_load(&watchdog->offer->command.group);
+    learn_group(watchdog);
     if (watchdog->tree.group > 0 && !watchdog->stop_command.begun)
         stop_command_start(&watchdog->stop_command, NULL, moment_min(soon, kill_at(watchdog)));
     kill_tree(watchdog);
