@@ -171,7 +171,7 @@ void oracle_begin(void)
 static bool is_unknown(const struct run *run)
 {
     return (kernel.proc == PROC_NONE || run->blind_until) && run->struck_at && run->started_at &&
-           run->struck_at < run->started_at + MS;
+           run->struck_at < run->started_at + 100 * MS;
 }
 
 /* rlock(7), "Supervisor and agent stopped together", and for a moment after that; and
