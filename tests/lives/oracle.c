@@ -35,6 +35,8 @@ enum sentence {
     ENDS_REFUSED,
     WAITS_AT_MOST,
     STOP_COMMAND,
+    STOP_HAS_TIME,
+    STOP_KEEPS_LOCK,
     RELEASE_TOLD,
     HISTORY_TELLS,
     AT_LEAST,
@@ -87,6 +89,9 @@ static const struct {
     [ENDS_REFUSED] = {"rlock.1", "Not acquired: held by others."},
     [WAITS_AT_MOST] = {"rlock-run.1", "Wait at most that long, then end with 75."},
     [STOP_COMMAND] = {"rlock-run.1", "when rlock stops the command"},
+    [STOP_HAS_TIME] = {"rlock-run.1",
+                       "TERM follows when CMD has ended, or when half of that time is over."},
+    [STOP_KEEPS_LOCK] = {"rlock-run.1", "The lock is kept until CMD has ended."},
     [RELEASE_TOLD] = {"rlock-run.1",
                       "If the lock cannot be released after the command has ended, rlock prints a "
                       "warning"},
@@ -354,11 +359,15 @@ static void check_done(const struct run *run)
     }
 }
 
-static void on_stop_command(struct proc *process)
+static void on_stop_command(struct proc *process, char *const *environment)
 {
     struct run *run = process->run;
 
     process->kind = STOPPER;
+    run->stopper = process;
+    run->stop_began = world.now;
+    run->stop_held = is_holder(run);
+    run->stop_left = atoll(variable_of(environment, "RLOCK_STOP_MS")) * MS;
     if (run->stops_seen++ && !run->faulted)
         BROKEN(STOP_COMMAND, "run %d: --stop is run twice", run->number);
     if (!is_holder(run) && !is_excused(run) && !run->command_alive)
@@ -415,7 +424,7 @@ void life_on_execute(struct proc *process, char *const *argv, char *const *envir
         return;
     }
     if (strcmp(argv[0], "command") != 0 && strcmp(argv[0], "rlock") != 0) {
-        on_stop_command(process);
+        on_stop_command(process, environment);
         return;
     }
     process->kind = COMMAND;
@@ -449,13 +458,27 @@ static int64_t least_time_to_end(const struct run *run)
 }
 
 /* Taken away, it may have less time: "always before its lease would have ended". */
+static bool has_less_time(const struct run *run)
+{
+    return run->faulted || run->forced || run->signalled || circumstances.network_bad ||
+           kernel.load > 1 || kernel.slow_exec;
+}
+
+/* The command of --stop, while it runs, has until KILL, and half of that until TERM. */
+static void check_stop_time(const struct run *run, int64_t has, const char *what)
+{
+    int64_t had = world.now - run->stop_began;
+
+    if (run->stopper && run->stopper->life == ALIVE && had < has - 20 * MS && !has_less_time(run))
+        BROKEN(STOP_HAS_TIME, "run %d: %s %.3f s after the start of --stop", run->number, what,
+               (double)had / 1e9);
+}
+
 static void check_kill(const struct run *run)
 {
     int64_t time = least_time_to_end(run) / (run->has_stop ? 2 : 1);
-    bool disturbed = run->faulted || run->forced || run->signalled || circumstances.network_bad ||
-                     kernel.load > 1 || kernel.slow_exec;
 
-    if (disturbed || !run->kill_after)
+    if (has_less_time(run) || !run->kill_after)
         return;
     if (!run->termed_at)
         BROKEN(TERM_FIRST, "run %d: its command gets KILL, and never got TERM", run->number);
@@ -508,6 +531,8 @@ void life_on_signal(const struct proc *process, int signo)
     if (!run || !run_is_in(process->run, run))
         return;
     run->signal_seen |= signo == run->lost_signal;
+    if (process == run->stopper && signo == SIGKILL)
+        check_stop_time(run, run->stop_left, "it is killed");
     if (process != run->command)
         return;
     if (signo == SIGKILL && process->life == ALIVE)
@@ -515,8 +540,10 @@ void life_on_signal(const struct proc *process, int signo)
     if (signo == SIGCONT && process->stopped && !(run->goes_on && !run->fixed) && !is_holder(run))
         BROKEN(NEVER_WITHOUT_LOCK, "run %d: its command is continued without the lock",
                run->number);
-    if (signo == SIGTERM && !run->termed_at)
+    if (signo == SIGTERM && !run->termed_at) {
+        check_stop_time(run, run->stop_left / 2, "TERM comes");
         run->termed_at = world.now;
+    }
     if (signo == run->lost_signal && run->signals_seen++ && !run->faulted)
         BROKEN(SIGNAL_ONCE, "run %d: it is sent twice", run->number);
 }
@@ -792,6 +819,15 @@ static void check_notices(const struct run *run)
             BROKEN(NOTICE_ENDS, "run %d: its --notify lives on", run->number);
 }
 
+/* Where it was run because the lock is lost, there is none to keep. */
+static void check_stopper(const struct run *run)
+{
+    bool is_running = run->stopper && run->stopper->life == ALIVE;
+
+    if (is_running && run->stop_held && !run->forced && !is_holder(run) && !is_excused(run))
+        BROKEN(STOP_KEEPS_LOCK, "run %d: the lock is released", run->number);
+}
+
 static void check_run(struct run *run)
 {
     note_guards(run);
@@ -807,6 +843,7 @@ static void check_run(struct run *run)
         BROKEN(NEVER_WITHOUT_LOCK, "run %d: its command is alive %s", run->number,
                server_has_entry(run->held[0], run->owner) ? "after the end of its lease"
                                                           : "and its lock is released");
+    check_stopper(run);
     check_stopped(run);
     check_rest(run);
     check_notices(run);

@@ -48,6 +48,9 @@ struct run {
     bool command_alive;
     int command_status;
     unsigned starts_seen, stops_seen; /* of the command, of --stop */
+    struct proc *stopper;             /* the latest of --stop; NULL: none */
+    int64_t stop_began, stop_left;    /* of that: when, and for how long it was told that it has */
+    bool stop_held;                   /* its run had the lock then */
     unsigned signals_seen;            /* of --on-lost, to its command */
     bool signal_seen;                 /* the same, to any of its processes */
     bool ended_held;                  /* its command ended while the lock was held */
