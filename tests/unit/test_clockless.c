@@ -244,7 +244,7 @@ static void test_own_eyes(void)
     set(&late, "x", "y");
     commit(&late);
     is_end(&reader, 30000, "the record was written by one who knows less: the same");
-    struct host anew = host_make(-200 * S);
+    struct host anew = host_make(-400 * S);
     is_end(&anew, 50000, "seen for the first time, with the age that was passed on");
     char *same = mem_strdup(get(&anew, PLACE));
     set(&anew, PLACE, same);
@@ -394,6 +394,11 @@ static void test_life(void)
     struct host late = host_make(0);
     load(&late);
     tap_ok(late.key.record.expires == 1700000075000, "who sees it later finds a later one");
+    set(&late, "x", "z");
+    commit(&late);
+    load(&writer);
+    tap_ok(writer.key.record.expires == 1700000060000, "who knows less leaves it, too");
+    load(&late);
     late.key.record.expires_written = true;
     commit(&late);
     load(&writer);

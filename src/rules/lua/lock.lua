@@ -51,7 +51,7 @@
 --
 -- MODE is x (exclusive), s (shared) or l (semaphore). An owner is the path of its ancestors' tokens
 -- and its own, A.B.C, so an owner that nests in A starts with "A.". Times are the server's, in ms,
--- read once. Deadlines decide which holder is dead. The key's own time to live only removes a lock
+-- read once; src/host/clockless.c has a table of them. Deadlines decide which holder is dead. The key's own time to live only removes a lock
 -- that was not used for a week, or for a year if it stores a limit, and never before its pause
 -- ends.
 --
