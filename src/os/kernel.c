@@ -102,7 +102,7 @@ static int try_socketpair(void)
 
 static bool is_refusal(int error)
 {
-    return error == ENOSYS || error == EPERM;
+    return error == ENOSYS || error == EPERM || error == EINVAL;
 }
 
 const char *kernel_refused(void)

@@ -11,8 +11,8 @@
  *   signals to the group  6.9     kill() by the number of the group
  *   of a pidfd
  *
- * Refused are other calls as well; then rlock names the one that it needs, and begins nothing
- * (kernel_refused()).
+ * Refused are other calls as well, by EINVAL where an emulator of processors (qemu-user) does not
+ * have an option; then rlock names the one that it needs, and begins nothing (kernel_refused()).
  *
  * A number may be given to another process between a look at it and kill(): without the first two,
  * a process that stands still just there may signal a stranger's. */
