@@ -348,10 +348,12 @@ static void take_release(struct agent *agent, const struct agent_order *order)
 }
 
 /* Nothing runs under the lock any more, so the next waiter need not wait for the lease to end. A
- * supervisor that has acknowledged it may have been killed before it announced its command. */
+ * supervisor that has acknowledged it may have been killed before it announced its command. An end
+ * that is seen after that of the lease is for the supervisor to judge (job_judge_end()). */
 static void release_unheld(void *arg)
 {
     struct agent *agent = arg;
+    bool late = moment_reached(agent->watchdog.known.lease.end, loop_now(agent->loop));
     bool killed = agent->presence.state == PRESENCE_DEAD, unharmed = agent->fate == FATE_NONE;
     bool used = agent->watchdog.tree.group > 0 || (killed && agent->state == HOLDING);
     const struct lock_end end = {.how =
@@ -363,7 +365,7 @@ static void release_unheld(void *arg)
         take_release(agent, &agent->order);
         return;
     }
-    if (end.how != LOCK_LOST)
+    if (end.how != LOCK_LOST && !late)
         send_plain(agent, REPORT_CLEARED);
     release(agent, used ? &end : NULL);
 }

@@ -419,6 +419,17 @@ static void resume(struct job *job)
     child_signal(&job->child, SIGCONT);
 }
 
+/* Continues a command that is stopped, unless its lease is over, as it may be where this process or
+ * its host has slept: events come before timers, and before the agent's reports. Then the agent
+ * must verify first that the lock is still held; what is being ended waits for KILL. */
+static void go_on(struct job *job)
+{
+    if (!job->child.stopped || !moment_reached(deadline(job).kill_at, moment_now()))
+        send(job, SIGCONT);
+    else if (job->state == JOB_RUNNING)
+        job_verify(job);
+}
+
 void job_extend(struct job *job, struct lease lease)
 {
     job->lease = lease;
@@ -546,7 +557,8 @@ void job_tick(struct job *job)
 static void stay_without(struct job *job, int signo)
 {
     if (signo == SIGTSTP) {
-        resume(job);
+        give_terminal_back(job);
+        go_on(job);
     } else if (signo == SIGSTOP || sigismember(&job->handed_on, SIGHUP)) {
         run_tell_event(job->plan->events, RUN_KEPT_STOPPED);
     } else {
@@ -596,7 +608,7 @@ static void note_stop(struct job *job, int signo)
         return;
     if ((stopping && signo == SIGTSTP) ||
         (wants_terminal && terminal_give(&job->terminal, job->child.pid)))
-        child_signal(&job->child, SIGCONT);
+        go_on(job);
     else if (stopping)
         return; /* until KILL */
     else if (is_job_control(job, signo))
@@ -631,7 +643,7 @@ static void hand_on(struct job *job, int signo)
     sigaddset(&job->handed_on, signo);
     send(job, signo);
     if (ends && !waits && (job->state == JOB_LINGERING || child_may_be_stopped(&job->child)))
-        send(job, SIGCONT);
+        go_on(job);
 }
 
 void job_signal(struct job *job, int signo)
@@ -644,7 +656,7 @@ void job_signal(struct job *job, int signo)
             child_signal(&job->child, SIGTSTP);
     } else if (signo == SIGCONT) {
         if (job->state == JOB_RUNNING || job->state == JOB_LINGERING)
-            send(job, SIGCONT);
+            go_on(job);
     } else {
         hand_on(job, signo);
     }
