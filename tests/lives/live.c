@@ -66,7 +66,7 @@ static void choose_interrupts(void)
     kernel.interrupts_of_1000 = one_in(5) ? 1 + (unsigned)chance_below(CHOOSE(3, 100, 1000)) : 0;
 }
 
-/* Alarms of these parts are not all sorted yet: "What is open" in README.md. 0: they take part. */
+/* Whether pids, /proc and shortages stay out of lives: README.md has their open alarms. */
 #define LEAVE_OPEN 1
 
 static void choose_proc(void)

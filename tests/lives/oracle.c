@@ -517,6 +517,16 @@ static void check_stranger(const struct proc *process, const struct run *run, in
         fail("run %d sends signal %d to stranger %d", run->number, signo, process->pid);
 }
 
+/* A run around it sends that one when its own lock is lost, and it is passed on to the command. */
+static bool comes_from_outside(const struct run *run, int signo)
+{
+    const struct run *outer = run->outer;
+
+    while (outer && outer->lost_signal != signo)
+        outer = outer->outer;
+    return outer;
+}
+
 void life_on_signal(const struct proc *process, int signo)
 {
     struct run *run = kernel.current && !kernel.from_outside ? kernel.current->run : NULL;
@@ -544,7 +554,8 @@ void life_on_signal(const struct proc *process, int signo)
         check_stop_time(run, run->stop_left / 2, "TERM comes");
         run->termed_at = world.now;
     }
-    if (signo == run->lost_signal && run->signals_seen++ && !run->faulted)
+    if (signo == run->lost_signal && run->signals_seen++ && !run->faulted &&
+        !comes_from_outside(run, signo))
         BROKEN(SIGNAL_ONCE, "run %d: it is sent twice", run->number);
 }
 
@@ -746,9 +757,9 @@ static void check_forgotten(const struct run *run)
 {
     bool learns = is_hindered_once(run) && circumstances.latest->now && !run->fixed;
     bool stopped = run->goes_on || run->command->ended_by_rlock || run->stops_seen;
+    int64_t since = run->forgotten > sentinels_here.told ? run->forgotten : sentinels_here.told;
 
-    if (learns && !stopped &&
-        world.now > run->forgotten + run->lease / 3 + 300 * MS + 10 * network.delay)
+    if (learns && !stopped && world.now > since + run->lease / 3 + 300 * MS + 10 * network.delay)
         BROKEN(LEARNS_OF_LOSS, "run %d: its command is not stopped", run->number);
 }
 
