@@ -488,8 +488,8 @@ static enum tree_state signal_listed(const struct tree *tree, struct process_lis
     return state;
 }
 
-/* The same for the command's process group, where /proc shows none of its processes: each is hidden,
- * as zombies are not. */
+/* The same for the command's process group, where /proc shows none of its processes: each is
+ * hidden, as zombies are not. */
 static enum tree_state signal_hidden_group(const struct tree *tree, const struct process_list *all,
                                            int signo)
 {
@@ -540,9 +540,9 @@ static enum tree_state signal_processes(const struct tree *tree, int signo)
     return signal_group(tree, signo) == TREE_LIVE || state == TREE_LIVE ? TREE_LIVE : TREE_UNSEEN;
 }
 
-/* Killing is repeated by the caller, as long as anything is left. The cgroup's files take one of the
- * descriptors that are kept for /proc; where they fail all the same, the processes are killed one by
- * one. */
+/* Killing is repeated by the caller, as long as anything is left. The cgroup's files take one of
+ * the descriptors that are kept for /proc; where they fail nevertheless, the processes are killed
+ * one by one. */
 static enum tree_state signal_cgroup(const struct tree *tree, int signo)
 {
     bool kept = procfs_is_usable(tree->procfs), fails = false;

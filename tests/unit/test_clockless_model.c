@@ -507,14 +507,14 @@ static void run_call(struct client *client)
 {
     struct call *call = &client->call;
     struct piece key = piece_of(names[call->key]), words[COUNT(call->words)];
+
+    for (size_t i = 0; i < call->count; i++)
+        words[i] = piece_of(call->words[i]);
     const struct script_call run = {.hex = call->script->sha1,
                                     .keys = &key,
                                     .key_count = 1,
                                     .arguments = words,
                                     .argument_count = call->count};
-
-    for (size_t i = 0; i < call->count; i++)
-        words[i] = piece_of(call->words[i]);
     if (!script_is_known(run.hex) || script_run(&run, &call->unit) != SCRIPT_DONE)
         broken("%s cannot be run", call->script->name);
     read_reply(call);

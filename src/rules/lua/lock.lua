@@ -51,9 +51,9 @@
 --
 -- MODE is x (exclusive), s (shared) or l (semaphore). An owner is the path of its ancestors' tokens
 -- and its own, A.B.C, so an owner that nests in A starts with "A.". Times are the server's, in ms,
--- read once; src/host/clockless.c has a table of them. Deadlines decide which holder is dead. The key's own time to live only removes a lock
--- that was not used for a week, or for a year if it stores a limit, and never before its pause
--- ends.
+-- read once; src/host/clockless.c has a table of them. Deadlines decide which holder is dead. The
+-- key's own time to live only removes a lock that was not used for a week, or for a year if it
+-- stores a limit, and never before its pause ends.
 --
 -- The cost of a call does not grow with the number of holders or waiters; inspect and a purge are
 -- the exceptions. Waiters are looked at one by one from the first. No holder can be dead before

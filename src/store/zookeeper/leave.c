@@ -14,8 +14,8 @@
  *                |                                   | before anything counts
  *   creation     | nobody's: its sender has died,    | nothing: the node is there until the session
  *                | and the next agent found no node  | ends. It is not in its own owner's way, but
- *                |                                   | where it nests, and has the name of the next
- *                |                                   | agent's: that one then asks until it has gone
+ *                |                                   | where it nests: it has the name of the next
+ *                |                                   | agent's node, which asks until it is gone
  *   opening      | open on a later connection        | nothing: the session moves; its next write
  *                |                                   | is refused, and it is opened again
  *   closing      | open on a later connection        | nothing. So it is sent only when the session
