@@ -595,6 +595,23 @@ pid_t __wrap_child_fork_helper(const char *name, int keep, int (*work)(int keep,
     return child->pid;
 }
 
+/* It keeps all files but the first two. */
+pid_t __wrap_child_fork_survivor(const char *name, int (*work)(const void *arg), const void *arg)
+{
+    kernel_call();
+    if (is_refused(WANT_PROCESS))
+        return -1;
+    struct proc *child = fork_process(AGENT);
+    const void *copy = life_copy_renewer(arg);
+    snprintf(child->name, sizeof child->name, "%s", name);
+    for (int fd = STDERR_FILENO + 1; fd < DESCRIPTORS; fd++)
+        file_inherit(child, kernel.current, fd);
+    process_start(child, work, copy);
+    trace("forks %s %d", name, child->pid);
+    kernel_call();
+    return child->pid;
+}
+
 /* -- memory, chance, descriptors --------------------------------------------------------------- */
 
 void *__real_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset);
@@ -674,16 +691,21 @@ static void write_pipe(struct file *file, const void *bytes, size_t size)
     file->due = kernel.current->finishes;
 }
 
-/* The program under test writes to the terminal, and into pipes. */
+/* The program under test writes to the terminal, into pipes, and to a standard output that a script
+ * reads. */
 ssize_t __wrap_write(int fd, const void *bytes, size_t size)
 {
-    const struct file *file = in_server() || fd <= STDERR_FILENO ? NULL : file_of(fd);
+    struct file *file = kernel.current && !in_server() ? file_of(fd) : NULL;
 
     if (in_server())
         network_answer(network_find(fd - SERVER_DESCRIPTORS), bytes, size);
     if (file && file->kind == FILE_CGROUP) {
         kernel_call();
         return cgroup_write(file, bytes, size);
+    }
+    if (file && file->kind == FILE_OUTPUT) {
+        kernel_call();
+        return output_write(file, bytes, size);
     }
     if (file && file->kind == FILE_PIPE)
         write_pipe(file->peer, bytes, size);

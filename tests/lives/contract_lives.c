@@ -42,6 +42,11 @@ const void *life_copy_task(const void *task)
     return task;
 }
 
+const void *life_copy_renewer(const void *renewer)
+{
+    return renewer;
+}
+
 int run_number(const struct run *run)
 {
     (void)run;

@@ -46,8 +46,9 @@ static void strike_guard(const struct fault *fault)
     struct run *run = fault->run;
     struct proc *process = run_guard(run, fault->guard), *other = other_guard(fault);
 
-    /* One of the two always runs, but in wild lives. */
-    if (!process || process->stopped || !(circumstances.wild || (other && process_can_run(other))))
+    /* One of the two always runs, but in wild lives, and where there is no command. */
+    if (!process || process->stopped ||
+        !(circumstances.wild || run->is_script || (other && process_can_run(other))))
         return;
     run->faulted = true;
     run->agent_faulted |= fault->guard == AGENT;
@@ -361,13 +362,14 @@ static void choose_fault_of_name(struct fault *fault)
     fault->length += 2 * fault->run->lease;
 }
 
-static void choose_fault(struct fault *fault, bool all_on_first)
+/* all_on: NULL for any run. */
+static void choose_fault(struct fault *fault, struct run *all_on)
 {
     static const int signals[] = {SIGTERM, SIGINT,  SIGHUP,  SIGTSTP,
                                   SIGTSTP, SIGTSTP, SIGQUIT, SIGUSR1};
 
     *fault = (struct fault){.kind = choose_kind(),
-                            .run = &runs[all_on_first ? 0 : chance_below(run_count)],
+                            .run = all_on ? all_on : &runs[chance_below(run_count)],
                             .guard = one_in(2) ? SUPERVISOR : AGENT,
                             .signo = signals[chance_below(sizeof signals / sizeof *signals)],
                             .now = one_in(2)};
@@ -387,14 +389,15 @@ static void choose_fault(struct fault *fault, bool all_on_first)
 
 void faults_choose(unsigned mask)
 {
-    bool all_on_first = one_in(2);
+    struct run *last = &runs[run_count - 1];
+    struct run *all_on = !one_in(2) ? NULL : last->is_script && one_in(2) ? last : &runs[0];
 
     kinds_on = one_in(3) ? ~0U : (unsigned)chance();
     fault_count = circumstances.calm ? 0 : 1 + (int)chance_below(5);
     for (int i = 0; i < fault_count; i++) {
         struct fault *fault = &faults[i];
         plan_part(PLAN_FAULT + (unsigned)i);
-        choose_fault(fault, all_on_first);
+        choose_fault(fault, all_on);
         fault->used = !(mask >> i & 1);
         if (fault->used || (fault->trigger != AT_TIME && fault->trigger != AT_MOMENT))
             continue;

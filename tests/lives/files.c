@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lives/network.h"
 
@@ -26,7 +27,7 @@ int file_open(struct file *file)
 
 static struct file *file_at(const struct proc *process, int fd)
 {
-    return fd >= 3 && fd < DESCRIPTORS ? process->files[fd] : NULL;
+    return fd >= 0 && fd < DESCRIPTORS ? process->files[fd] : NULL;
 }
 
 struct file *file_of(int fd)
@@ -108,6 +109,18 @@ void files_inherit(struct proc *child, const struct proc *parent)
         file_inherit(child, parent, fd);
 }
 
+ssize_t output_write(struct file *file, const void *bytes, size_t size)
+{
+    if (file->reader != OUTPUT_READ) {
+        errno = file->reader == OUTPUT_CLOSED ? EPIPE : EAGAIN;
+        return -1;
+    }
+    file->text = realloc(file->text, file->size + size);
+    memcpy(file->text + file->size, bytes, size);
+    file->size += size;
+    return (ssize_t)size;
+}
+
 /* -- poll -------------------------------------------------------------------------------------- */
 
 static int pair_events(const struct file *file)
@@ -121,6 +134,12 @@ static int pipe_events(const struct file *file)
 {
     return (file->size > file->at && file->due <= world.now ? POLLIN : 0) |
            (file->peer ? 0 : POLLHUP);
+}
+
+static int output_events(const struct file *file)
+{
+    return (file->reader == OUTPUT_FULL ? 0 : POLLOUT) |
+           (file->reader == OUTPUT_CLOSED ? POLLERR : 0);
 }
 
 int file_events(const struct proc *process, const struct pollfd *poll)
@@ -139,6 +158,7 @@ int file_events(const struct proc *process, const struct pollfd *poll)
     case FILE_PROCESS: events = process_exists(file->process) ? 0 : POLLIN; break;
     case FILE_PIPE: events = pipe_events(file); break;
     case FILE_SOCKET: events = network_events(file->connection); break;
+    case FILE_OUTPUT: events = output_events(file); break;
     case FILE_TEXT:
     case FILE_TTY:
     case FILE_CGROUP:

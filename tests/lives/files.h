@@ -13,6 +13,7 @@ enum file_kind {
     FILE_PIPE,    /* an end of a pipe */
     FILE_TTY,     /* /dev/tty */
     FILE_CGROUP,  /* a file to write, or a directory, of a cgroup (cgroups.c) */
+    FILE_OUTPUT,  /* a pipe whose reader is not simulated */
     FILE_NOTHING  /* /dev/null */
 };
 
@@ -45,7 +46,9 @@ struct file {
     /* CGROUP */
     int cgroup;
     bool kills; /* all in it */
-    /* TEXT, PIPE */
+    /* OUTPUT */
+    enum { OUTPUT_READ, OUTPUT_FULL, OUTPUT_CLOSED } reader;
+    /* TEXT, PIPE; OUTPUT: what was written */
     char *text;
     size_t size, at;
 };
@@ -66,6 +69,9 @@ void files_close_all(struct proc *process);
 /* A child has the same files as its parent, or only one of them. */
 void files_inherit(struct proc *child, const struct proc *parent);
 void file_inherit(struct proc *child, const struct proc *parent, int fd);
+
+/* As write(2) to such a pipe; -1 with errno. */
+ssize_t output_write(struct file *file, const void *bytes, size_t size);
 
 /* The events that poll() reports of it now. */
 int file_events(const struct proc *process, const struct pollfd *poll);

@@ -35,7 +35,8 @@ static const char *const kind_names[] = {
     [SUPERVISOR] = "supervisor", [AGENT] = "agent",           [CHILD] = "child",
     [COMMAND] = "command",       [DESCENDANT] = "descendant", [STOPPER] = "--stop",
     [NOTIFIER] = "notifier",     [NOTICE] = "--notify",       [ADMIN] = "admin",
-    [SERVER] = "server",         [SHELL] = "shell",           [STRANGER] = "stranger"};
+    [SERVER] = "server",         [SHELL] = "shell",           [SCRIPT] = "script",
+    [STRANGER] = "stranger"};
 
 static void print_actor(char *out, size_t size)
 {

@@ -28,6 +28,7 @@ enum kind {
     SHELL,
     NOTIFIER,
     NOTICE,
+    SCRIPT,
     STRANGER /* started by others */
 };
 
@@ -61,7 +62,7 @@ struct proc {
     bool hidden;       /* from /proc, though not as a child: hidepid= (proc(5)) */
     char *environment; /* as /proc shows it */
     size_t environment_size;
-    struct file *files[DESCRIPTORS]; /* from 3 on */
+    struct file *files[DESCRIPTORS]; /* from 3 on; 1: its standard output, if that is a pipe */
     struct tty *output;              /* its standard output; NULL: no terminal */
 
     /* One of these leads to the next, but for FROZEN, which is its host's. */

@@ -10,6 +10,8 @@ struct program life_program(const struct proc *process, char *const *argv);
 bool life_begin_within(struct proc *process, char *const *argv);
 /* A copy of a struct agent_task, as fork(2) makes one of all memory. */
 const void *life_copy_task(const void *task);
+/* The same of what run/agent_process.c tells a process that may outlive it. */
+const void *life_copy_renewer(const void *renewer);
 /* The same of what run/notifier.c tells its process. */
 const void *life_copy_work(const void *work);
 
@@ -49,5 +51,9 @@ void life_on_unreplicated(const char *owner);
 void life_on_left(const struct run *run);
 /* All that one request changes has changed. */
 void life_on_commit(void);
+/* A script has an answer to "rlock renew" or "rlock release". counted: it counted on the lock. */
+void life_on_answered(const struct run *run, bool counted, int status);
+/* Whether a script that has a lock may count on it. */
+bool life_counts_on(const struct run *run);
 /* After each step. */
 void life_check(void);

@@ -10,6 +10,7 @@
 #include "lives/orders.h"
 #include "lives/replication.h"
 #include "lives/sentinels.h"
+#include "lives/script.h"
 #include "lives/server.h"
 #include "lives/shortage.h"
 #include "lives/states.h"
@@ -92,6 +93,8 @@ static void choose_runs(void)
     }
     if (replication.grace && !one_in(3))
         world_at(world.now, order_mark, NULL);
+    plan_part(PLAN_SCRIPT);
+    script_choose(flavour);
 }
 
 static void choose_cgroups(void)

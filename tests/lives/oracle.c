@@ -11,6 +11,7 @@
 
 #include "lives/cgroups.h"
 #include "lives/faults.h"
+#include "lives/files.h"
 #include "lives/life.h"
 #include "lives/names.h"
 #include "lives/network.h"
@@ -18,6 +19,7 @@
 #include "lives/queue.h"
 #include "lives/replication.h"
 #include "lives/sentinels.h"
+#include "lives/script.h"
 #include "lives/server.h"
 #include "run/exit_status.h"
 
@@ -69,7 +71,14 @@ enum sentence {
     GETS_HUP,
     KEPT_WHILE_STOPPED,
     NOTIFIES,
-    NOTICE_ENDS
+    NOTICE_ENDS,
+    TOKEN_PRINTED,
+    HELD_FOR_A_LEASE,
+    NOTHING_PRINTED,
+    RENEWED,
+    GIVEN_BACK,
+    KILLED_BEFORE,
+    NOT_HOLDER
 };
 
 static const struct {
@@ -150,6 +159,16 @@ static const struct {
                                  "can give it gets HUP."},
     [KEPT_WHILE_STOPPED] = {"rlock-run.1",
                             "The lock is kept: it is renewed for as long as they are stopped"},
+    [TOKEN_PRINTED] = {"rlock-acquire.1",
+                       "takes it, prints the owner token on standard output and ends."},
+    [HELD_FOR_A_LEASE] = {"rlock-acquire.1", "The lock is held for one lease from then on."},
+    [NOTHING_PRINTED] = {"rlock-acquire.1", "If the lock was not acquired, the command prints "
+                                            "nothing on standard output and ends with 75."},
+    [RENEWED] = {"rlock-acquire.1", "It renews the lock until the lock is released"},
+    [GIVEN_BACK] = {"rlock-acquire.1", "has ended; in that case it gives the lock back itself."},
+    [KILLED_BEFORE] = {"rlock-acquire.1",
+                       "is killed before it has ended, the renewer releases the lock."},
+    [NOT_HOLDER] = {"rlock-acquire.1", "they change nothing and end with 1"},
 };
 
 static uint64_t last_fences[KEYS + 1]; /* of each KEY */
@@ -179,10 +198,22 @@ static bool is_unknown(const struct run *run)
            run->struck_at < run->started_at + 100 * MS;
 }
 
+/* "Here nothing stops the script; it has to check the lock itself": rlock-acquire(1). With a
+ * renewer that nothing disturbs it need not. */
+bool life_counts_on(const struct run *run)
+{
+    bool renewed = !run->fixed && !run->faulted && !circumstances.network_bad && kernel.load < 3;
+
+    return run->command_alive && !run->forced && !run->forgotten && !circumstances.clock_set &&
+           (world.now < script.counts_until || renewed);
+}
+
 /* rlock(7), "Supervisor and agent stopped together", and for a moment after that; and
  * "--on-lost continue". */
 static bool is_excused(const struct run *run)
 {
+    if (run->is_script)
+        return !life_counts_on(run);
     return (run->goes_on && !run->fixed) || is_unknown(run) ||
            (run->last_unguarded && run->last_unguarded > world.now - 300 * MS - kernel.kill_takes);
 }
@@ -331,7 +362,7 @@ static bool shares_keys(const struct run *a, const struct run *b)
 
 static bool has_succeeded(const struct run *run)
 {
-    return run->ended && run->outcome.outcome == OUTCOME_COMPLETED &&
+    return !run->is_script && run->ended && run->outcome.outcome == OUTCOME_COMPLETED &&
            run->outcome.command_status == 0 && !run->unreleased_told;
 }
 
@@ -627,8 +658,10 @@ void life_on_granted(const char *name, const char *owner)
     const struct waiter *mine = queue_find(name, run);
     if (order_has_paused(name) && !nests_at(run, name))
         BROKEN(PAUSED, "run %d is granted %s", run->number, name);
-    if (!run->granted_at)
+    if (!run->granted_at || (run->is_script && server_count == 1))
         run->granted_at = world.now;
+    if (run->is_script)
+        script_on_granted(run);
     if (circumstances.forgot || circumstances.set_back)
         return; /* "The store does not forget", "the clock of the server does not jump": rlock(7) */
     for (int i = 0; i < waiter_count; i++) {
@@ -860,10 +893,42 @@ static void check_run(struct run *run)
     check_notices(run);
 }
 
+/* -- scripts ----------------------------------------------------------------------------------- */
+
+/* So long a renewer that nothing disturbs takes to notice an end, and to release the lock. */
+#define GIVES_BACK_NS (2 * SEC)
+
+static void check_script(const struct run *run)
+{
+    bool blind = kernel.no_pidfd && kernel.proc != PROC_WHOLE; /* the number may be used again */
+    bool disturbed = run->agent_faulted || run->suspended || circumstances.network_bad || blind;
+
+    if (life_counts_on(run) && !is_holder(run) && world.now < script.counts_until)
+        BROKEN(HELD_FOR_A_LEASE, "run %d: its lock is gone", run->number);
+    else if (life_counts_on(run) && !is_holder(run))
+        BROKEN(RENEWED, "run %d: its lock is gone", run->number);
+    if (disturbed || !holds_any(run))
+        return;
+    if (script.released)
+        BROKEN(RENEWED, "run %d: it is released, and is held again", run->number);
+    if (script.ended && !run->fixed && world.now > script.ended + GIVES_BACK_NS)
+        BROKEN(GIVEN_BACK, "run %d still holds the lock", run->number);
+    if (!script.failed || world.now < script.failed + GIVES_BACK_NS)
+        return;
+    if (run->ended)
+        BROKEN(NOTHING_PRINTED, "run %d holds the lock", run->number);
+    else
+        BROKEN(KILLED_BEFORE, "run %d holds the lock", run->number);
+}
+
+/* -- after each step --------------------------------------------------------------------------- */
+
 void life_check(void)
 {
     for (int i = 0; i < run_count; i++)
-        if (runs[i].supervisor)
+        if (runs[i].is_script)
+            check_script(&runs[i]);
+        else if (runs[i].supervisor)
             check_run(&runs[i]);
 }
 
@@ -1152,6 +1217,52 @@ static void check_outcome(struct run *run)
     check_reason(run);
 }
 
+/* "rlock acquire" has ended by itself. */
+static void check_acquired(const struct run *run)
+{
+    int status = run->outcome.status;
+    bool disturbed = run->faulted || run->signalled || circumstances.network_bad || run->forced ||
+                     kernel.load > 2;
+    bool printed = script.output->size == strlen(run->owner) + 1;
+
+    if (run->outcome.signal)
+        return;
+    if (status == STATUS_OK && !printed)
+        BROKEN(TOKEN_PRINTED, "run %d: it is not", run->number);
+    if (status == STATUS_OK && !disturbed && !circumstances.clock_set)
+        check_others(run);
+    if (status == STATUS_NOT_ACQUIRED && script.output->size > 0)
+        BROKEN(NOTHING_PRINTED, "run %d: it has printed", run->number);
+    if (status == STATUS_NOT_ACQUIRED && run->waits == NEVER)
+        BROKEN(ENDS_REFUSED, "run %d: it waits for ever", run->number);
+    if (status == STATUS_NOT_ACQUIRED)
+        check_wait(run);
+    else if (status != STATUS_OK && !disturbed && !(status == STATUS_NO && script.ended) &&
+             !(status == STATUS_SYSTEM && script.unread))
+        fail("run %d: failed without a reason, status %d", run->number, status);
+}
+
+static void note_end_of_script(const struct proc *process)
+{
+    const struct run *run = process->run;
+
+    if (process == run->command)
+        script.ended = world.now;
+    if (process != run->supervisor)
+        return;
+    if (process->status != 0)
+        script.failed = world.now;
+    if (run->ended)
+        check_acquired(run);
+}
+
+void life_on_answered(const struct run *run, bool counted, int status)
+{
+    trace("is answered: 0x%x", (unsigned)status);
+    if (WEXITSTATUS(status) == STATUS_NO && !circumstances.network_bad && counted)
+        BROKEN(NOT_HOLDER, "run %d holds it", run->number);
+}
+
 void life_on_end(const struct proc *process)
 {
     struct run *run = process->run;
@@ -1163,7 +1274,9 @@ void life_on_end(const struct proc *process)
             runs[i].ended_held = is_holder(&runs[i]);
             runs[i].ended_lost = runs[i].loss_told;
         }
-    if (process->kind == SUPERVISOR && run->ended)
+    if (run && run->is_script)
+        note_end_of_script(process);
+    else if (process->kind == SUPERVISOR && run->ended)
         check_outcome(run);
 }
 
@@ -1283,7 +1396,8 @@ void oracle_end(void)
 
     for (int i = 0; i < run_count; i++)
         if (!runs[i].ended && !runs[i].killed && !may_wait_for_ever(&runs[i]) &&
-            !(runs[i].outer && !runs[i].supervisor) && !died_at_start(&runs[i]))
+            !((runs[i].outer || runs[i].is_script) && !runs[i].supervisor) &&
+            !died_at_start(&runs[i]))
             fail("run %d is stuck", i);
     for (int i = 0; i < kernel.process_count; i++)
         if (process_exists(kernel.processes[i]) && kernel.processes[i]->run &&

@@ -60,6 +60,15 @@ static void ask(struct client *client, struct operation operation)
     loop_run(client->loop);
 }
 
+struct answer order_ask(struct operation operation)
+{
+    struct client client;
+
+    client_open(&client);
+    ask(&client, operation);
+    return client.answer;
+}
+
 /* -- force-release ----------------------------------------------------------------------------- */
 
 struct force {

@@ -11,6 +11,9 @@ void order_force(struct run *run, bool now);
 /* An event: pauses the first key of the run, and resumes it later, as the run's choice says. */
 void order_pause(void *run);
 
+/* Asks the store, once; returns when it has answered. Of a process of its own. */
+struct answer order_ask(struct operation operation);
+
 /* Whether no new owner is let in, for sure: between the answer to the pause and its end, or the
  * request to resume. */
 bool order_has_paused(const char *record);

@@ -23,6 +23,7 @@ enum plan_part {
     PLAN_PROC,
     PLAN_SHORTAGES,
     PLAN_CGROUPS,
+    PLAN_SCRIPT,
     PLAN_PARTS
 };
 

@@ -18,7 +18,7 @@
 #include "run/exit_status.h"
 #include "store/url.h"
 
-struct run runs[RUNS];
+struct run runs[RUNS + 1];
 int run_count;
 
 static struct url urls[SERVERS], url_by_name, url_of_sentinels;
@@ -125,9 +125,15 @@ static void on_detach(void *arg)
     (void)arg;
 }
 
+struct run_events run_events(struct run *run)
+{
+    return (struct run_events){on_tell,      on_show_wait, on_hide_wait, on_word, on_word_wait,
+                               on_word_wait, on_granted,   on_detach,    run};
+}
+
 /* -- the program under test -------------------------------------------------------------------- */
 
-static struct keeper_plan keeper_plan_of(const struct run *run)
+struct keeper_plan run_keeper_plan(const struct run *run)
 {
     const struct acquire_request request = {.keys = run->keys,
                                             .key_count = run->key_count,
@@ -172,9 +178,8 @@ static int supervise(const void *arg)
     static const int address_status = STATUS_CONFIG;
     char *inherited[INHERITED_MOST] = {(char[]){"PATH=/bin"}, NULL};
     char *command[] = {run->inner ? (char[]){"rlock"} : (char[]){"command"}, NULL};
-    struct run_events events = {on_tell,      on_show_wait, on_hide_wait, on_word, on_word_wait,
-                                on_word_wait, on_granted,   on_detach,    run};
-    struct keeper_plan keeper = keeper_plan_of(run);
+    struct run_events events = run_events(run);
+    struct keeper_plan keeper = run_keeper_plan(run);
     struct environment *environment = calloc(1, sizeof *environment);
 
     if (run->outer)
@@ -301,9 +306,26 @@ const void *life_copy_task(const void *arg)
     struct agent_plan *plan = copied(task->plan, sizeof *plan);
 
     plan->job = copy_job(plan->job);
+    plan->keep = copied(plan->keep, sizeof *plan->keep);
+    plan->events = copied(plan->events, sizeof *plan->events);
     task->plan = plan;
     task->past = copied(task->past, sizeof *task->past);
     return task;
+}
+
+/* As run/agent_process.c has it. */
+struct renewer {
+    const int *ends;
+    const struct agent_task *task;
+};
+
+const void *life_copy_renewer(const void *arg)
+{
+    struct renewer *renewer = copied(arg, sizeof *renewer);
+
+    renewer->ends = copied(renewer->ends, 2 * sizeof *renewer->ends);
+    renewer->task = life_copy_task(renewer->task);
+    return renewer;
 }
 
 /* It begins so, and is copied once more before the rest matters. */

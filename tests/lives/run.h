@@ -4,7 +4,7 @@
 #include "lives/kernel.h"
 #include "run/supervisor.h"
 
-#define RUNS       4
+#define RUNS       4 /* and a script */
 #define KEYS       3
 #define OWNER_ROOM 120 /* three levels */
 
@@ -39,6 +39,8 @@ struct run {
     bool in_background; /* the shell continues it there first */
     int64_t away;       /* ns, for which the shell leaves it stopped */
     int64_t stop_runs;  /* the command of --stop */
+
+    bool is_script; /* script.h */
 
     /* Happened. */
     struct proc *supervisor, *command;
@@ -93,7 +95,7 @@ struct run {
     int64_t last_unguarded;
 };
 
-extern struct run runs[RUNS];
+extern struct run runs[RUNS + 1];
 extern int run_count;
 
 int run_number(const struct run *run);
@@ -111,6 +113,9 @@ bool run_is_beside(const struct run *run, const struct run *other);
 void run_describe(const struct run *run);
 /* Its server; once, before all lives. */
 void run_load(void);
+struct keeper_plan run_keeper_plan(const struct run *run);
+/* What the program under test says to the user, is noted there. */
+struct run_events run_events(struct run *run);
 /* Of that server. */
 struct store_address run_address(void);
 /* The process of a run that guards it; NULL: there is none now. kind: SUPERVISOR or AGENT. */

@@ -7,7 +7,7 @@
 
 struct states *states;
 
-static unsigned latest[RUNS]; /* of each run */
+static unsigned latest[RUNS + 1]; /* of each run */
 
 void states_begin(void)
 {

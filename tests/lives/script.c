@@ -1,0 +1,296 @@
+#include "lives/script.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lives/faults.h"
+#include "lives/files.h"
+#include "lives/life.h"
+#include "lives/network.h"
+#include "lives/orders.h"
+#include "lives/replication.h"
+#include "lives/server.h"
+#include "net/loop.h"
+#include "os/child.h"
+#include "run/acquisition.h"
+#include "run/exit_status.h"
+
+/* How many lives have one with a script. */
+#define SCRIPTS_EVERY 4
+
+struct script script;
+
+static struct choices {
+    int64_t renews_after; /* of its work, ns; NEVER: not */
+    bool gives_back;
+    int64_t dies_after;         /* its start; 0: not */
+    int64_t acquire_dies_after; /* the grant; 0: not */
+    /* What becomes of the token: it is read, sooner or later, or nobody is there to read it. */
+    int64_t reads_after; /* NEVER: never */
+    bool closes;
+} choices;
+
+/* -- rlock acquire ----------------------------------------------------------------------------- */
+
+static void compose(void *arg, int64_t lease, const struct lock_grant *grants, char *text)
+{
+    const struct run *run = arg;
+
+    (void)lease, (void)grants;
+    sprintf(text, "%s\n", run->owner);
+}
+
+/* As in cmd/acquire.c, behind the command line. */
+static int acquire(const void *arg)
+{
+    struct run *run = (struct run *)(uintptr_t)arg;
+    static const int address_status = STATUS_CONFIG;
+    struct run_events events = run_events(run);
+    struct pid_watch watch = {.io.fd = -1};
+    struct acquisition_outcome outcome = {.status = STATUS_SYSTEM};
+    struct acquisition_plan plan = {.agent = {.address = run_address(),
+                                              .address_status = &address_status,
+                                              .keeper = run_keeper_plan(run),
+                                              .conflict_status = STATUS_NOT_ACQUIRED,
+                                              .events = &events},
+                                    .compose = compose,
+                                    .arg = run};
+
+    plan.agent.address.server_wait = plan.agent.keeper.server_wait;
+    if (!run->fixed && pid_watch_open(&watch, run->command->pid))
+        plan.agent.keep = &watch;
+    if (run->fixed || plan.agent.keep)
+        acquisition_run(&plan, &outcome);
+    bool done = outcome.status == STATUS_OK && !outcome.signal &&
+                (run->fixed || acquisition_confirm(&plan, &outcome));
+    run->ended = true;
+    run->ended_at = world.now;
+    run->outcome.outcome = done ? OUTCOME_COMPLETED : OUTCOME_FAILED;
+    run->outcome.status = outcome.status;
+    run->outcome.signal = outcome.signal;
+    trace("ends: status %d signal %d", outcome.status, outcome.signal);
+    if (outcome.signal)
+        process_end(kernel.current, outcome.signal);
+    return outcome.status;
+}
+
+/* -- rlock renew, rlock release ---------------------------------------------------------------- */
+
+static int status_of(const struct answer *answer)
+{
+    return answer->verdict == VERDICT_GRANTED ? STATUS_OK : status_of_cause(answer->cause);
+}
+
+static struct acquire_request lock_of(const struct run *run)
+{
+    return (struct acquire_request){
+        .keys = run->keys, .key_count = 1, .owner = run->owner, .who = ""};
+}
+
+static int renew(const void *arg)
+{
+    const struct acquire_request lock = lock_of(arg);
+    const struct renew_request request = {.lock = &lock, .strict = true};
+    const struct answer answer =
+        order_ask((struct operation){.verb = VERB_RENEW, .renew = &request});
+
+    return status_of(&answer);
+}
+
+static int give_back(const void *arg)
+{
+    const struct run *run = arg;
+    struct acquire_request lock = lock_of(run);
+    const struct release_request request = {.lock = &lock, .strict = true};
+
+    lock.lease = run->lease;
+    const struct answer answer =
+        order_ask((struct operation){.verb = VERB_RELEASE, .release = &request});
+    return status_of(&answer);
+}
+
+/* -- the script -------------------------------------------------------------------------------- */
+
+static void read_token(void *file)
+{
+    ((struct file *)file)->reader = OUTPUT_READ;
+    file_drop(file);
+}
+
+/* The end that "rlock acquire" writes to. */
+static struct file *make_pipe(void)
+{
+    struct file *file = file_new(FILE_OUTPUT);
+
+    if (choices.closes)
+        file->reader = OUTPUT_CLOSED;
+    else if (choices.reads_after)
+        file->reader = OUTPUT_FULL;
+    if (file->reader == OUTPUT_FULL && choices.reads_after != NEVER) {
+        file->references++;
+        world_at(world.now + choices.reads_after, read_token, file);
+    }
+    return file;
+}
+
+/* It runs in the group of the script, and the script waits for it. Returns its status, as waitpid()
+ * sets it. */
+static int perform(struct proc *process, int (*work)(const void *arg), struct run *run)
+{
+    struct proc *self = kernel.current;
+
+    process->group = self->group;
+    process->session = self->session;
+    process_start(process, work, run);
+    self->awaited = signal_bit(SIGCHLD);
+    while (process_exists(process)) {
+        kernel_wait(WAIT_SIGNAL, NEVER);
+        self->pending &= ~signal_bit(SIGCHLD);
+    }
+    process->life = REAPED;
+    return process->status;
+}
+
+static int ask(struct run *run, int (*work)(const void *arg))
+{
+    return perform(process_new(SCRIPT, kernel.current->pid, run), work, run);
+}
+
+static void rest(int64_t ns)
+{
+    int64_t until = world.now + ns;
+
+    while (world.now < until)
+        kernel_wait(WAIT_SLEEP, until);
+}
+
+int64_t script_end_of_lease(const struct run *run, int64_t since)
+{
+    return since + run->lease - run->lease / 50;
+}
+
+/* False: it is not the script's any more. */
+static bool renew_after(struct run *run, int64_t ns)
+{
+    rest(ns);
+    bool counted = life_counts_on(run);
+    int64_t since = world.now;
+    int status = ask(run, renew);
+    life_on_answered(run, counted, status);
+    if (status)
+        return false;
+    script.counts_until = script_end_of_lease(run, since);
+    return true;
+}
+
+static void release(struct run *run)
+{
+    bool counted = life_counts_on(run);
+
+    run->command_alive = false;
+    int status = ask(run, give_back);
+    life_on_answered(run, counted, status);
+    script.released = status == 0;
+}
+
+static int work(const void *arg)
+{
+    struct run *run = (struct run *)(uintptr_t)arg;
+
+    script.output = make_pipe();
+    script.output->references++;
+    script.unread = script.output->reader != OUTPUT_READ;
+    run->supervisor = process_new(SUPERVISOR, kernel.current->pid, run);
+    run->supervisor->files[STDOUT_FILENO] = script.output;
+    if (perform(run->supervisor, acquire, run)) {
+        rest(run->program.runs);
+        return 1;
+    }
+    script.counts_until = script_end_of_lease(run, run->granted_at);
+    run->command_alive = true;
+    if (choices.renews_after != NEVER && !renew_after(run, choices.renews_after))
+        return 1;
+    rest(run->program.runs);
+    if (choices.gives_back)
+        release(run);
+    return 0;
+}
+
+static void die(void *process)
+{
+    trace("FAULT: KILL of the script");
+    signal_send(process, SIGKILL);
+}
+
+static void kill_acquire(void *arg)
+{
+    struct run *run = arg;
+
+    if (!process_exists(run->supervisor))
+        return;
+    trace("FAULT: KILL of rlock acquire");
+    run->killed = run->faulted = true;
+    signal_send(run->supervisor, SIGKILL);
+}
+
+void script_on_granted(struct run *run)
+{
+    if (choices.acquire_dies_after)
+        world_at(world.now + choices.acquire_dies_after, kill_acquire, run);
+}
+
+static void begin(void *arg)
+{
+    struct run *run = arg;
+
+    run->command = process_new(SCRIPT, 1, run);
+    process_start(run->command, work, run);
+    if (choices.dies_after)
+        world_at(world.now + choices.dies_after, die, run->command);
+    run_describe(run);
+    trace("run %d: a script%s, works for %.3f s", run->number, run->fixed ? "" : " with --keep",
+          (double)run->program.runs / 1e9);
+}
+
+/* -- the choice -------------------------------------------------------------------------------- */
+
+void script_choose(int flavour)
+{
+    static const char *const keys[KEYS] = {"k1", "k2", "k3"};
+    struct run *run = &runs[run_count];
+
+    script = (struct script){.output = NULL};
+    if (!one_in(SCRIPTS_EVERY) || replication.servers) /* which a failover may have forget it */
+        return;
+    *run = (struct run){.number = run_count++, .is_script = true};
+    run->keys[0] = keys[flavour == 3 ? chance_below(KEYS) : 0];
+    run->key_count = run->held_count = 1;
+    run->held[0] = run->keys[0];
+    run->mode = runs[0].mode == LOCK_LIMIT                       ? LOCK_LIMIT
+                : flavour == 1 && server_count == 1 && one_in(2) ? LOCK_SHARED
+                                                                 : LOCK_EXCLUSIVE;
+    run->limit = runs[0].limit;
+    run->lease = server_count > 1 ? runs[0].lease : CHOOSE(1, 1, 2, 3, 5, 10) * SEC;
+    run->starts = world.now + chance_below(CHOOSE(1, 100, 1000, 4000) * MS);
+    run->waits = !one_in(6) ? NEVER : one_in(3) ? 0 : chance_below(3 * run->lease);
+    run->fixed = one_in(3);
+    snprintf(run->owner, sizeof run->owner, "00000000-0000-8acc-8000-%012d", run->number + 1);
+    snprintf(run->who, sizeof run->who, "host%d user %d script -%s", run->number, 99,
+             run->fixed ? "" : " hears=1");
+    run->program.runs = chance_below(one_in(4)    ? 20 * MS
+                                     : run->fixed ? run->lease
+                                                  : 4 * run->lease);
+    choices = (struct choices){
+        .renews_after = one_in(2) ? NEVER : chance_below(run->program.runs + 1),
+        .gives_back = !one_in(3),
+        .dies_after = one_in(4) ? 1 + chance_below(one_in(2) ? 100 * MS : 4 * run->lease) : 0,
+        .acquire_dies_after =
+            one_in(5) ? 1 + chance_below(one_in(2) ? network.delay + 2 * MS : run->lease) : 0,
+        .reads_after = !one_in(3)  ? 0
+                       : one_in(3) ? NEVER
+                                   : chance_below(2 * run->lease),
+        .closes = one_in(20)};
+    world_at(run->starts, begin, run);
+}
