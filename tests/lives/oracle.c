@@ -788,7 +788,8 @@ static bool is_hindered_once(const struct run *run)
 
 static void check_forgotten(const struct run *run)
 {
-    bool learns = is_hindered_once(run) && circumstances.latest->now && !run->fixed;
+    bool learns = is_hindered_once(run) && circumstances.latest->now && !run->fixed &&
+                  !holds_any(run); /* a new master may only have an earlier lease of it */
     bool stopped = run->goes_on || run->command->ended_by_rlock || run->stops_seen;
     int64_t since = run->forgotten > sentinels_here.told ? run->forgotten : sentinels_here.told;
 

@@ -114,7 +114,7 @@ void run_describe(const struct run *run);
 /* Its server; once, before all lives. */
 void run_load(void);
 struct keeper_plan run_keeper_plan(const struct run *run);
-/* What the program under test says to the user, is noted there. */
+/* Notes what the program under test says to the user. */
 struct run_events run_events(struct run *run);
 /* Of that server. */
 struct store_address run_address(void);

@@ -27,7 +27,7 @@ static struct choices {
     bool gives_back;
     int64_t dies_after;         /* its start; 0: not */
     int64_t acquire_dies_after; /* the grant; 0: not */
-    /* What becomes of the token: it is read, sooner or later, or nobody is there to read it. */
+    /* The token is read, sooner or later, or no process is there to read it. */
     int64_t reads_after; /* NEVER: never */
     bool closes;
 } choices;

@@ -1,11 +1,11 @@
 /* A script that cannot be wrapped: it takes a lock by "rlock acquire", works, renews the lock, and
- * gives it back or just ends. It is one more run, whose command it is itself, whose supervisor is
+ * releases it or just ends. It is one more run, whose command it is itself, whose supervisor is
  * "rlock acquire", and whose agent is the renewer, if there is one. */
 #pragma once
 
 #include "lives/run.h"
 
-/* What has become of the script of this life. */
+/* The script of this life. */
 struct script {
     struct file *output;  /* of "rlock acquire" */
     bool unread;          /* it is not read at once */
