@@ -3,7 +3,8 @@
  *
  *   IDLE       job_start(): RUNNING.
  *   RUNNING    Perhaps stopped, without this process. If it is stopped by its terminal, so is this
- *              process, and it is PAUSED once both may continue. Over: STOPPING. The command's end:
+ *              process, and it is PAUSED once both may continue. It is stopped where its lease may
+ *              be over, as this process has slept: VERIFYING. Over: STOPPING. The command's end:
  *              LINGERING with --wait-descendants, otherwise ENDED.
  *   PAUSED     All that the agent had to say is heard: VERIFYING. The lock is lost: RUNNING if the
  *              command continues without it, otherwise STOPPING.
