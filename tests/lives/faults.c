@@ -52,8 +52,6 @@ static void strike_guard(const struct fault *fault)
         return;
     run->faulted = true;
     run->agent_faulted |= fault->guard == AGENT;
-    if (fault->guard == SUPERVISOR)
-        run->struck_at = world.now;
     run->supervisor_stopped |= fault->guard == SUPERVISOR && fault->kind == FAULT_STOP;
     run->killed |= fault->guard == SUPERVISOR && fault->kind == FAULT_KILL;
     trace("FAULT: %s of %s of run %d, pid %d, for %.3f s",

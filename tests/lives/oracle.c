@@ -190,14 +190,6 @@ void oracle_begin(void)
 
 /* -- exceptions -------------------------------------------------------------------------------- */
 
-/* Open (README.md): without /proc, the agent knows of no command that the supervisor has
- * not told it of. */
-static bool is_unknown(const struct run *run)
-{
-    return (kernel.proc == PROC_NONE || run->blind_until) && run->struck_at && run->started_at &&
-           run->struck_at < run->started_at + 100 * MS;
-}
-
 /* "Here nothing stops the script; it has to check the lock itself": rlock-acquire(1). With a
  * renewer that nothing disturbs it need not. */
 bool life_counts_on(const struct run *run)
@@ -214,7 +206,7 @@ static bool is_excused(const struct run *run)
 {
     if (run->is_script)
         return !life_counts_on(run);
-    return (run->goes_on && !run->fixed) || is_unknown(run) ||
+    return (run->goes_on && !run->fixed) ||
            (run->last_unguarded && run->last_unguarded > world.now - 300 * MS - kernel.kill_takes);
 }
 
@@ -460,7 +452,6 @@ void life_on_execute(struct proc *process, char *const *argv, char *const *envir
     }
     process->kind = COMMAND;
     run->command = process;
-    run->started_at = world.now;
     run->command_alive = true;
     if (run->starts_seen++)
         BROKEN(ONE_AT_A_TIME, "run %d: its command is started twice", run->number);

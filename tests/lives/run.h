@@ -73,10 +73,8 @@ struct run {
     bool continues_told; /* that it is lost, and the command, which is alive, continues */
 
     /* Done to it. */
-    int64_t started_at; /* its command; 0: it has not */
-    int64_t struck_at;  /* its supervisor was stopped or killed then, latest; 0: not */
-    bool faulted;       /* one of its processes was stopped, killed or suspended */
-    bool killed;        /* its supervisor was */
+    bool faulted; /* one of its processes was stopped, killed or suspended */
+    bool killed;  /* its supervisor was */
     bool agent_faulted, supervisor_stopped, suspended, signalled;
     bool paused;           /* Ctrl-Z */
     int64_t blind_until;   /* its host could not read /proc, for want of descriptors or memory */
