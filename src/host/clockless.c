@@ -113,7 +113,9 @@ static struct piece move(const struct times *times, struct piece value, int64_t 
     unsigned word = 0; /* the number of the one that began last */
 
     while (at < end) {
-        char before = at == value.at ? '\n' : at[-1];
+        char before = '\n';
+        if (at > value.at)
+            before = at[-1];
         bool is_word = before == ' ' || before == '\n';
         word = before == '\n' ? 0 : word;
         word += is_word && (word > 0 || is_number(at));

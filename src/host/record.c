@@ -269,7 +269,7 @@ bool record_read(struct record *record, const char *text, size_t size)
         sound = end && (*end = '\0', read_field(record, line, (size_t)(end - line)));
     }
     for (size_t i = 0; i < record->count; i++)
-        record->fields[i].written = false;
+        record->fields[i].written = false; /* NOLINT(clang-analyzer-unix.Malloc): as above */
     free(copy);
     return sound;
 }

@@ -422,7 +422,7 @@ static void resume(struct job *job)
 
 /* Continues a command that is stopped, unless its lease is over, as it may be where this process or
  * its host has slept: events come before timers, and before the agent's reports. Then the agent
- * must verify first that the lock is still held; what is being ended waits for KILL. */
+ * must verify first that the lock is still held. A command that is being ended waits for KILL. */
 static void go_on(struct job *job)
 {
     if (!job->child.stopped || !moment_reached(deadline(job).kill_at, moment_now()))
