@@ -5,7 +5,8 @@ them. With --write, the table goes into PAGE, between the lines "<!-- mutants --
 between the lines "<!-- sentences -->", says which guards the lives (tests/lives) have found by each
 sentence of the manual that they are judged by. With --lives, only lives are tried, for the guards
 that name them, and only that second table is written. With --check, nothing is tried: guards whose
-text is not in their file exactly once are printed, and sentences that are not in the page.
+text is not in their file exactly once or that have no test are printed, and sentences that are not
+in the page.
 
 It works on a copy of the checkout, in mutants/ of the build directory (top_builddir), configured as
 that is. A guard that no test finds, a mutant that does not compile, and a text that is not in its
@@ -274,6 +275,7 @@ def main():
                if not options.word or any(word in m["guard"] for word in options.word)]
     if options.check:
         wrong = [misplaced(SOURCE, mutant) for mutant in mutants] + missing_sentences()
+        wrong += [f"{m['guard']}: no test" for m in mutants if not m["test"]]
         print("\n".join(filter(None, wrong)))
         return 0
     if options.lives:
