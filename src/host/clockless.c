@@ -293,8 +293,7 @@ bool clockless_read(struct clockless *known, struct unit_key *key, const char *t
         decimal_parse(life->value.at, 0, INT64_MAX, &record->expires);
         record_unset(record, piece_of(LIFE));
     }
-    for (size_t i = 0; i < record->count; i++)
-        record->fields[i].written = false;
+    record_settle(record);
     return true;
 }
 

@@ -268,8 +268,13 @@ bool record_read(struct record *record, const char *text, size_t size)
         end = strchr(line, '\n');
         sound = end && (*end = '\0', read_field(record, line, (size_t)(end - line)));
     }
-    for (size_t i = 0; i < record->count; i++)
-        record->fields[i].written = false; /* NOLINT(clang-analyzer-unix.Malloc): as above */
+    record_settle(record);
     free(copy);
     return sound;
+}
+
+void record_settle(struct record *record)
+{
+    for (size_t i = 0; i < record->count; i++)
+        record->fields[i].written = false; /* NOLINT(clang-analyzer-unix.Malloc): as above */
 }

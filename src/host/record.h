@@ -57,6 +57,8 @@ bool record_unset(struct record *record, struct piece name);
 char *record_print(const struct record *record);
 /* Replaces all but the version by what such a text says. False: it is not such a text. */
 bool record_read(struct record *record, const char *text, size_t size);
+/* From now on, its fields count as read, not as written. */
+void record_settle(struct record *record);
 
 /* The same way of writing bytes, for a key: printable ASCII, without spaces. The caller frees. */
 char *record_print_name(struct piece name);
