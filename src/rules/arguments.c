@@ -220,7 +220,7 @@ static void set_place(struct redis_call *call, const struct acquire_request *req
  * that it brings are saved where a crowd is served before its second call. */
 static bool may_be_far(const struct redis_terms *terms, const struct acquire_request *request)
 {
-    if (request->waited < NS_PER_SEC && !terms->slow)
+    if (request->waited < NS_PER_SEC && !terms->has_host)
         return false;
     return request->queue && request->listen && !request->queue_only && request->key_count == 1 &&
            !request->group && !request->priority && !request->take && !request->mirror &&

@@ -32,7 +32,7 @@ struct redis_terms {
     const char *marker; /* a key that tells for how long the server remembers; NULL */
     bool grace;         /* and the server must say whether it may have forgotten locks */
     bool member;        /* of a quorum: how long it has been one */
-    bool slow;          /* each call is work for a database */
+    bool has_host;      /* it is not a server, but a host before a database: each call takes long */
     const char *pauses; /* the key of the pauses of GLOBs (globs.lua); NULL: there are none */
 };
 

@@ -10,7 +10,7 @@ static const struct lock_grant grants[] = {{.fence = 41, .slot = 0}, {.fence = 4
 static const uint64_t fences[] = {51, 52};
 
 static const struct redis_terms plain;
-static const struct redis_terms slow = {.slow = true};
+static const struct redis_terms hosted = {.has_host = true};
 static const struct redis_terms pausing = {.pauses = "p:!paused"};
 static const struct redis_terms gracious = {
     .marker = "p:!epoch", .grace = true, .pauses = "p:!paused"};
@@ -122,7 +122,7 @@ static const struct row acquisitions[] = {
         .acquire.listen = true, .acquire.waited = S(1)),
     ROW("one of a crowd that may be served at once", PLACE "|count=1", .acquire.queue = true,
         .acquire.listen = true, .acquire.waited = S(1) - 1),
-    ROW("a crowd before a database", PLACE "|far_ttl=120000|count=1", .terms = &slow,
+    ROW("a crowd before a database", PLACE "|far_ttl=120000|count=1", .terms = &hosted,
         .acquire.queue = true, .acquire.listen = true),
     ROW("a place, and never the lock", PLACE "|queue_only=1", .acquire.queue = true,
         .acquire.queue_only = true),

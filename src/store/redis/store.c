@@ -65,7 +65,6 @@ struct redis_store {
     char *marker, *pauses; /* which the terms refer to; NULL */
     struct redis_replicas replicas;
     bool in_cluster;
-    bool has_host;               /* it is not a server, but a host before a database */
     char moved[300];             /* store_redis_moved() */
     struct member_report report; /* as one of a quorum */
 
@@ -337,7 +336,7 @@ static void set_not_after(struct redis_store *store, struct moment now)
 static int64_t request_time(const struct redis_store *store)
 {
     int64_t trips = 2 * redis_session_round_trip(store->session);
-    int64_t least = store->has_host ? HOST_REQUEST_NS : REQUEST_NS;
+    int64_t least = store->terms.has_host ? HOST_REQUEST_NS : REQUEST_NS;
     return trips > least ? trips : least;
 }
 
@@ -417,7 +416,7 @@ static void drop_operation(struct redis_store *store)
  * that the connection listens. */
 static bool is_strange(const struct redis_store *store, const struct answer *answer)
 {
-    bool said = answer->said[0] && redis_session_is_up(store->session) && !store->has_host;
+    bool said = answer->said[0] && redis_session_is_up(store->session) && !store->terms.has_host;
 
     return redis_error_is_senseless(answer) ||
            (answer->verdict == VERDICT_UNKNOWN && answer->maybe_done && said);
@@ -945,8 +944,7 @@ static struct redis_store *open_server(struct loop *loop, const struct store_add
     store->db = address->urls->db;
     store->prefix = address->prefix ? mem_strdup(address->prefix) : NULL;
     store->in_cluster = address->urls->record->is_sharded;
-    store->has_host = address->urls->record->program != NULL;
-    store->terms.slow = store->has_host;
+    store->terms.has_host = address->urls->record->program != NULL;
     store->behind_foreign = true;
     store->replicas = (struct redis_replicas){
         .rule = address->replicas, .number = address->replica_count, .known = -1};
