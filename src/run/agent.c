@@ -354,18 +354,19 @@ static void release_unheld(void *arg)
 {
     struct agent *agent = arg;
     bool late = moment_reached(agent->watchdog.known.lease.end, loop_now(agent->loop));
-    bool killed = agent->presence.state == PRESENCE_DEAD, unharmed = agent->fate == FATE_NONE;
+    bool killed = agent->presence.state == PRESENCE_DEAD;
     bool used = agent->watchdog.tree.group > 0 || (killed && agent->state == HOLDING);
-    const struct lock_end end = {.how =
-                                     killed && unharmed ? LOCK_KILLED : fate_ending(agent->fate)};
+    struct lock_end end = {.how = fate_ending(agent->fate)};
 
+    if (killed && agent->fate == FATE_NONE)
+        end.how = LOCK_KILLED;
     if (withdraw(agent))
         return;
     if (agent->order.kind == ORDER_RELEASE) {
         take_release(agent, &agent->order);
         return;
     }
-    if (end.how != LOCK_LOST && !late)
+    if (agent->fate != FATE_LOST && !late)
         send_plain(agent, REPORT_CLEARED);
     release(agent, used ? &end : NULL);
 }

@@ -592,7 +592,7 @@ static void note_end_of_agent(struct supervisor *s, int status)
     int64_t asked = s->plan->agent.keeper.request.lease, granted = s->job.lease.length;
 
     agent_process_ended(&s->agent, granted > 0 ? granted : asked);
-    if (!s->agent.over && status != 0) /* its last word may not have been read yet */
+    if (!s->agent.over && status != 0) /* one that ends by itself has waited for --stop's command */
         job_agent_died(&s->job);
     s->end = status;
 }
