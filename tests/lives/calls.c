@@ -712,17 +712,24 @@ ssize_t __wrap_write(int fd, const void *bytes, size_t size)
     return (ssize_t)size;
 }
 
+/* Two files that are each other's end. */
+static void open_pair(enum file_kind kind, int ends[2])
+{
+    struct file *a = file_new(kind), *b = file_new(kind);
+
+    a->peer = b;
+    b->peer = a;
+    ends[0] = file_open(a);
+    ends[1] = file_open(b);
+}
+
 int __wrap_pipe2(int ends[2], int flags)
 {
     (void)flags;
     kernel_call();
     if (is_refused(WANT_FILE))
         return -1;
-    struct file *out = file_new(FILE_PIPE), *in = file_new(FILE_PIPE);
-    out->peer = in;
-    in->peer = out;
-    ends[0] = file_open(out);
-    ends[1] = file_open(in);
+    open_pair(FILE_PIPE, ends);
     return 0;
 }
 
@@ -801,11 +808,7 @@ int __wrap_socketpair(int family, int type, int protocol, int ends[2])
     kernel_call();
     if (is_refused(WANT_SOCKET))
         return -1;
-    struct file *a = file_new(FILE_PAIR), *b = file_new(FILE_PAIR);
-    a->peer = b;
-    b->peer = a;
-    ends[0] = file_open(a);
-    ends[1] = file_open(b);
+    open_pair(FILE_PAIR, ends);
     return 0;
 }
 
