@@ -19,6 +19,7 @@ static bool learn_script(struct piece text, char hex[SHA1_HEX_SIZE]);
 #include "base/mem.h"
 #include "base/text.h"
 #include "lives/life.h"
+#include "lives/lua_memory.h"
 #include "lives/queue.h"
 #include "lives/names.h"
 #include "lives/replication.h"
@@ -236,6 +237,7 @@ bool __wrap_script_load(struct piece text, char hex[SHA1_HEX_SIZE])
         one->text = piece_duplicate(text);
         if (!__real_script_load(text, one->hex))
             abort();
+        lua_memory_keep();
     }
     memcpy(hex, one->hex, SHA1_HEX_SIZE);
     return true;
@@ -294,6 +296,10 @@ void server_load(void)
     }
     server = here->host;
     scripts_begin(&extra);
+    for (const struct bytecode *one = bytecodes; one->script; one++)
+        if (!script_is_known(one->script->sha1))
+            abort();
+    lua_memory_keep();
 }
 
 static void drop_clients(struct node *node)
@@ -569,6 +575,7 @@ void server_read_from(struct connection *connection)
 
     if (world.now < node->frozen_until)
         return;
+    lua_memory_rewind();
     enter(node);
     kernel.current = &self;
     struct client *client = client_of(connection);
