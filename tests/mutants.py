@@ -1,23 +1,25 @@
 #!/usr/bin/env -S python3 -B
-"""mutants.py [--check] [--write PAGE] [WORD...]: removes each guard of tests/mutants in turn, and
-reports which test finds it and how soon. WORDs select the guards whose name contains one of
-them. With --write, the table goes into PAGE, between the lines "<!-- mutants -->", and another one,
-between the lines "<!-- sentences -->", says which guards the lives (tests/lives) have found by each
+"""mutants.py [--check] [--jobs N] [--write PAGE] [WORD...]: removes each guard of tests/mutants in
+turn, and reports which test finds it and how soon. WORDs select the guards whose name contains one
+of them. N guards are tried at a time, as many as there are processors if it is missing. With
+--write, the table goes into PAGE, between the lines "<!-- mutants -->", and another one, between
+the lines "<!-- sentences -->", says which guards the lives (tests/lives) have found by each
 sentence of the manual that they are judged by. With --lives, only lives are tried, for the guards
 that name them, and only that second table is written. With --check, nothing is tried: guards whose
 text is not in their file exactly once or that have no test are printed, and sentences that are not
 in the page.
 
-It works on a copy of the checkout, in mutants/ of the build directory (top_builddir), configured as
-that is. A guard that no test finds, a mutant that does not compile, and a text that is not in its
-file exactly once are failures. "make mutants" calls it.
+It works on N copies of the checkout, in mutants/ of the build directory (top_builddir), configured
+as that is. A guard that no test finds, a mutant that does not compile, and a text that is not in
+its file exactly once are failures. "make mutants" calls it.
 """
-import argparse, os, re, shlex, shutil, signal, subprocess, sys, time
+import argparse, concurrent.futures, os, queue, re, shlex, shutil, signal, subprocess, sys, time
 
 SOURCE = os.path.abspath(os.environ.get("top_srcdir", "."))
 BUILD = os.path.abspath(os.environ.get("top_builddir", "build"))
 TABLE = os.path.join(SOURCE, "tests/mutants")
 PAGE = os.path.join(SOURCE, "docs/proof.md")
+COPIES = os.path.join(BUILD, "mutants")
 MARK = "<!-- mutants -->"
 ORACLE = os.path.join(SOURCE, "tests/lives/oracle.c")
 SENTENCES = "<!-- sentences -->"
@@ -51,10 +53,9 @@ def read_table(path):
 class Copy:
     """A copy of the checkout, configured as the build directory is."""
 
-    def __init__(self):
-        self.top = os.path.join(BUILD, "mutants")
+    def __init__(self, number):
+        self.top = os.path.join(COPIES, str(number))
         self.build = os.path.join(self.top, "build")
-        shutil.rmtree(self.top, ignore_errors=True)
         files = subprocess.run(["git", "-c", f"safe.directory={SOURCE}", "ls-files", "-z"],
                                cwd=SOURCE, check=True, capture_output=True, text=True).stdout
         for name in filter(None, files.split("\0")):
@@ -235,6 +236,7 @@ def try_mutant(copy, mutant):
 
 def find(copy, mutant, sound):
     """The same, by a test that goes well without the mutant; sound: {test: it does}."""
+    copy.told = None
     while True:
         result = try_mutant(copy, mutant)
         if isinstance(result, str) or not result[0]:
@@ -246,6 +248,23 @@ def find(copy, mutant, sound):
             return result
         mutant = dict(mutant, test=mutant["test"][mutant["test"].index(test) + 1:])
         print(f"# {test} fails without it, too", flush=True)
+
+
+def tried(mutants, jobs):
+    """Yields the fate of each mutant, and what a life told of it, in their order."""
+    copies, sound = queue.Queue(), {}
+
+    def one(mutant):
+        copy = copies.get()
+        try:
+            return find(copy, mutant, sound), copy.told
+        finally:
+            copies.put(copy)
+
+    with concurrent.futures.ThreadPoolExecutor(jobs) as threads:
+        for copy in threads.map(Copy, range(jobs)):
+            copies.put(copy)
+        yield from threads.map(one, mutants)
 
 
 def write_table(page, mark, head, rows):
@@ -268,6 +287,7 @@ def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--lives", action="store_true")
+    parser.add_argument("--jobs", metavar="N", type=int, default=os.cpu_count())
     parser.add_argument("--write", metavar="PAGE")
     parser.add_argument("word", nargs="*")
     options = parser.parse_args()
@@ -280,18 +300,17 @@ def main():
         return 0
     if options.lives:
         mutants = [dict(m, test=[LIVES]) for m in mutants if LIVES in m["test"]]
-    copy = Copy()
-    sound, caught = {}, {}
-    rows, faults = [], 0
+    shutil.rmtree(COPIES, ignore_errors=True)
+    caught, rows, faults = {}, [], 0
     print(f"1..{len(mutants)}", flush=True)
-    for number, mutant in enumerate(mutants, 1):
-        result = find(copy, mutant, sound)
+    results = tried(mutants, options.jobs)
+    for number, (mutant, (result, told)) in enumerate(zip(mutants, results), 1):
         if isinstance(result, tuple) and result[0]:
             print(f"ok {number} - {mutant['guard']}: {result[0]}, {result[1]:.1f} s", flush=True)
             rows.append(f"| {mutant['guard']} | `{mutant['file']}` | `{result[0]}` | "
                         f"{result[1]:.1f} s |")
             if result[0] == LIVES:
-                note_sentence(caught, mutant["guard"], copy.told)
+                note_sentence(caught, mutant["guard"], told)
         else:
             faults += 1
             print(f"not ok {number} - {mutant['guard']}", flush=True)
