@@ -87,11 +87,20 @@ setup() {
     [[ -e $T/stopped ]]
 }
 
+# absent GROUP: it has no process.
+absent() {
+    ! kill -0 -- "-$1"
+}
+
 @test "H151 rlock is killed: its agent runs the command of --stop, and keeps the lock until then" {
     bg a rlock run --lease 60s --kill-after 30s --stop "echo \"\$RLOCK_KEY \$RLOCK_FENCE\" >'$T/up'; '$RLOCK_TEST_TOOLS/await' '$T/go'; elsewhere kill a" \
         k -- elsewhere run a
     working a
+    agent=$(agent_of "${pid[a]}") command=$(command_of "${pid[a]}")
+    kill -STOP "$agent"
     kill -KILL "${pid[a]}"
+    poll_until 10 absent "$command" # its group, with rlock, before the agent looks
+    kill -CONT "$agent"
     poll_until 10 test -s "$T/up"
     [[ $(<"$T/up") == "k "[0-9]* ]]
     held k

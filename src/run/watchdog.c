@@ -269,8 +269,7 @@ void watchdog_supervisor_died(struct watchdog *watchdog)
     watchdog->known.dead = true;
     watchdog->tree.root = 0;
     learn_group(watchdog);
-    if (watchdog->plan->stop && watchdog->tree.group > 0 && !watchdog->stop_command.begun &&
-        tree_signal(&watchdog->tree, 0) != TREE_GONE)
+    if (watchdog->tree.group > 0 && !watchdog->stop_command.begun)
         stop_command_start(&watchdog->stop_command, NULL, moment_min(soon, kill_at(watchdog)));
     kill_tree(watchdog);
 }

@@ -39,6 +39,7 @@ enum sentence {
     STOP_COMMAND,
     STOP_HAS_TIME,
     STOP_KEEPS_LOCK,
+    STOP_BY_AGENT,
     RELEASE_TOLD,
     HISTORY_TELLS,
     AT_LEAST,
@@ -101,6 +102,7 @@ static const struct {
     [STOP_HAS_TIME] = {"rlock-run.1",
                        "TERM follows when CMD has ended, or when half of that time is over."},
     [STOP_KEEPS_LOCK] = {"rlock-run.1", "The lock is kept until CMD has ended."},
+    [STOP_BY_AGENT] = {"rlock-run.1", "When rlock itself is killed, its agent runs CMD"},
     [RELEASE_TOLD] = {"rlock-run.1",
                       "If the lock cannot be released after the command has ended, rlock prints a "
                       "warning"},
@@ -311,10 +313,12 @@ static void read_environment(struct run *run, char *const *environment)
         BROKEN(KEYS_TOLD, "run %d has %s", run->number, keys);
 }
 
-/* rlock(7): "even after the server has lost its data, unless its clock was set back as well". */
+/* rlock(7): "even after the server has lost its data, unless its clock was set back as well".
+ * rlock-stores(7), of quorums: "unless the clock of another one was ahead". */
 static bool may_fall(void)
 {
-    return circumstances.forgot && (circumstances.set_back || replication.split);
+    return circumstances.forgot &&
+           (circumstances.set_back || replication.split || server_clocks_differ());
 }
 
 /* Its command is of the run outside, which has had the same lock all the time. Not judged at a
@@ -558,6 +562,8 @@ void life_on_signal(const struct proc *process, int signo)
         return;
     }
     note_death(process, signo);
+    process->run->killed_at_work |= signo == SIGKILL && process->kind == SUPERVISOR &&
+                                    process->life == ALIVE && process->run->command_alive;
     if (process == process->run->command && signo == SIGINT)
         check_interrupts(process->run);
     if (!run || !run_is_in(process->run, run))
@@ -1318,6 +1324,14 @@ static void check_entry(const struct run *run, const char *entry)
 }
 
 /* Its notifier has told all. */
+/* The command itself dies with rlock; its work elsewhere does not. */
+static void check_stopped_by_agent(const struct run *run)
+{
+    if (run->killed_at_work && run->has_stop && !run->stops_seen && !run->stop_told &&
+        !run->agent_faulted && !run->suspended)
+        BROKEN(STOP_BY_AGENT, "run %d: --stop is neither run nor missed", run->number);
+}
+
 static void check_told(const struct run *run)
 {
     static const unsigned wanted[OUTCOME_FAILED + 1] = {
@@ -1399,8 +1413,10 @@ void oracle_end(void)
     for (int i = 0; i < run_count; i++)
         for (size_t k = 0; k < runs[i].held_count && server_count == 1; k++)
             check_history(&runs[i], runs[i].held[k]);
-    for (int i = 0; i < run_count; i++)
+    for (int i = 0; i < run_count; i++) {
+        check_stopped_by_agent(&runs[i]);
         check_told(&runs[i]);
+    }
     /* Where the server's clock was set back, the next one that asks ends it. */
     world.now += 60 * SEC;
     for (int k = 0; k <= KEYS && !circumstances.set_back; k++) {

@@ -73,8 +73,9 @@ struct run {
     bool continues_told; /* that it is lost, and the command, which is alive, continues */
 
     /* Done to it. */
-    bool faulted; /* one of its processes was stopped, killed or suspended */
-    bool killed;  /* its supervisor was */
+    bool faulted;        /* one of its processes was stopped, killed or suspended */
+    bool killed;         /* its supervisor was */
+    bool killed_at_work; /* the same, while its command lived */
     bool agent_faulted, supervisor_stopped, suspended, signalled;
     bool paused;           /* Ctrl-Z */
     int64_t blind_until;   /* its host could not read /proc, for want of descriptors or memory */

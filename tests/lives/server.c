@@ -346,6 +346,14 @@ static void begin_quorum(int64_t rate)
     }
 }
 
+bool server_clocks_differ(void)
+{
+    for (int i = 1; i < server_count; i++)
+        if (nodes[i].clock_step != nodes[0].clock_step)
+            return true;
+    return false;
+}
+
 void server_begin_replicas(void)
 {
     for (int i = 0; i < replication.servers; i++) {

@@ -19,6 +19,8 @@ void server_load(void);
 void server_begin(int64_t rate);
 /* The same of the replicas that it has. */
 void server_begin_replicas(void);
+/* True if the clocks of a quorum are apart, other than by their rates. */
+bool server_clocks_differ(void);
 /* The wall clock of the one that acts now, in ns. */
 int64_t server_now(void);
 
