@@ -1,6 +1,6 @@
 # Where rlock runs: kernels without a call, sandboxes, name spaces, users without a name, limits,
-# full and slow /proc, slow file servers, terminals without a shell. places_servers.bats has
-# networks and servers.
+# full and slow /proc, file servers that are slow or stop, terminals without a shell.
+# places_servers.bats has networks and servers.
 
 load helper
 load places
@@ -141,23 +141,65 @@ runs_or_says() {
 
 # ---------------------------------------------------------------- file servers
 
-# asked_for ROW LEASE OPTION... -- FLAG...: as contend, but aROW's command is still to be executed.
+# asked_for ROW LEASE OPTION... -- FLAG...: as contend, but aROW's command, in $slow, is still to be
+# executed.
 asked_for() {
     cp "$RLOCK_TEST_TOOLS/worker" "$T/slow-$1"
     make_slow "$T/slow-$1"
-    bg "a$1" rlock run --lease "$2" "${@:3:$#-4}" "k$1" -- "$T/slow-$1" "$LOG$1" "a$1" 100 tree "${@: -1}"
+    bg "a$1" rlock run --lease "$2" "${@:3:$#-4}" "k$1" -- "$slow/slow-$1" "$LOG$1" "a$1" 100 tree "${@: -1}"
     poll_until 10 test -e "$T/slow-$1.asked"
     LOG=$LOG$1 queued "k$1" work "b$1" "k$1" 0.3 --lease 10s
 }
 
-@test "place: a file server that does not answer when the command is executed" {
-    there env
-    CONTEND=asked_for exclusion
+# none_executed: no command whose file server answers at last runs without its lock.
+none_executed() {
     for row in killed stopped agent-stopped taken limited; do
         answers_at_last "slow-$row"
     done
     poll_until 20 nothing_left
     [[ $(cat "$LOG"* | cut -d ' ' -f 1 | sort -u | grep -c ^a) == 0 ]]
+}
+
+@test "place: a file server that does not answer when the command is executed" {
+    there env
+    slow=$T CONTEND=asked_for exclusion
+    none_executed
+}
+
+# in_user_space DIRECTORY: what a process shows of that (FUSE) is $T/fuse, and the working directory.
+in_user_space() {
+    unshare --mount true 2>/dev/null && command -v bindfs >/dev/null || skip "no bindfs here"
+    [[ -r /dev/fuse && -w /dev/fuse ]] || skip "no /dev/fuse here"
+    mkdir "$T/fuse"
+    bg bindfs unshare --mount bindfs -f --multithreaded "$1" "$T/fuse"
+    poll_until 10 grep -qs " $T/fuse fuse" "/proc/${pid[bindfs]}/mounts"
+    there nsenter "--mount=/proc/${pid[bindfs]}/ns/mnt" "--wdns=$T/fuse"
+}
+
+@test "place: commands and a working directory in a file system in user space" {
+    in_user_space "$RLOCK_TEST_TOOLS"
+    RLOCK_TEST_TOOLS=$T/fuse keeps_promises
+}
+
+# shown_by ROW LEASE OPTION... -- FLAG...: as contend, but only aROW's command is a file there.
+shown_by() {
+    local LOG=$LOG$1
+    RLOCK_TEST_TOOLS=$T/fuse at_work "a$1" "k$1" 100 --lease "$2" "${@:3}" tree
+    poll_until 10 have_traced 3
+    queued "k$1" work "b$1" "k$1" 0.3 --lease 10s
+}
+
+@test "place: a file system in user space whose process stops while commands run" {
+    in_user_space "$RLOCK_TEST_TOOLS"
+    CONTEND=shown_by MEANWHILE="kill -STOP ${pid[bindfs]}" exclusion
+    poll_until 20 nothing_left
+}
+
+# Not even KILL ends a process that such a file system has been asked for.
+@test "place: a file system in user space that does not answer when the command is executed" {
+    in_user_space "$T"
+    slow=$T/fuse CONTEND=asked_for exclusion
+    none_executed
 }
 
 # ---------------------------------------------------------------- crowds
