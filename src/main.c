@@ -71,8 +71,8 @@ static int print_help(void)
 
 static int print_version(void)
 {
-    static const char *const programs[] = {"rlock-postgresql", "rlock-mysql", "rlock-top",
-                                           "rlock-serve"};
+    static const char *const programs[] = {"rlock-postgresql", "rlock-mysql", "rlock-external",
+                                           "rlock-top", "rlock-serve"};
     char path[4096];
     size_t count = 0;
 
@@ -80,7 +80,9 @@ static int print_version(void)
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
         if (program_find(programs[i], path, sizeof path))
             printf(count++ ? ", %s" : "with %s", programs[i]);
-    printf(count ? "\n" : "without rlock-postgresql, rlock-mysql, rlock-top, rlock-serve\n");
+    printf(count ? "\n"
+                 : "without rlock-postgresql, rlock-mysql, rlock-external, rlock-top, "
+                   "rlock-serve\n");
     return command_flush();
 }
 

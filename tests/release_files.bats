@@ -62,7 +62,7 @@ works_bare() {
     for arch in amd64 arm64; do
         mkdir "$T/$arch"
         tar xf "$RLOCK_RELEASE/$VERSION-linux-$arch.tar.gz" -C "$T/$arch"
-        for program in rlock rlock-top rlock-serve rlock-postgresql rlock-mysql; do
+        for program in rlock rlock-top rlock-serve rlock-postgresql rlock-mysql rlock-external; do
             run -0 readelf -ld "$T/$arch/$VERSION-linux-$arch/$program"
             [[ $output != *NEEDED* && $output != *INTERP* ]]
             [[ $output == *'file type is EXEC '* ]] # it takes long to move OpenSSL's tables

@@ -249,6 +249,8 @@ static void do_open(const struct request *request)
             getnameinfo((struct sockaddr *)&peer, size, text + 3, sizeof text - 3, NULL, 0,
                         NI_NUMERICHOST) == 0)
             text[2] = ' ';
+        if (server.store->poll_ms && *server.store->poll_ms)
+            snprintf(text, sizeof text, "OK %d", *server.store->poll_ms);
         resp_status(&request->client->out, text);
     }
 }

@@ -80,6 +80,7 @@ struct host_store {
     /* Makes the tables, where they are not there yet, and gives "user", unless NULL, the rights
      * that rlock needs. */
     bool (*make)(const char *user, struct host_fault *fault);
+    const int *poll_ms; /* how often a waiter may ask, for want of messages; 0: not known. NULL */
 };
 
 /* Records in the tables of a database (database.h). */

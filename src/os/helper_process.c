@@ -88,21 +88,22 @@ struct helper_process *helper_process_start(struct loop *loop,
     return helper_process;
 }
 
-__attribute__((noreturn)) static void become(const char *path, int socket)
+__attribute__((noreturn)) static void become(const char *path, char *const *environment, int socket)
 {
     const char *name = strrchr(path, '/');
     char *const argv[] = {(char *)(uintptr_t)(name ? name + 1 : path), NULL};
-    char *const environment[] = {NULL};
+    char *const none[] = {NULL};
     int nothing = file_open_null(O_WRONLY);
 
     if (nothing >= 0 && dup2(socket, STDIN_FILENO) >= 0 && dup2(nothing, STDOUT_FILENO) >= 0 &&
         dup2(socket, STDERR_FILENO) >= 0)
-        execve(path, argv, environment);
+        execve(path, argv, environment ? environment : none);
     dprintf(socket, "%s", strerror(errno));
     _exit(127);
 }
 
-struct helper_process *helper_process_execute(struct loop *loop, const char *path, int *socket)
+struct helper_process *helper_process_execute(struct loop *loop, const char *path,
+                                              char *const *environment, int *socket)
 {
     int ends[2];
 
@@ -111,7 +112,7 @@ struct helper_process *helper_process_execute(struct loop *loop, const char *pat
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
     pid_t pid = fork();
     if (pid == 0)
-        become(path, ends[1]);
+        become(path, environment, ends[1]);
     *socket = ends[0];
     return begin(ends, &(struct helper_process){.loop = loop, .pid = pid});
 }

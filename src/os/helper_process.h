@@ -21,11 +21,12 @@ struct helper_process *helper_process_start(struct loop *loop,
                                             void *owner);
 /* Executes the program "path", with one end of a socket pair as its standard input and nothing as
  * its output. The socket is its standard error as well, and so tells why a program cannot be
- * started: in words of the system's, or of the dynamic linker's. It has an empty environment, and
+ * started: in words of the system's, or of the dynamic linker's. environment: NULL: empty. It
  * ends by itself when *socket, the other end, is closed. *socket is for the caller to read and
  * write, without blocking, until helper_process_stop() closes it. NULL with errno if no process
  * could be started. */
-struct helper_process *helper_process_execute(struct loop *loop, const char *path, int *socket);
+struct helper_process *helper_process_execute(struct loop *loop, const char *path,
+                                              char *const *environment, int *socket);
 /* Leaves the process to end by itself, and frees it. */
 void helper_process_leave(struct helper_process *helper_process);
 /* Kills the process, without waiting for its end, and frees it; "done" is not called any more. Also

@@ -196,6 +196,7 @@ static const struct wire_failure {
     {WIRE_NO_MEMORY, CAUSE_NOT_READY, HINT_NONE, false, "out of memory"},
     {WIRE_TROUBLE, CAUSE_NOT_READY, HINT_NONE, true, NULL},
     {WIRE_READ_ONLY, CAUSE_NOT_READY, HINT_NONE, false, "read-only; locks live on the primary"},
+    {WIRE_FAILED, CAUSE_NOT_READY, HINT_NONE, false, NULL},
     {WIRE_PASSWORD, CAUSE_DENIED, HINT_PASSWORD_OR_USER, true, "wrong password, or no such user"},
     {WIRE_NO_PASSWORD, CAUSE_DENIED, HINT_PASSWORD_OR_USER, true, "it asks for a password"},
     {WIRE_KEPT_OUT, CAUSE_DENIED, HINT_LOGIN, true, "no right to log in from here"},
@@ -210,6 +211,7 @@ static const struct wire_failure {
      "a pooler gives each statement another session (pool_mode=statement), but locks take "
      "transactions"},
     {WIRE_STRANGER, CAUSE_UNFIT, HINT_NONE, false, "it is not a database server of that kind"},
+    {WIRE_DRIVER, CAUSE_UNFIT, HINT_NONE, false, NULL},
     {WIRE_NO_TLS, CAUSE_UNFIT, HINT_NONE, false, NULL},
     {WIRE_UNFIT, CAUSE_UNFIT, HINT_NONE, true, NULL},
 };

@@ -9,7 +9,9 @@
  * database, what the names of its tables begin with, 1 for TLS, file of CA certificates, of a
  * certificate, of its key, what the connection is called; from 1.1.0 on also the address that the
  * host had before, or nothing. The reply is OK, from 1.1.0 on with that address behind it. Both
- * sides have to be of the same protocol. */
+ * sides have to be of the same protocol. To the host of a driver, "host" is the driver's name, and
+ * "database" its argument; behind OK stands how often a waiter may ask, in ms, if the driver has
+ * told it. */
 #define HOST_PROTOCOL "1"
 
 /* The kinds of failure that matter. */
@@ -27,6 +29,7 @@ enum wire_error {
     WIRE_NO_MEMORY = 'y',
     WIRE_TROUBLE = 'z',   /* whatever else keeps the server from letting clients in */
     WIRE_READ_ONLY = 'r', /* a standby, a replica, or an administrator has said so */
+    WIRE_FAILED = 'g',    /* the program that moves the store's records says so */
 
     /* Not done, and no use to repeat. */
     WIRE_PASSWORD = 'a',        /* user or password */
@@ -39,6 +42,7 @@ enum wire_error {
     WIRE_NO_DATABASE = 'o',     /* there is no database of that name */
     WIRE_NO_TRANSACTIONS = 'p', /* a pooler gives each statement another session */
     WIRE_STRANGER = 'x',        /* no database server of that kind answers there */
+    WIRE_DRIVER = 'i',          /* there is no such program, or it makes no sense */
     WIRE_NO_TLS = 'l',          /* the server cannot be trusted, or takes no TLS */
 
     /* Anything else: the statement may be done, and repeating it is useless. */

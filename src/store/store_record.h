@@ -59,11 +59,12 @@ struct store_record {
     /* Whether a lock's key and the key of that name can be changed at once. NULL: any two can. */
     bool (*beside)(const char *prefix, const char *key, const char *name);
 
-    /* Takes apart in place what follows "SCHEME://" (store/url_parts.h), sets the members of
-     * *url and returns NULL, or what is wrong with it, a constant. NULL: the address is
-     * "SCHEME:", and nothing follows. */
+    /* Takes apart in place what follows "SCHEME://" (store/url_parts.h), or "SCHEME:", if
+     * is_bare; sets the members of *url and returns NULL, or what is wrong with it, a constant.
+     * NULL: the address is "SCHEME:", and nothing follows. */
     const char *(*parse)(struct url *url, char *rest);
-    /* Appends what follows "SCHEME://" to "out", without user and password. NULL where "parse"
+    bool is_bare;
+    /* Appends what follows that to "out", without user and password. NULL where "parse"
      * is. */
     void (*print)(const struct url *url, char *out, size_t size);
 
@@ -78,6 +79,9 @@ struct store_record {
     /* The host (src/host) that is asked in place of a server, by the name of its program, which
      * rlock starts; NULL: there is none. */
     const char *program;
+    /* The host starts a program of the user's, which has the environment of this process. No
+     * messages come from there: who waits has to ask. */
+    bool is_driven;
 
     /* Command number i of those that an administrator prepares it with, which the caller frees;
      * NULL: there are no more. user: gets the rights that rlock needs; NULL: none. */
@@ -90,7 +94,7 @@ struct store_record {
     /* The same as one of a quorum (store/member.h), false as NULL there. NULL: it cannot be one. */
     bool (*open_member)(struct loop *loop, const struct store_address *address,
                         struct member *member, char *fault, size_t size);
-    /* Looks at the servers behind plan->address, changes nothing there, and adds to *checkup,
+    /* Looks at the servers behind plan->address, changes no lock there, and adds to *checkup,
      * which is zeroed, what it finds (diagnosis.h). False with a message in "fault" if the
      * servers could not even be asked from here. */
     bool (*check)(const struct checkup_plan *plan, struct checkup *checkup, char *fault,

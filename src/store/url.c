@@ -51,8 +51,23 @@ static const struct store_record *find_record(const char *scheme, const char *re
         *tls = stores[i]->secure && strcmp(scheme, stores[i]->secure) == 0;
         bool plain = strcmp(scheme, stores[i]->scheme) == 0 ||
                      (stores[i]->alias && strcmp(scheme, stores[i]->alias) == 0);
-        if ((*tls || plain) && !stores[i]->parse == !rest)
+        if ((*tls || plain) && !stores[i]->parse == !rest && !stores[i]->is_bare)
             return stores[i];
+    }
+    return NULL;
+}
+
+/* The one of "SCHEME:REST", where REST may have a "://" of its own. NULL: it is another form. */
+static const struct store_record *find_bare(char *text, char **rest)
+{
+    size_t length = strcspn(text, ":");
+
+    for (size_t i = 0; text[length] && stores[i]; i++) {
+        if (stores[i]->is_bare && strlen(stores[i]->scheme) == length &&
+            strncmp(text, stores[i]->scheme, length) == 0) {
+            *rest = text + length + 1;
+            return stores[i];
+        }
     }
     return NULL;
 }
@@ -79,6 +94,8 @@ static const char *read_parts(struct url *url, char *words, size_t size)
 
     if (*url->text == '\0')
         return "is empty";
+    if ((url->record = find_bare(url->text, &rest)))
+        return url->record->parse(url, rest);
     if (!split(url->text, &rest))
         return NO_SCHEME;
     url->record = find_record(url->text, rest, &tls);
@@ -116,7 +133,7 @@ char *url_print(const struct url *url, char *out, size_t size)
     out[0] = '\0';
     text_append(out, size, "%s:", url->tls ? record->secure : record->scheme);
     if (record->print) {
-        text_append(out, size, "//");
+        text_append(out, size, "%s", record->is_bare ? "" : "//");
         record->print(url, out, size);
     }
     return out;

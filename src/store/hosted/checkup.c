@@ -1,4 +1,5 @@
-/* Asks a database server one question after the other, and judges the answers. */
+/* Asks a database server, or the host of a driver, one question after the other, and judges the
+ * answers. */
 #include "store/hosted/store_record.h"
 
 #include <hiredis/hiredis.h>
@@ -18,11 +19,12 @@
 #define PINGS     11
 #define READS     5
 #define ASK_NS    (5 * NS_PER_SEC)
-#define AHEAD_MAX 1000 /* ms */
+#define TEST_NS   (55 * NS_PER_SEC) /* of a driver: less than a host gives itself */
+#define AHEAD_MAX 1000              /* ms */
 
 struct examination {
     const struct checkup_plan *plan;
-    const struct sql_dialect *dialect;
+    const struct sql_dialect *dialect; /* NULL: of a driver */
     struct loop *loop;
     struct redis_session *session, *other; /* each with a host; the second is rarely used */
     struct redis_session *asked;
@@ -57,9 +59,11 @@ static void take_replies(void *arg, redisReply *const *replies, size_t count,
 
 static bool ask_by(struct examination *of, struct redis_session *session, const char *sql)
 {
+    int64_t most = of->dialect ? ASK_NS : TEST_NS;
+
     of->asked = session;
     REDIS_SESSION_ADD(session, "SQL", sql);
-    redis_session_send(session, 1, 0, moment_plus(moment_now(), ASK_NS));
+    redis_session_send(session, 1, 0, moment_plus(moment_now(), most));
     return answer_await(of->loop, &of->failure) && !of->failed;
 }
 
@@ -100,7 +104,7 @@ static void check_ping(struct examination *of)
 
     for (size_t i = 0; i < PINGS; i++) {
         struct moment before = moment_now();
-        if (!ask(of, "SELECT 1"))
+        if (!ask(of, of->dialect ? "SELECT 1" : "ping"))
             return;
         took[i] = moment_until(before, moment_now());
     }
@@ -425,6 +429,16 @@ static void check_mysql(struct examination *of)
 
 /* ---------------------------------------------------------------------------------------------- */
 
+static void tell_unreached(struct examination *of)
+{
+    struct checked_server *server = of->server;
+
+    server->cause = of->failure.cause;
+    snprintf(server->said, sizeof server->said, "%s", of->failure.said);
+    diagnosis_add(&server->diagnosis, "reach", LEVEL_UNFIT, "", "%s", of->failure.text);
+    diagnosis_hint(&server->diagnosis, of->failure.hint);
+}
+
 static void examine(struct examination *of)
 {
     const struct store_address *address = of->plan->address;
@@ -432,10 +446,7 @@ static void examine(struct examination *of)
     bool is_mysql = of->dialect->is_mysql;
 
     if (!ask(of, is_mysql ? "SELECT VERSION()" : "SELECT current_setting('server_version')")) {
-        server->cause = of->failure.cause;
-        snprintf(server->said, sizeof server->said, "%s", of->failure.said);
-        diagnosis_add(&server->diagnosis, "reach", LEVEL_UNFIT, "", "%s", of->failure.text);
-        diagnosis_hint(&server->diagnosis, of->failure.hint);
+        tell_unreached(of);
         return;
     }
     const char *version = of->values[0];
@@ -457,6 +468,41 @@ static void examine(struct examination *of)
         check_postgresql(of);
 }
 
+/* -- drivers ----------------------------------------------------------------------------------- */
+
+static enum level level_of(const char *word)
+{
+    return strcmp(word, "fine") == 0   ? LEVEL_FINE
+           : strcmp(word, "note") == 0 ? LEVEL_NOTE
+                                       : LEVEL_UNFIT;
+}
+
+/* The host does the tests (host/driver_kit). Behind a lie, no more of them tell anything. */
+static void examine_driver(struct examination *of)
+{
+    static const char *const tests[] = {"bytes", "create", "race", "versions", "reads",
+                                        "lost",  "count",  "list", "date"};
+    struct checked_server *server = of->server;
+
+    if (!ask(of, "ping")) {
+        tell_unreached(of);
+        return;
+    }
+    server->reached = true;
+    snprintf(server->figures.software, sizeof server->figures.software, "%s",
+             of->plan->address->urls->hosts[0].name);
+    check_ping(of);
+    for (size_t i = 0; i < sizeof tests / sizeof *tests && server->diagnosis.worst != LEVEL_UNFIT;
+         i++) {
+        if (ask(of, tests[i]))
+            add_finding(of, tests[i], level_of(of->values[0]), of->values[1], of->values[2]);
+        else
+            add_finding(of, tests[i], LEVEL_UNFIT, of->failure.text, "");
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
 bool hosted_check(const struct checkup_plan *plan, const struct sql_dialect *dialect,
                   struct checkup *checkup, char *fault, size_t size)
 {
@@ -472,7 +518,10 @@ bool hosted_check(const struct checkup_plan *plan, const struct sql_dialect *dia
     bool opened = of->other != NULL;
     if (opened) {
         of->server = checkup_add(checkup, plan->address->urls);
-        examine(of);
+        if (dialect)
+            examine(of);
+        else
+            examine_driver(of);
     }
     if (of->session)
         redis_session_free(of->session);

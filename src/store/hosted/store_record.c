@@ -121,6 +121,44 @@ static void print(const struct url *url, char *out, size_t size)
         text_append(out, size, "%stable=%s", between, url->table);
 }
 
+/* -- addresses of drivers ---------------------------------------------------------------------- */
+
+/* Of a program in a file system; with what comes before it. */
+#define DRIVER_NAME_MAX 200
+
+/* A driver's argument is seen by every user of the host. */
+static const char *check_argument(const char *text)
+{
+    const char *mark = strstr(text, "://"), *host = mark ? mark + 3 : text;
+    const char *at = memchr(host, '@', strcspn(host, "/"));
+
+    for (const char *byte = text; *byte; byte++)
+        if ((unsigned char)*byte <= ' ' || *byte == 0x7f)
+            return "has a space or a control character";
+    if (mark && at && memchr(host, ':', (size_t)(at - host)))
+        return "has a password, which a driver has to get in another way";
+    return NULL;
+}
+
+/* NAME[/REST]: no path leads out of the directories of drivers. */
+static const char *parse_exec(struct url *url, char *rest)
+{
+    size_t length =
+        strspn(rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
+
+    if (length == 0 || length > DRIVER_NAME_MAX || (rest[length] && rest[length] != '/'))
+        return "has no name of a program (write exec:NAME/REST)";
+    url->hosts[0].name = rest;
+    url->database = rest[length] ? rest + length + 1 : rest + length;
+    rest[length] = '\0';
+    return check_argument(url->database);
+}
+
+static void print_exec(const struct url *url, char *out, size_t size)
+{
+    text_append(out, size, "%s%s%s", url->hosts[0].name, *url->database ? "/" : "", url->database);
+}
+
 /* -- the records ------------------------------------------------------------------------------- */
 
 static struct store *open_hosted(struct loop *loop, const struct store_address *address,
@@ -178,3 +216,25 @@ const struct store_record mariadb_record = {.scheme = "mariadb",
                                             .name = "mariadb://",
                                             .program = "rlock-mysql",
                                             COMMON};
+
+static bool check_driver(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
+                         size_t size)
+{
+    return hosted_check(plan, NULL, checkup, fault, size);
+}
+
+/* A store whose records a driver moves compares and sets one key at once, and calls nobody: it has
+ * no feature that decides about two keys in one step, and nothing that makes it ready. */
+#define DRIVEN                                                                                     \
+    .program = "rlock-external", .is_driven = true, .no_password = true,                           \
+    .abilities = STORE_READERS | STORE_SEMAPHORES | STORE_QUEUE | STORE_AT_LEAST | STORE_FORCE |   \
+                 STORE_LATCHES | STORE_DETACHED | STORE_GROUPS | STORE_LIMITS | STORE_MEMORY |     \
+                 STORE_PRIORITIES | STORE_PAUSES | STORE_ASK | STORE_REPLACE,                      \
+    .open = store_redis_open, .check = check_driver
+
+const struct store_record exec_record = {.scheme = "exec",
+                                         .name = "exec:",
+                                         .is_bare = true,
+                                         .parse = parse_exec,
+                                         .print = print_exec,
+                                         DRIVEN};

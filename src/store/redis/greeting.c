@@ -1,5 +1,6 @@
 #include "store/redis/greeting.h"
 #include "net/conn.h"
+#include "base/decimal.h"
 #include "rules/error.h"
 #include "rules/reply.h"
 #include "rules/wire_error.h"
@@ -188,8 +189,9 @@ enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
         redis_error_answer(reply->str, answer);
         return GREETING_REFUSED;
     }
-    if (greeting->step == STEP_AUTH && reply->type == REDIS_REPLY_STATUS &&
-        strncmp(reply->str, "OK ", 3) == 0)
+    bool more = greeting->step == STEP_AUTH && reply->type == REDIS_REPLY_STATUS &&
+                strncmp(reply->str, "OK ", 3) == 0;
+    if (more && !decimal_parse(reply->str + 3, 1, INT32_MAX, &greeting->poll_ms))
         snprintf(greeting->address, sizeof greeting->address, "%s", reply->str + 3);
     /* A Cluster's replica refers to its master later, in reply to a call. */
     if (greeting->step == STEP_ROLE && !greeting->cluster &&

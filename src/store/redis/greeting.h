@@ -28,6 +28,7 @@ struct redis_greeting {
     /* Of a database's server, as its host found it; kept for the next host, in case its name cannot
      * be looked up then. "": not known. */
     char address[48];
+    int64_t poll_ms; /* how often a waiter may ask where no message comes; 0: it does not tell */
 };
 
 /* Appends the commands to *bytes. password: NULL: none. client: the name of the connection; "":

@@ -472,7 +472,8 @@ static void start_program(struct redis_session *session)
         session->failure.hint = HINT_DRIVER;
         return;
     }
-    session->program = helper_process_execute(session->loop, path, &fd);
+    session->program = helper_process_execute(
+        session->loop, path, session->url->record->is_driven ? environ : NULL, &fd);
     if (session->program && stream_adopt(session->conn->stream, fd) == 0) {
         loop_arm(session->loop, &session->timer, session->until);
         return;

@@ -26,6 +26,8 @@
 /* How long a server that has just answered the greeting may take for a request about a lock or a
  * latch: asking again is harmless, and tells what became of the first request. */
 #define REQUEST_NS (2 * NS_PER_SEC)
+/* A program of the user's may go far, by ssh and the like, for each request of two or more. */
+#define DRIVEN_REQUEST_NS (10 * NS_PER_SEC)
 /* A host may have to wait until its database has ended the transaction of a stopped client, which
  * takes 2 s. */
 #define HOST_REQUEST_NS (4 * NS_PER_SEC)
@@ -65,6 +67,7 @@ struct redis_store {
     char *marker, *pauses; /* which the terms refer to; NULL */
     struct redis_replicas replicas;
     bool in_cluster;
+    bool is_driven;              /* its host has a program of the user's move its records */
     char moved[300];             /* store_redis_moved() */
     struct member_report report; /* as one of a quorum */
 
@@ -336,7 +339,9 @@ static void set_not_after(struct redis_store *store, struct moment now)
 static int64_t request_time(const struct redis_store *store)
 {
     int64_t trips = 2 * redis_session_round_trip(store->session);
-    int64_t least = store->terms.has_host ? HOST_REQUEST_NS : REQUEST_NS;
+    int64_t least = store->is_driven        ? DRIVEN_REQUEST_NS
+                    : store->terms.has_host ? HOST_REQUEST_NS
+                                            : REQUEST_NS;
     return trips > least ? trips : least;
 }
 
@@ -512,11 +517,14 @@ static bool is_deaf(const struct redis_store *store, const struct answer *answer
     return store->form == FORM_BOTH ? answer->deaf : store->form == FORM_ALONE;
 }
 
-/* Returns after how many ns a waiter must try again without a wake-up; 0: wake-ups suffice. */
+/* Returns after how many ns a waiter must try again without a wake-up; 0: wake-ups suffice, or the
+ * calls that keep its place. */
 static int64_t poll_time(const struct redis_store *store)
 {
     if (store->behind_foreign)
         return POLL_FOREIGN_NS;
+    if (store->is_driven)
+        return redis_session_greeting(store->session)->poll_ms * NS_PER_MS;
     return is_plain(store) ? POLL_NS : 0;
 }
 
@@ -945,6 +953,7 @@ static struct redis_store *open_server(struct loop *loop, const struct store_add
     store->prefix = address->prefix ? mem_strdup(address->prefix) : NULL;
     store->in_cluster = address->urls->record->is_sharded;
     store->terms.has_host = address->urls->record->program != NULL;
+    store->is_driven = store->forbids_channels = address->urls->record->is_driven;
     store->behind_foreign = true;
     store->replicas = (struct redis_replicas){
         .rule = address->replicas, .number = address->replica_count, .known = -1};
@@ -968,8 +977,8 @@ struct store *store_redis_open(struct loop *loop, const struct store_address *ad
         return NULL;
     store->terms.grace = address->grace;
     set_marker(store, "epoch");
-    /* In a Cluster, that key would be on another node than the locks. */
-    if (store->prefix && !store->in_cluster)
+    /* That key may be out of reach: in a Cluster it would be on another node than the locks. */
+    if (store->prefix && store_can(address, STORE_GLOB_PAUSES))
         store->terms.pauses = store->pauses = redis_marker(store->prefix, "paused");
     return &store->base;
 }

@@ -1,0 +1,437 @@
+/* Starts drivers, and speaks their protocol. No answer is believed that is not of the protocol: it
+ * counts as "unknown". To change a frame, change docs/drivers.md as well; both are
+ * frozen for version 1. */
+#include "host/driver.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/decimal.h"
+#include "base/mem.h"
+#include "base/percent.h"
+#include "base/strbuf.h"
+#include "os/program.h"
+
+#define HELLO      "hello 1"
+#define PROGRAM    "rlock-store-"
+#define LINE_MAX_  8192
+#define TEXT_MAX   (64 * 1024 * 1024)
+#define POLL_LEAST 50
+#define POLL_MOST  60000
+#define WORDS_MAX  4
+
+struct driver {
+    pid_t pid;
+    FILE *to, *from;
+    int errors; /* a file with what it has written to its standard error */
+    bool dates;
+    int poll_ms;
+    bool puts; /* the latest question was a put */
+};
+
+/* -- words ------------------------------------------------------------------------------------- */
+
+/* Adds the bytes as letters, digits, '.', '_', '-' and %XX. */
+static void add_key(struct strbuf *out, struct piece key)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+
+    for (size_t i = 0; i < key.size; i++) {
+        if (key.at[i] && strchr(plain, key.at[i]))
+            strbuf_putc(out, key.at[i]);
+        else
+            strbuf_printf(out, "%%%02X", (unsigned char)key.at[i]);
+    }
+}
+
+static void add_word(struct strbuf *out, struct piece key)
+{
+    strbuf_putc(out, ' ');
+    add_key(out, key);
+}
+
+/* Splits a line at its spaces, in place. Returns how many words it has; WORDS_MAX + 1: more. */
+static size_t split(char *line, const char *words[WORDS_MAX])
+{
+    size_t count = 0;
+
+    for (char *at = line; at; count++) {
+        char *word = strsep(&at, " ");
+        if (count == WORDS_MAX)
+            return WORDS_MAX + 1;
+        words[count] = word;
+    }
+    return count;
+}
+
+static bool is_version(const char *word)
+{
+    size_t length = 0;
+
+    while (word[length] > ' ' && word[length] < 0x7f)
+        length++;
+    return length > 0 && !word[length] && length < DRIVER_WORD_SIZE &&
+           strcmp(word, DRIVER_NO_KEY) != 0;
+}
+
+/* The latest line of what it has written to its standard error; "": none. */
+static void read_error(const struct driver *driver, char *out, size_t size)
+{
+    char text[2048];
+    off_t end = lseek(driver->errors, 0, SEEK_END);
+    off_t from = end > (off_t)sizeof text - 1 ? end - (off_t)sizeof text + 1 : 0;
+    ssize_t got = pread(driver->errors, text, sizeof text - 1, from);
+
+    while (got > 0 && (unsigned char)text[got - 1] <= ' ')
+        got--;
+    text[got > 0 ? got : 0] = '\0';
+    const char *line = strrchr(text, '\n');
+    snprintf(out, size, "%.*s", (int)size - 1, line ? line + 1 : text);
+}
+
+static void say(struct driver_answer *answer, enum driver_verdict verdict, const char *words)
+{
+    answer->verdict = verdict;
+    snprintf(answer->said, sizeof answer->said, "%.*s", (int)sizeof answer->said - 1, words);
+}
+
+/* There was no answer: what it has said elsewhere tells more. */
+static void say_silent(const struct driver *driver, struct driver_answer *answer, const char *words)
+{
+    say(answer, DRIVER_UNKNOWN, "");
+    read_error(driver, answer->said, sizeof answer->said);
+    if (!*answer->said)
+        say(answer, DRIVER_UNKNOWN, words);
+}
+
+static void say_strange(struct driver_answer *answer, const char *line)
+{
+    char words[sizeof answer->said];
+
+    snprintf(words, sizeof words, "no answer of the protocol: %.*s", (int)sizeof words - 40, line);
+    say(answer, DRIVER_UNKNOWN, words);
+}
+
+/* -- starting and ending ----------------------------------------------------------------------- */
+
+/* Beside this program and in its directory below libexec, or else where PATH leads. */
+__attribute__((noreturn)) static void become(const char *name, const char *rest)
+{
+    char program[sizeof PROGRAM + DRIVER_WORD_SIZE], path[4096];
+    char *const argv[] = {program, (char *)(uintptr_t)rest, NULL};
+
+    snprintf(program, sizeof program, PROGRAM "%s", name);
+    signal(SIGPIPE, SIG_DFL);
+    if (program_find(program, path, sizeof path))
+        execv(path, argv);
+    execvp(program, argv);
+    dprintf(STDERR_FILENO, "the program %s cannot be started: %s\n", program, strerror(errno));
+    _exit(errno == ENOENT ? 127 : 126);
+}
+
+/* The file takes its standard error, which no process has to read in time. */
+static bool open_ends(int to[2], int from[2], int *errors)
+{
+    if (pipe2(to, O_CLOEXEC) != 0)
+        return false;
+    if (pipe2(from, O_CLOEXEC) == 0) {
+        *errors = memfd_create("errors", MFD_CLOEXEC);
+        if (*errors >= 0 && fcntl(*errors, F_SETFL, O_APPEND) == 0)
+            return true;
+        close(from[0]);
+        close(from[1]);
+    }
+    close(to[0]);
+    close(to[1]);
+    return false;
+}
+
+/* NULL with errno if it could not be started. */
+static struct driver *start(const char *name, const char *rest)
+{
+    int to[2], from[2], errors;
+
+    if (!open_ends(to, from, &errors))
+        return NULL;
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (dup2(to[0], STDIN_FILENO) >= 0 && dup2(from[1], STDOUT_FILENO) >= 0 &&
+            dup2(errors, STDERR_FILENO) >= 0)
+            become(name, rest);
+        _exit(126);
+    }
+    close(to[0]);
+    close(from[1]);
+    if (pid < 0) {
+        close(to[1]);
+        close(from[0]);
+        close(errors);
+        return NULL;
+    }
+    struct driver *driver = mem_zeroed(sizeof *driver);
+    *driver = (struct driver){.pid = pid,
+                              .to = mem_checked(fdopen(to[1], "w")),
+                              .from = mem_checked(fdopen(from[0], "r")),
+                              .errors = errors};
+    return driver;
+}
+
+static void drop(struct driver *driver)
+{
+    fclose(driver->to);
+    fclose(driver->from);
+    close(driver->errors);
+    free(driver);
+}
+
+/* If it has not ended yet, the end of this process has it reaped. */
+void driver_end(struct driver *driver)
+{
+    pid_t pid = driver->pid;
+
+    drop(driver);
+    if (pid > 0)
+        waitpid(pid, NULL, WNOHANG);
+}
+
+void driver_kill(struct driver *driver)
+{
+    if (driver->pid > 0) {
+        kill(driver->pid, SIGKILL);
+        waitpid(driver->pid, NULL, 0);
+    }
+    drop(driver);
+}
+
+/* Reads a line without its end. False: there is none, or a longer one than the protocol has. */
+static bool read_line(struct driver *driver, char line[LINE_MAX_])
+{
+    fflush(driver->to);
+    if (!fgets(line, LINE_MAX_, driver->from))
+        return false;
+    size_t length = strcspn(line, "\n");
+    bool whole = line[length] == '\n';
+    line[length] = '\0';
+    return whole;
+}
+
+/* "ok 1", and the words that it adds. Those that are not known are for later versions. */
+static bool take_hello(struct driver *driver, const char *line)
+{
+    int64_t ms;
+
+    if (strncmp(line, "ok 1", 4) != 0 || !strchr(" ", line[4]))
+        return false;
+    for (const char *at = strchr(line + 3, ' '); at; at = strchr(at, ' ')) {
+        size_t length = strcspn(++at, " ");
+        driver->dates |= length == 4 && strncmp(at, "date", 4) == 0;
+        if (length > 5 && strncmp(at, "poll=", 5) == 0 &&
+            decimal_read(at + 5, length - 5, POLL_MOST, &ms) && ms >= POLL_LEAST)
+            driver->poll_ms = (int)ms;
+    }
+    return true;
+}
+
+/* It has not begun as the protocol wants it to. line: what it said; NULL: nothing. */
+static void explain(struct driver *driver, const char *line, struct host_error *why)
+{
+    struct driver_answer answer;
+    int status = 0;
+
+    if (line && strncmp(line, "failed ", 7) == 0)
+        say(&answer, DRIVER_FAILED, line + 7);
+    else if (line)
+        say_strange(&answer, line);
+    else
+        say_silent(driver, &answer, "the driver ended before it said a word");
+    *why = (struct host_error){.error = WIRE_UNREACHABLE};
+    memcpy(why->said, answer.said, sizeof why->said);
+    if (!line && waitpid(driver->pid, &status, 0) == driver->pid)
+        driver->pid = 0;
+    bool absent = WIFEXITED(status) && WEXITSTATUS(status) >= 126; /* become() says so */
+    if (absent || (line && answer.verdict == DRIVER_UNKNOWN))
+        why->error = WIRE_DRIVER;
+}
+
+struct driver *driver_start(const char *name, const char *rest, struct host_error *why)
+{
+    struct driver *driver = start(name, rest);
+    char line[LINE_MAX_];
+
+    if (!driver) {
+        *why = (struct host_error){.error = WIRE_UNREACHABLE};
+        snprintf(why->said, sizeof why->said, "%s", strerror(errno));
+        return NULL;
+    }
+    fprintf(driver->to, HELLO " %s\n", rest);
+    bool spoke = read_line(driver, line);
+    if (spoke && take_hello(driver, line))
+        return driver;
+    explain(driver, spoke ? line : NULL, why);
+    driver_end(driver);
+    return NULL;
+}
+
+bool driver_has_dates(const struct driver *driver)
+{
+    return driver->dates;
+}
+
+int driver_poll_ms(const struct driver *driver)
+{
+    return driver->poll_ms;
+}
+
+/* -- questions and answers --------------------------------------------------------------------- */
+
+static void ask(struct driver *driver, struct strbuf *request)
+{
+    driver->puts = request->text[0] == 'p';
+    if (ftruncate(driver->errors, 0) != 0) /* about the question before */
+        clearerr(driver->to);
+    fwrite(request->text, 1, request->size, driver->to);
+    strbuf_free(request);
+}
+
+void driver_ask_get(struct driver *driver, struct piece key)
+{
+    struct strbuf request = {0};
+
+    strbuf_puts(&request, "get");
+    add_word(&request, key);
+    strbuf_putc(&request, '\n');
+    ask(driver, &request);
+}
+
+void driver_ask_put(struct driver *driver, struct piece key, const char *version, const char *text)
+{
+    struct strbuf request = {0};
+    size_t size = strlen(text);
+
+    strbuf_puts(&request, "put");
+    add_word(&request, key);
+    strbuf_printf(&request, " %s %zu\n", version, size);
+    strbuf_add(&request, text, size);
+    ask(driver, &request);
+    fflush(driver->to);
+}
+
+/* The last word of an answer, if the store tells its time. */
+static bool take_date(const struct driver *driver, const char *const *words, size_t count,
+                      size_t before, struct driver_answer *answer)
+{
+    if (!driver->dates)
+        return count == before;
+    return count == before + 1 &&
+           decimal_parse(words[before], 1, INT64_MAX / 1000000, &answer->date_ms);
+}
+
+static bool take_value(struct driver *driver, const char *const *words,
+                       struct driver_answer *answer)
+{
+    int64_t size;
+
+    if (!is_version(words[1]) || !decimal_parse(words[2], 0, TEXT_MAX, &size))
+        return false;
+    strcpy(answer->version, words[1]);
+    char *text = mem_zeroed((size_t)size + 1);
+    answer->text = (struct piece){text, (size_t)size};
+    answer->verdict = DRIVER_VALUE;
+    return fread(text, 1, (size_t)size, driver->from) == (size_t)size;
+}
+
+/* False: it is not an answer to that question. */
+static bool take_answer(struct driver *driver, char *line, struct driver_answer *answer)
+{
+    const char *words[WORDS_MAX];
+    char *text = strchr(line, ' ');
+
+    if (text && strncmp(line, "failed ", 7) == 0) {
+        say(answer, DRIVER_FAILED, text + 1);
+        return true;
+    }
+    if (text && driver->puts && strncmp(line, "unknown ", 8) == 0) {
+        say(answer, DRIVER_UNKNOWN, text + 1);
+        return true;
+    }
+    size_t count = split(line, words);
+    if (strcmp(words[0], "value") == 0)
+        return !driver->puts && count >= 3 && take_date(driver, words, count, 3, answer) &&
+               take_value(driver, words, answer);
+    if (strcmp(words[0], "none") == 0) {
+        strcpy(answer->version, DRIVER_NO_KEY);
+        answer->verdict = DRIVER_NONE;
+        return !driver->puts && take_date(driver, words, count, 1, answer);
+    }
+    if (strcmp(words[0], "done") == 0) {
+        answer->verdict = DRIVER_DONE;
+        if (!driver->puts || count < 2 || !is_version(words[1]))
+            return false;
+        strcpy(answer->version, words[1]);
+        return take_date(driver, words, count, 2, answer);
+    }
+    answer->verdict = DRIVER_CONFLICT;
+    return strcmp(words[0], "conflict") == 0 && driver->puts &&
+           take_date(driver, words, count, 1, answer);
+}
+
+void driver_hear(struct driver *driver, struct driver_answer *answer)
+{
+    char line[LINE_MAX_], said[sizeof answer->said];
+
+    *answer = (struct driver_answer){.verdict = DRIVER_UNKNOWN};
+    if (!read_line(driver, line)) {
+        say_silent(driver, answer, "the driver has ended");
+        return;
+    }
+    snprintf(said, sizeof said, "%.*s", (int)sizeof said - 1, line);
+    if (!take_answer(driver, line, answer)) {
+        piece_drop(&answer->text);
+        say_strange(answer, said);
+    }
+}
+
+/* "key KEY", decoded in place. */
+static bool take_key(char *line, struct piece *key)
+{
+    char *name = line + 4;
+    size_t size = strlen(line) - 4;
+
+    if (strncmp(line, "key ", 4) != 0 || percent_decode(name, size, name, size + 1) != PERCENT_FINE)
+        return false;
+    *key = piece_of(name);
+    return true;
+}
+
+bool driver_list(struct driver *driver, struct piece prefix,
+                 void (*each)(void *arg, struct piece key), void *arg, struct driver_answer *answer)
+{
+    struct strbuf request = {0};
+    char line[LINE_MAX_];
+    struct piece key;
+
+    *answer = (struct driver_answer){.verdict = DRIVER_DONE};
+    strbuf_puts(&request, "list");
+    add_word(&request, prefix);
+    strbuf_putc(&request, '\n');
+    ask(driver, &request);
+    while (read_line(driver, line)) {
+        if (strcmp(line, "end") == 0)
+            return true;
+        if (strncmp(line, "failed ", 7) == 0) {
+            say(answer, DRIVER_FAILED, line + 7);
+            return false;
+        }
+        if (!take_key(line, &key))
+            break;
+        if (key.size >= prefix.size && memcmp(key.at, prefix.at, prefix.size) == 0)
+            each(arg, key);
+    }
+    say_silent(driver, answer, "the driver has ended, or its list makes no sense");
+    return false;
+}

@@ -1,0 +1,235 @@
+/* Records of a store that a driver moves (driver.h). Such a store can compare and set one key, and
+ * need not have a clock (clockless.h). A unit reads one key after the other, and changes one at
+ * most: the features that would take more are not among the abilities of its record. It tells no
+ * messages: a waiter asks again and again. */
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "host/clockless.h"
+#include "host/driver.h"
+#include "host/driver_kit.h"
+#include "host/store.h"
+
+/* By how much the clocks of a store's servers may differ, us. */
+#define MARGIN_US (10 * US_PER_S)
+#define US_PER_S  INT64_C(1000000)
+#define US_PER_MS INT64_C(1000)
+
+static const char *name, *rest_of_url; /* the driver's, and its argument */
+static struct driver *driver;
+static struct clockless known = {.margin_us = MARGIN_US};
+static int poll_ms;
+static int64_t offset_us; /* of this process's own clock */
+
+/* Of the keys of a unit, as they were loaded. */
+static struct loaded {
+    char version[DRIVER_WORD_SIZE];
+    struct clockless_reading reading;
+} loaded[UNIT_KEYS_MAX];
+
+static int64_t boot_us(void)
+{
+    return moment_now().ns / NS_PER_US;
+}
+
+static int64_t now_us(void)
+{
+    return boot_us() + offset_us;
+}
+
+/* -- failures ---------------------------------------------------------------------------------- */
+
+static bool fail(struct host_fault *fault, enum wire_error error, const char *said)
+{
+    *fault = (struct host_fault){.why.error = error, .broken = wire_error_breaks(error)};
+    snprintf(fault->why.said, sizeof fault->why.said, "%s", said);
+    return false;
+}
+
+/* A driver that does not know what became of a request is not asked again: the next host has
+ * another one. */
+static bool fail_by(struct host_fault *fault, const struct driver_answer *answer)
+{
+    return fail(fault, answer->verdict == DRIVER_FAILED ? WIRE_FAILED : WIRE_UNREACHABLE,
+                answer->said);
+}
+
+/* -- units ------------------------------------------------------------------------------------- */
+
+static bool load_key(struct unit_key *key, struct loaded *as, struct host_fault *fault)
+{
+    struct driver_answer answer;
+
+    as->reading.asked_us = now_us();
+    driver_ask_get(driver, key->name);
+    driver_hear(driver, &answer);
+    if (answer.verdict != DRIVER_VALUE && answer.verdict != DRIVER_NONE)
+        return fail_by(fault, &answer);
+    as->reading.read_us = now_us();
+    as->reading.date_us = answer.date_ms * US_PER_MS;
+    strcpy(as->version, answer.version);
+    if (answer.verdict == DRIVER_NONE)
+        return true;
+    key->record.version = 1;
+    bool sound = clockless_read(&known, key, answer.text.at, answer.text.size, &as->reading);
+    piece_drop(&answer.text);
+    return sound || fail(fault, WIRE_DRIVER, "a key of rlock's holds other data");
+}
+
+/* The unit's clock is read behind its last key. A script's lines count from when their own key was
+ * read, which is not later, so no deadline is too early for others. */
+static enum host_outcome load(struct unit *unit, struct host_fault *fault)
+{
+    bool done = true;
+
+    unit->now_us = now_us();
+    for (size_t i = 0; done && i < unit->count; i++) {
+        done = load_key(&unit->keys[i], &loaded[i], fault);
+        unit->now_us = loaded[i].reading.read_us;
+    }
+    return done ? HOST_DONE : HOST_FAILED;
+}
+
+static void abandon(void)
+{
+}
+
+/* Of several keys with changes, all but one would have to stay as they were. */
+static struct unit_key *changed_key(struct unit *unit, size_t *count)
+{
+    struct unit_key *found = NULL;
+
+    *count = 0;
+    for (size_t i = 0; i < unit->count; i++) {
+        if (unit->keys[i].record.changed) {
+            found = &unit->keys[i];
+            *count += 1;
+        }
+    }
+    return found;
+}
+
+static enum host_outcome commit(struct unit *unit, struct host_fault *fault)
+{
+    size_t count;
+    struct unit_key *key = changed_key(unit, &count);
+    struct driver_answer answer;
+
+    if (!key)
+        return HOST_DONE; /* it has messages only */
+    if (count > 1)
+        return fail(fault, WIRE_DRIVER, "it cannot change several keys at once"), HOST_FAILED;
+    const struct loaded *as = &loaded[key - unit->keys];
+    char *text = clockless_print(&known, key, &as->reading);
+    driver_ask_put(driver, key->name, as->version, text);
+    driver_hear(driver, &answer);
+    if (answer.verdict == DRIVER_DONE)
+        clockless_wrote(&known, key, text, &as->reading);
+    free(text);
+    if (answer.verdict == DRIVER_DONE)
+        return HOST_DONE;
+    if (answer.verdict == DRIVER_CONFLICT)
+        return HOST_AGAIN;
+    fail_by(fault, &answer);
+    fault->why.maybe_done = answer.verdict == DRIVER_UNKNOWN;
+    return HOST_FAILED;
+}
+
+static bool list(struct piece prefix, void (*each)(void *arg, struct piece name), void *arg,
+                 struct host_fault *fault)
+{
+    struct driver_answer answer;
+
+    return driver_list(driver, prefix, each, arg, &answer) || fail_by(fault, &answer);
+}
+
+/* -- the driver -------------------------------------------------------------------------------- */
+
+static bool ping(int64_t *date_ms, struct host_fault *fault)
+{
+    struct driver_answer answer;
+
+    driver_ask_get(driver, piece_of(DRIVER_TRIAL_KEY));
+    driver_hear(driver, &answer);
+    piece_drop(&answer.text);
+    *date_ms = answer.date_ms;
+    return answer.verdict == DRIVER_VALUE || answer.verdict == DRIVER_NONE ||
+           fail_by(fault, &answer);
+}
+
+/* The clock begins with the store's time, for the sake of times that are shown to hosts whose
+ * clocks are wrong. */
+static bool begin_clock(struct host_fault *fault)
+{
+    int64_t date_ms;
+
+    offset_us = clock_wall() / NS_PER_US - boot_us();
+    if (!driver_has_dates(driver))
+        return true;
+    if (!ping(&date_ms, fault))
+        return false;
+    offset_us = date_ms * US_PER_MS - boot_us();
+    return true;
+}
+
+static bool open_driver(const struct host_target *target, const char *table,
+                        struct host_fault *fault)
+{
+    (void)table;
+    *fault = (struct host_fault){.broken = false};
+    name = target->host;
+    rest_of_url = target->database;
+    driver = driver_start(name, rest_of_url, &fault->why);
+    if (!driver)
+        return fault->broken = wire_error_breaks(fault->why.error), false;
+    poll_ms = driver_poll_ms(driver);
+    return begin_clock(fault);
+}
+
+static int rest(enum host_ears ears, int *ms)
+{
+    (void)ears;
+    *ms = -1;
+    return -1;
+}
+
+static bool hear(void)
+{
+    return true;
+}
+
+/* For the doctor: "ping", or the name of a test of drivers. */
+static bool ask(const char *what, struct strbuf *out, struct host_fault *fault)
+{
+    struct driver_finding finding;
+    int64_t date_ms;
+
+    if (strcmp(what, "ping") != 0) {
+        driver_kit_try(name, rest_of_url, what, &finding);
+        resp_array(out, 3);
+        resp_bulk(out, piece_of(finding.level));
+        resp_bulk(out, piece_of(finding.text));
+        resp_bulk(out, piece_of(finding.advice));
+        return true;
+    }
+    if (!ping(&date_ms, fault))
+        return false;
+    resp_array(out, 1);
+    resp_bulk(out, piece_of("ok"));
+    return true;
+}
+
+static bool make(const char *user, struct host_fault *fault)
+{
+    (void)user;
+    return fail(fault, WIRE_DRIVER, "it has nothing to prepare");
+}
+
+int main(void)
+{
+    static const struct host_store external = {open_driver, load, commit, abandon, list,
+                                               rest,        hear, ask,    make,    &poll_ms};
+
+    return host_serve(&(const struct host){.store = &external});
+}
