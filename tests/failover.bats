@@ -26,6 +26,26 @@ has_clients() {
     no_overlap
 }
 
+@test "H39 H41 --replicas: the new master has none at first; the waiters keep their order" {
+    local i order=""
+    poll_until 15 is_synchronised b
+    at_work x k 1000 --lease 60s
+    for i in 1 2; do
+        queue "w$i" k --lease 30s --replicas all --connect-timeout 60s
+        order+="w$i "
+    done
+    kill_master
+    b_is_master
+    terminate x 143
+    for i in 1 2; do
+        poll_until 20 contains "$T/w$i.err" 'the server has no replicas'
+    done
+    server_start a --replicaof 127.0.0.1 "${port[b]}"
+    all_end 0 30 w1 w2
+    [[ $(grep -o '^w.' "$LOG" | tr '\n' ' ') == "$order" ]]
+    no_overlap
+}
+
 @test "H41 a run that starts without a master waits for the new one" {
     kill_master
     run -0 rlock run --connect-timeout 1m k -- true
