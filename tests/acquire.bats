@@ -142,6 +142,11 @@ load helper
     run -0 rlock status -q k
 }
 
+# claimed NAME: it has the lock, and keeps the time of its lease, by the only timer that it has.
+claimed() {
+    cat "/proc/${pid[$1]}"/fdinfo/* 2>/dev/null | grep '^it_value: ' | grep -qv '(0, 0)'
+}
+
 # unread [OPTION...]: w has acquired k, and a reader, descriptor 7, takes nothing of it.
 unread() {
     [[ -e $T/fifo ]] || mkfifo "$T/fifo"
@@ -149,7 +154,7 @@ unread() {
     head -c 65536 /dev/zero >&7
     env --default-signal=INT "$RLOCK" acquire "$@" k >&7 2>"$T/w.err" 3>&- 7>&- &
     pid[w]=$!
-    poll_until 10 held k
+    poll_until 10 claimed w
 }
 
 @test "a signal while it waits, or before the token was out: nothing is held, none queues" {

@@ -57,6 +57,20 @@ load slow_files
     done
 }
 
+# RLIMIT_CPU is in seconds. The kernel's signal is blocked until rlock reads its signals.
+@test "the kernel's SIGXCPU, for a limit of rlock's own, is no signal to hand on" {
+    run -0 python3 -c '
+import os, resource, signal, sys
+forever = resource.getrlimit(resource.RLIMIT_CPU)
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGXCPU])
+resource.setrlimit(resource.RLIMIT_CPU, (1, forever[1]))
+while signal.SIGXCPU not in signal.sigpending():
+    pass
+resource.setrlimit(resource.RLIMIT_CPU, forever)
+os.execv(sys.argv[1], sys.argv[1:])' "$RLOCK" run k -- echo ran 3>&-
+    [[ $output == ran ]]
+}
+
 @test "rlock waits for the command's own clean-up, whatever the number of signals" {
     bg_up a rlock run k -- bash -c "trap 'echo x >>\"$T/got\"' TERM
         : >'$T/a.up'; until [ -e '$T/go' ]; do sleep 0.02; done; exit 6"
