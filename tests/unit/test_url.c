@@ -73,13 +73,17 @@ static const struct {
      "postgresql user=u password= path=/run/pg database=d",
      "postgresql:///d?host=/run/pg&port=5433"},
     {"exec:x", "exec database=", "exec:x"},
+    {"git+ssh://git@h:22/a/b.git", "git+ssh database=ssh://git@h:22/a/b.git",
+     "git+ssh://git@h:22/a/b.git"},
+    {"git+file:///a/b.git", "git+file database=file:///a/b.git", "git+file:///a/b.git"},
     {"exec:a-b/c://d/%20?e#f", "exec database=c://d/%20?e#f", "exec:a-b/c://d/%20?e#f"},
 };
 
 #define NO_SCHEME "has no scheme (write redis://HOST or unix:///PATH)"
 #define SUPPORTED                                                                                  \
     "(redis, rediss, unix, sentinel, sentinels, cluster, clusters, zookeeper, zookeepers, "        \
-    "postgresql, postgresqls, mysql, mysqls, mariadb, mariadbs, exec and local are known)"
+    "postgresql, postgresqls, mysql, mysqls, mariadb, mariadbs, exec, git+file, "                  \
+    "git+ssh, git+https and local are known)"
 #define NO_HOST   "has no host"
 #define BAD_HOST  "has a character in its host that no host name has"
 #define NO_NAME   "has a host that is not a host name"
@@ -105,8 +109,10 @@ static const struct {
     {"is empty", INPUTS("")},
     {"has no name of a program (write exec:NAME/REST)",
      INPUTS("exec:", "exec:/x", "exec:../x", "exec:a.b", "exec://a")},
+    {"has no repository", INPUTS("git+file://")},
     {"has a space or a control character", INPUTS("exec:a/b c", "exec:a/b\n")},
-    {"has a password, which a driver has to get in another way", INPUTS("exec:a/b://u:p@h/c")},
+    {"has a password, which a driver has to get in another way",
+     INPUTS("exec:a/b://u:p@h/c", "git+https://u:p@h/c")},
     {NO_SCHEME, INPUTS(" ", "localhost", "localhost:6379", "redis:", "redis:/h", "redis:h",
                        "local:x", "/run/r.sock")},
     {"has an empty part in its path", INPUTS("zookeeper://h//a")},

@@ -123,7 +123,7 @@ static void print(const struct url *url, char *out, size_t size)
 
 /* -- addresses of drivers ---------------------------------------------------------------------- */
 
-/* Of a program in a file system; with what comes before it. */
+/* Of a program in a file system, without what comes before it. */
 #define DRIVER_NAME_MAX 200
 
 /* A driver's argument is seen by every user of the host. */
@@ -157,6 +157,21 @@ static const char *parse_exec(struct url *url, char *rest)
 static void print_exec(const struct url *url, char *out, size_t size)
 {
     text_append(out, size, "%s%s%s", url->hosts[0].name, *url->database ? "/" : "", url->database);
+}
+
+/* git+file://…, git+ssh://… and git+https://…: the driver's argument is what follows the '+', as
+ * git takes it. */
+static const char *parse_git(struct url *url, char *rest)
+{
+    rest[-(int)strlen("://")] = ':'; /* where the scheme was cut off */
+    url->hosts[0].name = "git";
+    url->database = strchr(url->text, '+') + 1;
+    return *rest ? check_argument(url->database) : "has no repository";
+}
+
+static void print_git(const struct url *url, char *out, size_t size)
+{
+    text_append(out, size, "%s", strstr(url->database, "://") + strlen("://"));
 }
 
 /* -- the records ------------------------------------------------------------------------------- */
@@ -238,3 +253,9 @@ const struct store_record exec_record = {.scheme = "exec",
                                          .parse = parse_exec,
                                          .print = print_exec,
                                          DRIVEN};
+
+#define GIT .parse = parse_git, .print = print_git, DRIVEN
+
+const struct store_record git_file_record = {.scheme = "git+file", .name = "git+file://", GIT};
+const struct store_record git_ssh_record = {.scheme = "git+ssh", .name = "git+ssh://", GIT};
+const struct store_record git_https_record = {.scheme = "git+https", .name = "git+https://", GIT};

@@ -1,10 +1,11 @@
 /* postgresql:// and mysql://: databases whose records a host (src/host) changes by Redis' rules;
- * exec: a store whose records a program of the user's moves for a host. */
+ * exec: and git+ssh:// with its like: stores whose records another program moves for a host. */
 #pragma once
 
 #include "store/diagnosis.h"
 
 extern const struct store_record postgresql_record, mysql_record, mariadb_record, exec_record;
+extern const struct store_record git_file_record, git_ssh_record, git_https_record;
 
 struct sql_dialect;
 

@@ -1,0 +1,107 @@
+#!/usr/bin/env bats
+# Locks in a git repository, by the driver rlock-store-git.
+load helper
+
+setup_file() {
+    [[ -x ${RLOCK%/*}/rlock-store-git ]] || skip "rlock-external was not built: it takes Lua 5.1"
+    type git >/dev/null 2>&1 || skip "no git here"
+    clean_environment
+}
+
+teardown_file() { :; }
+
+setup() {
+    start_test
+    git init -q --bare "$T/locks.git"
+    mkdir "$T/tmp"
+    export RLOCK_URL=git+file://$T/locks.git TMPDIR=$T/tmp
+    # A request takes a dozen processes.
+    export RLOCK_SERVER_WAIT=2m
+}
+
+teardown() {
+    [[ -n $BATS_TEST_COMPLETED ]] || tail -n 20 "$T"/*.err "$T"/*.out 2>/dev/null || true
+    end_processes
+}
+
+no_folders() {
+    [[ ! $(ls "$T/tmp") ]]
+}
+
+@test "waiters get the lock in the order in which they came; nothing is left behind" {
+    stay a k --lease 1m
+    for name in b c d; do
+        queue "$name" k --lease 1m
+    done
+    ends_well a
+    in_turn 100 b c d
+    is_free k
+    poll_until 20 no_folders
+    [[ $(git -C "$T/locks.git" for-each-ref --format='%(refname)') == refs/rlock/rlock%3A%7Bk%7D= ]]
+}
+
+@test "status and history; force-release asks the holder" {
+    hold a k --lease 20s
+    run -0 rlock status --json k
+    jq -e ".[0].holders[0].pid == ${pid[a]}" <<<"$output"
+    run -75 rlock run -n --lease 1m k -- true
+    run -0 rlock force-release --yes k
+    ends_with a 79 30
+    run -0 rlock run --lease 1m k -- true
+    run -0 rlock history --json k
+    jq -e '[.[].outcome] | contains(["exit 0"])' <<<"$output"
+}
+
+@test "H92 a holder is killed: a waiter has the lock one lease later, and never beside it" {
+    at_work a k 100 --lease 8s
+    queued k bg b rlock run --lease 1m k -- "$RLOCK_TEST_TOOLS/worker" "$LOG" b 0.1
+    kill_both a
+    ends_with b 0 60
+    no_overlap
+}
+
+@test "contenders: one at a time" {
+    export RLOCK_LEASE=1m
+    one_after_the_other 4
+}
+
+@test "KEYs that no ref may be called" {
+    long=$(printf 'x%.0s' {1..200})
+    for key in a..b k.lock .k 'a~b^c:d' "$long"; do
+        run -0 rlock run --lease 1m "$key" -- true
+    done
+    hold a a..b --lease 1m
+    hold b "$long" --lease 1m
+    run -0 rlock status --json
+    jq -e --arg long "$long" '[.[].key] | sort == (["a..b", $long] | sort)' <<<"$output"
+}
+
+@test "a repository that is not there: 69, in the words of git" {
+    run -69 rlock run -u "git+file://$T/nothing.git" --server-wait 0 k -- true
+    [[ $output == *"does not appear to be a git repository"* ]]
+    run -69 env PATH=/nothing "$RLOCK" run --server-wait 0 k -- true
+    [[ $output == *"git is not installed"* ]]
+    run -64 rlock run -u git+https://u:secret@h/x k -- true
+    [[ $output == *"has a password"* && $output != *secret* ]]
+}
+
+@test "from a hook of another repository" {
+    git init -q --bare "$T/other.git"
+    GIT_DIR=$T/other.git run -0 rlock run --lease 1m k -- true
+    [[ ! $(git -C "$T/other.git" for-each-ref) ]]
+}
+
+@test "docs/ci.md: a lock across CI pipelines with no server at all" {
+    sed -n '/^## A lock across CI pipelines/,$ s/^    //p' "$TESTS/../docs/ci.md" >"$T/recipe"
+    [[ $(wc -l <"$T/recipe") == 3 ]]
+    sed -i "s|git+ssh://[^ ]*|$RLOCK_URL|" "$T/recipe"
+    printf '#!/bin/sh\necho "$1" >>"%s"\n' "$LOG" >"$T/deploy.sh"
+    chmod +x "$T/deploy.sh"
+    mkdir "$T/bin"
+    ln -s "$RLOCK" "$T/bin/rlock"
+    for name in a b; do
+        bg "$name" env -C "$T" PATH="$T/bin:$PATH" sh -e "$T/recipe"
+    done
+    all_end 0 200 a b
+    [[ $(xargs <"$LOG") == "production production" ]]
+}
