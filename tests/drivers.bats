@@ -14,7 +14,8 @@ teardown_file() { :; }
 setup() {
     start_test
     export RLOCK_URL=exec:dir/$T/locks
-    # Many that come at once are in each other's way, and a driver starts processes for each request.
+    # Many that come at once are in each other's way, and a driver starts processes for each
+    # request.
     export RLOCK_SERVER_WAIT=2m
 }
 

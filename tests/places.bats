@@ -166,7 +166,8 @@ none_executed() {
     none_executed
 }
 
-# in_user_space DIRECTORY: what a process shows of that (FUSE) is $T/fuse, and the working directory.
+# in_user_space DIRECTORY: what a process shows of that (FUSE) is $T/fuse, and the working
+# directory.
 in_user_space() {
     unshare --mount true 2>/dev/null && command -v bindfs >/dev/null || skip "no bindfs here"
     [[ -r /dev/fuse && -w /dev/fuse ]] || skip "no /dev/fuse here"

@@ -234,11 +234,10 @@ static void try_race(struct kit *kit)
 static void try_versions(struct kit *kit)
 {
     char first[DRIVER_WORD_SIZE];
-    unsigned same = number + 1;
 
     if (!put_anyhow(kit, 0, 0))
         return;
-    same = number;
+    unsigned same = number;
     snprintf(first, sizeof first, "%s", kit->answer.version);
     if (!put(kit, 0, first, 0) || kit->answer.verdict != DRIVER_DONE)
         return (void)find(kit, "unfit", "a put on the version of the put before is a conflict");
