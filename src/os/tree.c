@@ -290,12 +290,19 @@ static enum tree_state signal_hidden_children(const struct tree *tree, int signo
     return state;
 }
 
-/* The leader's number is that of its group until both are gone. A later group of the same number
- * begins with a process of that number. Where no pidfd tells, as on an old kernel, in a sandbox, or
- * for want of descriptors, that is hardly one of this session. */
+/* From Linux 6.9 on, a pidfd of the leader tells. Before that, the leader's number is that of its
+ * group until both are gone; that of an empty group may become another's before the next call. A
+ * later group of the same number begins with a process of that number. Where no pidfd tells, as on
+ * an old kernel, in a sandbox, or for want of descriptors, that is hardly one of this session. */
 static bool group_is_ours(const struct tree *tree)
 {
-    if (tree->leader >= 0 && kernel_has_gone(tree->leader))
+    bool known = tree->leader >= 0;
+
+    if (known && kernel_signal_group(tree->leader, 0))
+        return true;
+    if ((known && errno == ESRCH) || (kill(-tree->group, 0) != 0 && errno == ESRCH))
+        return false;
+    if (known && kernel_has_gone(tree->leader))
         return kill(tree->group, 0) != 0 && errno == ESRCH;
     pid_t session = getsid(tree->group);
     return session < 0 || session == getsid(0);
@@ -311,6 +318,14 @@ static enum tree_state signal_group(const struct tree *tree, int signo)
     if (!group_is_ours(tree))
         return TREE_GONE;
     return kill(-tree->group, signo) == 0 || errno == EPERM ? TREE_LIVE : TREE_GONE;
+}
+
+/* Where not everything can be looked at, a look must be repeated: it cannot tell for certain
+ * whether the group is the command's. */
+static enum tree_state signal_unseen(const struct tree *tree, int signo)
+{
+    enum tree_state state = signal_group(tree, signo);
+    return signo == 0 && state == TREE_LIVE ? TREE_UNSEEN : state;
 }
 
 /* Kills a process, and before it those below it that were not noted: when it is dead, they are the
@@ -526,7 +541,7 @@ static enum tree_state signal_processes(const struct tree *tree, int signo)
     bool complete = true;
 
     if (!procfs_is_usable(tree->procfs))
-        return signal_group(tree, signo);
+        return signal_unseen(tree, signo);
     procfs_begin(tree->procfs);
     if (signo == SIGKILL && procfs_lists_children(tree->procfs, getpid()))
         signal_known(tree, signo);
@@ -535,9 +550,9 @@ static enum tree_state signal_processes(const struct tree *tree, int signo)
     procfs_end(tree->procfs);
     if (signo == SIGCONT)
         signal_group(tree, signo);
-    if (complete)
+    if (complete || state == TREE_LIVE)
         return state;
-    return signal_group(tree, signo) == TREE_LIVE || state == TREE_LIVE ? TREE_LIVE : TREE_UNSEEN;
+    return signal_unseen(tree, signo) == TREE_LIVE ? TREE_LIVE : TREE_UNSEEN;
 }
 
 /* Killing is repeated by the caller, as long as anything is left. The cgroup's files take one of

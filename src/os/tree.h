@@ -50,7 +50,8 @@ enum tree_state {
     TREE_LIVE,
     TREE_GONE,   /* nothing is left; but of a tree whose root is this process, one born while
                   * its parent ended may have been missed (stop_send()) */
-    TREE_UNSEEN, /* nothing was found, but not everything could be looked at */
+    TREE_UNSEEN, /* not everything could be looked at, and nothing was found, or, by a look, only a
+                  * process group that may be the command's */
 };
 
 /* Sends "signo" to all of the tree but root and except; 0 only looks. Zombies are left out. A KILL

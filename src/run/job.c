@@ -32,6 +32,8 @@
 /* How often, at most, to look whether the processes that the command has left have ended: a look
  * takes a while, and where many processes come and go there is always a reason for one. */
 #define LOOK_NS (20 * NS_PER_MS)
+/* And where not everything could be looked at. */
+#define LOOK_AGAIN_NS (200 * NS_PER_MS)
 /* A command that forks faster than it is killed keeps its lock for so long. After that the lock is
  * not renewed any more, and killing continues until the lease has ended. */
 #define FORKING_NS (30 * NS_PER_SEC)
@@ -373,7 +375,7 @@ static void look_behind(struct job *job)
     }
     enum tree_state state = stop_send(&tree, 0);
     job->next_look = moment_plus(now, LOOK_NS);
-    job->look_at = state == TREE_UNSEEN ? job->next_look : MOMENT_NEVER;
+    job->look_at = state == TREE_UNSEEN ? moment_plus(now, LOOK_AGAIN_NS) : MOMENT_NEVER;
     if (state == TREE_GONE)
         job->state = JOB_ENDED;
 }

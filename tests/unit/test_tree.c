@@ -389,6 +389,24 @@ static void test_number_of_another(void)
     close(ends[1]);
 }
 
+/* Between a look at it and the signal, the number of an empty group may become another one's. */
+static void test_empty_group(void)
+{
+    struct procfs nothing = {.directory = 0};
+    const struct tree tree = {
+        .procfs = &nothing, .group = pid_of(120), .leader = -1, .owner = OWNER};
+
+    notes_deeds = true;
+    *deeds = '\0';
+    tap_ok(tree_signal(&tree, SIGKILL) == TREE_GONE && !*deeds,
+           "H125 a group without processes is not signalled: %s", deeds);
+    notes_deeds = false;
+    group = tree.group;
+    tap_ok(tree_signal(&tree, 0) == TREE_UNSEEN && tree_signal(&tree, SIGKILL) == TREE_LIVE,
+           "what a look without /proc takes for the group is looked at again");
+    group = 0;
+}
+
 /* The file may be refused, or no descriptor be left for it. */
 static void test_cgroup_that_does_not_kill(void)
 {
@@ -423,6 +441,7 @@ int main(void)
     test_known_first();
     test_hidden_group();
     test_number_of_another();
+    test_empty_group();
     test_cgroup_that_does_not_kill();
     return tap_done();
 }
