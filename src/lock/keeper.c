@@ -364,6 +364,20 @@ static void on_lease_end(struct loop_timer *timer)
                      .cause = LOSS_NOT_RENEWED, .by = "", .text = keeper->outage.latest.text});
 }
 
+/* Whether the holder's record promises that it hears requests for the lock. */
+static bool is_asked_for(const struct keeper *keeper)
+{
+    const char *who = keeper->plan.request.who;
+
+    return who && identity_noted(who, strlen(who), LOCK_NOTE_HEARS) > 0;
+}
+
+/* Whether the store's events matter while the lock is held. */
+static bool listens(const struct keeper *keeper)
+{
+    return keeper->plan.renew || is_asked_for(keeper);
+}
+
 /* Returns how many ns to wait before the store is asked to listen. */
 static int64_t listen_after(const struct keeper *keeper)
 {
@@ -382,7 +396,7 @@ static struct moment renew_at(const struct keeper *keeper)
         return moment_plus(now, CONFIRM_AFTER_NS);
     if (keeper->plan.renew)
         due = lease_renew_at(keeper->from, keeper->lease.length);
-    if (keeper->deaf)
+    if (keeper->deaf && listens(keeper))
         due = moment_min(due, moment_plus(now, listen_after(keeper)));
     return due;
 }
@@ -420,14 +434,6 @@ static void begin_holding(struct keeper *keeper)
     keeper->events->held(keeper->arg, keeper->lease, keeper->grants);
 }
 
-/* Whether the holder's record promises that it hears requests for the lock. */
-static bool is_asked_for(const struct keeper *keeper)
-{
-    const char *who = keeper->plan.request.who;
-
-    return who && identity_noted(who, strlen(who), LOCK_NOTE_HEARS) > 0;
-}
-
 /* The last request of the process that died may be executed until the lease ends. */
 static void continue_holding(struct keeper *keeper, const struct keeper_past *past)
 {
@@ -445,7 +451,7 @@ static void continue_holding(struct keeper *keeper, const struct keeper_past *pa
     if (past->released)
         return; /* a lease that ends now is not lost: its user has left it */
     loop_arm(keeper->loop, &keeper->end, past->lease.end);
-    if (keeper->plan.renew || is_asked_for(keeper))
+    if (listens(keeper))
         renew(keeper);
 }
 
@@ -1048,7 +1054,7 @@ static void on_poked(void *arg)
     struct keeper *keeper = arg;
 
     struct moment next = throttle_next(&keeper->pace);
-    bool held = keeper->state == HELD && (keeper->plan.renew || is_asked_for(keeper));
+    bool held = keeper->state == HELD && listens(keeper);
     bool paused = keeper->state == PAUSED && keeper->doubt.state != STORE_IS_EMPTY;
 
     keeper->poked = held && keeper->busy;

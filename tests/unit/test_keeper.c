@@ -385,6 +385,7 @@ struct schedule {
     int wait_ms;  /* -1: for ever; 0: one try */
     int lease_ms; /* 0: 30000; it ends after 29698. Negative: it is not renewed */
     const char *answers, *actions, *wanted;
+    bool hears;         /* its record promises that it hears requests for the lock */
     bool several;       /* one of the keys a, b and c is taken */
     int server_wait_ms; /* 0: 5000; negative: none */
     enum lock_mode mode;
@@ -488,13 +489,16 @@ static const struct schedule schedules[] = {
      "ad held rd ext rd ext fd over:released"},
     {"deaf after its connection broke", 0, 0, "+ d + 0", "2000 p 3000 r",
      "a+ held rd ext r+ ext f0 lost over:released"},
-    {"deaf, a fixed lease", 0, -30000, "d + 0", "35000 r", "ad held r+ ext lost f0 over:released"},
-    {"deaf, a fixed lease, on hold when it would ask", 0, -30000, "d + 0", "100 h 3000 u 35000 r",
-     "ad held r+ ext lost f0 over:released"},
-    {"deaf, a fixed lease, taken away", 0, -30000, "d 0 0", "35000 r",
-     "ad held r0 lost f0 over:released"},
-    {"deaf, a fixed lease, no answer", 0, -30000, "d ? + 0", "4000 r",
-     "ad held r? r+ ext u0 lost over:released"},
+    ROW("deaf, a fixed lease", 0, -30000, "d + 0", "35000 r",
+        "ad held r+ ext lost f0 over:released", .hears = true),
+    ROW("deaf, a fixed lease, on hold when it would ask", 0, -30000, "d + 0",
+        "100 h 3000 u 35000 r", "ad held r+ ext lost f0 over:released", .hears = true),
+    ROW("deaf, a fixed lease, taken away", 0, -30000, "d 0 0", "35000 r",
+        "ad held r0 lost f0 over:released", .hears = true),
+    ROW("deaf, a fixed lease, no answer", 0, -30000, "d ? + 0", "4000 r",
+        "ad held r? r+ ext u0 lost over:released", .hears = true),
+    {"deaf, a fixed lease without requests for it", 0, -30000, "d +", "4000 r",
+     "ad held f+ over:released"},
     {"asked for during a renewal", 0, 0, "+ +500 0", "10100 p 15000 r",
      "a+ held r+ ext r0 lost f0 over:released"},
 
@@ -893,6 +897,7 @@ static void run(struct life *life, const struct schedule *schedule)
         plan.request.take = 1;
     }
     plan.request.mode = schedule->mode;
+    plan.request.who = schedule->hears ? "host user 1 x - " LOCK_NOTE_HEARS "=1" : "";
     plan.renew = schedule->lease_ms >= 0;
     if (schedule->server_wait_ms)
         plan.server_wait = schedule->server_wait_ms > 0 ? schedule->server_wait_ms * NS_PER_MS : 0;
