@@ -371,11 +371,13 @@ static void release_unheld(void *arg)
     release(agent, used ? &end : NULL);
 }
 
-/* The lease runs out in any case. */
+/* The lease runs out in any case; but a grant that was not claimed is not used. */
 static void on_failed(void *arg, enum tree_state state)
 {
     struct agent *agent = arg;
 
+    if (withdraw(agent))
+        return;
     if (state == TREE_LIVE)
         run_tell_event(events_of(agent), RUN_SURVIVORS);
     else if (state == TREE_UNSEEN)
