@@ -289,7 +289,16 @@ static int pidfd_open(int pid)
     return file_open(file);
 }
 
-/* As before Linux 6.9, which brought PIDFD_SIGNAL_PROCESS_GROUP. */
+/* A later group of that number has a leader that was born later. */
+static int signal_group_of(const struct proc *leader, int signo)
+{
+    for (int i = kernel.process_count; kernel.processes[--i] != leader;)
+        if (kernel.processes[i]->pid == leader->pid)
+            return refused_with(ESRCH);
+    return signal_group(leader->pid, signo);
+}
+
+/* The flag is PIDFD_SIGNAL_PROCESS_GROUP. */
 static int pidfd_send_signal(int fd, int signo, unsigned flags)
 {
     const struct file *file = file_of(fd);
@@ -298,12 +307,14 @@ static int pidfd_send_signal(int fd, int signo, unsigned flags)
         return -1;
     if (file->kind != FILE_PROCESS)
         return refused_with(EBADF);
-    if (file->process->life == REAPED)
-        return refused_with(ESRCH);
-    if (flags)
+    if (flags && !kernel.signals_groups)
         return refused_with(EINVAL);
     if (signo)
-        trace("pidfd_send_signal(%d, %d)", file->process->pid, signo);
+        trace("pidfd_send_signal(%s%d, %d)", flags ? "-" : "", file->process->pid, signo);
+    if (flags)
+        return signal_group_of(file->process, signo);
+    if (file->process->life == REAPED)
+        return refused_with(ESRCH);
     signal_send(file->process, signo);
     return 0;
 }

@@ -268,6 +268,7 @@ void life_on_message(const struct proc *process)
 void life_on_request(struct run *run)
 {
     run->requests++;
+    run->requested_at = world.now;
     for (int i = 0; i < fault_count; i++) {
         struct fault *fault = &faults[i];
         if (fault->used || fault->trigger != AT_REQUEST || fault->run != run ||

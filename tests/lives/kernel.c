@@ -313,11 +313,15 @@ void group_signal(int group, int signo)
 static void note_orphaned(const struct proc *member, const struct proc *parent,
                           const struct proc *without)
 {
+    bool outside = kernel.from_outside;
+
     if (!parent || parent->group == member->group || parent->session != member->session ||
         !is_orphaned(member->group, without) || !has_stopped(member->group))
         return;
+    kernel.from_outside = true;
     group_signal(member->group, SIGHUP);
     group_signal(member->group, SIGCONT);
+    kernel.from_outside = outside;
 }
 
 static void leave_children(const struct proc *process)
@@ -715,6 +719,7 @@ void process_freeze(struct proc *process)
 void process_thaw(struct proc *process)
 {
     process->frozen = false;
+    process->calls_awake = 0;
     process->turn = world.now + chance_below(5 * MS);
     catch_up(process);
 }
@@ -766,6 +771,7 @@ void kernel_call(void)
     if (!process || !process->is_coroutine)
         return;
     kernel.calls++;
+    process->calls_awake++;
     world.now += 500 + chance_below(2500);
     life_on_call(process);
     if (!process_can_run(process) || one_in(40)) {

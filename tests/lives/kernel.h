@@ -67,7 +67,8 @@ struct proc {
 
     /* One of these leads to the next, but for FROZEN, which is its host's. */
     enum { ALIVE, DYING /* of a KILL */, EXITING /* its files are closed */, ZOMBIE, REAPED } life;
-    bool frozen; /* with its host */
+    bool frozen;          /* with its host */
+    unsigned calls_awake; /* of a coroutine: since then, and behind the one that it slept in */
     bool stopped, stop_untold, continue_untold;
     int stop_signal;
     int status; /* as waitpid() tells it; of an actor: what it will end with */
@@ -125,6 +126,7 @@ extern struct kernel {
     bool slow_exec;     /* a file system takes its time to execute a program */
     /* The errors with which a sandbox, or an older kernel, refuses calls (os/kernel.h); 0: not. */
     int no_pidfd, no_pidfd_signal, no_fork_into;
+    bool signals_groups; /* by a pidfd: Linux 6.9 */
     /* Of 100 numbers that are free again, so many are given anew soon: as many processes have been
      * born meanwhile as there are numbers. */
     unsigned reuses_of_100;

@@ -67,18 +67,12 @@ static void choose_interrupts(void)
     kernel.interrupts_of_1000 = one_in(5) ? 1 + (unsigned)chance_below(CHOOSE(3, 100, 1000)) : 0;
 }
 
-/* Whether pids, /proc and shortages stay out of lives: README.md has their open alarms. */
-#define LEAVE_OPEN 1
-
 static void choose_proc(void)
 {
     plan_part(PLAN_PROC);
     kernel.reuses_of_100 = one_in(4) ? (unsigned)CHOOSE(10, 50, 100) : 0;
     kernel.proc = one_in(6) ? 1 + (unsigned)chance_below(PROC_NONE) : PROC_WHOLE;
-    if (LEAVE_OPEN) {
-        kernel.reuses_of_100 = 0;
-        kernel.proc = PROC_WHOLE;
-    }
+    kernel.signals_groups = one_in(2);
 }
 
 static void choose_runs(void)
@@ -126,8 +120,7 @@ void plan_make(const struct plan *plan)
     choose_proc();
     plan_part(PLAN_RUNS);
     choose_runs();
-    if (!LEAVE_OPEN)
-        shortages_choose();
+    shortages_choose();
     choose_cgroups();
     plan_part(PLAN_FAULTS);
     faults_choose(~plan->left_out);

@@ -386,6 +386,16 @@ static void check_done(const struct run *run)
     }
 }
 
+/* rlock(7): where the supervisor was killed, "the agent ends the command and its descendants". */
+static bool has_left_others(const struct run *run)
+{
+    for (int i = 0; i < kernel.process_count && run->killed; i++)
+        if (kernel.processes[i]->run == run && kernel.processes[i]->kind == DESCENDANT &&
+            process_exists(kernel.processes[i]))
+            return true;
+    return false;
+}
+
 static void on_stop_command(struct proc *process, char *const *environment)
 {
     struct run *run = process->run;
@@ -397,7 +407,7 @@ static void on_stop_command(struct proc *process, char *const *environment)
     run->stop_left = atoll(variable_of(environment, "RLOCK_STOP_MS")) * MS;
     if (run->stops_seen++ && !run->faulted)
         BROKEN(STOP_COMMAND, "run %d: --stop is run twice", run->number);
-    if (!is_holder(run) && !is_excused(run) && !run->command_alive)
+    if (!is_holder(run) && !is_excused(run) && !run->command_alive && !has_left_others(run))
         BROKEN(STOP_COMMAND, "run %d: --stop is run without lock and command", run->number);
 }
 
@@ -535,12 +545,30 @@ static void check_interrupts(struct run *run)
                run->interrupts_seen);
 }
 
-/* Its number is one that a process of the run had. Without pidfds, nothing tells the two apart
- * between a look and a signal. */
-static void check_stranger(const struct proc *process, const struct run *run, int signo)
+static void note_stray(struct run *victim)
 {
-    if (run && signo && !kernel.no_pidfd && !kernel.no_pidfd_signal)
-        fail("run %d sends signal %d to stranger %d", run->number, signo, process->pid);
+    if (victim)
+        victim->faulted = victim->killed = victim->agent_faulted = victim->signalled = true;
+}
+
+/* Its number is one that a process of the run had. Without pidfds, nothing tells the two apart
+ * between a look and a signal. rlock(7), "No usable /proc": "A process group that has got its
+ * number since may then be taken for that of the command." */
+static void check_stray(const struct proc *process, const struct run *run, int signo)
+{
+    bool blind = kernel.proc == PROC_NONE || world.now < run->blind_until;
+
+    if (kernel.no_pidfd || kernel.no_pidfd_signal || blind)
+        note_stray(process->run);
+    else
+        fail("run %d sends signal %d to process %d of others", run->number, signo, process->pid);
+}
+
+/* rlock(7), "Supervisor and agent stopped together": its host was suspended between a look at the
+ * clock and what followed. */
+static bool has_just_slept(void)
+{
+    return kernel.current->calls_awake == 0;
 }
 
 /* A run around it sends that one when its own lock is lost, and it is passed on to the command. */
@@ -557,10 +585,10 @@ void life_on_signal(const struct proc *process, int signo)
 {
     struct run *run = kernel.current && !kernel.from_outside ? kernel.current->run : NULL;
 
-    if (process->kind == STRANGER) {
-        check_stranger(process, run, signo);
+    if (run && signo && !(process->run && run_is_beside(process->run, run)))
+        check_stray(process, run, signo);
+    if (process->kind == STRANGER)
         return;
-    }
     note_death(process, signo);
     process->run->killed_at_work |= signo == SIGKILL && process->kind == SUPERVISOR &&
                                     process->life == ALIVE && process->run->command_alive;
@@ -575,7 +603,8 @@ void life_on_signal(const struct proc *process, int signo)
         return;
     if (signo == SIGKILL && process->life == ALIVE)
         check_kill(run);
-    if (signo == SIGCONT && process->stopped && !(run->goes_on && !run->fixed) && !is_holder(run))
+    if (signo == SIGCONT && process->stopped && !(run->goes_on && !run->fixed) && !is_holder(run) &&
+        !has_just_slept())
         BROKEN(NEVER_WITHOUT_LOCK, "run %d: its command is continued without the lock",
                run->number);
     if (signo == SIGTERM && !run->termed_at) {
@@ -655,7 +684,7 @@ void life_on_granted(const char *name, const char *owner)
     const struct waiter *mine = queue_find(name, run);
     if (order_has_paused(name) && !nests_at(run, name))
         BROKEN(PAUSED, "run %d is granted %s", run->number, name);
-    if (!run->granted_at || (run->is_script && server_count == 1))
+    if (!run->granted_at)
         run->granted_at = world.now;
     if (run->is_script)
         script_on_granted(run);
@@ -915,7 +944,7 @@ static void check_script(const struct run *run)
         return;
     if (run->ended)
         BROKEN(NOTHING_PRINTED, "run %d holds the lock", run->number);
-    else
+    else if (!run->fixed)
         BROKEN(KILLED_BEFORE, "run %d holds the lock", run->number);
 }
 
@@ -1194,7 +1223,7 @@ static void check_reason(const struct run *run)
     check_outage(run);
     if (circumstances.calm && network.delay < 20 * MS && !run->at_most && !run->fixed &&
         run->waits == NEVER && outcome != OUTCOME_COMPLETED && outcome != OUTCOME_NOT_ACQUIRED &&
-        !run->forced)
+        !run->forced && !run->signalled) /* by a run around it */
         BROKEN(ENDS_AS_COMMAND, "run %d: outcome %d in a calm life", run->number, (int)outcome);
 }
 
@@ -1323,7 +1352,6 @@ static void check_entry(const struct run *run, const char *entry)
         BROKEN(HISTORY_TELLS, "run %d: lost, but %s", run->number, entry);
 }
 
-/* Its notifier has told all. */
 /* The command itself dies with rlock; its work elsewhere does not. */
 static void check_stopped_by_agent(const struct run *run)
 {
@@ -1332,6 +1360,7 @@ static void check_stopped_by_agent(const struct run *run)
         BROKEN(STOP_BY_AGENT, "run %d: --stop is neither run nor missed", run->number);
 }
 
+/* Its notifier has told all. "A warning says so where it cannot be started": rlock-run(1). */
 static void check_told(const struct run *run)
 {
     static const unsigned wanted[OUTCOME_FAILED + 1] = {
@@ -1340,7 +1369,7 @@ static void check_told(const struct run *run)
         [OUTCOME_NOT_ACQUIRED] = 1U << NOTICE_NOT_ACQUIRED};
     unsigned missing = wanted[run->outcome.outcome] & ~run->notices_seen;
 
-    if (run->notifies && run->ended && !run->outer && missing)
+    if (run->notifies && run->ended && !run->outer && missing && !run->unnotified_told)
         BROKEN(NOTIFIES, "run %d: outcome %d is not told", run->number, (int)run->outcome.outcome);
 }
 
@@ -1396,6 +1425,13 @@ static bool may_wait_for_ever(const struct run *run)
     return lease_is_too_short(run) || connects_too_slowly() || pause_lasts_on();
 }
 
+/* An administrator's command waits for the end of a lease, too: "The clock of the server does not
+ * jump", rlock(7). */
+static bool may_be_left(const struct proc *process)
+{
+    return may_wait_for_ever(process->run) || (process->kind == ADMIN && circumstances.set_back);
+}
+
 void oracle_end(void)
 {
     char holders[600];
@@ -1407,7 +1443,7 @@ void oracle_end(void)
             fail("run %d is stuck", i);
     for (int i = 0; i < kernel.process_count; i++)
         if (process_exists(kernel.processes[i]) && kernel.processes[i]->run &&
-            !may_wait_for_ever(kernel.processes[i]->run))
+            !may_be_left(kernel.processes[i]))
             BROKEN(RELEASED_AT_END, "process %d of run %d is left", kernel.processes[i]->pid,
                    kernel.processes[i]->run->number);
     for (int i = 0; i < run_count; i++)

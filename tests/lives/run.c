@@ -80,6 +80,7 @@ static void on_tell(void *arg, const struct run_news *news)
     case RUN_LOST:
     case RUN_LOST_STOPPING: run->loss_told = true; break;
     case RUN_NO_TERMINAL: run->hung_up = true; break;
+    case RUN_NOT_NOTIFIED: run->unnotified_told = true; break;
     case RUN_LOST_CONTINUES:
         run->loss_told = true;
         run->continues_told |= run->command_alive;

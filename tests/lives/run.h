@@ -70,7 +70,8 @@ struct run {
     /* Told to the user. */
     bool hung_up; /* its command needs the terminal */
     bool loss_told, stop_told, unreleased_told;
-    bool continues_told; /* that it is lost, and the command, which is alive, continues */
+    bool unnotified_told; /* a command of --notify cannot be started */
+    bool continues_told;  /* that it is lost, and the command, which is alive, continues */
 
     /* Done to it. */
     bool faulted;        /* one of its processes was stopped, killed or suspended */
@@ -86,6 +87,7 @@ struct run {
     int64_t forgotten;     /* the server has lost its lock then; 0: it has not */
     bool asked;            /* its first request was sent */
     unsigned requests;
+    int64_t requested_at;  /* the latest of them was sent */
     unsigned calls[2];     /* system calls of its supervisor and its agents */
     unsigned messages[2];  /* that these have sent */
     int64_t stopped_since; /* its supervisor is; 0: it is not */

@@ -208,7 +208,7 @@ static int work(const void *arg)
         rest(run->program.runs);
         return 1;
     }
-    script.counts_until = script_end_of_lease(run, run->granted_at);
+    script.counts_until = script_end_of_lease(run, script.granted_from);
     run->command_alive = true;
     if (choices.renews_after != NEVER && !renew_after(run, choices.renews_after))
         return 1;
@@ -237,6 +237,8 @@ static void kill_acquire(void *arg)
 
 void script_on_granted(struct run *run)
 {
+    if (!script.granted_from || server_count == 1)
+        script.granted_from = run->requested_at;
     if (choices.acquire_dies_after)
         world_at(world.now + choices.acquire_dies_after, kill_acquire, run);
 }

@@ -9,6 +9,7 @@
 struct script {
     struct file *output;  /* of "rlock acquire" */
     bool unread;          /* it is not read at once */
+    int64_t granted_from; /* the request was sent that was granted, as far as is known */
     int64_t counts_until; /* by the latest acquisition or renewal that has succeeded */
     bool released;        /* by "rlock release" */
     int64_t ended;        /* the script has; 0: not */
