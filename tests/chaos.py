@@ -45,7 +45,7 @@ class History:
         seen = f"{len(found)} overlaps, the largest {largest:.0f} ms" if found else "no overlap"
         yield f"{self.deployment.promise}: {seen}", [text for ms, text in found if ms > allowed]
         yield "as many keys as asked for", as_many_as_asked(self, self.runs)
-        yield "fencing tokens rise", fences(self.runs, lossy=self.deployment.overlap > 0)
+        yield "fencing tokens rise", fences(self.runs, self.deployment.overlap)
         yield from explained(self)
         yield "no contender waits for ever", self.stuck
         # If a reader's lock may be lost unnoticed, its nested attempt to write may succeed, and end

@@ -1,6 +1,6 @@
 """PostgreSQL and MariaDB for the chaos run, each behind a network that fails."""
 import os, signal, subprocess
-from chaos_deployments import BehindProxy, Server, free_ports, until
+from chaos_deployments import BehindProxies, Server, free_ports, until
 from contenders import RLOCK, descendants, send
 
 # bash -c CALL databases.bash FUNCTION ARGUMENT...
@@ -66,7 +66,7 @@ class DatabaseServer(Server):
         until("its processes have ended", lambda: all(map(is_gone, pids)))
 
 
-class Database(BehindProxy):
+class Database(BehindProxies):
     """A server that writes each change to its disk before it answers."""
 
     promise = "never two, whatever happens to it while it keeps its data"
@@ -79,7 +79,7 @@ class Database(BehindProxy):
         server.start()
         self.nodes.append(server)
         server.make_users()
-        self.connect(f"127.0.0.1:{outside}", port)
+        self.connect(self.directory, f"127.0.0.1:{outside}", port)
         self.url = f"{self.scheme}://locker:p@127.0.0.1:{outside}/locks"
         run(RLOCK, "init", "--url", self.url, "--config", "/dev/null", check=True)
 

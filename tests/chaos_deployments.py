@@ -3,7 +3,7 @@ parts that they share with other stores (chaos_databases.py, chaos_zookeeper.py)
 
 A timer undoes each fault after a while; heal() undoes it at once.
 """
-import collections, os, random, shutil, signal, socket, subprocess, threading, time
+import collections, itertools, os, random, shutil, signal, socket, subprocess, threading, time
 from contenders import LEASE, TOOLS
 
 READY = 30  # s
@@ -114,7 +114,7 @@ class Deployment:
     settings = ""  # a configuration file for all
 
     def __init__(self, directory):
-        self.directory, self.nodes, self.undo = directory, [], None
+        self.directory, self.nodes, self.proxies, self.undo = directory, [], [], None
         os.makedirs(directory)
         self.config = os.path.join(directory, "rlock.conf")
         with open(self.config, "w") as file:
@@ -152,8 +152,8 @@ class Deployment:
 
     def stop(self):
         self.undo = None
-        for node in self.nodes:
-            node.stop()
+        for one in self.nodes + self.proxies:
+            one.stop()
 
     # -- faults of any server ---------------------------------------------------------------------
 
@@ -185,6 +185,7 @@ class Proxy:
         self.process = subprocess.Popen([self.program, control, listen, target], text=True,
                                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         self.address = self.process.stdout.readline().strip()
+        self.port = int(self.address.rpartition(":")[2]) if ":" in self.address else None
 
     def tell(self, *words):
         words = [self.program, "-s", self.control, *words]
@@ -196,44 +197,43 @@ class Proxy:
         self.process.stdout.close()
 
 
-class BehindProxy(Deployment):
-    """One server behind a network that fails. build() ends with connect()."""
+class BehindProxies(Deployment):
+    """Servers behind a network that fails, at once to all of them or to one."""
 
-    proxy = None
+    def connect(self, directory, listen, port):
+        """Returns what leads to that port."""
+        os.makedirs(directory, exist_ok=True)
+        proxy = Proxy(os.path.join(directory, "control"), listen, f"127.0.0.1:{port}")
+        self.proxies.append(proxy)
+        return proxy
 
-    def connect(self, listen, port):
-        control = os.path.join(self.directory, "control")
-        self.proxy = Proxy(control, listen, f"127.0.0.1:{port}")
+    def network(self, chance, *words):
+        proxies = chance.choice((self.proxies, [chance.choice(self.proxies)]))
+        for proxy in proxies:
+            proxy.tell(*words)
+        return lambda: [proxy.tell("pass") for proxy in proxies]
 
-    def stop(self):
-        super().stop()
-        if self.proxy:
-            self.proxy.stop()
+    def do_cut(self, chance):
+        self.network(chance, "rst")
 
-    def network(self, *words):
-        self.proxy.tell(*words)
-        return lambda: self.proxy.tell("pass")
+    def do_black_hole(self, chance):
+        return self.network(chance, "blackhole")
 
-    def do_cut(self, _chance):
-        self.proxy.tell("rst")
+    def do_lose_answers(self, chance):
+        return self.network(chance, "drop", "down")
 
-    def do_black_hole(self, _chance):
-        return self.network("blackhole")
-
-    def do_lose_answers(self, _chance):
-        return self.network("drop", "down")
-
-    def do_lose_requests(self, _chance):
-        return self.network("drop", "up")
+    def do_lose_requests(self, chance):
+        return self.network(chance, "drop", "up")
 
     def do_slow(self, chance):
-        return self.network("delay", chance.choice(("up", "down")), str(chance.randrange(5, 300)))
+        return self.network(chance, "delay", chance.choice(("up", "down")),
+                            str(chance.randrange(5, 300)))
 
 
 # -- Redis ----------------------------------------------------------------------------------------
 
 
-class Redis(Deployment):
+class Redis(BehindProxies):
     """Some servers and Sentinels."""
 
     any = True
@@ -243,6 +243,9 @@ class Redis(Deployment):
         self.nodes.append(RedisServer(os.path.join(self.directory, name), port, *options, **how))
         self.nodes[-1].start()
         return self.nodes[-1]
+
+    def do_double(self, chance):
+        return self.network(chance, "double", str(1000 * LEASE))
 
     def do_flush_scripts(self, _chance):
         for node in self.masters():
@@ -288,7 +291,7 @@ FORGE = """
 """
 
 
-class Single(BehindProxy, Redis):
+class Single(Redis):
     """A server that writes each change to its disk before it answers."""
 
     name = "one server, with appendfsync always"
@@ -301,11 +304,7 @@ class Single(BehindProxy, Redis):
         self.tokens = collections.defaultdict(list)  # of each key
         self.node("server", port, *self.server_options)
         path = os.path.join(self.directory, "socket")
-        self.connect(path, port)
-        self.url = "unix://" + path
-
-    def do_double(self, _chance):
-        return self.network("double", str(1000 * LEASE))
+        self.url = "unix://" + self.connect(self.directory, path, port).address
 
     def do_forge_messages(self, _chance):
         """Some of these tokens are used, lost with their messages, or too old."""
@@ -327,32 +326,54 @@ class Forgetful(Single):
         self.nodes[0].ask("flushall")
 
 
-class Sentinels(Redis):
+class Announcing(Redis):
+    """Servers that announce their proxies, and so lead clients to each other. What they say to each
+    other takes the same way, and is spared."""
+
+    servers_host = "127.0.0.2"
+    server_options = ("--bind-source-addr", servers_host)
+
+    def announce(self, names):
+        """Returns ports for servers, each behind its proxy."""
+        ports = free_ports(len(names))
+        for name, port in zip(names, ports):
+            proxy = self.connect(os.path.join(self.directory, name), "127.0.0.1:0", port)
+            proxy.tell("spare", self.servers_host)
+        return ports
+
+
+class Sentinels(Announcing):
     """A master, two replicas, three Sentinels."""
 
     name = "Sentinel"
     promise = "two for a lease at most, after a fail-over that lost what the replica had not got"
     overlap = 2
-    server_options = ("--repl-diskless-sync-delay", "0", "--appendonly", "yes")
+    server_options = (*Announcing.server_options, "--repl-diskless-sync-delay", "0",
+                      "--appendonly", "yes")
 
     def build(self):
-        ports = free_ports(6)
+        names = [f"{kind}{i}" for kind in ("server", "sentinel") for i in range(3)]
+        ports, proxies = self.announce(names), self.proxies
         for i in range(3):
-            follows = ("--replicaof", "127.0.0.1", ports[0]) if i else ()
-            self.node(f"server{i}", ports[i], *follows, *self.server_options)
-        for i in range(3):
-            directory = os.path.join(self.directory, f"sentinel{i}")
+            follows = ("--replicaof", "127.0.0.1", proxies[0].port) if i else ()
+            announces = "--replica-announce-ip", "127.0.0.1", "--replica-announce-port"
+            self.node(names[i], ports[i], *announces, proxies[i].port, *follows,
+                      *self.server_options)
+        for i in range(3, 6):
+            directory = os.path.join(self.directory, names[i])
             path = directory + ".conf"
             with open(path, "w") as file:
                 file.write(
-                    f"port {ports[3 + i]}\nbind 127.0.0.1\ndir {directory}\n"
-                    f"sentinel monitor m 127.0.0.1 {ports[0]} 2\n"
+                    f"port {ports[i]}\nbind 127.0.0.1\ndir {directory}\n"
+                    f"bind-source-addr {self.servers_host}\n"
+                    f"sentinel announce-ip 127.0.0.1\nsentinel announce-port {proxies[i].port}\n"
+                    f"sentinel monitor m 127.0.0.1 {proxies[0].port} 2\n"
                     "sentinel down-after-milliseconds m 700\nsentinel failover-timeout m 2000\n"
                 )
-            self.node(f"sentinel{i}", ports[3 + i], program=("redis-server", path, "--sentinel"))
+            self.node(names[i], ports[i], program=("redis-server", path, "--sentinel"))
         self.servers, self.sentinels = self.nodes[:3], self.nodes[3:]
         until("Sentinels agree", self.settled)
-        self.url = f"sentinel://{','.join(addresses(self.sentinels))}/m"
+        self.url = f"sentinel://{','.join(proxy.address for proxy in proxies[3:])}/m"
 
     def settled(self):
         return all("num-other-sentinels\n2" in text and "num-slaves\n2" in text
@@ -361,7 +382,8 @@ class Sentinels(Redis):
     def masters(self):
         answer = self.sentinels[0].ask("sentinel", "get-master-addr-by-name", "m").split()
         port = int(answer[1]) if len(answer) == 2 else 0
-        return [node for node in self.servers if node.port == port] or self.servers[:1]
+        there = [proxy.port == port for proxy in self.proxies[:3]]
+        return list(itertools.compress(self.servers, there)) or self.servers[:1]
 
     def do_fail_over(self, chance):
         chance.choice(self.sentinels).ask("sentinel", "failover", "m")
@@ -379,7 +401,7 @@ class Replicas(Sentinels):
     settings = "grace = yes\nlease = 2s\nreplicas = 1\n"
 
 
-class Cluster(Redis):
+class Cluster(Announcing):
     """Three masters, each with a replica."""
 
     name = "Cluster"
@@ -390,8 +412,12 @@ class Cluster(Redis):
                       *Sentinels.server_options)
 
     def build(self):
-        for i, port in enumerate(free_ports(6)):
-            self.node(f"node{i}", port, *self.server_options)
+        names = [f"node{i}" for i in range(6)]
+        ports, proxies = self.announce(names), self.proxies
+        for name, port, proxy in zip(names, ports, proxies):
+            announces = ("--cluster-announce-ip", "127.0.0.1", "--cluster-announce-port",
+                         proxy.port, "--cluster-announce-bus-port", port + 10000)
+            self.node(name, port, *announces, *self.server_options)
         words = ["redis-cli", "--cluster", "create", *addresses(self.nodes)]
         words += ["--cluster-replicas", "1", "--cluster-yes"]
         with open(os.path.join(self.directory, "create.log"), "w") as log:
@@ -399,7 +425,7 @@ class Cluster(Redis):
         until("the cluster is up", lambda: self.saying("cluster_state:ok", "cluster", "info") == 6)
         follows = "master_link_status:up"
         until("replicas follow", lambda: self.saying(follows, "info", "replication") == 3)
-        self.url = "cluster://" + ",".join(addresses(self.nodes[:3]))
+        self.url = "cluster://" + ",".join(proxy.address for proxy in proxies[:3])
 
     def saying(self, text, *words):
         """Returns how many nodes answer with that text."""
@@ -427,22 +453,10 @@ class Quorum(Redis):
     modes = ("write",)
 
     def build(self):
-        self.proxies = []
         for i, port in enumerate(free_ports(5)):
             node = self.node(f"server{i}", port, "--appendonly", "yes", "--appendfsync", "always")
-            self.proxies.append(Proxy(f"{node.directory}/control", "127.0.0.1:0",
-                                      *addresses([node])))
+            self.connect(node.directory, "127.0.0.1:0", port)
         self.url = " ".join(f"redis://{proxy.address}" for proxy in self.proxies)
-
-    def stop(self):
-        super().stop()
-        for proxy in self.proxies:
-            proxy.stop()
-
-    def do_double(self, _chance):
-        for proxy in self.proxies:
-            proxy.tell("double", str(1000 * LEASE))
-        return lambda: [proxy.tell("pass") for proxy in self.proxies]
 
     def do_stop_two(self, chance):
         return self.stand_still(*chance.sample(self.nodes, 2))

@@ -19,6 +19,7 @@
  *   rst                   reset all connections
  *   refuse                reset all connections and accept no more, until "pass"
  *   target ADDRESS        where new connections go
+ *   spare HOST            new connections from there suffer no faults
  *   on up|down TEXT CMD   once, on the first connection on which a chunk with TEXT goes by ("any":
  *                         every chunk): one of the above up to rst, only on that connection; the
  *                         chunk itself still gets through, but for rst
@@ -77,7 +78,7 @@ struct half {
 };
 
 struct link {
-    bool open;
+    bool open, spared;
     int fd[2]; /* UP: the client's, DOWN: the target's */
     struct half half[2];
     struct sockaddr_storage target;
@@ -151,14 +152,14 @@ static struct link *relay_open(int client, const struct sockaddr *target, sockle
 static void relay_set(const struct fault faults[2])
 {
     for (struct link *link = links; link < links + LINKS; link++)
-        for (int way = UP; way <= DOWN; way++)
+        for (int way = UP; way <= DOWN && !link->spared; way++)
             link->half[way].fault = faults[way];
 }
 
 static void relay_reset(void)
 {
     for (struct link *link = links; link < links + LINKS; link++)
-        if (link->open)
+        if (link->open && !link->spared)
             link_close(link, true);
 }
 
@@ -355,6 +356,7 @@ struct address {
 };
 
 static struct address target, home;
+static struct in_addr spared; /* 0.0.0.0: none */
 static int listener = -1;
 static struct fault faults[2] = {{.cut = -1}, {.cut = -1}};
 
@@ -453,6 +455,8 @@ static bool obey(const char *line, char *answer)
     }
     if (words > 1 && !strcmp(word[0], "target"))
         return address_parse(word[1], &target);
+    if (words > 1 && !strcmp(word[0], "spare"))
+        return inet_pton(AF_INET, word[1], &spared) == 1;
     if (!strcmp(word[0], "rst") || !strcmp(word[0], "refuse")) {
         relay_reset();
         if (word[0][1] == 'e' && listener >= 0)
@@ -506,6 +510,19 @@ static void raise_limit(void)
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+static void accept_client(void)
+{
+    struct sockaddr_in from = {0};
+    socklen_t length = sizeof from;
+    int client = accept4(listener, (struct sockaddr *)&from, &length, SOCK_CLOEXEC);
+    bool spare = spared.s_addr && from.sin_addr.s_addr == spared.s_addr;
+    struct link *link =
+        client < 0 ? NULL
+                   : relay_open(client, &target.a.any, target.length, spare ? no_faults : faults);
+    if (link)
+        link->spared = spare;
+}
+
 static void serve(int control)
 {
     static struct pollfd set[2 * LINKS + 2];
@@ -517,9 +534,8 @@ static void serve(int control)
         if (poll(set, 2 * LINKS + 2, wait) < 0 && errno != EINTR)
             die("poll");
         relay_move(set);
-        int client = accepting->revents ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
-        if (client >= 0)
-            relay_open(client, &target.a.any, target.length, faults);
+        if (accepting->revents)
+            accept_client();
         if (commands->revents)
             command_take(control);
     }

@@ -86,11 +86,12 @@ def exclusion(runs, limits):
     return faults
 
 
-def fences(runs, lossy=False):
+def fences(runs, overlap=0):
     """Returns the faults of tokens: a later run must have a greater one, a nested run the same one.
-    Runs that can be together may begin in another order than they were granted. lossy: a new
-    master may know only an earlier request of a holder, and give nested runs the token of that
-    one."""
+    Runs that can be together may begin in another order than they were granted. overlap: for so
+    many s, by their tokens, which count microseconds, two may be granted one lock, and one may
+    begin when the other has ended already; and a new master may know only an earlier request of a
+    holder, and give nested runs the token of that one."""
     faults = []
     for key, group in by_key(runs).items():
         firsts = {}
@@ -101,9 +102,9 @@ def fences(runs, lossy=False):
         for one, two in itertools.combinations(firsts.values(), 2):
             if (
                 one.end < two.begin
-                and one.grants[key] > two.grants[key]
+                and one.grants[key] > two.grants[key] + overlap * 1000000
                 and conflict(key, one, two)
-                and not (lossy and one.line(two))
+                and not (overlap and one.line(two))
             ):
                 faults.append(
                     f"{key}: {two.name} has {two.grants[key]}"

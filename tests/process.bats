@@ -58,7 +58,7 @@ load slow_files
 }
 
 # RLIMIT_CPU is in seconds. The kernel's signal is blocked until rlock reads its signals.
-@test "the kernel's SIGXCPU, for a limit of rlock's own, is no signal to hand on" {
+@test "the kernel's SIGXCPU, for a limit of rlock's own, is not handed on" {
     run -0 python3 -c '
 import os, resource, signal, sys
 forever = resource.getrlimit(resource.RLIMIT_CPU)
