@@ -750,7 +750,7 @@ overlap() {
 # run at the same time.
 contend() {
     local LOG=$LOG$1
-    at_work "a$1" "k$1" 100 --lease "$2" "${@:3}" tree
+    at_work "a$1" "k$1" 1000 --lease "$2" "${@:3}" tree
     poll_until 10 have_traced 3
     work "b$1" "k$1" 0.3 --lease 10s
     poll_until 15 waits_or_works "$1"

@@ -268,7 +268,7 @@ served() {
         "$RLOCK" run k -- sh -c ": >'$T/a.up'; exec sleep 1000"
     queue b k
     hold c s --limit 2
-    database_sql "$DATABASE" "SELECT $key, role, mode, label FROM $view" |
+    database_sql "$DATABASE" "SELECT $key, role, mode, label FROM $view ORDER BY 1, 2" |
         tr '\t' '|' >"$T/seen"
     [[ $(cut -d '|' -f 1-3 "$T/seen" | paste -sd ' ') == \
         "k|holder|exclusive k|holder|exclusive k|waiter|exclusive s|holder|semaphore" ]]

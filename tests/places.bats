@@ -146,7 +146,7 @@ runs_or_says() {
 asked_for() {
     cp "$RLOCK_TEST_TOOLS/worker" "$T/slow-$1"
     make_slow "$T/slow-$1"
-    bg "a$1" rlock run --lease "$2" "${@:3:$#-4}" "k$1" -- "$slow/slow-$1" "$LOG$1" "a$1" 100 tree "${@: -1}"
+    bg "a$1" rlock run --lease "$2" "${@:3:$#-4}" "k$1" -- "$slow/slow-$1" "$LOG$1" "a$1" 1000 tree "${@: -1}"
     poll_until 10 test -e "$T/slow-$1.asked"
     LOG=$LOG$1 queued "k$1" work "b$1" "k$1" 0.3 --lease 10s
 }
