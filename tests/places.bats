@@ -213,7 +213,9 @@ shown_by() {
     LEASE=12s keeps_promises
 }
 
-@test "place: a slow /proc" {
+# To find all of a tree takes longer than the time between TERM and KILL, and than KILL's own.
+@test "H163 place: a slow /proc, with many processes" {
+    bg_up crowd "$RLOCK_TEST_TOOLS/crowd" 2000 "$T/crowd.up"
     there env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_readdir.so"
     LEASE=12s exclusion
     signals

@@ -153,23 +153,24 @@ pid_t procfs_last_pid(const struct procfs *procfs)
     return decimal_take(&digits, INT_MAX, &pid) ? (pid_t)pid : -1;
 }
 
-bool procfs_list(const struct procfs *procfs, struct process_list *list)
+bool procfs_list(const struct procfs *procfs, struct moment until, struct process_list *list)
 {
     const struct dirent *entry;
     struct process process;
     int fd = openat(procfs->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *directory = fd < 0 ? NULL : fdopendir(fd);
-    bool complete = directory;
+    bool complete = directory, late = false;
 
     list->count = 0;
-    while (directory && (errno = 0, entry = readdir(directory))) {
+    while (directory && !late && (errno = 0, entry = readdir(directory))) {
         pid_t pid = pid_of(entry->d_name);
         enum process_look look = pid > 0 ? procfs_read(procfs, pid, &process) : PROCESS_GONE;
         if (look == PROCESS_UNSEEN ||
             (look == PROCESS_FOUND && !process_list_append(list, &process)))
             complete = false;
+        late = moment_reached(until, moment_now());
     }
-    complete = complete && errno == 0;
+    complete = complete && !late && errno == 0;
     if (directory)
         closedir(directory);
     else

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "base/clock.h"
+
 struct process {
     pid_t pid;
     pid_t parent;
@@ -72,8 +74,9 @@ bool procfs_lists_children(const struct procfs *procfs, pid_t pid);
  * lacking. A child that ends meanwhile may hide another one as well. */
 bool procfs_add_children(const struct procfs *procfs, const struct process *process,
                          struct process_list *list);
-/* Lists all processes by their pids; false if one could not be read, or for want of memory. */
-bool procfs_list(const struct procfs *procfs, struct process_list *list);
+/* Lists all processes by their pids; false if one could not be read, for want of memory, or if it
+ * is not done by "until". */
+bool procfs_list(const struct procfs *procfs, struct moment until, struct process_list *list);
 
 /* False for want of memory. */
 bool process_list_append(struct process_list *list, const struct process *process);

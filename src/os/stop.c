@@ -30,7 +30,7 @@ enum tree_state stop_ask(const struct tree *tree)
 
 enum stop_state stop_turn(struct stop *stop, struct moment now)
 {
-    stop->killing |= moment_reached(stop->kill_at, now);
+    stop->killing |= moment_reached(stop->tree.kill_at, now);
     if (stop->killing)
         patience_look(&stop->killed, now);
     if (stop->tree.lenient)
@@ -51,5 +51,5 @@ struct moment stop_next(const struct stop *stop, struct moment now)
 {
     if (stop->killing)
         return moment_plus(now, KILL_AGAIN_NS);
-    return moment_min(stop->kill_at, moment_plus(now, LOOK_AGAIN_NS));
+    return moment_min(stop->tree.kill_at, moment_plus(now, LOOK_AGAIN_NS));
 }

@@ -5,9 +5,8 @@
 #include "os/tree.h"
 
 struct stop {
-    struct tree tree;          /* its root is this process */
+    struct tree tree;          /* its root is this process; "kill_at" may be changed meanwhile */
     const struct child *child; /* its leader */
-    struct moment kill_at;     /* may be changed meanwhile */
     bool killing;
     struct patience killed; /* once killing */
     int64_t death;          /* of that, when a process had ended last, or was let off */

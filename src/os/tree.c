@@ -492,12 +492,14 @@ static enum tree_state signal_listed(const struct tree *tree, struct process_lis
                                      bool *complete)
 {
     enum tree_state state = TREE_GONE;
+    bool limited = tree->kill_at.ns && (signo == SIGTERM || signo == SIGCONT);
+    struct moment until = limited ? tree->kill_at : MOMENT_NEVER;
     uint64_t print = 1, last;
     int pass = 0;
 
     do {
         last = print;
-        *complete = procfs_list(tree->procfs, all) && *complete;
+        *complete = procfs_list(tree->procfs, until, all) && *complete;
         state = signal_found(tree, all, signo, &print, complete);
     } while (++pass < MOST_PASSES && print != last && (state == TREE_GONE || signo == SIGKILL));
     return state;
@@ -610,7 +612,7 @@ static bool list_all(const struct tree *tree, struct process_list *list)
 {
     struct process_list all ENDED_BY(process_list_free) = {0};
     struct search search;
-    bool complete = procfs_list(tree->procfs, &all);
+    bool complete = procfs_list(tree->procfs, MOMENT_NEVER, &all);
 
     search_init(&search, tree, &all);
     for (size_t i = 0; i < all.count; i++)

@@ -205,7 +205,7 @@ static struct moment term_at(const struct job *job)
 /* The command of --stop comes before TERM, and ends with KILL. */
 static void send_term(struct job *job, struct moment now)
 {
-    bool killing = moment_reached(job->stop.kill_at, now);
+    bool killing = moment_reached(job->stop.tree.kill_at, now);
 
     job->stop.tree.spared = killing ? 0 : job->stop_command.pid;
     if (killing)
@@ -222,7 +222,7 @@ static void go_on_stopping(struct job *job)
     struct moment now = moment_now();
     enum stop_state state;
 
-    job->stop.kill_at = deadline(job).kill_at;
+    job->stop.tree.kill_at = deadline(job).kill_at;
     job->stop.tree.except = job->agent->pid; /* it may be another one by now */
     job->stop.tree.lenient = deadline_lets_off(job->lease, job->stop.killed.ns, now);
     send_term(job, now);
@@ -255,9 +255,9 @@ static void begin_to_end(struct job *job)
     job->ends = !job->agent->offer || offer_claim_end(job->agent->offer);
     job->term_at = now;
     if (job->ends)
-        stop_command_start(&job->stop_command, &job->inherited, job->stop.kill_at);
+        stop_command_start(&job->stop_command, &job->inherited, job->stop.tree.kill_at);
     else
-        job->term_at = moment_plus(now, moment_until(now, job->stop.kill_at) / 2);
+        job->term_at = moment_plus(now, moment_until(now, job->stop.tree.kill_at) / 2);
 }
 
 static void stop(struct job *job)
@@ -267,8 +267,8 @@ static void stop(struct job *job)
     job->state = JOB_STOPPING;
     job->stopping_since = moment_now();
     tell_stopping(job);
-    job->stop =
-        (struct stop){.child = &job->child, .kill_at = deadline(job).kill_at, .tree = tree_of(job)};
+    job->stop = (struct stop){.child = &job->child, .tree = tree_of(job)};
+    job->stop.tree.kill_at = deadline(job).kill_at;
     begin_to_end(job);
     go_on_stopping(job);
 }

@@ -134,6 +134,7 @@ static void begin_to_end(struct watchdog *watchdog)
         look_again(watchdog);
         return;
     }
+    watchdog->tree.kill_at = kill_at(watchdog);
     enum tree_state state = stop_ask(&watchdog->tree);
     raise_alarm(watchdog, WATCHDOG_ENDING, state);
     if (watchdog->phase == WATCHDOG_DELAYING)

@@ -154,7 +154,7 @@ bool __wrap_procfs_add_children(const struct procfs *procfs, const struct proces
 }
 
 /* Each process is read at its time; those that are born meanwhile may be missing. */
-bool __wrap_procfs_list(const struct procfs *procfs, struct process_list *list)
+bool __wrap_procfs_list(const struct procfs *procfs, struct moment until, struct process_list *list)
 {
     int pids[PROCESSES], count = 0;
     struct process process;
@@ -167,12 +167,17 @@ bool __wrap_procfs_list(const struct procfs *procfs, struct process_list *list)
     for (int i = 0; i < kernel.process_count; i++)
         if (kernel.processes[i]->life != REAPED)
             pids[count++] = kernel.processes[i]->pid;
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
+        if (moment_reached(until, moment_now())) {
+            complete = false;
+            break;
+        }
         switch (__wrap_procfs_read(procfs, pids[i], &process)) {
         case PROCESS_FOUND: process_list_append(list, &process); break;
         case PROCESS_GONE: break;
         case PROCESS_UNSEEN: complete = false;
         }
+    }
     process_list_sort(list);
     return complete;
 }

@@ -19,9 +19,9 @@ static const struct child command = {.pid = 4000000, .group = 4000000, .handle =
 /* Without /proc: only its process group is asked for. */
 static struct stop begun(struct moment now)
 {
-    return (struct stop){.tree = {.procfs = &none, .group = command.group, .leader = -1},
-                         .child = &command,
-                         .kill_at = now};
+    return (struct stop){
+        .tree = {.procfs = &none, .group = command.group, .leader = -1, .kill_at = now},
+        .child = &command};
 }
 
 /* Returns for how many ms of turns it continues, 5000 at most. */
