@@ -76,7 +76,9 @@ static bool was_noted(const struct tree *tree, const struct process *process)
 static bool is_in_noted_session(const struct search *search, const struct process *process)
 {
     const struct tree *tree = search->tree;
-    const struct process *leader = process_list_find(search->all, process->session);
+    const struct process *leader = process->pid == process->session
+                                       ? process /* which may have been born since */
+                                       : process_list_find(search->all, process->session);
 
     if (process->session == search->session || (leader && !was_noted(tree, leader)))
         return false;

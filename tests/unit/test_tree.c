@@ -213,7 +213,8 @@ static struct row runner = {200, 1,         200, 200, 1, 250, "x", "RLOCK_OWNER=
                             "l", "a runner"};
 static bool runs;
 static struct row late_child = {300, US, 300, 300, 1, 260, "x", "", "d", "a late child"};
-static bool is_late;
+static int late_looks;  /* so many do not show it */
+static bool tells_late; /* that it was born then */
 
 static void tell_latest(int number)
 {
@@ -257,8 +258,10 @@ struct dirent *readdir(DIR *from)
     struct dirent *entry = next(from);
     if (entry && strtol(entry->d_name, NULL, 10) == pid_of(50) && !strstr(deeds, "list"))
         note_deed("see in the list", 50);
-    if (is_late && entry && strtol(entry->d_name, NULL, 10) == pid_of(late_child.pid)) {
-        is_late = false;
+    if (late_looks && entry && strtol(entry->d_name, NULL, 10) == pid_of(late_child.pid)) {
+        late_looks--;
+        if (tells_late)
+            tell_latest(late_child.pid);
         entry = next(from);
     }
     if (runs && entry && strtol(entry->d_name, NULL, 10) == pid_of(runner.pid)) {
@@ -308,9 +311,42 @@ static void test_second_look(void)
     const struct tree tree = {.procfs = &procfs, .root = getpid(), .leader = -1, .owner = OWNER};
     tap_ok(tree_signal(&tree, 0) == TREE_GONE, "the supervisor itself is not of its tree");
     make_process(&late_child, false);
-    is_late = true;
+    late_looks = 1;
     tap_ok(tree_signal(&tree, 0) == TREE_LIVE, "H121 a process that one look missed is found");
-    tap_ok(!is_late, "and one look has missed it");
+    tap_ok(!late_looks, "and one look has missed it");
+    procfs_close(&procfs);
+    remove_tree("");
+}
+
+/* A session of the tree has ended, and its number is that of a process which was born while all
+ * were listed. */
+static void test_number_of_session(void)
+{
+    struct row us = {US, 1, US, US, 1, 100, "rlock", "", "", "the supervisor"};
+    struct process once = {.pid = pid_of(300), .session = session_of(300), .started = 90};
+    const struct process_list seen = {&once, 1, 0};
+    char name[128];
+
+    make_empty_world();
+    snprintf(name, sizeof name, "%s/sys", directory);
+    must(mkdir(name, 0700) == 0);
+    strcat(name, "/kernel");
+    must(mkdir(name, 0700) == 0);
+    make_process(&us, false);
+    make_process(&late_child, false);
+    tell_latest(late_child.pid - 1);
+    struct procfs procfs = procfs_of(directory);
+    const struct tree tree = {.procfs = &procfs,
+                              .leader = -1,
+                              .owner = OWNER,
+                              .since = 220,
+                              .noted = &seen,
+                              .noted_count = 1};
+    late_looks = 2;
+    tells_late = true;
+    tap_ok(tree_signal(&tree, 0) == TREE_GONE && !late_looks,
+           "H125 a later session of a number that was noted is not of the tree");
+    tells_late = false;
     procfs_close(&procfs);
     remove_tree("");
 }
@@ -438,6 +474,7 @@ int main(void)
     test_births(false);
     test_births(true);
     test_second_look();
+    test_number_of_session();
     test_known_first();
     test_hidden_group();
     test_number_of_another();
