@@ -21,7 +21,7 @@ TABLE = os.path.join(SOURCE, "tests/mutants")
 PAGE = os.path.join(SOURCE, "docs/proof.md")
 COPIES = os.path.join(BUILD, "mutants")
 MARK = "<!-- mutants -->"
-ORACLE = os.path.join(SOURCE, "tests/lives/oracle.c")
+ORACLE = os.path.join(SOURCE, "tests/lives")
 SENTENCES = "<!-- sentences -->"
 TIME_LIMIT = 600  # seconds for one test: a mutant may make it hang, which finds it too
 LIVES = "lives"  # the test that has the program live until something goes wrong
@@ -139,9 +139,9 @@ class Copy:
 # -- the sentences of the manual that lives are judged by ------------------------------------------
 
 def read_sentences():
-    """{text: (page, the functions that check it)}, in the order of the oracle's table."""
-    with open(ORACLE) as file:
-        text = file.read()
+    """{text: (page, the functions that check it)}, in the order of the table of sentences."""
+    text = "".join(open(os.path.join(ORACLE, name)).read() for name in sorted(os.listdir(ORACLE))
+                   if name.endswith(".c"))
     table = re.findall(r'\[(\w+)\] = \{"([\w.-]+)",\s*((?:"[^"]*"\s*)+)\}', text)
     checks = {}
     functions = r"^\w[^\n]* \*?(\w+)\([^;{]*\)\n\{\n(.*?)^\}"

@@ -107,12 +107,12 @@ static void run_restore(struct command_call *call)
     long long ms = strtoll(call->words[2].at, NULL, 10);
 
     if (!record_read(call->record, text.at, text.size)) {
-        command_error(call->lua, "ERR Bad data format");
+        command_push_error(call->lua, "ERR Bad data format");
         return;
     }
     call->record->expires = ms ? call->unit->now_us / 1000 + ms : 0;
     call->record->changed = true;
-    command_status(call->lua, "OK");
+    command_push_status(call->lua, "OK");
 }
 
 static void run_info(struct command_call *call)

@@ -8,14 +8,14 @@
 
 #define WRONG_TYPE "WRONGTYPE Operation against a key holding the wrong kind of value"
 
-void command_error(lua_State *lua, const char *text)
+void command_push_error(lua_State *lua, const char *text)
 {
     lua_newtable(lua);
     lua_pushstring(lua, text);
     lua_setfield(lua, -2, "err");
 }
 
-void command_status(lua_State *lua, const char *text)
+void command_push_status(lua_State *lua, const char *text)
 {
     lua_newtable(lua);
     lua_pushstring(lua, text);
@@ -47,7 +47,7 @@ static void run_hset(struct command_call *call)
     size_t added = 0;
 
     if (call->count % 2) {
-        command_error(call->lua, "ERR wrong number of arguments for 'hset' command");
+        command_push_error(call->lua, "ERR wrong number of arguments for 'hset' command");
         return;
     }
     call->record->type = RECORD_HASH;
@@ -148,7 +148,7 @@ static void run_set(struct command_call *call)
     int64_t ms;
 
     if (!take_set_options(call, &if_new, &ms)) {
-        command_error(call->lua, "ERR syntax error");
+        command_push_error(call->lua, "ERR syntax error");
     } else if (if_new && call->record->type != RECORD_NONE) {
         lua_pushboolean(call->lua, 0);
     } else {
@@ -159,7 +159,7 @@ static void run_set(struct command_call *call)
         call->record->changed = true;
         record_set(call->record, piece_of(""), value);
         piece_drop(&value);
-        command_status(call->lua, "OK");
+        command_push_status(call->lua, "OK");
     }
 }
 
@@ -195,7 +195,7 @@ static void run_type(struct command_call *call)
 {
     static const char *const names[] = {"none", "string", "hash", "list"};
 
-    command_status(call->lua, names[call->record->type]);
+    command_push_status(call->lua, names[call->record->type]);
 }
 
 static void run_pexpire(struct command_call *call)
@@ -250,7 +250,7 @@ static void run_publish(struct command_call *call)
 /* There is one database. */
 static void run_select(struct command_call *call)
 {
-    command_status(call->lua, "OK");
+    command_push_status(call->lua, "OK");
 }
 
 static const struct command commands[] = {
@@ -306,12 +306,12 @@ bool command_run(struct lua_State *lua, struct unit *unit, const struct command_
         command = find(commands, words[0]);
     const char *fault = fault_of(command, unit, extra, words, count);
     if (fault) {
-        command_error(lua, fault);
+        command_push_error(lua, fault);
         return true;
     }
     if (command->flags & COMMAND_KEY) {
         if (reach && !reach(words[1])) {
-            command_error(lua, "ERR the key is out of reach");
+            command_push_error(lua, "ERR the key is out of reach");
             return true;
         }
         call.record = unit_record(unit, words[1], command->flags & COMMAND_WRITES);
@@ -319,7 +319,7 @@ bool command_run(struct lua_State *lua, struct unit *unit, const struct command_
             return false;
     }
     if (call.record && command->type && call.record->type && call.record->type != command->type)
-        command_error(lua, WRONG_TYPE);
+        command_push_error(lua, WRONG_TYPE);
     else
         command->run(&call);
     if (unit->again)

@@ -44,6 +44,6 @@ typedef bool command_reach(struct piece key);
 bool command_run(struct lua_State *lua, struct unit *unit, const struct command_extra *extra,
                  command_reach *reach, const struct piece *words, size_t count);
 
-/* Leave one value. */
-void command_error(struct lua_State *lua, const char *text);
-void command_status(struct lua_State *lua, const char *text);
+/* Leave one value on the stack. */
+void command_push_error(struct lua_State *lua, const char *text);
+void command_push_status(struct lua_State *lua, const char *text);

@@ -146,7 +146,7 @@ static int call(lua_State *lua, bool raises)
     struct piece *words = lua_newuserdata(lua, (size_t)(count + 1) * sizeof *words);
 
     if (!make_words(lua, words, count))
-        command_error(lua, "ERR Lua redis lib command arguments must be strings or integers");
+        command_push_error(lua, "ERR Lua redis lib command arguments must be strings or integers");
     else if (!command_run(lua, scripts.unit, scripts.extra, is_in_reach, words, (size_t)count))
         return luaL_error(lua, "the unit must be done again");
     if (scripts.overreached)
@@ -229,8 +229,8 @@ bool script_load(struct piece text, char hex[SHA1_HEX_SIZE])
     sha1_hex(text, hex);
     if (script_is_known(hex) || keep_script(lua, text.at, text.size, hex))
         return true;
-    command_error(lua,
-                  lua_pushfstring(lua, "ERR Error compiling script: %s", lua_tostring(lua, -1)));
+    command_push_error(
+        lua, lua_pushfstring(lua, "ERR Error compiling script: %s", lua_tostring(lua, -1)));
     return false;
 }
 
@@ -289,7 +289,8 @@ enum script_outcome script_run(const struct script_call *call, struct unit *unit
             if (coded)
                 lua_getfield(lua, -1, "err");
             const char *said = lua_tostring(lua, -1);
-            command_error(lua, lua_pushfstring(lua, "%s%s script: %s, on @user_script:1.",
+            command_push_error(lua,
+                               lua_pushfstring(lua, "%s%s script: %s, on @user_script:1.",
                                                coded ? "" : "ERR ", said ? said : "?", call->hex));
         }
         return failed ? SCRIPT_FAILED : SCRIPT_DONE;

@@ -36,7 +36,7 @@ static const char *const kind_names[] = {
     [COMMAND] = "command",       [DESCENDANT] = "descendant", [STOPPER] = "--stop",
     [NOTIFIER] = "notifier",     [NOTICE] = "--notify",       [ADMIN] = "admin",
     [SERVER] = "server",         [SHELL] = "shell",           [SCRIPT] = "script",
-    [STRANGER] = "stranger"};
+    [LATCH] = "latch",           [STRANGER] = "stranger"};
 
 static void print_actor(char *out, size_t size)
 {

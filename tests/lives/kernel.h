@@ -29,6 +29,7 @@ enum kind {
     NOTIFIER,
     NOTICE,
     SCRIPT,
+    LATCH,
     STRANGER /* started by others */
 };
 

@@ -4,6 +4,7 @@
 
 #include "lives/cgroups.h"
 #include "lives/faults.h"
+#include "lives/latch.h"
 #include "lives/names.h"
 #include "lives/network.h"
 #include "lives/oracle.h"
@@ -89,6 +90,8 @@ static void choose_runs(void)
         world_at(world.now, order_mark, NULL);
     plan_part(PLAN_SCRIPT);
     script_choose(flavour);
+    plan_part(PLAN_LATCH);
+    latch_choose();
 }
 
 static void choose_cgroups(void)

@@ -25,7 +25,7 @@
 #include "lives/guide.h"
 #include "lives/live.h"
 #include "lives/network.h"
-#include "lives/oracle.h"
+#include "lives/sentences.h"
 #include "lives/server.h"
 #include "lives/states.h"
 
@@ -210,7 +210,7 @@ int main(int argc, char **argv)
         case 'p': options.of_processor = strtod(optarg, NULL); break;
         case 'g': options.guided = true; break;
         case 'c': options.print_states = true; break;
-        case 'q': oracle_print_sentences(); return 0;
+        case 'q': sentences_print(); return 0;
         default: return 64;
         }
     const char *text = optind < argc ? argv[optind] : "1";

@@ -275,7 +275,7 @@ ssize_t network_send(struct connection *connection, const void *bytes, size_t si
     else
         world_at(arrives_at(connection, &connection->last_to_server), arrive_at_server,
                  segment_new(connection, bytes, size));
-    if (!connection->by_admin)
+    if (!connection->by_admin && connection->run)
         life_on_request(connection->run);
     return (ssize_t)size;
 }

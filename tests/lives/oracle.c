@@ -1,6 +1,6 @@
-/* To judge by a further sentence: quote it in the table, and check it where its facts are known: at
- * the start or the end of a process, after each step, or at the end of a life. An exception names
- * the sentence that admits it. */
+/* How runs and scripts are judged by the sentences of the manual: at the start or the end of a
+ * process, after each step, or at the end of a life. An exception names the sentence that admits
+ * it. */
 #include "lives/oracle.h"
 
 #include <signal.h>
@@ -12,6 +12,7 @@
 #include "lives/cgroups.h"
 #include "lives/faults.h"
 #include "lives/files.h"
+#include "lives/latch.h"
 #include "lives/life.h"
 #include "lives/names.h"
 #include "lives/network.h"
@@ -20,175 +21,17 @@
 #include "lives/replication.h"
 #include "lives/sentinels.h"
 #include "lives/script.h"
+#include "lives/sentences.h"
 #include "lives/server.h"
 #include "run/exit_status.h"
 
-enum sentence {
-    ONE_AT_A_TIME,
-    NEVER_WITHOUT_LOCK,
-    READERS_OR_WRITER,
-    AT_MOST_N,
-    FENCES_RISE,
-    DIES_WITH_RLOCK,
-    ONE_LEASE_AT_MOST,
-    ENDS_AS_COMMAND,
-    ENDS_LOST,
-    ENDS_IN_TIME,
-    ENDS_REFUSED,
-    WAITS_AT_MOST,
-    STOP_COMMAND,
-    STOP_HAS_TIME,
-    STOP_KEEPS_LOCK,
-    STOP_BY_AGENT,
-    RELEASE_TOLD,
-    HISTORY_TELLS,
-    AT_LEAST,
-    RELEASED_AT_END,
-    FIRST_COME,
-    BY_PRIORITY,
-    LATEST,
-    ALL_OR_NONE,
-    UNLESS_DONE,
-    SIGNAL_ONCE,
-    TERM_FIRST,
-    STOPPED_ENDS,
-    ONLY_SHOWN,
-    KEYS_TOLD,
-    MAY_SHARE,
-    LEARNS_OF_LOSS,
-    OUTLIVES_OUTAGE,
-    KEEPS_ADDRESSES,
-    SURVIVES_FAILOVER,
-    CLAIMS,
-    NO_GAP,
-    LEAVES_MASTER,
-    WAITS_FOR_STORE,
-    NESTS,
-    NESTED_FIRST,
-    PAUSED,
-    CTRL_C_ONCE,
-    STOPS_WITH_COMMAND,
-    CONTINUES_AT_ONCE,
-    GETS_HUP,
-    KEPT_WHILE_STOPPED,
-    NOTIFIES,
-    NOTICE_ENDS,
-    TOKEN_PRINTED,
-    HELD_FOR_A_LEASE,
-    NOTHING_PRINTED,
-    RENEWED,
-    GIVEN_BACK,
-    KILLED_BEFORE,
-    NOT_HOLDER
-};
-
-static const struct {
-    const char *page, *text;
-} sentences[] = {
-    [ONE_AT_A_TIME] = {"rlock.7", "at most one command runs at a time"},
-    [NEVER_WITHOUT_LOCK] = {"rlock.7", "a command never continues without its lock"},
-    [READERS_OR_WRITER] = {"rlock.7", "but never beside a writer"},
-    [AT_MOST_N] = {"rlock.7", "at most N commands run at a time"},
-    [FENCES_RISE] = {"rlock.7", "strictly greater than every number given out before for that KEY"},
-    [DIES_WITH_RLOCK] = {"rlock.7", "the command itself still dies"},
-    [ONE_LEASE_AT_MOST] = {"rlock.7", "a dead holder blocks the lock for one lease at most"},
-    [ENDS_AS_COMMAND] = {"rlock.1", "The command ran to its end under the lock."},
-    [ENDS_LOST] = {"rlock.1", "The lock was lost while the command ran."},
-    [ENDS_IN_TIME] = {"rlock.1",
-                      "The limit of --at-most, or the lease of --no-renew, was reached."},
-    [ENDS_REFUSED] = {"rlock.1", "Not acquired: held by others."},
-    [WAITS_AT_MOST] = {"rlock-run.1", "Wait at most that long, then end with 75."},
-    [STOP_COMMAND] = {"rlock-run.1", "when rlock stops the command"},
-    [STOP_HAS_TIME] = {"rlock-run.1",
-                       "TERM follows when CMD has ended, or when half of that time is over."},
-    [STOP_KEEPS_LOCK] = {"rlock-run.1", "The lock is kept until CMD has ended."},
-    [STOP_BY_AGENT] = {"rlock-run.1", "When rlock itself is killed, its agent runs CMD"},
-    [RELEASE_TOLD] = {"rlock-run.1",
-                      "If the lock cannot be released after the command has ended, rlock prints a "
-                      "warning"},
-    [HISTORY_TELLS] = {"rlock-history.1", "the last 20 runs"},
-    [AT_LEAST] = {"rlock-run.1", "Keep the lock for that long, counted from when it was acquired"},
-    [RELEASED_AT_END] = {"rlock.7",
-                         "the agent releases the lock as soon as the command's processes are dead"},
-    [FIRST_COME] = {"rlock.7", "A waiter is never passed by a later one, even if there would be "
-                               "room."},
-    [BY_PRIORITY] = {"rlock-run.1", "a waiter is served before those with a lower priority; equals "
-                                    "are served first come, first served"},
-    [LATEST] = {"rlock-run.1", "So at most one waits"},
-    [ALL_OR_NONE] = {"rlock-run.1", "rlock holds none of them while it waits for one"},
-    [UNLESS_DONE] = {"rlock-run.1", "Run nothing if a run of KEY that began less than DURATION ago "
-                                    "has succeeded"},
-    [SIGNAL_ONCE] = {"rlock-run.1", "send the command's process group that signal once"},
-    [TERM_FIRST] = {"rlock-run.1", "The time between TERM and KILL when rlock stops the command."},
-    [STOPPED_ENDS] = {"rlock.7", "If the supervisor was killed or stopped, the agent ends the "
-                                 "command and its descendants before the lease ends."},
-    [ONLY_SHOWN] = {"rlock-force-release.1", "Only the holders that were shown lose the lock."},
-    [KEYS_TOLD] = {"rlock-run.1", "with several, all of them in the order given"},
-    [NESTS] = {"rlock-run.1",
-               "it gets the lock at once, ahead of all waiters, with the same fencing "
-               "token and slot"},
-    [NESTED_FIRST] = {"rlock.7", "Owners that nest in a holder have a queue of their own, and come "
-                                 "first."},
-    [NOTIFIES] = {"rlock-run.1", "at these events, at most once a run for each"},
-    [NOTICE_ENDS] = {"rlock-run.1", "it gets TERM, and KILL a second later, with all that it has "
-                                    "started"},
-    [PAUSED] = {"rlock-pause.1", "No new owner is let in, in any mode, but those that nest in a "
-                                 "holder."},
-    [MAY_SHARE] = {"rlock.7", "If the first waiter can share the lock with those behind it, as "
-                              "readers can, each hands it over to the next."},
-    [LEARNS_OF_LOSS] = {"rlock-stores.7",
-                        "The old holder learns of it when it next contacts the server, after a "
-                        "third of its lease at the latest, and stops its command."},
-    [OUTLIVES_OUTAGE] = {"rlock.7",
-                         "how long the server may be silent, at the worst moment, without an "
-                         "effect on the command"},
-    [KEEPS_ADDRESSES] = {"rlock-stores.7",
-                         "While the name service fails, or does not know the name any more, the "
-                         "addresses that were known are kept."},
-    [SURVIVES_FAILOVER] = {"rlock-stores.7", "a granted lock survives a failover to one of the N"},
-    [CLAIMS] = {"rlock-stores.7", "A holder whose lock was forgotten claims it with its next "
-                                  "renewal"},
-    [NO_GAP] = {"rlock-stores.7", "the two options together leave no gap in a failover"},
-    [LEAVES_MASTER] = {"rlock-stores.7",
-                       "When more than half of them name another master, it leaves the old one at "
-                       "once, even if that one still answers and believes that it is the master."},
-    [WAITS_FOR_STORE] = {"rlock.7",
-                         "A store that answers but refuses to work is retried for one lease"},
-    [CTRL_C_ONCE] = {"rlock-run.1", "Ctrl-C at the terminal reaches the command once."},
-    [STOPS_WITH_COMMAND] = {"rlock-run.1", "Ctrl-Z stops the command, then rlock."},
-    [CONTINUES_AT_ONCE] = {"rlock-run.1", "rlock has the command continue at once"},
-    [GETS_HUP] = {"rlock-run.1", "A command that needs the terminal where neither it nor a shell "
-                                 "can give it gets HUP."},
-    [KEPT_WHILE_STOPPED] = {"rlock-run.1",
-                            "The lock is kept: it is renewed for as long as they are stopped"},
-    [TOKEN_PRINTED] = {"rlock-acquire.1",
-                       "takes it, prints the owner token on standard output and ends."},
-    [HELD_FOR_A_LEASE] = {"rlock-acquire.1", "The lock is held for one lease from then on."},
-    [NOTHING_PRINTED] = {"rlock-acquire.1", "If the lock was not acquired, the command prints "
-                                            "nothing on standard output and ends with 75."},
-    [RENEWED] = {"rlock-acquire.1", "It renews the lock until the lock is released"},
-    [GIVEN_BACK] = {"rlock-acquire.1", "has ended; in that case it gives the lock back itself."},
-    [KILLED_BEFORE] = {"rlock-acquire.1",
-                       "is killed before it has ended, the renewer releases the lock."},
-    [NOT_HOLDER] = {"rlock-acquire.1", "they change nothing and end with 1"},
-};
-
 static uint64_t last_fences[KEYS + 1]; /* of each KEY */
-
-void oracle_print_sentences(void)
-{
-    for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++)
-        printf("%s\t%s\n", sentences[i].page, sentences[i].text);
-}
 
 void oracle_begin(void)
 {
     orders_begin();
     memset(last_fences, 0, sizeof last_fences);
 }
-
-#define BROKEN(sentence, format, ...)                                                              \
-    fail(format " (%s: \"%s\")", __VA_ARGS__, sentences[sentence].page, sentences[sentence].text)
 
 /* -- exceptions -------------------------------------------------------------------------------- */
 
@@ -588,6 +431,8 @@ void life_on_signal(const struct proc *process, int signo)
     if (run && signo && !(process->run && run_is_beside(process->run, run)))
         check_stray(process, run, signo);
     if (process->kind == STRANGER)
+        return;
+    if (!process->run) /* "rlock latch" */
         return;
     note_death(process, signo);
     process->run->killed_at_work |= signo == SIGKILL && process->kind == SUPERVISOR &&
@@ -1301,6 +1146,7 @@ void life_on_end(const struct proc *process)
             runs[i].ended_held = is_holder(&runs[i]);
             runs[i].ended_lost = runs[i].loss_told;
         }
+    latch_on_end(process);
     if (run && run->is_script)
         note_end_of_script(process);
     else if (process->kind == SUPERVISOR && run->ended)
@@ -1453,6 +1299,7 @@ void oracle_end(void)
         check_stopped_by_agent(&runs[i]);
         check_told(&runs[i]);
     }
+    latch_end();
     /* Where the server's clock was set back, the next one that asks ends it. */
     world.now += 60 * SEC;
     for (int k = 0; k <= KEYS && !circumstances.set_back; k++) {

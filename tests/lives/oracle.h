@@ -7,5 +7,3 @@
 void oracle_begin(void);
 /* When nothing is left to happen: nothing is stuck, nothing is left, and the history is true. */
 void oracle_end(void);
-/* Prints the sentences of the manual that it judges by, a line each: PAGE TEXT. */
-void oracle_print_sentences(void);

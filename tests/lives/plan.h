@@ -24,6 +24,7 @@ enum plan_part {
     PLAN_SHORTAGES,
     PLAN_CGROUPS,
     PLAN_SCRIPT,
+    PLAN_LATCH,
     PLAN_PARTS
 };
 

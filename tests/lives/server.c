@@ -18,6 +18,7 @@ static bool learn_script(struct piece text, char hex[SHA1_HEX_SIZE]);
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "lives/latch.h"
 #include "lives/life.h"
 #include "lives/lua_memory.h"
 #include "lives/queue.h"
@@ -201,6 +202,7 @@ static void note_entries(const char *name, const struct record *record)
     if (server_count > 1 || number_of(here) != replication.master)
         return; /* there is no queue, or it is a replica's */
     queue_read(name, record);
+    latch_on_change(name, record);
     for (size_t i = 0; i < here->entry_count; i++)
         if (strcmp(entries[i].name, name) == 0 && !has_entry(before, before_count, &entries[i]))
             life_on_granted(name, entries[i].owner);
@@ -504,6 +506,13 @@ static void count_call(const struct client *client, size_t before)
     here->failed += client->out.size > before && client->out.text[before] == '-';
 }
 
+/* Its UNSUBSCRIBE was refused: Redis refuses all else then, too. */
+static bool is_subscribed(const struct request *request)
+{
+    return channel_of(request->client, NULL) && !request->client->queues &&
+           !piece_is(request->words[0], "subscribe") && !piece_is(request->words[0], "unsubscribe");
+}
+
 static void answer(struct connection *connection, const struct request *request)
 {
     struct client *client = request->client;
@@ -511,6 +520,10 @@ static void answer(struct connection *connection, const struct request *request)
     size_t before = client->out.size;
     const char *refusal = trouble_with_command(trouble_of(here), name, client->queues);
 
+    if (is_subscribed(request)) {
+        resp_error(&client->out, "ERR Can't execute it: only SUBSCRIBE and the like are allowed");
+        return;
+    }
     if (answer_for_proxy(request))
         return;
     if (refusal) {
