@@ -246,17 +246,18 @@ static int execute(const struct start *start)
 __attribute__((no_sanitize_address)) static int become(void *arg)
 {
     const struct start *start = arg;
-    int error = 0;
+    int error = 0, none = 0;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != start->parent)
         _exit(127);
     setpgid(0, 0);
-    atomic_store(&start->note->group, getpid());
+    if (!atomic_compare_exchange_strong(&start->note->group, &none, getpid()))
+        error = ETIME;
     if (start->on_terminal)
         tcsetpgrp(start->terminal, getpid());
     restore_signals(start->plan.inherited);
-    if (start->enters && cgroup_enter(start->plan.cgroup) < 0)
+    if (!error && start->enters && cgroup_enter(start->plan.cgroup) < 0)
         error = errno;
     if (!error)
         error = execute(start);

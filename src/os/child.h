@@ -77,9 +77,18 @@ struct child_plan {
 /* In memory shared with whoever must end the command when its parent is dead: its own process
  * writes there before it executes the command. */
 struct child_note {
-    atomic_int group; /* its process group; 0: none yet, and it dies with its parent */
-    int fault;        /* why it was not executed, an errno; ETIME: it was too late */
+    /* Its process group; 0: none yet, and it dies with its parent; -1: it is not to be executed any
+     * more. */
+    atomic_int group;
+    int fault; /* why it was not executed, an errno; ETIME: it was too late */
 };
+
+/* Keeps the process from executing the command. False if that has written its group before. */
+static inline bool child_note_bar(struct child_note *note)
+{
+    int none = 0;
+    return atomic_compare_exchange_strong(&note->group, &none, -1) || none < 0;
+}
 
 struct child {
     pid_t pid;   /* leader of its process group; 0 when it has been reaped */

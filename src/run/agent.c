@@ -190,6 +190,7 @@ static void on_held(void *arg, struct lease lease, const struct lock_grant *gran
     if (!has_printer(agent) && agent->plan->job->stop)
         environment_grant(agent->plan->job->environment, lease.length, grants);
     watch(agent, lease);
+    atomic_store(&agent->offer->command.group, 0); /* after a grant that was not claimed */
     atomic_store(&agent->offer->stands, true);
     agent->state = OFFERED;
     send_report(agent, &held);

@@ -427,7 +427,7 @@ static void resume(struct job *job)
  * must verify first that the lock is still held. A command that is being ended waits for KILL. */
 static void go_on(struct job *job)
 {
-    if (!job->child.stopped || !moment_reached(deadline(job).kill_at, moment_now()))
+    if (!child_may_be_stopped(&job->child) || !moment_reached(deadline(job).kill_at, moment_now()))
         send(job, SIGCONT);
     else if (job->state == JOB_RUNNING)
         job_verify(job);

@@ -49,11 +49,17 @@ static void look_again(struct watchdog *watchdog)
     loop_arm(watchdog->loop, &watchdog->timer, moment_plus(loop_now(watchdog->loop), LOOK_NS));
 }
 
-/* Where only the command's process group can be seen, its end does not say that nothing is left. */
+/* Where only the command's process group can be seen, its end does not say that nothing is left. A
+ * supervisor that has claimed the grant may not have started its command yet: then it must not. */
 static void conclude(struct watchdog *watchdog, enum tree_state state)
 {
     bool alone = acts_alone(watchdog);
 
+    if (alone && watchdog->tree.group <= 0 && watchdog->offer &&
+        !child_note_bar(&watchdog->offer->command)) {
+        look_again(watchdog);
+        return;
+    }
     watchdog_dismiss(watchdog);
     if (!alone)
         return;
