@@ -465,11 +465,12 @@ void life_on_signal(const struct proc *process, int signo)
 
 #define DEFAULT_BOUND (15 * 60 * SEC)
 
-/* A waiter that has waited for longer in that queue is not passed. ever: one that has left it may
+/* A waiter that has waited for longer in that queue is not passed. "The shortest one of all waiters
+ * counts": rlock-run(1); that of a run that does not wait does not. ever: one that has left it may
  * still count. */
 static int64_t bound_of(const char *name, const struct run *run, bool ever)
 {
-    int64_t bound = run->bound ? run->bound : DEFAULT_BOUND;
+    int64_t bound = run->bound && run->waits ? run->bound : DEFAULT_BOUND;
 
     for (int i = 0; i < waiter_count; i++)
         if ((ever || waiters[i].waits) && waiters[i].bound && waiters[i].bound < bound &&
