@@ -241,15 +241,6 @@ static void follow(struct cluster *cluster, const char *moved)
     send(cluster, to);
 }
 
-/* Notes which nodes answer, for the choice of the next one. */
-static void note(struct cluster *cluster, const struct answer *answer)
-{
-    struct cluster_node *node = &cluster->map->nodes[cluster->node];
-    bool silent = answer->cause == CAUSE_UNREACHABLE;
-
-    *(silent ? &node->failed : &node->answered) = now_of(cluster);
-}
-
 static void answered(void *arg, const struct answer *answer)
 {
     struct cluster *cluster = arg;
@@ -257,7 +248,10 @@ static void answered(void *arg, const struct answer *answer)
 
     if (!cluster->busy)
         return;
-    note(cluster, answer);
+    /* Which nodes answer decides which one is asked next. */
+    struct cluster_node *node = &cluster->map->nodes[cluster->node];
+    bool silent = answer->cause == CAUSE_UNREACHABLE;
+    *(silent ? &node->failed : &node->answered) = now_of(cluster);
     const char *moved = store_redis_moved(cluster_nodes_store(cluster->nodes, cluster->node));
     if (answer->cause == CAUSE_CLUSTER && *moved && cluster->slot != CLUSTER_SLOTS) {
         follow(cluster, moved);

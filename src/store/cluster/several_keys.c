@@ -80,17 +80,6 @@ static void set_granted(struct several_keys *several)
         (struct answer){.verdict = VERDICT_GRANTED, .grants = several->result.grants};
 }
 
-/* "result" is GRANTED until something else is put there. */
-static void begin(struct several_keys *several, const struct acquire_request *lock)
-{
-    several->keys = lock->keys;
-    several->key_count = lock->key_count;
-    sort_keys(several);
-    several->begun = loop_now(several->loop);
-    several->step = 0;
-    set_granted(several);
-}
-
 static void finish(struct several_keys *several)
 {
     struct kept_answer result; /* "done" may begin the next operation */
@@ -168,14 +157,6 @@ static void merge(struct several_keys *several, const struct answer *answer)
     all->lost = lost;
 }
 
-/* All keys have been asked about. */
-static void finish_merged(struct several_keys *several)
-{
-    if (several->result.answer.verdict != VERDICT_UNKNOWN)
-        several->result.answer.maybe_done = false;
-    finish(several);
-}
-
 static void ask_next(struct several_keys *several);
 
 static void answered(void *arg, const struct answer *answer)
@@ -195,10 +176,13 @@ static void answered(void *arg, const struct answer *answer)
         several->holds[several->key] =
             answer->verdict == VERDICT_UNKNOWN ? HOLD_LOCK : HOLD_NOTHING;
     merge(several, answer);
-    if (several->step == several->key_count)
-        finish_merged(several);
-    else
+    if (several->step == several->key_count) {
+        if (several->result.answer.verdict != VERDICT_UNKNOWN)
+            several->result.answer.maybe_done = false;
+        finish(several);
+    } else {
         ask_next(several);
+    }
 }
 
 /* Renews or releases the next key. A release begins with the last one: a waiter for only that key
@@ -285,16 +269,6 @@ static void taken_released(void *arg, const struct answer *answer)
     release_taken_next(several);
 }
 
-static void release_taken_key(struct several_keys *several, size_t key)
-{
-    struct release_request *request = &several->request.release;
-
-    *request = (struct release_request){
-        .lock = set_key(several, key), .end.how = LOCK_UNUSED, .in_time = true};
-    ask(several, (struct operation){.verb = VERB_RELEASE, .release = request},
-        several->base.operation.until, taken_released);
-}
-
 static void release_taken_next(struct several_keys *several)
 {
     size_t count = several->key_count;
@@ -302,7 +276,11 @@ static void release_taken_next(struct several_keys *several)
     for (; several->step < count; several->step++) {
         size_t key = several->order[count - 1 - several->step];
         if (must_go(several, key)) {
-            release_taken_key(several, key);
+            struct release_request *request = &several->request.release;
+            *request = (struct release_request){
+                .lock = set_key(several, key), .end.how = LOCK_UNUSED, .in_time = true};
+            ask(several, (struct operation){.verb = VERB_RELEASE, .release = request},
+                several->base.operation.until, taken_released);
             return;
         }
     }
@@ -462,7 +440,12 @@ static void start(struct store *base, const struct operation *operation)
     struct several_keys *several = of(base);
     const struct acquire_request *lock = operation_lock(operation);
 
-    begin(several, lock);
+    several->keys = lock->keys;
+    several->key_count = lock->key_count;
+    sort_keys(several);
+    several->begun = loop_now(several->loop);
+    several->step = 0;
+    set_granted(several);
     switch (operation->verb) {
     case VERB_ACQUIRE: acquire(several, lock->owner); break;
     case VERB_RENEW: ask_next(several); break;

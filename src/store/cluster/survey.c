@@ -65,15 +65,6 @@ static void take_moved(void *arg, const char *key)
 
 /* -- asking ------------------------------------------------------------------------------------ */
 
-static void report(struct cluster_survey *survey)
-{
-    static const struct answer granted = {.verdict = VERDICT_GRANTED};
-
-    lock_views_report(&survey->views, survey->operation.survey);
-    lock_views_free(&survey->views);
-    finish(survey, &granted);
-}
-
 static void answered(void *arg, const struct answer *answer);
 
 /* Asks the next master about the globs, or about the next key the node that has it. */
@@ -87,7 +78,10 @@ static void ask_next(struct cluster_survey *survey)
                                   .arg = survey};
 
     if (survey->next == survey->master_count + survey->key_count) {
-        report(survey);
+        static const struct answer granted = {.verdict = VERDICT_GRANTED};
+        lock_views_report(&survey->views, survey->operation.survey);
+        lock_views_free(&survey->views);
+        finish(survey, &granted);
         return;
     }
     *part = *survey->operation.survey;

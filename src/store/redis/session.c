@@ -793,22 +793,6 @@ static bool is_trouble(const char *error)
     return is_of_replica(error) || redis_error_class(error) == REDIS_ERROR_PASSING;
 }
 
-/* Whether the replies are those of a server that is not the one any more. One that Sentinels named
- * is not believed to be in trouble either: they may name another one by now. */
-static bool has_to_move(const struct redis_session *session)
-{
-    const struct batch *batch = &session->batch;
-
-    return redis_reply_error(batch->replies, batch->got,
-                             session->locator->sentinels ? is_trouble : is_of_replica);
-}
-
-/* UNSUBSCRIBE went out before the batch. An error instead of its pushes answers all of it. */
-static bool is_refused_unsubscribe(const struct redis_session *session, const redisReply *reply)
-{
-    return session->unlistening && reply->type == REDIS_REPLY_ERROR;
-}
-
 /* A batch that only reads has done nothing on a server that is not a master any more. A server that
  * does not tell its role gives the reason in its next replies as well. */
 static void hear_role(struct redis_session *session, redisReply *reply)
@@ -846,7 +830,8 @@ static void hear_batch(struct redis_session *session, redisReply *reply)
         lose(session, "the server answers what it was not asked");
         return;
     }
-    if (session->role_due && !is_refused_unsubscribe(session, reply)) {
+    /* UNSUBSCRIBE went out before the batch. An error instead of its pushes answers all of it. */
+    if (session->role_due && !(session->unlistening && reply->type == REDIS_REPLY_ERROR)) {
         hear_role(session, reply);
         return;
     }
@@ -856,7 +841,10 @@ static void hear_batch(struct redis_session *session, redisReply *reply)
         return;
     /* Not if the server refused to subscribe: it may refuse UNSUBSCRIBE as well. */
     session->listening = reply->type == REDIS_REPLY_ARRAY ? session->will_listen : 0;
-    if (has_to_move(session))
+    /* A server that is not the one any more is left. One that Sentinels named is not believed to be
+     * in trouble either: they may name another one by now. */
+    if (redis_reply_error(batch->replies, batch->got,
+                          session->locator->sentinels ? is_trouble : is_of_replica))
         leave_silent(session);
     complete(session, NULL);
 }

@@ -119,11 +119,6 @@ static void set_places(struct redis_store *store, const char *places)
     store->places_at = places ? mem_strdup(store->call.keys[0]) : NULL;
 }
 
-static bool has_places(const struct redis_store *store)
-{
-    return store->places && strcmp(store->places_at, store->call.keys[0]) == 0;
-}
-
 /* ASKING counts only for the next command, or for a whole transaction. */
 static void add_asking(struct redis_store *store)
 {
@@ -203,35 +198,6 @@ static bool add_channel(struct redis_store *store, char *channel)
     return !known;
 }
 
-static void note_channel(struct redis_store *store, const char *key)
-{
-    const char *own = redis_call_get(&store->call, "owner");
-    const char *owner = own ? own : "latch"; /* no owner of a lock is called so */
-
-    add_channel(store, strbuf_print("%s:%s", key, owner));
-}
-
-/* The first waiter behind another program's lock hears of its end as that program's waiters do: one
- * that asks now and then would hardly ever come before them. */
-static bool note_foreign_channel(struct redis_store *store)
-{
-    const char *mirror = redis_call_get(&store->call, "mirror");
-
-    return mirror && store->behind_foreign && !store->forbids_foreign &&
-           add_channel(store, redis_mirror_channel(mirror));
-}
-
-/* A Cluster's node renews one key after the other. A batch ends the subscriptions of the one
- * before, so it listens to those channels as well. */
-static void choose_channels(struct redis_store *store)
-{
-    if (!store->in_cluster || store->call.script != &script_renew)
-        forget_channels(store);
-    for (size_t i = 0; i < store->call.key_count; i++)
-        note_channel(store, store->call.keys[i]);
-    store->hears_foreign = note_foreign_channel(store);
-}
-
 static size_t replies_listening(const struct redis_store *store)
 {
     return 3 + is_teaching(store) + store->channel_count;
@@ -241,7 +207,20 @@ static size_t replies_listening(const struct redis_store *store)
  * the call is not missed. */
 static void add_listening(struct redis_store *store)
 {
-    choose_channels(store);
+    /* A Cluster's node renews one key after the other. A batch ends the subscriptions of the one
+     * before, so it listens to those channels as well. */
+    if (!store->in_cluster || store->call.script != &script_renew)
+        forget_channels(store);
+    for (size_t i = 0; i < store->call.key_count; i++) {
+        const char *own = redis_call_get(&store->call, "owner");
+        const char *owner = own ? own : "latch"; /* no owner of a lock is called so */
+        add_channel(store, strbuf_print("%s:%s", store->call.keys[i], owner));
+    }
+    /* The first waiter behind another program's lock hears of its end as that program's waiters do:
+     * one that asks now and then would hardly ever come before them. */
+    const char *mirror = redis_call_get(&store->call, "mirror");
+    store->hears_foreign = mirror && store->behind_foreign && !store->forbids_foreign &&
+                           add_channel(store, redis_mirror_channel(mirror));
     REDIS_SESSION_ADD(store->session, "MULTI");
     add_call(store, &store->call);
     add_lesson(store);
@@ -256,12 +235,6 @@ static bool is_replicated(const struct redis_store *store)
 {
     return store->replicas.rule != REPLICAS_NONE &&
            (is_making(&store->call) || store->call.script == &script_release);
-}
-
-/* Whether it listens for a wake-up, not for requests to release the lock. */
-static bool is_waiter(const struct redis_store *store)
-{
-    return store->listen && store->call.script != &script_renew;
 }
 
 /* Sending it again does no harm, so a new connection is tried soon. */
@@ -315,19 +288,13 @@ static size_t add_alone(struct redis_store *store, struct moment now)
     return is_replicated(store) ? 1 + redis_replicas_add(&store->replicas, store->session, ns) : 1;
 }
 
-/* Returns the server's clock; 0: it does not tell. Before it can have told, our clock is a guess.
- * If that is late, the call comes back STALE and costs another trip; if it is early, it bounds
- * less. */
-static int64_t clock_at(const struct redis_store *store, struct moment now)
-{
-    int64_t told = redis_session_clock(store->session, now);
-    return told || redis_session_is_up(store->session) ? told : clock_wall() / NS_PER_MS;
-}
-
 /* The call must not be done after "until", when its caller does not wait any more. */
 static void set_not_after(struct redis_store *store, struct moment now)
 {
-    int64_t clock = clock_at(store, now);
+    /* Before the server can have told its clock, ours is a guess. If that is late, the call comes
+     * back STALE and costs another trip; if it is early, it bounds less. */
+    int64_t told = redis_session_clock(store->session, now);
+    int64_t clock = told || redis_session_is_up(store->session) ? told : clock_wall() / NS_PER_MS;
     int64_t left = moment_until(now, store->until) / NS_PER_MS;
     char not_after[24];
 
@@ -345,14 +312,6 @@ static int64_t request_time(const struct redis_store *store)
     return trips > least ? trips : least;
 }
 
-/* Each sending of the call has a token of its own: one that was not answered may still be done. */
-static void offer(struct redis_store *store, struct moment now)
-{
-    if (!handover_offer(&store->handover, now))
-        store->offers = false;
-    redis_call_set(&store->call, "accept_by_message", store->handover.token);
-}
-
 static void complete_call(struct redis_store *store, struct moment now)
 {
     if (store->in_time)
@@ -360,9 +319,17 @@ static void complete_call(struct redis_store *store, struct moment now)
     if (store->call.names_server)
         redis_call_set(&store->call, "server", store->report.server);
     if (store->call.script == &script_acquire)
-        redis_call_set(&store->call, "places", has_places(store) ? store->places : NULL);
-    if (store->offers)
-        offer(store, now);
+        redis_call_set(&store->call, "places",
+                       store->places && strcmp(store->places_at, store->call.keys[0]) == 0
+                           ? store->places
+                           : NULL);
+    if (store->offers) {
+        /* Each sending of the call has a token of its own: one that was not answered may still be
+         * done. */
+        if (!handover_offer(&store->handover, now))
+            store->offers = false;
+        redis_call_set(&store->call, "accept_by_message", store->handover.token);
+    }
     /* A waiter that may miss the message that its turn is near asks often. */
     if (is_plain(store))
         redis_call_set(&store->call, "far_ttl", NULL);
@@ -502,13 +469,6 @@ static void read_reply(struct redis_store *store, const redisReply *reply, struc
     }
 }
 
-/* The server does not know the script by its digest, and has not been sent the script itself. */
-static bool lacks_script(const struct redis_store *store, const redisReply *reply)
-{
-    return is_error(reply) && !store->call.whole &&
-           redis_error_class(reply->str) == REDIS_ERROR_NOSCRIPT;
-}
-
 /* Whether it does not hear requests to release what was granted, although it could listen. */
 static bool is_deaf(const struct redis_store *store, const struct answer *answer)
 {
@@ -540,14 +500,9 @@ static void start_marks(struct redis_store *store, const struct answer *answer)
     redis_survey_ask(store->survey, store->until);
 }
 
-static bool is_listing(const struct redis_store *store, const struct answer *answer)
-{
-    return store->marks && (answer->verdict == VERDICT_GRANTED || answer->cause == CAUSE_ABSENT);
-}
-
 static void finish_call(struct redis_store *store, struct answer *answer)
 {
-    if (is_listing(store, answer)) {
+    if (store->marks && (answer->verdict == VERDICT_GRANTED || answer->cause == CAUSE_ABSENT)) {
         start_marks(store, answer);
         return;
     }
@@ -557,7 +512,8 @@ static void finish_call(struct redis_store *store, struct answer *answer)
     answer->deaf = is_deaf(store, answer);
     store->behind_foreign = answer->foreign && answer->position == 1;
     int64_t poll = poll_time(store);
-    if (is_waiter(store) && poll > 0)
+    /* A waiter listens for a wake-up, not for requests to release the lock. */
+    if (store->listen && store->call.script != &script_renew && poll > 0)
         loop_arm(store->loop, &store->poll, moment_plus(loop_now(store->loop), poll));
     finish(store, answer);
 }
@@ -598,7 +554,9 @@ static enum next judge_call(struct redis_store *store, redisReply *const *replie
 
     if (next != NEXT_DONE)
         return next;
-    if (lacks_script(store, reply))
+    /* The server does not know the script by its digest, and has not been sent it as a whole. */
+    if (is_error(reply) && !store->call.whole &&
+        redis_error_class(reply->str) == REDIS_ERROR_NOSCRIPT)
         return NEXT_WHOLE;
     store->knows_renewal |= store->call.script == &script_renew && !is_error(reply);
     read_reply(store, reply, answer, extra);
@@ -675,16 +633,6 @@ static void greeted(struct redis_store *store)
         send_call(store);
 }
 
-/* Releases the lock or the place that a wrong server has granted. */
-static void release_there(struct redis_store *store)
-{
-    struct redis_call call = {.script = NULL};
-
-    redis_call_give_back(&call, &store->call);
-    add_call(store, &call);
-    redis_call_drop(&call);
-}
-
 /* A survey changes nothing, and a refused call was not done. */
 static bool misdirected(void *arg, struct redisReply *const *replies, size_t count)
 {
@@ -700,25 +648,11 @@ static bool misdirected(void *arg, struct redisReply *const *replies, size_t cou
     read_reply(store, reply, &answer, &extra);
     if (answer.verdict == VERDICT_REFUSED && !extra.places)
         return false;
-    release_there(store);
+    struct redis_call call = {.script = NULL};
+    redis_call_give_back(&call, &store->call);
+    add_call(store, &call);
+    redis_call_drop(&call);
     return true;
-}
-
-static void note_redirection(struct redis_store *store, redisReply *const *replies, size_t count)
-{
-    const char *found =
-        store->in_cluster ? redis_reply_error(replies, count, redis_error_is_redirection) : NULL;
-
-    snprintf(store->moved, sizeof store->moved, "%s", found ? found : "");
-}
-
-/* A survey changes nothing, whether it is answered or not. */
-static void fail(struct redis_store *store, const struct answer *failure)
-{
-    struct answer told = *failure;
-
-    told.maybe_done &= !store->survey || is_marking(store);
-    finish(store, &told);
 }
 
 static void batch_done(void *arg, struct redisReply *const *replies, size_t count,
@@ -732,15 +666,21 @@ static void batch_done(void *arg, struct redisReply *const *replies, size_t coun
     store->twice |= redis_session_sent_twice(store->session);
     if (!failure)
         redis_replicas_greet(&store->replicas, greeting->node, greeting->replicas);
-    note_redirection(store, replies, count);
-    if (failure)
-        fail(store, failure);
-    else if (store->survey)
+    const char *found =
+        store->in_cluster ? redis_reply_error(replies, count, redis_error_is_redirection) : NULL;
+    snprintf(store->moved, sizeof store->moved, "%s", found ? found : "");
+    if (failure) {
+        /* A survey changes nothing, whether it is answered or not. */
+        struct answer told = *failure;
+        told.maybe_done &= !store->survey || is_marking(store);
+        finish(store, &told);
+    } else if (store->survey) {
         hear_survey(store, replies, count);
-    else if (count == 0)
+    } else if (count == 0) {
         greeted(store);
-    else
+    } else {
         hear_call(store, replies + store->asking, count - store->asking);
+    }
 }
 
 static void broken(void *arg)
@@ -780,30 +720,20 @@ static void redis_close(struct store *base)
     free(store);
 }
 
-/* A grant by message is the word of one server, about one key, to an owner that is not nested. */
-static bool may_offer(const struct redis_store *store, const struct acquire_request *request)
-{
-    return request->accept_by_message && request->listen && request->queue &&
-           request->key_count == 1 && !request->mirror && !request->unless_done &&
-           !strchr(request->owner, '.') && !store->terms.grace && !store->terms.member &&
-           store->replicas.rule == REPLICAS_NONE;
-}
-
 /* settled: only a quorum's member is told more than an empty one. */
 static void acquire(struct redis_store *store, const struct acquire_request *request,
                     const struct member_terms *settled)
 {
     store->listen = request->listen;
-    store->offers = may_offer(store, request);
+    /* A grant by message is the word of one server, about one key, to an owner that is not
+     * nested. */
+    store->offers = request->accept_by_message && request->listen && request->queue &&
+                    request->key_count == 1 && !request->mirror && !request->unless_done &&
+                    !strchr(request->owner, '.') && !store->terms.grace && !store->terms.member &&
+                    store->replicas.rule == REPLICAS_NONE;
     store->lease = request->lease;
     redis_session_set_lease(store->session, request->lease);
     redis_call_acquire(&store->call, &store->terms, store->prefix, request, settled, store->offers);
-}
-
-/* Whether a renewal has no time for a second trip: its command would have to end before. */
-static bool is_far(const struct redis_store *store, int64_t lease)
-{
-    return 2 * redis_session_round_trip(store->session) > lease / TRIP_SHARE;
 }
 
 /* A renewal on a new connection goes out with the greeting: the next one listens. On a long way the
@@ -813,7 +743,9 @@ static void renew(struct redis_store *store, const struct renew_request *request
 {
     redis_call_renew(&store->call, &store->terms, store->prefix, request, settled);
     int64_t lease = request->lock->lease;
-    store->call.whole = lease && !store->knows_renewal && is_far(store, lease);
+    /* There may be no time for a second trip: the command would have to end before. */
+    store->call.whole = lease && !store->knows_renewal &&
+                        2 * redis_session_round_trip(store->session) > lease / TRIP_SHARE;
     store->listen = request->listen && redis_session_is_up(store->session);
 }
 
@@ -882,19 +814,6 @@ static void latch(struct redis_store *store, const struct latch_request *request
         redis_session_check_role(store->session);
 }
 
-static void send_first(struct redis_store *store)
-{
-    store->report.seniority = (struct seniority){0};
-    store->handover.open = false;
-    loop_disarm(store->loop, &store->poll);
-    if (goes_ahead(store))
-        send_ahead(store);
-    else if (redis_session_is_up(store->session))
-        send_call(store);
-    else
-        redis_session_send(store->session, 0, 0, store->until);
-}
-
 static void redis_start(struct store *base, const struct operation *operation)
 {
     static const struct member_terms nothing_settled;
@@ -916,7 +835,15 @@ static void redis_start(struct store *base, const struct operation *operation)
     case VERB_MARK: redis_call_mark(&store->call, &store->terms, operation->mark); break;
     case VERB_NONE: return;
     }
-    send_first(store);
+    store->report.seniority = (struct seniority){0};
+    store->handover.open = false;
+    loop_disarm(store->loop, &store->poll);
+    if (goes_ahead(store))
+        send_ahead(store);
+    else if (redis_session_is_up(store->session))
+        send_call(store);
+    else
+        redis_session_send(store->session, 0, 0, store->until);
 }
 
 bool store_redis_is_up(const struct store *node)

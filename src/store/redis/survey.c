@@ -67,14 +67,6 @@ static char *name_of(const struct redis_survey *survey, const char *name)
     return survey->prefix ? key_from_store(survey->prefix, name) : mem_strdup(name);
 }
 
-static void add_key(struct redis_survey *survey, const char *pattern)
-{
-    char *key = key_from_pattern(pattern);
-
-    add_entry(survey, key_in_store(survey->prefix, key), true);
-    free(key);
-}
-
 struct redis_survey *redis_survey_new(struct redis_session *session, const char *prefix,
                                       const struct redis_terms *terms,
                                       const struct survey_request *request, bool marking,
@@ -95,10 +87,13 @@ struct redis_survey *redis_survey_new(struct redis_session *session, const char 
         add_glob(survey, "*");
     for (size_t i = 0; i < request->pattern_count; i++) {
         const char *pattern = request->patterns[i];
-        if (key_is_glob(pattern))
+        if (key_is_glob(pattern)) {
             add_glob(survey, pattern);
-        else
-            add_key(survey, pattern);
+        } else {
+            char *key = key_from_pattern(pattern);
+            add_entry(survey, key_in_store(survey->prefix, key), true);
+            free(key);
+        }
     }
     return survey;
 }
@@ -192,16 +187,6 @@ static void send(struct redis_survey *survey, size_t replies, struct moment unti
     redis_session_send_ahead(survey->session, replies, until, moment_until(moment_now(), until));
 }
 
-static void ask_scan(struct redis_survey *survey, struct moment until)
-{
-    size_t before = ask_pauses(survey);
-
-    survey->scanning = true;
-    REDIS_SESSION_ADD(survey->session, "SCAN", survey->cursor, "MATCH",
-                      survey->globs[survey->glob_next], "COUNT", "1000");
-    send(survey, before + 1, until);
-}
-
 static void add_look(struct redis_survey *survey, const struct entry *entry)
 {
     const struct script *script = survey->request.latches ? &script_latch
@@ -246,24 +231,23 @@ static void ask_looks(struct redis_survey *survey, size_t count, struct moment u
     send(survey, count * (survey->asking + 1u), until);
 }
 
-static bool find_rest(struct redis_survey *survey)
-{
-    while (survey->rest_next < survey->entry_next &&
-           survey->entries[survey->rest_next].rest.from == 0)
-        survey->rest_next++;
-    return survey->rest_next < survey->entry_next;
-}
-
 bool redis_survey_ask(struct redis_survey *survey, struct moment until)
 {
     if (survey->glob_next < survey->glob_count) {
-        ask_scan(survey, until);
+        size_t before = ask_pauses(survey);
+        survey->scanning = true;
+        REDIS_SESSION_ADD(survey->session, "SCAN", survey->cursor, "MATCH",
+                          survey->globs[survey->glob_next], "COUNT", "1000");
+        send(survey, before + 1, until);
         return true;
     }
     if (!survey->sorted)
         tidy(survey);
     size_t left = survey->entry_count - survey->entry_next;
-    survey->in_rest = find_rest(survey);
+    while (survey->rest_next < survey->entry_next &&
+           survey->entries[survey->rest_next].rest.from == 0)
+        survey->rest_next++;
+    survey->in_rest = survey->rest_next < survey->entry_next;
     if (survey->in_rest)
         ask_looks(survey, 1, until);
     else if (left > 0)
@@ -359,12 +343,6 @@ static void hear_mark(struct redis_survey *survey, const redisReply *reply, stru
         redis_error_senseless(answer);
 }
 
-static bool lacks_script(const redisReply *reply)
-{
-    return reply->type == REDIS_REPLY_ERROR &&
-           redis_error_class(reply->str) == REDIS_ERROR_NOSCRIPT;
-}
-
 /* Whether the key is of a later rlock: a survey that left it out would be taken for complete. */
 static bool is_later(const struct redis_survey *survey, const redisReply *reply)
 {
@@ -405,7 +383,8 @@ static bool hear_page(struct redis_survey *survey, redisReply *const *replies, s
 
     /* A node refuses keys of other nodes before it looks for the script. */
     for (size_t i = step - 1; i < count && !survey->whole_script; i += step) {
-        if (lacks_script(replies[i])) {
+        if (replies[i]->type == REDIS_REPLY_ERROR &&
+            redis_error_class(replies[i]->str) == REDIS_ERROR_NOSCRIPT) {
             survey->whole_script = true;
             return true;
         }

@@ -52,15 +52,6 @@ static const char *parent_of(const struct zk_store *store, const struct zk_nodes
         ->branches[makes_holders(nodes) ? zk_holders_branch(store) : zk_queue_branch(store)];
 }
 
-/* Each ancestor whose node is noted must be there still, the holder among them: a client that
- * waited for one that has gone may hold the lock. */
-static void add_checks(struct zk_batch *batch, const struct zk_nodes *nodes)
-{
-    for (size_t i = 0; i < OWNER_DEPTH; i++)
-        if (nodes->ancestors[i])
-            zk_multi_change(batch, OP_CHECK, nodes->ancestors[i], NULL);
-}
-
 /* An owner that nests in a holder has its number, and so is before all that wait. With a limit it
  * has a lease at once, whose number says nothing. The names are as Curator makes them. */
 void zk_add_creations(struct zk_store *store, struct zk_nodes *nodes)
@@ -71,8 +62,13 @@ void zk_add_creations(struct zk_store *store, struct zk_nodes *nodes)
     bool same = nodes->nests && !zk_is_limited(store);
 
     zk_print_data(store, nodes);
-    if (nodes->nests)
-        add_checks(store->batch, nodes);
+    if (nodes->nests) {
+        /* Each ancestor whose node is noted must be there still, the holder among them: a client
+         * that waited for one that has gone may hold the lock. */
+        for (size_t i = 0; i < OWNER_DEPTH; i++)
+            if (nodes->ancestors[i])
+                zk_multi_change(store->batch, OP_CHECK, nodes->ancestors[i], NULL);
+    }
     for (; *words; words++) {
         snprintf(name, sizeof name, same ? "_c_%s-%s%010d" : "_c_%s-%s",
                  zk_owner_uuid(store->owner), *words, (int)nodes->number);
@@ -446,12 +442,6 @@ static bool judge_nested(struct zk_store *store, size_t key, const struct zk_rep
     return own < count;
 }
 
-static void watch(struct zk_store *store)
-{
-    zk_watch_own(store);
-    zk_send(store, watched, ZK_NO_EFFECT);
-}
-
 static void take_nested(struct zk_store *store, const struct zk_reply *replies)
 {
     const char *in_the_way = NULL;
@@ -471,7 +461,8 @@ static void take_nested(struct zk_store *store, const struct zk_reply *replies)
         zk_query(store->batch, OP_GET_DATA, in_the_way, false);
         zk_send(store, described, ZK_NO_EFFECT);
     } else {
-        watch(store);
+        zk_watch_own(store);
+        zk_send(store, watched, ZK_NO_EFFECT);
     }
 }
 

@@ -199,16 +199,11 @@ static void left_full(struct zk_store *store)
     zk_tell_failure(store, &store->no_room);
 }
 
-static void leave_full(struct zk_store *store, const struct answer *failure)
-{
-    store->no_room = *failure;
-    zk_leave(store, left_full);
-}
-
 static void failed(struct zk_store *store, const struct answer *failure)
 {
     if (store->effect == ZK_ASKS_FOR_ROOM && failure->full) {
-        leave_full(store, failure);
+        store->no_room = *failure;
+        zk_leave(store, left_full);
         return;
     }
     bool changes = store->effect == ZK_CREATES || store->effect == ZK_DELETES;

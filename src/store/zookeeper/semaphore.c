@@ -86,20 +86,6 @@ static void ask_data(struct zk_store *store, zk_hear *hear)
 
 /* -- a lease ----------------------------------------------------------------------------------- */
 
-/* A program may make a lease without the mutex, if its session has ended: it counts the leases
- * afterwards, and so does this. */
-static void verify(struct zk_store *store)
-{
-    bool crowded = false;
-
-    for (size_t i = 0; i < store->key_count; i++)
-        crowded |= store->holders[i].count > store->request.limit;
-    if (crowded)
-        ask_data(store, verified);
-    else
-        zk_find_nested(store);
-}
-
 static void verified(struct zk_store *store, const struct zk_reply *replies)
 {
     bool over = false, gone = false;
@@ -126,7 +112,15 @@ static void take_leases(struct zk_store *store, const struct zk_reply *replies)
         return;
     for (size_t i = 0; i < store->key_count; i++)
         store->nodes[i].leased = true;
-    verify(store);
+    /* A program may make a lease without the mutex, if its session has ended: it counts the leases
+     * afterwards, and so does this. */
+    bool crowded = false;
+    for (size_t i = 0; i < store->key_count; i++)
+        crowded |= store->holders[i].count > store->request.limit;
+    if (crowded)
+        ask_data(store, verified);
+    else
+        zk_find_nested(store);
 }
 
 void zk_recount(struct zk_store *store)

@@ -55,15 +55,6 @@ static void end_links(struct zk_session *session)
     leave_former(session);
 }
 
-/* Begins the way to another connection, beside the one that is up. */
-static void keep_former(struct zk_session *session)
-{
-    session->former = session->link;
-    session->former_at = session->at;
-    session->link = &session->links[session->link == session->links];
-    session->phase = ZK_PHASE_DOWN;
-}
-
 /* There is no other one: the connection before stays. */
 static void go_back(struct zk_session *session)
 {
@@ -502,30 +493,26 @@ static void broken(void *arg, const char *why)
     }
 }
 
-static void look_up_in_vain(struct zk_session *session)
-{
-    resolver_stop(resolver_of(session));
-    resolved(session, 0, "looking up its name timed out");
-}
-
 static void timed_out(struct loop_timer *timer)
 {
     struct zk_session *session = timer->owner;
 
-    if (session->phase == ZK_PHASE_UP)
+    if (session->phase == ZK_PHASE_UP) {
         fail_because(session, CAUSE_UNREACHABLE, "no answer in time");
-    else if (session->phase == ZK_PHASE_LISTENING)
+    } else if (session->phase == ZK_PHASE_LISTENING) {
         say_first_words(session);
-    else if (session->phase == ZK_PHASE_NEXT && session->listens)
+    } else if (session->phase == ZK_PHASE_NEXT && session->listens) {
         open_address(session);
-    else if (session->phase == ZK_PHASE_NEXT && session->untried > 0)
+    } else if (session->phase == ZK_PHASE_NEXT && session->untried > 0) {
         try_next_address(session);
-    else if (session->phase == ZK_PHASE_NEXT)
+    } else if (session->phase == ZK_PHASE_NEXT) {
         look_for_next(session);
-    else if (session->phase == ZK_PHASE_SEARCHING)
-        look_up_in_vain(session);
-    else
+    } else if (session->phase == ZK_PHASE_SEARCHING) {
+        resolver_stop(resolver_of(session));
+        resolved(session, 0, "looking up its name timed out");
+    } else {
         way_failed(session, CAUSE_UNREACHABLE, stream_overdue(session->link->stream));
+    }
 }
 
 /* -- from outside ------------------------------------------------------------------------------ */
@@ -582,8 +569,13 @@ void zk_session_wish(struct zk_session *session, int64_t timeout)
 void zk_session_send(struct zk_session *session, enum zk_way way, struct moment until)
 {
     breaks_cancel(&session->breaks); /* this batch finds out */
-    if (way != ZK_ANY_CONNECTION && session->phase == ZK_PHASE_UP)
-        keep_former(session);
+    if (way != ZK_ANY_CONNECTION && session->phase == ZK_PHASE_UP) {
+        /* The way to another connection begins beside the one that is up. */
+        session->former = session->link;
+        session->former_at = session->at;
+        session->link = &session->links[session->link == session->links];
+        session->phase = ZK_PHASE_DOWN;
+    }
     session->insists = way == ZK_NEW_BY_ALL_MEANS;
     session->busy = true;
     session->sent = session->noticed = false;

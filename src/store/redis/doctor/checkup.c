@@ -492,14 +492,6 @@ static bool greet(struct probe *probe)
     return true;
 }
 
-/* A server that stops answering half-way counts as not reached. */
-static void inquire(struct probe *probe)
-{
-    probe->facts->reached = greet(probe) && ask_pings(probe) && ask_self(probe) &&
-                            ask_markers(probe) && ask_script(probe) && ask_replay(probe) &&
-                            ask_rights(probe);
-}
-
 static void know_nothing(struct server_facts *facts)
 {
     *facts = (struct server_facts){.connected_ns = UNTOLD,
@@ -525,7 +517,10 @@ static bool ask_server(const struct store_address *address, struct server_facts 
     know_nothing(facts);
     probe.session = redis_session_new(probe.loop, address, &events, &probe, fault, size);
     if (probe.session) {
-        inquire(&probe);
+        /* A server that stops answering half-way counts as not reached. */
+        probe.facts->reached = greet(&probe) && ask_pings(&probe) && ask_self(&probe) &&
+                               ask_markers(&probe) && ask_script(&probe) && ask_replay(&probe) &&
+                               ask_rights(&probe);
         redis_session_free(probe.session);
     }
     loop_free(probe.loop);

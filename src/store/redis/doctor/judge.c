@@ -301,48 +301,44 @@ static void judge_replay(const struct server_facts *facts, const struct requirem
                       "cannot tell whether the user default may replay the append-only file");
 }
 
-static void note_unused(int64_t replicas, struct diagnosis *diagnosis)
-{
-    diagnosis_add(diagnosis, "replicas", LEVEL_NOTE, "",
-                  "%" PRId64 " connected; no lock waits for them", replicas);
-    diagnosis_hint(diagnosis, HINT_REPLICAS);
-}
-
 static void judge_replicas(const struct server_facts *facts,
                            const struct requirements *requirements, struct diagnosis *diagnosis)
 {
     int64_t there = facts->figures.replicas, least = facts->min_replicas;
 
-    if (least > 0 && there >= 0 && there < least)
+    if (least > 0 && there >= 0 && there < least) {
         diagnosis_add(
             diagnosis, "replicas", LEVEL_UNFIT, "more replicas, or a lower min-replicas-to-write",
             "%" PRId64 ", but min-replicas-to-write is %" PRId64 ": it refuses all writes", there,
             least);
-    else if (there < 0)
+    } else if (there < 0) {
         diagnosis_add(diagnosis, "replicas", requirements->replicas ? LEVEL_WARNING : LEVEL_NOTE,
                       requirements->replicas ? ASK_ADMIN : "", "cannot tell");
-    else if (there > 0 && requirements->quorum)
+    } else if (there > 0 && requirements->quorum) {
         diagnosis_add(diagnosis, "replicas", LEVEL_WARNING,
                       "servers without replicas, or none that may be promoted",
                       "%" PRId64 ": one that was promoted would count for its master, but has "
                       "missed locks",
                       there);
-    else if (there == 0 && requirements->url->record->fails_over)
+    } else if (there == 0 && requirements->url->record->fails_over) {
         diagnosis_add(diagnosis, "replicas", LEVEL_WARNING, "start a replica",
                       "none: no server can be promoted when the master fails");
-    else if (there < requirements->replicas)
+    } else if (there < requirements->replicas) {
         diagnosis_add(diagnosis, "replicas", LEVEL_WARNING, "start more of them",
                       "%" PRId64 ", but a lock must wait for %u: none can be acquired", there,
                       requirements->replicas);
-    else if (there > 0 && requirements->replicas == 0)
-        note_unused(there, diagnosis);
-    else if (there > 0 && least == 0)
+    } else if (there > 0 && requirements->replicas == 0) {
+        diagnosis_add(diagnosis, "replicas", LEVEL_NOTE, "",
+                      "%" PRId64 " connected; no lock waits for them", there);
+        diagnosis_hint(diagnosis, HINT_REPLICAS);
+    } else if (there > 0 && least == 0) {
         diagnosis_add(diagnosis, "replicas", LEVEL_NOTE, set_to("min-replicas-to-write", "1").text,
                       "%" PRId64 ", but min-replicas-to-write is 0: a master that is cut off from "
                       "them continues",
                       there);
-    else
+    } else {
         diagnosis_add(diagnosis, "replicas", LEVEL_FINE, "", "%" PRId64, there);
+    }
 }
 
 /* -- connections ----------------------------------------------------------------------------- */

@@ -97,11 +97,6 @@ static const struct {
     {RIGHT_NAME, LEVEL_NOTE, "CLIENT LIST does not tell which connections are rlock's"},
 };
 
-static const char *user_of(const struct requirements *requirements)
-{
-    return requirements->url->user ? requirements->url->user : "default";
-}
-
 static bool is_cluster(const struct requirements *requirements)
 {
     return requirements->url->record->is_sharded;
@@ -149,10 +144,10 @@ void judge_rights_cure(const struct server_facts *facts, const struct requiremen
         if ((facts->lacks[i] || !facts->rights_known) &&
             (rights[i].use != RIGHT_CLUSTER || is_cluster(requirements)))
             add_right(&words, i);
-    snprintf(out, size, "ACL SETUSER %.30s%s%.*s%s%s%.*s%s%s; " ACL_KEEPS, user_of(requirements),
-             keys ? " ~" : "", keys ? 100 : 0, requirements->prefix, keys ? ":*" : "",
-             channels ? " &" : "", channels ? 100 : 0, requirements->prefix, channels ? ":*" : "",
-             words.text);
+    snprintf(out, size, "ACL SETUSER %.30s%s%.*s%s%s%.*s%s%s; " ACL_KEEPS,
+             requirements->url->user ? requirements->url->user : "default", keys ? " ~" : "",
+             keys ? 100 : 0, requirements->prefix, keys ? ":*" : "", channels ? " &" : "",
+             channels ? 100 : 0, requirements->prefix, channels ? ":*" : "", words.text);
 }
 
 /* The first of several findings has the advice for all. */

@@ -29,15 +29,6 @@ static void report(struct locator *locator, enum cause cause, bool nowhere, cons
     locator->events->located(locator->arg, &failure);
 }
 
-/* Finds the server if it runs; the search reports a directory that must not be trusted. */
-static void know_local(struct locator *locator)
-{
-    char socket[LOCAL_SOCKET_SIZE];
-
-    if (locator->url->record->find_server(socket, sizeof socket))
-        locator->addresses.count = resolve_path(socket, &locator->addresses.found[0]);
-}
-
 static void look(struct loop_timer *timer);
 
 struct locator *locator_new(struct loop *loop, const struct url *url, struct tls *tls,
@@ -54,7 +45,10 @@ struct locator *locator_new(struct loop *loop, const struct url *url, struct tls
         return locator;
     locator->startable = url->record->start_server != NULL;
     if (locator->startable) {
-        know_local(locator);
+        /* Finds the server if it runs; the search reports a directory that must not be trusted. */
+        char socket[LOCAL_SOCKET_SIZE];
+        if (locator->url->record->find_server(socket, sizeof socket))
+            locator->addresses.count = resolve_path(socket, &locator->addresses.found[0]);
         return locator;
     }
     if (url->path && !resolve_path(url->path, &locator->addresses.found[0])) {
@@ -102,19 +96,6 @@ int locator_find(const struct locator *locator, const struct endpoint *at)
     return i < locator->addresses.count ? i : -1;
 }
 
-/* One that could not serve comes last; the one behind it comes first, so that several such ones are
- * not tried in turns for ever. */
-static void put_left_last(struct locator *locator)
-{
-    struct resolver *addresses = &locator->addresses;
-    struct endpoint before[RESOLVE_MAX];
-    int count = addresses->count, at = locator_find(locator, &locator->left);
-
-    memcpy(before, addresses->found, sizeof before);
-    for (int i = 0; i < count && at >= 0; i++)
-        addresses->found[i] = before[(at + 1 + i) % count];
-}
-
 void locator_leave(struct locator *locator, int endpoint)
 {
     if (locator->fixed || locator->startable)
@@ -132,7 +113,14 @@ void locator_stay(struct locator *locator)
 {
     resolver_stop(&locator->addresses);
     locator->doubtful = false;
-    put_left_last(locator);
+    /* One that could not serve comes last; the one behind it comes first, so that several such ones
+     * are not tried in turns for ever. */
+    struct resolver *addresses = &locator->addresses;
+    struct endpoint before[RESOLVE_MAX];
+    int count = addresses->count, at = locator_find(locator, &locator->left);
+    memcpy(before, addresses->found, sizeof before);
+    for (int i = 0; i < count && at >= 0; i++)
+        addresses->found[i] = before[(at + 1 + i) % count];
 }
 
 /* A name service that fails, or does not know the name any more, says nothing about the server. */
@@ -178,13 +166,6 @@ static void started(void *arg, const void *finding)
     } else {
         report(locator, CAUSE_UNFIT, false, start.fault); /* retrying does not help */
     }
-}
-
-static bool start_local(struct locator *locator)
-{
-    locator->starter = helper_process_start(locator->loop, start, locator->url->record,
-                                            sizeof(struct start), started, locator);
-    return locator->starter;
 }
 
 /* -- Sentinels ------------------------------------------------------------------------------- */
@@ -260,8 +241,11 @@ bool locator_search(struct locator *locator, const char *password, struct moment
 {
     struct moment now = loop_now(locator->loop);
 
-    if (locator->startable)
-        return start_local(locator);
+    if (locator->startable) {
+        locator->starter = helper_process_start(locator->loop, start, locator->url->record,
+                                                sizeof(struct start), started, locator);
+        return locator->starter;
+    }
     if (!locator->sentinels)
         return look_up(locator, locator->url->hosts[0].name, locator->url->hosts[0].port);
     sentinels_ask(locator->sentinels, SENTINELS_VOTE, password,

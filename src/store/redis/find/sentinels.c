@@ -237,14 +237,6 @@ static void hear_answers(struct sentinel *sentinel)
     freeReplyObject(master);
 }
 
-/* Owns the reply from now on. */
-static void hear_answer(struct sentinel *sentinel, redisReply *reply)
-{
-    sentinel->replies[sentinel->got++] = reply;
-    if (sentinel->got == (sentinel->wants_peers ? QUESTIONS : 1))
-        hear_answers(sentinel);
-}
-
 /* Lists the masters that it knows, for the user. */
 static void hear_list(struct sentinel *sentinel, const redisReply *reply)
 {
@@ -263,7 +255,9 @@ static void replied(void *arg, redisReply *reply)
     struct sentinel *sentinel = arg;
 
     if (sentinel->step == STEP_ASK) {
-        hear_answer(sentinel, reply);
+        sentinel->replies[sentinel->got++] = reply;
+        if (sentinel->got == (sentinel->wants_peers ? QUESTIONS : 1))
+            hear_answers(sentinel);
         return;
     }
     switch (sentinel->step) {
@@ -347,17 +341,6 @@ static void found(void *arg, int count, const char *fault)
         try_next(sentinel, fault);
 }
 
-static void find(struct sentinel *sentinel)
-{
-    const struct sentinel_host *host = sentinel->host;
-
-    sentinel->step = STEP_FIND;
-    loop_arm(sentinel->all->loop, &sentinel->timer, sentinel->all->until);
-    if (!resolver_start(&sentinel->addresses, sentinel->all->loop, host->name, host->port, found,
-                        sentinel))
-        pass_by_errno(sentinel);
-}
-
 /* Tries the next address, with its share of the time that is left. */
 static void connect_next(struct sentinel *sentinel)
 {
@@ -365,7 +348,12 @@ static void connect_next(struct sentinel *sentinel)
     int share = sentinel->addresses.count - sentinel->next;
 
     if (sentinel->next == sentinel->addresses.count) {
-        find(sentinel);
+        const struct sentinel_host *host = sentinel->host;
+        sentinel->step = STEP_FIND;
+        loop_arm(sentinel->all->loop, &sentinel->timer, sentinel->all->until);
+        if (!resolver_start(&sentinel->addresses, sentinel->all->loop, host->name, host->port,
+                            found, sentinel))
+            pass_by_errno(sentinel);
         return;
     }
     sentinel->step = STEP_CONNECT;
