@@ -41,11 +41,6 @@ enum percent_verdict percent_decode(const char *text, size_t length, char *out, 
     return verdict;
 }
 
-static bool needs_code(unsigned char c, const char *also)
-{
-    return c <= ' ' || c == '%' || c == 0x7f || strchr(also, c);
-}
-
 size_t percent_encode(const char *text, const char *also, char *out, size_t size)
 {
     static const char digits[] = "0123456789ABCDEF";
@@ -53,7 +48,7 @@ size_t percent_encode(const char *text, const char *also, char *out, size_t size
 
     for (const char *p = text; *p; p++) {
         unsigned char c = (unsigned char)*p;
-        bool coded = needs_code(c, also);
+        bool coded = c <= ' ' || c == '%' || c == 0x7f || strchr(also, c);
         if (size - used <= (coded ? 3U : 1U))
             break;
         if (coded) {

@@ -155,14 +155,6 @@ static const char *key_of(const struct run_messages *messages, const struct run_
     return news->key > 0 ? messages->request->keys[news->key - 1] : messages->title;
 }
 
-static void put_end(int status, char *out, size_t size)
-{
-    if (WIFSIGNALED(status))
-        snprintf(out, size, "was killed (signal %d)", WTERMSIG(status));
-    else
-        snprintf(out, size, "ended (status %d)", WEXITSTATUS(status));
-}
-
 static void put_obstacle(const struct run_messages *messages, const struct run_refusal *refusal,
                          char *out, size_t size)
 {
@@ -217,7 +209,11 @@ static void fill_in(const struct run_messages *messages, const struct run_news *
 
     if (reason->key > 0)
         snprintf(part, sizeof part, "%s", messages->request->keys[reason->key - 1]);
-    put_end((int)news->number, end, sizeof end);
+    int status = (int)news->number;
+    if (WIFSIGNALED(status))
+        snprintf(end, sizeof end, "was killed (signal %d)", WTERMSIG(status));
+    else
+        snprintf(end, sizeof end, "ended (status %d)", WEXITSTATUS(status));
     if (refusal)
         put_obstacle(messages, refusal, obstacle, sizeof obstacle);
     text_fill(why, sizeof why, causes[reason->cause], fields);

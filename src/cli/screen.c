@@ -41,20 +41,14 @@ bool screen_shows_utf8(void)
     return locale && (strcasestr(locale, "utf-8") || strcasestr(locale, "utf8"));
 }
 
-static bool is_in_background(void)
-{
-    pid_t foreground = tcgetpgrp(STDOUT_FILENO); /* -1: not the terminal of this session */
-
-    return foreground > 0 && foreground != getpgrp();
-}
-
 /* A line is wiped before it is written: behind a character in the last column the cursor is still
  * on it. */
 bool screen_draw(struct screen *screen, const char *lines)
 {
     int below = screen_window().lines;
+    pid_t foreground = tcgetpgrp(STDOUT_FILENO); /* -1: not the terminal of this session */
 
-    if (is_in_background())
+    if (foreground > 0 && foreground != getpgrp())
         return true;
     fputs(screen->entered ? HOME : ENTER HOME, stdout);
     screen->entered = true;

@@ -18,16 +18,6 @@ static const struct option_spec options[] = {
     SETTINGS_OPTIONS,
     {0}};
 
-/* True if enough servers were reached to try a lock. */
-static bool may_try(const struct checkup *checkup)
-{
-    size_t reached = 0;
-
-    for (size_t i = 0; i < checkup->count; i++)
-        reached += checkup->servers[i].reached;
-    return reached > checkup->count / 2;
-}
-
 /* Returns how fit the store is: several servers are worth what they are together. */
 static enum level verdict_of(const struct checkup *checkup)
 {
@@ -212,7 +202,11 @@ static int examine(struct call *call)
         all->lacks |= all->checkup.servers[i].cause == CAUSE_SYSTEM;
         say_words(all->checkup.servers[i].said);
     }
-    if (may_try(&all->checkup)) {
+    /* Enough servers must have been reached to try a lock. */
+    size_t reached = 0;
+    for (size_t i = 0; i < all->checkup.count; i++)
+        reached += all->checkup.servers[i].reached;
+    if (reached > all->checkup.count / 2) {
         take_trial(all);
         tell_versions(all);
     }

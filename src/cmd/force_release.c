@@ -126,18 +126,6 @@ static void show_holders(const struct eviction *all, const struct lock_view *loc
 /* Says no, and is STATUS_NO, which is enough for a user who asked for quiet. */
 #define refuse(...) (say_warning("force-release: " __VA_ARGS__), STATUS_NO)
 
-static void say_done(const struct force_request *request, const struct lock_party *first)
-{
-    const char *queue = request->purge ? ", and its queue was emptied" : "";
-
-    if (request->owner_count == 0)
-        say_warning("the queue of %s was emptied", request->key);
-    else if (request->owner_count > 1)
-        say_warning("%s was taken from %zu holders%s", request->key, request->owner_count, queue);
-    else
-        say_warning("%s was taken from %.200s%s", request->key, PARTY_TEXT(&first->who), queue);
-}
-
 /* Returns the moment when the leases of the holders that were asked have ended, whatever the
  * server's clock does meanwhile: from then on none of them relies on its grant. */
 static struct moment over_at(const struct answer *answer)
@@ -236,8 +224,16 @@ static int force(struct eviction *all, const struct lock_view *lock,
     bool asked = is_asked(&answer);
     if (asked)
         await(all, &request, &answer);
-    if (answer.verdict == VERDICT_GRANTED && !asked)
-        say_done(&request, holders[0]);
+    if (answer.verdict == VERDICT_GRANTED && !asked) {
+        const char *queue = request.purge ? ", and its queue was emptied" : "";
+        if (request.owner_count == 0)
+            say_warning("the queue of %s was emptied", request.key);
+        else if (request.owner_count > 1)
+            say_warning("%s was taken from %zu holders%s", request.key, request.owner_count, queue);
+        else
+            say_warning("%s was taken from %.200s%s", request.key, PARTY_TEXT(&holders[0]->who),
+                        queue);
+    }
     if (answer.verdict == VERDICT_GRANTED)
         return STATUS_OK;
     if (answer.cause == CAUSE_CHANGED || answer.cause == CAUSE_NOT_HOLDER) {

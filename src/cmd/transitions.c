@@ -94,12 +94,6 @@ static void add_run(const struct pair *pair, const struct lock_run *run)
     add(pair, kind, run->ended_ms, &run->by)->held_ms = run->held_ms;
 }
 
-/* The store remembers a holder whose lease has run out when a client next wants the lock. */
-static bool has_died(const struct pair *pair, const struct lock_party *holder)
-{
-    return pair->after->fence > 0 && holder->left_ms <= pair->gap_ms;
-}
-
 /* A holder that --at-least keeps was remembered as a run when its command ended. */
 static void compare_holders(const struct pair *pair)
 {
@@ -111,11 +105,15 @@ static void compare_holders(const struct pair *pair)
             !has_run(pair->runs, pair->run_count, &after->holders[i]))
             add_acquisition(pair, &after->holders[i]);
     from = 0;
-    for (size_t i = 0; i < before->holder_count; i++)
-        if (!holds(after, &before->holders[i], &from) && !before->holders[i].kept &&
-            !has_died(pair, &before->holders[i]) &&
-            !has_run(after->runs, after->run_count, &before->holders[i]))
-            add(pair, TRANSITION_RELEASED, pair->gone_ms, &before->holders[i]);
+    for (size_t i = 0; i < before->holder_count; i++) {
+        const struct lock_party *then = &before->holders[i];
+        /* The store remembers a holder whose lease has run out when a client next wants the
+         * lock. */
+        bool died = after->fence > 0 && then->left_ms <= pair->gap_ms;
+        if (!holds(after, then, &from) && !then->kept && !died &&
+            !has_run(after->runs, after->run_count, then))
+            add(pair, TRANSITION_RELEASED, pair->gone_ms, then);
+    }
 }
 
 static bool has_acquired(const struct pair *pair, const char *owner)

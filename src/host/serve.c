@@ -411,17 +411,6 @@ static void do_psubscribe(const struct request *request)
 
 /* -- transactions ------------------------------------------------------------------------------ */
 
-static void queue_command(const struct request *request)
-{
-    struct client *client = request->client;
-    struct words *words = MEM_APPEND(client->queue, client->queued);
-
-    *words = (struct words){0};
-    for (size_t i = 0; i < request->count; i++)
-        words_add(words, request->words[i]);
-    resp_status(&client->out, "QUEUED");
-}
-
 /* The connection listens from the end of a unit on, so it must know its channels before the
  * first one begins: a message right behind it is heard then. A waiter is called, so it is alert;
  * a holder, which renews its lock, is asked for it now and then. */
@@ -488,12 +477,18 @@ static void obey(const struct request *request)
 {
     if (request->count == 0)
         return;
-    if (server.refused && !piece_is(request->words[0], "open"))
+    if (server.refused && !piece_is(request->words[0], "open")) {
         tell_fault(request->client, &server.fault);
-    else if (request->client->queues && !piece_is(request->words[0], "exec"))
-        queue_command(request);
-    else
+    } else if (request->client->queues && !piece_is(request->words[0], "exec")) {
+        struct client *client = request->client;
+        struct words *words = MEM_APPEND(client->queue, client->queued);
+        *words = (struct words){0};
+        for (size_t i = 0; i < request->count; i++)
+            words_add(words, request->words[i]);
+        resp_status(&client->out, "QUEUED");
+    } else {
         perform_command(request);
+    }
 }
 
 /* -- sockets ----------------------------------------------------------------------------------- */

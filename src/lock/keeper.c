@@ -180,23 +180,6 @@ static void note_in_flight(struct keeper *keeper, const struct answer *answer)
     keeper->doubt.unlimited |= answer->any_time;
 }
 
-/* Returns from when the lease of this answer counts: from the call where the store does not say. */
-static struct moment start_of(const struct keeper *keeper, const struct answer *answer)
-{
-    return answer->from.ns ? answer->from : keeper->sent;
-}
-
-/* A store that had to connect first says when it has sent the request. */
-static void note_time(struct keeper *keeper, const struct answer *answer)
-{
-    if (answer->verdict == VERDICT_UNKNOWN)
-        return;
-    struct moment sent = moment_max(keeper->sent, answer->from);
-    int64_t took = moment_until(sent, now_of(keeper));
-    keeper->round_trip = keeper->took > 0 && keeper->took < took ? keeper->took : took;
-    keeper->took = took;
-}
-
 static bool may_be_granted(const struct keeper *keeper)
 {
     return keeper->doubt.state == STORE_MAY_GRANT;
@@ -228,13 +211,6 @@ static void note_grants(struct keeper *keeper, const struct lock_grant *grants)
     held_keys_choose(&keeper->granted, plan->keys, plan->key_count, keeper->grants);
 }
 
-/* grants: for each key that was granted, from a renewal. */
-static void note_renewed_grants(struct keeper *keeper, const struct lock_grant *grants)
-{
-    for (size_t i = 0; i < keeper->granted.count; i++)
-        keeper->grants[keeper->granted.asked[i]] = keeper->granted.grants[i] = grants[i];
-}
-
 /* Makes the next request one about the keys that were granted. Where that is not known, or another
  * grant may be under way, about all. */
 static void set_lock(struct keeper *keeper)
@@ -257,7 +233,13 @@ static void start(struct keeper *keeper, struct operation operation)
 static bool finish_request(struct keeper *keeper, const struct answer *answer)
 {
     keeper->busy = false;
-    note_time(keeper, answer);
+    /* A store that had to connect first says when it has sent the request. */
+    if (answer->verdict != VERDICT_UNKNOWN) {
+        struct moment sent = moment_max(keeper->sent, answer->from);
+        int64_t took = moment_until(sent, now_of(keeper));
+        keeper->round_trip = keeper->took > 0 && keeper->took < took ? keeper->took : took;
+        keeper->took = took;
+    }
     if (keeper->state != RELEASING)
         return true;
     send_release(keeper);
@@ -423,7 +405,8 @@ static void take_lease(struct keeper *keeper, const struct answer *answer)
     int64_t asked = keeper->plan.request.lease, granted = answer->lease;
     int64_t length = granted > 0 && granted < asked ? granted : asked;
 
-    keeper->from = start_of(keeper, answer);
+    /* Where the store does not say from when the lease counts, it counts from the call. */
+    keeper->from = answer->from.ns ? answer->from : keeper->sent;
     keeper->lease = (struct lease){lease_end(keeper->from, length), length};
 }
 
@@ -747,7 +730,9 @@ static void on_confirmed(void *arg, const struct answer *answer)
     if (answer->verdict != VERDICT_UNKNOWN)
         outage_answered(&keeper->outage, now_of(keeper));
     if (answer->verdict == VERDICT_GRANTED) {
-        note_renewed_grants(keeper, answer->grants);
+        for (size_t i = 0; i < keeper->granted.count; i++)
+            keeper->grants[keeper->granted.asked[i]] = keeper->granted.grants[i] =
+                answer->grants[i];
         keeper->deaf = answer->deaf;
         take_grant(keeper, answer);
     } else if (answer->verdict == VERDICT_REFUSED) {
@@ -755,15 +740,6 @@ static void on_confirmed(void *arg, const struct answer *answer)
     } else {
         not_confirmed(keeper, answer);
     }
-}
-
-/* An older request was granted, and the lock was asked for since, or some of the keys were taken
- * away. Nothing runs under it. It has to be gone before it is acquired again, so there is as much
- * time for that as for an acquisition. */
-static void return_grant(struct keeper *keeper)
-{
-    keeper->again = true;
-    start_release(keeper, moment_plus(now_of(keeper), keeper->plan.connect_timeout));
 }
 
 static void on_acquired(void *arg, const struct answer *answer)
@@ -789,10 +765,15 @@ static void on_acquired(void *arg, const struct answer *answer)
         take_grant(keeper, answer);
         break;
     case VERDICT_REFUSED:
-        if (answer->cause == CAUSE_REVOKED)
-            return_grant(keeper);
-        else
+        if (answer->cause == CAUSE_REVOKED) {
+            /* An older request was granted, and the lock was asked for since, or some of the keys
+             * were taken away. Nothing runs under it. It has to be gone before it is acquired
+             * again, so there is as much time for that as for an acquisition. */
+            keeper->again = true;
+            start_release(keeper, moment_plus(now_of(keeper), keeper->plan.connect_timeout));
+        } else {
             take_refusal(keeper, answer);
+        }
         break;
     case VERDICT_UNKNOWN: take_failure(keeper, answer); break;
     }

@@ -17,11 +17,6 @@ static bool is_space(uint32_t c)
            c == 0x205f || c == 0x3000;
 }
 
-static bool is_control(uint32_t c)
-{
-    return c < 0x20 || (c >= 0x7f && c <= 0x9f);
-}
-
 const char *key_fault(const char *key)
 {
     if (*key == '\0')
@@ -34,7 +29,7 @@ const char *key_fault(const char *key)
             return "is not valid UTF-8";
         if (is_space(c))
             return "has white space in it";
-        if (is_control(c))
+        if (c < 0x20 || (c >= 0x7f && c <= 0x9f))
             return "has a control character in it";
         if (c == '{' || c == '}')
             return "has a '{' or '}' in it";

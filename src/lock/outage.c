@@ -79,15 +79,6 @@ bool outage_may_pass(const struct outage *outage, struct moment now, const struc
     return why->cause != CAUSE_DENIED && (!over || (outage->patient && is_away(why)));
 }
 
-/* explains: there was only silence until now. */
-static void note_first(struct outage *outage, const struct answer *why, bool explains)
-{
-    if (!outage->told)
-        loop_arm(outage->loop, &outage->start, moment_plus(outage->since, ABSENCE_NS));
-    else if (explains)
-        outage->events->trouble(outage->arg, why);
-}
-
 /* "cannot reach URL: WHY" and "URL: WHY" are one reason as long as there is no contact: a server
  * that goes away may be silent first, then reset connections, and then refuse them. */
 static uint64_t reason_of(const struct answer *why)
@@ -138,10 +129,13 @@ struct moment outage_note(struct outage *outage, struct moment now, const struct
 
     outage->latest = *why;
     store_note_failure(&outage->failure, why);
-    if (outage->contacted)
+    if (outage->contacted) {
         note_later(outage, now, why);
-    else
-        note_first(outage, why, explains);
+    } else if (!outage->told) {
+        loop_arm(outage->loop, &outage->start, moment_plus(outage->since, ABSENCE_NS));
+    } else if (explains) {
+        outage->events->trouble(outage->arg, why);
+    }
     struct moment again = outage_pause(outage, now);
     return outage->contacted ? again : moment_min(again, outage->until);
 }

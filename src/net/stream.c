@@ -291,19 +291,6 @@ static void finish_connect(struct stream *stream)
         stream->events->connected(stream->arg);
 }
 
-static void decryption_ended(struct stream *stream, enum tls_state state, const char *fault)
-{
-    int error = errno;
-
-    /* With TLS 1.3, a server refuses our certificate in its first words after the handshake. */
-    if (state == TLS_FAILED && !stream->known)
-        stream_refuse(stream, fault);
-    else if (state == TLS_FAILED)
-        broken(stream, fault);
-    else
-        ended(stream, state == TLS_CLOSED ? CLOSED : strerror(error));
-}
-
 /* Continues TLS after bytes have come in, and hands out what it decrypts. Inlined, its buffers
  * would be on the stack of every connection, and each page of it makes a short run 3 us longer. */
 __attribute__((noinline)) static void decrypt(struct stream *stream)
@@ -324,14 +311,16 @@ __attribute__((noinline)) static void decrypt(struct stream *stream)
         if (stream->generation != generation)
             return;
     }
-    if (state != TLS_GOING || !send_tls(stream))
-        decryption_ended(stream, state, fault);
-}
-
-/* Whether a server with TLS answers to something else. */
-static bool is_alert(const char *bytes, ssize_t size)
-{
-    return size > 1 && bytes[0] == 21 && bytes[1] == 3;
+    if (state != TLS_GOING || !send_tls(stream)) {
+        int error = errno;
+        /* With TLS 1.3, a server refuses our certificate in its first words after the handshake. */
+        if (state == TLS_FAILED && !stream->known)
+            stream_refuse(stream, fault);
+        else if (state == TLS_FAILED)
+            broken(stream, fault);
+        else
+            ended(stream, state == TLS_CLOSED ? CLOSED : strerror(error));
+    }
 }
 
 static void receive(struct stream *stream)
@@ -354,7 +343,7 @@ static void receive(struct stream *stream)
         ended(stream, n < 0 ? strerror(errno) : CLOSED);
         return;
     }
-    if (!stream->tls && !stream->heard && is_alert(buffer, n)) {
+    if (!stream->tls && !stream->heard && n > 1 && buffer[0] == 21 && buffer[1] == 3) {
         stream->language = STREAM_TLS;
         stream_refuse(stream, "what answers there speaks TLS");
         return;

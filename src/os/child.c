@@ -283,19 +283,6 @@ static char *list_names(const char *command)
     return strbuf_detach(&names);
 }
 
-/* The shell runs a file that no program claims. The caller frees the list. */
-static char **list_script(char *const *argv)
-{
-    size_t count = 1;
-
-    while (argv[count])
-        count++;
-    char **script = mem_zeroed((count + 2) * sizeof *script);
-    script[0] = (char *)(uintptr_t) "/bin/sh";
-    memcpy(script + 2, argv + 1, (count - 1) * sizeof *script);
-    return script;
-}
-
 /* free_start() frees it. */
 static struct start *plan_start(const struct child_plan *plan)
 {
@@ -303,7 +290,14 @@ static struct start *plan_start(const struct child_plan *plan)
 
     start->plan = *plan;
     start->names = list_names(plan->argv[0]);
-    start->script = list_script(plan->argv);
+    /* The shell runs a file that no program claims. */
+    size_t count = 1;
+    while (plan->argv[count])
+        count++;
+    char **script = mem_zeroed((count + 2) * sizeof *script);
+    script[0] = (char *)(uintptr_t) "/bin/sh";
+    memcpy(script + 2, plan->argv + 1, (count - 1) * sizeof *script);
+    start->script = script;
     start->spawn.shares = 0;
     return start;
 }

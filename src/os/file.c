@@ -299,18 +299,12 @@ static int write_limited(int fd, const char *text, size_t size)
     return error;
 }
 
-/* Beside the file, so that it can take its place. Its name begins with a dot and does not end like
- * the file's: a program that reads all of a directory's "*.prom" passes over it. */
-static char *name_beside(const char *path)
-{
-    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-
-    return strbuf_print("%.*s.%s.XXXXXX", (int)(base - path), path, base);
-}
-
 static int replace(const char *path, const char *text, size_t size)
 {
-    char *beside FREED = name_beside(path);
+    /* Beside the file, so that it can take its place. Its name begins with a dot and does not end
+     * like the file's: a program that reads all of a directory's "*.prom" passes over it. */
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    char *beside FREED = strbuf_print("%.*s.%s.XXXXXX", (int)(base - path), path, base);
     int fd = mkostemp(beside, O_CLOEXEC);
     int error = fd < 0 ? errno : write_limited(fd, text, size);
 

@@ -146,24 +146,19 @@ static bool close_listed(int first, int last)
     return complete;
 }
 
-/* A limit may have been lowered since a descriptor was opened, but hardly the hard one. */
-static void close_each(int first, int last)
-{
-    struct rlimit limit = {.rlim_max = MOST_DESCRIPTORS};
-
-    getrlimit(RLIMIT_NOFILE, &limit);
-    if (limit.rlim_max > MOST_DESCRIPTORS)
-        limit.rlim_max = MOST_DESCRIPTORS;
-    for (int fd = first; fd <= last && fd < (int)limit.rlim_max; fd++)
-        close(fd);
-}
-
 void kernel_close(int first, int last)
 {
     int most = last < 0 ? INT_MAX : last;
 
     if (first > most || close_range((unsigned)first, (unsigned)most, 0) == 0)
         return;
-    if (!close_listed(first, most))
-        close_each(first, most);
+    if (!close_listed(first, most)) {
+        /* A limit may have been lowered since a descriptor was opened, but hardly the hard one. */
+        struct rlimit limit = {.rlim_max = MOST_DESCRIPTORS};
+        getrlimit(RLIMIT_NOFILE, &limit);
+        if (limit.rlim_max > MOST_DESCRIPTORS)
+            limit.rlim_max = MOST_DESCRIPTORS;
+        for (int fd = first; fd <= most && fd < (int)limit.rlim_max; fd++)
+            close(fd);
+    }
 }

@@ -22,12 +22,6 @@ enum process_look process_look_of(int error)
     return gone || hidden ? PROCESS_GONE : PROCESS_UNSEEN;
 }
 
-/* A thread group whose first thread has ended looks like a zombie, but has others that run on. */
-static bool is_live(char state, long threads)
-{
-    return state != 'X' && state != 'x' && (state != 'Z' || threads > 1);
-}
-
 /* Returns 0 if the text is not the number of a process. */
 static pid_t pid_of(const char *text)
 {
@@ -52,7 +46,10 @@ static bool parse(const char *text, struct process *process)
     if (!decimal_take(&text, INT_MAX, &pid))
         return false;
     process->pid = (pid_t)pid;
-    process->live = is_live(process->state, process->threads);
+    /* A thread group whose first thread has ended looks like a zombie, but has others that run
+     * on. */
+    process->live = process->state != 'X' && process->state != 'x' &&
+                    (process->state != 'Z' || process->threads > 1);
     snprintf(process->name, sizeof process->name, "%.*s", (int)(close - open - 1), open + 1);
     return true;
 }

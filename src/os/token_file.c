@@ -128,20 +128,6 @@ static int open_and_lock(struct token_file *file, struct wait *wait)
     return 0;
 }
 
-/* Behind the number may be white space, and what a file system adds that is cut short by a crash
- * between the new length and the new text: that number was never acted upon. */
-static int parse(struct token_file *file, const char *text, size_t size)
-{
-    size_t digits = strspn(text, "0123456789"), end = digits;
-
-    while (end < size && (text[end] == '\0' || strchr(" \t\r\n", text[end])))
-        end++;
-    file->is_empty = size == 0;
-    if (file->is_empty)
-        return 0;
-    return end == size && decimal_read(text, digits, INT64_MAX, &file->number) ? 0 : EBADMSG;
-}
-
 static int read_number(struct token_file *file)
 {
     char text[TEXT_SIZE + 1];
@@ -152,7 +138,15 @@ static int read_number(struct token_file *file)
     if (got > TEXT_SIZE)
         return EBADMSG;
     text[got] = '\0';
-    return parse(file, text, (size_t)got);
+    /* Behind the number may be white space, and what a file system adds that is cut short by a
+     * crash between the new length and the new text: that number was never acted upon. */
+    size_t size = (size_t)got, digits = strspn(text, "0123456789"), end = digits;
+    while (end < size && (text[end] == '\0' || strchr(" \t\r\n", text[end])))
+        end++;
+    file->is_empty = size == 0;
+    if (file->is_empty)
+        return 0;
+    return end == size && decimal_read(text, digits, INT64_MAX, &file->number) ? 0 : EBADMSG;
 }
 
 int token_file_open(struct token_file *file, const char *path, int64_t wait,

@@ -91,20 +91,6 @@ static void on_time(struct loop_timer *timer)
 
 /* -- hearing the agent ----------------------------------------------------------------------- */
 
-/* The agent has ended. */
-static void on_agent_gone(struct printer *printer)
-{
-    const struct run_reason why = {.cause = printer->plan->agent.keep ? RUN_CAUSE_RENEWER_ENDED
-                                                                      : RUN_CAUSE_AGENT_DIED};
-
-    loop_remove(printer->loop, &printer->channel);
-    if (printer->state == PRINTING)
-        fail_to_print(printer, RUN_UNDELIVERED, &why);
-    else if (printer->state == AWAITING && !printer->agent->over)
-        fail_to_print(printer, RUN_PARTNER_DIED, &why);
-    loop_stop(printer->loop);
-}
-
 /* The agent may have withdrawn the grant, if this process was stopped. */
 static void take_held(struct printer *printer, const struct agent_report *held)
 {
@@ -137,8 +123,16 @@ static void on_report(struct loop_io *io, int events)
             run_tell(events_of(printer), &report.news);
         }
     }
-    if (printer->agent->over || printer->agent->gone)
-        on_agent_gone(printer);
+    if (printer->agent->over || printer->agent->gone) {
+        const struct run_reason why = {.cause = printer->plan->agent.keep ? RUN_CAUSE_RENEWER_ENDED
+                                                                          : RUN_CAUSE_AGENT_DIED};
+        loop_remove(printer->loop, &printer->channel);
+        if (printer->state == PRINTING)
+            fail_to_print(printer, RUN_UNDELIVERED, &why);
+        else if (printer->state == AWAITING && !printer->agent->over)
+            fail_to_print(printer, RUN_PARTNER_DIED, &why);
+        loop_stop(printer->loop);
+    }
 }
 
 static void on_signal(void *owner, int signo)

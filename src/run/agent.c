@@ -232,19 +232,6 @@ static void on_recovered(void *arg, int64_t after)
     tell(agent, &(struct run_news){.event = RUN_STORE_BACK, .duration = after});
 }
 
-/* A renewer has no peer to report to: the script finds out when it renews or releases. A lock that
- * the renewer was asked for is still held. */
-static void lose_renewed(struct agent *agent, const struct keeper_loss *loss)
-{
-    if (loss->kept) {
-        agent->state = RELEASING;
-        keeper_release(agent->keeper, moment_plus(loop_now(agent->loop), CANCEL_NS),
-                       &(struct lock_end){.how = LOCK_LOST});
-    } else if (agent->plan->keep) {
-        loop_stop(agent->loop);
-    }
-}
-
 static void on_lost(void *arg, const struct keeper_loss *loss)
 {
     struct agent *agent = arg;
@@ -253,7 +240,15 @@ static void on_lost(void *arg, const struct keeper_loss *loss)
     if (withdraw(agent))
         return;
     if (has_printer(agent) && agent->state == HOLDING) {
-        lose_renewed(agent, loss);
+        /* A renewer has no peer to report to: the script finds out when it renews or releases. A
+         * lock that the renewer was asked for is still held. */
+        if (loss->kept) {
+            agent->state = RELEASING;
+            keeper_release(agent->keeper, moment_plus(loop_now(agent->loop), CANCEL_NS),
+                           &(struct lock_end){.how = LOCK_LOST});
+        } else if (agent->plan->keep) {
+            loop_stop(agent->loop);
+        }
         return;
     }
     report_loss(agent, &reason, loss->kept);
@@ -454,14 +449,6 @@ static void take_pause(struct agent *agent)
     }
 }
 
-/* If the command has ended, a supervisor that runs knows. */
-static void take_pong(struct agent *agent)
-{
-    presence_answered(&agent->presence);
-    agent->ended = false;
-    keeper_resume(agent->keeper);
-}
-
 static void take(struct agent *agent, const struct agent_order *order, int fd)
 {
     switch (order->kind) {
@@ -477,7 +464,11 @@ static void take(struct agent *agent, const struct agent_order *order, int fd)
         watchdog_pause(&agent->watchdog, false);
         keeper_verify(agent->keeper);
         break;
-    case ORDER_PONG: take_pong(agent); break;
+    case ORDER_PONG:
+        presence_answered(&agent->presence);
+        agent->ended = false;
+        keeper_resume(agent->keeper);
+        break;
     case ORDER_RELEASE: take_release(agent, order); break;
     case ORDER_CANCEL: take_cancel(agent); break;
     }

@@ -119,20 +119,6 @@ int job_init(struct job *job, const struct job_plan *plan, const struct agent_pr
     return !job->no_cgroup && note_callers(job) ? 0 : -1;
 }
 
-/* A required one was made before the lock was asked for. */
-static void enter_cgroup(const struct job *job)
-{
-    struct cgroup *cgroup = cgroup_of(job);
-
-    if (!cgroup)
-        return;
-    if (!job->plan->cgroup)
-        cgroup_make(cgroup, false);
-    const struct run_reason where = run_reason_text(cgroup->path);
-    run_tell_reason(job->plan->events, cgroup_exists(cgroup) ? RUN_CGROUP : RUN_NO_CGROUP_HERE,
-                    &where);
-}
-
 int job_prepare(struct job *job)
 {
     if ((!job->procfs.directory && procfs_open(&job->procfs) < 0) ||
@@ -140,7 +126,15 @@ int job_prepare(struct job *job)
         return -1;
     if (!procfs_shows_self(&job->procfs))
         run_tell_event(job->plan->events, RUN_NO_PROC);
-    enter_cgroup(job);
+    /* A required one was made before the lock was asked for. */
+    struct cgroup *cgroup = cgroup_of(job);
+    if (cgroup) {
+        if (!job->plan->cgroup)
+            cgroup_make(cgroup, false);
+        const struct run_reason where = run_reason_text(cgroup->path);
+        run_tell_reason(job->plan->events, cgroup_exists(cgroup) ? RUN_CGROUP : RUN_NO_CGROUP_HERE,
+                        &where);
+    }
     return 0;
 }
 
@@ -509,17 +503,6 @@ static void take_fault(struct job *job)
     tell_user(job, RUN_NOT_EXECUTED, &why);
 }
 
-static void note_end(struct job *job, int status)
-{
-    job->status = status;
-    if (WIFEXITED(status))
-        job->fault = job->child.note->fault;
-    if (job->state != JOB_STOPPING)
-        end(job, job->terminal.given);
-    if (job->fault)
-        take_fault(job);
-}
-
 struct moment job_due(const struct job *job)
 {
     switch (job->state) {
@@ -674,6 +657,12 @@ void job_changed(struct job *job, enum child_change change, int status)
         if (job->state == JOB_RUNNING) /* this process may have had the terminal meanwhile */
             give_terminal_back(job);
     } else if (change == CHILD_ENDED) {
-        note_end(job, status);
+        job->status = status;
+        if (WIFEXITED(status))
+            job->fault = job->child.note->fault;
+        if (job->state != JOB_STOPPING)
+            end(job, job->terminal.given);
+        if (job->fault)
+            take_fault(job);
     }
 }

@@ -283,33 +283,20 @@ static void take_held(struct supervisor *s, const struct agent_report *report)
     memcpy(s->outcome->grants, report->grants, sizeof report->grants);
 }
 
-/* The agent's last report where no command was run. */
-static void take_refusal(struct supervisor *s, const struct agent_report *over)
-{
-    bool refused = over->news.event == RUN_NOT_ACQUIRED;
-
-    s->refusal = over->news.refusal;
-    s->last = over->news;
-    decide(s, refused ? OUTCOME_NOT_ACQUIRED : OUTCOME_FAILED, over->status);
-    run_tell(events_of(s), &over->news);
-}
-
-static void take_news(struct supervisor *s, const struct run_news *news)
-{
-    run_tell(events_of(s), news);
-    if (news->event == RUN_TROUBLE)
-        memcpy(s->job.trouble, news->reason.text, sizeof s->job.trouble);
-}
-
 static void take_over(struct supervisor *s, const struct agent_report *over)
 {
     bool failed = over->news.event != RUN_NOTHING;
 
-    if (s->state == RELEASING && failed)
+    if (s->state == RELEASING && failed) {
         report_unreleased(s, &over->news.reason);
-    else if (s->state == ACQUIRING)
-        take_refusal(s, over);
-    else if (stays(s)) {
+    } else if (s->state == ACQUIRING) {
+        /* The agent's last report where no command was run. */
+        bool refused = over->news.event == RUN_NOT_ACQUIRED;
+        s->refusal = over->news.refusal;
+        s->last = over->news;
+        decide(s, refused ? OUTCOME_NOT_ACQUIRED : OUTCOME_FAILED, over->status);
+        run_tell(events_of(s), &over->news);
+    } else if (stays(s)) {
         if (s->job.cleared)
             s->unreleased = over->news; /* to be told when its end is */
         else if (failed && needs_agent(s))
@@ -335,7 +322,11 @@ static void take(struct supervisor *s, const struct agent_report *report)
         s->extended = true;
         job_extend(&s->job, report->lease);
         break;
-    case REPORT_NEWS: take_news(s, &report->news); break;
+    case REPORT_NEWS:
+        run_tell(events_of(s), &report->news);
+        if (report->news.event == RUN_TROUBLE)
+            memcpy(s->job.trouble, report->news.reason.text, sizeof s->job.trouble);
+        break;
     case REPORT_OVERDUE:
         s->refusal = &s->agent.offer->overdue;
         s->trouble = report->news;
@@ -425,19 +416,6 @@ static bool is_hopeless(const struct supervisor *s)
     return moment_reached(s->job.lease.end, moment_now());
 }
 
-static void do_without_agent(struct supervisor *s)
-{
-    if (!stays(s)) {
-        leave_unanswered(s, RUN_CAUSE_AGENT_DIED);
-    } else if (s->state == ACQUIRING) {
-        tell_end_of_agent(s, RUN_AGENTS_DIE);
-        decide(s, OUTCOME_FAILED, STATUS_SYSTEM);
-        finish(s);
-    } else if (s->job.state == JOB_VERIFYING) {
-        job_lose(&s->job, &(struct run_reason){.cause = RUN_CAUSE_AGENT_DIED});
-    }
-}
-
 /* The agent has been reaped, and all of its reports have been read. */
 static bool lacks_agent(const struct supervisor *s)
 {
@@ -458,8 +436,17 @@ static void see_to_agent(struct supervisor *s)
 
     if (lacks_agent(s) && !is_hopeless(s) && moment_reached(replace_at(s, now), now))
         replace_agent(s);
-    if (!s->done && lacks_agent(s) && is_hopeless(s))
-        do_without_agent(s);
+    if (!s->done && lacks_agent(s) && is_hopeless(s)) {
+        if (!stays(s)) {
+            leave_unanswered(s, RUN_CAUSE_AGENT_DIED);
+        } else if (s->state == ACQUIRING) {
+            tell_end_of_agent(s, RUN_AGENTS_DIE);
+            decide(s, OUTCOME_FAILED, STATUS_SYSTEM);
+            finish(s);
+        } else if (s->job.state == JOB_VERIFYING) {
+            job_lose(&s->job, &(struct run_reason){.cause = RUN_CAUSE_AGENT_DIED});
+        }
+    }
 }
 
 /* -- what happens ---------------------------------------------------------------------------- */

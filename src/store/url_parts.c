@@ -97,8 +97,9 @@ static const char *check_name(const char *host)
     return host_is_name(host) ? NULL : "has a host that is not a host name";
 }
 
-static const char *take_host(struct url_host *to, char *text, int default_port)
+const char *url_take_host(struct url *url, char *text, int default_port)
 {
+    struct url_host *to = &url->hosts[url->host_count++];
     bool bracket = *text == '[';
     char *host = text + bracket;
     char *end = host + strcspn(host, bracket ? "]" : ":");
@@ -120,11 +121,6 @@ static const char *take_host(struct url_host *to, char *text, int default_port)
     *end = '\0';
     to->name = host;
     return bracket ? check_ipv6(host) : check_name(host);
-}
-
-const char *url_take_host(struct url *url, char *text, int default_port)
-{
-    return take_host(&url->hosts[url->host_count++], text, default_port);
 }
 
 const char *url_take_hosts(struct url *url, char *text, int default_port)
@@ -187,22 +183,17 @@ void url_append_encoded(const char *text, const char *special, char *out, size_t
     percent_encode(text, special, out + used, size - used);
 }
 
-static void append_host(const struct url_host *host, char *out, size_t size)
-{
-    int address = (int)strcspn(host->name, "%");
-    const char *zone = host->name[address] ? host->name + address + 1 : NULL;
-
-    if (strchr(host->name, ':'))
-        text_append(out, size, "[%.*s%s%s]:%d", address, host->name, zone ? "%25" : "",
-                    zone ? zone : "", host->port);
-    else
-        text_append(out, size, "%s:%d", host->name, host->port);
-}
-
 void url_append_hosts(const struct url *url, char *out, size_t size)
 {
     for (size_t i = 0; i < url->host_count; i++) {
+        const struct url_host *host = &url->hosts[i];
+        int address = (int)strcspn(host->name, "%");
+        const char *zone = host->name[address] ? host->name + address + 1 : NULL;
         text_append(out, size, "%s", i ? "," : "");
-        append_host(&url->hosts[i], out, size);
+        if (strchr(host->name, ':'))
+            text_append(out, size, "[%.*s%s%s]:%d", address, host->name, zone ? "%25" : "",
+                        zone ? zone : "", host->port);
+        else
+            text_append(out, size, "%s:%d", host->name, host->port);
     }
 }

@@ -85,17 +85,6 @@ static bool has_failed(const struct cluster *cluster)
     return cluster->failure.verdict == VERDICT_UNKNOWN;
 }
 
-/* The failure of one node is the failure of all of them. */
-static void describe_outage(const struct cluster *cluster, struct answer *failure)
-{
-    char why[sizeof failure->text];
-    const char *last = strstr(failure->text, ": ");
-
-    snprintf(why, sizeof why, "%s", last ? last + 2 : failure->text);
-    snprintf(failure->text, sizeof failure->text,
-             "cannot reach %.150s: at none of its nodes: %.60s", cluster->name, why);
-}
-
 static void give_up(struct cluster *cluster)
 {
     struct answer *failure = &cluster->failure;
@@ -109,8 +98,14 @@ static void give_up(struct cluster *cluster)
         defer(cluster, again, start);
         return;
     }
-    if (failure->cause == CAUSE_UNREACHABLE && cluster->map->node_count > 1)
-        describe_outage(cluster, failure);
+    if (failure->cause == CAUSE_UNREACHABLE && cluster->map->node_count > 1) {
+        /* The failure of one node is the failure of all of them. */
+        char why[sizeof failure->text];
+        const char *last = strstr(failure->text, ": ");
+        snprintf(why, sizeof why, "%s", last ? last + 2 : failure->text);
+        snprintf(failure->text, sizeof failure->text,
+                 "cannot reach %.150s: at none of its nodes: %.60s", cluster->name, why);
+    }
     finish(cluster, failure);
 }
 

@@ -180,19 +180,6 @@ static void take_error(struct attempt *attempt, const struct answer *error)
         fail_with(attempt, error);
 }
 
-static void take_slots(struct attempt *attempt, const redisReply *slots)
-{
-    struct cluster_nodes *nodes = attempt->nodes;
-    char asked[CLUSTER_HOST_SIZE];
-
-    strcpy(asked, nodes->map.nodes[attempt->node].host); /* reading may move them */
-    nodes->over = cluster_map_read(&nodes->map, slots, asked);
-    if (nodes->over)
-        nodes->outcome = (struct answer){.verdict = VERDICT_GRANTED};
-    else
-        fail(attempt, CAUSE_NOT_READY, "a node of the Cluster knows of no slots");
-}
-
 static void answered(void *arg, redisReply *const *replies, size_t count,
                      const struct answer *failure)
 {
@@ -212,7 +199,14 @@ static void answered(void *arg, redisReply *const *replies, size_t count,
         redis_error_answer(replies[0]->str, &error);
         take_error(attempt, &error);
     } else {
-        take_slots(attempt, replies[0]);
+        struct cluster_nodes *nodes = attempt->nodes;
+        char asked[CLUSTER_HOST_SIZE];
+        strcpy(asked, nodes->map.nodes[attempt->node].host); /* reading may move them */
+        nodes->over = cluster_map_read(&nodes->map, replies[0], asked);
+        if (nodes->over)
+            nodes->outcome = (struct answer){.verdict = VERDICT_GRANTED};
+        else
+            fail(attempt, CAUSE_NOT_READY, "a node of the Cluster knows of no slots");
     }
 }
 

@@ -116,18 +116,6 @@ static void read_map(struct loop_timer *timer)
     cluster_read_map(survey->cluster, survey->operation.until, map_read, survey);
 }
 
-/* A node that is gone: in a moment another may be in its place. */
-static void node_missing(struct cluster_survey *survey, const struct answer *answer)
-{
-    struct moment now = loop_now(survey->loop);
-    struct moment again = backoff_next(&survey->failures, now);
-
-    if (cause_may_pass(answer->cause) && again.ns < survey->retry_until.ns)
-        loop_arm(survey->loop, &survey->again, again);
-    else
-        finish(survey, answer);
-}
-
 static void answered(void *arg, const struct answer *answer)
 {
     struct cluster_survey *survey = arg;
@@ -136,7 +124,13 @@ static void answered(void *arg, const struct answer *answer)
         survey->next++;
         ask_next(survey);
     } else if (survey->next < survey->master_count) {
-        node_missing(survey, answer);
+        /* A node that is gone: in a moment another may be in its place. */
+        struct moment now = loop_now(survey->loop);
+        struct moment again = backoff_next(&survey->failures, now);
+        if (cause_may_pass(answer->cause) && again.ns < survey->retry_until.ns)
+            loop_arm(survey->loop, &survey->again, again);
+        else
+            finish(survey, answer);
     } else {
         finish(survey, answer);
     }

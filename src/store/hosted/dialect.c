@@ -157,9 +157,15 @@ const struct sql_dialect sql_mysql = {
 #define LOWER      "abcdefghijklmnopqrstuvwxyz_"
 #define ANY_NUMBER "0123456789"
 
-/* Replaces "@WORD" in what was added from there on: no value has an '@', as texts are digits. */
-static void name_tables(struct sql_text *text, size_t from)
+void sql_add(struct sql_text *text, const char *format, ...)
 {
+    size_t from = text->out.size;
+    va_list values;
+
+    va_start(values, format);
+    strbuf_vprintf(&text->out, format, values);
+    va_end(values);
+    /* Replaces "@WORD" in what was added: no value has an '@', as texts are digits. */
     if (!memchr(text->out.text + from, '@', text->out.size - from))
         return;
     char *added = mem_strdup(text->out.text + from), *rest = added;
@@ -182,17 +188,6 @@ static void name_tables(struct sql_text *text, size_t from)
         rest += word;
     }
     free(added);
-}
-
-void sql_add(struct sql_text *text, const char *format, ...)
-{
-    size_t from = text->out.size;
-    va_list values;
-
-    va_start(values, format);
-    strbuf_vprintf(&text->out, format, values);
-    va_end(values);
-    name_tables(text, from);
 }
 
 void sql_end(struct sql_text *text)

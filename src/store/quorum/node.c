@@ -45,12 +45,6 @@ static void begin(struct quorum_node *node, const struct quorum_order *order)
     store_start(node->member.store, &operation);
 }
 
-/* Whether a renewal was refused for one of several keys: the others may be there yet. */
-static bool may_hold_others(const struct quorum_node *node, const struct answer *answer)
-{
-    return answer->verdict == VERDICT_REFUSED && node->requests->acquire.key_count > 1;
-}
-
 /* Updates the state of the node by its answer. */
 static void learn(struct quorum_node *node, const struct answer *answer)
 {
@@ -67,7 +61,8 @@ static void learn(struct quorum_node *node, const struct answer *answer)
         }
         break;
     case VERB_RENEW:
-        if (answer->cause == CAUSE_REVOKED || may_hold_others(node, answer))
+        if (answer->cause == CAUSE_REVOKED ||
+            (answer->verdict == VERDICT_REFUSED && node->requests->acquire.key_count > 1))
             return; /* it has the lock, or a part of it, until the release */
         break;
     case VERB_RELEASE:

@@ -278,15 +278,6 @@ static void pause_between(struct quorum_store *store, struct loop_timer *timer, 
     loop_arm(store->loop, timer, moment_plus(now_of(store), jitter_between(least, most)));
 }
 
-/* Refused without a holder: others tried at the same time. */
-static bool is_contested(const struct quorum_store *store)
-{
-    const struct answer *answer = &store->answer;
-
-    return answer->verdict == VERDICT_REFUSED && answer->cause == CAUSE_HELD &&
-           quorum_rivals(&store->round.votes) < quorum_majority(store->count);
-}
-
 /* How long nodes have to release what the try may have got before its end is told. A process that
  * does not wait is likely to end then, and so is one that hears that there is no use in waiting. */
 static int64_t time_to_leave(const struct quorum_store *store)
@@ -345,7 +336,11 @@ static void end_try(struct quorum_store *store)
             order_without_vote(store, &store->nodes[i], VERB_RELEASE);
     }
     quorum_round_end(&store->round);
-    if (is_contested(store) && !store->requests.acquire.queue && ++store->tries < TRIES &&
+    /* Refused without a holder: others tried at the same time. */
+    const struct answer *answer = &store->answer;
+    if (answer->verdict == VERDICT_REFUSED && answer->cause == CAUSE_HELD &&
+        quorum_rivals(&store->round.votes) < quorum_majority(store->count) &&
+        !store->requests.acquire.queue && ++store->tries < TRIES &&
         !moment_reached(store->base.operation.until, next)) {
         store->stage = STAGE_RETRYING;
         pause_between(store, &store->timer, RETRY_LEAST_NS, RETRY_MOST_NS);

@@ -565,27 +565,6 @@ static void give_patience(struct batch *batch, struct moment now)
         batch->until = moment_min(batch->until, moment_plus(now, batch->patience));
 }
 
-/* A batch that went out with the greeting will be answered; another one can go out now. */
-static void up(struct redis_session *session)
-{
-    struct batch *batch = &session->batch;
-
-    session->role_due = false;
-    session->listening = session->unlistening = 0;
-    breaks_up(&session->breaks);
-    if (session->greeting.clock_ms)
-        redis_session_set_clock(session, session->greeting.clock_ms);
-    if (batch->wanted == 0) {
-        complete(session, NULL);
-        return;
-    }
-    if (!batch->ahead)
-        send_batch(session);
-    give_patience(batch, loop_now(session->loop));
-    strbuf_free(&batch->commands);
-    loop_arm(session->loop, &session->timer, batch->until);
-}
-
 /* Sends the batch on the connection that is up. One without commands ends when the loop turns. */
 static void send_on(struct redis_session *session)
 {
@@ -719,13 +698,29 @@ static void connected(void *arg)
 
 static void accepted(struct redis_session *session)
 {
+    struct batch *batch = &session->batch;
+
     session->phase = PHASE_UP;
     former_leave(&session->former);
     session->reread = false;
     session->round_trip = moment_until(session->greeting_sent, loop_now(session->loop));
     loop_disarm(session->loop, &session->timer);
     locator_watch(session->locator, session->password);
-    up(session);
+    session->role_due = false;
+    session->listening = session->unlistening = 0;
+    breaks_up(&session->breaks);
+    if (session->greeting.clock_ms)
+        redis_session_set_clock(session, session->greeting.clock_ms);
+    /* A batch that went out with the greeting will be answered; another one can go out now. */
+    if (batch->wanted == 0) {
+        complete(session, NULL);
+        return;
+    }
+    if (!batch->ahead)
+        send_batch(session);
+    give_patience(batch, loop_now(session->loop));
+    strbuf_free(&batch->commands);
+    loop_arm(session->loop, &session->timer, batch->until);
 }
 
 /* One of a quorum's servers that was a master before fails; one that never was is a mistake of the

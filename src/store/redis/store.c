@@ -165,19 +165,6 @@ static void add_lesson(struct redis_store *store)
         redis_session_add_call(store->session, &nothing);
 }
 
-/* Behind a call, a release whose answer is not awaited went out by its digest, as is_teaching()
- * says. But the server may have forgotten scripts since that call was done. It gets that of the
- * release now, and then all releases again. */
-static void repeat_releases(struct redis_store *store)
-{
-    const struct redis_call nothing = {.script = &script_release, .whole = true};
-
-    if (!store->by_digest)
-        return;
-    redis_session_add_call(store->session, &nothing);
-    redis_session_repeat_nowait(store->session);
-}
-
 static void forget_channels(struct redis_store *store)
 {
     while (store->channel_count > 0)
@@ -256,23 +243,18 @@ static enum form choose_form(const struct redis_store *store)
     return is_replicated(store) && store->call.script == &script_renew ? FORM_BOTH : FORM_LISTENING;
 }
 
-/* Whether a lock is released under which nothing was done: it need not be gone from replicas. */
-static bool is_unused(const struct redis_store *store)
-{
-    const struct operation *operation = &store->base.operation;
-
-    return operation->verb == VERB_RELEASE && (operation->release->end.how == LOCK_UNUSED ||
-                                               operation->release->end.how == LOCK_REFUSED);
-}
-
 /* Whether the call goes out with the greeting of a new connection. Not if it depends on the replies
  * to the greeting: which member of a quorum the server is, how many replicas it has. And not to a
  * node of a Cluster: another node can be asked only as long as nothing may have been done. */
 static bool goes_ahead(const struct redis_store *store)
 {
+    /* A lock under which nothing was done need not be gone from replicas. */
+    const struct operation *operation = &store->base.operation;
     return store->call.ahead && choose_form(store) == FORM_ALONE &&
-           (!is_replicated(store) || is_unused(store)) && !store->call.names_server &&
-           !store->in_cluster && !redis_session_is_up(store->session);
+           (!is_replicated(store) ||
+            (operation->verb == VERB_RELEASE && (operation->release->end.how == LOCK_UNUSED ||
+                                                 operation->release->end.how == LOCK_REFUSED))) &&
+           !store->call.names_server && !store->in_cluster && !redis_session_is_up(store->session);
 }
 
 /* Adds the call, and behind it the WAIT for the replicas: for half of the time that is left, so
@@ -488,22 +470,18 @@ static int64_t poll_time(const struct redis_store *store)
     return is_plain(store) ? POLL_NS : 0;
 }
 
-/* The pause of the GLOB is stored, so no lock that is new from now on is missed; marks the existing
- * ones. Also if it was not stored: a command that ended the pause may have died half-way. */
-static void start_marks(struct redis_store *store, const struct answer *answer)
-{
-    store->listed = answer->verdict == VERDICT_GRANTED;
-    store->survey = store->marks;
-    store->marks = NULL;
-    redis_call_drop(&store->call);
-    store->until = moment_plus(loop_now(store->loop), store->part_time);
-    redis_survey_ask(store->survey, store->until);
-}
-
 static void finish_call(struct redis_store *store, struct answer *answer)
 {
     if (store->marks && (answer->verdict == VERDICT_GRANTED || answer->cause == CAUSE_ABSENT)) {
-        start_marks(store, answer);
+        /* The pause of the GLOB is stored, so no lock that is new from now on is missed; marks the
+         * existing ones. Also if it was not stored: a command that ended the pause may have died
+         * half-way. */
+        store->listed = answer->verdict == VERDICT_GRANTED;
+        store->survey = store->marks;
+        store->marks = NULL;
+        redis_call_drop(&store->call);
+        store->until = moment_plus(loop_now(store->loop), store->part_time);
+        redis_survey_ask(store->survey, store->until);
         return;
     }
     if (answer->said[0] && answer->verdict == VERDICT_UNKNOWN)
@@ -709,7 +687,14 @@ static void redis_close(struct store *base)
     struct redis_store *store = of(base);
 
     loop_disarm(store->loop, &store->poll);
-    repeat_releases(store);
+    /* Behind a call, a release whose answer is not awaited went out by its digest, as is_teaching()
+     * says. But the server may have forgotten scripts since that call was done. It gets that of the
+     * release now, and then all releases again. */
+    const struct redis_call nothing = {.script = &script_release, .whole = true};
+    if (store->by_digest) {
+        redis_session_add_call(store->session, &nothing);
+        redis_session_repeat_nowait(store->session);
+    }
     redis_session_free(store->session);
     drop_operation(store);
     set_places(store, NULL);

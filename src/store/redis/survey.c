@@ -167,20 +167,6 @@ static void tell_pause(void *arg, const struct lock_view *pause)
     free(glob);
 }
 
-/* A user who may not read them hears of none. */
-static void hear_pauses(struct redis_survey *survey, redisReply *const *replies)
-{
-    int64_t us = redis_reply_time(replies[0]);
-
-    if (us >= 0)
-        redis_answer_pauses(replies[1], us / 1000, tell_pause, survey);
-    const char *minimum =
-        replies[1]->type == REDIS_REPLY_ARRAY ? redis_reply_string(replies[1], 1) : NULL;
-    if (minimum && survey->request.minimum)
-        survey->request.minimum(survey->request.each_arg, minimum);
-    survey->request.paused = NULL;
-}
-
 /* A server that is silent on one connection is asked on another, and has all the time then. */
 static void send(struct redis_survey *survey, size_t replies, struct moment until)
 {
@@ -291,29 +277,25 @@ static void keep_lock(void *arg, const struct lock_view *view)
         lock_views_add(&entry->read, view);
 }
 
-static void report_lock(struct redis_survey *survey, struct entry *entry)
-{
-    lock_views_order_waiters(&entry->read);
-    for (size_t i = 0; i < entry->read.count; i++) {
-        const struct lock_view *view = &entry->read.views[i];
-        bool idle = survey->request.idle && view->fence > 0;
-        bool busy = view->holder_count || view->waiter_count || view->pause.owner[0];
-        if (entry->named || busy || idle)
-            survey->request.each(survey->request.each_arg, view);
-    }
-    lock_views_free(&entry->read);
-}
-
 static void hear_lock(struct redis_survey *survey, struct entry *entry, const char *key,
                       const redisReply *reply, struct answer *answer)
 {
     redis_answer_inspect(reply, key, keep_lock, entry, answer);
     bool granted = answer->verdict == VERDICT_GRANTED;
     entry->rest = granted ? redis_answer_rest(reply) : (struct redis_rest){0};
-    if (!granted)
+    if (!granted) {
         lock_views_free(&entry->read);
-    else if (entry->rest.from == 0)
-        report_lock(survey, entry);
+    } else if (entry->rest.from == 0) {
+        lock_views_order_waiters(&entry->read);
+        for (size_t i = 0; i < entry->read.count; i++) {
+            const struct lock_view *view = &entry->read.views[i];
+            bool idle = survey->request.idle && view->fence > 0;
+            bool busy = view->holder_count || view->waiter_count || view->pause.owner[0];
+            if (entry->named || busy || idle)
+                survey->request.each(survey->request.each_arg, view);
+        }
+        lock_views_free(&entry->read);
+    }
 }
 
 /* A latch that does not exist is not reported. */
@@ -401,8 +383,17 @@ static bool hear_page(struct redis_survey *survey, redisReply *const *replies, s
 bool redis_survey_hear(struct redis_survey *survey, redisReply *const *replies, size_t count,
                        struct answer *answer)
 {
-    if (survey->scanning && count > 1)
-        hear_pauses(survey, replies);
+    if (survey->scanning && count > 1) {
+        /* A user who may not read them hears of none. */
+        int64_t us = redis_reply_time(replies[0]);
+        if (us >= 0)
+            redis_answer_pauses(replies[1], us / 1000, tell_pause, survey);
+        const char *minimum =
+            replies[1]->type == REDIS_REPLY_ARRAY ? redis_reply_string(replies[1], 1) : NULL;
+        if (minimum && survey->request.minimum)
+            survey->request.minimum(survey->request.each_arg, minimum);
+        survey->request.paused = NULL;
+    }
     bool good = survey->scanning ? hear_scan(survey, replies[count - 1], answer)
                                  : hear_page(survey, replies, count, answer);
 

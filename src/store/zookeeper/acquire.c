@@ -152,35 +152,29 @@ static size_t branches_of(const struct zk_store *store)
     return zk_is_limited(store) ? ZK_BRANCHES : 1;
 }
 
-/* Makes the nodes of the locks, and those above them. Servers delete them some time after the last
- * child has gone. */
-static void make_locks(struct zk_store *store)
-{
-    char *folder = mem_strdup(store->folder);
-
-    for (char *slash = folder; *slash; *slash = '/') {
-        slash += 1 + strcspn(slash + 1, "/");
-        char kept = *slash;
-        *slash = '\0';
-        zk_container(store->batch, folder, store->closed);
-        if (!kept)
-            break;
-    }
-    for (size_t i = 0; i < store->key_count; i++)
-        for (size_t j = 0; j < branches_of(store); j++)
-            zk_container(store->batch, store->nodes[i].branches[j], store->closed);
-    free(folder);
-    zk_send(store, made_locks, ZK_NO_EFFECT);
-}
-
 static void created(struct zk_store *store, const struct zk_reply *replies)
 {
     store->place = ZK_NO_PLACE;
     int error = zk_take_created(store, replies);
-    if (error == ZK_NO_NODE)
-        make_locks(store);
-    else if (error == ZK_OK)
+    if (error == ZK_NO_NODE) {
+        /* The servers delete these nodes some time after the last child has gone. */
+        char *folder = mem_strdup(store->folder);
+        for (char *slash = folder; *slash; *slash = '/') {
+            slash += 1 + strcspn(slash + 1, "/");
+            char kept = *slash;
+            *slash = '\0';
+            zk_container(store->batch, folder, store->closed);
+            if (!kept)
+                break;
+        }
+        for (size_t i = 0; i < store->key_count; i++)
+            for (size_t j = 0; j < branches_of(store); j++)
+                zk_container(store->batch, store->nodes[i].branches[j], store->closed);
+        free(folder);
+        zk_send(store, made_locks, ZK_NO_EFFECT);
+    } else if (error == ZK_OK) {
         take_queues(store, replies + 1);
+    }
 }
 
 static void made_locks(struct zk_store *store, const struct zk_reply *replies)

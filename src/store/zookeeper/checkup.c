@@ -126,11 +126,16 @@ static bool check_server(const struct checkup_plan *plan, struct url_host host,
     return true;
 }
 
-/* The servers together are fit as long as a majority of them is: one that is away is a warning. */
-static void judge_whole(struct checkup *checkup)
+bool zookeeper_check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
+                     size_t size)
 {
-    size_t reached = 0, count = checkup->count;
+    const struct url *url = plan->address->urls;
 
+    for (size_t i = 0; i < url->host_count; i++)
+        if (!check_server(plan, url->hosts[i], checkup, fault, size))
+            return false;
+    /* Together they are fit as long as a majority of them is: one that is away is a warning. */
+    size_t reached = 0, count = checkup->count;
     for (size_t i = 0; i < count; i++)
         reached += checkup->servers[i].reached;
     if (2 * reached <= count)
@@ -142,16 +147,5 @@ static void judge_whole(struct checkup *checkup)
     else
         diagnosis_add(&checkup->whole, "servers", reached < count ? LEVEL_WARNING : LEVEL_FINE, "",
                       "%zu of %zu servers serve", reached, count);
-}
-
-bool zookeeper_check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
-                     size_t size)
-{
-    const struct url *url = plan->address->urls;
-
-    for (size_t i = 0; i < url->host_count; i++)
-        if (!check_server(plan, url->hosts[i], checkup, fault, size))
-            return false;
-    judge_whole(checkup);
     return true;
 }

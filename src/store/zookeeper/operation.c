@@ -14,23 +14,20 @@ void zk_clear_ancestors(struct zk_nodes *nodes)
     }
 }
 
-static void clear(struct zk_nodes *nodes)
-{
-    zk_clear_ancestors(nodes);
-    for (size_t i = 0; i < ZK_BRANCHES; i++)
-        free(nodes->branches[i]);
-    free(nodes->in_the_way);
-    free(nodes->oldest);
-    free(nodes->data);
-    for (size_t i = 0; i < NODES_MAX; i++)
-        free(nodes->own[i]);
-    *nodes = (struct zk_nodes){0};
-}
-
 void zk_clear_nodes(struct zk_store *store)
 {
-    for (size_t i = 0; i < store->key_count; i++)
-        clear(&store->nodes[i]);
+    for (size_t i = 0; i < store->key_count; i++) {
+        struct zk_nodes *nodes = &store->nodes[i];
+        zk_clear_ancestors(nodes);
+        for (size_t j = 0; j < ZK_BRANCHES; j++)
+            free(nodes->branches[j]);
+        free(nodes->in_the_way);
+        free(nodes->oldest);
+        free(nodes->data);
+        for (size_t j = 0; j < NODES_MAX; j++)
+            free(nodes->own[j]);
+        *nodes = (struct zk_nodes){0};
+    }
     zk_free_queues(store->holders);
     store->key_count = 0;
     store->place = ZK_NO_PLACE;
@@ -91,29 +88,23 @@ void zk_print_data(const struct zk_store *store, struct zk_nodes *nodes)
     zk_set_text(&nodes->data, zk_node_data_print(&data));
 }
 
-/* Brings what is in a node up to date. */
-static void update_data(struct zk_store *store, struct zk_nodes *nodes)
-{
-    const struct acquire_request *request = &store->request;
-    struct jute_text text = {nodes->data, strlen(nodes->data)};
-    struct zk_node_data data;
-
-    if (!zk_node_data_parse(text, &data))
-        return;
-    data.lease = granted_lease(store);
-    if (*request->who) {
-        data.who = request->who;
-        data.who_size = strlen(request->who);
-    }
-    zk_set_text(&nodes->data, zk_node_data_print(&data));
-}
-
 void zk_write_own(struct zk_store *store)
 {
     zk_multi(store->batch);
     for (size_t i = 0; i < store->key_count; i++) {
         struct zk_nodes *nodes = &store->nodes[i];
-        update_data(store, nodes);
+        const struct acquire_request *request = &store->request;
+        struct jute_text text = {nodes->data, strlen(nodes->data)};
+        struct zk_node_data data;
+        /* Brings what is in the node up to date. */
+        if (zk_node_data_parse(text, &data)) {
+            data.lease = granted_lease(store);
+            if (*request->who) {
+                data.who = request->who;
+                data.who_size = strlen(request->who);
+            }
+            zk_set_text(&nodes->data, zk_node_data_print(&data));
+        }
         zk_multi_change(store->batch, OP_SET_DATA, nodes->own[0], nodes->data);
         for (size_t j = 1; j < NODES_MAX && nodes->own[j]; j++)
             zk_multi_change(store->batch, OP_CHECK, nodes->own[j], NULL);

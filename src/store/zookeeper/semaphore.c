@@ -131,16 +131,6 @@ void zk_recount(struct zk_store *store)
     zk_send(store, take_leases, ZK_NO_EFFECT);
 }
 
-/* Servers delete KEY/leases some time after the last lease has gone. Where it is the place in the
- * queue that is missing, the next look finds that out. */
-static void make_leases(struct zk_store *store)
-{
-    for (size_t i = 0; i < store->key_count; i++)
-        if (!store->nodes[i].leased)
-            zk_container(store->batch, store->nodes[i].branches[ZK_LEASES], store->closed);
-    zk_send(store, made_leases, ZK_NO_EFFECT);
-}
-
 static void made_leases(struct zk_store *store, const struct zk_reply *replies)
 {
     int error = ZK_OK;
@@ -179,10 +169,16 @@ static void claimed(struct zk_store *store, const struct zk_reply *replies)
 {
     int error = zk_take_created(store, &replies[0]);
 
-    if (error == ZK_NO_NODE)
-        make_leases(store);
-    else if (error == ZK_OK)
+    if (error == ZK_NO_NODE) {
+        /* Servers delete KEY/leases some time after the last lease has gone. Where it is the place
+         * in the queue that is missing, the next look finds that out. */
+        for (size_t i = 0; i < store->key_count; i++)
+            if (!store->nodes[i].leased)
+                zk_container(store->batch, store->nodes[i].branches[ZK_LEASES], store->closed);
+        zk_send(store, made_leases, ZK_NO_EFFECT);
+    } else if (error == ZK_OK) {
         take_leases(store, &replies[1]);
+    }
 }
 
 /* -- room -------------------------------------------------------------------------------------- */

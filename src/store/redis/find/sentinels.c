@@ -364,15 +364,6 @@ static void connect_next(struct sentinel *sentinel)
         pass_by_errno(sentinel);
 }
 
-static void hush(struct sentinel *sentinel)
-{
-    if (sentinel->step == STEP_NONE)
-        return;
-    hang_up(sentinel);
-    sentinel->step = STEP_NONE;
-    loop_disarm(sentinel->all->loop, &sentinel->timer);
-}
-
 /* There is a word by "until" at the latest, never before this returned. peers: asks for these,
  * too. */
 static void ask(struct sentinel *sentinel, bool peers)
@@ -543,10 +534,13 @@ void sentinels_ask(struct sentinels *sentinels, enum sentinels_question question
     for (size_t i = 0; i < sentinels->facts.count; i++) {
         struct sentinel *sentinel = sentinels->members[i];
         sentinel->word->told &= !peers;
-        if (sentinel_counts(sentinel->word))
+        if (sentinel_counts(sentinel->word)) {
             ask(sentinel, peers);
-        else
-            hush(sentinel);
+        } else if (sentinel->step != STEP_NONE) {
+            hang_up(sentinel);
+            sentinel->step = STEP_NONE;
+            loop_disarm(sentinel->all->loop, &sentinel->timer);
+        }
     }
     free(old);
 }
