@@ -208,16 +208,14 @@ static void wrap(struct strbuf *out, size_t *column, const char *text)
     }
 }
 
-static bool is_nothing(const char *initial)
-{
-    return !initial || strcmp(initial, "0") == 0 || strcmp(initial, "no") == 0;
-}
-
 /* Prints what it does, and "(VARIABLE; default VALUE)". */
 static void print_meaning(const struct option_row *row, struct strbuf *out)
 {
     const struct option_spec *spec = row->spec;
-    const char *initial = is_nothing(spec->initial) ? NULL : spec->initial;
+    const char *initial =
+        !spec->initial || strcmp(spec->initial, "0") == 0 || strcmp(spec->initial, "no") == 0
+            ? NULL
+            : spec->initial;
     size_t column = HELP_INDENT;
     char text[400];
 

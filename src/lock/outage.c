@@ -110,19 +110,6 @@ static bool note_reason(struct outage *outage, const struct answer *why)
     return true;
 }
 
-static void note_later(struct outage *outage, struct moment now, const struct answer *why)
-{
-    if (!outage->told) {
-        outage->since = now;
-        outage->until = moment_max(outage->until, moment_plus(now, outage->longest));
-    }
-    outage->told = true;
-    if (note_reason(outage, why))
-        outage->events->trouble(outage->arg, why);
-    if (why->grace_ms > 0)
-        outage->until = moment_plus(now, why->grace_ms * NS_PER_MS + outage->longest);
-}
-
 struct moment outage_note(struct outage *outage, struct moment now, const struct answer *why)
 {
     bool explains = !outage->latest.text[0];
@@ -130,7 +117,15 @@ struct moment outage_note(struct outage *outage, struct moment now, const struct
     outage->latest = *why;
     store_note_failure(&outage->failure, why);
     if (outage->contacted) {
-        note_later(outage, now, why);
+        if (!outage->told) {
+            outage->since = now;
+            outage->until = moment_max(outage->until, moment_plus(now, outage->longest));
+        }
+        outage->told = true;
+        if (note_reason(outage, why))
+            outage->events->trouble(outage->arg, why);
+        if (why->grace_ms > 0)
+            outage->until = moment_plus(now, why->grace_ms * NS_PER_MS + outage->longest);
     } else if (!outage->told) {
         loop_arm(outage->loop, &outage->start, moment_plus(outage->since, ABSENCE_NS));
     } else if (explains) {

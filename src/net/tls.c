@@ -611,19 +611,6 @@ static enum tls_state judge_result(struct tls_session *session, int result, char
     }
 }
 
-/* Where the policy allows ciphers that need no certificate, OpenSSL takes a server without one. */
-static bool is_verified(const struct tls_session *session, char *fault, size_t size)
-{
-    bool shown = openssl.SSL_get0_peer_certificate(session->ssl) != NULL;
-    long verdict = openssl.SSL_get_verify_result(session->ssl);
-
-    if (!shown)
-        snprintf(fault, size, "TLS: the server shows no certificate");
-    else if (verdict != X509_V_OK)
-        explain_certificate(session, verdict, fault, size);
-    return shown && verdict == X509_V_OK;
-}
-
 enum tls_state tls_handshake(struct tls_session *session, bool *done, char *fault, size_t size)
 {
     int result;
@@ -639,7 +626,15 @@ enum tls_state tls_handshake(struct tls_session *session, bool *done, char *faul
     } while (openssl.SSL_get_error(session->ssl, result) == SSL_ERROR_WANT_RETRY_VERIFY);
     if (result != 1)
         return judge_result(session, result, fault, size);
-    *done = is_verified(session, fault, size);
+    /* Where the policy allows ciphers that need no certificate, OpenSSL takes a server without
+     * one. */
+    bool shown = openssl.SSL_get0_peer_certificate(session->ssl) != NULL;
+    long verdict = openssl.SSL_get_verify_result(session->ssl);
+    if (!shown)
+        snprintf(fault, size, "TLS: the server shows no certificate");
+    else if (verdict != X509_V_OK)
+        explain_certificate(session, verdict, fault, size);
+    *done = shown && verdict == X509_V_OK;
     return *done ? TLS_GOING : TLS_FAILED;
 }
 

@@ -127,15 +127,6 @@ static int make(const char *path)
     return 0;
 }
 
-/* Another process may read it at any time: the first byte says that there is one, and comes
- * last. */
-static void publish(struct cgroup *cgroup, const char *path)
-{
-    strcpy(cgroup->path + 1, path + 1);
-    atomic_thread_fence(memory_order_release);
-    cgroup->path[0] = path[0];
-}
-
 int cgroup_make(struct cgroup *cgroup, bool required)
 {
     errno = ENOTSUP;
@@ -145,8 +136,13 @@ int cgroup_make(struct cgroup *cgroup, bool required)
     char *path FREED = strbuf_print("%s/rlock-%ld-%llx", parent, (long)getpid(),
                                     (unsigned long long)moment_now().ns);
     int made = make(path);
-    if (made == 0)
-        publish(cgroup, path);
+    if (made == 0) {
+        /* Another process may read it at any time: the first byte says that there is one, and comes
+         * last. */
+        strcpy(cgroup->path + 1, path + 1);
+        atomic_thread_fence(memory_order_release);
+        cgroup->path[0] = path[0];
+    }
     return required ? made : 0;
 }
 

@@ -93,17 +93,6 @@ pid_t child_fork_helper(const char *name, int keep, int (*work)(int keep, const 
     _exit(work(keep, arg));
 }
 
-/* The handlers of a library refer to a state that a child of this process does not have. */
-static void drop_handlers(void)
-{
-    struct sigaction action;
-
-    for (int signo = 1; signo < NSIG; signo++)
-        if (sigaction(signo, NULL, &action) == 0 && action.sa_handler != SIG_IGN &&
-            action.sa_handler != SIG_DFL)
-            signal(signo, SIG_DFL);
-}
-
 int child_run(const struct inherited *inherited, int (*work)(void *arg), void *arg)
 {
     pid_t parent = getpid(), pid, ended;
@@ -115,7 +104,12 @@ int child_run(const struct inherited *inherited, int (*work)(void *arg), void *a
         prctl(PR_SET_PDEATHSIG, SIGTERM);
         if (getppid() != parent)
             _exit(0);
-        drop_handlers();
+        /* The handlers of a library refer to a state that a child of this process does not have. */
+        struct sigaction action;
+        for (int signo = 1; signo < NSIG; signo++)
+            if (sigaction(signo, NULL, &action) == 0 && action.sa_handler != SIG_IGN &&
+                action.sa_handler != SIG_DFL)
+                signal(signo, SIG_DFL);
         signal(SIGTSTP, SIG_IGN);
         sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
         status = work(arg);

@@ -89,15 +89,6 @@ static int lock(const struct token_file *file, struct wait *wait)
 
 /* -- the file -------------------------------------------------------------------------------- */
 
-/* Not O_CREAT at once: with fs.protected_regular, as in /tmp, that refuses others' files. */
-static int open_or_make(const char *path)
-{
-    int flags = O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-    int fd = open(path, flags);
-
-    return fd < 0 && errno == ENOENT ? open(path, flags | O_CREAT, 0666) : fd;
-}
-
 /* Whether the path still leads to the file that was locked: it may have been replaced or removed
  * while this process waited for it. */
 static bool is_at_path(const struct token_file *file)
@@ -114,7 +105,11 @@ static int open_and_lock(struct token_file *file, struct wait *wait)
 
     do {
         token_file_close(file);
-        file->fd = open_or_make(file->path);
+        /* Not O_CREAT at once: with fs.protected_regular, as in /tmp, that refuses others'
+         * files. */
+        int flags = O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+        int fd = open(file->path, flags);
+        file->fd = fd < 0 && errno == ENOENT ? open(file->path, flags | O_CREAT, 0666) : fd;
         if (file->fd < 0)
             return errno;
         if (fstat(file->fd, &status) < 0)

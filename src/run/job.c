@@ -619,19 +619,6 @@ void job_verify(struct job *job)
     tell(job, ORDER_VERIFY);
 }
 
-/* A signal that asks for the end waits in a stopped process until that continues. One that waits
- * for its lock to be verified gets it then. */
-static void hand_on(struct job *job, int signo)
-{
-    bool ends = signo == SIGTERM || signo == SIGHUP || signo == SIGINT || signo == SIGQUIT;
-    bool waits = job->state == JOB_PAUSED || job->state == JOB_VERIFYING;
-
-    sigaddset(&job->handed_on, signo);
-    send(job, signo);
-    if (ends && !waits && (job->state == JOB_LINGERING || child_may_be_stopped(&job->child)))
-        go_on(job);
-}
-
 void job_signal(struct job *job, int signo)
 {
     if (signo == SIGTSTP) {
@@ -644,7 +631,14 @@ void job_signal(struct job *job, int signo)
         if (job->state == JOB_RUNNING || job->state == JOB_LINGERING)
             go_on(job);
     } else {
-        hand_on(job, signo);
+        /* A signal that asks for the end waits in a stopped process until that continues. One that
+         * waits for its lock to be verified gets it then. */
+        bool ends = signo == SIGTERM || signo == SIGHUP || signo == SIGINT || signo == SIGQUIT;
+        bool waits = job->state == JOB_PAUSED || job->state == JOB_VERIFYING;
+        sigaddset(&job->handed_on, signo);
+        send(job, signo);
+        if (ends && !waits && (job->state == JOB_LINGERING || child_may_be_stopped(&job->child)))
+            go_on(job);
     }
 }
 

@@ -5,22 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void start(struct stop_command *stop, const struct inherited *inherited, int64_t left)
-{
-    char time_left[40];
-
-    snprintf(time_left, sizeof time_left, "RLOCK_STOP_MS=%" PRId64, left / NS_PER_MS);
-    char **environment =
-        environment_beside(stop->plan->environment, (char *const[]){time_left, NULL});
-    run_tell(stop->plan->events, &(struct run_news){.event = RUN_STOP_COMMAND, .duration = left});
-    stop->pid = child_start_apart(stop->plan->stop, environment, stop->kill_at, inherited);
-    if (stop->pid < 0) {
-        run_tell_errno(stop->plan->events, RUN_STOP_COMMAND_NOT_STARTED);
-        stop->pid = 0;
-    }
-    free(environment);
-}
-
 bool stop_command_start(struct stop_command *stop, const struct inherited *inherited,
                         struct moment kill_at)
 {
@@ -36,7 +20,17 @@ bool stop_command_start(struct stop_command *stop, const struct inherited *inher
     }
     stop->term_at = moment_plus(now, left / 2);
     stop->kill_at = kill_at;
-    start(stop, inherited, left);
+    char time_left[40];
+    snprintf(time_left, sizeof time_left, "RLOCK_STOP_MS=%" PRId64, left / NS_PER_MS);
+    char **environment =
+        environment_beside(stop->plan->environment, (char *const[]){time_left, NULL});
+    run_tell(stop->plan->events, &(struct run_news){.event = RUN_STOP_COMMAND, .duration = left});
+    stop->pid = child_start_apart(stop->plan->stop, environment, stop->kill_at, inherited);
+    if (stop->pid < 0) {
+        run_tell_errno(stop->plan->events, RUN_STOP_COMMAND_NOT_STARTED);
+        stop->pid = 0;
+    }
+    free(environment);
     return stop->pid > 0;
 }
 

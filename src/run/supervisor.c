@@ -362,35 +362,10 @@ static struct moment acquire_after(const struct supervisor *s)
     return moment_plus(now, stray > STRAY_LEAST_NS ? stray : STRAY_LEAST_NS);
 }
 
-static void describe_past(const struct supervisor *s, struct keeper_past *past)
-{
-    *past = (struct keeper_past){.began = s->began,
-                                 .held = s->outcome->granted,
-                                 .released = s->release_told,
-                                 .lease = s->job.lease,
-                                 .waited = s->outcome->waited};
-    memcpy(past->grants, s->outcome->grants, sizeof past->grants);
-    if (!past->held)
-        past->not_before = acquire_after(s);
-}
-
 static void tell_end_of_agent(const struct supervisor *s, enum run_event event)
 {
     const struct run_news news = {.event = event, .number = s->end, .reason = run_reason_errno()};
     run_tell(events_of(s), &news);
-}
-
-/* Gives the new agent the orders that the last one did not live to carry out. */
-static void instruct_agent(struct supervisor *s)
-{
-    s->channel.fd = s->agent.channel;
-    loop_add(s->loop, &s->channel);
-    if (s->job.state != JOB_IDLE)
-        job_introduce(&s->job);
-    if (s->job.state == JOB_VERIFYING)
-        tell(s, ORDER_VERIFY);
-    if (!stays(s) && !start_release(s))
-        finish(s);
 }
 
 static void replace_agent(struct supervisor *s)
@@ -398,14 +373,30 @@ static void replace_agent(struct supervisor *s)
     struct keeper_past past;
     bool first = s->agent.deaths == 1;
 
-    describe_past(s, &past);
+    past = (struct keeper_past){.began = s->began,
+                                .held = s->outcome->granted,
+                                .released = s->release_told,
+                                .lease = s->job.lease,
+                                .waited = s->outcome->waited};
+    memcpy(past.grants, s->outcome->grants, sizeof past.grants);
+    if (!past.held)
+        past.not_before = acquire_after(s);
     int failed = agent_process_replace(&s->agent, &s->plan->agent, &s->job.callers, &past);
     if (first)
         tell_end_of_agent(s, failed < 0 ? RUN_AGENT_MISSING : RUN_AGENT_REPLACED);
     else
         tell_end_of_agent(s, RUN_AGENT_DIED_AGAIN);
-    if (failed == 0)
-        instruct_agent(s);
+    if (failed == 0) {
+        /* The new agent gets the orders that the last one did not live to carry out. */
+        s->channel.fd = s->agent.channel;
+        loop_add(s->loop, &s->channel);
+        if (s->job.state != JOB_IDLE)
+            job_introduce(&s->job);
+        if (s->job.state == JOB_VERIFYING)
+            tell(s, ORDER_VERIFY);
+        if (!stays(s) && !start_release(s))
+            finish(s);
+    }
 }
 
 /* Whether it is useless to start another agent: too many have died, or the lease has ended. */
@@ -574,16 +565,6 @@ static void tell_of_orphan(struct supervisor *s)
     tell(s, ORDER_REAPED);
 }
 
-static void note_end_of_agent(struct supervisor *s, int status)
-{
-    int64_t asked = s->plan->agent.keeper.request.lease, granted = s->job.lease.length;
-
-    agent_process_ended(&s->agent, granted > 0 ? granted : asked);
-    if (!s->agent.over && status != 0) /* one that ends by itself has waited for --stop's command */
-        job_agent_died(&s->job);
-    s->end = status;
-}
-
 static void reap(struct supervisor *s)
 {
     enum child_change change;
@@ -594,12 +575,18 @@ static void reap(struct supervisor *s)
      * released. */
     listen_to_agent(s);
     while ((pid = child_next_change(&s->job.child, &change, &status)) > 0) {
-        if (change != CHILD_OTHER)
+        if (change != CHILD_OTHER) {
             job_changed(&s->job, change, status);
-        else if (pid == s->agent.pid)
-            note_end_of_agent(s, status);
-        else if (!stop_command_note_end(&s->job.stop_command, pid, status))
+        } else if (pid == s->agent.pid) {
+            int64_t asked = s->plan->agent.keeper.request.lease, granted = s->job.lease.length;
+            agent_process_ended(&s->agent, granted > 0 ? granted : asked);
+            /* One that ends by itself has waited for --stop's command. */
+            if (!s->agent.over && status != 0)
+                job_agent_died(&s->job);
+            s->end = status;
+        } else if (!stop_command_note_end(&s->job.stop_command, pid, status)) {
             tell_of_orphan(s);
+        }
     }
     if (s->agent.pid == 0)
         listen_to_agent(s);

@@ -112,20 +112,6 @@ void waiting_end(struct waiting *waiting)
     waiting->refused = false;
 }
 
-static void tell_grants(struct waiting *waiting, const struct lock_grant *grants)
-{
-    for (unsigned i = 0; i < waiting->request->key_count; i++) {
-        if (grants[i].absent)
-            continue;
-        run_tell(waiting->events, &(struct run_news){.event = RUN_ACQUIRED,
-                                                     .key = i + 1,
-                                                     .number = (int64_t)grants[i].fence,
-                                                     .slot = grants[i].slot});
-        if (grants[i].limit)
-            tell_limit(waiting, i + 1, grants[i].limit);
-    }
-}
-
 void waiting_acquired(struct waiting *waiting, struct lease lease, const struct lock_grant *grants)
 {
     const struct run_news news = {.event = RUN_WAITED,
@@ -136,7 +122,16 @@ void waiting_acquired(struct waiting *waiting, struct lease lease, const struct 
     if (*waiting->announced)
         run_tell(waiting->events, &news);
     *waiting->announced = false;
-    tell_grants(waiting, grants);
+    for (unsigned i = 0; i < waiting->request->key_count; i++) {
+        if (grants[i].absent)
+            continue;
+        run_tell(waiting->events, &(struct run_news){.event = RUN_ACQUIRED,
+                                                     .key = i + 1,
+                                                     .number = (int64_t)grants[i].fence,
+                                                     .slot = grants[i].slot});
+        if (grants[i].limit)
+            tell_limit(waiting, i + 1, grants[i].limit);
+    }
     if (lease.length < waiting->request->lease) /* the store may have a limit for leases */
         run_tell(waiting->events,
                  &(struct run_news){.event = RUN_SHORT_LEASE, .duration = lease.length});

@@ -203,17 +203,6 @@ static size_t read_node(struct cluster_map *map, const redisReply *reply, const 
     return *name ? cluster_map_node(map, name, port) : CLUSTER_NOWHERE;
 }
 
-/* [first, last, master, replica…]. A replica can be asked for the map when its master is gone. */
-static void read_range(struct cluster_map *map, const redisReply *range, const char *asked)
-{
-    size_t master = read_node(map, range->element[2], asked);
-
-    for (long long slot = range->element[0]->integer; slot <= range->element[1]->integer; slot++)
-        cluster_map_move(map, (unsigned)slot, master);
-    for (size_t i = 3; i < range->elements; i++)
-        read_node(map, range->element[i], asked);
-}
-
 /* Ranges of slots, none of them twice. */
 static bool makes_sense(const redisReply *reply)
 {
@@ -243,8 +232,16 @@ bool cluster_map_read(struct cluster_map *map, const redisReply *reply, const ch
     memset(map->slots, 0, sizeof map->slots);
     for (size_t i = 0; i < map->node_count; i++)
         map->nodes[i].current = false;
-    for (size_t i = 0; i < reply->elements; i++)
-        read_range(map, reply->element[i], asked);
+    for (size_t i = 0; i < reply->elements; i++) {
+        /* [first, last, master, replica…]. A replica can be asked for the map when its master is
+         * gone. */
+        redisReply *const *range = reply->element[i]->element;
+        size_t master = read_node(map, range[2], asked);
+        for (long long slot = range[0]->integer; slot <= range[1]->integer; slot++)
+            cluster_map_move(map, (unsigned)slot, master);
+        for (size_t replica = 3; replica < reply->element[i]->elements; replica++)
+            read_node(map, range[replica], asked);
+    }
     return true;
 }
 

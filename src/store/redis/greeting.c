@@ -112,17 +112,6 @@ void redis_greeting_begin_host(struct redis_greeting *greeting, const struct sto
     conn_encode(bytes, 1, time);
 }
 
-/* A Sentinel's ROLE has the names of the masters that it watches. */
-static void describe_sentinel(const redisReply *reply, char *text, size_t size)
-{
-    const redisReply *names = reply->elements > 1 ? reply->element[1] : NULL;
-    const char *name = names ? redis_reply_string(names, 0) : NULL;
-
-    snprintf(text, size,
-             "this is a Sentinel, not a server that keeps data: write sentinel://HOST:PORT/%.60s",
-             name ? name : "MASTER");
-}
-
 bool redis_greeting_is_master(const struct redis_greeting *greeting, const struct redisReply *reply,
                               struct answer *answer)
 {
@@ -136,14 +125,21 @@ bool redis_greeting_is_master(const struct redis_greeting *greeting, const struc
     answer->cause = !replica                                ? CAUSE_UNFIT
                     : greeting->identity == IDENTITY_NEEDED ? CAUSE_MISFIT
                                                             : CAUSE_NOT_READY;
-    if (replica && master && reply->elements > 2)
+    if (replica && master && reply->elements > 2) {
         snprintf(answer->text, sizeof answer->text,
                  "this is a read-only replica of %.80s:%" PRId64 "; locks live on the master",
                  master, redis_reply_count(reply, 2));
-    else if (strcmp(role, "sentinel") == 0)
-        describe_sentinel(reply, answer->text, sizeof answer->text);
-    else
+    } else if (strcmp(role, "sentinel") == 0) {
+        /* A Sentinel's ROLE has the names of the masters that it watches. */
+        const redisReply *names = reply->elements > 1 ? reply->element[1] : NULL;
+        const char *name = names ? redis_reply_string(names, 0) : NULL;
+        snprintf(
+            answer->text, sizeof answer->text,
+            "this is a Sentinel, not a server that keeps data: write sentinel://HOST:PORT/%.60s",
+            name ? name : "MASTER");
+    } else {
         snprintf(answer->text, sizeof answer->text, "this is a Redis %.20s, not a master", role);
+    }
     return false;
 }
 
@@ -155,17 +151,6 @@ int redis_greeting_replicas(const struct redisReply *role)
     if (!replicas || strcmp(word, "master") != 0)
         return -1;
     return replicas->elements < REPLICAS_MAX ? (int)replicas->elements : REPLICAS_MAX;
-}
-
-/* run_id:0123456789abcdef0123456789abcdef01234567 among other lines. */
-static void read_node(const redisReply *reply, char node[MEMBER_SERVER_SIZE])
-{
-    static const char name[] = "\nrun_id:";
-    const char *at = reply->type == REDIS_REPLY_STRING ? strstr(reply->str, name) : NULL;
-
-    if (at)
-        at += strlen(name);
-    snprintf(node, MEMBER_SERVER_SIZE, "%.*s", at ? (int)strcspn(at, "\r\n") : 0, at ? at : "");
 }
 
 /* A user without ROLE, TIME or INFO loses a check, not the lock; a connection without a name loses
@@ -201,8 +186,15 @@ enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
         greeting->replicas = redis_greeting_replicas(reply);
     if (greeting->step == STEP_TIME)
         greeting->clock_ms = redis_reply_time(reply) / 1000; /* 0: none */
-    if (greeting->step == STEP_INFO)
-        read_node(reply, greeting->node);
+    if (greeting->step == STEP_INFO) {
+        /* run_id:0123456789abcdef0123456789abcdef01234567 among other lines. */
+        static const char name[] = "\nrun_id:";
+        const char *at = reply->type == REDIS_REPLY_STRING ? strstr(reply->str, name) : NULL;
+        if (at)
+            at += strlen(name);
+        snprintf(greeting->node, MEMBER_SERVER_SIZE, "%.*s", at ? (int)strcspn(at, "\r\n") : 0,
+                 at ? at : "");
+    }
     greeting->step = next_step(greeting, greeting->step);
     return greeting->step == STEP_END ? GREETING_DONE : GREETING_GOING;
 }

@@ -77,19 +77,6 @@ size_t redis_replicas_add(struct redis_replicas *replicas, struct redis_session 
     return 2;
 }
 
-static void take_error(const redisReply *reply, struct answer *answer)
-{
-    struct answer told = {0};
-
-    if (reply->type == REDIS_REPLY_ERROR)
-        redis_error_answer(reply->str, &told);
-    answer_fail(answer, told.verdict == VERDICT_UNKNOWN && told.cause ? told.cause : CAUSE_UNFIT,
-                "the server does not wait for its replicas: %.180s",
-                told.text[0] ? told.text : "its answer makes no sense");
-    answer->hint = told.hint;
-    memcpy(answer->said, told.said, sizeof answer->said);
-}
-
 enum replicas_verdict redis_replicas_hear(struct redis_replicas *replicas,
                                           struct redisReply *const *replies, struct answer *answer)
 {
@@ -103,11 +90,20 @@ enum replicas_verdict redis_replicas_hear(struct redis_replicas *replicas,
         return REPLICAS_HAVE_IT;
     if (have >= (int64_t)replicas->asked)
         return REPLICAS_MORE;
-    if (have >= 0)
+    if (have >= 0) {
         answer_fail(answer, CAUSE_NOT_READY, "only %" PRId64 " of %u replicas %s it", have, wanted,
                     have == 1 ? "has" : "have");
-    else
-        take_error(wait, answer);
+    } else {
+        struct answer told = {0};
+        if (wait->type == REDIS_REPLY_ERROR)
+            redis_error_answer(wait->str, &told);
+        answer_fail(answer,
+                    told.verdict == VERDICT_UNKNOWN && told.cause ? told.cause : CAUSE_UNFIT,
+                    "the server does not wait for its replicas: %.180s",
+                    told.text[0] ? told.text : "its answer makes no sense");
+        answer->hint = told.hint;
+        memcpy(answer->said, told.said, sizeof answer->said);
+    }
     answer->maybe_done = true;
     return REPLICAS_LACK_IT;
 }

@@ -270,20 +270,6 @@ static size_t add_alone(struct redis_store *store, struct moment now)
     return is_replicated(store) ? 1 + redis_replicas_add(&store->replicas, store->session, ns) : 1;
 }
 
-/* The call must not be done after "until", when its caller does not wait any more. */
-static void set_not_after(struct redis_store *store, struct moment now)
-{
-    /* Before the server can have told its clock, ours is a guess. If that is late, the call comes
-     * back STALE and costs another trip; if it is early, it bounds less. */
-    int64_t told = redis_session_clock(store->session, now);
-    int64_t clock = told || redis_session_is_up(store->session) ? told : clock_wall() / NS_PER_MS;
-    int64_t left = moment_until(now, store->until) / NS_PER_MS;
-    char not_after[24];
-
-    snprintf(not_after, sizeof not_after, "%" PRId64, clock + left);
-    redis_call_set(&store->call, "not_after", clock ? not_after : NULL);
-}
-
 /* Returns how long to wait for a reply: at least two round trips. */
 static int64_t request_time(const struct redis_store *store)
 {
@@ -296,8 +282,18 @@ static int64_t request_time(const struct redis_store *store)
 
 static void complete_call(struct redis_store *store, struct moment now)
 {
-    if (store->in_time)
-        set_not_after(store, now);
+    if (store->in_time) {
+        /* The call must not be done after "until", when its caller does not wait any more. Before
+         * the server can have told its clock, ours is a guess: if that is late, the call comes back
+         * STALE and costs another trip; if it is early, it bounds less. */
+        int64_t told = redis_session_clock(store->session, now);
+        int64_t clock =
+            told || redis_session_is_up(store->session) ? told : clock_wall() / NS_PER_MS;
+        int64_t left = moment_until(now, store->until) / NS_PER_MS;
+        char not_after[24];
+        snprintf(not_after, sizeof not_after, "%" PRId64, clock + left);
+        redis_call_set(&store->call, "not_after", clock ? not_after : NULL);
+    }
     if (store->call.names_server)
         redis_call_set(&store->call, "server", store->report.server);
     if (store->call.script == &script_acquire)
@@ -339,19 +335,6 @@ static void send_call(struct redis_store *store)
         channels = store->channel_count;
     }
     redis_session_send(store->session, replies, channels, store->until);
-}
-
-/* The server may turn out to be the wrong one. A release is done even if its reply is never read,
- * so the script itself goes out. */
-static void send_ahead(struct redis_store *store)
-{
-    store->call.db = store->db;
-    store->call.whole |= store->call.script == &script_release;
-    complete_call(store, loop_now(store->loop));
-    add_asking(store);
-    add_call(store, &store->call);
-    redis_session_send_ahead(store->session, store->asking + 1u, store->until,
-                             is_harmless(store) ? request_time(store) : 0);
 }
 
 static void drop_operation(struct redis_store *store)
@@ -598,19 +581,6 @@ static void hear_survey(struct redis_store *store, struct redisReply *const *rep
     finish(store, &answer);
 }
 
-/* An acquisition that cannot count for lack of replicas is not sent; but a Cluster's node must
- * first say whether it has the slot. */
-static void greeted(struct redis_store *store)
-{
-    struct answer answer;
-
-    if (store->call.script == &script_acquire && !store->in_cluster &&
-        !redis_replicas_possible(&store->replicas, &answer))
-        finish(store, &answer);
-    else
-        send_call(store);
-}
-
 /* A survey changes nothing, and a refused call was not done. */
 static bool misdirected(void *arg, struct redisReply *const *replies, size_t count)
 {
@@ -655,7 +625,14 @@ static void batch_done(void *arg, struct redisReply *const *replies, size_t coun
     } else if (store->survey) {
         hear_survey(store, replies, count);
     } else if (count == 0) {
-        greeted(store);
+        /* An acquisition that cannot count for lack of replicas is not sent; but a Cluster's node
+         * must first say whether it has the slot. */
+        struct answer answer;
+        if (store->call.script == &script_acquire && !store->in_cluster &&
+            !redis_replicas_possible(&store->replicas, &answer))
+            finish(store, &answer);
+        else
+            send_call(store);
     } else {
         hear_call(store, replies + store->asking, count - store->asking);
     }
@@ -823,12 +800,21 @@ static void redis_start(struct store *base, const struct operation *operation)
     store->report.seniority = (struct seniority){0};
     store->handover.open = false;
     loop_disarm(store->loop, &store->poll);
-    if (goes_ahead(store))
-        send_ahead(store);
-    else if (redis_session_is_up(store->session))
+    if (goes_ahead(store)) {
+        /* The server may turn out to be the wrong one. A release is done even if its reply is never
+         * read, so the script itself goes out. */
+        store->call.db = store->db;
+        store->call.whole |= store->call.script == &script_release;
+        complete_call(store, loop_now(store->loop));
+        add_asking(store);
+        add_call(store, &store->call);
+        redis_session_send_ahead(store->session, store->asking + 1u, store->until,
+                                 is_harmless(store) ? request_time(store) : 0);
+    } else if (redis_session_is_up(store->session)) {
         send_call(store);
-    else
+    } else {
         redis_session_send(store->session, 0, 0, store->until);
+    }
 }
 
 bool store_redis_is_up(const struct store *node)

@@ -22,14 +22,6 @@ char *zk_path_join(const char *node, const char *child)
     return strbuf_print("%s/%s", node, child);
 }
 
-/* Characters that a node's name may have, by PathUtils.validatePath() of ZooKeeper, which looks at
- * UTF-16 and refuses surrogates. A '/' would make it another lock's child, and children of a lock
- * are taken for contenders; '%' is for what is written otherwise. */
-static bool fits_into_name(uint32_t c)
-{
-    return c > 0x1f && c != '/' && c != '%' && (c < 0x7f || c > 0x9f) && c < 0xd800;
-}
-
 static void print_name(const char *key, char name[KEY_NAME_SIZE])
 {
     /* A node of ours cannot have these names as they are. */
@@ -38,7 +30,11 @@ static void print_name(const char *key, char name[KEY_NAME_SIZE])
 
     while (*key && to + 3 * 4 < name + KEY_NAME_SIZE) {
         const char *from = key;
-        bool fits = fits_into_name(utf8_next(&key));
+        /* Characters that a node's name may have, by PathUtils.validatePath() of ZooKeeper, which
+         * looks at UTF-16 and refuses surrogates. A '/' would make it another lock's child, and
+         * children of a lock are taken for contenders; '%' is for what is written otherwise. */
+        uint32_t c = utf8_next(&key);
+        bool fits = c > 0x1f && c != '/' && c != '%' && (c < 0x7f || c > 0x9f) && c < 0xd800;
         for (; from < key; from++)
             to += sprintf(to, fits && !written ? "%c" : "%%%02X",
                           fits && !written ? *from : (unsigned char)*from);

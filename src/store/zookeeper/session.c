@@ -55,17 +55,6 @@ static void end_links(struct zk_session *session)
     leave_former(session);
 }
 
-/* There is no other one: the connection before stays. */
-static void go_back(struct zk_session *session)
-{
-    if (!session->former)
-        return;
-    session->link = session->former;
-    session->at = session->former_at;
-    session->former = NULL;
-    session->phase = ZK_PHASE_UP;
-}
-
 void zk_session_sign(const struct zk_session *session, struct answer *answer)
 {
     bool reached = !cause_lacks_contact(answer->cause);
@@ -133,7 +122,13 @@ static void fail(struct zk_session *session, const struct answer *why)
     struct answer failure = *why;
 
     hang_up(session);
-    go_back(session);
+    /* If there is no other connection, the one before stays. */
+    if (session->former) {
+        session->link = session->former;
+        session->at = session->former_at;
+        session->former = NULL;
+        session->phase = ZK_PHASE_UP;
+    }
     if (!session->busy)
         return;
     failure.maybe_done = session->sent && session->writes;
@@ -156,20 +151,6 @@ static void look_soon(struct zk_session *session)
     loop_arm(session->loop, &session->timer, loop_now(session->loop));
 }
 
-/* All servers are full. With the connection before, its place becomes free at the server that it
- * was to. */
-static void insist(struct zk_session *session)
-{
-    size_t count = session->url->host_count;
-
-    if (session->former)
-        session->at = (session->former_at + count - 1) % count;
-    leave_former(session);
-    session->ways = count;
-    session->phase = ZK_PHASE_NEXT;
-    loop_arm(session->loop, &session->timer, moment_plus(loop_now(session->loop), PLACE_NS));
-}
-
 /* The server does not serve: there may be others. */
 static void way_failed_with(struct zk_session *session, const struct answer *failure)
 {
@@ -178,12 +159,21 @@ static void way_failed_with(struct zk_session *session, const struct answer *fai
     hang_up(session);
     session->listens = false;
     store_note_failure(&session->failure, failure);
-    if ((session->untried > 0 || session->ways > 0) && !over)
+    if ((session->untried > 0 || session->ways > 0) && !over) {
         look_soon(session);
-    else if (session->insists && session->failure.full && !over)
-        insist(session);
-    else
+    } else if (session->insists && session->failure.full && !over) {
+        /* All servers are full. With the connection before, its place becomes free at the server
+         * that it was to. */
+        size_t count = session->url->host_count;
+        if (session->former)
+            session->at = (session->former_at + count - 1) % count;
+        leave_former(session);
+        session->ways = count;
+        session->phase = ZK_PHASE_NEXT;
+        loop_arm(session->loop, &session->timer, moment_plus(loop_now(session->loop), PLACE_NS));
+    } else {
         fail(session, &session->failure);
+    }
 }
 
 static void way_failed(struct zk_session *session, enum cause cause, const char *why)
@@ -219,17 +209,6 @@ static void try_next_address(struct zk_session *session)
     open_address(session);
 }
 
-/* Both a server that is full and one without a majority reset a connection with an unread request
- * on it. The former also does so where nothing was said. And a server on which two connections open
- * one session at once, as a release does beside its renewer, may end both: listening lets the other
- * one come to an end. */
-static void listen_first(struct zk_session *session)
-{
-    hang_up(session);
-    session->listens = true;
-    look_soon(session);
-}
-
 /* The addresses of before count where a look-up does not succeed. */
 static void resolved(void *arg, int count, const char *fault)
 {
@@ -256,19 +235,6 @@ static void look_for_next(struct zk_session *session)
     if (!resolver_start(resolver_of(session), session->loop, host->name, host->port, resolved,
                         session))
         way_failed(session, cause_of_errno(errno), strerror(errno));
-}
-
-static void start(struct zk_session *session)
-{
-    struct moment now = loop_now(session->loop);
-
-    session->until =
-        moment_min(session->answer_by, moment_plus(now, session->address.connect_timeout));
-    session->ways = session->url->host_count;
-    session->untried = 0;
-    session->listens = false;
-    session->failure.cause = CAUSE_NONE;
-    look_soon(session);
 }
 
 static void say_first_words(struct zk_session *session)
@@ -318,17 +284,6 @@ static void expire(struct zk_session *session)
     complete(session, ZK_EXPIRED, NULL);
 }
 
-/* ClickHouse Keeper begins a new session where one cannot be opened again: that is closed. */
-static void leave_strange_session(struct zk_session *session)
-{
-    struct zk_batch batch = {.xid = 1};
-
-    zk_close(&batch);
-    stream_send(session->link->stream, batch.out.text, batch.out.size);
-    strbuf_free(&batch.out);
-    expire(session);
-}
-
 static void go_on(struct zk_session *session)
 {
     struct strbuf out = {0};
@@ -365,7 +320,13 @@ static void hear_opened(struct zk_session *session, struct jute_in *in)
     } else if (is.id == 0) {
         expire(session);
     } else if (session->identity.id && session->identity.id != is.id) {
-        leave_strange_session(session);
+        /* ClickHouse Keeper begins a new session where one cannot be opened again: that is
+         * closed. */
+        struct zk_batch batch = {.xid = 1};
+        zk_close(&batch);
+        stream_send(session->link->stream, batch.out.text, batch.out.size);
+        strbuf_free(&batch.out);
+        expire(session);
     } else {
         session->identity = is;
         session->timeout = timeout_ms * NS_PER_MS;
@@ -451,17 +412,6 @@ static void received(void *arg, const char *bytes, size_t size)
         stream_refuse(link->stream, "what answers there is not a ZooKeeper server");
 }
 
-/* A server that takes no more clients ends each new connection unheard. */
-static void turned_away(struct zk_session *session)
-{
-    struct answer failure = failure_of(session, CAUSE_NOT_READY,
-                                       "too many clients from here: it resets each new connection");
-
-    failure.full = true;
-    failure.hint = HINT_MAX_CLIENT_CNXNS;
-    way_failed_with(session, &failure);
-}
-
 /* A server without a majority ends each connection that says something, without a word. */
 static void broken(void *arg, const char *why)
 {
@@ -478,9 +428,20 @@ static void broken(void *arg, const char *why)
     bool crossed = mute && session->identity.id != 0;
 
     if (session->phase == ZK_PHASE_LISTENING || (reset && session->phase != ZK_PHASE_OPENING)) {
-        turned_away(session);
+        /* A server that takes no more clients ends each new connection unheard. */
+        struct answer failure = failure_of(
+            session, CAUSE_NOT_READY, "too many clients from here: it resets each new connection");
+        failure.full = true;
+        failure.hint = HINT_MAX_CLIENT_CNXNS;
+        way_failed_with(session, &failure);
     } else if ((reset || crossed) && !session->listens) {
-        listen_first(session);
+        /* Both a server that is full and one without a majority reset a connection with an unread
+         * request on it. The former also does so where nothing was said. And a server on which two
+         * connections open one session at once, as a release does beside its renewer, may end both:
+         * listening lets the other one come to an end. */
+        hang_up(session);
+        session->listens = true;
+        look_soon(session);
     } else if (session->phase != ZK_PHASE_UP) {
         way_failed(session, cause,
                    mute ? "the server ends the connection: it has no majority, or speaks TLS"
@@ -586,7 +547,14 @@ void zk_session_send(struct zk_session *session, enum zk_way way, struct moment 
         loop_arm(session->loop, &session->timer, until);
         send_batch(session);
     } else {
-        start(session);
+        struct moment now = loop_now(session->loop);
+        session->until =
+            moment_min(session->answer_by, moment_plus(now, session->address.connect_timeout));
+        session->ways = session->url->host_count;
+        session->untried = 0;
+        session->listens = false;
+        session->failure.cause = CAUSE_NONE;
+        look_soon(session);
     }
 }
 

@@ -557,28 +557,22 @@ static bool check_sentinels(const struct store_address *address, struct diagnosi
 
 /* -- findings ---------------------------------------------------------------------------------- */
 
-static struct requirements wishes_for(const struct checkup_plan *plan, const struct url *url)
-{
-    const struct store_address *address = plan->address;
-
-    return (struct requirements){.url = url,
-                                 .prefix = address->prefix,
-                                 .lease = plan->lease,
-                                 .replicas = address->replicas == REPLICAS_NONE ? 0
-                                             : address->replicas == REPLICAS_COUNT
-                                                 ? address->replica_count
-                                                 : 1,
-                                 .grace = address->grace,
-                                 .quorum = address->url_count > 1,
-                                 .secret = url->password || address->password};
-}
-
 /* Adds a server to the checkup, with its facts and the findings. */
 static struct checked_server *add_server(const struct checkup_plan *plan, const struct url *url,
                                          const struct server_facts *facts, struct checkup *checkup)
 {
     struct checked_server *server = checkup_add(checkup, url);
-    struct requirements requirements = wishes_for(plan, url);
+    const struct store_address *address = plan->address;
+    struct requirements requirements = {.url = url,
+                                        .prefix = address->prefix,
+                                        .lease = plan->lease,
+                                        .replicas = address->replicas == REPLICAS_NONE ? 0
+                                                    : address->replicas == REPLICAS_COUNT
+                                                        ? address->replica_count
+                                                        : 1,
+                                        .grace = address->grace,
+                                        .quorum = address->url_count > 1,
+                                        .secret = url->password || address->password};
 
     server->reached = facts->reached;
     server->cause = facts->failure.cause;

@@ -126,15 +126,6 @@ static void send_questions(struct sentinel *sentinel)
     sentinel->step = STEP_ASK;
 }
 
-static void send_password(struct sentinel *sentinel)
-{
-    const char *user = sentinel->all->url->user;
-    const char *argv[] = {"AUTH", user ? user : sentinel->all->password, sentinel->all->password};
-
-    sentinel->told_who = true;
-    send_command(sentinel, STEP_AUTH, user ? 3 : 2, argv);
-}
-
 static void connected(void *arg)
 {
     struct sentinel *sentinel = arg;
@@ -158,14 +149,19 @@ static void hear_error(struct sentinel *sentinel, const char *text)
 {
     bool denied = redis_error_class(text) == REDIS_ERROR_DENIED;
 
-    if (denied && sentinel->all->password && !sentinel->told_who)
-        send_password(sentinel);
-    else if (denied)
+    if (denied && sentinel->all->password && !sentinel->told_who) {
+        const char *user = sentinel->all->url->user;
+        const char *argv[] = {"AUTH", user ? user : sentinel->all->password,
+                              sentinel->all->password};
+        sentinel->told_who = true;
+        send_command(sentinel, STEP_AUTH, user ? 3 : 2, argv);
+    } else if (denied) {
         fail_by_error(sentinel, SENTINEL_DENIED, text);
-    else if (strstr(text, "unknown command"))
+    } else if (strstr(text, "unknown command")) {
         fail(sentinel, SENTINEL_UNFIT, "what answers there is not a Sentinel");
-    else
+    } else {
         fail_by_error(sentinel, SENTINEL_SILENT, text);
+    }
 }
 
 /* Reads a port; 0: it is not one. */
