@@ -1,3 +1,5 @@
+/* Read from child_start(); become() is what the new process does, and child_next_change() hears of
+ * it. */
 #include "os/child.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Read from tree_signal(); belongs() says what is of the tree. */
 #include "os/tree.h"
 
 #include <errno.h>

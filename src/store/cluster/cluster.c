@@ -1,3 +1,4 @@
+/* Read from start(), which chooses the node to ask, and answered(), which says what comes next. */
 #include "store/cluster/cluster.h"
 
 #include <stdio.h>

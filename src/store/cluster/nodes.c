@@ -1,3 +1,4 @@
+/* Read from cluster_nodes_read(), and answered(), which says whether the map is known now. */
 #include "store/cluster/nodes.h"
 
 #include <hiredis/hiredis.h>

@@ -1,3 +1,6 @@
+/* Read from the table of the phases, near the end: it has what each does when its time is up, when
+ * the connection breaks, and with a reply. A new phase is a row there, a new command to each server
+ * that it meets a step in greeting.c. find/locate.c finds the server. */
 #include "store/redis/session.h"
 #include "base/backoff.h"
 #include "base/mem.h"

@@ -1,3 +1,4 @@
+/* Read from zk_send() and zk_heard(): each step is between them; zk_tell() ends an operation. */
 #include "store/zookeeper/operation.h"
 
 #include <stdio.h>

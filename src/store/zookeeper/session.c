@@ -1,3 +1,5 @@
+/* Read from zk_session_send(): the batch goes out on the connection that is up, or the way to a
+ * server begins. timed_out(), received() and broken() have what each phase does next. */
 #include "store/zookeeper/session.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* Read from ask_server(). To ask a server for more, add a function there, and one that hears the
+ * replies and notes them in struct server_facts (judge.h); judge.c makes findings of these. */
 #include "store/redis/doctor/checkup.h"
 #include "base/decimal.h"
 #include "base/mem.h"

@@ -1,3 +1,5 @@
+/* Read from sentinels_ask(): each Sentinel goes its own way, step by step (enum step), and heard()
+ * counts their words. A new question is one of QUESTIONS; hear_answers() judges the replies. */
 #include "store/redis/find/sentinels.h"
 #include "base/decimal.h"
 #include "base/mem.h"
