@@ -218,9 +218,9 @@ static void grant(struct memory_store *store, struct server *server, struct entr
 
     entry->end = moment_plus(moment_now(), lease);
     server_write(server);
-    answer->lease = lease;
+    answer->granted.lease = lease;
     store->grants[0] = (struct lock_grant){.fence = entry->fence};
-    answer->grants = store->grants;
+    answer->granted.grants = store->grants;
 }
 
 static void do_acquire(struct memory_store *store, struct server *server, struct answer *answer)
@@ -247,10 +247,10 @@ static void do_acquire(struct memory_store *store, struct server *server, struct
         return;
     } else if (strcmp(entry->owner, request->owner) != 0) {
         refuse(answer, CAUSE_HELD, "");
-        answer->holders = 1;
+        answer->refused.holders = 1;
         store->holder = party_of(entry);
-        answer->holder = &store->holder;
-        answer->left_ms = store->holder.left_ms;
+        answer->refused.holder = &store->holder;
+        answer->refused.left_ms = store->holder.left_ms;
         if (request->listen)
             strcpy(store->listens_to, name);
         return;

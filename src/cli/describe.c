@@ -267,18 +267,18 @@ static char *print_who(const struct identity *who, bool ended, enum describe_det
 /* Returns the form of a refusal. */
 static const char *form_of(const struct answer *refusal, const char *who)
 {
-    const struct lock_party *holder = refusal->holder;
-    bool several = refusal->holders > 1;
+    const struct lock_party *holder = refusal->refused.holder;
+    bool several = refusal->refused.holders > 1;
 
     if (refusal->cause == CAUSE_DONE)
         return "a run [by {who} ]that began {ago} ago has succeeded" LABEL;
     if (refusal->cause == CAUSE_SUPERSEDED)
         return *who ? "superseded by {who}" LABEL : "superseded by someone who came later" LABEL;
-    if (refusal->foreign) /* the lock of another program does not say who holds it */
-        return refusal->left_ms == 0 ? "held by a foreign lock {text}, which has no end"
-                                     : "held by a foreign lock {text}[ for at most {left}]";
+    if (refusal->refused.foreign) /* the lock of another program does not say who holds it */
+        return refusal->refused.left_ms == 0 ? "held by a foreign lock {text}, which has no end"
+                                             : "held by a foreign lock {text}[ for at most {left}]";
     if (refusal->cause == CAUSE_CLOSED)
-        return refusal->first ? "{decision}" : "its limit is 0";
+        return refusal->refused.first ? "{decision}" : "its limit is 0";
     if (refusal->cause == CAUSE_GRACE && !several)
         return "{grace}";
     if (holder && holder->kept)
@@ -291,7 +291,7 @@ static const char *form_of(const struct answer *refusal, const char *who)
         return "{several}{verb} [by {who} ]for {age}" LABEL;
     if (several)
         return "{several}";
-    if (!refusal->first)
+    if (!refusal->refused.first)
         return "";
     return *who ? "{who} comes first, waiting for {age}" LABEL
                 : "someone else comes first, waiting for {age}" LABEL;
@@ -300,14 +300,15 @@ static const char *form_of(const struct answer *refusal, const char *who)
 /* Prints how many hold the lock, before the one that has had it for longest. */
 static void print_several(const struct answer *refusal, unsigned limit, char *out, size_t size)
 {
-    const struct lock_party *oldest = refusal->holder;
+    const struct lock_party *oldest = refusal->refused.holder;
 
-    if (limit && refusal->holders > (int64_t)limit)
-        snprintf(out, size, "its limit is %u, %" PRId64 " still hold it", limit, refusal->holders);
-    else if (limit && refusal->holders == (int64_t)limit)
+    if (limit && refusal->refused.holders > (int64_t)limit)
+        snprintf(out, size, "its limit is %u, %" PRId64 " still hold it", limit,
+                 refusal->refused.holders);
+    else if (limit && refusal->refused.holders == (int64_t)limit)
         snprintf(out, size, "all %u slots are taken", limit);
     else
-        snprintf(out, size, "held by %" PRId64 " %s", refusal->holders,
+        snprintf(out, size, "held by %" PRId64 " %s", refusal->refused.holders,
                  oldest && oldest->mode == LOCK_SHARED ? "readers" : "others");
     if (oldest)
         text_append(out, size, ", %s", oldest->kept ? "the oldest " : "");
@@ -318,8 +319,8 @@ static const struct lock_party *party_of(const struct answer *refusal)
 {
     static const struct lock_party none;
     bool before = refusal->cause == CAUSE_DONE || refusal->cause == CAUSE_SUPERSEDED ||
-                  refusal->cause == CAUSE_CLOSED || !refusal->holder;
-    const struct lock_party *party = before ? refusal->first : refusal->holder;
+                  refusal->cause == CAUSE_CLOSED || !refusal->refused.holder;
+    const struct lock_party *party = before ? refusal->refused.first : refusal->refused.holder;
 
     return party ? party : &none;
 }
@@ -328,10 +329,10 @@ char *describe_obstacle(const struct answer *refusal, unsigned limit, int64_t la
                         enum describe_detail detail, char *out, size_t size)
 {
     const struct lock_party *party = party_of(refusal);
-    bool ended = refusal->cause == CAUSE_DONE || (party == refusal->holder && party->kept);
+    bool ended = refusal->cause == CAUSE_DONE || (party == refusal->refused.holder && party->kept);
     bool decided = party->reserved || refusal->cause == CAUSE_CLOSED;
-    unsigned slots = refusal->limited ? refusal->limit : limit;
-    int64_t left = refusal->foreign ? refusal->left_ms * NS_PER_MS - later : 0;
+    unsigned slots = refusal->refused.limited ? refusal->refused.limit : limit;
+    int64_t left = refusal->refused.foreign ? refusal->refused.left_ms * NS_PER_MS - later : 0;
     int64_t age = party->age_ms * NS_PER_MS;
     char who[DESCRIBE_PARTY_SIZE], several[80] = "", decision[DESCRIBE_DECISION_SIZE] = "";
     char grace[DESCRIBE_OBSTACLE_SIZE] = "", label[201], text[201];
@@ -341,9 +342,9 @@ char *describe_obstacle(const struct answer *refusal, unsigned limit, int64_t la
         {"age", DURATION_TEXT(age + later)},
         {"ago", DURATION_TEXT(age)},
         {"several", several},
-        {"verb", refusal->holders <= 1                         ? "held"
-                 : slots && refusal->holders >= (int64_t)slots ? "the oldest"
-                                                               : "longest"},
+        {"verb", refusal->refused.holders <= 1                         ? "held"
+                 : slots && refusal->refused.holders >= (int64_t)slots ? "the oldest"
+                                                                       : "longest"},
         {"kept", party->kept ? KEPT_TEXT(party) : ""},
         {"decision", decision},
         {"left", left > 0 ? DURATION_TEXT(left) : ""},
@@ -353,7 +354,7 @@ char *describe_obstacle(const struct answer *refusal, unsigned limit, int64_t la
 
     snprintf(label, sizeof label, "%.200s", party->who.label);
     snprintf(text, sizeof text, "%.200s", refusal->text);
-    if (refusal->holders > 1)
+    if (refusal->refused.holders > 1)
         print_several(refusal, slots, several, sizeof several);
     if (decided)
         describe_decision(party, refusal->cause == CAUSE_CLOSED ? "paused" : "reserved", later,

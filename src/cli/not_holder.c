@@ -11,18 +11,18 @@
 void not_holder_say(const struct call *call, const char *key, const struct answer *answer,
                     const struct not_holder_words *words)
 {
-    const struct lock_party *holder = answer->holder;
+    const struct lock_party *holder = answer->refused.holder;
 
-    if (answer->revoked)
+    if (answer->refused.revoked)
         say_warning("%s: %.100s: %s", call->command->name, key,
-                    PAST_REVOCATION_TEXT(answer->revoked));
+                    PAST_REVOCATION_TEXT(answer->refused.revoked));
     else if (holder && holder->reserved)
         say_warning("%s: %.100s is not %s; it is %s", call->command->name, key, words->what,
                     DECISION_TEXT(holder, "reserved"));
     else if (holder)
         say_warning("%s: %.100s is not %s, but %s %s", call->command->name, key, words->what,
                     words->by, PARTY_TEXT(&holder->who));
-    else if (answer->holders > 0)
+    else if (answer->refused.holders > 0)
         say_warning("%s: %.100s is not %s, but %s others", call->command->name, key, words->what,
                     words->by);
     else

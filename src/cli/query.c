@@ -295,7 +295,8 @@ void query_renew(struct query *query, const struct renew_request *request, struc
 static void ask_for_change(struct query *query, struct operation operation, enum cause absent,
                            struct answer *answer)
 {
-    if (ask_until_answered(query, operation, answer) && answer->cause == absent && !answer->revoked)
+    if (ask_until_answered(query, operation, answer) && answer->cause == absent &&
+        !answer->refused.revoked)
         *answer = (struct answer){.verdict = VERDICT_GRANTED};
 }
 

@@ -140,7 +140,7 @@ static const char *blocked_key(const struct run_messages *messages,
                                const struct run_refusal *refusal)
 {
     const struct acquire_request *request = messages->request;
-    size_t key = refusal->kept.answer.key;
+    size_t key = refusal->kept.answer.refused.key;
 
     return request->keys[key < request->key_count ? key : 0];
 }
@@ -278,8 +278,9 @@ static void print_obstacle(const struct run_messages *messages, const struct run
                            enum describe_detail detail, char *out, size_t size)
 {
     const struct answer *answer = &refusal->kept.answer;
-    bool changing = answer->position == 1 || messages->request->mode == LOCK_EXCLUSIVE;
-    bool held = answer->holders > 0 || answer->holder || answer->cause == CAUSE_CLOSED;
+    bool changing = answer->refused.position == 1 || messages->request->mode == LOCK_EXCLUSIVE;
+    bool held =
+        answer->refused.holders > 0 || answer->refused.holder || answer->cause == CAUSE_CLOSED;
     char obstacle[DESCRIBE_OBSTACLE_SIZE];
 
     out[0] = '\0';
@@ -296,14 +297,14 @@ static void print_place(const struct run_messages *messages, const struct answer
                         bool brief, char *out, size_t size)
 {
     out[0] = '\0';
-    if (refusal->first && refusal->position == 1)
+    if (refusal->refused.first && refusal->refused.position == 1)
         return; /* the place is in the queue of another KEY */
-    if (refusal->position == 1)
+    if (refusal->refused.position == 1)
         snprintf(out, size, brief ? "; next" : "; you are next");
-    else if (refusal->position > 1)
+    else if (refusal->refused.position > 1)
         snprintf(out, size,
                  brief ? "; number %" PRId64 : "; you are number %" PRId64 " in the queue",
-                 refusal->position);
+                 refusal->refused.position);
     else
         snprintf(out, size, "%s%s", brief ? "" : "; ",
                  brief ? "" : LACK_TEXT(messages->address, STORE_QUEUE));
@@ -387,7 +388,8 @@ static void name_holder(void *arg, const struct run_refusal *refusal, char *out,
         describe_party_briefly(&self, out, size);
     } else {
         const struct answer *answer = &refusal->kept.answer;
-        const struct lock_party *party = answer->holder ? answer->holder : answer->first;
+        const struct lock_party *party =
+            answer->refused.holder ? answer->refused.holder : answer->refused.first;
         describe_party_briefly(party ? &party->who : &(struct identity){0}, out, size);
     }
 }

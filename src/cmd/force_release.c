@@ -130,7 +130,7 @@ static void show_holders(const struct eviction *all, const struct lock_view *loc
  * server's clock does meanwhile: from then on none of them relies on its grant. */
 static struct moment over_at(const struct answer *answer)
 {
-    int64_t left = answer->left_ms * NS_PER_MS;
+    int64_t left = answer->refused.left_ms * NS_PER_MS;
 
     return moment_plus(moment_now(), left + left / 100 + NS_PER_SEC);
 }
@@ -151,26 +151,27 @@ static bool is_away(const struct answer *answer)
 static void await(struct eviction *all, struct force_request *request, struct answer *answer)
 {
     char who[DESCRIBE_PARTY_SIZE];
-    int64_t pause = LOOK_FIRST_NS, left_ms = answer->left_ms;
+    int64_t pause = LOOK_FIRST_NS, left_ms = answer->refused.left_ms;
     struct moment over = over_at(answer);
     bool told = false;
 
-    if (answer->holders > 1)
-        snprintf(who, DESCRIBE_PARTY_SIZE, "%" PRId64 " holders", answer->holders);
+    if (answer->refused.holders > 1)
+        snprintf(who, DESCRIBE_PARTY_SIZE, "%" PRId64 " holders", answer->refused.holders);
     else
-        describe_party(answer->holder ? &answer->holder->who : &(struct identity){0}, who,
-                       DESCRIBE_PARTY_SIZE);
+        describe_party(answer->refused.holder ? &answer->refused.holder->who
+                                              : &(struct identity){0},
+                       who, DESCRIBE_PARTY_SIZE);
 
     say_warning("%s: asked %.200s to release it; the lease ends in %s", request->key, who,
-                MS_TEXT(answer->left_ms));
+                MS_TEXT(answer->refused.left_ms));
     request->how = FORCE_ASK_AGAIN;
     request->purge = false;
     while (is_asked(answer) || (is_away(answer) && request->how == FORCE_ASK_AGAIN)) {
         if (is_asked(answer)) {
             /* This is a later acquisition than the one that was asked first. */
-            if (answer->left_ms > left_ms || request->how == FORCE_ASKED_OVER)
+            if (answer->refused.left_ms > left_ms || request->how == FORCE_ASKED_OVER)
                 over = over_at(answer);
-            left_ms = answer->left_ms;
+            left_ms = answer->refused.left_ms;
         } else if (!told) {
             say_warning("%s: %s; trying again", request->key, answer->text);
         }
@@ -237,10 +238,10 @@ static int force(struct eviction *all, const struct lock_view *lock,
     if (answer.verdict == VERDICT_GRANTED)
         return STATUS_OK;
     if (answer.cause == CAUSE_CHANGED || answer.cause == CAUSE_NOT_HOLDER) {
-        if (answer.holder)
+        if (answer.refused.holder)
             return refuse(
                 "%s changed hands meanwhile, and is held by %.200s now; nothing was changed",
-                lock->key, PARTY_TEXT(&answer.holder->who));
+                lock->key, PARTY_TEXT(&answer.refused.holder->who));
         return refuse("%s changed hands meanwhile; nothing was changed", lock->key);
     }
     int status = command_refused(&all->call, &answer);
@@ -319,8 +320,9 @@ static int evict_foreign(struct eviction *all, const char *key)
         return command_refused(&all->call, &answer);
     if (!all->yes || say_verbosity() != SAY_QUIET) {
         char end[64] = "has no end";
-        if (answer.left_ms > 0)
-            snprintf(end, sizeof end, "ends in %s if it is not renewed", MS_TEXT(answer.left_ms));
+        if (answer.refused.left_ms > 0)
+            snprintf(end, sizeof end, "ends in %s if it is not renewed",
+                     MS_TEXT(answer.refused.left_ms));
         fprintf(stderr,
                 "%s, the mirror of %s, is held by another program, and %s\n"
                 "It is not a lease of rlock: the program is not told, and may continue as if it "
@@ -329,7 +331,7 @@ static int evict_foreign(struct eviction *all, const char *key)
     }
     if (!is_confirmed(all, "Take it away?"))
         return refuse("%s is left as it was", answer.text);
-    snprintf(token, sizeof token, "%s", answer.holder ? answer.holder->owner : "");
+    snprintf(token, sizeof token, "%s", answer.refused.holder ? answer.refused.holder->owner : "");
     return take_foreign(all, key, token);
 }
 

@@ -144,7 +144,7 @@ static int set(struct latch *latch)
 
 static int count_down(struct latch *latch)
 {
-    const struct latch_state *state = &latch->answer.latch;
+    const struct latch_state *state = &latch->answer.granted.latch;
 
     count(latch);
     int status = report_answer(latch, false);
@@ -171,7 +171,7 @@ static int show(struct latch *latch)
 {
     struct latch_ids ids ENDED_BY(latch_ids_free) = {0};
     struct strbuf out = {0};
-    const struct latch_state *state = &latch->answer.latch;
+    const struct latch_state *state = &latch->answer.granted.latch;
 
     latch->request.each = latch_ids_add;
     latch->request.each_arg = &ids;
@@ -230,7 +230,7 @@ static void compose_status(void *arg, size_t columns, char *line, size_t size)
 {
     (void)columns;
     const struct latch *latch = arg;
-    const struct latch_state *state = &latch->answer.latch;
+    const struct latch_state *state = &latch->answer.granted.latch;
 
     if (latch->answer.verdict == VERDICT_GRANTED)
         snprintf(line, size, "waiting for latch %.120s: %" PRId64 " of %" PRId64 " left",
@@ -260,9 +260,9 @@ static enum sight see(const struct latch *latch)
 
     if (!there && answer->cause != CAUSE_ABSENT)
         return DECIDED;
-    if (latch->seen[0] && (!there || strcmp(latch->seen, answer->latch.word) != 0))
+    if (latch->seen[0] && (!there || strcmp(latch->seen, answer->granted.latch.word) != 0))
         return VANISHED;
-    return there && answer->latch.left == 0 ? DECIDED : CLOSED;
+    return there && answer->granted.latch.left == 0 ? DECIDED : CLOSED;
 }
 
 /* The first look does not listen: it costs less, and the latch may be open. All later ones listen,
@@ -280,7 +280,7 @@ static void look_until(struct latch *latch, struct moment until)
         if (see(latch) != CLOSED || moment_reached(until, now))
             return;
         if (latch->answer.verdict == VERDICT_GRANTED)
-            memcpy(latch->seen, latch->answer.latch.word, sizeof latch->seen);
+            memcpy(latch->seen, latch->answer.granted.latch.word, sizeof latch->seen);
         if (request->listen) {
             status_line_begin(&latch->status_line);
             now = moment_plus(now, jitter_spread(LOOK_NS, SPREAD_NS));
@@ -316,7 +316,7 @@ static int wait_until_open(struct latch *latch)
         return status;
     switch (see(latch)) {
     case CLOSED: {
-        const struct latch_state *state = &latch->answer.latch;
+        const struct latch_state *state = &latch->answer.granted.latch;
         bool expected = latch->call.settings.wait == 0;
         char why[80] = "no such latch was set";
         if (latch->answer.verdict == VERDICT_GRANTED)
@@ -366,8 +366,8 @@ static int count_success(struct latch *latch, const char *word)
     }
     int status = report_answer(latch, false);
     if (status == STATUS_OK)
-        say_detail("%s: %" PRId64 " of %" PRId64 " left", latch->key, answer->latch.left,
-                   answer->latch.number);
+        say_detail("%s: %" PRId64 " of %" PRId64 " left", latch->key, answer->granted.latch.left,
+                   answer->granted.latch.number);
     else
         say_warning("%s: the command succeeded, but %s", latch->key,
                     answer->maybe_done ? "may not have been counted" : "was not counted");
@@ -386,7 +386,7 @@ static int run_command(struct latch *latch)
     int status = report_answer(latch, false);
     if (status != STATUS_OK)
         return status;
-    memcpy(word, latch->answer.latch.word, sizeof word);
+    memcpy(word, latch->answer.granted.latch.word, sizeof word);
     environment_make(&environment, environ, NULL, latch->call.settings.keep_credentials);
     run_messages_init(&messages, latch->key, latch->call.arguments.command[0]);
     const struct fenced_plan run = {.job = {.command = latch->call.arguments.command,

@@ -133,7 +133,8 @@ static int refused(const struct renew_release *action, const struct answer *answ
         .by = "by",
         .gone = "held: it was released, or its lease has run out"};
     not_holder_say(&action->call, action->key, answer, &words);
-    if (answer->holders > 0 && !answer->revoked && !command_has(&action->call, OPTION_TOKEN))
+    if (answer->refused.holders > 0 && !answer->refused.revoked &&
+        !command_has(&action->call, OPTION_TOKEN))
         say_hint("RLOCK_OWNER names another holder; --owner TOKEN");
     return STATUS_NO;
 }
@@ -193,7 +194,8 @@ static int release(struct call *call)
     request.in_time = !owner_is_acquired(action->lock.owner);
     query_release(&call->query, &request, &answer);
     /* The file of a reservation that was taken away stays, so that this is reported each time. */
-    if (action->owner == action->reserved && answer.verdict != VERDICT_UNKNOWN && !answer.revoked)
+    if (action->owner == action->reserved && answer.verdict != VERDICT_UNKNOWN &&
+        !answer.refused.revoked)
         reservation_forget(&call->settings, action->key, action->until_ms);
     if (answer.verdict == VERDICT_GRANTED) {
         say_detail("%.100s: released", action->key);

@@ -235,7 +235,7 @@ static bool finish_request(struct keeper *keeper, const struct answer *answer)
     keeper->busy = false;
     /* A store that had to connect first says when it has sent the request. */
     if (answer->verdict != VERDICT_UNKNOWN) {
-        struct moment sent = moment_max(keeper->sent, answer->from);
+        struct moment sent = moment_max(keeper->sent, answer->granted.from);
         int64_t took = moment_until(sent, now_of(keeper));
         keeper->round_trip = keeper->took > 0 && keeper->took < took ? keeper->took : took;
         keeper->took = took;
@@ -402,11 +402,11 @@ static void hold(struct keeper *keeper)
 /* A store may grant less than it was asked for. */
 static void take_lease(struct keeper *keeper, const struct answer *answer)
 {
-    int64_t asked = keeper->plan.request.lease, granted = answer->lease;
+    int64_t asked = keeper->plan.request.lease, granted = answer->granted.lease;
     int64_t length = granted > 0 && granted < asked ? granted : asked;
 
     /* Where the store does not say from when the lease counts, it counts from the call. */
-    keeper->from = answer->from.ns ? answer->from : keeper->sent;
+    keeper->from = answer->granted.from.ns ? answer->granted.from : keeper->sent;
     keeper->lease = (struct lease){lease_end(keeper->from, length), length};
 }
 
@@ -444,9 +444,9 @@ static size_t lost_key(const struct keeper *keeper, const struct answer *answer)
     const struct acquire_request *lock = &keeper->lock;
     bool chosen = lock->keys == keeper->granted.keys;
 
-    if (lock->key_count == 1 || answer->key >= lock->key_count)
+    if (lock->key_count == 1 || answer->refused.key >= lock->key_count)
         return 0;
-    return 1 + (chosen ? keeper->granted.asked[answer->key] : answer->key);
+    return 1 + (chosen ? keeper->granted.asked[answer->refused.key] : answer->refused.key);
 }
 
 #define HOLDER_SIZE 200
@@ -455,7 +455,7 @@ static size_t lost_key(const struct keeper *keeper, const struct answer *answer)
 static struct keeper_loss loss_of(const struct keeper *keeper, const struct answer *answer,
                                   char holder[HOLDER_SIZE])
 {
-    const struct lock_party *now = answer->holder;
+    const struct lock_party *now = answer->refused.holder;
     struct keeper_loss loss = {.cause = LOSS_GONE,
                                .kept = answer->cause == CAUSE_REVOKED,
                                .key = lost_key(keeper, answer),
@@ -464,12 +464,12 @@ static struct keeper_loss loss_of(const struct keeper *keeper, const struct answ
 
     if (answer->cause == CAUSE_MISFIT) {
         loss.cause = LOSS_STATED;
-    } else if (answer->foreign) {
-        loss.cause = answer->holders > 0 ? LOSS_MIRROR_TAKEN : LOSS_MIRROR_DELETED;
-    } else if (answer->revoked) {
+    } else if (answer->refused.foreign) {
+        loss.cause = answer->refused.holders > 0 ? LOSS_MIRROR_TAKEN : LOSS_MIRROR_DELETED;
+    } else if (answer->refused.revoked) {
         loss.cause = LOSS_REVOKED;
-        loss.by = answer->revoked->by;
-        loss.text = answer->revoked->why;
+        loss.by = answer->refused.revoked->by;
+        loss.text = answer->refused.revoked->why;
     } else if (now) {
         loss.cause = LOSS_TAKEN_BY_UNKNOWN;
         if (now->who.host[0]) {
@@ -494,11 +494,11 @@ static void on_renewed(void *arg, const struct answer *answer)
         outage_answered(&keeper->outage, now_of(keeper));
     if (answer->verdict == VERDICT_GRANTED) {
         keeper->handed = false;
-        keeper->deaf = answer->deaf ? keeper->deaf + 1 : 0;
+        keeper->deaf = answer->granted.deaf ? keeper->deaf + 1 : 0;
         if (keeper->plan.renew)
             take_lease(keeper, answer);
         hold(keeper);
-        keeper->events->extended(keeper->arg, keeper->lease, answer->forgotten);
+        keeper->events->extended(keeper->arg, keeper->lease, answer->granted.forgotten);
     } else if (answer->verdict == VERDICT_REFUSED) {
         const struct keeper_loss loss = loss_of(keeper, answer, holder);
         lose(keeper, &loss);
@@ -573,15 +573,15 @@ static void wait_on(struct keeper *keeper)
     struct moment now = now_of(keeper);
     const struct answer *refusal = refusal_of(keeper);
     int64_t until = refusal->cause == CAUSE_GRACE    ? refusal->grace_ms
-                    : refusal->cause == CAUSE_CLOSED ? refusal->opens_ms
-                                                     : refusal->left_ms;
-    int64_t beat = refusal->kept_ms * NS_PER_MS / BEATS_IN_A_PLACE;
+                    : refusal->cause == CAUSE_CLOSED ? refusal->refused.opens_ms
+                                                     : refusal->refused.left_ms;
+    int64_t beat = refusal->refused.kept_ms * NS_PER_MS / BEATS_IN_A_PLACE;
     if (beat < HEARTBEAT_NS || keeper->disturbed)
         beat = HEARTBEAT_NS;
     struct moment due = moment_plus(now, jitter_spread(beat, beat / SPREAD));
 
     /* Only the first in the queue asks when the holder's lease ends, or the store grants again. */
-    if (refusal->position == 1 && until > 0)
+    if (refusal->refused.position == 1 && until > 0)
         due = moment_min(due, moment_plus(now, (until + 2) * NS_PER_MS));
     due = moment_max(due, throttle_next(&keeper->pace));
     keeper->state = WAITING;
@@ -591,13 +591,13 @@ static void wait_on(struct keeper *keeper)
 /* An owner that ends leaves no place in the queue, which would keep others waiting. */
 static void take_refusal(struct keeper *keeper, const struct answer *answer)
 {
-    bool placed = refusal_of(keeper)->position > 0;
+    bool placed = refusal_of(keeper)->refused.position > 0;
 
     if (!keeper->refusal)
         keeper->refusal = mem_zeroed(sizeof *keeper->refusal);
     answer_keep(keeper->refusal, answer);
     keeper->result.refused_at = now_of(keeper);
-    keeper->replaced |= answer->holders > 0;
+    keeper->replaced |= answer->refused.holders > 0;
     if (answer->cause == CAUSE_MISFIT) {
         end_with(keeper, KEEPER_FAILED, refusal_of(keeper), !placed && !may_be_in_store(keeper));
     } else if (!keeper->plan.wait || answer->cause == CAUSE_SUPERSEDED ||
@@ -732,8 +732,8 @@ static void on_confirmed(void *arg, const struct answer *answer)
     if (answer->verdict == VERDICT_GRANTED) {
         for (size_t i = 0; i < keeper->granted.count; i++)
             keeper->grants[keeper->granted.asked[i]] = keeper->granted.grants[i] =
-                answer->grants[i];
-        keeper->deaf = answer->deaf;
+                answer->granted.grants[i];
+        keeper->deaf = answer->granted.deaf;
         take_grant(keeper, answer);
     } else if (answer->verdict == VERDICT_REFUSED) {
         acquire(keeper, false);
@@ -760,8 +760,8 @@ static void on_acquired(void *arg, const struct answer *answer)
     }
     switch (answer->verdict) {
     case VERDICT_GRANTED:
-        note_grants(keeper, answer->grants);
-        keeper->deaf = answer->deaf;
+        note_grants(keeper, answer->granted.grants);
+        keeper->deaf = answer->granted.deaf;
         take_grant(keeper, answer);
         break;
     case VERDICT_REFUSED:
@@ -892,12 +892,12 @@ static void report_release_loss(struct keeper *keeper, const struct answer *answ
 {
     static const struct answer late = {.cause = CAUSE_NOT_HOLDER,
                                        .text = "the store no longer has it"};
-    const struct answer missing = {.cause = CAUSE_NOT_HOLDER, .key = answer->lost - 1};
+    const struct answer missing = {.cause = CAUSE_NOT_HOLDER, .refused.key = answer->lost - 1};
     char holder[HOLDER_SIZE];
 
-    if (keeper->loss_told || (keeper->release_unanswered && !answer->revoked))
+    if (keeper->loss_told || (keeper->release_unanswered && !answer->refused.revoked))
         return;
-    if (!answer->revoked && moment_reached(keeper->lease.end, now_of(keeper))) {
+    if (!answer->refused.revoked && moment_reached(keeper->lease.end, now_of(keeper))) {
         set_result(keeper, KEEPER_UNRELEASED, &late);
         return;
     }
@@ -1068,7 +1068,7 @@ static void on_handed(void *arg, const struct answer *grant)
         /* The first renewal can be answered in time. */
         keeper->handed = true;
         keeper->deaf = 0;
-        note_grants(keeper, grant->grants);
+        note_grants(keeper, grant->granted.grants);
         begin_holding(keeper);
     } else {
         keeper->doubt.state = STORE_MAY_GRANT;

@@ -239,7 +239,7 @@ static void read_misfit(const redisReply *reply, struct answer *answer, struct r
     const char *held = limit_behind("limit ", what), *stored = limit_behind("stored ", what);
 
     (void)extra;
-    answer->key = redis_reply_index(reply, 3, LOCK_KEYS_MAX);
+    answer->refused.key = redis_reply_index(reply, 3, LOCK_KEYS_MAX);
     if (held)
         snprintf(answer->text, sizeof answer->text,
                  "it is held as a semaphore with a limit of %.20s", held);
@@ -276,13 +276,13 @@ static void read_holders(const redisReply *reply, size_t i, struct answer *answe
 {
     const char *text = redis_reply_string(reply, i + 3);
 
-    answer->key = redis_reply_index(reply, i, LOCK_KEYS_MAX);
-    answer->holders = redis_reply_count(reply, i + 1);
-    answer->left_ms = redis_reply_span(reply, i + 2);
-    answer->foreign = text && strncmp(text, FOREIGN, strlen(FOREIGN)) == 0;
-    if (answer->foreign)
+    answer->refused.key = redis_reply_index(reply, i, LOCK_KEYS_MAX);
+    answer->refused.holders = redis_reply_count(reply, i + 1);
+    answer->refused.left_ms = redis_reply_span(reply, i + 2);
+    answer->refused.foreign = text && strncmp(text, FOREIGN, strlen(FOREIGN)) == 0;
+    if (answer->refused.foreign)
         snprintf(answer->text, sizeof answer->text, "%s", text + strlen(FOREIGN));
-    answer->holder = party_at(reply, i + 3, extra->now_ms, read_holder, &extra->party);
+    answer->refused.holder = party_at(reply, i + 3, extra->now_ms, read_holder, &extra->party);
 }
 
 /* The same; or, if there is no holder, the first in the queue. */
@@ -290,10 +290,10 @@ static void read_obstacle(const redisReply *reply, size_t i, struct answer *answ
                           struct redis_extra *extra)
 {
     read_holders(reply, i, answer, extra);
-    if (answer->holders > 0)
+    if (answer->refused.holders > 0)
         return;
-    answer->holder = NULL;
-    answer->first = party_at(reply, i + 3, extra->now_ms, read_waiter, &extra->party);
+    answer->refused.holder = NULL;
+    answer->refused.first = party_at(reply, i + 3, extra->now_ms, read_waiter, &extra->party);
 }
 
 /* A fence that scripts can count on from: a larger one would be damaged data to them. */
@@ -359,8 +359,8 @@ static void read_granted(const redisReply *reply, struct answer *answer, struct 
     const redisReply *limits = reply->elements > 5 ? redis_reply_list(reply, 5) : NULL;
     for (size_t i = 0; limits && i < count; i++)
         read_limit(limits, i, &extra->grants[i].limit);
-    answer->grants = extra->grants;
-    answer->forgotten = redis_reply_says(reply, 4, 2);
+    answer->granted.grants = extra->grants;
+    answer->granted.forgotten = redis_reply_says(reply, 4, 2);
 }
 
 /* From i on: the place in the queue, as the next try tells it, its number, whether it is new. */
@@ -368,16 +368,16 @@ static void read_place(const redisReply *reply, size_t i, struct answer *answer,
                        struct redis_extra *extra)
 {
     extra->places = redis_reply_string(reply, i);
-    answer->position = redis_reply_count(reply, i + 1);
-    answer->requeued = redis_reply_says(reply, i + 2, 1);
+    answer->refused.position = redis_reply_count(reply, i + 1);
+    answer->refused.requeued = redis_reply_says(reply, i + 2, 1);
 }
 
 static void read_queued(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     read_place(reply, 2, answer, extra);
     read_obstacle(reply, 5, answer, extra);
-    answer->limited = read_limit(reply, 9, &answer->limit);
-    answer->kept_ms = redis_reply_span(reply, 10);
+    answer->refused.limited = read_limit(reply, 9, &answer->refused.limit);
+    answer->refused.kept_ms = redis_reply_span(reply, 10);
 }
 
 /* A waiter's record: the party that has paused the lock, the ms that are left, and the GLOB of the
@@ -434,32 +434,32 @@ void redis_answer_pauses(const struct redisReply *reply, int64_t now,
 
 static void read_closed(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
-    answer->opens_ms = redis_reply_span(reply, 2);
+    answer->refused.opens_ms = redis_reply_span(reply, 2);
     read_place(reply, 3, answer, extra);
-    answer->key = redis_reply_index(reply, 6, LOCK_KEYS_MAX);
+    answer->refused.key = redis_reply_index(reply, 6, LOCK_KEYS_MAX);
     char glob[IDENTITY_WORD_MAX + 1];
-    answer->limited = !read_pause_at(reply, 7, extra->now_ms, &extra->party, glob);
-    answer->first = answer->limited ? NULL : &extra->party;
-    answer->kept_ms = redis_reply_span(reply, 8);
+    answer->refused.limited = !read_pause_at(reply, 7, extra->now_ms, &extra->party, glob);
+    answer->refused.first = answer->refused.limited ? NULL : &extra->party;
+    answer->refused.kept_ms = redis_reply_span(reply, 8);
 }
 
 static void read_done(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     struct lock_run run;
 
-    answer->key = redis_reply_index(reply, 2, LOCK_KEYS_MAX);
+    answer->refused.key = redis_reply_index(reply, 2, LOCK_KEYS_MAX);
     if (!redis_reply_string(reply, 4) || !read_run(reply->element[4], extra->now_ms, &run))
         memset(&run, 0, sizeof run);
     extra->party = run.by;
     extra->party.age_ms = span(0, redis_reply_whole(reply, 3));
-    answer->first = &extra->party;
+    answer->refused.first = &extra->party;
 }
 
 static void read_superseded(const redisReply *reply, struct answer *answer,
                             struct redis_extra *extra)
 {
-    answer->key = redis_reply_index(reply, 2, LOCK_KEYS_MAX);
-    answer->first = party_at(reply, 3, extra->now_ms, read_waiter, &extra->party);
+    answer->refused.key = redis_reply_index(reply, 2, LOCK_KEYS_MAX);
+    answer->refused.first = party_at(reply, 3, extra->now_ms, read_waiter, &extra->party);
 }
 
 static void read_grace(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
@@ -471,14 +471,14 @@ static void read_grace(const redisReply *reply, struct answer *answer, struct re
 
 static void read_held(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
-    answer->position = redis_reply_count(reply, 2);
+    answer->refused.position = redis_reply_count(reply, 2);
     read_obstacle(reply, 3, answer, extra);
-    answer->limited = read_limit(reply, 7, &answer->limit);
-    const char *token = answer->foreign ? redis_reply_string(reply, 8) : NULL;
+    answer->refused.limited = read_limit(reply, 7, &answer->refused.limit);
+    const char *token = answer->refused.foreign ? redis_reply_string(reply, 8) : NULL;
     if (token && *token) {
         memset(&extra->party, 0, sizeof extra->party);
         snprintf(extra->party.owner, sizeof extra->party.owner, "%s", token);
-        answer->holder = &extra->party;
+        answer->refused.holder = &extra->party;
     }
 }
 
@@ -502,7 +502,7 @@ static void take_revocation(const struct revocation *revoked, struct answer *ans
                             struct redis_extra *extra)
 {
     extra->revoked = *revoked;
-    answer->revoked = revoked->known ? &extra->revoked : NULL;
+    answer->refused.revoked = revoked->known ? &extra->revoked : NULL;
 }
 
 static void read_not_holder(const redisReply *reply, struct answer *answer,
@@ -518,8 +518,8 @@ static void read_not_holder(const redisReply *reply, struct answer *answer,
 static void read_asked(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     read_holders(reply, 2, answer, extra);
-    if (answer->holder)
-        take_revocation(&answer->holder->revoked, answer, extra);
+    if (answer->refused.holder)
+        take_revocation(&answer->refused.holder->revoked, answer, extra);
 }
 
 static void read_changed(const redisReply *reply, struct answer *answer, struct redis_extra *extra)

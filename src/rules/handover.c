@@ -36,9 +36,10 @@ bool handover_take(struct handover *handover, const char *message, int64_t lease
         return false;
     if (!redis_answer_grant(message + TOKEN_LENGTH + 1, &handover->grants[0]))
         return false;
-    *grant = (struct answer){.verdict = VERDICT_GRANTED,
-                             .from = moment_plus(handover->offered, beyond > 0 ? -beyond : 0),
-                             .grants = handover->grants};
+    *grant =
+        (struct answer){.verdict = VERDICT_GRANTED,
+                        .granted.from = moment_plus(handover->offered, beyond > 0 ? -beyond : 0),
+                        .granted.grants = handover->grants};
     handover->open = false;
     return true;
 }

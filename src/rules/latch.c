@@ -76,7 +76,8 @@ void redis_latch_answer(const struct redisReply *reply, void (*each)(void *arg, 
         else if (!redis_newer_layout(held, "latch/1", text, sizeof text))
             snprintf(text, sizeof text, "not a latch: the key holds '%.40s'", held);
         refuse(answer, CAUSE_MISFIT, text);
-    } else if (word && strcmp(word, "LATCH") == 0 && read_latch(reply, now, &answer->latch)) {
+    } else if (word && strcmp(word, "LATCH") == 0 &&
+               read_latch(reply, now, &answer->granted.latch)) {
         answer->verdict = VERDICT_GRANTED;
         if (each)
             tell_ids(reply, each, each_arg);

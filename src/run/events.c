@@ -58,7 +58,7 @@ static struct run_reason reason_of_failure(const struct keeper_end *end)
 
 struct run_news run_news_failure(const struct keeper_end *end, size_t key_count)
 {
-    size_t key = end->refusal->key;
+    size_t key = end->refusal->refused.key;
     bool of_one = end->why->cause == CAUSE_MISFIT && key < key_count;
 
     return (struct run_news){.event = RUN_FAILED,

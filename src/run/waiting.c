@@ -17,7 +17,8 @@ static int64_t age_of(const struct waiting *waiting)
 
 static unsigned blocked_key(const struct waiting *waiting, const struct answer *refusal)
 {
-    return refusal->key < waiting->request->key_count ? (unsigned)refusal->key + 1 : 1;
+    return refusal->refused.key < waiting->request->key_count ? (unsigned)refusal->refused.key + 1
+                                                              : 1;
 }
 
 static void show(struct loop_timer *timer)
@@ -36,9 +37,9 @@ static void show(struct loop_timer *timer)
  * may those of other keys where some of them are enough. */
 static bool waits_for_itself(const struct waiting *waiting, const struct answer *refusal)
 {
-    const struct lock_party *holder = refusal->holder;
-    bool alone =
-        (refusal->holders <= 1 || waiting->request->mode != LOCK_LIMIT) && !waiting->request->take;
+    const struct lock_party *holder = refusal->refused.holder;
+    bool alone = (refusal->refused.holders <= 1 || waiting->request->mode != LOCK_LIMIT) &&
+                 !waiting->request->take;
 
     return alone && holder && !holder->kept &&
            ancestor_is(&holder->who, holder->age_ms * NS_PER_MS + age_of(waiting));
@@ -47,7 +48,7 @@ static bool waits_for_itself(const struct waiting *waiting, const struct answer 
 static void look_for_ancestor(struct waiting *waiting)
 {
     const struct answer *refusal = &waiting->refusal->kept.answer;
-    const char *owner = refusal->holder ? refusal->holder->owner : "";
+    const char *owner = refusal->refused.holder ? refusal->refused.holder->owner : "";
     bool known = strcmp(waiting->examined, owner) == 0;
 
     if (known || moment_until(waiting->began, waiting->heard) < QUIET_NS)
@@ -58,7 +59,7 @@ static void look_for_ancestor(struct waiting *waiting)
     waiting->told_of_ancestor = true;
     run_tell(waiting->events, &(struct run_news){.event = RUN_OWN_ANCESTOR,
                                                  .key = blocked_key(waiting, refusal),
-                                                 .number = refusal->holder->who.pid});
+                                                 .number = refusal->refused.holder->who.pid});
 }
 
 void waiting_init(struct waiting *waiting, struct loop *loop, const struct acquire_request *request,
@@ -84,11 +85,11 @@ static void tell_limit(struct waiting *waiting, unsigned key, unsigned limit)
 
 void waiting_heard(struct waiting *waiting, const struct answer *refusal)
 {
-    if (refusal->requeued)
+    if (refusal->refused.requeued)
         run_tell(waiting->events,
-                 &(struct run_news){.event = RUN_REQUEUED, .number = refusal->position});
-    if (refusal->limited)
-        tell_limit(waiting, blocked_key(waiting, refusal), refusal->limit);
+                 &(struct run_news){.event = RUN_REQUEUED, .number = refusal->refused.position});
+    if (refusal->refused.limited)
+        tell_limit(waiting, blocked_key(waiting, refusal), refusal->refused.limit);
     if (!waiting->refusal)
         waiting->refusal = mem_zeroed(sizeof *waiting->refusal);
     answer_keep(&waiting->refusal->kept, refusal);

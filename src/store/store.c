@@ -123,16 +123,16 @@ void answer_keep(struct kept_answer *kept, const struct answer *answer)
     struct answer *copy = &kept->answer;
 
     *copy = *answer;
-    if (answer->grants)
-        copy->grants = memcpy(kept->grants, answer->grants, sizeof kept->grants);
-    if (answer->holder || answer->first) {
-        kept->party = answer->holder ? *answer->holder : *answer->first;
-        copy->holder = answer->holder ? &kept->party : NULL;
-        copy->first = answer->holder ? NULL : &kept->party;
+    if (answer->granted.grants)
+        copy->granted.grants = memcpy(kept->grants, answer->granted.grants, sizeof kept->grants);
+    if (answer->refused.holder || answer->refused.first) {
+        kept->party = answer->refused.holder ? *answer->refused.holder : *answer->refused.first;
+        copy->refused.holder = answer->refused.holder ? &kept->party : NULL;
+        copy->refused.first = answer->refused.holder ? NULL : &kept->party;
     }
-    if (answer->revoked) {
-        kept->revoked = *answer->revoked;
-        copy->revoked = &kept->revoked;
+    if (answer->refused.revoked) {
+        kept->revoked = *answer->refused.revoked;
+        copy->refused.revoked = &kept->revoked;
     }
 }
 

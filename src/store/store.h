@@ -209,6 +209,42 @@ enum hint {
     HINTS
 };
 
+/* A grant, or a renewal. */
+struct answer_granted {
+    /* From when the lease counts, which is before the request reached the store, or earlier, as
+     * from a heartbeat of the lock's session. Zero: from store_start(). */
+    struct moment from;
+    int64_t lease;                   /* ns, at most as requested; 0: as requested */
+    const struct lock_grant *grants; /* LOCK_KEYS_MAX, for the keys of the request in their order */
+    bool forgotten;                  /* renewed though the store had forgotten it */
+    /* The store does not call "poked" yet when another owner asks for the lock; it does after the
+     * next renewal that listens. */
+    bool deaf;
+    struct latch_state latch; /* of VERB_LATCH */
+};
+
+/* Why a lock is refused, or a renewal of one that is not held any more. */
+struct answer_refused {
+    size_t key;       /* the index of the key that is refused */
+    int64_t holders;  /* how many there are */
+    int64_t left_ms;  /* until the first holder's lease ends; 0: there is no holder */
+    int64_t opens_ms; /* CLOSED: until the pause ends; 0: not known */
+    bool limited;     /* the store keeps a limit of that key: */
+    unsigned limit;
+    /* In the queue: the place, 1 is next; 0: there is no queue. Not in it: how many wait. */
+    int64_t position;
+    /* By another program's lock, or the lack of it: the mirror with the name in "text". left_ms 0:
+     * it has no end. */
+    bool foreign;
+    /* In the queue, far from its turn: how long it need not ask; 0: it must often. */
+    int64_t kept_ms;
+    bool requeued; /* the owner had been dropped from the queue, and is in it again */
+    /* The oldest holder; without one, "first" in the queue, or if it is CLOSED, who has paused it.
+     * NULL: there is none, or it is not known. */
+    const struct lock_party *holder, *first;
+    const struct revocation *revoked; /* REVOKED, or not held any more; NULL: unknown */
+};
+
 /* The pointers are borrowed for the call of "done", as the answer is: answer_keep() copies them. */
 struct answer {
     enum verdict verdict;
@@ -222,43 +258,12 @@ struct answer {
     char text[256]; /* why, for the user; "" when granted or held, except with "foreign" */
     char said[192]; /* the server's own words; "": none */
     enum hint hint;
-
-    /* Granted or renewed: from when the lease counts, which is before the request reached the
-     * store, or earlier, as from a heartbeat of the lock's session. Zero: from store_start(). */
-    struct moment from;
-    int64_t lease; /* granted or renewed: ns, at most as requested; 0: as requested */
-    /* Granted or renewed: LOCK_KEYS_MAX of them, for the keys of the request in their order. */
-    const struct lock_grant *grants;
-    bool forgotten; /* renewed though the store had forgotten it */
-    /* Granted or renewed: the store does not call "poked" yet when another owner asks for the lock;
-     * it does after the next renewal that listens. */
-    bool deaf;
-    struct latch_state latch; /* granted by VERB_LATCH */
-
-    size_t key;      /* refused: the index of the key that is refused */
-    int64_t holders; /* refused: how many there are */
-    int64_t left_ms; /* refused: until the first holder's lease ends; 0: there is no holder */
     /* Refused for GRACE: nothing is granted before. NOT_READY: the store serves then; 0: not
      * known. */
     int64_t grace_ms;
-    int64_t opens_ms; /* refused for CLOSED: until the pause ends; 0: not known */
-    /* Refused: the limit that the store keeps of that key, if "limited". */
-    bool limited;
-    unsigned limit;
-    /* Refused, in the queue: the place, 1 is next; 0: there is no queue. Not in it: how many
-     * wait. */
-    int64_t position;
-    /* Refused by another program's lock, or the lack of it: the mirror with the name in "text".
-     * left_ms 0: it has no end. */
-    bool foreign;
-    /* In the queue, far from its turn: how long it need not ask; 0: it must often. */
-    int64_t kept_ms;
-    bool requeued; /* the owner had been dropped from the queue, and is in it again */
-    /* Refused: the oldest holder; without one, "first" in the queue, or if it is CLOSED, who has
-     * paused it. NULL: there is none, or it is not known. */
-    const struct lock_party *holder, *first;
-    const struct revocation *revoked; /* refused for REVOKED, or not held any more; NULL: unknown */
     size_t lost; /* UNKNOWN release of several keys: a key that was not held, from 1; 0: none */
+    struct answer_granted granted;
+    struct answer_refused refused;
 };
 
 /* An answer that is kept, with all that it points to; not to be copied by assignment. */

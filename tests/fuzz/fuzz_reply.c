@@ -25,14 +25,14 @@ static void check_answer(const struct answer *answer)
     MUST(strnlen(answer->text, sizeof answer->text) < sizeof answer->text);
     /* The other causes say all there is to say. */
     MUST(*answer->text || (answer->cause != CAUSE_MISFIT && answer->cause < CAUSE_GRACE));
-    MUST(answer->left_ms >= 0 && answer->left_ms <= REDIS_SPAN_MAX);
+    MUST(answer->refused.left_ms >= 0 && answer->refused.left_ms <= REDIS_SPAN_MAX);
     MUST(answer->grace_ms >= 0 && answer->grace_ms <= REDIS_SPAN_MAX);
-    MUST(answer->key < LOCK_KEYS_MAX);
-    MUST(answer->position >= 0 && answer->position <= REDIS_NUMBER_MAX);
-    MUST(answer->holders >= 0 && answer->holders <= REDIS_NUMBER_MAX);
-    for (size_t i = 0; answer->grants && i < LOCK_KEYS_MAX; i++)
-        MUST(answer->grants[i].fence <= REDIS_NUMBER_MAX &&
-             answer->grants[i].slot <= LOCK_LIMIT_MAX);
+    MUST(answer->refused.key < LOCK_KEYS_MAX);
+    MUST(answer->refused.position >= 0 && answer->refused.position <= REDIS_NUMBER_MAX);
+    MUST(answer->refused.holders >= 0 && answer->refused.holders <= REDIS_NUMBER_MAX);
+    for (size_t i = 0; answer->granted.grants && i < LOCK_KEYS_MAX; i++)
+        MUST(answer->granted.grants[i].fence <= REDIS_NUMBER_MAX &&
+             answer->granted.grants[i].slot <= LOCK_LIMIT_MAX);
 }
 
 static void try_script(const redisReply *reply)
@@ -78,9 +78,10 @@ static void try_latch(const redisReply *reply)
     check_answer(&answer);
     MUST(now_ms >= 0 && now_ms <= REDIS_CLOCK_MAX);
     if (answer.verdict == VERDICT_GRANTED) {
-        MUST(answer.latch.left >= 0 && answer.latch.left <= answer.latch.number);
-        MUST(answer.latch.ttl_ms > 0 && answer.latch.ttl_ms <= REDIS_SPAN_MAX);
-        render_latch(&paper, "key", &answer.latch, &ids);
+        MUST(answer.granted.latch.left >= 0 &&
+             answer.granted.latch.left <= answer.granted.latch.number);
+        MUST(answer.granted.latch.ttl_ms > 0 && answer.granted.latch.ttl_ms <= REDIS_SPAN_MAX);
+        render_latch(&paper, "key", &answer.granted.latch, &ids);
         strbuf_cut(&paper, 0);
     }
     latch_ids_free(&ids);

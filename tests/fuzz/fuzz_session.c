@@ -243,9 +243,9 @@ static void done(void *arg, const struct answer *answer)
     MUST(answer->verdict <= VERDICT_UNKNOWN);
     MUST(answer->verdict != VERDICT_UNKNOWN || *answer->text);
     size_t held = 0;
-    for (size_t i = 0; answer->grants && i < life->acquiring; i++) {
-        MUST(answer->grants[i].fence > 0 || answer->grants[i].absent);
-        held += !answer->grants[i].absent;
+    for (size_t i = 0; answer->granted.grants && i < life->acquiring; i++) {
+        MUST(answer->granted.grants[i].fence > 0 || answer->granted.grants[i].absent);
+        held += !answer->granted.grants[i].absent;
     }
     MUST(held == 0 || held == life->take);
     MUST(strnlen(answer->text, sizeof answer->text) < sizeof answer->text);

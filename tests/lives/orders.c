@@ -99,7 +99,7 @@ static int force(const void *arg)
 
     client_open(&client);
     ask(&client, (struct operation){.verb = VERB_FORCE, .force = &request});
-    int64_t left = client.answer.left_ms * MS;
+    int64_t left = client.answer.refused.left_ms * MS;
     struct moment over = moment_plus(moment_now(), left + left / 100 + SEC);
     request.purge = false;
     while (is_asked(&client.answer) && request.how != FORCE_ASKED_OVER) {

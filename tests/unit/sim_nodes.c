@@ -121,11 +121,11 @@ static void refuse(struct sim_node *node, const struct sim_message *message, enu
     answer->verdict = VERDICT_REFUSED;
     answer->cause = cause;
     if (cause == CAUSE_NOT_HOLDER && strcmp(node->taken, message->owner) == 0)
-        answer->revoked = &kept->revoked;
+        answer->refused.revoked = &kept->revoked;
     if (holder) {
         snprintf(kept->party.owner, OWNER_SIZE, "%s", holder);
-        answer->holder = &kept->party;
-        answer->left_ms = (node->deadline.ns - loop_now(node->loop).ns) / NS_PER_MS;
+        answer->refused.holder = &kept->party;
+        answer->refused.left_ms = (node->deadline.ns - loop_now(node->loop).ns) / NS_PER_MS;
     }
 }
 
@@ -140,7 +140,7 @@ static void grant(struct sim_node *node, const struct sim_message *message,
     }
     kept->grants[0].fence = node->entry_fence;
     kept->answer.verdict = VERDICT_GRANTED;
-    kept->answer.grants = kept->grants;
+    kept->answer.granted.grants = kept->grants;
 }
 
 static uint64_t mint(struct sim_node *node, uint64_t proposal)

@@ -22,7 +22,8 @@
     {                                                                                              \
         .owner = "o", __VA_ARGS__                                                                  \
     }
-#define HELD_BY(count, ...) .refusal.holders = (count), .refusal.holder = PARTY(__VA_ARGS__)
+#define HELD_BY(count, ...)                                                                        \
+    .refusal.refused.holders = (count), .refusal.refused.holder = PARTY(__VA_ARGS__)
 
 static const struct {
     const char *wanted;
@@ -43,10 +44,11 @@ static const struct {
     ROW("held by someone on ci-3 (make) for 1s",
         HELD_BY(1, .age_ms = SEC, .who = {.host = "ci-3", .command = "make"})),
     /* A quorum does not count. */
-    ROW("held by build@ci-3 pid 4121 (make) for 1s", .refusal.holder = PARTY(.age_ms = SEC, BUILD)),
+    ROW("held by build@ci-3 pid 4121 (make) for 1s",
+        .refusal.refused.holder = PARTY(.age_ms = SEC, BUILD)),
     ROW("all 2 slots are taken, the oldest by build@ci-3 pid 4121 (make) for 25m00s, label green",
         HELD_BY(2, .mode = LOCK_LIMIT, .age_ms = 1500 * SEC, GREEN), .limit = 2),
-    ROW("all 2 slots are taken", .refusal.holders = 2, .limit = 2),
+    ROW("all 2 slots are taken", .refusal.refused.holders = 2, .limit = 2),
     ROW("all 2 slots are taken, the oldest for 1s", HELD_BY(2, .mode = LOCK_LIMIT, .age_ms = SEC),
         .limit = 2),
     ROW("held by 2 readers, longest by build@ci-3 pid 4121 (make) for 1s",
@@ -54,8 +56,8 @@ static const struct {
     ROW("held by 3 others, longest by build@ci-3 pid 4121 (make) for 1s",
         HELD_BY(3, .age_ms = SEC, BUILD)),
     ROW("build@ci-3 pid 4121 (make) comes first, waiting for 3s, label green",
-        .refusal.first = PARTY(.age_ms = SEC, GREEN), .later = 2 * NS_PER_SEC),
-    ROW("someone else comes first, waiting for 1s", .refusal.first = PARTY(.age_ms = SEC)),
+        .refusal.refused.first = PARTY(.age_ms = SEC, GREEN), .later = 2 * NS_PER_SEC),
+    ROW("someone else comes first, waiting for 1s", .refusal.refused.first = PARTY(.age_ms = SEC)),
     ROW("kept until 03:05; the command ended with 0 after 4.2s; it was run by build@ci-3 (make), "
         "label green",
         HELD_BY(1, KEPT, ENDED, GREEN), .later = NS_PER_SEC),
@@ -83,7 +85,7 @@ static void test_obstacles(void)
 static void test_longest(void)
 {
     static struct lock_party holder = {.owner = "o", KEPT, ENDED};
-    const struct answer refusal = {.holders = 2, .holder = &holder};
+    const struct answer refusal = {.refused.holders = 2, .refused.holder = &holder};
     struct identity *who = &holder.who;
     char room[DESCRIBE_OBSTACLE_SIZE + 1] = "";
 

@@ -36,8 +36,8 @@ static void test_grant(const char *text, uint64_t fence, unsigned slot)
 {
     struct answer grant = {.verdict = VERDICT_UNKNOWN};
 
-    tap_ok(take(text, &grant) && grant.verdict == VERDICT_GRANTED && grant.grants[0].slot == slot &&
-               grant.grants[0].fence == fence,
+    tap_ok(take(text, &grant) && grant.verdict == VERDICT_GRANTED &&
+               grant.granted.grants[0].slot == slot && grant.granted.grants[0].fence == fence,
            "'%s'", text);
 }
 
@@ -89,7 +89,7 @@ static void test_lease(void)
         char message[64];
         snprintf(message, sizeof message, "%s 17 0", handover.token);
         tap_ok(handover_take(&handover, message, lease, &grant) &&
-                   moment_plus(grant.from, lease).ns == sent.ns + lasts * NS_PER_MS,
+                   moment_plus(grant.granted.from, lease).ns == sent.ns + lasts * NS_PER_MS,
                "a lease of %d ms", (int)leases[i]);
     }
 }

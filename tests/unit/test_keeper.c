@@ -98,32 +98,38 @@ static const struct {
     char letter;
     struct answer answer;
 } meanings[] = {
-    ROW('+', .answer.verdict = VERDICT_GRANTED, .answer.grants = seven),
-    ROW('/', .answer.verdict = VERDICT_GRANTED, .answer.grants = seven),
-    ROW('<', .answer.verdict = VERDICT_GRANTED, .answer.grants = seven),
-    ROW('*', .answer.verdict = VERDICT_GRANTED, .answer.grants = seven, .answer.forgotten = true),
-    ROW('d', .answer.verdict = VERDICT_GRANTED, .answer.grants = seven, .answer.deaf = true),
-    ROW('@', .answer.verdict = VERDICT_GRANTED, .answer.grants = seven),
-    ROW('g', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_GRACE, .answer.position = 1,
-        .answer.grace_ms = GRACE_MS, .answer.text = "grace"),
-    ROW('-', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_HELD, .answer.position = 1,
-        .answer.holders = 1, .answer.left_ms = HELD_MS, .answer.holder = &other),
-    ROW('k', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_HELD, .answer.position = 30,
-        .answer.holders = 1, .answer.left_ms = HELD_MS, .answer.kept_ms = KEPT_MS,
-        .answer.holder = &other),
+    ROW('+', .answer.verdict = VERDICT_GRANTED, .answer.granted.grants = seven),
+    ROW('/', .answer.verdict = VERDICT_GRANTED, .answer.granted.grants = seven),
+    ROW('<', .answer.verdict = VERDICT_GRANTED, .answer.granted.grants = seven),
+    ROW('*', .answer.verdict = VERDICT_GRANTED, .answer.granted.grants = seven,
+        .answer.granted.forgotten = true),
+    ROW('d', .answer.verdict = VERDICT_GRANTED, .answer.granted.grants = seven,
+        .answer.granted.deaf = true),
+    ROW('@', .answer.verdict = VERDICT_GRANTED, .answer.granted.grants = seven),
+    ROW('g', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_GRACE,
+        .answer.refused.position = 1, .answer.grace_ms = GRACE_MS, .answer.text = "grace"),
+    ROW('-', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_HELD,
+        .answer.refused.position = 1, .answer.refused.holders = 1,
+        .answer.refused.left_ms = HELD_MS, .answer.refused.holder = &other),
+    ROW('k', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_HELD,
+        .answer.refused.position = 30, .answer.refused.holders = 1,
+        .answer.refused.left_ms = HELD_MS, .answer.refused.kept_ms = KEPT_MS,
+        .answer.refused.holder = &other),
     ROW('0', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_NOT_HOLDER),
     ROW('v', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_NOT_HOLDER,
-        .answer.revoked = &taken),
-    ROW('A', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_REVOKED, .answer.holders = 1,
-        .answer.revoked = &taken),
-    ROW('2', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_HELD, .answer.position = 1,
-        .answer.holders = 1, .answer.left_ms = HELD_MS, .answer.holder = &other,
+        .answer.refused.revoked = &taken),
+    ROW('A', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_REVOKED,
+        .answer.refused.holders = 1, .answer.refused.revoked = &taken),
+    ROW('2', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_HELD,
+        .answer.refused.position = 1, .answer.refused.holders = 1,
+        .answer.refused.left_ms = HELD_MS, .answer.refused.holder = &other,
         .answer.maybe_done = true),
-    ROW('=', .answer.verdict = VERDICT_GRANTED, .answer.grants = seven, .answer.maybe_done = true),
+    ROW('=', .answer.verdict = VERDICT_GRANTED, .answer.granted.grants = seven,
+        .answer.maybe_done = true),
     ROW('T', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_NOT_HOLDER,
-        .answer.foreign = true, .answer.holders = 1),
+        .answer.refused.foreign = true, .answer.refused.holders = 1),
     ROW('D', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_NOT_HOLDER,
-        .answer.foreign = true),
+        .answer.refused.foreign = true),
     ROW('m', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_MISFIT,
         .answer.text = "misfit"),
     ROW('?', .answer.verdict = VERDICT_UNKNOWN, .answer.cause = CAUSE_UNREACHABLE,
@@ -165,12 +171,12 @@ static void grant(struct fake_store *store, struct answer *answer)
 {
     if (store->answer == '/') {
         store->lease /= 2;
-        answer->lease = store->lease;
+        answer->granted.lease = store->lease;
     } else if (store->answer == '<') {
         store->sent = moment_plus(store->sent, -store->lease / 10 * 3);
-        answer->from = store->sent;
+        answer->granted.from = store->sent;
     } else if (store->answer == '@') {
-        answer->from = store->sent;
+        answer->granted.from = store->sent;
     }
 }
 
@@ -190,7 +196,7 @@ static void reply(struct loop_timer *timer)
     for (size_t key = 0; key < SEVERAL; key++)
         grants[key] = (struct lock_grant){.fence = 7, .absent = store->answer != 'a' + (int)key};
     if (one)
-        answer.grants = grants;
+        answer.granted.grants = grants;
     grant(store, &answer);
     store->done = NULL;
     store->offered &= answer.verdict == VERDICT_REFUSED;
@@ -359,11 +365,11 @@ static void fake_store_init(struct fake_store *store, struct loop *loop, const c
 static void fake_hand(struct fake_store *store)
 {
     int64_t lasts = 9500 * NS_PER_MS, beyond = store->lease - lasts;
-    struct answer grant = {.verdict = VERDICT_GRANTED, .grants = seven};
+    struct answer grant = {.verdict = VERDICT_GRANTED, .granted.grants = seven};
 
     if (store->done || !store->offered || store->holds)
         return;
-    grant.from = moment_plus(store->sent, beyond > 0 ? -beyond : 0);
+    grant.granted.from = moment_plus(store->sent, beyond > 0 ? -beyond : 0);
     store->lease = beyond > 0 ? lasts : store->lease;
     store->holds = true;
     store->parted = store->offered = false;

@@ -214,7 +214,7 @@ static struct answer grant(struct simulation *sim, const struct simulation_event
     grants[0].fence = sim->fence;
     sim->holder = CALLER;
     sim->expires = expiry(sim, now, event->lease);
-    return (struct answer){.verdict = VERDICT_GRANTED, .grants = grants};
+    return (struct answer){.verdict = VERDICT_GRANTED, .granted.grants = grants};
 }
 
 static struct answer answer_unknown(enum cause cause, bool maybe_done)
@@ -228,7 +228,7 @@ static struct answer answer_unknown(enum cause cause, bool maybe_done)
 static struct answer acquire(struct simulation *sim, const struct simulation_event *event,
                              struct moment now)
 {
-    struct answer held = {.verdict = VERDICT_REFUSED, .cause = CAUSE_HELD, .position = 1};
+    struct answer held = {.verdict = VERDICT_REFUSED, .cause = CAUSE_HELD, .refused.position = 1};
 
     if (now.ns > event->not_after.ns)
         return answer_unknown(CAUSE_NOT_READY, false);
@@ -249,7 +249,7 @@ static struct answer acquire(struct simulation *sim, const struct simulation_eve
     memcpy(sim->offered, event->token, sizeof sim->offered);
     sim->place_until = expiry(sim, now, PLACE_NS);
     sim->offer_until = expiry(sim, now, HANDOVER_MS * NS_PER_MS);
-    held.left_ms = moment_until(now, sim->expires) / NS_PER_MS;
+    held.refused.left_ms = moment_until(now, sim->expires) / NS_PER_MS;
     return held;
 }
 
@@ -264,7 +264,7 @@ static struct answer renew(struct simulation *sim, const struct simulation_event
     if (sim->holder != CALLER && !again)
         return (struct answer){.verdict = VERDICT_REFUSED, .cause = CAUSE_NOT_HOLDER};
     struct answer granted = grant(sim, event, now);
-    granted.forgotten = again;
+    granted.granted.forgotten = again;
     return granted;
 }
 

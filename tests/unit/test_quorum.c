@@ -13,8 +13,8 @@ static const struct lock_party other = {.owner = "other"};
 static struct lock_grant granted[LOCK_KEYS_MAX];
 
 static const struct answer answers[] = {
-    [VOTE_YES] = {.verdict = VERDICT_GRANTED, .grants = seven},
-    [VOTE_NO] = {.verdict = VERDICT_REFUSED, .cause = CAUSE_HELD, .holder = &other},
+    [VOTE_YES] = {.verdict = VERDICT_GRANTED, .granted.grants = seven},
+    [VOTE_NO] = {.verdict = VERDICT_REFUSED, .cause = CAUSE_HELD, .refused.holder = &other},
     [VOTE_VOID] = {.verdict = VERDICT_REFUSED, .cause = CAUSE_NOT_HOLDER},
     [VOTE_UNKNOWN] = {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .text = "gone"},
 };
@@ -155,7 +155,7 @@ static void test_longer_lease(void)
     struct answer no = answers[VOTE_NO];
     struct quorum quorum;
 
-    no.left_ms = 50000;
+    no.refused.left_ms = 50000;
     quorum_begin(&quorum, QUORUM_TAKE, 3, 30000);
     quorum_cast(&quorum, 0, VOTE_YES, &young, &answers[VOTE_YES]);
     quorum_cast(&quorum, 1, VOTE_YES, &young, &answers[VOTE_YES]);
@@ -231,14 +231,15 @@ static void test_fences(void)
         quorum_begin(&quorum, QUORUM_TAKE, fences[i].nodes, 30000);
         for (size_t node = 0; *at; node++) {
             struct lock_grant grants[LOCK_KEYS_MAX] = {{.fence = strtoul(at, &at, 10)}};
-            struct answer yes = {.verdict = VERDICT_GRANTED, .grants = grants};
+            struct answer yes = {.verdict = VERDICT_GRANTED, .granted.grants = grants};
             grants->nested = *at == 'n';
             at += grants->nested;
             quorum_cast(&quorum, node, VOTE_YES, NULL, &yes);
         }
         quorum_answer(&quorum, quorum_outcome(&quorum), &answer, granted);
-        tap_ok(answer.grants[0].fence == fences[i].wanted && answer.grants[1].fence == 0, "%s",
-               fences[i].what);
+        tap_ok(answer.granted.grants[0].fence == fences[i].wanted &&
+                   answer.granted.grants[1].fence == 0,
+               "%s", fences[i].what);
     }
 }
 
@@ -280,7 +281,7 @@ static void test_reasons(void)
     quorum_cast(&quorum, 1, VOTE_NO, NULL, &answers[VOTE_NO]);
     quorum_cast(&quorum, 2, VOTE_NO, NULL, &answers[VOTE_NO]);
     quorum_answer(&quorum, quorum_outcome(&quorum), &answer, granted);
-    tap_ok(answer.cause == CAUSE_HELD && strcmp(answer.holder->owner, "other") == 0,
+    tap_ok(answer.cause == CAUSE_HELD && strcmp(answer.refused.holder->owner, "other") == 0,
            "a misfit on one node does not end the wait");
     quorum_cast(&quorum, 1, VOTE_NO, NULL, &misfit);
     quorum_answer(&quorum, quorum_outcome(&quorum), &answer, granted);

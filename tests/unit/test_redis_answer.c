@@ -408,38 +408,39 @@ static void summarise(const struct answer *answer, const struct redis_extra *ext
                                          [CAUSE_UNREACHABLE] = "/unreachable"};
 
     out += sprintf(out, "%s%s", verdicts[answer->verdict], causes[answer->cause]);
-    for (size_t i = 0; answer->grants && i < LOCK_KEYS_MAX && answer->grants[i].fence; i++) {
-        out += sprintf(out, " fence %" PRIu64, answer->grants[i].fence);
-        if (answer->grants[i].slot)
-            out += sprintf(out, " slot %u", answer->grants[i].slot);
-        if (answer->grants[i].nested)
+    for (size_t i = 0;
+         answer->granted.grants && i < LOCK_KEYS_MAX && answer->granted.grants[i].fence; i++) {
+        out += sprintf(out, " fence %" PRIu64, answer->granted.grants[i].fence);
+        if (answer->granted.grants[i].slot)
+            out += sprintf(out, " slot %u", answer->granted.grants[i].slot);
+        if (answer->granted.grants[i].nested)
             out += sprintf(out, " nested");
     }
-    if (answer->position)
-        out += sprintf(out, " position %" PRId64, answer->position);
+    if (answer->refused.position)
+        out += sprintf(out, " position %" PRId64, answer->refused.position);
     if (extra->places)
         out += sprintf(out, " places %s", extra->places);
-    if (answer->key)
-        out += sprintf(out, " key %zu", answer->key);
-    if (answer->holders)
-        out += sprintf(out, " holders %" PRId64, answer->holders);
-    if (answer->left_ms)
-        out += sprintf(out, " till %" PRId64, answer->left_ms);
-    if (answer->kept_ms)
-        out += sprintf(out, " kept %" PRId64, answer->kept_ms);
+    if (answer->refused.key)
+        out += sprintf(out, " key %zu", answer->refused.key);
+    if (answer->refused.holders)
+        out += sprintf(out, " holders %" PRId64, answer->refused.holders);
+    if (answer->refused.left_ms)
+        out += sprintf(out, " till %" PRId64, answer->refused.left_ms);
+    if (answer->refused.kept_ms)
+        out += sprintf(out, " kept %" PRId64, answer->refused.kept_ms);
     if (answer->grace_ms)
         out += sprintf(out, " grace %" PRId64, answer->grace_ms);
-    out += sprintf(out, "%s%s%s%s", answer->forgotten ? " forgotten" : "",
-                   answer->requeued ? " requeued" : "", answer->maybe_done ? " maybe" : "",
+    out += sprintf(out, "%s%s%s%s", answer->granted.forgotten ? " forgotten" : "",
+                   answer->refused.requeued ? " requeued" : "", answer->maybe_done ? " maybe" : "",
                    extra->word && strcmp(extra->word, "STALE") == 0 ? " stale" : "");
     if (answer->text[0])
         out += sprintf(out, " %s", answer->text);
     if (extra->seniority.memory_ms)
         out += sprintf(out, " remembers %" PRId64 " of %" PRId64, extra->seniority.memory_ms,
                        extra->seniority.service_ms);
-    if (answer->holder)
-        print_party(answer->holder, out);
-    const struct lock_party *first = answer->first;
+    if (answer->refused.holder)
+        print_party(answer->refused.holder, out);
+    const struct lock_party *first = answer->refused.first;
     if (first)
         sprintf(out + strlen(out), " first %s of %s@%s %ld %s %s %c age %" PRId64, first->owner,
                 first->who.user, first->who.host, first->who.pid, first->who.command,

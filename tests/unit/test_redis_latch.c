@@ -63,7 +63,7 @@ static void print(const struct answer *answer, const char *ids, char *out, size_
                                          [CAUSE_EXISTS] = "exists",
                                          [CAUSE_CHANGED] = "changed",
                                          [CAUSE_MISFIT] = "misfit"};
-    const struct latch_state *latch = &answer->latch;
+    const struct latch_state *latch = &answer->granted.latch;
 
     if (answer->verdict == VERDICT_GRANTED)
         snprintf(out, size,

@@ -97,15 +97,15 @@ static void acquire_key(const struct sim_server *server, struct sim_key *key, co
     if (key->holder == owner || (!queue_only && !key->holder && first)) {
         leave_queue(key, owner);
         key->holder = owner;
-        *answer = (struct answer){.verdict = VERDICT_GRANTED, .grants = fence_1};
+        *answer = (struct answer){.verdict = VERDICT_GRANTED, .granted.grants = fence_1};
         return;
     }
     if (server->has_queue && (request->queue || queue_only) && place == key->waiting)
         key->queue[key->waiting++] = owner;
     *answer = (struct answer){.verdict = VERDICT_REFUSED,
                               .cause = CAUSE_HELD,
-                              .holders = key->holder != NULL,
-                              .position = (int64_t)place + server->has_queue};
+                              .refused.holders = key->holder != NULL,
+                              .refused.position = (int64_t)place + server->has_queue};
 }
 
 /* -- a store that takes one key -------------------------------------------------------------- */
@@ -146,7 +146,7 @@ static void obey(struct loop_timer *timer)
     struct sim_link *link = timer->owner;
     struct sim_server *at = link->server;
     struct sim_key *key = link->key;
-    struct answer answer = {.verdict = VERDICT_GRANTED, .grants = fence_1};
+    struct answer answer = {.verdict = VERDICT_GRANTED, .granted.grants = fence_1};
     bool changed = false;
 
     link->busy = false;
@@ -257,7 +257,7 @@ static size_t count_held(const struct taker *taker)
 /* Places may be left at keys up to the one that is waited for, and not beyond. */
 static void check_refusal(const struct taker *taker, const struct answer *answer)
 {
-    const char *waits = taker->keys[answer->key];
+    const char *waits = taker->keys[answer->refused.key];
 
     if (count_held(taker) > 0)
         server.fault = "refused, and holds a key";
@@ -463,10 +463,11 @@ static void test_lease(void)
     for (int renewal = 0; renewal < 2; renewal++) {
         const char *what = renewal ? "renewed" : "acquired";
         granted = 0;
-        grants[0] = (struct answer){.lease = 9 * NS_PER_SEC, .grants = fences[0]};
-        grants[1] = (struct answer){.from = before, .grants = fences[1]};
-        grants[2] = (struct answer){
-            .from = moment_plus(now, 1), .lease = 7 * NS_PER_SEC, .grants = fences[2]};
+        grants[0] = (struct answer){.granted.lease = 9 * NS_PER_SEC, .granted.grants = fences[0]};
+        grants[1] = (struct answer){.granted.from = before, .granted.grants = fences[1]};
+        grants[2] = (struct answer){.granted.from = moment_plus(now, 1),
+                                    .granted.lease = 7 * NS_PER_SEC,
+                                    .granted.grants = fences[2]};
         struct operation operation = {.verb = VERB_ACQUIRE,
                                       .acquire = &request,
                                       .until = moment_plus(now, TIMEOUT),
@@ -477,11 +478,11 @@ static void test_lease(void)
             operation.renew = &renew;
         }
         store_start(store, &operation);
-        tap_ok(answer->verdict == VERDICT_GRANTED && answer->grants[0].fence == 13 &&
-                   answer->grants[1].fence == 11 && answer->grants[2].fence == 12,
+        tap_ok(answer->verdict == VERDICT_GRANTED && answer->granted.grants[0].fence == 13 &&
+                   answer->granted.grants[1].fence == 11 && answer->granted.grants[2].fence == 12,
                "%s: each key has its fence", what);
-        tap_ok(answer->from.ns == before.ns, "%s: counts from the earliest", what);
-        tap_ok(answer->lease == 7 * NS_PER_SEC, "%s: for the shortest of all leases", what);
+        tap_ok(answer->granted.from.ns == before.ns, "%s: counts from the earliest", what);
+        tap_ok(answer->granted.lease == 7 * NS_PER_SEC, "%s: for the shortest of all leases", what);
     }
     store_close(store);
     loop_free(loop);

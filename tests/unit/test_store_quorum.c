@@ -123,7 +123,7 @@ static void on_waiting(void *arg, const struct answer *refusal)
 {
     struct client *client = arg;
 
-    if (refusal->cause != CAUSE_HELD || refusal->position != 0)
+    if (refusal->cause != CAUSE_HELD || refusal->refused.position != 0)
         accuse(client->me.trial, "waits without a holder, or in a queue");
 }
 

@@ -127,11 +127,12 @@ static const struct {
     bool pokes;
 } rows[] = {
     ROW("next, and its lease is over at once", .answer.verdict = VERDICT_REFUSED,
-        .answer.cause = CAUSE_HELD, .answer.position = 1, .answer.holders = 1, .answer.left_ms = 1),
+        .answer.cause = CAUSE_HELD, .answer.refused.position = 1, .answer.refused.holders = 1,
+        .answer.refused.left_ms = 1),
     ROW("nothing is granted for a ms more, for ever", .answer.verdict = VERDICT_REFUSED,
-        .answer.cause = CAUSE_GRACE, .answer.position = 1, .answer.grace_ms = 1),
+        .answer.cause = CAUSE_GRACE, .answer.refused.position = 1, .answer.grace_ms = 1),
     ROW("called, again and again", .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_HELD,
-        .answer.position = 3, .pokes = true),
+        .answer.refused.position = 3, .pokes = true),
     ROW("cut off with each renewal", .answer.verdict = VERDICT_GRANTED, .pokes = true),
     ROW("failing, and called", .answer.verdict = VERDICT_UNKNOWN, .answer.cause = CAUSE_NOT_READY,
         .pokes = true),
@@ -158,7 +159,7 @@ static void test_waiters(void)
             .base.ops = &ops, .loop = loop_new(), .answer = rows[i].answer, .pokes = rows[i].pokes};
         eager->reply = (struct loop_timer){.fire = reply, .owner = eager};
         eager->poke = (struct loop_timer){.fire = poke, .owner = eager};
-        eager->answer.grants = grants;
+        eager->answer.granted.grants = grants;
         wait_for_lock(eager);
         int most = fullest_second(eager);
         if (!tap_ok(eager->count > 2 && most <= 2 * THROTTLE_BURST + 2 && eager->count <= 625, "%s",

@@ -77,7 +77,7 @@ static void sort_keys(struct several_keys *several)
 static void set_granted(struct several_keys *several)
 {
     several->result.answer =
-        (struct answer){.verdict = VERDICT_GRANTED, .grants = several->result.grants};
+        (struct answer){.verdict = VERDICT_GRANTED, .granted.grants = several->result.grants};
 }
 
 static void finish(struct several_keys *several)
@@ -113,17 +113,18 @@ static void ask(struct several_keys *several, struct operation operation, struct
 static void add_grant(struct several_keys *several, const struct answer *granted)
 {
     struct answer *all = &several->result.answer;
-    struct moment from = all->from.ns ? all->from : several->begun;
+    struct moment from = all->granted.from.ns ? all->granted.from : several->begun;
 
-    if (granted->grants)
-        several->result.grants[several->key] = granted->grants[0];
+    if (granted->granted.grants)
+        several->result.grants[several->key] = granted->granted.grants[0];
     all->maybe_done |= granted->maybe_done;
-    all->forgotten |= granted->forgotten;
-    all->deaf |= granted->deaf;
-    if (granted->from.ns && granted->from.ns < from.ns)
-        all->from = granted->from;
-    if (granted->lease > 0 && (all->lease == 0 || granted->lease < all->lease))
-        all->lease = granted->lease;
+    all->granted.forgotten |= granted->granted.forgotten;
+    all->granted.deaf |= granted->granted.deaf;
+    if (granted->granted.from.ns && granted->granted.from.ns < from.ns)
+        all->granted.from = granted->granted.from;
+    if (granted->granted.lease > 0 &&
+        (all->granted.lease == 0 || granted->granted.lease < all->granted.lease))
+        all->granted.lease = granted->granted.lease;
 }
 
 /* -- renewing and releasing -------------------------------------------------------------------- */
@@ -151,7 +152,7 @@ static void merge(struct several_keys *several, const struct answer *answer)
         add_grant(several, answer);
     } else if (answer->verdict > all->verdict) {
         answer_keep(&several->result, answer);
-        all->key = several->key;
+        all->refused.key = several->key;
     }
     all->maybe_done = done;
     all->lost = lost;
@@ -168,7 +169,7 @@ static void answered(void *arg, const struct answer *answer)
     if (renewal && answer->verdict == VERDICT_REFUSED) {
         /* One is lost, so all are. */
         answer_keep(&several->result, answer);
-        several->result.answer.key = several->key;
+        several->result.answer.refused.key = several->key;
         finish(several);
         return;
     }
@@ -246,9 +247,9 @@ static bool must_go(const struct several_keys *several, size_t key)
 
     if (several->holds[key] != HOLD_PLACE)
         return several->holds[key] == HOLD_LOCK &&
-               (result->verdict == VERDICT_REFUSED || key != result->key);
+               (result->verdict == VERDICT_REFUSED || key != result->refused.key);
     return result->verdict == VERDICT_REFUSED &&
-           (!waits || strcmp(several->keys[key], several->keys[result->key]) > 0);
+           (!waits || strcmp(several->keys[key], several->keys[result->refused.key]) > 0);
 }
 
 static void taken_released(void *arg, const struct answer *answer)
@@ -263,7 +264,7 @@ static void taken_released(void *arg, const struct answer *answer)
         several->again = false;
         if (result->verdict != VERDICT_UNKNOWN)
             answer_keep(&several->result, answer);
-        result->key = several->key;
+        result->refused.key = several->key;
         result->maybe_done = true;
     }
     release_taken_next(several);
@@ -293,7 +294,7 @@ static void release_taken_next(struct several_keys *several)
 static void release_taken(struct several_keys *several, const struct answer *why, bool again)
 {
     answer_keep(&several->result, why);
-    several->result.answer.key = several->key;
+    several->result.answer.refused.key = several->key;
     several->again = again;
     several->step = 0;
     release_taken_next(several);
@@ -385,7 +386,8 @@ static void stand_next(struct several_keys *several);
 static void stood(void *arg, const struct answer *answer)
 {
     struct several_keys *several = arg;
-    bool next = answer->cause == CAUSE_HELD && answer->position == 1 && !answer->holders;
+    bool next =
+        answer->cause == CAUSE_HELD && answer->refused.position == 1 && !answer->refused.holders;
 
     note(several, answer, is_taken(answer));
     several->step++;

@@ -78,7 +78,7 @@ static void learn(struct quorum_node *node, const struct answer *answer)
     if (known && !node->held && node->doing.task != VERB_RENEW)
         node->confirmed.ns = 0; /* the entry is gone, and was not taken away */
     if (known && node->held) {
-        node->deaf = answer->deaf;
+        node->deaf = answer->granted.deaf;
         node->confirmed = loop_now(node->loop);
         node->ends = lease_end(node->sent, node->requests->acquire.lease);
     }
@@ -91,7 +91,7 @@ static bool was_evicted(const struct quorum_node *node, const struct answer *ans
 
     if (answer->verdict != VERDICT_REFUSED || answer->cause != CAUSE_NOT_HOLDER)
         return false;
-    if (answer->revoked)
+    if (answer->refused.revoked)
         return true;
     if (node->released || node->confirmed.ns == 0 ||
         moment_reached(node->ends, loop_now(node->loop)))
@@ -110,7 +110,7 @@ static void complete(void *arg, const struct answer *answer)
 
     learn(node, answer);
     node->evicted |= reply.evicted;
-    node->revoked |= reply.evicted && answer->revoked;
+    node->revoked |= reply.evicted && answer->refused.revoked;
     node->doing.task = node->next.task = VERB_NONE;
     /* A try that was given up has got nothing here: there is nothing to release. */
     if (next.task != VERB_NONE &&

@@ -77,8 +77,8 @@ static int64_t longest_lease(const struct quorum *quorum)
 
     for (size_t i = 0; i < quorum->count; i++) {
         const struct answer *answer = &quorum->ballots[i].kept.answer;
-        if (answer->verdict == VERDICT_REFUSED && answer->left_ms > longest)
-            longest = answer->left_ms;
+        if (answer->verdict == VERDICT_REFUSED && answer->refused.left_ms > longest)
+            longest = answer->refused.left_ms;
     }
     return longest;
 }
@@ -140,7 +140,7 @@ static struct count count_votes(const struct quorum *quorum)
 /* "": it names none. */
 static const char *holder_of(const struct quorum_ballot *ballot)
 {
-    return ballot->kept.answer.holder ? ballot->kept.answer.holder->owner : "";
+    return ballot->kept.answer.refused.holder ? ballot->kept.answer.refused.holder->owner : "";
 }
 
 static bool names(const struct quorum_ballot *ballot, const char *owner)
@@ -301,7 +301,7 @@ static void answer_carried(const struct quorum *quorum, struct answer *answer,
                            struct lock_grant *grants)
 {
     answer->verdict = VERDICT_GRANTED;
-    answer->grants = memset(grants, 0, LOCK_KEYS_MAX * sizeof *grants);
+    answer->granted.grants = memset(grants, 0, LOCK_KEYS_MAX * sizeof *grants);
     for (size_t i = 0; i < quorum->count; i++) {
         const struct quorum_ballot *ballot = &quorum->ballots[i];
         if (ballot->vote != VOTE_YES)
@@ -342,8 +342,8 @@ static void answer_refused(const struct quorum *quorum, struct answer *answer)
     if (quorum->rule != QUORUM_READ && answer->cause != CAUSE_MISFIT &&
         answer->cause != CAUSE_CHANGED && answer->cause != CAUSE_REVOKED)
         answer->cause = quorum->rule == QUORUM_TAKE ? CAUSE_HELD : CAUSE_NOT_HOLDER;
-    answer->position = 0; /* there is no queue */
-    answer->requeued = false;
+    answer->refused.position = 0; /* there is no queue */
+    answer->refused.requeued = false;
 }
 
 /* From the one that leaves least hope to the one that leaves most. */

@@ -113,7 +113,7 @@ static enum store_verb mending(const struct quorum_store *store, const struct qu
     enum store_verb task = reply->order->task;
     bool acquired = task == VERB_ACQUIRE && reply->answer->verdict == VERDICT_GRANTED;
 
-    if (settles && acquired && !quorum_is_settled(&store->requests, reply->answer->grants))
+    if (settles && acquired && !quorum_is_settled(&store->requests, reply->answer->granted.grants))
         return VERB_RENEW;
     return task == VERB_RENEW && is_missing(store, reply) ? VERB_ACQUIRE : VERB_NONE;
 }
@@ -144,7 +144,7 @@ static enum vote judge_vote(const struct quorum_store *store, const struct quoru
                             const struct quorum_reply *reply)
 {
     const struct answer *answer = reply->answer;
-    bool is_free = answer->verdict == VERDICT_REFUSED && !answer->holder;
+    bool is_free = answer->verdict == VERDICT_REFUSED && !answer->refused.holder;
 
     switch (store->task) {
     case VERB_RENEW: return judge_renewing(store, reply);
@@ -396,7 +396,7 @@ static void finish_round(struct quorum_store *store, enum quorum_outcome outcome
         for (size_t i = 0; i < store->count; i++)
             store->nodes[i].evicted = store->nodes[i].revoked;
     }
-    answer->deaf = carried && is_deaf(store);
+    answer->granted.deaf = carried && is_deaf(store);
     if (store->task == VERB_FORCE && carried && approvals == 0) {
         answer->verdict = VERDICT_REFUSED;
         answer->cause = CAUSE_CHANGED;

@@ -307,7 +307,7 @@ static void hear_latch(struct redis_survey *survey, const char *key, const redis
     redis_latch_answer(reply, NULL, NULL, answer, &now_ms);
     if (answer->verdict == VERDICT_GRANTED)
         survey->request.each(survey->request.each_arg,
-                             &(struct lock_view){.key = key, .latch = answer->latch});
+                             &(struct lock_view){.key = key, .latch = answer->granted.latch});
     else if (answer->cause == CAUSE_ABSENT)
         *answer = (struct answer){.verdict = VERDICT_GRANTED};
 }

@@ -333,7 +333,7 @@ static void described(struct zk_store *store, const struct zk_reply *replies)
         zk_look(store);
         return;
     }
-    if (refusal->holders > 0) {
+    if (refusal->refused.holders > 0) {
         struct zk_contender one = {.reader = holder->mode == LOCK_SHARED};
         snprintf(one.uuid, sizeof one.uuid, "%.36s", holder->owner);
         int error = zk_read_data(replies, &text, &stat);
@@ -343,8 +343,8 @@ static void described(struct zk_store *store, const struct zk_reply *replies)
             *holder->owner = '\0'; /* it has just gone */
         else
             holder->unread = true;
-        refusal->left_ms = holder->left_ms;
-        refusal->holder = *holder->owner ? holder : NULL;
+        refusal->refused.left_ms = holder->left_ms;
+        refusal->refused.holder = *holder->owner ? holder : NULL;
     }
     store->refused = loop_now(store->loop);
     if (store->request.queue)
@@ -358,8 +358,8 @@ static void note_refusal(struct zk_store *store, size_t key, const struct zk_que
     const struct zk_contender *oldest = zk_queue_oldest(queue);
     struct answer *refusal = zk_begin_refusal(store, CAUSE_HELD, key);
 
-    refusal->holders = (int64_t)zk_queue_holders(queue);
-    refusal->position = store->nodes[key].position;
+    refusal->refused.holders = (int64_t)zk_queue_holders(queue);
+    refusal->refused.position = store->nodes[key].position;
     if (!oldest)
         return;
     strcpy(store->refusal.party.owner, oldest->uuid);
@@ -428,7 +428,7 @@ static bool judge_nested(struct zk_store *store, size_t key, const struct zk_rep
                       : NULL);
     if (other) {
         struct answer *refusal = zk_begin_refusal(store, CAUSE_HELD, key);
-        refusal->holders = refusal->position = 1;
+        refusal->refused.holders = refusal->refused.position = 1;
         store->refusal.party.mode = other->data.mode == LOCK_SHARED ? LOCK_SHARED : LOCK_EXCLUSIVE;
         strcpy(store->refusal.party.owner, zk_owner_uuid(other->data.owner));
     }
@@ -587,7 +587,7 @@ void zk_look(struct zk_store *store)
 
 static const char *oldest_of(const struct zk_store *store)
 {
-    return store->nodes[store->refusal.answer.key].oldest;
+    return store->nodes[store->refusal.answer.refused.key].oldest;
 }
 
 /* Asks whether anything has changed, which mostly is enough: a list of some thousand waiters is

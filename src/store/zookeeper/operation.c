@@ -227,7 +227,7 @@ void zk_heard(void *arg, enum zk_outcome outcome, const struct zk_reply *replies
 
 void zk_tell(struct zk_store *store, struct answer *answer)
 {
-    answer->requeued = store->requeued;
+    answer->refused.requeued = store->requeued;
     store->base.operation.done(store->base.operation.arg, answer);
 }
 
@@ -242,7 +242,7 @@ void zk_tell_failure(struct zk_store *store, const struct answer *failure)
 
 void zk_refuse(struct zk_store *store, enum cause cause, size_t key, const char *text)
 {
-    struct answer answer = {.verdict = VERDICT_REFUSED, .cause = cause, .key = key};
+    struct answer answer = {.verdict = VERDICT_REFUSED, .cause = cause, .refused.key = key};
 
     snprintf(answer.text, sizeof answer.text, "%s", text);
     zk_tell(store, &answer);
@@ -281,7 +281,8 @@ void zk_tell_error(struct zk_store *store, int error)
 
 struct answer *zk_begin_refusal(struct zk_store *store, enum cause cause, size_t key)
 {
-    store->refusal.answer = (struct answer){.verdict = VERDICT_REFUSED, .cause = cause, .key = key};
+    store->refusal.answer =
+        (struct answer){.verdict = VERDICT_REFUSED, .cause = cause, .refused.key = key};
     store->refusal.party = (struct lock_party){.owner = ""};
     zk_set_text(&store->nodes[key].oldest, NULL);
     return &store->refusal.answer;
@@ -295,7 +296,7 @@ void zk_note_oldest(struct zk_store *store, size_t key, enum zk_branch branch,
 {
     struct zk_nodes *nodes = &store->nodes[key];
 
-    if (oldest && store->refusal.answer.position <= NEAR)
+    if (oldest && store->refusal.answer.refused.position <= NEAR)
         zk_set_text(&nodes->oldest, zk_path_join(nodes->branches[branch], oldest->name));
 }
 
@@ -320,7 +321,7 @@ void zk_refuse_again(struct zk_store *store)
         return;
     }
     answer_keep(&again, &store->refusal.answer);
-    if (again.answer.holder)
+    if (again.answer.refused.holder)
         again.party.age_ms += moment_until(store->refused, loop_now(store->loop)) / NS_PER_MS;
     zk_tell(store, &again.answer);
 }
@@ -344,9 +345,9 @@ void zk_grant(struct zk_store *store)
         grants[i] =
             (struct lock_grant){.fence = store->nodes[i].fence, .slot = store->nodes[i].slot};
     struct answer answer = {.verdict = VERDICT_GRANTED,
-                            .from = store->from,
-                            .lease = granted_lease(store),
-                            .grants = grants};
+                            .granted.from = store->from,
+                            .granted.lease = granted_lease(store),
+                            .granted.grants = grants};
     zk_tell(store, &answer);
 }
 

@@ -207,9 +207,9 @@ static const struct zk_contender *note_holders(struct kept_answer *refusal,
         if (party.left_ms > 0 && (left_ms == 0 || party.left_ms < left_ms))
             left_ms = party.left_ms;
     }
-    refusal->answer.left_ms = left_ms;
+    refusal->answer.refused.left_ms = left_ms;
     if (*refusal->party.owner)
-        refusal->answer.holder = &refusal->party;
+        refusal->answer.refused.holder = &refusal->party;
     return oldest;
 }
 
@@ -218,8 +218,8 @@ static void refuse_held(struct zk_store *store, size_t key, unsigned taken,
 {
     struct answer *refusal = zk_begin_refusal(store, CAUSE_HELD, key);
 
-    refusal->holders = taken;
-    refusal->position = store->nodes[key].position;
+    refusal->refused.holders = taken;
+    refusal->refused.position = store->nodes[key].position;
     const struct zk_contender *oldest = note_holders(&store->refusal, &store->holders[key], data);
     zk_note_oldest(store, key, ZK_LEASES, oldest);
     store->refused = loop_now(store->loop);
@@ -335,5 +335,5 @@ static void found_limit(struct zk_store *store, const struct zk_reply *replies)
 {
     struct zk_room room = zk_leases_room(replies, 1);
 
-    refuse_limit(store, store->refusal.answer.key, room.limit);
+    refuse_limit(store, store->refusal.answer.refused.key, room.limit);
 }
