@@ -327,7 +327,7 @@ class Forgetful(Single):
 
 
 class Announcing(Redis):
-    """Servers that announce their proxies, and so lead clients to each other. What they say to each
+    """Each server announces its proxy, and so leads clients to the others. What servers say to each
     other takes the same way, and is spared."""
 
     servers_host = "127.0.0.2"

@@ -627,11 +627,11 @@ static void on_signal(void *owner, int signo)
 }
 
 /* Whether there are the descriptors that will be needed; if not, errno. */
-static bool has_room(void)
+static bool has_room(const struct supervisor *s)
 {
     int fds[LATER_DESCRIPTORS], got = 0, error;
 
-    while (got < LATER_DESCRIPTORS && (fds[got] = file_open_null(O_RDWR)) >= 0)
+    while (got < LATER_DESCRIPTORS && (fds[got] = fcntl(s->agent.channel, F_DUPFD_CLOEXEC, 0)) >= 0)
         got++;
     error = errno;
     for (int i = 0; i < got; i++)
@@ -665,7 +665,7 @@ static int prepare(struct supervisor *s)
     if (agent_process_start(&s->agent, &s->plan->agent, &s->job.callers, offer) < 0)
         return -1;
     s->channel.fd = s->agent.channel;
-    if (job_prepare(&s->job) < 0 || !has_room())
+    if (job_prepare(&s->job) < 0 || !has_room(s))
         return -1;
     loop_add(s->loop, &s->channel);
     loop_arm(s->loop, &s->clock, MOMENT_NEVER);

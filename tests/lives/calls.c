@@ -805,6 +805,18 @@ int __wrap_dup2(int from, int to)
     return to; /* of the standard streams, which nothing here reads */
 }
 
+/* Of its commands, rlock uses F_DUPFD_CLOEXEC here. */
+int __wrap_fcntl64(int fd, int command, ...)
+{
+    struct file *file = file_of(fd);
+
+    (void)command;
+    if (!file || is_refused(WANT_FILE))
+        return -1;
+    file->references++;
+    return file_open(file);
+}
+
 int __wrap_close_range(unsigned first, unsigned last, int flags)
 {
     (void)first, (void)last, (void)flags;
