@@ -226,6 +226,19 @@ locked() {
     [[ $(wc -c <"$LOG") == "$seen" ]]
 }
 
+@test "H152 kill -9 when no file can be opened: the command is dead before the file is unlocked" {
+    need_strace
+    bg a rlock fence "$F" --token 5 -- \
+        sh -c "sh -c 'echo \$\$ >\"$T/child\"; exec sleep 1000'; :"
+    poll_until 10 test -s "$T/child"
+    guard=$(pgrep -P "${pid[a]}" -x rlock-guard)
+    bg trace strace -qq -o "$T/calls" -e inject=openat:error=ENFILE -p "$guard"
+    poll_until 10 eval '[[ $(awk "/TracerPid/ { print \$2 }" "/proc/$guard/status") != 0 ]]'
+    kill -KILL "${pid[a]}"
+    run -0 rlock fence "$F" --token 6 -w 20s
+    gone "$(<"$T/child")"
+}
+
 @test "H92 killed as soon as the command has begun: what that has started is dead as well" {
     LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_begun.so bg a "$RLOCK" fence "$F" --token 5 -- \
         sh -c "sh -c 'echo \$\$ >\"$T/child\"; exec sleep 1000'; :"

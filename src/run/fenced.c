@@ -12,7 +12,7 @@
 #include "run/exit_status.h"
 
 /* How often to kill, and to look whether it is gone, once this process is dead. */
-#define KILL_AGAIN_NS (20 * NS_PER_MS)
+#define LOOK_NS (20 * NS_PER_MS)
 
 static const struct lease no_lease = {.end = MOMENT_NEVER};
 
@@ -28,38 +28,44 @@ static void on_death(void *arg)
     loop_stop(arg);
 }
 
-/* Returns when the parent has ended. False if that cannot be waited for. */
-static bool await_death(pid_t parent)
+static void look_again(void)
+{
+    const struct timespec pause = {.tv_nsec = LOOK_NS};
+    nanosleep(&pause, NULL);
+}
+
+/* Returns when the parent has ended, even where there is no descriptor left to wait for that. */
+static void await_death(pid_t parent)
 {
     struct loop *loop = loop_new();
     struct pid_watch watch = {0};
-    bool fine = pid_watch_open(&watch, parent);
 
-    if (fine && getppid() == parent) {
+    if (pid_watch_open(&watch, parent) && getppid() == parent) {
         pid_watch_start(&watch, loop, on_death, loop);
-        fine = loop_run(loop) == 0;
+        loop_run(loop);
     }
+    while (getppid() == parent)
+        look_again();
     pid_watch_close(&watch);
     loop_free(loop);
-    return fine || getppid() != parent;
 }
 
 /* The group of the command, and what descends from it. No process is known by its environment:
  * none has started after the end of time. A command without a group is killed with its parent, and
- * has not started anything. */
+ * has not started anything. The group is the promise: it is killed, and seen to be gone, also where
+ * nothing of /proc can be opened or not all of it be looked at (TREE_UNSEEN). */
 static int guard(int lock, const void *arg)
 {
     const struct guarded *guarded = arg;
-    const struct timespec pause = {.tv_nsec = KILL_AGAIN_NS};
     struct procfs procfs = {0};
     struct tree tree = {.procfs = &procfs, .leader = -1, .since = UINT64_MAX};
 
     (void)lock; /* for as long as this process lives */
-    if (!await_death(guarded->parent) || procfs_open(&procfs) < 0)
-        return 1;
+    await_death(guarded->parent);
+    procfs_open(&procfs);
     tree.group = atomic_load(&guarded->command->group);
     while (tree_signal(&tree, SIGKILL) == TREE_LIVE)
-        nanosleep(&pause, NULL);
+        look_again();
     procfs_close(&procfs);
     return 0;
 }
