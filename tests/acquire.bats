@@ -183,6 +183,21 @@ unread() {
     exec 7>&-
 }
 
+has_less_left() {
+    [[ $(lease_left k) -lt 18500 ]]
+}
+
+@test "the token waits to be read: rlock renew extends by the lease that acquire was given" {
+    unread --lease 20s
+    poll_until 10 has_less_left
+    head -c 65536 <&7 >/dev/null
+    ends_with w 0
+    read -r token <&7
+    run -0 rlock renew --owner "$token" k
+    [[ $(redis hget 'rlock:{k}' "h:$token") == *" 20000 "* ]]
+    exec 7>&-
+}
+
 @test "its agent is killed while it waits, or before the token was out: 71, and it is told" {
     hold a k
     queued k bg w rlock acquire k
