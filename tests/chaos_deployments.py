@@ -327,8 +327,8 @@ class Forgetful(Single):
 
 
 class Announcing(Redis):
-    """Each server announces its proxy, and so leads clients to the others. What servers say to each
-    other takes the same way, and is spared."""
+    """Each server announces its proxy, and so leads clients to the others. The servers' own traffic
+    takes the same way, and is spared."""
 
     servers_host = "127.0.0.2"
     server_options = ("--bind-source-addr", servers_host)
