@@ -52,6 +52,8 @@ static void strike_guard(const struct fault *fault)
         return;
     run->faulted = true;
     run->agent_faulted |= fault->guard == AGENT;
+    run->agent_stopped |= fault->guard == AGENT && fault->kind == FAULT_STOP;
+    run->agents_killed += fault->guard == AGENT && fault->kind == FAULT_KILL;
     run->supervisor_stopped |= fault->guard == SUPERVISOR && fault->kind == FAULT_STOP;
     run->killed |= fault->guard == SUPERVISOR && fault->kind == FAULT_KILL;
     trace("FAULT: %s of %s of run %d, pid %d, for %.3f s",
@@ -123,6 +125,19 @@ static bool disturbs_for_ever(enum fault_kind kind)
     return kind == FAULT_LOSE || kind == FAULT_NAMES || kind == FAULT_FAILOVER;
 }
 
+static void come(void *arg);
+
+/* The fault behind it may strike amid what is done about this one. */
+static void come_next(const struct fault *fault)
+{
+    struct fault *next = &faults[fault - faults + 1];
+
+    if (next == faults + fault_count || next->trigger != AT_FAULT || next->used)
+        return;
+    next->used = true;
+    world_at(world.now + next->at, come, next);
+}
+
 static void strike(void *arg)
 {
     struct fault *fault = arg;
@@ -157,6 +172,10 @@ static void strike(void *arg)
     case FAULT_LOSE:
         trace("FAULT: connections are lost");
         network_lose();
+        break;
+    case FAULT_STALL:
+        trace("FAULT: connections stand still for %.3f s", length);
+        network_stall(world.now + fault->length);
         break;
     case FAULT_FREEZE:
         trace("FAULT: server %d stands still for %.3f s", fault->server, length);
@@ -207,6 +226,16 @@ static void strike(void *arg)
         break;
     case FAULT_KINDS: break;
     }
+    come_next(fault);
+}
+
+static void come(void *arg)
+{
+    struct fault *fault = arg;
+
+    fault->has_come = fault->calls > 0;
+    if (!fault->has_come)
+        strike(fault);
 }
 
 /* A renewal puts the moment off. */
@@ -223,7 +252,7 @@ static void await_moment(void *arg)
     else if (moment + fault->at > world.now)
         world_at(moment + fault->at, await_moment, fault);
     else
-        strike(fault);
+        come(fault);
 }
 
 /* Amid what a process does. */
@@ -248,16 +277,27 @@ static void count(const struct proc *process, unsigned trigger)
             fault->guard != process->kind || fault->number != number)
             continue;
         fault->used = true;
-        if (trigger == AT_MESSAGE && fault->at)
-            world_at(world.now + fault->at, strike, fault);
+        if (trigger == AT_MESSAGE && (fault->at || fault->calls))
+            world_at(world.now + fault->at, come, fault);
         else
             strike_now(fault);
     }
 }
 
+/* Those of a child, before it executes anything, are its parent's. */
 void life_on_call(struct proc *process)
 {
-    count(process, AT_CALL);
+    const struct proc *guard = process->kind == CHILD ? process_find(process->parent) : process;
+
+    if (!guard)
+        return;
+    count(guard, AT_CALL);
+    for (int i = 0; i < fault_count; i++) {
+        struct fault *fault = &faults[i];
+        if (fault->has_come && fault->run == guard->run && fault->guard == guard->kind &&
+            fault->calls > 0 && --fault->calls == 0)
+            strike_now(fault);
+    }
 }
 
 void life_on_message(const struct proc *process)
@@ -275,7 +315,7 @@ void life_on_request(struct run *run)
             fault->number != run->requests)
             continue;
         fault->used = true;
-        world_at(world.now + fault->at, strike, fault);
+        world_at(world.now + fault->at, come, fault);
     }
 }
 
@@ -293,10 +333,10 @@ bool life_is_first_request(struct run *run)
 static enum fault_kind choose_kind(void)
 {
     static const enum fault_kind kinds[] = {
-        FAULT_KILL, FAULT_KILL,  FAULT_KILL,    FAULT_KILL,    FAULT_STOP,    FAULT_STOP,
-        FAULT_STOP, FAULT_STOP,  FAULT_SIGNAL,  FAULT_SIGNAL,  FAULT_SUSPEND, FAULT_FORCE,
-        FAULT_CUT,  FAULT_AWAY,  FAULT_FREEZE,  FAULT_RESTART, FAULT_FORGET,  FAULT_SCRIPTS,
-        FAULT_LOSE, FAULT_CLOCK, FAULT_TROUBLE, FAULT_TROUBLE};
+        FAULT_KILL, FAULT_KILL,  FAULT_KILL,   FAULT_KILL,    FAULT_STOP,    FAULT_STOP,
+        FAULT_STOP, FAULT_STOP,  FAULT_SIGNAL, FAULT_SIGNAL,  FAULT_SUSPEND, FAULT_FORCE,
+        FAULT_CUT,  FAULT_AWAY,  FAULT_FREEZE, FAULT_RESTART, FAULT_FORGET,  FAULT_SCRIPTS,
+        FAULT_LOSE, FAULT_STALL, FAULT_STALL,  FAULT_CLOCK,   FAULT_TROUBLE, FAULT_TROUBLE};
     enum fault_kind kind;
     int tries = 0;
 
@@ -321,7 +361,11 @@ static void choose_trigger(struct fault *fault)
 {
     bool of_process = fault->kind <= FAULT_SIGNAL;
 
-    if (one_in(3)) {
+    if (fault > faults && one_in(4)) {
+        fault->trigger = AT_FAULT;
+        fault->run = fault[-1].run;
+        fault->at = one_in(2) ? chance_below(CHOOSE(1, 50, 2000) * MS) : 0;
+    } else if (one_in(3)) {
         fault->trigger = AT_REQUEST;
         fault->number = 1 + (unsigned)chance_below(one_in(2) ? 4 : 12);
         fault->at = chance_below(one_in(2) ? 3 * network.delay + MS : 50 * MS);
@@ -334,12 +378,14 @@ static void choose_trigger(struct fault *fault)
         fault->number = 1 + (unsigned)chance_below(one_in(2) ? 150 : 700);
     } else if (one_in(3)) {
         fault->trigger = AT_MOMENT;
-        fault->number = (unsigned)chance_below(3);
-        fault->at = (one_in(2) ? 1 : -1) * chance_below(one_in(2) ? 3 * MS : 100 * MS);
+        fault->number = (unsigned)chance_below(fault->run->at_most ? 4 : 3);
+        fault->at = (one_in(2) ? 1 : -1) * chance_below(CHOOSE(0, 3, 100) * MS);
     } else {
         fault->trigger = AT_TIME;
         fault->at = fault->run->starts + chance_below(one_in(2) ? 200 * MS : 4 * fault->run->lease);
     }
+    if (fault->kind <= FAULT_STOP && fault->trigger != AT_CALL && one_in(2))
+        fault->calls = 1 + (unsigned)chance_below(CHOOSE(5, 20, 80));
 }
 
 /* rlock-stores(7) says how many servers of a quorum "may forget": the first ones here. */
@@ -402,7 +448,7 @@ void faults_choose(unsigned mask)
             continue;
         fault->used = true;
         if (fault->trigger == AT_TIME)
-            world_at(fault->at, strike, fault);
+            world_at(fault->at, come, fault);
         else
             world_at(fault->run->starts, await_moment, fault);
     }

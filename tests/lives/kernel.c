@@ -333,7 +333,9 @@ static void leave_children(const struct proc *process)
         if (child->parent != process->pid || child->life == REAPED || child == process)
             continue;
         child->parent = reaper ? reaper->pid : 1;
-        if (child->death_signal)
+        if (child->death_signal && child == kernel.current)
+            child->doomed = true;
+        else if (child->death_signal)
             signal_send(child, child->death_signal);
         if (child->life == ZOMBIE)
             note_end(child);
@@ -774,6 +776,8 @@ void kernel_call(void)
     process->calls_awake++;
     world.now += 500 + chance_below(2500);
     life_on_call(process);
+    if (process->doomed)
+        signal_send(process, process->death_signal);
     if (!process_can_run(process) || one_in(40)) {
         make_ready(process);
         kernel_yield();

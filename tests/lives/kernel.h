@@ -76,6 +76,7 @@ struct proc {
     bool ended_by_rlock;
     uint64_t pending, blocked; /* sets of signals */
     int death_signal;
+    bool doomed; /* it gets that at the end of this call: its parent died amid it */
     bool subreaper;
 
     /* Of a coroutine. */

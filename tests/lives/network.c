@@ -139,11 +139,21 @@ static void arrive_end_at_client(void *arg)
     connection->ended |= !connection->lost;
 }
 
+/* It happens at the end of the stall. */
+static bool is_stalled(const struct connection *connection, void (*happen)(void *arg), void *arg)
+{
+    if (world.now < connection->stalled_until)
+        world_at(connection->stalled_until, happen, arg);
+    return world.now < connection->stalled_until;
+}
+
 static void arrive_at_server(void *arg)
 {
     struct segment *segment = arg;
     struct connection *connection = segment->connection;
 
+    if (is_stalled(connection, arrive_at_server, segment))
+        return;
     if (connection->accepted && !connection->lost) {
         append(&connection->arrived, &connection->arrived_size, segment);
         server_read_from(connection);
@@ -157,7 +167,7 @@ static void arrive_end_at_server(void *arg)
 {
     struct connection *connection = arg;
 
-    if (connection->lost)
+    if (connection->lost || is_stalled(connection, arrive_end_at_server, connection))
         return;
     connection->client_ended = true;
     if (connection->accepted)
@@ -375,4 +385,15 @@ static void lose(struct connection *connection)
 void network_lose(void)
 {
     network_each(lose);
+}
+
+/* What is sent from now on comes behind what the stall holds up. */
+void network_stall(int64_t until)
+{
+    for (struct connection *connection = connections; connection; connection = connection->next)
+        if (connection->open && connection->stalled_until < until) {
+            connection->stalled_until = until;
+            if (connection->last_to_server <= until)
+                connection->last_to_server = until + 1;
+        }
 }

@@ -31,7 +31,8 @@ struct connection {
     size_t arrived_size;
     /* When the latest segment arrives, each way: bytes keep their order. */
     int64_t last_to_server, last_to_client;
-    int64_t delay; /* ns: some are quicker than others */
+    int64_t stalled_until; /* nothing reaches the server before */
+    int64_t delay;         /* ns: some are quicker than others */
 };
 
 /* Of this life. */
@@ -77,5 +78,7 @@ void network_each(void (*each)(struct connection *connection));
 void network_cut(bool all);
 /* Those that are open pass nothing any more, and no process is told. */
 void network_lose(void);
+/* Nothing that is sent on those that are there reaches its server before that time. */
+void network_stall(int64_t until);
 /* Resets those of a server for the client, with no word to the server. */
 void network_reset_clients(int server);

@@ -248,7 +248,7 @@ static void on_stop_command(struct proc *process, char *const *environment)
     run->stop_began = world.now;
     run->stop_held = is_holder(run);
     run->stop_left = atoll(variable_of(environment, "RLOCK_STOP_MS")) * MS;
-    if (run->stops_seen++ && !run->faulted)
+    if (run->stops_seen++ && !run->killed && !run->agent_faulted)
         BROKEN(STOP_COMMAND, "run %d: --stop is run twice", run->number);
     if (!is_holder(run) && !is_excused(run) && !run->command_alive && !has_left_others(run))
         BROKEN(STOP_COMMAND, "run %d: --stop is run without lock and command", run->number);
@@ -315,7 +315,7 @@ void life_on_execute(struct proc *process, char *const *argv, char *const *envir
     read_environment(run, environment);
     if (!is_excused(run) && !is_taken(run) && !may_be_split())
         check_others(run);
-    if (!is_excused(run) && !is_holder(run))
+    if ((!is_excused(run) || run->agent_left) && !is_holder(run))
         BROKEN(NEVER_WITHOUT_LOCK, "run %d: its command is started without the lock", run->number);
     check_fences(run);
     check_done(run);
@@ -378,6 +378,7 @@ static void note_death(const struct proc *process, int signo)
         run->faulted = true;
     run->killed |= signo == SIGKILL && process->kind == SUPERVISOR;
     run->agent_faulted |= signo == SIGKILL && process->kind == AGENT;
+    run->agents_killed += signo == SIGKILL && process->kind == AGENT;
     run->signalled = true;
 }
 
@@ -521,6 +522,29 @@ static bool still_waits(const struct waiter *waiter)
     return waiter->waited && waiter->waits && waiter->until > server_now();
 }
 
+/* Whether what a run has sent, and was answered, may come once more: a lock that it makes then is
+ * nobody's for a lease. */
+static bool may_come_twice(void)
+{
+    return network.twins_of_1000 || network.first_has_twin || server_count > 1 ||
+           replication.servers || circumstances.forgot;
+}
+
+/* A stopped supervisor keeps neither what was under way then nor what is handed over to its place,
+ * so a third grant was asked for. */
+static void check_granted(struct run *run)
+{
+    const struct proc *supervisor = run->supervisor;
+
+    if (run->ended && run->outcome.outcome == OUTCOME_NOT_ACQUIRED && !may_come_twice())
+        BROKEN(ENDS_REFUSED, "run %d is granted it behind its end", run->number);
+    if (!process_exists(supervisor) || !supervisor->stopped || run->starts_seen)
+        run->granted_stopped = 0;
+    else if (++run->granted_stopped > 2 && run->key_count == 1 && !run->agent_faulted &&
+             !may_come_twice() && kernel.proc == PROC_WHOLE)
+        BROKEN(STOPPED_WAITS, "run %d is granted it for the third time", run->number);
+}
+
 void life_on_granted(const char *name, const char *owner)
 {
     struct run *run = run_of_owner(owner);
@@ -534,6 +558,8 @@ void life_on_granted(const char *name, const char *owner)
         run->granted_at = world.now;
     if (run->is_script)
         script_on_granted(run);
+    else
+        check_granted(run);
     if (circumstances.forgot || circumstances.set_back)
         return; /* "The store does not forget", "the clock of the server does not jump": rlock(7) */
     for (int i = 0; i < waiter_count; i++) {
@@ -882,11 +908,13 @@ static void check_release(struct run *run)
 {
     enum outcome outcome = run->outcome.outcome;
     bool calm = !run->faulted && !circumstances.network_bad && !kernel.kill_takes;
+    bool certain = (outcome == OUTCOME_COMPLETED || outcome == OUTCOME_NOT_ACQUIRED) &&
+                   !may_come_twice() && replication.rule == REPLICAS_NONE && !run->at_least;
     bool admitted = run->at_least || network_is_disturbed() || outcome == OUTCOME_FAILED ||
                     (outcome == OUTCOME_INTERRUPTED &&
                      (run->agent_faulted || network.delay + network.jitter > 25 * MS));
 
-    if (holds_any(run) && !run->unreleased_told && !run->loss_told && !admitted)
+    if (holds_any(run) && !run->unreleased_told && !run->loss_told && (certain || !admitted))
         world_at(world.now + network.delay + network.jitter, check_released, run);
     if (run->unreleased_told && calm)
         BROKEN(RELEASE_TOLD, "run %d: nothing has failed", run->number);
@@ -1028,6 +1056,15 @@ static bool lacks_cgroup(const struct run *run)
     return run->cgroup && !cgroups_have_a_way();
 }
 
+/* And nothing else has struck it. */
+static bool has_lost_one_agent(const struct run *run)
+{
+    return run->agents_killed == 1 && !run->agent_stopped && !run->supervisor_stopped &&
+           !run->killed && !run->suspended && !run->paused && !run->forced && !run->outer &&
+           !run->inner && !circumstances.network_bad && !circumstances.clock_set &&
+           kernel.load < 2 && !kernel.slow_exec && kernel.kill_takes < 200 * MS;
+}
+
 /* Each status but the command's own has a reason. At a quorum, a forced release withdraws what a
  * run is asking for, also where it has no lock: at the end of its wait that counts as servers that
  * have failed. */
@@ -1039,6 +1076,11 @@ static void check_reason(const struct run *run)
 
     if (outcome == OUTCOME_FAILED && lacks_cgroup(run))
         return;
+    if (run->agent_missed && !run->agents_killed && !run->survivors_told && !run->agent_left &&
+        !run->blind_until)
+        BROKEN(ANOTHER_AGENT, "run %d says so, and none was killed", run->number);
+    if (outcome == OUTCOME_LOST && has_lost_one_agent(run))
+        BROKEN(RENEWS_ON, "run %d has lost it", run->number);
     if (outcome == OUTCOME_LOST && run->outcome.status != STATUS_LOST)
         BROKEN(ENDS_LOST, "run %d: status %d", run->number, run->outcome.status);
     if (outcome == OUTCOME_LOST && !disturbed && !run->forced)
@@ -1150,6 +1192,8 @@ void life_on_end(const struct proc *process)
     latch_on_end(process);
     if (run && run->is_script)
         note_end_of_script(process);
+    else if (process->kind == AGENT && process->status == 0 && process_exists(run->supervisor))
+        run->agent_left = true;
     else if (process->kind == SUPERVISOR && run->ended)
         check_outcome(run);
 }
@@ -1194,16 +1238,20 @@ static void check_entry(const struct run *run, const char *entry)
         BROKEN(HISTORY_TELLS, "run %d: completed, but %s", run->number, entry);
     if (completed && strstr(entry, " killed=") && !circumstances.network_bad)
         BROKEN(HISTORY_TELLS, "run %d: completed, but %s", run->number, entry);
+    if (run->ended && run->outcome.outcome == OUTCOME_TIMED_OUT && strstr(entry, " lost=") &&
+        !run->forced && !has_no_history())
+        BROKEN(HISTORY_TELLS, "run %d: its time was over, but %s", run->number, entry);
     if (lost && exit && !strstr(entry, " lost=") && !strstr(entry, " revoked=") && !run->forced &&
-        !(run->held_count > 1 && circumstances.clock_set)) /* only one of them was lost */
+        !(run->held_count > 1 && (circumstances.clock_set || replication.moved))) /* one of them */
         BROKEN(HISTORY_TELLS, "run %d: lost, but %s", run->number, entry);
 }
 
-/* The command itself dies with rlock; its work elsewhere does not. */
+/* The command itself dies with rlock; its work elsewhere does not. An rlock that was ending it had
+ * no time left. */
 static void check_stopped_by_agent(const struct run *run)
 {
     if (run->killed_at_work && run->has_stop && !run->stops_seen && !run->stop_told &&
-        !run->agent_faulted && !run->suspended)
+        !run->agent_faulted && !run->suspended && !run->loss_told)
         BROKEN(STOP_BY_AGENT, "run %d: --stop is neither run nor missed", run->number);
 }
 

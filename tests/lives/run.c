@@ -81,6 +81,11 @@ static void on_tell(void *arg, const struct run_news *news)
     case RUN_LOST_STOPPING: run->loss_told = true; break;
     case RUN_NO_TERMINAL: run->hung_up = true; break;
     case RUN_NOT_NOTIFIED: run->unnotified_told = true; break;
+    case RUN_SURVIVORS:
+    case RUN_UNSEEN: run->survivors_told = true; break;
+    case RUN_AGENT_REPLACED:
+    case RUN_AGENT_MISSING:
+    case RUN_AGENT_DIED_AGAIN: run->agent_missed = true; break;
     case RUN_LOST_CONTINUES:
         run->loss_told = true;
         run->continues_told |= run->command_alive;

@@ -55,6 +55,7 @@ struct run {
     bool stop_held;                   /* its run had the lock then */
     unsigned signals_seen;            /* of --on-lost, to its command */
     bool signal_seen;                 /* the same, to any of its processes */
+    unsigned granted_stopped;         /* how often, since its supervisor is stopped */
     bool ended_held;                  /* its command ended while the lock was held */
     bool ended_lost;                  /* and the user had been told before that it was lost */
     unsigned interrupts_seen;         /* by its command */
@@ -69,15 +70,18 @@ struct run {
     int64_t supervisor_died; /* while its command lived; 0: not */
     /* Told to the user. */
     bool hung_up; /* its command needs the terminal */
-    bool loss_told, stop_told, unreleased_told;
+    bool loss_told, stop_told, unreleased_told, survivors_told;
     bool unnotified_told; /* a command of --notify cannot be started */
+    bool agent_left;      /* an agent has ended by itself before its supervisor */
+    bool agent_missed;    /* that one has died */
     bool continues_told;  /* that it is lost, and the command, which is alive, continues */
 
     /* Done to it. */
     bool faulted;        /* one of its processes was stopped, killed or suspended */
     bool killed;         /* its supervisor was */
     bool killed_at_work; /* the same, while its command lived */
-    bool agent_faulted, supervisor_stopped, suspended, signalled;
+    bool agent_faulted, agent_stopped, supervisor_stopped, suspended, signalled;
+    unsigned agents_killed;
     bool paused;           /* Ctrl-Z */
     int64_t blind_until;   /* its host could not read /proc, for want of descriptors or memory */
     unsigned interrupts;   /* Ctrl-C, or the same by a signal */

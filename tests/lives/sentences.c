@@ -13,6 +13,10 @@ const struct sentence_quote sentences[] = {
     [ENDS_IN_TIME] = {"rlock.1",
                       "The limit of --at-most, or the lease of --no-renew, was reached."},
     [ENDS_REFUSED] = {"rlock.1", "Not acquired: held by others."},
+    [ANOTHER_AGENT] = {"rlock.7", "If the agent dies, the supervisor reports it and starts another "
+                                  "one"},
+    [RENEWS_ON] = {"rlock.7", "starts another one, which renews the lock for the same owner"},
+    [STOPPED_WAITS] = {"rlock.7", "acquires nothing until it is continued"},
     [WAITS_AT_MOST] = {"rlock-run.1", "Wait at most that long, then end with 75."},
     [STOP_COMMAND] = {"rlock-run.1", "when rlock stops the command"},
     [STOP_HAS_TIME] = {"rlock-run.1",

@@ -37,7 +37,7 @@ void states_print(const struct states *states);
 /* 0 to STATES_SUPERVISOR or STATES_AGENT, less 1, of a process that runs there; 0: of none. */
 unsigned state_of_supervisor(const struct proc *process);
 unsigned state_of_agent(const struct proc *process);
-/* When the supervisor must end its command by TERM (0) or KILL (1), or its lease ends (2), as far
- * as it knows; NEVER: it has none. */
+/* When the supervisor must end its command by TERM (0) or KILL (1), or its lease ends (2) or the
+ * time of --at-most (3), as far as it knows; NEVER: it has none. */
 int64_t state_moment(const struct proc *process, unsigned which);
 unsigned state_of_keeper(const struct keeper *keeper);

@@ -40,7 +40,9 @@ int64_t state_moment(const struct proc *process, unsigned which)
 
     if (!job || job->state == JOB_IDLE || job->state == JOB_ENDED)
         return NEVER;
-    return which == 0   ? job_term_at(job).ns
-           : which == 1 ? lease_kill_at(job->lease).ns
-                        : job->lease.end.ns;
+    return which == 0           ? job_term_at(job).ns
+           : which == 1         ? lease_kill_at(job->lease).ns
+           : which == 2         ? job->lease.end.ns
+           : job->plan->at_most ? moment_plus(job->acquired, job->plan->at_most).ns
+                                : NEVER;
 }
