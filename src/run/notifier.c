@@ -148,7 +148,7 @@ static void signal_all(struct work *work, int signo)
             child_signal_group(work->commands[i], signo);
 }
 
-/* They need no lock, so no lease is looked at before they are continued. */
+/* These commands need no lock, so no lease is looked at before they are continued. */
 static void on_time(struct loop_timer *timer)
 {
     struct work *work = timer->owner;
