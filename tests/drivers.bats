@@ -132,12 +132,18 @@ refuses() { # WORDS OPTION...
     one_after_the_other 8
 }
 
+# has_host_but HOST: run "a" has another one.
+has_host_but() {
+    local host
+    host=$(pgrep -P "$(agent_of "${pid[a]}")" -x rlock-external) && [[ $host != "$1" ]]
+}
+
 @test "a driver that dies is a lost connection: the holder keeps its lock by way of the next" {
     stay a k --lease 12s
     host=$(pgrep -P "$(agent_of "${pid[a]}")" -x rlock-external)
     kill -KILL "$(pgrep -P "$host")"
+    poll_until 20 has_host_but "$host"
     renewed k
-    [[ $(pgrep -P "$(agent_of "${pid[a]}")" -x rlock-external) != "$host" ]]
     ends_well a
     run -0 rlock run -n k -- true
 }
