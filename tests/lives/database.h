@@ -1,5 +1,5 @@
 /* A database in place of a Redis: the connection of a host to it breaks in the middle of a unit of
- * work, so that nobody knows what became of it; or the server does it later. */
+ * work, so that its client cannot know what became of it; or the server does it later. */
 #pragma once
 
 #include "host/store.h"

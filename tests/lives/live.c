@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "lives/cgroups.h"
+#include "lives/database.h"
 #include "lives/faults.h"
 #include "lives/latch.h"
 #include "lives/names.h"
@@ -114,6 +115,9 @@ void plan_make(const struct plan *plan)
     replication_choose();
     sentinels_choose();
     server_begin_replicas();
+    plan_part(PLAN_DATABASE);
+    database_choose();
+    server_begin_database();
     plan_part(PLAN_NAMES);
     names_choose();
     circumstances.network_bad |= names_are_slow() || replication.servers || replication.grace;

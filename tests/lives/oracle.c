@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "lives/cgroups.h"
+#include "lives/database.h"
 #include "lives/faults.h"
 #include "lives/files.h"
 #include "lives/latch.h"
@@ -645,7 +646,7 @@ static bool network_is_unsteady(void)
         server_count > 1 ? network.delay + network.jitter > 25 * MS : network.delay > 20 * MS;
 
     return slow || names_are_slow() || network.late_of_1000 || network.twins_of_1000 ||
-           network.first_has_twin;
+           network.first_has_twin || database_here.cuts_of_1000;
 }
 
 /* rlock(7), "No usable /proc": "A process that left it" (the process group of the command) "is

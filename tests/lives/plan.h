@@ -25,6 +25,7 @@ enum plan_part {
     PLAN_CGROUPS,
     PLAN_SCRIPT,
     PLAN_LATCH,
+    PLAN_DATABASE,
     PLAN_PARTS
 };
 

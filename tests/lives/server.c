@@ -18,6 +18,7 @@ static bool learn_script(struct piece text, char hex[SHA1_HEX_SIZE]);
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "lives/database.h"
 #include "lives/latch.h"
 #include "lives/life.h"
 #include "lives/lua_memory.h"
@@ -376,6 +377,16 @@ void server_begin(int64_t rate)
     enter(nodes);
 }
 
+void server_begin_database(void)
+{
+    server.store = database_here.cuts_of_1000 ? &database_store : &memory_records_store;
+}
+
+bool server_serves_admin(void)
+{
+    return by_admin;
+}
+
 bool server_is_up(int number)
 {
     if (number >= SENTINEL_FIRST && number < NOWHERE)
@@ -551,12 +562,14 @@ static void answer_all(struct connection *connection, struct client *client)
     struct request request = {client, NULL, 0};
     enum resp_state state = RESP_MORE;
 
-    while (!connection->waits &&
+    while (!connection->waits && !server.broken &&
            (state = resp_next(&client->in, &request.words, &request.count)) == RESP_COMMAND) {
         if (request.count > 0)
             answer(connection, &request);
         send_all(client);
     }
+    client->gone |= server.broken; /* each client of a database has a host of its own */
+    server.broken = false;
     client->gone |= state == RESP_DAMAGED;
 }
 
@@ -606,6 +619,18 @@ void server_read_from(struct connection *connection)
         serve(connection, client);
     asking = NULL;
     by_admin = false;
+    send_answers();
+    kernel.current = before;
+}
+
+void server_commit(struct unit *unit)
+{
+    struct proc *before = kernel.current;
+    struct host_fault fault;
+
+    enter(nodes);
+    kernel.current = &self;
+    memory_records_store.commit(unit, &fault);
     send_answers();
     kernel.current = before;
 }
@@ -737,6 +762,7 @@ void server_restart(int number, int64_t ns)
     node->calls = node->failed = 0;
     network_reset_clients(number);
     drop_clients(node);
+    database_drop();
     server_forget_scripts(number);
     replication_on_restart(number, node->down_until);
 }
@@ -787,6 +813,7 @@ void server_forget(int number)
     if (counts(number))
         tell_of_losers(&nodes[number], lasts ? life_on_thinned : life_on_forgotten);
     forget_records(&nodes[number]);
+    database_drop();
     if (number == replication.master)
         queue_begin();
     replication_on_flush(number);

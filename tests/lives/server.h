@@ -21,6 +21,8 @@ void server_begin(int64_t rate);
 void server_begin_replicas(void);
 /* True if the clocks of a quorum are apart, other than by their rates. */
 bool server_clocks_differ(void);
+/* The first one stands before a database (database.h), if there is one in this life. */
+void server_begin_database(void);
 /* The wall clock of the one that acts now, in ns. */
 int64_t server_now(void);
 
@@ -32,6 +34,12 @@ void server_unblock(struct connection *connection, unsigned count);
 void server_accept(struct connection *connection);
 void server_close(struct connection *connection);
 void server_read_from(struct connection *connection);
+
+/* Whether the request under way is an administrator's. */
+bool server_serves_admin(void);
+struct unit;
+/* The first one does that unit, for nobody. */
+void server_commit(struct unit *unit);
 
 /* -- for the replication ----------------------------------------------------------------------- */
 
