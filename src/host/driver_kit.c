@@ -66,7 +66,7 @@ static char *text_of(unsigned put, size_t padding)
     int size = sprintf(text, "trial %ld %u %zu\n", (long)getpid(), put, padding);
 
     for (size_t i = 0; i < padding; i++)
-        text[(size_t)size + i] = i % 61 ? (char)('!' + (i + put) % 90) : '\n';
+        text[(size_t)size + i] = (char)(i % 61 ? '!' + (int)((i + put) % 90) : '\n');
     return text;
 }
 

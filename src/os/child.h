@@ -86,8 +86,8 @@ struct child_note {
 /* Keeps the process from executing the command. False if that has written its group before. */
 static inline bool child_note_bar(struct child_note *note)
 {
-    int none = 0;
-    return atomic_compare_exchange_strong(&note->group, &none, -1) || none < 0;
+    int group = 0;
+    return atomic_compare_exchange_strong(&note->group, &group, -1) || group < 0;
 }
 
 struct child {

@@ -20,7 +20,7 @@ struct fault {
         FAULT_CUT,     /* the network, as the next one */
         FAULT_AWAY,
         FAULT_LOSE,   /* connections, in silence */
-        FAULT_STALL,  /* what is sent on those that are there arrives late */
+        FAULT_STALL,  /* the network delays what is sent on those */
         FAULT_FREEZE, /* the server, as all that follow */
         FAULT_RESTART,
         FAULT_FORGET,  /* it starts without its data, or is flushed */

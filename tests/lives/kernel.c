@@ -308,20 +308,25 @@ void group_signal(int group, int signo)
             signal_send(kernel.processes[i], signo);
 }
 
+void group_signal_by_kernel(int group, int signo)
+{
+    bool outside = kernel.from_outside;
+
+    kernel.from_outside = true;
+    group_signal(group, signo);
+    kernel.from_outside = outside;
+}
+
 /* Because a process ends, or the parent of one does, a group may become an orphan: if so, and some
  * of it is stopped, it gets HUP and CONT. */
 static void note_orphaned(const struct proc *member, const struct proc *parent,
                           const struct proc *without)
 {
-    bool outside = kernel.from_outside;
-
     if (!parent || parent->group == member->group || parent->session != member->session ||
         !is_orphaned(member->group, without) || !has_stopped(member->group))
         return;
-    kernel.from_outside = true;
-    group_signal(member->group, SIGHUP);
-    group_signal(member->group, SIGCONT);
-    kernel.from_outside = outside;
+    group_signal_by_kernel(member->group, SIGHUP);
+    group_signal_by_kernel(member->group, SIGCONT);
 }
 
 static void leave_children(const struct proc *process)

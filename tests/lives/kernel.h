@@ -182,6 +182,8 @@ void signal_send(struct proc *process, int signo);
 void signal_act(void);
 /* To all of a process group. */
 void group_signal(int group, int signo);
+/* The same, and it is not the doing of the current process. */
+void group_signal_by_kernel(int group, int signo);
 /* Whether no process could continue what stops of a group (setpgid(2)). */
 bool group_is_orphaned(int group);
 static inline uint64_t signal_bit(int signo)

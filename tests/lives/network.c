@@ -387,7 +387,7 @@ void network_lose(void)
     network_each(lose);
 }
 
-/* What is sent from now on comes behind what the stall holds up. */
+/* Bytes that are sent from now on come behind those that the stall holds up. */
 void network_stall(int64_t until)
 {
     for (struct connection *connection = connections; connection; connection = connection->next)

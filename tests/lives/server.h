@@ -38,7 +38,7 @@ void server_read_from(struct connection *connection);
 /* Whether the request under way is an administrator's. */
 bool server_serves_admin(void);
 struct unit;
-/* The first one does that unit, for nobody. */
+/* The first server does that unit, whose client is told nothing. */
 void server_commit(struct unit *unit);
 
 /* -- for the replication ----------------------------------------------------------------------- */

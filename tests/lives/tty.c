@@ -63,9 +63,9 @@ void tty_on_end(const struct proc *process)
         tty = tty->next;
     if (!tty)
         return;
-    group_signal(tty->foreground, SIGHUP);
+    group_signal_by_kernel(tty->foreground, SIGHUP);
     if (!tty->session)
-        group_signal(tty->foreground, SIGCONT);
+        group_signal_by_kernel(tty->foreground, SIGCONT);
     tty->session = tty->leader = 0;
 }
 

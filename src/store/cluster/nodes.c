@@ -181,6 +181,27 @@ static void take_error(struct attempt *attempt, const struct answer *error)
         fail_with(attempt, error);
 }
 
+static void take_slots(struct attempt *attempt, const redisReply *slots)
+{
+    struct cluster_nodes *nodes = attempt->nodes;
+    char asked[CLUSTER_HOST_SIZE];
+
+    strcpy(asked, nodes->map.nodes[attempt->node].host); /* reading may move them */
+    nodes->over = cluster_map_read(&nodes->map, slots, asked);
+    if (nodes->over)
+        nodes->outcome = (struct answer){.verdict = VERDICT_GRANTED};
+    else
+        fail(attempt, CAUSE_NOT_READY, "a node of the Cluster knows of no slots");
+}
+
+static void note(const struct attempt *attempt, const struct answer *failure)
+{
+    struct cluster_node *node = &attempt->nodes->map.nodes[attempt->node];
+    bool reached = !failure || failure->cause != CAUSE_UNREACHABLE;
+
+    *(reached ? &node->answered : &node->failed) = loop_now(attempt->nodes->loop);
+}
+
 static void answered(void *arg, redisReply *const *replies, size_t count,
                      const struct answer *failure)
 {
@@ -191,23 +212,14 @@ static void answered(void *arg, redisReply *const *replies, size_t count,
     go_on(attempt->nodes);
     if (attempt->nodes->over)
         return;
-    struct cluster_node *node = &attempt->nodes->map.nodes[attempt->node];
-    bool reached = !failure || failure->cause != CAUSE_UNREACHABLE;
-    *(reached ? &node->answered : &node->failed) = loop_now(attempt->nodes->loop);
+    note(attempt, failure);
     if (count == 0) {
         take_error(attempt, failure);
     } else if (replies[0]->type == REDIS_REPLY_ERROR) {
         redis_error_answer(replies[0]->str, &error);
         take_error(attempt, &error);
     } else {
-        struct cluster_nodes *nodes = attempt->nodes;
-        char asked[CLUSTER_HOST_SIZE];
-        strcpy(asked, nodes->map.nodes[attempt->node].host); /* reading may move them */
-        nodes->over = cluster_map_read(&nodes->map, replies[0], asked);
-        if (nodes->over)
-            nodes->outcome = (struct answer){.verdict = VERDICT_GRANTED};
-        else
-            fail(attempt, CAUSE_NOT_READY, "a node of the Cluster knows of no slots");
+        take_slots(attempt, replies[0]);
     }
 }
 
