@@ -71,9 +71,9 @@ rlock fence so | some-file
 rlock run --label  |
 END
     diff <(bash_offers "rlock run --url " | sort | xargs -n 7) - <<'END'
-cluster:// clusters:// local: mariadb:// mariadbs:// mysql:// mysqls://
-postgres:// postgresql:// postgresqls:// redis:// rediss:// sentinel:// sentinels://
-unix:// zookeeper:// zookeepers://
+cluster:// clusters:// exec: git+file:// git+https:// git+ssh:// local:
+mariadb:// mariadbs:// mysql:// mysqls:// postgres:// postgresql:// postgresqls://
+redis:// rediss:// sentinel:// sentinels:// unix:// zookeeper:// zookeepers://
 END
 }
 

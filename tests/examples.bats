@@ -157,8 +157,12 @@ metrics_in() {
 
 @test "each example has a test" {
     for file in "$EXAMPLES"/*; do
+        [[ -f $file ]] || continue
         grep -qE "(take|as_host|sh|for file in) .*${file##*/}" \
             "$BATS_TEST_FILENAME" "$TESTS/fleet.bats"
+    done
+    for file in "$EXAMPLES"/drivers/rlock-store-*; do
+        grep -q "exec:${file##*-}/" "$TESTS/drivers.bats"
     done
 }
 

@@ -62,7 +62,7 @@ static char *list_schemes(char *out, size_t size)
         for (size_t j = 0; j < 3; j++)
             if (schemes[j])
                 text_append(out, size, "%s%s:%s", *out ? " " : "", schemes[j],
-                            stores[i]->parse ? "//" : "");
+                            stores[i]->parse && !stores[i]->is_bare ? "//" : "");
     }
     return out;
 }
