@@ -92,7 +92,7 @@ no_folders() {
 }
 
 @test "docs/ci.md: a lock across CI pipelines with no server at all" {
-    sed -n '/^## A lock across CI pipelines/,$ s/^    //p' "$TESTS/../docs/ci.md" >"$T/recipe"
+    "$TESTS/page_blocks" ci.md 'A lock across CI pipelines with no server at all' >"$T/recipe"
     [[ $(wc -l <"$T/recipe") == 3 ]]
     sed -i "s|git+ssh://[^ ]*|$RLOCK_URL|" "$T/recipe"
     printf '#!/bin/sh\necho "$1" >>"%s"\n' "$LOG" >"$T/deploy.sh"

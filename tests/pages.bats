@@ -328,17 +328,18 @@ does() {
 
 # ----------------------------------------------------------------
 
-# PAGE FILE WHICH WORDS: a block of it is done by the line of tests/FILE.bats that has one of the
+# PAGE FILES WHICH WORDS: a block of it is done by the line of tests/FILE.bats that has one of the
 # WORDS, the heading, and the number of the block; without a number that is the first one or all
 # (WHICH). Or: PAGE - WHY NOT.
 page_tests() {
     cat <<'END'
 bench - it takes programs to compare with, and an idle machine
 chaos - chaos.py is in check-long
-ci pages all block ci.md
+ci pages,git all (block|page_blocks") ci.md
 cron pages all block cron.md
 data - helper.bash and doctor.bats take the rights from there
 databases databases_page all page
+drivers - drivers.bats speaks the protocol, and has the doctor try each driver
 elsewhere elsewhere first recipe|stopped|ends_only_by_stop
 fleet pages all block fleet.md
 install - quickstart.bats, release_files.bats and .ci/nightly do it
@@ -351,13 +352,15 @@ END
 }
 
 @test "each block of each page is done by a test, or it is said why not" {
-    local page title number file which words
+    local page title number file files which words
     while IFS=' ' read -r page file which words; do
         [[ $file != - ]] || continue
+        IFS=, read -ra files <<<"$file"
+        files=("${files[@]/#/$TESTS/}")
         while IFS='#' read -r title number; do
             title=$(sed 's/[][().*^$?+{}|]/\\&/g' <<<"$title")
             [[ $number == 1 || $which == all ]] && number="( $number)?" || number=" $number"
-            grep -qE "($words) '?$title'?$number([^ 0-9]|\$| [^0-9])" "$TESTS/$file.bats" ||
+            grep -qE "($words) '?$title'?$number([^ 0-9]|\$| [^0-9])" "${files[@]/%/.bats}" ||
                 { echo "$page.md: $title, block $number: no line of $file.bats does it" && false; }
         done < <("$TESTS/page_blocks" "$page.md")
     done < <(page_tests)
