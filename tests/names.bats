@@ -122,7 +122,9 @@ both_move() {
     on b replicaof no one >/dev/null
     leads_to b
     on a config set requirepass another >/dev/null
-    REDISCLI_AUTH=another on a client kill type normal skipme no >/dev/null || true
+    for type in normal pubsub; do # a holder listens, after a while
+        REDISCLI_AUTH=another on a client kill type "$type" >/dev/null
+    done
     both_move
 }
 
