@@ -42,7 +42,7 @@ class Zookeeper(Deployment):
     one_more, at_least = False, False
 
     def build(self):
-        self.proxies = {}  # of each two servers
+        self.links = {}  # the proxies of each two servers
         ports = free_ports(9)
         servers = "".join(
             f"server.{i + 1}=127.0.0.1:{ports[3 + i]}:{ports[6 + i]}\n" for i in range(3)
@@ -71,17 +71,17 @@ class Zookeeper(Deployment):
             for kind, port in (("follow", ports[other]), ("elect", ports[3 + other])):
                 control = os.path.join(self.directory, f"{kind}-{one}-{other}")
                 proxy = Proxy(control, "127.0.0.1:0", f"127.0.0.1:{port}")
-                self.proxies.setdefault(frozenset((one, other)), []).append(proxy)
+                self.links.setdefault(frozenset((one, other)), []).append(proxy)
                 self.nodes[one].detours += f" {port}={proxy.address.split(':')[1]}"
 
     def stop(self):
         super().stop()
-        for proxy in itertools.chain(*self.proxies.values()):
+        for proxy in itertools.chain(*self.links.values()):
             proxy.stop()
 
     def between(self, nodes, word):
         """Sends a command to the proxies between these and the others."""
-        for two, proxies in self.proxies.items():
+        for two, proxies in self.links.items():
             if len([one for one in two if self.nodes[one] in nodes]) == 1:
                 for proxy in proxies:
                     proxy.tell(word)

@@ -154,6 +154,14 @@ static bool put(struct kit *kit, size_t process, const char *on, size_t padding)
     return hear_put(kit, process, number);
 }
 
+/* A put that should have been done is a conflict, which another doctor's put may be the cause of. */
+static bool find_conflict(struct kit *kit, const char *what)
+{
+    unsigned put;
+
+    return get(kit, 0, &put) && find(kit, "unfit", "%s is a conflict", what);
+}
+
 /* Puts whatever version there is, until it is done. */
 static bool put_anyhow(struct kit *kit, size_t process, size_t padding)
 {
@@ -165,7 +173,7 @@ static bool put_anyhow(struct kit *kit, size_t process, size_t padding)
         heard = on && put(kit, process, on, padding);
     } while (heard && kit->answer.verdict != DRIVER_DONE && !moment_reached(until, moment_now()));
     return heard && (kit->answer.verdict == DRIVER_DONE ||
-                     find(kit, "unfit", "each put on the version of a get is a conflict"));
+                     find_conflict(kit, "each put on the version of a get"));
 }
 
 /* -- the tests --------------------------------------------------------------------------------- */
@@ -233,6 +241,7 @@ static void try_race(struct kit *kit)
 /* From one text to another and back: the first version must not come again. */
 static void try_versions(struct kit *kit)
 {
+    static const char behind[] = "a put on the version of the put before";
     char first[DRIVER_WORD_SIZE];
 
     if (!put_anyhow(kit, 0, 0))
@@ -240,12 +249,12 @@ static void try_versions(struct kit *kit)
     unsigned same = number;
     snprintf(first, sizeof first, "%s", kit->answer.version);
     if (!put(kit, 0, first, 0) || kit->answer.verdict != DRIVER_DONE)
-        return (void)find(kit, "unfit", "a put on the version of the put before is a conflict");
+        return (void)find_conflict(kit, behind);
     char *on = mem_strdup(kit->answer.version);
     ask_put(kit, 0, on, same, 0);
     free(on);
     if (!hear(kit, 0) || kit->answer.verdict != DRIVER_DONE)
-        return (void)find(kit, "unfit", "a put on the version of the put before is a conflict");
+        return (void)find_conflict(kit, behind);
     bool again = strcmp(kit->answer.version, first) == 0;
     if (again || (put(kit, 1, first, 0) && kit->answer.verdict == DRIVER_DONE))
         find(kit, "unfit", "a version comes twice: a put on one that was replaced is done");
