@@ -154,7 +154,7 @@ static bool put(struct kit *kit, size_t process, const char *on, size_t padding)
     return hear_put(kit, process, number);
 }
 
-/* A put that should have been done is a conflict, which another doctor's put may be the cause of. */
+/* A put that should have been done is a conflict, which another doctor may have caused. */
 static bool find_conflict(struct kit *kit, const char *what)
 {
     unsigned put;
