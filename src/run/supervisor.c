@@ -407,6 +407,19 @@ static bool is_hopeless(const struct supervisor *s)
     return moment_reached(s->job.lease.end, moment_now());
 }
 
+static void do_without_agent(struct supervisor *s)
+{
+    if (!stays(s)) {
+        leave_unanswered(s, RUN_CAUSE_AGENT_DIED);
+    } else if (s->state == ACQUIRING) {
+        tell_end_of_agent(s, RUN_AGENTS_DIE);
+        decide(s, OUTCOME_FAILED, STATUS_SYSTEM);
+        finish(s);
+    } else if (s->job.state == JOB_VERIFYING) {
+        job_lose(&s->job, &(struct run_reason){.cause = RUN_CAUSE_AGENT_DIED});
+    }
+}
+
 /* The agent has been reaped, and all of its reports have been read. */
 static bool lacks_agent(const struct supervisor *s)
 {
@@ -427,17 +440,8 @@ static void see_to_agent(struct supervisor *s)
 
     if (lacks_agent(s) && !is_hopeless(s) && moment_reached(replace_at(s, now), now))
         replace_agent(s);
-    if (!s->done && lacks_agent(s) && is_hopeless(s)) {
-        if (!stays(s)) {
-            leave_unanswered(s, RUN_CAUSE_AGENT_DIED);
-        } else if (s->state == ACQUIRING) {
-            tell_end_of_agent(s, RUN_AGENTS_DIE);
-            decide(s, OUTCOME_FAILED, STATUS_SYSTEM);
-            finish(s);
-        } else if (s->job.state == JOB_VERIFYING) {
-            job_lose(&s->job, &(struct run_reason){.cause = RUN_CAUSE_AGENT_DIED});
-        }
-    }
+    if (!s->done && lacks_agent(s) && is_hopeless(s))
+        do_without_agent(s);
 }
 
 /* -- what happens ---------------------------------------------------------------------------- */
