@@ -132,15 +132,20 @@ refuses() { # WORDS OPTION...
     one_after_the_other 8
 }
 
+# host_of_a: prints the process of the host that run "a" has.
+host_of_a() {
+    pgrep -P "$(agent_of "${pid[a]}")" -x rlock-external
+}
+
 # has_host_but HOST: run "a" has another one.
 has_host_but() {
     local host
-    host=$(pgrep -P "$(agent_of "${pid[a]}")" -x rlock-external) && [[ $host != "$1" ]]
+    host=$(host_of_a) && [[ $host != "$1" ]]
 }
 
 @test "a driver that dies is a lost connection: the holder keeps its lock by way of the next" {
     stay a k --lease 12s
-    host=$(pgrep -P "$(agent_of "${pid[a]}")" -x rlock-external)
+    host=$(host_of_a)
     kill -KILL "$(pgrep -P "$host")"
     poll_until 20 has_host_but "$host"
     renewed k
@@ -151,7 +156,7 @@ has_host_but() {
 @test "drivers and hosts end with what has used them" {
     run -0 rlock run k -- true
     stay a k
-    host=$(pgrep -P "$(agent_of "${pid[a]}")" -x rlock-external)
+    host=$(host_of_a)
     driver=$(pgrep -P "$host")
     kill_both a
     poll_until 20 gone "$host"

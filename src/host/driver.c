@@ -36,23 +36,18 @@ struct driver {
 
 /* -- words ------------------------------------------------------------------------------------- */
 
-/* Adds the bytes as letters, digits, '.', '_', '-' and %XX. */
-static void add_key(struct strbuf *out, struct piece key)
+/* Adds the key behind a space, as letters, digits, '.', '_', '-' and %XX. */
+static void add_word(struct strbuf *out, struct piece key)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
 
+    strbuf_putc(out, ' ');
     for (size_t i = 0; i < key.size; i++) {
         if (key.at[i] && strchr(plain, key.at[i]))
             strbuf_putc(out, key.at[i]);
         else
             strbuf_printf(out, "%%%02X", (unsigned char)key.at[i]);
     }
-}
-
-static void add_word(struct strbuf *out, struct piece key)
-{
-    strbuf_putc(out, ' ');
-    add_key(out, key);
 }
 
 /* Splits a line at its spaces, in place. Returns how many words it has; WORDS_MAX + 1: more. */
@@ -98,6 +93,15 @@ static void say(struct driver_answer *answer, enum driver_verdict verdict, const
 {
     answer->verdict = verdict;
     snprintf(answer->said, sizeof answer->said, "%.*s", (int)sizeof answer->said - 1, words);
+}
+
+/* Whether that is "failed TEXT". */
+static bool take_failed(struct driver_answer *answer, const char *line)
+{
+    if (strncmp(line, "failed ", 7) != 0)
+        return false;
+    say(answer, DRIVER_FAILED, line + 7);
+    return true;
 }
 
 /* There was no answer: what it has said elsewhere tells more. */
@@ -243,12 +247,10 @@ static void explain(struct driver *driver, const char *line, struct host_error *
     struct driver_answer answer;
     int status = 0;
 
-    if (line && strncmp(line, "failed ", 7) == 0)
-        say(&answer, DRIVER_FAILED, line + 7);
-    else if (line)
-        say_strange(&answer, line);
-    else
+    if (!line)
         say_silent(driver, &answer, "the driver ended before it said a word");
+    else if (!take_failed(&answer, line))
+        say_strange(&answer, line);
     *why = (struct host_error){.error = WIRE_UNREACHABLE};
     memcpy(why->said, answer.said, sizeof why->said);
     if (!line && waitpid(driver->pid, &status, 0) == driver->pid)
@@ -349,14 +351,11 @@ static bool take_value(struct driver *driver, const char *const *words,
 static bool take_answer(struct driver *driver, char *line, struct driver_answer *answer)
 {
     const char *words[WORDS_MAX];
-    char *text = strchr(line, ' ');
 
-    if (text && strncmp(line, "failed ", 7) == 0) {
-        say(answer, DRIVER_FAILED, text + 1);
+    if (take_failed(answer, line))
         return true;
-    }
-    if (text && driver->puts && strncmp(line, "unknown ", 8) == 0) {
-        say(answer, DRIVER_UNKNOWN, text + 1);
+    if (driver->puts && strncmp(line, "unknown ", 8) == 0) {
+        say(answer, DRIVER_UNKNOWN, line + 8);
         return true;
     }
     size_t count = split(line, words);
@@ -423,10 +422,8 @@ bool driver_list(struct driver *driver, struct piece prefix,
     while (read_line(driver, line)) {
         if (strcmp(line, "end") == 0)
             return true;
-        if (strncmp(line, "failed ", 7) == 0) {
-            say(answer, DRIVER_FAILED, line + 7);
+        if (take_failed(answer, line))
             return false;
-        }
         if (!take_key(line, &key))
             break;
         if (key.size >= prefix.size && memcmp(key.at, prefix.at, prefix.size) == 0)
