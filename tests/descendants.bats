@@ -115,10 +115,10 @@ renamed() {
             sh -c "setsid '$program' '$LOG' x 100 & exec sleep 1000"
         no_more x
         rm "$LOG"
-        bg a rlock run --lease 20s k -- sh -c "setsid '$program' '$LOG' x 100 & exec sleep 1000"
+        bg a rlock run --lease 100s k -- sh -c "setsid '$program' '$LOG' x 100 & exec sleep 1000"
         working x
         kill -KILL "${pid[a]}"
-        run -0 rlock run -w 15s k -- true
+        run -0 rlock run -w 60s k -- true
         no_more x
     done
 }

@@ -763,7 +763,7 @@ waits_or_works() {
 # b_alone ROW: aROW has ended, with its tree, before bROW began.
 b_alone() {
     local one LOG=$LOG$1
-    ends_with "b$1" 0 20
+    ends_with "b$1" 0 40
     no_overlap
     for one in $(awk -v name="a$1" '$1 == name { print $2 }' "$LOG" | sort -u); do
         poll_until 10 gone "$one"

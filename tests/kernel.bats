@@ -49,7 +49,7 @@ in_each_row() {
 all_alone() {
     local i
     for ((i = 1; i <= row; i++)); do
-        ends_with "a$i" "$1" 20
+        ends_with "a$i" "$1" 60
         b_alone "$i"
     done
 }
@@ -80,7 +80,7 @@ all_alone() {
         rlock force-release --yes --now "k$i"
     done
     for ((i = 1; i <= row; i++)); do
-        ends_with "a$i" 79 20
+        ends_with "a$i" 79 60
         works_no_more "a$i" "$LOG$i"
     done
 }
@@ -101,7 +101,7 @@ works_no_more() {
             "$RLOCK_TEST_TOOLS/worker" "$LOG$row" "a$row" 300 tree ignore
     done < <(rows)
     for ((i = 1; i <= row; i++)); do
-        ends_with "a$i" 124 20
+        ends_with "a$i" 124 60
         [[ -s $LOG$i ]]
         works_no_more "a$i" "$LOG$i"
     done

@@ -148,7 +148,7 @@ cleaner() {
         suspend a STOP
         rlock force-release --yes $now k
         poll_until 10 test -e "$T/termed"
-        run -0 rlock run -w 10s k -- true
+        run -0 rlock run -w 50s k -- true
         kill -CONT "${pid[a]}"
         ends_with a 79
         contains "$T/a.err" 'lock lost: '

@@ -68,7 +68,7 @@ send "$RLOCK" run --lease 20s k -- "$RLOCK_TEST_TOOLS/worker" "$T/log" a 1000\n
 until grep -q '^a' "$T/log"
 stopped
 sh "$RLOCK" force-release --now --yes k
-sh "$RLOCK" run -w 15s k -- "$RLOCK_TEST_TOOLS/worker" "$T/log" b 0.2
+sh "$RLOCK" run -w 60s k -- "$RLOCK_TEST_TOOLS/worker" "$T/log" b 0.2
 send fg\n
 ended 79
 EOF
