@@ -73,7 +73,8 @@ END
     diff <(bash_offers "rlock run --url " | sort | xargs -n 7) - <<'END'
 cluster:// clusters:// exec: git+file:// git+https:// git+ssh:// local:
 mariadb:// mariadbs:// mysql:// mysqls:// postgres:// postgresql:// postgresqls://
-redis:// rediss:// sentinel:// sentinels:// unix:// zookeeper:// zookeepers://
+redis:// rediss:// sentinel:// sentinels:// unix:// valkey:// valkeys://
+zookeeper:// zookeepers://
 END
 }
 

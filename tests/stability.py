@@ -212,7 +212,7 @@ def in_sources(folder, pattern):
 
 @test("schemes of URLs")
 def _():
-    found = in_sources("src/store", r'\.(?:scheme|secure|alias) = "([\w+]+)"')
+    found = in_sources("src/store", r'\.(?:scheme|secure|alias|secure_alias) = "([\w+]+)"')
     same("schemes", found, [word for row in rows("URLs")[1:] for word in words(" ".join(row))])
 
 

@@ -37,7 +37,7 @@ no_connection() {
 }
 
 @test "a server that is vouched for, by name and by address" {
-    for url in "rediss://127.0.0.1:$TLS_PORT" "rediss://localhost:$TLS_PORT/0"; do
+    for url in "rediss://127.0.0.1:$TLS_PORT" "valkeys://localhost:$TLS_PORT/0"; do
         run -7 rlock run -u "$url" "${ca[@]}" k -- sh -c 'exit 7'
     done
     run -0 rlock run --tls-server-name localhost. "${ca[@]}" k -- true

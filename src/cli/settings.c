@@ -58,8 +58,9 @@ static char *list_schemes(char *out, size_t size)
 {
     *out = '\0';
     for (size_t i = 0; stores[i]; i++) {
-        const char *const schemes[] = {stores[i]->scheme, stores[i]->alias, stores[i]->secure};
-        for (size_t j = 0; j < 3; j++)
+        const char *const schemes[] = {stores[i]->scheme, stores[i]->alias, stores[i]->secure,
+                                       stores[i]->secure_alias};
+        for (size_t j = 0; j < sizeof schemes / sizeof *schemes; j++)
             if (schemes[j])
                 text_append(out, size, "%s%s:%s", *out ? " " : "", schemes[j],
                             stores[i]->parse && !stores[i]->is_bare ? "//" : "");

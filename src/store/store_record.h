@@ -44,7 +44,8 @@ enum store_ability {
 struct store_record {
     const char *scheme; /* of its URL; NULL: it has none of its own, several URLs make it */
     const char *secure; /* the same over TLS; NULL: it never is */
-    const char *alias;  /* another word for the scheme, which is never printed; NULL: none */
+    /* Other words for both, which are never printed; NULL: none. */
+    const char *alias, *secure_alias;
     const char *name;   /* in messages: "cluster://" */
     unsigned abilities; /* of enum store_ability */
 

@@ -43,14 +43,19 @@ static const char *say_unknown(const char *scheme, char *out, size_t size)
     return out;
 }
 
+/* Either word may be NULL. */
+static bool is_either(const char *scheme, const char *one, const char *other)
+{
+    return (one && strcmp(scheme, one) == 0) || (other && strcmp(scheme, other) == 0);
+}
+
 /* "rest" is what follows "SCHEME://", NULL where the address is "SCHEME:". NULL: there is none. */
 static const struct store_record *find_record(const char *scheme, const char *rest, bool *tls)
 {
     *tls = false;
     for (size_t i = 0; stores[i]; i++) {
-        *tls = stores[i]->secure && strcmp(scheme, stores[i]->secure) == 0;
-        bool plain = strcmp(scheme, stores[i]->scheme) == 0 ||
-                     (stores[i]->alias && strcmp(scheme, stores[i]->alias) == 0);
+        *tls = is_either(scheme, stores[i]->secure, stores[i]->secure_alias);
+        bool plain = is_either(scheme, stores[i]->scheme, stores[i]->alias);
         if ((*tls || plain) && !stores[i]->parse == !rest && !stores[i]->is_bare)
             return stores[i];
     }

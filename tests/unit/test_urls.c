@@ -54,6 +54,7 @@ static const struct {
     {"redis://h", "redis://h:6379/0", true},
     {"redis://h", "redis://H/3", true},
     {"redis://h", "rediss://u:p@h", true},
+    {"redis://h", "valkeys://h", true},
     {"redis://h", "redis://h:6380", false},
     {"redis://h", "redis://i", false},
     {"redis://h", "cluster://h", false},

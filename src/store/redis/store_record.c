@@ -85,6 +85,8 @@ const char *const redis_mirrors[] = {"string", "redisson", NULL};
 
 const struct store_record redis_record = {.scheme = "redis",
                                           .secure = "rediss",
+                                          .alias = "valkey",
+                                          .secure_alias = "valkeys",
                                           .name = "redis://",
                                           .parse = parse_redis,
                                           .print = print_redis,
