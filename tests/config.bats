@@ -269,6 +269,8 @@ on-lost ignore
 on-lost signal:
 on-lost signal:NONE
 password-file
+sentinel-user
+sentinel-password-file
 tls-ca
 tls-cert
 tls-key
@@ -287,7 +289,8 @@ END
 
 @test "an empty variable counts as not set; white space is refused" {
     as_default_user
-    for name in RLOCK_PREFIX RLOCK_SERVER_WAIT RLOCK_PASSWORD RLOCK_CONFIG RLOCK_OWNER NO_COLOR; do
+    for name in RLOCK_PREFIX RLOCK_SERVER_WAIT RLOCK_PASSWORD RLOCK_SENTINEL_PASSWORD RLOCK_CONFIG \
+        RLOCK_OWNER NO_COLOR; do
         run -0 --separate-stderr env "$name=" "$RLOCK" run k -- true
         [[ -z $stderr ]]
     done

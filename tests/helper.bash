@@ -58,7 +58,7 @@ start_file() {
 # clean_environment: for a setup_file that does not call start_file: unsets the settings of the user
 # who runs the tests.
 clean_environment() {
-    unset RLOCK_OWNER RLOCK_PREFIX RLOCK_PASSWORD XDG_CONFIG_HOME NO_COLOR
+    unset RLOCK_OWNER RLOCK_PREFIX RLOCK_PASSWORD RLOCK_SENTINEL_PASSWORD XDG_CONFIG_HOME NO_COLOR
     unset CI CI_JOB_URL GITHUB_ACTIONS GITHUB_RUN_ID BUILD_URL BUILDKITE_BUILD_URL CIRCLE_BUILD_URL
     export RLOCK_CONFIG=/dev/null HOME="$BATS_FILE_TMPDIR" TERM=xterm
 }

@@ -167,6 +167,8 @@ bytes_up() {
     stderr_line "^rlock: .*/$MASTER/0: the master 127.0.0.1:${port[a]}: it asks for a password\$"
     RLOCK_URL=${url/:\/\//:\/\/:secret@}
     run -0 rlock run k -- true
+    # These Sentinels ask for none.
+    RLOCK_SENTINEL_PASSWORD=other run -0 rlock run --sentinel-user any k -- true
 
     disturb
     undeploy
@@ -186,6 +188,36 @@ bytes_up() {
     stay x k --lease 30s --password-file "$T/password"
     kill_master
     poll_until 30 has_role b master
+    ends_well x
+    [[ $(on b exists 'rlock:{k}') == 1 ]]
+}
+
+@test "Sentinels have a password and users of their own" {
+    undeploy
+    export REDISCLI_AUTH=secret SENTINEL_AUTH=watch RLOCK_PASSWORD=secret
+    SENTINEL_LINES=("requirepass watch" "sentinel sentinel-pass watch"
+        "user asker on >ask -@all +auth +sentinel")
+    deploy --requirepass secret
+    disturb
+    local wrong="cannot reach sentinel://.*: sentinel 127.0.0.1:${port[1]}: wrong password, or no such user\$"
+    says 77 "^rlock: k: $wrong" run k -- touch "$T/ran"
+    stderr_line '^hint: --sentinel-password-file'
+    RLOCK_SENTINEL_PASSWORD=wrong says 77 "^rlock: k: $wrong" run k -- touch "$T/ran"
+    RLOCK_SENTINEL_PASSWORD=watch says 77 "$wrong" run --sentinel-user asker k -- touch "$T/ran"
+    [[ ! -e $T/ran ]]
+    RLOCK_SENTINEL_PASSWORD=ask run -0 rlock run --sentinel-user asker k -- true
+    RLOCK_SENTINEL_PASSWORD=watch run rlock doctor
+    [[ $output == *'3 of 3 name the master '* ]]
+    RLOCK_SENTINEL_PASSWORD=watch run -0 rlock run k -- env
+    [[ $output != *RLOCK_SENTINEL_PASSWORD* ]]
+
+    printf 'sentinel-password-file = watch\n' >"$T/config"
+    echo wrong >"$T/watch"
+    RLOCK_CONFIG=$T/config says 77 "$wrong" run k -- touch "$T/ran"
+    echo watch >"$T/watch"
+    RLOCK_CONFIG=$T/config stay x k --lease 30s
+    kill_master
+    b_is_master
     ends_well x
     [[ $(on b exists 'rlock:{k}') == 1 ]]
 }

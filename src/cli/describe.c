@@ -383,6 +383,8 @@ static const char *const hints[HINTS] = {
     [HINT_PASSWORD_OR_RIGHTS] =
         "--password-file or RLOCK_PASSWORD; docs/data.md has the rights it needs",
     [HINT_PASSWORD_OR_USER] = "--password-file or RLOCK_PASSWORD, and the user in the URL",
+    [HINT_SENTINEL_PASSWORD] =
+        "--sentinel-password-file, or --password-file if the servers have the same",
     [HINT_KEPT_PASSWORD] =
         ("an outer rlock takes passwords out of its command's environment: give it "
          "--keep-credentials, or use --password-file or a configuration file"),

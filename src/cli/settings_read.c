@@ -149,7 +149,7 @@ static const char *settle_path(const struct collection *all, const struct source
 static bool has_password(enum setting id, const char *value)
 {
     size_t start, length = 0;
-    bool found = id == SETTING_PASSWORD && *value;
+    bool found = (id == SETTING_PASSWORD || id == SETTING_SENTINEL_PASSWORD) && *value;
 
     for (size_t at = 0; id == SETTING_URL && urls_password_span(value, at, &start, &length);
          at = start + length)
@@ -490,44 +490,61 @@ static int settle_abilities(const struct collection *all, const struct settings 
     return STATUS_OK;
 }
 
-/* Chooses the passwords. That of a URL comes first, then the one of the highest origin. An empty
- * password in a URL that names a user does not count: the URL names the user of a password that is
- * kept elsewhere. The local server has no password. */
+/* Chooses between the setting "id", a password, and the one behind it, the file of one: that of the
+ * higher origin. It stays in *password, and in *path a file that can be read again. Neither is
+ * needed unless "wanted". */
+static int settle_password(const struct collection *all, struct settings *settings, bool wanted,
+                           enum setting id, const char **password, const char **path)
+{
+    const enum setting file_id = (enum setting)(id + 1);
+    const struct given *word = &all->settings->given[id], *file = &all->settings->given[file_id];
+    bool from_file = file->value && (!word->value || file->origin > word->origin);
+    bool rereadable;
+    unsigned exposed = 0;
+    char why[120];
+
+    if (!wanted || from_file)
+        *password = NULL;
+    if (!wanted || !from_file)
+        *path = NULL;
+    if (!*path)
+        return STATUS_OK;
+
+    char *secret = secret_read(*path, &rereadable, &exposed, why, sizeof why);
+    if (!secret)
+        return refuse(all, file_id, "cannot be read: %s", why);
+    if (exposed)
+        say_warning("password file %s: every user of this host can read it (mode %04o)", *path,
+                    exposed);
+    *password = arena_take_string(&settings->arena, secret);
+    if (!rereadable)
+        *path = NULL;
+    return STATUS_OK;
+}
+
+/* Chooses the passwords. That of a URL comes first. An empty password in a URL that names a user
+ * does not count: the URL names the user of a password that is kept elsewhere. The local server has
+ * no password. */
 static int settle_passwords(const struct collection *all, struct settings *settings)
 {
     struct store_address *address = &settings->address;
-    const struct given *word = &all->settings->given[SETTING_PASSWORD];
-    const struct given *file = &all->settings->given[SETTING_PASSWORD_FILE];
-    bool from_file = file->value && (!word->value || file->origin > word->origin);
-    bool wanted = false, rereadable;
-    unsigned exposed = 0;
-    char why[120];
+    const struct given *given = all->settings->given;
+    bool wanted = false;
 
     for (size_t i = 0; i < address->url_count; i++) {
         struct url *url = &settings->urls[i];
         if ((url->password && *url->password) || url->record->no_password)
             continue;
         wanted = true;
-        if (word->value || file->value)
+        if (given[SETTING_PASSWORD].value || given[SETTING_PASSWORD_FILE].value)
             url->password = NULL;
     }
-    if (!wanted || from_file)
-        address->password = NULL;
-    if (!wanted || !from_file)
-        address->password_file = NULL;
-    if (!address->password_file)
-        return STATUS_OK;
-
-    char *secret = secret_read(address->password_file, &rereadable, &exposed, why, sizeof why);
-    if (!secret)
-        return refuse(all, SETTING_PASSWORD_FILE, "cannot be read: %s", why);
-    if (exposed)
-        say_warning("password file %s: every user of this host can read it (mode %04o)",
-                    address->password_file, exposed);
-    address->password = arena_take_string(&settings->arena, secret);
-    if (!rereadable)
-        address->password_file = NULL;
-    return STATUS_OK;
+    int status = settle_password(all, settings, wanted, SETTING_PASSWORD, &address->password,
+                                 &address->password_file);
+    if (status != STATUS_OK)
+        return status;
+    return settle_password(all, settings, settings->urls->master, SETTING_SENTINEL_PASSWORD,
+                           &address->sentinel_password, &address->sentinel_password_file);
 }
 
 /* A setting of TLS whose origin is that of the URLs, or higher, is meant for them: it turns TLS on

@@ -24,7 +24,7 @@ static int print_value(enum setting id, const char *value)
     size_t length;
     int printed = 0;
 
-    if (id == SETTING_PASSWORD)
+    if (id == SETTING_PASSWORD || id == SETTING_SENTINEL_PASSWORD)
         return printf(" " HIDDEN);
     if (id != SETTING_URL)
         return printf(" %s", value);

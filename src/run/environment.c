@@ -13,12 +13,17 @@ enum variable { VARIABLE_OTHER, VARIABLE_OF_LOCK, VARIABLE_PASSWORD, VARIABLE_UR
 static enum variable variable_of(const char *entry)
 {
     static const struct {
-        char name[12];
+        char name[20];
         enum variable variable;
-    } rows[] = {{"KEY=", VARIABLE_OF_LOCK},       {"MODE=", VARIABLE_OF_LOCK},
-                {"OWNER=", VARIABLE_OF_LOCK},     {"LEASE_MS=", VARIABLE_OF_LOCK},
-                {"SLOT=", VARIABLE_OF_LOCK},      {"FENCE=", VARIABLE_OF_LOCK},
-                {"PASSWORD=", VARIABLE_PASSWORD}, {"URL=", VARIABLE_URL}};
+    } rows[] = {{"KEY=", VARIABLE_OF_LOCK},
+                {"MODE=", VARIABLE_OF_LOCK},
+                {"OWNER=", VARIABLE_OF_LOCK},
+                {"LEASE_MS=", VARIABLE_OF_LOCK},
+                {"SLOT=", VARIABLE_OF_LOCK},
+                {"FENCE=", VARIABLE_OF_LOCK},
+                {"PASSWORD=", VARIABLE_PASSWORD},
+                {"SENTINEL_PASSWORD=", VARIABLE_PASSWORD},
+                {"URL=", VARIABLE_URL}};
 
     if (strncmp(entry, "RLOCK_", 6) != 0)
         return VARIABLE_OTHER;

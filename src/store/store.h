@@ -38,6 +38,9 @@ struct store_address {
     const char *password; /* where a URL has none; NULL: none */
     /* The password's source, read again when it is refused on a later connection; NULL. */
     const char *password_file;
+    /* Of Sentinels that have their own; NULL: the servers' serves for both. */
+    const char *sentinel_user, *sentinel_password;
+    const char *sentinel_password_file; /* as above */
     int64_t connect_timeout; /* ns: name look-up, connect, TLS and greeting of one server */
     int64_t server_wait;     /* ns: a store that is away at the start is tried again for so long */
     struct tls_options tls;  /* for URLs with TLS */
@@ -179,6 +182,7 @@ enum hint {
     HINT_PASSWORD, /* give one */
     HINT_PASSWORD_OR_RIGHTS,
     HINT_PASSWORD_OR_USER,
+    HINT_SENTINEL_PASSWORD,
     HINT_KEPT_PASSWORD, /* an outer rlock has taken it out of the environment */
     HINT_RIGHTS,        /* of the user at the server */
     HINT_TLS,           /* the server seems to speak it, or the reverse: the URL says which */

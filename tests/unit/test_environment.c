@@ -19,6 +19,7 @@ static const struct {
     {"RLOCK_KEYS=x RLOCK_FENCED=x RLOCK_PREFIX=p", false,
      "RLOCK_KEYS=x RLOCK_FENCED=x RLOCK_PREFIX=p " OURS},
     {"RLOCK_PASSWORD=p A=1", false, "A=1 " OURS},
+    {"RLOCK_SENTINEL_PASSWORD=p A=1", false, "A=1 " OURS},
     {"RLOCK_PASSWORD=p A=1", true, "RLOCK_PASSWORD=p A=1 " OURS},
     {"RLOCK_URL=redis://h/1", false, "RLOCK_URL=redis://h/1 " OURS},
     {"RLOCK_URL=redis://:p@h/1", false, "RLOCK_URL=redis://h/1 " OURS},
@@ -42,6 +43,7 @@ static const struct {
 } hidden[] = {
     {"A=1 RLOCK_PREFIX=p", "A=1 RLOCK_PREFIX=p"},
     {"RLOCK_PASSWORD=secret A=1", "RLOCK_PASSWORD=****** A=1"},
+    {"RLOCK_SENTINEL_PASSWORD=abc", "RLOCK_SENTINEL_PASSWORD=***"},
     {"RLOCK_PASSWORD= RLOCK_PASSWORDS=x", "RLOCK_PASSWORD= RLOCK_PASSWORDS=x"},
     {"RLOCK_PASSWORD=a RLOCK_PASSWORD=bc", "RLOCK_PASSWORD=* RLOCK_PASSWORD=**"},
     {"RLOCK_URL=redis://u:pw@h/1", "RLOCK_URL=redis://u:**@h/1"},

@@ -48,6 +48,14 @@ struct batch {
     size_t wanted, got;
 };
 
+/* A password, which may be changed while a lock is held. */
+struct secret {
+    const char *word; /* NULL: none */
+    const char *file; /* read again, once, where the word is refused; NULL: it cannot be */
+    char *fresh;      /* as it was read again */
+    bool reread;
+};
+
 struct redis_session {
     struct loop *loop;
     struct store_address address;
@@ -74,9 +82,7 @@ struct redis_session {
     bool repeated;                  /* for this connection: the latest one was silent */
     unsigned attempts;              /* that failed on the way to this connection */
     struct answer failure;          /* to be reported later, annotated */
-    const char *password;
-    char *file_password; /* read from the file again, after a refusal */
-    bool reread;
+    struct secret password, sentinel_password;
     enum redis_identity identity;
     struct redis_greeting greeting;
     struct moment greeting_sent;
@@ -155,10 +161,13 @@ static void print_user(const struct redis_session *session, const struct answer 
 /* Whether the server, or its Sentinels, ask for a password that rlock has kept no longer. */
 static bool misses_password(const struct redis_session *session, const struct answer *answer)
 {
-    bool asked = session->phase == PHASE_LOCATING || answer->hint == HINT_PASSWORD_OR_USER ||
+    bool locating = session->phase == PHASE_LOCATING;
+    bool asked = locating || answer->hint == HINT_PASSWORD_OR_USER ||
                  strncmp(answer->said, "NOAUTH", 6) == 0 ||
                  strncmp(answer->said, "WRONGPASS", 9) == 0;
 
+    if (locating && session->sentinel_password.word)
+        return false;
     return answer->cause == CAUSE_DENIED && asked && store_lost_password(&session->address);
 }
 
@@ -175,6 +184,8 @@ void redis_session_annotate(const struct redis_session *session, struct answer *
              reached ? "" : "cannot reach ", session->name, found, *found ? ": " : "", user, why);
     if (answer->cause == CAUSE_UNREACHABLE && session->address.assumed)
         answer->hint = HINT_LOCAL;
+    if (locating && answer->cause == CAUSE_DENIED)
+        answer->hint = HINT_SENTINEL_PASSWORD;
     if (misses_password(session, answer))
         answer->hint = HINT_KEPT_PASSWORD;
 }
@@ -348,17 +359,18 @@ static void start_over(struct redis_session *session)
     connect_next(session);
 }
 
-/* The password may have been changed while a lock was held: the file is read again, once. */
+/* While it searches, the Sentinels have refused. */
 static bool try_file_again(struct redis_session *session)
 {
-    if (session->url->password || !session->address.password_file || session->reread)
-        return false;
-    char *fresh = secret_read_again(session->address.password_file);
+    bool sentinels = session->phase == PHASE_LOCATING && session->sentinel_password.word;
+    struct secret *secret = sentinels ? &session->sentinel_password : &session->password;
+    char *fresh = secret->file && !secret->reread ? secret_read_again(secret->file) : NULL;
+
     if (!fresh)
         return false;
-    session->reread = true;
-    free(session->file_password);
-    session->password = session->file_password = fresh;
+    secret->reread = true;
+    free(secret->fresh);
+    secret->word = secret->fresh = fresh;
     start_over(session);
     return true;
 }
@@ -410,17 +422,24 @@ static void located(void *arg, const struct answer *failure)
     turn_away(session, &why);
 }
 
+static struct sentinel_login login_of(const struct redis_session *session)
+{
+    return sentinel_login(&session->address, session->sentinel_password.word,
+                          session->password.word);
+}
+
 /* A name service that is silent leaves time for what was known. */
 static void search(struct redis_session *session)
 {
     int ways = 1 + locator_may_stay(session->locator);
     struct moment now = loop_now(session->loop);
+    struct sentinel_login login = login_of(session);
 
     session->phase = PHASE_LOCATING;
     session->searched = true;
     loop_arm(session->loop, &session->timer,
              moment_plus(now, moment_until(now, session->until) / ways));
-    if (locator_search(session->locator, session->password, session->until))
+    if (locator_search(session->locator, &login, session->until))
         return;
     fail_by_errno(session);
 }
@@ -583,6 +602,7 @@ static void send_on(struct redis_session *session)
 static bool go_back(struct redis_session *session)
 {
     struct locator *locator = session->locator;
+    struct sentinel_login login = login_of(session);
     int at = former_is_wanted(&session->former) ? locator_find(locator, &session->former.at) : -1;
 
     if (at < 0)
@@ -593,7 +613,7 @@ static bool go_back(struct redis_session *session)
     session->phase = PHASE_UP;
     session->role_due = false;
     session->listening = session->unlistening = 0;
-    locator_watch(locator, session->password);
+    locator_watch(locator, &login);
     give_patience(&session->batch, loop_now(session->loop));
     send_on(session);
     return true;
@@ -687,10 +707,10 @@ static void connected(void *arg)
     }
     loop_arm(session->loop, &session->timer, share_of_time(session, 1 + may_repeat(session)));
     if (session->program)
-        redis_greeting_begin_host(&session->greeting, &session->address, session->password,
+        redis_greeting_begin_host(&session->greeting, &session->address, session->password.word,
                                   moment_until(now, session->until) / NS_PER_MS, &first);
     else
-        redis_greeting_begin(&session->greeting, session->url, session->password,
+        redis_greeting_begin(&session->greeting, session->url, session->password.word,
                              session->address.client, session->identity, &first);
     if (batch->ahead)
         strbuf_add(&first, batch->commands.text, batch->commands.size);
@@ -702,13 +722,14 @@ static void connected(void *arg)
 static void accepted(struct redis_session *session)
 {
     struct batch *batch = &session->batch;
+    struct sentinel_login login = login_of(session);
 
     session->phase = PHASE_UP;
     former_leave(&session->former);
-    session->reread = false;
+    session->password.reread = session->sentinel_password.reread = false;
     session->round_trip = moment_until(session->greeting_sent, loop_now(session->loop));
     loop_disarm(session->loop, &session->timer);
-    locator_watch(session->locator, session->password);
+    locator_watch(session->locator, &login);
     session->role_due = false;
     session->listening = session->unlistening = 0;
     breaks_up(&session->breaks);
@@ -940,7 +961,10 @@ struct redis_session *redis_session_new(struct loop *loop, const struct store_ad
     session->events = events;
     session->arg = arg;
     session->timer = (struct loop_timer){.fire = timed_out, .owner = session};
-    session->password = store_address_password(address);
+    session->password.word = store_address_password(address);
+    session->password.file = session->url->password ? NULL : address->password_file;
+    session->sentinel_password.word = address->sentinel_password;
+    session->sentinel_password.file = address->sentinel_password_file;
     breaks_init(&session->breaks, loop, events->broken, arg);
     url_print(session->url, session->name, sizeof session->name);
     if (session->url->record->start_server)
@@ -968,7 +992,8 @@ void redis_session_free(struct redis_session *session)
     former_free(&session->former);
     locator_free(session->locator);
     tls_discard(session->tls);
-    free(session->file_password);
+    free(session->password.fresh);
+    free(session->sentinel_password.fresh);
     strbuf_free(&session->adding);
     strbuf_free(&session->unread);
     free_batch(&session->batch);

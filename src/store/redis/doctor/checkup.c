@@ -547,7 +547,9 @@ static bool check_sentinels(const struct store_address *address, struct diagnosi
         return false;
     struct loop *loop = loop_new();
     struct sentinels *sentinels = sentinels_new(loop, address->urls, tls);
-    sentinels_ask(sentinels, SENTINELS_ALL, store_address_password(address),
+    struct sentinel_login login =
+        sentinel_login(address, address->sentinel_password, store_address_password(address));
+    sentinels_ask(sentinels, SENTINELS_ALL, &login,
                   moment_plus(moment_now(), address->connect_timeout), all_heard, loop);
     loop_run(loop);
     judge_sentinels(sentinels_facts(sentinels), diagnosis);

@@ -231,13 +231,14 @@ static void look(struct loop_timer *timer)
 {
     struct locator *locator = timer->owner;
 
-    sentinels_ask(locator->sentinels, SENTINELS_KNOWN, locator->password,
+    sentinels_ask(locator->sentinels, SENTINELS_KNOWN, &locator->login,
                   moment_plus(loop_now(locator->loop), LOOK_TIMEOUT_NS), looked, locator);
 }
 
 /* -- from outside ---------------------------------------------------------------------------- */
 
-bool locator_search(struct locator *locator, const char *password, struct moment until)
+bool locator_search(struct locator *locator, const struct sentinel_login *login,
+                    struct moment until)
 {
     struct moment now = loop_now(locator->loop);
 
@@ -248,7 +249,7 @@ bool locator_search(struct locator *locator, const char *password, struct moment
     }
     if (!locator->sentinels)
         return look_up(locator, locator->url->hosts[0].name, locator->url->hosts[0].port);
-    sentinels_ask(locator->sentinels, SENTINELS_VOTE, password,
+    sentinels_ask(locator->sentinels, SENTINELS_VOTE, login,
                   moment_plus(now, moment_until(now, until) / 2), voted, locator);
     return true;
 }
@@ -259,11 +260,11 @@ void locator_set_lease(struct locator *locator, int64_t lease)
         locator->pace = lease / 3 < LOOK_NS ? lease / 3 : LOOK_NS;
 }
 
-void locator_watch(struct locator *locator, const char *password)
+void locator_watch(struct locator *locator, const struct sentinel_login *login)
 {
     if (!locator->sentinels)
         return;
-    locator->password = password;
+    locator->login = *login;
     look_soon(locator);
 }
 

@@ -33,7 +33,7 @@ struct locator {
     char host[256];              /* the master they named, or "" */
     int port;
     char found[300]; /* for messages: "the master 10.0.0.1:6379"; "": the URL says it all */
-    const char *password;
+    struct sentinel_login login;
     struct loop_timer look;
     int64_t pace; /* of looks, ns */
 };
@@ -55,9 +55,9 @@ const char *locator_host(const struct locator *locator);
 
 /* Starts a search. Sentinels get half of the time until "until" to answer, since the server must be
  * reached as well; a name or the start of a server may take longer than "until". "located" comes
- * once, later. password: for Sentinels; NULL: none. Returns false with errno if the search cannot
- * start. */
-bool locator_search(struct locator *locator, const char *password, struct moment until);
+ * once, later. login: for Sentinels. Returns false with errno if the search cannot start. */
+bool locator_search(struct locator *locator, const struct sentinel_login *login,
+                    struct moment until);
 /* A lease of "lease" ns depends on the server: a watch looks at least three times in it. */
 void locator_set_lease(struct locator *locator, int64_t lease);
 /* The server at that endpoint, of those that are known, cannot serve: where it has a name, the next
@@ -68,8 +68,8 @@ bool locator_may_stay(const struct locator *locator);
 /* Ends that search, and goes back to what was known. */
 void locator_stay(struct locator *locator);
 /* Watches the server until locator_stop(): asks the Sentinels now and then whether it is still the
- * master. "moved" comes once, when it is not. The password is borrowed until then. */
-void locator_watch(struct locator *locator, const char *password);
+ * master. "moved" comes once, when it is not. What "login" points to is borrowed until then. */
+void locator_watch(struct locator *locator, const struct sentinel_login *login);
 /* Ends a search and a watch, without their events; to be called when the connection has ended.
  * If the server may have moved, the next connection needs a search. */
 void locator_stop(struct locator *locator);

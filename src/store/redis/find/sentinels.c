@@ -60,6 +60,7 @@ struct sentinels {
 
     bool asking;
     enum sentinels_question question;
+    const char *user;
     char *password;
     struct moment until;
     enum cause silence; /* that of an answer if none answers */
@@ -152,7 +153,7 @@ static void hear_error(struct sentinel *sentinel, const char *text)
     bool denied = redis_error_class(text) == REDIS_ERROR_DENIED;
 
     if (denied && sentinel->all->password && !sentinel->told_who) {
-        const char *user = sentinel->all->url->user;
+        const char *user = sentinel->all->user;
         const char *argv[] = {"AUTH", user ? user : sentinel->all->password,
                               sentinel->all->password};
         sentinel->told_who = true;
@@ -515,9 +516,19 @@ void sentinels_free(struct sentinels *sentinels)
     free(sentinels);
 }
 
+struct sentinel_login sentinel_login(const struct store_address *address, const char *own,
+                                     const char *servers)
+{
+    const char *user = own ? NULL : address->urls->user;
+
+    return (struct sentinel_login){.user = address->sentinel_user ? address->sentinel_user : user,
+                                   .password = own ? own : servers};
+}
+
 /* Sentinels that were told of before count once they are told of again. */
 void sentinels_ask(struct sentinels *sentinels, enum sentinels_question question,
-                   const char *password, struct moment until, sentinels_done *done, void *arg)
+                   const struct sentinel_login *login, struct moment until, sentinels_done *done,
+                   void *arg)
 {
     bool peers = question != SENTINELS_KNOWN;
     char *old = sentinels->password;
@@ -528,7 +539,8 @@ void sentinels_ask(struct sentinels *sentinels, enum sentinels_question question
     sentinels->silence = CAUSE_UNREACHABLE;
     sentinels->done = done;
     sentinels->arg = arg;
-    sentinels->password = password ? mem_strdup(password) : NULL;
+    sentinels->user = login->user;
+    sentinels->password = login->password ? mem_strdup(login->password) : NULL;
     for (size_t i = 0; i < sentinels->facts.count; i++) {
         struct sentinel *sentinel = sentinels->members[i];
         sentinel->word->told &= !peers;

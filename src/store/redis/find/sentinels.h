@@ -8,6 +8,16 @@
 struct sentinels;
 struct tls;
 
+/* Who asks, for Sentinels that require a password. */
+struct sentinel_login {
+    const char *user;     /* NULL: the default one */
+    const char *password; /* NULL: none */
+};
+
+/* own: the password of the Sentinels themselves; NULL: that of the servers is tried. */
+struct sentinel_login sentinel_login(const struct store_address *address, const char *own,
+                                     const char *servers);
+
 /* "url" and "tls" (NULL: plain) are borrowed until sentinels_free(). */
 struct sentinels *sentinels_new(struct loop *loop, const struct url *url, struct tls *tls);
 void sentinels_free(struct sentinels *sentinels);
@@ -21,9 +31,10 @@ enum sentinels_question {
 typedef void sentinels_done(void *arg, const struct sentinel_vote *vote);
 
 /* Asks the Sentinels; "done" comes once, later, at "until" at the latest. One question at a time;
- * the next may be asked from there. password: for Sentinels that require one; NULL: none. */
+ * the next may be asked from there. The user's name is borrowed until sentinels_free(). */
 void sentinels_ask(struct sentinels *sentinels, enum sentinels_question question,
-                   const char *password, struct moment until, sentinels_done *done, void *arg);
+                   const struct sentinel_login *login, struct moment until, sentinels_done *done,
+                   void *arg);
 /* Ends a question, without its "done". Harmless if none is open. */
 void sentinels_hush(struct sentinels *sentinels);
 
