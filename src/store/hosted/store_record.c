@@ -50,6 +50,31 @@ static const char *take_socket(struct url *url, char *value)
     return fault;
 }
 
+/* Says what to write in place of a query that other programs take. */
+static const char *refuse_query(const char *name, bool is_mysql)
+{
+    static const struct {
+        const char *part; /* of its name */
+        const char *fault;
+    } others[] = {
+        {"timeout", "has a query about a time limit (there is the setting connect-timeout)"},
+        {"target", "has a query about the kind of server (it must be one that takes writes)"},
+        {"password", "has a query with a password (write USER:PASSWORD@ in front of HOST)"},
+        {"user", "has a query with a user (write USER@ in front of HOST)"},
+    };
+
+    /* sslmode, ssl-mode, sslrootcert, useSSL and the like. */
+    if (strcasestr(name, "ssl") || strcasestr(name, "tls"))
+        return is_mysql
+                   ? "has a query about TLS (mysqls:// is with TLS, mysql:// without)"
+                   : "has a query about TLS (postgresqls:// is with TLS, postgresql:// without)";
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcasestr(name, others[i].part))
+            return others[i].fault;
+    return is_mysql ? "has a query other than ?table=NAME or, without HOST, ?socket=PATH"
+                    : "has a query other than ?table=NAME or, without HOST, ?host=DIR&port=PORT";
+}
+
 static const char *take_query(struct url *url, char *query)
 {
     const char *socket = dialect_of(url)->socket, *fault = NULL;
@@ -66,12 +91,8 @@ static const char *take_query(struct url *url, char *query)
         else if (value && url->path && strcmp(name, "port") == 0 && strcmp(socket, "host") == 0)
             fault = url_take_number(value, 1, 65535, &url->hosts[0].port,
                                     "has a ?port= that is not a number from 1 to 65535");
-        /* Other programs take sslmode, ssl-mode, sslrootcert, useSSL and the like. */
-        else if (strcasestr(name, "ssl") || strcasestr(name, "tls"))
-            fault = dialect_of(url)->is_mysql ? "has a query about TLS (write mysqls://)"
-                                              : "has a query about TLS (write postgresqls://)";
         else
-            fault = "has a query that it does not take (write ?table=NAME)";
+            fault = refuse_query(name, dialect_of(url)->is_mysql);
         query = next;
     }
     return fault;
