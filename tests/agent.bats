@@ -188,7 +188,7 @@ kill_all_agents() {
     stay b s --limit 2
     stay c k1 k2 k3 --lease 9s
     stay d r --read
-    stay e f --no-renew --lease 60s
+    stay e f --no-renew --lease 10m
     bg_up f rlock run --lease 9s n -- "$RLOCK" run --lease 9s n -- \
         sh -c ": >'$T/f.up'; '$RLOCK_TEST_TOOLS/await' '$T/f.go'; exit 9"
     stay g q -q --on-lost continue --lease 9s

@@ -35,7 +35,10 @@ cgroup_is_gone() {
 }
 
 @test "setsid, a cleared environment, a chain of forks: with --cgroup all are gone after a stop" {
-    run -124 rlock run --cgroup --at-most 4s k -- sh -c 'grep ^0:: /proc/self/cgroup >"$T/own"; "$T/hide" "$LOG"; exec sleep 1000'
+    bg a rlock run --cgroup k -- sh -c 'grep ^0:: /proc/self/cgroup >"$T/own"; "$T/hide" "$LOG"; exec sleep 1000'
+    working x
+    run -0 rlock force-release --yes k
+    ends_with a 79
     no_more x
     poll_until 10 cgroup_is_gone
 }

@@ -6,7 +6,7 @@ A timer undoes each fault after a while; heal() undoes it at once.
 import collections, itertools, os, random, shutil, signal, socket, subprocess, threading, time
 from contenders import LEASE, TOOLS
 
-READY = 30  # s
+READY = 120  # s
 
 
 def free_ports(number):

@@ -49,7 +49,7 @@ lost_soon() {
     ends_well a
     redis_restart
     run -75 rlock run -n k -- true
-    run -0 rlock run -w 25s k -- true
+    run -0 rlock run -w 60s k -- true
     rm -f "$REDIS_DIR/dump.rdb"
     : >"$T/redis.dirty"
 }

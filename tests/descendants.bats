@@ -111,8 +111,10 @@ renamed() {
         echo "--- $name"
         rm -f "$LOG"
         program=$(renamed "$name")
-        run -124 rlock run --at-most 700ms --kill-after 0 k -- \
-            sh -c "setsid '$program' '$LOG' x 100 & exec sleep 1000"
+        bg a rlock run --kill-after 0 k -- sh -c "setsid '$program' '$LOG' x 100 & exec sleep 1000"
+        working x
+        run -0 rlock force-release --yes k
+        ends_with a 79
         no_more x
         rm "$LOG"
         bg a rlock run --lease 100s k -- sh -c "setsid '$program' '$LOG' x 100 & exec sleep 1000"

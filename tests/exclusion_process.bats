@@ -24,13 +24,13 @@ contended() {
 }
 
 @test "H92 killed as soon as the command has begun: what that has started is dead as well" {
-    LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_begun.so bg a "$RLOCK" run k -- \
+    LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_begun.so bg a "$RLOCK" run --lease 100s k -- \
         env -i PATH="$PATH" "RLOCK_TEST_ID=$T" \
         sh -c "sh -c 'echo \$\$ >\"$T/child\"; exec sleep 1000'; :"
     poll_until 10 in_state "${pid[a]}" T
     poll_until 10 test -s "$T/child"
     kill -KILL "${pid[a]}"
-    run -0 rlock run -w 20s k -- true
+    run -0 rlock run -w 60s k -- true
     gone "$(<"$T/child")"
 }
 

@@ -17,7 +17,7 @@ setup_file() { start_file --appendonly yes --appendfsync always; }
     ends_with a 6
     contains "$T/a.err" "rlock: "
     kill -CONT "$(redis_pid)"
-    run -0 rlock run -w 25s k -- true
+    run -0 rlock run -w 60s k -- true
 }
 
 @test "H43 the server is killed and comes back with its data: no client notices" {

@@ -219,7 +219,7 @@ locked() {
         sh -c "sh -c 'echo \$\$ >\"$T/child\"; while :; do date +%s%N >>\"$LOG\"; done'; :"
     poll_until 10 test -s "$LOG"
     kill -KILL "${pid[a]}"
-    run -0 rlock fence "$F" --token 6 -w 20s -- sh -c "wc -c <'$LOG'"
+    run -0 rlock fence "$F" --token 6 -w 60s -- sh -c "wc -c <'$LOG'"
     seen=$output
     poll_until 10 gone "$(<"$T/child")"
     # Not a line came later than that.
@@ -235,7 +235,7 @@ locked() {
     bg trace strace -qq -o "$T/calls" -e inject=openat:error=ENFILE -p "$guard"
     poll_until 10 eval '[[ $(awk "/TracerPid/ { print \$2 }" "/proc/$guard/status") != 0 ]]'
     kill -KILL "${pid[a]}"
-    run -0 rlock fence "$F" --token 6 -w 20s
+    run -0 rlock fence "$F" --token 6 -w 60s
     gone "$(<"$T/child")"
 }
 
@@ -245,7 +245,7 @@ locked() {
     poll_until 10 in_state "${pid[a]}" T
     poll_until 10 test -s "$T/child"
     kill -KILL "${pid[a]}"
-    run -0 rlock fence "$F" --token 6 -w 20s
+    run -0 rlock fence "$F" --token 6 -w 60s
     gone "$(<"$T/child")"
 }
 

@@ -317,7 +317,7 @@ for i in {1..60}; do
 done
 [[ $full == *"No space left"*"status 69" ]]
 rm "$XDG_RUNTIME_DIR/fill"
-"$RLOCK" run -w 10s k -- true
+"$RLOCK" run -w 60s k -- true
 "$RLOCK" local stop --force
 END
     run -0 timeout 200 unshare -m bash "$T/full"

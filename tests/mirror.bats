@@ -113,9 +113,9 @@ waits() {
     within 40000 60000 "$(redis pttl their)"
     run -0 rlock force-release --now --yes k
     run -0 rlock acquire --lease 1s --mirror redisson:their k
-    run -0 rlock run -w 20s k -- true
+    run -0 rlock run -w 60s k -- true
     poll_until 10 is_free k
-    prints 0 'rlock:*' run -w 20s --mirror string:their k -- redis-cli -s "$REDIS_SOCK" get their
+    prints 0 'rlock:*' run -w 60s --mirror string:their k -- redis-cli -s "$REDIS_SOCK" get their
     # A waiter is not handed the lock past a stranger, and is served when that has gone.
     stay a k --mirror string:their
     queue b k --mirror string:their

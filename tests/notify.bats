@@ -75,9 +75,9 @@ worded() {
     poll_until 10 was_told 'held 0 '
     run -0 --separate-stderr rlock run -n -E 0 --notify "$(worded)" k -- true
     poll_until 10 was_told 'not-acquired 75 k: not acquired: held by .*@.* pid .* \(sh\) for .*'
-    bg b rlock run -w 6s --notify "$(worded)" --notify-after 200ms k -- true
+    bg b rlock run --notify "$(worded)" --notify-after 200ms k -- true
     poll_until 10 was_told 'waiting 75 waiting for k, held by .* \(sh\) for .*; you are next'
-    finish b
+    terminate b 143
     bg c rlock run -u "redis://${proxy[proxy]}" -w 20s --notify "$(worded)" --notify-after 9s k -- true
     poll_until 10 has_waiters k 1
     fault refuse

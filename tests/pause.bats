@@ -42,7 +42,7 @@ there_are() {
         '"$0" pause k 6s -m short && "$0" run -n k -- echo nested' "$RLOCK"
     [[ $output == nested ]]
     run -75 rlock run -n k -- true
-    run -0 rlock run -w 20s k -- true
+    run -0 rlock run -w 60s k -- true
     run -1 rlock resume k
 }
 

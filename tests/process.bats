@@ -35,7 +35,7 @@ load slow_files
     poll_until 5 gone "$agent"
     poll_until 12 has_waiters k 0
     terminate a
-    run -0 rlock run -w 25s k -- true
+    run -0 rlock run -w 50s k -- true
     [[ ! -e $LOG ]]
 }
 
@@ -143,7 +143,7 @@ slow_command() {
     poll_until 10 test -e "$T/first/slow.asked"
     command=$(command_of "${pid[a]}")
     stop_both a
-    run -0 rlock run -w 20s k -- true
+    run -0 rlock run -w 60s k -- true
     answers_at_last slow
     poll_until 10 in_state "$command" Z
     kill -CONT "${pid[a]}" "$agent"
@@ -161,7 +161,7 @@ slow_command() {
     poll_until 10 test -e "$T/first/sh.asked"
     stop_both a
     shell=$(command_of "${pid[a]}" | tail -n 1)
-    run -0 rlock run -w 20s k -- true
+    run -0 rlock run -w 60s k -- true
     answers_at_last sh
     poll_until 10 in_state "$shell" Z
     kill -CONT "${pid[a]}" "$agent"

@@ -269,7 +269,7 @@ END
     hold a k --lease 8s
     kill_both a
     run -0 rlock force-release --yes k
-    run -0 rlock run -w 20s k -- true
+    run -0 rlock run -w 60s k -- true
 }
 
 @test "force-release without a majority: 69" {

@@ -88,7 +88,7 @@ log_is() {
     for i in 1 2 3; do
         # It takes as long as the readers that were in already; each of them ends soon, all of them
         # never.
-        run -0 rlock write -w 25s k -- true
+        run -0 rlock write -w 60s k -- true
     done
     : >"$T/enough"
     for i in 1 2 3 4 5; do
@@ -98,7 +98,7 @@ log_is() {
 
 @test "H69 a reader's own reader does not wait behind a writer" {
     bg_up r rlock read k -- sh -c ": >'$T/r.up'; '$RLOCK_TEST_TOOLS/await' '$T/go'
-        exec '$RLOCK' read -w 25s k -- sh -c 'echo nested >>\"$LOG\"'"
+        exec '$RLOCK' read -w 60s k -- sh -c 'echo nested >>\"$LOG\"'"
     writer w
     waits 1
     : >"$T/go"

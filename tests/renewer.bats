@@ -148,7 +148,7 @@ sockets() {
     renewed k
     run -75 rlock run -n k -- true
     kill "${pid[s]}"
-    run -0 rlock run -w 25s k -- true
+    run -0 rlock run -w 60s k -- true
 }
 
 @test "only the renewer is connected to the store: it survives the end of the other process" {
@@ -165,7 +165,7 @@ sockets() {
     waits_to_keep
     suspend w STOP
     kill "${pid[a]}"
-    run -0 rlock run -w 25s k -- true
+    run -0 rlock run -w 60s k -- true
     kill -CONT "${pid[w]}"
     finish w
     [[ $status == 0 && -s $T/w.out ]]

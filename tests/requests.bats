@@ -62,7 +62,7 @@ setup() {
         at_work a k 100 -u "$PROXY" --lease 4s -- tree
         fault $kind
         work b k 0.3
-        ends_with a 79
+        ends_with a 79 40
         finish b
         no_overlap
         fault pass

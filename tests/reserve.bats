@@ -97,7 +97,7 @@ left_is() {
     queued staging bg r rlock reserve staging 2s -m short
     terminate a
     ends_with r 0
-    run -0 stranger rlock run -w 20s staging -- true
+    run -0 stranger rlock run -w 60s staging -- true
     says 1 'is not reserved by you: it was released, or its time is over$' extend staging 1h
 }
 
@@ -134,7 +134,7 @@ left_is() {
 @test "a reservation that is over is not a holder that has disappeared" {
     export XDG_STATE_HOME=$T/state
     rlock reserve staging 1s -m 'load test'
-    run -0 stranger rlock run -w 20s staging -- true
+    run -0 stranger rlock run -w 60s staging -- true
     run -0 rlock history --json staging
     json 'map(.outcome) == [null, "exit 0"]'
     run -0 rlock metrics

@@ -32,7 +32,7 @@ class Client:
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(5)
+        self.socket.settimeout(60)
         self.socket.connect(path)
         self.file = self.socket.makefile("rb")
 
@@ -158,7 +158,7 @@ class Server:
         options = ["--port", "0", "--unixsocket", self.path, "--dir", self.directory]
         options += ["--save", "", "--appendonly", "no", "--daemonize", "no"]
         self.process = subprocess.Popen([PROGRAM] + options, stdout=subprocess.DEVNULL)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while True:
             try:
                 self.client = Client(self.path)

@@ -41,9 +41,9 @@ load helper
     is_free a
     kill_both w
     # It keeps its place for as long as a waiter may be silent.
-    run -0 rlock run -w 25s a -- true
+    run -0 rlock run -w 60s a -- true
     kill "${pid[h]}"
-    run -0 rlock run -w 25s b -- true
+    run -0 rlock run -w 50s b -- true
 }
 
 @test "H78 opposite orders do not wait for each other" {

@@ -34,7 +34,7 @@ setup() {
 }
 
 @test "H151 TERM waits for half of the time; KILL is not delayed, and is for --stop's command too" {
-    timed 10400 17000 run -124 --separate-stderr rlock run --at-most 500ms --kill-after 10s \
+    timed 11900 18500 run -124 --separate-stderr rlock run --at-most 2s --kill-after 10s \
         --stop 'date +%s%3N >"$T/began"; while :; do echo >>"$T/traces"; sleep 0.02; done' k -- \
         sh -c 'trap "date +%s%3N >\"$T/term\"" TERM; while :; do sleep 0.02; done'
     took 2500 7500 "$(<"$T/began")" "$(<"$T/term")"
@@ -187,18 +187,22 @@ cleaner() {
 }
 
 @test "H164 rlock is stopped after TERM: its agent kills the command after --kill-after" {
+    local options commands=() row=0
     for options in '--lease 9s' '--lease 60s --on-lost continue' '--lease 60s'; do
-        echo "--- $options"
-        rm -f "$T/termed"
+        row=$((row + 1))
         # shellcheck disable=SC2086 # they are words
-        bg_up a rlock run $options --at-most 1s --kill-after 4s k -- sh -c "
-            trap ': >\"$T/termed\"' TERM; : >'$T/a.up'; while :; do sleep 0.05; done"
-        command=$(command_of "${pid[a]}")
-        poll_until 10 test -e "$T/termed"
-        kill -STOP "${pid[a]}"
-        poll_until 10 in_state "$command" Z
-        kill -CONT "${pid[a]}"
-        ends_with a 124
+        bg_up "a$row" rlock run $options --at-most 4s --kill-after 4s "k$row" -- sh -c "
+            trap ': >\"$T/termed$row\"' TERM; : >'$T/a$row.up'; while :; do sleep 0.05; done"
+        commands[row]=$(command_of "${pid[a$row]}")
+    done
+    for row in 1 2 3; do
+        poll_until 10 test -e "$T/termed$row"
+        kill -STOP "${pid[a$row]}"
+    done
+    for row in 1 2 3; do
+        poll_until 10 in_state "${commands[row]}" Z
+        kill -CONT "${pid[a$row]}"
+        ends_with "a$row" 124
     done
 }
 

@@ -200,7 +200,7 @@ send (true; "$RLOCK" run --lease 60s k -- echo "it"s-mine) | cat\n
 until [ "$("$RLOCK" status --json k | jq '.[0].waiters | length')" = 1 ]
 stopped
 sh kill $HOLDER
-sh "$RLOCK" run -w 20s k -- true
+sh "$RLOCK" run -w 50s k -- true
 sh "$RLOCK" run -n k -- true
 absent its-mine
 send fg\n

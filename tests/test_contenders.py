@@ -56,7 +56,7 @@ def left_behind(contest):
         yield f"{lock['key']} is not free: {lock['holders']} {lock['waiters']}"
     for key in ("one", "other", "rw", *LIMITS):
         mode = ["--limit", str(LIMITS[key])] if key in LIMITS else []
-        words = [RLOCK, "run", "-w", "5s", "--lease", "2s", *mode, key, "--", "true"]
+        words = [RLOCK, "run", "-w", "60s", "--lease", "2s", *mode, key, "--", "true"]
         subprocess.run(words, env=contest.env, check=True)
     for name in contest.deployment.server.call("KEYS", "*"):
         fields = contest.deployment.server.call("HKEYS", name)
@@ -66,11 +66,20 @@ def left_behind(contest):
             yield f"{name} has {' '.join(fields)}"
         if not 0 < contest.deployment.server.call("PTTL", name) <= WEEK + LEASE * 1000:
             yield f"{name} lives for {contest.deployment.server.call('PTTL', name)} ms"
-    for channel in contest.deployment.server.call("PUBSUB", "CHANNELS", "*"):
-        yield f"someone listens to {channel}"
-    for client in contest.deployment.server.call("CLIENT", "LIST").splitlines():
-        if "cmd=client" not in client:
-            yield f"connected: {client}"
+    yield from connected(contest.deployment.server)
+
+
+def connected(server):
+    """Connections and listeners; the agent of a killed run ends some time after its lock."""
+    end = time.monotonic() + PLENTY
+    while True:
+        clients = server.call("CLIENT", "LIST").splitlines()
+        found = [f"connected: {client}" for client in clients if "cmd=client" not in client]
+        for channel in server.call("PUBSUB", "CHANNELS", "*"):
+            found.append(f"someone listens to {channel}")
+        if not found or time.monotonic() > end:
+            return found
+        time.sleep(0.1)
 
 
 def too_little(contest, runs, pairs):

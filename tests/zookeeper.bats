@@ -85,7 +85,7 @@ names_the_second() {
     run -0 rlock force-release --now --yes m
     kill -KILL "$agent"
     ends_with a 79 20
-    run -0 rlock run -w 20s --lease 60s k -- true
+    run -0 rlock run -w 50s --lease 60s k -- true
 }
 
 @test "a waiter's agent dies, and one of its places is taken away meanwhile: none stays" {
@@ -166,7 +166,7 @@ END
     [[ $status == 79 ]]
     (($(<"$T/command.ended") <= stopped + 10))
     poll_until 20 serves "${port[1]}"
-    run -0 rlock run -w 30s k -- true
+    run -0 rlock run -w 60s k -- true
 }
 
 @test "a server that is killed and comes again has forgotten nothing" {
