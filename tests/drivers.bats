@@ -24,10 +24,21 @@ teardown() {
     end_processes
 }
 
-# unfit CHECK WORDS LIE: the doctor says so of that liar.
+# unfit: each row LIE|CHECK|WORDS of standard input: the doctor says so of that liar; of all of them
+# at the same time, as it looks for a certain time.
 unfit() {
-    run -69 rlock doctor --server-wait 0 -u "exec:liar/$T/$3/$3"
-    [[ $output == *"  unfit    $1 "*"$2"* ]]
+    local lie check words row rows
+    mapfile -t rows
+    for row in "${rows[@]}"; do
+        lie=${row%%|*}
+        bg "$lie" rlock doctor --server-wait 0 -u "exec:liar/$T/$lie/$lie"
+    done
+    for row in "${rows[@]}"; do
+        IFS='|' read -r lie check words <<<"$row"
+        ends_with "$lie" 69 100
+        output=$(<"$T/$lie.out")
+        [[ $output == *"  unfit    $check "*"$words"* ]]
+    done
 }
 
 refuses() { # WORDS OPTION...
@@ -200,61 +211,51 @@ has_host_but() {
 }
 
 @test "the doctor: drivers that keep their promises" {
-    run -0 rlock doctor
-    [[ $output != *unfit* ]]
-    run -0 rlock doctor -u "exec:liar/$T/honest/"
-    run -0 rlock doctor -u "exec:liar/$T/timed/dates"
-    [[ $output == *"fine     date"* ]]
+    bg dir rlock doctor
+    bg honest rlock doctor -u "exec:liar/$T/honest/"
+    bg timed rlock doctor -u "exec:liar/$T/timed/dates"
+    all_end 0 100 dir honest timed
+    fails contains "$T/dir.out" unfit
+    contains "$T/timed.out" 'fine     date'
 }
 
-@test "the doctor: another text comes back than was put" {
-    unfit bytes 'other bytes' cut
-    unfit bytes 'other bytes' trim
+@test "the doctor: other bytes than were put; those of what is written in two steps; none" {
+    unfit <<'END'
+cut|bytes|other bytes
+trim|bytes|other bytes
+torn|lost|other bytes
+lost|bytes|another text
+END
 }
 
-@test "the doctor: what is there is made anew" {
-    unfit create 'replaces a key' create
+@test "the doctor: answers that are none; fewer bytes than an answer has said" {
+    unfit <<'END'
+strange|bytes|no answer of the protocol: well done
+versions|bytes|no answer of the protocol: done two words
+length|bytes|no answer in time
+END
 }
 
-@test "the doctor: no comparison, or one that another put gets into" {
-    unfit create 'replaces a key' never
-    unfit race 'does not compare and set' race
+@test "the doctor: what is there is made anew; no comparison, or one that another put gets into" {
+    unfit <<'END'
+create|create|replaces a key
+never|create|replaces a key
+race|race|does not compare and set
+END
 }
 
-@test "the doctor: the same version comes twice" {
-    unfit versions 'comes twice' hash
+@test "the doctor: a refused put that is done; the same version twice; an old record" {
+    unfit <<'END'
+refused|race|was done
+hash|versions|comes twice
+stale|reads|what was there before
+END
 }
 
-@test "the doctor: a get returns what was there before" {
-    unfit reads 'what was there before' stale
-}
-
-@test "the doctor: a record that is written in two steps" {
-    unfit lost 'other bytes' torn
-}
-
-@test "the doctor: refused, and done all the same" {
-    unfit race 'was done' refused
-}
-
-@test "the doctor: done, and forgotten" {
-    unfit bytes 'another text' lost
-}
-
-@test "the doctor: a list lacks keys" {
-    unfit list 'lacks a key' unlisted
-}
-
-@test "the doctor: a clock that stands still, and one that goes backwards" {
-    unfit date 'off within' clock
-    unfit date 'off within' backwards
-}
-
-@test "the doctor: answers that are none" {
-    unfit bytes 'no answer of the protocol: well done' strange
-    unfit bytes 'no answer of the protocol: done two words' versions
-}
-
-@test "the doctor: fewer bytes than an answer has said" {
-    unfit bytes 'no answer in time' length
+@test "the doctor: a list lacks keys; a clock that stands still, and one that goes backwards" {
+    unfit <<'END'
+unlisted|list|lacks a key
+clock|date|off within
+backwards|date|off within
+END
 }
