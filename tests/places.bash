@@ -34,13 +34,14 @@ guard_of() {
 }
 
 # Each holder works as a tree of processes that ignore TERM, and another one waits. CONTEND starts
-# them; MEANWHILE is called when all are there.
+# them; MEANWHILE is called when all are there. Where the kernel lists no children, the process that
+# is in a session of its own is found among all of the machine's, between TERM and KILL.
 excludes() {
     local row lease=${LEASE:-8s}
     for row in killed stopped agent-stopped taken; do
-        ${CONTEND:-contend} $row "$lease" --kill-after 1s -- ignore
+        ${CONTEND:-contend} $row "$lease" --kill-after 2s -- ignore
     done
-    ${CONTEND:-contend} limited "$lease" --kill-after 1s --at-most 1s -- ignore
+    ${CONTEND:-contend} limited "$lease" --kill-after 2s --at-most 1s -- ignore
     for row in killed stopped agent-stopped taken; do
         declare -g "${row/-/_}=$(guard_of a$row)"
     done

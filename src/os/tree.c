@@ -234,6 +234,8 @@ static enum tree_state signal_found(const struct tree *tree, const struct proces
             continue;
         if (signo != 0 && !deliver(tree, process, signo))
             *complete = false;
+        if (signo == SIGTERM && tree->asked)
+            process_list_append(tree->asked, process);
         *print = (*print + (uint64_t)process->pid) * 0x9e3779b97f4a7c15U + process->started;
         state = TREE_LIVE;
     }
@@ -489,20 +491,64 @@ static enum tree_state signal_births(const struct tree *tree, const struct proce
     return state;
 }
 
+/* Finds the tree from parents to children, beginning at its root, as far as it gets before
+ * "until". */
+static bool list_children(const struct tree *tree, struct moment until, struct process_list *list)
+{
+    struct process_list root ENDED_BY(process_list_free) = {0};
+    struct search search;
+    struct process process;
+    size_t kept = 0, i = 0;
+
+    if (!search_from_root(&search, tree, &root))
+        return false;
+    bool complete = procfs_add_children(tree->procfs, &root.all[0], list);
+    for (; i < list->count && i < MOST_DESCENDANTS && !moment_reached(until, moment_now()); i++) {
+        enum process_look look = procfs_read(tree->procfs, list->all[i].pid, &process);
+        complete = complete && look != PROCESS_UNSEEN;
+        if (look != PROCESS_FOUND || !may_belong(&search, &process))
+            continue;
+        complete = procfs_add_children(tree->procfs, &process, list) && complete;
+        list->all[kept++] = process;
+    }
+    complete = complete && i == list->count;
+    list->count = kept;
+    process_list_sort(list);
+    return complete;
+}
+
+/* As list_children(), with the root. */
+static bool list_from_root(const struct tree *tree, struct moment until, struct process_list *list)
+{
+    struct process root;
+
+    list->count = 0;
+    bool complete = list_children(tree, until, list) &&
+                    procfs_read(tree->procfs, tree->root, &root) == PROCESS_FOUND &&
+                    process_list_append(list, &root);
+    process_list_sort(list);
+    return complete;
+}
+
 /* Signals all that a list shows; once more as long as those that fork are faster, or to see whether
- * there is really nothing. */
+ * there is really nothing. TERM and CONT go where descent leads: who has just read all processes of
+ * a busy machine gets no turn when KILL is due. */
 static enum tree_state signal_listed(const struct tree *tree, struct process_list *all, int signo,
                                      bool *complete)
 {
     enum tree_state state = TREE_GONE;
-    bool limited = tree->kill_at.ns && (signo == SIGTERM || signo == SIGCONT);
+    bool limited = tree->kill_at.ns && signo != SIGKILL;
     struct moment until = limited ? tree->kill_at : MOMENT_NEVER;
+    bool below = (signo == SIGTERM || signo == SIGCONT) && descends(tree) &&
+                 procfs_lists_children(tree->procfs, tree->root);
     uint64_t print = 1, last;
     int pass = 0;
 
     do {
         last = print;
-        *complete = procfs_list(tree->procfs, until, all) && *complete;
+        bool listed = below && pass == 0 ? list_from_root(tree, until, all)
+                                         : procfs_list(tree->procfs, until, all);
+        *complete = listed && *complete;
         state = signal_found(tree, all, signo, &print, complete);
     } while (++pass < MOST_PASSES && print != last && (state == TREE_GONE || signo == SIGKILL));
     return state;
@@ -539,6 +585,13 @@ static enum tree_state signal_visible(const struct tree *tree, int signo, bool *
     return state;
 }
 
+/* Whether what a process leaves is found when it is dead: it becomes a child of the root, or its
+ * children are listed, and killed before it. */
+static bool finds_orphans(const struct tree *tree)
+{
+    return descends(tree) || procfs_lists_children(tree->procfs, getpid());
+}
+
 /* The processes that can be found, wherever they are. */
 static enum tree_state signal_processes(const struct tree *tree, int signo)
 {
@@ -548,7 +601,7 @@ static enum tree_state signal_processes(const struct tree *tree, int signo)
     if (!procfs_is_usable(tree->procfs))
         return signal_unseen(tree, signo);
     procfs_begin(tree->procfs);
-    if (signo == SIGKILL && procfs_lists_children(tree->procfs, getpid()))
+    if (signo == SIGKILL && finds_orphans(tree))
         signal_known(tree, signo);
     if (signo != 0 || !signal_known(tree, signo))
         state = signal_visible(tree, signo, &complete);
@@ -624,37 +677,12 @@ static bool list_all(const struct tree *tree, struct process_list *list)
     return complete && !search.incomplete;
 }
 
-/* Finds the tree from parents to children, beginning at its root. */
-static bool list_children(const struct tree *tree, struct process_list *list)
-{
-    struct process_list root ENDED_BY(process_list_free) = {0};
-    struct search search;
-    struct process process;
-    size_t kept = 0;
-
-    if (!search_from_root(&search, tree, &root))
-        return false;
-    bool complete = procfs_add_children(tree->procfs, &root.all[0], list);
-    for (size_t i = 0; i < list->count && i < MOST_DESCENDANTS; i++) {
-        enum process_look look = procfs_read(tree->procfs, list->all[i].pid, &process);
-        complete = complete && look != PROCESS_UNSEEN;
-        if (look != PROCESS_FOUND || !may_belong(&search, &process))
-            continue;
-        complete = procfs_add_children(tree->procfs, &process, list) && complete;
-        list->all[kept++] = process;
-    }
-    complete = complete && list->count <= MOST_DESCENDANTS;
-    list->count = kept;
-    process_list_sort(list);
-    return complete;
-}
-
 bool tree_list(const struct tree *tree, struct process_list *list)
 {
     list->count = 0;
     procfs_begin(tree->procfs);
     bool by_children = procfs_lists_children(tree->procfs, tree->root);
-    bool complete = by_children ? list_children(tree, list) : list_all(tree, list);
+    bool complete = by_children ? list_children(tree, MOMENT_NEVER, list) : list_all(tree, list);
     procfs_end(tree->procfs);
     return complete;
 }

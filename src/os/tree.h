@@ -44,7 +44,8 @@ struct tree {
     const struct process_list *callers; /* the supervisor's children at its start; NULL: none */
     const struct process_list *noted;   /* processes that were seen to descend from it */
     size_t noted_count;                 /* of lists */
-    struct moment kill_at; /* KILL is due then, and must not wait for TERM and CONT; 0: never */
+    struct process_list *asked;         /* those that TERM has reached are added; NULL: no matter */
+    struct moment kill_at; /* KILL is due then, and must not wait for another look; 0: never */
 };
 
 enum tree_state {
@@ -55,10 +56,11 @@ enum tree_state {
                   * process group that may be the command's */
 };
 
-/* Sends "signo" to all of the tree but root and except; 0 only looks. Zombies are left out. TERM
- * and CONT reach what is found before "kill_at". A KILL goes to the command's group and to what was
- * noted before anything is listed, a CONT to the group as a whole afterwards, too: of processes
- * that are continued one by one, a Ctrl-Z in between would leave some stopped. */
+/* Sends "signo" to all of the tree but root and except; 0 only looks. Zombies are left out. All but
+ * KILL look only before "kill_at". A KILL goes to the command's group and to what was noted before
+ * anything is listed, unless what they leave could not be found then. A CONT goes to the group as a
+ * whole afterwards, too: of processes that are continued one by one, a Ctrl-Z in between would
+ * leave some stopped. */
 enum tree_state tree_signal(const struct tree *tree, int signo);
 /* Whether more than its process group can be seen. */
 bool tree_is_visible(const struct tree *tree);

@@ -79,7 +79,9 @@ static struct tree tree_of(struct job *job)
                          .group = job->child.group,
                          .leader = job->child.handle,
                          .owner = lock ? lock->owner : NULL,
-                         .callers = &job->callers};
+                         .callers = &job->callers,
+                         .noted = &job->asked,
+                         .noted_count = 1};
 }
 
 /* While the command runs, its process group is for the terminal and its shells to form; the
@@ -142,6 +144,7 @@ void job_free(struct job *job)
 {
     procfs_close(&job->procfs);
     process_list_free(&job->callers);
+    process_list_free(&job->asked);
     child_free(&job->child);
     cgroup_remove(cgroup_of(job));
 }
@@ -262,6 +265,7 @@ static void stop(struct job *job)
     job->stopping_since = moment_now();
     tell_stopping(job);
     job->stop = (struct stop){.child = &job->child, .tree = tree_of(job)};
+    job->stop.tree.asked = &job->asked;
     job->stop.tree.kill_at = deadline(job).kill_at;
     begin_to_end(job);
     go_on_stopping(job);

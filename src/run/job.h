@@ -32,6 +32,7 @@ struct job {
     struct terminal terminal;
     struct procfs procfs;
     struct process_list callers; /* the children of this process that its caller had started */
+    struct process_list asked;   /* the processes that TERM has reached */
     struct child child;
     struct stop stop;
     struct stop_command stop_command;

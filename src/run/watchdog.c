@@ -170,6 +170,7 @@ static void act(struct watchdog *watchdog, struct moment now)
 {
     bool late = moment_reached(kill_at(watchdog), now);
 
+    watchdog->tree.kill_at = late ? (struct moment){0} : kill_at(watchdog);
     switch (watchdog->phase) {
     case WATCHDOG_IDLE: break;
     case WATCHDOG_WATCHING:

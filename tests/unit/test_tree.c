@@ -229,7 +229,8 @@ static void tell_latest(int number)
  * a list of all processes was begun. */
 static char deeds[256];
 static bool notes_deeds;
-static pid_t group; /* that has processes; 0: none */
+static size_t entries; /* of directories, that were read */
+static pid_t group;    /* that has processes; 0: none */
 
 static void note_deed(const char *what, int number)
 {
@@ -256,6 +257,7 @@ struct dirent *readdir(DIR *from)
     if (!next)
         *(void **)&next = dlsym(RTLD_NEXT, "readdir64");
     struct dirent *entry = next(from);
+    entries++;
     if (entry && strtol(entry->d_name, NULL, 10) == pid_of(50) && !strstr(deeds, "list"))
         note_deed("see in the list", 50);
     if (late_looks && entry && strtol(entry->d_name, NULL, 10) == pid_of(late_child.pid)) {
@@ -375,6 +377,64 @@ static void test_known_first(void)
     remove_tree("");
 }
 
+/* The supervisor finds its tree by descent. */
+static void test_term_by_descent(void)
+{
+    make_world(true);
+    struct procfs procfs = procfs_of(directory);
+    const struct tree tree = {
+        .procfs = &procfs, .root = getpid(), .except = pid_of(101), .leader = -1, .owner = OWNER};
+    notes_deeds = true;
+    *deeds = '\0';
+    tap_ok(tree_signal(&tree, SIGTERM) == TREE_LIVE && strstr(deeds, "signal 122, ") &&
+               !strstr(deeds, "list"),
+           "H163 TERM does without a list of all processes: %s", deeds);
+    notes_deeds = false;
+    procfs_close(&procfs);
+    remove_tree("");
+}
+
+/* Where the kernel lists no children, known processes are killed first, too, as long as the
+ * supervisor inherits what they leave. KILL knows what TERM has reached, and no look lasts until
+ * after it is due. */
+static void test_asked_first(void)
+{
+    const char *before = "kill 120, kill 121, kill 122, kill 123, kill 124, kill 125, kill 126, "
+                         "kill 127, kill 128, kill 142, see in the list 50, ";
+    struct process callers[] = {
+        {.pid = pid_of(110), .group = pid_of(US), .session = session_of(US), .started = 90},
+        {.pid = pid_of(113), .group = pid_of(113), .session = pid_of(113), .started = 91}};
+    const struct process_list others = {callers, COUNT(callers), 0};
+    struct process_list asked = {0};
+
+    make_world(false);
+    struct procfs procfs = procfs_of(directory);
+    struct tree tree = {.procfs = &procfs,
+                        .root = getpid(),
+                        .except = pid_of(101),
+                        .leader = -1,
+                        .owner = OWNER,
+                        .callers = &others,
+                        .noted = &asked,
+                        .noted_count = 1,
+                        .asked = &asked};
+    tree_signal(&tree, SIGTERM);
+    notes_deeds = true;
+    *deeds = '\0';
+    tree_signal(&tree, SIGKILL);
+    tap_ok(strncmp(deeds, before, strlen(before)) == 0,
+           "H163 what TERM reached is killed first: %s", deeds);
+    notes_deeds = false;
+    tree.noted_count = 0;
+    tree.kill_at = moment_now();
+    entries = 0;
+    tap_ok(tree_signal(&tree, 0) != TREE_GONE && entries < COUNT(rows),
+           "H163 a look ends when KILL is due");
+    process_list_free(&asked);
+    procfs_close(&procfs);
+    remove_tree("");
+}
+
 /* H122: hidepid= (proc(5)) hides untraceable processes of the same user, too. */
 static void test_hidden_group(void)
 {
@@ -476,6 +536,8 @@ int main(void)
     test_second_look();
     test_number_of_session();
     test_known_first();
+    test_term_by_descent();
+    test_asked_first();
     test_hidden_group();
     test_number_of_another();
     test_empty_group();
