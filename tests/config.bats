@@ -276,7 +276,7 @@ tls-cert
 tls-key
 END
     # Settings without a variable.
-    RLOCK_URL=gopher://h says 78 '^rlock: status: RLOCK_URL has the unknown scheme' status
+    RLOCK_URL=gopher://h says 78 '^rlock: status: RLOCK_URL has the unknown .* local are known\)$' status
     RLOCK_PREFIX='a b' run -78 --separate-stderr rlock status
     stderr_line "^rlock: status: RLOCK_PREFIX 'a b' "
     RLOCK_SERVER_WAIT=soon run -78 --separate-stderr rlock status

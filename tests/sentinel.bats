@@ -196,7 +196,7 @@ bytes_up() {
     undeploy
     export REDISCLI_AUTH=secret SENTINEL_AUTH=watch RLOCK_PASSWORD=secret
     SENTINEL_LINES=("requirepass watch" "sentinel sentinel-pass watch"
-        "user asker on >ask -@all +auth +sentinel")
+        "user asker on >ask -@all $(printf " +sentinel|%s" get-master-addr-by-name sentinels myid masters)")
     deploy --requirepass secret
     disturb
     local wrong="cannot reach sentinel://.*: sentinel 127.0.0.1:${port[1]}: wrong password, or no such user\$"

@@ -141,7 +141,7 @@ extern const struct option_spec common_options[], option_no_wait;
 #define SETTINGS_OPTIONS       {.table = common_options}
 /* clang-format on */
 
-#define SETTING_FAULT_SIZE 200
+#define SETTING_FAULT_SIZE 320
 
 /* Returns the setting of that name, or 0. */
 enum setting setting_find(const char *name);
