@@ -45,10 +45,16 @@ local function all_are_listed(lock)
   return false
 end
 
+-- A list without waiters. Its numbers begin with a ticket, of which all that were issued before are
+-- lower, and so are the numbers of waiters in earlier lists: one of these comes back to the front.
+local function new_list(of, ticket)
+  return { priority = of, first = ticket, last = ticket - 1, called = ticket - 1 }
+end
+
 -- Puts those of priority 0 into a list, in their order. The caller has no record yet. None of them
 -- is far any more: the first of the list may be far from the first of the queue.
 local function list_all(lock)
-  local list = { priority = 0, first = 1, last = 0, called = 0 }
+  local list = new_list(0, lock.queue.first)
   for ticket = lock.queue.first, lock.queue.last do
     local place = place_of(lock.queue, ticket)
     local text = redis.call('HGET', lock.key, place)
@@ -69,8 +75,7 @@ end
 local function join_list(lock, former)
   if lock.queue.base ~= 'q' or priority == 0 and not all_are_listed(lock) then return end
   if priority < 0 and not all_are_listed(lock) then list_all(lock) end
-  local list = lists_of(lock)[priority]
-    or { priority = priority, first = 1, last = 0, called = 0 }
+  local list = lists_of(lock)[priority] or new_list(priority, lock.queue.mine)
   if former and former >= 1 and former <= list.last
     and redis.call('HEXISTS', lock.key, item_of(list, former)) == 0 then
     list.first, list.called = math.min(list.first, former), math.min(list.called, former - 1)
