@@ -128,6 +128,9 @@ static bool start_release(struct supervisor *s)
     struct run_reason why = {0};
 
     job_command_end(job, &order.end); /* all bytes of a message are sent */
+    /* Nothing is left for an agent to end that finds this process dead. */
+    if (!job->stuck)
+        atomic_store(&s->agent.offer->command.group, 0);
     if (s->state != RELEASING)
         s->leave_by = job_is_ended_elsewhere(job) ? job->lease.end : release_by(s);
     s->state = RELEASING;
