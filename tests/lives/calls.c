@@ -267,6 +267,8 @@ static int signal_one(int pid, int signo)
 /* A signal to the process itself comes before this returns. */
 int __wrap_kill(pid_t pid, int signo)
 {
+    if (signo)
+        life_on_deed(kernel.current);
     kernel_call();
     if (signo)
         trace("kill(%d, %d)", pid, signo);
@@ -328,6 +330,8 @@ long __wrap_syscall(long number, ...)
     for (int i = 0; i < 4; i++)
         word[i] = va_arg(words, long);
     va_end(words);
+    if (number == SYS_pidfd_send_signal && word[1])
+        life_on_deed(kernel.current);
     kernel_call();
     switch (number) {
     case SYS_pidfd_open:
@@ -539,6 +543,7 @@ static struct proc *fork_process(enum kind kind)
  * -1. */
 int lives_vfork(const struct registers *registers, int cgroup)
 {
+    life_on_deed(kernel.current);
     kernel_call();
     if (cgroup >= 0 && kernel.no_fork_into)
         return refused_with(kernel.no_fork_into);
@@ -559,6 +564,7 @@ int lives_vfork(const struct registers *registers, int cgroup)
 
 pid_t __wrap_spawn_start(struct spawn *spawn, int (*work)(void *arg), void *arg)
 {
+    life_on_deed(kernel.current);
     kernel_call();
     if (is_refused(WANT_PROCESS))
         return -1;
@@ -590,6 +596,7 @@ static int help(const void *arg)
 pid_t __wrap_child_fork_helper(const char *name, int keep, int (*work)(int keep, const void *arg),
                                const void *arg)
 {
+    life_on_deed(kernel.current);
     kernel_call();
     if (is_refused(WANT_PROCESS))
         return -1;
@@ -609,6 +616,7 @@ pid_t __wrap_child_fork_helper(const char *name, int keep, int (*work)(int keep,
 /* It keeps all files but the first two. */
 pid_t __wrap_child_fork_survivor(const char *name, int (*work)(const void *arg), const void *arg)
 {
+    life_on_deed(kernel.current);
     kernel_call();
     if (is_refused(WANT_PROCESS))
         return -1;
@@ -855,7 +863,7 @@ static struct message *message_of(const struct msghdr *parcel)
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *parcel, int flags)
 {
     (void)flags;
-    life_on_message(kernel.current);
+    life_on_deed(kernel.current);
     kernel_call();
     const struct file *file = file_of(fd);
     if (!file || file->kind != FILE_PAIR)
@@ -935,6 +943,7 @@ int __wrap_connect(int fd, const struct sockaddr *to, socklen_t length)
 ssize_t __wrap_send(int fd, const void *bytes, size_t size, int flags)
 {
     (void)flags;
+    life_on_deed(kernel.current);
     kernel_call();
     return network_send(file_of(fd)->connection, bytes, size);
 }

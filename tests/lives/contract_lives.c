@@ -65,7 +65,7 @@ int life_on_want(struct proc *process, enum want want)
     return 0;
 }
 
-void life_on_message(const struct proc *process)
+void life_on_deed(const struct proc *process)
 {
     (void)process;
 }

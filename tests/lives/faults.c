@@ -263,13 +263,13 @@ static void strike_now(struct fault *fault)
     kernel.from_outside = false;
 }
 
-/* A guard makes its next call (AT_CALL), or sends its next message (AT_MESSAGE): the faults strike
- * that are for this one. */
+/* A guard makes its next call (AT_CALL), or does its next deed (AT_DEED): the faults that are for
+ * this one strike. */
 static void count(const struct proc *process, unsigned trigger)
 {
     if (process->kind != SUPERVISOR && process->kind != AGENT)
         return;
-    unsigned *numbers = trigger == AT_CALL ? process->run->calls : process->run->messages;
+    unsigned *numbers = trigger == AT_CALL ? process->run->calls : process->run->deeds;
     unsigned number = ++numbers[process->kind];
     for (int i = 0; i < fault_count; i++) {
         struct fault *fault = &faults[i];
@@ -277,9 +277,20 @@ static void count(const struct proc *process, unsigned trigger)
             fault->guard != process->kind || fault->number != number)
             continue;
         fault->used = true;
-        if (trigger == AT_MESSAGE && (fault->at || fault->calls))
+        if (trigger == AT_DEED && (fault->at || fault->calls))
             world_at(world.now + fault->at, come, fault);
         else
+            strike_now(fault);
+    }
+}
+
+/* Those that have come strike in that one of the guard's calls, or of its deeds. */
+static void strike_amid(const struct proc *guard, bool deed)
+{
+    for (int i = 0; i < fault_count; i++) {
+        struct fault *fault = &faults[i];
+        if (fault->has_come && fault->of_deeds == deed && fault->run == guard->run &&
+            fault->guard == guard->kind && fault->calls > 0 && --fault->calls == 0)
             strike_now(fault);
     }
 }
@@ -292,17 +303,15 @@ void life_on_call(struct proc *process)
     if (!guard)
         return;
     count(guard, AT_CALL);
-    for (int i = 0; i < fault_count; i++) {
-        struct fault *fault = &faults[i];
-        if (fault->has_come && fault->run == guard->run && fault->guard == guard->kind &&
-            fault->calls > 0 && --fault->calls == 0)
-            strike_now(fault);
-    }
+    strike_amid(guard, false);
 }
 
-void life_on_message(const struct proc *process)
+void life_on_deed(const struct proc *process)
 {
-    count(process, AT_MESSAGE);
+    if (!process)
+        return;
+    strike_amid(process, true);
+    count(process, AT_DEED);
 }
 
 void life_on_request(struct run *run)
@@ -370,8 +379,8 @@ static void choose_trigger(struct fault *fault)
         fault->number = 1 + (unsigned)chance_below(one_in(2) ? 4 : 12);
         fault->at = chance_below(one_in(2) ? 3 * network.delay + MS : 50 * MS);
     } else if (of_process && one_in(3)) {
-        fault->trigger = AT_MESSAGE;
-        fault->number = 1 + (unsigned)chance_below(one_in(2) ? 5 : 15);
+        fault->trigger = AT_DEED;
+        fault->number = 1 + (unsigned)chance_below(one_in(2) ? 8 : 30);
         fault->at = one_in(2) ? chance_below(one_in(2) ? 20 * US : MS) : 0;
     } else if (of_process && one_in(2)) {
         fault->trigger = AT_CALL;
@@ -384,8 +393,10 @@ static void choose_trigger(struct fault *fault)
         fault->trigger = AT_TIME;
         fault->at = fault->run->starts + chance_below(one_in(2) ? 200 * MS : 4 * fault->run->lease);
     }
-    if (fault->kind <= FAULT_STOP && fault->trigger != AT_CALL && one_in(2))
-        fault->calls = 1 + (unsigned)chance_below(CHOOSE(5, 20, 80));
+    if (fault->kind <= FAULT_STOP && fault->trigger != AT_CALL && one_in(2)) {
+        fault->of_deeds = one_in(2);
+        fault->calls = 1 + (unsigned)chance_below(fault->of_deeds ? 6 : CHOOSE(5, 20, 80));
+    }
 }
 
 /* rlock-stores(7) says how many servers of a quorum "may forget": the first ones here. */

@@ -1,7 +1,8 @@
-/* The faults of a life. Each strikes at a time, before a system call of a process, about when one
- * guard sends a message to the other, just after a request was sent: while these are under way,
- * most orders are open; about when a command must be ended, if its lease is not renewed until then;
- * or soon after the fault before it, amid what is done about that one. */
+/* The faults of a life. Each strikes at a time, before a system call of a process, or about a deed
+ * of one, which others notice: a message, a request, a signal or a birth; just after a request was
+ * sent: while these are under way, most orders are open; about when a command must be ended, if its
+ * lease is not renewed until then; or soon after the fault before it, amid what is done about that
+ * one. */
 #pragma once
 
 #include "lives/replication.h"
@@ -31,20 +32,20 @@ struct fault {
         FAULT_FAILOVER,
         FAULT_KINDS
     } kind;
-    enum { AT_TIME, AT_CALL, AT_REQUEST, AT_MESSAGE, AT_MOMENT, AT_FAULT } trigger;
+    enum { AT_TIME, AT_CALL, AT_REQUEST, AT_DEED, AT_MOMENT, AT_FAULT } trigger;
     struct run *run;
     int server;
     enum kind guard; /* SUPERVISOR or AGENT */
     int signo;
     int64_t at;      /* AT_TIME: then; of the others: so long behind it */
-    unsigned number; /* of the call, message or request; which moment */
-    /* Of a guard: it strikes in that one of its calls from then on, amid what it does about that
-     * moment; 0: then. */
+    unsigned number; /* of the call, deed or request; which moment */
+    /* Of a guard: it strikes in that one of its calls (or deeds) from then on, amid what it does
+     * about that moment; 0: then. */
     unsigned calls;
-    bool has_come;  /* these are counted */
-    int64_t length; /* ns */
-    bool now;       /* force-release --now; the server does not restart; connections are lost */
-    int64_t step;   /* of the clock, ns */
+    bool has_come, of_deeds; /* these are counted */
+    int64_t length;          /* ns */
+    bool now;     /* force-release --now; the server does not restart; connections are lost */
+    int64_t step; /* of the clock, ns */
     enum trouble trouble;
     int names; /* how that is away: one of struct naming */
     struct failover failover;

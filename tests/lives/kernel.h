@@ -114,7 +114,7 @@ struct proc {
     uint64_t caught;
 };
 
-#define PROCESSES 256
+#define PROCESSES 512
 
 extern struct kernel {
     struct proc *processes[PROCESSES];

@@ -24,6 +24,7 @@
 #include "lives/script.h"
 #include "lives/sentences.h"
 #include "lives/server.h"
+#include "lives/states.h"
 #include "run/exit_status.h"
 
 static uint64_t last_fences[KEYS + 1]; /* of each KEY */
@@ -426,6 +427,13 @@ static bool comes_from_outside(const struct run *run, int signo)
     return outer;
 }
 
+/* Until KILL is due, for a command of --stop: that "is not run, since it might hit another holder's
+ * work" when the lease is over: rlock-run(1). */
+static bool has_time_left(const struct proc *supervisor)
+{
+    return state_moment(supervisor, 1) > world.now + 20 * MS;
+}
+
 void life_on_signal(const struct proc *process, int signo)
 {
     struct run *run = kernel.current && !kernel.from_outside ? kernel.current->run : NULL;
@@ -438,7 +446,8 @@ void life_on_signal(const struct proc *process, int signo)
         return;
     note_death(process, signo);
     process->run->killed_at_work |= signo == SIGKILL && process->kind == SUPERVISOR &&
-                                    process->life == ALIVE && process->run->command_alive;
+                                    process->life == ALIVE && process->run->command_alive &&
+                                    has_time_left(process);
     if (process == process->run->command && signo == SIGINT)
         check_interrupts(process->run);
     if (!run || !run_is_in(process->run, run))

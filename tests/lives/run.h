@@ -93,7 +93,7 @@ struct run {
     unsigned requests;
     int64_t requested_at;  /* the latest of them was sent */
     unsigned calls[2];     /* system calls of its supervisor and its agents */
-    unsigned messages[2];  /* that these have sent */
+    unsigned deeds[2];     /* of these */
     int64_t stopped_since; /* its supervisor is; 0: it is not */
     /* When neither of its guards ran last. */
     bool unguarded;
