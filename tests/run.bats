@@ -186,6 +186,27 @@ returncode() { # negative for death by a signal, as python sees it
     [[ $output == "$plain" && $output == *7* ]]
 }
 
+@test "what a service manager has set for rlock is the command's, who gets the sockets" {
+    echo "a socket" >"$T/socket"
+    # as_service SUBCOMMAND... : a shell becomes rlock, and so has its number.
+    as_service() {
+        run -0 bash -c 'export LISTEN_PID=$$ WATCHDOG_PID=$$ LISTEN_FDS=1 LISTEN_PIDFDID=7
+            exec "$RLOCK" "$@"' - "$@" \
+            sh -c 'echo "$LISTEN_PID" "$WATCHDOG_PID" "$LISTEN_FDS" "${LISTEN_PIDFDID-none}"
+                echo $$; exec cat <&3' 3<"$T/socket"
+        [[ $output == "${lines[1]} ${lines[1]} 1 none"$'\n'"${lines[1]}"$'\n'"a socket" ]]
+    }
+    as_service run k --
+    as_service run k -- "$RLOCK" run l --
+    rlock latch set gate 1
+    as_service latch run --id 1 gate --
+    as_service fence "$T/fence" --token 7 --
+    # Those of another process stay.
+    LISTEN_PID=1 WATCHDOG_PID=1 LISTEN_PIDFDID=7 \
+        run -0 rlock run k -c 'echo $LISTEN_PID $WATCHDOG_PID $LISTEN_PIDFDID'
+    [[ $output == '1 1 7' ]]
+}
+
 @test "other users do not see who it is with --no-identity" {
     hold b secret --no-identity
     status_json secret '.[0].holders[0] | [.host, .user, .pid, .command] == [null, null, null, null]'

@@ -151,7 +151,8 @@ static int perform(struct fence *all)
 
     snprintf(token, sizeof token, "%" PRId64, all->token);
     setenv("RLOCK_FENCE", token, 1);
-    struct environment environment = {.entries = environ};
+    struct environment environment;
+    environment_make(&environment, environ, NULL, true);
     run_messages_init(&messages, all->path, all->call.arguments.command[0]);
     const struct fenced_plan plan = {.job = {.events = &messages.events,
                                              .command = all->call.arguments.command,
@@ -160,6 +161,7 @@ static int perform(struct fence *all)
                                              .on_lost = ON_LOST_STOP},
                                      .lock = all->file.fd};
     fenced_run(&plan, &outcome);
+    environment_free(&environment);
     all->not_found = outcome.not_found;
     all->call.signal = outcome.signal;
     return outcome.status;

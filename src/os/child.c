@@ -237,6 +237,18 @@ static int execute(const struct start *start)
     return denied ? denied : error;
 }
 
+/* Calls nothing, as another process may share this memory. */
+static void write_number(char *place, pid_t number)
+{
+    size_t length = 1;
+
+    for (pid_t rest = number; rest >= 10; rest /= 10)
+        length++;
+    place[length] = '\0';
+    for (; length > 0; number /= 10)
+        place[--length] = (char)('0' + number % 10);
+}
+
 /* The child's side. PR_SET_PDEATHSIG does not tell of a parent that died before. A sanitizer would
  * warn of an _exit() on a stack that it does not know. */
 __attribute__((no_sanitize_address)) static int become(void *arg)
@@ -253,6 +265,9 @@ __attribute__((no_sanitize_address)) static int become(void *arg)
     if (start->on_terminal)
         tcsetpgrp(start->terminal, getpid());
     restore_signals(start->plan.inherited);
+    for (size_t i = 0; i < CHILD_NUMBERS; i++)
+        if (start->plan.numbers[i])
+            write_number(start->plan.numbers[i], getpid());
     if (!error && start->enters && cgroup_enter(start->plan.cgroup) < 0)
         error = errno;
     if (!error)

@@ -66,10 +66,13 @@ bool child_waits_to_be_reaped(void);
 /* Memory shared with all processes forked from now on, zeroed. NULL with errno. */
 void *child_share_memory(size_t size);
 
+#define CHILD_NUMBERS 2
+
 struct child_plan {
     char *const *argv; /* looked for in PATH */
     char *const *environment;
-    struct moment start_before; /* it is not executed at or after this moment */
+    char *numbers[CHILD_NUMBERS]; /* in it: where its process writes its own number; or NULL */
+    struct moment start_before;   /* it is not executed at or after this moment */
     const struct inherited *inherited;
     const struct cgroup *cgroup; /* that it is started in; NULL: that of this process */
 };

@@ -1,11 +1,16 @@
 #include "run/environment.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/strbuf.h"
 #include "store/url.h"
+
+/* Newer than LISTEN_PID, beside it, and of the same process in other words. Optional. */
+#define PIDFDID "LISTEN_PIDFDID="
 
 /* The variables of rlock. Those of an outer one about its own lock would be wrong for this one. */
 enum variable { VARIABLE_OTHER, VARIABLE_OF_LOCK, VARIABLE_PASSWORD, VARIABLE_URL };
@@ -81,6 +86,25 @@ static char *key_entry(const char *const *keys, size_t count)
     return strbuf_print("RLOCK_KEY=%s", words);
 }
 
+/* The entry for the command, if it is one of these and names this process; else NULL. */
+static char *for_service(struct environment *environment, const char *entry)
+{
+    static const char *const names[CHILD_NUMBERS] = {"LISTEN_PID=", "WATCHDOG_PID="};
+
+    for (size_t i = 0; i < CHILD_NUMBERS; i++) {
+        char *own = environment->for_service[i];
+        size_t length = strlen(names[i]);
+        if (strncmp(entry, names[i], length) != 0)
+            continue;
+        snprintf(own, sizeof environment->for_service[i], "%s%d", names[i], (int)getpid());
+        if (strcmp(entry, own) == 0) {
+            environment->numbers[i] = own + length;
+            return own;
+        }
+    }
+    return NULL;
+}
+
 void environment_make(struct environment *environment, char *const *inherited,
                       const struct acquire_request *lock, bool keep_credentials)
 {
@@ -92,8 +116,8 @@ void environment_make(struct environment *environment, char *const *inherited,
         environment->words[1] = strbuf_print("RLOCK_MODE=%s", lock_mode_name(lock->mode));
         environment->words[2] = strbuf_print("RLOCK_OWNER=%s", lock->owner);
     }
-    while (inherited[count])
-        count++;
+    for (; inherited[count]; count++)
+        for_service(environment, inherited[count]);
     char **entries = mem_zeroed((count + ENVIRONMENT_WORDS + 1) * sizeof *entries);
     environment->entries = entries;
     for (; *inherited; inherited++) {
@@ -101,11 +125,13 @@ void environment_make(struct environment *environment, char *const *inherited,
         bool is_url = !keep_credentials && variable == VARIABLE_URL;
         if ((lock && variable == VARIABLE_OF_LOCK) ||
             (!keep_credentials && variable == VARIABLE_PASSWORD) ||
-            (is_url && environment->url)) /* a second one, which getenv() never sees */
+            (is_url && environment->url) || /* a second one, which getenv() never sees */
+            (environment->numbers[0] && strncmp(*inherited, PIDFDID, strlen(PIDFDID)) == 0))
             continue;
         if (is_url)
             environment->url = without_passwords(*inherited);
-        entries[used++] = is_url ? environment->url : *inherited;
+        char *changed = is_url ? environment->url : for_service(environment, *inherited);
+        entries[used++] = changed ? changed : *inherited;
     }
     for (size_t i = 0; environment->words[i]; i++)
         entries[used++] = environment->words[i];

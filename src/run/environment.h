@@ -1,6 +1,7 @@
-/* The environment of a command that runs under a lock. Pure. */
+/* The environment of a command that runs under a lock. */
 #pragma once
 
+#include "os/child.h"
 #include "store/store.h"
 
 #define ENVIRONMENT_WORDS 6 /* about the lock */
@@ -10,7 +11,11 @@ struct environment {
     /* Those about the lock: RLOCK_KEY, RLOCK_MODE, RLOCK_OWNER, and once it is granted
      * RLOCK_LEASE_MS, RLOCK_FENCE and with a limit RLOCK_SLOT; NULL before, and without one. */
     char *words[ENVIRONMENT_WORDS];
-    char *url;                          /* RLOCK_URL without its passwords; NULL if it had none */
+    char *url; /* RLOCK_URL without its passwords; NULL if it had none */
+    /* LISTEN_PID=… and WATCHDOG_PID=…, where they named this process: a service manager means what
+     * it has started, and that is the command, whose process writes its own number at "numbers". */
+    char for_service[CHILD_NUMBERS][32];
+    char *numbers[CHILD_NUMBERS];
     const struct acquire_request *lock; /* borrowed */
 };
 

@@ -165,8 +165,10 @@ void job_introduce(const struct job *job)
 
 int job_start(struct job *job)
 {
+    const struct environment *environment = job->plan->environment;
     struct child_plan plan = {.argv = job->plan->command,
-                              .environment = job->plan->environment->entries,
+                              .environment = environment->entries,
+                              .numbers = {environment->numbers[0], environment->numbers[1]},
                               .start_before = job_term_at(job),
                               .inherited = &job->inherited,
                               .cgroup = cgroup_of(job)};
