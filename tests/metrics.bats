@@ -91,13 +91,16 @@ has() {
         <(sed -n 's/^\.It Li \(rlock_[a-z_]*\).*/\1/p' "$TESTS/../man/rlock-metrics.1" | sort)
 }
 
-@test "--output replaces a file at once, with the mode of the old one, or that of the umask" {
+@test "--output replaces a file at once: mode and owner are the old ones, or the umask's" {
     hold a k
     umask 027
     run -0 --separate-stderr rlock metrics --output "$T/rlock.prom"
     [[ ! $output && ! $stderr && $(stat -c %a "$T/rlock.prom") == 640 ]]
     well_formed <"$T/rlock.prom"
     chmod 604 "$T/rlock.prom"
+    ((EUID != 0)) || chown nobody:daemon "$T/rlock.prom"
+    local owner
+    owner=$(stat -c %U:%G "$T/rlock.prom")
     # A reader that has it open continues to read the old one.
     exec 8<"$T/rlock.prom"
     mkdir "$T/elsewhere"
@@ -107,7 +110,7 @@ has() {
     exec 8<&-
     [[ -L $T/elsewhere/link ]]
     run -1 grep key= "$T/rlock.prom"
-    [[ $(stat -c %a "$T/rlock.prom") == 604 ]]
+    [[ $(stat -c '%a %U:%G' "$T/rlock.prom") == "604 $owner" ]]
     cd "$T/elsewhere"
     rlock metrics --output here
     [[ -s here && $(ls -A) == "here"$'\n'"link" ]]

@@ -276,15 +276,18 @@ int file_write(int fd, const char *text, size_t size)
     return 0;
 }
 
-/* Gives the file the mode of the old one, else that of open(); mkostemp() makes it for its owner
- * only. */
+/* Gives the file the mode of the old one, and its owner and group as far as this user may, else
+ * what open() would; mkostemp() makes it for its owner only. */
 static int set_usual_mode(int fd, const char *path)
 {
     struct stat old;
     mode_t mask = umask(077);
 
     umask(mask);
-    return fchmod(fd, stat(path, &old) == 0 ? old.st_mode & 0777 : 0666 & ~mask) == 0 ? 0 : errno;
+    bool replaces = stat(path, &old) == 0;
+    if (replaces)
+        (void)(fchown(fd, old.st_uid, old.st_gid) == 0 || fchown(fd, (uid_t)-1, old.st_gid) == 0);
+    return fchmod(fd, replaces ? old.st_mode & 0777 : 0666 & ~mask) == 0 ? 0 : errno;
 }
 
 /* A file that grows beyond the limit (RLIMIT_FSIZE) is an error, and not the end of the process. */

@@ -60,7 +60,8 @@ char *secret_read_again(const char *path);
 /* Writes the whole text. Returns 0, or an errno. */
 int file_write(int fd, const char *text, size_t size);
 /* Replaces the contents of a file by the text, of so many bytes, at once: a reader finds the old
- * text or the new one, never a part. The file is made anew, with the mode of the old one, or that
- * which the umask leaves; behind a symbolic link, the file that it leads to. Returns 0, or an
- * errno, and the old file is as it was; EINVAL for something else than a regular file. */
+ * text or the new one, never a part. The file is made anew, with the mode of the old one, and
+ * its owner and group as far as this user may; or with the mode which the umask leaves. Behind a
+ * symbolic link it is the file that it leads to. Returns 0, or an errno, and the old file is as it
+ * was; EINVAL for something else than a regular file. */
 int file_replace(const char *path, const char *text, size_t size);
