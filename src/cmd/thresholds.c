@@ -233,6 +233,8 @@ static void add_problem(struct strbuf *line, const struct problem *problem,
                           MS_TEXT(last->ended_ago_ms), PARTY_TEXT(&last->by.who));
     } else if (problem->measure == MEASURE_PAUSED) {
         strbuf_printf(line, ": %s", PAUSE_TEXT(lock));
+    } else if (problem->measure == MEASURE_HELD && holders_oldest(lock)->reserved) {
+        strbuf_printf(line, ": %s", holders_oldest(lock)->who.label);
     }
 }
 

@@ -43,8 +43,10 @@ static struct lock_view locks[] = {
     {.key = "kept", .holders = &parties[1], .holder_count = 1},
 };
 
-static const struct lock_party reservation = {
-    .owner = "r", .age_ms = 120000, .reserved = true, .who = {.user = "me"}};
+static const struct lock_party reservation = {.owner = "r",
+                                              .age_ms = 120000,
+                                              .reserved = true,
+                                              .who = {.user = "me", .label = "load | test"}};
 static const struct lock_run run = {
     .by = {.who = {.user = "root", .host = "ci-3"}, .end = {.known = true, .status = 1}},
     .ended_ago_ms = 10800000};
@@ -120,7 +122,8 @@ static const struct {
         "RLOCK OK - 1 lock held, 1 paused | locks=1 held=120s;;;0 waiting=0s;;;0 waiters=0;;;0",
         .count = 5),
     ROW("reserved for too long", SEVERITY_CRITICAL,
-        "RLOCK CRITICAL - staging: reserved for 2m00s by me, more than 1m00s | locks=1 "
+        "RLOCK CRITICAL - staging: reserved for 2m00s by me, more than 1m00s: load \\x7c test | "
+        "locks=1 "
         "held=120s;60;60;0 waiting=0s;;;0 waiters=0;;;0",
         .count = 5, .thresholds[MEASURE_HELD] = {true, 60000, 60000}),
     ROW("paused by a GLOB, with which it is counted", SEVERITY_WARNING,
