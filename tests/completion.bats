@@ -68,6 +68,8 @@ rlock run -nE |
 rlock run -nE  | 0*75
 rlock status --config some | some-file
 rlock fence so | some-file
+rlock config server-w | server-wait
+rlock config lease  |
 rlock run --label  |
 END
     diff <(bash_offers "rlock run --url " | sort | xargs -n 7) - <<'END'

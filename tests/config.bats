@@ -44,7 +44,31 @@ prefix_used() { # the prefix of the one key in the database
     echo 'lease = x' >"$T/config"
     run -78 --separate-stderr rlock config --config "$T/config"
     [[ -z $output && $stderr == "rlock: config: $T/config:1: lease 'x' is not a duration"* ]]
-    run -64 rlock config url
+}
+
+@test "rlock config NAME prints only that value, an empty line where there is none" {
+    printf 'lease = 20s\nlabel = nightly  run\npassword = s3cret\n' >"$T/config"
+    chmod 600 "$T/config"
+    export RLOCK_CONFIG=$T/config RLOCK_URL=$'redis://u:s3cret@h \n unix:///tmp/s'
+    local name value
+    while IFS='|' read -r name value; do
+        quiet 0 config --prefix p "$name"
+        [[ $output == "$value" ]]
+    done <<'END'
+lease|20s
+label|nightly  run
+url|redis://u:***@h unix:///tmp/s
+password|***
+prefix|p
+END
+    [[ $(rlock config notify | wc -c) == 1 ]]
+    run -64 --separate-stderr rlock config leese
+    [[ ! $output && $stderr == "rlock: config: NAME 'leese' is not a setting"* ]]
+    run -64 rlock config lease url
+    run -64 rlock config lease -- true
+    echo 'lease = x' >"$T/config"
+    run -78 --separate-stderr rlock config prefix
+    [[ ! $output && $stderr == *"$T/config:1: lease 'x'"* ]]
 }
 
 @test "an option goes over the environment, and that over the user's file" {

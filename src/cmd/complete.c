@@ -106,6 +106,8 @@ static void offer_operands(const struct completion *all)
         offer("--", "COMMAND follows");
     if (given == 0 && strstr(usage, "PATH"))
         printf(":files\n");
+    for (int id = 1; given == 0 && strstr(usage, "[NAME]") && id < SETTING_COUNT; id++)
+        offer(setting_rows[id].option.name, setting_rows[id].option.help);
     if (given < keys_of(usage) && !(all->action && all->action->new_key)) {
         struct settings settings;
         struct lock_list list ENDED_BY(lock_list_free) = {0};

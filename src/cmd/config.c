@@ -19,32 +19,54 @@ static int print_url(const char *word, size_t length)
     return printed;
 }
 
+/* Returns the number of bytes; value: NULL: there is none. */
 static int print_value(enum setting id, const char *value)
 {
     size_t length;
     int printed = 0;
 
-    if (id == SETTING_PASSWORD || id == SETTING_SENTINEL_PASSWORD)
-        return printf(" " HIDDEN);
+    if (!value)
+        return 0;
     if (id != SETTING_URL)
-        return printf(" %s", value);
+        return printf("%s", setting_rows[id].use == SETTING_SECRET ? HIDDEN : value);
     for (const char *word = value; (word = urls_word(word, &length)); word += length)
-        printed += printf(" ") + print_url(word, length);
+        printed += printf("%s", printed ? " " : "") + print_url(word, length);
     return printed;
 }
 
-static int act(struct call *call)
+static int check(struct call *call)
+{
+    const struct arguments *given = &call->arguments;
+
+    if (given->command || given->word_count > 1)
+        return command_misused(call, "takes one NAME");
+    if (given->word_count && !setting_find(given->words[0]))
+        return command_wrong(call, "NAME", given->words[0], "is not a setting");
+    return STATUS_OK;
+}
+
+static void print_all(const struct call *call)
 {
     for (int id = 1; id < SETTING_COUNT; id++) {
         enum setting setting = (enum setting)id;
         const char *value = call->settings.given[setting].value;
         char origin[512];
-        int column = printf("%s =", setting_rows[setting].option.name);
-        if (value)
-            column += print_value(setting, value);
+        int column = printf("%s =%s", setting_rows[setting].option.name, value ? " " : "");
+        column += print_value(setting, value);
         printf("%*s # %s\n", column < ORIGIN_COLUMN ? ORIGIN_COLUMN - column : 0, "",
                value ? settings_print_origin(&call->settings, setting, origin, sizeof origin)
                      : "not set");
+    }
+}
+
+static int act(struct call *call)
+{
+    if (call->arguments.word_count) {
+        enum setting setting = setting_find(call->arguments.words[0]);
+        print_value(setting, call->settings.given[setting].value);
+        putchar('\n');
+    } else {
+        print_all(call);
     }
     return command_flush();
 }
@@ -52,12 +74,16 @@ static int act(struct call *call)
 const struct command command_config = {
     .name = "config",
     .summary = "print every setting, its value and where it comes from",
-    .usage = {"config [OPTIONS]"},
-    .example = "Passwords are shown as ***. Status: 78 if a file or a variable makes no sense.\n"
+    .usage = {"config [OPTIONS] [NAME]"},
+    .example = "With NAME: only its value, an empty line where there is none. Passwords are\n"
+               "shown as ***. Status: 78 if a file or a variable makes no sense.\n"
                "\n"
                "Example, which server is used here, and why:\n"
-               "  rlock config | grep '^url'\n",
+               "  rlock config | grep '^url'\n"
+               "\n"
+               "Example, the lease in a script:\n"
+               "  lease=$(rlock config lease)\n",
     .options = common_options,
-    .words = WORDS_NONE,
+    .check = check,
     .act = act,
 };
