@@ -71,6 +71,28 @@ does() {
     ran 'backup exclusive: sleep 20'
 }
 
+@test "cron.md: once per firing; the others wait, and do nothing where it succeeded" {
+    commands node
+    block cron.md 'Once per firing, where several processes fire' 1
+    stay first hourly
+    queued hourly bg one sh "$T/block"
+    queued hourly bg two sh "$T/block"
+    ends_well first # with 9: it did not succeed
+    ends_with one 0
+    ends_with two 0
+    ran 'hourly exclusive: node hourly.js'
+}
+
+@test "cron.md: backups with restic and borg" {
+    commands restic borg
+    block cron.md 'Backups with restic and borg' 1
+    as_cron
+    does
+    ran 'restic-nas exclusive: restic unlock' 'restic-nas exclusive: restic backup /home' \
+        'borg-nas exclusive: borg break-lock' 'borg-nas exclusive: borg create ::{now} /home' \
+        'restic-nas exclusive: restic unlock --remove-all' 'restic-nas exclusive: restic prune'
+}
+
 @test "cron.md: at most three at a time; never longer than an hour" {
     block cron.md 'At most three at a time' 1
     as_cron
@@ -163,6 +185,35 @@ does() {
         'test-databases limit 1: make integration DATABASE=test_1'
 }
 
+@test "ci.md: graphics cards" {
+    commands train train-on-two
+    for one in train train-on-two; do
+        printf '#!/bin/sh\necho "$0 $CUDA_VISIBLE_DEVICES" >>"$LOG"\n' >"$T/bin/$one"
+    done
+    hold one gpu --limit 4
+    hold two gpu0
+    block ci.md 'Graphics cards' 1
+    does
+    ran './train 1' './train-on-two 1,2'
+}
+
+@test "ci.md: migrations by many replicas; Terraform and Ansible" {
+    commands migrate serve terraform
+    block ci.md 'Migrations by many replicas' 1
+    export VERSION=7
+    does
+    does
+    export VERSION=8
+    does
+    block ci.md 'Terraform and Ansible' 1
+    does
+    ran 'schema schema-7 exclusive: ./migrate up' ' : serve' ' : serve' \
+        'schema schema-8 exclusive: ./migrate up' ' : serve' \
+        'terraform-prod exclusive: terraform plan -input=false -out=plan' \
+        'terraform-prod exclusive: terraform apply -input=false plan' \
+        'ansible-prod exclusive: ansible-playbook -i prod site.yml'
+}
+
 # ---------------------------------------------------------------- scripts.md
 
 @test "scripts.md: a script that cannot run twice" {
@@ -199,6 +250,18 @@ does() {
     XDG_RUNTIME_DIR=$T/runtime rlock local stop
     ran 'staging database exclusive: ./migrate.sh' 'nested in staging database' \
         'build exclusive: make' 'memory limit 1: ./simulate'
+}
+
+@test "scripts.md: agents and builds side by side" {
+    commands test-server
+    printf '#!/bin/sh\necho "$0 $PORT" >>"$LOG"\n' >"$T/bin/test-server"
+    git init -q
+    block scripts.md 'Coding agents and builds side by side on one machine' 1
+    mkdir "$T/runtime"
+    export XDG_RUNTIME_DIR=$T/runtime
+    URL=local: does
+    URL=local: rlock local stop
+    ran 'build limit 1: make' './test-server 8001' "git-$PWD/.git exclusive: git rebase main"
 }
 
 # ---------------------------------------------------------------- people.md
