@@ -65,6 +65,26 @@ true document.querySelector(".waited .strip .now title").textContent.startsWith(
 END
 }
 
+@test "the page has a filter, a legend, a mark for now, and the last failure in colour" {
+    for n in {1..21}; do
+        rlock run "row-$n" -- true
+    done
+    run -3 rlock run broken -- sh -c 'exit 3'
+    hold a deploy --label words
+    play <<'END'
+expect 1 lock\n(.|\n)*held\s+kept, reserved\s+ended well\s+failed\s+lock lost\s+waited\s+now
+true document.querySelector("#locks.many .failed h2").textContent === "broken"
+true [...document.querySelectorAll("#ticks text")].pop().textContent === "now"
+true (document.querySelector("#filter").focus(), true)
+keys b r o k
+gone row-1
+expect 1 of 23(.|\n)*broken
+gone deploy
+true !document.querySelector(".many")
+true document.querySelectorAll(".lock:not([hidden])").length === 1
+END
+}
+
 @test "the page changes only what has changed: the selection stays, and so does the focus" {
     hold a first --label words
     play <<'END'
@@ -74,7 +94,7 @@ sh "$RLOCK" acquire --lease 1h second >/dev/null
 expect 2 locks
 true String(getSelection()) === "words"
 true (getSelection().removeAllRanges(), true)
-keys Tab Tab Enter
+keys Tab Tab Tab Enter
 expect holder .*words
 sh "$RLOCK" acquire --lease 1h third >/dev/null
 expect 3 locks

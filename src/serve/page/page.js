@@ -7,6 +7,9 @@ const HISTORY_EVERY = 4000; // at most; former runs cost the store more
 const SPANS = [60, 600, 3600, 21600, 86400, 604800]; // seconds
 const LANES = 4; // that runs side by side have
 const WAITS = 16; // percent of the height, below them
+const MANY = 20; // locks; more are a compact row each
+const LONG_KEY = 30; // characters, of which the last ones stay where the middle is left out
+const KEY_END = 12;
 
 const cards = new Map(); // key: its elements
 let locks = [];
@@ -113,11 +116,20 @@ function add(parent, name, className) {
 }
 
 // A long key breaks behind these characters, if it can.
-function setKey(element, key) {
-    for (const part of plain(key).split(/(?<=[/._:-])/)) {
+function addKey(element, text) {
+    for (const part of text.split(/(?<=[/._:-])/)) {
         element.append(part);
         add(element, "wbr");
     }
+}
+
+// In two parts, of which the first one is cut at its end if there is no room.
+function setKey(element, key) {
+    const characters = [...plain(key)];
+    const end = characters.length - (characters.length > LONG_KEY ? KEY_END : 0);
+    addKey(add(element, "span", "start"), characters.slice(0, end).join(""));
+    addKey(add(element, "span", "end"), characters.slice(end).join(""));
+    setAttribute(element, "title", characters.join(""));
 }
 
 // As many children as texts: those that are there are used again.
@@ -246,15 +258,16 @@ function drawTicks(span) {
     let at = Math.ceil((end - span * 1000 - zone) / step) * step + zone;
     for (; at <= end; at += step) {
         const share = 1 - (end - at) / (span * 1000);
-        if (share * width > 20 && (1 - share) * width > 20)
+        if (share * width > 20 && (1 - share) * width > 60)
             labels.push([share, tickText(new Date(at), step)]);
     }
+    labels.push([1, "now"]);
     while (svg.children.length > labels.length) svg.lastChild.remove();
     labels.forEach(([share, label], n) => {
         const text = svg.children[n] || svg.appendChild(document.createElementNS(SVG, "text"));
         setAttribute(text, "x", (share * 100).toFixed(2) + "%");
         setAttribute(text, "y", "80%");
-        setAttribute(text, "text-anchor", "middle");
+        setAttribute(text, "text-anchor", share < 1 ? "middle" : "end");
         setText(text, label);
     });
 }
@@ -326,6 +339,12 @@ function whoText(lock, past) {
         moment(Date.parse(last.since) + (last.held_ms || 0));
 }
 
+// How the last run ended, as a class.
+function lastEnd(past) {
+    const looks = past.length > 0 ? looksOf(past[past.length - 1]) : "";
+    return looks === "run bad" ? " failed" : looks === "run odd" ? " lost" : "";
+}
+
 function newCard(key) {
     const card = {};
     card.item = document.createElement("li");
@@ -336,10 +355,10 @@ function newCard(key) {
     setAttribute(card.button, "aria-expanded", false);
     setKey(card.button, key);
     card.state = add(name, "div", "state");
-    const by = add(row, "div");
+    const by = add(row, "div", "by");
     card.who = add(by, "div", "who");
     card.label = add(by, "div", "label");
-    const times = add(row, "div");
+    const times = add(row, "div", "times");
     card.age = add(times, "div", "age time");
     card.queue = add(times, "div", "queue");
     card.strip = row.appendChild(document.createElementNS(SVG, "svg"));
@@ -372,13 +391,15 @@ function drawCard(card, lock, past, span) {
     const [looks, state] = stateOf(lock);
     const waiting = lock.waiters.length;
     const known = lock.holders.some((holder) => holder.since !== null);
-    setAttribute(card.item, "class", "lock " + looks + (waiting > 0 ? " waited" : ""));
+    setAttribute(card.item, "class", "lock " + looks + (waiting > 0 ? " waited" : "") +
+        (looks === "free" ? lastEnd(past) : ""));
     setText(card.state, state + (lock.paused && looks !== "paused" ? ", paused" : ""));
     setLinked(card.who, whoText(lock, past));
     setLinked(card.label, labelOf(lock));
     setText(card.age, known ? duration(oldest(lock.holders)) : "");
     setText(card.queue, waiting > 0 ? waiting + " waiting" : "");
     setLinked(card.banner, bannerText(lock));
+    setAttribute(card.state, "title", plain(bannerText(lock)));
     drawStrip(card.strip, lock, past, span);
     if (!card.details.hidden) drawDetails(card, lock, past);
 }
@@ -408,12 +429,29 @@ function arrange(list, items) {
     if (focused && focused !== document.activeElement && list.contains(focused)) focused.focus();
 }
 
+// Whether what is typed into the filter is in the name of a lock, or in what is said of who has it,
+// waits for it, or had it last.
+function matches(lock, past) {
+    const wanted = byId("filter").value.trim().toLowerCase();
+    const words = [lock.key, whoText(lock, past), labelOf(lock), ...lock.holders.map(who),
+        ...lock.waiters.map(who)];
+    return words.some((text) => text.toLowerCase().includes(wanted));
+}
+
 function draw() {
     const span = currentSpan(), all = shown();
+    let visible = 0;
     for (const lock of all) {
+        const past = runs.get(lock.key) || [];
         if (!cards.has(lock.key)) cards.set(lock.key, newCard(lock.key));
-        drawCard(cards.get(lock.key), lock, runs.get(lock.key) || [], span);
+        const card = cards.get(lock.key);
+        card.item.hidden = !matches(lock, past);
+        if (card.item.hidden) continue;
+        drawCard(card, lock, past, span);
+        visible++;
     }
+    byId("locks").classList.toggle("many", visible > MANY);
+    setText(byId("matches"), visible < all.length ? visible + " of " + all.length : "");
     const keys = new Set(all.map((lock) => lock.key));
     for (const [key, card] of cards) {
         if (keys.has(key)) continue;
@@ -421,7 +459,7 @@ function draw() {
         cards.delete(key);
     }
     arrange(byId("locks"), all.map((lock) => cards.get(lock.key).item));
-    byId("axis").hidden = all.length === 0;
+    byId("above").hidden = byId("axis").hidden = all.length === 0;
     drawTicks(span);
 }
 
@@ -519,5 +557,7 @@ byId("span").addEventListener("change", () => {
     history.replaceState(null, "", "#" + byId("span").value);
     draw();
 });
+byId("filter").addEventListener("input", draw);
+addEventListener("resize", draw);
 setInterval(() => setText(byId("clock"), fullClock(new Date())), 1000);
 look();
