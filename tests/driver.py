@@ -16,6 +16,9 @@ TIMEOUT = float(os.environ.get("RLOCK_FILE_TIMEOUT") or 1200)
 PLAN = re.compile(r"1\.\.(\d+)(?:\s*#\s*SKIP\S*\s*(.*))?$", re.I)
 RESULT = re.compile(r"(not )?ok\b\s*(\d+)?(?:\s+-\s+|\s+)?(.*)$")
 SKIP = re.compile(r"#\s*SKIP\S*\s*(.*)$", re.I)
+# Files that compute without waiting for anything: those that wait for moments come first.
+COMPUTES = re.compile(r"tests/(lint|tidy|lives/lives|test_scripts_|unit/test_(store_quorum|"
+                      r"zookeeper_simulation|clockless_model|cluster_map))")
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 
@@ -134,6 +137,9 @@ def lead(command, output, log):
     there is none: with a terminal or without, the tests see the same. Does not
     return."""
     os.setsid()
+    # Where the kernel schedules each session as one, nice(2) counts only inside it.
+    with contextlib.suppress(OSError), open("/proc/self/autogroup", "w", encoding="ascii") as file:
+        file.write(str(os.nice(0)))
     pid = os.fork()
     if pid == 0:
         os.setpgid(0, 0)
@@ -235,6 +241,8 @@ def main():
     log = os.open(options.log_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o666)
     # Processes that a test leaves without a parent become children of this one, and can be ended.
     prctl(PR_SET_CHILD_SUBREAPER, 1)
+    if COMPUTES.match(options.test_name):
+        os.nice(10)
     run = Run(options.command, log)
 
     def interrupted(number, _frame):

@@ -47,11 +47,11 @@ FILES = [
 ]
 
 
-def start(directory, script, timeout="1200"):
+def start(directory, script, timeout="1200", name="tests/x"):
     """The driver of a file with that script."""
     env = dict(os.environ, RLOCK_FILE_TIMEOUT=timeout, RLOCK_TEST_FAILED=f"{directory}/failed",
                RLOCK_TEST_LOGS="x.log y.log")
-    options = "--test-name tests/x --log-file x.log --trs-file x.trs --color-tests no".split()
+    options = f"--test-name {name} --log-file x.log --trs-file x.trs --color-tests no".split()
     words = [sys.executable, "-B", DRIVER, *options, "--", "sh", "-c", script]
     return subprocess.Popen(words, cwd=directory, env=env, stdout=subprocess.PIPE, text=True)
 
@@ -109,9 +109,21 @@ def interrupted(directory):
         yield "there are results"
 
 
+def comes_last(directory):
+    """A file that computes has a lower priority than one that waits."""
+    for name, more in (("tests/x", 0), ("tests/tidy.sh", min(10, 19 - os.nice(0)))):
+        with start(directory, "nice >nice; echo 1..1; echo ok 1", name=name) as driver:
+            driver.communicate(timeout=120)
+        with open(f"{directory}/nice", encoding="ascii") as file:
+            if int(file.read()) != os.nice(0) + more:
+                yield f"{name} has another priority"
+
+
 def results():
     cases = [(what, lambda place, rest=rest: faults_of(place, *rest)) for what, *rest in FILES]
-    for what, case in (*cases, ("told to end, it ends the file", interrupted)):
+    others = (("told to end, it ends the file", interrupted),
+              ("a file that computes has a lower priority", comes_last))
+    for what, case in (*cases, *others):
         with tempfile.TemporaryDirectory() as directory:
             yield what, list(case(directory))
 
