@@ -71,8 +71,8 @@ static int print_help(void)
 
 static int print_version(void)
 {
-    static const char *const programs[] = {"rlock-postgresql", "rlock-mysql", "rlock-external",
-                                           "rlock-top", "rlock-serve"};
+    static const char *const programs[] = {"rlock-postgresql", "rlock-mysql", "rlock-etcd",
+                                           "rlock-external",   "rlock-top",   "rlock-serve"};
     char path[4096];
     size_t count = 0;
 
@@ -81,8 +81,8 @@ static int print_version(void)
         if (program_find(programs[i], path, sizeof path))
             printf(count++ ? ", %s" : "with %s", programs[i]);
     printf(count ? "\n"
-                 : "without rlock-postgresql, rlock-mysql, rlock-external, rlock-top, "
-                   "rlock-serve\n");
+                 : "without rlock-postgresql, rlock-mysql, rlock-etcd, rlock-external, "
+                   "rlock-top, rlock-serve\n");
     return command_flush();
 }
 

@@ -73,10 +73,10 @@ rlock config lease  |
 rlock run --label  |
 END
     diff <(bash_offers "rlock run --url " | sort | xargs -n 7) - <<'END'
-cluster:// clusters:// exec: git+file:// git+https:// git+ssh:// local:
-mariadb:// mariadbs:// mysql:// mysqls:// postgres:// postgresql:// postgresqls://
-redis:// rediss:// sentinel:// sentinels:// unix:// valkey:// valkeys://
-zookeeper:// zookeepers://
+cluster:// clusters:// etcd:// etcds:// exec: git+file:// git+https://
+git+ssh:// local: mariadb:// mariadbs:// mysql:// mysqls:// postgres://
+postgresql:// postgresqls:// redis:// rediss:// sentinel:// sentinels:// unix://
+valkey:// valkeys:// zookeeper:// zookeepers://
 END
 }
 

@@ -403,6 +403,7 @@ cron pages all block cron.md
 data - helper.bash and doctor.bats take the rights from there
 databases databases_page all page
 drivers - drivers.bats speaks the protocol, and has the doctor try each driver
+etcd etcd all page
 elsewhere elsewhere first recipe|stopped|ends_only_by_stop
 fleet pages all block fleet.md
 install - quickstart.bats, release_files.bats and .ci/nightly do it

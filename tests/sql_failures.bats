@@ -96,7 +96,7 @@ told() {
     [[ $status == 69 && ! -e $T/ran ]]
     diff "$T/a.err" - <<END
 rlock: k: $(url_shown): the program rlock-$DATABASE cannot be started: libdb.so.5: cannot open shared object file: No such file or directory
-hint: install the package with that library: libpq5 or libmariadb3 on Debian
+hint: install the package with that library: libpq5, libmariadb3 or libcurl4 on Debian
 END
 }
 

@@ -399,9 +399,13 @@ static const char *const hints[HINTS] = {
     [HINT_SHEDLOCK] =
         "the table is ShedLock's, and rlock does not make it: rlock-stores(7) has its CREATE TABLE",
     [HINT_DRIVER] = "it is in a package of its own, of the same name",
-    [HINT_LIBRARY] = "install the package with that library: libpq5 or libmariadb3 on Debian",
+    [HINT_LIBRARY] =
+        "install the package with that library: libpq5, libmariadb3 or libcurl4 on Debian",
     [HINT_DATABASE] = "CREATE DATABASE makes one; the URL ends in its name",
     [HINT_GRANT] = "ask an administrator to run rlock init --grant USER (--print shows the SQL)",
+    [HINT_ROLE] = "etcdctl role grant-permission ROLE readwrite --prefix=true rlock: gives it, or "
+                  "with PREFIX/ of the URL in front",
+    [HINT_QUOTA] = "rlock doctor tells how much there is; docs/etcd.md, how to get rid of it",
     [HINT_LOGIN] = "pg_hba.conf, or the host of 'USER'@'HOST' in MySQL, says who may",
     [HINT_MAX_CONNECTIONS] =
         "max_connections says how many it takes; a user or database may have fewer",

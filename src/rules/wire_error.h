@@ -11,7 +11,7 @@
  * host had before, or nothing. The reply is OK, from 1.1.0 on with that address behind it. Both
  * sides have to be of the same protocol. To the host of a driver, "host" is the driver's name, and
  * "database" its argument; behind OK stands how often a waiter may ask, in ms, if the driver has
- * told it. */
+ * told it. Of several hosts, "host" is HOST:PORT,HOST:PORT and so on. */
 #define HOST_PROTOCOL "1"
 
 /* The kinds of failure that matter. */
@@ -22,6 +22,7 @@ enum wire_error {
 
     /* Not done; may pass. */
     WIRE_CONFLICT = 'c',  /* another client was quicker */
+    WIRE_QUOTA = 'q',     /* it has as much data as it may have */
     WIRE_NOT_READY = 'n', /* it starts up or shuts down, or is not a member of its cluster */
     WIRE_BUSY = 'b',      /* it took longer than the server allows */
     WIRE_FULL = 'm',      /* the server takes no more clients, or no more of this user */
@@ -39,6 +40,7 @@ enum wire_error {
     WIRE_NO_TABLES = 't',       /* rlock's tables are not there */
     WIRE_NO_SHEDLOCK = 'w',     /* nor is ShedLock's, which was asked for */
     WIRE_SHEDLOCK_DENIED = 'v', /* a right to that one is missing */
+    WIRE_KEYS_DENIED = 'K',     /* a right to the keys is missing */
     WIRE_NO_DATABASE = 'o',     /* there is no database of that name */
     WIRE_NO_TRANSACTIONS = 'p', /* a pooler gives each statement another session */
     WIRE_STRANGER = 'x',        /* no database server of that kind answers there */

@@ -197,6 +197,8 @@ enum hint {
     HINT_LIBRARY,  /* the same needs a library */
     HINT_DATABASE, /* make one, or name another */
     HINT_GRANT,    /* give the user its rights */
+    HINT_ROLE,     /* the same in etcd */
+    HINT_QUOTA,    /* of space, of etcd */
     HINT_LOGIN,    /* let the user in */
     HINT_MAX_CONNECTIONS,
     HINT_MAX_CLIENT_CNXNS, /* of a ZooKeeper server */

@@ -6,13 +6,9 @@
 #include "store/zookeeper/store_record.h"
 
 const struct store_record *const stores[] = {
-    &redis_record,     &unix_record,
-    &sentinel_record,  &cluster_record,
-    &zookeeper_record, &postgresql_record,
-    &mysql_record,     &mariadb_record,
-    &exec_record,      &git_file_record,
-    &git_ssh_record,   &git_https_record,
-    &local_record,     NULL,
+    &redis_record,      &unix_record,      &sentinel_record, &cluster_record, &zookeeper_record,
+    &postgresql_record, &mysql_record,     &mariadb_record,  &exec_record,    &git_file_record,
+    &git_ssh_record,    &git_https_record, &etcd_record,     &local_record,   NULL,
 };
 
 const struct store_record *const store_of_several = &quorum_record;

@@ -74,6 +74,9 @@ static const struct {
     {"postgresql://u:@/d?host=/run/pg&port=5433",
      "postgresql user=u password= path=/run/pg database=d",
      "postgresql:///d?host=/run/pg&port=5433"},
+    {"etcd://h", "etcd h:2379 database=", "etcd://h:2379"},
+    {"etcds://u:p@a:1,[::1]/x%2Fy", "etcd+tls user=u password=p a:1 ::1:2379 database=x/y",
+     "etcds://a:1,[::1]:2379/x/y"},
     {"exec:x", "exec database=", "exec:x"},
     {"git+ssh://git@h:22/a/b.git", "git+ssh database=ssh://git@h:22/a/b.git",
      "git+ssh://git@h:22/a/b.git"},
@@ -85,7 +88,7 @@ static const struct {
 #define SUPPORTED                                                                                  \
     "(redis, rediss, unix, sentinel, sentinels, cluster, clusters, zookeeper, zookeepers, "        \
     "postgresql, postgresqls, mysql, mysqls, mariadb, mariadbs, exec, git+file, "                  \
-    "git+ssh, git+https and local are known)"
+    "git+ssh, git+https, etcd, etcds and local are known)"
 #define NO_HOST   "has no host"
 #define BAD_HOST  "has a character in its host that no host name has"
 #define NO_NAME   "has a host that is not a host name"

@@ -1,4 +1,4 @@
-/* Asks a database server, or the host of a driver, one question after the other, and judges the
+/* Asks a database server, or the host of another store, one question after the other, and judges the
  * answers. */
 #include "store/hosted/store_record.h"
 
@@ -24,7 +24,7 @@
 
 struct examination {
     const struct checkup_plan *plan;
-    const struct sql_dialect *dialect; /* NULL: of a driver */
+    const struct sql_dialect *dialect; /* NULL: of another kind of store */
     struct loop *loop;
     struct redis_session *session, *other; /* each with a host; the second is rarely used */
     struct redis_session *asked;
@@ -468,20 +468,21 @@ static void examine(struct examination *of)
         check_postgresql(of);
 }
 
-/* -- drivers ----------------------------------------------------------------------------------- */
+/* -- etcd, drivers ----------------------------------------------------------------------------- */
 
 static enum level level_of(const char *word)
 {
-    return strcmp(word, "fine") == 0   ? LEVEL_FINE
-           : strcmp(word, "note") == 0 ? LEVEL_NOTE
-                                       : LEVEL_UNFIT;
+    return strcmp(word, "fine") == 0      ? LEVEL_FINE
+           : strcmp(word, "note") == 0    ? LEVEL_NOTE
+           : strcmp(word, "warning") == 0 ? LEVEL_WARNING
+                                          : LEVEL_UNFIT;
 }
 
-/* The host does the tests (host/driver_kit). Behind a lie, no more of them tell anything. */
-static void examine_driver(struct examination *of)
+/* The host does the tests (host/driver_kit, host/etcd). Behind a lie, no more of them tell
+ * anything. */
+static void examine_by_host(struct examination *of, const char *const *tests)
 {
-    static const char *const tests[] = {"bytes", "create", "race", "versions", "reads",
-                                        "lost",  "count",  "list", "date"};
+    const struct store_address *address = of->plan->address;
     struct checked_server *server = of->server;
 
     if (!ask(of, "ping")) {
@@ -490,21 +491,26 @@ static void examine_driver(struct examination *of)
     }
     server->reached = true;
     snprintf(server->figures.software, sizeof server->figures.software, "%s",
-             of->plan->address->urls->hosts[0].name);
+             address->urls->record->is_driven ? address->urls->hosts[0].name
+                                              : address->urls->record->scheme);
+    snprintf(server->figures.version, sizeof server->figures.version, "%.*s",
+             (int)sizeof server->figures.version - 1, of->values[1]);
     check_ping(of);
-    for (size_t i = 0; i < sizeof tests / sizeof *tests && server->diagnosis.worst != LEVEL_UNFIT;
-         i++) {
-        if (ask(of, tests[i]))
-            add_finding(of, tests[i], level_of(of->values[0]), of->values[1], of->values[2]);
+    if (address->urls->record->secure)
+        diagnosis_add_encryption(&server->diagnosis, address->urls,
+                                 address->urls->password || address->password);
+    for (; *tests && server->diagnosis.worst != LEVEL_UNFIT; tests++) {
+        if (ask(of, *tests))
+            add_finding(of, *tests, level_of(of->values[0]), of->values[1], of->values[2]);
         else
-            add_finding(of, tests[i], LEVEL_UNFIT, of->failure.text, "");
+            add_finding(of, *tests, LEVEL_UNFIT, of->failure.text, "");
     }
 }
 
 /* ---------------------------------------------------------------------------------------------- */
 
 bool hosted_check(const struct checkup_plan *plan, const struct sql_dialect *dialect,
-                  struct checkup *checkup, char *fault, size_t size)
+                  const char *const *tests, struct checkup *checkup, char *fault, size_t size)
 {
     static const struct redis_session_events events = {.done = take_replies};
     const struct store_address *address = plan->address;
@@ -521,7 +527,7 @@ bool hosted_check(const struct checkup_plan *plan, const struct sql_dialect *dia
         if (dialect)
             examine(of);
         else
-            examine_driver(of);
+            examine_by_host(of, tests);
     }
     if (of->session)
         redis_session_free(of->session);

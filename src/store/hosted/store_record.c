@@ -195,6 +195,30 @@ static void print_git(const struct url *url, char *out, size_t size)
     text_append(out, size, "%s", strstr(url->database, "://") + strlen("://"));
 }
 
+/* -- addresses of etcd ------------------------------------------------------------------------- */
+
+#define ETCD_PORT 2379
+
+/* [USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]…][/PREFIX]: the names of keys begin with PREFIX/. */
+static const char *parse_etcd(struct url *url, char *rest)
+{
+    char *prefix;
+    const char *fault = url_take_authority(url, &rest, &prefix);
+
+    if (fault || (fault = url_take_hosts(url, rest, ETCD_PORT)))
+        return fault;
+    url->database = prefix ? prefix : rest + strlen(rest);
+    return prefix ? url_decode(prefix, prefix + strlen(prefix)) : NULL;
+}
+
+static void print_etcd(const struct url *url, char *out, size_t size)
+{
+    url_append_hosts(url, out, size);
+    if (*url->database)
+        text_append(out, size, "/");
+    url_append_encoded(url->database, "?#", out, size);
+}
+
 /* -- the records ------------------------------------------------------------------------------- */
 
 static struct store *open_hosted(struct loop *loop, const struct store_address *address,
@@ -203,8 +227,8 @@ static struct store *open_hosted(struct loop *loop, const struct store_address *
     if (address->urls->tls &&
         (address->tls.server_name || (address->tls.ca.path && !address->tls.ca.text))) {
         snprintf(fault, size,
-                 "the libraries of databases take neither another server's name nor a "
-                 "directory of certificates");
+                 "the libraries of databases and of etcd take neither another server's name nor "
+                 "a directory of certificates");
         return NULL;
     }
     return store_redis_open(loop, address, fault, size);
@@ -223,19 +247,21 @@ static const char *const mirrors[] = {"shedlock", NULL};
 static bool check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
                   size_t size)
 {
-    return hosted_check(plan, dialect_of(plan->address->urls), checkup, fault, size);
+    return hosted_check(plan, dialect_of(plan->address->urls), NULL, checkup, fault, size);
 }
 
-/* The members that are the same for each. They can do all that a single Redis can, but for what is
- * about several servers, or about one that may forget. */
+/* They can do all that a single Redis can, but for what is about several servers, or about one that
+ * may forget. etcd has no mirrors besides. */
+#define MOST_ABILITIES                                                                             \
+    (STORE_READERS | STORE_SEMAPHORES | STORE_SEVERAL_KEYS | STORE_QUEUE | STORE_AT_LEAST |        \
+     STORE_MARK | STORE_FORCE | STORE_LATCHES | STORE_DETACHED | STORE_GROUPS | STORE_LIMITS |     \
+     STORE_MEMORY | STORE_TOGETHER | STORE_PRIORITIES | STORE_PAUSES | STORE_ANY | STORE_ASK |     \
+     STORE_REPLACE | STORE_GLOB_PAUSES | STORE_MINIMUM)
+
+/* The members that are the same for each database. */
 #define COMMON                                                                                     \
-    .abilities = STORE_READERS | STORE_SEMAPHORES | STORE_SEVERAL_KEYS | STORE_QUEUE |             \
-                 STORE_AT_LEAST | STORE_MARK | STORE_FORCE | STORE_LATCHES | STORE_DETACHED |      \
-                 STORE_GROUPS | STORE_LIMITS | STORE_MEMORY | STORE_TOGETHER | STORE_PRIORITIES |  \
-                 STORE_PAUSES | STORE_ANY | STORE_ASK | STORE_REPLACE | STORE_GLOB_PAUSES |        \
-                 STORE_MINIMUM | STORE_MIRROR,                                                     \
-    .mirrors = mirrors, .parse = parse, .print = print, .schema = schema, .grants = true,          \
-    .open = open_hosted, .check = check
+    .abilities = MOST_ABILITIES | STORE_MIRROR, .mirrors = mirrors, .parse = parse,                \
+    .print = print, .schema = schema, .grants = true, .open = open_hosted, .check = check
 
 const struct store_record postgresql_record = {.scheme = "postgresql",
                                                .alias = "postgres",
@@ -256,7 +282,10 @@ const struct store_record mariadb_record = {.scheme = "mariadb",
 static bool check_driver(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
                          size_t size)
 {
-    return hosted_check(plan, NULL, checkup, fault, size);
+    static const char *const tests[] = {"bytes", "create", "race", "versions", "reads",
+                                        "lost",  "count",  "list", "date",     NULL};
+
+    return hosted_check(plan, NULL, tests, checkup, fault, size);
 }
 
 /* A store whose records a driver moves compares and sets one key at once, and calls nobody: it has
@@ -280,3 +309,21 @@ const struct store_record exec_record = {.scheme = "exec",
 const struct store_record git_file_record = {.scheme = "git+file", .name = "git+file://", GIT};
 const struct store_record git_ssh_record = {.scheme = "git+ssh", .name = "git+ssh://", GIT};
 const struct store_record git_https_record = {.scheme = "git+https", .name = "git+https://", GIT};
+
+static bool check_etcd(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
+                       size_t size)
+{
+    static const char *const tests[] = {"members", "space", "alarms", "compaction", NULL};
+
+    return hosted_check(plan, NULL, tests, checkup, fault, size);
+}
+
+const struct store_record etcd_record = {.scheme = "etcd",
+                                         .secure = "etcds",
+                                         .name = "etcd://",
+                                         .program = "rlock-etcd",
+                                         .abilities = MOST_ABILITIES,
+                                         .parse = parse_etcd,
+                                         .print = print_etcd,
+                                         .open = open_hosted,
+                                         .check = check_etcd};

@@ -4,6 +4,7 @@
 #include "rules/error.h"
 #include "rules/reply.h"
 #include "rules/wire_error.h"
+#include "store/url_parts.h"
 
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
@@ -98,7 +99,12 @@ void redis_greeting_begin_host(struct redis_greeting *greeting, const struct sto
                           *address->client ? address->client : "rlock",
                           known};
     const char *role[] = {"ROLE"}, *time[] = {"TIME"};
+    char hosts[URL_HOSTS_MAX * 280] = "";
 
+    if (url->host_count > 1) {
+        url_append_hosts(url, hosts, sizeof hosts);
+        open[3] = hosts;
+    }
     memcpy(known, greeting->address, sizeof known);
     *greeting = (struct redis_greeting){.step = STEP_AUTH, .replicas = -1};
     memcpy(greeting->address, known, sizeof known);

@@ -1,0 +1,817 @@
+/* Records in etcd, by its gateway of JSON. A unit is read by one request and written by another, on
+ * condition that none of its keys has changed meanwhile (mod_revision): nothing is locked, and a
+ * request that arrives twice, or late, does nothing. Leases count as clockless.h says. The messages
+ * of a unit are put into one key for each lock, its bell, which those who wait for that lock
+ * watch. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/decimal.h"
+#include "base/mem.h"
+#include "host/clockless.h"
+#include "host/http.h"
+
+#define US_PER_S INT64_C(1000000)
+/* By how much the clocks of the members may differ, us. */
+#define MARGIN_US (10 * US_PER_S)
+/* How soon a holder listens that may be asked to release the lock, and when a stream that has
+ * broken is begun anew: most commands are over by then. */
+#define PATIENCE_NS NS_PER_SEC
+#define BELL        "!bell"
+
+/* The codes of gRPC, by the names that its documentation has for them. */
+enum code {
+    INVALID_ARGUMENT = 3,
+    PERMISSION_DENIED = 7,
+    RESOURCE_EXHAUSTED = 8,
+    FAILED_PRECONDITION = 9,
+    OUT_OF_RANGE = 11,
+    UNIMPLEMENTED = 12,
+    UNAUTHENTICATED = 16
+};
+
+static struct {
+    struct host_target target;
+    char *prefix; /* of the names of all keys, with its '/' */
+    struct clockless known;
+    int64_t offset_us; /* of this process's own clock */
+    struct clockless_reading reading;
+    int64_t revision;    /* of that reading */
+    int64_t heard;       /* messages up to that revision have been heard */
+    char *watched;       /* the request of the stream */
+    struct moment since; /* when a client listens that is patient; 0: it has not done anything */
+    struct moment anew;  /* when a stream may begin */
+    struct strbuf reply;
+    char version[40];
+} etcd = {.known = {.margin_us = MARGIN_US}};
+
+static int64_t now_us(void)
+{
+    return moment_now().ns / NS_PER_US + etcd.offset_us;
+}
+
+/* -- base64 ------------------------------------------------------------------------------------ */
+
+static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+static void add_base64(struct strbuf *out, const char *text, size_t size)
+{
+    strbuf_putc(out, '"');
+    for (size_t i = 0; i < size; i += 3) {
+        uint32_t word = 0;
+        for (size_t n = 0; n < 3; n++)
+            word = word << 8 | (i + n < size ? (unsigned char)text[i + n] : 0);
+        for (size_t n = 0; n < 4; n++)
+            strbuf_putc(out, i + n > size ? '=' : letters[word >> (18 - 6 * n) & 63]);
+    }
+    strbuf_putc(out, '"');
+}
+
+/* The caller frees. */
+static char *read_base64(const char *text, size_t *size)
+{
+    struct strbuf out = {0};
+    uint32_t word = 0;
+    unsigned bits = 0;
+
+    for (const char *letter; *text && (letter = strchr(letters, *text)); text++) {
+        word = word << 6 | (uint32_t)(letter - letters);
+        bits += 6;
+        if (bits >= 8) {
+            bits -= 8;
+            strbuf_putc(&out, (char)(word >> bits));
+        }
+    }
+    *size = out.size;
+    return strbuf_detach(&out);
+}
+
+/* Adds the name of a key: the prefix, the name in printable ASCII, and "behind". */
+static void add_name(struct strbuf *out, struct piece name, const char *behind)
+{
+    char *printed = record_print_name(name);
+    char *text = strbuf_print("%s%s%s", etcd.prefix, printed, behind);
+
+    add_base64(out, text, strlen(text));
+    free(text);
+    free(printed);
+}
+
+/* -- replies ----------------------------------------------------------------------------------- */
+
+/* 64-bit numbers are strings; 0 is left out. */
+static int64_t number_of(const json_t *object, const char *name)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+    int64_t number = 0;
+
+    if (text)
+        decimal_parse(text, 0, INT64_MAX, &number);
+    return number;
+}
+
+/* The failure that a member's answer tells. A request has not been done if the code is about the request
+ * itself; anything else may be about the time that it took, and another member may fare better. */
+static enum wire_error error_of(int code, const char *said)
+{
+    if (strstr(said, "database space exceeded"))
+        return WIRE_QUOTA;
+    if (strstr(said, "authentication failed"))
+        return WIRE_PASSWORD;
+    if (strstr(said, "user name is empty"))
+        return WIRE_NO_PASSWORD;
+    switch (code) {
+    case PERMISSION_DENIED: return WIRE_KEYS_DENIED;
+    case RESOURCE_EXHAUSTED: return WIRE_FAILED;
+    case UNAUTHENTICATED: return WIRE_PASSWORD;
+    case INVALID_ARGUMENT:
+    case FAILED_PRECONDITION:
+    case OUT_OF_RANGE:
+    case UNIMPLEMENTED: return WIRE_UNFIT;
+    default: return WIRE_UNREACHABLE;
+    }
+}
+
+static bool fail(struct host_fault *fault, enum wire_error error, bool maybe_done, const char *said)
+{
+    *fault = (struct host_fault){.why = {.error = error, .maybe_done = maybe_done},
+                                 .broken = wire_error_breaks(error)};
+    snprintf(fault->why.said, sizeof fault->why.said, "%.*s", (int)sizeof fault->why.said - 1,
+             said);
+    return false;
+}
+
+/* Takes the reply, which the caller drops. NULL: why is in the fault. */
+static json_t *take_reply(long status, bool writes, struct host_fault *fault)
+{
+    const char *text = etcd.reply.text ? etcd.reply.text : "";
+    json_t *reply = json_loadb(text, etcd.reply.size, JSON_DISABLE_EOF_CHECK, NULL);
+
+    if (status == 200 && json_is_object(reply))
+        return reply;
+    const char *said = json_string_value(json_object_get(reply, "message"));
+    int code = (int)json_integer_value(json_object_get(reply, "code"));
+    char other[60];
+    if (said) {
+        enum wire_error error = error_of(code, said);
+        fail(fault, error, writes && error == WIRE_UNREACHABLE, said);
+    } else {
+        snprintf(other, sizeof other, "the answer is HTTP's status %ld, and not etcd's", status);
+        fail(fault, status >= 500 ? WIRE_UNREACHABLE : WIRE_STRANGER, writes, other);
+    }
+    json_decref(reply);
+    return NULL;
+}
+
+/* -- requests ---------------------------------------------------------------------------------- */
+
+static json_t *ask_once(const char *path, const char *body, bool writes, struct host_fault *fault)
+{
+    struct host_error why;
+    long status = http_post(path, body, writes, &etcd.reply, &why);
+
+    if (status)
+        return take_reply(status, writes, fault);
+    fail(fault, why.error, writes && why.maybe_done, why.said);
+    return NULL;
+}
+
+/* Has a token of etcd's for the user, if there is one. */
+static bool log_in(struct host_fault *fault)
+{
+    if (!*etcd.target.user)
+        return true;
+    json_t *who = json_pack("{ssss}", "name", etcd.target.user, "password", etcd.target.password);
+    char *text = who ? json_dumps(who, 0) : NULL;
+    http_authorize(NULL);
+    json_t *reply = ask_once("/v3/auth/authenticate", text ? text : "{}", false, fault);
+    const char *token = json_string_value(json_object_get(reply, "token"));
+    bool done = token;
+
+    if (done)
+        http_authorize(token);
+    else if (reply)
+        fail(fault, WIRE_STRANGER, false, "it gives no token");
+    free(text);
+    json_decref(who);
+    json_decref(reply);
+    return done;
+}
+
+/* A token ends when it was not used for minutes, or when users or roles have changed. */
+static bool is_token_old(const struct host_error *why)
+{
+    return *etcd.target.user &&
+           (strstr(why->said, "invalid auth token") || strstr(why->said, "auth store is old"));
+}
+
+/* Returns the reply, which the caller drops. NULL: why is in the fault. A request
+ * that only reads goes to the next member where one is cut off from the others. */
+static json_t *ask(const char *path, const struct strbuf *body, bool writes,
+                   struct host_fault *fault)
+{
+    json_t *reply = NULL;
+    bool again = true;
+
+    for (size_t i = 0; again && i <= http_servers(); i++) {
+        reply = ask_once(path, body->text, writes, fault);
+        again = !reply;
+        if (again && !is_token_old(&fault->why)) {
+            again = !writes && fault->why.error == WIRE_UNREACHABLE && i + 1 < http_servers();
+            http_choose(http_server() + 1);
+        } else if (again && !log_in(fault)) {
+            again = false;
+        }
+    }
+    return reply;
+}
+
+static json_t *ask_text(const char *path, const char *text, struct host_fault *fault)
+{
+    struct strbuf body = {0};
+
+    strbuf_puts(&body, text);
+    json_t *reply = ask(path, &body, false, fault);
+    strbuf_free(&body);
+    return reply;
+}
+
+/* -- reading ----------------------------------------------------------------------------------- */
+
+static bool take_record(struct unit_key *key, const json_t *response)
+{
+    const json_t *rows = json_object_get(json_object_get(response, "response_range"), "kvs");
+    const json_t *row = json_array_get(rows, 0);
+    const char *value = json_string_value(json_object_get(row, "value"));
+    size_t size;
+
+    if (!row)
+        return true;
+    char *text = read_base64(value ? value : "", &size);
+    bool sound = clockless_read(&etcd.known, key, text, size, &etcd.reading);
+    key->record.version = number_of(row, "mod_revision");
+    free(text);
+    return sound;
+}
+
+static enum host_outcome load(struct unit *unit, struct host_fault *fault)
+{
+    struct strbuf body = {0};
+    bool sound = true;
+
+    etcd.reading.asked_us = unit->now_us = now_us();
+    if (unit->count == 0)
+        return HOST_DONE;
+    for (size_t i = 0; i < unit->count; i++) {
+        strbuf_puts(&body, i == 0 ? "{\"success\":[{\"request_range\":{\"key\":"
+                                  : "}},{\"request_range\":{\"key\":");
+        add_name(&body, unit->keys[i].name, "");
+    }
+    strbuf_puts(&body, "}}]}");
+    json_t *reply = ask("/v3/kv/txn", &body, false, fault);
+    strbuf_free(&body);
+    if (!reply)
+        return HOST_FAILED;
+    etcd.reading.read_us = unit->now_us = now_us();
+    etcd.reading.date_us = http_date_us();
+    etcd.revision = number_of(json_object_get(reply, "header"), "revision");
+    if (!etcd.heard)
+        etcd.heard = etcd.revision;
+    const json_t *responses = json_object_get(reply, "responses");
+    for (size_t i = 0; i < unit->count; i++)
+        sound &= take_record(&unit->keys[i], json_array_get(responses, i));
+    json_decref(reply);
+    if (!sound)
+        fail(fault, WIRE_DRIVER, false, "a key of rlock's holds other data");
+    return sound ? HOST_DONE : HOST_FAILED;
+}
+
+static void abandon(void)
+{
+}
+
+/* -- messages ---------------------------------------------------------------------------------- */
+
+/* The lock that a channel is about: KEY of KEY:OWNER. */
+static struct piece lock_of(struct piece channel)
+{
+    size_t size = channel.size;
+
+    while (size > 0 && channel.at[size - 1] != ':')
+        size--;
+    return (struct piece){channel.at, size > 0 ? size - 1 : channel.size};
+}
+
+/* Adds a put of all messages about that lock, "CHANNEL TEXT" in lines: etcd takes one for each
+ * key. */
+static void add_bell(struct strbuf *body, const struct unit *unit, struct piece lock)
+{
+    struct strbuf value = {0};
+
+    for (size_t i = 0; i < unit->message_count; i++) {
+        const struct unit_message *message = &unit->messages[i];
+        if (!piece_equal(lock_of(message->channel), lock))
+            continue;
+        char *channel = record_print_name(message->channel);
+        char *text = record_print_name(message->text);
+        strbuf_printf(&value, "%s %s\n", channel, text);
+        free(channel);
+        free(text);
+    }
+    strbuf_puts(body, "{\"request_put\":{\"key\":");
+    add_name(body, lock, BELL);
+    strbuf_puts(body, ",\"value\":");
+    add_base64(body, value.text, value.size);
+    strbuf_puts(body, "}}");
+    strbuf_free(&value);
+}
+
+static bool is_first_of_lock(const struct unit *unit, size_t number)
+{
+    struct piece lock = lock_of(unit->messages[number].channel);
+    size_t i = 0;
+
+    while (!piece_equal(lock_of(unit->messages[i].channel), lock))
+        i++;
+    return i == number;
+}
+
+static void tell_line(char *line)
+{
+    char *text = strchr(line, ' ');
+
+    if (!text)
+        return;
+    *text++ = '\0';
+    size_t size = strlen(line), length = strlen(text);
+    if (record_read_name(line, &size) && record_read_name(text, &length))
+        host_tell((struct piece){line, size}, (struct piece){text, length});
+}
+
+static void take_event(const json_t *event)
+{
+    const json_t *row = json_object_get(event, "kv");
+    const char *value = json_string_value(json_object_get(row, "value"));
+    size_t size;
+
+    if (!value || number_of(row, "mod_revision") <= etcd.heard)
+        return;
+    char *text = read_base64(value, &size), *rest = text, *line;
+    while ((line = strsep(&rest, "\n")))
+        tell_line(line);
+    free(text);
+}
+
+/* The stream is begun anew in a while, with the next member. */
+static void leave_stream(void)
+{
+    http_stream_end();
+    http_choose(http_server() + 1);
+    etcd.anew = moment_plus(moment_now(), PATIENCE_NS);
+}
+
+/* Takes one line of the stream. A message that was compacted away is not heard: a waiter asks now
+ * and then. */
+static void take_line(const char *line)
+{
+    json_t *reply = json_loads(line, 0, NULL), *event;
+    const json_t *result = json_object_get(reply, "result");
+    int64_t revision = number_of(json_object_get(result, "header"), "revision");
+    int64_t compacted = number_of(result, "compact_revision");
+    const json_t *events = json_object_get(result, "events");
+    size_t i;
+
+    json_array_foreach(events, i, event) take_event(event);
+    if (json_array_size(events) > 0 && revision > etcd.heard)
+        etcd.heard = revision;
+    if (compacted > etcd.heard)
+        etcd.heard = compacted;
+    if (!result || json_is_true(json_object_get(result, "canceled")))
+        leave_stream();
+    json_decref(reply);
+}
+
+/* One request for each lock that somebody listens to, from that revision on. */
+static char *watch_request(int64_t from)
+{
+    struct strbuf body = {0};
+
+    for (size_t i = 0; i < host_channels.count; i++) {
+        struct piece lock = lock_of(host_channels.at[i].name);
+        size_t first = 0;
+        while (!piece_equal(lock_of(host_channels.at[first].name), lock))
+            first++;
+        if (first < i)
+            continue;
+        strbuf_puts(&body, "{\"create_request\":{\"key\":");
+        add_name(&body, lock, BELL);
+        strbuf_printf(&body, ",\"start_revision\":\"%" PRId64 "\"}}\n", from);
+    }
+    return strbuf_detach(&body);
+}
+
+static void begin_watch(char *wanted)
+{
+    char *body = watch_request(etcd.heard + 1);
+
+    http_stream_begin("/v3/watch", body);
+    free(body);
+    free(etcd.watched);
+    etcd.watched = wanted;
+}
+
+/* A stream stays as long as the same locks are listened to, or none: a waiter that asks leaves its
+ * channel for a moment. */
+static int rest(enum host_ears ears, int *ms)
+{
+    char *wanted = watch_request(0);
+    bool hears = http_stream_is_open() && strcmp(wanted, etcd.watched) == 0;
+    struct moment from = etcd.anew;
+
+    if (ears == HOST_PATIENT && from.ns < etcd.since.ns)
+        from = etcd.since;
+    if (ears == HOST_DEAF || hears) {
+        free(wanted);
+    } else if (!moment_reached(from, moment_now())) {
+        free(wanted);
+        *ms = (int)(moment_until(moment_now(), from) / NS_PER_MS) + 1;
+        return -1;
+    } else {
+        begin_watch(wanted);
+    }
+    return http_stream_rest(ms);
+}
+
+/* Nothing is missed by a stream that breaks. */
+static bool hear(void)
+{
+    if (!http_stream_hear(take_line))
+        leave_stream();
+    return true;
+}
+
+/* -- writing ----------------------------------------------------------------------------------- */
+
+/* A key that was only read must not have changed either. */
+static void add_conditions(struct strbuf *body, const struct unit *unit)
+{
+    strbuf_puts(body, "{\"compare\":[");
+    for (size_t i = 0; i < unit->count; i++) {
+        strbuf_printf(body, "%s{\"target\":\"MOD\",\"mod_revision\":\"%" PRId64 "\",\"key\":",
+                      i == 0 ? "" : ",", unit->keys[i].record.version);
+        add_name(body, unit->keys[i].name, "");
+        strbuf_putc(body, '}');
+    }
+    strbuf_puts(body, "],\"success\":[");
+}
+
+/* text: what the record becomes, as clockless_print() has it. */
+static void add_change(struct strbuf *body, const struct unit_key *key, const char *text)
+{
+    bool deletes = key->record.type == RECORD_NONE;
+
+    strbuf_puts(body,
+                deletes ? "{\"request_delete_range\":{\"key\":" : "{\"request_put\":{\"key\":");
+    add_name(body, key->name, "");
+    if (!deletes) {
+        strbuf_puts(body, ",\"value\":");
+        add_base64(body, text, strlen(text));
+    }
+    strbuf_puts(body, "}}");
+}
+
+/* Returns the request. texts: of the keys that change; the caller frees. */
+static char *commit_request(const struct unit *unit, char **texts)
+{
+    struct strbuf body = {0};
+    const char *between = "";
+
+    add_conditions(&body, unit);
+    for (size_t i = 0; i < unit->count; i++) {
+        if (!unit->keys[i].record.changed)
+            continue;
+        texts[i] = clockless_print(&etcd.known, &unit->keys[i], &etcd.reading);
+        strbuf_puts(&body, between);
+        add_change(&body, &unit->keys[i], texts[i]);
+        between = ",";
+    }
+    for (size_t i = 0; i < unit->message_count; i++) {
+        if (!is_first_of_lock(unit, i))
+            continue;
+        strbuf_puts(&body, between);
+        add_bell(&body, unit, lock_of(unit->messages[i].channel));
+        between = ",";
+    }
+    strbuf_puts(&body, "]}");
+    return strbuf_detach(&body);
+}
+
+/* A message that was told since a unit was read is heard, also by who begins to listen with it. */
+static void commit_done(const struct unit *unit, char *const *texts)
+{
+    for (size_t i = 0; i < unit->count; i++)
+        if (texts[i])
+            clockless_wrote(&etcd.known, &unit->keys[i], texts[i], &etcd.reading);
+    if (!etcd.since.ns)
+        etcd.since = moment_plus(moment_now(), PATIENCE_NS);
+    if (!http_stream_is_open() && moment_reached(etcd.anew, moment_now()))
+        etcd.heard = etcd.revision > etcd.heard ? etcd.revision : etcd.heard;
+}
+
+static enum host_outcome commit(struct unit *unit, struct host_fault *fault)
+{
+    char *texts[UNIT_KEYS_MAX] = {NULL}, *text = commit_request(unit, texts);
+    const struct strbuf body = {.text = text};
+    json_t *reply = ask("/v3/kv/txn", &body, true, fault);
+    bool done = json_is_true(json_object_get(reply, "succeeded"));
+    enum host_outcome outcome = done ? HOST_DONE : reply ? HOST_AGAIN : HOST_FAILED;
+
+    if (done)
+        commit_done(unit, texts);
+    for (size_t i = 0; i < unit->count; i++)
+        free(texts[i]);
+    free(text);
+    json_decref(reply);
+    return outcome;
+}
+
+/* -- opening, listing -------------------------------------------------------------------------- */
+
+static json_t *ask_status(struct host_fault *fault)
+{
+    json_t *status = ask_text("/v3/maintenance/status", "{}", fault);
+    const char *version = json_string_value(json_object_get(status, "version"));
+
+    if (version) {
+        snprintf(etcd.version, sizeof etcd.version, "%s", version);
+        return status;
+    }
+    if (status)
+        fail(fault, WIRE_STRANGER, false, "it tells no version of etcd");
+    json_decref(status);
+    return NULL;
+}
+
+/* The clock begins with the store's time, for the sake of times that are shown to hosts whose
+ * clocks are wrong. */
+static bool open_etcd(const struct host_target *target, const char *table, struct host_fault *fault)
+{
+    *fault = (struct host_fault){.broken = false};
+    etcd.target = *target;
+    etcd.prefix = *target->database ? strbuf_print("%s/", target->database) : mem_strdup("");
+    if (strcmp(table, "rlock") != 0) { /* of tests of the scripts */
+        char *both = strbuf_print("%s%s/", etcd.prefix, table);
+        free(etcd.prefix);
+        etcd.prefix = both;
+    }
+    http_open(target);
+    if (*target->user) {
+        if (!log_in(fault))
+            return false;
+    } else {
+        json_t *status = ask_status(fault);
+        if (!status)
+            return false;
+        json_decref(status);
+    }
+    int64_t date_us = http_date_us();
+    etcd.offset_us = (date_us ? date_us : clock_wall() / NS_PER_US) - now_us();
+    return true;
+}
+
+/* Adds both ends of a range: all names that begin so. */
+static void add_range(struct strbuf *body, struct piece prefix)
+{
+    char *printed = record_print_name(prefix);
+    char *from = strbuf_print("%s%s", etcd.prefix, printed), *end = mem_strdup(from);
+
+    strbuf_puts(body, "\"key\":");
+    add_base64(body, from, *from ? strlen(from) : 1);
+    if (*end)
+        end[strlen(end) - 1]++;
+    strbuf_puts(body, ",\"range_end\":");
+    add_base64(body, end, *end ? strlen(end) : 1);
+    free(printed);
+    free(from);
+    free(end);
+}
+
+static bool is_bell(const char *name, size_t length)
+{
+    return length >= strlen(BELL) && memcmp(name + length - strlen(BELL), BELL, strlen(BELL)) == 0;
+}
+
+static bool list(struct piece prefix, void (*each)(void *arg, struct piece name), void *arg,
+                 struct host_fault *fault)
+{
+    struct strbuf body = {0};
+    json_t *row;
+    size_t i, before = strlen(etcd.prefix);
+
+    strbuf_puts(&body, "{\"keys_only\":true,");
+    add_range(&body, prefix);
+    strbuf_putc(&body, '}');
+    json_t *reply = ask("/v3/kv/range", &body, false, fault);
+    json_array_foreach(json_object_get(reply, "kvs"), i, row)
+    {
+        const char *key = json_string_value(json_object_get(row, "key"));
+        size_t size;
+        char *name = read_base64(key ? key : "", &size);
+        size_t length = size > before ? size - before : 0;
+        if (length > 0 && !is_bell(name + before, length) &&
+            record_read_name(name + before, &length))
+            each(arg, (struct piece){name + before, length});
+        free(name);
+    }
+    bool done = reply;
+    json_decref(reply);
+    strbuf_free(&body);
+    return done;
+}
+
+/* -- for the doctor ---------------------------------------------------------------------------- */
+
+/* From here on to refuse writes, unless it is told to take more. */
+#define QUOTA_MB  2048
+#define MANY      100000 /* revisions */
+#define APART_MAX 2      /* s */
+
+#define ADVICE_COMPACT "etcd --auto-compaction-retention=5m --auto-compaction-mode=periodic"
+
+/* The row that a checkup takes for a finding. */
+static void find(struct strbuf *out, const char *level, const char *text, const char *advice)
+{
+    resp_array(out, 3);
+    resp_bulk(out, piece_of(level));
+    resp_bulk(out, piece_of(text));
+    resp_bulk(out, piece_of(advice));
+}
+
+/* The version is told behind what has to be asked of a majority. */
+static bool try_ping(struct strbuf *out, struct host_fault *fault)
+{
+    struct strbuf body = {0};
+
+    strbuf_puts(&body, "{\"keys_only\":true,\"key\":");
+    add_name(&body, piece_of("rlock:"), "");
+    strbuf_putc(&body, '}');
+    json_t *reply = ask("/v3/kv/range", &body, false, fault);
+    json_t *status = reply && !*etcd.version ? ask_status(fault) : NULL;
+    bool done = reply && *etcd.version;
+
+    strbuf_free(&body);
+    json_decref(reply);
+    json_decref(status);
+    if (!done)
+        return false;
+    resp_array(out, 2);
+    resp_bulk(out, piece_of("ok"));
+    resp_bulk(out, piece_of(etcd.version));
+    return true;
+}
+
+static bool try_space(struct strbuf *out, struct host_fault *fault)
+{
+    json_t *status = ask_status(fault);
+    char text[120];
+
+    if (!status)
+        return false;
+    int64_t size = number_of(status, "dbSize") >> 20, used = number_of(status, "dbSizeInUse") >> 20;
+    json_decref(status);
+    snprintf(text, sizeof text, "its file has %" PRId64 " MB, of which %" PRId64 " MB are in use",
+             size, used);
+    bool scarce = size > QUOTA_MB - QUOTA_MB / 4;
+    find(out, scarce ? "warning" : "fine", text,
+         !scarce           ? ""
+         : used < size / 2 ? "etcdctl defrag; at 2 GB, or --quota-backend-bytes, no lock is taken"
+                           : ADVICE_COMPACT "; then etcdctl defrag");
+    return true;
+}
+
+static bool try_alarms(struct strbuf *out, struct host_fault *fault)
+{
+    json_t *reply = ask_text("/v3/maintenance/alarm", "{\"action\":\"GET\"}", fault), *alarm;
+    bool space = false, corrupt = false;
+    size_t i;
+
+    if (!reply)
+        return false;
+    json_array_foreach(json_object_get(reply, "alarms"), i, alarm)
+    {
+        const char *name = json_string_value(json_object_get(alarm, "alarm"));
+        space |= name && strcmp(name, "NOSPACE") == 0;
+        corrupt |= name && strcmp(name, "CORRUPT") == 0;
+    }
+    json_decref(reply);
+    if (corrupt)
+        find(out, "unfit", "the alarm CORRUPT is on: its members have different data",
+             "replace the member that differs");
+    else if (space)
+        find(out, "unfit", "the alarm NOSPACE is on: it takes no writes, so it grants no locks",
+             "compact, etcdctl defrag, etcdctl alarm disarm");
+    else
+        find(out, "fine", "there is no alarm", "");
+    return true;
+}
+
+/* Each write leaves a revision behind until it is compacted. */
+static bool try_compaction(struct strbuf *out, struct host_fault *fault)
+{
+    struct strbuf body = {0};
+    int64_t from = etcd.revision > MANY ? etcd.revision - MANY : 1;
+
+    strbuf_printf(&body, "{\"revision\":\"%" PRId64 "\",\"key\":", from);
+    add_name(&body, piece_of("rlock:"), "");
+    strbuf_putc(&body, '}');
+    json_t *reply = ask("/v3/kv/range", &body, false, fault);
+    int64_t revision = number_of(json_object_get(reply, "header"), "revision");
+    bool compacted = !reply && strstr(fault->why.said, "compacted");
+    strbuf_free(&body);
+    json_decref(reply);
+    if (!reply && !compacted)
+        return false;
+    etcd.revision = revision;
+    if (compacted)
+        find(out, "fine", "old revisions are compacted", "");
+    else if (revision > MANY)
+        find(out, "warning", "it keeps every write: nothing was compacted for long",
+             ADVICE_COMPACT);
+    else
+        find(out, "note", "it may be too new to tell whether old revisions are compacted",
+             ADVICE_COMPACT);
+    return true;
+}
+
+/* Each member's time, less this process's own, at the same moment. */
+static bool try_members(struct strbuf *out, struct host_fault *fault)
+{
+    size_t asked = http_server(), answered = 0;
+    int64_t least = INT64_MAX, most = INT64_MIN;
+    struct host_error why;
+    char text[160];
+
+    (void)fault;
+    for (size_t i = 0; i < http_servers(); i++) {
+        http_choose(i);
+        if (http_post("/v3/maintenance/status", "{}", false, &etcd.reply, &why) != 200 ||
+            http_server() != i)
+            continue;
+        int64_t ahead = (http_date_us() - now_us()) / US_PER_S;
+        least = ahead < least ? ahead : least;
+        most = ahead > most ? ahead : most;
+        answered++;
+    }
+    http_choose(asked);
+    if (answered < http_servers()) {
+        snprintf(text, sizeof text, "%zu of the %zu members in the URL answer", answered,
+                 http_servers());
+        find(out, "warning", text, "with a majority down, no lock is granted or kept");
+    } else if (most - least > APART_MAX) {
+        snprintf(text, sizeof text, "the clocks of its members differ by %" PRId64 " s",
+                 most - least);
+        find(out, most - least < MARGIN_US / US_PER_S ? "warning" : "unfit", text,
+             "set them by NTP: beyond 10 s, a lock that no client watches may be taken too early");
+    } else {
+        find(out, "fine",
+             answered == 1 ? "the member in the URL answers"
+                           : "all members in the URL answer, and their clocks agree",
+             answered == 1 ? "name all members of the cluster in the URL" : "");
+    }
+    return true;
+}
+
+static bool ask_for_doctor(const char *what, struct strbuf *out, struct host_fault *fault)
+{
+    static const struct {
+        const char *name;
+        bool (*try)(struct strbuf *out, struct host_fault *fault);
+    } checks[] = {{"ping", try_ping},
+                  {"members", try_members},
+                  {"space", try_space},
+                  {"alarms", try_alarms},
+                  {"compaction", try_compaction}};
+
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
+        if (strcmp(checks[i].name, what) == 0)
+            return checks[i].try(out, fault);
+    return fail(fault, WIRE_UNFIT, false, "no such check");
+}
+
+/* There is nothing to prepare. */
+static bool make(const char *user, struct host_fault *fault)
+{
+    (void)user;
+    (void)fault;
+    return true;
+}
+
+int main(void)
+{
+    static const struct host_store store = {open_etcd, load, commit,         abandon, list,
+                                            rest,      hear, ask_for_doctor, make,    NULL};
+
+    return host_serve(&(const struct host){.store = &store});
+}

@@ -1,0 +1,33 @@
+/* Requests to one of several servers that stand for each other, over HTTP or HTTPS, by libcurl. */
+#pragma once
+
+#include "base/strbuf.h"
+#include "host/store.h"
+
+/* target->host: a host, or HOST:PORT,HOST:PORT… */
+void http_open(const struct host_target *target);
+/* How many there are, and the number of the one that is asked. */
+size_t http_servers(void);
+size_t http_server(void);
+/* Asks that one from now on. */
+void http_choose(size_t server);
+/* The token of the user goes with all further requests; NULL: none does. */
+void http_authorize(const char *token);
+
+/* Sends a POST of JSON, and blocks. A request that only reads is sent again, to the next server, if
+ * one does not answer; one that writes only if no server can have got it. Returns the status; 0: why is in
+ * *why. The reply is emptied first. */
+long http_post(const char *path, const char *body, bool writes, struct strbuf *reply,
+               struct host_error *why);
+
+/* The Date of the latest reply, us since 1970; 0: it had none. */
+int64_t http_date_us(void);
+
+/* A POST whose reply has no end. It ends the one before it. */
+void http_stream_begin(const char *path, const char *body);
+void http_stream_end(void);
+bool http_stream_is_open(void);
+/* The descriptor to read from; -1: none yet. *ms: when to call http_stream_hear() at the latest. */
+int http_stream_rest(int *ms);
+/* Calls "take" with each whole line that has come. False: the stream has ended, or broke. */
+bool http_stream_hear(void (*take)(const char *line));

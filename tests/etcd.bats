@@ -1,0 +1,240 @@
+#!/usr/bin/env bats
+# etcd://, with a real etcd of one member: it can do what a Redis can.
+load helper
+load etcds
+
+setup_file() {
+    clean_environment
+    ! has_etcd || etcd_start 1 --unsafe-no-fsync
+}
+
+setup() { etcd_setup; }
+
+refuses() { # WORDS OPTION...
+    run -64 rlock "${@:2}"
+    [[ $output == *"etcd:// has no $1"* ]]
+}
+
+@test "one runs at a time, and those that wait come in order" {
+    stay a k
+    for name in b c d; do
+        queue "$name" k
+    done
+    held k
+    ends_well a
+    in_turn 30 b c d
+    is_free k
+}
+
+@test "a waiter is called: it does not ask, and begins long before it would renew its place" {
+    stay a k --lease 10m
+    queue b k --lease 10m
+    ends_well a
+    ends_with b 0 30
+}
+
+@test "a try is refused, with the holder's name; status, history and events show it" {
+    stay a k
+    run -75 rlock run -n k -- true
+    [[ $output == *"held by"* ]]
+    run -0 rlock status --json
+    jq -e "map(.key) == [\"k\"] and .[0].holders[0].pid == ${pid[a]}" <<<"$output"
+    bg_says events 'events: listening' rlock events -v --json k
+    ends_well a
+    run -0 rlock history --json k
+    jq -e '.[0].outcome == "exit 9"' <<<"$output"
+    run -3 rlock run k -- sh -c 'exit 3'
+    poll_until 20 contains "$T/events.out" '"k"'
+}
+
+@test "readers share, slots are counted, priorities and the latest of a group come first" {
+    hold r1 k --read
+    run -0 rlock run -n --read k -- true
+    run -75 rlock run -n k -- true
+    terminate r1
+    hold s1 s --limit 2
+    run -0 rlock run -n --limit 2 s -- sh -c 'echo "$RLOCK_SLOT"'
+    [[ $output == 2 ]]
+    hold a k
+    queue low k
+    queue high k --priority 5
+    terminate a
+    ends_with low 0 30
+    ends_with high 0
+    [[ $(xargs <"$LOG") == "high low" ]]
+    hold a k
+    queued k bg old rlock run --latest k -- true
+    bg new rlock run --latest --replace --lease 9s k -- true
+    ends_with old 75 20
+    ends_with new 0 40
+    finish a
+}
+
+@test "several KEYs at once, --any, pauses of a GLOB, the minimum version" {
+    run -0 rlock run -n k l -- true
+    hold a k
+    run -75 rlock run -n k l -- true
+    run -0 rlock run -n l -- true
+    run -0 rlock run -n --any k l -- sh -c 'echo "$RLOCK_KEY"'
+    [[ $output == l ]]
+    run -0 rlock pause -m upgrade 'x*' 1h
+    run -75 rlock run -n x1 -- true
+    [[ $output == *upgrade* ]]
+    run -0 rlock resume 'x*'
+    run -0 rlock run -n x1 -- true
+    run -0 rlock init --minimum-version 1.0.0
+}
+
+@test "acquire, renew, release, --at-least, --unless-done, latches" {
+    run -0 rlock acquire --lease 1m k
+    owner=$output
+    run -75 rlock run -n k -- true
+    run -0 rlock renew --owner "$owner" k
+    run -0 rlock release --owner "$owner" k
+    run -0 rlock run --at-least 3s l -- true
+    timed 1500 20000 rlock run l -- true
+    run -0 rlock run --unless-done 1h m -- touch "$T/once"
+    run -75 rlock run -n --unless-done 1h m -- false
+    run -0 rlock latch set gate 1
+    bg waits rlock latch wait gate
+    run -0 rlock latch count-down gate
+    ends_with waits 0 20
+}
+
+@test "force-release asks the holder, which hears of it at once, and takes the lock with --now" {
+    hold a k --lease 10m
+    run -0 rlock force-release --yes k
+    ends_with a 79 20
+    contains "$T/a.err" 'revoked by'
+    hold a k --lease 1m
+    run -0 rlock force-release --yes --now k
+    run -0 rlock run -n k -- true
+}
+
+@test "H92 the lock of a dead holder is free after its lease for who waits" {
+    at_work a k 100 --lease 4s
+    queued k bg b rlock run k -- "$RLOCK_TEST_TOOLS/worker" "$LOG" b 0.1
+    kill_both a
+    ends_with b 0 40
+    no_overlap
+}
+
+@test "who tries once is let in when a dead holder's lease is over by the members' time" {
+    hold a k --lease 2s
+    kill_both a
+    run -75 rlock run -n k -- true
+    poll_until 40 rlock run -n k -- true
+}
+
+@test "many contenders for one lock" {
+    one_after_the_other 10
+}
+
+# drops_answers: a relay to the member, at $relay, that drops its answer to the first write, which
+# is done.
+drops_answers() {
+    bg_prints relay python3 -uc '
+import socket, sys, threading
+listener = socket.create_server(("127.0.0.1", 0))
+print(listener.getsockname()[1])
+left = [1]
+def serve(client):
+    server = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+    def back():
+        while answer := server.recv(65536):
+            if b"\"succeeded\":true" in answer and b"response_put" in answer and left:
+                left.pop()
+                print("dropped")
+                break
+            client.sendall(answer)
+        client.shutdown(socket.SHUT_RDWR)
+    threading.Thread(target=back, daemon=True).start()
+    while question := client.recv(65536):
+        server.sendall(question)
+    server.close()
+while True:
+    threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()' "${port[1]}"
+    relay=$(head -n 1 "$T/relay.out")
+}
+
+@test "H1 the answer to an acquisition, or to a release, is lost: it is asked for again" {
+    drops_answers
+    run -0 rlock run -u "${RLOCK_URL/:${port[1]}/:$relay}" --lease 1m k -- true
+    contains "$T/relay.out" dropped
+    run -0 rlock run -n k -- true
+    run -0 rlock acquire --lease 1m k
+    owner=$output
+    drops_answers
+    run -0 rlock release -u "${RLOCK_URL/:${port[1]}/:$relay}" --owner "$owner" k
+    run -0 rlock run -n k -- true
+}
+
+@test "what etcd has not is refused" {
+    refuses '--mirror' run --mirror string:x k -- true
+    refuses '--grace' run --grace k -- true
+    refuses '--replicas' run --replicas 1 k -- true
+    run -64 rlock run -u "$RLOCK_URL" -u redis://127.0.0.1 k -- true
+}
+
+@test "nobody is there, or something else: 69, and why" {
+    run -69 rlock run -u etcd://127.0.0.1:1 --server-wait 0 k -- true
+    [[ $output == *127.0.0.1:1* ]]
+    answering web 'HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno'
+    run -69 rlock run -u "etcd://127.0.0.1:$port" --server-wait 0 k -- true
+    [[ $output == *'not a database server of that kind'* ]]
+}
+
+@test "the doctor: fine; the alarm NOSPACE: unfit, and no lock is granted" {
+    run -0 rlock doctor
+    [[ $output == *'fine     alarms'* && $output == *'fine     members'* ]]
+    id=$(ctl endpoint status -w json | grep -o '"member_id":[0-9]*' | head -n 1 | cut -d: -f2)
+    curl -sf "http://127.0.0.1:${port[1]}/v3/maintenance/alarm" \
+        -d "{\"action\":\"ACTIVATE\",\"memberID\":\"$id\",\"alarm\":\"NOSPACE\"}"
+    run -69 rlock doctor --server-wait 0
+    [[ $output == *'unfit    alarms'*NOSPACE* ]]
+    run -69 rlock run --server-wait 0 k -- true
+    [[ $output == *quota* ]]
+    ctl alarm disarm
+    run -0 rlock run k -- true
+}
+
+# page HEADING: that block of docs/etcd.md, with this member in the place of the page's.
+page() {
+    "$TESTS/page_blocks" etcd.md "$@" | sed "s|etcd://etcd1[^ ']*|$RLOCK_URL|; s|/etc/|$T/etc/|
+        s|rlock: *\$|test$BATS_TEST_NUMBER/rlock:|" >"$T/block"
+}
+
+@test "docs/etcd.md: in two minutes; a user of its own; settings of etcd" {
+    mkdir "$T/etc" "$T/bin"
+    ln -s "$RLOCK" "$T/bin/rlock"
+    printf '#!/bin/sh\nETCDCTL_API=3 exec %s --endpoints 127.0.0.1:%s ${ADMIN-} "$@"\n' \
+        "$(command -v etcdctl)" "${port[1]}" >"$T/bin/etcdctl"
+    printf '#!/bin/sh\necho ran >>"%s"\n' "$LOG" >"$T/nightly"
+    chmod +x "$T/bin/etcdctl" "$T/nightly"
+    cd "$T"
+    export PATH=$T/bin:$PATH
+    page 'In two minutes' 1
+    sh -e "$T/block"
+    page 'In two minutes' 2
+    env -u RLOCK_URL RLOCK_CONFIG="$T/etc/rlock.conf" sh -e "$T/block"
+    [[ $(xargs <"$LOG") == 'ran ran' ]]
+    page 'Settings of etcd' 2
+    sh -e "$T/block"
+    page 'Settings of etcd' 1
+    sh -ec "timeout 2 $(<"$T/block") --data-dir '$T/data' --listen-client-urls http://127.0.0.1:0 \
+        --advertise-client-urls http://127.0.0.1:0 --listen-peer-urls http://127.0.0.1:0" 2>&1 |
+        grep -v 'flag provided but not defined'
+    page 'A user of its own'
+    sh -e "$T/block"
+    ctl user add root:secret
+    ctl user grant-role root root
+    ctl auth enable
+    run -77 rlock run --server-wait 0 k -- true
+    url=${RLOCK_URL/:\/\//:\/\/rlock@}
+    RLOCK_PASSWORD=PASSWORD run -0 rlock run -u "$url" k -- true
+    RLOCK_PASSWORD=wrong run -77 rlock run -u "$url" --server-wait 0 k -- true
+    [[ $output == *'wrong password'* ]]
+    RLOCK_PASSWORD=PASSWORD run -77 rlock run -u "$url/elsewhere" --server-wait 0 k -- true
+    [[ $output == *'no right to the keys'* ]]
+    ctl --user root:secret auth disable
+}
