@@ -31,6 +31,13 @@ static pid_t pid_of(const char *text)
     return (pid_t)pid;
 }
 
+/* A thread group whose first thread has ended looks like a zombie, but has others that run on. */
+static bool may_live(const struct process *process)
+{
+    return process->state != 'X' && process->state != 'x' &&
+           (process->state != 'Z' || process->threads > 1);
+}
+
 /* The name stands in brackets, and may hold blanks and brackets itself. */
 static bool parse(const char *text, struct process *process)
 {
@@ -46,10 +53,7 @@ static bool parse(const char *text, struct process *process)
     if (!decimal_take(&text, INT_MAX, &pid))
         return false;
     process->pid = (pid_t)pid;
-    /* A thread group whose first thread has ended looks like a zombie, but has others that run
-     * on. */
-    process->live = process->state != 'X' && process->state != 'x' &&
-                    (process->state != 'Z' || process->threads > 1);
+    process->live = may_live(process);
     snprintf(process->name, sizeof process->name, "%.*s", (int)(close - open - 1), open + 1);
     return true;
 }
@@ -72,16 +76,53 @@ enum process_look procfs_read(const struct procfs *procfs, pid_t pid, struct pro
     return parse(text, process) ? PROCESS_FOUND : PROCESS_UNSEEN;
 }
 
-/* The line "name" of a status file has this one number and no other. */
-static bool is_alone(const char *status, const char *name, pid_t pid)
+/* Where the value of the line "name" of a status file begins, as in "\nPid:\t"; NULL: nowhere. */
+static const char *value_of(const char *status, const char *name)
 {
     const char *line = strstr(status, name);
+    return line ? line + strlen(name) : NULL;
+}
+
+/* That line's first number; 0: it has none. */
+static pid_t number_of(const char *status, const char *name)
+{
+    const char *value = value_of(status, name);
+    int64_t number = 0;
+
+    if (value)
+        decimal_take(&value, INT_MAX, &number);
+    return (pid_t)number;
+}
+
+/* The line has this one number and no other. */
+static bool is_alone(const char *status, const char *name, pid_t pid)
+{
+    const char *value = value_of(status, name);
     int64_t number;
 
-    if (!line)
-        return false;
-    line += strlen(name);
-    return decimal_take(&line, INT_MAX, &number) && number == pid && *line == '\n';
+    return value && decimal_take(&value, INT_MAX, &number) && number == pid && *value == '\n';
+}
+
+enum process_look procfs_read_status(const struct procfs *procfs, pid_t pid,
+                                     struct process *process)
+{
+    char text[4096];
+    ssize_t got = file_read_small(procfs_open_file(procfs, pid, "status"), text, sizeof text);
+    const char *name = value_of(text, "Name:\t"), *state = value_of(text, "\nState:\t");
+
+    if (got <= 0)
+        return got < 0 ? process_look_of(errno) : PROCESS_GONE;
+    if (!name || !state)
+        return PROCESS_UNSEEN;
+    *process = (struct process){.pid = pid,
+                                .parent = number_of(text, "\nPPid:\t"),
+                                .group = number_of(text, "\nNSpgid:\t"),
+                                .session = number_of(text, "\nNSsid:\t"),
+                                .threads = number_of(text, "\nThreads:\t"),
+                                .state = *state};
+    process->live = may_live(process);
+    snprintf(process->name, sizeof process->name, "%.*s", (int)strcspn(name, "\n"), name);
+    return PROCESS_FOUND;
 }
 
 bool procfs_is_process(const struct procfs *procfs, pid_t pid)

@@ -18,7 +18,8 @@ struct process {
     char state;                 /* a letter of proc(5): 'T' and 't' are stopped, 'Z' has ended */
     bool live;                  /* at least one of its threads has not ended */
     char name[16];              /* as ps shows it, cut off */
-    unsigned long long started; /* clock ticks since boot: a pid with that time is unique */
+    unsigned long long started; /* clock ticks since boot: a pid with that time is unique; 0: not
+                                 * known */
 };
 
 /* Some of them; zeroed it is empty. */
@@ -66,6 +67,11 @@ int procfs_open_file(const struct procfs *procfs, pid_t pid, const char *name);
 enum process_look process_look_of(int error);
 /* procfs: NULL for any /proc that is mounted, where no more is needed. */
 enum process_look procfs_read(const struct procfs *procfs, pid_t pid, struct process *process);
+/* The same without its start, which is 0. It never waits: while a process executes another program,
+ * what procfs_read() reads of it is locked, for as long as a file server takes, or as a process of
+ * low priority gets no turn. */
+enum process_look procfs_read_status(const struct procfs *procfs, pid_t pid,
+                                     struct process *process);
 /* False for the number of a thread, which can be read like that of a process. */
 bool procfs_is_process(const struct procfs *procfs, pid_t pid);
 /* Whether the kernel lists the children of a process. */

@@ -204,15 +204,31 @@ static bool is_let_off(const struct tree *tree, const struct process *process, i
            (strcmp(process->name, TREE_AGENT) == 0 || strcmp(process->name, TREE_RENEWER) == 0);
 }
 
+/* Whether the process is still there. Without its start, it is known by its place in the tree: when
+ * its parent dies, it becomes a child of the root. */
+static enum process_look read_again(const struct tree *tree, const struct process *process,
+                                    struct process *now)
+{
+    bool known = process->started;
+    enum process_look look = known ? procfs_read(tree->procfs, process->pid, now)
+                                   : procfs_read_status(tree->procfs, process->pid, now);
+
+    if (look != PROCESS_FOUND)
+        return look;
+    bool same = known ? now->started == process->started
+                      : now->parent == process->parent || now->parent == tree->root;
+    return same ? PROCESS_FOUND : PROCESS_GONE;
+}
+
 /* Through a descriptor of the process, as its pid may be someone else's by now if this process was
  * stopped since it was read. False if it could not be looked at once more. */
 static bool deliver(const struct tree *tree, const struct process *process, int signo)
 {
     struct process now;
     int fd = kernel_pidfd(process->pid);
-    enum process_look look = procfs_read(tree->procfs, process->pid, &now);
+    enum process_look look = read_again(tree, process, &now);
 
-    if (look == PROCESS_FOUND && now.started == process->started && !is_let_off(tree, &now, signo))
+    if (look == PROCESS_FOUND && !is_let_off(tree, &now, signo))
         kernel_signal(process->pid, fd, signo);
     file_close(fd);
     return look != PROCESS_UNSEEN;
@@ -234,7 +250,7 @@ static enum tree_state signal_found(const struct tree *tree, const struct proces
             continue;
         if (signo != 0 && !deliver(tree, process, signo))
             *complete = false;
-        if (signo == SIGTERM && tree->asked)
+        if (signo == SIGTERM && tree->asked && process->started)
             process_list_append(tree->asked, process);
         *print = (*print + (uint64_t)process->pid) * 0x9e3779b97f4a7c15U + process->started;
         state = TREE_LIVE;
@@ -264,7 +280,7 @@ static enum tree_state signal_hidden(const struct tree *tree, pid_t pid, int sig
 {
     struct process process;
 
-    if (procfs_read(tree->procfs, pid, &process) != PROCESS_GONE)
+    if (procfs_read_status(tree->procfs, pid, &process) != PROCESS_GONE)
         return TREE_GONE; /* it was looked at with the others */
     int fd = kernel_pidfd(pid);
     bool ours = is_child(tree, pid, complete); /* yet: the descriptor is of that child */
@@ -491,9 +507,13 @@ static enum tree_state signal_births(const struct tree *tree, const struct proce
     return state;
 }
 
+/* How a process is read: procfs_read() or procfs_read_status(). */
+typedef enum process_look reader(const struct procfs *procfs, pid_t pid, struct process *process);
+
 /* Finds the tree from parents to children, beginning at its root, as far as it gets before
  * "until". */
-static bool list_children(const struct tree *tree, struct moment until, struct process_list *list)
+static bool list_children(const struct tree *tree, reader *look_at, struct moment until,
+                          struct process_list *list)
 {
     struct process_list root ENDED_BY(process_list_free) = {0};
     struct search search;
@@ -504,7 +524,7 @@ static bool list_children(const struct tree *tree, struct moment until, struct p
         return false;
     bool complete = procfs_add_children(tree->procfs, &root.all[0], list);
     for (; i < list->count && i < MOST_DESCENDANTS && !moment_reached(until, moment_now()); i++) {
-        enum process_look look = procfs_read(tree->procfs, list->all[i].pid, &process);
+        enum process_look look = look_at(tree->procfs, list->all[i].pid, &process);
         complete = complete && look != PROCESS_UNSEEN;
         if (look != PROCESS_FOUND || !may_belong(&search, &process))
             continue;
@@ -517,45 +537,8 @@ static bool list_children(const struct tree *tree, struct moment until, struct p
     return complete;
 }
 
-/* As list_children(), with the root. */
-static bool list_from_root(const struct tree *tree, struct moment until, struct process_list *list)
-{
-    struct process root;
-
-    list->count = 0;
-    bool complete = list_children(tree, until, list) &&
-                    procfs_read(tree->procfs, tree->root, &root) == PROCESS_FOUND &&
-                    process_list_append(list, &root);
-    process_list_sort(list);
-    return complete;
-}
-
-/* Signals all that a list shows; once more as long as those that fork are faster, or to see whether
- * there is really nothing. TERM and CONT go where descent leads: who has just read all processes of
- * a busy machine gets no turn when KILL is due. */
-static enum tree_state signal_listed(const struct tree *tree, struct process_list *all, int signo,
-                                     bool *complete)
-{
-    enum tree_state state = TREE_GONE;
-    bool limited = tree->kill_at.ns && signo != SIGKILL;
-    struct moment until = limited ? tree->kill_at : MOMENT_NEVER;
-    bool below = (signo == SIGTERM || signo == SIGCONT) && descends(tree) &&
-                 procfs_lists_children(tree->procfs, tree->root);
-    uint64_t print = 1, last;
-    int pass = 0;
-
-    do {
-        last = print;
-        bool listed = below && pass == 0 ? list_from_root(tree, until, all)
-                                         : procfs_list(tree->procfs, until, all);
-        *complete = listed && *complete;
-        state = signal_found(tree, all, signo, &print, complete);
-    } while (++pass < MOST_PASSES && print != last && (state == TREE_GONE || signo == SIGKILL));
-    return state;
-}
-
-/* The same for the command's process group, where /proc shows none of its processes: each is
- * hidden, as zombies are not. */
+/* Signals the command's process group where /proc shows none of its processes: each is hidden, as
+ * zombies are not. */
 static enum tree_state signal_hidden_group(const struct tree *tree, const struct process_list *all,
                                            int signo)
 {
@@ -564,6 +547,48 @@ static enum tree_state signal_hidden_group(const struct tree *tree, const struct
             return TREE_GONE;
     return tree->group > 0 && group_is_ours(tree) && kill(-tree->group, signo) == 0 ? TREE_LIVE
                                                                                     : TREE_GONE;
+}
+
+/* When a pass that must not hold up KILL has to end. */
+static struct moment until_kill(const struct tree *tree, int signo)
+{
+    return tree->kill_at.ns && signo != SIGKILL ? tree->kill_at : MOMENT_NEVER;
+}
+
+/* Signals what can be found by descent, in the time that its own processes take: no process of
+ * another tree is read, and of its own only what is never locked. False: nothing was found, or it
+ * would not do, as the caller's children are known by their start only. */
+static bool signal_descendants(const struct tree *tree, int signo)
+{
+    struct process_list all ENDED_BY(process_list_free) = {0};
+    bool complete = true;
+    uint64_t print;
+
+    if (!descends(tree) || (tree->callers && tree->callers->count > 0) ||
+        !procfs_lists_children(tree->procfs, tree->root))
+        return false;
+    list_children(tree, procfs_read_status, until_kill(tree, signo), &all);
+    enum tree_state state = signal_found(tree, &all, signo, &print, &complete);
+    enum tree_state hidden = signal_hidden_children(tree, signo, &complete);
+    enum tree_state group = signal_hidden_group(tree, &all, signo);
+    return state == TREE_LIVE || hidden == TREE_LIVE || group == TREE_LIVE;
+}
+
+/* Signals all that a list shows; once more as long as those that fork are faster, or to see whether
+ * there is really nothing. */
+static enum tree_state signal_listed(const struct tree *tree, struct process_list *all, int signo,
+                                     bool *complete)
+{
+    enum tree_state state = TREE_GONE;
+    uint64_t print = 1, last;
+    int pass = 0;
+
+    do {
+        last = print;
+        *complete = procfs_list(tree->procfs, until_kill(tree, signo), all) && *complete;
+        state = signal_found(tree, all, signo, &print, complete);
+    } while (++pass < MOST_PASSES && print != last && (state == TREE_GONE || signo == SIGKILL));
+    return state;
 }
 
 /* Signals the processes that descend from the root, or did. complete: false if not everything could
@@ -601,9 +626,10 @@ static enum tree_state signal_processes(const struct tree *tree, int signo)
     if (!procfs_is_usable(tree->procfs))
         return signal_unseen(tree, signo);
     procfs_begin(tree->procfs);
+    bool found = signal_descendants(tree, signo);
     if (signo == SIGKILL && finds_orphans(tree))
         signal_known(tree, signo);
-    if (signo != 0 || !signal_known(tree, signo))
+    if (signo == SIGKILL || !(found || (signo == 0 && signal_known(tree, signo))))
         state = signal_visible(tree, signo, &complete);
     procfs_end(tree->procfs);
     if (signo == SIGCONT)
@@ -682,7 +708,8 @@ bool tree_list(const struct tree *tree, struct process_list *list)
     list->count = 0;
     procfs_begin(tree->procfs);
     bool by_children = procfs_lists_children(tree->procfs, tree->root);
-    bool complete = by_children ? list_children(tree, MOMENT_NEVER, list) : list_all(tree, list);
+    bool complete =
+        by_children ? list_children(tree, procfs_read, MOMENT_NEVER, list) : list_all(tree, list);
     procfs_end(tree->procfs);
     return complete;
 }

@@ -125,6 +125,15 @@ enum process_look __wrap_procfs_read(const struct procfs *procfs, pid_t pid,
     return PROCESS_FOUND;
 }
 
+enum process_look __wrap_procfs_read_status(const struct procfs *procfs, pid_t pid,
+                                            struct process *process)
+{
+    enum process_look look = __wrap_procfs_read(procfs, pid, process);
+
+    process->started = 0;
+    return look;
+}
+
 bool __wrap_procfs_is_process(const struct procfs *procfs, pid_t pid)
 {
     (void)procfs;

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -127,7 +128,7 @@ static void make_thread(const struct row *row, int thread)
 
 static void make_process(const struct row *row, bool children)
 {
-    char stat[400];
+    char stat[400], status[400];
 
     make_directory(row->pid, "");
     snprintf(stat, sizeof stat,
@@ -135,6 +136,12 @@ static void make_process(const struct row *row, bool children)
              (int)pid_of(row->pid), row->name, (int)pid_of(row->parent), (int)pid_of(row->group),
              (int)session_of(row->session), row->threads, row->started);
     make_file(row->pid, "stat", stat);
+    snprintf(status, sizeof status,
+             "Name:\t%s\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t%d\nPid:\t%d\nPPid:\t%d\n"
+             "NSpgid:\t%d\t1\nNSsid:\t%d\t1\nThreads:\t%d\n",
+             row->name, (int)pid_of(row->pid), (int)pid_of(row->pid), (int)pid_of(row->parent),
+             (int)pid_of(row->group), (int)session_of(row->session), row->threads);
+    make_file(row->pid, "status", status);
     make_file(row->pid, "environ", row->variable);
     if (row->lock) {
         make_directory(row->pid, "fdinfo");
@@ -394,6 +401,57 @@ static void test_term_by_descent(void)
     remove_tree("");
 }
 
+static char deeds_before[sizeof deeds]; /* the first wait was given up */
+
+static void give_up_waiting(int signo)
+{
+    (void)signo;
+    if (!*deeds_before)
+        memcpy(deeds_before, deeds, sizeof deeds);
+}
+
+static void wait_at_most(int seconds)
+{
+    const struct itimerval times = {{0, 20000}, {seconds, 0}};
+
+    *deeds_before = *deeds = '\0';
+    must(setitimer(ITIMER_REAL, &times, NULL) == 0);
+}
+
+/* While a process executes another program, a part of its files is locked; here that is a pipe that
+ * nobody writes to. Neither that of the tree nor that of another one holds its end up. */
+static void test_locked(void)
+{
+    const struct sigaction action = {.sa_handler = give_up_waiting};
+    const int signals[] = {SIGTERM, SIGCONT, 0}, locked[] = {50, 122};
+    const struct itimerval never = {0};
+    char path[128];
+
+    make_world(true);
+    for (size_t i = 0; i < COUNT(locked); i++) {
+        snprintf(path, sizeof path, "%s/%d/stat", directory, (int)pid_of(locked[i]));
+        must(unlink(path) == 0 && mkfifo(path, 0600) == 0);
+    }
+    must(sigaction(SIGALRM, &action, NULL) == 0);
+    struct procfs procfs = procfs_of(directory);
+    const struct tree tree = {
+        .procfs = &procfs, .root = getpid(), .except = pid_of(101), .leader = -1, .owner = OWNER};
+    notes_deeds = true;
+    for (size_t i = 0; i < COUNT(signals); i++) {
+        wait_at_most(20);
+        tap_ok(tree_signal(&tree, signals[i]) == TREE_LIVE && !*deeds_before,
+               "H163 signal %d waits for no locked file", signals[i]);
+    }
+    wait_at_most(3);
+    tree_signal(&tree, SIGKILL);
+    tap_ok(strstr(deeds_before, "kill 122") != NULL,
+           "H163 KILL waits for a locked file when all is killed: %s", deeds_before);
+    notes_deeds = false;
+    setitimer(ITIMER_REAL, &never, NULL);
+    procfs_close(&procfs);
+    remove_tree("");
+}
+
 /* Where the kernel lists no children, known processes are killed first, too, as long as the
  * supervisor inherits what they leave. KILL knows what TERM has reached, and no look lasts until
  * after it is due. */
@@ -537,6 +595,7 @@ int main(void)
     test_number_of_session();
     test_known_first();
     test_term_by_descent();
+    test_locked();
     test_asked_first();
     test_hidden_group();
     test_number_of_another();
