@@ -169,8 +169,8 @@ def _(store):
     notify, stop = f"env >{place}/notify", f"env >{place}/stop"
     store.run("run", "--limit", "2", "env", "-c", f"env >{place}/command")
     same("the command", seen("command") - settings, table["the command"])
-    store.run("run", "--lease", "10m", "--at-most", "1s", "--notify", notify, "--stop", stop, "env2",
-              "--", "sleep", "600", status=124)
+    store.run("run", "--lease", "10m", "--at-most", "1s", "--notify", notify, "--stop", stop,
+              "env2", "--", "sleep", "600", status=124)
     store.wait_for(lambda: "RLOCK_EVENT" in seen("notify"))
     same("--notify", seen("notify") - settings, table["`--notify`"] | table["the command"]
          & seen("notify"))
