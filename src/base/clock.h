@@ -26,6 +26,19 @@ static inline struct moment moment_now(void)
     return (struct moment){t.tv_sec * NS_PER_SEC + t.tv_nsec};
 }
 
+/* A moment by a clock that stands still while this machine is suspended: time that its processes
+ * have had. */
+struct awake {
+    int64_t ns;
+};
+
+static inline struct awake awake_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (struct awake){t.tv_sec * NS_PER_SEC + t.tv_nsec};
+}
+
 /* ns since 1970 by this machine's wall clock: a guess at what the clocks of others say. */
 static inline int64_t clock_wall(void)
 {
@@ -61,6 +74,21 @@ static inline int64_t moment_until(struct moment from, struct moment to)
 static inline bool moment_overslept(struct moment m, struct moment now)
 {
     return moment_reached(moment_plus(m, STOOD_STILL_NS), now);
+}
+
+/* ns that this machine has been suspended since its start. The clocks are read again where this
+ * process stood still in between. */
+static inline int64_t clock_suspended(void)
+{
+    struct moment before, after = moment_now();
+    struct awake awake;
+
+    do {
+        before = after;
+        awake = awake_now();
+        after = moment_now();
+    } while (moment_overslept(before, after));
+    return after.ns - awake.ns;
 }
 
 /* The time that another process has had to do something. A lease ends by the clock, but a process

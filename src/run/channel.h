@@ -51,7 +51,7 @@ struct agent_order {
     enum order_kind kind;
     pid_t pid;
     struct lease lease;
-    struct moment since; /* STOPPING */
+    struct awake since;  /* STOPPING */
     bool used;           /* RELEASE: a command ran under it */
     struct lock_end end; /* RELEASE, used: how it ended */
 };

@@ -13,7 +13,8 @@ struct supervised {
     bool dead;          /* it is dead */
     bool lost;          /* the lock is another's, or may be */
     bool cleared;       /* the command has ended while the lock was held */
-    struct moment stopping_since; /* the command is being ended; 0: it is not */
+    struct awake stopping_since; /* the command is being ended; 0: it is not */
+    int64_t suspended;           /* clock_suspended(), where it is being ended */
 };
 
 struct deadline {

@@ -188,7 +188,8 @@ static struct deadline deadline(const struct job *job)
                                      .paused = job->state == JOB_PAUSED,
                                      .lost = job->fate == FATE_LOST,
                                      .cleared = job->cleared,
-                                     .stopping_since = job->stopping_since};
+                                     .stopping_since = job->stopping_since,
+                                     .suspended = job->stopping_since.ns ? clock_suspended() : 0};
 
     return deadline_of(job->plan, &known);
 }
@@ -264,7 +265,7 @@ static void stop(struct job *job)
     if (job->state == JOB_STOPPING)
         return;
     job->state = JOB_STOPPING;
-    job->stopping_since = moment_now();
+    job->stopping_since = awake_now();
     tell_stopping(job);
     job->stop = (struct stop){.child = &job->child, .tree = tree_of(job)};
     job->stop.tree.asked = &job->asked;

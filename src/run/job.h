@@ -44,7 +44,7 @@ struct job {
 
     struct moment acquired;
     struct lease lease; /* of the lock, as it is known; MOMENT_NEVER: it has none */
-    struct moment stopping_since;
+    struct awake stopping_since;
     struct moment verify_by; /* while it is stopped, an old lease does no harm */
     char trouble[256];       /* why the lease could not be renewed since; "" */
     sigset_t handed_on;      /* the signals that it got through this process */

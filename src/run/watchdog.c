@@ -26,7 +26,10 @@
 
 static struct deadline deadline(const struct watchdog *watchdog)
 {
-    return deadline_of(watchdog->plan, &watchdog->known);
+    struct supervised known = watchdog->known;
+
+    known.suspended = known.stopping_since.ns ? clock_suspended() : 0;
+    return deadline_of(watchdog->plan, &known);
 }
 
 static struct moment kill_at(const struct watchdog *watchdog)
@@ -88,6 +91,8 @@ static void raise_alarm(struct watchdog *watchdog, enum watchdog_phase phase, en
  * has ended, too. */
 static bool check_stop_command(struct watchdog *watchdog)
 {
+    if (watchdog->known.stopping_since.ns)
+        watchdog->stop_command.kill_at = kill_at(watchdog);
     return stop_command_check(&watchdog->stop_command, loop_now(watchdog->loop));
 }
 
@@ -124,7 +129,7 @@ static void wait_for_end(struct watchdog *watchdog, enum tree_state state)
 static bool start_stop_command(struct watchdog *watchdog)
 {
     if (!watchdog->stopping)
-        watchdog->known.stopping_since = loop_now(watchdog->loop);
+        watchdog->known.stopping_since = awake_now();
     return tree_signal(&watchdog->tree, 0) != TREE_GONE && offer_claim_end(watchdog->offer) &&
            stop_command_start(&watchdog->stop_command, NULL, kill_at(watchdog));
 }
@@ -238,7 +243,7 @@ void watchdog_watch(struct watchdog *watchdog, struct lease lease)
         .silent = true,
         .paused = watchdog->known.paused,
         /* The supervisor's; when this process began to end what an earlier grant led to is over. */
-        .stopping_since = watchdog->stopping ? watchdog->known.stopping_since : (struct moment){0},
+        .stopping_since = watchdog->stopping ? watchdog->known.stopping_since : (struct awake){0},
         .dead = watchdog->known.dead};
     arm(watchdog);
 }
@@ -256,7 +261,7 @@ void watchdog_acknowledge(struct watchdog *watchdog)
     arm(watchdog);
 }
 
-void watchdog_note_stopping(struct watchdog *watchdog, struct moment since)
+void watchdog_note_stopping(struct watchdog *watchdog, struct awake since)
 {
     watchdog->stopping = true;
     watchdog->known.stopping_since = since;
@@ -271,14 +276,14 @@ void watchdog_dismiss(struct watchdog *watchdog)
 
 void watchdog_supervisor_died(struct watchdog *watchdog)
 {
-    struct moment soon = moment_plus(loop_now(watchdog->loop), watchdog->plan->kill_after);
-
     watchdog->phase = WATCHDOG_ORPHANED;
+    if (!watchdog->stopping)
+        watchdog_note_stopping(watchdog, awake_now());
     watchdog->known.dead = true;
     watchdog->tree.root = 0;
     learn_group(watchdog);
     if (watchdog->tree.group > 0 && !watchdog->stop_command.begun)
-        stop_command_start(&watchdog->stop_command, NULL, moment_min(soon, kill_at(watchdog)));
+        stop_command_start(&watchdog->stop_command, NULL, kill_at(watchdog));
     kill_tree(watchdog);
 }
 

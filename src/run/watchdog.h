@@ -56,7 +56,7 @@ void watchdog_dismiss(struct watchdog *watchdog);
 /* The supervisor is dead: kills the tree now; the command of --stop has the time of a stop. */
 void watchdog_supervisor_died(struct watchdog *watchdog);
 /* The supervisor has begun to end its command. */
-void watchdog_note_stopping(struct watchdog *watchdog, struct moment since);
+void watchdog_note_stopping(struct watchdog *watchdog, struct awake since);
 /* The supervisor is about to be stopped together with its command, and keeps no deadline; or it has
  * been continued. */
 void watchdog_pause(struct watchdog *watchdog, bool paused);

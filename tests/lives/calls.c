@@ -119,6 +119,8 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
         kernel_call();
     if (clock == CLOCK_REALTIME)
         ns = in_server() ? server_now() : WALL_BASE + world.now;
+    else if (clock == CLOCK_MONOTONIC && !in_server())
+        ns -= kernel.current->frozen_for;
     *time = (struct timespec){ns / SEC, ns % SEC};
     return 0;
 }
@@ -533,6 +535,7 @@ static struct proc *fork_process(enum kind kind)
     child->blocked = parent->blocked;
     child->output = parent->output;
     child->cgroup = parent->cgroup;
+    child->frozen_for = parent->frozen_for;
     process_inherit_environment(child, parent);
     return child;
 }

@@ -109,7 +109,7 @@ static void suspend_host(const struct fault *fault)
         if (!process->run || !run_is_beside(process->run, run) || !process_exists(process) ||
             process->frozen)
             continue;
-        process_freeze(process);
+        process_freeze(process, fault->length);
         world_at(world.now + fault->length, thaw, process);
     }
 }

@@ -718,9 +718,10 @@ void signal_send(struct proc *process, int signo)
         act_on_all(process);
 }
 
-void process_freeze(struct proc *process)
+void process_freeze(struct proc *process, int64_t ns)
 {
     process->frozen = true;
+    process->frozen_for += ns;
 }
 
 void process_thaw(struct proc *process)

@@ -69,6 +69,7 @@ struct proc {
     /* One of these leads to the next, but for FROZEN, which is its host's. */
     enum { ALIVE, DYING /* of a KILL */, EXITING /* its files are closed */, ZOMBIE, REAPED } life;
     bool frozen;          /* with its host */
+    int64_t frozen_for;   /* all in all */
     unsigned calls_awake; /* of a coroutine: since then, and behind the one that it slept in */
     bool stopped, stop_untold, continue_untold;
     int stop_signal;

@@ -13,7 +13,7 @@
 #define TERM  ((struct moment){100 * SEC + 7398 * MS})
 #define KILL  ((struct moment){100 * SEC + 9398 * MS})
 #define END   ((struct moment){100 * SEC + 9898 * MS})
-#define SINCE ((struct moment){103 * SEC}) /* it is being ended */
+#define SINCE ((struct awake){102 * SEC}) /* it is being ended; a second was suspended before */
 #define UNTIL ((struct moment){105 * SEC})
 #define NEVER MOMENT_NEVER
 
@@ -67,7 +67,8 @@ static void check(const char *of, bool stopping)
                                      .lost = of[4] == '1',
                                      .silent = of[5] == '1',
                                      .paused = of[6] == '1',
-                                     .stopping_since = stopping ? SINCE : NOW};
+                                     .stopping_since = stopping ? SINCE : (struct awake){0},
+                                     .suspended = stopping ? SEC : 0};
     const struct deadline got = deadline_of(&plan, &known);
     size_t row = row_of(of);
     struct moment kill = rows[row].kill_at;

@@ -1,16 +1,40 @@
-/* The agent's watch over the supervisor: how long it kills what does not die, and what it remembers
- * of an earlier grant. */
+/* The agent's watch over the supervisor: how long it kills what does not die, what it remembers of
+ * an earlier grant, and how long it lets a command end. */
 #include "run/watchdog.h"
 
+#include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "tap.h"
 
+static struct loop *until_killed;
+
 /* In place of the C library's: nothing dies of it. */
 int kill(pid_t pid, int signo)
 {
-    (void)pid, (void)signo;
+    (void)pid;
+    if (signo == SIGKILL && until_killed)
+        loop_stop(until_killed);
     return 0;
+}
+
+/* The machine is suspended from then on, for so long. */
+static struct moment suspended_from = MOMENT_NEVER;
+static int64_t suspended_for;
+
+/* In place of the C library's. */
+int clock_gettime(clockid_t clock, struct timespec *time)
+{
+    int result = (int)syscall(SYS_clock_gettime, clock, time);
+
+    if (clock == CLOCK_MONOTONIC && suspended_from.ns != INT64_MAX) {
+        int64_t since = moment_until(suspended_from, moment_now());
+        int64_t ns = time->tv_sec * NS_PER_SEC + time->tv_nsec;
+        ns -= since < suspended_for ? since : suspended_for;
+        *time = (struct timespec){ns / NS_PER_SEC, ns % NS_PER_SEC};
+    }
+    return result;
 }
 
 static struct procfs none;
@@ -107,6 +131,35 @@ static int clear_twice(void)
     return cleared;
 }
 
+/* The supervisor says that it ends its command, and is stopped; the machine is suspended at once.
+ * Returns after how many ms the command gets KILL. */
+static int64_t end_suspended(int64_t ns, int64_t lease)
+{
+    struct loop *loop = loop_new();
+    struct moment start = moment_now();
+    struct watchdog watchdog = {.plan = &plan,
+                                .offer = &offer,
+                                .tree = {.procfs = &none, .group = 4000000, .leader = -1},
+                                .listen = do_nothing,
+                                .alarmed = do_nothing,
+                                .cleared = do_nothing,
+                                .failed = do_nothing_of,
+                                .arg = loop};
+
+    suspended_from = start;
+    suspended_for = ns;
+    until_killed = loop;
+    watchdog_init(&watchdog, loop);
+    watchdog_watch(&watchdog, (struct lease){moment_plus(start, lease), lease});
+    watchdog_acknowledge(&watchdog);
+    watchdog_note_stopping(&watchdog, awake_now());
+    loop_run(loop);
+    until_killed = NULL;
+    suspended_from = MOMENT_NEVER;
+    loop_free(loop);
+    return moment_until(start, moment_now()) / NS_PER_MS;
+}
+
 int main(void)
 {
     int64_t ms = kill_for(60 * NS_PER_SEC);
@@ -115,5 +168,10 @@ int main(void)
            "the machine was suspended until a minute after the lease: given up after %d ms",
            (int)ms);
     tap_ok(clear_twice() == 1, "a grant that lasts is not measured by the end of one before it");
+    ms = end_suspended(500 * NS_PER_MS, 60 * NS_PER_SEC);
+    tap_ok(ms >= 1500, "the machine was suspended for half of --kill-after: KILL after %d ms",
+           (int)ms);
+    ms = end_suspended(60 * NS_PER_SEC, 2 * NS_PER_SEC);
+    tap_ok(ms >= 1000 && ms < 30000, "suspended until the lease ends: KILL after %d ms", (int)ms);
     return tap_done();
 }
