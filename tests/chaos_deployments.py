@@ -9,18 +9,31 @@ from contenders import LEASE, TOOLS
 READY = 120  # s
 
 
+held = []  # sockets
+
+
 def free_ports(number):
-    """Returns ports that no other test uses; the bus of a cluster uses those 10000 above."""
+    """Returns ports that nobody else uses, as are those 10000 above, for the bus of a cluster.
+
+    They stay bound as long as this process lives, so that another chaos run does not get them before
+    a server listens there, or while it is being started again. A server may do so all the same if
+    it sets SO_REUSEADDR, as each does.
+    """
     ports = []
     for port in random.sample(range(10000, 11000), 1000):
-        with socket.socket() as one:
+        pair = [socket.socket(), socket.socket()]
+        try:
+            for one, at in zip(pair, (port, port + 10000)):
+                one.bind(("127.0.0.1", at))
+        except OSError:
+            continue
+        for one in pair:
             one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                one.bind(("127.0.0.1", port))
-                ports.append(port)
-            except OSError:
-                pass
-    return ports[:number]
+        held.extend(pair)
+        ports.append(port)
+        if len(ports) == number:
+            return ports
+    raise OSError(f"{number} ports are not free")
 
 
 def addresses(nodes):
