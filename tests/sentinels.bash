@@ -178,8 +178,8 @@ cut_off() {
     on "$1" client kill user "$2"
 }
 
-# on NAME COMMAND...: asks one of them, with $REDISCLI_AUTH where it wants a password, and a Sentinel
-# with SENTINEL_AUTH, if that is set.
+# on NAME COMMAND...: asks one of them, with $REDISCLI_AUTH where it wants a password, and a
+# Sentinel with SENTINEL_AUTH, if that is set.
 on() {
     local plain=(env -u REDISCLI_AUTH)
     [[ $1 == [ab] || ! ${SENTINEL_AUTH-} ]] || local -x REDISCLI_AUTH=$SENTINEL_AUTH
