@@ -172,7 +172,7 @@ __attribute__((noreturn)) void process_execute(char *const *argv, char *const *e
 /* The current process, behind a fork(), ends by itself when its last call is over; does not return.
  */
 __attribute__((noreturn)) void process_finish(int status);
-void process_freeze(struct proc *process);
+void process_freeze(struct proc *process, int64_t ns);
 void process_thaw(struct proc *process);
 
 /* -- signals and waiting ----------------------------------------------------------------------- */

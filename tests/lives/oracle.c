@@ -1085,6 +1085,12 @@ static bool has_lost_one_agent(const struct run *run)
            kernel.load < 2 && !kernel.slow_exec && kernel.kill_takes < 200 * MS;
 }
 
+/* rlock(7): "If that fails, the command is stopped in time". */
+static bool was_stopped_without_agent(const struct run *run)
+{
+    return run->agent_unstarted && (run->termed_at || WIFSIGNALED(run->command_status));
+}
+
 /* Each status but the command's own has a reason. At a quorum, a forced release withdraws what a
  * run is asking for, also where it has no lock: at the end of its wait that counts as servers that
  * have failed. */
@@ -1099,7 +1105,7 @@ static void check_reason(const struct run *run)
     if (run->agent_missed && !run->agents_killed && !run->survivors_told && !run->agent_left &&
         !run->blind_until)
         BROKEN(ANOTHER_AGENT, "run %d says so, and none was killed", run->number);
-    if (outcome == OUTCOME_LOST && has_lost_one_agent(run))
+    if (outcome == OUTCOME_LOST && has_lost_one_agent(run) && !was_stopped_without_agent(run))
         BROKEN(RENEWS_ON, "run %d has lost it", run->number);
     if (outcome == OUTCOME_LOST && run->outcome.status != STATUS_LOST)
         BROKEN(ENDS_LOST, "run %d: status %d", run->number, run->outcome.status);

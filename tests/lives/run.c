@@ -84,7 +84,7 @@ static void on_tell(void *arg, const struct run_news *news)
     case RUN_SURVIVORS:
     case RUN_UNSEEN: run->survivors_told = true; break;
     case RUN_AGENT_REPLACED:
-    case RUN_AGENT_MISSING:
+    case RUN_AGENT_MISSING: run->agent_unstarted = true; /* fall through */
     case RUN_AGENT_DIED_AGAIN: run->agent_missed = true; break;
     case RUN_LOST_CONTINUES:
         run->loss_told = true;

@@ -74,6 +74,7 @@ struct run {
     bool unnotified_told; /* a command of --notify cannot be started */
     bool agent_left;      /* an agent has ended by itself before its supervisor */
     bool agent_missed;    /* that one has died */
+    bool agent_unstarted; /* and that another one could not be started */
     bool continues_told;  /* that it is lost, and the command, which is alive, continues */
 
     /* Done to it. */
