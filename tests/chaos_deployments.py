@@ -13,9 +13,9 @@ held = []  # sockets
 
 
 def free_ports(number):
-    """Returns ports that nobody else uses, as are those 10000 above, for the bus of a cluster.
+    """Returns ports that are free, as are those 10000 above, for the bus of a cluster.
 
-    They stay bound as long as this process lives, so that another chaos run does not get them before
+    They stay bound as long as this process lives, so another chaos run does not get them before
     a server listens there, or while it is being started again. A server may do so all the same if
     it sets SO_REUSEADDR, as each does.
     """

@@ -112,8 +112,9 @@ static int64_t number_of(const json_t *object, const char *name)
     return number;
 }
 
-/* The failure that a member's answer tells. A request has not been done if the code is about the request
- * itself; anything else may be about the time that it took, and another member may fare better. */
+/* The failure that a member's answer tells. A request has not been done if the code is about the
+ * request itself; anything else may be about the time that it took, and another member may fare
+ * better. */
 static enum wire_error error_of(int code, const char *said)
 {
     if (strstr(said, "database space exceeded"))
@@ -376,14 +377,14 @@ static void leave_stream(void)
  * and then. */
 static void take_line(const char *line)
 {
-    json_t *reply = json_loads(line, 0, NULL), *event;
+    json_t *reply = json_loads(line, 0, NULL);
     const json_t *result = json_object_get(reply, "result");
     int64_t revision = number_of(json_object_get(result, "header"), "revision");
     int64_t compacted = number_of(result, "compact_revision");
     const json_t *events = json_object_get(result, "events");
-    size_t i;
 
-    json_array_foreach(events, i, event) take_event(event);
+    for (size_t i = 0; i < json_array_size(events); i++)
+        take_event(json_array_get(events, i));
     if (json_array_size(events) > 0 && revision > etcd.heard)
         etcd.heard = revision;
     if (compacted > etcd.heard)

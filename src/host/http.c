@@ -13,8 +13,8 @@
 #define CONNECTING_MS 10
 #define US_PER_S      INT64_C(1000000)
 
-/* The rest of a request. libcurl cannot begin it anew: it would send a request a second time where a
- * connection breaks that was used before, and a write must not be done twice unknown to rlock. */
+/* The rest of a request. libcurl cannot begin it anew: it would send a request a second time where
+ * a connection breaks that was used before, and a write must not be done twice unknown to rlock. */
 struct body {
     const char *at;
     size_t left;

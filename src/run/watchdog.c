@@ -175,7 +175,9 @@ static void act(struct watchdog *watchdog, struct moment now)
 {
     bool late = moment_reached(kill_at(watchdog), now);
 
-    watchdog->tree.kill_at = late ? (struct moment){0} : kill_at(watchdog);
+    watchdog->tree.kill_at = kill_at(watchdog);
+    if (late)
+        watchdog->tree.kill_at = (struct moment){0};
     switch (watchdog->phase) {
     case WATCHDOG_IDLE: break;
     case WATCHDOG_WATCHING:

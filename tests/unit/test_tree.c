@@ -418,8 +418,8 @@ static void wait_at_most(int seconds)
     must(setitimer(ITIMER_REAL, &times, NULL) == 0);
 }
 
-/* While a process executes another program, a part of its files is locked; here that is a pipe that
- * nobody writes to. Neither that of the tree nor that of another one holds its end up. */
+/* While a process executes another program, a part of its files is locked; here that is a pipe
+ * without a writer. Neither that of the tree nor that of another one holds its end up. */
 static void test_locked(void)
 {
     const struct sigaction action = {.sa_handler = give_up_waiting};

@@ -1,5 +1,5 @@
-/* Asks a database server, or the host of another store, one question after the other, and judges the
- * answers. */
+/* Asks a database server, or the host of another store, one question after the other, and judges
+ * the answers. */
 #include "store/hosted/store_record.h"
 
 #include <hiredis/hiredis.h>

@@ -68,7 +68,7 @@ bool locator_may_stay(const struct locator *locator);
 /* Ends that search, and goes back to what was known. */
 void locator_stay(struct locator *locator);
 /* Watches the server until locator_stop(): asks the Sentinels now and then whether it is still the
- * master. "moved" comes once, when it is not. What "login" points to is borrowed until then. */
+ * master. "moved" comes once, when it is not. The words of "login" are borrowed until then. */
 void locator_watch(struct locator *locator, const struct sentinel_login *login);
 /* Ends a search and a watch, without their events; to be called when the connection has ended.
  * If the server may have moved, the next connection needs a search. */

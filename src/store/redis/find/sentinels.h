@@ -8,7 +8,7 @@
 struct sentinels;
 struct tls;
 
-/* Who asks, for Sentinels that require a password. */
+/* The user and password for Sentinels that require them. */
 struct sentinel_login {
     const char *user;     /* NULL: the default one */
     const char *password; /* NULL: none */
