@@ -1,14 +1,16 @@
 #!/usr/bin/env -S python3 -B
-"""records.py [--write]: what rlock 1.0.0 has left in a server, and what this rlock makes of it.
+"""records.py [--write [STATE...]]: what rlock 1.0.0 has left in a server, and what this rlock makes
+of it.
 
 records-1.0.0.json has the keys of a server in each of STATES, as 1.0.0 wrote them, and what 1.0.0
 said of them. Each state is loaded, with its times moved to now, and this rlock has to say the same,
 to be refused and let in the same, and to take over what it finds. docs/stability.md promises that
 old and new share locks.
 
-With --write and RLOCK=PROGRAM of that version, it writes the file: once, when a layout is new.
+With --write and RLOCK=PROGRAM of that version, it writes the file, or only those STATEs: once, when
+a layout is new. tests/versions.bats builds such a program.
 Prints TAP."""
-import json, os, re, subprocess, sys, time
+import json, os, re, shutil, subprocess, sys, time
 from contenders import RLOCK, environment
 from script_server import Server
 from script_tap import GIVEN, main, same, test, true
@@ -103,13 +105,13 @@ STATES = {
     "nested, another KEY": [("run k -- RLOCK run other -- sleep 1000", "other", 1, 0)],
     "a script's": [("acquire k",)],
     "a script's, for readers": [("acquire --read k",)],
-    "reserved": [("reserve --for 2h --reason upgrade k",)],
+    "reserved": [("reserve -m upgrade k 2h",)],
     "it was held": [("run k -- true",), ("run k -- false",)],
     "held for a while yet": [("run --at-least 1h k -- true",)],
     "a stored limit": [("limit k 2",), (f"run --limit k {SLEEP}", "k", 1, 0)],
-    "paused": [("pause --for 2h --reason repair k",)],
+    "paused": [("pause -m repair k 2h",)],
     "paused while it is held": [(f"run k {SLEEP}", "k", 1, 0),
-                                ("pause --for 2h --reason repair k*",)],
+                                ("pause -m repair k* 2h",)],
     "asked to be released": [("acquire k",), ("force-release --yes --reason x k",)],
     "taken away": [("acquire k",), ("force-release --now --yes --reason x k",)],
     "a newer rlock is asked for": [("init --minimum-version 1.0.0",)],
@@ -128,7 +130,8 @@ def bring_about(store, state):
             store.start(words)
             store.wait_for(*where)
         else:
-            store.run(*words.split())
+            status, _ = store.run(*words.split())
+            true(status < 64, f"{words}: {status}, {store.stderr}")
 
 
 def dump(store):
@@ -203,15 +206,20 @@ def looked_at(store, record, words):
     return store.run(*words.split())[0]
 
 
-def make_records():
+def make_records(states):
     server, records = Server(), {}
-    for state in STATES:
+    if states:
+        with open(FILE, encoding="utf-8") as file:
+            records = json.load(file)
+    for state in states or STATES:
         server.call("FLUSHALL")
         store = Store(server)
         bring_about(store, state)
         seconds, micros = map(int, store.call("TIME"))
         record = {"ms": seconds * 1000 + micros // 1000, "keys": dump(store)}
         store.close()
+        # A reservation is that of another person.
+        shutil.rmtree(os.path.join(server.directory, "rlock"), ignore_errors=True)
         server.call("FLUSHALL")
         load(store, record)
         record["shown"] = looks(store)
@@ -237,14 +245,14 @@ def check_state(state, record):
         load(store, record)
         store.run("latch", "delete", "k")
         for _ in range(5):
-            for lock in store.json("status", "--json"):
-                store.run("force-release", "--now", "--yes", lock["key"])
+            for key in filter(None, (lock["key"] for lock in store.json("status", "--json"))):
+                store.run("force-release", "--now", "--yes", key)
         same(store.run("status", "-q", "k")[0], 0, f"taken away, {store.stderr}")
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--write"]:
-        make_records()
+    if sys.argv[1:2] == ["--write"]:
+        make_records(sys.argv[2:])
         sys.exit()
     with open(FILE, encoding="utf-8") as file:
         for state, record in json.load(file).items():
