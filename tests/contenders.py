@@ -8,10 +8,12 @@ The acts of each contender are in Contest.log (the traces of worker), .queues (t
 meanwhile), .launched, .wishes, .ended and .ends; .hits has the faults of processes, .disturbances
 those of the store, with their times.
 """
-import contextlib, json, math, os, random, shlex, signal, subprocess, threading, time
+import contextlib, itertools, json, math, os, random, shlex, signal, subprocess, threading, time
 from intervals import Queue
 
 RLOCK = os.path.realpath(os.environ.get("RLOCK", "./rlock"))
+# Where RLOCK_BESIDE names another version, chance decides for each run which of them it is.
+PROGRAMS = [RLOCK, *os.environ.get("RLOCK_BESIDE", "").split()]
 TOOLS = os.path.realpath(os.environ.get("RLOCK_TEST_TOOLS", os.path.dirname(RLOCK) + "/tests"))
 WORKER = os.path.join(TOOLS, "worker")
 LEASE = 4  # s
@@ -90,7 +92,8 @@ class Wish:
         if self.chance.random() < 0.2:
             inner = "; ".join([inner, self.nested(name + ".1", mode, keys), self.work(name, 0.03)])
         options = self.common_options(name) + self.mode_options(mode)
-        return shlex.join([RLOCK, "run", "-q", *options, *keys, "--", "sh", "-ec", inner])
+        program = self.chance.choice(PROGRAMS)
+        return shlex.join([program, "run", "-q", *options, *keys, "--", "sh", "-ec", inner])
 
     def nested_mode(self):
         modes = [mode for mode in ("write", "read") if mode in self.contest.deployment.modes]
@@ -117,12 +120,14 @@ class Wish:
             two = self.nested(self.name + ".2", self.nested_mode(), self.keys)
             return f"{plain}; {one} & a=$!; {two} & b=$!; wait $a; wait $b"
         if rng < 0.3 and self.mode == "read":
-            upgrade = shlex.join([RLOCK, "run", "-q", "--write", self.keys[0], "--", "true"])
+            program = self.chance.choice(PROGRAMS)
+            upgrade = shlex.join([program, "run", "-q", "--write", self.keys[0], "--", "true"])
             return f"{plain}; s=0; {upgrade} || s=$?; [ $s = 78 ] || exit $((s ? s : 1))"
         return plain
 
     def words(self):
-        words = [RLOCK, "run", "-q", *self.options, *self.mode_options(self.mode), *self.keys, "--"]
+        program, modes = self.chance.choice(PROGRAMS), self.mode_options(self.mode)
+        words = [program, "run", "-q", *self.options, *modes, *self.keys, "--"]
         script = self.script()
         return words + (shlex.split(script) if ";" not in script else ["sh", "-ec", script])
 
@@ -156,6 +161,7 @@ class Contest:
         self.some = {}  # of how many keys each wants, where those are not all that it names
         self.hits, self.disturbances, self.queues, self.faults, self.stuck = {}, [], [], [], []
         self.timers = []
+        self.observers, self.deciders = itertools.cycle(PROGRAMS), itertools.cycle(PROGRAMS)
 
     def goes_on(self):
         return time.monotonic() < (self.until if self.hit_enough() else self.last)
@@ -218,7 +224,7 @@ class Contest:
     # -- the watch --------------------------------------------------------------------------------
 
     def status(self, *keys):
-        words = [RLOCK, "status", "--json", *keys]
+        words = [next(self.observers), "status", "--json", *keys]
         done = subprocess.run(words, env=self.env, check=True, stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL)
         return json.loads(done.stdout)
@@ -275,7 +281,7 @@ class Contest:
             self.decide("resume", key)
 
     def decide(self, *words):
-        words = [RLOCK, *words, "--server-wait", "0", "--connect-timeout", "1s"]
+        words = [next(self.deciders), *words, "--server-wait", "0", "--connect-timeout", "1s"]
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         done = subprocess.run(words, env=self.env, check=False, **quiet)
         if done.returncode not in (0, 1, 69):

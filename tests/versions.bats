@@ -1,0 +1,302 @@
+# rlock 1.0.0, built from the history of this repository, and the rlock under test at one store.
+# docs/stability.md promises that both share locks, so that a fleet may be upgraded host by host.
+
+load helper
+load databases
+
+setup_file() {
+    # The last commit of what CHANGELOG.md says of 1.0.0.
+    export FORMER=$RLOCK_TEST_TOOLS/rlock-1.0.0/build/rlock
+    former_build 1355b3d7e27da504030bbea494d9db2c03cbac4b >"$BATS_FILE_TMPDIR/former.log" 2>&1 ||
+        tail -n 5 "$BATS_FILE_TMPDIR/former.log" >"$BATS_FILE_TMPDIR/no-former"
+    databases_start
+    start_file
+}
+
+teardown() {
+    databases_reset
+    redis flushall >/dev/null
+}
+
+teardown_file() {
+    databases_end
+    redis_stop
+}
+
+# former_build COMMIT: builds $FORMER of it, if that is not there yet.
+former_build() {
+    local place=${FORMER%/build/rlock}
+    [[ ! -x $FORMER ]] || return 0
+    git -C "$TESTS/.." -c safe.directory='*' cat-file -e "$1^{commit}" ||
+        { echo "this checkout has no history" && return 1; }
+    rm -rf "$place"
+    mkdir -p "$place/build"
+    git -C "$TESTS/.." -c safe.directory='*' archive "$1" | tar -x -C "$place"
+    cd "$place" && autoreconf -fi && cd build && ../configure --quiet CFLAGS=-O0 &&
+        make -s -j2 rlock-postgresql rlock-mysql rlock
+}
+
+setup() {
+    start_test
+    [[ -x $FORMER ]] || skip "no rlock 1.0.0: $(tail -n 1 "$BATS_FILE_TMPDIR/no-former")"
+    command -v jq >/dev/null || skip "no jq here"
+    NOW=$RLOCK
+}
+
+# as PROGRAM COMMAND...: the functions of helper.bash, with that rlock.
+as() {
+    local RLOCK=$1
+    "${@:2}"
+}
+
+# both_ways CASE: plays it with 1.0.0 as "$this" and the rlock under test as "$that", then the other
+# way round.
+both_ways() {
+    local this that
+    this=$FORMER that=$NOW "$1"
+    end_processes
+    redis flushall >/dev/null
+    rm -f "$LOG"
+    this=$NOW that=$FORMER "$1"
+}
+
+# same FILTER WORDS...: both programs print the same, in JSON, after that filter.
+same() {
+    as "$this" rlock "${@:2}" | jq -S "$1" >"$T/this.json"
+    as "$that" rlock "${@:2}" | jq -S "$1" >"$T/that.json"
+    diff "$T/this.json" "$T/that.json"
+    [[ $(<"$T/this.json") != null ]]
+}
+
+# Members that a release may add, and those that differ a moment later are left out.
+OLD_MEMBERS='walk(if type == "object" then
+    del(.age_ms, .lease_left_ms, .left_ms, .result, .exit_status, .signal, .grace_left_ms)
+    else . end)'
+
+in_one_queue() {
+    as "$this" hold a k
+    as "$that" queue b k
+    as "$this" queue c k
+    as "$that" queue d k
+    terminate a 143
+    in_turn 20 b c d
+    as "$this" rlock run -n k -- true
+}
+
+@test "two versions wait in one queue, in the order of arrival" {
+    both_ways in_one_queue
+}
+
+shared_or_not() {
+    as "$this" hold a k --read
+    as "$that" hold b k --read
+    as "$that" queue w k --write
+    as "$this" queue r k --read
+    [[ ! -e $LOG ]]
+    terminate a 143
+    terminate b 143
+    in_turn 20 w r
+    as "$this" hold a semaphore --limit 2
+    as "$that" run -0 rlock run -n --limit 2 semaphore -c 'echo "$RLOCK_SLOT"'
+    [[ $output == 2 ]]
+    as "$that" hold b semaphore --limit 2
+    as "$this" run -75 rlock run -n --limit 2 semaphore -- true
+    as "$that" run -75 rlock run -n --limit 2 semaphore -- true
+    as "$this" run -78 rlock run -n --limit 3 semaphore -- true
+    as "$that" run -78 rlock run -n --limit 3 semaphore -- true
+    as "$that" rlock limit stored 1
+    as "$this" hold c stored --limit 5
+    as "$that" run -75 rlock run -n --limit 5 stored -- true
+}
+
+@test "readers, writers and semaphores of two versions share one lock" {
+    both_ways shared_or_not
+}
+
+seen_alike() {
+    as "$this" hold a k --label "it's %20 me" --lease 25s
+    as "$that" queued k bg w rlock run --read --priority 3 --label w k -- true
+    as "$this" queued k bg v rlock run --no-identity -w 1m k -- true
+    same "$OLD_MEMBERS | .[0] | del(.last_run)" status --json k
+    has_place w k 1
+    terminate a 143
+    all_end 0 20 w v
+    as "$this" run -3 rlock run k -- sh -c 'exit 3'
+    as "$this" run -124 rlock run --at-most 50ms k -- sleep 1000
+    same "$OLD_MEMBERS | map({since, outcome, fence, held_ms, waited_ms, host, pid, user})" \
+        history --json k
+    same "$OLD_MEMBERS | .[0].last_run" status --json k
+}
+
+@test "each version shows holders, waiters and runs of the other as that one does" {
+    both_ways seen_alike
+}
+
+asked_or_taken() {
+    as "$this" hold a k
+    as "$that" queue b k
+    as "$that" run -0 --separate-stderr rlock force-release --yes --reason "for b" k
+    ends_with a 79
+    contains "$T/a.err" "for b"
+    in_turn 20 b
+    rm "$LOG"
+    as "$this" hold a k
+    as "$that" queue b k
+    as "$that" run -0 rlock force-release --now --yes k
+    ends_with a 79
+    in_turn 20 b
+    same 'map(select(.revoked_by)) | map({revoked_by, reason, outcome})' history --json k
+    as "$this" hold a k
+    as "$that" run -0 rlock run --replace k -- true
+    ends_with a 79
+}
+
+@test "a holder is asked by the other version, and releases; its lock is taken away" {
+    both_ways asked_or_taken
+}
+
+killed() {
+    as "$this" hold a k --lease 3s
+    as "$that" queue b k
+    kill_both a
+    ends_with b 0 20
+    as "$this" hold a k
+    as "$that" queue b k
+    as "$this" queue c k
+    kill -KILL "${pid[b]}"
+    terminate a 143
+    ends_with c 0 20
+    as "$that" hold a k
+    kill_agent a
+    as "$this" run -75 rlock run -n k -- true
+    terminate a 143
+}
+
+@test "a kill -9 of either: the other one has its turn" {
+    both_ways killed
+}
+
+nested() {
+    as "$this" run -0 rlock run k -- "$that" run -n k -- "$this" run -n k other -- echo all
+    [[ $output == all ]]
+    as "$this" run -0 rlock run --read k -- "$that" run -n --read k -- true
+    as "$this" run -78 rlock run --read k -- "$that" run -n k -- true
+}
+
+@test "either nests in the other" {
+    both_ways nested
+}
+
+acquired() {
+    local owner
+    owner=$(as "$this" rlock acquire --lease 20s k)
+    as "$that" rlock renew --owner "$owner" --lease 1m k
+    (($(lease_left k) > 30000))
+    as "$that" run -75 rlock run -n k -- true
+    as "$that" rlock release --owner "$owner" k
+    is_free k
+    as "$this" run -0 rlock run -n k -- true
+}
+
+@test "what one acquires, the other renews and releases" {
+    both_ways acquired
+}
+
+reserved() {
+    export XDG_STATE_HOME=$T/state
+    as "$this" rlock reserve k 1h -m "why"
+    as "$that" run -0 rlock run -n k -- true
+    XDG_STATE_HOME=$T/stranger as "$that" run -75 --separate-stderr rlock run -n k -- true
+    stderr_line 'why$'
+    as "$that" rlock extend k 2h
+    as "$this" rlock extend k 3h
+    as "$that" rlock release k
+    is_free k
+    as "$this" rlock pause k 1h -m "work"
+    as "$that" run -75 rlock run -n k -- true
+    as "$that" rlock resume k
+    as "$this" rlock pause 'n*' 1h -m "work"
+    as "$that" run -75 rlock run -n new -- true
+    as "$that" rlock resume 'n*'
+    as "$this" run -0 rlock run -n new -- true
+}
+
+@test "reservations and pauses hold for both, and either ends them" {
+    both_ways reserved
+}
+
+latched() {
+    as "$this" rlock latch set l 3
+    as "$that" bg w rlock latch wait l
+    as "$that" rlock latch count-down --id a l
+    as "$this" rlock latch count-down --id a l
+    same 'del(.age_ms, .ttl_left_ms)' latch status --json l
+    as "$this" rlock latch run --id b l -- true
+    as "$that" rlock latch count-down l
+    ends_with w 0
+    as "$this" rlock latch delete l
+}
+
+@test "latches are counted down by both" {
+    both_ways latched
+}
+
+some_of_several() {
+    as "$this" hold a one
+    as "$that" run -0 rlock run -n --any one two -c 'echo "$RLOCK_KEY"'
+    [[ $output == two ]]
+    as "$that" hold b two
+    as "$this" queued one bg w rlock run --any one two -c 'echo "$RLOCK_KEY"'
+    terminate b 143
+    ends_with w 0
+    [[ $(<"$T/w.out") == two ]]
+    as "$that" hold c two
+    terminate a 143
+    as "$this" run -75 rlock run -n one two -- true
+    terminate c 143
+    as "$that" run -0 rlock run -n one two -- true
+    as "$this" run -75 rlock run --unless-done 1h two -- touch "$T/again"
+    [[ ! -e $T/again ]]
+}
+
+@test "several KEYs, some of them, and runs that were done" {
+    both_ways some_of_several
+}
+
+asked_for_a_newer_one() {
+    as "$this" hold a held
+    as "$that" rlock run there -- true
+    as "$this" rlock init --minimum-version 99.10.0 ||
+        as "$this" rlock init --force --minimum-version 99.10.0
+    for key in held there new; do
+        as "$this" run -78 rlock run -n "$key" -- true
+        as "$that" run -78 --separate-stderr rlock run -n "$key" -- true
+        stderr_line '99\.10\.0'
+    done
+    as "$that" renewed held
+    as "$that" rlock init --minimum-version 0.0.0
+    terminate a 143
+    as "$this" rlock run new -- true
+    # A layout of a later one.
+    redis hset 'rlock:{later}' k 'lock/2 2.0.0'
+    as "$this" run -78 --separate-stderr rlock run later -- true
+    stderr_line '2\.0\.0'
+}
+
+@test "either refuses what asks for a newer rlock, and keeps what it holds" {
+    both_ways asked_for_a_newer_one
+}
+
+# Chance decides which of them each run is, and each look.
+@test "a contest of both versions, with kills and stops" {
+    RLOCK_BESIDE=$FORMER RLOCK_SECONDS=8 timeout 280 python3 -B "$TESTS/test_contenders.py" \
+        >"$T/contest.out" || true
+    grep -q '^1\.\.' "$T/contest.out"
+    fails grep -A 9 '^not ok' "$T/contest.out"
+}
+
+@test "two versions share the locks of a database" {
+    [[ $DATABASES ]] || skip "neither PostgreSQL nor MariaDB with its driver is here"
+    on_each both_ways in_one_queue
+    on_each both_ways seen_alike
+}
