@@ -403,8 +403,8 @@ static const char *const hints[HINTS] = {
         "install the package with that library: libpq5, libmariadb3 or libcurl4 on Debian",
     [HINT_DATABASE] = "CREATE DATABASE makes one; the URL ends in its name",
     [HINT_GRANT] = "ask an administrator to run rlock init --grant USER (--print shows the SQL)",
-    [HINT_ROLE] = "etcdctl role grant-permission ROLE readwrite --prefix=true rlock: gives it, or "
-                  "with PREFIX/ of the URL in front",
+    [HINT_ROLE] = ("etcdctl role grant-permission ROLE readwrite --prefix=true rlock: gives it, or "
+                   "with PREFIX/ of the URL in front"),
     [HINT_QUOTA] = "rlock doctor tells how much there is; docs/etcd.md, how to get rid of it",
     [HINT_LOGIN] = "pg_hba.conf, or the host of 'USER'@'HOST' in MySQL, says who may",
     [HINT_MAX_CONNECTIONS] =

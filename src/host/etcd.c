@@ -64,7 +64,7 @@ static void add_base64(struct strbuf *out, const char *text, size_t size)
         for (size_t n = 0; n < 3; n++)
             word = word << 8 | (i + n < size ? (unsigned char)text[i + n] : 0);
         for (size_t n = 0; n < 4; n++)
-            strbuf_putc(out, i + n > size ? '=' : letters[word >> (18 - 6 * n) & 63]);
+            strbuf_putc(out, (char)(i + n > size ? '=' : letters[word >> (18 - 6 * n) & 63]));
     }
     strbuf_putc(out, '"');
 }

@@ -15,8 +15,8 @@ void http_choose(size_t server);
 void http_authorize(const char *token);
 
 /* Sends a POST of JSON, and blocks. A request that only reads is sent again, to the next server, if
- * one does not answer; one that writes only if no server can have got it. Returns the status; 0: why
- * is in *why. The reply is emptied first. */
+ * one does not answer; one that writes only if no server can have got it. Returns the status; 0:
+ * why is in *why. The reply is emptied first. */
 long http_post(const char *path, const char *body, bool writes, struct strbuf *reply,
                struct host_error *why);
 
