@@ -160,6 +160,35 @@ kill_all_agents() {
     is_free k
 }
 
+# NAME has the lock K. Its command has ended, its agent has died, it has forked the next one, and
+# has done nothing since: "tracer" holds it up.
+at_birth() { # NAME K [OPTION...]
+    stay "$1" "$2" --lease 60s "${@:3}"
+    has_agent "$1"
+    suspend "$1" STOP
+    strace -qq -o /dev/null -e inject=clone:delay_exit=100s:when=1 -p "${pid[$1]}" 3>&- &
+    tracer=$!
+    poll_until 5 grep -q 'TracerPid:.[1-9]' "/proc/${pid[$1]}/status"
+    kill -KILL "$agent"
+    : >"$T/$1.go"
+    poll_until 10 eval "[[ -z \$(pgrep -P ${pid[$1]} -r R,S,D) ]]"
+    kill -CONT "${pid[$1]}"
+    poll_until 10 has_agent "$1" "$agent"
+}
+
+@test "H135 the next agent has its orders when it is born, whatever happens to rlock then" {
+    need_strace
+    at_birth a k
+    poll_until 20 is_free k
+    kill "$tracer"
+    ends_with a 9
+    at_birth b k --stop "touch '$T/stopped'"
+    kill -KILL "${pid[b]}"
+    poll_until 20 gone "$agent"
+    is_free k
+    [[ ! -e $T/stopped ]]
+}
+
 @test "H164 a release that failed while rlock stood still is told" {
     stay a k
     has_agent a

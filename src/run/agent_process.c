@@ -28,26 +28,30 @@ static int renewer_main(const void *arg)
     return agent_main(renewer->ends[1], renewer->task);
 }
 
-static int start(struct agent_process *agent, const struct agent_task *task)
+/* brief: tells it what it is to know from its start; NULL: nothing. */
+static int start(struct agent_process *agent, const struct agent_task *task,
+                 void (*brief)(void *arg), void *arg)
 {
+    const struct agent_process before = *agent;
     int ends[2];
 
     if (channel_pair(ends) < 0)
         return -1;
+    *agent =
+        (struct agent_process){.channel = ends[0], .offer = task->offer, .deaths = before.deaths};
+    if (brief)
+        brief(arg);
     const struct renewer renewer = {ends, task};
-    pid_t pid = task->plan->job ? child_fork_helper(TREE_AGENT, ends[1], agent_main, task)
-                                : child_fork_survivor(task->plan->keep ? TREE_RENEWER : TREE_AGENT,
-                                                      renewer_main, &renewer);
+    agent->pid = task->plan->job ? child_fork_helper(TREE_AGENT, ends[1], agent_main, task)
+                                 : child_fork_survivor(task->plan->keep ? TREE_RENEWER : TREE_AGENT,
+                                                       renewer_main, &renewer);
     file_close(ends[1]);
-    if (pid < 0) {
+    if (agent->pid < 0) {
         file_close(ends[0]);
+        *agent = before;
         return -1;
     }
-    *agent = (struct agent_process){.pid = pid,
-                                    .channel = ends[0],
-                                    .offer = task->offer,
-                                    .started = moment_now(),
-                                    .deaths = agent->deaths};
+    agent->started = moment_now();
     return 0;
 }
 
@@ -57,7 +61,7 @@ int agent_process_start(struct agent_process *agent, const struct agent_plan *pl
     const struct agent_task task = {
         .plan = plan, .peer = getpid(), .callers = callers, .offer = offer};
 
-    return start(agent, &task);
+    return start(agent, &task, NULL, NULL);
 }
 
 static int64_t pause_after(unsigned deaths, int64_t lease)
@@ -84,14 +88,15 @@ void agent_process_ended(struct agent_process *agent, int64_t lease)
 }
 
 int agent_process_replace(struct agent_process *agent, const struct agent_plan *plan,
-                          const struct process_list *callers, const struct keeper_past *past)
+                          const struct process_list *callers, const struct keeper_past *past,
+                          void (*brief)(void *arg), void *arg)
 {
     const struct agent_task task = {
         .plan = plan, .peer = getpid(), .callers = callers, .offer = agent->offer, .past = past};
     int before = agent->channel;
 
     offer_claim(agent->offer);
-    if (start(agent, &task) == 0) {
+    if (start(agent, &task, brief, arg) == 0) {
         close(before);
         return 0;
     }

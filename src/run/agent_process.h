@@ -27,9 +27,12 @@ int agent_process_start(struct agent_process *agent, const struct agent_plan *pl
  * agent waits for a small part of it at most. */
 void agent_process_ended(struct agent_process *agent, int64_t lease);
 /* Forks another agent, which continues with the state of the last one; not before "next", which is
- * later from one death to the next. -1 with errno: the caller may retry. */
+ * later from one death to the next. brief: called when the agent can be told, and before it is
+ * forked: it knows what it is told then, whatever happens to this process. -1 with errno: the
+ * caller may retry, and there is no agent that was told. */
 int agent_process_replace(struct agent_process *agent, const struct agent_plan *plan,
-                          const struct process_list *callers, const struct keeper_past *past);
+                          const struct process_list *callers, const struct keeper_past *past,
+                          void (*brief)(void *arg), void *arg);
 /* False if it cannot hear: it is gone, or has not read for long. fd goes along, and stays the
  * caller's; -1: none. */
 bool agent_process_tell(const struct agent_process *agent, const struct agent_order *order, int fd);

@@ -118,8 +118,7 @@ static bool needs_agent(const struct supervisor *s)
 
 /* Has the lock released, as nothing of the command is left. False if there is no release to wait
  * for, which the user has been told then: if it is not certain that nothing of the command is left,
- * the lease must end first. Must be called once more when another agent has replaced one that
- * died. */
+ * the lease must end first. Must be called once more for the agent that replaces one that died. */
 static bool start_release(struct supervisor *s)
 {
     const struct job *job = &s->job;
@@ -128,9 +127,6 @@ static bool start_release(struct supervisor *s)
     struct run_reason why = {0};
 
     job_command_end(job, &order.end); /* all bytes of a message are sent */
-    /* Nothing is left for an agent to end that finds this process dead. */
-    if (!job->stuck)
-        atomic_store(&s->agent.offer->command.group, 0);
     if (s->state != RELEASING)
         s->leave_by = job_is_ended_elsewhere(job) ? job->lease.end : release_by(s);
     s->state = RELEASING;
@@ -371,6 +367,19 @@ static void tell_end_of_agent(const struct supervisor *s, enum run_event event)
     run_tell(events_of(s), &news);
 }
 
+/* Gives the next agent the orders that the last one did not live to carry out. */
+static void brief_agent(void *arg)
+{
+    struct supervisor *s = arg;
+
+    if (s->job.state != JOB_IDLE)
+        job_introduce(&s->job);
+    if (s->job.state == JOB_VERIFYING)
+        tell(s, ORDER_VERIFY);
+    if (!stays(s) && !start_release(s))
+        finish(s);
+}
+
 static void replace_agent(struct supervisor *s)
 {
     struct keeper_past past;
@@ -384,22 +393,18 @@ static void replace_agent(struct supervisor *s)
     memcpy(past.grants, s->outcome->grants, sizeof past.grants);
     if (!past.held)
         past.not_before = acquire_after(s);
-    int failed = agent_process_replace(&s->agent, &s->plan->agent, &s->job.callers, &past);
+    int failed =
+        agent_process_replace(&s->agent, &s->plan->agent, &s->job.callers, &past, brief_agent, s);
     if (first)
         tell_end_of_agent(s, failed < 0 ? RUN_AGENT_MISSING : RUN_AGENT_REPLACED);
     else
         tell_end_of_agent(s, RUN_AGENT_DIED_AGAIN);
-    if (failed == 0) {
-        /* The new agent gets the orders that the last one did not live to carry out. */
-        s->channel.fd = s->agent.channel;
-        loop_add(s->loop, &s->channel);
-        if (s->job.state != JOB_IDLE)
-            job_introduce(&s->job);
-        if (s->job.state == JOB_VERIFYING)
-            tell(s, ORDER_VERIFY);
-        if (!stays(s) && !start_release(s))
-            finish(s);
+    if (failed < 0) {
+        s->release_told = past.released; /* no agent was told */
+        return;
     }
+    s->channel.fd = s->agent.channel;
+    loop_add(s->loop, &s->channel);
 }
 
 /* Whether it is useless to start another agent: too many have died, or the lease has ended. */
