@@ -171,7 +171,7 @@ metrics_in() {
     local -A help
     while read -r line; do
         read -r _ command _ <<<"$line"
-        line=$(sed "s/'[^']*'//g; s/'.*//; s/ -- .*//" <<<"$line") # not what is another command's
+        line=$(sed "s/'[^']*'//g; s/[$]([^)]*)//g; s/'.*//; s/ -- .*//" <<<"$line") # not what is another command's
         for option in $(grep -oE -- '(^| )--[a-z][a-z-]*' <<<"$line"); do
             ((++count))
             [[ ${help[$command]-} ]] ||

@@ -36,19 +36,19 @@ no_folders() {
     ends_well a
     in_turn 100 b c d
     is_free k
-    poll_until 20 no_folders
+    poll_until 60 no_folders
     [[ $(git -C "$T/locks.git" for-each-ref --format='%(refname)') == refs/rlock/rlock%3A%7Bk%7D= ]]
 }
 
 @test "status and history; force-release asks the holder" {
     hold a k --lease 20s
-    run -0 rlock status --json k
+    run -0 --separate-stderr rlock status --json k
     jq -e ".[0].holders[0].pid == ${pid[a]}" <<<"$output"
     run -75 rlock run -n --lease 1m k -- true
     run -0 rlock force-release --yes k
     ends_with a 79 30
     run -0 rlock run --lease 1m k -- true
-    run -0 rlock history --json k
+    run -0 --separate-stderr rlock history --json k
     jq -e '[.[].outcome] | contains(["exit 0"])' <<<"$output"
 }
 
