@@ -30,6 +30,7 @@ enum tree_state stop_ask(const struct tree *tree)
 
 enum stop_state stop_turn(struct stop *stop, struct moment now)
 {
+    stop->tree.reaped = stop->child->pid == 0;
     stop->killing |= moment_reached(stop->tree.kill_at, now);
     if (stop->killing)
         patience_look(&stop->killed, now);

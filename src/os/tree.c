@@ -314,7 +314,8 @@ static enum tree_state signal_hidden_children(const struct tree *tree, int signo
 /* From Linux 6.9 on, a pidfd of the leader tells. Before that, the leader's number is that of its
  * group until both are gone; that of an empty group may become another's before the next call. A
  * later group of the same number begins with a process of that number. Where no pidfd tells, as on
- * an old kernel, in a sandbox, or for want of descriptors, that is hardly one of this session. */
+ * an old kernel, in a sandbox, or for want of descriptors, and who asks has not reaped the leader,
+ * that is hardly one of this session. */
 static bool group_is_ours(const struct tree *tree)
 {
     bool known = tree->leader >= 0;
@@ -323,7 +324,7 @@ static bool group_is_ours(const struct tree *tree)
         return true;
     if ((known && errno == ESRCH) || (kill(-tree->group, 0) != 0 && errno == ESRCH))
         return false;
-    if (known && kernel_has_gone(tree->leader))
+    if (tree->reaped || (known && kernel_has_gone(tree->leader)))
         return kill(tree->group, 0) != 0 && errno == ESRCH;
     pid_t session = getsid(tree->group);
     return session < 0 || session == getsid(0);

@@ -38,7 +38,8 @@ struct tree {
     bool lenient;                /* agents and renewers are not killed yet */
     pid_t spared;                /* one more, with what descends from it; 0: none */
     pid_t group;                 /* the command's process group, led by the command; 0: none yet */
-    int leader; /* pidfd of the command, -1: none; a later group of that number has another */
+    int leader;  /* pidfd of the command, -1: none; a later group of that number has another */
+    bool reaped; /* the command was: a process of its number has taken that of an empty group */
     const char *owner;        /* the acquisition's owner token */
     unsigned long long since; /* the supervisor's start, as in struct process; 0: not known */
     const struct process_list *callers; /* the supervisor's children at its start; NULL: none */

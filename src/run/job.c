@@ -78,6 +78,7 @@ static struct tree tree_of(struct job *job)
                          .except = job->agent->pid,
                          .group = job->child.group,
                          .leader = job->child.handle,
+                         .reaped = job->child.pid == 0,
                          .owner = lock ? lock->owner : NULL,
                          .callers = &job->callers,
                          .noted = &job->asked,

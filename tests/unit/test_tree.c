@@ -238,6 +238,7 @@ static char deeds[256];
 static bool notes_deeds;
 static size_t entries; /* of directories, that were read */
 static pid_t group;    /* that has processes; 0: none */
+static pid_t single;   /* a process that can be signalled by its number; 0: none */
 
 static void note_deed(const char *what, int number)
 {
@@ -252,7 +253,7 @@ int kill(pid_t pid, int signo)
     if (signo != 0)
         note_deed(signo == SIGKILL ? "kill" : "signal", pid - FAR);
     errno = ESRCH;
-    return group && pid == -group ? 0 : -1;
+    return (group && pid == -group) || (single && pid == single) ? 0 : -1;
 }
 
 /* In the library's place: whenever the runner is about to be looked at, it has forked and ended. A
@@ -561,6 +562,26 @@ static void test_empty_group(void)
     group = 0;
 }
 
+/* There are no pidfds, but the command was reaped by who asks: a process of its number is another
+ * one, also if it is of this session, as a shell's next job is, or the agent of an outer run. */
+static void test_group_of_a_reaped_command(void)
+{
+    struct procfs nothing = {.directory = 0};
+    const struct tree tree = {
+        .procfs = &nothing, .group = pid_of(120), .leader = -1, .reaped = true, .owner = OWNER};
+
+    group = tree.group;
+    tap_ok(tree_signal(&tree, SIGKILL) == TREE_LIVE, "what a reaped command has left is its own");
+    single = tree.group;
+    notes_deeds = true;
+    *deeds = '\0';
+    tap_ok(tree_signal(&tree, 0) == TREE_GONE && tree_signal(&tree, SIGKILL) == TREE_GONE &&
+               !*deeds,
+           "H125 the next group of its number is not signalled: %s", deeds);
+    notes_deeds = false;
+    group = single = 0;
+}
+
 /* The file may be refused, or no descriptor be left for it. */
 static void test_cgroup_that_does_not_kill(void)
 {
@@ -600,6 +621,7 @@ int main(void)
     test_hidden_group();
     test_number_of_another();
     test_empty_group();
+    test_group_of_a_reaped_command();
     test_cgroup_that_does_not_kill();
     return tap_done();
 }
