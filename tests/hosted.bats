@@ -104,7 +104,8 @@ let_go() {
     each_database
     held_back "INSERT INTO" k
     agent=$(agent_of "${pid[a]}")
-    host=$(pgrep -P "$agent" -f "rlock-.*$DATABASE")
+    # The server ends a connection that is held up, and the next host begins.
+    poll_until 20 eval 'host=$(pgrep -P "$agent" -f "rlock-.*$DATABASE")'
     kill -KILL "${pid[a]}"
     finish a
     poll_until 20 gone "$agent"

@@ -6,7 +6,7 @@ load databases
 
 setup_file() {
     # The last commit of what CHANGELOG.md says of 1.0.0.
-    export FORMER=$RLOCK_TEST_TOOLS/rlock-1.0.0/build/rlock
+    export FORMER=${RLOCK_TEST_TOOLS%/tests}/rlock-1.0.0/build/rlock
     former_build 1355b3d7e27da504030bbea494d9db2c03cbac4b >"$BATS_FILE_TMPDIR/former.log" 2>&1 ||
         tail -n 5 "$BATS_FILE_TMPDIR/former.log" >"$BATS_FILE_TMPDIR/no-former"
     databases_start
