@@ -1133,7 +1133,7 @@ static void check_reason(const struct run *run)
         fail("run %d: interrupted without a signal, or with a command", run->number);
     if (outcome == OUTCOME_FAILED && !disturbed && !withdrawn)
         fail("run %d: failed without a reason", run->number);
-    if (outcome == OUTCOME_NOT_EXECUTED && !run->faulted) /* what it wants may be short */
+    if (outcome == OUTCOME_NOT_EXECUTED && !run->faulted) /* files may be short */
         fail("run %d: not executed", run->number);
     check_wait(run);
     check_at_least(run);
