@@ -12,6 +12,7 @@ struct moment {
     int64_t ns;
 };
 
+#define US_PER_S   INT64_C(1000000)
 #define NS_PER_US  INT64_C(1000)
 #define NS_PER_MS  INT64_C(1000000)
 #define NS_PER_SEC INT64_C(1000000000)

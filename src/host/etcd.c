@@ -7,13 +7,12 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "base/clock.h"
 #include "base/decimal.h"
 #include "base/mem.h"
 #include "host/clockless.h"
 #include "host/http.h"
+#include "host/own_clock.h"
 
-#define US_PER_S INT64_C(1000000)
 /* By how much the clocks of the members may differ, us. */
 #define MARGIN_US (10 * US_PER_S)
 /* How soon a holder listens that may be asked to release the lock, and when a stream that has
@@ -36,7 +35,7 @@ static struct {
     struct host_target target;
     char *prefix; /* of the names of all keys, with its '/' */
     struct clockless known;
-    int64_t offset_us; /* of this process's own clock */
+    struct own_clock clock;
     struct clockless_reading reading;
     int64_t revision;    /* of that reading */
     int64_t heard;       /* messages up to that revision have been heard */
@@ -46,11 +45,6 @@ static struct {
     struct strbuf reply;
     char version[40];
 } etcd = {.known = {.margin_us = MARGIN_US}};
-
-static int64_t now_us(void)
-{
-    return moment_now().ns / NS_PER_US + etcd.offset_us;
-}
 
 /* -- base64 ------------------------------------------------------------------------------------ */
 
@@ -135,12 +129,12 @@ static enum wire_error error_of(int code, const char *said)
     }
 }
 
-static bool fail(struct host_fault *fault, enum wire_error error, bool maybe_done, const char *said)
+/* The same of a request that may have been done. */
+static bool fail_in_doubt(struct host_fault *fault, enum wire_error error, bool maybe_done,
+                          const char *said)
 {
-    *fault = (struct host_fault){.why = {.error = error, .maybe_done = maybe_done},
-                                 .broken = wire_error_breaks(error)};
-    snprintf(fault->why.said, sizeof fault->why.said, "%.*s", (int)sizeof fault->why.said - 1,
-             said);
+    host_fail(fault, error, said);
+    fault->why.maybe_done = maybe_done;
     return false;
 }
 
@@ -157,10 +151,10 @@ static json_t *take_reply(long status, bool writes, struct host_fault *fault)
     char other[60];
     if (said) {
         enum wire_error error = error_of(code, said);
-        fail(fault, error, writes && error == WIRE_UNREACHABLE, said);
+        fail_in_doubt(fault, error, writes && error == WIRE_UNREACHABLE, said);
     } else {
         snprintf(other, sizeof other, "the answer is HTTP's status %ld, and not etcd's", status);
-        fail(fault, status >= 500 ? WIRE_UNREACHABLE : WIRE_STRANGER, writes, other);
+        fail_in_doubt(fault, status >= 500 ? WIRE_UNREACHABLE : WIRE_STRANGER, writes, other);
     }
     json_decref(reply);
     return NULL;
@@ -175,7 +169,7 @@ static json_t *ask_once(const char *path, const char *body, bool writes, struct 
 
     if (status)
         return take_reply(status, writes, fault);
-    fail(fault, why.error, writes && why.maybe_done, why.said);
+    fail_in_doubt(fault, why.error, writes && why.maybe_done, why.said);
     return NULL;
 }
 
@@ -194,7 +188,7 @@ static bool log_in(struct host_fault *fault)
     if (done)
         http_authorize(token);
     else if (reply)
-        fail(fault, WIRE_STRANGER, false, "it gives no token");
+        host_fail(fault, WIRE_STRANGER, "it gives no token");
     free(text);
     json_decref(who);
     json_decref(reply);
@@ -262,7 +256,7 @@ static enum host_outcome load(struct unit *unit, struct host_fault *fault)
     struct strbuf body = {0};
     bool sound = true;
 
-    etcd.reading.asked_us = unit->now_us = now_us();
+    etcd.reading.asked_us = unit->now_us = own_clock_now(&etcd.clock);
     if (unit->count == 0)
         return HOST_DONE;
     for (size_t i = 0; i < unit->count; i++) {
@@ -275,7 +269,7 @@ static enum host_outcome load(struct unit *unit, struct host_fault *fault)
     strbuf_free(&body);
     if (!reply)
         return HOST_FAILED;
-    etcd.reading.read_us = unit->now_us = now_us();
+    etcd.reading.read_us = unit->now_us = own_clock_now(&etcd.clock);
     etcd.reading.date_us = http_date_us();
     etcd.revision = number_of(json_object_get(reply, "header"), "revision");
     if (!etcd.heard)
@@ -285,7 +279,7 @@ static enum host_outcome load(struct unit *unit, struct host_fault *fault)
         sound &= take_record(&unit->keys[i], json_array_get(responses, i));
     json_decref(reply);
     if (!sound)
-        fail(fault, WIRE_DRIVER, false, "a key of rlock's holds other data");
+        host_fail(fault, WIRE_DRIVER, "a key of rlock's holds other data");
     return sound ? HOST_DONE : HOST_FAILED;
 }
 
@@ -550,7 +544,7 @@ static json_t *ask_status(struct host_fault *fault)
         return status;
     }
     if (status)
-        fail(fault, WIRE_STRANGER, false, "it tells no version of etcd");
+        host_fail(fault, WIRE_STRANGER, "it tells no version of etcd");
     json_decref(status);
     return NULL;
 }
@@ -577,8 +571,7 @@ static bool open_etcd(const struct host_target *target, const char *table, struc
             return false;
         json_decref(status);
     }
-    int64_t date_us = http_date_us();
-    etcd.offset_us = (date_us ? date_us : clock_wall() / NS_PER_US) - now_us();
+    own_clock_begin(&etcd.clock, http_date_us());
     return true;
 }
 
@@ -641,15 +634,6 @@ static bool list(struct piece prefix, void (*each)(void *arg, struct piece name)
 
 #define ADVICE_COMPACT "etcd --auto-compaction-retention=5m --auto-compaction-mode=periodic"
 
-/* The row that a checkup takes for a finding. */
-static void find(struct strbuf *out, const char *level, const char *text, const char *advice)
-{
-    resp_array(out, 3);
-    resp_bulk(out, piece_of(level));
-    resp_bulk(out, piece_of(text));
-    resp_bulk(out, piece_of(advice));
-}
-
 /* The version is told behind what has to be asked of a majority. */
 static bool try_ping(struct strbuf *out, struct host_fault *fault)
 {
@@ -685,10 +669,11 @@ static bool try_space(struct strbuf *out, struct host_fault *fault)
     snprintf(text, sizeof text, "its file has %" PRId64 " MB, of which %" PRId64 " MB are in use",
              size, used);
     bool scarce = size > QUOTA_MB - QUOTA_MB / 4;
-    find(out, scarce ? "warning" : "fine", text,
-         !scarce           ? ""
-         : used < size / 2 ? "etcdctl defrag; at 2 GB, or --quota-backend-bytes, no lock is taken"
-                           : ADVICE_COMPACT "; then etcdctl defrag");
+    host_find(out, scarce ? "warning" : "fine", text,
+              !scarce ? ""
+              : used < size / 2
+                  ? "etcdctl defrag; at 2 GB, or --quota-backend-bytes, no lock is taken"
+                  : ADVICE_COMPACT "; then etcdctl defrag");
     return true;
 }
 
@@ -708,13 +693,14 @@ static bool try_alarms(struct strbuf *out, struct host_fault *fault)
     }
     json_decref(reply);
     if (corrupt)
-        find(out, "unfit", "the alarm CORRUPT is on: its members have different data",
-             "replace the member that differs");
+        host_find(out, "unfit", "the alarm CORRUPT is on: its members have different data",
+                  "replace the member that differs");
     else if (space)
-        find(out, "unfit", "the alarm NOSPACE is on: it takes no writes, so it grants no locks",
-             "compact, etcdctl defrag, etcdctl alarm disarm");
+        host_find(out, "unfit",
+                  "the alarm NOSPACE is on: it takes no writes, so it grants no locks",
+                  "compact, etcdctl defrag, etcdctl alarm disarm");
     else
-        find(out, "fine", "there is no alarm", "");
+        host_find(out, "fine", "there is no alarm", "");
     return true;
 }
 
@@ -736,13 +722,13 @@ static bool try_compaction(struct strbuf *out, struct host_fault *fault)
         return false;
     etcd.revision = revision;
     if (compacted)
-        find(out, "fine", "old revisions are compacted", "");
+        host_find(out, "fine", "old revisions are compacted", "");
     else if (revision > MANY)
-        find(out, "warning", "it keeps every write: nothing was compacted for long",
-             ADVICE_COMPACT);
+        host_find(out, "warning", "it keeps every write: nothing was compacted for long",
+                  ADVICE_COMPACT);
     else
-        find(out, "note", "it may be too new to tell whether old revisions are compacted",
-             ADVICE_COMPACT);
+        host_find(out, "note", "it may be too new to tell whether old revisions are compacted",
+                  ADVICE_COMPACT);
     return true;
 }
 
@@ -760,7 +746,7 @@ static bool try_members(struct strbuf *out, struct host_fault *fault)
         if (http_post("/v3/maintenance/status", "{}", false, &etcd.reply, &why) != 200 ||
             http_server() != i)
             continue;
-        int64_t ahead = (http_date_us() - now_us()) / US_PER_S;
+        int64_t ahead = (http_date_us() - own_clock_now(&etcd.clock)) / US_PER_S;
         least = ahead < least ? ahead : least;
         most = ahead > most ? ahead : most;
         answered++;
@@ -769,17 +755,18 @@ static bool try_members(struct strbuf *out, struct host_fault *fault)
     if (answered < http_servers()) {
         snprintf(text, sizeof text, "%zu of the %zu members in the URL answer", answered,
                  http_servers());
-        find(out, "warning", text, "with a majority down, no lock is granted or kept");
+        host_find(out, "warning", text, "with a majority down, no lock is granted or kept");
     } else if (most - least > APART_MAX) {
         snprintf(text, sizeof text, "the clocks of its members differ by %" PRId64 " s",
                  most - least);
-        find(out, most - least < MARGIN_US / US_PER_S ? "warning" : "unfit", text,
-             "set them by NTP: beyond 10 s, a lock that no client watches may be taken too early");
+        host_find(
+            out, most - least < MARGIN_US / US_PER_S ? "warning" : "unfit", text,
+            "set them by NTP: beyond 10 s, a lock that no client watches may be taken too early");
     } else {
-        find(out, "fine",
-             answered == 1 ? "the member in the URL answers"
-                           : "all members in the URL answer, and their clocks agree",
-             answered == 1 ? "name all members of the cluster in the URL" : "");
+        host_find(out, "fine",
+                  answered == 1 ? "the member in the URL answers"
+                                : "all members in the URL answer, and their clocks agree",
+                  answered == 1 ? "name all members of the cluster in the URL" : "");
     }
     return true;
 }
@@ -798,7 +785,7 @@ static bool ask_for_doctor(const char *what, struct strbuf *out, struct host_fau
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
         if (strcmp(checks[i].name, what) == 0)
             return checks[i].try(out, fault);
-    return fail(fault, WIRE_UNFIT, false, "no such check");
+    return host_fail(fault, WIRE_UNFIT, "no such check");
 }
 
 /* There is nothing to prepare. */

@@ -4,23 +4,22 @@
  * messages: a waiter asks again and again. */
 #include <stdio.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "host/clockless.h"
 #include "host/driver.h"
 #include "host/driver_kit.h"
+#include "host/own_clock.h"
 #include "host/store.h"
 
 /* By how much the clocks of a store's servers may differ, us. */
 #define MARGIN_US (10 * US_PER_S)
-#define US_PER_S  INT64_C(1000000)
 #define US_PER_MS INT64_C(1000)
 
 static const char *name, *rest_of_url; /* the driver's, and its argument */
 static struct driver *driver;
 static struct clockless known = {.margin_us = MARGIN_US};
 static int poll_ms;
-static int64_t offset_us; /* of this process's own clock */
+static struct own_clock own_clock;
 
 /* Of the keys of a unit, as they were loaded. */
 static struct loaded {
@@ -28,31 +27,14 @@ static struct loaded {
     struct clockless_reading reading;
 } loaded[UNIT_KEYS_MAX];
 
-static int64_t boot_us(void)
-{
-    return moment_now().ns / NS_PER_US;
-}
-
-static int64_t now_us(void)
-{
-    return boot_us() + offset_us;
-}
-
 /* -- failures ---------------------------------------------------------------------------------- */
-
-static bool fail(struct host_fault *fault, enum wire_error error, const char *said)
-{
-    *fault = (struct host_fault){.why.error = error, .broken = wire_error_breaks(error)};
-    snprintf(fault->why.said, sizeof fault->why.said, "%s", said);
-    return false;
-}
 
 /* A driver that does not know what became of a request is not asked again: the next host has
  * another one. */
 static bool fail_by(struct host_fault *fault, const struct driver_answer *answer)
 {
-    return fail(fault, answer->verdict == DRIVER_FAILED ? WIRE_FAILED : WIRE_UNREACHABLE,
-                answer->said);
+    return host_fail(fault, answer->verdict == DRIVER_FAILED ? WIRE_FAILED : WIRE_UNREACHABLE,
+                     answer->said);
 }
 
 /* -- units ------------------------------------------------------------------------------------- */
@@ -61,12 +43,12 @@ static bool load_key(struct unit_key *key, struct loaded *as, struct host_fault 
 {
     struct driver_answer answer;
 
-    as->reading.asked_us = now_us();
+    as->reading.asked_us = own_clock_now(&own_clock);
     driver_ask_get(driver, key->name);
     driver_hear(driver, &answer);
     if (answer.verdict != DRIVER_VALUE && answer.verdict != DRIVER_NONE)
         return fail_by(fault, &answer);
-    as->reading.read_us = now_us();
+    as->reading.read_us = own_clock_now(&own_clock);
     as->reading.date_us = answer.date_ms * US_PER_MS;
     strcpy(as->version, answer.version);
     if (answer.verdict == DRIVER_NONE)
@@ -74,7 +56,7 @@ static bool load_key(struct unit_key *key, struct loaded *as, struct host_fault 
     key->record.version = 1;
     bool sound = clockless_read(&known, key, answer.text.at, answer.text.size, &as->reading);
     piece_drop(&answer.text);
-    return sound || fail(fault, WIRE_DRIVER, "a key of rlock's holds other data");
+    return sound || host_fail(fault, WIRE_DRIVER, "a key of rlock's holds other data");
 }
 
 /* The unit's clock is read behind its last key. A script's lines count from when their own key was
@@ -83,7 +65,7 @@ static enum host_outcome load(struct unit *unit, struct host_fault *fault)
 {
     bool done = true;
 
-    unit->now_us = now_us();
+    unit->now_us = own_clock_now(&own_clock);
     for (size_t i = 0; done && i < unit->count; i++) {
         done = load_key(&unit->keys[i], &loaded[i], fault);
         unit->now_us = loaded[i].reading.read_us;
@@ -119,7 +101,7 @@ static enum host_outcome commit(struct unit *unit, struct host_fault *fault)
     if (!key)
         return HOST_DONE; /* it has messages only */
     if (count > 1)
-        return fail(fault, WIRE_DRIVER, "it cannot change several keys at once"), HOST_FAILED;
+        return host_fail(fault, WIRE_DRIVER, "it cannot change several keys at once"), HOST_FAILED;
     const struct loaded *as = &loaded[key - unit->keys];
     char *text = clockless_print(&known, key, &as->reading);
     driver_ask_put(driver, key->name, as->version, text);
@@ -162,14 +144,11 @@ static bool ping(int64_t *date_ms, struct host_fault *fault)
  * clocks are wrong. */
 static bool begin_clock(struct host_fault *fault)
 {
-    int64_t date_ms;
+    int64_t date_ms = 0;
 
-    offset_us = clock_wall() / NS_PER_US - boot_us();
-    if (!driver_has_dates(driver))
-        return true;
-    if (!ping(&date_ms, fault))
+    if (driver_has_dates(driver) && !ping(&date_ms, fault))
         return false;
-    offset_us = date_ms * US_PER_MS - boot_us();
+    own_clock_begin(&own_clock, date_ms * US_PER_MS);
     return true;
 }
 
@@ -207,10 +186,7 @@ static bool ask(const char *what, struct strbuf *out, struct host_fault *fault)
 
     if (strcmp(what, "ping") != 0) {
         driver_kit_try(name, rest_of_url, what, &finding);
-        resp_array(out, 3);
-        resp_bulk(out, piece_of(finding.level));
-        resp_bulk(out, piece_of(finding.text));
-        resp_bulk(out, piece_of(finding.advice));
+        host_find(out, finding.level, finding.text, finding.advice);
         return true;
     }
     if (!ping(&date_ms, fault))
@@ -223,7 +199,7 @@ static bool ask(const char *what, struct strbuf *out, struct host_fault *fault)
 static bool make(const char *user, struct host_fault *fault)
 {
     (void)user;
-    return fail(fault, WIRE_DRIVER, "it has nothing to prepare");
+    return host_fail(fault, WIRE_DRIVER, "it has nothing to prepare");
 }
 
 int main(void)

@@ -5,13 +5,13 @@
 #include <time.h>
 
 #include "base/ca_bundle.h"
+#include "base/clock.h"
 #include "base/mem.h"
 
 /* How long one of several servers may take for what only reads, before the next one is asked. */
 #define READ_MS 1500L
 /* How often a stream looks whether it is connected. */
 #define CONNECTING_MS 10
-#define US_PER_S      INT64_C(1000000)
 
 /* The rest of a request. libcurl cannot begin it anew: it would send a request a second time where
  * a connection breaks that was used before, and a write must not be done twice unknown to rlock. */

@@ -143,6 +143,24 @@ static void run_script(struct client *client, const struct script_call *call)
     unit_end(&unit);
 }
 
+/* -- for a store ------------------------------------------------------------------------------- */
+
+bool host_fail(struct host_fault *fault, enum wire_error error, const char *said)
+{
+    *fault = (struct host_fault){.why.error = error, .broken = wire_error_breaks(error)};
+    snprintf(fault->why.said, sizeof fault->why.said, "%.*s", (int)sizeof fault->why.said - 1,
+             said);
+    return false;
+}
+
+void host_find(struct strbuf *out, const char *level, const char *text, const char *advice)
+{
+    resp_array(out, 3);
+    resp_bulk(out, piece_of(level));
+    resp_bulk(out, piece_of(text));
+    resp_bulk(out, piece_of(advice));
+}
+
 /* -- messages ---------------------------------------------------------------------------------- */
 
 /* A client that has a message has something to do, and waits for no other until it listens anew. */
