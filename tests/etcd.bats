@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # etcd://, with a real etcd of one member: it can do what a Redis can.
 load helper
+load clockless
 load etcds
 
 setup_file() {
@@ -16,14 +17,7 @@ refuses() { # WORDS OPTION...
 }
 
 @test "one runs at a time, and those that wait come in order" {
-    stay a k
-    for name in b c d; do
-        queue "$name" k
-    done
-    held k
-    ends_well a
-    in_turn 30 b c d
-    is_free k
+    takes_turns 30
 }
 
 @test "a waiter is called: it does not ask, and begins long before it would renew its place" {
@@ -34,40 +28,11 @@ refuses() { # WORDS OPTION...
 }
 
 @test "a try is refused, with the holder's name; status, history and events show it" {
-    stay a k
-    run -75 rlock run -n k -- true
-    [[ $output == *"held by"* ]]
-    run -0 rlock status --json
-    jq -e "map(.key) == [\"k\"] and .[0].holders[0].pid == ${pid[a]}" <<<"$output"
-    bg_says events 'events: listening' rlock events -v --json k
-    ends_well a
-    run -0 rlock history --json k
-    jq -e '.[0].outcome == "exit 9"' <<<"$output"
-    run -3 rlock run k -- sh -c 'exit 3'
-    poll_until 20 contains "$T/events.out" '"k"'
+    tells_who
 }
 
 @test "readers share, slots are counted, priorities and the latest of a group come first" {
-    hold r1 k --read
-    run -0 rlock run -n --read k -- true
-    run -75 rlock run -n k -- true
-    terminate r1
-    hold s1 s --limit 2
-    run -0 rlock run -n --limit 2 s -- sh -c 'echo "$RLOCK_SLOT"'
-    [[ $output == 2 ]]
-    hold a k
-    queue low k
-    queue high k --priority 5
-    terminate a
-    ends_with low 0 30
-    ends_with high 0
-    [[ $(xargs <"$LOG") == "high low" ]]
-    hold a k
-    queued k bg old rlock run --latest k -- true
-    bg new rlock run --latest --replace --lease 9s k -- true
-    ends_with old 75 20
-    ends_with new 0 40
-    finish a
+    shares
 }
 
 @test "several KEYs at once, --any, pauses of a GLOB, the minimum version" {
@@ -85,45 +50,20 @@ refuses() { # WORDS OPTION...
     run -0 rlock init --minimum-version 1.0.0
 }
 
-@test "acquire, renew, release, --at-least, --unless-done, latches" {
-    run -0 rlock acquire --lease 1m k
-    owner=$output
-    run -75 rlock run -n k -- true
-    run -0 rlock renew --owner "$owner" k
-    run -0 rlock release --owner "$owner" k
-    run -0 rlock run --at-least 3s l -- true
-    timed 1500 20000 rlock run l -- true
-    run -0 rlock run --unless-done 1h m -- touch "$T/once"
-    run -75 rlock run -n --unless-done 1h m -- false
-    run -0 rlock latch set gate 1
-    bg waits rlock latch wait gate
-    run -0 rlock latch count-down gate
-    ends_with waits 0 20
+@test "acquire, renew, release, --at-least, --unless-done, pauses of a KEY, latches" {
+    keeps_for_scripts
 }
 
 @test "force-release asks the holder, which hears of it at once, and takes the lock with --now" {
-    hold a k --lease 10m
-    run -0 rlock force-release --yes k
-    ends_with a 79 20
-    contains "$T/a.err" 'revoked by'
-    hold a k --lease 1m
-    run -0 rlock force-release --yes --now k
-    run -0 rlock run -n k -- true
+    forces 10m
 }
 
 @test "H92 the lock of a dead holder is free after its lease for who waits" {
-    at_work a k 100 --lease 4s
-    queued k bg b rlock run k -- "$RLOCK_TEST_TOOLS/worker" "$LOG" b 0.1
-    kill_both a
-    ends_with b 0 40
-    no_overlap
+    survives_its_holder
 }
 
 @test "who tries once is let in when a dead holder's lease is over by the members' time" {
-    hold a k --lease 2s
-    kill_both a
-    run -75 rlock run -n k -- true
-    poll_until 40 rlock run -n k -- true
+    lets_in_by_its_time 40
 }
 
 @test "many contenders for one lock" {
