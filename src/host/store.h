@@ -51,7 +51,7 @@ extern struct host_channels {
 /* Fills the fault with a failure, of a request that was not done, in the store's words. Returns
  * false. */
 bool host_fail(struct host_fault *fault, enum wire_error error, const char *said);
-/* Adds what the doctor takes for a finding: its level by name, the text, and what to do about it. */
+/* Adds what the doctor takes for a finding: its level by name, the text, and what to do. */
 void host_find(struct strbuf *out, const char *level, const char *text, const char *advice);
 /* A message has come to all that listen to that channel. */
 void host_tell(struct piece name, struct piece text);
