@@ -93,11 +93,28 @@ os.execv(sys.argv[1], sys.argv[1:])' "$RLOCK" run k -- echo ran 3>&-
         ends_with a $((128 + $(kill -l "$name")))
         bg_up a rlock run --wait-descendants k -- \
             bash -c "(trap 'exit 1' $name; while :; do sleep 0.05; done) & echo \$! >'$T/left'; : >'$T/a.up'"
-        poll_until 5 in_state "$(<"$T/left")" S
+        poll_until 5 eval '[[ $(command_of "${pid[a]}") == "$(<"$T/left")" ]]'
         kill -STOP "$(<"$T/left")"
         poll_until 5 in_state "$(<"$T/left")" T
         kill "-$name" "${pid[a]}"
         ends_with a 0
+    done
+}
+
+# What it left is in a group of its own, or is stopped.
+@test "H165 a signal reaches what a command left whose end was not noted yet" {
+    for start in setsid command; do
+        bg_up a rlock run --wait-descendants k -- bash -c "$start bash -c 'trap \"exit 1\" TERM
+            echo \$\$ >$T/left; : >$T/a.up; while :; do sleep 0.05; done' & exec sleep 1000"
+        left=$(<"$T/left")
+        command=$(command_of "${pid[a]}")
+        kill -STOP "${pid[a]}"
+        [[ $start == setsid ]] || kill -STOP "$left"
+        kill -KILL "$command"
+        poll_until 5 in_state "$command" Z
+        kill -TERM "${pid[a]}"
+        kill -CONT "${pid[a]}"
+        ends_with a 137
     done
 }
 

@@ -409,14 +409,23 @@ void child_signal(const struct child *child, int signo)
         kill(-child->pid, signo);
 }
 
-bool child_may_be_stopped(const struct child *child)
+/* Whether there is a change of that kind that was not taken yet. */
+static bool has_changed(const struct child *child, int kind)
 {
     siginfo_t info = {0};
 
-    if (child->pid <= 0 || child->stopped)
-        return child->stopped;
-    return waitid(P_PID, (id_t)child->pid, &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
-           info.si_pid > 0;
+    return child->pid > 0 &&
+           waitid(P_PID, (id_t)child->pid, &info, kind | WNOHANG | WNOWAIT) == 0 && info.si_pid > 0;
+}
+
+bool child_may_be_stopped(const struct child *child)
+{
+    return child->stopped || has_changed(child, WSTOPPED);
+}
+
+bool child_has_ended(const struct child *child)
+{
+    return has_changed(child, WEXITED);
 }
 
 pid_t child_next_change(struct child *child, enum child_change *change, int *status)

@@ -112,6 +112,8 @@ void child_free(struct child *child);
 void child_signal(const struct child *child, int signo);
 /* Whether it is stopped, as far as this process has been told or could be told now. */
 bool child_may_be_stopped(const struct child *child);
+/* Whether it has ended and was not reaped yet. */
+bool child_has_ended(const struct child *child);
 
 enum child_change { CHILD_OTHER, CHILD_STOPPED, CHILD_CONTINUED, CHILD_ENDED };
 

@@ -85,13 +85,20 @@ static struct tree tree_of(struct job *job)
                          .noted_count = 1};
 }
 
+/* Whether only what the command left may be there, although its end was not noted yet. */
+static bool lingers(const struct job *job)
+{
+    return job->state == JOB_LINGERING ||
+           (job->plan->wait_descendants && child_has_ended(&job->child));
+}
+
 /* While the command runs, its process group is for the terminal and its shells to form; the
  * processes that it leaves have none in common. */
 static void send(struct job *job, int signo)
 {
     const struct tree tree = tree_of(job);
 
-    if (job->state == JOB_LINGERING)
+    if (lingers(job))
         stop_send(&tree, signo);
     else
         child_signal(&job->child, signo);
@@ -645,7 +652,7 @@ void job_signal(struct job *job, int signo)
         bool waits = job->state == JOB_PAUSED || job->state == JOB_VERIFYING;
         sigaddset(&job->handed_on, signo);
         send(job, signo);
-        if (ends && !waits && (job->state == JOB_LINGERING || child_may_be_stopped(&job->child)))
+        if (ends && !waits && (lingers(job) || child_may_be_stopped(&job->child)))
             go_on(job);
     }
 }
