@@ -79,6 +79,17 @@ cgroup_is_gone() {
     no_more x
 }
 
+@test "rlock is stopped while it ends its command: --stop's command is killed with the cgroup" {
+    bg a rlock run --cgroup --lease 5s --at-most 500ms --stop \
+        'trap "" TERM; while :; do echo "s works" >>"$LOG"; sleep 0.02; done' k -- sleep 1000
+    working s
+    kill -STOP "${pid[a]}"
+    run -0 rlock run k -- true
+    no_more s
+    kill -CONT "${pid[a]}"
+    ends_with a 79
+}
+
 @test "TERM comes first; hidden processes get it as well" {
     bg_up a rlock run --cgroup k -- sh -c 'trap "echo TERM >\"\$T/termed\"; exit" TERM
         setsid -f env -i sh -c "trap \"echo TERM >$T/hidden; exit\" TERM; : >$T/a.up

@@ -309,6 +309,7 @@ static struct start *plan_start(const struct child_plan *plan)
     script[0] = (char *)(uintptr_t) "/bin/sh";
     memcpy(script + 2, plan->argv + 1, (count - 1) * sizeof *script);
     start->script = script;
+    start->enters = false;
     start->spawn.shares = 0;
     return start;
 }
@@ -320,18 +321,26 @@ static void free_start(struct start *start)
     free(start);
 }
 
-/* -1 with errno. A process that has the terminal, or may not enter its cgroup, calls what may fail,
- * and so has memory of its own. */
-static pid_t start_process(struct start *start)
+/* Forks a process into the cgroup, if there is one, or one that is to enter it. */
+static pid_t fork_into_cgroup(struct start *start)
 {
     bool apart = cgroup_exists(start->plan.cgroup);
     pid_t pid = apart ? cgroup_fork(start->plan.cgroup) : -1;
 
     start->enters = apart && pid < 0;
-    if (!apart && !start->on_terminal)
+    return pid < 0 ? fork() : pid;
+}
+
+/* -1 with errno. A process that has the terminal, or may not enter its cgroup, calls what may fail,
+ * and so has memory of its own. */
+static pid_t start_process(struct start *start)
+{
+    pid_t pid = -1;
+
+    if (!cgroup_exists(start->plan.cgroup) && !start->on_terminal)
         pid = spawn_start(&start->spawn, become, start);
     if (pid < 0)
-        pid = fork();
+        pid = fork_into_cgroup(start);
     if (pid == 0)
         become(start);
     return pid;
@@ -367,15 +376,15 @@ void child_free(struct child *child)
     child->start = NULL;
 }
 
-pid_t child_start_apart(const char *command, char *const *environment, struct moment start_before,
-                        const struct inherited *inherited)
+pid_t child_start_apart(const char *command, const struct child_plan *plan)
 {
     char *const argv[] = {(char[]){"sh"}, (char[]){"-c"}, (char *)(uintptr_t)command, NULL};
     static const struct inherited nothing; /* is blocked */
-    const struct child_plan plan = {
-        .argv = argv, .environment = environment, .start_before = start_before};
-    struct start *start = plan_start(&plan);
-    pid_t parent = getpid(), pid = fork();
+    struct child_plan whole = *plan;
+
+    whole.argv = argv;
+    struct start *start = plan_start(&whole);
+    pid_t parent = getpid(), pid = fork_into_cgroup(start);
 
     if (pid != 0) {
         free_start(start);
@@ -387,7 +396,9 @@ pid_t child_start_apart(const char *command, char *const *environment, struct mo
         _exit(127);
     close_streams(STDOUT_FILENO);
     dup2(STDERR_FILENO, STDOUT_FILENO);
-    restore_signals(inherited ? inherited : &nothing);
+    restore_signals(plan->inherited ? plan->inherited : &nothing);
+    if (start->enters)
+        cgroup_enter(plan->cgroup);
     if (execute(start) == ETIME)
         kill(getpid(), SIGKILL);
     _exit(127);

@@ -44,12 +44,6 @@ pid_t child_fork_survivor(const char *name, int (*work)(const void *arg), const 
 /* In that process, before this one ends: gives it a session of its own, without the terminal, and
  * takes /dev/null for its standard error, too. */
 void child_detach(void);
-/* Starts sh -c "command" in a session of its own, with nothing to read, and with standard error as
- * its standard output, too. It is killed when this process dies, and if it would be executed at or
- * after "start_before". inherited: NULL for no blocked signals. Its pid; -1 with errno if it could
- * not be forked. */
-pid_t child_start_apart(const char *command, char *const *environment, struct moment start_before,
-                        const struct inherited *inherited);
 /* To all of a process group; 0: that of this process. */
 void child_signal_group(pid_t group, int signo);
 /* Reaps the child "pid", -1: any, if it has ended: its pid; 0 if none has, -1 if there is none.
@@ -76,6 +70,12 @@ struct child_plan {
     const struct inherited *inherited;
     const struct cgroup *cgroup; /* that it is started in; NULL: that of this process */
 };
+
+/* Starts sh -c "command" in a session of its own, with nothing to read, and with standard error as
+ * its standard output, too. It is killed when this process dies, and if it would be executed at or
+ * after "start_before". Of the plan, argv and numbers are not used, and "inherited" may be NULL for
+ * no blocked signals. Its pid; -1 with errno if it could not be forked. */
+pid_t child_start_apart(const char *command, const struct child_plan *plan);
 
 /* In memory shared with whoever must end the command when its parent is dead: its own process
  * writes there before it executes the command. */

@@ -263,7 +263,8 @@ static void begin_to_end(struct job *job)
     job->ends = !job->agent->offer || offer_claim_end(job->agent->offer);
     job->term_at = now;
     if (job->ends)
-        stop_command_start(&job->stop_command, &job->inherited, job->stop.tree.kill_at);
+        stop_command_start(&job->stop_command, &job->inherited, cgroup_of(job),
+                           job->stop.tree.kill_at);
     else
         job->term_at = moment_plus(now, moment_until(now, job->stop.tree.kill_at) / 2);
 }

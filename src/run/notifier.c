@@ -82,7 +82,9 @@ static void start_command(struct work *work, const struct notice *notice)
 
     describe(work->plan, notice, words);
     char **environment FREED = environment_beside(work->plan->environment, words);
-    pid_t pid = child_start_apart(work->plan->notify, environment, MOMENT_NEVER, work->inherited);
+    const struct child_plan plan = {
+        .environment = environment, .start_before = MOMENT_NEVER, .inherited = work->inherited};
+    pid_t pid = child_start_apart(work->plan->notify, &plan);
     if (pid < 0)
         run_tell_errno(work->plan->events, RUN_NOT_NOTIFIED);
     else

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 bool stop_command_start(struct stop_command *stop, const struct inherited *inherited,
-                        struct moment kill_at)
+                        const struct cgroup *cgroup, struct moment kill_at)
 {
     struct moment now = moment_now();
     int64_t left = moment_until(now, kill_at);
@@ -25,7 +25,11 @@ bool stop_command_start(struct stop_command *stop, const struct inherited *inher
     char **environment =
         environment_beside(stop->plan->environment, (char *const[]){time_left, NULL});
     run_tell(stop->plan->events, &(struct run_news){.event = RUN_STOP_COMMAND, .duration = left});
-    stop->pid = child_start_apart(stop->plan->stop, environment, stop->kill_at, inherited);
+    const struct child_plan plan = {.environment = environment,
+                                    .start_before = stop->kill_at,
+                                    .inherited = inherited,
+                                    .cgroup = cgroup};
+    stop->pid = child_start_apart(stop->plan->stop, &plan);
     if (stop->pid < 0) {
         run_tell_errno(stop->plan->events, RUN_STOP_COMMAND_NOT_STARTED);
         stop->pid = 0;

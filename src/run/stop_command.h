@@ -17,9 +17,11 @@ struct stop_command {
 };
 
 /* Starts it, if there is one. False if there is none, no time, or it could not be started, which is
- * told. inherited: NULL in a process that does not know how rlock was started. */
+ * told. inherited: NULL in a process that does not know how rlock was started. cgroup: that of the
+ * command, which the agent kills if this process is stopped; NULL in an agent, as its command of
+ * --stop has its time also when the command of a dead supervisor is killed. */
 bool stop_command_start(struct stop_command *stop, const struct inherited *inherited,
-                        struct moment kill_at);
+                        const struct cgroup *cgroup, struct moment kill_at);
 /* Whether TERM must wait for it. */
 bool stop_command_delays_term(const struct stop_command *stop, struct moment now);
 /* A child of this process has been reaped. True if it was this one. */

@@ -131,7 +131,7 @@ static bool start_stop_command(struct watchdog *watchdog)
     if (!watchdog->stopping)
         watchdog->known.stopping_since = awake_now();
     return tree_signal(&watchdog->tree, 0) != TREE_GONE && offer_claim_end(watchdog->offer) &&
-           stop_command_start(&watchdog->stop_command, NULL, kill_at(watchdog));
+           stop_command_start(&watchdog->stop_command, NULL, NULL, kill_at(watchdog));
 }
 
 static void begin_to_end(struct watchdog *watchdog)
@@ -285,7 +285,7 @@ void watchdog_supervisor_died(struct watchdog *watchdog)
     watchdog->tree.root = 0;
     learn_group(watchdog);
     if (watchdog->tree.group > 0 && !watchdog->stop_command.begun)
-        stop_command_start(&watchdog->stop_command, NULL, kill_at(watchdog));
+        stop_command_start(&watchdog->stop_command, NULL, NULL, kill_at(watchdog));
     kill_tree(watchdog);
 }
 

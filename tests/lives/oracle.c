@@ -786,10 +786,6 @@ static void check_stopper(const struct run *run)
 {
     bool is_running = run->stopper && run->stopper->life == ALIVE;
 
-    /* "Where the command has a cgroup, CMD then ends no sooner than rlock continues" */
-    if (is_running && run->supervisor_stopped && run->command &&
-        run->command->cgroup != run->supervisor->cgroup)
-        return;
     if (is_running && run->stop_held && !run->forced && !is_holder(run) && !is_excused(run))
         BROKEN(STOP_KEEPS_LOCK, "run %d: the lock is released", run->number);
 }
