@@ -3,6 +3,7 @@
 load helper
 load clockless
 load etcds
+load late
 
 setup_file() {
     clean_environment
@@ -107,6 +108,27 @@ while True:
     drops_answers
     run -0 rlock release -u "${RLOCK_URL/:${port[1]}/:$relay}" --owner "$owner" k
     run -0 rlock run -n k -- true
+}
+
+begin_late() {
+    start_late "${port[1]}"
+    LATE_URL=${RLOCK_URL/:${port[1]}/:$late_port}
+}
+
+@test "H154 a pause, or a latch, that arrives late does not come back when it has ended" {
+    begin_late
+    unheard request_put pause -m upgrade 'x*' 1h
+    rlock pause -m upgrade 'x*' 1h
+    rlock resume 'x*'
+    arrives
+    run -0 rlock run -n x1 -- true
+    begin_late
+    unheard request_put latch set gate 1
+    rlock latch set gate 1 || true
+    rlock latch delete gate
+    arrives
+    run -1 rlock latch status gate
+    [[ $output == *"no such latch"* ]]
 }
 
 @test "what etcd has not is refused" {

@@ -2,46 +2,23 @@
 # nothing any more.
 
 load helper
+load late
 
 setup() {
     start_test
     rlock run warm -- true # the server knows the script
-    start_late
+    begin_late
 }
 
-start_late() {
-    rm -f "$T/keep" "$T/late"
-    bg_prints proxy python3 "$TESTS/late_proxy.py" "$REDIS_SOCK" "$T/keep" "$T/late"
-    LATE_URL=redis://rlock:pw@127.0.0.1:$(<"$T/proxy.out")
-}
-
-# late NAME TIMEOUT OPTION...: a run in the background, through the proxy. TIMEOUT is for
-# connecting: a request is stale only after that, and is sent again after half of it.
-late() {
-    rm -f "$T/keep" "$T/late"
-    bg_prints proxy python3 "$TESTS/late_proxy.py" "$REDIS_SOCK" "$T/keep" "$T/late"
-    LATE_URL=redis://rlock:pw@127.0.0.1:$(<"$T/proxy.out")
+begin_late() {
+    start_late "$REDIS_SOCK"
+    LATE_URL=redis://rlock:pw@127.0.0.1:$late_port
 }
 
 # late NAME TIMEOUT OPTION...: a run in the background, through the proxy. TIMEOUT is for
 # connecting: a request is stale only after that, and is sent again after half of it.
 late() {
     bg "$1" rlock run -u "$LATE_URL" --connect-timeout "${@:2}"
-}
-
-# keep HOW WORD, as late_proxy.py has it.
-keep() {
-    echo "$*" >"$T/keep.new"
-    mv "$T/keep.new" "$T/keep"
-}
-
-says_late() {
-    poll_until 10 contains "$T/proxy.out" "$1"
-}
-
-arrives() {
-    : >"$T/late"
-    says_late arrived
 }
 
 # replaced HOW TIMEOUT: a's first request does not reach the server, and its next one is granted. b
@@ -75,7 +52,7 @@ replaced() {
 # At the end of w's wait, its release is on the way and its agent dead. The next agent asks once
 # more, for a second: fails if that did not suffice.
 dies_releasing() {
-    start_late
+    begin_late
     stay a k
     late w 60s -w 2s k -- sh -c ": >'$T/w.up'; '$RLOCK_TEST_TOOLS/await' '$T/w.go'"
     keep "${pid[w]}" refused=1
@@ -106,14 +83,6 @@ dies_releasing() {
     rlock run -n k -- true
 }
 
-# unheard WORD COMMAND...: a command whose request with that WORD meets silence, until its time is
-# over. It may have asked once more since.
-unheard() {
-    keep silence "$1"
-    rlock "$2" -u "$LATE_URL" --connect-timeout 1s "${@:3}" || true
-    says_late kept
-}
-
 @test "H154 a pause that arrives late does not pause again what was resumed" {
     rlock pause k 1h -m before # the server knows the script
     rlock resume k
@@ -129,7 +98,7 @@ unheard() {
     rlock limit k 5
     arrives
     prints 0 5 limit k
-    start_late
+    begin_late
     rlock latch set l 3
     rlock latch delete l
     rlock latch set l 3

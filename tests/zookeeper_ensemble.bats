@@ -1,6 +1,7 @@
 # zookeeper:// with three servers, of which one is cut off or gone.
 
 load helper
+load late
 load zookeepers
 
 export ENSEMBLE_SIZE=3
@@ -124,19 +125,9 @@ has_no_majority() {
 # its second connection, as it waits on that one.
 near() {
     [[ ! -v pid[proxy] ]] || kill "${pid[proxy]}" "${pid[path]}"
-    rm -f "$T/keep" "$T/late" "$T"/path.*
-    bg_prints proxy python3 "$TESTS/late_proxy.py" "${port[1]}" "$T/keep" "$T/late" 2
-    start_proxy path 127.0.0.1:0 "127.0.0.1:$(<"$T/proxy.out")"
-}
-
-# keep HOW WORD, as late_proxy.py has it.
-keep() {
-    echo "$*" >"$T/keep.new"
-    mv "$T/keep.new" "$T/keep"
-}
-
-says_late() {
-    poll_until 15 contains "$T/proxy.out" "$1"
+    rm -f "$T"/path.*
+    start_late "${port[1]}" 2
+    start_proxy path 127.0.0.1:0 "127.0.0.1:$late_port"
 }
 
 # dies_releasing NAME: at the end of w's wait, its release is on the way, its agent dead. The next
@@ -161,8 +152,7 @@ dies_releasing() {
 @test "H154 ZooKeeper: a release that arrives late does not free what the same run has acquired" {
     for one in 2 1; do
         once_of_three dies_releasing "$one"
-        : >"$T/late"
-        says_late arrived
+        arrives
         RLOCK_URL=$(through "$one") run -75 rlock run -n k -- true
         : >"$T/w.go"
         ends_with w 0

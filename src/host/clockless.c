@@ -13,6 +13,8 @@
 #define SECOND_US INT64_C(1000000)
 /* The time that the record lives for, as a line. No script has such a field. */
 #define LIFE "!"
+/* How long a record stays that was deleted. */
+#define WEEK_MS INT64_C(604800000)
 
 /* -- which fields have times ------------------------------------------------------------------- */
 
@@ -324,6 +326,8 @@ char *clockless_print(const struct clockless *known, const struct unit_key *key,
     const struct clockless_key *lines = key_of(known, key->name);
     const struct record *record = &key->record;
     struct record stamped = {.type = record->type};
+    bool deleted = record->type == RECORD_NONE, is_fresh = deleted || record->expires_written;
+    int64_t expires = deleted ? reading->read_us / US_PER_MS + WEEK_MS : record->expires;
 
     for (size_t i = 0; i < record->count; i++) {
         const struct record_field *field = &record->fields[i];
@@ -334,11 +338,10 @@ char *clockless_print(const struct clockless *known, const struct unit_key *key,
         else
             record_set(&stamped, field->name, field->value);
     }
-    if (record->expires) {
+    if (expires) {
         char life[24];
-        snprintf(life, sizeof life, "%" PRId64, record->expires);
-        add_stamped(&stamped, lines, piece_of(LIFE), piece_of(life), record->expires_written,
-                    reading);
+        snprintf(life, sizeof life, "%" PRId64, expires);
+        add_stamped(&stamped, lines, piece_of(LIFE), piece_of(life), is_fresh, reading);
     }
     char *text = record_print(&stamped);
     record_clear(&stamped);

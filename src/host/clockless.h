@@ -28,6 +28,10 @@
  * Times that are only shown stay as they are: those of runs that have ended, and when a latch was
  * set.
  *
+ * A record that a script has deleted stays for a week, empty. Otherwise the request that made it,
+ * on condition that there was none, could make it again when it arrives late, or twice: a pause
+ * would come back.
+ *
  * How to call it, for each unit:
  *   1. load: for each key that the store has, clockless_read(). unit->now_us is read_us.
  *   2. commit: for each key that has changed, clockless_print(), and have the store replace the

@@ -289,6 +289,16 @@ static void abandon(void)
 
 /* -- messages ---------------------------------------------------------------------------------- */
 
+static void add_put(struct strbuf *body, struct piece name, const char *behind, const char *value,
+                    size_t size)
+{
+    strbuf_puts(body, "{\"request_put\":{\"key\":");
+    add_name(body, name, behind);
+    strbuf_puts(body, ",\"value\":");
+    add_base64(body, value, size);
+    strbuf_puts(body, "}}");
+}
+
 /* The lock that a channel is about: KEY of KEY:OWNER. */
 static struct piece lock_of(struct piece channel)
 {
@@ -315,11 +325,7 @@ static void add_bell(struct strbuf *body, const struct unit *unit, struct piece 
         free(channel);
         free(text);
     }
-    strbuf_puts(body, "{\"request_put\":{\"key\":");
-    add_name(body, lock, BELL);
-    strbuf_puts(body, ",\"value\":");
-    add_base64(body, value.text, value.size);
-    strbuf_puts(body, "}}");
+    add_put(body, lock, BELL, value.text, value.size);
     strbuf_free(&value);
 }
 
@@ -462,21 +468,6 @@ static void add_conditions(struct strbuf *body, const struct unit *unit)
     strbuf_puts(body, "],\"success\":[");
 }
 
-/* text: what the record becomes, as clockless_print() has it. */
-static void add_change(struct strbuf *body, const struct unit_key *key, const char *text)
-{
-    bool deletes = key->record.type == RECORD_NONE;
-
-    strbuf_puts(body,
-                deletes ? "{\"request_delete_range\":{\"key\":" : "{\"request_put\":{\"key\":");
-    add_name(body, key->name, "");
-    if (!deletes) {
-        strbuf_puts(body, ",\"value\":");
-        add_base64(body, text, strlen(text));
-    }
-    strbuf_puts(body, "}}");
-}
-
 /* Returns the request. texts: of the keys that change; the caller frees. */
 static char *commit_request(const struct unit *unit, char **texts)
 {
@@ -489,7 +480,7 @@ static char *commit_request(const struct unit *unit, char **texts)
             continue;
         texts[i] = clockless_print(&etcd.known, &unit->keys[i], &etcd.reading);
         strbuf_puts(&body, between);
-        add_change(&body, &unit->keys[i], texts[i]);
+        add_put(&body, unit->keys[i].name, "", texts[i], strlen(texts[i]));
         between = ",";
     }
     for (size_t i = 0; i < unit->message_count; i++) {
