@@ -131,6 +131,26 @@ begin_late() {
     [[ $output == *"no such latch"* ]]
 }
 
+# put_record NAME EXPIRES [BEHIND]: of a lock that was written in 1970.
+put_record() {
+    printf 'rlock/1 hash 0\nk lock/1\n! 1000000 0 1000000 %s\n' "$2" |
+        ctl put "test$BATS_TEST_NUMBER/rlock:{$1}${3-}"
+}
+
+# passes_by NAME: a run; fails while etcd has anything of that lock.
+passes_by() {
+    rlock run k -- true
+    [[ -z $(ctl get --keys-only --prefix "test$BATS_TEST_NUMBER/rlock:{$1}") ]]
+}
+
+@test "a record that has expired, and the bell of its lock, are deleted by and by" {
+    put_record old 600000
+    put_record old 600000 '!bell'
+    put_record new 9000000000000
+    poll_until 100 passes_by old
+    run -1 passes_by new
+}
+
 @test "what etcd has not is refused" {
     refuses '--mirror' run --mirror string:x k -- true
     refuses '--grace' run --grace k -- true

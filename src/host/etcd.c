@@ -93,6 +93,28 @@ static void add_name(struct strbuf *out, struct piece name, const char *behind)
     free(printed);
 }
 
+/* Adds both ends of a range: all names that begin so. */
+static void add_range(struct strbuf *body, struct piece prefix)
+{
+    char *printed = record_print_name(prefix);
+    char *from = strbuf_print("%s%s", etcd.prefix, printed), *end = mem_strdup(from);
+
+    strbuf_puts(body, "\"key\":");
+    add_base64(body, from, *from ? strlen(from) : 1);
+    if (*end)
+        end[strlen(end) - 1]++;
+    strbuf_puts(body, ",\"range_end\":");
+    add_base64(body, end, *end ? strlen(end) : 1);
+    free(printed);
+    free(from);
+    free(end);
+}
+
+static bool is_bell(const char *name, size_t length)
+{
+    return length >= strlen(BELL) && memcmp(name + length - strlen(BELL), BELL, strlen(BELL)) == 0;
+}
+
 /* -- replies ----------------------------------------------------------------------------------- */
 
 /* 64-bit numbers are strings; 0 is left out. */
@@ -235,20 +257,25 @@ static json_t *ask_text(const char *path, const char *text, struct host_fault *f
 
 /* -- reading ----------------------------------------------------------------------------------- */
 
+static bool read_row(struct clockless *known, struct unit_key *key, const json_t *row,
+                     const struct clockless_reading *reading)
+{
+    const char *value = json_string_value(json_object_get(row, "value"));
+    size_t size;
+    char *text = read_base64(value ? value : "", &size);
+    bool sound = clockless_read(known, key, text, size, reading);
+
+    key->record.version = number_of(row, "mod_revision");
+    free(text);
+    return sound;
+}
+
 static bool take_record(struct unit_key *key, const json_t *response)
 {
     const json_t *rows = json_object_get(json_object_get(response, "response_range"), "kvs");
     const json_t *row = json_array_get(rows, 0);
-    const char *value = json_string_value(json_object_get(row, "value"));
-    size_t size;
 
-    if (!row)
-        return true;
-    char *text = read_base64(value ? value : "", &size);
-    bool sound = clockless_read(&etcd.known, key, text, size, &etcd.reading);
-    key->record.version = number_of(row, "mod_revision");
-    free(text);
-    return sound;
+    return !row || read_row(&etcd.known, key, row, &etcd.reading);
 }
 
 static enum host_outcome load(struct unit *unit, struct host_fault *fault)
@@ -453,6 +480,70 @@ static bool hear(void)
     return true;
 }
 
+/* -- what is over ------------------------------------------------------------------------------ */
+
+/* How many keys a purge looks at: of its requests, etcd takes 128 conditions and changes. A run
+ * writes two units or more, so this keeps up with locks that are used once. */
+#define PURGED_KEYS 60
+#define PURGE_EVERY 64
+
+/* Whether it is the key of a record that has expired, or a bell: all who watch have heard it. */
+static bool is_over(const json_t *row, const struct clockless_reading *reading)
+{
+    struct clockless known = {.margin_us = MARGIN_US};
+    const char *key = json_string_value(json_object_get(row, "key"));
+    struct unit_key record = {.writes = false};
+    size_t size;
+    char *name = read_base64(key ? key : "", &size);
+    bool over = is_bell(name, size);
+
+    record.name = (struct piece){name, size};
+    if (!over && read_row(&known, &record, row, reading))
+        over = record.record.expires && record.record.expires <= reading->read_us / 1000;
+    record_clear(&record.record);
+    clockless_end(&known);
+    free(name);
+    return over;
+}
+
+/* Deletes what is over of the keys that were not written for longest, unless it has been written
+ * meanwhile. What a failure leaves is left to the next one. */
+static void purge(void)
+{
+    struct strbuf body = {0}, deletes = {0};
+    struct clockless_reading reading = {.asked_us = own_clock_now(&etcd.clock)};
+    struct host_fault fault;
+    json_t *row;
+    size_t i;
+
+    strbuf_printf(&body, "{\"sort_order\":\"ASCEND\",\"sort_target\":\"MOD\",\"limit\":\"%d\",",
+                  PURGED_KEYS);
+    add_range(&body, piece_of("rlock:"));
+    strbuf_putc(&body, '}');
+    json_t *reply = ask("/v3/kv/range", &body, false, &fault);
+    reading.read_us = own_clock_now(&etcd.clock);
+    reading.date_us = reply ? http_date_us() : 0;
+    strbuf_cut(&body, 0);
+    json_array_foreach(json_object_get(reply, "kvs"), i, row)
+    {
+        const char *key = json_string_value(json_object_get(row, "key"));
+        if (!key || !is_over(row, &reading))
+            continue;
+        strbuf_printf(&body,
+                      "%s{\"target\":\"MOD\",\"mod_revision\":\"%" PRId64 "\",\"key\":\"%s\"}",
+                      deletes.size ? "," : "{\"compare\":[", number_of(row, "mod_revision"), key);
+        strbuf_printf(&deletes, "%s{\"request_delete_range\":{\"key\":\"%s\"}}",
+                      deletes.size ? "," : "],\"success\":[", key);
+    }
+    json_decref(reply);
+    if (deletes.size) {
+        strbuf_printf(&body, "%s]}", deletes.text);
+        json_decref(ask("/v3/kv/txn", &body, true, &fault));
+    }
+    strbuf_free(&body);
+    strbuf_free(&deletes);
+}
+
 /* -- writing ----------------------------------------------------------------------------------- */
 
 /* A key that was only read must not have changed either. */
@@ -520,6 +611,8 @@ static enum host_outcome commit(struct unit *unit, struct host_fault *fault)
         free(texts[i]);
     free(text);
     json_decref(reply);
+    if (done && random() % PURGE_EVERY == 0)
+        purge();
     return outcome;
 }
 
@@ -564,28 +657,6 @@ static bool open_etcd(const struct host_target *target, const char *table, struc
     }
     own_clock_begin(&etcd.clock, http_date_us());
     return true;
-}
-
-/* Adds both ends of a range: all names that begin so. */
-static void add_range(struct strbuf *body, struct piece prefix)
-{
-    char *printed = record_print_name(prefix);
-    char *from = strbuf_print("%s%s", etcd.prefix, printed), *end = mem_strdup(from);
-
-    strbuf_puts(body, "\"key\":");
-    add_base64(body, from, *from ? strlen(from) : 1);
-    if (*end)
-        end[strlen(end) - 1]++;
-    strbuf_puts(body, ",\"range_end\":");
-    add_base64(body, end, *end ? strlen(end) : 1);
-    free(printed);
-    free(from);
-    free(end);
-}
-
-static bool is_bell(const char *name, size_t length)
-{
-    return length >= strlen(BELL) && memcmp(name + length - strlen(BELL), BELL, strlen(BELL)) == 0;
 }
 
 static bool list(struct piece prefix, void (*each)(void *arg, struct piece name), void *arg,
