@@ -220,6 +220,15 @@ static enum process_look read_again(const struct tree *tree, const struct proces
     return same ? PROCESS_FOUND : PROCESS_GONE;
 }
 
+/* What is sent: no CONT once KILL is due, but 0. This process may have been stopped since it was
+ * asked to send one, and a command that is stopped must not run without its lock. So this comes
+ * last. */
+static int still(const struct tree *tree, int signo)
+{
+    bool late = tree->kill_at.ns && moment_reached(tree->kill_at, moment_now());
+    return signo == SIGCONT && late ? 0 : signo;
+}
+
 /* Through a descriptor of the process, as its pid may be someone else's by now if this process was
  * stopped since it was read. False if it could not be looked at once more. */
 static bool deliver(const struct tree *tree, const struct process *process, int signo)
@@ -229,7 +238,7 @@ static bool deliver(const struct tree *tree, const struct process *process, int 
     enum process_look look = read_again(tree, process, &now);
 
     if (look == PROCESS_FOUND && !is_let_off(tree, &now, signo))
-        kernel_signal(process->pid, fd, signo);
+        kernel_signal(process->pid, fd, still(tree, signo));
     file_close(fd);
     return look != PROCESS_UNSEEN;
 }
@@ -285,7 +294,7 @@ static enum tree_state signal_hidden(const struct tree *tree, pid_t pid, int sig
     int fd = kernel_pidfd(pid);
     bool ours = is_child(tree, pid, complete); /* yet: the descriptor is of that child */
     if (ours && signo != 0)
-        kernel_signal(pid, fd, signo);
+        kernel_signal(pid, fd, still(tree, signo));
     file_close(fd);
     return ours ? TREE_LIVE : TREE_GONE;
 }
@@ -335,11 +344,11 @@ static enum tree_state signal_group(const struct tree *tree, int signo)
 {
     if (tree->group <= 0)
         return TREE_GONE;
-    if (tree->leader >= 0 && kernel_signal_group(tree->leader, signo))
+    if (tree->leader >= 0 && kernel_signal_group(tree->leader, still(tree, signo)))
         return TREE_LIVE;
     if (!group_is_ours(tree))
         return TREE_GONE;
-    return kill(-tree->group, signo) == 0 || errno == EPERM ? TREE_LIVE : TREE_GONE;
+    return kill(-tree->group, still(tree, signo)) == 0 || errno == EPERM ? TREE_LIVE : TREE_GONE;
 }
 
 /* Where not everything can be looked at, a look must be repeated: it cannot tell for certain
@@ -546,8 +555,9 @@ static enum tree_state signal_hidden_group(const struct tree *tree, const struct
     for (size_t i = 0; i < all->count; i++)
         if (all->all[i].group == tree->group)
             return TREE_GONE;
-    return tree->group > 0 && group_is_ours(tree) && kill(-tree->group, signo) == 0 ? TREE_LIVE
-                                                                                    : TREE_GONE;
+    bool live =
+        tree->group > 0 && group_is_ours(tree) && kill(-tree->group, still(tree, signo)) == 0;
+    return live ? TREE_LIVE : TREE_GONE;
 }
 
 /* When a pass that must not hold up KILL has to end. */

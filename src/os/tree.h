@@ -61,7 +61,7 @@ enum tree_state {
  * KILL look only before "kill_at". A KILL goes to the command's group and to what was noted before
  * anything is listed, unless what they leave could not be found then. A CONT goes to the group as a
  * whole afterwards, too: of processes that are continued one by one, a Ctrl-Z in between would
- * leave some stopped. */
+ * leave some stopped. None is sent from "kill_at" on. */
 enum tree_state tree_signal(const struct tree *tree, int signo);
 /* Whether more than its process group can be seen. */
 bool tree_is_visible(const struct tree *tree);

@@ -641,6 +641,7 @@ static void catch_up(struct proc *process)
 static void go_on(struct proc *process)
 {
     process->stopped = process->stop_untold = false;
+    process->calls_awake = 0;
     process->continue_untold = true;
     notify_parent(process);
     if (process->is_coroutine && process->turn < world.now)

@@ -70,7 +70,7 @@ struct proc {
     enum { ALIVE, DYING /* of a KILL */, EXITING /* its files are closed */, ZOMBIE, REAPED } life;
     bool frozen;          /* with its host */
     int64_t frozen_for;   /* all in all */
-    unsigned calls_awake; /* of a coroutine: since then, and behind the one that it slept in */
+    unsigned calls_awake; /* of a coroutine: since then or a stop, behind the one under way */
     bool stopped, stop_untold, continue_untold;
     int stop_signal;
     int status; /* as waitpid() tells it; of an actor: what it will end with */

@@ -511,7 +511,9 @@ static bool comes_before(const struct waiter *waiter, const struct run *run,
         return false;
     if (!mine || waiter->order < mine->order)
         return waiter->priority >= run->priority || waited > bound + clock_error(bound);
-    return waiter->priority > run->priority && my_time < bound - clock_error(bound);
+    /* "The clock of the server does not jump": rlock(7). */
+    return waiter->priority > run->priority && my_time < bound - clock_error(bound) &&
+           !circumstances.clock_set;
 }
 
 /* MAY_SHARE. */
@@ -1039,6 +1041,9 @@ static void check_outage(const struct run *run)
     /* "A name that does not exist" is "not retried": rlock(1). A grace period takes a lease. */
     if (circumstances.names_failed || replication.grace)
         return;
+    /* "A server that takes no more clients is waited for as a queue": rlock(1). */
+    if (circumstances.latest->trouble == TROUBLE_CLIENTS && !run->waits)
+        return;
     /* "If the time of -w ends during an outage, the status is 69": rlock(7). */
     if (run->outcome.outcome == OUTCOME_FAILED && again < run->lease &&
         (run->waits == NEVER || !run->waits))
@@ -1084,10 +1089,12 @@ static bool has_lost_one_agent(const struct run *run)
            kernel.load < 2 && !kernel.slow_exec && kernel.kill_takes < 200 * MS;
 }
 
-/* rlock(7): "If that fails, the command is stopped in time". */
-static bool was_stopped_without_agent(const struct run *run)
+/* rlock(7): "If that fails, the command is stopped in time"; with --on-lost it may continue:
+ * rlock-run(1). */
+static bool was_left_without_agent(const struct run *run)
 {
-    return run->agent_unstarted && (run->termed_at || WIFSIGNALED(run->command_status));
+    return run->agent_unstarted &&
+           (run->goes_on || run->termed_at || WIFSIGNALED(run->command_status));
 }
 
 /* Each status but the command's own has a reason. At a quorum, a forced release withdraws what a
@@ -1104,7 +1111,7 @@ static void check_reason(const struct run *run)
     if (run->agent_missed && !run->agents_killed && !run->survivors_told && !run->agent_left &&
         !run->blind_until)
         BROKEN(ANOTHER_AGENT, "run %d says so, and none was killed", run->number);
-    if (outcome == OUTCOME_LOST && has_lost_one_agent(run) && !was_stopped_without_agent(run))
+    if (outcome == OUTCOME_LOST && has_lost_one_agent(run) && !was_left_without_agent(run))
         BROKEN(RENEWS_ON, "run %d has lost it", run->number);
     if (outcome == OUTCOME_LOST && run->outcome.status != STATUS_LOST)
         BROKEN(ENDS_LOST, "run %d: status %d", run->number, run->outcome.status);
@@ -1305,7 +1312,9 @@ static void check_history(const struct run *run, const char *key)
 
     if (count > 1 && !disturbed)
         BROKEN(HISTORY_TELLS, "run %d: %u entries", run->number, count);
-    if (run->starts_seen && !count && (only_killed || !disturbed))
+    /* rlock(7): "a process that is sent SIGKILL is dead within" so long, maybe behind its lease. */
+    bool late = kernel.kill_takes && run->outcome.outcome != OUTCOME_COMPLETED;
+    if (run->starts_seen && !count && !late && (only_killed || !disturbed))
         BROKEN(HISTORY_TELLS, "run %d is not in it", run->number);
     if (count)
         check_entry(run, entry);

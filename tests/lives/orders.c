@@ -9,8 +9,9 @@
 
 static struct pause {
     const char *key;
-    bool answered, resumed;
-    int64_t until; /* by the server's clock */
+    bool answered;
+    bool resumed;  /* or it will be: what resumes it may be faster than what has paused it */
+    int64_t until; /* at the earliest: the clock of a server is faster by 1 % at most */
 } paused;
 
 void orders_begin(void)
@@ -21,7 +22,7 @@ void orders_begin(void)
 bool order_has_paused(const char *record)
 {
     return paused.answered && !paused.resumed && strstr(record, paused.key) &&
-           server_now() < paused.until && !circumstances.forgot && !circumstances.clock_set;
+           world.now < paused.until && !circumstances.forgot && !circumstances.clock_set;
 }
 
 /* -- asking the store -------------------------------------------------------------------------- */
@@ -147,6 +148,7 @@ static int resume(const void *arg)
 
     client_open(&client);
     paused.resumed = true;
+    trace("resumes %s", request.key);
     ask(&client, (struct operation){.verb = VERB_ADJUST, .adjust = &request});
     return 0;
 }
@@ -166,7 +168,9 @@ static int pause_lock(const void *arg)
     struct client client;
 
     client_open(&client);
-    paused = (struct pause){.key = run->keys[0], .until = server_now() + run->pause_lasts};
+    paused.key = run->keys[0];
+    paused.until = world.now + run->pause_lasts - run->pause_lasts / 100 - 2 * MS;
+    trace("pauses %s for %.3f s", paused.key, (double)run->pause_lasts / 1e9);
     ask(&client, (struct operation){.verb = VERB_ADJUST, .adjust = &request});
     paused.answered = client.answer.verdict == VERDICT_GRANTED;
     return 0;

@@ -108,7 +108,11 @@ static enum trouble trouble_of(const struct node *node)
 /* Whether what is stored there counts. */
 static bool counts(int number)
 {
-    return replication.servers ? replication_is_master(number) : number < server_count;
+    bool has_ended = number != replication.master && !server_is_up(number);
+
+    if (!replication.servers)
+        return number < server_count;
+    return replication_is_master(number) && !has_ended;
 }
 
 /* -- scripts ----------------------------------------------------------------------------------- */
@@ -748,8 +752,11 @@ static void on_thaw(void *node)
 
 void server_freeze(int number, int64_t ns)
 {
-    nodes[number].frozen_until = world.now + ns;
-    world_at(world.now + ns, on_thaw, &nodes[number]);
+    int64_t until = world.now + ns;
+
+    if (until > nodes[number].frozen_until)
+        nodes[number].frozen_until = until;
+    world_at(until, on_thaw, &nodes[number]);
 }
 
 void server_restart(int number, int64_t ns)

@@ -1,15 +1,23 @@
 /* Ending a tree that does not die: when it is given up, and that a process which stood still has
- * not tried for as long. */
+ * not tried for as long. And that a stopped command is not continued when KILL is due. */
 #include "os/stop.h"
+
+#include <signal.h>
 
 #include "tap.h"
 
 #define STEP_NS (20 * NS_PER_MS)
 
+static struct moment term_takes_until;
+static int conts;
+
 /* In place of the C library's: nothing dies of it. */
 int kill(pid_t pid, int signo)
 {
-    (void)pid, (void)signo;
+    (void)pid;
+    while (signo == SIGTERM && !moment_reached(term_takes_until, moment_now()))
+        ;
+    conts += signo == SIGCONT;
     return 0;
 }
 
@@ -63,11 +71,26 @@ static void test_death(void)
     tap_ok(ms >= 1900 && ms <= 2100, "a process has ended: given up %d ms later", ms);
 }
 
+/* Both guards were stopped behind TERM, until KILL was due. */
+static void test_continued(void)
+{
+    struct moment now = moment_now();
+    struct stop stop = begun(moment_plus(now, 3600 * NS_PER_SEC));
+
+    stop_ask(&stop.tree);
+    tap_ok(conts > 0, "behind TERM comes CONT");
+    conts = 0;
+    stop.tree.kill_at = term_takes_until = moment_plus(now, STEP_NS);
+    stop_ask(&stop.tree);
+    tap_ok(conts == 0, "but not when KILL is due by then");
+}
+
 int main(void)
 {
     test_still(0, 0, "nothing dies");
     test_still(10 * NS_PER_SEC, 20, "rlock stood still for 10 s after 20 ms");
     test_still(10 * NS_PER_SEC, 1000, "rlock stood still for 10 s after 1 s");
     test_death();
+    test_continued();
     return tap_done();
 }
