@@ -5,6 +5,8 @@ load databases
 
 setup_file() {
     databases_start
+    # On a busy machine a database's first answer may take more than 5 s.
+    export RLOCK_SERVER_WAIT=1m
 }
 
 # held_back WORD [OPTION...] KEY: a runs by way of a relay to the server that holds a statement with

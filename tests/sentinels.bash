@@ -132,7 +132,7 @@ sentinel_start() {
         "pidfile $DEPLOYMENT/$one/pid" "logfile $DEPLOYMENT/$one/log" \
         "sentinel monitor $MASTER 127.0.0.1 ${port[a]} 2" \
         "sentinel auth-user $MASTER watcher" "sentinel auth-pass $MASTER pw" \
-        "sentinel down-after-milliseconds $MASTER 6000" \
+        "sentinel down-after-milliseconds $MASTER 30000" \
         "sentinel failover-timeout $MASTER 3000" "${SENTINEL_LINES[@]}"
     redis-server "$DEPLOYMENT/$one/conf" --sentinel 3>&- >/dev/null
     poll_until 10 answers "$one"

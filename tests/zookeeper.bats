@@ -295,7 +295,7 @@ END
     outer=${lines[-1]}
     start_proxy proxy 127.0.0.1:0 "127.0.0.1:${port[1]}"
     fault on down -lease- hold up
-    bg a rlock run -w 4s -u "zookeeper://${proxy[proxy]}/test/$BATS_TEST_NUMBER" --lease 60s \
+    bg a rlock run -u "zookeeper://${proxy[proxy]}/test/$BATS_TEST_NUMBER" --lease 60s \
         --connect-timeout 60s --limit 1 k -- touch "$T/ran"
     # The server has answered more than the waiter's place in the queue takes: the leases as well.
     poll_until 10 eval 'read -r _ _ _ _ _ _ _ down <<<"$(fault stats)" && ((down > 300))'
@@ -304,8 +304,9 @@ END
     [[ $inner == "$outer".* ]]
     run -0 rlock release --owner "$outer" k
     fault pass
-    finish a 40
-    [[ $status == 75 && ! -e $T/ran ]]
+    poll_until 30 contains "$T/a.err" 'waiting for k, held by'
+    terminate a 143
+    [[ ! -e $T/ran ]]
     run -0 rlock release --owner "$inner" k
 }
 
@@ -319,7 +320,7 @@ END
     sibling=${lines[-1]}
     start_proxy proxy 127.0.0.1:0 "127.0.0.1:${port[1]}"
     fault on up rlock/1 hold up
-    RLOCK_OWNER=$outer bg a rlock run -w 4s --lease 60s --connect-timeout 60s \
+    RLOCK_OWNER=$outer bg a rlock run --lease 60s --connect-timeout 60s \
         -u "zookeeper://${proxy[proxy]}/test/$BATS_TEST_NUMBER" k -- touch "$T/ran"
     poll_until 10 has_holders k 3 # as far as the nodes' names tell
     before=$(fault stats)
@@ -330,8 +331,9 @@ END
     inner=${lines[-1]}
     run -0 rlock release --owner "$sibling" k
     fault pass
-    finish a 40
-    [[ $status == 75 && ! -e $T/ran ]]
+    poll_until 30 contains "$T/a.err" 'waiting for k, held by'
+    terminate a 143
+    [[ ! -e $T/ran ]]
     run -0 rlock release --owner "$inner" k
     run -0 rlock release --owner "$outer" k
 }

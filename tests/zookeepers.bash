@@ -31,6 +31,8 @@ zookeeper_setup() {
     done <"$ENSEMBLE/ports"
     # A test has nodes of its own.
     export RLOCK_URL=zookeeper://$(ensemble_hosts)/test/$BATS_TEST_NUMBER
+    # On a busy machine a server of Java's may need more than 5 s for a session.
+    export RLOCK_SERVER_WAIT=1m
 }
 
 teardown() {
