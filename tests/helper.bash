@@ -16,10 +16,15 @@ unset LANGUAGE
 # Seconds for a test; it has to be more than what it waits for.
 export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-300}
 
-TESTS=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-RLOCK=$(realpath "${RLOCK:-$TESTS/../rlock}")
-RLOCK_TEST_TOOLS=$(realpath "${RLOCK_TEST_TOOLS:-$(dirname "$RLOCK")/tests}")
-export RLOCK RLOCK_TEST_TOOLS
+TESTS=$BATS_TEST_DIRNAME
+# A file's process hands these on to its tests, of which each loads this again.
+if [[ ! ${RLOCK_TEST_SANITIZED-} ]]; then
+    RLOCK=$(realpath "${RLOCK:-$TESTS/../rlock}")
+    RLOCK_TEST_TOOLS=$(realpath "${RLOCK_TEST_TOOLS:-$(dirname "$RLOCK")/tests}")
+    RLOCK_TEST_SANITIZED=no
+    ! grep -q __asan_init "$RLOCK" || RLOCK_TEST_SANITIZED=yes
+    export RLOCK RLOCK_TEST_TOOLS RLOCK_TEST_SANITIZED
+fi
 # A preloaded shim comes before a sanitizer's library; that does no harm.
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0"
 # A token that no owner has.
@@ -27,7 +32,7 @@ NO_OWNER=00000000-0000-0000-0000-000000000000
 # "${no_proc[@]}" COMMAND...: runs it without /proc. A sanitizer needs its options there:
 # LeakSanitizer would end a process whose threads it cannot list.
 no_proc=(unshare --mount sh -c 'umount -l /proc && exec "$0" "$@"')
-if grep -q __asan_init "$RLOCK"; then
+if [[ $RLOCK_TEST_SANITIZED == yes ]]; then
     no_proc=(unshare --mount sh -c '
         umount -l /proc && mount -t tmpfs tmpfs /proc && mkdir /proc/self &&
         printf "ASAN_OPTIONS=detect_leaks=0\0" >/proc/self/environ && exec "$0" "$@"')
@@ -118,11 +123,7 @@ teardown() {
     [[ -n $BATS_TEST_COMPLETED ]] || show_evidence
     end_processes
     kill -CONT "$(redis_pid)" 2>/dev/null || true
-    if [[ -e $T/redis.dirty ]] || ! redis ping >/dev/null 2>&1; then
-        redis_restart_empty
-    else
-        redis flushall >/dev/null
-    fi
+    [[ ! -e $T/redis.dirty ]] && redis flushall >/dev/null 2>&1 || redis_restart_empty
 }
 
 # After a failure: prints the last results, the output of background commands and the server's log,
@@ -190,7 +191,8 @@ limited_user() {
 }
 
 redis_pid() {
-    cat "$REDIS_DIR/pid" 2>/dev/null
+    local one
+    { read -r one <"$REDIS_DIR/pid"; } 2>/dev/null && echo "$one"
 }
 
 redis_answers() {
