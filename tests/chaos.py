@@ -6,20 +6,21 @@ each run. The judge reads only this file:  chaos.py --judge FILE...  judges hist
 operations are in chaos-STORE.edn, too, as Knossos reads them, for linearizable.py.
 
 RLOCK_SECONDS=N is the time for all stores together (90), RLOCK_STORES="server forgetful sentinel
-replicas cluster quorum postgresql mysql zookeeper frozen" chooses some, RLOCK_SEED=N repeats the
-choices of a run (not its timing).
+replicas cluster quorum postgresql mysql zookeeper etcd frozen" chooses some, RLOCK_SEED=N repeats
+the choices of a run (not its timing).
 """
 import collections, json, os, random, shutil, sys, tempfile, time
 import chaos_frozen, history as edn
 from chaos_databases import DATABASES
 from chaos_deployments import REDIS
+from chaos_etcd import ETCD
 from chaos_zookeeper import ZOOKEEPER
 from contenders import LIMITS, MODES, PLENTY, RLOCK, WORKER, Contest, as_many_as_asked
 from intervals import fences, overlaps, read_runs
 from tap import bail_out_by_signals, need, say
 
 SECONDS = float(os.environ.get("RLOCK_SECONDS") or 90)
-DEPLOYMENTS = {**REDIS, **DATABASES, **ZOOKEEPER}
+DEPLOYMENTS = {**REDIS, **DATABASES, **ZOOKEEPER, **ETCD}
 SEED = int(os.environ.get("RLOCK_SEED") or random.randrange(1 << 32))
 CROWD = 20
 DISTURBED = (0, 69, 75, 79)  # statuses of a run of which only the store was disturbed

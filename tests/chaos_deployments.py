@@ -1,5 +1,6 @@
 """Stores of real Redis servers for the chaos run, each with its faults and its promise; and the
-parts that they share with other stores (chaos_databases.py, chaos_zookeeper.py).
+parts that they share with other stores (chaos_databases.py, chaos_etcd.py,
+chaos_zookeeper.py).
 
 A timer undoes each fault after a while; heal() undoes it at once.
 """
