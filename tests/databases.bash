@@ -159,7 +159,7 @@ database_run() {
         as_server mariadbd --no-defaults --datadir="$dir/data" --tmpdir="$dir" \
             --socket="$dir/sock" --port="$MYSQL_PORT" --bind-address=127.0.0.1 --skip-name-resolve \
             --pid-file="$dir/mysql.pid" --innodb-buffer-pool-size=16M --innodb-log-file-size=8M \
-            --innodb-flush-log-at-trx-commit=2 --performance-schema=off \
+            --innodb-flush-log-at-trx-commit=2 --performance-schema=off ${MYSQL_LOGS:+--server-id=1 --log-bin} \
             ${CERTS:+--ssl-ca="$CERTS/ca.pem" --ssl-cert="$CERTS/server.pem"} \
             ${CERTS:+--ssl-key="$CERTS/server.key"}
         ;;
@@ -211,4 +211,15 @@ database_port() {
 
 database_url() {
     echo "$1://locker:p%20w@127.0.0.1:$(database_port "$1")/locks"
+}
+
+# own_driver SCRIPT: the driver of $DATABASE is replaced by a shell script for the program $OWN; in
+# it, DRIVER is the real one.
+own_driver() {
+    mkdir -p "$T/own"
+    OWN=$T/own/rlock
+    cp "$RLOCK" "$OWN"
+    printf '#!/bin/sh\nDRIVER=%q\n%s\n' "${RLOCK%/*}/rlock-$DATABASE" "$1" \
+        >"$T/own/rlock-$DATABASE"
+    chmod +x "$T/own/rlock-$DATABASE"
 }

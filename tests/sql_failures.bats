@@ -8,17 +8,6 @@ setup_file() {
     databases_start
 }
 
-# own_driver SCRIPT: the driver of $DATABASE is replaced by a shell script for the program $OWN; in
-# it, DRIVER is the real one.
-own_driver() {
-    mkdir -p "$T/own"
-    OWN=$T/own/rlock
-    cp "$RLOCK" "$OWN"
-    printf '#!/bin/sh\nDRIVER=%q\n%s\n' "${RLOCK%/*}/rlock-$DATABASE" "$1" \
-        >"$T/own/rlock-$DATABASE"
-    chmod +x "$T/own/rlock-$DATABASE"
-}
-
 # bent_names: as own_driver, with a name service that is away as long as $T/away exists.
 bent_names() {
     own_driver "ASAN_OPTIONS=$ASAN_OPTIONS SHIM_DNS_AWAY='$T/away' \\

@@ -3,18 +3,16 @@
  * postgresql.c with the functions of database.h, and a dialect (store/hosted/dialect.c). */
 #include "host/database.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <netdb.h>
 #include <stdio.h>
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "host/primary.h"
 #include "host/shedlock.h"
 
 static char table_prefix[64];
 static bool in_transaction;
-static bool is_nameless; /* the host's name could not be looked up */
 
 uint64_t database_number(struct piece name)
 {
@@ -61,22 +59,6 @@ bool database_fail(struct host_error *fault, enum wire_error error, const char *
     fault->error = error;
     snprintf(fault->said, sizeof fault->said, "%.*s", (int)strcspn(said, "\n"), said);
     return false;
-}
-
-bool database_blames_name(const struct host_target *target, struct host_error *fault)
-{
-    static const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-    struct addrinfo *list = NULL;
-    int wrong = *target->host == '/' ? 0 : getaddrinfo(target->host, NULL, &hints, &list);
-    bool nowhere = wrong == EAI_NONAME || wrong == EAI_NODATA;
-
-    is_nameless = wrong;
-    if (wrong)
-        database_fail(fault, nowhere ? WIRE_NOWHERE : WIRE_UNREACHABLE,
-                      wrong == EAI_SYSTEM ? strerror(errno) : gai_strerror(wrong));
-    else if (list)
-        freeaddrinfo(list);
-    return wrong;
 }
 
 /* -- channels ---------------------------------------------------------------------------------- */
@@ -358,14 +340,7 @@ static bool open_database(const struct host_target *target, const char *table,
 {
     *fault = (struct host_fault){.broken = false};
     snprintf(table_prefix, sizeof table_prefix, "%s", table);
-    /* A name service that is away is not waited for for long where an address is known. */
-    struct host_target there = *target;
-    if (*target->known)
-        setenv("RES_OPTIONS", "timeout:1 attempts:1", 1);
-    if (database_connect(target, &fault->why))
-        return true;
-    there.address = target->known;
-    return is_nameless && *there.address && database_connect(&there, &fault->why);
+    return primary_connect(target, &fault->why);
 }
 
 /* Without gates, a request is a transaction: two that make the tables at once would see each other

@@ -40,7 +40,6 @@ extern const struct database {
     const char *warning;
 } database;
 
-bool database_connect(const struct host_target *target, struct host_error *fault);
 /* Adds a query, in front of what is read, that makes the settings of the transaction what a unit
  * needs, and tells by a row 'o' of several columns whether an administrator wants nothing to be
  * written: "on" or "1". */
@@ -71,7 +70,5 @@ void database_say(struct sql_text *request, const char *statement);
 /* Adds a literal of bytes, in MySQL. */
 void database_add_bytes(struct sql_text *request, struct piece bytes);
 
-/* Looks the host up; where that fails, puts down why, and returns true. */
-bool database_blames_name(const struct host_target *target, struct host_error *fault);
 /* Puts down what the server said, in one line. Returns false. */
 bool database_fail(struct host_error *fault, enum wire_error error, const char *said);

@@ -40,6 +40,7 @@
 
 static MYSQL *connection;
 static struct host_target target; /* for a second connection */
+static bool is_of_several;        /* hosts: another one is found if it is demoted */
 
 static bool asleep;
 static struct moment asleep_since;
@@ -351,7 +352,10 @@ static const char *const begin[] = {"SET SESSION wait_timeout = " MY_IDLE_TIMEOU
 /* The session has them all. */
 void database_add_settings(struct sql_text *request)
 {
-    database_say(request, "SELECT 'o', " MY_TRANSACTION("@@", "read_only"));
+    strbuf_puts(&request->out, "SELECT 'o', " MY_TRANSACTION("@@", "read_only"));
+    if (is_of_several)
+        strbuf_puts(&request->out, " OR @@GLOBAL.read_only OR @@GLOBAL.innodb_read_only");
+    sql_end(request);
 }
 
 #define GATE "SELECT 'g' FROM @gate WHERE name="
@@ -366,10 +370,12 @@ const struct database database = {.dialect = &sql_mysql,
 
 /* -- connecting -------------------------------------------------------------------------------- */
 
-bool database_connect(const struct host_target *given, struct host_error *fault)
+void database_take(struct database_attempt *attempt, const struct host_target *given)
 {
-    connection = my_connect(given, CLIENT_MULTI_STATEMENTS, fault);
+    connection = attempt->made;
     target = *given;
     target.seconds = CONNECT_SECONDS;
-    return connection;
+    is_of_several = attempt->asks;
+    strbuf_free(&attempt->text);
+    free(attempt);
 }

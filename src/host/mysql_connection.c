@@ -9,6 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/mem.h"
+
 /* Errors of MySQL's own: max_execution_time, wait_timeout, offline_mode, ALTER SCHEMA … READ ONLY.
  */
 #define MYSQL_QUERY_TIMEOUT    3024
@@ -190,12 +192,17 @@ static const char *const settings[] = {
     /* A server may not listen to what its client says of characters. */
     ", NAMES utf8mb4"};
 
+static void add_settings(struct strbuf *text)
+{
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+        strbuf_puts(text, settings[i]);
+}
+
 static bool set_up(MYSQL *connection, struct host_error *fault)
 {
     struct strbuf text = {0};
 
-    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
-        strbuf_puts(&text, settings[i]);
+    add_settings(&text);
     bool done = mysql_real_query(connection, text.text, text.size) == 0;
     strbuf_free(&text);
     return done || my_fail(connection, fault);
@@ -208,8 +215,6 @@ MYSQL *my_connect(const struct host_target *target, unsigned long flags, struct 
     const char *host = by_address ? target->address : target->host;
     bool local = *target->host == '/', up;
 
-    if (!by_address && database_blames_name(target, fault)) /* the library tells less */
-        return NULL;
     MYSQL *made = mysql_init(NULL);
     if (!made) {
         database_fail(fault, WIRE_UNFIT, "no memory");
@@ -226,6 +231,129 @@ MYSQL *my_connect(const struct host_target *target, unsigned long flags, struct 
     mysql_close(made);
     return NULL;
 }
+
+/* -- attempts ---------------------------------------------------------------------------------- */
+
+const bool database_connects_by_name = true;
+
+struct database_attempt *database_begin(const struct host_target *target, bool asks)
+{
+    struct database_attempt *attempt = mem_zeroed(sizeof *attempt);
+
+    attempt->target = *target;
+    attempt->asks = asks;
+    if (!asks) {
+        attempt->made = my_connect(target, CLIENT_MULTI_STATEMENTS, &attempt->why);
+        return attempt;
+    }
+    attempt->made = mem_checked(mysql_init(NULL));
+    mysql_options(attempt->made, MYSQL_OPT_NONBLOCK, NULL);
+    set_options(attempt->made, target);
+    return attempt;
+}
+
+/* waits: what was waited for has come; 0: nothing was. Each returns whether the step is over, and
+ * whether well. */
+static bool connect_on(struct database_attempt *attempt, bool *well)
+{
+    const struct host_target *target = &attempt->target;
+    MYSQL *made = attempt->made, *up;
+
+    attempt->waits =
+        attempt->waits
+            ? mysql_real_connect_cont(&up, made, attempt->waits)
+            : mysql_real_connect_start(&up, made, target->tls ? target->host : target->address,
+                                       target->user, target->password, target->database,
+                                       (unsigned)strtoul(target->port, NULL, 10), NULL,
+                                       CLIENT_MULTI_STATEMENTS);
+    *well = attempt->waits || up;
+    return !attempt->waits;
+}
+
+static bool query_on(struct database_attempt *attempt, bool *well)
+{
+    const struct strbuf *text = &attempt->text;
+    int failed;
+
+    attempt->waits = attempt->waits
+                         ? mysql_real_query_cont(&failed, attempt->made, attempt->waits)
+                         : mysql_real_query_start(&failed, attempt->made, text->text, text->size);
+    *well = attempt->waits || !failed;
+    return !attempt->waits;
+}
+
+static void take_read_only(void *arg, const struct piece *values, size_t count)
+{
+    bool *read_only = arg;
+
+    for (size_t i = 0; i < count; i++)
+        *read_only |= strcmp(values[i].at, "0") != 0;
+}
+
+/* Whether the server takes writes, also of a user who may write to a replica. */
+static bool takes_writes(struct database_attempt *attempt, struct host_error *why)
+{
+    bool read_only = false;
+    const struct database_taker taker = {take_read_only, &read_only};
+
+    if (!my_take_rows(attempt->made, &taker))
+        return my_fail(attempt->made, why);
+    return !read_only || database_fail(why, WIRE_READ_ONLY, "read_only is on");
+}
+
+enum database_wait database_continue(struct database_attempt *attempt, struct host_error *why)
+{
+    bool well = attempt->made, over = true;
+
+    *why = attempt->why;
+    while (well && over && attempt->asks) {
+        bool connects = attempt->phase == ATTEMPT_CONNECTS;
+        over = connects ? connect_on(attempt, &well) : query_on(attempt, &well);
+        if (!well && connects)
+            fail_to_connect(attempt->made, &attempt->target, why);
+        else if (!well)
+            my_fail(attempt->made, why);
+        if (!well || !over)
+            break;
+        strbuf_cut(&attempt->text, 0);
+        if (attempt->phase == ATTEMPT_LOOKS) {
+            well = takes_writes(attempt, why);
+            break;
+        }
+        if (connects)
+            add_settings(&attempt->text);
+        else
+            strbuf_puts(&attempt->text, "SELECT " MY_READ_ONLY);
+        attempt->phase++;
+    }
+    if (!well)
+        database_drop(attempt);
+    return !well                               ? DATABASE_DOWN
+           : over                              ? DATABASE_UP
+           : attempt->waits & MYSQL_WAIT_WRITE ? DATABASE_WRITES
+                                               : DATABASE_READS;
+}
+
+int database_attempt_fd(const struct database_attempt *attempt)
+{
+    return mysql_get_socket(attempt->made);
+}
+
+uint64_t database_turn(struct database_attempt *attempt)
+{
+    (void)attempt;
+    return 0;
+}
+
+void database_drop(struct database_attempt *attempt)
+{
+    if (attempt->made)
+        mysql_close(attempt->made);
+    strbuf_free(&attempt->text);
+    free(attempt);
+}
+
+/* -- rows -------------------------------------------------------------------------------------- */
 
 bool my_take_rows(MYSQL *connection, const struct database_taker *taker)
 {

@@ -5,6 +5,17 @@
 #include <mysql.h>
 
 #include "host/database.h"
+#include "host/primary.h"
+
+struct database_attempt {
+    MYSQL *made;
+    struct host_target target;
+    struct host_error why; /* where it does not ask, and has failed */
+    bool asks;
+    enum { ATTEMPT_CONNECTS, ATTEMPT_SETS_UP, ATTEMPT_LOOKS } phase;
+    int waits; /* for what: MYSQL_WAIT_READ and so on */
+    struct strbuf text;
+};
 
 /* s: how long the server lets a client stand still in a transaction, and outside of one. */
 #define MY_IDLE_TIMEOUT "2"
@@ -13,6 +24,9 @@
 /* A variable of a transaction by the name that the server has for it: tx_NAME of MariaDB, and
  * transaction_NAME of MySQL. at: in front of it. */
 #define MY_TRANSACTION(at, name) "/*M! " at "tx_" name " */ /*!50720 " at "transaction_" name " */"
+
+/* Variables that tell a replica, or a demoted server, also to a user who may write there. */
+#define MY_READ_ONLY "@@GLOBAL.read_only, @@GLOBAL.innodb_read_only"
 
 /* Connects, to a session with settings of rlock's own. NULL with why in *fault; else for the caller
  * to close. flags: those of mysql_real_connect(). */

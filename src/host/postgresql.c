@@ -8,6 +8,7 @@
 #include "base/ca_bundle.h"
 #include "base/mem.h"
 #include "host/database.h"
+#include "host/primary.h"
 
 /* How long a unit waits for its locks, and how long the server lets a client stand still between
  * its two requests: the locks of one that is stopped there are in the way of all others. */
@@ -67,6 +68,7 @@ static const struct meaning words[] = {
     {"no more connections allowed", WIRE_FULL},
     {"transaction blocks not allowed", WIRE_NO_TRANSACTIONS},
     {"client_login_timeout", WIRE_NOT_READY},
+    {"session is read-only", WIRE_READ_ONLY},
     {NULL, WIRE_UNREACHABLE},
 };
 
@@ -134,28 +136,21 @@ static void heed(void *arg, const PGresult *notice)
         snprintf(warning, sizeof warning, "%s", said ? said : "a warning");
 }
 
-/* Whether there has been a socket. */
-static bool await_connection(void)
-{
-    PostgresPollingStatusType next = PGRES_POLLING_WRITING;
-    bool was_open = false;
+const bool database_connects_by_name = false;
 
-    while (next == PGRES_POLLING_READING || next == PGRES_POLLING_WRITING) {
-        was_open = true;
-        host_await(PQsocket(connection), next == PGRES_POLLING_WRITING);
-        next = PQconnectPoll(connection);
-    }
-    return was_open;
-}
+struct database_attempt {
+    PGconn *made;
+    struct host_target target;
+    bool is_begun;
+};
 
-/* "was_open": there has been a socket, so the name was found. */
-static void tell_failure(const struct host_target *target, bool was_open, struct host_error *fault)
+static void tell_failure(const struct database_attempt *attempt, struct host_error *fault)
 {
     /* Passes over the path of a socket, which may hold any words. The name of a host holds neither
      * a space nor a ':'. */
-    const char *whole = PQerrorMessage(connection);
-    const char *path = *target->host == '/' ? strstr(whole, target->host) : NULL;
-    const char *message = path ? path + strlen(target->host) : whole;
+    const char *whole = PQerrorMessage(attempt->made), *host = attempt->target.host;
+    const char *path = *host == '/' ? strstr(whole, host) : NULL;
+    const char *message = path ? path + strlen(host) : whole;
     const char *state = state_in(message), *said = said_of(message, state);
     enum wire_error error = error_of(states, state);
 
@@ -163,13 +158,12 @@ static void tell_failure(const struct host_target *target, bool was_open, struct
         error = error_of(words, said);
     if (state && error == WIRE_UNREACHABLE)
         error = WIRE_TROUBLE;
-    if (PQconnectionNeedsPassword(connection))
+    if (PQconnectionNeedsPassword(attempt->made))
         error = WIRE_PASSWORD;
-    if (was_open || !database_blames_name(target, fault))
-        database_fail(fault, error, said);
+    database_fail(fault, error, said);
 }
 
-bool database_connect(const struct host_target *target, struct host_error *fault)
+struct database_attempt *database_begin(const struct host_target *target, bool asks)
 {
     const char *bundle = ca_bundle_find();
     /* Without any, libpq would take what is in a home directory. */
@@ -187,25 +181,68 @@ bool database_connect(const struct host_target *target, struct host_error *fault
                                       {"gssencmode", "disable"},
                                       {"client_encoding", "UTF8"},
                                       {"tcp_user_timeout", "10000"},
+                                      {"target_session_attrs", asks ? "read-write" : "any"},
                                       {"fallback_application_name", target->client},
                                       {NULL, NULL}};
     const char *names[sizeof options / sizeof *options], *values[sizeof names / sizeof *names];
+    struct database_attempt *attempt = mem_zeroed(sizeof *attempt);
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         names[i] = options[i][0];
         values[i] = options[i][1];
     }
-    connection = PQconnectStartParams(names, values, 0);
-    PQsetErrorVerbosity(connection, PQERRORS_VERBOSE);
-    PQsetNoticeReceiver(connection, heed, NULL);
-    bool was_open = PQstatus(connection) != CONNECTION_BAD && await_connection();
-    bool is_up = PQstatus(connection) == CONNECTION_OK;
-    if (!is_up) {
-        tell_failure(target, was_open, fault);
-        PQfinish(connection);
-        connection = NULL;
+    attempt->target = *target;
+    attempt->made = PQconnectStartParams(names, values, 0);
+    PQsetErrorVerbosity(attempt->made, PQERRORS_VERBOSE);
+    PQsetNoticeReceiver(attempt->made, heed, NULL);
+    return attempt;
+}
+
+enum database_wait database_continue(struct database_attempt *attempt, struct host_error *why)
+{
+    PostgresPollingStatusType next = PGRES_POLLING_WRITING;
+
+    if (attempt->is_begun || PQstatus(attempt->made) == CONNECTION_BAD)
+        next = PQconnectPoll(attempt->made);
+    attempt->is_begun = true;
+    if (next == PGRES_POLLING_FAILED) {
+        tell_failure(attempt, why);
+        database_drop(attempt);
     }
-    return is_up;
+    return next == PGRES_POLLING_OK        ? DATABASE_UP
+           : next == PGRES_POLLING_FAILED  ? DATABASE_DOWN
+           : next == PGRES_POLLING_READING ? DATABASE_READS
+                                           : DATABASE_WRITES;
+}
+
+int database_attempt_fd(const struct database_attempt *attempt)
+{
+    return PQsocket(attempt->made);
+}
+
+/* Each promotion begins another timeline, whose number a file of its log begins with. */
+uint64_t database_turn(struct database_attempt *attempt)
+{
+    PGresult *result = PQexec(attempt->made, "SELECT pg_walfile_name(pg_current_wal_lsn())");
+    char timeline[9] = "";
+
+    if (PQntuples(result) == 1)
+        snprintf(timeline, sizeof timeline, "%s", PQgetvalue(result, 0, 0));
+    PQclear(result);
+    return strtoull(timeline, NULL, 16);
+}
+
+void database_drop(struct database_attempt *attempt)
+{
+    PQfinish(attempt->made);
+    free(attempt);
+}
+
+void database_take(struct database_attempt *attempt, const struct host_target *target)
+{
+    (void)target;
+    connection = attempt->made;
+    free(attempt);
 }
 
 /* -- requests ---------------------------------------------------------------------------------- */

@@ -228,6 +228,10 @@ static const char *word(const struct request *request, size_t i)
 
 static void do_open(const struct request *request)
 {
+    int64_t given = strtoll(word(request, 2), NULL, 10), limit = given > 0 ? given : COMMAND_MS;
+    /* There is time left to say why no host will do. */
+    struct moment until = moment_plus(moment_now(), limit * 4 / 5 * NS_PER_MS);
+
     for (size_t i = 0; i < request->count; i++)
         words_add(&server.address, request->words[i]);
     const struct request kept = {.words = server.address.at, .count = request->count};
@@ -242,14 +246,14 @@ static void do_open(const struct request *request)
                                        .key = word(&kept, 12),
                                        .client = word(&kept, 13),
                                        .known = word(&kept, 14),
-                                       .address = ""};
+                                       .address = "",
+                                       .until = until};
     const char *table = *word(&kept, 8) ? word(&kept, 8) : "rlock";
-    int64_t limit = strtoll(word(request, 2), NULL, 10);
 
     /* The libraries take the process's user where none is given. */
     const struct passwd *own = *target.user ? NULL : getpwuid(geteuid());
     snprintf(server.user, sizeof server.user, "%s", own ? own->pw_name : target.user);
-    limit_time(limit > 0 ? limit : COMMAND_MS);
+    limit_time(limit);
     server.refused = strcmp(word(request, 1), HOST_PROTOCOL) != 0 ||
                      !server.store->open(&target, table, &server.fault);
     if (server.fault.why.error == WIRE_PASSWORD && !*target.password)
@@ -511,9 +515,9 @@ static void obey(const struct request *request)
 
 /* -- sockets ----------------------------------------------------------------------------------- */
 
-void host_await(int fd, bool to_write)
+static void await_room(int fd)
 {
-    struct pollfd ready = {.fd = fd, .events = to_write ? POLLOUT : POLLIN};
+    struct pollfd ready = {.fd = fd, .events = POLLOUT};
 
     while (poll(&ready, 1, -1) < 0 && errno == EINTR)
         ;
@@ -530,7 +534,7 @@ static void send_all(struct client *client)
         if (count > 0)
             sent += (size_t)count;
         else if (errno == EAGAIN)
-            host_await(client->fd, true);
+            await_room(client->fd);
         else if (errno != EINTR)
             break;
     }

@@ -7,17 +7,20 @@
  * to those who listen. The next load(), commit() or abandon() ends the locks. */
 #pragma once
 
+#include "base/clock.h"
 #include "host/commands.h"
 #include "host/resp.h"
 #include "rules/wire_error.h"
 
 /* Where to connect to. A text that is not given is "". */
 struct host_target {
+    /* host: a path of a Unix socket, a name, an address; or HOST:PORT,HOST:PORT and so on. */
     const char *host, *port, *user, *password, *database; /* no user: that of the process */
     bool tls; /* the server's certificate and name are verified */
     const char *ca, *certificate, *key;
-    const char *client; /* the connection's name, for the server */
-    int seconds;        /* the time limit */
+    const char *client;  /* the connection's name, for the server */
+    int seconds;         /* the time limit */
+    struct moment until; /* of several hosts, one must have been found by then */
     /* Which address the host had before, for a time when its name cannot be looked up; and where to
      * connect in place of what the name says. */
     const char *known, *address;
@@ -108,5 +111,3 @@ struct host {
 
 /* Returns the exit status. */
 int host_serve(const struct host *host);
-/* Waits until the descriptor can be read, or written; or has an error, which is found out then. */
-void host_await(int fd, bool to_write);

@@ -30,6 +30,7 @@ enum wire_error {
     WIRE_NO_MEMORY = 'y',
     WIRE_TROUBLE = 'z',   /* whatever else keeps the server from letting clients in */
     WIRE_READ_ONLY = 'r', /* a standby, a replica, or an administrator has said so */
+    WIRE_NO_WRITER = 'W', /* of several hosts none takes writes; why, in words */
     WIRE_FAILED = 'g',    /* the program that moves the store's records says so */
 
     /* Not done, and no use to repeat. */

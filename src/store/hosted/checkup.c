@@ -9,12 +9,14 @@
 #include <string.h>
 
 #include "base/decimal.h"
+#include "base/duration.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "net/loop.h"
 #include "rules/error.h"
 #include "store/hosted/dialect.h"
 #include "store/redis/session.h"
+#include "store/url_parts.h"
 
 #define PINGS     11
 #define READS     5
@@ -22,8 +24,14 @@
 #define TEST_NS   (55 * NS_PER_SEC) /* of a driver: less than a host gives itself */
 #define AHEAD_MAX 1000              /* ms */
 
+/* The effect of a failover without synchronous replication, and its limit: a holder notices with
+ * its next renewal. */
+#define LOSES "loses the latest locks, and two commands run until the holder notices, within %s"
+
 struct examination {
     const struct checkup_plan *plan;
+    bool among_hosts; /* the URL has several, of which one takes the locks */
+    bool takes_locks;
     const struct sql_dialect *dialect; /* NULL: of another kind of store */
     struct loop *loop;
     struct redis_session *session, *other; /* each with a host; the second is rarely used */
@@ -165,14 +173,20 @@ static bool check_role(struct examination *of, const char *by_default)
     bool refuses = !writes && of->failure.cause == CAUSE_NOT_READY;
     bool declines = ask(of, by_default) && (says(of, 0, "on") || says(of, 0, "1"));
 
-    if (refuses)
+    if (of->among_hosts)
+        add_finding(of, "role", LEVEL_FINE,
+                    refuses || declines ? "read-only: a standby, or demoted; it takes no locks now"
+                                        : "it takes writes, and so the locks",
+                    "");
+    else if (refuses)
         add_finding(of, "role", LEVEL_UNFIT, "it is read-only, and takes no locks",
                     "connect to the primary");
     else if (declines)
         add_finding(
             of, "role", LEVEL_UNFIT, "transactions are read-only by default, so it takes no locks",
             "connect to the primary; or end that default for the user that rlock logs in as");
-    return !refuses && !declines;
+    of->takes_locks = !refuses && !declines;
+    return of->takes_locks;
 }
 
 /* -- rights ------------------------------------------------------------------------------------ */
@@ -291,10 +305,15 @@ static void check_pg_replicas(struct examination *of)
         !decimal_parse(of->values[0], 0, INT64_MAX, &count))
         return;
     of->server->figures.replicas = count;
-    judge_finding(of, "replicas", count == 0 || !says(of, 1, "0"),
-                  count > 0 ? "a standby is synchronous" : "it has no standby that is connected",
-                  "its standbys are asynchronous: a failover to one of them loses the latest locks",
-                  "synchronous_standby_names, if one of them may be promoted");
+    if (count > 0 && says(of, 1, "0"))
+        diagnosis_add(&of->server->diagnosis, "replicas", LEVEL_WARNING,
+                      "synchronous_standby_names, if one of them may be promoted",
+                      "its standbys are asynchronous: a failover to one of them " LOSES,
+                      DURATION_TEXT(of->plan->lease / 3));
+    else
+        add_finding(of, "replicas", LEVEL_FINE,
+                    count > 0 ? "a standby is synchronous" : "it has no standby that is connected",
+                    "");
 }
 
 /* A pooler may give each statement to another session: then two connections have one, or one has
@@ -323,7 +342,9 @@ static void check_pg_pooler(struct examination *of)
 
 static void check_postgresql(struct examination *of)
 {
-    check_role(of, "SELECT current_setting('default_transaction_read_only')");
+    if (!check_role(of, "SELECT current_setting('default_transaction_read_only')") &&
+        of->among_hosts)
+        return;
     check_pg_replicas(of);
     if (ask(of, "SELECT current_setting('fsync'), current_setting('full_page_writes')"))
         judge_finding(of, "durability", !says(of, 0, "off") && !says(of, 1, "off"),
@@ -365,10 +386,14 @@ static void check_my_replicas(struct examination *of)
         !decimal_parse(of->values[0], 0, INT64_MAX, &count))
         return;
     of->server->figures.replicas = count;
-    judge_finding(
-        of, "replicas", count == 0, "none that this user can see",
-        "it has replicas: unless they are semi-synchronous, a failover loses the latest locks",
-        "rpl_semi_sync, with a timeout that never comes, or Galera or Group Replication");
+    if (count > 0)
+        diagnosis_add(
+            &of->server->diagnosis, "replicas", LEVEL_WARNING,
+            "rpl_semi_sync, with a timeout that never comes, or Galera or Group Replication",
+            "it has replicas: unless they are semi-synchronous, a failover " LOSES,
+            DURATION_TEXT(of->plan->lease / 3));
+    else
+        add_finding(of, "replicas", LEVEL_FINE, "none that this user can see", "");
 }
 
 /* A TIMESTAMP has no value for the hour that the session's zone leaves out in spring. */
@@ -408,8 +433,14 @@ static void check_my_wake_up(struct examination *of)
 
 static void check_mysql(struct examination *of)
 {
-    bool takes_locks =
-        check_role(of, "SELECT /*M! @@tx_read_only */ /*!50720 @@transaction_read_only */");
+#define BY_DEFAULT "SELECT /*M! @@tx_read_only */ /*!50720 @@transaction_read_only */"
+    /* Of several hosts, one that is read-only is left, whoever may write there. */
+    bool takes_locks = check_role(of, of->among_hosts ? BY_DEFAULT
+                                          " OR @@GLOBAL.read_only OR @@GLOBAL.innodb_read_only"
+                                                      : BY_DEFAULT);
+#undef BY_DEFAULT
+    if (!takes_locks && of->among_hosts)
+        return;
     if (ask(of, "SELECT @@innodb_flush_log_at_trx_commit, @@innodb_doublewrite"))
         judge_finding(of, "durability", says(of, 0, "1"), "what is acknowledged is on disk",
                       "innodb_flush_log_at_trx_commit is not 1: a crash loses the latest locks",
@@ -509,22 +540,25 @@ static void examine_by_host(struct examination *of, const char *const *tests)
 
 /* ---------------------------------------------------------------------------------------------- */
 
-bool hosted_check(const struct checkup_plan *plan, const struct sql_dialect *dialect,
-                  const char *const *tests, struct checkup *checkup, char *fault, size_t size)
+/* Examines the server, or the one of several, that the URL leads to. */
+static bool check_url(struct examination *of, const struct url *url, const char *const *tests,
+                      struct checkup *checkup, char *fault, size_t size)
 {
     static const struct redis_session_events events = {.done = take_replies};
-    const struct store_address *address = plan->address;
-    struct examination *of = mem_zeroed(sizeof *of);
+    struct store_address address = *of->plan->address;
+    const struct checkup_plan plan = {&address, of->plan->lease}, *whole = of->plan;
 
-    of->plan = plan;
-    of->dialect = dialect;
+    address.urls = url;
+    of->plan = &plan;
     of->loop = loop_new();
-    of->session = redis_session_new(of->loop, address, &events, of, fault, size);
-    of->other = of->session ? redis_session_new(of->loop, address, &events, of, fault, size) : NULL;
+    of->session = redis_session_new(of->loop, &address, &events, of, fault, size);
+    of->other =
+        of->session ? redis_session_new(of->loop, &address, &events, of, fault, size) : NULL;
     bool opened = of->other != NULL;
     if (opened) {
-        of->server = checkup_add(checkup, plan->address->urls);
-        if (dialect)
+        of->server = checkup_add(checkup, url);
+        of->takes_locks = false;
+        if (of->dialect)
             examine(of);
         else
             examine_by_host(of, tests);
@@ -534,6 +568,67 @@ bool hosted_check(const struct checkup_plan *plan, const struct sql_dialect *dia
     if (of->other)
         redis_session_free(of->other);
     loop_free(of->loop);
-    free(of);
+    of->plan = whole;
     return opened;
+}
+
+/* The hosts of a URL: those that take locks, and what is wrong with them. */
+struct hosts {
+    size_t writers, unreached;
+    char names[256];
+    enum level worst;
+};
+
+static void judge_hosts(const struct url *url, const struct hosts *hosts, struct diagnosis *whole)
+{
+    if (hosts->writers == 0)
+        diagnosis_add(whole, "hosts", LEVEL_UNFIT, "promote one of them",
+                      "none of the %zu hosts takes writes", url->host_count);
+    else if (hosts->writers > 1)
+        diagnosis_add(whole, "hosts", LEVEL_WARNING,
+                      "stop the one that is not the primary, or make it read-only",
+                      "%zu hosts take writes: %.200s; an rlock that reaches only one of them "
+                      "does not see the locks of another",
+                      hosts->writers, hosts->names);
+    else
+        diagnosis_add(whole, "hosts", hosts->worst, hosts->worst > LEVEL_NOTE ? "see above" : "",
+                      "of %zu hosts, %.200s takes the locks", url->host_count, hosts->names);
+    if (hosts->unreached > 0)
+        diagnosis_add(whole, "reach", LEVEL_WARNING, "",
+                      "%zu of the hosts cannot be reached, or not be used", hosts->unreached);
+}
+
+static bool check_hosts(struct examination *of, const struct url *all, struct checkup *checkup,
+                        char *fault, size_t size)
+{
+    struct hosts hosts = {0};
+
+    of->among_hosts = true;
+    for (size_t i = 0; i < all->host_count; i++) {
+        struct url url = *all;
+        url.hosts[0] = all->hosts[i];
+        url.host_count = 1;
+        if (!check_url(of, &url, NULL, checkup, fault, size))
+            return false;
+        const struct checked_server *server = &checkup->servers[i];
+        hosts.unreached += !server->reached;
+        if (!of->takes_locks)
+            continue;
+        text_append(hosts.names, sizeof hosts.names, "%s", hosts.writers++ > 0 ? ", " : "");
+        url_append_hosts(&url, hosts.names, sizeof hosts.names);
+        if (server->diagnosis.worst > hosts.worst)
+            hosts.worst = server->diagnosis.worst;
+    }
+    judge_hosts(all, &hosts, &checkup->whole);
+    return true;
+}
+
+bool hosted_check(const struct checkup_plan *plan, const struct sql_dialect *dialect,
+                  const char *const *tests, struct checkup *checkup, char *fault, size_t size)
+{
+    const struct url *url = plan->address->urls;
+    struct examination of = {.plan = plan, .dialect = dialect};
+
+    return dialect && url->host_count > 1 ? check_hosts(&of, url, checkup, fault, size)
+                                          : check_url(&of, url, tests, checkup, fault, size);
 }

@@ -98,6 +98,17 @@ static const char *take_query(struct url *url, char *query)
     return fault;
 }
 
+static const char *refuse_twins(const struct url *url)
+{
+    for (size_t i = 0; i < url->host_count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (url->hosts[i].port == url->hosts[j].port &&
+                strcasecmp(url->hosts[i].name, url->hosts[j].name) == 0)
+                return "has a host twice";
+    return NULL;
+}
+
+/* [USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]…]/DATABASE[?QUERY], or no host and a socket. */
 static const char *parse(struct url *url, char *rest)
 {
     int port = dialect_of(url)->port;
@@ -115,7 +126,7 @@ static const char *parse(struct url *url, char *rest)
         return "has a host, and the path of a Unix socket as well";
     if (url->path && url->tls)
         return "has a Unix socket, which takes no TLS";
-    if (!url->path && (fault = url_take_host(url, rest, port)))
+    if (!url->path && ((fault = url_take_hosts(url, rest, port)) || (fault = refuse_twins(url))))
         return fault;
     if (!database || *database == '\0' || strchr(database, '/'))
         return "has no database's name (write SCHEME://HOST:PORT/DATABASE)";

@@ -1,0 +1,285 @@
+/* The hosts are asked at the same time, since one that is silent must not hold up the others. A
+ * further address of a host is another way to the same server as a rule, and tried only when the
+ * one before it has failed, or is slow. */
+#include "host/primary.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+/* How long an address may take before the next one of the same host is tried as well; and how long
+ * a server that takes writes waits for the answers of the others, one of which may take writes,
+ * too. */
+#define SLOW_NS (300 * NS_PER_MS)
+
+/* Of an IPv6 address with the name of an interface. */
+#define ADDRESS_SIZE 64
+
+enum progress {
+    CANDIDATE_UNTRIED,
+    CANDIDATE_GOING,
+    CANDIDATE_UP,
+    CANDIDATE_FAILED,
+};
+
+struct candidate {
+    struct host_target target;
+    char address[ADDRESS_SIZE];
+    size_t of; /* the number of its host */
+    enum progress progress;
+    struct database_attempt *attempt; /* GOING, UP */
+    enum database_wait wait;          /* GOING */
+    struct moment since;              /* GOING */
+    struct host_error why;            /* FAILED */
+};
+
+static struct {
+    struct candidate *at;
+    size_t count;
+    size_t hosts;
+} candidates;
+
+/* -- addresses --------------------------------------------------------------------------------- */
+
+static void add(const struct host_target *target, const char *address)
+{
+    struct candidate *added = MEM_APPEND(candidates.at, candidates.count);
+
+    *added = (struct candidate){.target = *target, .of = candidates.hosts};
+    snprintf(added->address, sizeof added->address, "%s", address);
+}
+
+static void add_nameless(const struct host_target *target, int wrong)
+{
+    bool nowhere = wrong == EAI_NONAME || wrong == EAI_NODATA;
+    const char *said = wrong == EAI_SYSTEM ? strerror(errno) : gai_strerror(wrong);
+
+    add(target, "");
+    struct candidate *added = &candidates.at[candidates.count - 1];
+    added->progress = CANDIDATE_FAILED;
+    added->why = (struct host_error){.error = nowhere ? WIRE_NOWHERE : WIRE_UNREACHABLE};
+    snprintf(added->why.said, sizeof added->why.said, "%s", said);
+}
+
+/* An address that the server had before does for a time when its name cannot be looked up. A
+ * library that takes a certificate's name for where to connect to tries the addresses itself. */
+static void add_host(const struct host_target *target)
+{
+    static const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo *list = NULL;
+    char address[ADDRESS_SIZE];
+
+    int wrong = *target->host == '/' ? 0 : getaddrinfo(target->host, NULL, &hints, &list);
+    bool by_name = *target->host == '/' || (target->tls && database_connects_by_name);
+    if (wrong && *target->known && !by_name)
+        add(target, target->known);
+    else if (wrong)
+        add_nameless(target, wrong);
+    else if (by_name)
+        add(target, "");
+    for (struct addrinfo *one = by_name ? NULL : list; one; one = one->ai_next)
+        if (getnameinfo(one->ai_addr, one->ai_addrlen, address, sizeof address, NULL, 0,
+                        NI_NUMERICHOST) == 0)
+            add(target, address);
+    if (list)
+        freeaddrinfo(list);
+    candidates.hosts++;
+}
+
+/* Takes HOST:PORT apart, with an IPv6 address in [ ] and its zone behind "%25". */
+static void add_hosts(const struct host_target *target)
+{
+    char *rest = mem_strdup(target->host), *text; /* for good */
+
+    while ((text = strsep(&rest, ","))) {
+        struct host_target one = *target;
+        char *colon = strrchr(text, ':'), *zone = strstr(text, "%25");
+        *colon = '\0';
+        one.port = colon + 1;
+        if (*text == '[') {
+            text++;
+            colon[-1] = '\0';
+        }
+        if (zone)
+            memmove(zone + 1, zone + strlen("%25"), strlen(zone + strlen("%25")) + 1);
+        one.host = text;
+        add_host(&one);
+    }
+}
+
+/* -- attempts ---------------------------------------------------------------------------------- */
+
+/* Whether it is its turn, by the addresses of the same host in front of it. *due: or when. */
+static bool is_due(const struct candidate *one, struct moment now, struct moment *due)
+{
+    for (const struct candidate *before = candidates.at; before < one; before++) {
+        struct moment then = moment_plus(before->since, SLOW_NS);
+        if (before->of != one->of || before->progress == CANDIDATE_FAILED)
+            continue;
+        if (before->progress == CANDIDATE_UNTRIED || !moment_reached(then, now)) {
+            if (before->progress == CANDIDATE_GOING)
+                *due = moment_min(*due, then);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void go_on(struct candidate *one)
+{
+    one->wait = database_continue(one->attempt, &one->why);
+    if (one->wait == DATABASE_UP)
+        one->progress = CANDIDATE_UP;
+    else if (one->wait == DATABASE_DOWN)
+        one->progress = CANDIDATE_FAILED;
+}
+
+static void begin(struct candidate *one, struct moment now)
+{
+    one->target.address = one->address;
+    one->since = now;
+    one->progress = CANDIDATE_GOING;
+    one->attempt = database_begin(&one->target, candidates.count > 1);
+    go_on(one);
+}
+
+/* Waits until an attempt can continue, or until then. */
+static void await_any(struct moment due)
+{
+    struct pollfd *ready = mem_zeroed(candidates.count * sizeof *ready);
+    struct moment now = moment_now();
+
+    for (size_t i = 0; i < candidates.count; i++) {
+        const struct candidate *one = &candidates.at[i];
+        bool going = one->progress == CANDIDATE_GOING;
+        ready[i].fd = going ? database_attempt_fd(one->attempt) : -1;
+        ready[i].events = one->wait == DATABASE_WRITES ? POLLOUT : POLLIN;
+    }
+    int ms = moment_reached(due, now) ? 0 : (int)(moment_until(now, due) / NS_PER_MS + 1);
+    poll(ready, candidates.count, due.ns == MOMENT_NEVER.ns ? -1 : ms);
+    for (size_t i = 0; i < candidates.count; i++)
+        if (ready[i].revents)
+            go_on(&candidates.at[i]);
+    free(ready);
+}
+
+static size_t count_of(enum progress progress)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < candidates.count; i++)
+        count += candidates.at[i].progress == progress;
+    return count;
+}
+
+/* Continues until all have answered, or one takes writes and the others are slow. */
+static void try_all(struct moment end)
+{
+    struct moment now = moment_now(), due;
+    bool any_up = false;
+
+    do {
+        due = end;
+        for (size_t i = 0; i < candidates.count && !any_up; i++) {
+            struct candidate *one = &candidates.at[i];
+            if (one->progress == CANDIDATE_UNTRIED && is_due(one, now, &due))
+                begin(one, now);
+        }
+        if (count_of(CANDIDATE_GOING) == 0)
+            break;
+        await_any(due);
+        now = moment_now();
+        if (!any_up && count_of(CANDIDATE_UP) > 0) {
+            any_up = true;
+            end = moment_min(end, moment_plus(now, SLOW_NS));
+        }
+    } while (!moment_reached(end, now));
+}
+
+/* -- the choice -------------------------------------------------------------------------------- */
+
+/* Of several that take writes, the one that was promoted last, where they know that, or else the
+ * first of the URL. */
+static struct candidate *choose(void)
+{
+    struct candidate *best = NULL;
+    size_t up = count_of(CANDIDATE_UP);
+    uint64_t turn = 0;
+
+    for (size_t i = 0; i < candidates.count; i++) {
+        struct candidate *one = &candidates.at[i];
+        if (one->progress != CANDIDATE_UP)
+            continue;
+        uint64_t its = up > 1 ? database_turn(one->attempt) : 0;
+        if (!best || its > turn) {
+            best = one;
+            turn = its;
+        }
+    }
+    return best;
+}
+
+static bool may_pass(enum wire_error error)
+{
+    return wire_error_breaks(error) || wire_error_leaves(error) || error == WIRE_BUSY ||
+           error == WIRE_FULL || error == WIRE_NO_SPACE || error == WIRE_NO_MEMORY ||
+           error == WIRE_TROUBLE;
+}
+
+/* Says of each host why it would not do. Where they have different reasons, one that may pass
+ * decides: the standby of a primary that is away may take its place. Standbys beside one that is
+ * full are as that one. */
+static void tell_all(struct host_error *fault)
+{
+    struct strbuf text = {0};
+    bool same = true, full = true, may = false, any_full = false;
+
+    for (size_t i = 0; i < candidates.count; i++) {
+        struct candidate *one = &candidates.at[i];
+        enum wire_error error = one->why.error;
+        if (one->progress != CANDIDATE_FAILED)
+            one->why = (struct host_error){.error = error = WIRE_UNREACHABLE, .said = "no answer"};
+        same &= error == candidates.at[0].why.error && error != WIRE_READ_ONLY;
+        full &= error == WIRE_FULL || error == WIRE_READ_ONLY;
+        any_full |= error == WIRE_FULL;
+        may |= may_pass(error);
+        strbuf_printf(&text, "%s%s:%s: %s", i > 0 ? "; " : "",
+                      candidates.hosts > 1 || !*one->address ? one->target.host : one->address,
+                      one->target.port, error == WIRE_READ_ONLY ? "read-only" : one->why.said);
+    }
+    *fault = (struct host_error){.error = full && any_full ? WIRE_FULL
+                                          : same || !may   ? candidates.at[0].why.error
+                                                           : WIRE_NO_WRITER};
+    snprintf(fault->said, sizeof fault->said, "%s", text.text);
+    strbuf_free(&text);
+}
+
+bool primary_connect(const struct host_target *target, struct host_error *fault)
+{
+    /* A name service that is away is not waited for for long where an address is known. */
+    if (*target->known)
+        setenv("RES_OPTIONS", "timeout:1 attempts:1", 1);
+    if (*target->host != '/' && strchr(target->host, ','))
+        add_hosts(target);
+    else
+        add_host(target);
+    try_all(candidates.count > 1 ? target->until : MOMENT_NEVER);
+    struct candidate *best = choose();
+    for (size_t i = 0; i < candidates.count; i++) {
+        struct candidate *one = &candidates.at[i];
+        if (one != best && (one->progress == CANDIDATE_GOING || one->progress == CANDIDATE_UP))
+            database_drop(one->attempt);
+    }
+    if (best)
+        database_take(best->attempt, &best->target);
+    else if (candidates.count == 1) {
+        *fault = candidates.at[0].why;
+    } else {
+        tell_all(fault);
+    }
+    return best;
+}
