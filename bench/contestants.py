@@ -128,6 +128,10 @@ def contestants(build, place, redis, against=None):
                 env={"ETCDCTL_API": "3"},
             )
         )
+        if os.path.exists(f"{build}/rlock-etcd"):
+            over_etcd = rlock("rlock, etcd", f"etcd://127.0.0.1:{etcd.port}")
+            over_etcd.server = etcd
+            all_of_them.append(over_etcd)
     else:
         notes.append('etcdctl lock: left out, etcd or etcdctl is missing')
     all_of_them.append(Contestant('redis-cli', [f'{HERE}/lock-redis-cli', port], redis))

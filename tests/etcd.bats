@@ -28,6 +28,18 @@ refuses() { # WORDS OPTION...
     ends_with b 0 30
 }
 
+@test "the program that waits for a message sleeps meanwhile" {
+    stay a k --lease 10m
+    queue b k --lease 10m
+    host=$(pgrep -P "$(agent_of "${pid[b]}")" -x rlock-etcd)
+    wakes() { sed -n 's/^voluntary_ctxt_switches:\t//p' "/proc/$host/status"; }
+    before=$(wakes) start=$(now_ms)
+    pause 1000
+    ((($(wakes) - before) * 1000 / ($(now_ms) - start) < 30))
+    ends_well a
+    ends_with b 0 30
+}
+
 @test "a try is refused, with the holder's name; status, history and events show it" {
     tells_who
 }

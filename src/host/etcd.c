@@ -1,13 +1,14 @@
 /* Records in etcd, by its gateway of JSON. A unit is read by one request and written by another, on
  * condition that none of its keys has changed meanwhile (mod_revision): nothing is locked, and a
  * request that arrives twice, or late, does nothing. Leases count as clockless.h says. The messages
- * of a unit are put into one key for each lock, its bell, which those who wait for that lock
- * watch. */
+ * of a unit are put into keys that those who wait watch, the bells of a lock. It has 16, so that a
+ * message to one waiter does not wake all. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 
 #include "base/decimal.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "host/clockless.h"
 #include "host/http.h"
@@ -18,7 +19,7 @@
 /* How soon a holder listens that may be asked to release the lock, and when a stream that has
  * broken is begun anew: most commands are over by then. */
 #define PATIENCE_NS NS_PER_SEC
-#define BELL        "!bell"
+#define BELL        "!bell" /* a hexadecimal digit follows */
 
 /* The codes of gRPC, by the names that its documentation has for them. */
 enum code {
@@ -112,7 +113,9 @@ static void add_range(struct strbuf *body, struct piece prefix)
 
 static bool is_bell(const char *name, size_t length)
 {
-    return length >= strlen(BELL) && memcmp(name + length - strlen(BELL), BELL, strlen(BELL)) == 0;
+    size_t size = strlen(BELL "0");
+
+    return length >= size && memcmp(name + length - size, BELL, strlen(BELL)) == 0;
 }
 
 /* -- replies ----------------------------------------------------------------------------------- */
@@ -336,15 +339,35 @@ static struct piece lock_of(struct piece channel)
     return (struct piece){channel.at, size > 0 ? size - 1 : channel.size};
 }
 
-/* Adds a put of all messages about that lock, "CHANNEL TEXT" in lines: etcd takes one for each
- * key. */
-static void add_bell(struct strbuf *body, const struct unit *unit, struct piece lock)
+static unsigned number_of_bell(struct piece channel)
+{
+    return hash_add(HASH_START, channel.at, channel.size) % 16;
+}
+
+/* How the name of its key ends. The next call changes it. */
+static const char *bell_of(struct piece channel)
+{
+    static char bell[] = BELL "0";
+
+    bell[strlen(BELL)] = "0123456789abcdef"[number_of_bell(channel)];
+    return bell;
+}
+
+static bool share_bell(struct piece channel, struct piece other)
+{
+    return number_of_bell(channel) == number_of_bell(other) &&
+           piece_equal(lock_of(channel), lock_of(other));
+}
+
+/* Adds a put of all messages for the bell of that channel, "CHANNEL TEXT" in lines: etcd takes one
+ * for each key. */
+static void add_bell(struct strbuf *body, const struct unit *unit, struct piece of_channel)
 {
     struct strbuf value = {0};
 
     for (size_t i = 0; i < unit->message_count; i++) {
         const struct unit_message *message = &unit->messages[i];
-        if (!piece_equal(lock_of(message->channel), lock))
+        if (!share_bell(message->channel, of_channel))
             continue;
         char *channel = record_print_name(message->channel);
         char *text = record_print_name(message->text);
@@ -352,16 +375,15 @@ static void add_bell(struct strbuf *body, const struct unit *unit, struct piece 
         free(channel);
         free(text);
     }
-    add_put(body, lock, BELL, value.text, value.size);
+    add_put(body, lock_of(of_channel), bell_of(of_channel), value.text, value.size);
     strbuf_free(&value);
 }
 
-static bool is_first_of_lock(const struct unit *unit, size_t number)
+static bool is_first_of_bell(const struct unit *unit, size_t number)
 {
-    struct piece lock = lock_of(unit->messages[number].channel);
     size_t i = 0;
 
-    while (!piece_equal(lock_of(unit->messages[i].channel), lock))
+    while (!share_bell(unit->messages[i].channel, unit->messages[number].channel))
         i++;
     return i == number;
 }
@@ -421,20 +443,20 @@ static void take_line(const char *line)
     json_decref(reply);
 }
 
-/* One request for each lock that somebody listens to, from that revision on. */
+/* One request for each bell that somebody listens to, from that revision on. */
 static char *watch_request(int64_t from)
 {
     struct strbuf body = {0};
 
     for (size_t i = 0; i < host_channels.count; i++) {
-        struct piece lock = lock_of(host_channels.at[i].name);
+        struct piece channel = host_channels.at[i].name;
         size_t first = 0;
-        while (!piece_equal(lock_of(host_channels.at[first].name), lock))
+        while (!share_bell(host_channels.at[first].name, channel))
             first++;
         if (first < i)
             continue;
         strbuf_puts(&body, "{\"create_request\":{\"key\":");
-        add_name(&body, lock, BELL);
+        add_name(&body, lock_of(channel), bell_of(channel));
         strbuf_printf(&body, ",\"start_revision\":\"%" PRId64 "\"}}\n", from);
     }
     return strbuf_detach(&body);
@@ -575,10 +597,10 @@ static char *commit_request(const struct unit *unit, char **texts)
         between = ",";
     }
     for (size_t i = 0; i < unit->message_count; i++) {
-        if (!is_first_of_lock(unit, i))
+        if (!is_first_of_bell(unit, i))
             continue;
         strbuf_puts(&body, between);
-        add_bell(&body, unit, lock_of(unit->messages[i].channel));
+        add_bell(&body, unit, unit->messages[i].channel);
         between = ",";
     }
     strbuf_puts(&body, "]}");

@@ -263,15 +263,19 @@ bool http_stream_is_open(void)
 
 int http_stream_rest(int *ms)
 {
-    curl_socket_t fd = CURL_SOCKET_BAD;
+    fd_set reads, writes, fails;
+    int fd = -1;
     long wanted = -1;
 
     *ms = -1;
     if (!http.stream)
         return -1;
-    curl_easy_getinfo(http.stream, CURLINFO_ACTIVESOCKET, &fd);
+    FD_ZERO(&reads);
+    FD_ZERO(&writes);
+    FD_ZERO(&fails);
+    curl_multi_fdset(http.streams, &reads, &writes, &fails, &fd);
     curl_multi_timeout(http.streams, &wanted);
-    if (fd == CURL_SOCKET_BAD)
+    if (fd < 0 || FD_ISSET(fd, &writes)) /* it connects, or sends what it asks */
         *ms = CONNECTING_MS;
     else if (wanted >= 0)
         *ms = (int)wanted;
