@@ -79,6 +79,58 @@ refuses() { # WORDS OPTION...
     lets_in_by_its_time 40
 }
 
+# at_hour MS COMMAND...: the clock of its processes differs by that.
+at_hour() {
+    printf '%-4096s' "$1" >"$T/hour$1"
+    LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_clock.so SHIM_CLOCK_FILE=$T/hour$1 "${@:2}"
+}
+
+@test "hosts whose clocks are ten minutes apart: times are the store's, a dead holder's lock free" {
+    at_hour -300000 at_work a k 100 --lease 4s
+    at_hour 300000 queued k bg b rlock run k -- "$RLOCK_TEST_TOOLS/worker" "$LOG" b 0.1
+    status_json k '.[0].holders[0].since[:19] + "Z" | fromdate - now | fabs < 100'
+    kill_both a
+    ends_with b 0 40
+    no_overlap
+}
+
+# ahead SECONDS: a relay to the member, at $relay, whose clock seems to be ahead by so much.
+ahead() {
+    bg_prints "ahead$1" python3 -uc '
+import email.utils, re, socket, sys, threading
+listener = socket.create_server(("127.0.0.1", 0))
+print(listener.getsockname()[1])
+def later(date):
+    seconds = email.utils.parsedate_to_datetime(date[1].decode()).timestamp() + int(sys.argv[2])
+    return b"Date: " + email.utils.formatdate(seconds, usegmt=True).encode()
+def serve(client):
+    server = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+    def back():
+        while answer := server.recv(65536):
+            client.sendall(re.sub(rb"Date: ([^\r]*GMT)", later, answer))
+        client.shutdown(socket.SHUT_RDWR)
+    threading.Thread(target=back, daemon=True).start()
+    while question := client.recv(65536):
+        server.sendall(question)
+    server.close()
+while True:
+    threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()' \
+        "${port[1]}" "$1"
+    relay=$(head -n 1 "$T/ahead$1.out")
+}
+
+@test "a member whose clock is 9 s ahead makes no holder look dead; the doctor tells of it" {
+    hold a k --lease 7s
+    ahead 9
+    run -75 rlock run -n -u "${RLOCK_URL/:${port[1]}/:$relay}" k -- true
+    run -1 rlock doctor -u "${RLOCK_URL/:${port[1]}/:${port[1]},127.0.0.1:$relay}"
+    [[ $output =~ 'warning  members      the clocks of its members differ by '(8|9|10)' s' ]]
+    ahead 60
+    run -69 rlock doctor -u "${RLOCK_URL/:${port[1]}/:${port[1]},127.0.0.1:$relay}"
+    [[ $output =~ 'unfit    members      the clocks of its members differ by '(59|60|61)' s' ]]
+    terminate a
+}
+
 @test "many contenders for one lock" {
     one_after_the_other 10
 }

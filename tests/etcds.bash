@@ -2,7 +2,8 @@
 # directory. Loaded after helper. A file whose host has no etcd is skipped.
 # shellcheck shell=bash disable=SC2154
 #
-# ${port[1]} is where clients reach the first of ETCD_SIZE members.
+# ${port[1]} is where clients reach the first member. ETCD_SCHEME=https: by TLS, with options of
+# etcd_start for the members' certificates and ETCDCTL_CACERT and the like.
 
 ETCD=${BATS_FILE_TMPDIR:-/nonexistent}/etcd
 
@@ -60,12 +61,14 @@ etcd_ports() {
 
 # etcd_url: of all members, with the keys of this test below a name of their own.
 etcd_url() {
-    echo "etcd://$(printf '127.0.0.1:%s,' "${port[@]}" | sed 's/,$//')/test$BATS_TEST_NUMBER"
+    echo "etcd${ETCD_SCHEME:+s}://$(printf '127.0.0.1:%s,' "${port[@]}" |
+        sed 's/,$//')/test$BATS_TEST_NUMBER"
 }
 
 ctl() {
     ETCDCTL_API=3 etcdctl --dial-timeout 10s --command-timeout 10s \
-        --endpoints "$(printf '127.0.0.1:%s,' "${port[@]}" | sed 's/,$//')" "$@"
+        --endpoints "$(printf "${ETCD_SCHEME:-http}://127.0.0.1:%s," "${port[@]}" | sed 's/,$//')" \
+        "$@"
 }
 
 etcd_setup() {

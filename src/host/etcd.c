@@ -177,6 +177,9 @@ static json_t *take_reply(long status, bool writes, struct host_fault *fault)
     if (said) {
         enum wire_error error = error_of(code, said);
         fail_in_doubt(fault, error, writes && error == WIRE_UNREACHABLE, said);
+    } else if (strncmp(text, "CommonName of client", 20) == 0) {
+        host_fail(fault, WIRE_DRIVER,
+                  "where etcd has users, a client's certificate must have no CommonName");
     } else {
         snprintf(other, sizeof other, "the answer is HTTP's status %ld, and not etcd's", status);
         fail_in_doubt(fault, status >= 500 ? WIRE_UNREACHABLE : WIRE_STRANGER, writes, other);

@@ -1,0 +1,66 @@
+#!/usr/bin/env bats
+# etcds://, with a member that wants certificates of its clients, and whose users' tokens end when
+# they were not used for a second.
+load helper
+load certificates
+load etcds
+
+setup_file() {
+    clean_environment
+    export ETCD_SCHEME=https ETCDCTL_CACERT=$CERTS/ca.pem ETCDCTL_CERT=$CERTS/client.pem \
+        ETCDCTL_KEY=$CERTS/client.key
+    has_etcd || return 0
+    authority ca
+    authority other
+    certificate server ca subjectAltName=IP:127.0.0.1
+    certificate client ca extendedKeyUsage=clientAuth
+    certificate nameless ca extendedKeyUsage=clientAuth -subj /O=rlock
+    certificate stranger other extendedKeyUsage=clientAuth
+    etcd_start 1 --unsafe-no-fsync --cert-file "$CERTS/server.pem" --key-file "$CERTS/server.key" \
+        --client-cert-auth --trusted-ca-file "$CERTS/ca.pem" --auth-token-ttl 1 --bcrypt-cost 4
+}
+
+setup() {
+    etcd_setup
+    export RLOCK_CONFIG=$T/config
+    printf 'tls-ca = %s\ntls-cert = %s\ntls-key = %s\n' "$CERTS/ca.pem" "$CERTS/client.pem" \
+        "$CERTS/client.key" >"$RLOCK_CONFIG"
+}
+
+# no_lock WORDS OPTION...: no lock is granted with these options, for that reason.
+no_lock() {
+    run -69 rlock run --server-wait 0 "${@:2}" k -- touch "$T/ran"
+    [[ $output == *"$1"* && ! -e $T/ran ]]
+}
+
+@test "the member's certificate and name are verified, and so is the client's" {
+    run -0 rlock run k -- true
+    run -0 rlock doctor
+    [[ $output == *'fine     encryption   TLS'* ]]
+    no_lock 'SSL certificate problem' --tls-ca "$CERTS/other.pem"
+    no_lock "'localhost'" -u "${RLOCK_URL/127.0.0.1/localhost}"
+    no_lock 'cannot reach' -u "${RLOCK_URL/etcds/etcd}"
+    no_lock 'cannot reach' --tls-cert "$CERTS/stranger.pem" --tls-key "$CERTS/stranger.key"
+    echo "tls-ca = $CERTS/ca.pem" >"$RLOCK_CONFIG"
+    no_lock 'cannot reach'
+}
+
+@test "a holder whose token has ended has a new one, and so have those who wait" {
+    ctl role add rlock
+    ctl role grant-permission rlock readwrite --prefix=true "test$BATS_TEST_NUMBER/rlock:"
+    ctl user add rlock:PASSWORD
+    ctl user grant-role rlock rlock
+    ctl user add root:secret
+    ctl user grant-role root root
+    ctl auth enable
+    export RLOCK_URL=${RLOCK_URL/:\/\//:\/\/rlock@} RLOCK_PASSWORD=PASSWORD
+    no_lock 'must have no CommonName'
+    sed -i 's/client/nameless/' "$RLOCK_CONFIG"
+    stay a k --lease 9s
+    queue b k --lease 9s
+    renewed k
+    renewed k
+    ends_well a
+    ends_with b 0 30
+    ctl --user root:secret auth disable
+}
