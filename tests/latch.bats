@@ -87,7 +87,7 @@ has_subscribers() {
     poll_until 10 is_left k 2
     fault refuse
     ends_with c 69 30
-    contains "$T/c.err" "rlock: k: it may have been counted all the same"
+    contains "$T/c.err" "rlock: k: it may have been counted anyway"
 }
 
 @test "H90 all waiters end when the latch opens, and not before" {

@@ -220,5 +220,5 @@ lost() {
     poll_until 10 eval '"$RLOCK" status k 3>&- | grep -q vanished'
     fault blackhole
     ends_with a 69
-    grep -qx 'rlock: k may have been paused all the same' "$T/a.err"
+    grep -qx 'rlock: k may have been paused anyway' "$T/a.err"
 }

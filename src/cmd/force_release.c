@@ -246,8 +246,8 @@ static int force(struct eviction *all, const struct lock_view *lock,
     }
     int status = command_refused(&all->call, &answer);
     if (answer.maybe_done)
-        say_warning(asked ? "%s: its holder was asked, and may release it all the same"
-                          : "%s may have been released all the same",
+        say_warning(asked ? "%s: its holder was asked, and may release it anyway"
+                          : "%s may have been released anyway",
                     lock->key);
     return status;
 }

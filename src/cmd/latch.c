@@ -150,7 +150,7 @@ static int count_down(struct latch *latch)
     int status = report_answer(latch, false);
     if (status != STATUS_OK) {
         if (latch->answer.maybe_done)
-            say_warning("%s: it may have been counted all the same", latch->key);
+            say_warning("%s: it may have been counted anyway", latch->key);
         return status;
     }
     if (!state->counted)

@@ -59,7 +59,7 @@ static int act(struct call *call)
     if (answer.verdict != VERDICT_GRANTED) {
         int status = command_refused_about(call, request.key, &answer);
         if (answer.maybe_done)
-            say_warning("the limit of %s may have been changed all the same", request.key);
+            say_warning("the limit of %s may have been changed anyway", request.key);
         return status;
     }
     if (request.what == ADJUST_LIMIT)

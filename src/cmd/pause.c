@@ -83,7 +83,7 @@ static int change(struct call *call)
     }
     int status = command_refused_about(call, all->request.key, &answer);
     if (answer.maybe_done)
-        say_warning("%s may have been %s all the same", all->request.key,
+        say_warning("%s may have been %s anyway", all->request.key,
                     all->request.what == ADJUST_PAUSE ? "paused" : "resumed");
     return status;
 }

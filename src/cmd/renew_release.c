@@ -203,7 +203,7 @@ static int release(struct call *call)
     }
     status = refused(action, &answer);
     if (answer.maybe_done)
-        say_warning("%.100s may have been released all the same", action->key);
+        say_warning("%.100s may have been released anyway", action->key);
     return status;
 }
 

@@ -169,7 +169,7 @@ const struct command command_reserve = {
     .name = "reserve",
     .summary = "take a lock for a person, for a while and with a reason",
     .usage = {"reserve [OPTIONS] KEY DUR -m TEXT"},
-    .example = "Example, two hours for oneself; own commands run in it all the same:\n"
+    .example = "Example, two hours for oneself; own commands still run in it:\n"
                "  rlock reserve staging 2h -m 'load test'\n"
                "  rlock run staging -- ./deploy.sh staging\n"
                "  rlock release staging\n",

@@ -144,9 +144,9 @@ function setLines(parent, texts, name) {
 const now = () => Date.now() + ahead;
 
 function looksOf(run) {
-    if (run.outcome === null || run.outcome === undefined) return "run";
-    if (run.outcome === "exit 0") return "run ok";
-    return /^(revoked|expired|lost)/.test(run.outcome) ? "run odd" : "run bad";
+    if (!run.result) return "run";
+    if (run.result === "success") return "run ok";
+    return ["revoked", "expired", "lost"].includes(run.result) ? "run odd" : "run bad";
 }
 
 function told(run, held) {

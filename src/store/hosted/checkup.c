@@ -368,10 +368,10 @@ static void check_my_mode(struct examination *of, bool takes_locks)
     if (strstr(of->values[0], "STRICT_ALL_TABLES"))
         add_finding(of, "strict", LEVEL_FINE, "the session is strict", "");
     else
-        add_finding(
-            of, "strict", LEVEL_UNFIT,
-            "the session is not strict, though rlock has made it so: a pooler shares out sessions",
-            "connect to the server itself, or pool sessions");
+        add_finding(of, "strict", LEVEL_UNFIT,
+                    "the session is not strict, though rlock has made it so: a connection pooler "
+                    "is in between",
+                    "connect to the server itself, or pool sessions");
     if (says(of, 1, "1") && takes_locks)
         add_finding(of, "role", LEVEL_WARNING, "the server is read-only: only some users may write",
                     "connect to the primary");
