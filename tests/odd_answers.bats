@@ -69,6 +69,18 @@ rate_is_bounded() {
     says 69 "the server's answer makes no sense" run -n --connect-timeout 3s k -- touch "$T/ran"
 }
 
+@test "an error of 2,000 characters is shown whole, in one line that colours nothing" {
+    local words
+    odd long
+    words='it answers with an error: ERR \\x1b\[31mred( word){396} the end$'
+    says 69 "^rlock: k: unix://$T/odd.sock: $words" run -n --server-wait 0 k -- touch "$T/ran"
+    [[ ! -e $T/ran ]]
+    says 69 "^rlock: release: unix://$T/odd.sock: $words" release k --owner \
+        00000000-0000-4000-8000-000000000000
+    run -69 --separate-stderr rlock run -v -n --server-wait 0 k -- true
+    stderr_line 'the server said: ERR \\x1b\[31mred( word){396} the end$'
+}
+
 # lying WORD [TIMES]: through_proxy leads through such a proxy to the real server.
 lying() {
     bg_prints lying python3 -u "$TESTS/lying_proxy.py" "$REDIS_SOCK" "$@"

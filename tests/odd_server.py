@@ -9,7 +9,9 @@ asked for is a line on standard output. KIND:
   calls     another owner holds it; listeners get a message again and again
   twice     each answer twice
   escapes   it has no keys, when it is asked for the first time; then an error with control
-  characters other     the answer to another question"""
+            characters
+  other     the answer to another question
+  long      an error of 2,000 characters, one of which begins a colour"""
 import os, socketserver, sys, threading, time
 
 path, kind = sys.argv[1:]
@@ -45,7 +47,12 @@ ANSWERS = {
 SCANS = [array(bulk(b"0"), array()), b"-ERR \x1b[31mred\x9b\r\n"]
 
 
+LONG = b"-ERR \x1b[31mred" + b" word" * 396 + b" the end\r\n"
+
+
 def script(words):
+    if kind == "long":
+        return LONG
     if len(words) < 12:  # a release: an acquisition has eleven arguments
         return array(bulk(b"RELEASED"), NOW)
     if kind in GRACE:

@@ -284,7 +284,7 @@ drop_other_user() {
 }
 
 # A server that answers each connection with the error that the file "error" says: of PostgreSQL an
-# SQLSTATE, of MySQL a number.
+# SQLSTATE, of MySQL a number. Its words are those of the file "words".
 error_server() {
     cat >"$T/server.py" <<'END'
 import socket
@@ -296,15 +296,15 @@ with socket.create_server(("127.0.0.1", 0)) as listening:
     while True:
         client = listening.accept()[0]
         state = open(sys.argv[2]).read().strip()
+        words = open(sys.argv[3]).read().strip()
         try:
             if sys.argv[1] == "mysql":
                 number, _, option = state.partition("+")
-                text = b"\xff" + struct.pack("<H", int(number)) + b"raw words of the server"
-                text += option.encode()
+                text = b"\xff" + struct.pack("<H", int(number)) + (words + option).encode()
                 client.sendall(struct.pack("<I", len(text))[:3] + b"\0" + text)
             else:
                 client.recv(10000)
-                fields = "SВАЖНО", "VFATAL", "C" + state, "Mraw words of the server", ""
+                fields = "SВАЖНО", "VFATAL", "C" + state, "M" + words, ""
                 text = "\0".join(fields).encode() + b"\0"
                 client.sendall(b"E" + (len(text) + 4).to_bytes(4, "big") + text)
         except OSError:
@@ -312,7 +312,8 @@ with socket.create_server(("127.0.0.1", 0)) as listening:
         client.close()
         print("asked", flush=True)
 END
-    bg_prints server python3 "$T/server.py" "$DATABASE" "$T/error"
+    echo 'raw words of the server' >"$T/words"
+    bg_prints server python3 "$T/server.py" "$DATABASE" "$T/error" "$T/words"
 }
 
 # STATUS PostgreSQL MySQL WORDS
@@ -345,6 +346,12 @@ ERRORS='77 28P01 1045 user u: wrong password, or no such user
             touch "$T/ran"
         stderr_line 'the server said: raw words of the server'
     done <<<"$ERRORS"
+    # Nothing is cut by rlock; the library of MariaDB keeps 511 bytes.
+    [[ $DATABASE == postgresql ]] && words=$(printf '%02000d' 7) || words=$(printf '%0500d' 7)
+    echo "$words" >"$T/words"
+    [[ $DATABASE == postgresql ]] && echo XX000 >"$T/error" || echo 1105 >"$T/error"
+    says 69 "it answers with an error: $words\$" run -n --server-wait 0 -u "$url" k -- \
+        touch "$T/ran"
     # A wrong password is not tried again.
     [[ $DATABASE == postgresql ]] && echo 28P01 >"$T/error" || echo 1045 >"$T/error"
     number=$(grep -c asked "$T/server.out")

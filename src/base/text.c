@@ -5,6 +5,19 @@
 #include <stdio.h>
 #include <string.h>
 
+void text_copy(char *out, size_t size, const char *text)
+{
+    static const char ellipsis[] = "...";
+    size_t length = strlen(text);
+
+    if (length < size) {
+        memcpy(out, text, length + 1);
+    } else {
+        memcpy(out, text, size - sizeof ellipsis);
+        memcpy(out + size - sizeof ellipsis, ellipsis, sizeof ellipsis);
+    }
+}
+
 void text_append(char *out, size_t size, const char *fmt, ...)
 {
     size_t used = strlen(out);

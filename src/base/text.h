@@ -3,6 +3,14 @@
 
 #include <stddef.h>
 
+/* Room for what a server says of its failure, and for that with the address and the question in
+ * front. A message is one line of at most PIPE_BUF bytes (cli/say.h), so more would not be seen. */
+#define SAID_SIZE  2560
+#define FAULT_SIZE 3584
+
+/* Copies a text; one that does not fit ends with "...". */
+void text_copy(char *out, size_t size, const char *text);
+
 /* Adds to the text in "out", of "size" bytes with its NUL; cuts what does not fit. */
 void text_append(char *out, size_t size, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/duration.h"
+#include "base/strbuf.h"
 #include "cli/describe.h"
 #include "cli/json.h"
 #include "cli/screen.h"
@@ -40,13 +41,14 @@ bool command_action_takes(const struct command_action *action, int option)
 
 void command_error(const struct call *call, const char *fmt, ...)
 {
-    char message[MESSAGE_SIZE];
+    struct strbuf message = {0};
     va_list list;
 
     va_start(list, fmt);
-    vsnprintf(message, sizeof message, fmt, list);
+    strbuf_vprintf(&message, fmt, list);
     va_end(list);
-    say_error("%s: %s", call->command->name, message);
+    say_error("%s: %s", call->command->name, message.text);
+    strbuf_free(&message);
 }
 
 /* A misplaced word may be a URL with a password. */

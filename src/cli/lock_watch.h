@@ -22,7 +22,7 @@ struct lock_watch {
     struct moment seen_at;     /* the same */
     int64_t gone;              /* ns since the survey before it */
     bool away;                 /* since then there was no answer, or a refusal */
-    char why[256];             /* the reason */
+    char why[FAULT_SIZE];      /* the reason */
     struct loop_timer silence; /* armed while the store is asked */
 };
 

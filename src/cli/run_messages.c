@@ -134,7 +134,7 @@ static const char *const causes[RUN_CAUSES] = {
 
 /* -- the fields ------------------------------------------------------------------------------ */
 
-#define MESSAGE_SIZE 2048
+#define MESSAGE_SIZE 4096
 
 static const char *blocked_key(const struct run_messages *messages,
                                const struct run_refusal *refusal)

@@ -14,10 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/strbuf.h"
 #include "base/utf8.h"
 
-#define REDRAW    "\r\033[K"
-#define TEXT_SIZE 2048
+#define REDRAW      "\r\033[K"
+#define STATUS_SIZE 2048
 
 /* The globals. */
 static struct {
@@ -73,14 +74,15 @@ static void put(const char *line, size_t length)
 __attribute__((format(printf, 2, 0))) static void put_line(const char *prefix, const char *fmt,
                                                            va_list args)
 {
-    char text[TEXT_SIZE];
+    struct strbuf text = {0};
     char line[PIPE_BUF]; /* a longer one may be torn apart, or block half-way */
     size_t used;
     int kept = errno;
 
-    vsnprintf(text, sizeof text, fmt, args);
+    strbuf_vprintf(&text, fmt, args);
     used = (size_t)snprintf(line, sizeof line, "%s%s", say.status_shown ? REDRAW : "", prefix);
-    utf8_escape(text, line + used, sizeof line - 1 - used);
+    utf8_escape(text.text, line + used, sizeof line - 1 - used);
+    strbuf_free(&text);
     used += strlen(line + used);
     line[used++] = '\n';
     put(line, used);
@@ -192,7 +194,7 @@ size_t say_columns(void)
 
 bool say_status(const char *text)
 {
-    char line[sizeof REDRAW + TEXT_SIZE] = REDRAW;
+    char line[sizeof REDRAW + STATUS_SIZE] = REDRAW;
     char *start = line + sizeof REDRAW - 1;
     int kept = errno;
 
@@ -200,7 +202,7 @@ bool say_status(const char *text)
         return false;
     bool seen = !say.job || tcgetpgrp(STDERR_FILENO) == say.job;
     if (seen) {
-        utf8_escape(text, start, TEXT_SIZE);
+        utf8_escape(text, start, STATUS_SIZE);
         put(line, sizeof REDRAW - 1 + utf8_fit(start, say_columns()));
         say.status_shown = *text != '\0';
     }

@@ -146,7 +146,7 @@ static void explain_disk(const char *text, char *out, size_t size)
     if (strstr(text, full))
         snprintf(out, size, "its disk is full (%s), and it takes no writes", full);
     else if (why)
-        snprintf(out, size, "it cannot save its data to disk (%.60s), and takes no writes",
+        snprintf(out, size, "it cannot save its data to disk (%s), and takes no writes",
                  why + strlen(before));
     else
         snprintf(out, size, "it cannot save its data to disk, and takes no writes");
@@ -161,7 +161,7 @@ static void explain(const char *text, const struct error_word *word, char *out, 
     else if (!*text)
         snprintf(out, size, "the server answered with an error, and did not say which");
     else if (!word)
-        snprintf(out, size, "it answers with an error: %.180s", text);
+        snprintf(out, size, "it answers with an error: %s", text);
     else if (word->plain)
         snprintf(out, size, "%s", word->plain);
     else if (strcmp(word->word, "MISCONF") == 0)
@@ -239,8 +239,7 @@ static void answer_host(const struct host_error *error, struct answer *answer)
     answer->maybe_done = error->maybe_done;
     answer->nowhere = error->error == WIRE_NOWHERE;
     answer->full = error->error == WIRE_FULL;
-    snprintf(answer->said, sizeof answer->said, "%.*s", (int)sizeof answer->said - 1,
-             *error->said ? error->said : "failed");
+    text_copy(answer->said, sizeof answer->said, *error->said ? error->said : "failed");
 }
 
 void redis_error_answer(const char *text, struct answer *answer)
@@ -256,8 +255,8 @@ void redis_error_answer(const char *text, struct answer *answer)
     answer->verdict = answer->cause == CAUSE_MISFIT ? VERDICT_REFUSED : VERDICT_UNKNOWN;
     answer->hint = word ? word->hint : HINT_NONE;
     answer->full = answer->hint == HINT_MAXCLIENTS;
-    explain(text, word, answer->text, sizeof answer->text);
-    snprintf(answer->said, sizeof answer->said, "%s", text);
+    text_copy(answer->said, sizeof answer->said, text);
+    explain(answer->said, word, answer->text, sizeof answer->text);
 }
 
 void redis_error_of_script(const char *text, struct answer *answer)

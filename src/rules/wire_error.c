@@ -39,6 +39,6 @@ bool host_error_read(const char *text, struct host_error *error)
         strlen(++at) < (size_t)length + 1)
         return false;
     memcpy(error->user, at, (size_t)length);
-    snprintf(error->said, sizeof error->said, "%s", at + length + 1);
+    text_copy(error->said, sizeof error->said, at + length + 1);
     return true;
 }

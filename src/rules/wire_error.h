@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/text.h"
+
 /* How rlock begins with a host: OPEN, this, how long it may take in ms, host, port, user, password,
  * database, what the names of its tables begin with, 1 for TLS, file of CA certificates, of a
  * certificate, of its key, what the connection is called; from 1.1.0 on also the address that the
@@ -64,7 +66,7 @@ struct host_error {
     enum wire_error error;
     bool maybe_done;
     char user[64];
-    char said[200];
+    char said[SAID_SIZE];
 };
 void host_error_print(const struct host_error *error, char *out, size_t size);
 /* False: the text is something else. */

@@ -106,7 +106,7 @@ struct run_reason {
     enum run_cause cause;
     unsigned key;                    /* which one of several that were asked for, from 1; 0: all */
     int64_t duration, lease, needed; /* ns */
-    char by[256], text[256];
+    char by[256], text[FAULT_SIZE];
 };
 
 /* Why a lock is not granted now. */

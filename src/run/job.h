@@ -45,12 +45,12 @@ struct job {
     struct moment acquired;
     struct lease lease; /* of the lock, as it is known; MOMENT_NEVER: it has none */
     struct awake stopping_since;
-    struct moment verify_by; /* while it is stopped, an old lease does no harm */
-    char trouble[256];       /* why the lease could not be renewed since; "" */
-    sigset_t handed_on;      /* the signals that it got through this process */
-    bool no_cgroup;          /* the one that is required could not be made */
-    bool told_to_stop;       /* SIGTSTP was one of them */
-    bool had_terminal;       /* before it was paused */
+    struct moment verify_by;  /* while it is stopped, an old lease does no harm */
+    char trouble[FAULT_SIZE]; /* why the lease could not be renewed since; "" */
+    sigset_t handed_on;       /* the signals that it got through this process */
+    bool no_cgroup;           /* the one that is required could not be made */
+    bool told_to_stop;        /* SIGTSTP was one of them */
+    bool had_terminal;        /* before it was paused */
 
     /* How it went. */
     enum fate fate;

@@ -28,7 +28,7 @@ struct notice {
     struct lock_grant grants[LOCK_KEYS_MAX]; /* granted: for each key */
     char holder[512];                        /* in words; "": not known */
     int status;         /* an exit status that says what happened; 0: nothing that ends a run */
-    char message[2048]; /* the line that the user reads; "": none is printed */
+    char message[4096]; /* the line that the user reads; "": none is printed */
 };
 
 /* The supervisor's end. */

@@ -15,7 +15,7 @@ enum level {
 struct finding {
     const char *check; /* a word that stays: "eviction" */
     enum level level;
-    char text[300];
+    char text[FAULT_SIZE];
     char advice[700]; /* "": there is none, or the hint says it */
     enum hint hint;
 };
@@ -46,8 +46,8 @@ extern const struct server_figures untold_figures;
 struct checked_server {
     char name[300]; /* its URL, without password */
     bool reached;
-    enum cause cause; /* why not */
-    char said[192];   /* the same in its own words; "": none */
+    enum cause cause;     /* why not */
+    char said[SAID_SIZE]; /* the same in its own words; "": none */
     struct server_figures figures;
     struct diagnosis diagnosis;
 };

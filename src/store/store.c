@@ -8,6 +8,7 @@
 
 #include "base/duration.h"
 #include "base/mem.h"
+#include "base/strbuf.h"
 #include "net/loop.h"
 
 const char *store_address_password(const struct store_address *address)
@@ -116,6 +117,19 @@ void answer_fail(struct answer *answer, enum cause cause, const char *format, ..
     va_start(values, format);
     vsnprintf(answer->text, sizeof answer->text, format, values);
     va_end(values);
+}
+
+void answer_prepend(struct answer *answer, const char *format, ...)
+{
+    struct strbuf whole = {0};
+    va_list values;
+
+    va_start(values, format);
+    strbuf_vprintf(&whole, format, values);
+    va_end(values);
+    strbuf_puts(&whole, answer->text);
+    text_copy(answer->text, sizeof answer->text, whole.text);
+    strbuf_free(&whole);
 }
 
 void answer_keep(struct kept_answer *kept, const struct answer *answer)

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "lock/lock.h"
 #include "net/tls.h"
 #include "store/store_record.h"
@@ -258,11 +259,11 @@ struct answer {
     /* UNKNOWN: the store may have done it or may still do it; REFUSED: a part. Of an acquisition
      * that was sent more than once, whatever the answer: it may be done once more. */
     bool maybe_done;
-    bool any_time;  /* maybe_done: it may be done at any time, even after "until" */
-    bool nowhere;   /* UNREACHABLE: there is no host of that name */
-    bool full;      /* NOT_READY: the server takes no more clients */
-    char text[256]; /* why, for the user; "" when granted or held, except with "foreign" */
-    char said[192]; /* the server's own words; "": none */
+    bool any_time;         /* maybe_done: it may be done at any time, even after "until" */
+    bool nowhere;          /* UNREACHABLE: there is no host of that name */
+    bool full;             /* NOT_READY: the server takes no more clients */
+    char text[FAULT_SIZE]; /* why, for the user; "" when granted or held, except with "foreign" */
+    char said[SAID_SIZE];  /* the server's own words; "": none */
     enum hint hint;
     /* Refused for GRACE: nothing is granted before. NOT_READY: the store serves then; 0: not
      * known. */
@@ -444,6 +445,9 @@ const struct acquire_request *operation_lock(const struct operation *operation);
 /* Makes *answer UNKNOWN for that cause, with its text as of printf(), and nothing else. */
 void answer_fail(struct answer *answer, enum cause cause, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Puts words in front of its text: whose answer it is. */
+void answer_prepend(struct answer *answer, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* Runs the loop until it is stopped. False with *failure if the system refuses to. */
 bool answer_await(struct loop *loop, struct answer *failure);

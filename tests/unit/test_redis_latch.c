@@ -79,7 +79,7 @@ static void print(const struct answer *answer, const char *ids, char *out, size_
 static void test_reply(const char *words, const char *wanted)
 {
     redisReply *reply = reply_of_words(words);
-    char ids[100] = "", got[400];
+    char ids[100] = "", got[FAULT_SIZE + 40];
     struct answer answer;
     int64_t now;
 

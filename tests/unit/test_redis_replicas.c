@@ -80,8 +80,8 @@ static const char *tell(const struct answer *answer, char *out, size_t size)
                                          [CAUSE_NOT_READY] = "not ready",
                                          [CAUSE_UNREACHABLE] = "?"};
 
-    snprintf(out, size, "%s: %s", answer->verdict == VERDICT_UNKNOWN ? causes[answer->cause] : "?",
-             answer->text);
+    snprintf(out, size, "%s: ", answer->verdict == VERDICT_UNKNOWN ? causes[answer->cause] : "?");
+    text_append(out, size, "%s", answer->text);
     return out;
 }
 

@@ -101,11 +101,10 @@ static void give_up(struct cluster *cluster)
     }
     if (failure->cause == CAUSE_UNREACHABLE && cluster->map->node_count > 1) {
         /* The failure of one node is the failure of all of them. */
-        char why[sizeof failure->text];
-        const char *last = strstr(failure->text, ": ");
-        snprintf(why, sizeof why, "%s", last ? last + 2 : failure->text);
-        snprintf(failure->text, sizeof failure->text,
-                 "cannot reach %.150s: at none of its nodes: %.60s", cluster->name, why);
+        const char *why = strstr(failure->text, ": ");
+        if (why)
+            memmove(failure->text, why + 2, strlen(why + 2) + 1);
+        answer_prepend(failure, "cannot reach %s: at none of its nodes: ", cluster->name);
     }
     finish(cluster, failure);
 }
@@ -218,14 +217,13 @@ static void follow(struct cluster *cluster, const char *moved)
 
     cluster->contact = true;
     if (to == CLUSTER_NOWHERE) {
-        answer_fail(&cluster->failure, CAUSE_NOT_READY, "the Cluster refers to no host: %.100s",
-                    moved);
+        answer_fail(&cluster->failure, CAUSE_NOT_READY, "the Cluster refers to no host: %s", moved);
         look_elsewhere(cluster);
         return;
     }
     if (cluster->redirections++ == REDIRECTIONS_MAX) {
         answer_fail(&cluster->failure, CAUSE_NOT_READY,
-                    "too many redirections between Cluster nodes: %.100s", moved);
+                    "too many redirections between Cluster nodes: %s", moved);
         give_up(cluster);
         return;
     }

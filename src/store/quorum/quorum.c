@@ -397,9 +397,10 @@ static void answer_failed(const struct quorum *quorum, struct answer *answer)
         answer->full = full > 0 && votes.unknown - full <= votes.spare;
         if (failure)
             memcpy(answer->said, failure->kept.answer.said, sizeof answer->said);
-        snprintf(answer->text, sizeof answer->text, "%s, %zu of %zu servers failed: %.180s", what,
-                 votes.unknown, quorum->count,
-                 failure ? failure->kept.answer.text : "the same server twice");
+        text_copy(answer->text, sizeof answer->text,
+                  failure ? failure->kept.answer.text : "the same server twice");
+        answer_prepend(answer, "%s, %zu of %zu servers failed: ", what, votes.unknown,
+                       quorum->count);
         return;
     }
     answer->cause = CAUSE_NOT_READY;

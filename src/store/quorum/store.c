@@ -178,7 +178,7 @@ static bool find_fault(const struct quorum_store *store, struct answer *fault)
         if (!twin)
             continue;
         snprintf(fault->text, sizeof fault->text,
-                 "the same node twice in a quorum: %.80s and %.80s are one server", twin->name,
+                 "the same node twice in a quorum: %s and %s are one server", twin->name,
                  store->nodes[i].name);
         return true;
     }
@@ -196,8 +196,10 @@ static bool is_fault(const struct quorum_store *store, const struct answer *hear
         return false; /* a held lock is not lost for it */
     if (find_fault(store, fault))
         return true;
-    if (replica)
-        snprintf(fault->text, sizeof fault->text, "not fit for a quorum: %.220s", heard->text);
+    if (replica) {
+        memcpy(fault->text, heard->text, sizeof fault->text);
+        answer_prepend(fault, "not fit for a quorum: ");
+    }
     return replica;
 }
 

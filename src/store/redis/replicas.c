@@ -99,7 +99,7 @@ enum replicas_verdict redis_replicas_hear(struct redis_replicas *replicas,
             redis_error_answer(wait->str, &told);
         answer_fail(answer,
                     told.verdict == VERDICT_UNKNOWN && told.cause ? told.cause : CAUSE_UNFIT,
-                    "the server does not wait for its replicas: %.180s",
+                    "the server does not wait for its replicas: %s",
                     told.text[0] ? told.text : "its answer makes no sense");
         answer->hint = told.hint;
         memcpy(answer->said, told.said, sizeof answer->said);

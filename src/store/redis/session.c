@@ -144,18 +144,15 @@ void redis_session_close(struct redis_session *session)
 
 /* -- whose an answer is ---------------------------------------------------------------------- */
 
-/* Prints "user NAME: " if the server has refused what this user may not do. */
-static void print_user(const struct redis_session *session, const struct answer *answer, char *out,
-                       size_t size)
+/* Returns the user if the server has refused what that one may not do, or NULL. */
+static const char *refused_user(const struct redis_session *session, const struct answer *answer)
 {
     const char *user = session->url->user ? session->url->user : "default";
     bool userless = session->url->record->program || session->phase == PHASE_LOCATING ||
                     strncmp(answer->said, "NOAUTH", 6) == 0 ||
                     strncmp(answer->said, "DENIED", 6) == 0;
 
-    *out = '\0';
-    if (answer->cause == CAUSE_DENIED && !userless)
-        snprintf(out, size, "user %.40s: ", user);
+    return answer->cause == CAUSE_DENIED && !userless ? user : NULL;
 }
 
 /* Whether the server, or its Sentinels, ask for a password that rlock has kept no longer. */
@@ -176,12 +173,10 @@ void redis_session_annotate(const struct redis_session *session, struct answer *
     bool locating = session->phase == PHASE_LOCATING;
     const char *found = locating ? "" : session->locator->found;
     bool reached = !locating && !cause_lacks_contact(answer->cause);
-    char why[sizeof answer->text], user[64];
+    const char *user = refused_user(session, answer);
 
-    memcpy(why, answer->text, sizeof why);
-    print_user(session, answer, user, sizeof user);
-    snprintf(answer->text, sizeof answer->text, "%s%.120s: %.60s%s%s%s",
-             reached ? "" : "cannot reach ", session->name, found, *found ? ": " : "", user, why);
+    answer_prepend(answer, "%s%s: %s%s%s%s%s", reached ? "" : "cannot reach ", session->name, found,
+                   *found ? ": " : "", user ? "user " : "", user ? user : "", user ? ": " : "");
     if (answer->cause == CAUSE_UNREACHABLE && session->address.assumed)
         answer->hint = HINT_LOCAL;
     if (locating && answer->cause == CAUSE_DENIED)

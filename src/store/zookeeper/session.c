@@ -61,12 +61,9 @@ void zk_session_sign(const struct zk_session *session, struct answer *answer)
 {
     bool reached = !cause_lacks_contact(answer->cause);
     bool denied = answer->cause == CAUSE_DENIED && session->url->user;
-    char why[sizeof answer->text];
 
-    memcpy(why, answer->text, sizeof why);
-    snprintf(answer->text, sizeof answer->text, "%s%.100s: %s%.40s%s%.90s",
-             reached ? "" : "cannot reach ", session->name, denied ? "user " : "",
-             denied ? session->url->user : "", denied ? ": " : "", why);
+    answer_prepend(answer, "%s%s: %s%s%s", reached ? "" : "cannot reach ", session->name,
+                   denied ? "user " : "", denied ? session->url->user : "", denied ? ": " : "");
     if (denied && store_lost_password(&session->address))
         answer->hint = HINT_KEPT_PASSWORD;
 }
@@ -78,7 +75,7 @@ static struct answer failure_of(const struct zk_session *session, enum cause cau
     struct answer answer;
 
     if (session->url->host_count > 1)
-        answer_fail(&answer, cause, "%.60s:%d: %s", host->name, host->port, why);
+        answer_fail(&answer, cause, "%s:%d: %s", host->name, host->port, why);
     else
         answer_fail(&answer, cause, "%s", why);
     zk_session_sign(session, &answer);

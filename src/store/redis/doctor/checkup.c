@@ -361,7 +361,7 @@ static void hear_script(struct probe *probe, redisReply *const *replies)
         redis_error_answer(replies[0]->str, &answer);
     else
         redis_error_senseless(&answer);
-    snprintf(facts->script_fault, sizeof facts->script_fault, "%.120s", answer.text);
+    memcpy(facts->script_fault, answer.text, sizeof facts->script_fault);
 }
 
 static bool ask_script(struct probe *probe)

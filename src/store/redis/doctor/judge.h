@@ -90,8 +90,8 @@ struct server_facts {
      * (redis/redis#14541). */
     enum { REPLAY_UNTOLD, REPLAY_ALLOWED, REPLAY_DENIED } replay;
 
-    int64_t script_ns;      /* the shortest script takes, with the round trip */
-    char script_fault[128]; /* why it does not run */
+    int64_t script_ns;             /* the shortest script takes, with the round trip */
+    char script_fault[FAULT_SIZE]; /* why it does not run */
 
     struct grace_facts grace;
     struct redis_memory memory;

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/text.h"
+
 /* No deployment has more. */
 #define SENTINELS_MAX    64
 #define SENTINEL_ID_SIZE 48
@@ -30,7 +32,7 @@ struct sentinel_word {
     char id[SENTINEL_ID_SIZE], told_id[SENTINEL_ID_SIZE];
     char host[256]; /* of the master named */
     int port;
-    char why[128]; /* not NAMES: for the user; UNKNOWN: the masters that it does know, or "" */
+    char why[SAID_SIZE]; /* not NAMES: for the user; UNKNOWN: the masters it does know, or "" */
 };
 
 /* The Sentinels that are known, and the latest word of each. */

@@ -89,7 +89,7 @@ static void hang_up(struct sentinel *sentinel)
 static void finish(struct sentinel *sentinel, enum sentinel_said said, const char *why)
 {
     sentinel->word->said = said;
-    snprintf(sentinel->word->why, sizeof sentinel->word->why, "%.127s", why);
+    text_copy(sentinel->word->why, sizeof sentinel->word->why, why);
     sentinel->step = STEP_NONE;
     loop_disarm(sentinel->all->loop, &sentinel->timer);
     heard(sentinel->all);
@@ -605,9 +605,9 @@ static void list_silent(const struct sentinels *sentinels, char *out, size_t siz
             const struct sentinel_host *host = &sentinels->facts.hosts[i];
             if (is_silent(&sentinels->facts.words[i]) &&
                 strcmp(sentinels->facts.words[i].why, why) == 0)
-                text_append(out, size, "%s%.60s:%d", *out ? ", " : "", host->name, host->port);
+                text_append(out, size, "%s%s:%d", *out ? ", " : "", host->name, host->port);
         }
-        text_append(out, size, " (%.60s)", why);
+        text_append(out, size, " (%s)", why);
     }
 }
 
@@ -621,25 +621,25 @@ void sentinels_explain(const struct sentinels *sentinels, const struct sentinel_
     list_silent(sentinels, silent, sizeof silent);
     switch (vote->outcome) {
     case SENTINELS_DO_NOT_KNOW: /* it may still be added */
-        answer_fail(answer, CAUSE_NOT_READY, "the sentinels know no master '%.60s'%s%s",
+        answer_fail(answer, CAUSE_NOT_READY, "the sentinels know no master '%s'%s%s",
                     sentinels->url->master, word->why[0] ? ", but " : "", word->why);
         break;
     case SENTINELS_DIFFER:
         answer_fail(answer, CAUSE_NOT_READY, "the sentinels do not agree on the master");
         break;
     case SENTINELS_TOO_FEW:
-        answer_fail(answer, CAUSE_NOT_READY, "only %zu of %zu sentinels %s: no answer from %.200s",
+        answer_fail(answer, CAUSE_NOT_READY, "only %zu of %zu sentinels %s: no answer from %s",
                     vote->votes, vote->all, vote->votes == 1 ? "answers" : "answer", silent);
         break;
     case SENTINELS_DENY:
     case SENTINELS_UNFIT:
         answer_fail(answer, vote->outcome == SENTINELS_DENY ? CAUSE_DENIED : CAUSE_UNFIT,
-                    "sentinel %.60s:%d: %s", host->name, host->port, word->why);
+                    "sentinel %s:%d: %s", host->name, host->port, word->why);
         break;
     case SENTINELS_SILENT:
     case SENTINELS_OPEN:
     case SENTINELS_NAME:
-        answer_fail(answer, sentinels->silence, "no sentinel answers: %.230s", silent);
+        answer_fail(answer, sentinels->silence, "no sentinel answers: %s", silent);
         break;
     }
 }
