@@ -156,26 +156,16 @@ void say_let_go(void)
     say.opener = 0;
 }
 
-/* "false" and "0" are what people set it to in order to be in none. */
-static bool is_ci_job(void)
-{
-    const char *ci = getenv("CI");
-    return ci && *ci && strcmp(ci, "false") != 0 && strcmp(ci, "0") != 0;
-}
-
-static bool is_dumb(void)
-{
-    const char *term = getenv("TERM");
-    return term && strcmp(term, "dumb") == 0;
-}
-
 bool say_on_terminal(void)
 {
+    const char *ci = getenv("CI"), *term = getenv("TERM");
     int kept = errno;
-    bool on = isatty(STDERR_FILENO) == 1 && !is_ci_job() && !is_dumb();
+    bool terminal = isatty(STDERR_FILENO) == 1;
 
     errno = kept;
-    return on;
+    /* "false" and "0" are what people set it to in order to be in no CI job. */
+    bool in_ci = ci && *ci && strcmp(ci, "false") != 0 && strcmp(ci, "0") != 0;
+    return terminal && !in_ci && !(term && strcmp(term, "dumb") == 0);
 }
 
 /* Columns for the echo of typed keys, as ^C: it must not begin a second line, which would stay. */

@@ -85,17 +85,13 @@ static void offer_options(const struct completion *all)
     }
 }
 
-/* Returns how many KEYs a line of the help asks for, SIZE_MAX for any number. */
-static size_t keys_of(const char *usage)
-{
-    return strstr(usage, "KEY...") || strstr(usage, "GLOB...") ? SIZE_MAX : !!strstr(usage, "KEY");
-}
-
 static void offer_operands(const struct completion *all)
 {
     const char *usage = all->action ? all->action->wants : all->command->usage[0];
     const struct command_action *actions = all->command->actions;
     size_t given = all->arguments.word_count - !!all->action;
+    bool any_number = strstr(usage, "KEY...") || strstr(usage, "GLOB...");
+    bool takes_key = any_number || (given == 0 && strstr(usage, "KEY"));
 
     if (actions && !all->action) {
         for (; given == 0 && actions->name; actions++)
@@ -108,7 +104,7 @@ static void offer_operands(const struct completion *all)
         printf(":files\n");
     for (int id = 1; given == 0 && strstr(usage, "[NAME]") && id < SETTING_COUNT; id++)
         offer(setting_rows[id].option.name, setting_rows[id].option.help);
-    if (given < keys_of(usage) && !(all->action && all->action->new_key)) {
+    if (takes_key && !(all->action && all->action->new_key)) {
         struct settings settings;
         struct lock_list list ENDED_BY(lock_list_free) = {0};
         struct answer answer;

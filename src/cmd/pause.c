@@ -23,11 +23,6 @@ static void choose(struct pause *all, enum adjustment what)
     all->call.needs = all->request.glob ? STORE_GLOB_PAUSES : 0;
 }
 
-static bool is_unused(const struct lock_view *lock)
-{
-    return lock->fence == 0 && lock->waiter_count == 0 && !lock->limited && !lock->pause.owner[0];
-}
-
 /* Says whose pause is replaced, and whether the KEY was ever used. */
 static void tell_present(struct pause *all)
 {
@@ -46,7 +41,9 @@ static void tell_present(struct pause *all)
         if (strcmp(one->key, key) == 0 && lock_has_own_pause(one))
             say_warning("%s: replaces: %s: %s", name, key, DECISION_TEXT(&one->pause, "paused"));
     }
-    bool unused = views->count == 0 || is_unused(views->views);
+    const struct lock_view *lock = views->views;
+    bool unused = views->count == 0 || (lock->fence == 0 && lock->waiter_count == 0 &&
+                                        !lock->limited && !lock->pause.owner[0]);
     if (answer.verdict == VERDICT_GRANTED && !all->request.glob && unused)
         say_warning("%s: %s was never used, or not for a week: is it spelt right?", name, key);
 }

@@ -247,19 +247,11 @@ static int want_dashes(const struct call *call)
     return STATUS_USAGE;
 }
 
-/* The words of a STRING that is not quoted look like KEYs. */
-static bool is_unquoted(const struct call *call)
-{
-    const struct given_option *shell = command_option(call, OPTION_SHELL);
-
-    return shell && shell->words > 0 && shell->words < call->arguments.word_count;
-}
-
 static int parse_run(struct call *call)
 {
     const struct arguments *given = &call->arguments;
     bool fine = args_parse(call->argc, call->argv, options, &call->arguments);
-    bool shell = command_has(call, OPTION_SHELL);
+    const struct given_option *shell = command_option(call, OPTION_SHELL);
 
     if (command_has(call, OPTION_HELP))
         return STATUS_OK;
@@ -273,7 +265,8 @@ static int parse_run(struct call *call)
             return command_misused(call, "%s", fault);
         return command_misused(call, "no KEY");
     }
-    if (is_unquoted(call)) {
+    /* The words of a STRING that is not quoted look like KEYs. */
+    if (shell && shell->words > 0 && shell->words < given->word_count) {
         command_error(call, "KEYs on both sides of -c: is STRING not quoted?");
         say_hint("quote the command, or put KEYs before -c");
         return STATUS_USAGE;

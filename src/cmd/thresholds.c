@@ -27,16 +27,6 @@ static int64_t age_of(const struct lock_party *party)
     return party && party->age_ms > 0 ? party->age_ms : 0;
 }
 
-static int64_t longest_pause(const struct lock_views *locks)
-{
-    int64_t longest = 0;
-
-    for (size_t i = 0; i < locks->count; i++)
-        longest =
-            age_of(&locks->views[i].pause) > longest ? age_of(&locks->views[i].pause) : longest;
-    return longest;
-}
-
 static bool was_paused(const struct lock_views *globs, int64_t at_ms)
 {
     for (size_t i = 0; i < globs->count; i++)
@@ -142,8 +132,12 @@ static int by_severity(const void *a, const void *b)
 
 static int64_t largest_of(enum measure measure, const struct thresholds_subject *subject)
 {
-    int64_t largest = measure == MEASURE_PAUSED ? longest_pause(&subject->pauses) : 0;
+    int64_t largest = 0;
 
+    for (size_t i = 0; measure == MEASURE_PAUSED && i < subject->pauses.count; i++) {
+        int64_t age = age_of(&subject->pauses.views[i].pause);
+        largest = age > largest ? age : largest;
+    }
     for (size_t i = 0; i < subject->locks.count; i++) {
         int64_t value = value_of(measure, &subject->locks.views[i], &subject->pauses);
         largest = value > largest ? value : largest;

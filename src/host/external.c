@@ -140,18 +140,6 @@ static bool ping(int64_t *date_ms, struct host_fault *fault)
            fail_by(fault, &answer);
 }
 
-/* The clock begins with the store's time, for the sake of times that are shown to hosts whose
- * clocks are wrong. */
-static bool begin_clock(struct host_fault *fault)
-{
-    int64_t date_ms = 0;
-
-    if (driver_has_dates(driver) && !ping(&date_ms, fault))
-        return false;
-    own_clock_begin(&own_clock, date_ms * US_PER_MS);
-    return true;
-}
-
 static bool open_driver(const struct host_target *target, const char *table,
                         struct host_fault *fault)
 {
@@ -163,7 +151,13 @@ static bool open_driver(const struct host_target *target, const char *table,
     if (!driver)
         return fault->broken = wire_error_breaks(fault->why.error), false;
     poll_ms = driver_poll_ms(driver);
-    return begin_clock(fault);
+    /* The clock begins with the store's time, for the sake of times that are shown to hosts whose
+     * clocks are wrong. */
+    int64_t date_ms = 0;
+    if (driver_has_dates(driver) && !ping(&date_ms, fault))
+        return false;
+    own_clock_begin(&own_clock, date_ms * US_PER_MS);
+    return true;
 }
 
 static int rest(enum host_ears ears, int *ms)

@@ -346,26 +346,13 @@ static void on_lease_end(struct loop_timer *timer)
                      .cause = LOSS_NOT_RENEWED, .by = "", .text = keeper->outage.latest.text});
 }
 
-/* Whether the holder's record promises that it hears requests for the lock. */
-static bool is_asked_for(const struct keeper *keeper)
+/* Whether the store's events matter while the lock is held: if it is renewed, or if the holder's
+ * record promises that it hears requests for the lock. */
+static bool listens(const struct keeper *keeper)
 {
     const char *who = keeper->plan.request.who;
 
-    return who && identity_noted(who, strlen(who), LOCK_NOTE_HEARS) > 0;
-}
-
-/* Whether the store's events matter while the lock is held. */
-static bool listens(const struct keeper *keeper)
-{
-    return keeper->plan.renew || is_asked_for(keeper);
-}
-
-/* Returns how many ns to wait before the store is asked to listen. */
-static int64_t listen_after(const struct keeper *keeper)
-{
-    unsigned doublings = keeper->deaf - 1 < LISTEN_MOST ? keeper->deaf - 1 : LISTEN_MOST;
-
-    return LISTEN_AFTER_NS << doublings;
+    return keeper->plan.renew || (who && identity_noted(who, strlen(who), LOCK_NOTE_HEARS) > 0);
 }
 
 /* The renewal behind a hand-over also wakes waiters that can hold the lock together with this
@@ -378,8 +365,10 @@ static struct moment renew_at(const struct keeper *keeper)
         return moment_plus(now, CONFIRM_AFTER_NS);
     if (keeper->plan.renew)
         due = lease_renew_at(keeper->from, keeper->lease.length);
-    if (keeper->deaf && listens(keeper))
-        due = moment_min(due, moment_plus(now, listen_after(keeper)));
+    if (keeper->deaf && listens(keeper)) { /* ask the store to listen, ever more rarely */
+        unsigned doublings = keeper->deaf - 1 < LISTEN_MOST ? keeper->deaf - 1 : LISTEN_MOST;
+        due = moment_min(due, moment_plus(now, LISTEN_AFTER_NS << doublings));
+    }
     return due;
 }
 
@@ -540,20 +529,14 @@ static int64_t time_left(const struct keeper *keeper)
 }
 
 /* The lease of a hand-over ends soon: time for two more attempts must be left. */
-static int64_t renewal_timeout(const struct keeper *keeper)
-{
-    int64_t usual = lease_request_timeout(keeper->lease.length, keeper->round_trip);
-    int64_t least = lease_request_timeout(0, keeper->round_trip), share = time_left(keeper) / 3;
-
-    if (!keeper->handed || share > usual)
-        return usual;
-    return share > least ? share : least;
-}
-
 static void renew(struct keeper *keeper)
 {
-    struct moment until = moment_plus(now_of(keeper), renewal_timeout(keeper));
+    int64_t timeout = lease_request_timeout(keeper->lease.length, keeper->round_trip);
+    int64_t least = lease_request_timeout(0, keeper->round_trip), share = time_left(keeper) / 3;
 
+    if (keeper->handed && share <= timeout)
+        timeout = share > least ? share : least;
+    struct moment until = moment_plus(now_of(keeper), timeout);
     send_renewal(keeper, moment_min(until, keeper->lease.end), on_renewed);
 }
 

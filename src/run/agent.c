@@ -312,22 +312,17 @@ static void on_alarmed(void *arg)
     report_loss(agent, &reason, false);
 }
 
-static struct moment release_by(const struct agent *agent)
-{
-    struct moment now = loop_now(agent->loop);
-    struct moment least = moment_plus(now, NS_PER_SEC);
-    struct moment most = has_printer(agent) ? MOMENT_NEVER : moment_plus(now, RELEASE_NS);
-
-    if (moment_reached(agent->watchdog.known.lease.end, least))
-        return least;
-    return moment_min(agent->watchdog.known.lease.end, most);
-}
-
+/* Until the lease ends, but for a second at least, and for RELEASE_NS at most where a supervisor
+ * waits for it. */
 static void release(struct agent *agent, const struct lock_end *end)
 {
+    struct moment now = loop_now(agent->loop), until = agent->watchdog.known.lease.end;
+
+    if (!has_printer(agent))
+        until = moment_min(until, moment_plus(now, RELEASE_NS));
     agent->state = RELEASING;
     watchdog_dismiss(&agent->watchdog);
-    keeper_release(agent->keeper, release_by(agent), end);
+    keeper_release(agent->keeper, moment_max(until, moment_plus(now, NS_PER_SEC)), end);
 }
 
 /* The command of --stop that this process has started must have ended first, too. */

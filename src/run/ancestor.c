@@ -10,14 +10,6 @@
 /* Two clocks may differ by so much, with the kernel's ticks. */
 #define SLACK_NS (2 * NS_PER_SEC)
 
-static bool has_lived(const struct process *process, int64_t age)
-{
-    long ticks = sysconf(_SC_CLK_TCK);
-    int64_t born = (int64_t)(process->started / (unsigned long long)ticks) * NS_PER_SEC;
-
-    return moment_now().ns - born >= age - age / 100 - SLACK_NS;
-}
-
 /* An rlock before 1.1 tells nothing but the name of its host. */
 static bool is_here(const struct identity *who)
 {
@@ -50,5 +42,9 @@ bool ancestor_is(const struct identity *who, int64_t age)
         return false;
     bool found = procfs_is_usable(&procfs) && find(&procfs, (pid_t)who->pid, &process);
     procfs_close(&procfs);
-    return found && has_lived(&process, age);
+    if (!found)
+        return false;
+    long ticks = sysconf(_SC_CLK_TCK);
+    int64_t born = (int64_t)(process.started / (unsigned long long)ticks) * NS_PER_SEC;
+    return moment_now().ns - born >= age - age / 100 - SLACK_NS;
 }

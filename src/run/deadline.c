@@ -27,14 +27,6 @@ static struct moment lost_at(const struct job_plan *plan, const struct supervise
     return lease_term_at(known->lease, plan->kill_after);
 }
 
-/* A command cannot end while the machine is suspended. */
-static struct moment patient_until(const struct job_plan *plan, const struct supervised *known)
-{
-    struct moment since = {known->stopping_since.ns + known->suspended};
-
-    return known->stopping_since.ns ? moment_plus(since, plan->kill_after) : MOMENT_NEVER;
-}
-
 struct deadline deadline_of(const struct job_plan *plan, const struct supervised *known)
 {
     struct deadline deadline = {GUARD_NONE, MOMENT_NEVER, MOMENT_NEVER};
@@ -42,7 +34,10 @@ struct deadline deadline_of(const struct job_plan *plan, const struct supervised
     if (known->cleared)
         return deadline;
     deadline.lost_at = lost_at(plan, known);
-    deadline.kill_at = patient_until(plan, known);
+    if (known->stopping_since.ns) { /* it cannot end while the machine is suspended */
+        struct moment since = {known->stopping_since.ns + known->suspended};
+        deadline.kill_at = moment_plus(since, plan->kill_after);
+    }
     if (deadline_is_waived(plan) && !known->dead)
         return deadline;
     deadline.kill_at = moment_min(deadline.kill_at, lease_kill_at(known->lease));

@@ -45,27 +45,23 @@ void run_tell_refusal(const struct run_events *events, enum run_event event)
     run_tell_reason(events, event, &why);
 }
 
-static struct run_reason reason_of_failure(const struct keeper_end *end)
-{
-    if (!end->far.round_trip)
-        return run_reason_text(end->why->text);
-    return (struct run_reason){.cause = end->far.needed ? RUN_CAUSE_TOO_FAR
-                                                        : RUN_CAUSE_GRANTED_TOO_LITTLE,
-                               .duration = end->far.round_trip / NS_PER_MS * NS_PER_MS,
-                               .lease = end->far.lease,
-                               .needed = end->far.needed};
-}
-
 struct run_news run_news_failure(const struct keeper_end *end, size_t key_count)
 {
     size_t key = end->refusal->refused.key;
     bool of_one = end->why->cause == CAUSE_MISFIT && key < key_count;
+    struct run_reason reason = run_reason_text(end->why->text);
 
+    if (end->far.round_trip)
+        reason = (struct run_reason){.cause = end->far.needed ? RUN_CAUSE_TOO_FAR
+                                                              : RUN_CAUSE_GRANTED_TOO_LITTLE,
+                                     .duration = end->far.round_trip / NS_PER_MS * NS_PER_MS,
+                                     .lease = end->far.lease,
+                                     .needed = end->far.needed};
     return (struct run_news){.event = RUN_FAILED,
                              .key = of_one ? (unsigned)key + 1 : 0,
                              .cause = end->why->cause,
                              .hint = end->why->hint,
-                             .reason = reason_of_failure(end)};
+                             .reason = reason};
 }
 
 void run_tell_server_said(const struct run_events *events, const char *said)

@@ -487,19 +487,17 @@ static struct moment overdue_at(const struct supervisor *s)
     return plan->wait ? moment_plus(plan->wait_until, LEASE_LAST_CALL_NS) : (struct moment){0};
 }
 
-/* While a lease runs, the deadline of the command needs no agent; but these have no other end. */
-static bool awaits_answer(const struct supervisor *s, struct moment now)
-{
-    return s->agent.pid > 0 && !s->agent.over &&
-           (!stays(s) || s->job.state == JOB_VERIFYING || moment_reached(overdue_at(s), now));
-}
-
 /* Returns when to look at that again: then it is continued, if s->nudge_at has come. */
 static struct moment plan_nudge(struct supervisor *s)
 {
     struct moment now = moment_now();
+    /* While a lease runs, the deadline of the command needs no agent; but these have no other
+     * end. */
+    bool awaits_answer =
+        s->agent.pid > 0 && !s->agent.over &&
+        (!stays(s) || s->job.state == JOB_VERIFYING || moment_reached(overdue_at(s), now));
 
-    if (!awaits_answer(s, now)) {
+    if (!awaits_answer) {
         s->nudge_at = MOMENT_NEVER;
         return moment_reached(overdue_at(s), now) ? MOMENT_NEVER : overdue_at(s);
     }

@@ -137,13 +137,6 @@ static void draw_choice(const struct top *top)
     put_text(LINE_FILTER, A_NORMAL, line);
 }
 
-static attr_t row_attributes(const struct rows *rows, size_t row)
-{
-    attr_t waiting = rows->locks[row].waiter_count > 0 ? COLOR_PAIR(COLOR_OF_WAITING) : A_NORMAL;
-
-    return row == rows->chosen ? A_REVERSE | waiting : waiting;
-}
-
 static void draw_rows(struct top *top)
 {
     struct render_style style = {.width = COLS};
@@ -160,9 +153,13 @@ static void draw_rows(struct top *top)
     render_table(&table, rows->locks, rows->count, &style);
     if ((line = find_line(table.text, 0, &length)))
         put_line(LINE_TITLES, A_BOLD | A_UNDERLINE, line, length);
-    for (size_t i = rows->first; i < rows->count && i < rows->first + room; i++)
+    for (size_t i = rows->first; i < rows->count && i < rows->first + room; i++) {
+        attr_t look = rows->locks[i].waiter_count > 0 ? COLOR_PAIR(COLOR_OF_WAITING) : A_NORMAL;
+        if (i == rows->chosen)
+            look |= A_REVERSE;
         if ((line = find_line(table.text, i + 1, &length)))
-            put_line(LINE_ROWS + (int)(i - rows->first), row_attributes(rows, i), line, length);
+            put_line(LINE_ROWS + (int)(i - rows->first), look, line, length);
+    }
 }
 
 static const struct lock_view *find_lock(const struct top *top, const char *key)

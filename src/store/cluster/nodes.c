@@ -194,14 +194,6 @@ static void take_slots(struct attempt *attempt, const redisReply *slots)
         fail(attempt, CAUSE_NOT_READY, "a node of the Cluster knows of no slots");
 }
 
-static void note(const struct attempt *attempt, const struct answer *failure)
-{
-    struct cluster_node *node = &attempt->nodes->map.nodes[attempt->node];
-    bool reached = !failure || failure->cause != CAUSE_UNREACHABLE;
-
-    *(reached ? &node->answered : &node->failed) = loop_now(attempt->nodes->loop);
-}
-
 static void answered(void *arg, redisReply *const *replies, size_t count,
                      const struct answer *failure)
 {
@@ -212,7 +204,9 @@ static void answered(void *arg, redisReply *const *replies, size_t count,
     go_on(attempt->nodes);
     if (attempt->nodes->over)
         return;
-    note(attempt, failure);
+    struct cluster_node *node = &attempt->nodes->map.nodes[attempt->node];
+    bool reached = !failure || failure->cause != CAUSE_UNREACHABLE;
+    *(reached ? &node->answered : &node->failed) = loop_now(attempt->nodes->loop);
     if (count == 0) {
         take_error(attempt, failure);
     } else if (replies[0]->type == REDIS_REPLY_ERROR) {

@@ -638,14 +638,6 @@ static void renew(struct quorum_store *store, const struct renew_request *reques
     }
 }
 
-/* The vote of a node that has nothing to release. */
-static enum vote known_vote(const struct quorum_node *node)
-{
-    if (node->evicted)
-        return VOTE_NO;
-    return node->released ? VOTE_YES : VOTE_VOID;
-}
-
 static void release(struct quorum_store *store, const struct release_request *request)
 {
     take_release(store, request);
@@ -663,8 +655,12 @@ static void release(struct quorum_store *store, const struct release_request *re
                                          .at_least = store->requests.release.at_least};
             if (store->hold == HOLD_FOREIGN || quorum_node_may_hold(node))
                 quorum_round_ask(&store->round, node, order);
-            else
-                quorum_round_cast(&store->round, node, known_vote(node), NULL);
+            else /* it has nothing to release */
+                quorum_round_cast(&store->round, node,
+                                  node->evicted    ? VOTE_NO
+                                  : node->released ? VOTE_YES
+                                                   : VOTE_VOID,
+                                  NULL);
         }
         if (store->hold != HOLD_FOREIGN)
             store->hold = held ? HOLD_RETURNED : HOLD_OVER;

@@ -751,8 +751,15 @@ static void explain_refusal(struct redis_session *session, struct answer *why)
     redis_session_annotate(session, why);
 }
 
-static void refused(struct redis_session *session)
+static void hear_greeting(struct redis_session *session, redisReply *reply)
 {
+    enum greeting_state state = redis_greeting_hear(&session->greeting, reply, &session->failure);
+
+    freeReplyObject(reply);
+    if (state == GREETING_DONE)
+        accepted(session);
+    if (state != GREETING_REFUSED)
+        return;
     explain_refusal(session, &session->failure);
     session->greeting_left = redis_greeting_left(&session->greeting);
     session->undoing = false;
@@ -762,18 +769,6 @@ static void refused(struct redis_session *session)
         session->phase = PHASE_UNDOING;
     else
         leave_refused(session);
-}
-
-static void hear_greeting(struct redis_session *session, redisReply *reply)
-{
-    enum greeting_state state = redis_greeting_hear(&session->greeting, reply, &session->failure);
-
-    freeReplyObject(reply);
-    switch (state) {
-    case GREETING_GOING: break;
-    case GREETING_DONE: accepted(session); break;
-    case GREETING_REFUSED: refused(session); break;
-    }
 }
 
 static void greeting_broken(struct redis_session *session, const char *why)
