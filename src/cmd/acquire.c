@@ -137,6 +137,7 @@ static int act(struct call *call)
     request_plan(&all->request.wanted, settings, &all->messages.events, agent);
     agent->keep = all->keep ? &all->watch : NULL;
     agent->keeper.renew = all->keep;
+    agent->keeper.whole = true;
     all->plan.compose = compose;
     all->plan.arg = all;
     acquisition_run(&all->plan, &all->outcome);

@@ -146,7 +146,6 @@ struct keeper {
                                  latest acquisition was sent */
     bool on_hold;             /* nothing is renewed */
     bool handed;              /* the store has handed it over, and no renewal was answered since */
-    bool verified;            /* keeper_verify() was called: each renewal listens */
     bool poked;               /* the store has poked since the renewal under way was sent, or a
                                * renewal became due on hold */
     unsigned deaf;            /* how many answers in a row were those of a store that is deaf */
@@ -517,7 +516,7 @@ static void send_renewal(struct keeper *keeper, struct moment until, store_done 
     *request = (struct renew_request){.lock = &keeper->lock,
                                       .grants = held ? keeper->granted.grants : NULL,
                                       .handed = keeper->handed,
-                                      .listen = held && (!keeper->handed || keeper->verified)};
+                                      .listen = held && !keeper->handed};
     start(keeper,
           (struct operation){.verb = VERB_RENEW, .renew = request, .until = until, .done = done});
 }
@@ -834,7 +833,8 @@ static void acquire(struct keeper *keeper, bool listen)
     request->inherited = keeper->inherited;
     request->listen = listen;
     request->replace &= !keeper->replaced;
-    request->accept_by_message = listen && keeper->plan.renew && request->key_count == 1;
+    request->accept_by_message =
+        listen && keeper->plan.renew && !keeper->plan.whole && request->key_count == 1;
     throttle_note(&keeper->pace, now);
     keeper->state = TRYING;
     keeper->handed = keeper->called = keeper->disturbed = false;
@@ -1132,7 +1132,6 @@ const char *keeper_trouble(const struct keeper *keeper)
 
 void keeper_verify(struct keeper *keeper)
 {
-    keeper->verified = true;
     if (keeper->state == HELD && !keeper->busy)
         renew(keeper);
 }

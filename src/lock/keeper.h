@@ -20,6 +20,7 @@ struct keeper_plan {
     bool wait;                /* false: one try */
     struct moment wait_until; /* MOMENT_NEVER: for ever */
     bool renew;
+    bool whole; /* a whole lease is promised from the grant on: the lock is not handed over */
     int64_t connect_timeout; /* ns: for one attempt */
     int64_t server_wait;     /* ns: a store that is away at the start is tried again for so long */
     int64_t kill_after;      /* ns that the command may take to end (lease_term_at()) */
@@ -108,7 +109,7 @@ void keeper_free(struct keeper *keeper);
 /* Returns why the store has failed lately; "": it has not. */
 const char *keeper_trouble(const struct keeper *keeper);
 
-/* Renews now instead of when it is due. From then on the keeper hears of requests for the lock. */
+/* Renews now instead of when it is due. */
 void keeper_verify(struct keeper *keeper);
 /* While on hold, no renewal is sent; the lease runs out. */
 void keeper_hold_renewals(struct keeper *keeper, bool hold);

@@ -160,6 +160,7 @@ struct keeper_plan run_keeper_plan(const struct run *run)
                                                   ? MOMENT_NEVER
                                                   : moment_plus(moment_now(), run->waits),
                                 .renew = !run->fixed,
+                                .whole = run->is_script,
                                 .at_least = run->at_least,
                                 .connect_timeout = 5 * SEC,
                                 .server_wait = 60 * SEC,

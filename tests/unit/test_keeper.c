@@ -392,6 +392,7 @@ struct schedule {
     int lease_ms; /* 0: 30000; it ends after 29698. Negative: it is not renewed */
     const char *answers, *actions, *wanted;
     bool hears;         /* its record promises that it hears requests for the lock */
+    bool whole;         /* as in struct keeper_plan */
     bool several;       /* one of the keys a, b and c is taken */
     int server_wait_ms; /* 0: 5000; negative: none */
     enum lock_mode mode;
@@ -535,6 +536,8 @@ static const struct schedule schedules[] = {
      "q- l- wait f+ l+ held f+ over:released"},
     {"a fixed lease is not handed over", -1, -30000, "- - +", "1000 o 5000 r",
      "q- l- wait l+ held f+ over:released"},
+    ROW("not handed over to a script", -1, 0, "- - +", "1000 o 5000 r",
+        "q- l- wait l+ held f+ over:released", .whole = true),
 
     /* Releasing. */
     {"release unanswered, then nothing there", 0, 0, "+ ? 0", "1000 r",
@@ -905,6 +908,7 @@ static void run(struct life *life, const struct schedule *schedule)
     plan.request.mode = schedule->mode;
     plan.request.who = schedule->hears ? "host user 1 x - " LOCK_NOTE_HEARS "=1" : "";
     plan.renew = schedule->lease_ms >= 0;
+    plan.whole = schedule->whole;
     if (schedule->server_wait_ms)
         plan.server_wait = schedule->server_wait_ms > 0 ? schedule->server_wait_ms * NS_PER_MS : 0;
     *life =
