@@ -175,7 +175,7 @@ static void refuse_by(const struct lock_view *misfit, struct answer *answer)
     if (answer->verdict != VERDICT_GRANTED)
         return;
     *answer = (struct answer){.verdict = VERDICT_REFUSED, .cause = CAUSE_MISFIT};
-    snprintf(answer->text, sizeof answer->text, "%.120s: %.120s", misfit->key, misfit->misfit);
+    snprintf(answer->text, sizeof answer->text, "%s: %s", misfit->key, misfit->misfit);
 }
 
 void lock_list_refuse(const struct lock_list *list, struct answer *answer)

@@ -56,11 +56,6 @@ static const struct option_spec *find_option(const struct completion *all, const
     return NULL;
 }
 
-static bool is_taken(const struct completion *all, int option)
-{
-    return !all->action || command_action_takes(all->action, option);
-}
-
 /* The word begins with '-'. */
 static void offer_options(const struct completion *all)
 {
@@ -78,7 +73,9 @@ static void offer_options(const struct completion *all)
     }
     for (const struct option_row *row = all->rows; row->spec; row++) {
         const char *names[] = {row->spec->name, row->spec->also};
-        for (size_t i = 0; i < 2 && names[i] && is_taken(all, row->spec->id); i++) {
+        if (all->action && !command_action_takes(all->action, row->spec->id))
+            continue;
+        for (size_t i = 0; i < 2 && names[i]; i++) {
             snprintf(name, sizeof name, "--%s", names[i]);
             offer(name, row->help);
         }

@@ -488,6 +488,23 @@ static void test_error(const char *text, enum redis_error class, const char *pla
     tap_is(answer.said, text, "its own words", text);
 }
 
+/* One that is too long ends with "...", once, whatever is put in front. */
+static void test_long_error(void)
+{
+    static const char front[] = "redis://host: it answers with an error: xxx";
+    char text[SAID_SIZE + 100];
+    struct answer answer = {0};
+
+    memset(text, 'x', sizeof text);
+    text[sizeof text - 1] = '\0';
+    redis_error_answer(text, &answer);
+    answer_prepend(&answer, "redis://%s: ", "host");
+    tap_ok(strncmp(answer.text, front, strlen(front)) == 0, "a long error: in words");
+    tap_ok(strlen(answer.said) == SAID_SIZE - 1, "a long error: as much as there is room for");
+    const char *end = answer.text + strlen(answer.text);
+    tap_ok(strstr(answer.text, "...") == end - 3, "a long error: its end is marked");
+}
+
 static void test_script(const char *brief, const char *wanted)
 {
     char got[4000];
@@ -641,6 +658,7 @@ int main(void)
     for (size_t i = 0; i < COUNT(errors); i++)
         EACH(text, errors[i].texts)
             test_error(*text, errors[i].class, errors[i].plain);
+    test_long_error();
     test_replies();
     test_belonging();
     test_nul();

@@ -78,15 +78,6 @@ static int64_t count_replicas(const char *info)
     return listed < 0 ? UNTOLD : count;
 }
 
-/* Buffers for replicas and the append-only file do not count as used. */
-static int64_t uncounted(const char *info, int64_t most)
-{
-    int64_t bytes = 0;
-
-    info_number(info, "mem_not_counted_for_evict", &bytes);
-    return bytes > 0 && bytes < most ? bytes : 0;
-}
-
 /* The facts that have a name in the replies to HELLO, to INFO, and to CONFIG GET. */
 static const struct fact {
     const char *hello, *info, *setting;
@@ -139,8 +130,11 @@ void redis_facts_info(struct server_facts *facts, const redisReply *reply)
         info_text(info, "redis_version", facts->figures.version, sizeof facts->figures.version);
     if (info_text(info, "aof_enabled", value, sizeof value))
         strcpy(facts->appendonly, value[0] == '1' ? "yes" : "no");
-    if (facts->figures.memory > 0)
-        facts->figures.memory -= uncounted(info, facts->figures.memory);
+    /* Buffers for replicas and the append-only file do not count as used. */
+    int64_t uncounted = 0;
+    info_number(info, "mem_not_counted_for_evict", &uncounted);
+    if (uncounted > 0 && uncounted < facts->figures.memory)
+        facts->figures.memory -= uncounted;
     facts->grace.promoted =
         info_text(info, "master_replid2", value, sizeof value) && value[strspn(value, "0")] != '\0';
     facts->figures.replicas = count_replicas(info);
