@@ -132,7 +132,7 @@ while True:
 }
 
 @test "many contenders for one lock" {
-    one_after_the_other 10
+    one_after_the_other 30
 }
 
 # drops_answers: a relay to the member, at $relay, that drops its answer to the first write, which

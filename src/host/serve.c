@@ -11,6 +11,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/decimal.h"
 #include "base/mem.h"
 #include "host/script.h"
@@ -21,6 +22,9 @@
 #define COMMAND_MS 60000
 /* How often a unit is done again because another one was quicker, or it needs more keys. */
 #define ATTEMPTS_MAX 200
+/* How long it waits before that at most, us, and how often that time is doubled. */
+#define PAUSE_MAX_US 500000
+#define DOUBLED_MAX  8
 
 /* Words that were copied. */
 struct words {
@@ -117,6 +121,16 @@ static enum host_outcome attempt(const struct script_call *call, struct unit *un
     return outcome;
 }
 
+/* Waits before a unit is done again, so that two do not get into each other's way again, and many
+ * do not keep the store busy in vain: the longer the more often that was so, measured by what one
+ * attempt takes. */
+static void back_off(unsigned times, int64_t took_ns)
+{
+    int64_t most_us = took_ns / NS_PER_US << (times < DOUBLED_MAX ? times : DOUBLED_MAX);
+
+    usleep((useconds_t)(random() % (most_us < PAUSE_MAX_US ? most_us + 1 : PAUSE_MAX_US)));
+}
+
 /* Runs the call until it is committed, and replies. */
 static void run_script(struct client *client, const struct script_call *call)
 {
@@ -125,6 +139,7 @@ static void run_script(struct client *client, const struct script_call *call)
     struct host_fault fault = {
         .why = {.error = WIRE_NOT_READY, .said = "others were quicker each time"}};
     enum host_outcome outcome = HOST_AGAIN;
+    struct moment begun = moment_now();
 
     for (size_t i = 0; i < call->key_count; i++)
         unit_add(&unit, call->keys[i], true);
@@ -132,8 +147,9 @@ static void run_script(struct client *client, const struct script_call *call)
          i++) {
         bool grows = unit.again;
         unit_restart(&unit);
-        if (i > 0 && !grows) /* so that two units do not get into each other's way again */
-            usleep((useconds_t)(500 * (1 + random() % (1 << (i < 6 ? i : 6)))));
+        if (i > 0 && !grows)
+            back_off(i, moment_until(begun, moment_now()));
+        begun = moment_now();
         outcome = attempt(call, &unit, &fault);
     }
     if (outcome == HOST_DONE)
