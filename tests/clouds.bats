@@ -1,0 +1,105 @@
+#!/usr/bin/env bats
+# The drivers of examples/drivers that put records into a cloud by its command line, for which
+# tests/pretended-cloud stands in.
+load helper
+
+setup_file() {
+    [[ -x ${RLOCK%/*}/rlock-external ]] || skip "rlock-external was not built: it takes Lua 5.1"
+    clean_environment
+    export PATH=$TESTS/../examples/drivers:$PATH
+}
+
+teardown_file() { :; }
+
+setup() {
+    start_test
+    mkdir "$T/bin" "$T/cloud"
+    ln -s "$TESTS/pretended-cloud" "$T/bin/kubectl"
+    ln -s "$TESTS/pretended-cloud" "$T/bin/aws"
+    export PATH=$T/bin:$PATH CLOUD=$T/cloud RLOCK_SERVER_WAIT=2m
+}
+
+teardown() {
+    [[ -n $BATS_TEST_COMPLETED ]] || tail -n 20 "$T"/*.err "$T"/*.out 2>/dev/null || true
+    end_processes
+}
+
+# talk DRIVER LINE...: says that to the driver, and prints its answers, the versions as V and W.
+talk() {
+    local rest=kubectl/n
+    [[ $1 == kubectl ]] || rest=bucket/locks
+    printf '%s\n' "hello 1 ${rest#*/}" "${@:2}" | "rlock-store-$1" "${rest#kubectl/}"
+}
+
+# version_of KEY DRIVER: of the record that is there.
+version_of() {
+    talk "$2" "get $1" | sed -n 's/^value \([^ ]*\) .*/\1/p'
+}
+
+# judges DRIVER ANSWER TEXT: so it answers a put when the command line fails with that text.
+judges() {
+    output=$(CLOUD_SAYS=$3 talk "$1" 'put k - 1' x)
+    [[ ${output##*$'\n'} == "$2" || ${output##*$'\n'} == "$2 "* ]]
+}
+
+# keeps_records DRIVER: comparison, bytes, names, and that no version comes twice.
+keeps_records() {
+    [[ $(talk "$1" 'get a%2Fb' 'put a%2Fb - 3' 'x y' 'put a%2Fb - 1' z | sed 's/^done .*/done/') == \
+        $'ok 1\nnone\ndone\n'* ]]
+    local first second
+    first=$(version_of a%2Fb "$1")
+    [[ $(talk "$1" 'get a%2Fb') == *$'\n'"value $first 3"$'\nx y' ]]
+    [[ $(talk "$1" 'put a%2Fb - 1' z) == *$'\nconflict'* ]]
+    [[ $(talk "$1" "put a%2Fb $first 3" 'x y') == *$'\ndone '* ]]
+    second=$(version_of a%2Fb "$1")
+    [[ -n $second && $second != "$first" ]]
+    [[ $(talk "$1" "put a%2Fb $first 1" z) == *$'\nconflict'* ]]
+    [[ $(talk "$1" "put b $first 1" z) == *$'\nconflict'* ]]
+    [[ $(talk "$1" 'list a' 'list c') == $'ok 1\nkey a%2Fb\nend\nend' ]]
+}
+
+# holds_locks URL: two take turns, and history tells of both.
+holds_locks() {
+    export RLOCK_URL=$1
+    stay a k
+    run -75 rlock run -n k -- true
+    queue b k
+    ends_well a
+    ends_with b 0
+    run -0 rlock history --json k
+    jq -e 'length == 2' <<<"$output"
+}
+
+@test "Kubernetes: records, and what is certain of a put that fails" {
+    keeps_records kubectl
+    judges kubectl failed 'Error from server (Forbidden): configmaps is forbidden'
+    judges kubectl conflict 'Error from server (Conflict): the object has been modified'
+    judges kubectl unknown 'Unable to connect to the server: net/http: TLS handshake timeout'
+    judges kubectl unknown 'Error from server (Timeout): the server did not answer'
+    judges kubectl unknown "Got a Retry-After 1s response for attempt 1
+Error from server (Conflict): the object has been modified"
+}
+
+@test "S3: records, and what is certain of a put that fails" {
+    keeps_records s3
+    judges s3 failed 'An error occurred (AccessDenied) when calling the PutObject operation'
+    judges s3 failed 'Unknown options: --if-none-match, *'
+    judges s3 conflict 'An error occurred (ConditionalRequestConflict) when calling PutObject'
+    judges s3 unknown 'An error occurred (InternalError) when calling the PutObject operation'
+    judges s3 unknown 'Read timeout on endpoint URL: "https://s3.example.org/"'
+}
+
+@test "Kubernetes: locks" {
+    holds_locks exec:kubectl/namespace
+}
+
+@test "S3: locks" {
+    holds_locks exec:s3/bucket/locks
+}
+
+@test "the doctor: a cloud that does not compare" {
+    export CLOUD_SAYS=lies
+    bg kubectl rlock doctor -u exec:kubectl/namespace
+    finish kubectl 120
+    [[ $status == 69 && $(<"$T/kubectl.out") == *'unfit    create '* ]]
+}
