@@ -78,7 +78,7 @@ contended() {
 }
 
 @test "H94 both stopped, then both killed: the command dies with them" {
-    at_work a k 100 --lease 9s -- ignore
+    at_work a k 100 --lease 6s -- ignore
     queued k work b k 0.3
     command=$(command_of "${pid[a]}")
     kill_both a

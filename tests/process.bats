@@ -186,36 +186,22 @@ slow_command() {
     [[ ! -e $T/stopped ]]
 }
 
-# paused LEASE: a works and was stopped as by Ctrl-Z, as was its command; $agent is its agent.
-paused() {
-    as_job work a k 300 --lease "$1" --kill-after 0
-    working a
-    agent=$(agent_of "${pid[a]}")
-    suspend a TSTP
-    poll_until 5 in_state "$(command_of "${pid[a]}")" T
-}
-
-@test "TSTP for longer than the lease: the lock is kept, and the command continues" {
-    paused 9s
-    run -75 rlock run -w 12s k -- true
-    local lines
-    lines=$(wc -l <"$LOG")
-    kill -CONT "${pid[a]}"
-    poll_until 5 eval '(($(wc -l <"$LOG") > lines))'
-    terminate a 143
-}
-
 @test "H99 TSTP, and the agent is stopped or killed: the command does not continue beside another" {
+    local signal LOG agents=()
     for signal in STOP KILL; do
-        echo "the agent is sent $signal"
-        rm -f "$LOG"
-        paused 9s
-        kill "-$signal" "$agent"
-        work b k 0.3
-        finish b
-        [[ $signal == KILL ]] || kill -CONT "$agent"
-        kill -CONT "${pid[a]}"
-        ends_with a 79 5
+        LOG=$T/log.$signal
+        as_job at_work "a$signal" "$signal" 300 --lease 9s --kill-after 0
+        agents+=("$(agent_of "${pid[a$signal]}")")
+        suspend "a$signal" TSTP
+        poll_until 5 in_state "$(command_of "${pid[a$signal]}")" T
+        kill "-$signal" "${agents[-1]}"
+        work "b$signal" "$signal" 0.3
+    done
+    all_end 0 10 bSTOP bKILL
+    kill -CONT "${agents[0]}" "${pid[aSTOP]}" "${pid[aKILL]}"
+    all_end 79 5 aSTOP aKILL
+    for signal in STOP KILL; do
+        LOG=$T/log.$signal
         no_overlap
     done
 }
