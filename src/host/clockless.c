@@ -358,6 +358,20 @@ void clockless_wrote(struct clockless *known, const struct unit_key *key, const 
     record_clear(&record);
 }
 
+bool clockless_has_expired(int64_t margin_us, const char *text, size_t size,
+                           const struct clockless_reading *reading)
+{
+    struct clockless known = {.margin_us = margin_us};
+    struct unit_key key = {.name = piece_of("")};
+    const struct record *record = &key.record;
+    bool expired = clockless_read(&known, &key, text, size, reading) && record->expires &&
+                   record->expires <= reading->read_us / US_PER_MS;
+
+    record_clear(&key.record);
+    clockless_end(&known);
+    return expired;
+}
+
 void clockless_end(struct clockless *known)
 {
     for (size_t i = 0; i < known->names.count; i++)

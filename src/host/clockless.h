@@ -72,5 +72,8 @@ char *clockless_print(const struct clockless *known, const struct unit_key *key,
 /* The store has that text of it from now on. */
 void clockless_wrote(struct clockless *known, const struct unit_key *key, const char *text,
                      const struct clockless_reading *reading);
+/* Whether the record has expired, for who sees it for the first time. */
+bool clockless_has_expired(int64_t margin_us, const char *text, size_t size,
+                           const struct clockless_reading *reading);
 /* Forgets all. */
 void clockless_end(struct clockless *known);

@@ -263,25 +263,20 @@ static json_t *ask_text(const char *path, const char *text, struct host_fault *f
 
 /* -- reading ----------------------------------------------------------------------------------- */
 
-static bool read_row(struct clockless *known, struct unit_key *key, const json_t *row,
-                     const struct clockless_reading *reading)
-{
-    const char *value = json_string_value(json_object_get(row, "value"));
-    size_t size;
-    char *text = read_base64(value ? value : "", &size);
-    bool sound = clockless_read(known, key, text, size, reading);
-
-    key->record.version = number_of(row, "mod_revision");
-    free(text);
-    return sound;
-}
-
 static bool take_record(struct unit_key *key, const json_t *response)
 {
     const json_t *rows = json_object_get(json_object_get(response, "response_range"), "kvs");
     const json_t *row = json_array_get(rows, 0);
+    const char *value = json_string_value(json_object_get(row, "value"));
+    size_t size;
 
-    return !row || read_row(&etcd.known, key, row, &etcd.reading);
+    if (!row)
+        return true;
+    char *text = read_base64(value ? value : "", &size);
+    bool sound = clockless_read(&etcd.known, key, text, size, &etcd.reading);
+    key->record.version = number_of(row, "mod_revision");
+    free(text);
+    return sound;
 }
 
 static enum host_outcome load(struct unit *unit, struct host_fault *fault)
@@ -515,24 +510,20 @@ static bool hear(void)
 /* Whether it is the key of a record that has expired, or a bell: all who watch have heard it. */
 static bool is_over(const json_t *row, const struct clockless_reading *reading)
 {
-    struct clockless known = {.margin_us = MARGIN_US};
     const char *key = json_string_value(json_object_get(row, "key"));
-    struct unit_key record = {.writes = false};
-    size_t size;
-    char *name = read_base64(key ? key : "", &size);
-    bool over = is_bell(name, size);
+    const char *value = json_string_value(json_object_get(row, "value"));
+    size_t length, size;
+    char *name = read_base64(key ? key : "", &length);
+    char *text = read_base64(value ? value : "", &size);
+    bool over = is_bell(name, length) || clockless_has_expired(MARGIN_US, text, size, reading);
 
-    record.name = (struct piece){name, size};
-    if (!over && read_row(&known, &record, row, reading))
-        over = record.record.expires && record.record.expires <= reading->read_us / 1000;
-    record_clear(&record.record);
-    clockless_end(&known);
     free(name);
+    free(text);
     return over;
 }
 
 /* Deletes what is over of the keys that were not written for longest, unless it has been written
- * meanwhile. What a failure leaves is left to the next one. */
+ * meanwhile. What fails is left to the next purge. */
 static void purge(void)
 {
     struct strbuf body = {0}, deletes = {0};

@@ -4,7 +4,8 @@
  *
  * Clocks differ by up to ten minutes and run up to 0.4 % too fast or too slow; the Dates of the
  * store's servers are up to 0.9 s wrong; other clients write between a read and its write; clients
- * and hosts are killed, answers are lost, and a write may be done long after its client has died.
+ * and hosts are killed, answers are lost, and a write may be done long after its client has died,
+ * or once more. The store deletes what has expired.
  *
  * The judge goes by true time. It knows what clients were told, and when they asked: each relies on
  * a lease from before it asked, for 99 % of it by its own clock. No two may hold the lock that
@@ -111,6 +112,7 @@ static struct {
     char *text; /* NULL: none */
     int64_t version;
 } store[KEYS];
+static int64_t revision;
 
 /* Writes that are done later, or never. */
 struct put {
@@ -119,10 +121,11 @@ struct put {
     char *text;
     char owner[24];
     bool grants, places; /* the owner has the lock by it, or a place */
+    bool deletes;        /* the latch */
     int64_t loaded;
 };
 
-static struct put late[8];
+static struct put late[8], twins[8];
 
 static bool put(const struct put *put)
 {
@@ -130,8 +133,19 @@ static bool put(const struct put *put)
         return false;
     free(store[put->key].text);
     store[put->key].text = mem_strdup(put->text);
-    store[put->key].version++;
+    store[put->key].version = ++revision;
     return true;
+}
+
+/* Keeps it in the place of another one. */
+static struct put *keep_put(struct put *of_8, const struct put *put)
+{
+    struct put *slot = &of_8[chance(&seed, 8)];
+
+    free(slot->text);
+    *slot = *put;
+    slot->text = mem_strdup(put->text);
+    return slot;
 }
 
 /* -- clients ----------------------------------------------------------------------------------- */
@@ -182,6 +196,7 @@ struct ghost {
 
 static struct ghost ghosts[16], barred[8];
 static int64_t paused_until, latch_set, latch_until, latch_over, held_at, longest_idle;
+static bool latch_deleted; /* at latch_set */
 
 static void note_ghost(struct ghost *all, size_t count, const struct client *client, int64_t until)
 {
@@ -453,8 +468,8 @@ static void begin_pause(struct client *client)
 static void begin_latch(struct client *client)
 {
     struct call *call = begin_call(client, &script_latch, LATCH);
-    const char *const verbs[] = {"look", "count", "set"};
-    const char *what = verbs[chance(&seed, 3)];
+    const char *const verbs[] = {"look", "count", "set", "delete"};
+    const char *what = verbs[chance(&seed, 4)];
 
     add_text(call, "what", what);
     add_number(call, "number", strcmp(what, "count") == 0 ? 1 : 1000000);
@@ -553,10 +568,18 @@ static void judge_latch(const struct call *call)
 
     if (call->loaded < latch_set)
         return; /* it only looked, before that */
+    if (latch_deleted && there && !is_set)
+        broken("a latch is there that was deleted");
     if (is_set || !there ? call->loaded < latch_until
                          : kind->dates && call->loaded - trip > latch_over)
         broken("a latch is %s", is_set ? "set anew" : there ? "still there" : "gone");
-    if (is_set) {
+    if (strcmp(call->words[1], "delete") == 0 && there) {
+        latch_deleted = true;
+        latch_set = now;
+        latch_until = 0;
+        latch_over = INT64_MAX;
+    } else if (is_set) {
+        latch_deleted = false;
         latch_set = now;
         latch_until = call->loaded + LATCH_MS * 990;
         latch_over = call->loaded + LATCH_MS * 1010 + MARGIN + DATES_OFF + trip;
@@ -569,8 +592,9 @@ static void note_done(struct client *client)
     struct call *call = &client->call;
     bool placed = *call->places != '\0';
 
-    trace(client->owner, "%s, asked at %.3f, read at %.3f: %s", call->script->name,
-          (double)(call->sent - START) / SEC, (double)(call->loaded - START) / SEC, call->word);
+    trace(client->owner, "%s %s, asked at %.3f, read at %.3f: %s", call->script->name,
+          call->words[1], (double)(call->sent - START) / SEC, (double)(call->loaded - START) / SEC,
+          call->word);
     if (call->script == &script_release) {
         client->is_in = false;
         client->place_until = 0;
@@ -631,15 +655,13 @@ static void answer(struct client *client)
 static bool lose_answer(struct client *client)
 {
     unsigned fate = chance(&seed, 4);
-    struct put *slot = &late[chance(&seed, COUNT(late))];
 
     if (fate == 0) {
-        free(slot->text);
-        *slot = client->call.put;
-        slot->text = mem_strdup(slot->text);
+        struct put *slot = keep_put(late, &client->call.put);
         strcpy(slot->owner, client->owner);
         slot->grants = strcmp(client->call.word, "GRANTED") == 0;
         slot->places = *client->call.places;
+        slot->deletes = strcmp(client->call.words[1], "delete") == 0;
         slot->loaded = client->call.loaded;
     }
     return fate > 1 && put(&client->call.put);
@@ -673,6 +695,8 @@ static void commit(struct client *client)
         call->asked = now;
         return;
     }
+    if (writes && !call->put.version)
+        keep_put(twins, &call->put);
     if (writes)
         clockless_wrote(&client->known, &call->unit.keys[0], call->put.text, &call->reading);
     note_done(client);
@@ -717,9 +741,9 @@ static void act(struct client *client)
         renew_host(client);
     else if (what == 1 && !kind->strangers && !kind->impatient)
         begin_pause(client);
-    else if (what < 12 && client->state == IDLE)
+    else if (what < 24)
         begin_latch(client);
-    else if (what < 14 && client->state == IDLE)
+    else if (what < 26 && client->state == IDLE)
         begin_stray(client);
     else if (client->state == HOLDING)
         act_holding(client);
@@ -753,10 +777,40 @@ static void do_late(void)
         if (one->places && !client->came)
             note_arrival(client);
     }
-    if (done && one->key == LATCH)
+    if (done && one->key == LATCH) {
         latch_over = INT64_MAX; /* it may be a new one */
+        latch_until = one->deletes ? 0 : latch_until;
+        latch_deleted = false;
+    }
     free(one->text);
     one->text = NULL;
+}
+
+/* A write that has made a record is tried once more. No client may notice. */
+static void do_twin(void)
+{
+    struct put *one = &twins[chance(&seed, COUNT(twins))];
+
+    if (one->text && put(one))
+        trace("a twin", "makes key %d anew", one->key);
+}
+
+/* As etcd.c does it. */
+static void purge(void)
+{
+    const struct client *client = &clients[chance(&seed, CLIENTS)];
+    int key = (int)chance(&seed, KEYS);
+    int64_t error = ((int)chance(&seed, 3) - 1) * WRONG, read = clock_of(client);
+    const struct clockless_reading reading = {read, read,
+                                              kind->dates ? (now + error) / SEC * SEC : 0};
+    const char *text = store[key].text;
+
+    if (!text || !clockless_has_expired(MARGIN, text, strlen(text), &reading))
+        return;
+    trace("purge", "of key %d", key);
+    free(store[key].text);
+    store[key].text = NULL;
+    store[key].version = 0;
 }
 
 static void step(void)
@@ -767,6 +821,9 @@ static void step(void)
 
     now += (busy ? quick : passes)[chance(&seed, 7)] * MS + chance(&seed, 1000);
     do_late();
+    do_twin();
+    if (one_in(10))
+        purge();
     if (!busy)
         act(client);
     /* Most calls are done at once. */
@@ -787,7 +844,8 @@ static void step(void)
 static void begin_life(void)
 {
     now = held_at = START;
-    paused_until = latch_set = latch_until = longest_idle = 0;
+    paused_until = latch_set = latch_until = longest_idle = revision = 0;
+    latch_deleted = false;
     latch_over = INT64_MAX;
     arrivals = attempts = 0;
     *fault = '\0';
@@ -808,7 +866,8 @@ static void end_life(void)
     }
     for (size_t i = 0; i < COUNT(late); i++) {
         free(late[i].text);
-        late[i].text = NULL;
+        free(twins[i].text);
+        late[i].text = twins[i].text = NULL;
     }
     for (int i = 0; i < KEYS; i++) {
         free(store[i].text);
