@@ -270,7 +270,7 @@ static int signal_one(int pid, int signo)
 int __wrap_kill(pid_t pid, int signo)
 {
     if (signo)
-        life_on_deed(kernel.current);
+        life_on_deed(kernel.current, DEED_SIGNAL);
     kernel_call();
     if (signo)
         trace("kill(%d, %d)", pid, signo);
@@ -333,7 +333,7 @@ long __wrap_syscall(long number, ...)
         word[i] = va_arg(words, long);
     va_end(words);
     if (number == SYS_pidfd_send_signal && word[1])
-        life_on_deed(kernel.current);
+        life_on_deed(kernel.current, DEED_SIGNAL);
     kernel_call();
     switch (number) {
     case SYS_pidfd_open:
@@ -546,7 +546,7 @@ static struct proc *fork_process(enum kind kind)
  * -1. */
 int lives_vfork(const struct registers *registers, int cgroup)
 {
-    life_on_deed(kernel.current);
+    life_on_deed(kernel.current, DEED_BIRTH);
     kernel_call();
     if (cgroup >= 0 && kernel.no_fork_into)
         return refused_with(kernel.no_fork_into);
@@ -567,7 +567,7 @@ int lives_vfork(const struct registers *registers, int cgroup)
 
 pid_t __wrap_spawn_start(struct spawn *spawn, int (*work)(void *arg), void *arg)
 {
-    life_on_deed(kernel.current);
+    life_on_deed(kernel.current, DEED_BIRTH);
     kernel_call();
     if (is_refused(WANT_PROCESS))
         return -1;
@@ -599,7 +599,7 @@ static int help(const void *arg)
 pid_t __wrap_child_fork_helper(const char *name, int keep, int (*work)(int keep, const void *arg),
                                const void *arg)
 {
-    life_on_deed(kernel.current);
+    life_on_deed(kernel.current, DEED_BIRTH);
     kernel_call();
     if (is_refused(WANT_PROCESS))
         return -1;
@@ -619,7 +619,7 @@ pid_t __wrap_child_fork_helper(const char *name, int keep, int (*work)(int keep,
 /* It keeps all files but the first two. */
 pid_t __wrap_child_fork_survivor(const char *name, int (*work)(const void *arg), const void *arg)
 {
-    life_on_deed(kernel.current);
+    life_on_deed(kernel.current, DEED_BIRTH);
     kernel_call();
     if (is_refused(WANT_PROCESS))
         return -1;
@@ -866,7 +866,7 @@ static struct message *message_of(const struct msghdr *parcel)
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *parcel, int flags)
 {
     (void)flags;
-    life_on_deed(kernel.current);
+    life_on_deed(kernel.current, DEED_MESSAGE);
     kernel_call();
     const struct file *file = file_of(fd);
     if (!file || file->kind != FILE_PAIR)
@@ -946,7 +946,7 @@ int __wrap_connect(int fd, const struct sockaddr *to, socklen_t length)
 ssize_t __wrap_send(int fd, const void *bytes, size_t size, int flags)
 {
     (void)flags;
-    life_on_deed(kernel.current);
+    life_on_deed(kernel.current, DEED_REQUEST);
     kernel_call();
     return network_send(file_of(fd)->connection, bytes, size);
 }

@@ -65,9 +65,9 @@ int life_on_want(struct proc *process, enum want want)
     return 0;
 }
 
-void life_on_deed(const struct proc *process)
+void life_on_deed(const struct proc *process, enum deed deed)
 {
-    (void)process;
+    (void)process, (void)deed;
 }
 
 void life_on_execute(struct proc *process, char *const *argv, char *const *environment)

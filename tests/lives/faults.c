@@ -138,9 +138,26 @@ static void come_next(const struct fault *fault)
     world_at(world.now + next->at, come, next);
 }
 
+static int64_t moment_of(const struct fault *fault, unsigned which)
+{
+    const struct proc *supervisor = run_guard(fault->run, SUPERVISOR);
+
+    return supervisor ? state_moment(supervisor, which) : NEVER;
+}
+
+static void choose_end(struct fault *fault)
+{
+    int64_t moment = fault->has_end ? moment_of(fault, fault->end_moment) : NEVER;
+
+    if (moment != NEVER && moment + fault->end_by > world.now)
+        fault->length = moment + fault->end_by - world.now;
+}
+
 static void strike(void *arg)
 {
     struct fault *fault = arg;
+
+    choose_end(fault);
     double length = (double)fault->length / 1e9;
 
     states_note_fault(fault->run, fault->kind * 2 + fault->guard);
@@ -242,10 +259,9 @@ static void come(void *arg)
 static void await_moment(void *arg)
 {
     struct fault *fault = arg;
-    const struct proc *process = run_guard(fault->run, SUPERVISOR);
-    int64_t moment = process ? state_moment(process, fault->number) : NEVER;
+    int64_t moment = moment_of(fault, fault->number);
 
-    if (!process && fault->run->supervisor)
+    if (!run_guard(fault->run, SUPERVISOR) && fault->run->supervisor)
         return;
     if (moment == NEVER)
         world_at(world.now + 10 * MS + chance_below(20 * MS), await_moment, fault);
@@ -263,21 +279,36 @@ static void strike_now(struct fault *fault)
     kernel.from_outside = false;
 }
 
-/* A guard makes its next call (AT_CALL), or does its next deed (AT_DEED): the faults that are for
- * this one strike. */
-static void count(const struct proc *process, unsigned trigger)
+/* Whether the guard has done so many of these, and the latest just now. */
+static bool is_deed(const struct fault *fault, const struct proc *guard, enum deed deed)
+{
+    const unsigned *deeds = guard->run->deeds[guard->kind];
+    unsigned number = 0;
+
+    for (unsigned i = 0; i < DEEDS; i++)
+        number += fault->deed == i || fault->deed == DEEDS ? deeds[i] : 0;
+    return fault->number == number && (fault->deed == deed || fault->deed == DEEDS);
+}
+
+/* A guard makes its next call (DEEDS), or does its next deed: the faults that are for this one
+ * strike. */
+static void count(const struct proc *process, enum deed deed)
 {
     if (process->kind != SUPERVISOR && process->kind != AGENT)
         return;
-    unsigned *numbers = trigger == AT_CALL ? process->run->calls : process->run->deeds;
-    unsigned number = ++numbers[process->kind];
+    const unsigned *calls = &process->run->calls[process->kind];
+    if (deed == DEEDS)
+        process->run->calls[process->kind]++;
+    else
+        process->run->deeds[process->kind][deed]++;
     for (int i = 0; i < fault_count; i++) {
         struct fault *fault = &faults[i];
-        if (fault->used || fault->trigger != trigger || fault->run != process->run ||
-            fault->guard != process->kind || fault->number != number)
+        bool due = deed == DEEDS ? fault->trigger == AT_CALL && fault->number == *calls
+                                 : fault->trigger == AT_DEED && is_deed(fault, process, deed);
+        if (!due || fault->used || fault->run != process->run || fault->guard != process->kind)
             continue;
         fault->used = true;
-        if (trigger == AT_DEED && (fault->at || fault->calls))
+        if (fault->trigger == AT_DEED && (fault->at || fault->calls))
             world_at(world.now + fault->at, come, fault);
         else
             strike_now(fault);
@@ -302,16 +333,16 @@ void life_on_call(struct proc *process)
 
     if (!guard)
         return;
-    count(guard, AT_CALL);
+    count(guard, DEEDS);
     strike_amid(guard, false);
 }
 
-void life_on_deed(const struct proc *process)
+void life_on_deed(const struct proc *process, enum deed deed)
 {
     if (!process)
         return;
     strike_amid(process, true);
-    count(process, AT_DEED);
+    count(process, deed);
 }
 
 void life_on_request(struct run *run)
@@ -368,7 +399,7 @@ static int64_t choose_length(int64_t lease)
 
 static void choose_trigger(struct fault *fault)
 {
-    bool of_process = fault->kind <= FAULT_SIGNAL;
+    bool of_process = fault->kind <= FAULT_SUSPEND;
 
     if (fault > faults && one_in(4)) {
         fault->trigger = AT_FAULT;
@@ -393,10 +424,25 @@ static void choose_trigger(struct fault *fault)
         fault->trigger = AT_TIME;
         fault->at = fault->run->starts + chance_below(one_in(2) ? 200 * MS : 4 * fault->run->lease);
     }
-    if (fault->kind <= FAULT_STOP && fault->trigger != AT_CALL && one_in(2)) {
+    if (of_process && fault->trigger != AT_CALL && one_in(2)) {
         fault->of_deeds = one_in(2);
         fault->calls = 1 + (unsigned)chance_below(fault->of_deeds ? 6 : CHOOSE(5, 20, 80));
     }
+}
+
+/* Of some kinds of deeds there are few. */
+static void choose_aim(struct fault *fault)
+{
+    fault->deed = one_in(2) ? (enum deed)chance_below(DEEDS) : DEEDS;
+    if (fault->trigger == AT_DEED && fault->deed != DEEDS)
+        fault->number = 1 + fault->number % 6;
+    if (fault->trigger == AT_MOMENT && one_in(3))
+        fault->number = MOMENT_OF_ITSELF;
+    fault->has_end = one_in(3);
+    fault->end_moment = (unsigned)chance_below(MOMENTS);
+    if (fault->end_moment == MOMENT_AT_MOST && !fault->run->at_most)
+        fault->end_moment = 0;
+    fault->end_by = (one_in(3) ? -1 : 1) * chance_below(CHOOSE(0, 3, 100, 1000) * MS);
 }
 
 /* rlock-stores(7) says how many servers of a quorum "may forget": the first ones here. */
@@ -440,6 +486,7 @@ static void choose_fault(struct fault *fault, struct run *all_on)
     fault->failover = replication_choose_failover(fault->run->lease);
     if (replication.servers && (naming.used || sentinels_here.used) && one_in(2))
         fault->kind = FAULT_FAILOVER;
+    choose_aim(fault);
     circumstances.network_bad |= is_of_network(fault->kind);
 }
 

@@ -1,8 +1,8 @@
-/* The faults of a life. Each strikes at a time, before a system call of a process, or about a deed
- * of one, which others notice: a message, a request, a signal or a birth; just after a request was
- * sent: while these are under way, most orders are open; about when a command must be ended, if its
- * lease is not renewed until then; or soon after the fault before it, amid what is done about that
- * one. */
+/* The faults of a life. Each strikes at a time, before a system call of a guard, or about a deed of
+ * one (of any kind, or of one); just after a request was sent: while these are under way, most
+ * orders are open; about when a command ends, or must be ended, if its lease is not renewed until
+ * then; or soon after the fault before it, amid what is done about that one. A fault that
+ * lasts may do so until one of those moments. */
 #pragma once
 
 #include "lives/replication.h"
@@ -38,7 +38,11 @@ struct fault {
     enum kind guard; /* SUPERVISOR or AGENT */
     int signo;
     int64_t at;      /* AT_TIME: then; of the others: so long behind it */
-    unsigned number; /* of the call, deed or request; which moment */
+    unsigned number; /* of the call, deed or request; which moment (states.h) */
+    enum deed deed;  /* AT_DEED: of that kind only; DEEDS: any */
+    bool has_end;    /* it lasts until that moment of the run, and so long behind it */
+    unsigned end_moment;
+    int64_t end_by;
     /* Of a guard: it strikes in that one of its calls (or deeds) from then on, amid what it does
      * about that moment; 0: then. */
     unsigned calls;

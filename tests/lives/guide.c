@@ -4,7 +4,8 @@
 #include "lives/states.h"
 
 /* Later ones take the place of others. */
-#define KEPT 2048
+#define KEPT   2048
+#define LATEST 64
 
 struct guide {
     struct plan kept[KEPT];
@@ -81,14 +82,20 @@ static void change(struct plan *plan)
     }
 }
 
+/* Any, or one of the latest: these have reached what few lives do. */
+static unsigned choose_kept(unsigned count)
+{
+    unsigned most = draw(2) ? KEPT : LATEST;
+
+    return (count - 1 - (unsigned)draw(count < most ? count : most)) % KEPT;
+}
+
 struct plan guide_choose(const struct guide *guide, uint64_t seed)
 {
-    unsigned count = guide->count < KEPT ? guide->count : KEPT;
-
     state = seed * 0x9e3779b97f4a7c15;
-    if (count == 0 || draw(2) == 0)
+    if (guide->count == 0 || draw(2) == 0)
         return (struct plan){.seed = seed};
-    struct plan plan = guide->kept[draw(count)];
+    struct plan plan = guide->kept[choose_kept(guide->count)];
     if (!plan.base)
         plan.base = plan.seed;
     plan_make(&plan);

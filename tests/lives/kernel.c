@@ -121,6 +121,7 @@ struct proc *process_new(enum kind kind, int parent, struct run *run)
     *process = (struct proc){
         .pid = take_number(), .parent = parent, .kind = kind, .run = run, .name = "rlock"};
     process->group = process->session = process->pid;
+    process->born = world.now;
     process->started = (uint64_t)(world.now / TICK);
     return process;
 }
@@ -533,7 +534,8 @@ void process_execute(char *const *argv, char *const *environment)
         process->hidden = kernel.proc == PROC_HIDES && one_in(3);
         process->program = life_program(process, argv);
         process->status = W_EXITCODE(process->program.status, 0);
-        end_actor_at(process, world.now + process->program.runs);
+        process->finishes = world.now + process->program.runs;
+        end_actor_at(process, process->finishes);
         if (process->program.reads_at && process->program.reads_at != NEVER)
             world_at(world.now + process->program.reads_at, read_terminal, process);
         if (process->program.child != NO_CHILD)

@@ -58,6 +58,7 @@ struct proc {
     enum kind kind;
     struct run *run;
     char name[16];
+    int64_t born;
     uint64_t started;  /* clock ticks, as /proc shows it */
     int cgroup;        /* cgroups.c */
     bool hidden;       /* from /proc, though not as a child: hidepid= (proc(5)) */
@@ -108,7 +109,7 @@ struct proc {
 
     /* Of an actor. */
     struct program program;
-    int64_t finishes;            /* it has done by then what it does last (process_finish()) */
+    int64_t finishes;            /* it has done by then all that it does */
     unsigned timer;              /* the number of the valid one */
     bool is_due;                 /* it ends when it can: it was stopped or frozen at that time */
     void (*acts)(void *process); /* when it has caught a signal, or a child changes; NULL: not */

@@ -15,10 +15,10 @@ const void *life_copy_renewer(const void *renewer);
 /* The same of what run/notifier.c tells its process. */
 const void *life_copy_work(const void *work);
 
-/* Faults may strike here: before each system call; before a deed, which is one that others notice:
- * a message, a request, a signal or a birth; and when a request has been sent. */
+/* Faults may strike here: before each system call; before a deed, which is one that others notice;
+ * and when a request has been sent. */
 void life_on_call(struct proc *process);
-void life_on_deed(const struct proc *process);
+void life_on_deed(const struct proc *process, enum deed deed);
 void life_on_request(struct run *run);
 /* Whether it is the first request of a run. */
 bool life_is_first_request(struct run *run);

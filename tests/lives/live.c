@@ -89,6 +89,8 @@ static void choose_runs(void)
     }
     if (replication.grace && !one_in(3))
         world_at(world.now, order_mark, NULL);
+    plan_part(PLAN_OPTIONS);
+    run_choose_more();
     plan_part(PLAN_SCRIPT);
     script_choose(flavour);
     plan_part(PLAN_LATCH);

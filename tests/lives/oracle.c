@@ -244,6 +244,20 @@ static bool has_left_others(const struct run *run)
     return false;
 }
 
+/* rlock(7), "Supervisor and agent stopped together": its host was suspended between a look at the
+ * clock and what followed. */
+static bool has_just_slept(void)
+{
+    return kernel.current->calls_awake == 0;
+}
+
+/* Its time is over, and its process has looked at the clock since. */
+static bool is_too_late(const struct proc *stopper, int64_t left)
+{
+    return world.now - stopper->born - 100 * MS > left && kernel.load < 3 && !kernel.slow_exec &&
+           !has_just_slept();
+}
+
 static void on_stop_command(struct proc *process, char *const *environment)
 {
     struct run *run = process->run;
@@ -255,6 +269,12 @@ static void on_stop_command(struct proc *process, char *const *environment)
     run->stop_left = atoll(variable_of(environment, "RLOCK_STOP_MS")) * MS;
     if (run->stops_seen++ && !run->killed && !run->agent_faulted)
         BROKEN(STOP_COMMAND, "run %d: --stop is run twice", run->number);
+    if (run->stop_left > run->kill_after)
+        BROKEN(STOP_LEFT, "run %d: it says that there are %.3f s", run->number,
+               (double)run->stop_left / 1e9);
+    if (is_too_late(process, run->stop_left))
+        BROKEN(STOP_TOO_LATE, "run %d: --stop is run %.3f s after its KILL is due", run->number,
+               (double)(world.now - process->born - run->stop_left) / 1e9);
     if (!is_holder(run) && !is_excused(run) && !run->command_alive && !has_left_others(run))
         BROKEN(STOP_COMMAND, "run %d: --stop is run without lock and command", run->number);
 }
@@ -411,13 +431,6 @@ static void check_stray(const struct proc *process, const struct run *run, int s
         note_stray(process->run);
     else
         fail("run %d sends signal %d to process %d of others", run->number, signo, process->pid);
-}
-
-/* rlock(7), "Supervisor and agent stopped together": its host was suspended between a look at the
- * clock and what followed. */
-static bool has_just_slept(void)
-{
-    return kernel.current->calls_awake == 0;
 }
 
 /* A run around it sends that one when its own lock is lost, and it is passed on to the command. */
@@ -1089,12 +1102,12 @@ static bool has_lost_one_agent(const struct run *run)
            kernel.load < 2 && !kernel.slow_exec && kernel.kill_takes < 200 * MS;
 }
 
-/* rlock(7): "If that fails, the command is stopped in time"; with --on-lost it may continue:
- * rlock-run(1). */
+/* rlock(7): "If that fails, the command is stopped in time", or what it has left, where that is
+ * waited for; with --on-lost it may continue: rlock-run(1). */
 static bool was_left_without_agent(const struct run *run)
 {
-    return run->agent_unstarted &&
-           (run->goes_on || run->termed_at || WIFSIGNALED(run->command_status));
+    return run->agent_unstarted && (run->goes_on || run->termed_at || run->wait_descendants ||
+                                    WIFSIGNALED(run->command_status));
 }
 
 /* Each status but the command's own has a reason. At a quorum, a forced release withdraws what a

@@ -26,6 +26,7 @@ enum plan_part {
     PLAN_SCRIPT,
     PLAN_LATCH,
     PLAN_DATABASE,
+    PLAN_OPTIONS,
     PLAN_PARTS
 };
 

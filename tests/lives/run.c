@@ -514,6 +514,23 @@ void run_choose(struct run *run, int number, int flavour)
     shell_choose(run);
 }
 
+void run_choose_more(void)
+{
+    unsigned options = one_in(2) ? (unsigned)chance_below(1 << 5) : 0;
+
+    for (int i = 0; i < run_count; i++) {
+        struct run *run = &runs[i];
+        unsigned more = options & (unsigned)chance();
+        if (more & 1 && !run->at_most)
+            run->at_most = 1 + chance_below(2 * run->lease);
+        if (more & 2 && !run->at_least)
+            run->at_least = chance_below(2 * run->lease);
+        run->has_stop |= more >> 2 & 1;
+        run->goes_on |= more >> 3 & 1;
+        run->wait_descendants |= more >> 4 & 1;
+    }
+}
+
 static double seconds(int64_t ns)
 {
     return ns == NEVER ? -1 : (double)ns / 1e9;

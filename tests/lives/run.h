@@ -8,6 +8,9 @@
 #define KEYS       3
 #define OWNER_ROOM 120 /* three levels */
 
+/* Calls that others notice. */
+enum deed { DEED_MESSAGE, DEED_REQUEST, DEED_SIGNAL, DEED_BIRTH, DEEDS };
+
 struct run {
     int number;
     /* Chosen. */
@@ -92,10 +95,10 @@ struct run {
     int64_t forgotten;     /* the server has lost its lock then; 0: it has not */
     bool asked;            /* its first request was sent */
     unsigned requests;
-    int64_t requested_at;  /* the latest of them was sent */
-    unsigned calls[2];     /* system calls of its supervisor and its agents */
-    unsigned deeds[2];     /* of these */
-    int64_t stopped_since; /* its supervisor is; 0: it is not */
+    int64_t requested_at;     /* the latest of them was sent */
+    unsigned calls[2];        /* system calls of its supervisor and its agents */
+    unsigned deeds[2][DEEDS]; /* of these, of each kind */
+    int64_t stopped_since;    /* its supervisor is; 0: it is not */
     /* When neither of its guards ran last. */
     bool unguarded;
     int64_t last_unguarded;
@@ -110,6 +113,8 @@ struct run *run_of_owner(const char *owner);
 /* Chooses a command line. flavour: 0 exclusive, 1 readers and writers, 2 a semaphore, 3 several
  * KEYs. */
 void run_choose(struct run *run, int number, int flavour);
+/* In half of the lives, many of those that are chosen get options that few have otherwise. */
+void run_choose_more(void);
 /* Starts it: an event. The one that nests in another is that one's to start. */
 void run_begin(void *run);
 /* Whether it is that run, or nests in it. */

@@ -19,6 +19,8 @@ const struct sentence_quote sentences[] = {
     [STOPPED_WAITS] = {"rlock.7", "acquires nothing until it is continued"},
     [WAITS_AT_MOST] = {"rlock-run.1", "Wait at most that long, then end with 75."},
     [STOP_COMMAND] = {"rlock-run.1", "when rlock stops the command"},
+    [STOP_LEFT] = {"rlock-run.1", "says how many milliseconds are left until KILL"},
+    [STOP_TOO_LATE] = {"rlock-run.1", "is not run, since it might hit another holder's work"},
     [STOP_HAS_TIME] = {"rlock-run.1",
                        "TERM follows when CMD has ended, or when half of that time is over."},
     [STOP_KEEPS_LOCK] = {"rlock-run.1", "The lock is kept until CMD has ended."},

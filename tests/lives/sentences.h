@@ -21,6 +21,8 @@ enum sentence {
     STOPPED_WAITS,
     WAITS_AT_MOST,
     STOP_COMMAND,
+    STOP_LEFT,
+    STOP_TOO_LATE,
     STOP_HAS_TIME,
     STOP_KEEPS_LOCK,
     STOP_BY_AGENT,

@@ -7,11 +7,12 @@
 
 struct states *states;
 
-static unsigned latest[RUNS + 1]; /* of each run */
+static unsigned latest[RUNS + 1], details[RUNS + 1]; /* of each run */
 
 void states_begin(void)
 {
     memset(latest, 0, sizeof latest);
+    memset(details, 0, sizeof details);
 }
 
 static unsigned state_of_run(const struct run *run)
@@ -36,7 +37,13 @@ void states_note(const struct proc *process)
 {
     if (!states || !process->run || process->kind > AGENT)
         return;
-    unsigned state = state_of_run(process->run), *before = &latest[run_number(process->run)];
+    unsigned number = run_number(process->run), *before = &latest[number];
+    unsigned state = state_of_run(process->run), detail = details[number];
+    if (process->kind == SUPERVISOR)
+        details[number] = state_detail(process);
+    if (state == *before && detail == details[number])
+        return;
+    note_else(STATES * 2 + details[number], state);
     if (state == *before)
         return;
     states->pairs += !states->seen[state];

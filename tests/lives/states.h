@@ -38,6 +38,12 @@ void states_print(const struct states *states);
 unsigned state_of_supervisor(const struct proc *process);
 unsigned state_of_agent(const struct proc *process);
 /* When the supervisor must end its command by TERM (0) or KILL (1), or its lease ends (2) or the
- * time of --at-most (3), as far as it knows; NEVER: it has none. */
+ * time of --at-most (3), as far as it knows; when that command ends by itself (4). NEVER: it has
+ * none. */
+#define MOMENTS          5
+#define MOMENT_AT_MOST   3
+#define MOMENT_OF_ITSELF 4
 int64_t state_moment(const struct proc *process, unsigned which);
+/* The supervisor's plan, and what else it knows: a set of bits. */
+unsigned state_detail(const struct proc *process);
 unsigned state_of_keeper(const struct keeper *keeper);

@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "base/mem.h"
+#include "lives/run.h"
 #include "lives/states.h"
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
@@ -37,12 +38,28 @@ unsigned state_of_supervisor(const struct proc *process)
 int64_t state_moment(const struct proc *process, unsigned which)
 {
     const struct job *job = process->inside;
+    const struct run *run = process->run;
 
     if (!job || job->state == JOB_IDLE || job->state == JOB_ENDED)
         return NEVER;
-    return which == 0           ? job_term_at(job).ns
-           : which == 1         ? lease_kill_at(job->lease).ns
-           : which == 2         ? job->lease.end.ns
-           : job->plan->at_most ? moment_plus(job->acquired, job->plan->at_most).ns
-                                : NEVER;
+    switch (which) {
+    case 0: return job_term_at(job).ns;
+    case 1: return lease_kill_at(job->lease).ns;
+    case 2: return job->lease.end.ns;
+    case MOMENT_AT_MOST:
+        return job->plan->at_most ? moment_plus(job->acquired, job->plan->at_most).ns : NEVER;
+    case MOMENT_OF_ITSELF: return run->command_alive ? run->command->finishes : NEVER;
+    default: return NEVER;
+    }
+}
+
+unsigned state_detail(const struct proc *process)
+{
+    const struct job *job = process->inside;
+
+    if (!job)
+        return 0;
+    return (unsigned)job->cleared | (job->fate == FATE_LOST) << 1 |
+           (job->stop_command.pid > 0) << 2 | job->agent->gone << 3 |
+           (job->plan->at_most > 0) << 4 | (job->plan->stop != NULL) << 5;
 }
