@@ -462,7 +462,7 @@ void job_lose(struct job *job, const struct run_reason *why)
         return;
     }
     job->loss = why->cause;
-    if (job->state == JOB_STOPPING || job->state == JOB_ENDED) {
+    if (job->state == JOB_STOPPING || job->state == JOB_ENDED || job->cleared) {
         job->verdict = tell_user(job, RUN_LOST, why);
         tell_unstopped(job);
     } else if (!deadline_is_waived(job->plan)) {
