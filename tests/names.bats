@@ -168,12 +168,18 @@ both_move() {
     stderr_line 'replica of 127.0.0.2'
 }
 
+# ask_a NUMBER: so many clients have had an answer of "a".
+ask_a() {
+    [[ $(on a client list | grep -cE ' cmd=(eval|evalsha|exec) ') == "$1" ]]
+}
+
 @test "H166 events, a latch and status --watch go where the name leads now" {
     named rlock latch set l 1
     named bg e rlock events --json
     named bg l rlock latch wait l
     named bg s rlock status --watch 200ms
     poll_until 10 contains "$T/s.out" 'no locks'
+    poll_until 10 ask_a 3
     acknowledged 1 on a
     demote
     poll_until 20 contains "$T/e.err" replica
