@@ -220,9 +220,9 @@ static enum process_look read_again(const struct tree *tree, const struct proces
     return same ? PROCESS_FOUND : PROCESS_GONE;
 }
 
-/* What is sent: no CONT once KILL is due, but 0. This process may have been stopped since it was
- * asked to send one, and a command that is stopped must not run without its lock. So this comes
- * last. */
+/* Returns the signal, but 0 for a CONT once KILL is due: this process may have been stopped since
+ * it was asked to send one, and a command that is stopped must not run without its lock. So the
+ * callers ask last. */
 static int still(const struct tree *tree, int signo)
 {
     bool late = tree->kill_at.ns && moment_reached(tree->kill_at, moment_now());
@@ -547,14 +547,18 @@ static bool list_children(const struct tree *tree, reader *look_at, struct momen
     return complete;
 }
 
-/* Signals the command's process group where /proc shows none of its processes: each is hidden, as
- * zombies are not. */
+/* Signals the command's process group where /proc does not show the command, which is there: it is
+ * hidden, as zombies are not. Or none of the group is shown, when the command has gone. */
 static enum tree_state signal_hidden_group(const struct tree *tree, const struct process_list *all,
                                            int signo)
 {
+    bool shown = false;
+
     for (size_t i = 0; i < all->count; i++)
-        if (all->all[i].group == tree->group)
-            return TREE_GONE;
+        shown |= all->all[i].group == tree->group;
+    if (shown &&
+        (process_list_find(all, tree->group) || (kill(tree->group, 0) != 0 && errno == ESRCH)))
+        return TREE_GONE;
     bool live =
         tree->group > 0 && group_is_ours(tree) && kill(-tree->group, still(tree, signo)) == 0;
     return live ? TREE_LIVE : TREE_GONE;

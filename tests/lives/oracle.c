@@ -796,12 +796,15 @@ static void check_notices(const struct run *run)
             BROKEN(NOTICE_ENDS, "run %d: its --notify lives on", run->number);
 }
 
-/* Where it was run because the lock is lost, there is none to keep. */
+/* Where it was run because the lock is lost, there is none to keep. rlock(7), "No usable /proc":
+ * the agent of an rlock that was stopped "only knows the process group of the command". */
 static void check_stopper(const struct run *run)
 {
     bool is_running = run->stopper && run->stopper->life == ALIVE;
+    bool unseen = kernel.proc == PROC_NONE && run->supervisor_stopped;
 
-    if (is_running && run->stop_held && !run->forced && !is_holder(run) && !is_excused(run))
+    if (is_running && run->stop_held && !unseen && !run->forced && !is_holder(run) &&
+        !is_excused(run))
         BROKEN(STOP_KEEPS_LOCK, "run %d: the lock is released", run->number);
 }
 

@@ -26,6 +26,7 @@ static const struct row {
     int started;
     const char *name, *variable, *expected, *what;
     const char *lock; /* of its standard input */
+    bool dead;        /* a zombie */
 } rows[] = {
     {1, 1, 1, 1, 1, 1, "init", "", "", "process 1"},
     {50, 1, 50, 50, 1, 300, "getty", "", "", "somebody else's"},
@@ -132,15 +133,16 @@ static void make_process(const struct row *row, bool children)
 
     make_directory(row->pid, "");
     snprintf(stat, sizeof stat,
-             "%d (%s) S %d %d %d 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 %d 0 %d 1 2 3\n",
-             (int)pid_of(row->pid), row->name, (int)pid_of(row->parent), (int)pid_of(row->group),
-             (int)session_of(row->session), row->threads, row->started);
+             "%d (%s) %c %d %d %d 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 %d 0 %d 1 2 3\n",
+             (int)pid_of(row->pid), row->name, row->dead ? 'Z' : 'S', (int)pid_of(row->parent),
+             (int)pid_of(row->group), (int)session_of(row->session), row->threads, row->started);
     make_file(row->pid, "stat", stat);
     snprintf(status, sizeof status,
-             "Name:\t%s\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t%d\nPid:\t%d\nPPid:\t%d\n"
+             "Name:\t%s\nUmask:\t0022\nState:\t%s\nTgid:\t%d\nPid:\t%d\nPPid:\t%d\n"
              "NSpgid:\t%d\t1\nNSsid:\t%d\t1\nThreads:\t%d\n",
-             row->name, (int)pid_of(row->pid), (int)pid_of(row->pid), (int)pid_of(row->parent),
-             (int)pid_of(row->group), (int)session_of(row->session), row->threads);
+             row->name, row->dead ? "Z (zombie)" : "S (sleeping)", (int)pid_of(row->pid),
+             (int)pid_of(row->pid), (int)pid_of(row->parent), (int)pid_of(row->group),
+             (int)session_of(row->session), row->threads);
     make_file(row->pid, "status", status);
     make_file(row->pid, "environ", row->variable);
     if (row->lock) {
@@ -508,8 +510,15 @@ static void test_hidden_group(void)
     tap_ok(tree_signal(&tree, 0) == TREE_LIVE, "H122 a group that is hidden lives");
     tap_ok(tree_signal(&tree, SIGTERM) == TREE_LIVE && strstr(deeds, "signal"),
            "H122 and gets its signals: %s", deeds);
+    struct row child = rows[11]; /* the command's child, which is dead */
+    child.threads = 1;
+    child.dead = true;
+    make_process(&child, false);
+    tap_ok(tree_signal(&tree, 0) != TREE_LIVE, "H122 a zombie is left of a group");
+    single = tree.group;
+    tap_ok(tree_signal(&tree, 0) == TREE_LIVE, "H122 a zombie is shown of a group that is hidden");
     notes_deeds = false;
-    group = 0;
+    group = single = 0;
     procfs_close(&procfs);
     remove_tree("");
 }
