@@ -195,10 +195,10 @@ begin_late() {
     [[ $output == *"no such latch"* ]]
 }
 
-# put_record NAME EXPIRES [BEHIND]: of a lock that was written in 1970.
+# put_record NAME EXPIRES: of a lock that was written in 1970.
 put_record() {
     printf 'rlock/1 hash 0\nk lock/1\n! 1000000 0 1000000 %s\n' "$2" |
-        ctl put "test$BATS_TEST_NUMBER/rlock:{$1}${3-}"
+        ctl put "test$BATS_TEST_NUMBER/rlock:{$1}"
 }
 
 # passes_by NAME: a run; fails while etcd has anything of that lock.
@@ -209,7 +209,7 @@ passes_by() {
 
 @test "a record that has expired, and the bell of its lock, are deleted by and by" {
     put_record old 600000
-    put_record old 600000 '!bell'
+    ctl put "test$BATS_TEST_NUMBER/rlock:{old}!bell0" rung
     put_record new 9000000000000
     poll_until 100 passes_by old
     run -1 passes_by new
