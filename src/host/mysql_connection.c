@@ -328,10 +328,10 @@ enum database_wait database_continue(struct database_attempt *attempt, struct ho
     }
     if (!well)
         database_drop(attempt);
-    return !well                               ? DATABASE_DOWN
-           : over                              ? DATABASE_UP
-           : attempt->waits & MYSQL_WAIT_WRITE ? DATABASE_WRITES
-                                               : DATABASE_READS;
+    return !well                                 ? DATABASE_DOWN
+           : over                                ? DATABASE_UP
+           : (attempt->waits & MYSQL_WAIT_WRITE) ? DATABASE_WRITES
+                                                 : DATABASE_READS;
 }
 
 int database_attempt_fd(const struct database_attempt *attempt)

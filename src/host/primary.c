@@ -240,9 +240,9 @@ static void tell_all(struct host_error *fault)
 
     for (size_t i = 0; i < candidates.count; i++) {
         struct candidate *one = &candidates.at[i];
-        enum wire_error error = one->why.error;
         if (one->progress != CANDIDATE_FAILED)
-            one->why = (struct host_error){.error = error = WIRE_UNREACHABLE, .said = "no answer"};
+            one->why = (struct host_error){.error = WIRE_UNREACHABLE, .said = "no answer"};
+        enum wire_error error = one->why.error;
         same &= error == candidates.at[0].why.error && error != WIRE_READ_ONLY;
         full &= error == WIRE_FULL || error == WIRE_READ_ONLY;
         any_full |= error == WIRE_FULL;

@@ -558,10 +558,10 @@ static bool check_url(struct examination *of, const struct url *url, const char 
     if (opened) {
         of->server = checkup_add(checkup, url);
         of->takes_locks = false;
-        if (of->dialect)
-            examine(of);
-        else
+        if (tests)
             examine_by_host(of, tests);
+        else
+            examine(of);
     }
     if (of->session)
         redis_session_free(of->session);
