@@ -75,6 +75,7 @@ goes_on() {
         "$(its_url postgresql "$gone,$first,$second")"; do
         refused 75 run -n k -- touch "$T/ran"
         refused 0 run free -- true
+        refused 0 run -u "${RLOCK_URL/:/s:}" --tls-ca "$CERTS/ca.pem" free -- true
     done
     run -1 rlock doctor
     [[ $output == *'fine     role         it takes writes, and so the locks'* ]]
@@ -202,6 +203,7 @@ replica_has_all() {
     local first=127.0.0.1:$MYSQL_PORT second=127.0.0.1:$REPLICA_PORT
     RLOCK_URL=$(its_url mysql "$second,$first")
     hold_by k "$RLOCK_URL"
+    refused 0 run -u "${RLOCK_URL/:/s:}" --tls-ca "$CERTS/ca.pem" free -- true
     # A user who may write to a replica is not led to it.
     refused 75 run -n -u "mysql://root:@$second,$first/locks" k -- touch "$T/ran"
     database_sql mysql 'SET GLOBAL read_only = ON'
