@@ -359,8 +359,8 @@ static enum tree_state signal_unseen(const struct tree *tree, int signo)
     return signo == 0 && state == TREE_LIVE ? TREE_UNSEEN : state;
 }
 
-/* Kills a process, and before it those below it that were not noted: when it is dead, they are the
- * children of others. */
+/* Kills a process, and before it those below it: when it is dead, they are the children of others.
+ * It reads of them only what is never locked. */
 static void kill_below(const struct search *search, const struct process *process, int depth)
 {
     const struct procfs *procfs = search->tree->procfs;
@@ -369,8 +369,8 @@ static void kill_below(const struct search *search, const struct process *proces
 
     procfs_add_children(procfs, process, &children);
     for (size_t i = 0; i < children.count && depth < MOST_DEPTH; i++) {
-        if (procfs_read(procfs, children.all[i].pid, &child) == PROCESS_FOUND &&
-            !was_noted(search->tree, &child) && may_belong(search, &child))
+        if (procfs_read_status(procfs, children.all[i].pid, &child) == PROCESS_FOUND &&
+            may_belong(search, &child))
             kill_below(search, &child, depth + 1);
     }
     deliver(search->tree, process, SIGKILL);
@@ -408,7 +408,7 @@ static bool signal_leader(const struct search *search, int signo)
 
     if (tree->leader < 0)
         return false;
-    bool found = procfs_read(tree->procfs, tree->group, &leader) == PROCESS_FOUND &&
+    bool found = procfs_read_status(tree->procfs, tree->group, &leader) == PROCESS_FOUND &&
                  leader.group == tree->group && group_is_ours(tree) &&
                  signal_one(search, &leader, signo);
     if (signo != 0)
@@ -699,7 +699,7 @@ bool tree_leader_ended(const struct tree *tree)
     if (!procfs_is_usable(tree->procfs) || tree->group <= 0)
         return false;
     procfs_begin(tree->procfs);
-    look = procfs_read(tree->procfs, tree->group, &leader);
+    look = procfs_read_status(tree->procfs, tree->group, &leader);
     procfs_end(tree->procfs);
     return look == PROCESS_FOUND && leader.parent == tree->root && !leader.live;
 }

@@ -421,20 +421,47 @@ static void wait_at_most(int seconds)
     must(setitimer(ITIMER_REAL, &times, NULL) == 0);
 }
 
-/* While a process executes another program, a part of its files is locked; here that is a pipe
- * without a writer. Neither that of the tree nor that of another one holds its end up. */
+/* Makes what is locked of a process a pipe without a writer. */
+static void lock(int number)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/%d/stat", directory, (int)pid_of(number));
+    must(unlink(path) == 0 && mkfifo(path, 0600) == 0);
+}
+
+/* Where the supervisor is dead, the command is known, and what descends from it. */
+static void test_locked_below(struct procfs *procfs)
+{
+    const char *before = "kill 122, kill 121, kill 120";
+    struct process_list seen = {noted, 1, 0};
+    struct tree tree = {
+        .procfs = procfs, .leader = -1, .owner = OWNER, .noted = &seen, .noted_count = 1};
+
+    wait_at_most(3);
+    tree_signal(&tree, SIGKILL);
+    tap_ok(strncmp(deeds_before, before, strlen(before)) == 0,
+           "H163 without the supervisor, too: %s", deeds_before);
+    lock(120);
+    tree.group = pid_of(120);
+    tree.root = getpid();
+    wait_at_most(20);
+    note_deed("look at", 120);
+    tap_ok(!tree_leader_ended(&tree) && !*deeds_before,
+           "H163 whether the command has ended is seen without what is locked");
+}
+
+/* While a process executes another program, a part of its files is locked. Neither that of the tree
+ * nor that of another one holds its end up. */
 static void test_locked(void)
 {
     const struct sigaction action = {.sa_handler = give_up_waiting};
     const int signals[] = {SIGTERM, SIGCONT, 0}, locked[] = {50, 122};
     const struct itimerval never = {0};
-    char path[128];
 
     make_world(true);
-    for (size_t i = 0; i < COUNT(locked); i++) {
-        snprintf(path, sizeof path, "%s/%d/stat", directory, (int)pid_of(locked[i]));
-        must(unlink(path) == 0 && mkfifo(path, 0600) == 0);
-    }
+    for (size_t i = 0; i < COUNT(locked); i++)
+        lock(locked[i]);
     must(sigaction(SIGALRM, &action, NULL) == 0);
     struct procfs procfs = procfs_of(directory);
     const struct tree tree = {
@@ -449,6 +476,7 @@ static void test_locked(void)
     tree_signal(&tree, SIGKILL);
     tap_ok(strstr(deeds_before, "kill 122") != NULL,
            "H163 KILL waits for a locked file when all is killed: %s", deeds_before);
+    test_locked_below(&procfs);
     notes_deeds = false;
     setitimer(ITIMER_REAL, &never, NULL);
     procfs_close(&procfs);
