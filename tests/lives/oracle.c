@@ -801,9 +801,12 @@ static void check_notices(const struct run *run)
 static void check_stopper(const struct run *run)
 {
     bool is_running = run->stopper && run->stopper->life == ALIVE;
-    bool unseen = kernel.proc == PROC_NONE && run->supervisor_stopped;
+    /* rlock(7), "No usable /proc": "A process that left [the group] is neither stopped nor waited
+     * for [...]. While the host has no descriptors [...], it is as if there were none." */
+    bool unseen =
+        run->supervisor_stopped && (kernel.proc == PROC_NONE || world.now < run->blind_until);
 
-    if (is_running && run->stop_held && !unseen && !run->forced && !is_holder(run) &&
+    if (is_running && run->stop_held && !run->forced && !unseen && !is_holder(run) &&
         !is_excused(run))
         BROKEN(STOP_KEEPS_LOCK, "run %d: the lock is released", run->number);
 }
@@ -1294,12 +1297,12 @@ static void check_entry(const struct run *run, const char *entry)
         BROKEN(HISTORY_TELLS, "run %d: lost, but %s", run->number, entry);
 }
 
-/* The command itself dies with rlock; its work elsewhere does not. An rlock that was ending it had
- * no time left. */
+/* The command itself dies with rlock; its work elsewhere does not. An rlock that was ending it has
+ * said so of its own CMD, or leaves it to its agent. */
 static void check_stopped_by_agent(const struct run *run)
 {
     if (run->killed_at_work && run->has_stop && !run->stops_seen && !run->stop_told &&
-        !run->agent_faulted && !run->suspended && !run->loss_told)
+        !run->agent_faulted && !run->suspended)
         BROKEN(STOP_BY_AGENT, "run %d: --stop is neither run nor missed", run->number);
 }
 
