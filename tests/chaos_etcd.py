@@ -27,8 +27,8 @@ class EtcdServer(Server):
 
 
 class Etcd(BehindProxies):
-    """Three members, which clients and the other members reach through proxies. What a member says
-    to another one takes the way by its own proxy."""
+    """Three members, which clients and the other members reach through proxies. A message
+    of one member to another takes the way by the proxy of the former."""
 
     name = "etcd, three members"
     promise = "never two, whatever happens to them while a majority keeps its data"

@@ -523,7 +523,7 @@ static bool is_over(const json_t *row, const struct clockless_reading *reading)
 }
 
 /* Deletes what is over of the keys that were not written for longest, unless it has been written
- * meanwhile. What fails is left to the next purge. */
+ * meanwhile. The next purge does what this one fails to do. */
 static void purge(void)
 {
     struct strbuf body = {0}, deletes = {0};

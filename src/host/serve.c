@@ -122,8 +122,8 @@ static enum host_outcome attempt(const struct script_call *call, struct unit *un
 }
 
 /* Waits before a unit is done again, so that two do not get into each other's way again, and many
- * do not keep the store busy in vain: the longer the more often that was so, measured by what one
- * attempt takes. */
+ * do not keep the store busy with attempts that fail: the longer the more often this unit has been
+ * done, in units of what an attempt takes. */
 static void back_off(unsigned times, int64_t took_ns)
 {
     int64_t most_us = took_ns / NS_PER_US << (times < DOUBLED_MAX ? times : DOUBLED_MAX);

@@ -425,22 +425,31 @@ static void give_terminal_back(struct job *job)
     job->had_terminal = false;
 }
 
+/* Continues a command that is stopped, or what it left, unless its lease is over, as it may be
+ * where this process or its host has slept: events come before timers, and before the agent's
+ * reports. So the clock is looked at last. The agent must verify first that the lock is still held.
+ * A command that is being ended waits for KILL. */
+static void go_on(struct job *job)
+{
+    bool left = lingers(job), stopped = left || child_may_be_stopped(&job->child);
+    struct tree tree = tree_of(job);
+
+    tree.kill_at = deadline(job).kill_at;
+    if (stopped && moment_reached(tree.kill_at, moment_now())) {
+        if (job->state == JOB_RUNNING)
+            job_verify(job);
+    } else if (left) {
+        stop_send(&tree, SIGCONT);
+    } else {
+        child_signal(&job->child, SIGCONT);
+    }
+}
+
 static void resume(struct job *job)
 {
     job->state = JOB_RUNNING;
     give_terminal_back(job);
-    child_signal(&job->child, SIGCONT);
-}
-
-/* Continues a command that is stopped, unless its lease is over, as it may be where this process or
- * its host has slept: events come before timers, and before the agent's reports. Then the agent
- * must verify first that the lock is still held. A command that is being ended waits for KILL. */
-static void go_on(struct job *job)
-{
-    if (!child_may_be_stopped(&job->child) || !moment_reached(deadline(job).kill_at, moment_now()))
-        send(job, SIGCONT);
-    else if (job->state == JOB_RUNNING)
-        job_verify(job);
+    go_on(job);
 }
 
 void job_extend(struct job *job, struct lease lease)
