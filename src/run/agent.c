@@ -191,6 +191,7 @@ static void on_held(void *arg, struct lease lease, const struct lock_grant *gran
         environment_grant(agent->plan->job->environment, lease.length, grants);
     watch(agent, lease);
     atomic_store(&agent->offer->command.group, 0); /* after a grant that was not claimed */
+    atomic_store(&agent->offer->ending, 0);        /* of a grant that was taken back */
     atomic_store(&agent->offer->stands, true);
     agent->state = OFFERED;
     send_report(agent, &held);

@@ -73,8 +73,9 @@ int channel_receive(int end, void *message, size_t size, int *fd);
  * moment. */
 struct offer {
     atomic_bool stands;
-    atomic_bool delivered;     /* the printer of an acquisition has printed the lock */
-    atomic_bool ending;        /* the command is being ended: by the guard that has claimed it */
+    atomic_bool delivered;      /* the printer of an acquisition has printed the lock */
+    atomic_int_fast64_t ending; /* since when (struct awake) the command is being ended, by the
+                                 * guard that has claimed it; 0: it is not */
     bool announced;            /* the user has read why the lock is waited for, since it was held */
     struct child_note command; /* of the command's process */
     struct cgroup cgroup;      /* the command's, from before it is started */
@@ -89,8 +90,13 @@ static inline bool offer_claim(struct offer *offer)
 }
 
 /* True if the caller was first: it runs the command of --stop, and sends TERM. The other guard only
- * kills. */
-static inline bool offer_claim_end(struct offer *offer)
+ * kills, and *since is when the first one has begun. */
+static inline bool offer_claim_end(struct offer *offer, struct awake *since)
 {
-    return !atomic_exchange(&offer->ending, true);
+    int_fast64_t began = 0;
+    bool first = atomic_compare_exchange_strong(&offer->ending, &began, since->ns);
+
+    if (!first)
+        since->ns = began;
+    return first;
 }

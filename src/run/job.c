@@ -254,13 +254,18 @@ bool job_is_ended_elsewhere(const struct job *job)
     return !job->ends && is_being_ended(job);
 }
 
+static void claim_end(struct job *job)
+{
+    job->ends = !job->agent->offer || offer_claim_end(job->agent->offer, &job->stopping_since);
+    job->stop.tree.kill_at = deadline(job).kill_at;
+}
+
 /* If the agent has begun already, this process gives it half of the time, and only then TERMs the
  * command. */
 static void begin_to_end(struct job *job)
 {
     struct moment now = moment_now();
 
-    job->ends = !job->agent->offer || offer_claim_end(job->agent->offer);
     job->term_at = now;
     if (job->ends)
         stop_command_start(&job->stop_command, &job->inherited, cgroup_of(job),
@@ -275,10 +280,10 @@ static void stop(struct job *job)
         return;
     job->state = JOB_STOPPING;
     job->stopping_since = awake_now();
-    tell_stopping(job);
     job->stop = (struct stop){.child = &job->child, .tree = tree_of(job)};
     job->stop.tree.asked = &job->asked;
-    job->stop.tree.kill_at = deadline(job).kill_at;
+    claim_end(job);
+    tell_stopping(job);
     begin_to_end(job);
     go_on_stopping(job);
 }
@@ -288,9 +293,11 @@ void job_agent_died(struct job *job)
 {
     if (!job_is_ended_elsewhere(job))
         return;
-    atomic_store(&job->agent->offer->ending, false);
-    if (job->state == JOB_STOPPING && tree_signal(&job->stop.tree, 0) != TREE_GONE)
+    atomic_store(&job->agent->offer->ending, 0);
+    if (job->state == JOB_STOPPING && tree_signal(&job->stop.tree, 0) != TREE_GONE) {
+        claim_end(job);
         begin_to_end(job);
+    }
 }
 
 void job_abandon(struct job *job)

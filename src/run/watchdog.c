@@ -130,7 +130,8 @@ static bool start_stop_command(struct watchdog *watchdog)
 {
     if (!watchdog->stopping)
         watchdog->known.stopping_since = awake_now();
-    return tree_signal(&watchdog->tree, 0) != TREE_GONE && offer_claim_end(watchdog->offer) &&
+    return tree_signal(&watchdog->tree, 0) != TREE_GONE &&
+           offer_claim_end(watchdog->offer, &watchdog->known.stopping_since) &&
            stop_command_start(&watchdog->stop_command, NULL, NULL, kill_at(watchdog));
 }
 
