@@ -41,6 +41,7 @@ static struct {
     struct candidate *at;
     size_t count;
     size_t hosts;
+    char *names; /* of the hosts, and their ports, taken apart */
 } candidates;
 
 /* -- addresses --------------------------------------------------------------------------------- */
@@ -93,7 +94,7 @@ static void add_host(const struct host_target *target)
 /* Takes HOST:PORT apart, with an IPv6 address in [ ] and its zone behind "%25". */
 static void add_hosts(const struct host_target *target)
 {
-    char *rest = mem_strdup(target->host), *text; /* for good */
+    char *rest = candidates.names = mem_strdup(target->host), *text;
 
     while ((text = strsep(&rest, ","))) {
         struct host_target one = *target;

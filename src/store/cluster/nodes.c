@@ -205,7 +205,7 @@ static void answered(void *arg, redisReply *const *replies, size_t count,
     if (attempt->nodes->over)
         return;
     struct cluster_node *node = &attempt->nodes->map.nodes[attempt->node];
-    bool reached = !failure || failure->cause != CAUSE_UNREACHABLE;
+    bool reached = count > 0 || failure->cause != CAUSE_UNREACHABLE;
     *(reached ? &node->answered : &node->failed) = loop_now(attempt->nodes->loop);
     if (count == 0) {
         take_error(attempt, failure);
