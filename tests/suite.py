@@ -151,9 +151,9 @@ class Suite:
         """Returns how many files run at once, for each processor. They mostly wait, but with
         sanitizers they compute more, as do some of the long ones."""
         if self.target != "check":
-            return 5
+            return 4
         sanitized = ["grep", "-qs", "__asan_init", os.path.join(self.build, "rlock")]
-        return 9 if subprocess.run(sanitized, check=False).returncode == 0 else 12
+        return 6 if subprocess.run(sanitized, check=False).returncode == 0 else 8
 
     def run_files(self, jobs, files):
         with open(os.path.join(self.build, "check.log"), "w", encoding="utf-8") as errors:
