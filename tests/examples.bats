@@ -162,7 +162,7 @@ metrics_in() {
             "$BATS_TEST_FILENAME" "$TESTS/fleet.bats"
     done
     for file in "$EXAMPLES"/drivers/rlock-store-*; do
-        grep -q "exec:${file##*-}/" "$TESTS/drivers.bats"
+        grep -q "exec:${file##*-}/" "$TESTS/drivers.bats" "$TESTS/clouds.bats"
     done
 }
 

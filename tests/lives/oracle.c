@@ -1298,11 +1298,14 @@ static void check_entry(const struct run *run, const char *entry)
 }
 
 /* The command itself dies with rlock; its work elsewhere does not. An rlock that was ending it has
- * said so of its own CMD, or leaves it to its agent. */
+ * said so of its own CMD, or leaves it to its agent. rlock-run(1): not "where rlock is stopped
+ * inside another one that is killed, whose agent ends both: the command dies first". */
 static void check_stopped_by_agent(const struct run *run)
 {
+    bool dies_first = run->outer && run->supervisor_stopped;
+
     if (run->killed_at_work && run->has_stop && !run->stops_seen && !run->stop_told &&
-        !run->agent_faulted && !run->suspended)
+        !run->agent_faulted && !run->suspended && !dies_first)
         BROKEN(STOP_BY_AGENT, "run %d: --stop is neither run nor missed", run->number);
 }
 
