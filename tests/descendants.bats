@@ -341,6 +341,22 @@ killed_late() {
     done
 }
 
+# As where the processes that it looks at execute programs, and get no turn.
+@test "H123 an agent whose look was held up does not look less often" {
+    need_strace
+    bg a rlock run --lease 6s k -- bash -c "until [ -e '$T/go' ]; do sleep 0.02; done
+        '$RLOCK_TEST_TOOLS/daemonize' 2 '$RLOCK_TEST_TOOLS/worker' '$LOG' a 100 title ignore
+        exec '$RLOCK_TEST_TOOLS/worker' '$LOG' a 100"
+    poll_until 15 held k
+    bg slow strace -qq -y -o "$T/reads" -e trace=read -e inject=read:delay_enter=20ms \
+        -p "$(agent_of "${pid[a]}")"
+    poll_until 15 contains "$T/reads" '/stat>'
+    sleep 1 # that look is over
+    : >"$T/go"
+    poll_until 15 have_traced 2
+    killed_late
+}
+
 @test "H123 kill -9 of rlock: one that it has not seen is ended by its session" {
     bg a rlock run --lease 6s k -- bash -c "
         env -i setsid bash -c 'until [ -e \"$T/go\" ]; do /bin/sleep 0.02; done
