@@ -94,20 +94,19 @@ at_hour() {
     no_overlap
 }
 
-# ahead SECONDS: a relay to the member, at $relay, whose clock seems to be ahead by so much.
-ahead() {
-    bg_prints "ahead$1" python3 -uc '
-import email.utils, re, socket, sys, threading
-listener = socket.create_server(("127.0.0.1", 0))
+# relay_through CODE [WORD]: a relay to the member, at $relay, whose "changed" of Python makes what
+# is handed on of each answer; None: nothing, and the connection ends. WORD: its sys.argv[2].
+relay_through() {
+    bg_prints relay python3 -uc "
+import socket, sys, threading
+listener = socket.create_server(('127.0.0.1', 0))
 print(listener.getsockname()[1])
-def later(date):
-    seconds = email.utils.parsedate_to_datetime(date[1].decode()).timestamp() + int(sys.argv[2])
-    return b"Date: " + email.utils.formatdate(seconds, usegmt=True).encode()
+$1"'
 def serve(client):
     server = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
     def back():
-        while answer := server.recv(65536):
-            client.sendall(re.sub(rb"Date: ([^\r]*GMT)", later, answer))
+        while (answer := server.recv(65536)) and (handed_on := changed(answer)) is not None:
+            client.sendall(handed_on)
         client.shutdown(socket.SHUT_RDWR)
     threading.Thread(target=back, daemon=True).start()
     while question := client.recv(65536):
@@ -115,8 +114,19 @@ def serve(client):
     server.close()
 while True:
     threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()' \
-        "${port[1]}" "$1"
-    relay=$(head -n 1 "$T/ahead$1.out")
+        "${port[1]}" "${@:2}"
+    relay=$(head -n 1 "$T/relay.out")
+}
+
+# ahead SECONDS: such a relay, by which the member's clock seems to be ahead by so much.
+ahead() {
+    relay_through '
+import email.utils, re
+def later(date):
+    seconds = email.utils.parsedate_to_datetime(date[1].decode()).timestamp() + int(sys.argv[2])
+    return b"Date: " + email.utils.formatdate(seconds, usegmt=True).encode()
+def changed(answer):
+    return re.sub(rb"Date: ([^\r]*GMT)", later, answer)' "$1"
 }
 
 @test "a member whose clock is 9 s ahead makes no holder look dead; the doctor tells of it" {
@@ -135,31 +145,15 @@ while True:
     one_after_the_other 30
 }
 
-# drops_answers: a relay to the member, at $relay, that drops its answer to the first write, which
-# is done.
+# drops_answers: such a relay, which drops the member's answer to the first write, which is done.
 drops_answers() {
-    bg_prints relay python3 -uc '
-import socket, sys, threading
-listener = socket.create_server(("127.0.0.1", 0))
-print(listener.getsockname()[1])
+    relay_through '
 left = [1]
-def serve(client):
-    server = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
-    def back():
-        while answer := server.recv(65536):
-            if b"\"succeeded\":true" in answer and b"response_put" in answer and left:
-                left.pop()
-                print("dropped")
-                break
-            client.sendall(answer)
-        client.shutdown(socket.SHUT_RDWR)
-    threading.Thread(target=back, daemon=True).start()
-    while question := client.recv(65536):
-        server.sendall(question)
-    server.close()
-while True:
-    threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()' "${port[1]}"
-    relay=$(head -n 1 "$T/relay.out")
+def changed(answer):
+    if not (b"\"succeeded\":true" in answer and b"response_put" in answer and left):
+        return answer
+    left.pop()
+    print("dropped")'
 }
 
 @test "H1 the answer to an acquisition, or to a release, is lost: it is asked for again" {

@@ -24,7 +24,7 @@ struct driver_answer {
     char version[DRIVER_WORD_SIZE]; /* of DRIVER_VALUE and DRIVER_DONE; "-" with DRIVER_NONE */
     struct piece text;              /* of DRIVER_VALUE, for piece_drop() */
     int64_t date_ms;                /* the store's time, since 1970; 0: it tells none */
-    char said[SAID_SIZE];             /* why not, in its own words */
+    char said[SAID_SIZE];           /* why not, in its own words */
 };
 
 struct driver;
