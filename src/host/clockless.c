@@ -363,9 +363,8 @@ bool clockless_has_expired(int64_t margin_us, const char *text, size_t size,
 {
     struct clockless known = {.margin_us = margin_us};
     struct unit_key key = {.name = piece_of("")};
-    const struct record *record = &key.record;
-    bool expired = clockless_read(&known, &key, text, size, reading) && record->expires &&
-                   record->expires <= reading->read_us / US_PER_MS;
+    bool expired = clockless_read(&known, &key, text, size, reading) &&
+                   record_has_expired(&key.record, reading->read_us);
 
     record_clear(&key.record);
     clockless_end(&known);

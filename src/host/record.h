@@ -45,6 +45,11 @@ struct record {
 
 /* Makes it one that does not exist; its version stays. */
 void record_clear(struct record *record);
+/* now_us: since 1970, by the clock that "expires" counts by. */
+static inline bool record_has_expired(const struct record *record, int64_t now_us)
+{
+    return record->expires && record->expires <= now_us / 1000;
+}
 
 /* NULL: it has none of that name. */
 struct record_field *record_find(const struct record *record, struct piece name);

@@ -31,8 +31,7 @@ struct record *unit_record(struct unit *unit, struct piece name, bool to_write)
         unit_add(unit, name, to_write);
         return NULL;
     }
-    bool expired = key->record.expires && key->record.expires <= unit->now_us / 1000;
-    if (expired || key->record.type == RECORD_NONE)
+    if (record_has_expired(&key->record, unit->now_us) || key->record.type == RECORD_NONE)
         record_clear(&key->record);
     return &key->record;
 }
