@@ -581,9 +581,13 @@ terminate() {
     [[ $status == "${2:-$status}" ]]
 }
 
-# once_of_three COMMAND...: it succeeds at once, or later where the machine stood still.
+# once_of_three COMMAND...: it succeeds at once, or later where the machine stood still; each time
+# with another lock, "key".
 once_of_three() {
-    "$@" || "$@" || "$@"
+    for key in k k2 k3; do
+        "$@" && return
+    done
+    return 1
 }
 
 # one_after_the_other NUMBER [SCRIPT]: NUMBER contenders want key k at the same time, and only one

@@ -53,8 +53,8 @@ replaced() {
 # more, for a second: fails if that did not suffice.
 dies_releasing() {
     begin_late
-    stay a k
-    late w 60s -w 2s k -- sh -c ": >'$T/w.up'; '$RLOCK_TEST_TOOLS/await' '$T/w.go'"
+    stay a "$key"
+    late w 60s -w 2s "$key" -- sh -c ": >'$T/w.up'; '$RLOCK_TEST_TOOLS/await' '$T/w.go'"
     keep "${pid[w]}" refused=1
     says_late kept
     ends_well a
@@ -66,8 +66,8 @@ dies_releasing() {
 @test "H154 a release that arrives late does not free what the same run has acquired since" {
     once_of_three dies_releasing
     arrives
-    holds w k
-    run -75 rlock run -n k -- true
+    holds w "$key"
+    run -75 rlock run -n "$key" -- true
     : >"$T/w.go"
     ends_with w 0
 }

@@ -136,10 +136,10 @@ near() {
 dies_releasing() {
     near
     rm -f "$T"/w.*
-    stay a k --read
-    bg w rlock run -u "zookeeper://${proxy[path]}/test/$BATS_TEST_NUMBER" --lease 60s -w 2s k -- \
-        sh -c ": >'$T/w.up'; '$RLOCK_TEST_TOOLS/await' '$T/w.go'"
-    poll_until 10 has_waiters k 1
+    stay a "$key" --read
+    bg w rlock run -u "zookeeper://${proxy[path]}/test/$BATS_TEST_NUMBER" --lease 60s -w 2s "$key" \
+        -- sh -c ": >'$T/w.up'; '$RLOCK_TEST_TOOLS/await' '$T/w.go'"
+    poll_until 10 has_waiters "$key" 1
     keep "${pid[w]}" __WRIT__
     says_late kept
     fault_of path target "127.0.0.1:${port[$1]}"
@@ -153,10 +153,10 @@ dies_releasing() {
     for one in 2 1; do
         once_of_three dies_releasing "$one"
         arrives
-        RLOCK_URL=$(through "$one") run -75 rlock run -n k -- true
+        RLOCK_URL=$(through "$one") run -75 rlock run -n "$key" -- true
         : >"$T/w.go"
         ends_with w 0
-        is_free k
+        is_free "$key"
     done
 }
 
