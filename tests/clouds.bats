@@ -65,7 +65,7 @@ holds_locks() {
     run -75 rlock run -n k -- true
     queue b k
     ends_well a
-    ends_with b 0
+    ends_with b 0 60
     run -0 rlock history --json k
     jq -e 'length == 2' <<<"$output"
 }

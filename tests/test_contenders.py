@@ -77,8 +77,12 @@ def connected(server):
         found = [f"connected: {client}" for client in clients if "cmd=client" not in client]
         for channel in server.call("PUBSUB", "CHANNELS", "*"):
             found.append(f"someone listens to {channel}")
-        if not found or time.monotonic() > end:
-            return found
+        if not found:
+            return []
+        if time.monotonic() > end:
+            show = ["ps", "-eo", "pid,ppid,stat,etimes,wchan:30,args"]
+            processes = subprocess.run(show, capture_output=True, text=True).stdout.splitlines()
+            return found + [line for line in processes if "rlock" in line]
         time.sleep(0.1)
 
 
