@@ -3,5 +3,5 @@
 
 /* All that Lua has now stays. No script runs. */
 void lua_memory_keep(void);
-/* Forgets what came since, when it has become much. No script runs, and nothing points to it. */
+/* Forgets what came since. No script runs, and nothing points to it. */
 void lua_memory_rewind(void);
