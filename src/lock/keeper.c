@@ -1061,9 +1061,8 @@ static void on_handed(void *arg, const struct answer *grant)
 
 static const struct store_events store_events = {on_poked, on_handed};
 
-/* since: when the keeper begins to ask. */
 static struct keeper *make(struct loop *loop, struct store *store, const struct keeper_plan *plan,
-                           struct moment since, const struct keeper_events *events, void *arg)
+                           const struct keeper_events *events, void *arg)
 {
     struct keeper *keeper = mem_zeroed(sizeof *keeper);
     int64_t lease = plan->request.lease, connecting = plan->connect_timeout;
@@ -1078,7 +1077,7 @@ static struct keeper *make(struct loop *loop, struct store *store, const struct 
     keeper->began = now_of(keeper);
     /* A store that has answered before and fails is given up after a lease: by then all its holders
      * are gone. */
-    outage_begin(&keeper->outage, loop, since, plan->server_wait,
+    outage_begin(&keeper->outage, loop, keeper->began, plan->server_wait,
                  lease > connecting ? lease : connecting, &events->outage, arg);
     keeper->outage.patient = plan->wait;
     store_on_event(store, &store_events, keeper);
@@ -1088,7 +1087,7 @@ static struct keeper *make(struct loop *loop, struct store *store, const struct 
 struct keeper *keeper_start(struct loop *loop, struct store *store, const struct keeper_plan *plan,
                             const struct keeper_events *events, void *arg)
 {
-    struct keeper *keeper = make(loop, store, plan, loop_now(loop), events, arg);
+    struct keeper *keeper = make(loop, store, plan, events, arg);
 
     acquire(keeper, false);
     return keeper;
@@ -1098,8 +1097,7 @@ struct keeper *keeper_take_over(struct loop *loop, struct store *store,
                                 const struct keeper_plan *plan, const struct keeper_past *past,
                                 const struct keeper_events *events, void *arg)
 {
-    struct moment since = past->held ? loop_now(loop) : past->not_before;
-    struct keeper *keeper = make(loop, store, plan, since, events, arg);
+    struct keeper *keeper = make(loop, store, plan, events, arg);
 
     keeper->began = past->began;
     if (past->held) {
@@ -1111,8 +1109,8 @@ struct keeper *keeper_take_over(struct loop *loop, struct store *store,
         keeper->doubt.until = moment_plus(now_of(keeper), plan->connect_timeout);
         /* The process that died would have ended by now, had the store never answered it. */
         if (moment_reached(moment_plus(past->began, plan->server_wait), now_of(keeper)))
-            outage_inherit(&keeper->outage, moment_plus(past->not_before, plan->connect_timeout));
-        schedule(keeper, past->not_before);
+            outage_inherit(&keeper->outage, keeper->doubt.until);
+        schedule(keeper, now_of(keeper));
     }
     return keeper;
 }

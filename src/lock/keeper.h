@@ -28,8 +28,7 @@ struct keeper_plan {
 
 /* The share of another process in the same lock, until it died. */
 struct keeper_past {
-    struct moment began;      /* since when it was tried for */
-    struct moment not_before; /* not held: that process's requests may be executed until then */
+    struct moment began; /* since when it was tried for */
     bool held;
     bool released;                           /* held: it may have been released since */
     struct lease lease;                      /* held: the latest that is known */

@@ -39,8 +39,6 @@
 #define LATER_DESCRIPTORS 4
 /* So many agents may die in a row while the lock is waited for. */
 #define DEATHS_MAX 5
-/* The requests that an agent has sent to several servers may be executed for at least so long. */
-#define STRAY_LEAST_NS (2 * NS_PER_SEC)
 
 struct supervisor {
     const struct supervisor_plan *plan;
@@ -59,7 +57,6 @@ struct supervisor {
     bool extended;          /* an extension must be acknowledged */
     const struct run_refusal *refusal; /* the last one that was heard of; NULL: none */
     bool kept;                  /* the lock is lost, and the store has it until the release */
-    bool returned;              /* a grant that was not claimed may have been released */
     int end;                    /* of the latest agent that has died, as of waitpid() */
     struct run_news last;       /* why no command was run */
     struct run_news trouble;    /* with the store, during a long wait; RUN_NOTHING: none */
@@ -309,14 +306,8 @@ static void take(struct supervisor *s, const struct agent_report *report)
 {
     switch (report->kind) {
     case REPORT_HELD: take_held(s, report); break;
-    case REPORT_WITHDRAWN:
-        s->held = false;
-        s->returned = true;
-        break;
-    case REPORT_PING:
-        s->returned = true;
-        tell(s, ORDER_PONG);
-        break;
+    case REPORT_WITHDRAWN: s->held = false; break;
+    case REPORT_PING: tell(s, ORDER_PONG); break;
     case REPORT_EXTENDED:
         s->extended = true;
         job_extend(&s->job, report->lease);
@@ -343,24 +334,6 @@ static void take(struct supervisor *s, const struct agent_report *report)
 
 /* -- another agent --------------------------------------------------------------------------- */
 
-/* The agent that died may have acquired some of several keys, or at some of several servers, and a
- * grant that was not claimed is released. A release that is still under way must not free the lock
- * of the next agent, so that one starts later. Otherwise it starts at once, and keeps the place in
- * the queue. */
-static struct moment acquire_after(const struct supervisor *s)
-{
-    const struct agent_plan *plan = &s->plan->agent;
-    struct moment now = moment_now();
-    int64_t stray = plan->keeper.connect_timeout;
-    bool voted = store_record_of(&plan->address)->is_voted;
-    bool together =
-        plan->keeper.request.key_count == 1 || store_can(&plan->address, STORE_TOGETHER);
-
-    if (together && !voted && !s->returned)
-        return now;
-    return moment_plus(now, stray > STRAY_LEAST_NS ? stray : STRAY_LEAST_NS);
-}
-
 static void tell_end_of_agent(const struct supervisor *s, enum run_event event)
 {
     const struct run_news news = {.event = event, .number = s->end, .reason = run_reason_errno()};
@@ -382,17 +355,14 @@ static void brief_agent(void *arg)
 
 static void replace_agent(struct supervisor *s)
 {
-    struct keeper_past past;
+    struct keeper_past past = {.began = s->began,
+                               .held = s->outcome->granted,
+                               .released = s->release_told,
+                               .lease = s->job.lease,
+                               .waited = s->outcome->waited};
     bool first = s->agent.deaths == 1;
 
-    past = (struct keeper_past){.began = s->began,
-                                .held = s->outcome->granted,
-                                .released = s->release_told,
-                                .lease = s->job.lease,
-                                .waited = s->outcome->waited};
     memcpy(past.grants, s->outcome->grants, sizeof past.grants);
-    if (!past.held)
-        past.not_before = acquire_after(s);
     int failed =
         agent_process_replace(&s->agent, &s->plan->agent, &s->job.callers, &past, brief_agent, s);
     if (first)

@@ -50,7 +50,6 @@ struct store_record {
     unsigned abilities; /* of enum store_ability */
 
     bool is_sharded;      /* each of its servers has some of the keys */
-    bool is_voted;        /* its servers vote: some may grant a lock that is not granted then */
     bool fails_over;      /* another server takes the place of one that fails */
     bool tls_by_settings; /* settings about TLS turn it on; otherwise only the scheme does */
     bool no_password;     /* the user is not asked for one */

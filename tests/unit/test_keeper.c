@@ -399,7 +399,7 @@ struct schedule {
     /* Where it continues for a keeper that is dead. */
     char past;     /* w it waited, h held, r was releasing; 0: there was none */
     int begun_ms;  /* ago */
-    int future_ms; /* the rest of the lease, or how long what was asked for may be done yet */
+    int future_ms; /* the rest of the lease */
     int far;       /* the server is so many % of the lease away, there and back; 0: see answers */
 };
 
@@ -672,10 +672,8 @@ static const struct schedule schedules[] = {
     ROW("in the same place", -1, 0, "- - +", "9000 r", "l- wait l- wait l+ held f+ over:released",
         .past = 'w', .begun_ms = 9000),
     ROW("granted to the one before", -1, 0, "+", "9000 r", "l+ held f+ over:released", .past = 'w',
-        .begun_ms = 9000, .future_ms = 5000),
+        .begun_ms = 9000),
     ROW("one try", 0, 0, "-", "", "a- u- over:refused", .past = 'w', .begun_ms = 100),
-    ROW("told to go before it may ask", -1, 0, "+", "1000 c", "u+ over:cancelled", .past = 'w',
-        .begun_ms = 9000, .future_ms = 5000),
     ROW("never answered", -1, 0, ".", "", "trouble q. u. over:failed", .past = 'w',
         .begun_ms = 100),
 
@@ -874,7 +872,6 @@ static void take_over(struct life *life, const struct schedule *schedule,
 {
     struct moment future = moment_plus(life->begun, schedule->future_ms * NS_PER_MS);
     struct keeper_past past = {.began = moment_plus(life->begun, -schedule->begun_ms * NS_PER_MS),
-                               .not_before = future,
                                .held = schedule->past != 'w',
                                .released = schedule->past == 'r',
                                .lease = {future, plan->request.lease},

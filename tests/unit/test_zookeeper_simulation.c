@@ -435,10 +435,8 @@ static void die(struct player *player)
     struct life *life = player->life;
     bool goes_on = !player->me.lost && !player->me.leaving && !player->me.over &&
                    chance(&life->world.seed, 4) > 0;
-    struct keeper_past past = {.began = player->began,
-                               .not_before = now_of(player),
-                               .held = player->me.held,
-                               .lease = player->me.lease};
+    struct keeper_past past = {
+        .began = player->began, .held = player->me.held, .lease = player->me.lease};
     char fault[256];
 
     note(player, goes_on ? "KILLED, to be continued" : "KILLED");

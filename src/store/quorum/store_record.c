@@ -119,6 +119,5 @@ const struct store_record quorum_record = {.name = "a quorum",
                                            .abilities = STORE_SEVERAL_KEYS | STORE_AT_LEAST |
                                                         STORE_FORCE | STORE_ASK | STORE_DETACHED |
                                                         STORE_MIRROR,
-                                           .is_voted = true,
                                            .open = open_nodes,
                                            .check = check};
