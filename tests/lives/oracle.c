@@ -512,6 +512,17 @@ static int64_t clock_error(int64_t time)
     return time / 100 + 5 * MS;
 }
 
+/* "For a waiter of several KEYs, and for those behind it, the shortest when it came":
+ * rlock-run(1). */
+static bool has_earlier_bound(const struct waiter *waiter)
+{
+    for (int i = 0; i < waiter_count; i++)
+        if (waiters[i].waits && waiters[i].run->key_count > 1 &&
+            waiters[i].order <= waiter->order && strcmp(waiters[i].key, waiter->key) == 0)
+            return true;
+    return false;
+}
+
 /* Whether the waiter comes before a run, which waits as "mine" or has just come (NULL). */
 static bool comes_before(const struct waiter *waiter, const struct run *run,
                          const struct waiter *mine)
@@ -519,8 +530,7 @@ static bool comes_before(const struct waiter *waiter, const struct run *run,
     int64_t waited = world.now - waiter->since, my_time = mine ? world.now - run->starts : 0;
     int64_t bound = bound_of(waiter->key, run, mine && waiter->order >= mine->order);
 
-    /* Of several KEYs, those that wait when it comes say so for all. */
-    if (waiter->priority != run->priority && waiter->run->key_count + run->key_count > 2)
+    if (waiter->priority != run->priority && (run->key_count > 1 || has_earlier_bound(waiter)))
         return false;
     if (!mine || waiter->order < mine->order)
         return waiter->priority >= run->priority || waited > bound + clock_error(bound);
