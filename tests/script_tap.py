@@ -118,7 +118,7 @@ def run(number, what, function, server):
 
 
 def main():
-    bail_out_by_signals(1000)
+    bail_out_by_signals()
     only, without = sys.argv[1:], os.environ.get("RLOCK_SCRIPT_WITHOUT", "").split("|")
     tests = [entry for entry in TESTS if (not only or any(word in entry[0] for word in only))
              and not any(word and word in entry[0] for word in without)]
