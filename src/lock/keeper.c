@@ -924,12 +924,24 @@ static void on_released(void *arg, const struct answer *answer)
         over(keeper);
 }
 
+/* The release of these, which says how their use has ended. */
+static struct release_request release_of(const struct keeper *keeper,
+                                         const struct acquire_request *lock)
+{
+    bool used = keeper->use.how != LOCK_UNUSED && keeper->use.how != LOCK_LOST;
+    struct release_request request = {
+        .lock = lock, .at_least = used ? keeper->plan.at_least : 0, .end = keeper->use};
+
+    if (keeper->result.ending == KEEPER_NOT_ACQUIRED)
+        request.end.how = LOCK_REFUSED;
+    return request;
+}
+
 static void send_release(struct keeper *keeper)
 {
     struct release_request *request = &keeper->request.release;
     struct moment now = now_of(keeper);
     int64_t timeout = lease_request_timeout(0, keeper->round_trip);
-    bool used = keeper->use.how != LOCK_UNUSED && keeper->use.how != LOCK_LOST;
 
     loop_disarm(keeper->loop, &keeper->next);
     if (keeper->doubt.state == STORE_IS_EMPTY) {
@@ -940,13 +952,8 @@ static void send_release(struct keeper *keeper)
     keeper->until = moment_min(keeper->release_until,
                                moment_plus(now, timeout > RELEASE_NS ? timeout : RELEASE_NS));
     set_lock(keeper);
-    *request = (struct release_request){.lock = &keeper->lock,
-                                        .at_least = used ? keeper->plan.at_least : 0,
-                                        .end = keeper->use,
-                                        .in_time = keeper->again,
-                                        .returns = keeper->again};
-    if (keeper->result.ending == KEEPER_NOT_ACQUIRED)
-        request->end.how = LOCK_REFUSED;
+    *request = release_of(keeper, &keeper->lock);
+    request->in_time = request->returns = keeper->again;
     /* An owner that acquires again may be granted the lock by an older request of its own. */
     request->uncertain = may_be_granted(keeper) || (!keeper->again && may_be_executed(keeper));
     start(keeper, (struct operation){.verb = VERB_RELEASE,
@@ -962,8 +969,9 @@ static void send_release(struct keeper *keeper)
 static void go_without_answer(struct keeper *keeper)
 {
     static const struct answer silence = {.cause = CAUSE_UNREACHABLE, .text = "no answer in time"};
-    const struct release_request request = {
-        .lock = &keeper->plan.request, .uncertain = true, .end.how = LOCK_UNUSED};
+    struct release_request request = release_of(keeper, &keeper->plan.request);
+
+    request.uncertain = true;
     enum release_sent sent = store_release_nowait(keeper->store, &request);
     keeper->busy = false;
     if (sent == RELEASE_BLOCKED)

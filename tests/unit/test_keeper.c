@@ -346,7 +346,8 @@ static enum release_sent release_nowait(struct store *base, const struct release
     store->parted = true;
     store->call = 'u';
     note_keys(store, request->lock);
-    snprintf(word, sizeof word, "bye%s", store->asked);
+    const char *used = request->end.how == LOCK_UNUSED ? "" : "used-";
+    snprintf(word, sizeof word, "%sbye%s", used, store->asked);
     fake_log(store, word);
     return RELEASE_SENT;
 }
@@ -620,7 +621,8 @@ static const struct schedule schedules[] = {
     {"cancelled before a retry", -1, 0, "? +", "10 c", "q? u+ over:cancelled"},
     {"cancelled before a retry, then stopped", -1, 0, "? , +", "10 c 100 z30",
      "q? u, u+ over:cancelled"},
-    {"cancelled during a release", -1, 0, "+ .", "1000 r 1500 c", "q+ held bye over:cancelled"},
+    {"cancelled during a release", -1, 0, "+ .", "1000 r 1500 c",
+     "q+ held used-bye over:cancelled"},
     {"back to the queue", -1, 0, "+ + - - + +", "1000 a 6000 r",
      "q+ held f+ q- l- wait l+ held f+ over:released"},
     {"back to the queue, it was gone", -1, 0, "+ 0 + +", "1000 a 2000 r",
