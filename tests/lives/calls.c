@@ -113,10 +113,9 @@ int __wrap_usleep(useconds_t us)
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
 {
-    int64_t ns = world.now;
-
     if (!in_server())
         kernel_call();
+    int64_t ns = world.now;
     if (clock == CLOCK_REALTIME)
         ns = in_server() ? server_now() : WALL_BASE + world.now;
     else if (clock == CLOCK_MONOTONIC && !in_server())

@@ -728,9 +728,12 @@ static bool is_hindered_once(const struct run *run)
            kernel.kill_takes < 200 * MS && !network_is_unsteady() && circumstances.strikes == 1;
 }
 
+/* Of a new master "when it first reaches" that, to which clients may be led later:
+ * rlock-stores(7). */
 static void check_forgotten(const struct run *run)
 {
-    bool learns = is_hindered_once(run) && circumstances.latest->now && !run->fixed &&
+    bool led = !replication.moved || sentinels_here.told;
+    bool learns = is_hindered_once(run) && led && circumstances.latest->now && !run->fixed &&
                   !holds_any(run); /* a new master may only have an earlier lease of it */
     bool stopped = run->goes_on || run->command->ended_by_rlock || run->stops_seen;
     int64_t since = run->forgotten > sentinels_here.told ? run->forgotten : sentinels_here.told;
