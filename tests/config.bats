@@ -119,6 +119,19 @@ END
     echo 'lease = x' >"$T/etc/rlock.conf.d/15.conf"
     run -78 --separate-stderr in_system run k -- true
     stderr_line "^rlock: run: /etc/rlock.conf.d/15.conf:1: lease 'x' is not a duration"
+    # A link that leads nowhere stands for settings that are not there now: the default store would
+    # be another one.
+    for name in rlock.conf.d/15.conf rlock.conf.d rlock.conf; do
+        rm -r "$T/etc/$name"
+        ln -s /nonexistent/there "$T/etc/$name"
+        run -78 --separate-stderr in_system run k -- true
+        stderr_line "^rlock: run: /etc/$name: No such file or directory\$"
+        rm "$T/etc/$name"
+    done
+    run -0 in_system run k -- true
+    ln -s /nonexistent/there "$T/there" && mv -fT "$T/there" "$XDG_CONFIG_HOME/rlock/config"
+    run -78 --separate-stderr in_system run k -- true
+    stderr_line "^rlock: run: .*/rlock/config: No such file or directory\$"
 }
 
 @test "a config file that makes no sense: 78, with file and line" {

@@ -4,7 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "base/mem.h"
 #include "base/similar.h"
@@ -243,9 +243,12 @@ static int collect_file(struct collection *all, struct source *source, int *erro
     return status;
 }
 
+/* A link that leads nowhere is not missing: what it stands for may be on a file system that is not
+ * mounted yet. */
 static bool is_missing(const char *path)
 {
-    return access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR);
+    struct stat there;
+    return lstat(path, &there) < 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
 /* Reads one of the files that need not exist. If a system's file cannot be read, that is an error:
@@ -255,11 +258,9 @@ static int collect_usual_file(struct collection *all, const char *path, enum ori
 {
     struct source source = {.path = path, .origin = origin};
     char why[120];
-
-    if (is_missing(path))
-        return STATUS_OK;
     int error, status = collect_file(all, &source, &error, why, sizeof why);
-    if (error == 0 || error == ENOENT || error == ENOTDIR)
+
+    if (error == 0 || is_missing(path))
         return status;
     if (error == EACCES && origin == ORIGIN_USER) {
         say_warning("%s: %s; it is ignored", path, why);
