@@ -189,6 +189,19 @@ limit_statements() {
     done
 }
 
+@test "the doctor: a table that a crash empties, and one that keeps nothing of what is written" {
+    [[ $DATABASES == *postgresql* ]] || skip 'there is no PostgreSQL'
+    with_database postgresql
+    database_sql postgresql 'ALTER TABLE rlock_record SET UNLOGGED'
+    prints 1 '*warning  durability   the table of locks is unlogged*SET LOGGED*' doctor
+    database_sql postgresql "ALTER TABLE rlock_record SET LOGGED
+        ; CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'
+        ; CREATE TRIGGER nothing BEFORE INSERT ON rlock_record FOR EACH ROW
+            EXECUTE PROCEDURE nothing()"
+    prints 69 '*unfit    lock *renewed: the store no longer has it*' doctor
+    database_sql postgresql 'DROP FUNCTION nothing CASCADE'
+}
+
 @test "features that it lacks, and a server that is not there, in clear words" {
     each_database
     refused 64 run --grace k -- true

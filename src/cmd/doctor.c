@@ -75,7 +75,8 @@ static enum cause try_lock(struct query *query, const struct acquire_request *re
     query_ask(query, (struct operation){.verb = VERB_ACQUIRE, .acquire = request}, &answer);
     acquired = took(&since);
     enum cause cause = answer.cause;
-    if (answer.verdict == VERDICT_GRANTED) {
+    bool taken = answer.verdict == VERDICT_GRANTED;
+    if (taken) {
         query_renew(query, &renewal, &answer);
         renewed = took(&since);
     }
@@ -91,6 +92,11 @@ static enum cause try_lock(struct query *query, const struct acquire_request *re
         diagnosis_add(diagnosis, "lock", LEVEL_UNFIT, "",
                       "acquired in %s, renewed in %s, but it could not be released: %s",
                       LATENCY_TEXT(acquired), LATENCY_TEXT(renewed), end.text);
+    else if (taken)
+        diagnosis_add(diagnosis, "lock", LEVEL_UNFIT, "",
+                      "acquired in %s, but it could not be renewed: %s", LATENCY_TEXT(acquired),
+                      answer.verdict == VERDICT_REFUSED ? "the store no longer has it"
+                                                        : answer.text);
     else if (cause == CAUSE_HELD)
         diagnosis_add(diagnosis, "lock", LEVEL_FINE, "", "held by another doctor: not tried");
     else

@@ -316,6 +316,26 @@ static void check_pg_replicas(struct examination *of)
                     "");
 }
 
+/* An unlogged table is emptied by a crash, and a standby has nothing of it. */
+static void check_pg_durability(struct examination *of)
+{
+    struct sql_text text = text_of(of);
+
+    sql_add(&text, "SELECT current_setting('fsync'), current_setting('full_page_writes'), "
+                   "(SELECT count(*) FROM pg_class WHERE oid = to_regclass('@record') "
+                   "AND relpersistence = 'u')");
+    bool answered = ask(of, text.out.text);
+    strbuf_free(&text.out);
+    if (answered && says(of, 2, "1"))
+        add_finding(of, "durability", LEVEL_WARNING,
+                    "the table of locks is unlogged: a crash, and a failover, forgets all locks",
+                    "ALTER TABLE ... SET LOGGED");
+    else if (answered)
+        judge_finding(of, "durability", !says(of, 0, "off") && !says(of, 1, "off"),
+                      "what is acknowledged is on disk",
+                      "fsync or full_page_writes is off: a crash loses locks", "turn both on");
+}
+
 /* A pooler may give each statement to another session: then two connections have one, or one has
  * two. It may give them to each session in turn: of two in turn the same one answers every second
  * statement. */
@@ -346,10 +366,7 @@ static void check_postgresql(struct examination *of)
         of->among_hosts)
         return;
     check_pg_replicas(of);
-    if (ask(of, "SELECT current_setting('fsync'), current_setting('full_page_writes')"))
-        judge_finding(of, "durability", !says(of, 0, "off") && !says(of, 1, "off"),
-                      "what is acknowledged is on disk",
-                      "fsync or full_page_writes is off: a crash loses locks", "turn both on");
+    check_pg_durability(of);
     if (ask(of, "SELECT (SELECT count(*) FROM pg_stat_activity WHERE backend_type = "
                 "'client backend'), CAST(current_setting('max_connections') AS integer) - "
                 "CAST(current_setting('superuser_reserved_connections') AS integer), "
