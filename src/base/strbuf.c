@@ -45,17 +45,20 @@ void strbuf_putc(struct strbuf *buf, char c)
     strbuf_add(buf, &c, 1);
 }
 
-/* The first attempt only tells how much room is needed. */
+/* Where the room does not suffice, the first attempt only tells how much is needed. */
 void strbuf_vprintf(struct strbuf *buf, const char *format, va_list values)
 {
+    char *to = strbuf_room(buf, 0);
+    size_t room = buf->room - buf->size;
     va_list again;
 
     va_copy(again, values);
-    int size = vsnprintf(NULL, 0, format, again);
+    int size = vsnprintf(to, room, format, again);
     va_end(again);
     if (size < 0)
         abort();
-    vsnprintf(strbuf_room(buf, (size_t)size), (size_t)size + 1, format, values);
+    if ((size_t)size >= room)
+        vsnprintf(strbuf_room(buf, (size_t)size), (size_t)size + 1, format, values);
     buf->size += (size_t)size;
 }
 
