@@ -61,12 +61,15 @@ local answer = parse_request() or load_request() or quick_grant()
 if answer then return answer end
 
 -- Redis makes each function anew whenever a script passes over it. The functions that a quick
--- answer does not need come behind it: making them would cost as much as the answer.
+-- answer does not need come behind it: making them would cost as much as the answer. They are in a
+-- function of their own: for each local that one of them shares, Lua walks through all the shared
+-- locals of the function around it, the latest first.
 --- @include "acquire/conditions"
 
 answer = check_conditions() or quick_grant(true)
 if answer then return answer end
 
+return (function()
 --- @include "acquire/grant"
 --- @include "acquire/decide"
 --- @include "acquire/refuse"
@@ -79,3 +82,4 @@ if decision.grant then return grant(decision.grant) end
 if args.replace then replace(decision.lacks) end
 if request.place_ttl == 0 then return refuse(decision) end
 return queue(decision)
+end)()

@@ -77,6 +77,7 @@ if quiet then
 end
 
 -- As in acquire.lua, the functions that the usual release does not need come behind it.
+return (function()
 --- @include "holders"
 --- @include "mirror"
 --- @include "epoch"
@@ -154,3 +155,4 @@ for _, lock in ipairs(locks) do
   end
 end
 return worst or { 'RELEASED', now }
+end)()

@@ -112,6 +112,7 @@ if not lost then
 end
 
 -- As in acquire.lua, the functions that the usual renewal does not need come behind it.
+return (function()
 --- @include "holders"
 --- @include "reclaim"
 
@@ -149,3 +150,4 @@ if answer then return answer end
 answer = { 'LOST', now, lost, present(locks[lost]) }
 answer[7] = revocation(locks[lost], owner)
 return member_answer(answer)
+end)()
