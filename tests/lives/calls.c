@@ -635,12 +635,13 @@ pid_t __wrap_child_fork_survivor(const char *name, int (*work)(const void *arg),
 
 /* -- memory, chance, descriptors --------------------------------------------------------------- */
 
-void *__real_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset);
-void *__wrap_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
+void *__real_mmap64(void *at, size_t size, int protection, int flags, int fd, off_t offset);
+void *__wrap_mmap64(void *at, size_t size, int protection, int flags, int fd, off_t offset)
 {
     if (is_refused(WANT_MEMORY))
         return MAP_FAILED;
-    return kernel.current ? calloc(1, size) : __real_mmap(at, size, protection, flags, fd, offset);
+    return kernel.current ? calloc(1, size)
+                          : __real_mmap64(at, size, protection, flags, fd, offset);
 }
 
 ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags)

@@ -30,6 +30,8 @@ void lives_switch(void **save, void *load);
 void lives_switch_behind_vfork(void **save, struct registers *vfork, long result);
 void lives_begin(void);
 void lives_enter(void);
+void *__real_mmap64(void *at, size_t size, int protection, int flags, int fd,
+                    off_t offset); /* NOLINT(bugprone-reserved-identifier) */
 
 static const char *const kind_names[] = {
     [SUPERVISOR] = "supervisor", [AGENT] = "agent",           [CHILD] = "child",
@@ -129,8 +131,8 @@ struct proc *process_new(enum kind kind, int parent, struct run *run)
 static char *take_stack(void)
 {
     if (!stacks[stacks_used])
-        stacks[stacks_used] = mmap(NULL, STACK, PROT_READ | PROT_WRITE,
-                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        stacks[stacks_used] = __real_mmap64(NULL, STACK, PROT_READ | PROT_WRITE,
+                                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return stacks[stacks_used++];
 }
 

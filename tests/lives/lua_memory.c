@@ -16,8 +16,8 @@
 #define ROOM ((size_t)1 << 30) /* of addresses */
 #define PAGE ((size_t)4096)
 
-void *__real_mmap(void *at, size_t size, int protection, int flags, int fd,
-                  off_t offset); /* NOLINT(bugprone-reserved-identifier) */
+void *__real_mmap64(void *at, size_t size, int protection, int flags, int fd,
+                    off_t offset); /* NOLINT(bugprone-reserved-identifier) */
 int __real_sigaction(int signo, const struct sigaction *action,
                      struct sigaction *before); /* NOLINT(bugprone-reserved-identifier) */
 
@@ -68,8 +68,8 @@ lua_State *__wrap_luaL_newstate(void)
 {
     static const struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
 
-    memory = __real_mmap(NULL, ROOM, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    memory = __real_mmap64(NULL, ROOM, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
         return NULL;
     lua_State *lua = lua_newstate(allocate, NULL);

@@ -39,15 +39,15 @@ static size_t size_of(unsigned number)
     return number < SMALLS ? (number + 1) * STEP : (size_t)1 << (number - SMALLS);
 }
 
-void *__real_mmap(void *at, size_t size, int protection, int flags, int fd,
-                  off_t offset); /* NOLINT(bugprone-reserved-identifier) */
+void *__real_mmap64(void *at, size_t size, int protection, int flags, int fd,
+                    off_t offset); /* NOLINT(bugprone-reserved-identifier) */
 
 static struct block *cut(size_t size)
 {
     if (size > chunk_left) {
         chunk_left = size > CHUNK ? size : CHUNK;
-        chunk = __real_mmap(NULL, chunk_left, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                            -1, 0);
+        chunk = __real_mmap64(NULL, chunk_left, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                              -1, 0);
         if (chunk == MAP_FAILED) {
             chunk_left = 0;
             return NULL;
