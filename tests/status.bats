@@ -391,6 +391,8 @@ EOF
     held_many 30
     run bash -c '"$RLOCK" status --json >/dev/full'
     [[ $status == 71 && $output == "rlock: cannot write to standard output" ]]
-    run bash -c '"$RLOCK" latch list >/dev/full'
-    [[ $status == 71 && $output == "rlock: cannot write to standard output: "* ]]
+    for command in 'latch list' 'init --print --grant locker'; do
+        run bash -c "\"\$RLOCK\" $command >/dev/full"
+        [[ $status == 71 && $output == "rlock: cannot write to standard output: "* ]]
+    done
 }

@@ -115,7 +115,7 @@ static int act(struct call *call)
             free(text);
             text = record->schema(address, user, i);
         }
-        return STATUS_OK;
+        return command_flush();
     }
     int status = command_need(call, STORE_MARK);
     if (status != STATUS_OK)
