@@ -145,6 +145,39 @@ def changed(answer):
     one_after_the_other 30
 }
 
+record() { ctl get "$@" "test$BATS_TEST_NUMBER/rlock:{k}"; }
+
+# places: the owners that wait for k, in their order.
+places() {
+    record --print-value-only | sed -n 's/^q:\([0-9]* \)\([0-9]* \)\{4\}\([^ ]*\) .*/\1\3/p' | sort -n |
+        cut -d' ' -f2
+}
+
+all_wait() { [[ $(places | wc -l) == "$1" ]]; }
+
+# attempts: how often units were read and written, by the member's count.
+attempts() {
+    curl -sf "http://127.0.0.1:${port[1]}/metrics" |
+        awk '/^grpc_server_handled_total.*"OK".*"Txn"/ { print int($NF / 2) }'
+}
+
+@test "sixty that come at once do not keep each other from the queue, and are served in order" {
+    local name before order
+    before=$(attempts)
+    stay a k
+    for name in w{1..60}; do
+        # shellcheck disable=SC2016 # the command's shell expands it
+        bg "$name" rlock run --server-wait 2m k -- sh -c 'echo "$RLOCK_OWNER" >>"$0"' "$LOG"
+    done
+    poll_until 60 all_wait 60
+    # Each of them may fail at first, and have its turn then.
+    (($(attempts) - before < 3 * $(record -w json | jq '.kvs[0].version')))
+    order=$(places)
+    ends_well a
+    all_end 0 60 w{1..60}
+    [[ $(<"$LOG") == "$order" ]]
+}
+
 # drops_answers: such a relay, which drops the member's answer to the first write, which is done.
 drops_answers() {
     relay_through '

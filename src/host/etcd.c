@@ -20,6 +20,7 @@
  * broken is begun anew: most commands are over by then. */
 #define PATIENCE_NS NS_PER_SEC
 #define BELL        "!bell" /* a hexadecimal digit follows */
+#define LINE        "!line" /* the places in it follow */
 
 /* The codes of gRPC, by the names that its documentation has for them. */
 enum code {
@@ -43,6 +44,7 @@ static struct {
     char *watched;       /* the request of the stream */
     struct moment since; /* when a client listens that is patient; 0: it has not done anything */
     struct moment anew;  /* when a stream may begin */
+    char *lease;         /* of this host's place in a line; NULL: it stands in none */
     struct strbuf reply;
     char version[40];
 } etcd = {.known = {.margin_us = MARGIN_US}};
@@ -109,6 +111,14 @@ static void add_range(struct strbuf *body, struct piece prefix)
     free(printed);
     free(from);
     free(end);
+}
+
+/* Not a bell, nor a place in a line. */
+static bool is_of_record(const char *name)
+{
+    const char *end = strrchr(name, '}');
+
+    return !end || end[1] != '!';
 }
 
 static bool is_bell(const char *name, size_t length)
@@ -261,6 +271,60 @@ static json_t *ask_text(const char *path, const char *text, struct host_fault *f
     return reply;
 }
 
+/* -- the line ---------------------------------------------------------------------------------- */
+
+/* Those that ask for a lock, and lost to another unit, line up by etcd's own lock and lease: many
+ * that come at once would keep each other and the holder from their writes. The line only sets the
+ * pace. A unit that passes it does no harm, as its conditions decide. */
+
+/* How long a host stands in it at most, and how long its place stays if it dies in its turn, s. */
+#define LINE_MS  3000
+#define LINE_TTL "{\"TTL\":\"5\"}"
+
+static void leave_line(void)
+{
+    struct host_fault fault;
+
+    if (!etcd.lease)
+        return;
+    char *body = strbuf_print("{\"ID\":\"%s\"}", etcd.lease);
+    json_decref(ask_once("/v3/lease/revoke", body, true, &fault));
+    free(body);
+    free(etcd.lease);
+    etcd.lease = NULL;
+}
+
+/* Returns whether it is this host's turn. */
+static bool line_up(struct piece lock)
+{
+    struct host_fault fault;
+    struct strbuf body = {0};
+    json_t *grant = ask_text("/v3/lease/grant", LINE_TTL, &fault), *turn = NULL;
+    const char *lease = json_string_value(json_object_get(grant, "ID"));
+
+    if (lease) {
+        etcd.lease = mem_strdup(lease);
+        strbuf_puts(&body, "{\"name\":");
+        add_name(&body, lock, LINE);
+        strbuf_printf(&body, ",\"lease\":\"%s\"}", lease);
+        http_limit(LINE_MS);
+        turn = ask_once("/v3/lock/lock", body.text, true, &fault);
+        http_limit(0);
+    }
+    bool first = turn;
+    if (!first)
+        leave_line();
+    strbuf_free(&body);
+    json_decref(grant);
+    json_decref(turn);
+    return first;
+}
+
+static void abandon(void)
+{
+    leave_line();
+}
+
 /* -- reading ----------------------------------------------------------------------------------- */
 
 static bool take_record(struct unit_key *key, const json_t *response)
@@ -309,10 +373,6 @@ static enum host_outcome load(struct unit *unit, struct host_fault *fault)
     if (!sound)
         host_fail(fault, WIRE_DRIVER, "a key of rlock's holds other data");
     return sound ? HOST_DONE : HOST_FAILED;
-}
-
-static void abandon(void)
-{
 }
 
 /* -- messages ---------------------------------------------------------------------------------- */
@@ -623,6 +683,10 @@ static enum host_outcome commit(struct unit *unit, struct host_fault *fault)
 
     if (done)
         commit_done(unit, texts);
+    if (outcome == HOST_AGAIN && unit->asks)
+        unit->again = etcd.lease || line_up(unit->keys[0].name);
+    else
+        leave_line();
     for (size_t i = 0; i < unit->count; i++)
         free(texts[i]);
     free(text);
@@ -692,8 +756,7 @@ static bool list(struct piece prefix, void (*each)(void *arg, struct piece name)
         size_t size;
         char *name = read_base64(key ? key : "", &size);
         size_t length = size > before ? size - before : 0;
-        if (length > 0 && !is_bell(name + before, length) &&
-            record_read_name(name + before, &length))
+        if (length > 0 && is_of_record(name) && record_read_name(name + before, &length))
             each(arg, (struct piece){name + before, length});
         free(name);
     }

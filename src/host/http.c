@@ -26,6 +26,7 @@ static struct {
     size_t count, at;
     struct curl_slist *headers;
     CURL *easy;
+    long limit_ms; /* of a request that writes */
     char said[CURL_ERROR_SIZE];
 
     CURLM *streams;
@@ -200,7 +201,8 @@ long http_post(const char *path, const char *text, bool writes, struct strbuf *r
         *http.said = '\0';
         set_request(http.easy, path, text, &body);
         curl_easy_setopt(http.easy, CURLOPT_CONNECTTIMEOUT_MS, last ? 0L : READ_MS);
-        curl_easy_setopt(http.easy, CURLOPT_TIMEOUT_MS, last || writes ? 0L : READ_MS);
+        long limit_ms = writes ? http.limit_ms : last ? 0L : READ_MS;
+        curl_easy_setopt(http.easy, CURLOPT_TIMEOUT_MS, limit_ms);
         code = curl_easy_perform(http.easy);
         again = code != CURLE_OK && !is_about_tls(code) && (!writes || is_unsent(code));
     }
@@ -208,6 +210,11 @@ long http_post(const char *path, const char *text, bool writes, struct strbuf *r
         return fail(code, why);
     curl_easy_getinfo(http.easy, CURLINFO_RESPONSE_CODE, &status);
     return status;
+}
+
+void http_limit(long ms)
+{
+    http.limit_ms = ms;
 }
 
 int64_t http_date_us(void)

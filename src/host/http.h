@@ -20,6 +20,9 @@ void http_authorize(const char *token);
 long http_post(const char *path, const char *body, bool writes, struct strbuf *reply,
                struct host_error *why);
 
+/* How long a request that writes may take, ms; 0: it has no limit. */
+void http_limit(long ms);
+
 /* The Date of the latest reply, us since 1970; 0: it had none. */
 int64_t http_date_us(void);
 

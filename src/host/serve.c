@@ -123,10 +123,12 @@ static enum host_outcome attempt(const struct script_call *call, struct unit *un
 
 /* Waits before a unit is done again, so that two do not get into each other's way again, and many
  * do not keep the store busy with attempts that fail: the longer the more often this unit has been
- * done, in units of what an attempt takes. */
-static void back_off(unsigned times, int64_t took_ns)
+ * done, in units of what an attempt takes. Those that ask for a lock may be many, and must not keep
+ * others from their renewals and releases, which double half as often. */
+static void back_off(unsigned times, int64_t took_ns, bool asks)
 {
-    int64_t most_us = took_ns / NS_PER_US << (times < DOUBLED_MAX ? times : DOUBLED_MAX);
+    unsigned doubled = asks ? times : times / 2;
+    int64_t most_us = took_ns / NS_PER_US << (doubled < DOUBLED_MAX ? doubled : DOUBLED_MAX);
 
     usleep((useconds_t)(random() % (most_us < PAUSE_MAX_US ? most_us + 1 : PAUSE_MAX_US)));
 }
@@ -135,7 +137,8 @@ static void back_off(unsigned times, int64_t took_ns)
 static void run_script(struct client *client, const struct script_call *call)
 {
     /* inspect.lua only reads, most of the time. */
-    struct unit unit = {.reads_only = !call->hex || strcmp(call->hex, script_inspect.sha1) == 0};
+    struct unit unit = {.reads_only = !call->hex || strcmp(call->hex, script_inspect.sha1) == 0,
+                        .asks = call->hex && strcmp(call->hex, script_acquire.sha1) == 0};
     struct host_fault fault = {
         .why = {.error = WIRE_NOT_READY, .said = "others were quicker each time"}};
     enum host_outcome outcome = HOST_AGAIN;
@@ -145,10 +148,10 @@ static void run_script(struct client *client, const struct script_call *call)
         unit_add(&unit, call->keys[i], true);
     for (unsigned i = 0; outcome == HOST_AGAIN && i < ATTEMPTS_MAX && unit.count <= UNIT_KEYS_MAX;
          i++) {
-        bool grows = unit.again;
+        bool at_once = unit.again;
         unit_restart(&unit);
-        if (i > 0 && !grows)
-            back_off(i, moment_until(begun, moment_now()));
+        if (i > 0 && !at_once)
+            back_off(i, moment_until(begun, moment_now()), unit.asks);
         begun = moment_now();
         outcome = attempt(call, &unit, &fault);
     }
