@@ -101,6 +101,31 @@ left_is() {
     says 1 'is not reserved by you: it was released, or its time is over$' extend staging 1h
 }
 
+# again FLIGHT: a reservation is made once more, through a proxy that loses the answer to that
+# flight; "ends" gets the status, and whether the lock is free then. Fails where there was no such
+# flight.
+again() {
+    local url
+    bg proxy python3 "$TESTS/flight_proxy.py" "$REDIS_SOCK" "$1" RST
+    poll_until 10 test -s "$T/proxy.out"
+    url=redis://rlock:pw@127.0.0.1:$(head -n 1 "$T/proxy.out")
+    if rlock reserve -u "$url" "k$1" 1h -m x && ! contains "$T/proxy.out" reached; then
+        rlock reserve --server-wait 0 -u "$url" "k$1" 2h -m y
+        ends+=" $?"
+        stranger rlock run -n "k$1" -- true && ends+=free
+    fi
+    kill "${pid[proxy]}"
+    contains "$T/proxy.out" reached
+}
+
+@test "H1 made again, whatever answer is lost: it stays reserved" {
+    export XDG_STATE_HOME=$T/state
+    local flight=1 ends=
+    while again "$flight"; do ((++flight < 40)); done
+    echo "$ends"
+    [[ $ends == *69* && $ends != *free* ]]
+}
+
 @test "no place for the token: nothing is reserved; wrong times: 64" {
     : >"$T/file"
     export XDG_STATE_HOME=$T/file

@@ -211,15 +211,16 @@ bool reservation_begin(const struct settings *settings, const char *key, int64_t
                        char owner[OWNER_SIZE], int64_t *fresh, char *fault, size_t size)
 {
     int locked = lock_directory(fault, size);
-    int64_t until_ms = now_ms() + ns / NS_PER_MS;
+    int64_t until_ms = now_ms() + ns / NS_PER_MS, before_ms = 0;
 
     if (locked < 0)
         return false;
-    bool known = reservation_find(settings, key, owner, NULL);
+    bool known = reservation_find(settings, key, owner, &before_ms);
     if (!known)
         choose_owner(owner);
     *fresh = known ? 0 : until_ms;
-    bool saved = save(settings, key, owner, until_ms, fault, size);
+    bool saved =
+        save(settings, key, owner, until_ms > before_ms ? until_ms : before_ms, fault, size);
     close(locked);
     return saved;
 }

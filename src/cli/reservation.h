@@ -13,8 +13,9 @@ bool reservation_find(const struct settings *settings, const char *key, char own
                       int64_t *until_ms);
 
 /* Finds that owner; or takes that of the user's other reservations, or else a new one. Saves that
- * KEY is reserved by it for so many ns from now. *fresh: until when (ms since 1970) if there was no
- * such file, or 0. Returns false with a message in "fault" on failure. */
+ * KEY is reserved by it for so many ns from now, or as long as before if that is longer. *fresh:
+ * until when (ms since 1970) if there was no such file, or 0. Returns false with a message in
+ * "fault" on failure. */
 bool reservation_begin(const struct settings *settings, const char *key, int64_t ns,
                        char owner[OWNER_SIZE], int64_t *fresh, char *fault, size_t size);
 

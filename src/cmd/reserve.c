@@ -56,13 +56,14 @@ static int check_with_message(struct call *call)
     return status;
 }
 
-static void acquire(struct reserve *all, struct acquisition_outcome *outcome)
+/* had: it was reserved before, and stays so if the store does not answer. */
+static void acquire(struct reserve *all, bool had, struct acquisition_outcome *outcome)
 {
     char *person FREED = own_identity_person(all->call.settings.no_identity,
                                              command_value(&all->call, OPTION_MESSAGE));
     char *who FREED = identity_note(person, LOCK_NOTE_RESERVED, 1);
     const struct acquire_request wanted = {
-        .keys = &all->key, .key_count = 1, .owner = all->owner, .who = who};
+        .keys = &all->key, .key_count = 1, .owner = all->owner, .had = had, .who = who};
     struct run_messages messages;
     struct acquisition_plan plan = {.compose = NULL}; /* the file has the token */
 
@@ -156,11 +157,13 @@ static int reserve(struct call *call)
         return not_kept(all, fault);
     outcome = (struct acquisition_outcome){.status = check_outside(all)};
     if (outcome.status == STATUS_OK)
-        acquire(all, &outcome);
+        acquire(all, !fresh, &outcome);
     if (outcome.status == STATUS_OK && !outcome.signal)
         confirm(all, left_before(all));
     else if (fresh)
         reservation_forget(&call->settings, all->key, fresh);
+    else if (outcome.status == STATUS_UNAVAILABLE)
+        say_warning("%s: it stays reserved if it was, until its old end or the new one", all->key);
     call->signal = outcome.signal;
     return outcome.status;
 }

@@ -133,6 +133,7 @@ struct keeper {
     struct moment began;         /* since when */
     char *who;                   /* the identity in the latest acquisition; NULL: as in the plan */
     struct kept_answer *refusal; /* the latest; NULL: none yet */
+    bool refused;                /* the latest acquisition was; false while it is under way */
     bool replaced;               /* the holders were asked to release it */
     bool called;                 /* the store has poked since the latest acquisition was sent */
     bool disturbed;              /* it did so during that acquisition, so its answer may be old */
@@ -228,7 +229,8 @@ static void start(struct keeper *keeper, struct operation operation)
     store_start(keeper->store, &operation);
 }
 
-/* The request under way is answered. False if a release has waited for that, and is sent now. */
+/* The request under way is answered. False if that does not count any more: all is over, or a
+ * release has waited for it, and is sent now. */
 static bool finish_request(struct keeper *keeper, const struct answer *answer)
 {
     keeper->busy = false;
@@ -240,7 +242,7 @@ static bool finish_request(struct keeper *keeper, const struct answer *answer)
         keeper->took = took;
     }
     if (keeper->state != RELEASING)
-        return true;
+        return keeper->state != OVER;
     send_release(keeper);
     return false;
 }
@@ -729,6 +731,7 @@ static void on_acquired(void *arg, const struct answer *answer)
     struct keeper *keeper = arg;
 
     note_in_flight(keeper, answer);
+    keeper->refused = answer->verdict == VERDICT_REFUSED;
     if (answer->maybe_done)
         keeper->doubt.state = STORE_MAY_GRANT;
     else if (answer->verdict != VERDICT_UNKNOWN && keeper->doubt.state == STORE_IS_EMPTY)
@@ -837,7 +840,7 @@ static void acquire(struct keeper *keeper, bool listen)
         listen && keeper->plan.renew && !keeper->plan.whole && request->key_count == 1;
     throttle_note(&keeper->pace, now);
     keeper->state = TRYING;
-    keeper->handed = keeper->called = keeper->disturbed = false;
+    keeper->handed = keeper->called = keeper->disturbed = keeper->refused = false;
     keeper->granted.count = 0;
     keeper->sent = now;
     keeper->until =
@@ -937,6 +940,12 @@ static struct release_request release_of(const struct keeper *keeper,
     return request;
 }
 
+/* A lock that the owner had before stays, unless the store has said that the owner lacks it. */
+static bool leaves_lock(const struct keeper *keeper)
+{
+    return keeper->plan.request.had && !keeper->refused;
+}
+
 static void send_release(struct keeper *keeper)
 {
     struct release_request *request = &keeper->request.release;
@@ -944,7 +953,11 @@ static void send_release(struct keeper *keeper)
     int64_t timeout = lease_request_timeout(0, keeper->round_trip);
 
     loop_disarm(keeper->loop, &keeper->next);
-    if (keeper->doubt.state == STORE_IS_EMPTY) {
+    if (keeper->again && leaves_lock(keeper)) {
+        try_again(keeper);
+        return;
+    }
+    if (keeper->doubt.state == STORE_IS_EMPTY || leaves_lock(keeper)) {
         over(keeper);
         return;
     }
@@ -972,7 +985,8 @@ static void go_without_answer(struct keeper *keeper)
     struct release_request request = release_of(keeper, &keeper->plan.request);
 
     request.uncertain = true;
-    enum release_sent sent = store_release_nowait(keeper->store, &request);
+    enum release_sent sent =
+        leaves_lock(keeper) ? RELEASE_SENT : store_release_nowait(keeper->store, &request);
     keeper->busy = false;
     if (sent == RELEASE_BLOCKED)
         keeper->doubt.state = STORE_MAY_GRANT;

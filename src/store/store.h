@@ -70,6 +70,8 @@ struct acquire_request {
      * same request again is granted the same keys. Only with STORE_ANY. 0: all of them. */
     size_t take;
     bool inherited; /* the store may know the owner from another process, which has died */
+    /* The owner may have the lock from before, and keeps that if this request is not answered. */
+    bool had;
     /* All requests of this owner come from this host, each when the one before was answered or
      * given up: a store may number them, and leave undone one that arrives after a later one. */
     bool numbered;

@@ -394,6 +394,7 @@ struct schedule {
     const char *answers, *actions, *wanted;
     bool hears;         /* its record promises that it hears requests for the lock */
     bool whole;         /* as in struct keeper_plan */
+    bool had;           /* as in struct acquire_request */
     bool several;       /* one of the keys a, b and c is taken */
     int server_wait_ms; /* 0: 5000; negative: none */
     enum lock_mode mode;
@@ -679,6 +680,17 @@ static const struct schedule schedules[] = {
     ROW("never answered", -1, 0, ".", "", "trouble q. u. over:failed", .past = 'w',
         .begun_ms = 100),
 
+    /* What the owner had before is released only after a refusal. */
+    ROW("had before, not answered", 0, 0, ".", "", "a. over:failed", .had = true,
+        .server_wait_ms = -1),
+    ROW("had before, refused", 0, 0, "-", "", "a- over:refused", .had = true),
+    ROW("had before, cancelled before the answer", -1, 0, ".", "100 c", "over:cancelled q.",
+        .had = true),
+    ROW("had before, cancelled in the queue", -1, 0, "-", "4000 c",
+        "q- l- wait l- wait f- over:cancelled", .had = true),
+    ROW("had before, refused, then not answered", -1, 0, "- - .", "9000 c",
+        "q- l- wait l. trouble over:cancelled l.", .had = true),
+
     /* Some of several keys: all are asked for; when some are granted, renewals and releases are
      * only about those, unless another grant may be under way. */
     ROW("one is granted", -1, 0, "b +", "12000 r", "qb:abc/1 held r+:b ext f+:b over:released",
@@ -804,7 +816,7 @@ static void on_over(void *arg, const struct keeper_end *end)
     struct life *life = arg;
 
     note(life, endings[end->ending]);
-    if (life->store.holds && !life->store.parted)
+    if (life->store.holds && !life->store.parted && !life->schedule->had)
         accuse(life->me.trial, "left without trying to release it");
     if (end->ending == KEEPER_RELEASED && life->store.holds)
         accuse(life->me.trial, "said to be released, but was not");
@@ -908,6 +920,7 @@ static void run(struct life *life, const struct schedule *schedule)
     plan.request.who = schedule->hears ? "host user 1 x - " LOCK_NOTE_HEARS "=1" : "";
     plan.renew = schedule->lease_ms >= 0;
     plan.whole = schedule->whole;
+    plan.request.had = schedule->had;
     if (schedule->server_wait_ms)
         plan.server_wait = schedule->server_wait_ms > 0 ? schedule->server_wait_ms * NS_PER_MS : 0;
     *life =

@@ -330,11 +330,12 @@ static void end_try(struct quorum_store *store)
     struct moment leave = moment_plus(now_of(store), time_to_leave(store));
     struct moment next = moment_plus(now_of(store), RETRY_MOST_NS);
 
+    bool leaves = store->requests.acquire.had && store->answer.verdict == VERDICT_UNKNOWN;
     store->leave = moment_min(store->base.operation.until, leave);
     /* Also those that did not answer. The owner may return. */
-    store->hold = HOLD_OVER;
+    store->hold = leaves ? HOLD_FOREIGN : HOLD_OVER;
     for (size_t i = 0; i < store->count; i++) {
-        if (quorum_node_may_hold(&store->nodes[i]))
+        if (!leaves && quorum_node_may_hold(&store->nodes[i]))
             order_without_vote(store, &store->nodes[i], VERB_RELEASE);
     }
     quorum_round_end(&store->round);
@@ -775,8 +776,9 @@ static void quorum_shut(struct store *base)
 {
     struct quorum_store *store = of(base);
 
+    bool leaves = store->hold == HOLD_SOUGHT && store->requests.acquire.had;
     stop_task(store);
-    if (store->hold != HOLD_FOREIGN && store->hold != HOLD_OURS)
+    if (store->hold != HOLD_FOREIGN && store->hold != HOLD_OURS && !leaves)
         send_release_nowait(store);
     for (size_t i = 0; i < store->count; i++)
         store_close(store->nodes[i].member.store);
