@@ -21,12 +21,12 @@ leader() {
 }
 
 @test "members are killed, one after the other: a holder keeps its lock, a waiter gets it next" {
-    stay a k --lease 30s
+    stay a k -v --lease 15s
     queue b k --lease 30s
     for one in 1 2 3; do
         member KILL "$one"
         run -0 rlock run --server-wait 1m other -- true
-        renewed k
+        renews a
         member_start "$one"
         poll_until 60 ctl endpoint health
     done
@@ -36,12 +36,12 @@ leader() {
 }
 
 @test "the leader is stopped: a holder keeps its lock, and others get theirs" {
-    stay a k --lease 30s
+    stay a k -v --lease 15s
     poll_until 20 leader
     stopped=$(leader)
     member STOP "$stopped"
     run -0 rlock run --server-wait 1m other -- true
-    renewed k
+    renews a
     member CONT "$stopped"
     ends_well a
 }
