@@ -85,6 +85,18 @@ no_folders() {
     [[ $output == *"has a password"* && $output != *secret* ]]
 }
 
+@test "the lock of a git that was killed: 69, in the words of git; without it, the store is back" {
+    rlock run --lease 1m k -- true
+    left=$(find "$T/locks.git/refs/rlock" -type f).lock
+    : >"$left"
+    run -69 rlock run -n --lease 1m --connect-timeout 1m --server-wait 0 k -- true
+    [[ $output == *"Unable to create "*"k"*".lock': File exists." ]]
+    bg a rlock run --lease 1m --connect-timeout 1m k -- true
+    poll_until 60 contains "$T/a.err" 'File exists'
+    rm "$left"
+    ends_with a 0 120
+}
+
 @test "from a hook of another repository" {
     git init -q --bare "$T/other.git"
     GIT_DIR=$T/other.git run -0 rlock run --lease 1m k -- true
