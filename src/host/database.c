@@ -52,15 +52,6 @@ static void add_name(struct sql_text *request, struct piece name)
     }
 }
 
-/* -- failures ---------------------------------------------------------------------------------- */
-
-bool database_fail(struct host_error *fault, enum wire_error error, const char *said)
-{
-    fault->error = error;
-    snprintf(fault->said, sizeof fault->said, "%.*s", (int)strcspn(said, "\n"), said);
-    return false;
-}
-
 /* -- channels ---------------------------------------------------------------------------------- */
 
 static void note_listening(void)
@@ -324,8 +315,9 @@ static enum host_outcome commit_unit(struct unit *unit, struct host_fault *fault
     if (listens)
         note_listening();
     if (database.warning && *database.warning) {
-        *fault = (struct host_fault){.why = {.maybe_done = true}};
-        database_fail(&fault->why, WIRE_UNREACHABLE, database.warning);
+        *fault = (struct host_fault){.broken = false};
+        host_error_set(&fault->why, WIRE_UNREACHABLE, database.warning);
+        fault->why.maybe_done = true;
         return HOST_FAILED;
     }
     if (random() % database.purge_every == 0)

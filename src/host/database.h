@@ -69,6 +69,3 @@ struct sql_text database_request(void);
 void database_say(struct sql_text *request, const char *statement);
 /* Adds a literal of bytes, in MySQL. */
 void database_add_bytes(struct sql_text *request, struct piece bytes);
-
-/* Puts down what the server said, in one line. Returns false. */
-bool database_fail(struct host_error *fault, enum wire_error error, const char *said);

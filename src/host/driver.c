@@ -251,8 +251,7 @@ static void explain(struct driver *driver, const char *line, struct host_error *
         say_silent(driver, &answer, "the driver ended before it said a word");
     else if (!take_failed(&answer, line))
         say_strange(&answer, line);
-    *why = (struct host_error){.error = WIRE_UNREACHABLE};
-    memcpy(why->said, answer.said, sizeof why->said);
+    host_error_set(why, WIRE_UNREACHABLE, answer.said);
     if (!line && waitpid(driver->pid, &status, 0) == driver->pid)
         driver->pid = 0;
     bool absent = WIFEXITED(status) && WEXITSTATUS(status) >= 126; /* become() says so */
@@ -266,8 +265,7 @@ struct driver *driver_start(const char *name, const char *rest, struct host_erro
     char line[LINE_MAX_];
 
     if (!driver) {
-        *why = (struct host_error){.error = WIRE_UNREACHABLE};
-        snprintf(why->said, sizeof why->said, "%s", strerror(errno));
+        host_error_set(why, WIRE_UNREACHABLE, strerror(errno));
         return NULL;
     }
     fprintf(driver->to, HELLO " %s\n", rest);

@@ -168,16 +168,15 @@ static bool is_about_tls(CURLcode code)
 
 static long fail(CURLcode code, struct host_error *why)
 {
-    *why = (struct host_error){.error = WIRE_UNREACHABLE,
-                               .maybe_done = !is_unsent(code) && !is_about_tls(code)};
-    if (code == CURLE_COULDNT_RESOLVE_HOST)
-        why->error = WIRE_NOWHERE;
-    else if (is_about_tls(code))
-        why->error = WIRE_NO_TLS;
-    else if (code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_WEIRD_SERVER_REPLY)
-        why->error = WIRE_STRANGER;
-    snprintf(why->said, sizeof why->said, "%.*s", (int)sizeof why->said - 1,
-             *http.said ? http.said : curl_easy_strerror(code));
+    bool strange = code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_WEIRD_SERVER_REPLY;
+
+    host_error_set(why,
+                   code == CURLE_COULDNT_RESOLVE_HOST ? WIRE_NOWHERE
+                   : is_about_tls(code)               ? WIRE_NO_TLS
+                   : strange                          ? WIRE_STRANGER
+                                                      : WIRE_UNREACHABLE,
+                   *http.said ? http.said : curl_easy_strerror(code));
+    why->maybe_done = !is_unsent(code) && !is_about_tls(code);
     return 0;
 }
 

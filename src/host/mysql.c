@@ -354,7 +354,7 @@ void database_add_settings(struct sql_text *request)
 {
     strbuf_puts(&request->out, "SELECT 'o', " MY_TRANSACTION("@@", "read_only"));
     if (is_of_several)
-        strbuf_puts(&request->out, " OR @@GLOBAL.read_only OR @@GLOBAL.innodb_read_only");
+        strbuf_puts(&request->out, " OR " MY_READ_ONLY);
     sql_end(request);
 }
 

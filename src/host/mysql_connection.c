@@ -83,8 +83,8 @@ bool my_fail(MYSQL *connection, struct host_error *fault)
     unsigned number = mysql_errno(connection);
     const char *said = mysql_error(connection);
 
-    return database_fail(fault, my_is_of_client(number) ? WIRE_UNREACHABLE : error_of(number, said),
-                         said);
+    return host_error_set(
+        fault, my_is_of_client(number) ? WIRE_UNREACHABLE : error_of(number, said), said);
 }
 
 /* Returns the error that the system has for a connection there; 0: it has none now. */
@@ -138,7 +138,7 @@ static void fail_to_connect(MYSQL *connection, const struct host_target *target,
         system = try_to_connect(target);
     if (way)
         said = system > 0 ? strerror((int)system) : "no connection";
-    database_fail(fault, error_of(error, said), said);
+    host_error_set(fault, error_of(error, said), said);
 }
 
 static void set_options(MYSQL *connection, const struct host_target *target)
@@ -198,16 +198,6 @@ static void add_settings(struct strbuf *text)
         strbuf_puts(text, settings[i]);
 }
 
-static bool set_up(MYSQL *connection, struct host_error *fault)
-{
-    struct strbuf text = {0};
-
-    add_settings(&text);
-    bool done = mysql_real_query(connection, text.text, text.size) == 0;
-    strbuf_free(&text);
-    return done || my_fail(connection, fault);
-}
-
 MYSQL *my_connect(const struct host_target *target, unsigned long flags, struct host_error *fault)
 {
     /* A certificate is of a name, which the library takes for where to connect to. */
@@ -217,16 +207,22 @@ MYSQL *my_connect(const struct host_target *target, unsigned long flags, struct 
 
     MYSQL *made = mysql_init(NULL);
     if (!made) {
-        database_fail(fault, WIRE_UNFIT, "no memory");
+        host_error_set(fault, WIRE_UNFIT, "no memory");
         return NULL;
     }
     set_options(made, target);
     up = mysql_real_connect(made, local ? NULL : host, target->user, target->password,
                             target->database, (unsigned)strtoul(target->port, NULL, 10),
                             local ? target->host : NULL, flags);
-    if (!up)
+    if (!up) {
         fail_to_connect(made, target, fault);
-    if (up && set_up(made, fault))
+    } else {
+        struct strbuf text = {0};
+        add_settings(&text);
+        up = mysql_real_query(made, text.text, text.size) == 0 || my_fail(made, fault);
+        strbuf_free(&text);
+    }
+    if (up)
         return made;
     mysql_close(made);
     return NULL;
@@ -284,10 +280,8 @@ static bool query_on(struct database_attempt *attempt, bool *well)
 
 static void take_read_only(void *arg, const struct piece *values, size_t count)
 {
-    bool *read_only = arg;
-
-    for (size_t i = 0; i < count; i++)
-        *read_only |= strcmp(values[i].at, "0") != 0;
+    (void)count;
+    *(bool *)arg = strcmp(values[0].at, "0") != 0;
 }
 
 /* Whether the server takes writes, also of a user who may write to a replica. */
@@ -298,7 +292,7 @@ static bool takes_writes(struct database_attempt *attempt, struct host_error *wh
 
     if (!my_take_rows(attempt->made, &taker))
         return my_fail(attempt->made, why);
-    return !read_only || database_fail(why, WIRE_READ_ONLY, "read_only is on");
+    return !read_only || host_error_set(why, WIRE_READ_ONLY, "read_only is on");
 }
 
 enum database_wait database_continue(struct database_attempt *attempt, struct host_error *why)

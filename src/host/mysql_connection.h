@@ -25,9 +25,6 @@ struct database_attempt {
  * transaction_NAME of MySQL. at: in front of it. */
 #define MY_TRANSACTION(at, name) "/*M! " at "tx_" name " */ /*!50720 " at "transaction_" name " */"
 
-/* Variables that tell a replica, or a demoted server, also to a user who may write there. */
-#define MY_READ_ONLY "@@GLOBAL.read_only, @@GLOBAL.innodb_read_only"
-
 /* Connects, to a session with settings of rlock's own. NULL with why in *fault; else for the caller
  * to close. flags: those of mysql_real_connect(). */
 MYSQL *my_connect(const struct host_target *target, unsigned long flags, struct host_error *fault);

@@ -160,7 +160,7 @@ static void tell_failure(const struct database_attempt *attempt, struct host_err
         error = WIRE_TROUBLE;
     if (PQconnectionNeedsPassword(attempt->made))
         error = WIRE_PASSWORD;
-    database_fail(fault, error, said);
+    host_error_set(fault, error, said);
 }
 
 struct database_attempt *database_begin(const struct host_target *target, bool asks)
@@ -267,7 +267,7 @@ static enum host_outcome fail(const PGresult *result, bool commits, struct host_
         error = WIRE_UNREACHABLE;
     if (error == WIRE_UNREACHABLE)
         error = error_of(words, said);
-    database_fail(&fault->why, error, said);
+    host_error_set(&fault->why, error, said);
     fault->why.maybe_done =
         commits && !idle_end && (fault->broken || error == WIRE_UNFIT || wire_error_breaks(error));
     fault->broken |= wire_error_leaves(error);

@@ -62,8 +62,7 @@ static void add_nameless(const struct host_target *target, int wrong)
     add(target, "");
     struct candidate *added = &candidates.at[candidates.count - 1];
     added->progress = CANDIDATE_FAILED;
-    added->why = (struct host_error){.error = nowhere ? WIRE_NOWHERE : WIRE_UNREACHABLE};
-    snprintf(added->why.said, sizeof added->why.said, "%s", said);
+    host_error_set(&added->why, nowhere ? WIRE_NOWHERE : WIRE_UNREACHABLE, said);
 }
 
 /* An address that the server had before does for a time when its name cannot be looked up. A
@@ -242,7 +241,7 @@ static void tell_all(struct host_error *fault)
     for (size_t i = 0; i < candidates.count; i++) {
         struct candidate *one = &candidates.at[i];
         if (one->progress != CANDIDATE_FAILED)
-            one->why = (struct host_error){.error = WIRE_UNREACHABLE, .said = "no answer"};
+            host_error_set(&one->why, WIRE_UNREACHABLE, "no answer");
         enum wire_error error = one->why.error;
         same &= error == candidates.at[0].why.error && error != WIRE_READ_ONLY;
         full &= error == WIRE_FULL || error == WIRE_READ_ONLY;
@@ -252,10 +251,11 @@ static void tell_all(struct host_error *fault)
                       candidates.hosts > 1 || !*one->address ? one->target.host : one->address,
                       one->target.port, error == WIRE_READ_ONLY ? "read-only" : one->why.said);
     }
-    *fault = (struct host_error){.error = full && any_full ? WIRE_FULL
-                                          : same || !may   ? candidates.at[0].why.error
-                                                           : WIRE_NO_WRITER};
-    snprintf(fault->said, sizeof fault->said, "%s", text.text);
+    host_error_set(fault,
+                   full && any_full ? WIRE_FULL
+                   : same || !may   ? candidates.at[0].why.error
+                                    : WIRE_NO_WRITER,
+                   text.text);
     strbuf_free(&text);
 }
 
@@ -277,10 +277,9 @@ bool primary_connect(const struct host_target *target, struct host_error *fault)
     }
     if (best)
         database_take(best->attempt, &best->target);
-    else if (candidates.count == 1) {
+    else if (candidates.count == 1)
         *fault = candidates.at[0].why;
-    } else {
+    else
         tell_all(fault);
-    }
     return best;
 }

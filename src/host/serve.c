@@ -166,10 +166,8 @@ static void run_script(struct client *client, const struct script_call *call)
 
 bool host_fail(struct host_fault *fault, enum wire_error error, const char *said)
 {
-    *fault = (struct host_fault){.why.error = error, .broken = wire_error_breaks(error)};
-    snprintf(fault->why.said, sizeof fault->why.said, "%.*s", (int)sizeof fault->why.said - 1,
-             said);
-    return false;
+    fault->broken = wire_error_breaks(error);
+    return host_error_set(&fault->why, error, said);
 }
 
 void host_find(struct strbuf *out, const char *level, const char *text, const char *advice)
@@ -534,14 +532,6 @@ static void obey(const struct request *request)
 
 /* -- sockets ----------------------------------------------------------------------------------- */
 
-static void await_room(int fd)
-{
-    struct pollfd ready = {.fd = fd, .events = POLLOUT};
-
-    while (poll(&ready, 1, -1) < 0 && errno == EINTR)
-        ;
-}
-
 /* A client that reads no more may have written before it went: reading finds out that it is
  * gone. */
 static void send_all(struct client *client)
@@ -553,7 +543,7 @@ static void send_all(struct client *client)
         if (count > 0)
             sent += (size_t)count;
         else if (errno == EAGAIN)
-            await_room(client->fd);
+            poll(&(struct pollfd){.fd = client->fd, .events = POLLOUT}, 1, -1);
         else if (errno != EINTR)
             break;
     }
@@ -661,8 +651,8 @@ int host_serve(const struct host *host)
     server.host = host;
     server.store = host->store;
     server.refused = !host->listener;
-    server.fault.why = (struct host_error){
-        .error = WIRE_UNFIT, .said = "rlock and its program are of different versions"};
+    host_error_set(&server.fault.why, WIRE_UNFIT,
+                   "rlock and its program are of different versions");
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGALRM, SIG_DFL);

@@ -17,6 +17,13 @@ bool wire_error_leaves(enum wire_error error)
     return error == WIRE_READ_ONLY || error == WIRE_NOT_READY;
 }
 
+bool host_error_set(struct host_error *error, enum wire_error kind, const char *said)
+{
+    *error = (struct host_error){.error = kind};
+    snprintf(error->said, sizeof error->said, "%.*s", (int)strcspn(said, "\n"), said);
+    return false;
+}
+
 /* "RLOCKSTORE u? 6 locker could not …": the letter, "?" or "-", and how long the user's name is. */
 void host_error_print(const struct host_error *error, char *out, size_t size)
 {

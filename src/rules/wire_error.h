@@ -68,6 +68,8 @@ struct host_error {
     char user[64];
     char said[SAID_SIZE];
 };
+/* Fills it, with the first line of what was said; the request is not done. Returns false. */
+bool host_error_set(struct host_error *error, enum wire_error kind, const char *said);
 void host_error_print(const struct host_error *error, char *out, size_t size);
 /* False: the text is something else. */
 bool host_error_read(const char *text, struct host_error *error);

@@ -452,9 +452,8 @@ static void check_mysql(struct examination *of)
 {
 #define BY_DEFAULT "SELECT /*M! @@tx_read_only */ /*!50720 @@transaction_read_only */"
     /* Of several hosts, one that is read-only is left, whoever may write there. */
-    bool takes_locks = check_role(of, of->among_hosts ? BY_DEFAULT
-                                          " OR @@GLOBAL.read_only OR @@GLOBAL.innodb_read_only"
-                                                      : BY_DEFAULT);
+    bool takes_locks =
+        check_role(of, of->among_hosts ? BY_DEFAULT " OR " MY_READ_ONLY : BY_DEFAULT);
 #undef BY_DEFAULT
     if (!takes_locks && of->among_hosts)
         return;

@@ -38,6 +38,10 @@ struct sql_dialect {
 
 extern const struct sql_dialect sql_postgresql, sql_mysql;
 
+/* An expression of MySQL's and MariaDB's: whether the server is a replica, or was demoted, also for
+ * a user who may write there. */
+#define MY_READ_ONLY "@@GLOBAL.read_only OR @@GLOBAL.innodb_read_only"
+
 /* Statements in the making. */
 struct sql_text {
     const struct sql_dialect *dialect;
