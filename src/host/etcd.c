@@ -1,16 +1,15 @@
-/* Records in etcd, by its gateway of JSON. A unit is read by one request and written by another, on
- * condition that none of its keys has changed meanwhile (mod_revision): nothing is locked, and a
- * request that arrives twice, or late, does nothing. Leases count as clockless.h says. The messages
- * of a unit are put into keys that those who wait watch, the bells of a lock. It has 16, so that a
- * message to one waiter does not wake all. */
+/* Records in etcd, and what the doctor asks it. A unit is read by one request and written by
+ * another, on condition that none of its keys has changed meanwhile (mod_revision): nothing is
+ * locked, and a request that arrives twice, or late, does nothing. Leases count as clockless.h
+ * says. The messages of a unit are put into keys that those who wait watch, the bells of a lock. It
+ * has 16, so that a message to one waiter does not wake all. */
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 
-#include "base/decimal.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "host/clockless.h"
+#include "host/etcd_gateway.h"
 #include "host/http.h"
 #include "host/own_clock.h"
 
@@ -22,20 +21,7 @@
 #define BELL        "!bell" /* a hexadecimal digit follows */
 #define LINE        "!line" /* the places in it follow */
 
-/* The codes of gRPC, by the names that its documentation has for them. */
-enum code {
-    INVALID_ARGUMENT = 3,
-    PERMISSION_DENIED = 7,
-    RESOURCE_EXHAUSTED = 8,
-    FAILED_PRECONDITION = 9,
-    OUT_OF_RANGE = 11,
-    UNIMPLEMENTED = 12,
-    UNAUTHENTICATED = 16
-};
-
 static struct {
-    struct host_target target;
-    char *prefix; /* of the names of all keys, with its '/' */
     struct clockless known;
     struct own_clock clock;
     struct clockless_reading reading;
@@ -45,73 +31,8 @@ static struct {
     struct moment since; /* when a client listens that is patient; 0: it has not done anything */
     struct moment anew;  /* when a stream may begin */
     char *lease;         /* of this host's place in a line; NULL: it stands in none */
-    struct strbuf reply;
     char version[40];
 } etcd = {.known = {.margin_us = MARGIN_US}};
-
-/* -- base64 ------------------------------------------------------------------------------------ */
-
-static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-static void add_base64(struct strbuf *out, const char *text, size_t size)
-{
-    strbuf_putc(out, '"');
-    for (size_t i = 0; i < size; i += 3) {
-        uint32_t word = 0;
-        for (size_t n = 0; n < 3; n++)
-            word = word << 8 | (i + n < size ? (unsigned char)text[i + n] : 0);
-        for (size_t n = 0; n < 4; n++)
-            strbuf_putc(out, (char)(i + n > size ? '=' : letters[word >> (18 - 6 * n) & 63]));
-    }
-    strbuf_putc(out, '"');
-}
-
-/* The caller frees. */
-static char *read_base64(const char *text, size_t *size)
-{
-    struct strbuf out = {0};
-    uint32_t word = 0;
-    unsigned bits = 0;
-
-    for (const char *letter; *text && (letter = strchr(letters, *text)); text++) {
-        word = word << 6 | (uint32_t)(letter - letters);
-        bits += 6;
-        if (bits >= 8) {
-            bits -= 8;
-            strbuf_putc(&out, (char)(word >> bits));
-        }
-    }
-    *size = out.size;
-    return strbuf_detach(&out);
-}
-
-/* Adds the name of a key: the prefix, the name in printable ASCII, and "behind". */
-static void add_name(struct strbuf *out, struct piece name, const char *behind)
-{
-    char *printed = record_print_name(name);
-    char *text = strbuf_print("%s%s%s", etcd.prefix, printed, behind);
-
-    add_base64(out, text, strlen(text));
-    free(text);
-    free(printed);
-}
-
-/* Adds both ends of a range: all names that begin so. */
-static void add_range(struct strbuf *body, struct piece prefix)
-{
-    char *printed = record_print_name(prefix);
-    char *from = strbuf_print("%s%s", etcd.prefix, printed), *end = mem_strdup(from);
-
-    strbuf_puts(body, "\"key\":");
-    add_base64(body, from, *from ? strlen(from) : 1);
-    if (*end)
-        end[strlen(end) - 1]++;
-    strbuf_puts(body, ",\"range_end\":");
-    add_base64(body, end, *end ? strlen(end) : 1);
-    free(printed);
-    free(from);
-    free(end);
-}
 
 /* Not a bell, nor a place in a line. */
 static bool is_of_record(const char *name)
@@ -126,149 +47,6 @@ static bool is_bell(const char *name, size_t length)
     size_t size = strlen(BELL "0");
 
     return length >= size && memcmp(name + length - size, BELL, strlen(BELL)) == 0;
-}
-
-/* -- replies ----------------------------------------------------------------------------------- */
-
-/* 64-bit numbers are strings; 0 is left out. */
-static int64_t number_of(const json_t *object, const char *name)
-{
-    const char *text = json_string_value(json_object_get(object, name));
-    int64_t number = 0;
-
-    if (text)
-        decimal_parse(text, 0, INT64_MAX, &number);
-    return number;
-}
-
-/* The failure that a member's answer tells. A request has not been done if the code is about the
- * request itself; anything else may be about the time that it took, and another member may fare
- * better. */
-static enum wire_error error_of(int code, const char *said)
-{
-    if (strstr(said, "database space exceeded"))
-        return WIRE_QUOTA;
-    if (strstr(said, "authentication failed"))
-        return WIRE_PASSWORD;
-    if (strstr(said, "user name is empty"))
-        return WIRE_NO_PASSWORD;
-    switch (code) {
-    case PERMISSION_DENIED: return WIRE_KEYS_DENIED;
-    case RESOURCE_EXHAUSTED: return WIRE_FAILED;
-    case UNAUTHENTICATED: return WIRE_PASSWORD;
-    case INVALID_ARGUMENT:
-    case FAILED_PRECONDITION:
-    case OUT_OF_RANGE:
-    case UNIMPLEMENTED: return WIRE_UNFIT;
-    default: return WIRE_UNREACHABLE;
-    }
-}
-
-/* The same of a request that may have been done. */
-static bool fail_in_doubt(struct host_fault *fault, enum wire_error error, bool maybe_done,
-                          const char *said)
-{
-    host_fail(fault, error, said);
-    fault->why.maybe_done = maybe_done;
-    return false;
-}
-
-/* Takes the reply, which the caller drops. NULL: why is in the fault. */
-static json_t *take_reply(long status, bool writes, struct host_fault *fault)
-{
-    const char *text = etcd.reply.text ? etcd.reply.text : "";
-    json_t *reply = json_loadb(text, etcd.reply.size, JSON_DISABLE_EOF_CHECK, NULL);
-
-    if (status == 200 && json_is_object(reply))
-        return reply;
-    const char *said = json_string_value(json_object_get(reply, "message"));
-    int code = (int)json_integer_value(json_object_get(reply, "code"));
-    char other[60];
-    if (said) {
-        enum wire_error error = error_of(code, said);
-        fail_in_doubt(fault, error, writes && error == WIRE_UNREACHABLE, said);
-    } else if (strncmp(text, "CommonName of client", 20) == 0) {
-        host_fail(fault, WIRE_DRIVER,
-                  "where etcd has users, a client's certificate must have no CommonName");
-    } else {
-        snprintf(other, sizeof other, "the answer is HTTP's status %ld, and not etcd's", status);
-        fail_in_doubt(fault, status >= 500 ? WIRE_UNREACHABLE : WIRE_STRANGER, writes, other);
-    }
-    json_decref(reply);
-    return NULL;
-}
-
-/* -- requests ---------------------------------------------------------------------------------- */
-
-static json_t *ask_once(const char *path, const char *body, bool writes, struct host_fault *fault)
-{
-    struct host_error why;
-    long status = http_post(path, body, writes, &etcd.reply, &why);
-
-    if (status)
-        return take_reply(status, writes, fault);
-    fail_in_doubt(fault, why.error, writes && why.maybe_done, why.said);
-    return NULL;
-}
-
-/* Has a token of etcd's for the user, if there is one. */
-static bool log_in(struct host_fault *fault)
-{
-    if (!*etcd.target.user)
-        return true;
-    json_t *who = json_pack("{ssss}", "name", etcd.target.user, "password", etcd.target.password);
-    char *text = who ? json_dumps(who, 0) : NULL;
-    http_authorize(NULL);
-    json_t *reply = ask_once("/v3/auth/authenticate", text ? text : "{}", false, fault);
-    const char *token = json_string_value(json_object_get(reply, "token"));
-    bool done = token;
-
-    if (done)
-        http_authorize(token);
-    else if (reply)
-        host_fail(fault, WIRE_STRANGER, "it gives no token");
-    free(text);
-    json_decref(who);
-    json_decref(reply);
-    return done;
-}
-
-/* A token ends when it was not used for minutes, or when users or roles have changed. */
-static bool is_token_old(const struct host_error *why)
-{
-    return *etcd.target.user &&
-           (strstr(why->said, "invalid auth token") || strstr(why->said, "auth store is old"));
-}
-
-/* Returns the reply, which the caller drops. NULL: why is in the fault. A request
- * that only reads goes to the next member where one is cut off from the others. */
-static json_t *ask(const char *path, const struct strbuf *body, bool writes,
-                   struct host_fault *fault)
-{
-    json_t *reply = NULL;
-    bool again = true;
-
-    for (size_t i = 0; again && i <= http_servers(); i++) {
-        reply = ask_once(path, body->text, writes, fault);
-        again = !reply;
-        if (again && !is_token_old(&fault->why)) {
-            again = !writes && fault->why.error == WIRE_UNREACHABLE && i + 1 < http_servers();
-            http_choose(http_server() + 1);
-        } else if (again && !log_in(fault)) {
-            again = false;
-        }
-    }
-    return reply;
-}
-
-static json_t *ask_text(const char *path, const char *text, struct host_fault *fault)
-{
-    struct strbuf body = {0};
-
-    strbuf_puts(&body, text);
-    json_t *reply = ask(path, &body, false, fault);
-    strbuf_free(&body);
-    return reply;
 }
 
 /* -- the line ---------------------------------------------------------------------------------- */
@@ -288,7 +66,7 @@ static void leave_line(void)
     if (!etcd.lease)
         return;
     char *body = strbuf_print("{\"ID\":\"%s\"}", etcd.lease);
-    json_decref(ask_once("/v3/lease/revoke", body, true, &fault));
+    json_decref(gateway_ask_once("/v3/lease/revoke", body, true, &fault));
     free(body);
     free(etcd.lease);
     etcd.lease = NULL;
@@ -299,16 +77,16 @@ static bool line_up(struct piece lock)
 {
     struct host_fault fault;
     struct strbuf body = {0};
-    json_t *grant = ask_text("/v3/lease/grant", LINE_TTL, &fault), *turn = NULL;
+    json_t *grant = gateway_ask("/v3/lease/grant", LINE_TTL, false, &fault), *turn = NULL;
     const char *lease = json_string_value(json_object_get(grant, "ID"));
 
     if (lease) {
         etcd.lease = mem_strdup(lease);
         strbuf_puts(&body, "{\"name\":");
-        add_name(&body, lock, LINE);
+        gateway_add_name(&body, lock, LINE);
         strbuf_printf(&body, ",\"lease\":\"%s\"}", lease);
         http_limit(LINE_MS);
-        turn = ask_once("/v3/lock/lock", body.text, true, &fault);
+        turn = gateway_ask_once("/v3/lock/lock", body.text, true, &fault);
         http_limit(0);
     }
     bool first = turn;
@@ -331,14 +109,13 @@ static bool take_record(struct unit_key *key, const json_t *response)
 {
     const json_t *rows = json_object_get(json_object_get(response, "response_range"), "kvs");
     const json_t *row = json_array_get(rows, 0);
-    const char *value = json_string_value(json_object_get(row, "value"));
     size_t size;
 
     if (!row)
         return true;
-    char *text = read_base64(value ? value : "", &size);
+    char *text = gateway_bytes(row, "value", &size);
     bool sound = clockless_read(&etcd.known, key, text, size, &etcd.reading);
-    key->record.version = number_of(row, "mod_revision");
+    key->record.version = gateway_number(row, "mod_revision");
     free(text);
     return sound;
 }
@@ -354,16 +131,16 @@ static enum host_outcome load(struct unit *unit, struct host_fault *fault)
     for (size_t i = 0; i < unit->count; i++) {
         strbuf_puts(&body, i == 0 ? "{\"success\":[{\"request_range\":{\"key\":"
                                   : "}},{\"request_range\":{\"key\":");
-        add_name(&body, unit->keys[i].name, "");
+        gateway_add_name(&body, unit->keys[i].name, "");
     }
     strbuf_puts(&body, "}}]}");
-    json_t *reply = ask("/v3/kv/txn", &body, false, fault);
+    json_t *reply = gateway_ask("/v3/kv/txn", body.text, false, fault);
     strbuf_free(&body);
     if (!reply)
         return HOST_FAILED;
     etcd.reading.read_us = unit->now_us = own_clock_now(&etcd.clock);
     etcd.reading.date_us = http_date_us();
-    etcd.revision = number_of(json_object_get(reply, "header"), "revision");
+    etcd.revision = gateway_number(json_object_get(reply, "header"), "revision");
     if (!etcd.heard)
         etcd.heard = etcd.revision;
     const json_t *responses = json_object_get(reply, "responses");
@@ -381,9 +158,9 @@ static void add_put(struct strbuf *body, struct piece name, const char *behind, 
                     size_t size)
 {
     strbuf_puts(body, "{\"request_put\":{\"key\":");
-    add_name(body, name, behind);
+    gateway_add_name(body, name, behind);
     strbuf_puts(body, ",\"value\":");
-    add_base64(body, value, size);
+    gateway_add_bytes(body, value, size);
     strbuf_puts(body, "}}");
 }
 
@@ -446,29 +223,20 @@ static bool is_first_of_bell(const struct unit *unit, size_t number)
     return i == number;
 }
 
-static void tell_line(char *line)
-{
-    char *text = strchr(line, ' ');
-
-    if (!text)
-        return;
-    *text++ = '\0';
-    size_t size = strlen(line), length = strlen(text);
-    if (record_read_name(line, &size) && record_read_name(text, &length))
-        host_tell((struct piece){line, size}, (struct piece){text, length});
-}
-
 static void take_event(const json_t *event)
 {
     const json_t *row = json_object_get(event, "kv");
-    const char *value = json_string_value(json_object_get(row, "value"));
     size_t size;
 
-    if (!value || number_of(row, "mod_revision") <= etcd.heard)
+    if (gateway_number(row, "mod_revision") <= etcd.heard)
         return;
-    char *text = read_base64(value, &size), *rest = text, *line;
-    while ((line = strsep(&rest, "\n")))
-        tell_line(line);
+    char *text = gateway_bytes(row, "value", &size), *rest = text, *line;
+    while ((line = strsep(&rest, "\n"))) {
+        char *channel = strsep(&line, " ");
+        size_t length = strlen(channel), told = line ? strlen(line) : 0;
+        if (line && record_read_name(channel, &length) && record_read_name(line, &told))
+            host_tell((struct piece){channel, length}, (struct piece){line, told});
+    }
     free(text);
 }
 
@@ -486,8 +254,8 @@ static void take_line(const char *line)
 {
     json_t *reply = json_loads(line, 0, NULL);
     const json_t *result = json_object_get(reply, "result");
-    int64_t revision = number_of(json_object_get(result, "header"), "revision");
-    int64_t compacted = number_of(result, "compact_revision");
+    int64_t revision = gateway_number(json_object_get(result, "header"), "revision");
+    int64_t compacted = gateway_number(result, "compact_revision");
     const json_t *events = json_object_get(result, "events");
 
     for (size_t i = 0; i < json_array_size(events); i++)
@@ -514,20 +282,10 @@ static char *watch_request(int64_t from)
         if (first < i)
             continue;
         strbuf_puts(&body, "{\"create_request\":{\"key\":");
-        add_name(&body, lock_of(channel), bell_of(channel));
+        gateway_add_name(&body, lock_of(channel), bell_of(channel));
         strbuf_printf(&body, ",\"start_revision\":\"%" PRId64 "\"}}\n", from);
     }
     return strbuf_detach(&body);
-}
-
-static void begin_watch(char *wanted)
-{
-    char *body = watch_request(etcd.heard + 1);
-
-    http_stream_begin("/v3/watch", body);
-    free(body);
-    free(etcd.watched);
-    etcd.watched = wanted;
 }
 
 /* A stream stays as long as the same locks are listened to, or none: a waiter that asks leaves its
@@ -540,14 +298,20 @@ static int rest(enum host_ears ears, int *ms)
 
     if (ears == HOST_PATIENT && from.ns < etcd.since.ns)
         from = etcd.since;
-    if (ears == HOST_DEAF || hears) {
+    bool needed = ears != HOST_DEAF && !hears, early = !moment_reached(from, moment_now());
+
+    if (needed && !early) {
+        char *body = watch_request(etcd.heard + 1);
+        http_stream_begin("/v3/watch", body);
+        free(body);
+        free(etcd.watched);
+        etcd.watched = wanted;
+    } else {
         free(wanted);
-    } else if (!moment_reached(from, moment_now())) {
-        free(wanted);
+    }
+    if (needed && early) {
         *ms = (int)(moment_until(moment_now(), from) / NS_PER_MS) + 1;
         return -1;
-    } else {
-        begin_watch(wanted);
     }
     return http_stream_rest(ms);
 }
@@ -570,11 +334,8 @@ static bool hear(void)
 /* Whether it is the key of a record that has expired, or a bell: all who watch have heard it. */
 static bool is_over(const json_t *row, const struct clockless_reading *reading)
 {
-    const char *key = json_string_value(json_object_get(row, "key"));
-    const char *value = json_string_value(json_object_get(row, "value"));
     size_t length, size;
-    char *name = read_base64(key ? key : "", &length);
-    char *text = read_base64(value ? value : "", &size);
+    char *name = gateway_name(row, &length), *text = gateway_bytes(row, "value", &size);
     bool over = is_bell(name, length) || clockless_has_expired(MARGIN_US, text, size, reading);
 
     free(name);
@@ -594,9 +355,9 @@ static void purge(void)
 
     strbuf_printf(&body, "{\"sort_order\":\"ASCEND\",\"sort_target\":\"MOD\",\"limit\":\"%d\",",
                   PURGED_KEYS);
-    add_range(&body, piece_of("rlock:"));
+    gateway_add_range(&body, piece_of("rlock:"));
     strbuf_putc(&body, '}');
-    json_t *reply = ask("/v3/kv/range", &body, false, &fault);
+    json_t *reply = gateway_ask("/v3/kv/range", body.text, false, &fault);
     reading.read_us = own_clock_now(&etcd.clock);
     reading.date_us = reply ? http_date_us() : 0;
     strbuf_cut(&body, 0);
@@ -605,16 +366,16 @@ static void purge(void)
         const char *key = json_string_value(json_object_get(row, "key"));
         if (!key || !is_over(row, &reading))
             continue;
-        strbuf_printf(&body,
-                      "%s{\"target\":\"MOD\",\"mod_revision\":\"%" PRId64 "\",\"key\":\"%s\"}",
-                      deletes.size ? "," : "{\"compare\":[", number_of(row, "mod_revision"), key);
+        strbuf_printf(
+            &body, "%s{\"target\":\"MOD\",\"mod_revision\":\"%" PRId64 "\",\"key\":\"%s\"}",
+            deletes.size ? "," : "{\"compare\":[", gateway_number(row, "mod_revision"), key);
         strbuf_printf(&deletes, "%s{\"request_delete_range\":{\"key\":\"%s\"}}",
                       deletes.size ? "," : "],\"success\":[", key);
     }
     json_decref(reply);
     if (deletes.size) {
         strbuf_printf(&body, "%s]}", deletes.text);
-        json_decref(ask("/v3/kv/txn", &body, true, &fault));
+        json_decref(gateway_ask("/v3/kv/txn", body.text, true, &fault));
     }
     strbuf_free(&body);
     strbuf_free(&deletes);
@@ -622,26 +383,21 @@ static void purge(void)
 
 /* -- writing ----------------------------------------------------------------------------------- */
 
-/* A key that was only read must not have changed either. */
-static void add_conditions(struct strbuf *body, const struct unit *unit)
-{
-    strbuf_puts(body, "{\"compare\":[");
-    for (size_t i = 0; i < unit->count; i++) {
-        strbuf_printf(body, "%s{\"target\":\"MOD\",\"mod_revision\":\"%" PRId64 "\",\"key\":",
-                      i == 0 ? "" : ",", unit->keys[i].record.version);
-        add_name(body, unit->keys[i].name, "");
-        strbuf_putc(body, '}');
-    }
-    strbuf_puts(body, "],\"success\":[");
-}
-
 /* Returns the request. texts: of the keys that change; the caller frees. */
 static char *commit_request(const struct unit *unit, char **texts)
 {
     struct strbuf body = {0};
     const char *between = "";
 
-    add_conditions(&body, unit);
+    /* A key that was only read must not have changed either. */
+    strbuf_puts(&body, "{\"compare\":[");
+    for (size_t i = 0; i < unit->count; i++) {
+        strbuf_printf(&body, "%s{\"target\":\"MOD\",\"mod_revision\":\"%" PRId64 "\",\"key\":",
+                      i == 0 ? "" : ",", unit->keys[i].record.version);
+        gateway_add_name(&body, unit->keys[i].name, "");
+        strbuf_putc(&body, '}');
+    }
+    strbuf_puts(&body, "],\"success\":[");
     for (size_t i = 0; i < unit->count; i++) {
         if (!unit->keys[i].record.changed)
             continue;
@@ -676,8 +432,7 @@ static void commit_done(const struct unit *unit, char *const *texts)
 static enum host_outcome commit(struct unit *unit, struct host_fault *fault)
 {
     char *texts[UNIT_KEYS_MAX] = {NULL}, *text = commit_request(unit, texts);
-    const struct strbuf body = {.text = text};
-    json_t *reply = ask("/v3/kv/txn", &body, true, fault);
+    json_t *reply = gateway_ask("/v3/kv/txn", text, true, fault);
     bool done = json_is_true(json_object_get(reply, "succeeded"));
     enum host_outcome outcome = done ? HOST_DONE : reply ? HOST_AGAIN : HOST_FAILED;
 
@@ -700,7 +455,7 @@ static enum host_outcome commit(struct unit *unit, struct host_fault *fault)
 
 static json_t *ask_status(struct host_fault *fault)
 {
-    json_t *status = ask_text("/v3/maintenance/status", "{}", fault);
+    json_t *status = gateway_ask("/v3/maintenance/status", "{}", false, fault);
     const char *version = json_string_value(json_object_get(status, "version"));
 
     if (version) {
@@ -718,16 +473,9 @@ static json_t *ask_status(struct host_fault *fault)
 static bool open_etcd(const struct host_target *target, const char *table, struct host_fault *fault)
 {
     *fault = (struct host_fault){.broken = false};
-    etcd.target = *target;
-    etcd.prefix = *target->database ? strbuf_print("%s/", target->database) : mem_strdup("");
-    if (strcmp(table, "rlock") != 0) { /* of tests of the scripts */
-        char *both = strbuf_print("%s%s/", etcd.prefix, table);
-        free(etcd.prefix);
-        etcd.prefix = both;
-    }
-    http_open(target);
+    gateway_open(target, table);
     if (*target->user) {
-        if (!log_in(fault))
+        if (!gateway_log_in(fault))
             return false;
     } else {
         json_t *status = ask_status(fault);
@@ -744,20 +492,18 @@ static bool list(struct piece prefix, void (*each)(void *arg, struct piece name)
 {
     struct strbuf body = {0};
     json_t *row;
-    size_t i, before = strlen(etcd.prefix);
+    size_t i;
 
     strbuf_puts(&body, "{\"keys_only\":true,");
-    add_range(&body, prefix);
+    gateway_add_range(&body, prefix);
     strbuf_putc(&body, '}');
-    json_t *reply = ask("/v3/kv/range", &body, false, fault);
+    json_t *reply = gateway_ask("/v3/kv/range", body.text, false, fault);
     json_array_foreach(json_object_get(reply, "kvs"), i, row)
     {
-        const char *key = json_string_value(json_object_get(row, "key"));
         size_t size;
-        char *name = read_base64(key ? key : "", &size);
-        size_t length = size > before ? size - before : 0;
-        if (length > 0 && is_of_record(name) && record_read_name(name + before, &length))
-            each(arg, (struct piece){name + before, length});
+        char *name = gateway_name(row, &size);
+        if (size > 0 && is_of_record(name) && record_read_name(name, &size))
+            each(arg, (struct piece){name, size});
         free(name);
     }
     bool done = reply;
@@ -781,9 +527,9 @@ static bool try_ping(struct strbuf *out, struct host_fault *fault)
     struct strbuf body = {0};
 
     strbuf_puts(&body, "{\"keys_only\":true,\"key\":");
-    add_name(&body, piece_of("rlock:"), "");
+    gateway_add_name(&body, piece_of("rlock:"), "");
     strbuf_putc(&body, '}');
-    json_t *reply = ask("/v3/kv/range", &body, false, fault);
+    json_t *reply = gateway_ask("/v3/kv/range", body.text, false, fault);
     json_t *status = reply && !*etcd.version ? ask_status(fault) : NULL;
     bool done = reply && *etcd.version;
 
@@ -805,7 +551,8 @@ static bool try_space(struct strbuf *out, struct host_fault *fault)
 
     if (!status)
         return false;
-    int64_t size = number_of(status, "dbSize") >> 20, used = number_of(status, "dbSizeInUse") >> 20;
+    int64_t size = gateway_number(status, "dbSize") >> 20,
+            used = gateway_number(status, "dbSizeInUse") >> 20;
     json_decref(status);
     snprintf(text, sizeof text, "its file has %" PRId64 " MB, of which %" PRId64 " MB are in use",
              size, used);
@@ -820,7 +567,8 @@ static bool try_space(struct strbuf *out, struct host_fault *fault)
 
 static bool try_alarms(struct strbuf *out, struct host_fault *fault)
 {
-    json_t *reply = ask_text("/v3/maintenance/alarm", "{\"action\":\"GET\"}", fault), *alarm;
+    json_t *reply = gateway_ask("/v3/maintenance/alarm", "{\"action\":\"GET\"}", false, fault),
+           *alarm;
     bool space = false, corrupt = false;
     size_t i;
 
@@ -852,10 +600,10 @@ static bool try_compaction(struct strbuf *out, struct host_fault *fault)
     int64_t from = etcd.revision > MANY ? etcd.revision - MANY : 1;
 
     strbuf_printf(&body, "{\"revision\":\"%" PRId64 "\",\"key\":", from);
-    add_name(&body, piece_of("rlock:"), "");
+    gateway_add_name(&body, piece_of("rlock:"), "");
     strbuf_putc(&body, '}');
-    json_t *reply = ask("/v3/kv/range", &body, false, fault);
-    int64_t revision = number_of(json_object_get(reply, "header"), "revision");
+    json_t *reply = gateway_ask("/v3/kv/range", body.text, false, fault);
+    int64_t revision = gateway_number(json_object_get(reply, "header"), "revision");
     bool compacted = !reply && strstr(fault->why.said, "compacted");
     strbuf_free(&body);
     json_decref(reply);
@@ -877,6 +625,7 @@ static bool try_compaction(struct strbuf *out, struct host_fault *fault)
 static bool try_members(struct strbuf *out, struct host_fault *fault)
 {
     size_t asked = http_server(), answered = 0;
+    struct strbuf reply ENDED_BY(strbuf_free) = {0};
     int64_t least = INT64_MAX, most = INT64_MIN;
     struct host_error why;
     char text[160];
@@ -884,7 +633,7 @@ static bool try_members(struct strbuf *out, struct host_fault *fault)
     (void)fault;
     for (size_t i = 0; i < http_servers(); i++) {
         http_choose(i);
-        if (http_post("/v3/maintenance/status", "{}", false, &etcd.reply, &why) != 200 ||
+        if (http_post("/v3/maintenance/status", "{}", false, &reply, &why) != 200 ||
             http_server() != i)
             continue;
         int64_t ahead = (http_date_us() - own_clock_now(&etcd.clock)) / US_PER_S;

@@ -1,0 +1,244 @@
+#include "host/etcd_gateway.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/decimal.h"
+#include "base/mem.h"
+#include "host/http.h"
+
+/* The codes of gRPC, by the names that its documentation has for them. */
+enum code {
+    INVALID_ARGUMENT = 3,
+    PERMISSION_DENIED = 7,
+    RESOURCE_EXHAUSTED = 8,
+    FAILED_PRECONDITION = 9,
+    OUT_OF_RANGE = 11,
+    UNIMPLEMENTED = 12,
+    UNAUTHENTICATED = 16
+};
+
+static struct {
+    struct host_target target;
+    char *prefix; /* of the names of all keys, with its '/' */
+    struct strbuf reply;
+} gateway;
+
+/* -- names and values -------------------------------------------------------------------------- */
+
+/* The digits of base64. */
+static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+void gateway_add_bytes(struct strbuf *out, const char *text, size_t size)
+{
+    strbuf_putc(out, '"');
+    for (size_t i = 0; i < size; i += 3) {
+        uint32_t word = 0;
+        for (size_t n = 0; n < 3; n++)
+            word = word << 8 | (i + n < size ? (unsigned char)text[i + n] : 0);
+        for (size_t n = 0; n < 4; n++)
+            strbuf_putc(out, (char)(i + n > size ? '=' : letters[word >> (18 - 6 * n) & 63]));
+    }
+    strbuf_putc(out, '"');
+}
+
+char *gateway_bytes(const json_t *row, const char *field, size_t *size)
+{
+    const char *value = json_string_value(json_object_get(row, field)), *text = value ? value : "";
+    struct strbuf out = {0};
+    uint32_t word = 0;
+    unsigned bits = 0;
+
+    for (const char *letter; *text && (letter = strchr(letters, *text)); text++) {
+        word = word << 6 | (uint32_t)(letter - letters);
+        bits += 6;
+        if (bits >= 8) {
+            bits -= 8;
+            strbuf_putc(&out, (char)(word >> bits));
+        }
+    }
+    *size = out.size;
+    return strbuf_detach(&out);
+}
+
+void gateway_add_name(struct strbuf *out, struct piece name, const char *behind)
+{
+    char *printed = record_print_name(name);
+    char *text = strbuf_print("%s%s%s", gateway.prefix, printed, behind);
+
+    gateway_add_bytes(out, text, strlen(text));
+    free(text);
+    free(printed);
+}
+
+void gateway_add_range(struct strbuf *body, struct piece prefix)
+{
+    char *printed = record_print_name(prefix);
+    char *from = strbuf_print("%s%s", gateway.prefix, printed), *end = mem_strdup(from);
+
+    strbuf_puts(body, "\"key\":");
+    gateway_add_bytes(body, from, *from ? strlen(from) : 1);
+    if (*end)
+        end[strlen(end) - 1]++;
+    strbuf_puts(body, ",\"range_end\":");
+    gateway_add_bytes(body, end, *end ? strlen(end) : 1);
+    free(printed);
+    free(from);
+    free(end);
+}
+
+char *gateway_name(const json_t *row, size_t *size)
+{
+    size_t before = strlen(gateway.prefix);
+    char *name = gateway_bytes(row, "key", size);
+
+    before = *size < before ? *size : before;
+    *size -= before;
+    memmove(name, name + before, *size + 1);
+    return name;
+}
+
+/* -- replies ----------------------------------------------------------------------------------- */
+
+/* 64-bit numbers are strings; 0 is left out. */
+int64_t gateway_number(const json_t *object, const char *name)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+    int64_t number = 0;
+
+    if (text)
+        decimal_parse(text, 0, INT64_MAX, &number);
+    return number;
+}
+
+/* The failure that a member's answer tells. A request has not been done if the code is about the
+ * request itself; anything else may be about the time that it took, and another member may fare
+ * better. */
+static enum wire_error error_of(int code, const char *said)
+{
+    if (strstr(said, "database space exceeded"))
+        return WIRE_QUOTA;
+    if (strstr(said, "authentication failed"))
+        return WIRE_PASSWORD;
+    if (strstr(said, "user name is empty"))
+        return WIRE_NO_PASSWORD;
+    switch (code) {
+    case PERMISSION_DENIED: return WIRE_KEYS_DENIED;
+    case RESOURCE_EXHAUSTED: return WIRE_FAILED;
+    case UNAUTHENTICATED: return WIRE_PASSWORD;
+    case INVALID_ARGUMENT:
+    case FAILED_PRECONDITION:
+    case OUT_OF_RANGE:
+    case UNIMPLEMENTED: return WIRE_UNFIT;
+    default: return WIRE_UNREACHABLE;
+    }
+}
+
+/* The same of a request that may have been done. */
+static bool fail_in_doubt(struct host_fault *fault, enum wire_error error, bool maybe_done,
+                          const char *said)
+{
+    host_fail(fault, error, said);
+    fault->why.maybe_done = maybe_done;
+    return false;
+}
+
+/* Takes the reply, which the caller drops. NULL: why is in the fault. */
+static json_t *take_reply(long status, bool writes, struct host_fault *fault)
+{
+    const char *text = gateway.reply.text ? gateway.reply.text : "";
+    json_t *reply = json_loadb(text, gateway.reply.size, JSON_DISABLE_EOF_CHECK, NULL);
+
+    if (status == 200 && json_is_object(reply))
+        return reply;
+    const char *said = json_string_value(json_object_get(reply, "message"));
+    int code = (int)json_integer_value(json_object_get(reply, "code"));
+    char other[60];
+    if (said) {
+        enum wire_error error = error_of(code, said);
+        fail_in_doubt(fault, error, writes && error == WIRE_UNREACHABLE, said);
+    } else if (strncmp(text, "CommonName of client", 20) == 0) {
+        host_fail(fault, WIRE_DRIVER,
+                  "where etcd has users, a client's certificate must have no CommonName");
+    } else {
+        snprintf(other, sizeof other, "the answer is HTTP's status %ld, and not etcd's", status);
+        fail_in_doubt(fault, status >= 500 ? WIRE_UNREACHABLE : WIRE_STRANGER, writes, other);
+    }
+    json_decref(reply);
+    return NULL;
+}
+
+/* -- requests ---------------------------------------------------------------------------------- */
+
+json_t *gateway_ask_once(const char *path, const char *body, bool writes, struct host_fault *fault)
+{
+    struct host_error why;
+    long status = http_post(path, body, writes, &gateway.reply, &why);
+
+    if (status)
+        return take_reply(status, writes, fault);
+    fail_in_doubt(fault, why.error, writes && why.maybe_done, why.said);
+    return NULL;
+}
+
+bool gateway_log_in(struct host_fault *fault)
+{
+    if (!*gateway.target.user)
+        return true;
+    json_t *who =
+        json_pack("{ssss}", "name", gateway.target.user, "password", gateway.target.password);
+    char *text = who ? json_dumps(who, 0) : NULL;
+    http_authorize(NULL);
+    json_t *reply = gateway_ask_once("/v3/auth/authenticate", text ? text : "{}", false, fault);
+    const char *token = json_string_value(json_object_get(reply, "token"));
+    bool done = token;
+
+    if (done)
+        http_authorize(token);
+    else if (reply)
+        host_fail(fault, WIRE_STRANGER, "it gives no token");
+    free(text);
+    json_decref(who);
+    json_decref(reply);
+    return done;
+}
+
+/* A token ends when it was not used for minutes, or when users or roles have changed. */
+static bool is_token_old(const struct host_error *why)
+{
+    return *gateway.target.user &&
+           (strstr(why->said, "invalid auth token") || strstr(why->said, "auth store is old"));
+}
+
+json_t *gateway_ask(const char *path, const char *body, bool writes, struct host_fault *fault)
+{
+    json_t *reply = NULL;
+    bool again = true;
+
+    for (size_t i = 0; again && i <= http_servers(); i++) {
+        reply = gateway_ask_once(path, body, writes, fault);
+        again = !reply;
+        if (again && !is_token_old(&fault->why)) {
+            again = !writes && fault->why.error == WIRE_UNREACHABLE && i + 1 < http_servers();
+            http_choose(http_server() + 1);
+        } else if (again && !gateway_log_in(fault)) {
+            again = false;
+        }
+    }
+    return reply;
+}
+
+/* -- opening ----------------------------------------------------------------------------------- */
+
+void gateway_open(const struct host_target *target, const char *table)
+{
+    gateway.target = *target;
+    gateway.prefix = *target->database ? strbuf_print("%s/", target->database) : mem_strdup("");
+    if (strcmp(table, "rlock") != 0) { /* of tests of the scripts */
+        char *both = strbuf_print("%s%s/", gateway.prefix, table);
+        free(gateway.prefix);
+        gateway.prefix = both;
+    }
+    http_open(target);
+}

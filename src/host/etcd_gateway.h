@@ -1,0 +1,33 @@
+/* The requests of etcd's gateway of JSON: sent as the user of the URL, to whichever member answers;
+ * and how names, values and numbers stand in them. It knows no record and no message. */
+#pragma once
+
+#include <jansson.h>
+
+#include "base/strbuf.h"
+#include "host/store.h"
+
+/* Connects to nothing yet. */
+void gateway_open(const struct host_target *target, const char *table);
+/* Has a token of etcd's for the user, if there is one. */
+bool gateway_log_in(struct host_fault *fault);
+
+/* Returns the reply, which the caller drops. NULL: why is in the fault. A request that only reads
+ * goes to the next member where one is cut off from the others. */
+json_t *gateway_ask(const char *path, const char *body, bool writes, struct host_fault *fault);
+/* The same, with one attempt. */
+json_t *gateway_ask_once(const char *path, const char *body, bool writes, struct host_fault *fault);
+
+/* Adds bytes as JSON has them, in base64. */
+void gateway_add_bytes(struct strbuf *out, const char *text, size_t size);
+/* Adds the name of a key: the prefix, the name in printable ASCII, and "behind". */
+void gateway_add_name(struct strbuf *out, struct piece name, const char *behind);
+/* Adds both ends of a range: all names that begin so. */
+void gateway_add_range(struct strbuf *body, struct piece prefix);
+
+/* The bytes of a field, none if it is not there. The caller frees. */
+char *gateway_bytes(const json_t *row, const char *field, size_t *size);
+/* The name of a row's key, without the prefix. The caller frees. */
+char *gateway_name(const json_t *row, size_t *size);
+/* A number; 0 if it is not there. */
+int64_t gateway_number(const json_t *object, const char *name);
