@@ -103,17 +103,6 @@ static const char *synonym(const char *name)
     return NULL;
 }
 
-static const struct command *find_similar(const char *name)
-{
-    const struct command *nearest = NULL;
-    size_t slips = SLIPS_MANY;
-
-    for (size_t i = 0; i < COUNT; i++)
-        if (similar_is_nearer(name, strlen(name), commands[i].command->name, &slips))
-            nearest = commands[i].command;
-    return nearest;
-}
-
 /* Hints at the line that was meant: the same words behind "rlock run", quoted for a shell. */
 static void hint_at_run(int argc, char **argv)
 {
@@ -137,9 +126,13 @@ static bool has_dashes(int argc, char **argv)
 /* argv[1] is not a subcommand; perhaps the user thinks of flock(1). */
 static int refuse(int argc, char **argv)
 {
-    const struct command *meant = find_similar(argv[1]);
+    const struct command *meant = NULL;
     const char *other = synonym(argv[1]);
+    size_t slips = SLIPS_MANY;
 
+    for (size_t i = 0; i < COUNT; i++)
+        if (similar_is_nearer(argv[1], strlen(argv[1]), commands[i].command->name, &slips))
+            meant = commands[i].command;
     for (int i = 1; i < argc; i++)
         urls_blot(argv[i]); /* it may be a URL with a password */
     if (argv[1][0] == '-') {

@@ -28,16 +28,6 @@ void text_append(char *out, size_t size, const char *fmt, ...)
     va_end(args);
 }
 
-/* Adds the field of that name. Returns false if it is empty. */
-static bool append_field(char *out, size_t size, const char *name, size_t length,
-                         const struct text_field *fields)
-{
-    while (strncmp(fields->name, name, length) != 0 || fields->name[length] != '\0')
-        fields++;
-    text_append(out, size, "%s", fields->text);
-    return *fields->text;
-}
-
 void text_fill(char *out, size_t size, const char *form, const struct text_field *fields)
 {
     size_t optional = 0; /* where the part in brackets begins */
@@ -54,7 +44,11 @@ void text_fill(char *out, size_t size, const char *form, const struct text_field
             out[optional] = '\0';
         } else if (*form == '{') {
             size_t length = strcspn(++form, "}");
-            whole &= append_field(out, size, form, length, fields);
+            const struct text_field *field = fields;
+            while (strncmp(field->name, form, length) != 0 || field->name[length] != '\0')
+                field++;
+            text_append(out, size, "%s", field->text);
+            whole &= *field->text != '\0';
             form += length;
         }
         form += *form != '\0';

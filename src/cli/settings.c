@@ -323,12 +323,6 @@ static const char *take_number(const struct setting_row *row, int *member, const
     return out_of_bounds(row, *member);
 }
 
-static const char *take_flag(bool *member, const char *value)
-{
-    *member = strcmp(value, "yes") == 0;
-    return *member || strcmp(value, "no") == 0 ? NULL : "is not yes or no";
-}
-
 const char *setting_take(enum setting id, struct settings *settings, const char *value,
                          char *message)
 {
@@ -339,7 +333,9 @@ const char *setting_take(enum setting id, struct settings *settings, const char 
     case KIND_DURATION:
         return duration_parse(value, member) ? out_of_bounds(row, *(int64_t *)member) : NO_DURATION;
     case KIND_NUMBER: return take_number(row, member, value);
-    case KIND_FLAG: return take_flag(member, value);
+    case KIND_FLAG:
+        *(bool *)member = strcmp(value, "yes") == 0;
+        return *(bool *)member || strcmp(value, "no") == 0 ? NULL : "is not yes or no";
     case KIND_OWN: return row->take(settings, value, message);
     case KIND_TEXT: break;
     }

@@ -45,8 +45,14 @@ static int check(struct call *call)
     return STATUS_OK;
 }
 
-static void print_all(const struct call *call)
+static int act(struct call *call)
 {
+    if (call->arguments.word_count) {
+        enum setting setting = setting_find(call->arguments.words[0]);
+        print_value(setting, call->settings.given[setting].value);
+        putchar('\n');
+        return command_flush();
+    }
     for (int id = 1; id < SETTING_COUNT; id++) {
         enum setting setting = (enum setting)id;
         const char *value = call->settings.given[setting].value;
@@ -56,17 +62,6 @@ static void print_all(const struct call *call)
         printf("%*s # %s\n", column < ORIGIN_COLUMN ? ORIGIN_COLUMN - column : 0, "",
                value ? settings_print_origin(&call->settings, setting, origin, sizeof origin)
                      : "not set");
-    }
-}
-
-static int act(struct call *call)
-{
-    if (call->arguments.word_count) {
-        enum setting setting = setting_find(call->arguments.words[0]);
-        print_value(setting, call->settings.given[setting].value);
-        putchar('\n');
-    } else {
-        print_all(call);
     }
     return command_flush();
 }

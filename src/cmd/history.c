@@ -40,12 +40,6 @@ static int take_options(struct call *call)
     return STATUS_OK;
 }
 
-static bool is_wanted(const struct history *history, const struct lock_run *run)
-{
-    return (!history->since || run->ended_ago_ms <= history->since / NS_PER_MS) &&
-           (!command_has(&history->call, OPTION_FAILED) || run_has_failed(&run->by.end));
-}
-
 static int print(struct call *call)
 {
     const struct render_style style = {.color = command_has_color(call),
@@ -58,9 +52,11 @@ static int print(struct call *call)
     if (answer.verdict != VERDICT_GRANTED)
         return command_refused(call, &answer);
     struct past_run *runs FREED = past_runs_collect(&call->list.locks, &count);
+    int64_t since = ((const struct history *)call)->since;
     size_t kept = 0;
     for (size_t i = 0; i < count; i++)
-        if (is_wanted((struct history *)call, runs[i].run))
+        if ((!since || runs[i].run->ended_ago_ms <= since / NS_PER_MS) &&
+            (!command_has(call, OPTION_FAILED) || run_has_failed(&runs[i].run->by.end)))
             runs[kept++] = runs[i];
     count = kept;
     if (call->as_json) {

@@ -214,15 +214,6 @@ static const struct clockless_line *line_of(const struct clockless_key *key, str
     return &key->lines[field - key->values.fields];
 }
 
-static void add_line(struct clockless_key *key, struct piece name, struct piece value,
-                     const struct clockless_line *line)
-{
-    size_t count = key->values.count;
-
-    record_set(&key->values, name, value);
-    *MEM_APPEND(key->lines, count) = *line;
-}
-
 /* Takes "T AGE DATE " from the front of a value. */
 static bool take_stamp(struct piece *value, struct clockless_line *line, int64_t *age_us)
 {
@@ -270,7 +261,9 @@ static bool learn(struct clockless *known, struct piece name, struct record *rec
         if (!times || !(sound = take_stamp(&value, &line, &age_us)))
             continue;
         line.shift_us = shift_of(known, key, field->name, value, &line, age_us, reading);
-        add_line(&fresh, field->name, value, &line);
+        size_t count = fresh.values.count;
+        record_set(&fresh.values, field->name, value);
+        *MEM_APPEND(fresh.lines, count) = line;
         struct piece moved = move(times, value, line.shift_us);
         record_set(record, field->name, moved);
         piece_drop(&moved);

@@ -281,18 +281,6 @@ static const struct command *find(const struct command *all, struct piece name)
     return NULL;
 }
 
-/* Why it cannot be run as it is; NULL: it can. */
-static const char *fault_of(const struct command *command, const struct unit *unit,
-                            const struct command_extra *extra, const struct piece *words,
-                            size_t count)
-{
-    if (!command)
-        return "ERR unknown command";
-    if (count < command->least)
-        return "ERR wrong number of arguments";
-    return extra ? extra->refuse(unit, words[0]) : NULL;
-}
-
 bool command_run(struct lua_State *lua, struct unit *unit, const struct command_extra *extra,
                  command_reach *reach, const struct piece *words, size_t count)
 {
@@ -304,7 +292,10 @@ bool command_run(struct lua_State *lua, struct unit *unit, const struct command_
         reach = NULL; /* a test's own */
     else if (count)
         command = find(commands, words[0]);
-    const char *fault = fault_of(command, unit, extra, words, count);
+    const char *fault = !command                 ? "ERR unknown command"
+                        : count < command->least ? "ERR wrong number of arguments"
+                        : extra                  ? extra->refuse(unit, words[0])
+                                                 : NULL;
     if (fault) {
         command_push_error(lua, fault);
         return true;

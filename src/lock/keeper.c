@@ -665,29 +665,22 @@ static void end_too_far(struct keeper *keeper)
     end_with(keeper, KEEPER_FAILED, &unfit, false);
 }
 
-/* Renews a late grant before it is trusted: perhaps it was the connection's first request, or this
- * process was stopped. A grant that counts from long before its request is not late. */
-static void confirm(struct keeper *keeper)
-{
-    struct moment until = latest(keeper, worth_waiting(keeper));
-
-    if (keeper->took > worth_waiting(keeper) && ++keeper->late == LATE_MAX) {
-        end_too_far(keeper);
-        return;
-    }
-    keeper->state = CONFIRMING;
-    send_renewal(keeper, until, on_confirmed);
-}
-
+/* A late grant is renewed before it is trusted: perhaps it was the connection's first request, or
+ * this process was stopped. A grant that counts from long before its request is not late. */
 static void take_grant(struct keeper *keeper, const struct answer *answer)
 {
     take_lease(keeper, answer);
-    if (owner_is_absent(keeper))
+    int64_t worth = worth_waiting(keeper);
+    if (owner_is_absent(keeper)) {
         keeper_restart(keeper);
-    else if (moment_until(keeper->from, now_of(keeper)) <= worth_waiting(keeper))
+    } else if (moment_until(keeper->from, now_of(keeper)) <= worth) {
         begin_holding(keeper);
-    else
-        confirm(keeper);
+    } else if (keeper->took > worth && ++keeper->late == LATE_MAX) {
+        end_too_far(keeper);
+    } else {
+        keeper->state = CONFIRMING;
+        send_renewal(keeper, latest(keeper, worth), on_confirmed);
+    }
 }
 
 /* The lock may be held all the same. The user is not told of one slow answer. */
@@ -786,16 +779,6 @@ static void pause_trying(struct keeper *keeper)
         schedule(keeper, keeper->doubt.until);
     else if (refusal_of(keeper)->cause != CAUSE_NONE)
         schedule(keeper, keeper->plan.wait_until);
-}
-
-static void end_pause(struct keeper *keeper)
-{
-    if (may_be_granted(keeper)) {
-        keeper->doubt.state = STORE_HAS_TOLD;
-        keeper_restart(keeper);
-    } else {
-        end_refused(keeper, false);
-    }
 }
 
 void keeper_resume(struct keeper *keeper)
@@ -1018,7 +1001,14 @@ static void on_timer(struct loop_timer *timer)
         else
             acquire(keeper, true);
         break;
-    case PAUSED: end_pause(keeper); break;
+    case PAUSED:
+        if (may_be_granted(keeper)) {
+            keeper->doubt.state = STORE_HAS_TOLD;
+            keeper_restart(keeper);
+        } else {
+            end_refused(keeper, false);
+        }
+        break;
     case TRYING: acquire(keeper, keeper->outage.contacted && keeper->plan.wait); break;
     case HELD:
         if (keeper->on_hold)

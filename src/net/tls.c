@@ -424,26 +424,17 @@ static void renew(struct tls *tls)
     }
 }
 
-/* Returns the status that a failure means, or 0. */
-static int begin_context(struct tls *tls, char *fault, size_t size)
-{
-    const struct tls_options *options = &tls->options;
-    int status = options->policy_status;
-
-    if (!tls_library_load(&openssl, fault, size))
-        return options->library_status;
-    if (!load_policy(options->cert.path != NULL, fault, size))
-        return options->policy_status;
-    tls->context = make_context(options, &tls->complete, &status, fault, size);
-    return tls->context ? 0 : status;
-}
-
 struct tls *tls_new(const struct tls_options *options, char *fault, size_t size)
 {
     struct tls *tls = mem_zeroed(sizeof *tls);
 
+    int status = options->policy_status;
+
     tls->options = *options;
-    int status = begin_context(tls, fault, size);
+    if (!tls_library_load(&openssl, fault, size))
+        status = options->library_status;
+    else if (load_policy(options->cert.path != NULL, fault, size))
+        tls->context = make_context(options, &tls->complete, &status, fault, size);
     if (tls->context)
         return tls;
     if (options->status)

@@ -331,21 +331,6 @@ static pid_t fork_into_cgroup(struct start *start)
     return pid < 0 ? fork() : pid;
 }
 
-/* -1 with errno. A process that has the terminal, or may not enter its cgroup, calls what may fail,
- * and so has memory of its own. */
-static pid_t start_process(struct start *start)
-{
-    pid_t pid = -1;
-
-    if (!cgroup_exists(start->plan.cgroup) && !start->on_terminal)
-        pid = spawn_start(&start->spawn, become, start);
-    if (pid < 0)
-        pid = fork_into_cgroup(start);
-    if (pid == 0)
-        become(start);
-    return pid;
-}
-
 int child_start(struct child *child, const struct child_plan *plan, struct terminal *terminal)
 {
     struct start *start = plan_start(plan);
@@ -355,7 +340,14 @@ int child_start(struct child *child, const struct child_plan *plan, struct termi
     start->on_terminal = terminal_offer(terminal);
     start->terminal = terminal->fd;
     child->start = start;
-    pid_t pid = start_process(start);
+    /* A process that has the terminal, or may not enter its cgroup, calls what may fail, and so has
+     * memory of its own. */
+    bool shares = !cgroup_exists(start->plan.cgroup) && !start->on_terminal;
+    pid_t pid = shares ? spawn_start(&start->spawn, become, start) : -1;
+    if (pid < 0)
+        pid = fork_into_cgroup(start);
+    if (pid == 0)
+        become(start);
     if (pid < 0) {
         terminal->given = false;
         return -1;

@@ -92,20 +92,6 @@ static int take(struct reading *reading)
     return file->size > reading->options->limit ? EFBIG : 0;
 }
 
-static int read_text(struct reading *reading)
-{
-    struct moment now = moment_now();
-    int error;
-
-    reading->opened_by = moment_plus(now, FILE_OPENED_SECONDS * NS_PER_SEC);
-    reading->read_by = moment_plus(now, FILE_READ_SECONDS * NS_PER_SEC);
-    do {
-        error = take(reading);
-    } while (error == 0);
-    reading->file->text[reading->file->size] = '\0';
-    return error < 0 ? 0 : error;
-}
-
 static int read_open(int fd, struct file *file, const struct file_options *options, bool *opened)
 {
     struct stat status;
@@ -121,14 +107,21 @@ static int read_open(int fd, struct file *file, const struct file_options *optio
         return options->directory ? 0 : EISDIR;
     if (options->again && !regular)
         return ESPIPE;
+    struct moment now = moment_now();
     struct reading reading = {.fd = fd,
+                              .opened_by = moment_plus(now, FILE_OPENED_SECONDS * NS_PER_SEC),
+                              .read_by = moment_plus(now, FILE_READ_SECONDS * NS_PER_SEC),
                               .options = options,
                               .file = file,
                               .bytewise = options->line && !regular,
                               .opened = !file->pipe || is_anonymous(fd)};
-    int error = read_text(&reading);
+    int error;
+    do {
+        error = take(&reading);
+    } while (error == 0);
+    file->text[file->size] = '\0';
     *opened = reading.opened;
-    return error;
+    return error < 0 ? 0 : error;
 }
 
 static void explain(int error, bool opened, const struct file_options *options, char *fault,

@@ -5,23 +5,17 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-/* Finds the path of this program. A container may be without /proc; the kernel also tells the path
- * that it was executed by. */
-static bool own_path(char *path, size_t size)
+bool program_find(const char *name, char *path, size_t size)
 {
     ssize_t length = readlink("/proc/self/exe", path, size - 1);
+    /* A container may be without /proc; the kernel also tells the path that it was executed by. */
     unsigned long executed = getauxval(AT_EXECFN);
 
     if (length > 0)
         path[length] = '\0';
-    else if (executed)
-        snprintf(path, size, "%s", (const char *)executed);
-    return (length > 0 || executed) && strchr(path, '/');
-}
-
-bool program_find(const char *name, char *path, size_t size)
-{
-    if (own_path(path, size)) {
+    else
+        snprintf(path, size, "%s", executed ? (const char *)executed : "");
+    if (strchr(path, '/')) {
         char *last = strrchr(path, '/') + 1;
         snprintf(last, size - (size_t)(last - path), "%s", name);
         if (access(path, X_OK) == 0)

@@ -625,13 +625,6 @@ static enum tree_state signal_visible(const struct tree *tree, int signo, bool *
     return state;
 }
 
-/* Whether what a process leaves is found when it is dead: it becomes a child of the root, or its
- * children are listed, and killed before it. */
-static bool finds_orphans(const struct tree *tree)
-{
-    return descends(tree) || procfs_lists_children(tree->procfs, getpid());
-}
-
 /* The processes that can be found, wherever they are. */
 static enum tree_state signal_processes(const struct tree *tree, int signo)
 {
@@ -642,7 +635,9 @@ static enum tree_state signal_processes(const struct tree *tree, int signo)
         return signal_unseen(tree, signo);
     procfs_begin(tree->procfs);
     bool found = signal_descendants(tree, signo);
-    if (signo == SIGKILL && finds_orphans(tree))
+    /* What a process leaves is found when it is dead if it becomes a child of the root, or if its
+     * children are listed, and killed before it. */
+    if (signo == SIGKILL && (descends(tree) || procfs_lists_children(tree->procfs, getpid())))
         signal_known(tree, signo);
     if (signo == SIGKILL || !(found || (signo == 0 && signal_known(tree, signo))))
         state = signal_visible(tree, signo, &complete);

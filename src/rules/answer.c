@@ -572,20 +572,16 @@ static void read_words(const redisReply *reply, struct answer *answer, struct re
     redis_error_senseless(answer);
 }
 
-static bool is_member(const redisReply *reply)
-{
-    const char *word = reply->type == REDIS_REPLY_ARRAY ? redis_reply_string(reply, 0) : NULL;
-    return word && strcmp(word, "MEMBER") == 0 && reply->elements > 4;
-}
-
 void redis_answer_script(const struct redisReply *reply, struct answer *answer,
                          struct redis_extra *extra)
 {
+    const char *word = reply->type == REDIS_REPLY_ARRAY ? redis_reply_string(reply, 0) : NULL;
+
     memset(answer, 0, sizeof *answer);
     memset(extra, 0, offsetof(struct redis_extra, party));
     if (reply->type == REDIS_REPLY_ERROR) {
         redis_error_of_script(reply->str, answer);
-    } else if (is_member(reply)) {
+    } else if (word && strcmp(word, "MEMBER") == 0 && reply->elements > 4) {
         /* The answer of a quorum's member, and what it tells of itself. */
         const redisReply *nested = redis_reply_list(reply, 4);
         read_words(reply->element[3], answer, extra);

@@ -152,18 +152,6 @@ static void on_signal(void *owner, int signo)
 
 /* -- the whole ------------------------------------------------------------------------------- */
 
-static bool start(struct printer *printer)
-{
-    const struct agent_plan *agent = &printer->plan->agent;
-    struct offer *offer = child_share_memory(sizeof *offer);
-
-    if (offer && agent_process_start(printer->agent, agent, NULL, offer) == 0)
-        return true;
-    run_tell_refusal(events_of(printer), agent->keep ? RUN_NO_RENEWER : RUN_SYSTEM_REFUSED);
-    printer->outcome->status = STATUS_SYSTEM;
-    return false;
-}
-
 static bool prepare(struct printer *printer)
 {
     sigset_t caught;
@@ -188,8 +176,13 @@ void acquisition_run(const struct acquisition_plan *plan, struct acquisition_out
 
     *outcome = (struct acquisition_outcome){.status = STATUS_OK};
     child_block_signals(&inherited);
-    if (!start(&printer))
+    struct offer *offer = child_share_memory(sizeof *offer);
+    if (!offer || agent_process_start(printer.agent, &plan->agent, NULL, offer) != 0) {
+        run_tell_refusal(events_of(&printer),
+                         plan->agent.keep ? RUN_NO_RENEWER : RUN_SYSTEM_REFUSED);
+        outcome->status = STATUS_SYSTEM;
         return;
+    }
     if (plan->agent.keep)
         pid_watch_close(plan->agent.keep);
     if (!prepare(&printer) || loop_run(printer.loop) < 0) {

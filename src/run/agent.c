@@ -434,17 +434,6 @@ static void take_command(struct agent *agent, pid_t command, int handle)
     loop_add(agent->loop, &agent->command);
 }
 
-static void take_pause(struct agent *agent)
-{
-    if (was_claimed(agent)) {
-        watchdog_pause(&agent->watchdog, true);
-        keeper_hold_renewals(agent->keeper, false);
-    } else if (!withdraw(agent)) {
-        waiting_hide(&agent->waiting);
-        presence_ask(&agent->presence);
-    }
-}
-
 static void take(struct agent *agent, const struct agent_order *order, int fd)
 {
     switch (order->kind) {
@@ -455,7 +444,15 @@ static void take(struct agent *agent, const struct agent_order *order, int fd)
         presence_settle(&agent->presence);
         break;
     case ORDER_REAPED: descendants_hurry(&agent->descendants); break;
-    case ORDER_PAUSED: take_pause(agent); break;
+    case ORDER_PAUSED:
+        if (was_claimed(agent)) {
+            watchdog_pause(&agent->watchdog, true);
+            keeper_hold_renewals(agent->keeper, false);
+        } else if (!withdraw(agent)) {
+            waiting_hide(&agent->waiting);
+            presence_ask(&agent->presence);
+        }
+        break;
     case ORDER_VERIFY:
         watchdog_pause(&agent->watchdog, false);
         keeper_verify(agent->keeper);

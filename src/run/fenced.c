@@ -142,17 +142,6 @@ static int start(struct fenced *all)
     return all->guard < 0 ? -1 : job_start(&all->job);
 }
 
-static void conclude(const struct job *job, struct fenced_outcome *outcome)
-{
-    if (job->fault)
-        outcome->status = status_of_fault(job->fault);
-    else if (WIFSIGNALED(job->status))
-        outcome->signal = WTERMSIG(job->status);
-    else
-        outcome->status = WEXITSTATUS(job->status);
-    outcome->not_found = job->fault && outcome->status == STATUS_NOT_FOUND;
-}
-
 void fenced_run(const struct fenced_plan *plan, struct fenced_outcome *outcome)
 {
     struct fenced all = {.plan = plan, .agent = {.channel = -1, .gone = true}};
@@ -163,8 +152,13 @@ void fenced_run(const struct fenced_plan *plan, struct fenced_outcome *outcome)
         run_tell_errno(plan->job.events, RUN_NOT_STARTED);
         job_abandon(&all.job);
         outcome->status = STATUS_SYSTEM;
+    } else if (all.job.fault) {
+        outcome->status = status_of_fault(all.job.fault);
+        outcome->not_found = outcome->status == STATUS_NOT_FOUND;
+    } else if (WIFSIGNALED(all.job.status)) {
+        outcome->signal = WTERMSIG(all.job.status);
     } else {
-        conclude(&all.job, outcome);
+        outcome->status = WEXITSTATUS(all.job.status);
     }
     if (all.guard > 0)
         child_await(all.guard, 0);

@@ -270,15 +270,6 @@ static void start_command(struct supervisor *s)
     release(s);
 }
 
-static void take_held(struct supervisor *s, const struct agent_report *report)
-{
-    if (s->state != ACQUIRING)
-        return;
-    s->held = true;
-    s->job.lease = report->lease;
-    memcpy(s->outcome->grants, report->grants, sizeof report->grants);
-}
-
 static void take_over(struct supervisor *s, const struct agent_report *over)
 {
     bool failed = over->news.event != RUN_NOTHING;
@@ -305,7 +296,13 @@ static void take_over(struct supervisor *s, const struct agent_report *over)
 static void take(struct supervisor *s, const struct agent_report *report)
 {
     switch (report->kind) {
-    case REPORT_HELD: take_held(s, report); break;
+    case REPORT_HELD:
+        if (s->state != ACQUIRING)
+            break;
+        s->held = true;
+        s->job.lease = report->lease;
+        memcpy(s->outcome->grants, report->grants, sizeof report->grants);
+        break;
     case REPORT_WITHDRAWN: s->held = false; break;
     case REPORT_PING: tell(s, ORDER_PONG); break;
     case REPORT_EXTENDED:
@@ -411,17 +408,6 @@ static struct moment replace_at(const struct supervisor *s, struct moment now)
     return urgent && s->agent.deaths <= DEATHS_MAX ? now : s->agent.next;
 }
 
-/* The command has the rest of its lease if no other one can be started. */
-static void see_to_agent(struct supervisor *s)
-{
-    struct moment now = moment_now();
-
-    if (lacks_agent(s) && !is_hopeless(s) && moment_reached(replace_at(s, now), now))
-        replace_agent(s);
-    if (!s->done && lacks_agent(s) && is_hopeless(s))
-        do_without_agent(s);
-}
-
 /* -- what happens ---------------------------------------------------------------------------- */
 
 /* All reports that are there are read before anything is done: the last one counts. */
@@ -484,7 +470,8 @@ static struct moment plan_nudge(struct supervisor *s)
  *    still paused then, it asks for a renewal.
  * 2. A command that has ended has its lock released before the agent is looked at, because a
  *    replacement must be started at once for a release, and perhaps not otherwise.
- * 3. A dead agent is replaced, which may fail and so decide the outcome.
+ * 3. A dead agent is replaced, which may fail and so decide the outcome. If no other one can be
+ *    started, the command has the rest of its lease.
  * 4. Notices are sent when all of these have changed the state.
  * 5. The clock is armed last, for the deadlines of the new state. */
 static void settle(struct supervisor *s)
@@ -495,8 +482,11 @@ static void settle(struct supervisor *s)
         job_verify(&s->job);
     if (s->job.state == JOB_ENDED && s->state == HOLDING)
         release(s);
-    if (!s->done)
-        see_to_agent(s);
+    struct moment now = moment_now();
+    if (!s->done && lacks_agent(s) && !is_hopeless(s) && moment_reached(replace_at(s, now), now))
+        replace_agent(s);
+    if (!s->done && lacks_agent(s) && is_hopeless(s))
+        do_without_agent(s);
     notify_of_state(s);
 
     struct moment due = stays(s) ? moment_min(job_due(&s->job), held_long_at(s)) : s->leave_by;

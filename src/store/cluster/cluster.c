@@ -266,17 +266,6 @@ static void answered(void *arg, const struct answer *answer)
     }
 }
 
-/* The node to ask about a slot that no node is known to have. */
-static size_t best_node(const struct cluster *cluster)
-{
-    size_t *nodes = mem_zeroed(cluster->map->node_count * sizeof *nodes), best;
-
-    cluster_map_candidates(cluster->map, nodes); /* one at least: the URL's */
-    best = nodes[0];
-    free(nodes);
-    return best;
-}
-
 static void start(struct cluster *cluster)
 {
     size_t node = cluster_map_find(cluster->map, cluster->slot);
@@ -284,8 +273,11 @@ static void start(struct cluster *cluster)
     cluster->asking = false;
     cluster->redirections = 0;
     cluster->failure.verdict = VERDICT_GRANTED;
-    if (node == CLUSTER_NOWHERE)
-        node = best_node(cluster);
+    if (node == CLUSTER_NOWHERE) {
+        size_t *nodes FREED = mem_zeroed(cluster->map->node_count * sizeof *nodes);
+        cluster_map_candidates(cluster->map, nodes); /* one at least: the URL's */
+        node = nodes[0];
+    }
     if (node == cluster->suspect)
         refresh(cluster);
     else

@@ -181,39 +181,33 @@ static void take_error(struct attempt *attempt, const struct answer *error)
         fail_with(attempt, error);
 }
 
-static void take_slots(struct attempt *attempt, const redisReply *slots)
-{
-    struct cluster_nodes *nodes = attempt->nodes;
-    char asked[CLUSTER_HOST_SIZE];
-
-    strcpy(asked, nodes->map.nodes[attempt->node].host); /* reading may move them */
-    nodes->over = cluster_map_read(&nodes->map, slots, asked);
-    if (nodes->over)
-        nodes->outcome = (struct answer){.verdict = VERDICT_GRANTED};
-    else
-        fail(attempt, CAUSE_NOT_READY, "a node of the Cluster knows of no slots");
-}
-
 static void answered(void *arg, redisReply *const *replies, size_t count,
                      const struct answer *failure)
 {
     struct attempt *attempt = arg;
+    struct cluster_nodes *nodes = attempt->nodes;
     struct answer error = {0};
 
     attempt->over = true;
-    go_on(attempt->nodes);
-    if (attempt->nodes->over)
+    go_on(nodes);
+    if (nodes->over)
         return;
-    struct cluster_node *node = &attempt->nodes->map.nodes[attempt->node];
+    struct cluster_node *node = &nodes->map.nodes[attempt->node];
     bool reached = count > 0 || failure->cause != CAUSE_UNREACHABLE;
-    *(reached ? &node->answered : &node->failed) = loop_now(attempt->nodes->loop);
+    *(reached ? &node->answered : &node->failed) = loop_now(nodes->loop);
     if (count == 0) {
         take_error(attempt, failure);
     } else if (replies[0]->type == REDIS_REPLY_ERROR) {
         redis_error_answer(replies[0]->str, &error);
         take_error(attempt, &error);
     } else {
-        take_slots(attempt, replies[0]);
+        char asked[CLUSTER_HOST_SIZE];
+        strcpy(asked, node->host); /* reading may move the nodes */
+        nodes->over = cluster_map_read(&nodes->map, replies[0], asked);
+        if (nodes->over)
+            nodes->outcome = (struct answer){.verdict = VERDICT_GRANTED};
+        else
+            fail(attempt, CAUSE_NOT_READY, "a node of the Cluster knows of no slots");
     }
 }
 

@@ -26,17 +26,6 @@ static void broken(void *arg, const char *why)
     former->kept = false;
 }
 
-static void say_last(struct former *former)
-{
-    const char *stop[] = {"UNSUBSCRIBE"}, *last[] = {"EVAL", "return '" LAST "'", "0"};
-    struct strbuf bytes = {0};
-
-    conn_encode(&bytes, 1, stop);
-    conn_encode(&bytes, 3, last);
-    stream_send(former->conn->stream, bytes.text, bytes.size);
-    strbuf_free(&bytes);
-}
-
 /* Each of the two gets the other one's events. */
 static void exchange(struct former *former, struct conn **conn)
 {
@@ -56,6 +45,8 @@ void former_keep(struct former *former, struct loop *loop, struct conn **conn,
                  const struct endpoint *at, const struct redis_greeting *greeting)
 {
     static const struct conn_events events = {.reply = replied, .broken = broken};
+    const char *stop[] = {"UNSUBSCRIBE"}, *last[] = {"EVAL", "return '" LAST "'", "0"};
+    struct strbuf bytes = {0};
 
     if (!former->conn)
         former->conn = conn_new(loop, &events, former);
@@ -65,7 +56,10 @@ void former_keep(struct former *former, struct loop *loop, struct conn **conn,
     former->refusals = 0;
     former->at = *at;
     former->greeting = *greeting;
-    say_last(former);
+    conn_encode(&bytes, 1, stop);
+    conn_encode(&bytes, 3, last);
+    stream_send(former->conn->stream, bytes.text, bytes.size);
+    strbuf_free(&bytes);
 }
 
 void former_note_refusal(struct former *former, const struct endpoint *at)

@@ -144,16 +144,6 @@ static void tidy(struct redis_survey *survey)
     survey->sorted = true;
 }
 
-/* Asks for the pauses of GLOBs and the minimum version. Returns by how many commands. */
-static size_t ask_pauses(struct redis_survey *survey)
-{
-    if (!survey->pauses || !survey->request.paused)
-        return 0;
-    REDIS_SESSION_ADD(survey->session, "TIME");
-    REDIS_SESSION_ADD(survey->session, "HMGET", survey->pauses, "p", "v");
-    return 2;
-}
-
 static void tell_pause(void *arg, const struct lock_view *pause)
 {
     const struct redis_survey *survey = arg;
@@ -220,11 +210,15 @@ static void ask_looks(struct redis_survey *survey, size_t count, struct moment u
 bool redis_survey_ask(struct redis_survey *survey, struct moment until)
 {
     if (survey->glob_next < survey->glob_count) {
-        size_t before = ask_pauses(survey);
+        bool pauses = survey->pauses && survey->request.paused;
+        if (pauses) { /* those of GLOBs, and the minimum version */
+            REDIS_SESSION_ADD(survey->session, "TIME");
+            REDIS_SESSION_ADD(survey->session, "HMGET", survey->pauses, "p", "v");
+        }
         survey->scanning = true;
         REDIS_SESSION_ADD(survey->session, "SCAN", survey->cursor, "MATCH",
                           survey->globs[survey->glob_next], "COUNT", "1000");
-        send(survey, before + 1, until);
+        send(survey, pauses ? 3 : 1, until);
         return true;
     }
     if (!survey->sorted)

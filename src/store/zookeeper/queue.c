@@ -78,33 +78,19 @@ char *zk_path_folder(const char *url_path, const char *prefix)
 
 /* -- reading ----------------------------------------------------------------------------------- */
 
-/* How many of the last characters are digits, ten at most. */
-static size_t count_digits(const char *name, size_t size)
-{
-    size_t digits = 0;
-
-    while (digits < size && digits < DIGITS && name[size - digits - 1] >= '0' &&
-           name[size - digits - 1] <= '9')
-        digits++;
-    return digits;
-}
-
-/* Whether the '-' in front of the digits makes them negative, as after 2^31 creations: of ten
- * characters with it, or behind a whole word, as in "lock--2147483648". */
-static bool is_negative(const char *name, size_t start, size_t digits)
-{
-    if (start < 2 || name[start - 1] != '-')
-        return false;
-    return digits == DIGITS - 1 || name[start - 2] == '-' || name[start - 2] == '_';
-}
-
-/* The number at the end of a name, as "%010d" prints it. */
+/* The number at the end of a name, as "%010d" prints it. The '-' in front of its digits makes them
+ * negative, as after 2^31 creations, where it is one of ten characters, or behind a whole word, as
+ * in "lock--2147483648". */
 static bool read_number(const char *name, size_t size, int32_t *number)
 {
-    size_t digits = count_digits(name, size), start = size - digits;
-    bool negative = is_negative(name, start, digits);
+    size_t start = size;
     int64_t value;
 
+    while (start > 0 && size - start < DIGITS && name[start - 1] >= '0' && name[start - 1] <= '9')
+        start--;
+    size_t digits = size - start;
+    bool negative = start >= 2 && name[start - 1] == '-' &&
+                    (digits == DIGITS - 1 || name[start - 2] == '-' || name[start - 2] == '_');
     if (digits + negative < DIGITS ||
         !decimal_read(name + start, digits, -(int64_t)INT32_MIN, &value))
         return false;

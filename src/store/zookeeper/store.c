@@ -224,14 +224,6 @@ static void released(struct zk_store *store)
         zk_tell(store, &answer);
 }
 
-static void release(struct zk_store *store)
-{
-    if (zk_is_own(store))
-        send_release(store);
-    else
-        zk_take_over(store);
-}
-
 /* Closes the session: its end also frees what a request under way makes. This owner was told to
  * end, and no other agent acquires for it. */
 static enum release_sent zk_release_nowait(struct store *base,
@@ -351,7 +343,12 @@ static void zk_start(struct store *base, const struct operation *operation)
     switch (operation->verb) {
     case VERB_ACQUIRE: zk_acquire(store); break;
     case VERB_RENEW: renew(store); break;
-    case VERB_RELEASE: release(store); break;
+    case VERB_RELEASE:
+        if (zk_is_own(store))
+            send_release(store);
+        else
+            zk_take_over(store);
+        break;
     case VERB_FORCE: force(store, operation->force); break;
     case VERB_SURVEY: zk_survey(store, operation->survey); break;
     default: break;

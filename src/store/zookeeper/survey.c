@@ -190,25 +190,21 @@ static void report(const struct zk_store *store, const struct zk_sight *sight,
 }
 
 /* Reports nothing if there is an error. */
-static int take_data(const struct zk_store *store, const struct zk_reply *replies)
-{
-    const struct zk_reply *at = replies;
-
-    for (size_t i = 0; i < store->sight_count; i++) {
-        for (size_t j = 0; j < store->sights[i].party_count; j++, at++) {
-            struct jute_text text;
-            struct zk_stat stat;
-            int error = zk_read_data(at, &text, &stat);
-            if (error != ZK_OK && error != ZK_NO_NODE && error != ZK_NO_AUTH)
-                return error;
-        }
-    }
-    for (size_t i = 0; i < store->sight_count; i++)
-        report(store, &store->sights[i], &replies);
-    return ZK_OK;
-}
-
 static void read_nodes(struct zk_store *store, const struct zk_reply *replies)
 {
-    end(store, take_data(store, replies));
+    const struct zk_reply *at = replies;
+    int error = ZK_OK;
+
+    for (size_t i = 0; i < store->sight_count && error == ZK_OK; i++) {
+        for (size_t j = 0; j < store->sights[i].party_count && error == ZK_OK; j++, at++) {
+            struct jute_text text;
+            struct zk_stat stat;
+            error = zk_read_data(at, &text, &stat);
+            if (error == ZK_NO_NODE || error == ZK_NO_AUTH)
+                error = ZK_OK;
+        }
+    }
+    for (size_t i = 0; i < store->sight_count && error == ZK_OK; i++)
+        report(store, &store->sights[i], &replies);
+    end(store, error);
 }
