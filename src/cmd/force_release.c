@@ -293,7 +293,7 @@ static int take_foreign(struct eviction *all, const char *key, const char *token
         .key = key, .mirror = all->mirror, .owners = &token, .owner_count = 1};
     struct answer answer;
 
-    loop_run_for(all->call.query.loop, 0);
+    loop_run_for(all->call.query.loop, 0); /* notices a connection that was closed meanwhile */
     query_ask(&all->call.query, (struct operation){.verb = VERB_FORCE, .force = &request}, &answer);
     if (answer.verdict == VERDICT_GRANTED) {
         say_warning("%s was taken from another program", name);

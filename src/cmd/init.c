@@ -111,7 +111,7 @@ static int act(struct call *call)
             return STATUS_USAGE;
         }
         for (size_t i = 1; text; i++) {
-            printf("%s%s\n", text, record->grants ? ";" : "");
+            printf("%s%s\n", text, record->grants ? ";" : ""); /* SQL, or a shell's commands */
             free(text);
             text = record->schema(address, user, i);
         }

@@ -60,7 +60,7 @@ static void note_listening(void)
         host_channels.at[i].is_new = false;
 }
 
-/* Messages behind that one are heard. */
+/* Takes a row 'm': the number of a channel, and its latest message. Those behind that are heard. */
 static void take_position(const struct piece *values)
 {
     uint64_t number = (uint64_t)strtoll(values[1].at, NULL, 10);

@@ -427,7 +427,6 @@ static void renew(struct tls *tls)
 struct tls *tls_new(const struct tls_options *options, char *fault, size_t size)
 {
     struct tls *tls = mem_zeroed(sizeof *tls);
-
     int status = options->policy_status;
 
     tls->options = *options;

@@ -592,7 +592,7 @@ static enum lock_watch_result survey_locks(struct top *top, struct answer *answe
 {
     enum lock_watch_result result = lock_watch_ask(&top->locks, answer);
 
-    /* A key may have the rows drawn while the second question is under way. */
+    /* The user may type, which draws the rows, while the second question is under way. */
     rows_take(&top->rows, &top->locks.list.locks);
     if (result != LOCK_WATCH_SEEN || top->quit || top->call.signal || !top->detail)
         return result;

@@ -92,8 +92,9 @@ local function resume()
   return set_pause(choose(nil))
 end
 
--- A lock that does not exist any more is not marked.
-local function mark()
+-- Writes into the lock what GLOBs say of it: a pause, and the minimum version. One that does not
+-- exist any more gets nothing.
+local function apply_globs()
   local last, own = choose(own_pause())
   local same = (last and last.text) == (lock.paused and lock.paused.text)
   local before = lock.loaded[1]
@@ -106,6 +107,6 @@ end
 
 if args.what == 'pause' then return pause(tonumber(args.ms), args.who) end
 if args.what == 'resume' then return resume() end
-if args.what == 'globs' then return mark() end
+if args.what == 'globs' then return apply_globs() end
 if not args.limit then return forget_limit() end
 return set_limit(tonumber(args.limit))

@@ -211,7 +211,9 @@ local function load_lock(which, owner, more)
            acquired = v[11] or '0', ran = v[12] or '', more = v[last], loaded = v }
 end
 
--- Has the key live for a week after the longest lease, or for a year.
+-- Has the key live for a week after the longest lease, or for a year. A change that may make the
+-- key has it live before and after: a client without the right to expire keys fails at the first
+-- call, and has changed nothing; the second one finds a key that was not there.
 local function keep(lock, lease)
   local longest = lock.held and lock.held.longest or 0
   if lock.paused then longest = math.max(longest, lock.paused.till - now) end

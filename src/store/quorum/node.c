@@ -7,6 +7,7 @@
 
 static void complete(void *arg, const struct answer *answer);
 
+/* The requests are copied, as some of each depends on the node and on the order. */
 static void begin(struct quorum_node *node, const struct quorum_order *order)
 {
     const struct quorum_requests *requests = node->requests;

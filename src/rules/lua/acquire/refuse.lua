@@ -62,7 +62,7 @@ local function queue(decision)
     local passed = not each.obstacle and not each.turn.next
     if left then
       wake(each, each.parent, each.family, true)
-    elseif passed then
+    elseif passed then -- the first one knows if it has called within the last second
       wake(each, each.parent, each.family, true, now + request.place_ttl - 1000)
     end
   end
