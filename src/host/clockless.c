@@ -186,15 +186,6 @@ static struct clockless_key *key_of(const struct clockless *known, struct piece 
     return field ? &known->keys[field - known->names.fields] : NULL;
 }
 
-static struct clockless_key *make_key(struct clockless *known, struct piece name)
-{
-    size_t count = known->names.count;
-
-    if (record_set(&known->names, name, piece_of("")))
-        *MEM_APPEND(known->keys, count) = (struct clockless_key){.lines = NULL};
-    return key_of(known, name);
-}
-
 static void forget(struct clockless_key *key)
 {
     record_clear(&key->values);
@@ -249,9 +240,13 @@ static int64_t shift_of(const struct clockless *known, const struct clockless_ke
 static bool learn(struct clockless *known, struct piece name, struct record *record,
                   const struct clockless_reading *reading)
 {
-    struct clockless_key *key = make_key(known, name), fresh = {.lines = NULL};
+    struct clockless_key fresh = {.lines = NULL};
+    size_t keys = known->names.count;
     bool sound = true;
 
+    if (record_set(&known->names, name, piece_of("")))
+        *MEM_APPEND(known->keys, keys) = fresh;
+    struct clockless_key *key = key_of(known, name);
     for (size_t i = 0; sound && i < record->count; i++) {
         const struct record_field *field = &record->fields[i];
         const struct times *times = times_of(field->name);

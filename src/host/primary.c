@@ -138,15 +138,6 @@ static void go_on(struct candidate *one)
         one->progress = CANDIDATE_FAILED;
 }
 
-static void begin(struct candidate *one, struct moment now)
-{
-    one->target.address = one->address;
-    one->since = now;
-    one->progress = CANDIDATE_GOING;
-    one->attempt = database_begin(&one->target, candidates.count > 1);
-    go_on(one);
-}
-
 /* Waits until an attempt can continue, or until then. */
 static void await_any(struct moment due)
 {
@@ -186,8 +177,13 @@ static void try_all(struct moment end)
         due = end;
         for (size_t i = 0; i < candidates.count && !any_up; i++) {
             struct candidate *one = &candidates.at[i];
-            if (one->progress == CANDIDATE_UNTRIED && is_due(one, now, &due))
-                begin(one, now);
+            if (one->progress != CANDIDATE_UNTRIED || !is_due(one, now, &due))
+                continue;
+            one->target.address = one->address;
+            one->since = now;
+            one->progress = CANDIDATE_GOING;
+            one->attempt = database_begin(&one->target, candidates.count > 1);
+            go_on(one);
         }
         if (count_of(CANDIDATE_GOING) == 0)
             break;

@@ -118,18 +118,6 @@ static void on_notice(struct loop_io *io, int events)
     leave_if_idle(work);
 }
 
-static void note_end(struct work *work, pid_t pid, int status)
-{
-    for (size_t i = 0; i < NOTICE_EVENTS; i++) {
-        if (work->commands[i] != pid)
-            continue;
-        work->commands[i] = 0;
-        if (status != 0)
-            run_tell(work->plan->events,
-                     &(struct run_news){.event = RUN_NOTIFIED_BADLY, .number = status});
-    }
-}
-
 static void on_signal(void *owner, int signo)
 {
     struct work *work = owner;
@@ -137,8 +125,16 @@ static void on_signal(void *owner, int signo)
     pid_t pid;
 
     (void)signo;
-    while ((pid = child_reap(-1, &status)) > 0)
-        note_end(work, pid, status);
+    while ((pid = child_reap(-1, &status)) > 0) {
+        for (size_t i = 0; i < NOTICE_EVENTS; i++) {
+            if (work->commands[i] != pid)
+                continue;
+            work->commands[i] = 0;
+            if (status != 0)
+                run_tell(work->plan->events,
+                         &(struct run_news){.event = RUN_NOTIFIED_BADLY, .number = status});
+        }
+    }
     leave_if_idle(work);
 }
 

@@ -135,35 +135,28 @@ static bool bind_port(struct listener *listener, const struct addrinfo *found)
     return bound;
 }
 
-/* The host may lack an address of the name, such as ::1 where it has no IPv6. */
-static bool bind_each(struct listener *listener, const struct addrinfo *found)
-{
-    int lacking = 0;
-
-    for (const struct addrinfo *one = found; one; one = one->ai_next) {
-        if (is_repeated(found, one) || bind_port(listener, one))
-            continue;
-        if (errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL)
-            return false;
-        lacking = errno;
-    }
-    errno = lacking;
-    return listener->count > 0;
-}
-
 static enum listener_result open_port(struct listener *listener, const char *host, const char *port,
                                       char *fault, size_t size)
 {
     struct addrinfo wanted = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
     struct addrinfo *found;
-    int error = getaddrinfo(host, port, &wanted, &found);
+    int error = getaddrinfo(host, port, &wanted, &found), wrong = 0;
+    bool failed = false;
 
     if (error) {
         snprintf(fault, size, "cannot listen: %s",
                  error == EAI_SYSTEM ? strerror(errno) : gai_strerror(error));
         return LISTENER_REFUSED;
     }
-    enum listener_result result = bind_each(listener, found) ? LISTENER_OPEN : refuse(fault, size);
+    for (const struct addrinfo *one = found; one && !failed; one = one->ai_next) {
+        if (is_repeated(found, one) || bind_port(listener, one))
+            continue;
+        wrong = errno; /* the host may lack an address of the name, such as ::1 without IPv6 */
+        failed = wrong != EAFNOSUPPORT && wrong != EADDRNOTAVAIL;
+    }
+    errno = wrong;
+    enum listener_result result =
+        !failed && listener->count > 0 ? LISTENER_OPEN : refuse(fault, size);
     freeaddrinfo(found);
     return result;
 }
