@@ -87,11 +87,11 @@ has_host_but() {
 }
 
 @test "a driver that dies is a lost connection: the holder keeps its lock by way of the next" {
-    stay a k --lease 12s
+    stay a k -v --lease 12s
     host=$(host_of_a)
     kill -KILL "$(pgrep -P "$host")"
     poll_until 20 has_host_but "$host"
-    renewed k
+    renews a
     ends_well a
     run -0 rlock run -n k -- true
 }

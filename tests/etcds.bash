@@ -71,16 +71,6 @@ ctl() {
         "$@"
 }
 
-renewals() { grep -c ': renewed$' "$T/$1.err" || true; }
-
-has_renewed() { (($(renewals "$1") > $2)); }
-
-# renews NAME: that holder does so, which has -v. The time left, which "renewed" looks at, is
-# reckoned by each process anew here.
-renews() {
-    poll_until 30 has_renewed "$1" "$(renewals "$1")"
-}
-
 etcd_setup() {
     has_etcd || skip "there is no etcd here, or rlock-etcd was not built"
     start_test

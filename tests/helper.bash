@@ -423,6 +423,16 @@ is_renewed() {
     return 1
 }
 
+renewals() { grep -c ': renewed$' "$T/$1.err" || true; }
+
+has_renewed() { (($(renewals "$1") > $2)); }
+
+# renews NAME: that holder does so, which has -v. Where a store has no clock, each process reckons
+# the time left anew, and it may grow without that.
+renews() {
+    poll_until 30 has_renewed "$1" "$(renewals "$1")"
+}
+
 # has_left KEY MS: its lease has more than that left; so it was renewed, if it had less before.
 has_left() {
     local left
