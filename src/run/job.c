@@ -34,6 +34,9 @@
 #define LOOK_NS (20 * NS_PER_MS)
 /* And where not everything could be looked at. */
 #define LOOK_AGAIN_NS (200 * NS_PER_MS)
+/* And without a reason: a look may have taken another's process group, of whose end nothing tells,
+ * for the command's. */
+#define LOOK_ANYWAY_NS (5 * NS_PER_SEC)
 /* A command that forks faster than it is killed keeps its lock for so long. After that the lock is
  * not renewed any more, and killing continues until the lease has ended. */
 #define FORKING_NS (30 * NS_PER_SEC)
@@ -392,7 +395,7 @@ static void look_behind(struct job *job)
     }
     enum tree_state state = stop_send(&tree, 0);
     job->next_look = moment_plus(now, LOOK_NS);
-    job->look_at = state == TREE_UNSEEN ? moment_plus(now, LOOK_AGAIN_NS) : MOMENT_NEVER;
+    job->look_at = moment_plus(now, state == TREE_UNSEEN ? LOOK_AGAIN_NS : LOOK_ANYWAY_NS);
     if (state == TREE_GONE)
         job->state = JOB_ENDED;
 }
