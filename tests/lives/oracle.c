@@ -1238,6 +1238,7 @@ static void note_end_of_script(const struct proc *process)
 void life_on_answered(const struct run *run, bool counted, int status)
 {
     trace("is answered: 0x%x", (unsigned)status);
+    counted &= !run->fixed || world.now < script.counts_until; /* it may be over on the way */
     if (WEXITSTATUS(status) == STATUS_NO && !circumstances.network_bad && counted)
         BROKEN(NOT_HOLDER, "run %d holds it", run->number);
 }

@@ -30,6 +30,8 @@ static struct choices {
     /* The token is read, sooner or later, or no process is there to read it. */
     int64_t reads_after; /* NEVER: never */
     bool closes;
+    /* It is a person, who reserves the lock, and renews that by "rlock reserve" or "extend". */
+    bool reserves, again;
 } choices;
 
 /* -- rlock acquire ----------------------------------------------------------------------------- */
@@ -59,6 +61,10 @@ static int acquire(const void *arg)
                                     .arg = run};
 
     plan.agent.address.server_wait = plan.agent.keeper.server_wait;
+    if (choices.reserves) /* with --server-wait 0 */
+        plan.agent.keeper.server_wait = 0;
+    plan.agent.keeper.reused = choices.reserves;
+    plan.agent.keeper.request.had = script.counts_until > 0;
     if (!run->fixed && pid_watch_open(&watch, run->command->pid))
         plan.agent.keep = &watch;
     if (run->fixed || plan.agent.keep)
@@ -103,7 +109,8 @@ static int give_back(const void *arg)
 {
     const struct run *run = arg;
     struct acquire_request lock = lock_of(run);
-    const struct release_request request = {.lock = &lock, .strict = true};
+    const struct release_request request = {
+        .lock = &lock, .strict = true, .in_time = choices.reserves};
 
     lock.lease = run->lease;
     const struct answer answer =
@@ -155,7 +162,11 @@ static int perform(struct proc *process, int (*work)(const void *arg), struct ru
 
 static int ask(struct run *run, int (*work)(const void *arg))
 {
-    return perform(process_new(SCRIPT, kernel.current->pid, run), work, run);
+    struct proc *process = process_new(SCRIPT, kernel.current->pid, run);
+
+    process->files[STDOUT_FILENO] = script.output;
+    script.output->references++;
+    return perform(process, work, run);
 }
 
 static void rest(int64_t ns)
@@ -177,7 +188,7 @@ static bool renew_after(struct run *run, int64_t ns)
     rest(ns);
     bool counted = life_counts_on(run);
     int64_t since = world.now;
-    int status = ask(run, renew);
+    int status = ask(run, choices.again ? acquire : renew);
     life_on_answered(run, counted, status);
     if (status)
         return false;
@@ -252,8 +263,8 @@ static void begin(void *arg)
     if (choices.dies_after)
         world_at(world.now + choices.dies_after, die, run->command);
     run_describe(run);
-    trace("run %d: a script%s, works for %.3f s", run->number, run->fixed ? "" : " with --keep",
-          (double)run->program.runs / 1e9);
+    trace("run %d: a %s%s, works for %.3f s", run->number, choices.reserves ? "person" : "script",
+          run->fixed ? "" : " with --keep", (double)run->program.runs / 1e9);
 }
 
 /* -- the choice -------------------------------------------------------------------------------- */
@@ -274,7 +285,9 @@ void script_choose(int flavour)
                 : flavour == 1 && server_count == 1 && one_in(2) ? LOCK_SHARED
                                                                  : LOCK_EXCLUSIVE;
     run->limit = runs[0].limit;
-    run->lease = server_count > 1 ? runs[0].lease : CHOOSE(1, 1, 2, 3, 5, 10) * SEC;
+    /* "use one lease everywhere": rlock-stores(7), of --grace, as of quorums. */
+    run->lease =
+        server_count > 1 || replication.grace ? runs[0].lease : CHOOSE(1, 1, 2, 3, 5, 10) * SEC;
     run->starts = world.now + chance_below(CHOOSE(1, 100, 1000, 4000) * MS);
     run->waits = !one_in(6) ? NEVER : one_in(3) ? 0 : chance_below(3 * run->lease);
     run->fixed = one_in(3);
@@ -294,5 +307,9 @@ void script_choose(int flavour)
                        : one_in(3) ? NEVER
                                    : chance_below(2 * run->lease),
         .closes = one_in(20)};
+    choices.reserves = run->fixed && one_in(2);
+    choices.again = choices.reserves && one_in(2);
+    if (choices.again)
+        choices.renews_after = chance_below(run->program.runs + 1);
     world_at(run->starts, begin, run);
 }
