@@ -122,7 +122,7 @@ END
     # A link that leads nowhere stands for settings that are not there now: the default store would
     # be another one.
     for name in rlock.conf.d/15.conf rlock.conf.d rlock.conf; do
-        rm -r "$T/etc/$name"
+        rm -r "${T:?}/etc/$name"
         ln -s /nonexistent/there "$T/etc/$name"
         run -78 --separate-stderr in_system run k -- true
         stderr_line "^rlock: run: /etc/$name: No such file or directory\$"
