@@ -46,8 +46,9 @@ static void strike_guard(const struct fault *fault)
     struct run *run = fault->run;
     struct proc *process = run_guard(run, fault->guard), *other = other_guard(fault);
 
-    /* One of the two always runs, but in wild lives, and where there is no command. */
-    if (!process || process->stopped ||
+    /* One of the two always runs, but in wild lives, and where there is no command. KILL also ends
+     * one that is stopped. */
+    if (!process || (process->stopped && fault->kind == FAULT_STOP) ||
         !(circumstances.wild || run->is_script || (other && process_can_run(other))))
         return;
     run->faulted = true;
@@ -345,18 +346,35 @@ void life_on_deed(const struct proc *process, enum deed deed)
     count(process, deed);
 }
 
-void life_on_request(struct run *run)
+static bool is_due(const struct fault *fault, const struct run *run)
 {
-    run->requests++;
-    run->requested_at = world.now;
+    return !fault->used && fault->run == run &&
+           ((fault->trigger == AT_REQUEST && fault->number == run->requests) ||
+            (fault->trigger == AT_CHANGE && fault->number == run->changes));
+}
+
+static void come_if_due(const struct run *run)
+{
     for (int i = 0; i < fault_count; i++) {
         struct fault *fault = &faults[i];
-        if (fault->used || fault->trigger != AT_REQUEST || fault->run != run ||
-            fault->number != run->requests)
+        if (!is_due(fault, run))
             continue;
         fault->used = true;
         world_at(world.now + fault->at, come, fault);
     }
+}
+
+void life_on_request(struct run *run)
+{
+    run->requests++;
+    run->requested_at = world.now;
+    come_if_due(run);
+}
+
+void life_on_change(struct run *run)
+{
+    run->changes++;
+    come_if_due(run);
 }
 
 bool life_is_first_request(struct run *run)
@@ -397,6 +415,13 @@ static int64_t choose_length(int64_t lease)
     }
 }
 
+static unsigned choose_moment(const struct run *run)
+{
+    unsigned moment = (unsigned)chance_below(MOMENTS);
+
+    return moment == MOMENT_AT_MOST && !run->at_most ? 0 : moment;
+}
+
 static void choose_trigger(struct fault *fault)
 {
     bool of_process = fault->kind <= FAULT_SUSPEND;
@@ -405,20 +430,24 @@ static void choose_trigger(struct fault *fault)
         fault->trigger = AT_FAULT;
         fault->run = fault[-1].run;
         fault->at = one_in(2) ? chance_below(CHOOSE(1, 50, 2000) * MS) : 0;
+    } else if (one_in(4)) {
+        fault->trigger = AT_CHANGE;
+        fault->number = 1 + (unsigned)chance_below(one_in(2) ? 10 : 40);
+        fault->at = one_in(2) ? chance_below(CHOOSE(1, 100) * MS) : 0;
     } else if (one_in(3)) {
         fault->trigger = AT_REQUEST;
-        fault->number = 1 + (unsigned)chance_below(one_in(2) ? 4 : 12);
+        fault->number = 1 + (unsigned)chance_below(CHOOSE(1, 4, 12));
         fault->at = chance_below(one_in(2) ? 3 * network.delay + MS : 50 * MS);
     } else if (of_process && one_in(3)) {
         fault->trigger = AT_DEED;
         fault->number = 1 + (unsigned)chance_below(one_in(2) ? 8 : 30);
         fault->at = one_in(2) ? chance_below(one_in(2) ? 20 * US : MS) : 0;
-    } else if (of_process && one_in(2)) {
+    } else if (of_process && one_in(3)) {
         fault->trigger = AT_CALL;
         fault->number = 1 + (unsigned)chance_below(one_in(2) ? 150 : 700);
-    } else if (one_in(3)) {
+    } else if (one_in(of_process ? 2 : 3)) {
         fault->trigger = AT_MOMENT;
-        fault->number = (unsigned)chance_below(fault->run->at_most ? 4 : 3);
+        fault->number = choose_moment(fault->run);
         fault->at = (one_in(2) ? 1 : -1) * chance_below(CHOOSE(0, 3, 100) * MS);
     } else {
         fault->trigger = AT_TIME;
@@ -436,12 +465,8 @@ static void choose_aim(struct fault *fault)
     fault->deed = one_in(2) ? (enum deed)chance_below(DEEDS) : DEEDS;
     if (fault->trigger == AT_DEED && fault->deed != DEEDS)
         fault->number = 1 + fault->number % 6;
-    if (fault->trigger == AT_MOMENT && one_in(3))
-        fault->number = MOMENT_OF_ITSELF;
-    fault->has_end = one_in(3);
-    fault->end_moment = (unsigned)chance_below(MOMENTS);
-    if (fault->end_moment == MOMENT_AT_MOST && !fault->run->at_most)
-        fault->end_moment = 0;
+    fault->has_end = one_in(2);
+    fault->end_moment = choose_moment(fault->run);
     fault->end_by = (one_in(3) ? -1 : 1) * chance_below(CHOOSE(0, 3, 100, 1000) * MS);
 }
 

@@ -20,6 +20,8 @@ const void *life_copy_work(const void *work);
 void life_on_call(struct proc *process);
 void life_on_deed(const struct proc *process, enum deed deed);
 void life_on_request(struct run *run);
+/* The guards of a run are in another state. */
+void life_on_change(struct run *run);
 /* Whether it is the first request of a run. */
 bool life_is_first_request(struct run *run);
 
@@ -35,6 +37,9 @@ void life_on_end(const struct proc *process);
 void life_on_signal(const struct proc *process, int signo);
 /* At the server: an owner has become the holder of the lock whose record has that name. */
 void life_on_granted(const char *name, const char *owner);
+/* A run's own request has removed its entry, before that was over. remembered: the record tells of
+ * the run, or the server is full. */
+void life_on_released(const struct run *run, bool remembered);
 /* A holder is asked to release. */
 void life_on_asked(const char *owner);
 /* An administrator's request has removed an owner's entry, which would have lasted until then. */

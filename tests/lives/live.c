@@ -140,7 +140,7 @@ bool live(const struct plan *plan, FILE *trace_to)
 {
     plan_make(plan);
     world.trace = trace_to;
-    int64_t end = world.now + 600 * SEC;
+    int64_t end = world.now + 1200 * SEC;
     kernel_run(end);
     trace("%s", server_record("k1"));
     if (!world.over) {

@@ -620,6 +620,12 @@ void life_on_granted(const char *name, const char *owner)
     }
 }
 
+void life_on_released(const struct run *run, bool remembered)
+{
+    if (run->starts_seen && !remembered && !may_come_twice())
+        BROKEN(HISTORY_TELLS, "run %d is not in it when it releases its lock", run->number);
+}
+
 void life_on_asked(const char *owner)
 {
     struct run *run = run_of_owner(owner);
@@ -969,6 +975,9 @@ static void check_release(struct run *run)
 
     if (holds_any(run) && !run->unreleased_told && !run->loss_told && (certain || !admitted))
         world_at(world.now + network.delay + network.jitter, check_released, run);
+    if (outcome == OUTCOME_COMPLETED && run->starts_seen && run->ended_held && !run->loss_told &&
+        !run->unreleased_told && run->served_at < run->command_ended)
+        BROKEN(RELEASE_TOLD, "run %d: no server has heard of its end", run->number);
     if (run->unreleased_told && calm)
         BROKEN(RELEASE_TOLD, "run %d: nothing has failed", run->number);
 }
@@ -1252,6 +1261,7 @@ void life_on_end(const struct proc *process)
             runs[i].command_alive = false;
             runs[i].command_status = process->status;
             runs[i].ended_held = is_holder(&runs[i]);
+            runs[i].command_ended = world.now;
             runs[i].ended_lost = runs[i].loss_told;
         }
     latch_on_end(process);

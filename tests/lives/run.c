@@ -490,7 +490,7 @@ void run_choose(struct run *run, int number, int flavour)
     choose_nesting(run);
     snprintf(run->who, sizeof run->who, "host%d user %d command - hears=1", number, 100 + number);
     run->lease =
-        (kernel.kill_takes > 200 * MS ? CHOOSE(5, 7, 10) : CHOOSE(1, 1, 2, 3, 5, 10)) * SEC;
+        (kernel.kill_takes > 200 * MS ? CHOOSE(5, 7, 10) : CHOOSE(1, 1, 2, 3, 10, 30)) * SEC;
     run->starts = world.now + chance_below(CHOOSE(1, 100, 1000, 4000) * MS);
     run->kill_after = CHOOSE(0, 100, 500, 2000, 5000) * MS;
     choose_command(run);
@@ -504,9 +504,9 @@ void run_choose(struct run *run, int number, int flavour)
     run->goes_on = one_in(6);
     run->lost_signal = run->goes_on && one_in(3) ? SIGUSR2 : 0;
     choose_order(run);
-    run->waits = !one_in(6) ? NEVER : one_in(3) ? 0 : chance_below(3 * run->lease);
+    run->waits = one_in(2) ? NEVER : one_in(3) ? 0 : chance_below(3 * run->lease);
     run->at_least = one_in(10) ? chance_below(2 * run->lease) : 0;
-    run->at_most = one_in(10) ? 1 + chance_below(2 * run->lease) : 0;
+    run->at_most = one_in(5) ? 1 + chance_below(2 * run->lease) : 0;
     if (server_count > 1)
         fit_quorum(run);
     if (replication.grace)

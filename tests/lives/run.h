@@ -60,6 +60,7 @@ struct run {
     bool signal_seen;                 /* the same, to any of its processes */
     unsigned granted_stopped;         /* how often, since its supervisor is stopped */
     bool ended_held;                  /* its command ended while the lock was held */
+    int64_t command_ended;            /* when */
     bool ended_lost;                  /* and the user had been told before that it was lost */
     unsigned interrupts_seen;         /* by its command */
     unsigned notices_seen;            /* a bit for each of enum notice_event */
@@ -94,11 +95,12 @@ struct run {
     int64_t thinned_until; /* it may have no majority until then; 0: it has */
     int64_t forgotten;     /* the server has lost its lock then; 0: it has not */
     bool asked;            /* its first request was sent */
-    unsigned requests;
-    int64_t requested_at;     /* the latest of them was sent */
-    unsigned calls[2];        /* system calls of its supervisor and its agents */
-    unsigned deeds[2][DEEDS]; /* of these, of each kind */
-    int64_t stopped_since;    /* its supervisor is; 0: it is not */
+    unsigned requests, changes; /* the latter of the states of its guards */
+    int64_t requested_at;       /* the latest of them was sent */
+    int64_t served_at;          /* a server has read something of it last */
+    unsigned calls[2];          /* system calls of its supervisor and its agents */
+    unsigned deeds[2][DEEDS];   /* of these, of each kind */
+    int64_t stopped_since;      /* its supervisor is; 0: it is not */
     /* When neither of its guards ran last. */
     bool unguarded;
     int64_t last_unguarded;

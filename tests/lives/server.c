@@ -97,12 +97,16 @@ static int number_of(const struct node *node)
     return (int)(node - nodes);
 }
 
+/* A replica that has no room for more is read-only all the same: Redis asks for room, for a disk
+ * and for replicas at a master only. */
 static enum trouble trouble_of(const struct node *node)
 {
-    if (world.now < node->trouble_until)
-        return node->trouble;
-    return server_count > 1 || replication_is_master(number_of(node)) ? TROUBLE_NONE
-                                                                      : TROUBLE_REPLICA;
+    enum trouble trouble = world.now < node->trouble_until ? node->trouble : TROUBLE_NONE;
+    bool is_master = server_count > 1 || replication_is_master(number_of(node));
+    bool of_masters = trouble == TROUBLE_NONE || trouble == TROUBLE_DISK ||
+                      trouble == TROUBLE_FEW_REPLICAS || trouble == TROUBLE_MEMORY;
+
+    return of_masters && !is_master ? TROUBLE_REPLICA : trouble;
 }
 
 /* Whether what is stored there counts. */
@@ -187,6 +191,19 @@ static bool has_entry(const struct entry *all, size_t count, const struct entry 
     return false;
 }
 
+/* Whether the record remembers a run of that owner. */
+static bool remembers(const struct record *record, const char *owner)
+{
+    bool found = false;
+
+    for (size_t i = 0; i < record->count && !found; i++) {
+        const struct record_field *field = &record->fields[i];
+        found = !field->gone && field->name.size > 2 && memcmp(field->name.at, "r:", 2) == 0 &&
+                memmem(field->value.at, field->value.size, owner, strlen(owner));
+    }
+    return found;
+}
+
 static void note_entries(const char *name, const struct record *record)
 {
     struct entry before[ENTRIES], *entries = here->entries;
@@ -206,6 +223,11 @@ static void note_entries(const char *name, const struct record *record)
             life_on_taken(before[i].owner, ends_at(here, &before[i]));
     if (server_count > 1 || number_of(here) != replication.master)
         return; /* there is no queue, or it is a replica's */
+    for (size_t i = 0; asking && asking->run && !by_admin && i < before_count; i++)
+        if (strcmp(before[i].name, name) == 0 && strcmp(before[i].owner, asking->run->owner) == 0 &&
+            !has_entry(entries, here->entry_count, &before[i]) && !is_over(here, &before[i]))
+            life_on_released(asking->run, remembers(record, before[i].owner) ||
+                                              trouble_of(here) == TROUBLE_MEMORY);
     queue_read(name, record);
     latch_on_change(name, record);
     for (size_t i = 0; i < here->entry_count; i++)
@@ -621,6 +643,8 @@ void server_read_from(struct connection *connection)
     asking = connection;
     if (client)
         serve(connection, client);
+    if (asking->run && !by_admin)
+        asking->run->served_at = world.now;
     asking = NULL;
     by_admin = false;
     send_answers();

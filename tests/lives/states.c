@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lives/run.h"
+#include "lives/life.h"
 
 struct states *states;
 
-static unsigned latest[RUNS + 1], details[RUNS + 1]; /* of each run */
+static unsigned latest[RUNS + 1], details[2][RUNS + 1]; /* of each run, and of its guards */
 
 void states_begin(void)
 {
@@ -38,12 +38,14 @@ void states_note(const struct proc *process)
     if (!states || !process->run || process->kind > AGENT)
         return;
     unsigned number = run_number(process->run), *before = &latest[number];
-    unsigned state = state_of_run(process->run), detail = details[number];
-    if (process->kind == SUPERVISOR)
-        details[number] = state_detail(process);
-    if (state == *before && detail == details[number])
+    unsigned state = state_of_run(process->run), *detail = &details[process->kind][number];
+    unsigned detail_before = *detail;
+    *detail = process->kind == SUPERVISOR ? state_detail_of_supervisor(process)
+                                          : state_detail_of_agent(process);
+    if (state == *before && *detail == detail_before)
         return;
-    note_else(STATES * 2 + details[number], state);
+    life_on_change(process->run);
+    note_else(STATES * (2 + process->kind) + *detail, state);
     if (state == *before)
         return;
     states->pairs += !states->seen[state];

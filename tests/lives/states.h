@@ -38,12 +38,15 @@ void states_print(const struct states *states);
 unsigned state_of_supervisor(const struct proc *process);
 unsigned state_of_agent(const struct proc *process);
 /* When the supervisor must end its command by TERM (0) or KILL (1), or its lease ends (2) or the
- * time of --at-most (3), as far as it knows; when that command ends by itself (4). NEVER: it has
- * none. */
-#define MOMENTS          5
+ * time of --at-most (3), as far as it knows; when that command ends by itself (4), or has had its
+ * time since it was TERMed (5). NEVER: it has none. */
+#define MOMENTS          6
 #define MOMENT_AT_MOST   3
 #define MOMENT_OF_ITSELF 4
+#define MOMENT_OF_KILL   5
 int64_t state_moment(const struct proc *process, unsigned which);
-/* The supervisor's plan, and what else it knows: a set of bits. */
-unsigned state_detail(const struct proc *process);
+/* What else they know, of which their guards ask: a set of bits, less than STATES. */
+unsigned state_detail_of_supervisor(const struct proc *process);
+unsigned state_detail_of_agent(const struct proc *process);
 unsigned state_of_keeper(const struct keeper *keeper);
+unsigned state_detail_of_keeper(const struct keeper *keeper); /* below 32 */

@@ -22,6 +22,20 @@ void __wrap_keeper_free(struct keeper *keeper)
     __real_keeper_free(keeper);
 }
 
+unsigned state_detail_of_agent(const struct proc *process)
+{
+    const struct watchdog *watchdog = process->inside;
+
+    if (!watchdog)
+        return 0;
+    const struct agent *agent = MEM_CONTAINER(struct agent, watchdog, watchdog);
+    return (unsigned)watchdog->known.silent | watchdog->known.lost << 1 |
+           watchdog->known.paused << 2 | watchdog->stopping << 3 |
+           (watchdog->stop_command.pid > 0) << 4 | agent->ended << 5 |
+           (agent->order.kind == ORDER_RELEASE) << 6 | agent->presence.state << 7 |
+           (agent->keeper ? state_detail_of_keeper(agent->keeper) : 0) << 9;
+}
+
 unsigned state_of_agent(const struct proc *process)
 {
     const struct watchdog *watchdog = process->inside;

@@ -49,17 +49,21 @@ int64_t state_moment(const struct proc *process, unsigned which)
     case MOMENT_AT_MOST:
         return job->plan->at_most ? moment_plus(job->acquired, job->plan->at_most).ns : NEVER;
     case MOMENT_OF_ITSELF: return run->command_alive ? run->command->finishes : NEVER;
+    case MOMENT_OF_KILL: return job->state == JOB_STOPPING ? job->stop.tree.kill_at.ns : NEVER;
     default: return NEVER;
     }
 }
 
-unsigned state_detail(const struct proc *process)
+unsigned state_detail_of_supervisor(const struct proc *process)
 {
     const struct job *job = process->inside;
 
     if (!job)
         return 0;
+    const struct supervisor *s = MEM_CONTAINER(struct supervisor, job, job);
     return (unsigned)job->cleared | (job->fate == FATE_LOST) << 1 |
            (job->stop_command.pid > 0) << 2 | job->agent->gone << 3 |
-           (job->plan->at_most > 0) << 4 | (job->plan->stop != NULL) << 5;
+           (job->plan->at_most > 0) << 4 | (job->plan->stop != NULL) << 5 | job->ends << 6 |
+           job->child.stopped << 7 | s->release_told << 8 | s->kept << 9 | s->agent.over << 10 |
+           (s->unreleased.event != RUN_NOTHING) << 11;
 }
