@@ -334,7 +334,7 @@ static void take_release(struct agent *agent, const struct agent_order *order)
     agent->order = *order;
     if (stop_command_check(&agent->watchdog.stop_command, loop_now(agent->loop)))
         return;
-    if (agent->state == LOST)
+    if (agent->fate != FATE_NONE) /* the supervisor has been told, or is about to hear */
         end.how = fate_ending(agent->fate);
     release(agent, order->used ? &end : NULL);
 }
