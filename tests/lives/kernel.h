@@ -116,7 +116,7 @@ struct proc {
     uint64_t caught;
 };
 
-#define PROCESSES 512
+#define PROCESSES 2048
 
 extern struct kernel {
     struct proc *processes[PROCESSES];
