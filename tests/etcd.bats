@@ -206,6 +206,22 @@ begin_late() {
     LATE_URL=${RLOCK_URL/:${port[1]}/:$late_port}
 }
 
+# once MARGIN KEY: asks once for KEY, with that margin.
+once() {
+    rlock run -u "$RLOCK_URL?margin=$1" -n "$2" -- true
+}
+
+@test "?margin= is by how much the members' clocks may differ, for who asks once" {
+    local key
+    for key in k l; do
+        run -0 rlock acquire --lease 2s "$key"
+    done
+    poll_until 60 once 1s k
+    run -75 once 1h l
+    run -75 once never l
+    run -0 once 1s l
+}
+
 @test "H154 a pause, or a latch, that arrives late does not come back when it has ended" {
     begin_late
     unheard request_put pause -m upgrade 'x*' 1h

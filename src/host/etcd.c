@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/duration.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "host/clockless.h"
@@ -13,7 +14,7 @@
 #include "host/http.h"
 #include "host/own_clock.h"
 
-/* By how much the clocks of the members may differ, us. */
+/* By how much the clocks of the members may differ, unless the URL says so, us. */
 #define MARGIN_US (10 * US_PER_S)
 /* How soon a holder listens that may be asked to release the lock, and when a stream that has
  * broken is begun anew: most commands are over by then. */
@@ -336,7 +337,8 @@ static bool is_over(const json_t *row, const struct clockless_reading *reading)
 {
     size_t length, size;
     char *name = gateway_name(row, &length), *text = gateway_bytes(row, "value", &size);
-    bool over = is_bell(name, length) || clockless_has_expired(MARGIN_US, text, size, reading);
+    bool over =
+        is_bell(name, length) || clockless_has_expired(etcd.known.margin_us, text, size, reading);
 
     free(name);
     free(text);
@@ -472,7 +474,12 @@ static json_t *ask_status(struct host_fault *fault)
  * clocks are wrong. */
 static bool open_etcd(const struct host_target *target, const char *table, struct host_fault *fault)
 {
+    int64_t ns;
+
     *fault = (struct host_fault){.broken = false};
+    if (*target->margin)
+        etcd.known.margin_us =
+            duration_parse(target->margin, &ns) ? ns / NS_PER_US : CLOCKLESS_NEVER;
     gateway_open(target, table);
     if (*target->user) {
         if (!gateway_log_in(fault))
@@ -649,9 +656,10 @@ static bool try_members(struct strbuf *out, struct host_fault *fault)
     } else if (most - least > APART_MAX) {
         snprintf(text, sizeof text, "the clocks of its members differ by %" PRId64 " s",
                  most - least);
-        host_find(
-            out, most - least < MARGIN_US / US_PER_S ? "warning" : "unfit", text,
-            "set them by NTP: beyond 10 s, a lock that no client watches may be taken too early");
+        host_find(out, most - least < etcd.known.margin_us / US_PER_S ? "warning" : "unfit", text,
+                  "set them by NTP: beyond 10 s, or the URL's ?margin=, a lock that no client "
+                  "watches may be "
+                  "taken too early");
     } else {
         host_find(out, "fine",
                   answered == 1 ? "the member in the URL answers"

@@ -263,6 +263,7 @@ static void do_open(const struct request *request)
                                        .key = word(&kept, 12),
                                        .client = word(&kept, 13),
                                        .known = word(&kept, 14),
+                                       .margin = word(&kept, 15),
                                        .address = "",
                                        .until = until};
     const char *table = *word(&kept, 8) ? word(&kept, 8) : "rlock";

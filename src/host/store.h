@@ -24,6 +24,7 @@ struct host_target {
     /* Which address the host had before, for a time when its name cannot be looked up; and where to
      * connect in place of what the name says. */
     const char *known, *address;
+    const char *margin; /* by which a store's members may differ in their clocks, as in the URL */
 };
 
 struct host_fault {

@@ -29,6 +29,7 @@ struct url {
     int db;
     const char *database; /* of a database server; NULL: none */
     const char *table;    /* the prefix of its tables' names; NULL: the usual one */
+    const char *margin;   /* of etcd: a duration or "never"; NULL: the usual one */
 };
 
 /* Parses into *url, which the caller frees with url_free(). False with a message in "fault"

@@ -81,6 +81,10 @@ static const struct {
     {"etcd://h", "etcd h:2379 database=", "etcd://h:2379"},
     {"etcds://u:p@a:1,[::1]/x%2Fy", "etcd+tls user=u password=p a:1 ::1:2379 database=x/y",
      "etcds://a:1,[::1]:2379/x/y"},
+    {"etcd://u:?@h?margin=2s", "etcd user=u password=? h:2379 database= margin=2s",
+     "etcd://h:2379?margin=2s"},
+    {"etcd://h/x?margin=never", "etcd h:2379 database=x margin=never",
+     "etcd://h:2379/x?margin=never"},
     {"exec:x", "exec database=", "exec:x"},
     {"git+ssh://git@h:22/a/b.git", "git+ssh database=ssh://git@h:22/a/b.git",
      "git+ssh://git@h:22/a/b.git"},
@@ -205,6 +209,10 @@ static const struct {
      INPUTS("mysql://h/d?ssl-mode=REQUIRED", "mysql://h/d?tls", "mariadb://h/d?useSSL=true")},
     {"has a ?table= that is not of letters, digits and '_'",
      INPUTS("mysql://h/d?table=", "mysql://h/d?table=a-b", "mysql://h/d?table=a%5fb")},
+    {"has a ?margin= that is neither a duration nor \"never\"",
+     INPUTS("etcd://h?margin=", "etcd://h?margin=-1s", "etcd://h/x?margin=always")},
+    {"has a query other than ?margin=DURATION or ?margin=never",
+     INPUTS("etcd://h?", "etcd://h?margin", "etcd://h/x?table=t")},
     {"has a ?table= longer than 53 characters", INPUTS("mysql://h/d?table=" FIFTY "1234")},
     {"has a path of a Unix socket that does not start with '/'", INPUTS("mysql:///d?socket=run")},
     {"has a '%' without two hexadecimal digits (write %25 for it)", INPUTS("mysql:///d?socket=/%")},
@@ -264,7 +272,8 @@ static char *describe(const struct url *url)
     } after[] = {{"path", url->path},
                  {"master", url->master},
                  {"database", url->database},
-                 {"table", url->table}};
+                 {"table", url->table},
+                 {"margin", url->margin}};
 
     strbuf_printf(&out, "%s%s", url->record ? url->record->scheme : "none", url->tls ? "+tls" : "");
     if (url->user)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "base/text.h"
 #include "store/hosted/dialect.h"
 #include "store/redis/store.h"
@@ -210,13 +211,33 @@ static void print_git(const struct url *url, char *out, size_t size)
 
 #define ETCD_PORT 2379
 
-/* [USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]…][/PREFIX]: the names of keys begin with PREFIX/. */
+static const char *take_margin(struct url *url, char *query)
+{
+    char *value = query;
+    int64_t ns;
+
+    if (strcmp(strsep(&value, "="), "margin") != 0 || !value)
+        return "has a query other than ?margin=DURATION or ?margin=never";
+    url->margin = value;
+    return strcmp(value, "never") == 0 || duration_parse(value, &ns)
+               ? NULL
+               : "has a ?margin= that is neither a duration nor \"never\"";
+}
+
+/* [USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]…][/PREFIX][?margin=…]: the names of keys begin with
+ * PREFIX/. */
 static const char *parse_etcd(struct url *url, char *rest)
 {
-    char *prefix;
-    const char *fault = url_take_authority(url, &rest, &prefix);
+    char *prefix, *query;
+    const char *fault = url_take_userinfo(url, &rest);
 
-    if (fault || (fault = url_take_hosts(url, rest, ETCD_PORT)))
+    if (fault)
+        return fault;
+    if ((query = strchr(rest, '?')))
+        *query++ = '\0';
+    if ((query && (fault = take_margin(url, query))) ||
+        (fault = url_take_authority(url, &rest, &prefix)) ||
+        (fault = url_take_hosts(url, rest, ETCD_PORT)))
         return fault;
     url->database = prefix ? prefix : rest + strlen(rest);
     return prefix ? url_decode(prefix, prefix + strlen(prefix)) : NULL;
@@ -228,6 +249,8 @@ static void print_etcd(const struct url *url, char *out, size_t size)
     if (*url->database)
         text_append(out, size, "/");
     url_append_encoded(url->database, "?#", out, size);
+    if (url->margin)
+        text_append(out, size, "?margin=%s", url->margin);
 }
 
 /* -- the records ------------------------------------------------------------------------------- */

@@ -97,7 +97,8 @@ void redis_greeting_begin_host(struct redis_greeting *greeting, const struct sto
                           address->tls.cert.path,
                           key,
                           *address->client ? address->client : "rlock",
-                          known};
+                          known,
+                          url->margin};
     const char *role[] = {"ROLE"}, *time[] = {"TIME"};
     char hosts[URL_HOSTS_MAX * 280] = "";
 
