@@ -380,7 +380,7 @@ static void check_postgresql(struct examination *of)
 
 static void check_my_mode(struct examination *of, bool takes_locks)
 {
-    if (!ask(of, "SELECT @@SESSION.sql_mode, @@GLOBAL.read_only"))
+    if (!ask(of, "SELECT @@SESSION.sql_mode, " MY_READ_ONLY))
         return;
     if (strstr(of->values[0], "STRICT_ALL_TABLES"))
         add_finding(of, "strict", LEVEL_FINE, "the session is strict", "");

@@ -39,8 +39,9 @@ struct sql_dialect {
 extern const struct sql_dialect sql_postgresql, sql_mysql;
 
 /* An expression of MySQL's and MariaDB's: whether the server is a replica, or was demoted, also for
- * a user who may write there. */
-#define MY_READ_ONLY "@@GLOBAL.read_only OR @@GLOBAL.innodb_read_only"
+ * a user who may write there. A later MariaDB may say a word for read_only (OFF, ON, NO_LOCK). */
+#define MY_READ_ONLY                                                                               \
+    "CONCAT(@@GLOBAL.read_only) NOT IN ('0', 'OFF') OR @@GLOBAL.innodb_read_only"
 
 /* Statements in the making. */
 struct sql_text {
