@@ -125,12 +125,12 @@ static void wait_for_end(struct watchdog *watchdog, enum tree_state state)
 }
 
 /* The command of --stop comes before TERM. A supervisor that has begun to end its command has
- * started its own. */
+ * started its own; one that has not started any may have other children. */
 static bool start_stop_command(struct watchdog *watchdog)
 {
     if (!watchdog->stopping)
         watchdog->known.stopping_since = awake_now();
-    return tree_signal(&watchdog->tree, 0) != TREE_GONE &&
+    return watchdog->tree.group > 0 && tree_signal(&watchdog->tree, 0) != TREE_GONE &&
            offer_claim_end(watchdog->offer, &watchdog->known.stopping_since) &&
            stop_command_start(&watchdog->stop_command, NULL, NULL, kill_at(watchdog));
 }

@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tap.h"
@@ -131,6 +132,56 @@ static int clear_twice(void)
     return cleared;
 }
 
+static void tell_nobody(void *arg, const struct run_news *news)
+{
+    (void)arg;
+    (void)news;
+}
+
+/* A grant is offered to a supervisor that is stopped until it is over, and has a child, such as the
+ * command of --notify, but no command yet. Returns whether the command of --stop was run. */
+static bool stops_nothing(void)
+{
+    static char *nothing[] = {NULL};
+    static struct environment environment = {.entries = nothing};
+    static const struct run_events quiet = {.tell = tell_nobody};
+    static const struct job_plan with_stop = {.events = &quiet,
+                                              .environment = &environment,
+                                              .renew = true,
+                                              .kill_after = 500 * NS_PER_MS,
+                                              .stop = "exit 0"};
+    struct procfs procfs = {0};
+    struct loop *loop = loop_new();
+    struct loop_timer most = {.fire = on_time, .owner = loop};
+    struct watchdog watchdog = {.plan = &with_stop,
+                                .offer = &offer,
+                                .stop_command = {.plan = &with_stop},
+                                .tree = {.procfs = &procfs, .root = getpid(), .leader = -1},
+                                .listen = do_nothing,
+                                .alarmed = do_nothing,
+                                .cleared = on_cleared,
+                                .failed = do_nothing_of,
+                                .arg = loop};
+    pid_t child = fork();
+
+    if (child == 0) {
+        pause();
+        _exit(0);
+    }
+    if (procfs_open(&procfs) == 0) {
+        watchdog_init(&watchdog, loop);
+        watchdog_watch(&watchdog,
+                       (struct lease){moment_plus(moment_now(), NS_PER_SEC), NS_PER_SEC});
+        loop_arm(loop, &most, moment_plus(moment_now(), 1500 * NS_PER_MS));
+        loop_run(loop);
+        procfs_close(&procfs);
+    }
+    syscall(SYS_kill, child, SIGKILL);
+    waitpid(child, NULL, 0);
+    loop_free(loop);
+    return watchdog.stop_command.begun || watchdog.phase == WATCHDOG_WATCHING;
+}
+
 /* The supervisor says that it ends its command, and is stopped; the machine is suspended at once.
  * Returns after how many ms the command gets KILL. */
 static int64_t end_suspended(int64_t ns, int64_t lease)
@@ -168,6 +219,7 @@ int main(void)
            "the machine was suspended until a minute after the lease: given up after %d ms",
            (int)ms);
     tap_ok(clear_twice() == 1, "a grant that lasts is not measured by the end of one before it");
+    tap_ok(!stops_nothing(), "--stop is not run for a supervisor that has no command yet");
     ms = end_suspended(500 * NS_PER_MS, 60 * NS_PER_SEC);
     tap_ok(ms >= 1500, "the machine was suspended for half of --kill-after: KILL after %d ms",
            (int)ms);
