@@ -635,8 +635,8 @@ static enum tree_state signal_processes(const struct tree *tree, int signo)
         return signal_unseen(tree, signo);
     procfs_begin(tree->procfs);
     bool found = signal_descendants(tree, signo);
-    /* What a process leaves is found when it is dead if it becomes a child of the root, or if its
-     * children are listed, and killed before it. */
+    /* The children of a process are found when it is dead if they become the root's, or if they are
+     * listed, and killed before it. */
     if (signo == SIGKILL && (descends(tree) || procfs_lists_children(tree->procfs, getpid())))
         signal_known(tree, signo);
     if (signo == SIGKILL || !(found || (signo == 0 && signal_known(tree, signo))))

@@ -174,10 +174,11 @@ void latch_on_change(const char *name, const struct record *record)
         return;
     int64_t number = atoll(text_of(record, "n", text)), left = atoll(text_of(record, "l", text));
     bool is_new = strcmp(text_of(record, "g", word), latch.word) != 0;
-    if (existed && (is_new || number != latch.number) && !circumstances.forgot)
+    bool known = existed && !circumstances.forgot;
+    if (known && (is_new || number != latch.number))
         BROKEN(LATCH_STAYS, "it was set to %ld, and is set to %ld", (long)latch.number,
                (long)number);
-    if (existed && !is_new && latch.left == 0 && left != 0)
+    if (known && !is_new && latch.left == 0 && left != 0)
         BROKEN(LATCH_NOT_CLOSED, "%ld are left", (long)left);
     latch.sets += is_new;
     latch.set = is_new ? world.now : latch.set;

@@ -45,7 +45,7 @@ unsigned state_of_agent(const struct proc *process);
 #define MOMENT_OF_ITSELF 4
 #define MOMENT_OF_KILL   5
 int64_t state_moment(const struct proc *process, unsigned which);
-/* What else they know, of which their guards ask: a set of bits, less than STATES. */
+/* The flags that their guards ask for besides: a set of bits, less than STATES. */
 unsigned state_detail_of_supervisor(const struct proc *process);
 unsigned state_detail_of_agent(const struct proc *process);
 unsigned state_of_keeper(const struct keeper *keeper);

@@ -680,7 +680,7 @@ static const struct schedule schedules[] = {
     ROW("never answered", -1, 0, ".", "", "trouble q. u. over:failed", .past = 'w',
         .begun_ms = 100),
 
-    /* What the owner had before is released only after a refusal. */
+    /* A lock that the owner had before is released only after a refusal. */
     ROW("had before, not answered", 0, 0, ".", "", "a. over:failed", .had = true,
         .server_wait_ms = -1),
     ROW("had before, refused", 0, 0, "-", "", "a- over:refused", .had = true),
