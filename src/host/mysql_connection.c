@@ -280,8 +280,7 @@ static bool query_on(struct database_attempt *attempt, bool *well)
 
 static void take_read_only(void *arg, const struct piece *values, size_t count)
 {
-    (void)count;
-    *(bool *)arg = strcmp(values[0].at, "0") != 0;
+    *(bool *)arg = count != 1 || strcmp(values[0].at, "0") != 0;
 }
 
 /* Whether the server takes writes, also of a user who may write to a replica. */
