@@ -60,6 +60,20 @@ static void do_nothing_of(void *arg, enum tree_state state)
     (void)arg, (void)state;
 }
 
+/* A watchdog whose events do nothing, over a command that cannot be found. */
+static struct watchdog watchdog_for(const struct job_plan *its_plan, struct loop *loop)
+{
+    return (struct watchdog){.plan = its_plan,
+                             .offer = &offer,
+                             .stop_command = {.plan = its_plan},
+                             .tree = {.procfs = &none, .group = 4000000, .leader = -1},
+                             .listen = do_nothing,
+                             .alarmed = do_nothing,
+                             .cleared = do_nothing,
+                             .failed = do_nothing_of,
+                             .arg = loop};
+}
+
 static void on_time(struct loop_timer *timer)
 {
     loop_stop(timer->owner);
@@ -72,16 +86,10 @@ static int64_t kill_for(int64_t late)
     struct loop *loop = loop_new();
     struct moment start = moment_now();
     struct loop_timer most = {.fire = on_time, .owner = loop};
-    struct watchdog watchdog = {
-        .plan = &plan,
-        .offer = &offer,
-        .tree = {.procfs = &none, .group = 4000000, .leader = -1, .owner = "o"},
-        .listen = do_nothing,
-        .alarmed = do_nothing,
-        .cleared = do_nothing,
-        .failed = on_failed,
-        .arg = loop};
+    struct watchdog watchdog = watchdog_for(&plan, loop);
 
+    watchdog.tree.owner = "o";
+    watchdog.failed = on_failed;
     watchdog_init(&watchdog, loop);
     watchdog_watch(&watchdog, (struct lease){moment_plus(start, -late), 2 * NS_PER_SEC});
     watchdog_acknowledge(&watchdog);
@@ -109,15 +117,10 @@ static int clear_twice(void)
     struct procfs procfs = {0};
     struct loop *loop = loop_new();
     struct loop_timer most = {.fire = on_time, .owner = loop};
-    struct watchdog watchdog = {.plan = &short_plan,
-                                .offer = &offer,
-                                .tree = {.procfs = &procfs, .root = getpid(), .leader = -1},
-                                .listen = do_nothing,
-                                .alarmed = do_nothing,
-                                .cleared = on_cleared,
-                                .failed = do_nothing_of,
-                                .arg = loop};
+    struct watchdog watchdog = watchdog_for(&short_plan, loop);
 
+    watchdog.tree = (struct tree){.procfs = &procfs, .root = getpid(), .leader = -1};
+    watchdog.cleared = on_cleared;
     if (procfs_open(&procfs) != 0)
         return 1;
     watchdog_init(&watchdog, loop);
@@ -153,21 +156,15 @@ static bool stops_nothing(void)
     struct procfs procfs = {0};
     struct loop *loop = loop_new();
     struct loop_timer most = {.fire = on_time, .owner = loop};
-    struct watchdog watchdog = {.plan = &with_stop,
-                                .offer = &offer,
-                                .stop_command = {.plan = &with_stop},
-                                .tree = {.procfs = &procfs, .root = getpid(), .leader = -1},
-                                .listen = do_nothing,
-                                .alarmed = do_nothing,
-                                .cleared = on_cleared,
-                                .failed = do_nothing_of,
-                                .arg = loop};
+    struct watchdog watchdog = watchdog_for(&with_stop, loop);
     pid_t child = fork();
 
     if (child == 0) {
         pause();
         _exit(0);
     }
+    watchdog.tree = (struct tree){.procfs = &procfs, .root = getpid(), .leader = -1};
+    watchdog.cleared = on_cleared;
     if (procfs_open(&procfs) == 0) {
         watchdog_init(&watchdog, loop);
         watchdog_watch(&watchdog,
@@ -188,14 +185,7 @@ static int64_t end_suspended(int64_t ns, int64_t lease)
 {
     struct loop *loop = loop_new();
     struct moment start = moment_now();
-    struct watchdog watchdog = {.plan = &plan,
-                                .offer = &offer,
-                                .tree = {.procfs = &none, .group = 4000000, .leader = -1},
-                                .listen = do_nothing,
-                                .alarmed = do_nothing,
-                                .cleared = do_nothing,
-                                .failed = do_nothing_of,
-                                .arg = loop};
+    struct watchdog watchdog = watchdog_for(&plan, loop);
 
     suspended_from = start;
     suspended_for = ns;
