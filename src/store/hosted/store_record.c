@@ -109,17 +109,27 @@ static const char *refuse_twins(const struct url *url)
     return NULL;
 }
 
+/* Takes the user and the password from the front of *rest, and what is behind a '?' from its end:
+ * *query is NULL if there is none. */
+static const char *take_ends(struct url *url, char **rest, char **query)
+{
+    const char *fault = url_take_userinfo(url, rest);
+
+    *query = fault ? NULL : strchr(*rest, '?');
+    if (*query)
+        *(*query)++ = '\0';
+    return fault;
+}
+
 /* [USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]…]/DATABASE[?QUERY], or no host and a socket. */
 static const char *parse(struct url *url, char *rest)
 {
     int port = dialect_of(url)->port;
     char *database, *query;
-    const char *fault = url_take_userinfo(url, &rest);
+    const char *fault = take_ends(url, &rest, &query);
 
     if (fault)
         return fault;
-    if ((query = strchr(rest, '?')))
-        *query++ = '\0';
     url->hosts[0].port = port;
     if ((fault = take_query(url, query)) || (fault = url_take_authority(url, &rest, &database)))
         return fault;
@@ -229,12 +239,10 @@ static const char *take_margin(struct url *url, char *query)
 static const char *parse_etcd(struct url *url, char *rest)
 {
     char *prefix, *query;
-    const char *fault = url_take_userinfo(url, &rest);
+    const char *fault = take_ends(url, &rest, &query);
 
     if (fault)
         return fault;
-    if ((query = strchr(rest, '?')))
-        *query++ = '\0';
     if ((query && (fault = take_margin(url, query))) ||
         (fault = url_take_authority(url, &rest, &prefix)) ||
         (fault = url_take_hosts(url, rest, ETCD_PORT)))
