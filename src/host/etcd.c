@@ -99,11 +99,6 @@ static bool line_up(struct piece lock)
     return first;
 }
 
-static void abandon(void)
-{
-    leave_line();
-}
-
 /* -- reading ----------------------------------------------------------------------------------- */
 
 static bool take_record(struct unit_key *key, const json_t *response)
@@ -299,20 +294,18 @@ static int rest(enum host_ears ears, int *ms)
 
     if (ears == HOST_PATIENT && from.ns < etcd.since.ns)
         from = etcd.since;
-    bool needed = ears != HOST_DEAF && !hears, early = !moment_reached(from, moment_now());
-
-    if (needed && !early) {
+    if (ears == HOST_DEAF || hears) {
+        free(wanted);
+    } else if (!moment_reached(from, moment_now())) {
+        free(wanted);
+        *ms = (int)(moment_until(moment_now(), from) / NS_PER_MS) + 1;
+        return -1;
+    } else {
         char *body = watch_request(etcd.heard + 1);
         http_stream_begin("/v3/watch", body);
         free(body);
         free(etcd.watched);
         etcd.watched = wanted;
-    } else {
-        free(wanted);
-    }
-    if (needed && early) {
-        *ms = (int)(moment_until(moment_now(), from) / NS_PER_MS) + 1;
-        return -1;
     }
     return http_stream_rest(ms);
 }
@@ -658,8 +651,7 @@ static bool try_members(struct strbuf *out, struct host_fault *fault)
                  most - least);
         host_find(out, most - least < etcd.known.margin_us / US_PER_S ? "warning" : "unfit", text,
                   "set them by NTP: beyond 10 s, or the URL's ?margin=, a lock that no client "
-                  "watches may be "
-                  "taken too early");
+                  "watches may be taken too early");
     } else {
         host_find(out, "fine",
                   answered == 1 ? "the member in the URL answers"
@@ -696,8 +688,8 @@ static bool make(const char *user, struct host_fault *fault)
 
 int main(void)
 {
-    static const struct host_store store = {open_etcd, load, commit,         abandon, list,
-                                            rest,      hear, ask_for_doctor, make,    NULL};
+    static const struct host_store store = {open_etcd, load, commit,         leave_line, list,
+                                            rest,      hear, ask_for_doctor, make,       NULL};
 
     return host_serve(&(const struct host){.store = &store});
 }
