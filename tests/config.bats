@@ -129,9 +129,15 @@ END
         rm "$T/etc/$name"
     done
     run -0 in_system run k -- true
-    ln -s /nonexistent/there "$T/there" && mv -fT "$T/there" "$XDG_CONFIG_HOME/rlock/config"
-    run -78 --separate-stderr in_system run k -- true
-    stderr_line "^rlock: run: .*/rlock/config: No such file or directory\$"
+    # The user's file, and a folder above it, as people link their settings.
+    for name in rlock/config rlock; do
+        rm -rf "$XDG_CONFIG_HOME/$name"
+        ln -s /nonexistent/there "$XDG_CONFIG_HOME/$name"
+        run -78 --separate-stderr in_system run k -- true
+        stderr_line "^rlock: run: .*/rlock/config: No such file or directory\$"
+    done
+    rm "$XDG_CONFIG_HOME/rlock"
+    run -0 in_system run k -- true
 }
 
 @test "a config file that makes no sense: 78, with file and line" {

@@ -119,11 +119,13 @@ has() {
 @test "what cannot be written is 71, and nothing is touched or left behind" {
     echo old >"$T/file"
     mkfifo "$T/fifo"
-    for path in "$T/none/file" "$T/fifo" "$T" /dev/null; do
+    # A link to nowhere: a file in its place would not be where the link says.
+    ln -s later "$T/link"
+    for path in "$T/none/file" "$T/fifo" "$T" /dev/null "$T/link"; do
         run -71 --separate-stderr rlock metrics --output "$path"
         [[ ! $output && ${#stderr_lines[@]} == 1 && $stderr == "rlock: metrics: "*"$path"* ]]
     done
-    [[ -p $T/fifo && -c /dev/null ]]
+    [[ -p $T/fifo && -c /dev/null && -L $T/link && ! -e $T/later ]]
     # As on a full disk.
     mkdir "$T/full"
     echo old >"$T/full/file"

@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
 #include "base/mem.h"
 #include "base/similar.h"
@@ -243,14 +242,6 @@ static int collect_file(struct collection *all, struct source *source, int *erro
     return status;
 }
 
-/* A link that leads nowhere is not missing: what it stands for may be on a file system that is not
- * mounted yet. */
-static bool is_missing(const char *path)
-{
-    struct stat there;
-    return lstat(path, &there) < 0 && (errno == ENOENT || errno == ENOTDIR);
-}
-
 /* Reads one of the files that need not exist. If a system's file cannot be read, that is an error:
  * it may name another store than the default, and two stores do not make a lock. The user's file
  * is then left out with a warning: under sudo or in a service, HOME is often another user's. */
@@ -260,7 +251,7 @@ static int collect_usual_file(struct collection *all, const char *path, enum ori
     char why[120];
     int error, status = collect_file(all, &source, &error, why, sizeof why);
 
-    if (error == 0 || is_missing(path))
+    if (error == 0 || file_is_missing(path))
         return status;
     if (error == EACCES && origin == ORIGIN_USER) {
         say_warning("%s: %s; it is ignored", path, why);
@@ -298,7 +289,7 @@ static int collect_folder(struct collection *all)
     struct dirent **entries;
     int status = STATUS_OK;
 
-    if (is_missing(SYSTEM_FOLDER))
+    if (file_is_missing(SYSTEM_FOLDER))
         return STATUS_OK;
     int count = scandir(SYSTEM_FOLDER, &entries, is_conf, alphasort);
     if (count < 0)

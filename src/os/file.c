@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <linux/magic.h>
 #include <poll.h>
 #include <signal.h>
@@ -168,6 +169,18 @@ ssize_t file_read_small(int fd, char *text, size_t size)
     return got;
 }
 
+bool file_is_missing(const char *path)
+{
+    char *copy FREED = mem_strdup(path), *name = copy;
+    bool above = false;
+    struct stat there;
+
+    for (; lstat(name, &there) < 0; name = dirname(name), above = true)
+        if (errno != ENOENT && errno != ENOTDIR)
+            return false;
+    return above && stat(name, &there) == 0;
+}
+
 int file_open_null(int flags)
 {
     int fd = open("/dev/null", flags | O_CLOEXEC);
@@ -322,7 +335,8 @@ int file_replace(const char *path, const char *text, size_t size)
     if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
         return S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
     char *target FREED = realpath(path, NULL);
-    if (!target && errno != ENOENT)
-        return errno;
+    int error = target ? 0 : errno;
+    if (error && !file_is_missing(path))
+        return error;
     return replace(target ? target : path, text, size);
 }

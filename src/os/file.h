@@ -38,6 +38,9 @@ int file_read(struct file *file, const char *path, const struct file_options *op
  * not be opened. Returns how many bytes, behind which a '\0' is put; -1 with errno. */
 ssize_t file_read_small(int fd, char *text, size_t size);
 
+/* Whether there is no such file. A symbolic link that leads nowhere, as the last name of the path
+ * or before it, is not missing: what it stands for may be on a file system that is not mounted. */
+bool file_is_missing(const char *path);
 /* Opens /dev/null, with these flags and close-on-exec. Where there is none, as in a bare chroot, it
  * is a descriptor that can neither be read nor written. -1 with errno. */
 int file_open_null(int flags);
@@ -62,6 +65,6 @@ int file_write(int fd, const char *text, size_t size);
 /* Replaces the contents of a file by the text, of so many bytes, at once: a reader finds the old
  * text or the new one, never a part. The file is made anew, with the mode of the old one, and
  * its owner and group as far as this user may; or with the mode which the umask leaves. Behind a
- * symbolic link it is the file that it leads to. Returns 0, or an errno, and the old file is as it
- * was; EINVAL for something else than a regular file. */
+ * symbolic link it is the file that it leads to, which must be there. Returns 0, or an errno, and
+ * the old file is as it was; EINVAL for something else than a regular file. */
 int file_replace(const char *path, const char *text, size_t size);
