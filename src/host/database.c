@@ -219,6 +219,7 @@ static enum host_outcome end_transaction(const char *how)
     return database_ask(&request, NULL, &fault);
 }
 
+/* Nothing was written; but what the transaction listens to is listened to only after a COMMIT. */
 static void abandon_unit(void)
 {
     if (in_transaction && end_transaction("COMMIT") == HOST_DONE)

@@ -76,27 +76,28 @@ static bool find_bytes(struct kit *kit)
     return find(kit, "unfit", "a get returns other bytes than were put");
 }
 
-/* Judges what a get returns. False: a lie, or another doctor's text. */
-static bool judge_text(struct kit *kit, unsigned *put)
+/* Judges what a get returns. *got: the number of the put whose text that is; 0: there is none.
+ * False: a lie, or another doctor's text. */
+static bool judge_text(struct kit *kit, unsigned *got)
 {
     long pid;
     size_t padding;
 
-    *put = 0;
+    *got = 0;
     if (kit->answer.verdict == DRIVER_NONE)
         return true;
     /* NOLINTNEXTLINE(cert-err34-c): what is not such a text differs */
-    if (sscanf(kit->answer.text.at, "trial %ld %u %zu", &pid, put, &padding) != 3 ||
+    if (sscanf(kit->answer.text.at, "trial %ld %u %zu", &pid, got, &padding) != 3 ||
         padding > PADDING)
         return find_bytes(kit);
     if (pid != (long)getpid())
         return find(kit, "note", "another doctor is at work there: not tried");
-    char *text = text_of(*put, padding);
+    char *text = text_of(*got, padding);
     bool same = piece_equal(kit->answer.text, piece_of(text));
     free(text);
     if (!same)
         return find_bytes(kit);
-    if (!refused[*put % PUTS_MAX])
+    if (!refused[*got % PUTS_MAX])
         return true;
     kit->finding->advice = ADVICE_NOT_DONE;
     return find(kit, "unfit", "a put that was not done, by the driver's word, was done");
@@ -118,11 +119,11 @@ static const char *version(struct kit *kit, size_t process)
     return hear(kit, process) ? kit->answer.version : NULL;
 }
 
-/* put: which one it returns. */
-static bool get(struct kit *kit, size_t process, unsigned *put)
+/* *got: as of judge_text(). */
+static bool get(struct kit *kit, size_t process, unsigned *got)
 {
     driver_ask_get(kit->drivers[process], keys.key);
-    return hear(kit, process) && judge_text(kit, put);
+    return hear(kit, process) && judge_text(kit, got);
 }
 
 /* The answer to put number "put". */
@@ -157,9 +158,9 @@ static bool put(struct kit *kit, size_t process, const char *on, size_t padding)
 /* A put that should have been done is a conflict, which another doctor may have caused. */
 static bool find_conflict(struct kit *kit, const char *what)
 {
-    unsigned put;
+    unsigned got;
 
-    return get(kit, 0, &put) && find(kit, "unfit", "%s is a conflict", what);
+    return get(kit, 0, &got) && find(kit, "unfit", "%s is a conflict", what);
 }
 
 /* Puts whatever version there is, until it is done. */

@@ -294,7 +294,7 @@ static int rest(enum host_ears ears, int *ms)
 
     if (ears == HOST_PATIENT && from.ns < etcd.since.ns)
         from = etcd.since;
-    if (ears == HOST_DEAF || hears) {
+    if (ears == HOST_NO_LISTENER || hears) {
         free(wanted);
     } else if (!moment_reached(from, moment_now())) {
         free(wanted);

@@ -260,7 +260,7 @@ int database_rest(enum host_ears ears, int *ms)
         due = moment_plus(asleep_since, SLEEP_NS + OVERDUE_NS);
     else if (is_called)
         due = now;
-    else if (hearing != HOST_DEAF)
+    else if (hearing != HOST_NO_LISTENER)
         due = hearing == HOST_ALERT ? sleep_from : look_at;
     if (due.ns != MOMENT_NEVER.ns)
         *ms = moment_reached(due, now) ? 0 : (int)(moment_until(now, due) / NS_PER_MS + 1);

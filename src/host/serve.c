@@ -284,7 +284,8 @@ static void do_open(const struct request *request)
         socklen_t size = sizeof peer;
         char text[4 + 48] = "OK";
         int ms;
-        if (getpeername(server.store->rest(HOST_DEAF, &ms), (struct sockaddr *)&peer, &size) == 0 &&
+        if (getpeername(server.store->rest(HOST_NO_LISTENER, &ms), (struct sockaddr *)&peer,
+                        &size) == 0 &&
             peer.ss_family != AF_UNIX &&
             getnameinfo((struct sockaddr *)&peer, size, text + 3, sizeof text - 3, NULL, 0,
                         NI_NUMERICHOST) == 0)
@@ -600,7 +601,7 @@ static void drop_client(size_t i)
 
 static enum host_ears ears(void)
 {
-    enum host_ears ears = HOST_DEAF;
+    enum host_ears ears = HOST_NO_LISTENER;
 
     for (size_t i = 0; i < host_channels.count && ears != HOST_ALERT; i++)
         ears = host_channels.at[i].client->patient ? HOST_PATIENT : HOST_ALERT;

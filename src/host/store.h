@@ -62,9 +62,9 @@ void host_tell(struct piece name, struct piece text);
 
 /* How soon messages must be heard. */
 enum host_ears {
-    HOST_DEAF,    /* no client listens */
-    HOST_PATIENT, /* a message may be some seconds late */
-    HOST_ALERT    /* a client waits for it */
+    HOST_NO_LISTENER, /* no client listens */
+    HOST_PATIENT,     /* a message may be some seconds late */
+    HOST_ALERT        /* a client waits for it */
 };
 
 struct host_store {

@@ -149,7 +149,7 @@ struct keeper {
     bool handed;              /* the store has handed it over, and no renewal was answered since */
     bool poked;               /* the store has poked since the renewal under way was sent, or a
                                * renewal became due on hold */
-    unsigned deaf;            /* how many answers in a row were those of a store that is deaf */
+    unsigned unheard;         /* how many answers in a row said that the store does not listen */
     bool loss_told;           /* no loss is told twice */
 
     /* Releasing. */
@@ -366,8 +366,8 @@ static struct moment renew_at(const struct keeper *keeper)
         return moment_plus(now, CONFIRM_AFTER_NS);
     if (keeper->plan.renew)
         due = lease_renew_at(keeper->from, keeper->lease.length);
-    if (keeper->deaf && listens(keeper)) { /* ask the store to listen, ever more rarely */
-        unsigned doublings = keeper->deaf - 1 < LISTEN_MOST ? keeper->deaf - 1 : LISTEN_MOST;
+    if (keeper->unheard && listens(keeper)) { /* ask the store to listen, ever more rarely */
+        unsigned doublings = keeper->unheard - 1 < LISTEN_MOST ? keeper->unheard - 1 : LISTEN_MOST;
         due = moment_min(due, moment_plus(now, LISTEN_AFTER_NS << doublings));
     }
     return due;
@@ -484,7 +484,7 @@ static void on_renewed(void *arg, const struct answer *answer)
         outage_answered(&keeper->outage, now_of(keeper));
     if (answer->verdict == VERDICT_GRANTED) {
         keeper->handed = false;
-        keeper->deaf = answer->granted.deaf ? keeper->deaf + 1 : 0;
+        keeper->unheard = answer->granted.not_listening ? keeper->unheard + 1 : 0;
         if (keeper->plan.renew)
             take_lease(keeper, answer);
         hold(keeper);
@@ -495,7 +495,7 @@ static void on_renewed(void *arg, const struct answer *answer)
     } else if (keeper->plan.renew) {
         schedule(keeper, outage_note(&keeper->outage, now_of(keeper), answer));
     } else {
-        keeper->deaf++; /* a fixed lease does not depend on it, so the user is told nothing */
+        keeper->unheard++; /* a fixed lease does not depend on it, so the user is told nothing */
         hold(keeper);
     }
 }
@@ -710,7 +710,7 @@ static void on_confirmed(void *arg, const struct answer *answer)
         for (size_t i = 0; i < keeper->granted.count; i++)
             keeper->grants[keeper->granted.asked[i]] = keeper->granted.grants[i] =
                 answer->granted.grants[i];
-        keeper->deaf = answer->granted.deaf;
+        keeper->unheard = answer->granted.not_listening;
         take_grant(keeper, answer);
     } else if (answer->verdict == VERDICT_REFUSED) {
         acquire(keeper, false);
@@ -739,7 +739,7 @@ static void on_acquired(void *arg, const struct answer *answer)
     switch (answer->verdict) {
     case VERDICT_GRANTED:
         note_grants(keeper, answer->granted.grants);
-        keeper->deaf = answer->granted.deaf;
+        keeper->unheard = answer->granted.not_listening;
         take_grant(keeper, answer);
         break;
     case VERDICT_REFUSED:
@@ -1062,7 +1062,7 @@ static void on_handed(void *arg, const struct answer *grant)
     } else if (time_left(keeper) >= (trips > CONFIRM_NS ? trips : CONFIRM_NS)) {
         /* The first renewal can be answered in time. */
         keeper->handed = true;
-        keeper->deaf = 0;
+        keeper->unheard = 0;
         note_grants(keeper, grant->granted.grants);
         begin_holding(keeper);
     } else {

@@ -209,7 +209,7 @@ struct start {
 };
 
 /* The clock is looked at last, as this process, too, may have been stopped on the way, or have
- * waited for a file system before. Returns an error number. */
+ * waited for a file system before. Returns an error number; ETIME: it is too late to execute it. */
 static int attempt(const struct start *start, const char *path, char *const *argv)
 {
     if (moment_reached(start->plan.start_before, moment_now()))
@@ -217,7 +217,8 @@ static int attempt(const struct start *start, const char *path, char *const *arg
     return spawn_execute(path, argv, start->plan.environment);
 }
 
-/* Tries them as execvpe(3) does, which sets errno. Returns an error number. */
+/* Tries its names as execvpe(3) does, which would set errno. Returns an error number, as attempt()
+ * does. */
 static int execute(const struct start *start)
 {
     int error = ENOENT, denied = 0;
@@ -371,7 +372,7 @@ void child_free(struct child *child)
 pid_t child_start_apart(const char *command, const struct child_plan *plan)
 {
     char *const argv[] = {(char[]){"sh"}, (char[]){"-c"}, (char *)(uintptr_t)command, NULL};
-    static const struct inherited nothing; /* is blocked */
+    static const struct inherited none_blocked;
     struct child_plan whole = *plan;
 
     whole.argv = argv;
@@ -388,10 +389,10 @@ pid_t child_start_apart(const char *command, const struct child_plan *plan)
         _exit(127);
     close_streams(STDOUT_FILENO);
     dup2(STDERR_FILENO, STDOUT_FILENO);
-    restore_signals(plan->inherited ? plan->inherited : &nothing);
+    restore_signals(plan->inherited ? plan->inherited : &none_blocked);
     if (start->enters)
         cgroup_enter(plan->cgroup);
-    if (execute(start) == ETIME)
+    if (execute(start) == ETIME) /* it is too late, as if it had been killed in time */
         kill(getpid(), SIGKILL);
     _exit(127);
 }

@@ -228,7 +228,7 @@ struct answer_granted {
     bool forgotten;                  /* renewed though the store had forgotten it */
     /* The store does not call "poked" yet when another owner asks for the lock; it does after the
      * next renewal that listens. */
-    bool deaf;
+    bool not_listening;
     struct latch_state latch; /* of VERB_LATCH */
 };
 

@@ -119,7 +119,7 @@ static void add_grant(struct several_keys *several, const struct answer *granted
         several->result.grants[several->key] = granted->granted.grants[0];
     all->maybe_done |= granted->maybe_done;
     all->granted.forgotten |= granted->granted.forgotten;
-    all->granted.deaf |= granted->granted.deaf;
+    all->granted.not_listening |= granted->granted.not_listening;
     if (granted->granted.from.ns && granted->granted.from.ns < from.ns)
         all->granted.from = granted->granted.from;
     if (granted->granted.lease > 0 &&

@@ -79,7 +79,7 @@ static void learn(struct quorum_node *node, const struct answer *answer)
     if (known && !node->held && node->doing.task != VERB_RENEW)
         node->confirmed.ns = 0; /* the entry is gone, and was not taken away */
     if (known && node->held) {
-        node->deaf = answer->granted.deaf;
+        node->not_listening = answer->granted.not_listening;
         node->confirmed = loop_now(node->loop);
         node->ends = lease_end(node->sent, node->requests->acquire.lease);
     }

@@ -47,7 +47,7 @@ struct quorum_node {
     struct quorum_order doing, next; /* a later order replaces "next" */
     bool answered;                   /* the latest order was answered */
     bool held;                       /* our entry is there */
-    bool deaf;                       /* the node does not report requests for the lock */
+    bool not_listening;              /* the node does not report requests for the lock */
     bool unsure;                     /* our entry may be there: an acquisition was not answered */
     bool inherited;     /* a dead process may have acquired it there; no order has ended since */
     bool evicted;       /* our entry was taken away, and no majority has confirmed the lock since */

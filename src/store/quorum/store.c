@@ -368,12 +368,12 @@ static void end_stage(struct loop_timer *timer)
 
 /* Another owner asks for the lock on a majority of the nodes: one that listens is among them if
  * these are a majority as well. */
-static bool is_deaf(const struct quorum_store *store)
+static bool is_not_listening(const struct quorum_store *store)
 {
     size_t listening = 0;
 
     for (size_t i = 0; i < store->count; i++)
-        listening += store->nodes[i].held && !store->nodes[i].deaf;
+        listening += store->nodes[i].held && !store->nodes[i].not_listening;
     return listening < quorum_majority(store->count);
 }
 
@@ -399,7 +399,7 @@ static void finish_round(struct quorum_store *store, enum quorum_outcome outcome
         for (size_t i = 0; i < store->count; i++)
             store->nodes[i].evicted = store->nodes[i].revoked;
     }
-    answer->granted.deaf = carried && is_deaf(store);
+    answer->granted.not_listening = carried && is_not_listening(store);
     if (store->task == VERB_FORCE && carried && approvals == 0) {
         answer->verdict = VERDICT_REFUSED;
         answer->cause = CAUSE_CHANGED;

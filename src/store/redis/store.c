@@ -435,11 +435,11 @@ static void read_reply(struct redis_store *store, const redisReply *reply, struc
 }
 
 /* Whether it does not hear requests to release what was granted, although it could listen. */
-static bool is_deaf(const struct redis_store *store, const struct answer *answer)
+static bool is_not_listening(const struct redis_store *store, const struct answer *answer)
 {
     if (answer->verdict != VERDICT_GRANTED || !is_making(&store->call) || store->forbids_channels)
         return false;
-    return store->form == FORM_BOTH ? answer->granted.deaf : store->form == FORM_ALONE;
+    return store->form == FORM_BOTH ? answer->granted.not_listening : store->form == FORM_ALONE;
 }
 
 /* Returns after how many ns a waiter must try again without a wake-up; 0: wake-ups suffice, or the
@@ -470,7 +470,7 @@ static void finish_call(struct redis_store *store, struct answer *answer)
     if (answer->said[0] && answer->verdict == VERDICT_UNKNOWN)
         redis_session_annotate(store->session, answer);
     answer->granted.from = redis_session_sent_at(store->session);
-    answer->granted.deaf = is_deaf(store, answer);
+    answer->granted.not_listening = is_not_listening(store, answer);
     store->behind_foreign = answer->refused.foreign && answer->refused.position == 1;
     int64_t poll = poll_time(store);
     /* A waiter listens for a wake-up, not for requests to release the lock. */
@@ -490,7 +490,7 @@ finish_behind(struct redis_store *store, redisReply *const *replies, struct answ
 
     if (reply_within(store, replies, replies_listening(store), &reply) == NEXT_DONE)
         read_reply(store, reply, &answer, &extra);
-    renewed->granted.deaf = answer.verdict != VERDICT_GRANTED;
+    renewed->granted.not_listening = answer.verdict != VERDICT_GRANTED;
     finish_call(store, answer.verdict == VERDICT_REFUSED ? &answer : renewed);
 }
 
