@@ -252,7 +252,7 @@ END
     poll_until 5 nothing_at l 1 2 3
 }
 
-@test "H45 force-release at a majority: a server that was free and one that does not listen make none" {
+@test "H45 force-release at a majority: a free server and one that does not listen" {
     node_kill 2
     hold a k --lease 30s
     node_start 2

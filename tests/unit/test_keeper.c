@@ -487,8 +487,8 @@ static const struct schedule schedules[] = {
      "a+ held lost r+ f0 over:released"},
 
     /* A request of another owner is not heard at first. */
-    {"not listening at first, for less than a second", 0, 0, "d +", "949 r", "ad held f+ over:released"},
-    {"not listening at first, for a second", 0, 0, "d +", "1000 r", "ad held r+ ext f+ over:released"},
+    {"not listening for less than a second", 0, 0, "d +", "949 r", "ad held f+ over:released"},
+    {"not listening for a second", 0, 0, "d +", "1000 r", "ad held r+ ext f+ over:released"},
     {"not listening, a short lease", 0, 2000, "d +", "700 r", "ad held r+ ext f+ over:released"},
     {"not listening again: a pause of twice as long", 0, 0, "d d + 0", "2800 r",
      "ad held rd ext f+ over:released"},

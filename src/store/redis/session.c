@@ -16,7 +16,7 @@
 #include "rules/reply.h"
 #include "store/breaks.h"
 #include "store/redis/find/locate.h"
-#include "store/redis/former.h"
+#include "store/redis/former_conn.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
@@ -71,7 +71,7 @@ struct redis_session {
 
     enum phase phase;
     struct conn *conn;
-    struct former former;
+    struct former_conn former;
     struct tls *tls; /* NULL: plain */
     struct locator *locator;
     struct helper_process *program; /* a host, which is asked in place of a server; NULL: none */
@@ -139,7 +139,7 @@ static void hang_up(struct redis_session *session)
 void redis_session_close(struct redis_session *session)
 {
     hang_up(session);
-    former_leave(&session->former);
+    former_conn_leave(&session->former);
 }
 
 /* -- whose an answer is ---------------------------------------------------------------------- */
@@ -306,7 +306,7 @@ static void fail_soon(struct redis_session *session)
 static void fail_by_errno(struct redis_session *session)
 {
     answer_fail(&session->failure, cause_of_errno(errno), "%s", strerror(errno));
-    former_leave(&session->former);
+    former_conn_leave(&session->former);
     fail_soon(session);
 }
 
@@ -331,7 +331,7 @@ static void leave_server(struct redis_session *session)
 static void note_refusal(struct redis_session *session)
 {
     if (!session->program)
-        former_note_refusal(&session->former, endpoint(session));
+        former_conn_note_refusal(&session->former, endpoint(session));
 }
 
 /* The same of the server that the connection is to, which stays until another one is up. A host
@@ -340,8 +340,8 @@ static void leave_silent(struct redis_session *session)
 {
     leave_server(session);
     if (!session->program)
-        former_keep(&session->former, session->loop, &session->conn, endpoint(session),
-                    &session->greeting);
+        former_conn_keep(&session->former, session->loop, &session->conn, endpoint(session),
+                         &session->greeting);
     hang_up(session);
 }
 
@@ -598,11 +598,12 @@ static bool go_back(struct redis_session *session)
 {
     struct locator *locator = session->locator;
     struct sentinel_login login = login_of(session);
-    int at = former_is_wanted(&session->former) ? locator_find(locator, &session->former.at) : -1;
+    int at =
+        former_conn_is_wanted(&session->former) ? locator_find(locator, &session->former.at) : -1;
 
     if (at < 0)
         return false;
-    former_take(&session->former, &session->conn);
+    former_conn_take(&session->former, &session->conn);
     session->greeting = session->former.greeting;
     session->endpoint_next = at + 1;
     session->phase = PHASE_UP;
@@ -720,7 +721,7 @@ static void accepted(struct redis_session *session)
     struct sentinel_login login = login_of(session);
 
     session->phase = PHASE_UP;
-    former_leave(&session->former);
+    former_conn_leave(&session->former);
     session->password.reread = session->sentinel_password.reread = false;
     session->round_trip = moment_until(session->greeting_sent, loop_now(session->loop));
     loop_disarm(session->loop, &session->timer);
@@ -979,7 +980,7 @@ void redis_session_free(struct redis_session *session)
     hang_up(session);
     breaks_cancel(&session->breaks);
     conn_free(session->conn);
-    former_free(&session->former);
+    former_conn_free(&session->former);
     locator_free(session->locator);
     tls_discard(session->tls);
     free(session->password.fresh);

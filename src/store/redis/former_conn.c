@@ -1,4 +1,4 @@
-#include "store/redis/former.h"
+#include "store/redis/former_conn.h"
 #include "base/strbuf.h"
 #include "net/conn.h"
 
@@ -12,7 +12,7 @@
 
 static void replied(void *arg, redisReply *reply)
 {
-    struct former *former = arg;
+    struct former_conn *former = arg;
 
     former->answers |= reply->type == REDIS_REPLY_STRING && strcmp(reply->str, LAST) == 0;
     freeReplyObject(reply);
@@ -20,14 +20,14 @@ static void replied(void *arg, redisReply *reply)
 
 static void broken(void *arg, const char *why)
 {
-    struct former *former = arg;
+    struct former_conn *former = arg;
 
     (void)why;
     former->kept = false;
 }
 
 /* Each of the two gets the other one's events. */
-static void exchange(struct former *former, struct conn **conn)
+static void exchange(struct former_conn *former, struct conn **conn)
 {
     struct conn *mine = former->conn, *other = *conn;
     const struct conn_events *events = mine->events;
@@ -41,8 +41,8 @@ static void exchange(struct former *former, struct conn **conn)
     *conn = mine;
 }
 
-void former_keep(struct former *former, struct loop *loop, struct conn **conn,
-                 const struct endpoint *at, const struct redis_greeting *greeting)
+void former_conn_keep(struct former_conn *former, struct loop *loop, struct conn **conn,
+                      const struct endpoint *at, const struct redis_greeting *greeting)
 {
     static const struct conn_events events = {.reply = replied, .broken = broken};
     const char *stop[] = {"UNSUBSCRIBE"}, *last[] = {"EVAL", "return '" LAST "'", "0"};
@@ -62,35 +62,35 @@ void former_keep(struct former *former, struct loop *loop, struct conn **conn,
     strbuf_free(&bytes);
 }
 
-void former_note_refusal(struct former *former, const struct endpoint *at)
+void former_conn_note_refusal(struct former_conn *former, const struct endpoint *at)
 {
     if (former->kept && endpoint_is_same(&former->at, at))
         former->refusals++;
 }
 
-bool former_is_wanted(struct former *former)
+bool former_conn_is_wanted(struct former_conn *former)
 {
     bool wanted = former->kept && former->refusals > 0 && former->answers;
 
     if (!wanted && former->refusals >= REFUSALS_MAX)
-        former_leave(former);
+        former_conn_leave(former);
     return wanted;
 }
 
-void former_take(struct former *former, struct conn **conn)
+void former_conn_take(struct former_conn *former, struct conn **conn)
 {
     exchange(former, conn);
     former->kept = false;
 }
 
-void former_leave(struct former *former)
+void former_conn_leave(struct former_conn *former)
 {
     if (former->kept)
         conn_close(former->conn);
     former->kept = false;
 }
 
-void former_free(struct former *former)
+void former_conn_free(struct former_conn *former)
 {
     if (former->conn)
         conn_free(former->conn);

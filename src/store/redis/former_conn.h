@@ -9,7 +9,7 @@
 struct conn;
 struct loop;
 
-struct former {
+struct former_conn {
     struct conn *conn; /* closed, for the next time, unless it is kept; NULL: there was none yet */
     bool kept;
     bool answers; /* all that was said on it: it works */
@@ -20,15 +20,15 @@ struct former {
 
 /* Keeps *conn, which is up, and puts another one in its place, which is closed. It stops listening,
  * and answers to what was sent on it before are dropped. */
-void former_keep(struct former *former, struct loop *loop, struct conn **conn,
-                 const struct endpoint *at, const struct redis_greeting *greeting);
+void former_conn_keep(struct former_conn *former, struct loop *loop, struct conn **conn,
+                      const struct endpoint *at, const struct redis_greeting *greeting);
 /* The server at that endpoint has refused another connection. */
-void former_note_refusal(struct former *former, const struct endpoint *at);
+void former_conn_note_refusal(struct former_conn *former, const struct endpoint *at);
 /* Returns whether to continue on it: its server takes no other connection. Leaves it where it does
  * not work either: then another one may take its place. */
-bool former_is_wanted(struct former *former);
+bool former_conn_is_wanted(struct former_conn *former);
 /* Puts it in the place of *conn, which is closed. Its events are still its former's. */
-void former_take(struct former *former, struct conn **conn);
+void former_conn_take(struct former_conn *former, struct conn **conn);
 /* Harmless if there is none. */
-void former_leave(struct former *former);
-void former_free(struct former *former);
+void former_conn_leave(struct former_conn *former);
+void former_conn_free(struct former_conn *former);
