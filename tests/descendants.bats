@@ -223,7 +223,7 @@ stopped_late() {
         run -0 rlock force-release --yes k
         ends_with a 79
         none_left
-        once_of_three stopped_late
+        once_of 3 stopped_late
         kill -CONT "${pid[a]}"
         finish a
     done

@@ -591,11 +591,12 @@ terminate() {
     [[ $status == "${2:-$status}" ]]
 }
 
-# once_of_three COMMAND...: it succeeds at once, or later where the machine stood still; each time
-# with another lock, "key".
-once_of_three() {
-    for key in k k2 k3; do
-        "$@" && return
+# once_of NUMBER COMMAND...: it succeeds at the first try, or at a later one where the machine stood
+# still. Each "try" has another lock, "key".
+once_of() {
+    for ((try = 1; try <= $1; try++)); do
+        key=k$try
+        "${@:2}" && return
     done
     return 1
 }

@@ -257,7 +257,8 @@ served() {
     run -0 rlock run k -- true
 }
 
-# view_has VIEW KEY ROWS: a waiter that is late to call again is not in it for a moment.
+# view_has VIEW KEY ROWS: a waiter that is late to call again is not in it for a moment; one that
+# has ended is, until its place ends, if its release had no answer in time.
 view_has() {
     database_sql "$DATABASE" "SELECT $2, role, mode, label FROM $1
         WHERE since <= current_timestamp(6) AND until > current_timestamp(6)
@@ -287,7 +288,7 @@ view_has() {
     finish a
     finish b
     finish c
-    [[ $(database_sql "$DATABASE" "SELECT count(*) FROM $view") == 0 ]]
+    poll_until 60 view_has "$view" "$key" ''
 }
 
 # Beside a copy of rlock stands a driver that hears of the protocol 2.

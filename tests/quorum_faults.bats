@@ -442,9 +442,8 @@ two_are_gone() {
     done
 }
 
-# A lock of its own, as what is left ends with its lease only.
+# What is left ends with its lease only.
 slow_to_answer() {
-    key=k$key
     stay a "$key" --lease 2m &&
         poll_until 10 held_on_all "$key" 1 2 3 4 5 || return
     node_signal 2 STOP
@@ -468,8 +467,7 @@ END
 }
 
 @test "H135 a server that is slow to answer the next agent: nothing is left there" {
-    key=
-    once_of_three slow_to_answer
+    once_of 3 slow_to_answer
 }
 
 @test "H135 evicted from a majority while no agent lives: the next one says that it is lost" {

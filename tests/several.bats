@@ -66,7 +66,7 @@ load helper
         all_end 0 40 l{1..4} || return
         jq -se 'length == 100 and all(.waited_ms < 2000)' "$T/report"
     }
-    once_of_three no_long_wait
+    once_of 3 no_long_wait
     # All have a in common.
     no_overlap
 }

@@ -54,7 +54,8 @@ replaced() {
 dies_releasing() {
     begin_late
     stay a "$key"
-    late w 60s -w 2s "$key" -- sh -c ": >'$T/w.up'; '$RLOCK_TEST_TOOLS/await' '$T/w.go'"
+    late w 60s -w "$((2 * try))s" "$key" -- \
+        sh -c ": >'$T/w.up'; '$RLOCK_TEST_TOOLS/await' '$T/w.go'"
     keep "${pid[w]}" refused=1
     says_late kept
     ends_well a
@@ -64,7 +65,7 @@ dies_releasing() {
 }
 
 @test "H154 a release that arrives late does not free what the same run has acquired since" {
-    once_of_three dies_releasing
+    once_of 6 dies_releasing
     arrives
     holds w "$key"
     run -75 rlock run -n "$key" -- true

@@ -56,7 +56,7 @@ hand_overs() {
         all_end 0 50 one two || return
         jq -se 'length == 80 and all(.waited_ms < 2000)' "$T"/report.*
     }
-    once_of_three no_long_wait
+    once_of 3 no_long_wait
 }
 
 @test "H61 the next waiter has a dead holder's lock when its lease is over, not a heartbeat later" {
@@ -69,7 +69,7 @@ hand_overs() {
         ends_with w 0 || return
         took "$left" $((left + 2000)) "$start"
     }
-    once_of_three in_time
+    once_of 3 in_time
 }
 
 @test "H61 the next is there as well when the first has given up meanwhile" {
@@ -94,7 +94,7 @@ hand_overs() {
         all_end 0 10 a w || return
         took 11000 14000 "$(<"$T/began")" "$(<"$T/next")"
     }
-    once_of_three in_time
+    once_of 3 in_time
 }
 
 @test "H64 a signal while waiting ends rlock promptly and leaves nothing in the queue" {

@@ -137,7 +137,7 @@ dies_releasing() {
     near
     rm -f "$T"/w.*
     stay a "$key" --read
-    bg w rlock run -u "zookeeper://${proxy[path]}/test/$BATS_TEST_NUMBER" --lease 60s -w 2s "$key" \
+    bg w rlock run -u "zookeeper://${proxy[path]}/test/$BATS_TEST_NUMBER" --lease 60s -w "$((2 * try))s" "$key" \
         -- sh -c ": >'$T/w.up'; '$RLOCK_TEST_TOOLS/await' '$T/w.go'"
     poll_until 10 has_waiters "$key" 1
     keep "${pid[w]}" __WRIT__
@@ -151,7 +151,7 @@ dies_releasing() {
 
 @test "H154 ZooKeeper: a release that arrives late does not free what the same run has acquired" {
     for one in 2 1; do
-        once_of_three dies_releasing "$one"
+        once_of 6 dies_releasing "$one"
         arrives
         RLOCK_URL=$(through "$one") run -75 rlock run -n "$key" -- true
         : >"$T/w.go"
