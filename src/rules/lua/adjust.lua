@@ -55,11 +55,11 @@ local function own_pause()
   return lock.more and read_pause(lock.more) or nil
 end
 
--- Of its own pause and those of GLOBs, the one that ends last; and its own, if another lasts
--- longer.
-local function choose(own)
-  local told = args.pauses and redis.call('HMGET', args.pauses, 'p')[1]
-  local last = glob_pause(told or nil, lock.key)
+-- Of the lock's own pause and those of GLOBs, returns the one that ends last; and then its own, if
+-- that is another one.
+local function choose_pause(own)
+  local of_globs = args.pauses and redis.call('HMGET', args.pauses, 'p')[1]
+  local last = glob_pause(of_globs or nil, lock.key)
   if own and not (last and last.till > own.till) then return own end
   return last, own
 end
@@ -80,22 +80,22 @@ local function set_pause(last, own)
   return { 'ADJUSTED', now }
 end
 
--- Pauses it, in place of a pause of its own.
+-- Pauses the lock itself, in place of such a pause before.
 local function pause(ms, who)
   local till = now + ms
   local own = { till = till, text = whole(till) .. ' pause ' .. whole(now) .. ' x ' .. who }
-  return set_pause(choose(own))
+  return set_pause(choose_pause(own))
 end
 
 local function resume()
   if not own_pause() then return { 'NONE', now } end
-  return set_pause(choose(nil))
+  return set_pause(choose_pause(nil))
 end
 
 -- Writes into the lock what GLOBs say of it: a pause, and the minimum version. One that does not
 -- exist any more gets nothing.
 local function apply_globs()
-  local last, own = choose(own_pause())
+  local last, own = choose_pause(own_pause())
   local same = (last and last.text) == (lock.paused and lock.paused.text)
   local before = lock.loaded[1]
   if not before then return { 'NONE', now } end

@@ -76,7 +76,7 @@ for _, owner in ipairs(owners) do
   local own, family
   -- A dead one may have been removed with another.
   if lock.held then own, family = find_entry(lock, owner) end
-  -- One that was not asked is another acquisition than the one that was.
+  -- An owner that was not asked has acquired the lock anew since another one was.
   local over = how == 'now'
     or own and how == 'over' and string.find(own.rest, ' asked=', 1, true)
   if own and not over and can_be_asked(own) then

@@ -206,7 +206,7 @@ local function wake_passing(lock, queue, parent, family)
   end
 end
 
--- One more holder, whose entry is e: in a new family, or in this one.
+-- Adds a holder, whose entry is e: in a new family, or in this one.
 local function hold(lock, family, e, limit)
   local held = lock.held
     or { mode = e.mode, limit = limit, count = 0, earliest = math.huge, longest = 0 }

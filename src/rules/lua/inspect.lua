@@ -55,7 +55,7 @@ local function add_family(name, text)
   damaged = damaged or not family
 end
 
--- One holder is known by its name; to find several, the server passes over all fields.
+-- The name of an only holder is known; to find several, the server passes over all fields.
 local function read_holders()
   local held = lock.held
   local text = held and held.count == 1 and redis.call('HMGET', KEYS[1], 'h:' .. held.oldest)[1]

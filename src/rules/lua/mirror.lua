@@ -7,8 +7,9 @@
 -- shows it as a string that lasts until lock_until, with locked_by as its value: "HOST rlock UUID"
 -- if it is ours. Only an owner of ours writes the mark that it is OWNER's.
 --
--- It is in the slot of the lock, and among KEYS: a node of a Cluster that does not have a declared
--- key may say so, and takes it for free otherwise. A call that does not know it is told it by
+-- The mirror is in the slot of the lock, and among KEYS: a node of a Cluster says when it lacks a
+-- declared key, and takes any other key that it lacks for a free one. A call that does not know the
+-- mirror is told it by
 --   {'MIRROR', now, {key...}}: nothing was done; call again with these behind the locks
 --- @include "families"
 

@@ -218,7 +218,7 @@ local function first_waiter(lock, queue, line, most)
     return waiter
   end
   write_queue(lock, queue)
-  -- It may have come near by that.
+  -- The first waiter may have come near by that.
   if waiter and waiter.far then waiter = waiter_at(lock, queue, queue.first, most) end
   return waiter
 end

@@ -86,11 +86,11 @@ local mirrors = mirrored and open_mirrors()
 local lacking = mirrors and not args.unread and mirrors.lacking(locks)
 if lacking then return lacking end
 
--- It was acquired too short a time ago: it runs out when that has passed. If it was acquired in the
--- future, the clock was set back.
+-- A lock that was acquired less than at_least ago runs out when that time has passed. If it was
+-- acquired in the future, the clock was set back.
 local function let_run_out(lock, own, family)
   remember(lock, family, own, notes)
-  -- It is noted behind the words of WHO, once: the same release may be asked for again.
+  -- The end is noted behind the words of WHO, once: the same release may be asked for again.
   if not string.find(own.rest, ' kept=1', 1, true) then
     own.rest = own.rest .. (string.sub(own.rest, -1) == ' ' and NOBODY or '') .. ' kept=1'
       .. (notes ~= '' and ' ' or '') .. notes
@@ -132,7 +132,8 @@ local function release(lock)
   local was_first = head and head.owner == owner
   leave_queue(lock)
   if was_first or own and not mode then tell_first(lock, parent, above) end
-  -- Its acquisition may still be under way, in a socket or a proxy. When it arrives, it finds this.
+  -- The owner's acquisition may still be under way, in a socket or a proxy. When it arrives, it
+  -- finds this.
   if bar > 0 then
     note_barred(lock, args.attempt and owner .. '/' .. args.attempt or owner, bar)
     keep(lock, 0)

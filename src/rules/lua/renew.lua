@@ -96,8 +96,8 @@ local grace = args.epoch
 local function renew_all()
   local held, slots, late = {}, {}, 0
   for i, lock in ipairs(locks) do
-    -- It has run out, but no client came, which would have removed the entry: so it is as good as
-    -- if it had never run out.
+    -- The lease has run out, but no client came that would have removed the entry: so it is as good
+    -- as if the lease had never run out.
     if is_dead(lock.own) then late = 1 end
     renew(lock, args.member and fences[i])
     if lock.mirror then mirrors.follow(lock) end

@@ -1,8 +1,8 @@
 -- The record of a waiter, as it is written in its place.
 --- @include "lock"
 
--- Waiters as near to the first one call often. One that is further back calls the less often the
--- further back it is, and is told when it comes near.
+-- A waiter that is so near to the first one calls often. One behind them is far: it calls the less
+-- often the further back it is, and is told when it comes near.
 local NEAR = 20 -- tickets
 
 -- An offer, or the mark of a far waiter, comes behind the five words of WHO and their notes.

@@ -52,6 +52,8 @@ local function turn_of(one, overdue)
   return PLAIN - list.priority, n
 end
 
+-- Sorts the waiters, which were read in the order of arrival, by their turns. As overdue counts a
+-- waiter before which all others are overdue, too: only the oldest one passes those of the lists.
 local function sort_by_turn()
   local overdue = true
   for i, one in ipairs(waiters) do
@@ -71,7 +73,7 @@ local function read_waiters()
     from, to = lock.queue.first, lock.queue.last
     local long = to - from >= PART and to - from < MANY
     if long then read_holders() end
-    -- Those that nest come first.
+    -- Waiters that nest come first.
     if not long or any_nested_waits() then
       read_whole()
       from = to + 1

@@ -31,13 +31,13 @@ local function issue_fences(taken)
   return issued
 end
 
--- It leaves the queues first: a client without the right to delete fields holds nothing either.
+-- The caller leaves the queues first: without the right to delete fields, it holds nothing either.
 local function grant(taken)
   local issued = issue_fences(taken)
   for _, lock in ipairs(taken) do leave_queue(lock) end
   if mirrors then mirrors.take(locks[1], args.mirror, request.lease, request.who) end
   for i, lock in ipairs(taken) do
-    -- Those that nest in it may be left in its own family.
+    -- Owners that nest in the caller may be left in the caller's own family.
     local family = lock.family or lock.families[args.owner]
     local slot = family and family.entries[1].slot or request.mode == 'l' and take_slot(lock) or 0
     if family then thin_out(lock, family, is_dead) end
@@ -60,9 +60,9 @@ local function replace_reason(own)
   if entry then own.rest = entry .. request.who .. (string.match(own.rest, ' waited=%d+') or '') end
 end
 
--- The same request again: its answer was lost, or the message that handed it the lock, so that it
--- has not called the next waiter yet. No other client has passed an entry that is past its
--- deadline.
+-- The same request again, as its answer was lost, or the message that handed the lock over: then
+-- the next waiter was not called yet. An entry past its deadline is good, too: another client would
+-- have removed it before it took the lock.
 local function extend(taken)
   if mirrors then mirrors.take(locks[1], args.mirror, request.lease, request.who) end
   for i, lock in ipairs(taken) do

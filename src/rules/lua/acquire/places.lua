@@ -2,7 +2,7 @@
 --- @include "holders"
 --- @include "acquire/tickets"
 
--- Its priority, and how long it lets others pass it.
+-- The caller's priority, and how long it lets others pass it.
 local priority, bound = tonumber(args.priority or 0), number(args.bound) or BOUND
 
 -- The places that it had when it called last; behind each, its number in the list of its priority.
@@ -11,8 +11,8 @@ for place, n in string.gmatch(args.places or '', '([^%s/]+)/?(%d*)') do
   had[#had + 1], had_listed[#had + 1] = place, number(n)
 end
 
--- It had places, and has lost some; and it could not come back to all, so that it has left them.
--- place_or_refuse() finds out.
+-- dropped: the caller had places, and has lost some. left: it could not come back to all of them,
+-- and so has left them. place_or_refuse() finds out.
 local dropped, left = false, false
 
 local function ticket_of(lock, place)
@@ -21,8 +21,8 @@ local function ticket_of(lock, place)
     or nil
 end
 
--- Finds the queue that it belongs to. A place in another queue, or one that was passed over, does
--- not count.
+-- Finds the queue that the caller belongs to, its ticket there, and its number in the list of its
+-- priority, if there are lists. A place in another queue, or one that was passed over, is left.
 local function find_place(lock)
   lock.queue = queue_below(lock, lock.parent)
   local ticket = ticket_of(lock, lock.place)
@@ -71,7 +71,7 @@ local function list_all(lock)
   lock.lists[0] = list
 end
 
--- Puts it into the list of its priority: at its former number, if it had one that is not taken.
+-- Puts the caller into the list of its priority: at its former number, if that is not taken.
 local function join_list(lock, former)
   if lock.queue.base ~= 'q' or priority == 0 and not all_are_listed(lock) then return end
   if priority < 0 and not all_are_listed(lock) then list_all(lock) end
@@ -146,7 +146,8 @@ local function join_queue(lock)
   join_list(lock)
 end
 
--- Its record in the queue. All its keys have one time from which on no other waiter passes it.
+-- The caller's record in the queue. From one time on, the same in the queues of all its keys, no
+-- other waiter passes it.
 local function new_record(lock)
   local who, least = request.who .. rank_note(lock), bound
   if locks[2] then
@@ -192,7 +193,7 @@ local function sign_on(lock)
   return kept
 end
 
--- Leaves the queue. A waiter behind it may be next.
+-- Leaves the queue, in which a waiter behind the caller may be next.
 local function leave(lock)
   local placed = lock.place
   leave_queue(lock)

@@ -27,7 +27,7 @@ local function refuse(decision)
   return member_answer(held)
 end
 
--- Its position in the queue; of several of which it takes some, the best one.
+-- The caller's position in the queue; if it takes some of several locks, the best one.
 local function position(decision)
   if decision.free then return 1 end
   local best = position_in(locks[decision.which])
@@ -47,7 +47,7 @@ local function soonest()
   return till < math.huge and math.max(till - now, 0) or 0
 end
 
--- Gives it a place in the queue of each lock, or keeps that. Returns the answer.
+-- Gives the caller a place in the queue of each lock, or keeps that. Returns the answer.
 local function queue(decision)
   for _, each in ipairs(locks) do
     if each.paused and each.paused.unmarked then

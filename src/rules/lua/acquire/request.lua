@@ -14,7 +14,7 @@ local globs, grace, done = nil, 0, nil
 local function parse_request()
   if is_late(now) then return { 'STALE', now } end
   local who = with_attempt(args.who or '')
-  -- One of several keys that are asked for one by one.
+  -- This call is about one of several keys, which are asked for one by one.
   local is_part = args.take and LOCKS == 1
   local take = not is_part and args.take and tonumber(string.match(args.take, '^%d+'))
   if args.latest or args.replace or args.priority or args.bound or args.take then

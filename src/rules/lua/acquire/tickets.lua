@@ -1,4 +1,4 @@
--- A place in the queue, as acquire.lua keeps it.
+-- A place in the queue, as acquire.lua keeps it. NEAR and far are explained in waiter.lua.
 --- @include "acquire/conditions"
 --- @include "waiter"
 
@@ -12,9 +12,10 @@ local function offer(lock)
                         whole(lasts) }, '/')
 end
 
--- Keeps its place for another while: the longer, the further back it is. A far waiter offers
--- nothing, as its offer would be too old when its turn comes. The caller writes the record. Returns
--- for how many ms the place of a far waiter is kept, nil for another's.
+-- Keeps a waiter's place for another while: for the usual time, or, if it is far, for longer, by
+-- the square of how far back it is. A far waiter offers nothing, as its offer would be too old when
+-- its turn comes. The caller of this function writes the record. Returns for how many ms the place
+-- of a far waiter is kept; nil or false for any other.
 local function keep_place(lock, waiter, ticket, far_ttl)
   local share = (ticket - lock.queue.first) / NEAR
   local far_kept = math.min(far_ttl, math.floor(request.place_ttl * share * share))
@@ -24,7 +25,7 @@ local function keep_place(lock, waiter, ticket, far_ttl)
   return waiter.far and far_kept
 end
 
--- Adds to an answer how long the place of a far waiter is kept.
+-- Adds to an answer, as its element "at", for how long the place of a far waiter is kept.
 local function tell_kept(answer, kept, at)
   if not kept then return answer end
   for i = #answer + 1, at - 1 do answer[i] = false end
