@@ -1,7 +1,7 @@
 /* In a static file, each function of a library that is missing is one of these. */
 #pragma once
 
-/* Its real arguments do not matter: it looks at none. */
+/* A function that looks at none of its arguments, so that their real types do not matter. */
 #define ABSENT(type, name, value)                                                                  \
     type name(void);                                                                               \
     type name(void)                                                                                \

@@ -38,8 +38,7 @@ _Static_assert(sizeof names / sizeof *names == sizeof jansson / sizeof(void *),
 
 bool json_load(char *fault, size_t size)
 {
-    /* It is never closed. */
-    void *handle = dlopen(JANSSON_SONAME, RTLD_NOW | RTLD_LOCAL);
+    void *handle = dlopen(JANSSON_SONAME, RTLD_NOW | RTLD_LOCAL); /* never closed */
 
     if (!handle) {
         snprintf(fault, size, "JSON needs the library jansson (Debian's libjansson4): %s",

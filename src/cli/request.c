@@ -114,7 +114,7 @@ int mirror_judge(const char *mirror, const char *key, const struct call *call)
     int status = command_need(call, STORE_MIRROR);
     if (status != STATUS_OK)
         return status;
-    /* Those of several servers are of the same kind. */
+    /* The addresses of several servers are of the same kind. */
     if (!has_mirrors(address->urls->record, mirror, length - 1))
         return command_misused(call, "%s has no --mirror %.*s", record->name, (int)length, mirror);
     if (address->grace)

@@ -241,7 +241,7 @@ static bool take_hello(struct driver *driver, const char *line)
     return true;
 }
 
-/* It has not begun as the protocol wants it to. line: what it said; NULL: nothing. */
+/* The driver has not begun as the protocol says. line: its words; NULL: none. */
 static void explain(struct driver *driver, const char *line, struct host_error *why)
 {
     struct driver_answer answer;

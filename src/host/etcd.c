@@ -52,7 +52,7 @@ static bool is_bell(const char *name, size_t length)
 
 /* -- the line ---------------------------------------------------------------------------------- */
 
-/* Those that ask for a lock, and lost to another unit, line up by etcd's own lock and lease: many
+/* Hosts that ask for a lock, and lost to another unit, line up by etcd's own lock and lease: many
  * that come at once would keep each other and the holder from their writes. The line only sets the
  * pace. A unit that passes it does no harm, as its conditions decide. */
 

@@ -149,7 +149,7 @@ static void awake(void)
 
 /* -- waking ------------------------------------------------------------------------------------ */
 
-/* Those that sleep for a message, by the number of their connection. */
+/* Clients that sleep for a message, by the number of their connection. */
 struct sleepers {
     uint64_t *at;
     size_t count;
@@ -304,8 +304,8 @@ void database_add_listening(struct sql_text *request, struct piece channel)
             number);
 }
 
-/* Those that sleep for a message of the unit: database_rest(). A user sees its own connections, and
- * may end their statements. */
+/* Clients that sleep for a message of the unit: database_rest(). A user sees its own connections,
+ * and may end their statements. */
 static void add_sleepers(struct sql_text *request, const struct unit *unit)
 {
     for (size_t i = 0; i < unit->message_count; i++)

@@ -185,7 +185,7 @@ static const char *const settings[] = {
     /* A unit waits for its locks, and no other limit ends a statement. */
     ", innodb_lock_wait_timeout = " LOCK_TIMEOUT ", lock_wait_timeout = " LOCK_TIMEOUT,
     "/*M!, max_statement_time = 0 */ /*!50720 , max_execution_time = 0 */",
-    /* Those of MariaDB would count in place of wait_timeout in a transaction. */
+    /* Time limits of MariaDB would count in place of wait_timeout in a transaction. */
     ", wait_timeout = " MY_REST_TIMEOUT ", net_read_timeout = 30, net_write_timeout = 60",
     "/*M!100300 , idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0,"
     " idle_write_transaction_timeout = 0 */",

@@ -354,7 +354,7 @@ int database_rest(enum host_ears ears, int *ms)
 
 /* -- statements -------------------------------------------------------------------------------- */
 
-/* It is heard from the end of a transaction on. */
+/* The channel is listened to from the end of the transaction on. */
 void database_add_listening(struct sql_text *request, struct piece channel)
 {
     sql_add(request, "LISTEN ");

@@ -58,7 +58,7 @@ void shedlock_take(struct record *record, int64_t now_us, struct piece by, const
     record_clear(record);
     record->version = 1;
     record->type = RECORD_STRING;
-    /* It is held as long as any part of a millisecond is left. */
+    /* The lock is held as long as any part of a millisecond is left. */
     record->expires = left_us > 0 ? (now_us + left_us) / US_PER_MS + 1 : 1;
     record_set(record, piece_of(""), by);
 }

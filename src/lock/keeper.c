@@ -788,7 +788,7 @@ void keeper_resume(struct keeper *keeper)
     acquire(keeper, keeper->outage.contacted && keeper->plan.wait);
 }
 
-/* It may be the turn of an absent owner, whose place in the queue then keeps all others out: the
+/* The turn may be that of an absent owner, whose place in the queue then keeps all others out: the
  * place is released, and returned to the owner later if the store can. */
 static void step_aside(struct keeper *keeper)
 {

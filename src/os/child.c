@@ -55,7 +55,7 @@ bool child_signal_is_fatal(int signo)
 void child_fill_standard_descriptors(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-        /* It takes the lowest number, which is fd; used as the stream that was closed, it fails. */
+        /* The file takes the lowest number, which is fd. Using it as the stream fails. */
         if (fcntl(fd, F_GETFD) < 0)
             file_open_null(fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
     }

@@ -80,8 +80,8 @@ pid_t child_start_apart(const char *command, const struct child_plan *plan);
 /* In memory shared with whoever must end the command when its parent is dead: its own process
  * writes there before it executes the command. */
 struct child_note {
-    /* Its process group; 0: none yet, and it dies with its parent; -1: it is not to be executed any
-     * more. */
+    /* The command's process group; 0: none yet, and its process dies with its parent; -1: it
+     * must not be executed any more. */
     atomic_int group;
     int fault; /* why it was not executed, an errno; ETIME: it was too late */
 };

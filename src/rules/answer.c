@@ -192,7 +192,7 @@ static bool read_waiter(const redisReply *record, int64_t now, void *to)
     if (record->type != REDIS_REPLY_STRING || !take_number(&text, &deadline) ||
         !take_party(record, &text, false, waiter, &length))
         return false;
-    /* It waits for longer if it had to queue up again, as after a restart of the server. */
+    /* The waiter waits for longer if it had to queue up again, as after a restart. */
     int64_t before = identity_noted(text, length, LOCK_NOTE_WAITED);
     waiter->since_ms -= before < waiter->since_ms ? before : 0;
     waiter->age_ms = span(waiter->since_ms, now);

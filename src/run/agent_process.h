@@ -36,7 +36,7 @@ int agent_process_replace(struct agent_process *agent, const struct agent_plan *
 /* False if it cannot hear: it is gone, or has not read for long. fd goes along, and stays the
  * caller's; -1: none. */
 bool agent_process_tell(const struct agent_process *agent, const struct agent_order *order, int fd);
-/* Its next report; false if there is none now, or it is gone. */
+/* The agent's next report; false if there is none now, or the agent is gone. */
 bool agent_process_hear(struct agent_process *agent, struct agent_report *report);
 /* Lets go of it, as if this process had died: the agent, if there is one, releases what it has or
  * has asked for, and ends. */

@@ -8,7 +8,7 @@
 
 struct environment {
     char **entries; /* NULL-terminated, for execve() */
-    /* Those about the lock: RLOCK_KEY, RLOCK_MODE, RLOCK_OWNER, and once it is granted
+    /* Variables about the lock: RLOCK_KEY, RLOCK_MODE, RLOCK_OWNER, and once it is granted
      * RLOCK_LEASE_MS, RLOCK_FENCE and with a limit RLOCK_SLOT; NULL before, and without one. */
     char *words[ENVIRONMENT_WORDS];
     char *url; /* RLOCK_URL without its passwords; NULL if it had none */

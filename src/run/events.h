@@ -44,7 +44,7 @@ enum run_event {
     RUN_LOST_BEFORE,
     RUN_LOST_STOPPED_BEFORE,
 
-    /* Its processes. */
+    /* The run's processes. */
     RUN_AGENT_REPLACED, /* number: how the agent ended, as of waitpid(); another one was started */
     RUN_AGENT_MISSING,  /* the same, but another one could not be started: reason */
     RUN_AGENT_DIED_AGAIN, /* number: as above */
@@ -54,7 +54,7 @@ enum run_event {
     RUN_UNSEEN,    /* the same, and it cannot be seen whether there are any */
     RUN_SYSTEM_REFUSED, /* reason */
 
-    /* Its notifier. */
+    /* The run's notifier. */
     RUN_NOT_NOTIFIED,   /* reason: the command that notifies cannot be started */
     RUN_NOTIFIED_BADLY, /* number: how it ended, as of waitpid() */
 

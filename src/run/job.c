@@ -291,7 +291,7 @@ static void stop(struct job *job)
     go_on_stopping(job);
 }
 
-/* Its command of --stop has died with it, and the lock is not free. */
+/* The command of --stop has died with the agent, and the lock is not free. */
 void job_agent_died(struct job *job)
 {
     if (!job_is_ended_elsewhere(job))
@@ -513,7 +513,7 @@ void job_judge_end(struct job *job)
         run_out(job);
 }
 
-/* It ended by itself. The processes that it left continue, or are waited for. */
+/* The command ended by itself. The processes that it left continue, or are waited for. */
 static void end(struct job *job, bool had_terminal)
 {
     job->state = job->plan->wait_descendants && !job->fault ? JOB_LINGERING : JOB_ENDED;

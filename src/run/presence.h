@@ -30,12 +30,12 @@ bool presence_confirm(struct presence *presence);
 /* Pings it, unless a ping is unanswered; and sets the timer for presence_remind(). */
 void presence_ask(struct presence *presence);
 void presence_answered(struct presence *presence);
-/* It must react to something: starts the timer. */
+/* The process must react to something: starts the timer. */
 void presence_expect(struct presence *presence);
 /* For the timer, which fires again: false if it is stopped, or has had its time to react. */
 bool presence_wait_on(struct presence *presence);
 /* For the timer: pings it once more if it runs and has not answered, as messages get lost where a
  * queue is full. */
 void presence_remind(struct presence *presence);
-/* It has reacted, or need not any more. */
+/* The process has reacted, or need not any more. */
 void presence_settle(struct presence *presence);

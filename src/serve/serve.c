@@ -327,7 +327,7 @@ static int act(struct call *call)
     struct inherited inherited;
     int status = command_open(call);
 
-    /* It serves whether the store is there or not, and says so. */
+    /* The page is served whether the store is there or not, and says so. */
     call->query.who = NULL;
     call->query.server_wait = 0;
     if (status == STATUS_OK)

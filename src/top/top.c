@@ -387,7 +387,7 @@ static void type_in_rows(struct top *top, int key)
             ((int)top->rows.order + (key == '>' ? 1 : -1) + ROWS_ORDERS) % ROWS_ORDERS);
         rows_take(&top->rows, &top->locks.list.locks);
     } else if (is_enter(key) && lock) {
-        /* Its last runs are asked for at once. */
+        /* The lock's last runs are asked for at once. */
         top->detail = mem_strdup(lock->key);
         top->scrolled = 0;
         end_rest(top);

@@ -274,7 +274,7 @@ function drawTicks(span) {
 
 // -- locks ----------------------------------------------------------------------------------------
 
-// Those that nest in another holder hold the lock with that one.
+// Holders that nest in another one hold the lock with that one.
 function outer(lock) {
     return lock.holders.filter((holder) =>
         !lock.holders.some((other) => holder.owner.startsWith(other.owner + ".")));
@@ -408,7 +408,7 @@ function drawCard(card, lock, past, span) {
 
 const FREE = {mode: null, limit: null, paused: null, holders: [], waiters: []};
 
-// Those that are in use, and those that were.
+// The locks that are in use, and those that were.
 function shown() {
     const there = new Map(locks.map((lock) => [lock.key, lock]));
     for (const key of runs.keys())

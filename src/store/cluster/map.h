@@ -24,7 +24,7 @@ struct cluster_node {
     char host[CLUSTER_HOST_SIZE]; /* a name or a numeric address, an IPv6 one without brackets */
     int port;
     bool seed; /* one of the URL's: it is never forgotten */
-    /* It is in the map that was read last, or a node has referred to it since then. */
+    /* The node is in the map that was read last, or another one has referred to it since. */
     bool current;
     struct moment answered, failed; /* when it did so last; 0: never */
     struct cluster_way *way;        /* to it (nodes.c); NULL: not needed yet */

@@ -30,7 +30,7 @@ static struct moment retry_until(const struct single *single, struct moment unti
     return moment_min(until, moment_plus(loop_now(single->loop), single->retry_time));
 }
 
-/* Those who ask about a lock or a latch wait between their tries, and need no second one here. */
+/* Clients that ask about a lock or a latch wait between their tries: no second one is made here. */
 static void start_operation(struct store *base, const struct operation *operation)
 {
     struct single *single = of(base);
@@ -133,7 +133,7 @@ static bool beside(const char *prefix, const char *key, const char *name)
     return cluster_slot_of_key(prefix, key) == cluster_slot(name);
 }
 
-/* It has no grace: which of the nodes have lost writes cannot be known. */
+/* A Cluster has no grace: which of the nodes have lost writes cannot be known. */
 const struct store_record cluster_record = {
     .scheme = "cluster",
     .secure = "clusters",

@@ -45,8 +45,8 @@ static void take_view(void *arg, const struct lock_view *view)
     lock_views_add(&survey->views, view);
 }
 
-/* It begins anew as long as "retry_until" says and no longer: those nodes that are there would
- * answer again and again. */
+/* The survey begins anew as long as "retry_until" says and no longer: the nodes that are there
+ * would answer again and again. */
 static void take_part(void *arg)
 {
     struct cluster_survey *survey = arg;

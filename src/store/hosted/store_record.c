@@ -38,7 +38,7 @@ static const char *take_table(struct url *url, char *value)
     return NULL;
 }
 
-/* It fits into the address of a Unix socket. */
+/* The path fits into the address of a Unix socket. */
 static const char *take_socket(struct url *url, char *value)
 {
     const char *fault = url_decode(value, value + strlen(value));
@@ -292,8 +292,8 @@ static bool check(const struct checkup_plan *plan, struct checkup *checkup, char
     return hosted_check(plan, dialect_of(plan->address->urls), NULL, checkup, fault, size);
 }
 
-/* They can do all that a single Redis can, but for what is about several servers, or about one that
- * may forget. etcd has no mirrors besides. */
+/* Hosted stores can do all that a single Redis can, but for what is about several servers, or about
+ * one that may forget. etcd has no mirrors besides. */
 #define MOST_ABILITIES                                                                             \
     (STORE_READERS | STORE_SEMAPHORES | STORE_SEVERAL_KEYS | STORE_QUEUE | STORE_AT_LEAST |        \
      STORE_MARK | STORE_FORCE | STORE_LATCHES | STORE_DETACHED | STORE_GROUPS | STORE_LIMITS |     \

@@ -251,8 +251,8 @@ static bool has_ended(const struct local_place *place, int64_t timeout)
     return true;
 }
 
-/* Its number may be another process's by the time that it is signalled. A descriptor is the
- * server's if the number still is when the descriptor is open. */
+/* The server's number may be another process's by the time that it is signalled. A descriptor is
+ * the server's if the number still is when the descriptor is open. */
 static void signal_server(const struct local_place *place, int signo)
 {
     pid_t pid = local_server(place);

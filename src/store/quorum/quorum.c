@@ -393,7 +393,7 @@ static void answer_failed(const struct quorum *quorum, struct answer *answer)
     if (votes.unknown > votes.doubtful) {
         answer->cause = failure ? failure->kept.answer.cause : CAUSE_MISFIT;
         answer->hint = failure ? failure->kept.answer.hint : HINT_NONE;
-        /* It would be a quorum if the full ones took one more client. */
+        /* The votes would be a quorum if the full servers took one more client. */
         answer->full = full > 0 && votes.unknown - full <= votes.spare;
         if (failure)
             memcpy(answer->said, failure->kept.answer.said, sizeof answer->said);

@@ -136,7 +136,7 @@ static void found(struct zk_store *store, const struct zk_reply *replies)
     }
 }
 
-/* Those of another session go with that. */
+/* Nodes of another session go with that. */
 static void read_found(struct zk_store *store, const struct zk_reply *replies)
 {
     bool any = false;

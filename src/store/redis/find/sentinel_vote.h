@@ -28,7 +28,7 @@ struct sentinel_word {
     enum sentinel_said said;
     bool named; /* by the URL */
     bool told;  /* by another Sentinel, at that address */
-    /* Its id, as it says itself, and as another Sentinel said last; "": not known. */
+    /* The id that the Sentinel says itself, and that another one said last; "": not known. */
     char id[SENTINEL_ID_SIZE], told_id[SENTINEL_ID_SIZE];
     char host[256]; /* of the master named */
     int port;

@@ -376,7 +376,7 @@ static void ask(struct sentinel *sentinel, bool peers)
     sentinel->wants_peers = peers || !sentinel->open;
     sentinel->used = sentinel->open;
     if (sentinel->open) {
-        /* It may be dead: half of the time is for a new one. */
+        /* The connection may be dead: half of the time is for a new one. */
         loop_arm(sentinel->all->loop, &sentinel->timer,
                  moment_plus(now, moment_until(now, until) / 2));
         send_questions(sentinel);
