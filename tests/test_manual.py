@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""The numbers in the man pages are those of the constants in the sources. Prints TAP.
+"""The numbers in the pages are those of the constants in the sources. Prints TAP.
 
 The table of moments of a lease is computed by tests/unit/test_lease.c."""
 import os
@@ -54,7 +54,13 @@ SENTENCES = [
     ("rlock-serve.1", "after {} seconds in any case", ("serve", "LIFETIME")),
     ("docs/proof.md", "which play {} lives of a keeper", ("tests", "SCHEDULES")),
     ("docs/proof.md", "and {} lives at an ensemble", ("tests", "LIVES")),
+    ("docs/proof.md", "{} runs of a quorum", ("tests", "RUNS_BY_CHANCE", 4)),
     ("tests/README.md", "runs {} lives of a keeper", ("tests", "SCHEDULES")),
+]
+# Page, a sentence in it with {} for a number, and the file and the pattern whose matches it counts.
+COUNTS = [
+    ("docs/proof.md", "each of the {} hazards", "tests/HAZARDS.md", r"^- \*\*H\d+\*\* "),
+    ("docs/proof.md", "`tests/model`, with {} seeded mistakes", "tests/model/model.sh", "^finds '"),
 ]
 
 
@@ -96,16 +102,29 @@ def text_of(page):
     return re.sub(r"\s+", " ", " ".join(lines))
 
 
-def faults(page, sentence, *sources):
+def said_numbers(page, sentence):
+    """The numbers that the page has in the place of each {}; None if it lacks the sentence."""
     pattern = re.escape(sentence).replace(r"\{\}", r"([0-9][0-9.,]*[0-9]|[0-9])")
     found = re.search(pattern, text_of(page))
-    if not found:
+    return found and [float(number.replace(",", "")) for number in found.groups()]
+
+
+def faults(page, sentence, *sources):
+    numbers = said_numbers(page, sentence)
+    if not numbers:
         yield "the page does not say that"
         return
-    for said, (folder, names, *times) in zip(found.groups(), sources):
+    for said, (folder, names, *times) in zip(numbers, sources):
         value = sum(constant(folder, name) for name in names.split("+")) * (times or [1])[0]
-        if abs(float(said.replace(",", "")) - value) > 1e-9:
-            yield f"{names} is {value:g}, and the page says {said}"
+        if abs(said - value) > 1e-9:
+            yield f"{names} is {value:g}, and the page says {said:g}"
+
+
+def count_faults(page, sentence, path, pattern):
+    with open(os.path.join(TOP, path), encoding="utf-8") as source:
+        count = len(re.findall(pattern, source.read(), re.M))
+    if said_numbers(page, sentence) != [count]:
+        yield f"{path} has {count}"
 
 
 def fields(path, begin, end, pattern):
@@ -166,6 +185,8 @@ def counts_of_tests():
 def results():
     for sentence in SENTENCES:
         yield f"{sentence[0]}: {sentence[1]}", faults(*sentence)
+    for count in COUNTS:
+        yield f"{count[0]}: {count[1]}", count_faults(*count)
     for page in sorted(os.listdir(os.path.join(TOP, "man"))):
         yield f"{page}: its headings are printed as they are written", heading_faults(page)
     yield "rlock.1: each command once", twice("rlock.1")

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Has spin check tests/model/handover.pml: the design in every state that up to two faults lead to,
-# and fourteen mistakes, each of which must be found. README.md beside it says what that proves.
+# and seeded mistakes, each of which must be found. README.md beside it says what that proves.
 #
 # "model.sh FAULTS" is a larger search instead, for as long as it takes: with so many faults (at
 # most 3), only of an exclusive lock, and with hashes in place of states, so that it may miss some.

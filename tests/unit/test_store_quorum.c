@@ -555,18 +555,22 @@ static void run_by_chance(struct simulation *sim, unsigned seed, enum conditions
         accuse(&sim->trial, "something was left");
 }
 
+/* Of each of four kinds, and how many of them are one test. */
+#define RUNS_BY_CHANCE 2000
+#define PART           200
+
 static void test_chance(unsigned first, const char *name, enum conditions conditions)
 {
-    for (unsigned part = 0; part < 10; part++) {
+    for (unsigned part = 0; part < RUNS_BY_CHANCE / PART; part++) {
         struct simulation sim = {.loop = NULL};
-        unsigned seed = first + part * 200, end = seed + 200, grants = 0;
+        unsigned seed = first + part * PART, end = seed + PART, grants = 0;
 
         for (; seed < end && !sim.trial.fault; seed++) {
             run_by_chance(&sim, seed, conditions);
             grants += sim.grants;
             simulation_close(&sim);
         }
-        if (!tap_ok(!sim.trial.fault && grants > 1000, "200 runs by chance: %s", name))
+        if (!tap_ok(!sim.trial.fault && grants > 1000, "%d runs by chance: %s", PART, name))
             tap_note("%s (seed %u)", sim.trial.fault ? sim.trial.fault : "hardly ever held",
                      seed - 1);
     }
