@@ -198,8 +198,37 @@ limit_statements() {
         ; CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'
         ; CREATE TRIGGER nothing BEFORE INSERT ON rlock_record FOR EACH ROW
             EXECUTE PROCEDURE nothing()"
-    prints 69 '*unfit    lock *renewed: the store no longer has it*' doctor
+    prints 69 '*unfit    lock *a table does not keep what is written*' doctor
     database_sql postgresql 'DROP FUNCTION nothing CASCADE'
+}
+
+# swallows SQL UNDO: with a table like that nothing is run.
+swallows() {
+    database_sql "$DATABASE" "$1"
+    says 69 'a table does not keep what is written' run --server-wait 0 -n k -- touch "$T/ran"
+    database_sql "$DATABASE" "$2"
+    [[ ! -e $T/ran ]]
+    run -0 rlock run -n k -- true
+}
+
+@test "a trigger that drops or changes what is written: it is not done" {
+    each_database
+    local when drop='DROP TRIGGER swallow'
+    rlock run k -- true
+    if [[ $DATABASE == mysql ]]; then
+        swallows "CREATE TRIGGER swallow BEFORE UPDATE ON rlock_record FOR EACH ROW
+            SET NEW.state = OLD.state, NEW.version = OLD.version, NEW.expires = OLD.expires" "$drop"
+        swallows "CREATE TRIGGER swallow BEFORE UPDATE ON rlock_record FOR EACH ROW
+            SET NEW.state = LEFT(NEW.state, 10)" "$drop"
+        return
+    fi
+    for when in 'BEFORE:RETURN NULL' 'BEFORE:RETURN OLD' "BEFORE:NEW.state = ''; RETURN NEW" \
+        'AFTER:DELETE FROM rlock_record; RETURN NULL'; do
+        swallows "CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS
+            \$\$BEGIN ${when#*:}; END\$\$
+            ; CREATE TRIGGER swallow ${when%%:*} UPDATE ON rlock_record FOR EACH ROW
+            EXECUTE FUNCTION swallow()" 'DROP FUNCTION swallow CASCADE'
+    done
 }
 
 @test "features that it lacks, and a server that is not there, in clear words" {

@@ -414,3 +414,24 @@ END
     run -0 rlock run -n --mirror "shedlock:it's; a \\ \"name\"" k -- true
     [[ $(sql "SELECT count(*) FROM shedlock WHERE name LIKE 'it''s; a%'") == 1 ]]
 }
+
+@test "a trigger that drops or changes ShedLock's row: nothing is run" {
+    each_database
+    case $DATABASE in
+    postgresql)
+        sql "CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'
+            ; CREATE TRIGGER swallow BEFORE INSERT ON shedlock FOR EACH ROW
+            EXECUTE FUNCTION swallow()"
+        ;;
+    mysql)
+        sql "CREATE TRIGGER swallow BEFORE INSERT ON shedlock FOR EACH ROW
+            SET NEW.lock_until = UTC_TIMESTAMP(3)"
+        ;;
+    esac
+    refused 69 run -n --server-wait 0 --mirror shedlock:nightly k -- touch "$T/ran"
+    stderr_line 'a table does not keep what is written'
+    local -A drop=([postgresql]='DROP FUNCTION swallow CASCADE' [mysql]='DROP TRIGGER swallow')
+    sql "${drop[$DATABASE]}"
+    [[ ! -e $T/ran && $(sql 'SELECT count(*) FROM shedlock') == 0 ]]
+    run -0 rlock run -n --mirror shedlock:nightly k -- true
+}

@@ -253,6 +253,42 @@ static enum host_outcome load_unit(struct unit *unit, struct host_fault *fault)
 
 /* -- writing ----------------------------------------------------------------------------------- */
 
+/* A row that is new has the time as its version, so that none that was there before it had a later
+ * one. */
+static int64_t next_version(const struct unit *unit, const struct record *record)
+{
+    return record->version ? record->version + 1 : unit->now_us;
+}
+
+static int64_t expiry(const struct record *record)
+{
+    return record->type == RECORD_NONE ? 1 : record->expires;
+}
+
+static bool is_to_write(const struct unit_key *key)
+{
+    return key->record.changed && !shedlock_has(key->name);
+}
+
+/* A trigger, a rule or a policy may drop or change what is written, without an error. A record that
+ * is not there as it was written makes the sum too large for its type: nothing is committed. */
+static void add_checks(struct sql_text *request, const struct unit *unit)
+{
+    for (size_t i = 0; i < unit->count; i++) {
+        const struct record *record = &unit->keys[i].record;
+        if (!is_to_write(&unit->keys[i]))
+            continue;
+        char *state = record_print(record);
+        sql_add(request, SQL_ONE "@record WHERE name = ");
+        add_name(request, unit->keys[i].name);
+        sql_add(request, " AND version = %" PRId64 " AND expires = %" PRId64 " AND state = ",
+                next_version(unit, record), expiry(record));
+        database_add_text(request, state);
+        sql_end(request);
+        free(state);
+    }
+}
+
 /* The version is looked at although the key is locked: another node of a cluster knows nothing of
  * that. Another one would make the state NULL, which the table refuses. */
 static void add_records(struct sql_text *request, const struct unit *unit)
@@ -260,18 +296,15 @@ static void add_records(struct sql_text *request, const struct unit *unit)
     bool any = false;
 
     for (size_t i = 0; i < unit->count; i++) {
-        if (!unit->keys[i].record.changed || shedlock_has(unit->keys[i].name))
+        const struct record *record = &unit->keys[i].record;
+        if (!is_to_write(&unit->keys[i]))
             continue;
+        char *state = record_print(record);
         sql_add(request, "%s",
                 any ? "), (" : "INSERT INTO @record (name, version, expires, state) VALUES (");
-        /* A row that is new has the time as its version, so that none that was there before it had
-         * a later one. */
-        const struct record *record = &unit->keys[i].record;
-        int64_t expires = record->type == RECORD_NONE ? 1 : record->expires;
-        char *state = record_print(record);
         add_name(request, unit->keys[i].name);
-        sql_add(request, ", %" PRId64 ", %" PRId64 ", ",
-                record->version ? record->version + 1 : unit->now_us, expires);
+        sql_add(request, ", %" PRId64 ", %" PRId64 ", ", next_version(unit, record),
+                expiry(record));
         database_add_text(request, state);
         free(state);
         any = true;
@@ -280,6 +313,7 @@ static void add_records(struct sql_text *request, const struct unit *unit)
         sql_add(request, ") %s", database.dialect->overwrite);
         sql_end(request);
     }
+    add_checks(request, unit);
 }
 
 static void purge(void)

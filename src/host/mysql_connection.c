@@ -29,6 +29,7 @@ static enum wire_error error_of(unsigned number, const char *said)
     case ER_DUP_ENTRY:
     case ER_LOCK_DEADLOCK: return WIRE_CONFLICT;
     case ER_NO_SUCH_TABLE: return WIRE_NO_TABLES;
+    case ER_DATA_OUT_OF_RANGE: return WIRE_NOT_KEPT; /* SQL_ONE */
     case ER_BAD_DB_ERROR: return WIRE_NO_DATABASE;
     case ER_ACCESS_DENIED_ERROR:
     case ER_ACCESS_DENIED_NO_PASSWORD_ERROR: return WIRE_PASSWORD;

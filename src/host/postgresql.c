@@ -27,6 +27,7 @@ struct meaning {
 /* By SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html. */
 static const struct meaning states[] = {
     {"08", WIRE_UNREACHABLE},    /* connection */
+    {"22003", WIRE_NOT_KEPT},    /* a number is too large: SQL_ONE */
     {"23502", WIRE_CONFLICT},    /* the state became NULL: another version is there */
     {"23505", WIRE_CONFLICT},    /* another client has made the row meanwhile */
     {"25006", WIRE_READ_ONLY},   /* a standby */

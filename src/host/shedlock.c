@@ -120,6 +120,15 @@ void shedlock_add_changes(struct sql_text *text, const struct unit *unit)
             sql_add(text, ")");
         }
         sql_end(text);
+        if (!held)
+            continue;
+        sql_add(text, SQL_ONE "shedlock");
+        add_where(text, key);
+        sql_add(text, " AND locked_by = ");
+        add_value(text, record_find(&key->record, piece_of(""))->value.at);
+        sql_add(text, " AND lock_until >= ");
+        add_time(text, key->record.expires, false);
+        sql_end(text);
     }
 }
 

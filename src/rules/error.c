@@ -206,6 +206,8 @@ static const struct wire_failure {
     {WIRE_DENIED, CAUSE_DENIED, HINT_GRANT, true, "no right to the database, or to its tables"},
     {WIRE_KEYS_DENIED, CAUSE_DENIED, HINT_ROLE, true, "no right to the keys it needs"},
     {WIRE_NO_TABLES, CAUSE_UNFIT, HINT_TABLES, false, "the database has no tables for locks"},
+    {WIRE_NOT_KEPT, CAUSE_UNFIT, HINT_NONE, false,
+     "a table does not keep what is written to it (has it a trigger, a rule or a policy?)"},
     {WIRE_NO_SHEDLOCK, CAUSE_UNFIT, HINT_SHEDLOCK, false,
      "the database has no table shedlock for the mirror"},
     {WIRE_SHEDLOCK_DENIED, CAUSE_DENIED, HINT_SHEDLOCK, true,

@@ -41,6 +41,7 @@ enum wire_error {
     WIRE_KEPT_OUT = 'k',        /* this user may not log in from here */
     WIRE_DENIED = 'd',          /* a right is missing */
     WIRE_NO_TABLES = 't',       /* rlock's tables are not there */
+    WIRE_NOT_KEPT = 'N',        /* they do not keep what is written */
     WIRE_NO_SHEDLOCK = 'w',     /* nor is ShedLock's, which was asked for */
     WIRE_SHEDLOCK_DENIED = 'v', /* a right to that one is missing */
     WIRE_KEYS_DENIED = 'K',     /* a right to the keys is missing */
