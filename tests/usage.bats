@@ -81,6 +81,12 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     [[ $stderr != *'did you mean'* ]]
     usage run --wait k -- true
     [[ $stderr == *"--wait 'k' is not a duration"* ]]
+    for words in 'run -w 9999999d k -- true' 'reserve k 9999999d -m x' 'latch set k 1 --ttl 9999999d' \
+        'check --held 9999999d k' 'fence -w 9999999d --token 1 f' 'history --since 9999999d'; do
+        read -r -a words <<<"$words"
+        usage "${words[@]}"
+        [[ $stderr == *"'9999999d' is longer than ten years"* ]]
+    done
     [[ $(rlock -V) == "$(rlock --version)" && $(rlock -V) == rlock\ * ]]
 }
 

@@ -21,6 +21,7 @@ static const struct unit {
 
 #define UNIT_COUNT  (sizeof(units) / sizeof(units[0]))
 #define UNIT_SECOND 3
+#define TOO_LONG    (DURATION_MAX_NS + 1)
 
 /* One number with its unit, as found in the text. */
 struct component {
@@ -62,13 +63,14 @@ static bool component_read(const char **text, struct component *c)
     return true;
 }
 
-/* Adds the component, counted in units of "unit" ns, to *sum; false if that is too much. */
-static bool component_add(const struct component *c, int64_t unit, int64_t *sum)
+/* Adds the component, counted in units of "unit" ns, to *sum, which does not grow beyond
+ * TOO_LONG. */
+static void component_add(const struct component *c, int64_t unit, int64_t *sum)
 {
     int64_t whole = 0;
     if (c->whole_length > 0 &&
         !decimal_read(c->whole, c->whole_length, DURATION_MAX_NS / unit, &whole))
-        return false;
+        whole = DURATION_MAX_NS / unit + 1;
     /* From the last digit to the first, rounded up at each step, which equals one rounding at the
      * end. Up, because 0 often means something else ("no limit"), and no fraction may become 0. */
     int64_t part = 0;
@@ -76,10 +78,12 @@ static bool component_add(const struct component *c, int64_t unit, int64_t *sum)
         part = ((c->fraction[i - 1] - '0') * unit + part + 9) / 10;
 
     *sum += whole * unit + part;
-    return *sum <= DURATION_MAX_NS;
+    if (*sum > DURATION_MAX_NS)
+        *sum = TOO_LONG;
 }
 
-bool duration_parse(const char *text, int64_t *ns)
+/* Returns the sum, or -1 if it is not a duration. */
+static int64_t add_up(const char *text)
 {
     int64_t sum = 0;
     struct component c = {0};
@@ -88,17 +92,32 @@ bool duration_parse(const char *text, int64_t *ns)
     for (size_t next_unit = 0; p == text || *p; next_unit = c.unit + 1) {
         bool first = p == text;
         if (c.fraction_length > 0 || !component_read(&p, &c))
-            return false;
+            return -1;
         if (c.unit == UNIT_COUNT) {
             if (!first || *p)
-                return false;
+                return -1;
             c.unit = UNIT_SECOND;
         }
-        if (c.unit < next_unit || !component_add(&c, units[c.unit].ns, &sum))
-            return false;
+        if (c.unit < next_unit)
+            return -1;
+        component_add(&c, units[c.unit].ns, &sum);
     }
+    return sum;
+}
+
+bool duration_parse(const char *text, int64_t *ns)
+{
+    int64_t sum = add_up(text);
+
+    if (sum < 0 || sum > DURATION_MAX_NS)
+        return false;
     *ns = sum;
     return true;
+}
+
+const char *duration_fault(const char *text, const char *otherwise)
+{
+    return add_up(text) > DURATION_MAX_NS ? "is longer than ten years" : otherwise;
 }
 
 static uint64_t rounded(uint64_t ns, uint64_t step)

@@ -11,6 +11,9 @@
 /* Parses all of "text" into nanoseconds. False for anything else: empty, negative, an exponent, an
  * unknown unit, units repeated or not in falling order, more than DURATION_MAX_NS. */
 bool duration_parse(const char *text, int64_t *ns);
+/* Says of a text that was refused that it is longer than that; "otherwise" if it is not a duration
+ * at all. */
+const char *duration_fault(const char *text, const char *otherwise);
 
 /* Prints a duration for a reader, rounded: "850ms", "1.5s", "24s", "3m12s", "2h05m", "3d04h";
  * negative as 0. Returns out. */

@@ -331,7 +331,8 @@ const char *setting_take(enum setting id, struct settings *settings, const char 
 
     switch (row->kind) {
     case KIND_DURATION:
-        return duration_parse(value, member) ? out_of_bounds(row, *(int64_t *)member) : NO_DURATION;
+        return duration_parse(value, member) ? out_of_bounds(row, *(int64_t *)member)
+                                             : duration_fault(value, NO_DURATION);
     case KIND_NUMBER: return take_number(row, member, value);
     case KIND_FLAG:
         *(bool *)member = strcmp(value, "yes") == 0;

@@ -44,7 +44,8 @@ static int take_wait(struct fence *all)
         if (option->id == OPTION_NO_WAIT)
             all->wait = 0;
         else if (option->id == SETTING_WAIT && !duration_parse(option->value, &all->wait))
-            return command_wrong(&all->call, "--wait", option->value, "is not a duration");
+            return command_wrong(&all->call, "--wait", option->value,
+                                 duration_fault(option->value, "is not a duration"));
     }
     return STATUS_OK;
 }

@@ -30,8 +30,7 @@ static int take_options(struct call *call)
     if (status != STATUS_OK)
         return status;
     if (command_has(call, OPTION_SINCE) && history->since == 0)
-        return command_wrong(call, "--since", command_value(call, OPTION_SINCE),
-                             "is not a duration");
+        return command_misused(call, "--since must be more than 0");
     bool plot = command_has(call, OPTION_PLOT);
     if (plot && command_has(call, OPTION_JSON))
         return command_misused(call, "--plot and --json exclude each other");

@@ -82,8 +82,9 @@ const char *threshold_parse(enum measure measure, const char *text, struct thres
     threshold->given = read_limit(measure, warning, &threshold->warning) &&
                        read_limit(measure, colon ? colon + 1 : warning, &threshold->critical);
     if (!threshold->given)
-        return is_time(measure) ? "is not a duration (such as 30m), or two as WARN:CRIT"
-                                : "is not a number, or two as WARN:CRIT";
+        return is_time(measure)
+                   ? duration_fault(text, "is not a duration (such as 30m), or two as WARN:CRIT")
+                   : "is not a number, or two as WARN:CRIT";
     return threshold->warning > threshold->critical ? "warns later than it is critical" : NULL;
 }
 

@@ -101,6 +101,16 @@ static void test_parse(void)
     }
 }
 
+static void test_fault(void)
+{
+    const char *const *const too_long =
+        INPUTS("3651d", "99999999999999999999999999s", "3650d1ms", "3650.0000000000000001d");
+
+    EACH(text, too_long)
+        tap_is(duration_fault(*text, "no"), "is longer than ten years", "duration_fault", *text);
+    tap_is(duration_fault("99999999d1x", "no"), "no", "duration_fault", "99999999d1x");
+}
+
 static void test_huge(const char *what, char fill, const char *tail, bool wanted)
 {
     size_t length = 1000000;
@@ -131,6 +141,7 @@ static void test_print(void)
 int main(void)
 {
     test_parse();
+    test_fault();
     test_huge("zeros", '0', "1s", true);
     test_huge("zeros behind the point", '0', ".0", true);
     test_huge("nines", '9', "", false);
