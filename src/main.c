@@ -2,6 +2,7 @@
 #include "cmd/commands.h"
 
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/similar.h"
 #include "os/child.h"
@@ -12,6 +13,9 @@
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "unknown"
 #endif
+
+/* Bytes; with 96 kB agents were killed, and so were those that took their place. */
+#define STACK_LEAST (UINT64_C(256) << 10)
 
 /* All commands, as `rlock help` lists them. */
 static const struct {
@@ -195,7 +199,14 @@ static int help(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    struct rlimit stack;
+
     child_fill_standard_descriptors();
+    if (getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur < STACK_LEAST) {
+        say_error("a stack of %ju kB is too small: rlock needs %ju kB (ulimit -s, LimitSTACK=)",
+                  (uintmax_t)stack.rlim_cur >> 10, (uintmax_t)STACK_LEAST >> 10);
+        return STATUS_SYSTEM;
+    }
     if (argc < 2) {
         fputs(first_screen, stderr);
         return STATUS_USAGE;

@@ -121,6 +121,18 @@ runs_or_says() {
     keeps_promises
 }
 
+@test "place: a small stack; one that is too small is refused" {
+    for kb in 48 64 96 128 255; do
+        run -71 prlimit --stack=$((kb << 10)) "$RLOCK" run k -- touch "$T/ran"
+        [[ $output == "rlock: a stack of $kb kB is too small: rlock needs 256 kB"* ]]
+    done
+    [[ ! -e $T/ran ]]
+    there prlimit --stack=$((256 << 10))
+    replacement
+    excludes
+    poll_until 20 nothing_left
+}
+
 # The messages are lost.
 @test "place: files that must not grow" {
     there prlimit --fsize=0:unlimited
