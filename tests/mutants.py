@@ -1,19 +1,24 @@
 #!/usr/bin/env -S python3 -B
-"""mutants.py [--check] [--jobs N] [--write PAGE] [WORD...]: removes each guard of tests/mutants in
-turn, and reports which test finds it and how soon. WORDs select the guards whose name contains one
-of them. N guards are tried at a time, as many as there are processors if it is missing. With
---write, the table goes into PAGE, between the lines "<!-- mutants -->", and another one, between
-the lines "<!-- sentences -->", says which guards the lives (tests/lives) have found by each
-sentence of the manual that they are judged by. With --lives, only lives are tried, for the guards
-that name them, and only that second table is written. With --check, nothing is tried: guards whose
-text is not in their file exactly once or that have no test are printed, and sentences that are not
-in the page.
+"""mutants.py [--check] [--lives] [--seed N] [--jobs N] [--write PAGE] [WORD...]: removes each guard
+of tests/mutants in turn, and reports which test finds it and how soon; at the end, how soon lives
+(tests/lives) have found theirs. WORDs select the guards whose name contains one of them. With
+--lives, only lives are tried, for the guards that name them. N is the seed of the first life (1);
+so many guards are tried at a time (as many as there are processors). With --check, nothing is
+tried: guards whose text is not in their file exactly once or that have no test are printed, and
+sentences that are not in the page.
 
-It works on N copies of the checkout, in mutants/ of the build directory (top_builddir), configured
-as that is. A guard that no test finds, a mutant that does not compile, and a text that is not in
-its file exactly once are failures. "make mutants" calls it.
+With --write, the guards that were found go into the table of PAGE between the lines
+"<!-- mutants -->", and what is known of others stays there. The table between the lines
+"<!-- sentences -->" says which guards lives have found by each sentence of the manual that they are
+judged by; without WORDs, the line between the lines "<!-- lives -->" says how soon.
+
+It works on copies of the checkout, in mutants/ of the build directory (top_builddir), configured
+as that is, but without debugging information. They stay, so that the next time is quicker. A guard
+that no test finds, a mutant that does not compile, and a text that is not in its file exactly once
+are failures. "make mutants" calls it.
 """
-import argparse, concurrent.futures, os, queue, re, shlex, shutil, signal, subprocess, sys, time
+import argparse, concurrent.futures, filecmp, os, queue, re, shlex, shutil, signal, statistics
+import subprocess, sys, time
 
 SOURCE = os.path.abspath(os.environ.get("top_srcdir", "."))
 BUILD = os.path.abspath(os.environ.get("top_builddir", "build"))
@@ -23,51 +28,73 @@ COPIES = os.path.join(BUILD, "mutants")
 MARK = "<!-- mutants -->"
 ORACLE = os.path.join(SOURCE, "tests/lives")
 SENTENCES = "<!-- sentences -->"
+FIGURES = "<!-- lives -->"
 TIME_LIMIT = 600  # seconds for one test: a mutant may make it hang, which finds it too
 LIVES = "lives"  # the test that has the program live until something goes wrong
 LIVES_LIMIT = 60  # seconds of processor
 LIVES_SOUND = 10  # the same, without a mutant
-FIELDS = ("guard", "file", "old", "new", "test")
+QUICK = "CFLAGS=-O2"  # debugging information takes half of the time of a link
 
 
 def read_table(path):
-    """The stanzas of the table as dictionaries. "test" is a list; the others are one text each."""
+    """The stanzas of the table as dictionaries. "edits" are dictionaries of file, old and new."""
     mutants = []
     with open(path) as file:
         text = "\n".join(line for line in file.read().split("\n") if not line.startswith("#"))
     for stanza in re.split(r"\n\s*\n", text.strip()):
-        mutant = {"test": [], "new": ""}
+        mutant = {"edits": [], "test": []}
         for line in stanza.split("\n"):
             field, _, value = line.partition(":")
-            if field not in FIELDS:
-                sys.exit(f"mutants.py: {path}: not a field: {line}")
-            value = value[1:] if value.startswith(" ") else value
-            if field == "test":
+            value = value.removeprefix(" ").replace("\\n", "\n")
+            if field == "guard":
+                mutant["guard"] = value
+            elif field == "file":
+                place = value
+            elif field == "old":
+                mutant["edits"].append({"file": place, "old": value})
+            elif field == "new":
+                mutant["edits"][-1]["new"] = value
+            elif field == "test":
                 mutant["test"].append(value)
             else:
-                mutant[field] = value.replace("\\n", "\n")
+                sys.exit(f"mutants.py: {path}: not a field: {line}")
         mutants.append(mutant)
     return mutants
 
 
-class Copy:
-    """A copy of the checkout, configured as the build directory is."""
+def flags_of(build):
+    """What a build directory was configured with; None: it was not."""
+    status = os.path.join(build, "config.status")
+    if not os.path.exists(status):
+        return None
+    return subprocess.run([status, "--config"], check=True, capture_output=True,
+                          text=True).stdout.strip()
 
-    def __init__(self, number):
+
+class Copy:
+    """A copy of the checkout, configured as the build directory is, with the goals made. seed is
+    that of the first life; a life that goes wrong is traced if its faults are asked for."""
+
+    def __init__(self, number, goals, seed, traced):
         self.top = os.path.join(COPIES, str(number))
         self.build = os.path.join(self.top, "build")
+        self.seed, self.traced = seed, traced
+        self.building = 0.0  # seconds of processor, in all
         files = subprocess.run(["git", "-c", f"safe.directory={SOURCE}", "ls-files", "-z"],
                                cwd=SOURCE, check=True, capture_output=True, text=True).stdout
         for name in filter(None, files.split("\0")):
-            if os.path.lexists(os.path.join(SOURCE, name)):
-                os.makedirs(os.path.dirname(os.path.join(self.top, name)), exist_ok=True)
-                shutil.copy2(os.path.join(SOURCE, name), os.path.join(self.top, name),
-                             follow_symlinks=False)
-        os.makedirs(self.build)
-        flags = subprocess.run(["./config.status", "--config"], cwd=BUILD, check=True,
-                               capture_output=True, text=True).stdout.strip()
-        self.must("autoreconf -fi", self.top)
-        self.must(f"../configure {flags}")
+            there, here = os.path.join(SOURCE, name), os.path.join(self.top, name)
+            if os.path.lexists(there) and not (os.path.exists(here) and
+                                               filecmp.cmp(there, here, shallow=False)):
+                os.makedirs(os.path.dirname(here), exist_ok=True)
+                shutil.copy(there, here, follow_symlinks=False)
+        if flags_of(self.build) != flags_of(BUILD):
+            os.makedirs(self.build, exist_ok=True)
+            self.must("autoreconf -fi", self.top)
+            self.must(f"../configure {flags_of(BUILD)}")
+        broken = self.make("lives-build", *goals)
+        if broken is not None:
+            sys.exit(f"mutants.py: {broken}")
 
     def must(self, command, place=None):
         done = subprocess.run(["sh", "-c", command], cwd=place or self.build, text=True,
@@ -79,11 +106,15 @@ class Copy:
         """Builds one goal after the other. Returns None, or the output of the one that failed. A
         mutant may leave something unused, so warnings are off."""
         for goal in goals:
-            done = subprocess.run(["make", "-s", f"-j{os.cpu_count()}", "WARN_CFLAGS=",
-                                   *goal.split(" ")], cwd=self.build, text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-            if done.returncode:
-                return done.stdout
+            process = subprocess.Popen(["make", "-s", "WARN_CFLAGS=", QUICK, *goal.split(" ")],
+                                       cwd=self.build, text=True, stdout=subprocess.PIPE,
+                                       stderr=subprocess.STDOUT)
+            output = process.stdout.read()
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = status
+            self.building += usage.ru_utime + usage.ru_stime
+            if status:
+                return output
         return None
 
     def run(self, test):
@@ -91,16 +122,13 @@ class Copy:
         if test == LIVES:
             return self.live(LIVES_LIMIT)
         name, *filters = shlex.split(test)
-        goals = [f"tests/{name}"] if name.startswith("unit/") else ["all", "check TESTS="]
-        broken = self.make(*goals)
+        kind = os.path.splitext(name)[1]
+        broken = self.make(*{".bats": ["all"], ".py": []}.get(kind, [f"tests/{name}"]))
         if broken is not None:
             raise RuntimeError(broken[-2000:])
-        path = os.path.join(self.build if name.startswith("unit/") else self.top, "tests", name)
-        command = [path]
-        if name.endswith(".bats"):
-            command = ["bats", "--tap", *filters, path]
-        elif name.endswith(".py"):
-            command = ["python3", "-B", path]
+        path = os.path.join(self.top if kind else self.build, "tests", name)
+        command = {".bats": ["bats", "--tap", *filters, path],
+                   ".py": ["python3", "-B", path]}.get(kind, [path])
         environment = dict(os.environ, top_srcdir=self.top, top_builddir=self.build,
                            RLOCK=os.path.join(self.build, "rlock"), LC_ALL="C.UTF-8",
                            RLOCK_TEST_TOOLS=os.path.join(self.build, "tests"))
@@ -120,11 +148,12 @@ class Copy:
 
     def live(self, limit):
         """Has the program live. Returns the same, in seconds of processor."""
-        broken = self.make("lives-build")
+        broken = self.make("-C lives HARDEN_CPPFLAGS= tests/lives/lives")
         if broken is not None:
             raise RuntimeError(broken[-2000:])
-        done = subprocess.run([f"{self.build}/lives/tests/lives/lives", "-g", "-n", "1", "-p",
-                               str(limit), "1", str(10**9)],
+        first = ["-n", "1"] if self.traced else ["-1"]
+        done = subprocess.run([f"{self.build}/lives/tests/lives/lives", "-g", *first, "-p",
+                               str(limit), str(self.seed), str(10**9)],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         found = re.search(r"^seed .*?: (.*)\n(?:.*\n)* *found after ([0-9.]+) s", done.stdout, re.M)
         if done.returncode not in (0, 1) or (done.returncode == 1) != bool(found):
@@ -205,10 +234,13 @@ def write_sentences(page, caught):
 # -- trying ----------------------------------------------------------------------------------------
 
 def misplaced(top, mutant):
-    """Why the guard is not in its file exactly once; None: it is."""
-    with open(os.path.join(top, mutant["file"])) as file:
-        times = file.read().count(mutant["old"])
-    return None if times == 1 else f"{times} times in {mutant['file']}: {mutant['old']}"
+    """Why the guard is not in its files exactly once; None: it is."""
+    for edit in mutant["edits"]:
+        with open(os.path.join(top, edit["file"])) as file:
+            times = file.read().count(edit["old"])
+        if times != 1:
+            return f"{times} times in {edit['file']}: {edit['old']}"
+    return None
 
 
 def try_mutant(copy, mutant):
@@ -216,12 +248,15 @@ def try_mutant(copy, mutant):
     cannot be tried."""
     if why := misplaced(copy.top, mutant):
         return why
-    path = os.path.join(copy.top, mutant["file"])
-    with open(path) as file:
-        text = file.read()
+    texts = {}
     try:
-        with open(path, "w") as file:
-            file.write(text.replace(mutant["old"], mutant["new"]))
+        for edit in mutant["edits"]:
+            path = os.path.join(copy.top, edit["file"])
+            with open(path) as file:
+                text = file.read()
+            texts.setdefault(path, text)
+            with open(path, "w") as file:
+                file.write(text.replace(edit["old"], edit["new"]))
         for test in mutant["test"]:
             failed, seconds = copy.run(test)
             if failed:
@@ -230,8 +265,9 @@ def try_mutant(copy, mutant):
     except RuntimeError as error:
         return str(error)
     finally:
-        with open(path, "w") as file:
-            file.write(text)
+        for path, text in texts.items():
+            with open(path, "w") as file:
+                file.write(text)
 
 
 def find(copy, mutant, sound):
@@ -250,19 +286,21 @@ def find(copy, mutant, sound):
         print(f"# {test} fails without it, too", flush=True)
 
 
-def tried(mutants, jobs):
-    """Yields the fate of each mutant, and what a life told of it, in their order."""
+def tried(mutants, jobs, goals, seed, traced):
+    """Yields the fate of each mutant, what a life told of it, and the seconds of processor that its
+    builds took, in their order."""
     copies, sound = queue.Queue(), {}
 
     def one(mutant):
         copy = copies.get()
         try:
-            return find(copy, mutant, sound), copy.told
+            before = copy.building
+            return find(copy, mutant, sound), copy.told, copy.building - before
         finally:
             copies.put(copy)
 
     with concurrent.futures.ThreadPoolExecutor(jobs) as threads:
-        for copy in threads.map(Copy, range(jobs)):
+        for copy in threads.map(lambda n: Copy(n, goals, seed, traced), range(jobs)):
             copies.put(copy)
         yield from threads.map(one, mutants)
 
@@ -283,10 +321,38 @@ def note_sentence(caught, guard, told):
         caught.setdefault(broken[1], []).append((guard, faults_of(output)))
 
 
+def row_of(mutant, test, seconds):
+    files = ", ".join(dict.fromkeys(f"`{edit['file']}`" for edit in mutant["edits"]))
+    return f"| {mutant['guard']} | {files} | `{test}` | {seconds:.1f} s |"
+
+
+def write_guards(page, rows):
+    """rows: {guard: its row}. A row that nothing is known of now stays as it is."""
+    with open(page) as file:
+        earlier = file.read().split(MARK)[1]
+    rows = {re.match(r"\| (.*?) \|", row)[1]: row for row in earlier.split("\n")
+            if row.startswith("| ")} | rows
+    write_table(page, MARK, "| guard that is removed | where | found by | after |\n"
+                "|---|---|---|---|", [rows[m["guard"]] for m in read_table(TABLE)
+                                      if m["guard"] in rows])
+
+
+def figures_of(seconds, lost):
+    """How soon lives found what they found; seconds of processor. lost: the guards that they did
+    not find."""
+    if len(seconds) < 2:
+        return f"Lives found {len(seconds)} of {len(seconds) + len(lost)}."
+    return (f"Lives found {len(seconds)} of {len(seconds) + len(lost)}: half of them within "
+            f"{statistics.median(seconds):.1f} s of processor, nine of ten within "
+            f"{statistics.quantiles(seconds, n=10, method='inclusive')[-1]:.1f} s, the last after "
+            f"{max(seconds):.1f} s.")
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--lives", action="store_true")
+    parser.add_argument("--seed", metavar="N", type=int, default=1)
     parser.add_argument("--jobs", metavar="N", type=int, default=os.cpu_count())
     parser.add_argument("--write", metavar="PAGE")
     parser.add_argument("word", nargs="*")
@@ -300,27 +366,35 @@ def main():
         return 0
     if options.lives:
         mutants = [dict(m, test=[LIVES]) for m in mutants if LIVES in m["test"]]
-    shutil.rmtree(COPIES, ignore_errors=True)
-    caught, rows, faults = {}, [], 0
+    caught, rows, lives, lost, builds, faults = {}, {}, [], [], [], 0
     print(f"1..{len(mutants)}", flush=True)
-    results = tried(mutants, options.jobs)
-    for number, (mutant, (result, told)) in enumerate(zip(mutants, results), 1):
-        if isinstance(result, tuple) and result[0]:
-            print(f"ok {number} - {mutant['guard']}: {result[0]}, {result[1]:.1f} s", flush=True)
-            rows.append(f"| {mutant['guard']} | `{mutant['file']}` | `{result[0]}` | "
-                        f"{result[1]:.1f} s |")
-            if result[0] == LIVES:
-                note_sentence(caught, mutant["guard"], told)
+    results = tried(mutants, options.jobs, [] if options.lives else ["all", "check TESTS="],
+                    options.seed, options.write)
+    for number, (mutant, (result, told, building)) in enumerate(zip(mutants, results), 1):
+        builds.append(building)
+        by_test = isinstance(result, tuple) and result[0]
+        if by_test == LIVES:
+            lives.append(result[1])
+            note_sentence(caught, mutant["guard"], told)
+        elif LIVES in mutant["test"]:
+            lost.append(mutant["guard"])
+        if by_test:
+            print(f"ok {number} - {mutant['guard']}: {by_test}, {result[1]:.1f} s", flush=True)
+            rows[mutant["guard"]] = row_of(mutant, *result)
         else:
             faults += 1
             print(f"not ok {number} - {mutant['guard']}", flush=True)
             why = result if isinstance(result, str) else "no test finds it"
             print("\n".join(f"# {line}" for line in why.split("\n")), flush=True)
+    figures = figures_of(lives, lost)
+    print("\n".join([f"# {figures}"] + [f"# not by lives: {guard}" for guard in lost]))
+    if builds:
+        print(f"# the builds of a guard took {statistics.median(builds):.1f} s of processor")
     if options.write and not faults:
+        write_guards(options.write, rows)
         write_sentences(options.write, caught)
-        if not options.lives:
-            write_table(options.write, MARK, "| guard that is removed | where | found by | "
-                        "after |\n|---|---|---|---|", rows)
+        if not options.word:
+            write_table(options.write, FIGURES, figures, [])
     print(f"{len(mutants) - faults} passed, {faults} failed")
     return 1 if faults else 0
 

@@ -79,16 +79,20 @@ static double seconds_of_processor(int whose)
            (double)usage.ru_stime.tv_sec + (double)usage.ru_stime.tv_usec / 1e6;
 }
 
+/* processor: the seconds that it took to come here. */
+static void report_found(const char *plan, const char *verdict, double processor)
+{
+    printf("seed %s: %s\n    found after %.2f s of processor\n", plan, verdict, processor);
+    fflush(stdout);
+}
+
 static void report(const struct plan *wrong)
 {
     struct plan plan = *wrong;
     char text[2000];
 
     plan_print(&plan, text, sizeof text);
-    printf("seed %s: %s\n", text, world.verdict);
-    printf("    found after %.2f s of processor\n",
-           tally->processor + seconds_of_processor(RUSAGE_SELF));
-    fflush(stdout);
+    report_found(text, world.verdict, tally->processor + seconds_of_processor(RUSAGE_SELF));
     if (!options.simplify)
         return;
     unsigned lives = shrink(&plan);
@@ -142,7 +146,10 @@ static uint64_t run_batch(uint64_t first, uint64_t count)
         exit(2);
     }
     if (WIFSIGNALED(status)) {
-        printf("seed %lu: the program died of signal %d\n", tally->seed, WTERMSIG(status));
+        char plan[32], verdict[64];
+        snprintf(plan, sizeof plan, "%lu", tally->seed);
+        snprintf(verdict, sizeof verdict, "the program died of signal %d", WTERMSIG(status));
+        report_found(plan, verdict, seconds_of_processor(RUSAGE_CHILDREN));
         tally->wrong++;
     }
     return status ? tally->seed + 1 : first + count;
