@@ -923,6 +923,7 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *parcel, int flags)
     if (message->file)
         hand_over(parcel, message->file);
     free(message);
+    life_on_deed(kernel.current, DEED_HEARD);
     return (ssize_t)size;
 }
 

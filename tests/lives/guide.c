@@ -7,10 +7,16 @@
 #define KEPT   2048
 #define LATEST 64
 
+/* Facts that have come together in so many lives are not rare. */
+#define RARE 1000
+/* Of so many pairs of facts the rarest is chosen. */
+#define LOOKS 32
+
 struct guide {
     struct plan kept[KEPT];
-    unsigned count;        /* all that were ever kept */
-    unsigned long reached; /* before the latest life */
+    unsigned count;                 /* all that were ever kept */
+    unsigned long reached;          /* before the latest life */
+    struct plan rare[FACTS][FACTS]; /* the latest in which these two facts came together */
 };
 
 struct guide *guide_new(void *(*share)(size_t size))
@@ -90,12 +96,30 @@ static unsigned choose_kept(unsigned count)
     return (count - 1 - (unsigned)draw(count < most ? count : most)) % KEPT;
 }
 
+/* A plan in which rare facts came together; NULL: none was found. */
+static const struct plan *choose_rare(const struct guide *guide)
+{
+    const struct plan *rarest = NULL;
+    unsigned fewest = RARE;
+
+    for (int look = 0; look < LOOKS; look++) {
+        uint64_t one = draw(FACTS), other = draw(FACTS);
+        const struct plan *plan = &guide->rare[one][other];
+        if (!plan->seed || states->lives[one][other] >= fewest)
+            continue;
+        fewest = states->lives[one][other];
+        rarest = plan;
+    }
+    return rarest;
+}
+
 struct plan guide_choose(const struct guide *guide, uint64_t seed)
 {
     state = seed * 0x9e3779b97f4a7c15;
     if (guide->count == 0 || draw(2) == 0)
         return (struct plan){.seed = seed};
-    struct plan plan = guide->kept[choose_kept(guide->count)];
+    const struct plan *rare = draw(2) ? choose_rare(guide) : NULL;
+    struct plan plan = rare ? *rare : guide->kept[choose_kept(guide->count)];
     if (!plan.base)
         plan.base = plan.seed;
     plan_make(&plan);
@@ -105,9 +129,25 @@ struct plan guide_choose(const struct guide *guide, uint64_t seed)
     return plan;
 }
 
+struct noting {
+    struct guide *guide;
+    const struct plan *plan; /* NULL: it has too many changes to be kept */
+};
+
+static void note_pair(void *arg, unsigned one, unsigned other)
+{
+    const struct noting *noting = arg;
+
+    if (++states->lives[one][other] < RARE && noting->plan)
+        noting->guide->rare[one][other] = *noting->plan;
+}
+
 void guide_note(struct guide *guide, const struct plan *plan)
 {
-    if (states->reached > guide->reached && plan->change_count < PLAN_CHANGES / 2)
+    struct noting noting = {guide, plan->change_count < PLAN_CHANGES / 2 ? plan : NULL};
+
+    if (states->reached > guide->reached && noting.plan)
         guide->kept[guide->count++ % KEPT] = *plan;
     guide->reached = states->reached;
+    states_end(note_pair, &noting);
 }

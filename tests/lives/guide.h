@@ -1,5 +1,5 @@
 /* Chooses plans by what lives have reached so far: a plan that has led to states in which no life
- * was before is kept, and changed a little for a further life. */
+ * was before, or in which few were, is kept, and changed a little for a further life. */
 #pragma once
 
 #include "lives/plan.h"

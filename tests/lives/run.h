@@ -8,8 +8,8 @@
 #define KEYS       3
 #define OWNER_ROOM 120 /* three levels */
 
-/* Calls that others notice. */
-enum deed { DEED_MESSAGE, DEED_REQUEST, DEED_SIGNAL, DEED_BIRTH, DEEDS };
+/* Calls that others notice; HEARD: a message was received. */
+enum deed { DEED_MESSAGE, DEED_REQUEST, DEED_SIGNAL, DEED_BIRTH, DEED_HEARD, DEEDS };
 
 struct run {
     int number;

@@ -13,6 +13,7 @@ void states_begin(void)
 {
     memset(latest, 0, sizeof latest);
     memset(details, 0, sizeof details);
+    memset(states->together, 0, sizeof states->together);
 }
 
 static unsigned state_of_run(const struct run *run)
@@ -23,6 +24,33 @@ static unsigned state_of_run(const struct run *run)
 
     return state * 4 + (supervisor && !process_can_run(supervisor)) * 2 +
            (agent && !process_can_run(agent));
+}
+
+/* The state of a run, and the flags of its guards, as a set of facts. */
+static uint64_t facts_of(unsigned state, unsigned of_supervisor, unsigned of_agent)
+{
+    unsigned s = state / 4 / STATES_AGENT, a = state / 4 % STATES_AGENT;
+    uint64_t facts = state % 4 | (uint64_t)of_supervisor << 2 | (uint64_t)of_agent << 15;
+
+    if (s > 0)
+        facts |= UINT64_C(1) << (29 + (s - 1) / 3) | UINT64_C(1) << (36 + (s - 1) % 3);
+    if (a > 0)
+        facts |= UINT64_C(1) << (39 + (a - 1) / 40) | UINT64_C(1) << (45 + (a - 1) / 8 % 5) |
+                 UINT64_C(1) << (50 + (a - 1) % 8);
+    return facts;
+}
+
+static void note_facts(uint64_t facts)
+{
+    for (uint64_t left = facts; left; left &= left - 1)
+        states->together[__builtin_ctzll(left)] |= facts;
+}
+
+void states_end(void (*note)(void *arg, unsigned one, unsigned other), void *arg)
+{
+    for (unsigned one = 0; one < FACTS; one++)
+        for (uint64_t left = states->together[one] >> one; left; left &= left - 1)
+            note(arg, one, one + (unsigned)__builtin_ctzll(left));
 }
 
 static void note_else(unsigned one, unsigned other)
@@ -45,6 +73,7 @@ void states_note(const struct proc *process)
     if (state == *before && *detail == detail_before)
         return;
     life_on_change(process->run);
+    note_facts(facts_of(state, details[SUPERVISOR][number], details[AGENT][number]));
     note_else(STATES * (2 + process->kind) + *detail, state);
     if (state == *before)
         return;

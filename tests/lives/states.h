@@ -14,12 +14,18 @@ struct keeper;
 #define STATES            (STATES_SUPERVISOR * STATES_AGENT * 4)
 #define STATES_ELSE       (1 << 17) /* changes from one to another, and faults in one */
 
+/* The facts of a run: each state of a part, and each flag. Two that few lives have brought together
+ * are a place where few have looked. */
+#define FACTS 64
+
 /* In memory that batches share. */
 struct states {
     unsigned long reached; /* how many of these two */
     unsigned long pairs;   /* of the first */
     unsigned seen[STATES]; /* in how many steps */
     bool others[STATES_ELSE];
+    unsigned lives[FACTS][FACTS]; /* in how many two facts were true together */
+    uint64_t together[FACTS];     /* in the life under way: a set of facts for each */
 };
 extern struct states *states; /* NULL: nothing is noted */
 
@@ -27,6 +33,8 @@ extern struct states *states; /* NULL: nothing is noted */
 void states_begin(void);
 /* A process of a run has acted. */
 void states_note(const struct proc *process);
+/* Calls it for each two facts that were true together in this life. */
+void states_end(void (*note)(void *arg, unsigned one, unsigned other), void *arg);
 /* A fault of that kind strikes a run. */
 void states_note_fault(const struct run *run, unsigned kind);
 /* Prints those of two parts that were reached, and those that were not. */
@@ -45,7 +53,8 @@ unsigned state_of_agent(const struct proc *process);
 #define MOMENT_OF_ITSELF 4
 #define MOMENT_OF_KILL   5
 int64_t state_moment(const struct proc *process, unsigned which);
-/* The flags that their guards ask for besides: a set of bits, less than STATES. */
+/* The flags that their guards ask for besides: a set of bits, below 1 << 13 of a supervisor, and
+ * below 1 << 14 of an agent. */
 unsigned state_detail_of_supervisor(const struct proc *process);
 unsigned state_detail_of_agent(const struct proc *process);
 unsigned state_of_keeper(const struct keeper *keeper);
