@@ -62,8 +62,9 @@ works_bare() {
     for arch in amd64 arm64; do
         mkdir "$T/$arch"
         tar xf "$RLOCK_RELEASE/$VERSION-linux-$arch.tar.gz" -C "$T/$arch"
-        for program in rlock rlock-top rlock-serve rlock-postgresql rlock-mysql rlock-external; do
-            run -0 readelf -ld "$T/$arch/$VERSION-linux-$arch/$program"
+        for program in "$T/$arch/$VERSION-linux-$arch"/rlock{,-*}; do
+            [[ $program != */rlock-store-git ]] || continue # a script
+            run -0 readelf -ld "$program"
             [[ $output != *NEEDED* && $output != *INTERP* ]]
             [[ $output == *'file type is EXEC '* ]] # it takes long to move OpenSSL's tables
         done
