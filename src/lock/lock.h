@@ -179,7 +179,7 @@ struct lock_memory {
 enum latch_verb {
     LATCH_LOOK,
     LATCH_LIST, /* looks, and tells the ids */
-    LATCH_SET,
+    LATCH_SET,  /* this one and those behind it change the latch */
     LATCH_COUNT,
     LATCH_DELETE,
 };

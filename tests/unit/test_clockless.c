@@ -213,7 +213,9 @@ static void is_end(struct host *host, int64_t wanted, const char *what)
         tap_note("it ends after %" PRId64 " ms, not %" PRId64, got, wanted);
 }
 
-/* One writes a place that lasts for 30 s, and is not heard of any more. */
+/* One host writes a place that lasts for 30 s, and is not heard of any more. To a host that knows
+ * all, it ends at 30000 ms; to one that finds it after 20 s and takes it for new, at 50000. A Date
+ * tells that it is older, by 20 s less the second that Dates are cut to, and less MARGIN: 33000. */
 static struct host begin(int64_t offset_us)
 {
     struct host writer = host_make(offset_us);
@@ -305,7 +307,7 @@ static void test_date(void)
     host_end(&behind);
 }
 
-/* A Date that was told right after the request, of an answer that took its time. */
+/* The answer took 4 s, of which its Date may be at the beginning. */
 static void test_round_trip(void)
 {
     struct host writer = begin(0), reader = host_make(0);

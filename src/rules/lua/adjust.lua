@@ -19,7 +19,8 @@ if is_late(now) then return { 'STALE', now } end
 local lock, refusal = load_families(1, nil, 'po')
 if not lock then return refusal end
 
--- The present holders stay; no newcomer gets in before there is room.
+-- The present holders stay; no newcomer gets in before there is room. The key is kept before the
+-- change and after, for the reason that keep() has.
 local function set_limit(limit)
   refresh(lock)
   if lock.held and lock.held.mode ~= 'l' then return { 'MISFIT', now, 'lock', 1 } end
@@ -48,11 +49,11 @@ end
 -- The notes behind the five words of WHO.
 local NOTES = '^%d+ %S+ %d+ %S+ %S+ %S+ %S+ %S+ %S+( .*)$'
 
--- The pause that was made for this lock only.
+-- The pause that was made for this lock only: the field p, or po where p is that of a GLOB.
 local function own_pause()
   local notes = lock.paused and string.match(lock.paused.text, NOTES) or ''
   if not string.find(notes, ' glob=', 1, true) then return lock.paused end
-  return lock.more and read_pause(lock.more) or nil
+  return lock.extra and read_pause(lock.extra) or nil
 end
 
 -- Of the lock's own pause and those of GLOBs, returns the one that ends last; and then its own, if

@@ -54,8 +54,8 @@ local function read_families(lock, which)
 end
 
 -- As load_lock(), with the families.
-local function load_families(which, owner, more)
-  local lock, refusal = load_lock(which, owner, more)
+local function load_families(which, owner, extra)
+  local lock, refusal = load_lock(which, owner, extra)
   if not lock then return nil, refusal end
   return read_families(lock, which)
 end

@@ -72,7 +72,7 @@
 --                lineage() of that
 --   loaded       load_lock(): the reply of the server; read_families() and is_open() read there
 --                whether the caller or one of its ancestors has a family
---   more         load_lock(): the text of one more field, for the script that names it
+--   extra        load_lock(): the text of one more field, for the script that names it
 --   acquired, ran   the texts of a and c; count_acquired() and remember() keep them up to date
 --   kind, fence, slots, barred, mirror, stored   the fields k, f, b, t, m and l, kept up to date by
 --                who writes them: set_minimum(), next_fence() and settle(), slots.lua,
@@ -179,15 +179,15 @@ end
 -- The lock ----------------------------------------------------------------------------------------
 
 -- The lock of KEYS[which] as "owner" finds it, which may be nil; or nil and the refusal to return.
--- more: the name of one more field to load; its text is lock.more. The families of the owner and
+-- extra: the name of one more field to load; its text is lock.extra. The families of the owner and
 -- its ancestors are loaded, but not read: read_families() does that.
-local function load_lock(which, owner, more)
+local function load_lock(which, owner, extra)
   local key, path = KEYS[which], lineage(owner or '')
   local fields = { 'k', 'f', 's', 'b', 't', 'q', 'm', 'l', 'p', 'w:' .. path[#path], 'a', 'c',
                    'h:' .. path[1] }
   for i = 2, #path do fields[FAMILIES + i] = 'h:' .. path[i] end
   local last = FAMILIES + #path + 1
-  fields[last] = more
+  fields[last] = extra
   local v = redis.pcall('HMGET', key, unpack(fields))
   if v.err then
     local damaged = string.find(v.err, 'WRONGTYPE', 1, true)
@@ -208,7 +208,7 @@ local function load_lock(which, owner, more)
            fence = fence, held = held, stored = stored, limit = stored or held and held.limit,
            slots = v[4] or '', barred = v[5] or '', queue = queue, place = v[10] or nil,
            mirror = v[7] or nil, paused = v[9] and read_pause(v[9]) or nil,
-           acquired = v[11] or '0', ran = v[12] or '', more = v[last], loaded = v }
+           acquired = v[11] or '0', ran = v[12] or '', extra = v[last], loaded = v }
 end
 
 -- Has the key live for a week after the longest lease, or for a year. A change that may make the

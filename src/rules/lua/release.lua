@@ -50,7 +50,7 @@ local function load_all()
       end
       quiet = quiet and lock.own and not is_dead(lock.own) and not lock.family.entries[2]
         and not lock.place and not lock.mirror and lock.queue.first > lock.queue.last
-        and not lock.more
+        and not lock.extra
     end
   end
   return quiet

@@ -769,10 +769,12 @@ static void survey(struct redis_store *store, const struct survey_request *reque
 
 static void latch(struct redis_store *store, const struct latch_request *request)
 {
+    bool changes = request->verb >= LATCH_SET;
+
     store->listen = request->listen;
-    store->in_time = request->verb >= LATCH_SET;
+    store->in_time = changes;
     redis_call_latch(&store->call, store->prefix, request);
-    if (request->verb < LATCH_SET)
+    if (!changes)
         redis_session_check_role(store->session);
 }
 

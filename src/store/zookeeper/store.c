@@ -242,7 +242,8 @@ static enum release_sent zk_release_nowait(struct store *base,
 
 /* -- force ------------------------------------------------------------------------------------- */
 
-static bool is_told(const struct force_request *request, const struct zk_contender *one)
+/* Whether the request is about that holder, which its user was shown. */
+static bool is_named(const struct force_request *request, const struct zk_contender *one)
 {
     for (size_t i = 0; i < request->owner_count; i++)
         if (strcmp(zk_owner_uuid(request->owners[i]), one->uuid) == 0)
@@ -263,23 +264,24 @@ static void forced(struct zk_store *store, const struct zk_reply *replies)
         zk_tell(store, &answer);
 }
 
-/* How many hold the lock, and how many of these were told. */
-struct told {
-    size_t holders, told;
+/* How many hold the lock, and how many of these the request names. */
+struct holder_counts {
+    size_t holders, named;
 };
 
-/* Deletes the nodes of the holders that were told, and of all that wait; adds to *counts. */
+/* Deletes the nodes of the holders that the request names, and, for a purge, of all that wait; adds
+ * to *counts. */
 static void add_deletions(struct zk_store *store, const struct zk_queue *queue, const char *parent,
-                          struct told *counts)
+                          struct holder_counts *counts)
 {
     const struct force_request *request = store->base.operation.force;
 
     for (size_t i = 0; i < queue->count; i++) {
         const struct zk_contender *one = &queue->all[i];
-        bool wanted = is_told(request, one);
+        bool named = is_named(request, one);
         counts->holders += one->heads && one->holds;
-        counts->told += one->heads && one->holds && wanted;
-        if (!wanted && !(request->purge && !one->holds))
+        counts->named += one->heads && one->holds && named;
+        if (!named && !(request->purge && !one->holds))
             continue;
         char *path = zk_path_join(parent, one->name);
         zk_multi_change(store->batch, OP_DELETE, path, NULL);
@@ -287,16 +289,17 @@ static void add_deletions(struct zk_store *store, const struct zk_queue *queue, 
     }
 }
 
-/* All holders must have been told, and no other client. */
+/* The request must name all holders, and no other client. */
 static void take_away(struct zk_store *store, const struct zk_queue queues[ZK_BRANCHES])
 {
-    struct told counts = {0};
+    struct holder_counts counts = {0};
 
     zk_multi(store->batch);
     for (size_t i = 0; i < ZK_BRANCHES; i++)
         add_deletions(store, &queues[i], store->nodes[0].branches[i], &counts);
     zk_multi_end(store->batch);
-    if (counts.told == counts.holders && counts.told == store->base.operation.force->owner_count) {
+    if (counts.named == counts.holders &&
+        counts.named == store->base.operation.force->owner_count) {
         zk_send(store, forced, ZK_NO_EFFECT);
     } else {
         zk_session_drop_batch(store->session);

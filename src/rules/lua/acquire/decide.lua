@@ -31,8 +31,9 @@ local function position_in(lock)
   return math.max(found, lock.turn.late and 2 or 1)
 end
 
--- Whether it can go before the first: if it was called as well. A reader may also go by its own
--- call, as the one that was called may never come.
+-- Whether the caller goes before the first, of the same mode, with which it can share the lock: if
+-- it stands in the same line and was called as well. A reader may also be the next one behind those
+-- that were called, as they may never come.
 local function goes_along(lock, first, line)
   local queue = lock.queue
   if request.mode == 'x' or not queue.mine or first.mode ~= request.mode then return false end
@@ -42,7 +43,7 @@ local function goes_along(lock, first, line)
   return (lock.listed or queue.mine) <= line.called + beyond
 end
 
--- Whether a newcomer goes before the first.
+-- Whether the caller is a newcomer that goes before the first.
 local function outranks(lock, first, line)
   local queue = lock.queue
   if queue.mine or queue.base ~= 'q' or first.owner == '' then return false end

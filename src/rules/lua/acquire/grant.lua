@@ -75,7 +75,7 @@ local function extend(taken)
     lock.held.earliest = math.min(lock.held.earliest, lock.own.deadline)
     write_holders(lock, lock.family)
     leave_queue(lock)
-    if request.mode ~= 'x' and not lock.path[2] then wake(lock) end
+    if request.mode ~= 'x' and #lock.path == 1 then wake(lock) end
   end
   return answer_granted()
 end

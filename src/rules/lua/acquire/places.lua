@@ -45,8 +45,8 @@ local function all_are_listed(lock)
   return false
 end
 
--- A list without waiters. Its numbers begin with a ticket, of which all that were issued before are
--- lower, and so are the numbers of waiters in earlier lists: one of these comes back to the front.
+-- A list without waiters. Its numbers begin with the ticket of its first waiter: no earlier list of
+-- this priority has got as far, so a waiter that comes back with its number there is in front.
 local function new_list(of, ticket)
   return { priority = of, first = ticket, last = ticket - 1, called = ticket - 1 }
 end

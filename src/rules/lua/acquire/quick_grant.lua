@@ -20,6 +20,7 @@ end
 local function is_open(lock)
   local h, mode = lock.held, request.mode
   if lock.place or lock.stored or lock.paused then return false end
+  -- Neither the caller nor an ancestor of it holds the lock.
   for i = FAMILIES + 1, FAMILIES + #lock.path do
     if lock.loaded[i] then return false end
   end
