@@ -387,6 +387,8 @@ pid_t child_start_apart(const char *command, const struct child_plan *plan)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(127);
+    if (plan->number)
+        atomic_store(plan->number, getpid());
     close_streams(STDOUT_FILENO);
     dup2(STDERR_FILENO, STDOUT_FILENO);
     restore_signals(plan->inherited ? plan->inherited : &none_blocked);

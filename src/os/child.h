@@ -69,6 +69,7 @@ struct child_plan {
     struct moment start_before;   /* it is not executed at or after this moment */
     const struct inherited *inherited;
     const struct cgroup *cgroup; /* that it is started in; NULL: that of this process */
+    atomic_int *number; /* of child_start_apart(): where its process writes its own; or NULL */
 };
 
 /* Starts sh -c "command" in a session of its own, with nothing to read, and with standard error as

@@ -681,6 +681,25 @@ enum tree_state tree_signal(const struct tree *tree, int signo)
     return signal_cgroup(tree, signo);
 }
 
+/* Where the kernel does not signal a group by a pidfd, what the process leaves is found behind
+ * it. */
+bool tree_signal_child(struct procfs *procfs, pid_t parent, pid_t pid, int signo)
+{
+    struct process process;
+
+    if (!procfs_is_usable(procfs))
+        return false;
+    procfs_begin(procfs);
+    int fd = kernel_pidfd(pid);
+    bool lives = procfs_read_status(procfs, pid, &process) == PROCESS_FOUND && process.live &&
+                 process.parent == parent;
+    if (lives && signo != 0 && !kernel_signal_group(fd, signo))
+        kernel_signal(pid, fd, signo);
+    file_close(fd);
+    procfs_end(procfs);
+    return lives;
+}
+
 bool tree_is_visible(const struct tree *tree)
 {
     return cgroup_exists(tree->cgroup) || procfs_is_usable(tree->procfs);

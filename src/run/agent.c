@@ -589,21 +589,22 @@ static void start(struct agent *agent, const struct agent_task *task)
 {
     const struct agent_plan *plan = agent->plan;
 
-    agent->watchdog = (struct watchdog){.plan = plan->job,
-                                        .offer = agent->offer,
-                                        .stop_command = {.plan = plan->job},
-                                        .tree = {.procfs = &agent->procfs,
-                                                 .cgroup = &agent->offer->cgroup,
-                                                 .root = agent->presence.pid,
-                                                 .except = getpid(),
-                                                 .leader = -1,
-                                                 .owner = plan->keeper.request.owner,
-                                                 .callers = task->callers},
-                                        .listen = drain_channel,
-                                        .alarmed = on_alarmed,
-                                        .cleared = release_unheld,
-                                        .failed = on_failed,
-                                        .arg = agent};
+    agent->watchdog =
+        (struct watchdog){.plan = plan->job,
+                          .offer = agent->offer,
+                          .stop_command = {.plan = plan->job, .shown = &agent->offer->stop_command},
+                          .tree = {.procfs = &agent->procfs,
+                                   .cgroup = &agent->offer->cgroup,
+                                   .root = agent->presence.pid,
+                                   .except = getpid(),
+                                   .leader = -1,
+                                   .owner = plan->keeper.request.owner,
+                                   .callers = task->callers},
+                          .listen = drain_channel,
+                          .alarmed = on_alarmed,
+                          .cleared = release_unheld,
+                          .failed = on_failed,
+                          .arg = agent};
     watchdog_init(&agent->watchdog, agent->loop);
     descendants_init(&agent->descendants, agent->loop, &agent->watchdog.tree);
     waiting_init(&agent->waiting, agent->loop, &plan->keeper.request, plan->events,

@@ -96,6 +96,7 @@ int agent_process_replace(struct agent_process *agent, const struct agent_plan *
     int before = agent->channel;
 
     offer_claim(agent->offer);
+    atomic_store(&agent->offer->stop_command, 0); /* it has died with its agent */
     if (start(agent, &task, brief, arg) == 0) {
         close(before);
         return 0;

@@ -76,6 +76,8 @@ struct offer {
     atomic_bool delivered;      /* the printer of an acquisition has printed the lock */
     atomic_int_fast64_t ending; /* since when (struct awake) the command is being ended, by the
                                  * guard that has claimed it; 0: it is not */
+    atomic_int stop_command;    /* the pid of the agent's, of --stop; 0: it has none, or has reaped
+                                * it */
     bool announced;            /* the user has read why the lock is waited for, since it was held */
     struct child_note command; /* of the command's process */
     struct cgroup cgroup;      /* the command's, from before it is started */

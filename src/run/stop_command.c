@@ -28,7 +28,8 @@ bool stop_command_start(struct stop_command *stop, const struct inherited *inher
     const struct child_plan plan = {.environment = environment,
                                     .start_before = stop->kill_at,
                                     .inherited = inherited,
-                                    .cgroup = cgroup};
+                                    .cgroup = cgroup,
+                                    .number = stop->shown};
     stop->pid = child_start_apart(stop->plan->stop, &plan);
     if (stop->pid < 0) {
         run_tell_errno(stop->plan->events, RUN_STOP_COMMAND_NOT_STARTED);
@@ -48,6 +49,8 @@ bool stop_command_note_end(struct stop_command *stop, pid_t pid, int status)
     if (pid <= 0 || pid != stop->pid)
         return false;
     stop->pid = 0;
+    if (stop->shown)
+        atomic_store(stop->shown, 0);
     if (status != 0)
         run_tell(stop->plan->events,
                  &(struct run_news){.event = RUN_STOP_COMMAND_FAILED, .number = status});

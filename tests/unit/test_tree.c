@@ -642,6 +642,51 @@ static void test_cgroup_that_does_not_kill(void)
     remove_tree("");
 }
 
+/* Stops when its child has written its own number to "to". Returns what was forked. */
+static pid_t fork_stopped_guard(int to)
+{
+    pid_t guard = fork();
+
+    if (guard != 0)
+        return guard;
+    if (fork() == 0) {
+        pid_t child = setsid();
+        must(write(to, &child, sizeof child) == sizeof child);
+        alarm(120);
+        pause();
+        _exit(0);
+    }
+    for (;;)
+        raise(SIGSTOP);
+}
+
+static void test_child_of_another(void)
+{
+    struct moment until = moment_plus(moment_now(), 60 * NS_PER_SEC);
+    const struct timespec rest = {.tv_nsec = NS_PER_MS};
+    struct procfs procfs = {0};
+    pid_t child;
+    int ends[2], status;
+
+    must(procfs_open(&procfs) == 0 && pipe(ends) == 0);
+    pid_t guard = fork_stopped_guard(ends[1]);
+    must(guard > 0 && read(ends[0], &child, sizeof child) == sizeof child);
+    must(waitpid(guard, &status, WUNTRACED) == guard && WIFSTOPPED(status));
+    tap_ok(!tree_signal_child(&procfs, getpid(), child, SIGKILL) &&
+               tree_signal_child(&procfs, guard, child, 0),
+           "a process is not killed as the child of another one than its parent");
+    bool lived = tree_signal_child(&procfs, guard, child, SIGKILL);
+    while (tree_signal_child(&procfs, guard, child, 0) && !moment_reached(until, moment_now()))
+        nanosleep(&rest, NULL);
+    tap_ok(lived && !moment_reached(until, moment_now()) && waitpid(guard, NULL, WNOHANG) == 0,
+           "the child of a stopped process is killed");
+    syscall(SYS_kill, guard, SIGKILL);
+    waitpid(guard, NULL, 0);
+    close(ends[0]);
+    close(ends[1]);
+    procfs_close(&procfs);
+}
+
 int main(void)
 {
     test("by lists of children", 'd', true, getpid());
@@ -660,5 +705,6 @@ int main(void)
     test_empty_group();
     test_group_of_a_reaped_command();
     test_cgroup_that_does_not_kill();
+    test_child_of_another();
     return tap_done();
 }
