@@ -26,12 +26,16 @@ static unsigned state_of_run(const struct run *run)
            (agent && !process_can_run(agent));
 }
 
-/* The state of a run, and the flags of its guards, as a set of facts. */
-static uint64_t facts_of(unsigned state, unsigned of_supervisor, unsigned of_agent)
+/* The state of a run, the flags of its guards, and which moments are over, as a set of facts. */
+static uint64_t facts_of(const struct run *run, unsigned state)
 {
-    unsigned s = state / 4 / STATES_AGENT, a = state / 4 % STATES_AGENT;
-    uint64_t facts = state % 4 | (uint64_t)of_supervisor << 2 | (uint64_t)of_agent << 15;
+    const struct proc *supervisor = run_guard(run, SUPERVISOR);
+    unsigned s = state / 4 / STATES_AGENT, a = state / 4 % STATES_AGENT, number = run->number;
+    uint64_t facts = state % 4 | (uint64_t)details[SUPERVISOR][number] << 2 |
+                     (uint64_t)details[AGENT][number] << 15;
 
+    for (unsigned which = 0; supervisor && which < MOMENTS; which++)
+        facts |= (uint64_t)(state_moment(supervisor, which) <= world.now) << (58 + which);
     if (s > 0)
         facts |= UINT64_C(1) << (29 + (s - 1) / 3) | UINT64_C(1) << (36 + (s - 1) % 3);
     if (a > 0)
@@ -73,7 +77,7 @@ void states_note(const struct proc *process)
     if (state == *before && *detail == detail_before)
         return;
     life_on_change(process->run);
-    note_facts(facts_of(state, details[SUPERVISOR][number], details[AGENT][number]));
+    note_facts(facts_of(process->run, state));
     note_else(STATES * (2 + process->kind) + *detail, state);
     if (state == *before)
         return;

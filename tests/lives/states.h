@@ -14,8 +14,8 @@ struct keeper;
 #define STATES            (STATES_SUPERVISOR * STATES_AGENT * 4)
 #define STATES_ELSE       (1 << 17) /* changes from one to another, and faults in one */
 
-/* The facts of a run: each state of a part, and each flag. Two that few lives have brought together
- * are a place where few have looked. */
+/* The facts of a run: each state of a part, each flag, each moment that is over. Two that few lives
+ * have brought together are a place where few have looked. */
 #define FACTS 64
 
 /* In memory that batches share. */
