@@ -7,13 +7,14 @@ import re
 from tap import report
 
 TOP = os.environ.get("top_srcdir") or os.path.join(os.path.dirname(__file__), "..")
-UNITS = {"NS_PER_MS": 0.001, "NS_PER_SEC": 1}
+UNITS = {"NS_PER_MS": 0.001, "NS_PER_SEC": 1, "US_PER_S": 1}
 # Page, a sentence in it with {} for each number, and for each number the folder and the name of its
 # constant, or the sum of several; in seconds if the constant is a time. A third member is a factor.
 STORES = "rlock-stores.7"
 KEEPER = "lock"
 HANDOVER = ("rules", "HANDOVER_MS", 0.001)
 PLACE = ("rules", "QUEUE_PLACE_MS", 0.001)
+NEAR = ("rules/lua", "NEAR")
 SENTENCES = [
     ("rlock.7", "A waiter tells the server every {} s", (KEEPER, "HEARTBEAT_NS")),
     ("rlock.7", "was not heard of for {} s is passed over", PLACE),
@@ -36,7 +37,23 @@ SENTENCES = [
         ("store/quorum", "PAUSE_LEAST_NS", 1000),
         ("store/quorum", "PAUSE_MOST_NS", 1000),
     ),
+    ("rlock.7", "must call within {} s then", PLACE),
+    ("rlock.7", "Behind the first {}, a waiter for one KEY", NEAR),
+    ("rlock.7", "waiter that is passed, {} more are told", NEAR),
+    ("rlock.7", "Where more than {} waiters in a row die", NEAR),
+    ("rlock.7", "shows it for up to {} minutes", ("rules", "FAR_PLACE_MS", 0.001 / 60)),
     ("rlock.7", "bytes of a KEY Ta {}", ("lock", "KEY_MAX_BYTES")),
+    ("rlock.7", "KEYs of one acquisition Ta {}", ("lock", "LOCK_KEYS_MAX")),
+    ("rlock.7", "holders of a semaphore Ta {}", ("lock", "LOCK_LIMIT_MAX")),
+    ("rlock.7", "depth of nesting Ta {}", ("lock", "OWNER_DEPTH")),
+    ("rlock.7", "number of a latch Ta {}", ("lock", "LATCH_NUMBER_MAX")),
+    ("README.md", "a dead waiter the queue for {} s", HANDOVER),
+    (STORES, "takes no writes, or has not answered within {} seconds", ("host", "SLOW_NS")),
+    (STORES, "A host that has not answered within {} seconds", ("host", "SLOW_NS")),
+    (STORES, "gets a message, and also asks every {} seconds", (KEEPER, "HEARTBEAT_NS")),
+    (STORES, "if that fails, the waiter looks every {} seconds", ("host", "SLEEP_NS")),
+    (STORES, "their clocks may differ by {} seconds", ("host", "MARGIN_US")),
+    ("docs/etcd.md", "their clocks may differ by {} s", ("host", "MARGIN_US")),
     ("rlock.1", "A KEY is 1 to {} bytes", ("lock", "KEY_MAX_BYTES")),
     (
         "rlock-run.1",
@@ -47,6 +64,8 @@ SENTENCES = [
     ("rlock-run.1", "waited for {} minutes", ("lock", "LOCK_PRIORITY_BOUND_NS", 1 / 60)),
     ("rlock-run.1", "at most {}, are taken together", ("lock", "LOCK_KEYS_MAX")),
     ("rlock-run.1", "holders, 1 to {}", ("lock", "LOCK_LIMIT_MAX")),
+    ("rlock-run.1", "At most {} levels nest", ("lock", "OWNER_DEPTH")),
+    ("rlock-history.1", "remembers the last {} runs", ("rules/lua", "RUNS")),
     ("rlock-run.1", "table, of at most {} characters", ("cli", "SHEDLOCK_NAME_MAX")),
     ("rlock-limit.1", "from 0 to {}", ("lock", "LOCK_LIMIT_MAX")),
     ("rlock-serve.1", "not answered after {} seconds", ("serve", "PATIENCE")),
@@ -64,16 +83,23 @@ COUNTS = [
 ]
 
 
+CONSTANT = {
+    ".c": r"^#define (\w+)\s+(.*?)(?:/\*.*)?$",
+    ".h": r"^#define (\w+)\s+(.*?)(?:/\*.*)?$",
+    ".lua": r"^local ([A-Z]+) = ([0-9]+)\b",
+}
+
+
 def definitions():
-    """Returns the text of each #define in src, as {name: {folder: text}}."""
+    """Returns the text of each constant in src, as {name: {folder: text}}."""
     found = {}
     folders = [*os.walk(os.path.join(TOP, "src")), *os.walk(os.path.join(TOP, "tests", "unit"))]
     for folder, _, names in folders:
         for name in names:
-            if name.endswith((".c", ".h")):
+            pattern = CONSTANT.get(os.path.splitext(name)[1])
+            if pattern:
                 with open(os.path.join(folder, name), encoding="utf-8") as source:
-                    for name, text in re.findall(r"^#define (\w+)\s+(.*?)(?:/\*.*)?$",
-                                                 source.read(), re.M):
+                    for name, text in re.findall(pattern, source.read(), re.M):
                         found.setdefault(name, {})[folder] = text
     return found
 
@@ -104,9 +130,9 @@ def text_of(page):
 
 def said_numbers(page, sentence):
     """The numbers that the page has in the place of each {}; None if it lacks the sentence."""
-    pattern = re.escape(sentence).replace(r"\{\}", r"([0-9][0-9.,]*[0-9]|[0-9])")
-    found = re.search(pattern, text_of(page))
-    return found and [float(number.replace(",", "")) for number in found.groups()]
+    number = r"([0-9](?:[0-9.,]*[0-9])?(?: [0-9]{3})*)"
+    found = re.search(re.escape(sentence).replace(r"\{\}", number), text_of(page))
+    return found and [float(re.sub("[, ]", "", said)) for said in found.groups()]
 
 
 def faults(page, sentence, *sources):
