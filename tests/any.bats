@@ -105,7 +105,7 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     poll_until 10 has_place w c 1
     prints 0 '*any 2 of 3*' status c
     poll_until 15 contains "$T/w.err" 'rlock: waiting for 2 of a, b, c: a, held by '
-    # It holds nothing yet, but comes first there.
+    # The waiter holds nothing yet, but comes first there.
     run -75 rlock run -n c -- true
     kill "${pid[x]}"
     poll_until 10 contains "$T/w.out" 'KEY=b c'

@@ -80,7 +80,7 @@ die_holding() { # KEY LEASE: what is left of a holder that was killed
     : >"$T/end"
     finish b
     [[ $status == 0 && ! -e $T/ran ]]
-    # It was not there to be stopped either.
+    # The command was not there to be stopped either.
     [[ $(<"$T/a.err") != *stopping* ]]
 }
 

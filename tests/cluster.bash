@@ -118,7 +118,7 @@ nodes() {
     }' | sort
 }
 
-# Those that have slots.
+# The masters that have slots.
 masters() {
     nodes | awk '$3 == "master" && NF > 4 { printf "%s ", $1 }'
 }

@@ -465,7 +465,7 @@ announces() {
     done
     run -0 rlock run "${at[@]}" -- true
     run -0 rlock status
-    # They shall be called by name, and have none.
+    # The nodes shall be called by name, and have none.
     for node in $CLUSTER_NODES; do
         cli "$node" config set cluster-preferred-endpoint-type hostname >/dev/null
     done

@@ -63,7 +63,7 @@ trapped() {
     done
 }
 
-# It would continue for half a minute or more, and ends while /proc is read, which takes long.
+# The command would continue for half a minute or more; it ends while /proc is read, for long.
 @test "H121 a command that forks faster than /proc can be read is ended, and the lock is free" {
     for i in {1..3}; do
         bg a env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_readdir.so" "$RLOCK" run \
@@ -233,7 +233,7 @@ stopped_late() {
     unshare --pid --fork true 2>/dev/null || skip "no process name spaces here"
     begin() {
         rm -f "$LOG"
-        # Its numbers must not be those of the kernel's own processes outside.
+        # The numbers of its processes must not be those of the kernel's own processes outside.
         bg a unshare --pid --fork bash -c 'for i in {1..300}; do (:); done; "$0" "$@"; exit' \
             "$RLOCK" run --lease 6s k -- sh -c "$(pair)"
         poll_until 15 have_traced 2

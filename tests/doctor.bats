@@ -102,7 +102,7 @@ END
     port=$(free_ports 1)
     redis config set port "$port"
     redis config set bind 127.0.0.1
-    # Its title would hide whose it is from the end of the test.
+    # The process's title would hide whose it is from the end of the test.
     bg replica redis-server --port 0 --unixsocket "$T/replica" --dir "$T" --save "" \
         --set-proc-title no \
         --replicaof 127.0.0.1 "$port"
@@ -382,7 +382,7 @@ compare() {
     redis acl setuser nothing reset on '>pw' '~*' '&*' '-@all' '+multi' '+exec'
     run -69 --separate-stderr rlock doctor --json --replicas 1 -u "unix://nothing:pw@$REDIS_SOCK"
     lacks=$output
-    # It cannot be one of a quorum, either, and no quorum has replicas.
+    # The server cannot be one of a quorum, either, and no quorum has replicas.
     run -69 --separate-stderr rlock doctor --json -u "unix://nothing:pw@$REDIS_SOCK" \
         -u "unix://$T/none"
     [[ $(jq -r '.servers[0].findings[] | select(.check == "rights") | .text' <<<"$lacks$output" |

@@ -202,7 +202,7 @@ metrics_in() {
     chmod +x "$T/shim/rlock"
     export STATUSES=$T/statuses RLOCK_URL=unix://$T/none RLOCK_SERVER_WAIT=0
     for command in $("$RLOCK" help | sed -n 's/^  \([a-z-]*\)  .*/\1/p'); do
-        # They need a terminal, or do not end by themselves.
+        # These need a terminal, or do not end by themselves.
         [[ $command != @(top|serve|events) ]] || continue
         : >"$STATUSES"
         "$RLOCK" help "$command" | sed -n '/^Example/,$s/^  //p' |

@@ -152,7 +152,7 @@ locked() {
     bg_says b waiting rlock fence "$F" --token 6
     terminate b 143
     terminate a
-    # Its standard streams are its own business.
+    # The standard streams of what is left are its own business.
     run -0 bash -c '"$RLOCK" fence "$1" --token 7 -- sh -c "sleep 1000 >/dev/null 2>&1 & echo left"' sh "$F" 3>&-
     [[ $output == left ]]
     run -0 fence 8 -n

@@ -64,7 +64,7 @@ without_grace() {
     start=$(now_ms)
     refused 69 run -n --lease 15s k -- touch "$T/run"
     stderr_line '^rlock: k: the server may have lost locks; it grants nothing new for another 15s$'
-    # It is free, so this is not contention.
+    # The lock is free, so this is not contention.
     refused 69 run -n -E 0 --lease 9s k -- touch "$T/run"
     run -69 rlock acquire -w 200ms --lease 9s k
     run -0 --separate-stderr rlock run --lease 9s k -- true

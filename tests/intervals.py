@@ -141,7 +141,7 @@ def order(runs, queues, launched, disturbed, limits):
 
     for queue in queues:
         key = queue.key
-        # Those who gave up stood in no one's way after that; nested ones pass others, and are
+        # Waiters that gave up stood in no one's way after that; nested ones pass others, and are
         # passed.
         waiters = [one for one in queue.waiters if (one[0], key) in granted and "." not in one[0]]
         late = [

@@ -54,7 +54,7 @@ there_are() {
     kill "${pid[c]}" "${pid[d]}"
     finish c
     finish d
-    # It is free, and no waiter is let in.
+    # The lock is free, and no waiter is let in.
     poll_until 10 there_are 0 1
     poll_until 10 contains "$T/e.err" 'waiting for k, its limit is 0; you are next'
     rlock limit k 1

@@ -311,7 +311,7 @@ rm "$XDG_RUNTIME_DIR/fill"
 fill
 full=
 for i in {1..60}; do
-    # It may be a release that there is no room for: not of a key that is needed again.
+    # A release may be what there is no room for: not of a key that is needed again.
     full=$(status "$RLOCK" run -n --connect-timeout 3s --label "$(printf '%0200d' 0)" "k$i" -- true 2>&1)
     [[ $full == *"status 0" ]] || break
 done

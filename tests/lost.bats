@@ -178,7 +178,7 @@ ended() {
                 begun "$way-$end"
             done
         done
-        # Those that are flushed are last: that takes everything from everybody.
+        # The locks that are flushed are last: that takes everything from everybody.
         for way in kept forced deleted taken flushed; do
             for end in "${ends[@]}"; do
                 lose "$way-$end" $way

@@ -63,7 +63,7 @@ def read_table(path):
 
 
 def flags_of(build):
-    """What a build directory was configured with; None: it was not."""
+    """Returns how a build directory was configured; None: it was not."""
     status = os.path.join(build, "config.status")
     if not os.path.exists(status):
         return None

@@ -126,7 +126,7 @@ enough() {
 # other_server [OPTION...]: starts another one, at $T/other/sock; ${pid[other]} ends with the test.
 other_server() {
     mkdir "$T/other"
-    # Its title would hide whose it is from the end of the test.
+    # The process's title would hide whose it is from the end of the test.
     bg other redis-server --port 0 --unixsocket "$T/other/sock" --dir "$T/other" --save "" \
         --set-proc-title no "$@"
     poll_until 10 listens "$T/other/sock"

@@ -58,7 +58,7 @@ was_told() {
     ends_well a
 }
 
-# It ignores TERM, fills a pipe without a reader, and hangs.
+# The notifying command ignores TERM, fills a pipe without a reader, and hangs.
 stubborn() {
     echo '[ "$RLOCK_EVENT" = held ] || exit 0
         trap "" TERM; echo $$ >"'"$1"'"; yes >&2 & exec sleep 1000'

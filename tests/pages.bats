@@ -271,7 +271,7 @@ does() {
     command -v jq >/dev/null || skip "no jq here"
     hold holder backup
     block people.md 'Who holds it?' 1
-    # It asks on a terminal.
+    # force-release asks on a terminal.
     sed -i 's/force-release/& --yes/' "$T/block"
     does
     [[ $output == *'KEY '*'backup '* && $output == *"backup $(hostname)"* ]]
@@ -367,14 +367,14 @@ does() {
     block fleet.md Upgrade 1
     does
     [[ $output == *" 1 $("$RLOCK" --version | sed 's/^rlock //; s/ .*//; 1q') $(hostname)" ]]
-    # Its steps are those of "a fleet moves to another store" in fleet.bats.
+    # The steps of the block are those of "a fleet moves to another store" in fleet.bats.
     block fleet.md 'Move to another store' 1
     grep -q '^sh examples/move-store OLD NEW ' "$T/block"
 }
 
 # ---------------------------------------------------------------- other-languages.md
 
-# Those for ZooKeeper and databases are in zookeeper_clients.bats and sql_mirror.bats.
+# The lines for ZooKeeper and databases are in zookeeper_clients.bats and sql_mirror.bats.
 @test "other-languages.md: the lines for Redis hold the other library's lock besides" {
     block other-languages.md 'In Redis'
     sed -n -i '/^rlock run/p' "$T/block"

@@ -26,7 +26,7 @@ load crowds
     keeps_promises
 }
 
-# It does so to those that hold and wait. A command whose first request is answered so ends.
+# The proxy does so to those that hold and wait. A command whose first request is answered so ends.
 @test "place: behind a proxy that answers each third request with an error, though it is done" {
     bg_prints lying python3 "$TESTS/lying_proxy.py" "$REDIS_SOCK" '[A-Z]+' 1000000 3 "$T/lies"
     RLOCK_URL=redis://rlock:pw@127.0.0.1:$(head -n 1 "$T/lying.out")

@@ -101,7 +101,7 @@ os.execv(sys.argv[1], sys.argv[1:])' "$RLOCK" run k -- echo ran 3>&-
     done
 }
 
-# Its process has a group of its own, or is stopped.
+# The process that is left has a group of its own, or is stopped.
 @test "H165 a signal reaches what a command left whose end was not noted yet" {
     for start in setsid command; do
         bg_up a rlock run --wait-descendants k -- bash -c "$start bash -c 'trap \"exit 1\" TERM

@@ -34,7 +34,7 @@ load waiters
         poll_until 10 has_waiters k 2
         kill "${pid[b]}"
         ends_with asleep 0
-        # Its agent may have seen it run just before it was stopped: that grant was released.
+        # The agent may have seen rlock run just before it was stopped: that grant was released.
         within 1 2 "$(grep -c 'acquired, ' "$T/asleep.err")"
         finish later
         [[ $(paste -sd' ' "$LOG") == "w asleep later" ]]

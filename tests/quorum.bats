@@ -252,7 +252,7 @@ END
     poll_until 5 nothing_at l 1 2 3
 }
 
-@test "H45 force-release at a majority: a free server and one that does not listen" {
+@test "H45 force-release: a free server and one that does not listen make no majority" {
     node_kill 2
     hold a k --lease 30s
     node_start 2
@@ -260,7 +260,7 @@ END
     node_signal 3 STOP
     run -0 rlock force-release --now --yes --connect-timeout 2s k
     node_signal 3 CONT
-    # It renews at the third, and would take the lock at the second.
+    # The holder renews at the third, and would take the lock at the second.
     ends_with a 79 40
     contains "$T/a.err" 'lock lost'
 }

@@ -66,7 +66,7 @@ up_for() {
     node_signal 3 CONT
     node_signal 1 STOP
     quiet 0 run k -- true
-    # It has run scripts since: flushed, it is one that forgot.
+    # The server has run scripts since: flushed, it is one that forgot.
     node 3 flushall
     refused 69 run -n k -- true
 }
@@ -199,7 +199,7 @@ flush_unseen() {
 }
 
 @test "H44 H82 a node that is flushed, and whose statistics are reset, is noticed all the same" {
-    # It has been up since long before the quorum is used.
+    # The node has been up since long before the quorum is used.
     three
     node_restart 1 2 3
     poll_until 10 up_for 2 4
@@ -442,13 +442,13 @@ two_are_gone() {
     done
 }
 
-# What is left ends with its lease only.
+# The rest ends with its lease only.
 slow_to_answer() {
     stay a "$key" --lease 2m &&
         poll_until 10 held_on_all "$key" 1 2 3 4 5 || return
     node_signal 2 STOP
     kill -KILL "$(agent_of "${pid[a]}")"
-    # It waits for the last one, but not for long: there is no time to start programs.
+    # The release waits for the last node, but not for long: there is no time to start programs.
     PYTHONPATH=$TESTS python3 -B - "$QUORUM/5/sock" "$T/a.go" "$key" "$(node_pid 2)" <<'END'
 import os, signal, sys, time
 from script_server import Client

@@ -1,8 +1,8 @@
 # Redis servers that make a quorum, for the .bats files that need one. Loaded after helper.
 # shellcheck shell=bash disable=SC2154
 #
-# They are called 1 to NODES, each on a Unix socket in a directory of its own, and know nothing of
-# each other.
+# The servers are called 1 to NODES, each on a Unix socket in a directory of its own, and know
+# nothing of each other.
 
 # quorum_file NUMBER: for setup_file. RLOCK_URL leads to all of them.
 quorum_file() {

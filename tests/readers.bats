@@ -86,8 +86,8 @@ log_is() {
         sleep 0.06 # not for a condition: so that they overlap
     done
     for i in 1 2 3; do
-        # It takes as long as the readers that were in already; each of them ends soon, all of them
-        # never.
+        # A writer takes as long as the readers that were in already; each of them ends soon, all
+        # of them never.
         run -0 rlock write -w 60s k -- true
     done
     : >"$T/enough"

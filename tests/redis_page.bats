@@ -91,6 +91,6 @@ start_server() {
     [[ $output == *warning*replay*'forgets all locks'* ]]
     kill_redis "$T/data"
     start_server
-    # It is as bad as it says; a server that keeps them would need no warning.
+    # The file is as bad as the warning says; a server that keeps them would need no warning.
     rlock status -q lost
 }

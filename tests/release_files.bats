@@ -208,7 +208,7 @@ END
     tar xf "$T/image/${layer#sha256:}" -C "$ROOT"
     run -0 "${clean[@]}" chroot "$ROOT" /usr/bin/rlock status -u "$STORE"
     run -64 "${clean[@]}" chroot "$ROOT" /usr/bin/rlock top --frobnicate
-    # It has the usual authorities; that of the test is not trusted.
+    # The image has the usual authorities; that of the test is not trusted.
     grep -q 'BEGIN CERTIFICATE' "$ROOT/etc/ssl/certs/ca-certificates.crt"
     run -69 "${clean[@]}" chroot "$ROOT" /usr/bin/rlock run --server-wait 0 -u "$SECURE" k -- /usr/bin/rlock
     [[ $output == *'not trusted'* ]]

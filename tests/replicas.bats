@@ -331,7 +331,7 @@ spends() {
     run -0 rlock renew --owner "$token" k
     kill -STOP "$(replica_pid one)"
     says 69 'only 0 of 1 replicas have it' renew --connect-timeout 6s --owner "$token" k
-    # Its renewer is not heard by the replica either, so what it keeps runs out.
+    # The renewer is not heard by the replica either, so what it keeps runs out.
     poll_until 10 is_free k
 }
 

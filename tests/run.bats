@@ -201,7 +201,7 @@ returncode() { # negative for death by a signal, as python sees it
     rlock latch set gate 1
     as_service latch run --id 1 gate --
     as_service fence "$T/fence" --token 7 --
-    # Those of another process stay.
+    # The variables of another process stay.
     LISTEN_PID=1 WATCHDOG_PID=1 LISTEN_PIDFDID=7 \
         run -0 rlock run k -c 'echo $LISTEN_PID $WATCHDOG_PID $LISTEN_PIDFDID'
     [[ $output == '1 1 7' ]]

@@ -3,7 +3,7 @@
 # after helper.
 # shellcheck shell=bash disable=SC2154
 #
-# They are called a and b, and 1, 2 and 3. ${port[NAME]} is where one listens.
+# The servers are called a and b, the Sentinels 1, 2 and 3. ${port[NAME]} is where one listens.
 
 # Also for teardown_file, which sees nothing of what a test exports.
 DEPLOYMENT=${BATS_FILE_TMPDIR:-/nonexistent}/deployment

@@ -226,7 +226,7 @@ END
     bg slow python3 "$T/slow.py" "${URL#http://}" "$T/connected"
     poll_until 20 test -e "$T/connected"
     [[ $(code "${URL}metrics") == 200 ]]
-    # Those that came last are still there: no time was up.
+    # The clients that came last are still there: no time was up.
     poll_until 10 test -s "$T/slow.out"
     (($(tail -n 1 "$T/slow.out") >= 60))
 }

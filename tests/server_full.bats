@@ -97,8 +97,8 @@ fill() {
     redis config set maxclients 10000
 }
 
-# Its clients' connections are there all the time. The crowd is the first to ask for each place that
-# becomes free.
+# The clients' connections are there all the time. The crowd is the first to ask for each place
+# that becomes free.
 @test "H9 a full server stands still: who had a place there keeps it" {
     stay a k --lease 15s
     queued k bg w rlock run --server-wait 1m k -- true

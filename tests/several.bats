@@ -40,7 +40,7 @@ load helper
     queued b bg w rlock run --lease 6s a b -- true
     is_free a
     kill_both w
-    # It keeps its place for as long as a waiter may be silent.
+    # The dead waiter keeps its place for as long as a waiter may be silent.
     run -0 rlock run -w 60s a -- true
     kill "${pid[h]}"
     run -0 rlock run -w 50s b -- true

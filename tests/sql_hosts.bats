@@ -133,7 +133,7 @@ goes_on() {
     refused 0 run -u "$(its_url postgresql "127.0.0.1:$STANDBY_PORT")" k -- true
 }
 
-# Its record is on its way to the standby when the primary dies.
+# The lock's record is on its way to the standby when the primary dies.
 @test "H146 an asynchronous standby lacks a lock: its command is stopped, beside the next one" {
     needs postgresql
     standby_start

@@ -147,7 +147,7 @@ is_awaited() {
     sql "INSERT INTO shedlock VALUES('nightly', $(utc), $(utc), 'app-0')"
     sql "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE relation = 'rlock_record'::regclass
         AND granted" >/dev/null
-    # It has read that the row is free, and is about to write that it has taken it.
+    # The run has read that the row is free, and is about to write that it has taken it.
     poll_until 20 test -e "$T/go.held"
     java_takes nightly 60 app-1
     : >"$T/go"
@@ -191,7 +191,7 @@ is_awaited() {
     java_extends nightly 3600 app-1
     java_releases nightly 0 app-1
     in_turn 10 a b
-    # It is not released: it ends.
+    # Java's lock is not released: it ends.
     java_takes nightly 2 app-1
     run -0 rlock run -w 30s --mirror shedlock:nightly k -- true
     # lockAtLeastFor of Java's.

@@ -61,7 +61,7 @@ pooled_sql() {
     PGPASSWORD='p w' psql -qAt -h 127.0.0.1 -p "$POOLER_PORT" -U locker -d locks -c "$1" 3>&-
 }
 
-# It opens another session when all that it has are in use.
+# The pooler opens another session when all that it has are in use.
 has_two_sessions() {
     local one ends=()
     for one in 1 2; do

@@ -143,7 +143,7 @@ TIME_OUTS='timeout|max_statement_time'
     mapfile -t all < <(settings | grep -E "$TIME_OUTS" | grep -v ^idle_session)
     for_all_sessions "${all[@]}"
     held_back a k
-    # It waits for a to be ended by the server, and none but that.
+    # The end of a by the server is waited for, and nothing else.
     run -0 --separate-stderr rlock run -n --server-wait 0 k -- echo ran
     [[ $output == ran && ! $stderr ]]
     : >"$T/go"

@@ -74,7 +74,7 @@ def _(server, lock):
 def _(server, lock):
     fence_of(with_mirror(lock, A))
     lock.now += 30001
-    # Its key is there still, by the server's own clock.
+    # The mirror's key is there still, by the server's own clock.
     fence_of(with_mirror(lock, B))
     same((value(server), lock.fields()["m"]), ("rlock:" + B, f"string {B} {THEIRS}"))
     lock.now += 30001

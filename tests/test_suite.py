@@ -4,8 +4,8 @@ import contextlib, io, os, tempfile
 import suite
 from tap import report
 
-# It builds two programs; runs what TESTS names, "a" and "b" without; each run of a file takes its
-# results from the next of its scripts, x.1, x.2.
+# This make builds two programs; runs what TESTS names, "a" and "b" without; each run of a file
+# takes its results from the next of its scripts, x.1, x.2.
 MAKE = """#!/bin/sh
 case " $* " in
 *" -n "*) printf 'echo "  CC a"\\necho "  CC b"\\n'; exit 0 ;;

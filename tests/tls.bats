@@ -102,7 +102,7 @@ no_connection() {
     no_connection 'not trusted: .*see tls-ca' --tls-ca "$CERTS/other.pem"
     server_certificate self
     no_connection 'not trusted: .*see tls-ca' "${ca[@]}"
-    # Its maker may be the one that is trusted.
+    # The certificate's maker may be the one that is trusted.
     run -0 rlock run --tls-ca "$CERTS/self.pem" k -- true
 }
 

@@ -69,7 +69,7 @@ does_not_run() {
     policy 'CipherString = aNULL:ALL:@SECLEVEL=0'
     bg server openssl s_server -accept "$port" -nocert -cipher 'aNULL:@SECLEVEL=0' -tls1_2 -quiet
     poll_until 10 bash -c "exec 4<>/dev/tcp/127.0.0.1/$port"
-    # It can be spoken to in that way.
+    # The server can be spoken to in that way.
     run -0 openssl s_client -connect "127.0.0.1:$port" -cipher 'aNULL:@SECLEVEL=0' \
         -tls1_2 </dev/null
     does_not_run 69 'TLS: the server shows no certificate' -u "rediss://127.0.0.1:$port"

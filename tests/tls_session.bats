@@ -43,7 +43,7 @@ setup() {
 @test "a waiter and a holder survive a stalled handshake" {
     hold a k -u "$PROXY" --lease 15s
     bg b rlock run -u "$PROXY" --lease 15s k -- true
-    # It has heard that it waits: a store that is away at the start is tried for a shorter time.
+    # The waiter knows that it waits: a store that is away at the start is tried for a shorter time.
     poll_until 15 contains "$T/b.err" 'waiting for k'
     fault rst
     fault cut down 700

@@ -585,7 +585,7 @@ has_renewed() {
     small_ends
 }
 
-# It fails to release it for a second.
+# The holder fails to release the lock for a second.
 @test "H124 a lock that is taken away while its release cannot be sent is told as lost" {
     start_proxy proxy 127.0.0.1:0 "127.0.0.1:${port[1]}"
     bg_up a rlock run -u "zookeeper://${proxy[proxy]}/test/$BATS_TEST_NUMBER" --lease 40s k -- \

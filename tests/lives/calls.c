@@ -615,7 +615,7 @@ pid_t __wrap_child_fork_helper(const char *name, int keep, int (*work)(int keep,
     return child->pid;
 }
 
-/* It keeps all files but the first two. */
+/* The survivor keeps all files but the first two. */
 pid_t __wrap_child_fork_survivor(const char *name, int (*work)(const void *arg), const void *arg)
 {
     life_on_deed(kernel.current, DEED_BIRTH);
@@ -702,7 +702,7 @@ ssize_t __wrap_read(int fd, void *bytes, size_t size)
     }
 }
 
-/* It comes when the writer's last call is over. */
+/* The text comes when the writer's last call is over. */
 static void write_pipe(struct file *file, const void *bytes, size_t size)
 {
     if (!file)

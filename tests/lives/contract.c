@@ -352,7 +352,7 @@ static int64_t answer_of(struct puppet puppet, int *fd)
     return reply.result;
 }
 
-/* It is stopped and continued again and again, until it has answered. */
+/* The puppet is stopped and continued again and again, until it has answered. */
 static int64_t answer_between_stops(struct puppet puppet)
 {
     struct pollfd polled = {.fd = puppet.fd, .events = POLLIN};

@@ -66,7 +66,7 @@ static void strike_guard(const struct fault *fault)
     signal_send(process, fault->kind == FAULT_KILL ? SIGKILL : SIGSTOP);
 }
 
-/* It comes to whoever is on that terminal, or nests there. */
+/* The key's signal comes to whoever is on that terminal, or nests there. */
 static void note_key(struct run *run, const struct fault *fault)
 {
     if (!run_is_beside(run, fault->run))
@@ -316,7 +316,7 @@ static void count(const struct proc *process, enum deed deed)
     }
 }
 
-/* Those that have come strike in that one of the guard's calls, or of its deeds. */
+/* Faults that have come strike in that one of the guard's calls, or of its deeds. */
 static void strike_amid(const struct proc *guard, bool deed)
 {
     for (int i = 0; i < fault_count; i++) {
@@ -327,7 +327,7 @@ static void strike_amid(const struct proc *guard, bool deed)
     }
 }
 
-/* Those of a child, before it executes anything, are its parent's. */
+/* Calls of a child, before it executes anything, are its parent's. */
 void life_on_call(struct proc *process)
 {
     const struct proc *guard = process->kind == CHILD ? process_find(process->parent) : process;

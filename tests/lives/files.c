@@ -53,7 +53,7 @@ static void close_pair(struct file *file)
     }
 }
 
-/* Its other end is closed: what that would have written later does not come. */
+/* The pipe's other end is closed: what that would have written later does not come. */
 static void close_pipe(struct file *file)
 {
     file->peer = NULL;

@@ -30,7 +30,7 @@ unsigned guide_kept(const struct guide *guide)
     return guide->count;
 }
 
-/* Its own chances: those of the plan are for the plan. */
+/* The guide's own chances: those of the plan are for the plan. */
 static uint64_t state;
 
 static uint64_t draw(uint64_t limit)

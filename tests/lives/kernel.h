@@ -156,15 +156,15 @@ void kernel_run(int64_t until);
 struct proc *process_new(enum kind kind, int parent, struct run *run);
 /* A child that was born by fork(): its stack is where its parent's is. */
 void kernel_share_stack(struct proc *child);
-/* It runs "work", and ends with its result. */
+/* The process runs "work", and ends with its result. */
 void process_start(struct proc *process, int (*work)(const void *arg), const void *arg);
 /* The one that is not reaped yet; NULL: none. */
 struct proc *process_find(int pid);
 bool process_exists(const struct proc *process);  /* it is not a zombie */
 bool process_can_run(const struct proc *process); /* nor stopped, frozen, or about to end */
-/* It ends with that status, as waitpid() tells it. Does not return to the process itself. */
+/* The process ends with that status, as waitpid() tells it. Does not return to itself. */
 void process_end(struct proc *process, int status);
-/* It was waited for: its number is free. */
+/* The process was waited for: its number is free. */
 void process_reap(struct proc *process);
 /* As /proc shows it. */
 void process_inherit_environment(struct proc *child, const struct proc *parent);
@@ -195,9 +195,9 @@ static inline uint64_t signal_bit(int signo)
 
 /* The current process is at a system call: time passes, and it may lose its turn or its life. */
 void kernel_call(void);
-/* It waits for that; returns when it continues. False: the call is interrupted. */
+/* The caller waits for that; returns when it continues. False: the call is interrupted. */
 bool kernel_wait(enum wait wait, int64_t until);
-/* It stops by itself, and tells its parent. Returns when it is continued. */
+/* The caller stops by itself, and tells its parent. Returns when it is continued. */
 void kernel_stop(int signo);
-/* It has lost its turn; returns when it continues. */
+/* The caller has lost its turn; returns when it continues. */
 void kernel_yield(void);

@@ -199,7 +199,7 @@ static bool has_succeeded(const struct action *action)
     return action->ended && WIFEXITED(action->status) && WEXITSTATUS(action->status) == STATUS_OK;
 }
 
-/* It may be there no more. */
+/* The latch may be there no more. */
 static bool may_have_vanished(void)
 {
     return latch.vanished || circumstances.forgot || circumstances.clock_set;

@@ -6,7 +6,7 @@
 
 /* The program that a process executes. */
 struct program life_program(const struct proc *process, char *const *argv);
-/* It executes rlock itself: has it run that, and returns true. */
+/* The process executes rlock itself: has it run that, and returns true. */
 bool life_begin_within(struct proc *process, char *const *argv);
 /* A copy of a struct agent_task, as fork(2) makes one of all memory. */
 const void *life_copy_task(const void *task);

@@ -139,7 +139,7 @@ static void arrive_end_at_client(void *arg)
     connection->ended |= !connection->lost;
 }
 
-/* It happens at the end of the stall. */
+/* During a stall, an event happens only at its end. */
 static bool is_stalled(const struct connection *connection, void (*happen)(void *arg), void *arg)
 {
     if (world.now < connection->stalled_until)
@@ -238,7 +238,7 @@ static bool has_twin(const struct connection *connection)
     return network.twins_of_1000 && chance_below(1000) < network.twins_of_1000;
 }
 
-/* Its connection is reset. It may have been delivered, and the answer is lost. */
+/* The request's connection is reset. It may have been delivered, and the answer is lost. */
 static void send_twin(struct connection *connection, const void *bytes, size_t size)
 {
     bool delivered = one_in(2);

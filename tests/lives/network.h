@@ -21,7 +21,7 @@ struct connection {
     bool accepted, client_ended;
     bool lost;   /* a router has forgotten it: nothing passes any more */
     bool aborts; /* a command of its transaction was refused */
-    /* It waits for so many replicas to have what it has written last: the units of its server. */
+    /* The client waits for so many replicas to have what it wrote last: the units of its server. */
     bool waits;
     unsigned wanted;
     unsigned long written;
@@ -76,7 +76,7 @@ void network_each(void (*each)(struct connection *connection));
 
 /* Cuts all connections, or about half of them. */
 void network_cut(bool all);
-/* Those that are open pass nothing any more, and no process is told. */
+/* Connections that are open pass nothing any more, and no process is told. */
 void network_lose(void);
 /* Nothing that is sent on those that are there reaches its server before that time. */
 void network_stall(int64_t until);

@@ -169,9 +169,9 @@ static bool may_fall(void)
                       (circumstances.set_back || replication.split || server_clocks_differ()));
 }
 
-/* Its command is of the run outside, which has had the same lock all the time. Not judged at a
- * quorum: a server whose clock is ahead, and which has not heard yet of the token that was settled
- * on, gives another one. */
+/* The nested command is of the run outside, which has had the same lock all the time. Not judged at
+ * a quorum: a server whose clock is ahead, and which has not heard yet of the token that was
+ * settled on, gives another one. */
 static bool nests_in_holder(const struct run *run)
 {
     return run->outer && server_count == 1 && run->key_count == run->outer->key_count &&
@@ -251,7 +251,7 @@ static bool has_just_slept(void)
     return kernel.current->calls_awake == 0;
 }
 
-/* Its time is over, and its process has looked at the clock since. */
+/* The command's time is over, and its process has looked at the clock since. */
 static bool is_too_late(const struct proc *stopper, int64_t left)
 {
     return world.now - stopper->born - 100 * MS > left && kernel.load < 3 && !kernel.slow_exec &&
@@ -420,8 +420,8 @@ static void note_stray(struct run *victim)
         victim->faulted = victim->killed = victim->agent_faulted = victim->signalled = true;
 }
 
-/* Its number is one that a process of the run had. Without pidfds, nothing tells the two apart
- * between a look and a signal. rlock(7), "No usable /proc": "A process group that has got its
+/* The group's number is one that a process of the run had. Without pidfds, nothing tells the two
+ * apart between a look and a signal. rlock(7), "No usable /proc": "A process group that has got its
  * number since may then be taken for that of the command." */
 static void check_stray(const struct proc *process, const struct run *run, int signo)
 {
@@ -1333,7 +1333,7 @@ static void check_stopped_by_agent(const struct run *run)
         BROKEN(STOP_BY_AGENT, "run %d: --stop is neither run nor missed", run->number);
 }
 
-/* Its notifier has told all. "A warning says so where it cannot be started": rlock-run(1). */
+/* The notifier has told all. "A warning says so where it cannot be started": rlock-run(1). */
 static void check_told(const struct run *run)
 {
     static const unsigned wanted[OUTCOME_FAILED + 1] = {
@@ -1376,7 +1376,7 @@ static bool lease_is_too_short(const struct run *run)
     return run->lease < trips * (network.delay + network.jitter);
 }
 
-/* It died of the user's signal before it blocked that, as any process does. */
+/* The process died of the user's signal before it blocked that, as any process does. */
 static bool died_at_start(const struct run *run)
 {
     return run->signalled && !run->asked && run->supervisor && WIFSIGNALED(run->supervisor->status);

@@ -45,7 +45,7 @@ struct plan {
     unsigned left_out; /* faults: a bit for each */
 };
 
-/* It begins; the choices that follow are of part 0. */
+/* The plan begins; the choices that follow are of part 0. */
 void plan_begin(const struct plan *plan);
 /* The choices that follow are of this part, from its first on. */
 void plan_part(unsigned part);

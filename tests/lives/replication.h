@@ -47,11 +47,11 @@ void replication_commit(int number, struct connection *writer);
 int replication_count(int master);
 /* WAIT: blocks the connection, or is answered at once. */
 void replication_wait(struct connection *connection, unsigned count, int64_t ns);
-/* It acts again, and may answer. */
+/* The server acts again, and may answer. */
 void replication_on_thaw(int number);
-/* It is away until then: what it follows, or follows it, begins anew. */
+/* The server is away until then: what it follows, or follows it, begins anew. */
 void replication_on_restart(int number, int64_t until);
-/* It was told to drop its data. */
+/* The server was told to drop its data. */
 void replication_on_flush(int number);
 
 /* -- faults ------------------------------------------------------------------------------------ */

@@ -335,7 +335,7 @@ const void *life_copy_renewer(const void *arg)
     return renewer;
 }
 
-/* It begins so, and is copied once more before the rest matters. */
+/* The notifier's struct begins so, and is copied once more before the rest matters. */
 struct notifier_work {
     const struct job_plan *plan;
     char rest[1000];
@@ -428,8 +428,8 @@ static void choose_order(struct run *run)
     }
 }
 
-/* It is the command of another, for the same KEYs, or one that only those ask for that nest, so
- * that no circle of them waits. */
+/* The run is the command of another, for the same KEYs, or one that only those ask for that nest,
+ * so that no circle of them waits. */
 static void nest_in(struct run *run, struct run *outer)
 {
     bool same = one_in(2) || strcmp(outer->keys[0], "k4") == 0;

@@ -124,7 +124,7 @@ bool run_is_in(const struct run *run, const struct run *outer);
 /* Whether they are on the same host. */
 bool run_is_beside(const struct run *run, const struct run *other);
 void run_describe(const struct run *run);
-/* Its server; once, before all lives. */
+/* Reads the servers' addresses; once, before all lives. */
 void run_load(void);
 struct keeper_plan run_keeper_plan(const struct run *run);
 /* Notes what the program under test says to the user. */

@@ -30,7 +30,7 @@ static struct choices {
     /* The token is read, sooner or later, or no process is there to read it. */
     int64_t reads_after; /* NEVER: never */
     bool closes;
-    /* It is a person, who reserves the lock, and renews that by "rlock reserve" or "extend". */
+    /* The script is a person, who reserves the lock, and renews that by "reserve" or "extend". */
     bool reserves, again;
 } choices;
 
@@ -142,8 +142,8 @@ static struct file *make_pipe(void)
     return file;
 }
 
-/* It runs in the group of the script, and the script waits for it. Returns its status, as waitpid()
- * sets it. */
+/* Runs "work" in a child in the group of the script, which waits for it. Returns its status, as
+ * waitpid() sets it. */
 static int perform(struct proc *process, int (*work)(const void *arg), struct run *run)
 {
     struct proc *self = kernel.current;

@@ -19,7 +19,7 @@ extern struct sentinels_here {
 
 /* In the part of the plan of the replicas, behind these. */
 void sentinels_choose(void);
-/* They learn of another master: one of them later. */
+/* The Sentinels learn of another master: one of them later. */
 void sentinels_tell(int master);
 
 /* -- for the network --------------------------------------------------------------------------- */

@@ -543,7 +543,7 @@ static void count_call(const struct client *client, size_t before)
     here->failed += client->out.size > before && client->out.text[before] == '-';
 }
 
-/* Its UNSUBSCRIBE was refused: Redis refuses all else then, too. */
+/* The client's UNSUBSCRIBE was refused: Redis refuses all else then, too. */
 static bool is_subscribed(const struct request *request)
 {
     return channel_of(request->client, NULL) && !request->client->queues &&

@@ -29,7 +29,7 @@ int64_t server_now(void);
 /* -- for the network --------------------------------------------------------------------------- */
 
 bool server_is_up(int number);
-/* It answers WAIT, and reads again. */
+/* The server answers WAIT, and reads again. */
 void server_unblock(struct connection *connection, unsigned count);
 void server_accept(struct connection *connection);
 void server_close(struct connection *connection);
@@ -55,23 +55,23 @@ void server_copy(int from, int to);
  * lasted until then. */
 void server_compare(int old, int new,
                     void (*tell)(const char *owner, int64_t deadline, bool lacks));
-/* It has become a master in the place of "old". */
+/* The server has become a master in the place of "old". */
 void server_promote(int number, int old);
-/* It has become a replica of "new". */
+/* The server has become a replica of "new". */
 void server_demote(int number, int new);
 
 /* -- faults ------------------------------------------------------------------------------------ */
 
-/* It does nothing for that time. */
+/* The server does nothing for that time. */
 void server_freeze(int number, int64_t ns);
-/* It refuses connections for that time, and comes back with its data, without its scripts. */
+/* The server refuses connections for that time; it has its data then, but not its scripts. */
 void server_restart(int number, int64_t ns);
 void server_forget_scripts(int number);
-/* It loses all records. */
+/* The server loses all records. */
 void server_forget(int number);
 /* Somebody sets its clock. */
 void server_step_clock(int number, int64_t ns);
-/* It is in that trouble for that time. */
+/* The server is in that trouble for that time. */
 void server_trouble(int number, enum trouble trouble, int64_t ns);
 
 /* -- for the oracle ---------------------------------------------------------------------------- */
@@ -82,5 +82,5 @@ bool server_has_entry(const char *key, const char *owner);
 bool server_has_holder(const char *key, const char *owner);
 /* How many entries there are that have not ended; prints them. */
 int server_holders(const char *key, char *out, size_t size);
-/* Its record, a field a line; "": there is none. */
+/* A KEY's record, a field a line; "": there is none. */
 const char *server_record(const char *key);

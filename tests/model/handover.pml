@@ -556,7 +556,7 @@ inline take_answer(i)
     fi
 }
 
-/* It starts from the message alone if that has the token of its latest answered heartbeat,
+/* A waiter starts from the message alone if that has the token of its latest answered heartbeat,
  * while nothing is under way, and enough is left of the place as it was counted from before that
  * heartbeat. Everything else is a poke. */
 #define is_proven(kind, token_) (kind == HAND && (token_ || BUG == BUG_TOKEN))
@@ -659,7 +659,7 @@ inline clear(i)
     give_up_ticket(i)
 }
 
-/* It does not matter who is who: states that differ in that alone are one. */
+/* Owners are interchangeable: states that differ only in who is who are one. */
 c_code {
     static void sort_owners(struct owner *o)
     {
@@ -691,7 +691,7 @@ inline execute(i, what, is_stray)
 proctype life(byte i)
 {
     do
-    /* It comes, at any time; again, as the same owner (keeper_restart), when the server has
+    /* An owner comes, at any time; again, as the same owner (keeper_restart), when the server has
      * nothing of it any more. Old messages may still come. */
     :: step(
         c[i].st == AWAY && is_there(i) && is_unknown(i) ->
@@ -791,7 +791,7 @@ proctype life(byte i)
         fault(i, 0);
         c[i].late = HAND;
         c[i].late_token = 0)
-    /* It is stopped and continues, or dies; it is taken from its holder by force. */
+    /* An owner is stopped and continues, or dies; the lock is taken from its holder by force. */
     :: step(
         may_fail && is_there(i) && c[i].st != AWAY ->
         fault(i, 1);

@@ -209,7 +209,7 @@ static void execute(struct sim_node *node, struct sim_message *message)
 
 /* -- the way --------------------------------------------------------------------------------- */
 
-/* Its answer is not waited for any more. */
+/* The message's answer is not waited for any more. */
 static void forget_message(struct sim_link *link)
 {
     if (link->message)

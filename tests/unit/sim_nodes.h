@@ -38,9 +38,9 @@ struct sim_node {
 
 void sim_node_init(struct sim_node *node, struct loop *loop, struct trial *trial, const char *id);
 void sim_node_free(struct sim_node *node);
-/* It goes down, and its connections break. */
+/* The node goes down, and its connections break. */
 void sim_node_kill(struct sim_node *node);
-/* It is up again; forgetful: without its data. */
+/* The node is up again; forgetful: without its data. */
 void sim_node_start(struct sim_node *node, bool forgetful);
 /* The entry is taken away; the node knows of it. */
 void sim_node_evict(struct sim_node *node);

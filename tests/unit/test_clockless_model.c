@@ -227,7 +227,7 @@ static void end_call(struct client *client)
     client->call = (struct call){.script = NULL};
 }
 
-/* Its host is started anew: it knows nothing, and its clock begins anew. */
+/* The client's host is started anew: it knows nothing, and its clock begins anew. */
 static void renew_host(struct client *client)
 {
     static const int offsets[] = {-300, 0, 300};
@@ -256,7 +256,7 @@ static void renew_client(struct client *client)
         renew_host(client);
 }
 
-/* It dies; its command continues until it must end. */
+/* The client dies; its command continues until it must end. */
 static void kill_client(struct client *client)
 {
     trace(client->owner, "dies");

@@ -63,7 +63,7 @@ static const struct {
             "*1 *3 0 9 *2 x/y 1", "*1 *4 0 9 *2 a 65536 *2 b 9223372036854775807")},
 };
 
-/* Those that change nothing. */
+/* Replies that change nothing. */
 static const char *const *const no_maps = INPUTS(
     "*0", "~", "7", "a", "*1 *2 0 9", "*1 7", "*2 *3 0 9 *2 a 1 7", "*1 *3 0 16384 *2 a 1",
     "*1 *3 9 8 *2 a 1", "*1 *3 a 8 *2 a 1", "*1 *3 0 9223372036854775807 *2 a 1",

@@ -28,12 +28,12 @@ static const struct {
     {"**1****", GUARD_NONE, NEVER, NEVER},
     /* The supervisor's death ends the command, whatever --on-lost says. */
     {"**01***", GUARD_AGENT, NOW, KILL},
-    /* It continues without the lock, and is told of the loss once. */
+    /* The command continues without the lock, and is told of the loss once. */
     {"c1001**", GUARD_NONE, NEVER, NEVER},
     {"i1001**", GUARD_NONE, NEVER, NEVER},
     {"c1000**", GUARD_NONE, END, NEVER},
     {"i1000**", GUARD_NONE, TERM, NEVER},
-    /* It ends with the lock; so does each one with a fixed lease. */
+    /* The command ends with the lock; so does each one with a fixed lease. */
     {"**0011*", GUARD_AGENT, NOW, KILL},
     {"**001*1", GUARD_AGENT, NOW, KILL},
     {"**00100", GUARD_SUPERVISOR, NOW, KILL},

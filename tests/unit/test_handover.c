@@ -77,7 +77,7 @@ static void test_offers(void)
            "a token is for one offer");
 }
 
-/* It ends 9.5 s after the offer was sent, or sooner if less was asked for. */
+/* The lease ends 9.5 s after the offer was sent, or sooner if less was asked for. */
 static void test_lease(void)
 {
     static const int64_t leases[] = {1000, 9500, 9501, 30000, 86400000};

@@ -659,7 +659,7 @@ static const struct schedule schedules[] = {
     ROW("handed over to one of many readers", -1, 0, "- - +", "1000 o 1001 r",
         "q- l- wait held h+ ext f+ over:released", .mode = LOCK_SHARED),
 
-    /* It continues for a keeper that is dead. */
+    /* This keeper continues for one that is dead. */
     ROW("renewed at once", 0, 0, "+", "25000 r", "r+ ext r+ ext r+ ext f+ over:released",
         TAKES_OVER('h')),
     ROW("not the holder any more", 0, 0, "0", "2000 r", "r0 lost u0 over:released",
@@ -1124,8 +1124,8 @@ static void test_too_far(void)
            "so is a third of the lease, after which confirmations were not answered");
 }
 
-/* It grows while the lock is held: followed, step by step; or the lock is lost before another owner
- * can have it. */
+/* A round trip grows while the lock is held: step by step, it is followed; or the lock is lost
+ * before another owner can have it. */
 static void test_growth(void)
 {
     static const struct {

@@ -139,7 +139,7 @@ static void test_force(const struct local_place *place)
     server_end(&server);
 }
 
-/* Its number is another process's when the signal is due. */
+/* The server's number is another process's when the signal is due. */
 static void test_bystander(const struct local_place *place)
 {
     struct server server = server_start(place, false);

@@ -13,7 +13,7 @@
 
 #define NONE "unknown/unfit maybe the server's answer makes no sense"
 
-/* Those of 6.2 and before come from within a script, with its place. */
+/* Errors of 6.2 and before come from within a script, with its place. */
 static const struct {
     enum redis_error class;
     const char *plain;
@@ -97,7 +97,7 @@ static const struct {
     {REDIS_ERROR_CLUSTER, "this server is not in cluster mode",
      INPUTS("ERR This instance has cluster support disabled")},
     {REDIS_ERROR_OTHER, "the server answered with an error, and did not say which", INPUTS("")},
-    /* Its own words: NULL. */
+    /* The server's own words: NULL. */
     {REDIS_ERROR_OTHER, NULL,
      INPUTS(
          " ", "ERR MOVED 1 is what it said", "ASKING", "ERR unknown command 'EVALSHA'",

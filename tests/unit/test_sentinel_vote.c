@@ -61,7 +61,7 @@ static const struct {
     {"differ", INPUTS("A1+B1+B2")},
     {"A by 2 of 3", INPUTS("A1A2s+s3")},
     {"few, 1 of 2", INPUTS("A1A1A1s+s")},
-    /* They differ. */
+    /* The Sentinels differ. */
     {"differ", INPUTS("AB", "ABC", "AABB", "Au", "ABu", "sAB", "ABs")},
     /* Why there is no vote. */
     {"denied", INPUTS("Add", "sds", "fds")},

@@ -25,7 +25,7 @@ static const struct {
     {"*- a-", {"\\*"}, "*-"},
     {"*- a-", {"\\*", "a"}, "*- a-"},
     {"\\- a-", {"\\\\"}, "\\-"},
-    /* It went from one server to another while they were asked. */
+    /* The lock went from one server to another while they were asked. */
     {"a- a", {NULL}, "a"},
     {"a a-", {NULL}, "a"},
     {"a- a", {"a"}, "a"},

@@ -198,7 +198,7 @@ static void free_conn(struct zk_conn *conn)
     free(conn);
 }
 
-/* Those that are over at both ends. */
+/* Drops the connections that are over at both ends. */
 static void drop_dead(struct zk_world *world)
 {
     struct zk_conn **at = &world->conns;
@@ -840,7 +840,7 @@ static void write_down(struct zk_conn *conn, struct jute_in in)
     decide(conn);
 }
 
-/* It comes to the leader, if there is one, and to one that has a majority. */
+/* The message comes to the leader, if there is one, and to one that has a majority. */
 static void reach_leader(struct zk_conn *conn)
 {
     struct zk_world *world = conn->world;

@@ -8,10 +8,10 @@
 //   underLock(key: 'production', options: '-w 30m', version: '1.0.0', sha256: '8ed1…',
 //             from: 'https://files.example.com/rlock/1.0.0', script: './deploy.sh production')
 //
-// It fetches the static file of that version, once a workspace, and compares its checksum each time
-// (that of rlock-VERSION-linux-ARCH in SHA256SUMS). If the agent dies, the lock ends by itself; if
-// the lock cannot be kept, the script is stopped before another one starts. So there is no "finally"
-// that has to release it.
+// The step fetches the static file of that version, once a workspace, and compares its checksum
+// each time (that of rlock-VERSION-linux-ARCH in SHA256SUMS). If the agent dies, the lock ends by
+// itself; if the lock cannot be kept, the script is stopped before another one starts. So there is
+// no "finally" that has to release it.
 def call(Map step) {
     withEnv(["STEP_KEY=${step.key}", "STEP_OPTIONS=${step.options ?: ''}",
              "STEP_VERSION=${step.version}", "STEP_SHA256=${step.sha256}",

@@ -44,7 +44,7 @@ extern const struct sql_dialect sql_postgresql, sql_mysql;
     "CONCAT(@@GLOBAL.read_only) NOT IN ('0', 'OFF') OR @@GLOBAL.innodb_read_only"
 
 /* The beginning of a query that is an error, WIRE_NOT_KEPT, where it finds nothing: the sum is too
- * large for its type. It goes on with a table and a condition that one row can meet. */
+ * large for its type. It continues with a table and a condition that one row can meet. */
 #define SQL_ONE "SELECT 9223372036854775807 + (1 - count(*)) FROM "
 
 /* Statements in the making. */
