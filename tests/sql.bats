@@ -202,6 +202,21 @@ limit_statements() {
     database_sql postgresql 'DROP FUNCTION nothing CASCADE'
 }
 
+@test "MariaDB: the doctor warns of a table in an engine without transactions" {
+    [[ $DATABASES == *mysql* ]] || skip 'there is no MariaDB'
+    with_database mysql
+    for table in rlock_gate Other_2_gate; do
+        url=$RLOCK_URL
+        [[ $table == rlock_* ]] || url+='?table=Other_2'
+        rlock init -u "$url"
+        database_sql mysql "ALTER TABLE $table ENGINE=MyISAM"
+        prints 1 '*warning  durability   a table of locks is not in InnoDB*ENGINE=InnoDB*' doctor -u "$url"
+        database_sql mysql "ALTER TABLE $table ENGINE=InnoDB"
+        run -1 rlock doctor -u "$url"
+        [[ $output != *'not in InnoDB'* ]]
+    done
+}
+
 # swallows SQL UNDO: with a table like that nothing is run.
 swallows() {
     database_sql "$DATABASE" "$1"

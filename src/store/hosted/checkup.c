@@ -448,6 +448,26 @@ static void check_my_wake_up(struct examination *of)
         "connect to the server itself, or pool sessions");
 }
 
+static void check_my_durability(struct examination *of)
+{
+    struct sql_text text = text_of(of);
+
+    sql_add(&text, "SELECT count(*) FROM information_schema.tables WHERE table_schema = DATABASE() "
+                   "AND engine <> 'InnoDB' AND table_name IN "
+                   "(REPLACE('@record', '`', ''), REPLACE('@gate', '`', ''))");
+    bool is_other = ask(of, text.out.text) && !says(of, 0, "0");
+    strbuf_free(&text.out);
+    if (is_other)
+        add_finding(of, "durability", LEVEL_WARNING,
+                    "a table of locks is not in InnoDB: it has no transactions, and a crash loses "
+                    "locks",
+                    "ALTER TABLE ... ENGINE=InnoDB");
+    else if (ask(of, "SELECT @@innodb_flush_log_at_trx_commit"))
+        judge_finding(of, "durability", says(of, 0, "1"), "what is acknowledged is on disk",
+                      "innodb_flush_log_at_trx_commit is not 1: a crash loses the latest locks",
+                      "set it to 1");
+}
+
 static void check_mysql(struct examination *of)
 {
 #define BY_DEFAULT "SELECT /*M! @@tx_read_only */ /*!50720 @@transaction_read_only */"
@@ -457,10 +477,7 @@ static void check_mysql(struct examination *of)
 #undef BY_DEFAULT
     if (!takes_locks && of->among_hosts)
         return;
-    if (ask(of, "SELECT @@innodb_flush_log_at_trx_commit, @@innodb_doublewrite"))
-        judge_finding(of, "durability", says(of, 0, "1"), "what is acknowledged is on disk",
-                      "innodb_flush_log_at_trx_commit is not 1: a crash loses the latest locks",
-                      "set it to 1");
+    check_my_durability(of);
     check_my_mode(of, takes_locks);
     check_my_replicas(of);
     check_my_shedlock(of);
