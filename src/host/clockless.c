@@ -270,6 +270,16 @@ static bool learn(struct clockless *known, struct piece name, struct record *rec
 
 /* -- reading and writing ----------------------------------------------------------------------- */
 
+struct clockless_reading clockless_later(const struct clockless_reading *reading, int64_t now_us)
+{
+    int64_t off_us = (now_us - reading->asked_us) / 100 + 1;
+    int64_t told_in_us = reading->read_us - reading->asked_us;
+
+    return (struct clockless_reading){
+        now_us - told_in_us - 2 * off_us, now_us,
+        reading->date_us ? reading->date_us + now_us - reading->read_us - off_us : 0};
+}
+
 bool clockless_read(struct clockless *known, struct unit_key *key, const char *text, size_t size,
                     const struct clockless_reading *reading)
 {

@@ -62,6 +62,9 @@ struct clockless_reading {
     int64_t date_us;  /* the store's time in the answer; 0: it told none */
 };
 
+/* Returns a reading at "now_us", by the process's own clock, with what is known of the store's time
+ * then from an earlier one, if both clocks run alike, within 1 %. */
+struct clockless_reading clockless_later(const struct clockless_reading *reading, int64_t now_us);
 /* Fills the record of the key from what the store has, all but its version. False: it is not such a
  * text. */
 bool clockless_read(struct clockless *known, struct unit_key *key, const char *text, size_t size,

@@ -13,6 +13,7 @@
 #include "host/etcd_gateway.h"
 #include "host/http.h"
 #include "host/own_clock.h"
+#include "host/protobuf.h"
 
 /* By how much the clocks of the members may differ, unless the URL says so, us. */
 #define MARGIN_US (10 * US_PER_S)
@@ -25,13 +26,14 @@
 static struct {
     struct clockless known;
     struct own_clock clock;
+    struct clockless_reading date; /* the latest time that a member told */
     struct clockless_reading reading;
-    int64_t revision;    /* of that reading */
-    int64_t heard;       /* messages up to that revision have been heard */
-    char *watched;       /* the request of the stream */
-    struct moment since; /* when a client listens that is patient; 0: it has not done anything */
-    struct moment anew;  /* when a stream may begin */
-    char *lease;         /* of this host's place in a line; NULL: it stands in none */
+    int64_t revision;     /* of that reading */
+    int64_t heard;        /* messages up to that revision have been heard */
+    struct piece watched; /* the request of the stream */
+    struct moment since;  /* when a client listens that is patient; 0: it has not done anything */
+    struct moment anew;   /* when a stream may begin */
+    char *lease;          /* of this host's place in a line; NULL: it stands in none */
     char version[40];
 } etcd = {.known = {.margin_us = MARGIN_US}};
 
@@ -99,66 +101,129 @@ static bool line_up(struct piece lock)
     return first;
 }
 
+/* -- what time it is --------------------------------------------------------------------------- */
+
+/* A time that a member has told is counted on from for so long. Its gateway tells one, gRPC does
+ * not. */
+#define DATE_US (60 * US_PER_S)
+
+/* asked_us: when the latest reply was asked for. */
+static void note_date(int64_t asked_us)
+{
+    etcd.date = (struct clockless_reading){asked_us, own_clock_now(&etcd.clock), http_date_us()};
+}
+
+static json_t *ask_status(struct host_fault *fault)
+{
+    int64_t asked_us = own_clock_now(&etcd.clock);
+    json_t *status = gateway_ask("/v3/maintenance/status", "{}", false, fault);
+    const char *version = json_string_value(json_object_get(status, "version"));
+
+    if (version) {
+        note_date(asked_us);
+        snprintf(etcd.version, sizeof etcd.version, "%s", version);
+        return status;
+    }
+    if (status)
+        host_fail(fault, WIRE_STRANGER, "it tells no version of etcd");
+    json_decref(status);
+    return NULL;
+}
+
+static void ask_date(void)
+{
+    struct host_fault fault;
+
+    if (own_clock_now(&etcd.clock) - etcd.date.read_us > DATE_US)
+        json_decref(ask_status(&fault));
+}
+
 /* -- reading ----------------------------------------------------------------------------------- */
 
-static bool take_record(struct unit_key *key, const json_t *response)
-{
-    const json_t *rows = json_object_get(json_object_get(response, "response_range"), "kvs");
-    const json_t *row = json_array_get(rows, 0);
-    size_t size;
+/* Fields of etcd's messages, as its rpc.proto and kv.proto number them. */
+enum { HEADER = 1, REVISION = 3 };                        /* of an answer, and of that */
+enum { COMPARE = 1, SUCCESS = 2 };                        /* of a transaction */
+enum { TARGET = 2, OF_KEY = 3, MOD_REVISION = 6 };        /* of a comparison */
+enum { RANGE = 1, PUT = 2 };                              /* of an operation, and its response */
+enum { KEY = 1, VALUE = 2, START_REVISION = 3 };          /* of ranges, puts, and what is watched */
+enum { SUCCEEDED = 2, RESPONSES = 3 };                    /* of a transaction's answer */
+enum { KVS = 2 };                                         /* of the response to a range */
+enum { KV_MOD_REVISION = 3, KV_VALUE = 5 };               /* of a key */
+enum { CREATE_REQUEST = 1 };                              /* of what a stream asks */
+enum { CANCELED = 4, COMPACT_REVISION = 5, EVENTS = 11 }; /* of its messages */
+enum { EVENT_KV = 2 };                                    /* of an event */
+#define TARGET_MOD 2
 
-    if (!row)
-        return true;
-    char *text = gateway_bytes(row, "value", &size);
-    bool sound = clockless_read(&etcd.known, key, text, size, &etcd.reading);
-    key->record.version = gateway_number(row, "mod_revision");
-    free(text);
-    return sound;
+/* Adds an operation on that key. value: of a put. */
+static void add_operation(struct strbuf *txn, unsigned kind, struct piece name, const char *behind,
+                          const struct strbuf *value)
+{
+    struct strbuf operation = {0};
+    char *key = gateway_key(name, behind);
+
+    protobuf_add_bytes(&operation, KEY, piece_of(key));
+    if (value)
+        protobuf_add_bytes(&operation, VALUE, (struct piece){value->text, value->size});
+    protobuf_wrap(&operation, kind);
+    protobuf_add_bytes(txn, SUCCESS, (struct piece){operation.text, operation.size});
+    strbuf_free(&operation);
+    free(key);
+}
+
+static bool take_record(struct unit_key *key, struct piece response)
+{
+    struct piece row = protobuf_find(protobuf_find(response, RANGE).bytes, KVS).bytes;
+    struct piece text = protobuf_find(row, KV_VALUE).bytes;
+
+    key->record.version = protobuf_find(row, KV_MOD_REVISION).value;
+    return !row.at || clockless_read(&etcd.known, key, text.at, text.size, &etcd.reading);
+}
+
+/* Sends a transaction, and frees it. */
+static bool transact(struct strbuf *txn, bool writes, struct piece *answer,
+                     struct host_fault *fault)
+{
+    bool done = gateway_call("/etcdserverpb.KV/Txn", (struct piece){txn->text, txn->size}, writes,
+                             answer, fault);
+
+    strbuf_free(txn);
+    return done;
 }
 
 static enum host_outcome load(struct unit *unit, struct host_fault *fault)
 {
-    struct strbuf body = {0};
+    struct strbuf txn = {0};
+    struct piece answer;
+    struct protobuf_field field;
     bool sound = true;
+    size_t read = 0;
 
-    etcd.reading.asked_us = unit->now_us = own_clock_now(&etcd.clock);
+    unit->now_us = own_clock_now(&etcd.clock);
     if (unit->count == 0)
         return HOST_DONE;
-    for (size_t i = 0; i < unit->count; i++) {
-        strbuf_puts(&body, i == 0 ? "{\"success\":[{\"request_range\":{\"key\":"
-                                  : "}},{\"request_range\":{\"key\":");
-        gateway_add_name(&body, unit->keys[i].name, "");
-    }
-    strbuf_puts(&body, "}}]}");
-    json_t *reply = gateway_ask("/v3/kv/txn", body.text, false, fault);
-    strbuf_free(&body);
-    if (!reply)
+    ask_date();
+    for (size_t i = 0; i < unit->count; i++)
+        add_operation(&txn, RANGE, unit->keys[i].name, "", NULL);
+    if (!transact(&txn, false, &answer, fault))
         return HOST_FAILED;
-    etcd.reading.read_us = unit->now_us = own_clock_now(&etcd.clock);
-    etcd.reading.date_us = http_date_us();
-    etcd.revision = gateway_number(json_object_get(reply, "header"), "revision");
+    unit->now_us = own_clock_now(&etcd.clock);
+    etcd.reading = clockless_later(&etcd.date, unit->now_us);
+    etcd.revision = protobuf_find(protobuf_find(answer, HEADER).bytes, REVISION).value;
     if (!etcd.heard)
         etcd.heard = etcd.revision;
-    const json_t *responses = json_object_get(reply, "responses");
-    for (size_t i = 0; i < unit->count; i++)
-        sound &= take_record(&unit->keys[i], json_array_get(responses, i));
-    json_decref(reply);
-    if (!sound)
+    while (protobuf_take(&answer, &field))
+        if (field.number == RESPONSES && read < unit->count)
+            sound &= take_record(&unit->keys[read++], field.bytes);
+    if (read < unit->count)
+        host_fail(fault, WIRE_STRANGER, "its answer lacks a key");
+    else if (!sound)
         host_fail(fault, WIRE_DRIVER, "a key of rlock's holds other data");
-    return sound ? HOST_DONE : HOST_FAILED;
+    else
+        return HOST_DONE;
+    return HOST_FAILED;
 }
 
 /* -- messages ---------------------------------------------------------------------------------- */
-
-static void add_put(struct strbuf *body, struct piece name, const char *behind, const char *value,
-                    size_t size)
-{
-    strbuf_puts(body, "{\"request_put\":{\"key\":");
-    gateway_add_name(body, name, behind);
-    strbuf_puts(body, ",\"value\":");
-    gateway_add_bytes(body, value, size);
-    strbuf_puts(body, "}}");
-}
 
 /* The lock that a channel is about: KEY of KEY:OWNER. */
 static struct piece lock_of(struct piece channel)
@@ -192,7 +257,7 @@ static bool share_bell(struct piece channel, struct piece other)
 
 /* Adds a put of all messages for the bell of that channel, "CHANNEL TEXT" in lines: etcd takes one
  * for each key. */
-static void add_bell(struct strbuf *body, const struct unit *unit, struct piece of_channel)
+static void add_bell(struct strbuf *txn, const struct unit *unit, struct piece of_channel)
 {
     struct strbuf value = {0};
 
@@ -206,7 +271,7 @@ static void add_bell(struct strbuf *body, const struct unit *unit, struct piece 
         free(channel);
         free(text);
     }
-    add_put(body, lock_of(of_channel), bell_of(of_channel), value.text, value.size);
+    add_operation(txn, PUT, lock_of(of_channel), bell_of(of_channel), &value);
     strbuf_free(&value);
 }
 
@@ -219,21 +284,22 @@ static bool is_first_of_bell(const struct unit *unit, size_t number)
     return i == number;
 }
 
-static void take_event(const json_t *event)
+static void take_event(struct piece event)
 {
-    const json_t *row = json_object_get(event, "kv");
-    size_t size;
+    struct piece row = protobuf_find(event, EVENT_KV).bytes;
 
-    if (gateway_number(row, "mod_revision") <= etcd.heard)
+    if (protobuf_find(row, KV_MOD_REVISION).value <= etcd.heard)
         return;
-    char *text = gateway_bytes(row, "value", &size), *rest = text, *line;
+    struct piece value = protobuf_find(row, KV_VALUE).bytes;
+    struct strbuf text ENDED_BY(strbuf_free) = {0};
+    strbuf_add(&text, value.at, value.size);
+    char *rest = text.text, *line;
     while ((line = strsep(&rest, "\n"))) {
         char *channel = strsep(&line, " ");
         size_t length = strlen(channel), told = line ? strlen(line) : 0;
         if (line && record_read_name(channel, &length) && record_read_name(line, &told))
             host_tell((struct piece){channel, length}, (struct piece){line, told});
     }
-    free(text);
 }
 
 /* The stream is begun anew in a while, with the next member. */
@@ -244,68 +310,74 @@ static void leave_stream(void)
     etcd.anew = moment_plus(moment_now(), PATIENCE_NS);
 }
 
-/* Takes one line of the stream. A message that was compacted away is not heard: a waiter asks now
+/* Takes one message of the stream. An event that was compacted away is not heard: a waiter asks now
  * and then. */
-static void take_line(const char *line)
+static void take_message(struct piece message)
 {
-    json_t *reply = json_loads(line, 0, NULL);
-    const json_t *result = json_object_get(reply, "result");
-    int64_t revision = gateway_number(json_object_get(result, "header"), "revision");
-    int64_t compacted = gateway_number(result, "compact_revision");
-    const json_t *events = json_object_get(result, "events");
+    int64_t revision = protobuf_find(protobuf_find(message, HEADER).bytes, REVISION).value;
+    int64_t compacted = protobuf_find(message, COMPACT_REVISION).value;
+    bool canceled = protobuf_find(message, CANCELED).value, tells = false;
+    struct protobuf_field field;
 
-    for (size_t i = 0; i < json_array_size(events); i++)
-        take_event(json_array_get(events, i));
-    if (json_array_size(events) > 0 && revision > etcd.heard)
+    while (protobuf_take(&message, &field)) {
+        if (field.number != EVENTS)
+            continue;
+        take_event(field.bytes);
+        tells = true;
+    }
+    if (tells && revision > etcd.heard)
         etcd.heard = revision;
     if (compacted > etcd.heard)
         etcd.heard = compacted;
-    if (!result || json_is_true(json_object_get(result, "canceled")))
+    if (canceled)
         leave_stream();
-    json_decref(reply);
 }
 
 /* One request for each bell that somebody listens to, from that revision on. */
-static char *watch_request(int64_t from)
+static struct strbuf watch_request(int64_t from)
 {
     struct strbuf body = {0};
 
     for (size_t i = 0; i < host_channels.count; i++) {
         struct piece channel = host_channels.at[i].name;
+        struct strbuf create = {0};
         size_t first = 0;
         while (!share_bell(host_channels.at[first].name, channel))
             first++;
         if (first < i)
             continue;
-        strbuf_puts(&body, "{\"create_request\":{\"key\":");
-        gateway_add_name(&body, lock_of(channel), bell_of(channel));
-        strbuf_printf(&body, ",\"start_revision\":\"%" PRId64 "\"}}\n", from);
+        char *key = gateway_key(lock_of(channel), bell_of(channel));
+        protobuf_add_bytes(&create, KEY, piece_of(key));
+        protobuf_add_number(&create, START_REVISION, from);
+        protobuf_wrap(&create, CREATE_REQUEST);
+        http_add_message(&body, (struct piece){create.text, create.size});
+        strbuf_free(&create);
+        free(key);
     }
-    return strbuf_detach(&body);
+    return body;
 }
 
 /* A stream stays as long as the same locks are listened to, or none: a waiter that asks leaves its
  * channel for a moment. */
 static int rest(enum host_ears ears, int *ms)
 {
-    char *wanted = watch_request(0);
-    bool hears = http_stream_is_open() && strcmp(wanted, etcd.watched) == 0;
+    struct strbuf wanted ENDED_BY(strbuf_free) = watch_request(0);
+    struct piece request = {wanted.text, wanted.size};
     struct moment from = etcd.anew;
 
     if (ears == HOST_PATIENT && from.ns < etcd.since.ns)
         from = etcd.since;
-    if (ears == HOST_NO_LISTENER || hears) {
-        free(wanted);
-    } else if (!moment_reached(from, moment_now())) {
-        free(wanted);
-        *ms = (int)(moment_until(moment_now(), from) / NS_PER_MS) + 1;
-        return -1;
-    } else {
-        char *body = watch_request(etcd.heard + 1);
-        http_stream_begin("/v3/watch", body);
-        free(body);
-        free(etcd.watched);
-        etcd.watched = wanted;
+    if (ears != HOST_NO_LISTENER &&
+        !(http_stream_is_open() && piece_equal(request, etcd.watched))) {
+        if (!moment_reached(from, moment_now())) {
+            *ms = (int)(moment_until(moment_now(), from) / NS_PER_MS) + 1;
+            return -1;
+        }
+        struct strbuf body = watch_request(etcd.heard + 1);
+        http_stream_begin("/etcdserverpb.Watch/Watch", (struct piece){body.text, body.size});
+        strbuf_free(&body);
+        piece_drop(&etcd.watched);
+        etcd.watched = piece_duplicate(request);
     }
     return http_stream_rest(ms);
 }
@@ -313,7 +385,7 @@ static int rest(enum host_ears ears, int *ms)
 /* Nothing is missed by a stream that breaks. */
 static bool hear(void)
 {
-    if (!http_stream_hear(take_line))
+    if (!http_stream_hear(take_message))
         leave_stream();
     return true;
 }
@@ -378,38 +450,39 @@ static void purge(void)
 
 /* -- writing ----------------------------------------------------------------------------------- */
 
-/* Returns the request. texts: of the keys that change; the caller frees. */
-static char *commit_request(const struct unit *unit, char **texts)
+/* Adds what makes a transaction do nothing if that key has changed since it was read. */
+static void add_condition(struct strbuf *txn, const struct unit_key *key)
 {
-    struct strbuf body = {0};
-    const char *between = "";
+    struct strbuf condition = {0};
+    char *name = gateway_key(key->name, "");
+
+    protobuf_add_number(&condition, TARGET, TARGET_MOD);
+    protobuf_add_bytes(&condition, OF_KEY, piece_of(name));
+    protobuf_add_number(&condition, MOD_REVISION, key->record.version);
+    protobuf_add_bytes(txn, COMPARE, (struct piece){condition.text, condition.size});
+    strbuf_free(&condition);
+    free(name);
+}
+
+/* Returns the request. texts: of the keys that change; the caller frees. */
+static struct strbuf commit_request(const struct unit *unit, char **texts)
+{
+    struct strbuf txn = {0};
 
     /* A key that was only read must not have changed either. */
-    strbuf_puts(&body, "{\"compare\":[");
-    for (size_t i = 0; i < unit->count; i++) {
-        strbuf_printf(&body, "%s{\"target\":\"MOD\",\"mod_revision\":\"%" PRId64 "\",\"key\":",
-                      i == 0 ? "" : ",", unit->keys[i].record.version);
-        gateway_add_name(&body, unit->keys[i].name, "");
-        strbuf_putc(&body, '}');
-    }
-    strbuf_puts(&body, "],\"success\":[");
+    for (size_t i = 0; i < unit->count; i++)
+        add_condition(&txn, &unit->keys[i]);
     for (size_t i = 0; i < unit->count; i++) {
         if (!unit->keys[i].record.changed)
             continue;
         texts[i] = clockless_print(&etcd.known, &unit->keys[i], &etcd.reading);
-        strbuf_puts(&body, between);
-        add_put(&body, unit->keys[i].name, "", texts[i], strlen(texts[i]));
-        between = ",";
+        add_operation(&txn, PUT, unit->keys[i].name, "",
+                      &(struct strbuf){texts[i], strlen(texts[i]), 0});
     }
-    for (size_t i = 0; i < unit->message_count; i++) {
-        if (!is_first_of_bell(unit, i))
-            continue;
-        strbuf_puts(&body, between);
-        add_bell(&body, unit, unit->messages[i].channel);
-        between = ",";
-    }
-    strbuf_puts(&body, "]}");
-    return strbuf_detach(&body);
+    for (size_t i = 0; i < unit->message_count; i++)
+        if (is_first_of_bell(unit, i))
+            add_bell(&txn, unit, unit->messages[i].channel);
+    return txn;
 }
 
 /* A message that was told since a unit was read is heard, also by who begins to listen with it. */
@@ -426,10 +499,12 @@ static void commit_done(const struct unit *unit, char *const *texts)
 
 static enum host_outcome commit(struct unit *unit, struct host_fault *fault)
 {
-    char *texts[UNIT_KEYS_MAX] = {NULL}, *text = commit_request(unit, texts);
-    json_t *reply = gateway_ask("/v3/kv/txn", text, true, fault);
-    bool done = json_is_true(json_object_get(reply, "succeeded"));
-    enum host_outcome outcome = done ? HOST_DONE : reply ? HOST_AGAIN : HOST_FAILED;
+    char *texts[UNIT_KEYS_MAX] = {NULL};
+    struct strbuf txn = commit_request(unit, texts);
+    struct piece answer;
+    bool answered = transact(&txn, true, &answer, fault);
+    bool done = answered && protobuf_find(answer, SUCCEEDED).value;
+    enum host_outcome outcome = done ? HOST_DONE : answered ? HOST_AGAIN : HOST_FAILED;
 
     if (done)
         commit_done(unit, texts);
@@ -439,8 +514,6 @@ static enum host_outcome commit(struct unit *unit, struct host_fault *fault)
         leave_line();
     for (size_t i = 0; i < unit->count; i++)
         free(texts[i]);
-    free(text);
-    json_decref(reply);
     if (done && random() % PURGE_EVERY == 0)
         purge();
     return outcome;
@@ -448,26 +521,11 @@ static enum host_outcome commit(struct unit *unit, struct host_fault *fault)
 
 /* -- opening, listing -------------------------------------------------------------------------- */
 
-static json_t *ask_status(struct host_fault *fault)
-{
-    json_t *status = gateway_ask("/v3/maintenance/status", "{}", false, fault);
-    const char *version = json_string_value(json_object_get(status, "version"));
-
-    if (version) {
-        snprintf(etcd.version, sizeof etcd.version, "%s", version);
-        return status;
-    }
-    if (status)
-        host_fail(fault, WIRE_STRANGER, "it tells no version of etcd");
-    json_decref(status);
-    return NULL;
-}
-
 /* The clock begins with the store's time, for the sake of times that are shown to hosts whose
  * clocks are wrong. */
 static bool open_etcd(const struct host_target *target, const char *table, struct host_fault *fault)
 {
-    int64_t ns;
+    int64_t ns, asked_us = own_clock_now(&etcd.clock);
 
     *fault = (struct host_fault){.broken = false};
     if (*target->margin)
@@ -484,6 +542,7 @@ static bool open_etcd(const struct host_target *target, const char *table, struc
         json_decref(status);
     }
     own_clock_begin(&etcd.clock, http_date_us());
+    note_date(asked_us + etcd.clock.offset_us);
     return true;
 }
 
@@ -624,6 +683,8 @@ static bool try_compaction(struct strbuf *out, struct host_fault *fault)
 /* Each member's time, less this process's own, at the same moment. */
 static bool try_members(struct strbuf *out, struct host_fault *fault)
 {
+    const struct http_request question = {HTTP_JSON, "/v3/maintenance/status", piece_of("{}"),
+                                          false};
     size_t asked = http_server(), answered = 0;
     struct strbuf reply ENDED_BY(strbuf_free) = {0};
     int64_t least = INT64_MAX, most = INT64_MIN;
@@ -633,8 +694,7 @@ static bool try_members(struct strbuf *out, struct host_fault *fault)
     (void)fault;
     for (size_t i = 0; i < http_servers(); i++) {
         http_choose(i);
-        if (http_post("/v3/maintenance/status", "{}", false, &reply, &why) != 200 ||
-            http_server() != i)
+        if (http_post(&question, &reply, &why) != 200 || http_server() != i)
             continue;
         int64_t ahead = (http_date_us() - own_clock_now(&etcd.clock)) / US_PER_S;
         least = ahead < least ? ahead : least;

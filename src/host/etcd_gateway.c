@@ -1,5 +1,6 @@
 #include "host/etcd_gateway.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,14 +63,21 @@ char *gateway_bytes(const json_t *row, const char *field, size_t *size)
     return strbuf_detach(&out);
 }
 
-void gateway_add_name(struct strbuf *out, struct piece name, const char *behind)
+char *gateway_key(struct piece name, const char *behind)
 {
     char *printed = record_print_name(name);
     char *text = strbuf_print("%s%s%s", gateway.prefix, printed, behind);
 
+    free(printed);
+    return text;
+}
+
+void gateway_add_name(struct strbuf *out, struct piece name, const char *behind)
+{
+    char *text = gateway_key(name, behind);
+
     gateway_add_bytes(out, text, strlen(text));
     free(text);
-    free(printed);
 }
 
 void gateway_add_range(struct strbuf *body, struct piece prefix)
@@ -144,6 +152,22 @@ static bool fail_in_doubt(struct host_fault *fault, enum wire_error error, bool 
     return false;
 }
 
+/* The same of a failure that a member has told. */
+static bool fail_by_code(struct host_fault *fault, int code, bool writes, const char *said)
+{
+    enum wire_error error = error_of(code, said);
+
+    return fail_in_doubt(fault, error, writes && error == WIRE_UNREACHABLE, said);
+}
+
+static bool fail_by_status(struct host_fault *fault, long status, bool writes)
+{
+    char said[60];
+
+    snprintf(said, sizeof said, "the answer is HTTP's status %ld, and not etcd's", status);
+    return fail_in_doubt(fault, status >= 500 ? WIRE_UNREACHABLE : WIRE_STRANGER, writes, said);
+}
+
 /* Takes the reply, which the caller drops. NULL: why is in the fault. */
 static json_t *take_reply(long status, bool writes, struct host_fault *fault)
 {
@@ -153,33 +177,56 @@ static json_t *take_reply(long status, bool writes, struct host_fault *fault)
     if (status == 200 && json_is_object(reply))
         return reply;
     const char *said = json_string_value(json_object_get(reply, "message"));
-    int code = (int)json_integer_value(json_object_get(reply, "code"));
-    char other[60];
-    if (said) {
-        enum wire_error error = error_of(code, said);
-        fail_in_doubt(fault, error, writes && error == WIRE_UNREACHABLE, said);
-    } else if (strncmp(text, "CommonName of client", 20) == 0) {
+    if (said)
+        fail_by_code(fault, (int)json_integer_value(json_object_get(reply, "code")), writes, said);
+    else if (strncmp(text, "CommonName of client", 20) == 0)
         host_fail(fault, WIRE_DRIVER,
                   "where etcd has users, a client's certificate must have no CommonName");
-    } else {
-        snprintf(other, sizeof other, "the answer is HTTP's status %ld, and not etcd's", status);
-        fail_in_doubt(fault, status >= 500 ? WIRE_UNREACHABLE : WIRE_STRANGER, writes, other);
-    }
+    else
+        fail_by_status(fault, status, writes);
     json_decref(reply);
     return NULL;
 }
 
+/* The same by gRPC. */
+static bool take_message(long status, bool writes, struct piece *answer, struct host_fault *fault)
+{
+    const char *text = http_header("grpc-status"), *said = http_header("grpc-message");
+    int64_t code;
+
+    if (!text || !decimal_parse(text, 0, INT_MAX, &code))
+        return fail_by_status(fault, status, writes);
+    if (code != 0)
+        return fail_by_code(fault, (int)code, writes, said ? said : "");
+    struct piece reply = {gateway.reply.text, gateway.reply.size};
+    return http_take_message(&reply, answer) ||
+           fail_in_doubt(fault, WIRE_STRANGER, writes, "its answer is empty");
+}
+
 /* -- requests ---------------------------------------------------------------------------------- */
+
+/* Where the answer goes depends on the form of the request. */
+static bool ask_once(const struct http_request *request, json_t **reply, struct piece *answer,
+                     struct host_fault *fault)
+{
+    struct host_error why;
+    long status = http_post(request, &gateway.reply, &why);
+
+    if (!status)
+        return fail_in_doubt(fault, why.error, request->writes && why.maybe_done, why.said);
+    if (request->form == HTTP_GRPC)
+        return take_message(status, request->writes, answer, fault);
+    *reply = take_reply(status, request->writes, fault);
+    return *reply;
+}
 
 json_t *gateway_ask_once(const char *path, const char *body, bool writes, struct host_fault *fault)
 {
-    struct host_error why;
-    long status = http_post(path, body, writes, &gateway.reply, &why);
+    const struct http_request request = {HTTP_JSON, path, piece_of(body), writes};
+    json_t *reply = NULL;
 
-    if (status)
-        return take_reply(status, writes, fault);
-    fail_in_doubt(fault, why.error, writes && why.maybe_done, why.said);
-    return NULL;
+    ask_once(&request, &reply, NULL, fault);
+    return reply;
 }
 
 bool gateway_log_in(struct host_fault *fault)
@@ -211,22 +258,44 @@ static bool is_token_old(const struct host_error *why)
            (strstr(why->said, "invalid auth token") || strstr(why->said, "auth store is old"));
 }
 
-json_t *gateway_ask(const char *path, const char *body, bool writes, struct host_fault *fault)
+static bool ask(const struct http_request *request, json_t **reply, struct piece *answer,
+                struct host_fault *fault)
 {
-    json_t *reply = NULL;
-    bool again = true;
+    bool done = false, again = true;
 
     for (size_t i = 0; again && i <= http_servers(); i++) {
-        reply = gateway_ask_once(path, body, writes, fault);
-        again = !reply;
+        done = ask_once(request, reply, answer, fault);
+        again = !done;
         if (again && !is_token_old(&fault->why)) {
-            again = !writes && fault->why.error == WIRE_UNREACHABLE && i + 1 < http_servers();
+            again =
+                !request->writes && fault->why.error == WIRE_UNREACHABLE && i + 1 < http_servers();
             http_choose(http_server() + 1);
         } else if (again && !gateway_log_in(fault)) {
             again = false;
         }
     }
+    return done;
+}
+
+json_t *gateway_ask(const char *path, const char *body, bool writes, struct host_fault *fault)
+{
+    const struct http_request request = {HTTP_JSON, path, piece_of(body), writes};
+    json_t *reply = NULL;
+
+    ask(&request, &reply, NULL, fault);
     return reply;
+}
+
+bool gateway_call(const char *path, struct piece message, bool writes, struct piece *answer,
+                  struct host_fault *fault)
+{
+    struct strbuf body = {0};
+
+    http_add_message(&body, message);
+    const struct http_request request = {HTTP_GRPC, path, {body.text, body.size}, writes};
+    bool done = ask(&request, NULL, answer, fault);
+    strbuf_free(&body);
+    return done;
 }
 
 /* -- opening ----------------------------------------------------------------------------------- */

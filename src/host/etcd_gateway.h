@@ -1,5 +1,6 @@
-/* The requests of etcd's gateway of JSON: sent as the user of the URL, to whichever member answers;
- * and how names, values and numbers stand in them. It knows no record and no message. */
+/* The requests of etcd, by gRPC, or by its gateway of JSON, which takes it several times as long:
+ * sent as the user of the URL, to whichever member answers; and how names, values and numbers stand
+ * in them. It knows no record and no message. */
 #pragma once
 
 #include <jansson.h>
@@ -18,9 +19,15 @@ json_t *gateway_ask(const char *path, const char *body, bool writes, struct host
 /* The same, with one attempt. */
 json_t *gateway_ask_once(const char *path, const char *body, bool writes, struct host_fault *fault);
 
+/* The same by gRPC. The message that answers is valid until the next request. */
+bool gateway_call(const char *path, struct piece message, bool writes, struct piece *answer,
+                  struct host_fault *fault);
+
+/* The name of a key: the prefix, the name in printable ASCII, and "behind". The caller frees. */
+char *gateway_key(struct piece name, const char *behind);
 /* Adds bytes as JSON has them, in base64. */
 void gateway_add_bytes(struct strbuf *out, const char *text, size_t size);
-/* Adds the name of a key: the prefix, the name in printable ASCII, and "behind". */
+/* The same of the name of a key. */
 void gateway_add_name(struct strbuf *out, struct piece name, const char *behind);
 /* Adds both ends of a range: all names that begin so. */
 void gateway_add_range(struct strbuf *body, struct piece prefix);

@@ -1,5 +1,6 @@
 #include "host/http.h"
 
+#include <arpa/inet.h>
 #include <curl/curl.h>
 #include <stdio.h>
 #include <time.h>
@@ -24,15 +25,16 @@ static struct {
     struct host_target target;
     char **bases; /* "http://HOST:PORT" */
     size_t count, at;
-    struct curl_slist *headers;
-    CURL *easy;
-    long limit_ms; /* of a request that writes */
+    struct curl_slist *headers[HTTP_FORMS];
+    CURL *easy[HTTP_FORMS], *latest; /* over TLS, the first one does for both */
+    size_t spoken;                   /* the number of the server that gRPC is spoken to, from 1 */
+    long limit_ms;                   /* of a request that writes */
     char said[CURL_ERROR_SIZE];
 
     CURLM *streams;
     CURL *stream;
     struct strbuf heard;
-    char *stream_text;
+    struct piece stream_text;
     struct body stream_body;
     bool stream_ended;
 } http;
@@ -54,12 +56,7 @@ static size_t give(char *to, size_t size, size_t count, void *from)
     return next;
 }
 
-static void set_headers(CURL *easy)
-{
-    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, http.headers);
-}
-
-static CURL *new_easy(struct strbuf *to)
+static CURL *new_easy(void)
 {
     const struct host_target *target = &http.target;
     CURL *easy = mem_checked(curl_easy_init());
@@ -70,9 +67,8 @@ static CURL *new_easy(struct strbuf *to)
     curl_easy_setopt(easy, CURLOPT_POST, 1L);
     curl_easy_setopt(easy, CURLOPT_READFUNCTION, give);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take);
-    curl_easy_setopt(easy, CURLOPT_WRITEDATA, to);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, http.said);
-    set_headers(easy);
+    curl_easy_setopt(easy, CURLOPT_MAXCONNECTS, 1L);
     if (target->tls) {
         curl_easy_setopt(easy, CURLOPT_CAINFO, *target->ca ? target->ca : ca_bundle_find());
         if (*target->certificate) {
@@ -83,20 +79,23 @@ static CURL *new_easy(struct strbuf *to)
     return easy;
 }
 
-static void set_request(CURL *easy, const char *path, const char *text, struct body *body)
+static void set_request(CURL *easy, const struct http_request *request, struct body *body,
+                        struct strbuf *reply)
 {
-    char *url = strbuf_print("%s%s", http.bases[http.at], path);
+    char *url = strbuf_print("%s%s", http.bases[http.at], request->path);
 
-    *body = (struct body){text, strlen(text)};
+    *body = (struct body){request->body.at, request->body.size};
+    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, http.headers[request->form]);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, reply);
     curl_easy_setopt(easy, CURLOPT_READDATA, body);
     curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body->left);
     curl_easy_setopt(easy, CURLOPT_URL, url);
     free(url);
 }
 
-static void add_header(const char *header)
+static void add_header(enum http_form form, const char *header)
 {
-    http.headers = mem_checked(curl_slist_append(http.headers, header));
+    http.headers[form] = mem_checked(curl_slist_append(http.headers[form], header));
 }
 
 /* Clients spread over the servers, and one that begins anew is likely to begin with another. */
@@ -138,19 +137,23 @@ void http_choose(size_t server)
 
 void http_authorize(const char *token)
 {
-    curl_slist_free_all(http.headers);
-    http.headers = NULL;
-    add_header("Content-Type: application/json");
-    add_header("Expect:");
-    /* A member that is cut off from the others says so, instead of waiting for them. */
-    add_header("Grpc-Metadata-hasleader: true");
-    if (token) {
-        char *header = strbuf_print("Authorization: %s", token);
-        add_header(header);
-        free(header);
+    char *header = token ? strbuf_print("Authorization: %s", token) : NULL;
+
+    http_stream_end(); /* it may not have read the old ones yet */
+    for (size_t form = 0; form < HTTP_FORMS; form++) {
+        curl_slist_free_all(http.headers[form]);
+        http.headers[form] = NULL;
+        add_header(form, "Expect:");
+        if (header)
+            add_header(form, header);
     }
-    if (http.easy)
-        set_headers(http.easy);
+    /* A member that is cut off from the others says so, instead of waiting for them. */
+    add_header(HTTP_JSON, "Grpc-Metadata-hasleader: true");
+    add_header(HTTP_JSON, "Content-Type: application/json");
+    add_header(HTTP_GRPC, "hasleader: true");
+    add_header(HTTP_GRPC, "Content-Type: application/grpc");
+    add_header(HTTP_GRPC, "TE: trailers");
+    free(header);
 }
 
 /* -- one request ------------------------------------------------------------------------------- */
@@ -180,16 +183,43 @@ static long fail(CURLcode code, struct host_error *why)
     return 0;
 }
 
-long http_post(const char *path, const char *text, bool writes, struct strbuf *reply,
-               struct host_error *why)
+/* Over TLS, both sides agree on HTTP/2. Without it, libcurl has to be told that a server speaks it;
+ * 7.88, of Debian 12, fails if it is told so again for the same connection. Where that one has
+ * broken, libcurl makes one of HTTP/1.1, over which etcd knows no such path. */
+static long http_2(void)
 {
+    return http.target.tls ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE;
+}
+
+static void set_version(CURL *easy, enum http_form form)
+{
+    bool knows = !http.target.tls && http.spoken == http.at + 1;
+
+    if (!http.target.tls && form == HTTP_JSON)
+        return;
+    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, knows ? (long)CURL_HTTP_VERSION_2_0 : http_2());
+    curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, knows || http.target.tls ? 0L : 1L);
+}
+
+/* Whether gRPC was not understood. */
+static bool is_other_version(CURL *easy, const struct http_request *request)
+{
+    long version = 0;
+
+    curl_easy_getinfo(easy, CURLINFO_HTTP_VERSION, &version);
+    return request->form == HTTP_GRPC && version != CURL_HTTP_VERSION_2_0;
+}
+
+long http_post(const struct http_request *request, struct strbuf *reply, struct host_error *why)
+{
+    CURL **easy = &http.easy[http.target.tls ? 0 : request->form];
     CURLcode code = CURLE_OK;
     long status = 0;
     bool again = true;
 
-    if (!http.easy)
-        http.easy = new_easy(reply);
-    curl_easy_setopt(http.easy, CURLOPT_WRITEDATA, reply);
+    if (!*easy)
+        *easy = new_easy();
+    http.latest = *easy;
     /* Once more than there are servers: the first one may have closed an old connection. */
     for (size_t i = 0; again && i <= http.count; i++) {
         struct body body;
@@ -198,16 +228,20 @@ long http_post(const char *path, const char *text, bool writes, struct strbuf *r
             http_choose(http.at + 1);
         strbuf_cut(reply, 0);
         *http.said = '\0';
-        set_request(http.easy, path, text, &body);
-        curl_easy_setopt(http.easy, CURLOPT_CONNECTTIMEOUT_MS, last ? 0L : READ_MS);
-        long limit_ms = writes ? http.limit_ms : last ? 0L : READ_MS;
-        curl_easy_setopt(http.easy, CURLOPT_TIMEOUT_MS, limit_ms);
-        code = curl_easy_perform(http.easy);
-        again = code != CURLE_OK && !is_about_tls(code) && (!writes || is_unsent(code));
+        set_version(*easy, request->form);
+        set_request(*easy, request, &body, reply);
+        curl_easy_setopt(*easy, CURLOPT_CONNECTTIMEOUT_MS, last ? 0L : READ_MS);
+        long limit_ms = request->writes ? http.limit_ms : last ? 0L : READ_MS;
+        curl_easy_setopt(*easy, CURLOPT_TIMEOUT_MS, limit_ms);
+        code = curl_easy_perform(*easy);
+        again = code != CURLE_OK ? !is_about_tls(code) && (!request->writes || is_unsent(code))
+                                 : is_other_version(*easy, request);
+        if (request->form == HTTP_GRPC)
+            http.spoken = code == CURLE_OK && !again ? http.at + 1 : 0;
     }
     if (code != CURLE_OK)
         return fail(code, why);
-    curl_easy_getinfo(http.easy, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_getinfo(*easy, CURLINFO_RESPONSE_CODE, &status);
     return status;
 }
 
@@ -216,14 +250,51 @@ void http_limit(long ms)
     http.limit_ms = ms;
 }
 
-int64_t http_date_us(void)
+const char *http_header(const char *name)
 {
     struct curl_header *header;
-    time_t date = 0;
+    unsigned where = CURLH_HEADER | CURLH_TRAILER;
 
-    if (curl_easy_header(http.easy, "Date", 0, CURLH_HEADER, -1, &header) == CURLHE_OK)
-        date = curl_getdate(header->value, NULL);
+    if (curl_easy_header(http.latest, name, 0, where, -1, &header) != CURLHE_OK)
+        return NULL;
+    return header->value;
+}
+
+int64_t http_date_us(void)
+{
+    const char *header = http_header("Date");
+    time_t date = header ? curl_getdate(header, NULL) : 0;
+
     return date > 0 ? date * US_PER_S : 0;
+}
+
+/* -- messages ---------------------------------------------------------------------------------- */
+
+/* In front of each: that it is not compressed, and its size, in four bytes. */
+#define FRAME_SIZE 5
+
+void http_add_message(struct strbuf *body, struct piece message)
+{
+    uint32_t size = htonl((uint32_t)message.size);
+
+    strbuf_putc(body, '\0');
+    strbuf_add(body, &size, sizeof size);
+    strbuf_add(body, message.at, message.size);
+}
+
+bool http_take_message(struct piece *bytes, struct piece *message)
+{
+    uint32_t size;
+
+    if (bytes->size < FRAME_SIZE)
+        return false;
+    memcpy(&size, bytes->at + 1, sizeof size);
+    *message = (struct piece){bytes->at + FRAME_SIZE, ntohl(size)};
+    if (message->size > bytes->size - FRAME_SIZE)
+        return false;
+    bytes->at += FRAME_SIZE + message->size;
+    bytes->size -= FRAME_SIZE + message->size;
+    return true;
 }
 
 /* -- a stream ---------------------------------------------------------------------------------- */
@@ -235,7 +306,7 @@ void http_stream_end(void)
     curl_multi_remove_handle(http.streams, http.stream);
     curl_easy_cleanup(http.stream);
     http.stream = NULL;
-    free(http.stream_text);
+    piece_drop(&http.stream_text);
     strbuf_cut(&http.heard, 0);
 }
 
@@ -249,15 +320,19 @@ static void perform(void)
         http.stream_ended |= message->msg == CURLMSG_DONE;
 }
 
-void http_stream_begin(const char *path, const char *body)
+void http_stream_begin(const char *path, struct piece body)
 {
     http_stream_end();
     if (!http.streams)
         http.streams = mem_checked(curl_multi_init());
-    http.stream = new_easy(&http.heard);
-    http.stream_text = mem_strdup(body);
+    http.stream = new_easy();
+    http.stream_text = piece_duplicate(body);
     http.stream_ended = false;
-    set_request(http.stream, path, http.stream_text, &http.stream_body);
+    const struct http_request request = {HTTP_GRPC, path, http.stream_text, false};
+    curl_easy_setopt(http.stream, CURLOPT_HTTP_VERSION, http_2());
+    curl_easy_setopt(http.stream, CURLOPT_FRESH_CONNECT, 1L);
+    curl_easy_setopt(http.stream, CURLOPT_FORBID_REUSE, 1L);
+    set_request(http.stream, &request, &http.stream_body, &http.heard);
     curl_multi_add_handle(http.streams, http.stream);
     perform();
 }
@@ -288,22 +363,18 @@ int http_stream_rest(int *ms)
     return fd;
 }
 
-bool http_stream_hear(void (*take_line)(const char *line))
+bool http_stream_hear(void (*take_message)(struct piece message))
 {
-    char *end;
+    struct piece message;
 
     if (!http.stream)
         return true;
     perform();
-    while (http.heard.size > 0 && (end = memchr(http.heard.text, '\n', http.heard.size))) {
-        char *line = mem_strdup(http.heard.text);
-        size_t size = (size_t)(end - http.heard.text);
-        line[size] = '\0';
-        strbuf_drop(&http.heard, size + 1);
-        take_line(line);
-        free(line);
-        if (!http.stream)
-            return true;
-    }
+    struct piece bytes = {http.heard.text, http.heard.size};
+    while (http.stream && http_take_message(&bytes, &message))
+        take_message(message);
+    if (!http.stream)
+        return true;
+    strbuf_drop(&http.heard, http.heard.size - bytes.size);
     return !http.stream_ended;
 }

@@ -14,11 +14,22 @@ void http_choose(size_t server);
 /* The token of the user goes with all further requests; NULL: none does. */
 void http_authorize(const char *token);
 
-/* Sends a POST of JSON, and blocks. A request that only reads is sent again, to the next server, if
- * one does not answer; one that writes only if no server can have got it. Returns the status; 0:
- * why is in *why. The reply is emptied first. */
-long http_post(const char *path, const char *body, bool writes, struct strbuf *reply,
-               struct host_error *why);
+/* A request is JSON, or a message of gRPC, which is HTTP/2. */
+enum http_form { HTTP_JSON, HTTP_GRPC, HTTP_FORMS };
+struct http_request {
+    enum http_form form;
+    const char *path;
+    struct piece body;
+    bool writes;
+};
+
+/* Sends a POST, and blocks. A request that only reads is sent again, to the next server, if one
+ * does not answer; one that writes only if no server can have got it. Returns the status; 0: why is
+ * in *why. The reply is emptied first. */
+long http_post(const struct http_request *request, struct strbuf *reply, struct host_error *why);
+
+/* The value of a header of the latest reply, or of what follows its body. NULL: it had none. */
+const char *http_header(const char *name);
 
 /* How long a request that writes may take, ms; 0: it has no limit. */
 void http_limit(long ms);
@@ -26,11 +37,16 @@ void http_limit(long ms);
 /* The Date of the latest reply, us since 1970; 0: it had none. */
 int64_t http_date_us(void);
 
-/* A POST whose reply has no end. It ends the one before it. */
-void http_stream_begin(const char *path, const char *body);
+/* Adds a message of gRPC to a body, and takes the first whole one from the front of what has come;
+ * false: there is none yet. */
+void http_add_message(struct strbuf *body, struct piece message);
+bool http_take_message(struct piece *bytes, struct piece *message);
+
+/* A request by gRPC whose reply has no end. It ends the one before it. */
+void http_stream_begin(const char *path, struct piece body);
 void http_stream_end(void);
 bool http_stream_is_open(void);
 /* The descriptor to read from; -1: none yet. *ms: when to call http_stream_hear() at the latest. */
 int http_stream_rest(int *ms);
-/* Calls "take" with each whole line that has come. False: the stream has ended, or broke. */
-bool http_stream_hear(void (*take)(const char *line));
+/* Calls "take" with each whole message that has come. False: the stream has ended, or broke. */
+bool http_stream_hear(void (*take)(struct piece message));

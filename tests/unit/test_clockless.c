@@ -323,6 +323,28 @@ static void test_round_trip(void)
     host_end(&reader);
 }
 
+/* A host that counts on from a Date takes it for what it may be, within 1 %. */
+static void test_later(void)
+{
+    static const struct {
+        int64_t asked, read, date, now, least, most;
+    } rows[] = {
+        {0, 0, 100, 0, 100, 100},       {0, 4, 100, 4, 100, 104}, {0, 0, 100, 100, 199, 201},
+        {0, 50, 100, 1000, 1040, 1110}, {0, 50, 0, 1000, 0, 0},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct clockless_reading told = {rows[i].asked * S, rows[i].read * S,
+                                               rows[i].date * S};
+        const struct clockless_reading later = clockless_later(&told, rows[i].now * S);
+        int64_t most = later.date_us ? later.date_us + later.read_us - later.asked_us : 0;
+        tap_ok(later.read_us == rows[i].now * S && later.date_us <= rows[i].least * S &&
+                   later.date_us + S / 10 > rows[i].least * S && most >= rows[i].most * S &&
+                   most - S / 10 < rows[i].most * S,
+               "%" PRId64 " s after a Date", rows[i].now - rows[i].read);
+    }
+}
+
 static void test_rounding(void)
 {
     struct host writer = begin(0), reader = host_make(1), behind = host_make(-1);
@@ -444,6 +466,7 @@ int main(void)
     test_age();
     test_date();
     test_round_trip();
+    test_later();
     test_rounding();
     test_earliest();
     test_life();

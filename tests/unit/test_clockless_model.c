@@ -5,7 +5,8 @@
  * Clocks differ by up to ten minutes and run up to 0.4 % too fast or too slow; the Dates of the
  * store's servers are up to 0.9 s wrong; other clients write between a read and its write; clients
  * and hosts are killed, answers are lost, and a write may be done long after its client has died,
- * or once more. The store deletes what has expired.
+ * or once more. A host may count on from a Date that it was told before. The store deletes what has
+ * expired.
  *
  * The judge goes by true time. It knows what clients were told, and when they asked: each relies on
  * a lease from before it asked, for 99 % of it by its own clock. No two may hold the lock that
@@ -41,8 +42,11 @@
 #define SLOTS     2
 #define POLL_US   (2 * SEC)
 #define CALLS     2000 /* of one life */
-/* By how much the time between two Dates is less than the true one: wrong clocks, cut twice. */
-#define DATES_OFF (4 * SEC)
+/* For how long a host counts on from a Date. */
+#define DATED (60 * SEC)
+/* By how much the time between two Dates is less than the true one: wrong clocks, cut twice, and
+ * counted on from, within 1 %, by clocks that are wrong themselves. */
+#define DATES_OFF (4 * SEC + 3 * DATED / 100)
 
 static unsigned seed;
 static int64_t now; /* true, us */
@@ -170,6 +174,7 @@ struct client {
     int64_t lease_ms, rate; /* per million that its clock is too fast */
     int64_t offset;         /* of its host's clock */
     struct clockless known; /* by its host */
+    struct clockless_reading date;
     bool waits;
     enum { IDLE, WAITING, HOLDING } state;
     int64_t born, until; /* it relies on the lock until then */
@@ -234,6 +239,7 @@ static void renew_host(struct client *client)
 
     trace(client->owner, "has a new host");
     clockless_end(&client->known);
+    client->date = (struct clockless_reading){0};
     client->known.margin_us = kind->dates ? MARGIN : CLOCKLESS_NEVER;
     client->offset =
         offsets[chance(&seed, 3)] * SEC + chance(&seed, 1000) * MS + chance(&seed, 999);
@@ -535,18 +541,30 @@ static void run_call(struct client *client)
     read_reply(call);
 }
 
-/* Reads the record, and runs the script. The Date was made at some time since it was asked for. */
+/* The Date was made at some time since it was asked for. */
+static struct clockless_reading read_date(struct client *client)
+{
+    const struct call *call = &client->call;
+    int64_t told = one_in(2) ? call->asked : now, passed = now - call->asked;
+    int64_t read = clock_of(client), error = ((int)chance(&seed, 3) - 1) * WRONG;
+
+    if (!client->date.read_us || client->date.read_us + DATED < read || one_in(3))
+        client->date =
+            (struct clockless_reading){read - passed - passed * client->rate / 1000000, read,
+                                       kind->dates ? (told + error) / SEC * SEC : 0};
+    return clockless_later(&client->date, read);
+}
+
+/* Reads the record, and runs the script. */
 static void load(struct client *client)
 {
     struct call *call = &client->call;
-    int64_t told = one_in(2) ? call->asked : now, passed = now - call->asked;
-    int64_t read = clock_of(client), error = ((int)chance(&seed, 3) - 1) * WRONG;
+    int64_t read = clock_of(client);
     const char *text = store[call->key].text;
 
     calls++;
     call->loaded = now;
-    call->reading = (struct clockless_reading){read - passed - passed * client->rate / 1000000,
-                                               read, kind->dates ? (told + error) / SEC * SEC : 0};
+    call->reading = read_date(client);
     unit_add(&call->unit, piece_of(names[call->key]), true);
     unit_restart(&call->unit);
     call->unit.now_us = read;

@@ -1,0 +1,83 @@
+#include "host/protobuf.h"
+
+/* How a field is written: the low bits of the number in front of it. */
+enum kind { VARINT, EIGHT_BYTES, BYTES, FOUR_BYTES = 5 };
+
+static void add_varint(struct strbuf *message, uint64_t number)
+{
+    for (; number > 127; number >>= 7)
+        strbuf_putc(message, (char)(number | 128));
+    strbuf_putc(message, (char)number);
+}
+
+void protobuf_add_number(struct strbuf *message, unsigned field, int64_t number)
+{
+    add_varint(message, field << 3 | VARINT);
+    add_varint(message, (uint64_t)number);
+}
+
+void protobuf_add_bytes(struct strbuf *message, unsigned field, struct piece bytes)
+{
+    add_varint(message, field << 3 | BYTES);
+    add_varint(message, bytes.size);
+    strbuf_add(message, bytes.at, bytes.size);
+}
+
+void protobuf_wrap(struct strbuf *message, unsigned field)
+{
+    struct strbuf inner = *message;
+
+    *message = (struct strbuf){0};
+    protobuf_add_bytes(message, field, (struct piece){inner.text, inner.size});
+    strbuf_free(&inner);
+}
+
+static bool take_varint(struct piece *message, uint64_t *number)
+{
+    unsigned char byte = 128;
+
+    *number = 0;
+    for (unsigned bits = 0; byte > 127; bits += 7) {
+        if (message->size == 0 || bits > 63)
+            return false;
+        byte = (unsigned char)*message->at++;
+        message->size--;
+        *number |= (uint64_t)(byte & 127) << bits;
+    }
+    return true;
+}
+
+bool protobuf_take(struct piece *message, struct protobuf_field *field)
+{
+    uint64_t tag, number = 0;
+
+    *field = (struct protobuf_field){0};
+    if (!take_varint(message, &tag))
+        return false;
+    enum kind kind = tag & 7;
+    field->number = (unsigned)(tag >> 3);
+    if (kind == EIGHT_BYTES || kind == FOUR_BYTES)
+        number = kind == EIGHT_BYTES ? 8 : 4;
+    else if (!take_varint(message, &number))
+        return false;
+    if (kind == VARINT) {
+        field->value = (int64_t)number;
+        return true;
+    }
+    if (number > message->size)
+        return false;
+    field->bytes = (struct piece){message->at, number};
+    message->at += number;
+    message->size -= number;
+    return true;
+}
+
+struct protobuf_field protobuf_find(struct piece message, unsigned number)
+{
+    struct protobuf_field field;
+
+    while (protobuf_take(&message, &field))
+        if (field.number == number)
+            return field;
+    return (struct protobuf_field){0};
+}
