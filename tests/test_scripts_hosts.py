@@ -77,9 +77,9 @@ def main():
         environment = {
             **os.environ, "RLOCK_SCRIPT_SERVER": program, "RLOCK_SCRIPT_STORE": where,
             "RLOCK_SCRIPT_WITHOUT": "|".join(WITHOUT_IN_DATABASE if where else WITHOUT),
+            # Chance has searched the scripts over Redis; a host only keeps their records.
+            "RLOCK_OPERATIONS": os.environ.get("RLOCK_OPERATIONS") or "2000",
         }
-        if where:
-            environment["RLOCK_OPERATIONS"] = "2000"
         try:
             for file in FILES:
                 for good, what, comments in run(store, file, environment):

@@ -394,7 +394,7 @@ def _(server):
 
 def compare(server, share=1):
     seed = int(os.environ.get("RLOCK_SEED") or 1)
-    left = int(os.environ.get("RLOCK_OPERATIONS") or 20000) // share
+    left = int(os.environ.get("RLOCK_OPERATIONS") or 5000) // share
     print(f"# RLOCK_SEED={seed}, {left} operations")
     rng, ear, seen = random.Random(seed), server.listen(), {}
     while left > 0:

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs clang-tidy, one result a file. .clang-tidy lists its checks. The analyzer looks at up to
-# RLOCK_ANALYZER_NODES states of each function: 60000 take three times as long, and are for the
+# RLOCK_ANALYZER_NODES states of each function: 60000 take many times as long, and are for the
 # night; its own 225000 take more than an hour.
 set -eu
 top=$(cd "${top_srcdir:-$(dirname "$0")/..}" && pwd)
@@ -21,7 +21,7 @@ libraries="$(pkg-config --cflags libpq 2>/dev/null || :) $(pkg-config --cflags l
 
 # The analyzer does not know marks such as FREED (base/mem.h), and takes what they free for a leak.
 # tidy FILE: runs beside others, so it prints its findings in one piece.
-nodes=${RLOCK_ANALYZER_NODES:-20000}
+nodes=${RLOCK_ANALYZER_NODES:-5000}
 export top build libraries nodes
 # shellcheck disable=SC2016 # for the inner shell
 tidy='

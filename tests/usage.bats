@@ -126,14 +126,14 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     ! grep -qE "__(asan_init|llvm_profile)" "$RLOCK" ||
         skip "what a sanitizer or counters need before rlock"
     local limit status words found=
-    words=$(seq 100000) # the tables for them take megabytes
+    words=$(seq 20000) # the tables for them take a megabyte
     # Not --as: a stack that cannot grow is a SEGV, which no program can tell as 71.
-    for limit in {1..80}; do
+    for limit in {5..80}; do
         status=0
         # shellcheck disable=SC2086
-        prlimit --data="${limit}00000" "$RLOCK" run -u "unix://$T/none" --server-wait 0 k -- \
+        prlimit --data=$((limit * 20000)) "$RLOCK" run -u "unix://$T/none" --server-wait 0 k -- \
             true $words >"$T/out" 2>&1 3>&- || status=$?
-        echo "${limit}00 kB: $status"
+        echo "$((limit * 20)) kB: $status"
         [[ $status == 71 || $status == 69 || $status == 127 ]]
         [[ $status != 71 || $(<"$T/out") != "rlock: out of memory" ]] || found=1
     done
