@@ -154,6 +154,7 @@ cut|bytes|other bytes
 trim|bytes|other bytes
 torn|lost|other bytes
 lost|bytes|another text
+case|bytes|a get of RLOCK-DOCTOR, which is not there, returns a value
 END
 }
 
