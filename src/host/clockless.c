@@ -78,8 +78,8 @@ static const char *match(const char *pattern, const char *at)
     return at;
 }
 
-/* Returns the end of the text that a time follows, if one of those begins there; otherwise NULL. */
-static const char *behind(const struct times *times, const char *at)
+/* If a text begins there that a time follows, returns the end of that text; otherwise NULL. */
+static const char *end_of_mark(const struct times *times, const char *at)
 {
     const char *end = NULL;
 
@@ -123,7 +123,7 @@ static struct piece move(const struct times *times, struct piece value, int64_t 
         word += is_word && (word > 0 || is_number(at));
         if (is_word && is_number(at) && word < LAST_WORD && times->words & WORD(word)) {
             at = add_moved(&out, at, shift_us);
-        } else if ((next = behind(times, at))) {
+        } else if ((next = end_of_mark(times, at))) {
             strbuf_add(&out, at, (size_t)(next - at));
             at = add_moved(&out, next, shift_us);
         } else {

@@ -114,7 +114,8 @@ static bool is_error(lua_State *lua)
     return is;
 }
 
-/* A key of the store's own that an argument names, which no call takes to a Cluster. */
+/* A key of the store's own that an argument names. It need not be declared: no call with such an
+ * argument goes to a Cluster. */
 static bool is_marker(struct piece key)
 {
     static const char *const names[] = {"pauses", "epoch", "member"};

@@ -116,14 +116,14 @@ end
 -- Returns the entry that it had.
 local function release(lock)
   local own, family = lock.own, lock.family
-  local mode
+  local mode_before -- of the family; nil: it keeps what it has
 
   keep(lock, 0)
   if own and at_least > 0 and own.since + at_least > now then
     let_run_out(lock, own, family)
   elseif own then
     own.ended = notes
-    mode = remove(lock, own, family)
+    mode_before = remove(lock, own, family)
   end
   if lock.place and notes == 'refused=1' then count_refusal(lock) end
   local parent, above = find_parent(lock)
@@ -131,7 +131,7 @@ local function release(lock)
   local head = lock.place and first_in_turn(lock, queue)
   local was_first = head and head.owner == owner
   leave_queue(lock)
-  if was_first or own and not mode then tell_first(lock, parent, above) end
+  if was_first or own and not mode_before then tell_first(lock, parent, above) end
   -- The owner's acquisition may still be under way, in a socket or a proxy. When it arrives, it
   -- finds this.
   if bar > 0 then
@@ -139,7 +139,7 @@ local function release(lock)
     keep(lock, 0)
   end
   if lock.mirror then mirrors.follow(lock) end
-  wake_after(lock, owner, family or above, mode)
+  wake_after(lock, owner, family or above, mode_before)
   return own
 end
 

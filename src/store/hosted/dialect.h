@@ -40,8 +40,7 @@ extern const struct sql_dialect sql_postgresql, sql_mysql;
 
 /* An expression of MySQL's and MariaDB's: whether the server is a replica, or was demoted, also for
  * a user who may write there. A later MariaDB may say a word for read_only (OFF, ON, NO_LOCK). */
-#define MY_READ_ONLY                                                                               \
-    "CONCAT(@@GLOBAL.read_only) NOT IN ('0', 'OFF') OR @@GLOBAL.innodb_read_only"
+#define MY_READ_ONLY "CONCAT(@@GLOBAL.read_only) NOT IN ('0', 'OFF') OR @@GLOBAL.innodb_read_only"
 
 /* The beginning of a query that is an error, WIRE_NOT_KEPT, where it finds nothing: the sum is too
  * large for its type. It continues with a table and a condition that one row can meet. */
