@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include "base/similar.h"
+#include "base/text.h"
 #include "os/child.h"
 #include "os/program.h"
 #include "store/url.h"
@@ -119,19 +120,12 @@ static void hint_at_run(int argc, char **argv)
         say_hint("rlock run %s", line.text);
 }
 
-static bool has_dashes(int argc, char **argv)
-{
-    for (int i = 2; i + 1 < argc; i++)
-        if (strcmp(argv[i], "--") == 0)
-            return true;
-    return false;
-}
-
 /* argv[1] is not a subcommand; perhaps the user thinks of flock(1). */
 static int refuse(int argc, char **argv)
 {
     const struct command *meant = NULL;
     const char *other = synonym(argv[1]);
+    const char *const *words = (const char *const *)argv + 2;
     size_t slips = SLIPS_MANY;
 
     for (size_t i = 0; i < COUNT; i++)
@@ -148,7 +142,7 @@ static int refuse(int argc, char **argv)
             say_hint("did you mean %s?", other);
         else if (meant)
             say_hint("did you mean '%s'?", meant->name);
-        else if (has_dashes(argc, argv))
+        else if (argc > 3 && text_is_among(words, (size_t)argc - 3, "--"))
             hint_at_run(argc, argv);
         else if (argc > 2)
             say_hint("rlock run KEY -- COMMAND");

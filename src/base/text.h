@@ -1,12 +1,16 @@
 /* Text put together piece by piece in a caller's buffer. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Room for what a server says of its failure, and for that with the address and the question in
  * front. A message is one line of at most PIPE_BUF bytes (cli/say.h), so more would not be seen. */
 #define SAID_SIZE  2560
 #define FAULT_SIZE 3584
+
+/* Whether a word is among others. */
+bool text_is_among(const char *const *words, size_t count, const char *word);
 
 /* Copies a text; one that does not fit ends with "...". */
 void text_copy(char *out, size_t size, const char *text);

@@ -85,12 +85,12 @@ char *describe_party(const struct identity *who, char *out, size_t size)
     return out;
 }
 
-bool lock_is_held_by(const struct lock_view *lock, const char *owner)
+const struct lock_party *lock_holder_of(const struct lock_view *lock, const char *owner)
 {
     for (size_t i = 0; i < lock->holder_count; i++)
         if (strcmp(lock->holders[i].owner, owner) == 0)
-            return true;
-    return false;
+            return &lock->holders[i];
+    return NULL;
 }
 
 bool holder_is_nested(const struct lock_view *lock, const struct lock_party *holder)

@@ -40,8 +40,8 @@ char *describe_party(const struct identity *who, char *out, size_t size);
  * nightly"; "" if nothing is known. */
 char *describe_party_briefly(const struct identity *who, char *out, size_t size);
 
-/* True if the owner holds the lock. */
-bool lock_is_held_by(const struct lock_view *lock, const char *owner);
+/* The holder with that owner; NULL: it does not hold the lock. */
+const struct lock_party *lock_holder_of(const struct lock_view *lock, const char *owner);
 /* True if the holder nests in another holder of the lock. */
 bool holder_is_nested(const struct lock_view *lock, const struct lock_party *holder);
 /* Returns the number of holders that do not nest in another one; *last is the last of them, or

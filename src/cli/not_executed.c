@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/strbuf.h"
+#include "base/text.h"
 #include "cli/say.h"
 #include "os/file.h"
 
@@ -21,10 +22,7 @@ static bool is_of_shell(const char *word)
         "set",   "shift",  "shopt", "source", "trap", "type",  "typeset", "ulimit",   "umask",
         "unset", "until",  "wait",  "while",  "{",    "(",     "[["};
 
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(words[i], word) == 0)
-            return true;
-    return false;
+    return text_is_among(words, sizeof words / sizeof *words, word);
 }
 
 /* Returns the path of the file that execvp() means, or NULL. The caller frees it. */

@@ -104,7 +104,7 @@ static void tell_of(const struct lock_view *lock, bool taken, const char *owner)
     for (size_t i = 0; i < lock->run_count; i++)
         if (strcmp(lock->runs[i].by.owner, owner) == 0)
             latest = &lock->runs[i];
-    if (latest && latest->by.revoked.known && !lock_is_held_by(lock, owner))
+    if (latest && latest->by.revoked.known && !lock_holder_of(lock, owner))
         say_warning("%.100s: your reservation was %s", lock->key,
                     PAST_REVOCATION_TEXT(&latest->by.revoked));
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/decimal.h"
+#include "base/text.h"
 #include "cli/not_holder.h"
 #include "cli/reservation.h"
 #include "lock/own_identity.h"
@@ -58,28 +59,13 @@ const struct option_spec request_rest[] = {
 
 #define SHEDLOCK_NAME_MAX 64 /* the width of a column of its table */
 
-static bool has_control(const char *text)
-{
-    while (*text && (unsigned char)*text >= ' ' && *text != 0x7f)
-        text++;
-    return *text != '\0';
-}
-
-/* Characters of UTF-8. */
-static size_t count_characters(const char *text)
-{
-    size_t count = 0;
-
-    for (; *text; text++)
-        count += (*text & 0xc0) != 0x80;
-    return count;
-}
-
 const char *mirror_read(const char *value, const char *key, char out[MIRROR_SIZE])
 {
     static const char *const kinds[] = {"string", "redisson", "shedlock"};
     const char *colon = strchrnul(value, ':'), *name = *colon ? colon + 1 : key;
     const char *kind = NULL;
+    bool controls = false;
+    size_t characters = 0;
 
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strncmp(kinds[i], value, (size_t)(colon - value)) == 0 &&
@@ -87,9 +73,13 @@ const char *mirror_read(const char *value, const char *key, char out[MIRROR_SIZE
             kind = kinds[i];
     if (!kind || !*name)
         return "is none of string:NAME, redisson:NAME and shedlock:NAME";
-    if (strlen(name) > KEY_MAX_BYTES || has_control(name))
+    for (const char *c = name; *c; c++) {
+        controls |= (unsigned char)*c < ' ' || *c == 0x7f;
+        characters += (*c & 0xc0) != 0x80; /* the first byte of one in UTF-8 */
+    }
+    if (strlen(name) > KEY_MAX_BYTES || controls)
         return "has a NAME that is too long or has controls";
-    if (strcmp(kind, "shedlock") == 0 && count_characters(name) > SHEDLOCK_NAME_MAX)
+    if (strcmp(kind, "shedlock") == 0 && characters > SHEDLOCK_NAME_MAX)
         return "has a NAME of more than 64 characters";
     snprintf(out, MIRROR_SIZE, "%s:%s", kind, name);
     return NULL;
@@ -139,21 +129,13 @@ static char *wrong(const char *what, const char *value, const char *why)
     return strbuf_print("%s '%s' %s", what, URLS_TEXT(value), why);
 }
 
-static bool has_key(const struct request *request, const char *key)
-{
-    for (size_t i = 0; i < request->wanted.key_count; i++)
-        if (strcmp(request->keys[i], key) == 0)
-            return true;
-    return false;
-}
-
 static char *take_keys(struct request *request, const struct arguments *arguments)
 {
     for (size_t i = 0; i < arguments->word_count; i++) {
         const char *key = arguments->words[i], *why = key_fault(key);
         if (why)
             return wrong("KEY", key, why);
-        if (has_key(request, key))
+        if (text_is_among(request->keys, request->wanted.key_count, key))
             continue;
         if (request->wanted.key_count == LOCK_KEYS_MAX)
             return strbuf_print("more than %d KEYs", LOCK_KEYS_MAX);
@@ -322,26 +304,19 @@ int request_judge(const struct request *request, const struct call *call)
     return wanted->mirror ? mirror_judge(wanted->mirror, request->keys[0], call) : STATUS_OK;
 }
 
-/* Finds the owner by which the user has reserved one of the KEYs, the same for all of them. */
-static bool find_reservation(const struct request *request, const struct settings *settings,
-                             char owner[OWNER_SIZE])
-{
-    bool found = false;
-
-    for (size_t i = 0; i < request->wanted.key_count && !found && !settings->no_reentrant; i++)
-        found = reservation_find(settings, request->keys[i], owner, NULL);
-    return found;
-}
-
 static int take_owner(struct request *request, const struct call *call)
 {
     const char *outer = getenv("RLOCK_OWNER");
     char reserved[OWNER_SIZE];
+    bool found = false;
 
     if (outer && !*outer)
         outer = NULL;
     const char *why = outer ? owner_fault(outer) : NULL;
-    if (!outer && find_reservation(request, &call->settings, reserved)) {
+    size_t keys = outer || call->settings.no_reentrant ? 0 : request->wanted.key_count;
+    for (size_t i = 0; i < keys && !found; i++) /* the same owner has reserved all of them */
+        found = reservation_find(&call->settings, request->keys[i], reserved, NULL);
+    if (found) {
         not_holder_tell(&call->settings, request->keys, request->wanted.key_count,
                         request->wanted.take == 0, reserved);
         outer = reserved;

@@ -63,15 +63,6 @@ static int take_owner(struct renew_release *action)
     return STATUS_CONFIG;
 }
 
-/* The holder with that owner; NULL: none. */
-static const struct lock_party *find_party(const struct lock_view *lock, const char *owner)
-{
-    for (size_t i = 0; lock && i < lock->holder_count; i++)
-        if (strcmp(lock->holders[i].owner, owner) == 0)
-            return &lock->holders[i];
-    return NULL;
-}
-
 /* Whether a run in which the owner nests holds the lock. */
 static bool is_inside_run(const struct lock_view *lock, const char *owner)
 {
@@ -98,7 +89,7 @@ static int find_holder(struct renew_release *action)
         const struct lock_party *party;
         strcpy(holder, action->owner);
         do {
-            party = find_party(lock, holder);
+            party = lock ? lock_holder_of(lock, holder) : NULL;
         } while (!party && owner_acquired_in(holder, holder));
         bool acquired = owner_is_acquired(action->owner);
         if (party ? !acquired && !party->reserved : is_inside_run(lock, action->owner))

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/decimal.h"
+#include "base/text.h"
 #include "cli/describe.h"
 #include "cli/json.h"
 #include "cli/not_executed.h"
@@ -171,14 +172,6 @@ static int report_write(int fd, const struct supervisor_outcome *outcome,
 
 /* -- the command line -------------------------------------------------------------------------- */
 
-static bool has_dashes(const struct call *call)
-{
-    for (int i = 1; i < call->argc; i++)
-        if (strcmp(call->argv[i], "--") == 0)
-            return true;
-    return false;
-}
-
 /* Length of the dash that a text begins with and that a text program has made of "-" or "--"; 0: it
  * begins otherwise. */
 static size_t length_of_dash(const char *text)
@@ -252,10 +245,11 @@ static int parse_run(struct call *call)
     const struct arguments *given = &call->arguments;
     bool fine = args_parse(call->argc, call->argv, options, &call->arguments);
     const struct given_option *shell = command_option(call, OPTION_SHELL);
+    const char *const *words = (const char *const *)call->argv;
 
     if (command_has(call, OPTION_HELP))
         return STATUS_OK;
-    if (given->word_count > 1 && !shell && !has_dashes(call))
+    if (given->word_count > 1 && !shell && !text_is_among(words, (size_t)call->argc, "--"))
         return want_dashes(call);
     if (!fine)
         return command_misused(call, "%s", given->fault);
