@@ -134,7 +134,7 @@ const char *command_value(const struct call *call, int id)
     return option ? option->value : NULL;
 }
 
-static int check_words(const struct call *call)
+static int parse(struct call *call)
 {
     static const struct {
         size_t least, most;
@@ -148,8 +148,13 @@ static int check_words(const struct call *call)
         [WORDS_KEY_TIME] = {2, 2, "one KEY and one DUR"},
     };
     enum command_words words = call->command->words;
+    bool fine = args_parse(call->argc, call->argv, call->command->options, &call->arguments);
     size_t count = call->arguments.word_count, keys = words > WORDS_KEYS ? 1 : count;
 
+    if (command_has(call, OPTION_HELP))
+        return STATUS_OK;
+    if (!fine)
+        return command_misused(call, "%s", call->arguments.fault);
     if (words == WORDS_OTHER)
         return STATUS_OK;
     if (call->arguments.command)
@@ -164,15 +169,6 @@ static int check_words(const struct call *call)
             return command_wrong(call, "KEY", call->arguments.words[i], fault);
     }
     return STATUS_OK;
-}
-
-static int parse(struct call *call)
-{
-    bool fine = args_parse(call->argc, call->argv, call->command->options, &call->arguments);
-
-    if (command_has(call, OPTION_HELP))
-        return STATUS_OK;
-    return fine ? check_words(call) : command_misused(call, "%s", call->arguments.fault);
 }
 
 static int report_fault(const struct call *call, int status, const char *fault)

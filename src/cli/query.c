@@ -240,15 +240,6 @@ void query_look(const struct store_address *address, const struct survey_request
 
 /* -- what may be asked again after a lost answer --------------------------------------------- */
 
-/* Returns true if a store that is not ready, or may have executed an earlier attempt, must be asked
- * again; "end" is when to stop. */
-static bool may_retry(const struct answer *answer, bool unanswered, struct moment again,
-                      struct moment end)
-{
-    return (unanswered || answer->cause == CAUSE_NOT_READY) && answer->cause != CAUSE_DENIED &&
-           answer->cause != CAUSE_UNFIT && !moment_reached(end, again);
-}
-
 /* Asks until there is an answer. Returns true if an earlier attempt had none. */
 static bool ask_until_answered(struct query *query, struct operation operation,
                                struct answer *answer)
@@ -273,8 +264,11 @@ static bool ask_until_answered(struct query *query, struct operation operation,
         unanswered |= answer->maybe_done;
         store_note_failure(&told, answer);
         struct moment now = moment_now(), again = backoff_next(&failures, now);
+        /* A store that is not ready, or may have executed an earlier attempt, is asked again. */
+        bool unsettled = (unanswered || answer->cause == CAUSE_NOT_READY) &&
+                         answer->cause != CAUSE_DENIED && answer->cause != CAUSE_UNFIT;
         retry = query->store && (first ? outage_may_pass(&query->outage, now, answer)
-                                       : may_retry(answer, unanswered, again, end));
+                                       : unsettled && !moment_reached(end, again));
         if (retry && first)
             again = outage_note(&query->outage, now, answer);
         if (retry)

@@ -6,19 +6,6 @@
 #define ORIGIN_COLUMN 40
 #define HIDDEN        "***"
 
-/* Prints one URL, with its password hidden. Returns the number of bytes. */
-static int print_url(const char *word, size_t length)
-{
-    char *url FREED = mem_checked(strndup(word, length));
-    size_t start, secret;
-    int printed = url_password_span(url, &start, &secret)
-                      ? printf("%.*s" HIDDEN "%s", (int)start, url, url + start + secret)
-                      : printf("%s", url);
-
-    explicit_bzero(url, length);
-    return printed;
-}
-
 /* Returns the number of bytes; value: NULL: there is none. */
 static int print_value(enum setting id, const char *value)
 {
@@ -29,8 +16,15 @@ static int print_value(enum setting id, const char *value)
         return 0;
     if (id != SETTING_URL)
         return printf("%s", setting_rows[id].use == SETTING_SECRET ? HIDDEN : value);
-    for (const char *word = value; (word = urls_word(word, &length)); word += length)
-        printed += printf("%s", printed ? " " : "") + print_url(word, length);
+    for (const char *word = value; (word = urls_word(word, &length)); word += length) {
+        char *url FREED = mem_checked(strndup(word, length));
+        size_t start, secret;
+        printed += printf("%s", printed ? " " : "");
+        printed += url_password_span(url, &start, &secret)
+                       ? printf("%.*s" HIDDEN "%s", (int)start, url, url + start + secret)
+                       : printf("%s", url);
+        explicit_bzero(url, length);
+    }
     return printed;
 }
 
