@@ -76,13 +76,32 @@ static bool find_bytes(struct kit *kit)
     return find(kit, "unfit", "a get returns other bytes than were put");
 }
 
-/* Judges what a get returns. *got: the number of the put whose text that is; 0: there is none.
- * False: a lie, or another doctor's text. */
-static bool judge_text(struct kit *kit, unsigned *got)
+static bool hear(struct kit *kit, size_t process)
+{
+    piece_drop(&kit->answer.text);
+    driver_hear(kit->drivers[process], &kit->answer);
+    if (kit->answer.verdict == DRIVER_FAILED || kit->answer.verdict == DRIVER_UNKNOWN)
+        return find(kit, "unfit", "%s", kit->answer.said);
+    return true;
+}
+
+/* Returns the version of the key; any text will do. NULL: a fault. */
+static const char *version(struct kit *kit, size_t process)
+{
+    driver_ask_get(kit->drivers[process], keys.key);
+    return hear(kit, process) ? kit->answer.version : NULL;
+}
+
+/* *got: the number of the put whose text the get returns; 0: there is none. False: a lie, or
+ * another doctor's text. */
+static bool get(struct kit *kit, size_t process, unsigned *got)
 {
     long pid;
     size_t padding;
 
+    driver_ask_get(kit->drivers[process], keys.key);
+    if (!hear(kit, process))
+        return false;
     *got = 0;
     if (kit->answer.verdict == DRIVER_NONE)
         return true;
@@ -101,29 +120,6 @@ static bool judge_text(struct kit *kit, unsigned *got)
         return true;
     kit->finding->advice = ADVICE_NOT_DONE;
     return find(kit, "unfit", "a put that was not done, by the driver's word, was done");
-}
-
-static bool hear(struct kit *kit, size_t process)
-{
-    piece_drop(&kit->answer.text);
-    driver_hear(kit->drivers[process], &kit->answer);
-    if (kit->answer.verdict == DRIVER_FAILED || kit->answer.verdict == DRIVER_UNKNOWN)
-        return find(kit, "unfit", "%s", kit->answer.said);
-    return true;
-}
-
-/* Returns the version of the key; any text will do. NULL: a fault. */
-static const char *version(struct kit *kit, size_t process)
-{
-    driver_ask_get(kit->drivers[process], keys.key);
-    return hear(kit, process) ? kit->answer.version : NULL;
-}
-
-/* *got: as of judge_text(). */
-static bool get(struct kit *kit, size_t process, unsigned *got)
-{
-    driver_ask_get(kit->drivers[process], keys.key);
-    return hear(kit, process) && judge_text(kit, got);
 }
 
 /* The answer to put number "put". */

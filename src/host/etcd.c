@@ -45,13 +45,6 @@ static bool is_of_record(const char *name)
     return !end || end[1] != '!';
 }
 
-static bool is_bell(const char *name, size_t length)
-{
-    size_t size = strlen(BELL "0");
-
-    return length >= size && memcmp(name + length - size, BELL, strlen(BELL)) == 0;
-}
-
 /* -- the line ---------------------------------------------------------------------------------- */
 
 /* Hosts that ask for a lock, and lost to another unit, line up by etcd's own lock and lease: many
@@ -400,10 +393,10 @@ static bool hear(void)
 /* Whether it is the key of a record that has expired, or a bell: all who watch have heard it. */
 static bool is_over(const json_t *row, const struct clockless_reading *reading)
 {
-    size_t length, size;
+    size_t length, size, end = strlen(BELL "0");
     char *name = gateway_name(row, &length), *text = gateway_bytes(row, "value", &size);
-    bool over =
-        is_bell(name, length) || clockless_has_expired(etcd.known.margin_us, text, size, reading);
+    bool is_bell = length >= end && memcmp(name + length - end, BELL, strlen(BELL)) == 0;
+    bool over = is_bell || clockless_has_expired(etcd.known.margin_us, text, size, reading);
 
     free(name);
     free(text);

@@ -219,20 +219,13 @@ static struct candidate *choose(void)
     return best;
 }
 
-static bool may_pass(enum wire_error error)
-{
-    return wire_error_breaks(error) || wire_error_leaves(error) || error == WIRE_BUSY ||
-           error == WIRE_FULL || error == WIRE_NO_SPACE || error == WIRE_NO_MEMORY ||
-           error == WIRE_TROUBLE;
-}
-
 /* Says of each host why it would not do. Where they have different reasons, one that may pass
  * decides: the standby of a primary that is away may take its place. Standbys beside one that is
  * full are as that one. */
 static void tell_all(struct host_error *fault)
 {
     struct strbuf text = {0};
-    bool same = true, full = true, may = false, any_full = false;
+    bool same = true, full = true, may_pass = false, any_full = false;
 
     for (size_t i = 0; i < candidates.count; i++) {
         struct candidate *one = &candidates.at[i];
@@ -242,15 +235,17 @@ static void tell_all(struct host_error *fault)
         same &= error == candidates.at[0].why.error && error != WIRE_READ_ONLY;
         full &= error == WIRE_FULL || error == WIRE_READ_ONLY;
         any_full |= error == WIRE_FULL;
-        may |= may_pass(error);
+        may_pass |= wire_error_breaks(error) || wire_error_leaves(error) || error == WIRE_BUSY ||
+                    error == WIRE_FULL || error == WIRE_NO_SPACE || error == WIRE_NO_MEMORY ||
+                    error == WIRE_TROUBLE;
         strbuf_printf(&text, "%s%s:%s: %s", i > 0 ? "; " : "",
                       candidates.hosts > 1 || !*one->address ? one->target.host : one->address,
                       one->target.port, error == WIRE_READ_ONLY ? "read-only" : one->why.said);
     }
     host_error_set(fault,
-                   full && any_full ? WIRE_FULL
-                   : same || !may   ? candidates.at[0].why.error
-                                    : WIRE_NO_WRITER,
+                   full && any_full    ? WIRE_FULL
+                   : same || !may_pass ? candidates.at[0].why.error
+                                       : WIRE_NO_WRITER,
                    text.text);
     strbuf_free(&text);
 }

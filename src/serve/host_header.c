@@ -13,12 +13,6 @@ static bool is_address(int family, const char *text)
     return inet_pton(family, text, &address) == 1;
 }
 
-/* ":PORT", or nothing. */
-static bool is_port(const char *text)
-{
-    return *text == '\0' || (*text == ':' && text[1 + strspn(text + 1, "0123456789")] == '\0');
-}
-
 /* The name that is called the same with a full stop at its end. */
 static void drop_stop(char *name)
 {
@@ -37,7 +31,9 @@ bool host_header_is_known(const char *header, const char *const *names, size_t c
 
     if (bracketed && *rest++ != ']')
         return false;
-    if (length == 0 || length >= sizeof host || !is_port(rest))
+    if (*rest == ':') /* and then the port */
+        rest += 1 + strspn(rest + 1, "0123456789");
+    if (length == 0 || length >= sizeof host || *rest)
         return false;
     memcpy(host, header, length);
     host[length] = '\0';

@@ -152,18 +152,17 @@ static enum MHD_Result answer_document(struct http *http, struct MHD_Connection 
 #define HEALTH    "/healthz"
 #define HOST_SIZE 300 /* of a name with its port */
 
-/* Metrics are for Prometheus, which asks for them by whatever name its configuration has for this
- * host, and needs no browser to ask. So a page that was led here by its own name learns from them
- * which locks there are and how long they are held, but not by whom, nor why. */
-static bool is_for_browsers(const char *url)
+/* Whether a page may have led a browser here by its own name: a browser names the host in each
+ * request; an HTTP/1.0 client need not, and is not a browser. Metrics are for Prometheus, which
+ * asks for them by whatever name its configuration has for this host, and needs no browser to ask.
+ * So such a page learns from them which locks there are and how long they are held, but not by
+ * whom, nor why. */
+static bool is_led_here(const struct http *http, const char *url, const char *host)
 {
-    return strcmp(url, "/metrics") != 0 && strcmp(url, HEALTH) != 0;
-}
+    bool for_browsers = strcmp(url, "/metrics") != 0 && strcmp(url, HEALTH) != 0;
 
-/* A browser names the host in each request. An HTTP/1.0 client need not, and is not a browser. */
-static bool is_known(const struct http *http, const char *host)
-{
-    return !host || !http->events->knows_host || http->events->knows_host(http->arg, host);
+    return for_browsers && host && http->events->knows_host &&
+           !http->events->knows_host(http->arg, host);
 }
 
 static enum MHD_Result on_host(void *arg, enum MHD_ValueKind kind, const char *key,
@@ -229,7 +228,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
         return say(connection, CONTENT_TOO_LARGE, "no body, please\n");
     if (!names_host(connection, version))
         return say(connection, MHD_HTTP_BAD_REQUEST, "one Host, please\n");
-    if (is_for_browsers(url) && !is_known(http, host))
+    if (is_led_here(http, url, host))
         return say(connection, MHD_HTTP_FORBIDDEN,
                    "The name of the host in the address is not known to this server. With rlock "
                    "serve " ALLOW_HOST " NAME it is.\n");
