@@ -308,26 +308,6 @@ static int write_limited(int fd, const char *text, size_t size)
     return error;
 }
 
-static int replace(const char *path, const char *text, size_t size)
-{
-    /* Beside the file, so that it can take its place. Its name begins with a dot and does not end
-     * like the file's: a program that reads all of a directory's "*.prom" passes over it. */
-    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-    char *beside FREED = strbuf_print("%.*s.%s.XXXXXX", (int)(base - path), path, base);
-    int fd = mkostemp(beside, O_CLOEXEC);
-    int error = fd < 0 ? errno : write_limited(fd, text, size);
-
-    if (!error)
-        error = set_usual_mode(fd, path);
-    if (fd >= 0 && close(fd) < 0 && !error)
-        error = errno;
-    if (!error && rename(beside, path) < 0)
-        error = errno;
-    if (error && fd >= 0)
-        unlink(beside);
-    return error;
-}
-
 int file_replace(const char *path, const char *text, size_t size)
 {
     struct stat status;
@@ -338,5 +318,20 @@ int file_replace(const char *path, const char *text, size_t size)
     int error = target ? 0 : errno;
     if (error && !file_is_missing(path))
         return error;
-    return replace(target ? target : path, text, size);
+    path = target ? target : path;
+    /* Beside the file, so that it can take its place. Its name begins with a dot and does not end
+     * like the file's: a program that reads all of a directory's "*.prom" passes over it. */
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    char *beside FREED = strbuf_print("%.*s.%s.XXXXXX", (int)(base - path), path, base);
+    int fd = mkostemp(beside, O_CLOEXEC);
+    error = fd < 0 ? errno : write_limited(fd, text, size);
+    if (!error)
+        error = set_usual_mode(fd, path);
+    if (fd >= 0 && close(fd) < 0 && !error)
+        error = errno;
+    if (!error && rename(beside, path) < 0)
+        error = errno;
+    if (error && fd >= 0)
+        unlink(beside);
+    return error;
 }

@@ -479,18 +479,6 @@ static bool signal_newborn(struct search *search, pid_t pid, int signo, bool *co
     return true;
 }
 
-/* A process that forks and ends at once is most often the latest one. Returns whether it was. */
-static bool kill_latest(struct search *search, bool *complete)
-{
-    const struct procfs *procfs = search->tree->procfs;
-    int burst = 0;
-
-    while (burst < MOST_BURSTS &&
-           signal_newborn(search, procfs_last_pid(procfs), SIGKILL, complete))
-        burst++;
-    return burst > 0;
-}
-
 /* Where this process does not inherit the orphans, "all" does not show a process that is born while
  * it is read and whose parent ends before its turn comes. But numbers are given in turn. "last" was
  * the latest one before two lists were read, and processes that were born since are looked at by
@@ -502,10 +490,13 @@ static enum tree_state signal_births(const struct tree *tree, const struct proce
 {
     enum tree_state state = TREE_GONE;
     struct search search;
+    int bursts = signo == SIGKILL ? MOST_BURSTS : 0;
     pid_t pid = last, latest;
 
     search_init(&search, tree, all);
-    if (signo == SIGKILL && kill_latest(&search, complete))
+    /* A process that forks and ends at once is most often the latest one. */
+    while (bursts-- > 0 &&
+           signal_newborn(&search, procfs_last_pid(tree->procfs), SIGKILL, complete))
         state = TREE_LIVE;
     while ((latest = procfs_last_pid(tree->procfs)) != pid && latest > last &&
            latest - last <= MOST_BIRTHS) {
@@ -649,25 +640,6 @@ static enum tree_state signal_processes(const struct tree *tree, int signo)
     return signal_unseen(tree, signo) == TREE_LIVE ? TREE_LIVE : TREE_UNSEEN;
 }
 
-/* Killing is repeated by the caller, as long as anything is left. The cgroup's files take one of
- * the descriptors that are kept for /proc; where they fail nevertheless, the processes are killed
- * one by one. */
-static enum tree_state signal_cgroup(const struct tree *tree, int signo)
-{
-    bool kept = procfs_is_usable(tree->procfs), fails = false;
-
-    if (kept)
-        procfs_begin(tree->procfs);
-    if (signo == SIGKILL)
-        fails = cgroup_kill(tree->cgroup) < 0;
-    int populated = cgroup_is_populated(tree->cgroup);
-    if (kept)
-        procfs_end(tree->procfs);
-    if (fails && populated != 0)
-        signal_processes(tree, signo);
-    return populated == 0 ? TREE_GONE : populated == 1 ? TREE_LIVE : TREE_UNSEEN;
-}
-
 /* A cgroup is not empty because none of its processes can be found; but then none of them has to be
  * let off. */
 enum tree_state tree_signal(const struct tree *tree, int signo)
@@ -678,7 +650,19 @@ enum tree_state tree_signal(const struct tree *tree, int signo)
         return signal_processes(tree, signo);
     if (!whole && signal_processes(tree, signo) == TREE_LIVE)
         return TREE_LIVE;
-    return signal_cgroup(tree, signo);
+    /* Killing is repeated by the caller, as long as anything is left. The cgroup's files take one
+     * of the descriptors that are kept for /proc; where they fail nevertheless, the processes are
+     * killed one by one. */
+    bool kept = procfs_is_usable(tree->procfs);
+    if (kept)
+        procfs_begin(tree->procfs);
+    bool fails = signo == SIGKILL && cgroup_kill(tree->cgroup) < 0;
+    int populated = cgroup_is_populated(tree->cgroup);
+    if (kept)
+        procfs_end(tree->procfs);
+    if (fails && populated != 0)
+        signal_processes(tree, signo);
+    return populated == 0 ? TREE_GONE : populated == 1 ? TREE_LIVE : TREE_UNSEEN;
 }
 
 /* Where the kernel does not signal a group by a pidfd, what the process leaves is found behind

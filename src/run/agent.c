@@ -259,31 +259,6 @@ static void on_lost(void *arg, const struct keeper_loss *loss)
     presence_expect(&agent->presence);
 }
 
-static void describe_end(struct agent *agent, const struct keeper_end *end,
-                         struct agent_report *over)
-{
-    const struct acquire_request *request = &agent->plan->keeper.request;
-    struct run_news *news = &over->news;
-
-    switch (end->ending) {
-    case KEEPER_RELEASED:
-    case KEEPER_CANCELLED: over->status = agent->status; break;
-    case KEEPER_UNRELEASED:
-        *news =
-            (struct run_news){.event = RUN_UNRELEASED, .reason = run_reason_text(end->why->text)};
-        break;
-    case KEEPER_NOT_ACQUIRED:
-        over->status = agent->plan->conflict_status;
-        waiting_refused(&agent->waiting, end->refusal, end->refused_at, &agent->offer->refusal);
-        *news = (struct run_news){.event = RUN_NOT_ACQUIRED, .refusal = &agent->offer->refusal};
-        break;
-    case KEEPER_FAILED:
-        over->status = status_of_cause(end->why->cause);
-        *news = run_news_failure(end, request->key_count);
-        break;
-    }
-}
-
 static void on_over(void *arg, const struct keeper_end *end)
 {
     struct agent *agent = arg;
@@ -291,7 +266,24 @@ static void on_over(void *arg, const struct keeper_end *end)
 
     waiting_end(&agent->waiting);
     run_tell_server_said(events_of(agent), end->why->said);
-    describe_end(agent, end, &over);
+    switch (end->ending) {
+    case KEEPER_RELEASED:
+    case KEEPER_CANCELLED: over.status = agent->status; break;
+    case KEEPER_UNRELEASED:
+        over.news.event = RUN_UNRELEASED;
+        over.news.reason = run_reason_text(end->why->text);
+        break;
+    case KEEPER_NOT_ACQUIRED:
+        over.status = agent->plan->conflict_status;
+        waiting_refused(&agent->waiting, end->refusal, end->refused_at, &agent->offer->refusal);
+        over.news.event = RUN_NOT_ACQUIRED;
+        over.news.refusal = &agent->offer->refusal;
+        break;
+    case KEEPER_FAILED:
+        over.status = status_of_cause(end->why->cause);
+        over.news = run_news_failure(end, agent->plan->keeper.request.key_count);
+        break;
+    }
     send_report(agent, &over);
     loop_stop(agent->loop);
 }

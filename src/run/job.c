@@ -107,20 +107,11 @@ static void send(struct job *job, int signo)
         child_signal(&job->child, signo);
 }
 
-/* The children that a process has before it becomes this program by exec(2) are its caller's. */
-static bool note_callers(struct job *job)
-{
-    const struct tree tree = {.procfs = &job->procfs, .root = getpid(), .leader = -1};
-
-    if (!child_exists())
-        return true;
-    return procfs_open(&job->procfs) == 0 &&
-           (!procfs_is_usable(&job->procfs) || tree_list(&tree, &job->callers));
-}
-
 int job_init(struct job *job, const struct job_plan *plan, const struct agent_process *agent,
              struct child_note *note)
 {
+    const struct tree before = {.procfs = &job->procfs, .root = getpid(), .leader = -1};
+
     job->agent = agent;
     job->plan = plan;
     job->look_at = MOMENT_NEVER;
@@ -129,7 +120,14 @@ int job_init(struct job *job, const struct job_plan *plan, const struct agent_pr
     terminal_init(&job->terminal);
     sigemptyset(&job->handed_on);
     job->no_cgroup = plan->cgroup && cgroup_make(cgroup_of(job), true) < 0;
-    return !job->no_cgroup && note_callers(job) ? 0 : -1;
+    if (job->no_cgroup)
+        return -1;
+    /* Children that a process has before it becomes this program by exec(2) are its caller's. */
+    if (!child_exists())
+        return 0;
+    if (procfs_open(&job->procfs) < 0)
+        return -1;
+    return !procfs_is_usable(&job->procfs) || tree_list(&before, &job->callers) ? 0 : -1;
 }
 
 int job_prepare(struct job *job)
@@ -534,19 +532,6 @@ static void end(struct job *job, bool had_terminal)
     }
 }
 
-/* The command was never executed. */
-static void take_fault(struct job *job)
-{
-    const struct run_reason why = run_reason_text(strerror(job->fault));
-
-    if (job->fault == ETIME) {
-        job_lose(job, &(struct run_reason){.cause = RUN_CAUSE_TOO_LATE});
-        return;
-    }
-    fate_raise(&job->fate, FATE_NOT_EXECUTED);
-    tell_user(job, RUN_NOT_EXECUTED, &why);
-}
-
 struct moment job_due(const struct job *job)
 {
     switch (job->state) {
@@ -700,7 +685,12 @@ void job_changed(struct job *job, enum child_change change, int status)
             job->fault = job->child.note->fault;
         if (job->state != JOB_STOPPING)
             end(job, job->terminal.given);
-        if (job->fault)
-            take_fault(job);
+        if (job->fault == ETIME) {
+            job_lose(job, &(struct run_reason){.cause = RUN_CAUSE_TOO_LATE});
+        } else if (job->fault) { /* the command was never executed */
+            const struct run_reason why = run_reason_text(strerror(job->fault));
+            fate_raise(&job->fate, FATE_NOT_EXECUTED);
+            tell_user(job, RUN_NOT_EXECUTED, &why);
+        }
     }
 }
