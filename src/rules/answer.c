@@ -329,16 +329,6 @@ static bool read_limit(const redisReply *reply, size_t i, unsigned *limit)
     return sound;
 }
 
-/* A fence of 0 is that of a key that is not held. */
-static bool read_grant(const char *fence, int64_t slot, struct lock_grant *grant)
-{
-    grant->absent = fence && strcmp(fence, "0") == 0;
-    grant->slot = (unsigned)slot;
-    if (grant->absent)
-        return slot == 0;
-    return read_fence(fence, &grant->fence) && slot >= 0 && slot <= LOCK_LIMIT_MAX;
-}
-
 static void read_granted(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     const redisReply *fences = redis_reply_list(reply, 2), *slots = redis_reply_list(reply, 3);
@@ -347,7 +337,13 @@ static void read_granted(const redisReply *reply, struct answer *answer, struct 
     bool sound = count >= 1 && count <= LOCK_KEYS_MAX && slots && slots->elements == count;
     for (size_t i = 0; sound && i < count; i++) {
         struct lock_grant *grant = &extra->grants[i];
-        sound = read_grant(redis_reply_string(fences, i), redis_reply_whole(slots, i), grant);
+        const char *fence = redis_reply_string(fences, i);
+        int64_t slot = redis_reply_whole(slots, i);
+        grant->absent = fence && strcmp(fence, "0") == 0; /* the key is not held */
+        grant->slot = (unsigned)slot;
+        sound = grant->absent
+                    ? slot == 0
+                    : read_fence(fence, &grant->fence) && slot >= 0 && slot <= LOCK_LIMIT_MAX;
         extra->absent += grant->absent;
     }
     if (!sound || extra->absent == count) {

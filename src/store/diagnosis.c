@@ -75,23 +75,18 @@ void diagnosis_add_latency(struct diagnosis *diagnosis, const struct server_figu
         diagnosis_hint(diagnosis, HINT_LONGER_LEASE);
 }
 
-static bool is_on_this_host(const struct url *url)
-{
-    const char *host = url->host_count ? url->hosts[0].name : NULL;
-
-    return !host || strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 ||
-           strncmp(host, "127.", 4) == 0;
-}
-
 void diagnosis_add_encryption(struct diagnosis *diagnosis, const struct url *url, bool secret)
 {
+    const char *host = url->host_count ? url->hosts[0].name : NULL;
+    bool on_this_host = !host || strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 ||
+                        strncmp(host, "127.", 4) == 0;
     char advice[80];
 
     snprintf(advice, sizeof advice, "%s://, if other people are on that network",
              url->record->secure);
     if (url->tls)
         diagnosis_add(diagnosis, "encryption", LEVEL_FINE, "", "TLS");
-    else if (is_on_this_host(url))
+    else if (on_this_host)
         diagnosis_add(diagnosis, "encryption", LEVEL_FINE, "", "none, on this host");
     else
         diagnosis_add(diagnosis, "encryption", secret ? LEVEL_WARNING : LEVEL_NOTE, advice,

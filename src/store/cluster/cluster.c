@@ -164,18 +164,6 @@ static void look_elsewhere(struct cluster *cluster)
         refresh(cluster);
 }
 
-/* A node that is not known to be up gets half of the time: the other half is for asking other nodes
- * which one is in its place. */
-static struct moment until_of(const struct cluster *cluster, const struct store *store)
-{
-    struct moment now = now_of(cluster);
-    bool alone = cluster->refreshed || cluster->map->node_count == 1;
-
-    if (alone || cluster->slot == CLUSTER_SLOTS || store_redis_is_up(store))
-        return cluster->operation.until;
-    return moment_plus(now, moment_until(now, cluster->operation.until) / 2);
-}
-
 static void answered(void *arg, const struct answer *answer);
 
 static void send(struct cluster *cluster, size_t i)
@@ -192,28 +180,29 @@ static void send(struct cluster *cluster, size_t i)
     if (cluster->asking)
         store_redis_asking(store);
     struct operation operation = cluster->operation;
-    operation.until = until_of(cluster, store);
+    bool alone = cluster->refreshed || cluster->map->node_count == 1;
+    if (!alone && cluster->slot != CLUSTER_SLOTS && !store_redis_is_up(store)) {
+        /* The other half of the time is for asking other nodes which one is in its place. */
+        struct moment now = now_of(cluster);
+        operation.until = moment_plus(now, moment_until(now, operation.until) / 2);
+    }
     operation.done = answered;
     operation.arg = cluster;
     store_start(store, &operation);
-}
-
-/* Where a redirection leads to; no host: the same as that of the node that says so. */
-static size_t place_of(struct cluster *cluster, const struct cluster_redirection *redirection)
-{
-    char host[CLUSTER_HOST_SIZE];
-
-    strcpy(host,
-           *redirection->to.host ? redirection->to.host : cluster->map->nodes[cluster->node].host);
-    return cluster_map_node(cluster->map, host, redirection->to.port);
 }
 
 /* A node may not have heard yet what another one is called: the map has that one's address. */
 static void follow(struct cluster *cluster, const char *moved)
 {
     struct cluster_redirection redirection;
-    size_t to = cluster_redirection_read(moved, &redirection) ? place_of(cluster, &redirection)
-                                                              : CLUSTER_NOWHERE;
+    size_t to = CLUSTER_NOWHERE;
+
+    if (cluster_redirection_read(moved, &redirection)) {
+        char *host = redirection.to.host;
+        if (!*host) /* the same as that of the node that says so */
+            strcpy(host, cluster->map->nodes[cluster->node].host);
+        to = cluster_map_node(cluster->map, host, redirection.to.port);
+    }
 
     cluster->contact = true;
     if (to == CLUSTER_NOWHERE) {

@@ -70,18 +70,6 @@ void cluster_map_free(struct cluster_map *map)
     *map = (struct cluster_map){0};
 }
 
-static size_t free_number(struct cluster_map *map)
-{
-    for (size_t i = 0; i < map->node_count; i++) {
-        if (!map->nodes[i].host[0])
-            return i;
-    }
-    if (map->node_count == CLUSTER_NODES_MAX)
-        return CLUSTER_NOWHERE;
-    map->nodes = mem_checked(realloc(map->nodes, (map->node_count + 1) * sizeof *map->nodes));
-    return map->node_count++;
-}
-
 size_t cluster_map_node(struct cluster_map *map, const char *host, int port)
 {
     size_t i = 0;
@@ -90,9 +78,15 @@ size_t cluster_map_node(struct cluster_map *map, const char *host, int port)
            (map->nodes[i].port != port || strcmp(map->nodes[i].host, host) != 0))
         i++;
     if (i == map->node_count) {
-        i = *host && strlen(host) < CLUSTER_HOST_SIZE ? free_number(map) : CLUSTER_NOWHERE;
-        if (i == CLUSTER_NOWHERE)
-            return i;
+        if (!*host || strlen(host) >= CLUSTER_HOST_SIZE)
+            return CLUSTER_NOWHERE;
+        i = 0;
+        while (i < map->node_count && map->nodes[i].host[0])
+            i++;
+        if (i == CLUSTER_NODES_MAX)
+            return CLUSTER_NOWHERE;
+        if (i == map->node_count)
+            map->nodes = mem_checked(realloc(map->nodes, ++map->node_count * sizeof *map->nodes));
         map->nodes[i] = (struct cluster_node){.port = port};
         strcpy(map->nodes[i].host, host);
     }

@@ -129,16 +129,6 @@ static void add_grant(struct several_keys *several, const struct answer *granted
 
 /* -- renewing and releasing -------------------------------------------------------------------- */
 
-/* Of the time that is left, a share for each key that is still to be asked about. */
-static struct moment share(const struct several_keys *several)
-{
-    struct moment now = loop_now(several->loop);
-    int64_t left = (int64_t)(several->key_count - several->step);
-
-    return moment_plus(now,
-                       moment_until(now, several->base.operation.until) / (left > 1 ? left : 1));
-}
-
 /* Adds the answer about one key to that about all. A refusal counts more than that all is well,
  * silence more than a refusal, which is not forgotten for it. Something may have been done as soon
  * as one of them may be. */
@@ -206,7 +196,11 @@ static void ask_next(struct several_keys *several)
         request->lock = set_key(several, several->order[several->key_count - 1 - several->step]);
         operation.release = request;
     }
-    ask(several, operation, share(several), answered);
+    /* Of the time that is left, a share for each key that is still to be asked about. */
+    struct moment now = loop_now(several->loop);
+    int64_t left = (int64_t)(several->key_count - several->step);
+    int64_t share = moment_until(now, whole->until) / (left > 1 ? left : 1);
+    ask(several, operation, moment_plus(now, share), answered);
 }
 
 static enum release_sent release_nowait(struct store *base, const struct release_request *request)

@@ -462,12 +462,6 @@ static void read_reason(int log, off_t start, char *out, size_t size)
     snprintf(out, size, "%.120s", mark ? mark + 3 : line);
 }
 
-static bool is_full(const struct local_place *place)
-{
-    struct statvfs disk;
-    return statvfs(place->directory, &disk) == 0 && disk.f_bavail == 0;
-}
-
 struct launch {
     const struct local_place *place;
     int log;
@@ -485,6 +479,7 @@ static int serve(const void *arg)
 static bool launch(const struct local_place *place, char *fault, size_t size)
 {
     char reason[128];
+    struct statvfs disk;
     off_t start = 0;
     bool up = false;
 
@@ -496,8 +491,9 @@ static bool launch(const struct local_place *place, char *fault, size_t size)
         snprintf(fault, size, "cannot start redis-server: %s", strerror(errno));
     } else if (!(up = comes_up(place, pid, START_NS))) {
         read_reason(log, start, reason, sizeof reason);
+        bool full = statvfs(place->directory, &disk) == 0 && disk.f_bavail == 0;
         if (!*reason)
-            strcpy(reason, is_full(place) ? strerror(ENOSPC) : "see its log");
+            strcpy(reason, full ? strerror(ENOSPC) : "see its log");
         snprintf(fault, size, "redis-server did not start: %s", reason);
     }
     close(log);

@@ -349,19 +349,14 @@ static void drop_operation(struct redis_store *store)
     store->resent = 0;
 }
 
-/* Whether an error came in place of an answer: what was said is done all the same, which may be
- * that the connection listens. */
-static bool is_strange(const struct redis_store *store, const struct answer *answer)
+static void finish(struct redis_store *store, struct answer *answer)
 {
     bool said = answer->said[0] && redis_session_is_up(store->session) && !store->terms.has_host;
 
-    return redis_error_is_senseless(answer) ||
-           (answer->verdict == VERDICT_UNKNOWN && answer->maybe_done && said);
-}
-
-static void finish(struct redis_store *store, struct answer *answer)
-{
-    if (is_strange(store, answer))
+    /* Where an error came in place of an answer, what was said is done all the same, which may be
+     * that the connection listens. */
+    if (redis_error_is_senseless(answer) ||
+        (answer->verdict == VERDICT_UNKNOWN && answer->maybe_done && said))
         redis_session_close(store->session);
     answer->maybe_done |= answer->verdict == VERDICT_UNKNOWN && store->resent & NEXT_FOR_REPLICAS;
     answer->maybe_done |= store->twice && store->call.script == &script_acquire;
@@ -401,20 +396,6 @@ static enum next reply_within(struct redis_store *store, redisReply *const *repl
     return store->forbids_channels ? NEXT_PLAIN : NEXT_ON_OWN_CHANNELS;
 }
 
-/* A grant has to be asked for again if replicas must be waited for yet: the same request again
- * changes nothing else. */
-static enum next wait_for_replicas(struct redis_store *store, redisReply *const *replies,
-                                   struct answer *answer)
-{
-    if (answer->verdict != VERDICT_GRANTED || store->call.script == &script_release ||
-        !is_replicated(store))
-        return NEXT_DONE;
-    if (store->form != FORM_LISTENING &&
-        redis_replicas_hear(&store->replicas, replies + 1, answer) != REPLICAS_MORE)
-        return NEXT_DONE;
-    return NEXT_FOR_REPLICAS;
-}
-
 /* The answer points into *extra. */
 static void read_reply(struct redis_store *store, const redisReply *reply, struct answer *answer,
                        struct redis_extra *extra)
@@ -442,17 +423,6 @@ static bool is_not_listening(const struct redis_store *store, const struct answe
     return store->form == FORM_BOTH ? answer->granted.not_listening : store->form == FORM_ALONE;
 }
 
-/* Returns after how many ns a waiter must try again without a wake-up; 0: wake-ups suffice, or the
- * calls that keep its place. */
-static int64_t poll_time(const struct redis_store *store)
-{
-    if (store->behind_foreign)
-        return POLL_FOREIGN_NS;
-    if (store->is_driven)
-        return redis_session_greeting(store->session)->poll_ms * NS_PER_MS;
-    return is_plain(store) ? POLL_NS : 0;
-}
-
 static void finish_call(struct redis_store *store, struct answer *answer)
 {
     if (store->marks && (answer->verdict == VERDICT_GRANTED || answer->cause == CAUSE_ABSENT)) {
@@ -472,7 +442,13 @@ static void finish_call(struct redis_store *store, struct answer *answer)
     answer->granted.from = redis_session_sent_at(store->session);
     answer->granted.not_listening = is_not_listening(store, answer);
     store->behind_foreign = answer->refused.foreign && answer->refused.position == 1;
-    int64_t poll = poll_time(store);
+    /* After how long a waiter must try again without a wake-up; 0: wake-ups suffice, or the calls
+     * that keep its place. */
+    int64_t poll = is_plain(store) ? POLL_NS : 0;
+    if (store->behind_foreign)
+        poll = POLL_FOREIGN_NS;
+    else if (store->is_driven)
+        poll = redis_session_greeting(store->session)->poll_ms * NS_PER_MS;
     /* A waiter listens for a wake-up, not for requests to release the lock. */
     if (store->listen && store->call.script != &script_renew && poll > 0)
         loop_arm(store->loop, &store->poll, moment_plus(loop_now(store->loop), poll));
@@ -533,7 +509,15 @@ static enum next judge_call(struct redis_store *store, redisReply *const *replie
         set_places(store, extra->places);
         store->handover.open = store->offers && store->form == FORM_LISTENING;
     }
-    return wait_for_replicas(store, replies, answer);
+    if (answer->verdict != VERDICT_GRANTED || store->call.script == &script_release ||
+        !is_replicated(store))
+        return NEXT_DONE;
+    /* A grant has to be asked for again if replicas must be waited for yet: the same request again
+     * changes nothing else. */
+    return store->form == FORM_LISTENING ||
+                   redis_replicas_hear(&store->replicas, replies + 1, answer) == REPLICAS_MORE
+               ? NEXT_FOR_REPLICAS
+               : NEXT_DONE;
 }
 
 static void hear_call(struct redis_store *store, redisReply *const *replies, size_t count)

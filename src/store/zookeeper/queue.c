@@ -304,27 +304,25 @@ char *zk_node_data_print(const struct zk_node_data *data)
                         data->lease / NS_PER_MS, password, (int)data->who_size, data->who);
 }
 
-/* ":LIMIT:SLOT". */
-static bool read_limit(const char *word, struct zk_node_data *data)
+/* A semaphore's has ":LIMIT:SLOT" behind it. */
+static bool read_mode(const char *word, struct zk_node_data *data)
 {
     int64_t limit, slot;
 
+    for (data->mode = LOCK_EXCLUSIVE; data->mode < LOCK_LIMIT; data->mode++)
+        if (strcmp(word, lock_mode_name(data->mode)) == 0)
+            return true;
+    const char *name = lock_mode_name(LOCK_LIMIT);
+    size_t length = strlen(name);
+    if (strncmp(word, name, length) != 0)
+        return false;
+    word += length;
     if (*word++ != ':' || !decimal_take(&word, LOCK_LIMIT_MAX, &limit) || *word++ != ':' ||
         !decimal_take(&word, LOCK_LIMIT_MAX, &slot) || *word || limit == 0)
         return false;
     data->limit = (unsigned)limit;
     data->slot = (unsigned)slot;
     return true;
-}
-
-static bool read_mode(const char *word, struct zk_node_data *data)
-{
-    for (data->mode = LOCK_EXCLUSIVE; data->mode < LOCK_LIMIT; data->mode++)
-        if (strcmp(word, lock_mode_name(data->mode)) == 0)
-            return true;
-    const char *name = lock_mode_name(LOCK_LIMIT);
-    size_t length = strlen(name);
-    return strncmp(word, name, length) == 0 && read_limit(word + length, data);
 }
 
 static bool read_password(const char *hex, char password[ZK_PASSWORD_SIZE])
