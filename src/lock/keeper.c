@@ -854,6 +854,14 @@ static void try_again(struct keeper *keeper)
         acquire(keeper, false);
 }
 
+static void end_release(struct keeper *keeper)
+{
+    if (keeper->again)
+        try_again(keeper);
+    else
+        over(keeper);
+}
+
 /* The lock that is released was not there any more, and no earlier release can have freed it: the
  * store says who took it away, or that release was answered. After the end of the lease it is not
  * lost, as its user has left it before. */
@@ -904,10 +912,7 @@ static void on_released(void *arg, const struct answer *answer)
     }
     if (answer->verdict != VERDICT_UNKNOWN && !known)
         outage_answered(&keeper->outage, now_of(keeper));
-    if (keeper->again)
-        try_again(keeper);
-    else
-        over(keeper);
+    end_release(keeper);
 }
 
 /* The release of these, which says how their use has ended. */
@@ -936,12 +941,8 @@ static void send_release(struct keeper *keeper)
     int64_t timeout = lease_request_timeout(0, keeper->round_trip);
 
     loop_disarm(keeper->loop, &keeper->next);
-    if (keeper->again && leaves_lock(keeper)) {
-        try_again(keeper);
-        return;
-    }
     if (keeper->doubt.state == STORE_IS_EMPTY || leaves_lock(keeper)) {
-        over(keeper);
+        end_release(keeper);
         return;
     }
     make_up_time(keeper);
