@@ -339,7 +339,7 @@ static void release_unheld(void *arg)
     struct agent *agent = arg;
     bool late = moment_reached(agent->watchdog.known.lease.end, loop_now(agent->loop));
     bool killed = agent->presence.state == PRESENCE_DEAD;
-    bool used = agent->watchdog.tree.group > 0 || (killed && agent->state == HOLDING);
+    bool used = watchdog_knows_command(&agent->watchdog) || (killed && agent->state == HOLDING);
     struct lock_end end = {.how = fate_ending(agent->fate)};
 
     if (killed && agent->fate == FATE_NONE)

@@ -47,6 +47,11 @@ static bool acts_alone(const struct watchdog *watchdog)
            (!watchdog->stopping || moment_reached(at.lost_at, loop_now(watchdog->loop)));
 }
 
+bool watchdog_knows_command(const struct watchdog *watchdog)
+{
+    return watchdog->tree.group > 0;
+}
+
 static void look_again(struct watchdog *watchdog)
 {
     loop_arm(watchdog->loop, &watchdog->timer, moment_plus(loop_now(watchdog->loop), LOOK_NS));
@@ -58,7 +63,7 @@ static void conclude(struct watchdog *watchdog, enum tree_state state)
 {
     bool alone = acts_alone(watchdog);
 
-    if (alone && watchdog->tree.group <= 0 && watchdog->offer &&
+    if (alone && !watchdog_knows_command(watchdog) && watchdog->offer &&
         !child_note_bar(&watchdog->offer->command)) {
         look_again(watchdog);
         return;
@@ -130,7 +135,7 @@ static bool start_stop_command(struct watchdog *watchdog)
 {
     if (!watchdog->stopping)
         watchdog->known.stopping_since = awake_now();
-    return watchdog->tree.group > 0 && tree_signal(&watchdog->tree, 0) != TREE_GONE &&
+    return watchdog_knows_command(watchdog) && tree_signal(&watchdog->tree, 0) != TREE_GONE &&
            offer_claim_end(watchdog->offer, &watchdog->known.stopping_since) &&
            stop_command_start(&watchdog->stop_command, NULL, NULL, kill_at(watchdog));
 }
@@ -172,13 +177,25 @@ static struct moment act_at(const struct watchdog *watchdog)
     return at.by == GUARD_AGENT ? moment_min(at.lost_at, at.kill_at) : at.kill_at;
 }
 
-static void act(struct watchdog *watchdog, struct moment now)
+/* A supervisor that was stopped or killed at once has not told the command's process group. */
+static void learn_group(struct watchdog *watchdog)
 {
-    bool late = moment_reached(kill_at(watchdog), now);
+    if (!watchdog_knows_command(watchdog) && watchdog->offer)
+        watchdog->tree.group = atomic_load(&watchdog->offer->command.group);
+}
 
-    watchdog->tree.kill_at = kill_at(watchdog);
-    if (late)
-        watchdog->tree.kill_at = (struct moment){0};
+/* A message that the supervisor has sent in time may not have been read yet. */
+static void turn(struct loop_timer *timer)
+{
+    struct watchdog *watchdog = timer->owner;
+
+    watchdog->listen(watchdog->arg);
+    learn_group(watchdog);
+    if (timer->added)
+        return;
+    struct moment now = loop_now(watchdog->loop);
+    bool late = moment_reached(kill_at(watchdog), now);
+    watchdog->tree.kill_at = late ? (struct moment){0} : kill_at(watchdog);
     switch (watchdog->phase) {
     case WATCHDOG_IDLE: break;
     case WATCHDOG_WATCHING:
@@ -205,24 +222,6 @@ static void act(struct watchdog *watchdog, struct moment now)
         break;
     case WATCHDOG_ORPHANED: kill_tree(watchdog); break;
     }
-}
-
-/* A supervisor that was stopped or killed at once has not told the command's process group. */
-static void learn_group(struct watchdog *watchdog)
-{
-    if (watchdog->tree.group <= 0 && watchdog->offer)
-        watchdog->tree.group = atomic_load(&watchdog->offer->command.group);
-}
-
-/* A message that the supervisor has sent in time may not have been read yet. */
-static void turn(struct loop_timer *timer)
-{
-    struct watchdog *watchdog = timer->owner;
-
-    watchdog->listen(watchdog->arg);
-    learn_group(watchdog);
-    if (!timer->added)
-        act(watchdog, loop_now(watchdog->loop));
 }
 
 void watchdog_init(struct watchdog *watchdog, struct loop *loop)
@@ -285,7 +284,7 @@ void watchdog_supervisor_died(struct watchdog *watchdog)
     watchdog->known.dead = true;
     watchdog->tree.root = 0;
     learn_group(watchdog);
-    if (watchdog->tree.group > 0 && !watchdog->stop_command.begun)
+    if (watchdog_knows_command(watchdog) && !watchdog->stop_command.begun)
         stop_command_start(&watchdog->stop_command, NULL, NULL, kill_at(watchdog));
     kill_tree(watchdog);
 }

@@ -53,6 +53,8 @@ void watchdog_acknowledge(struct watchdog *watchdog);
 void watchdog_lose(struct watchdog *watchdog, bool absent);
 /* The supervisor says that its command has ended, or there is none. */
 void watchdog_dismiss(struct watchdog *watchdog);
+/* Whether there is a command, as far as its process group has been told or noted. */
+bool watchdog_knows_command(const struct watchdog *watchdog);
 /* The supervisor is dead: kills the tree now; the command of --stop has the time of a stop. */
 void watchdog_supervisor_died(struct watchdog *watchdog);
 /* The supervisor has begun to end its command. */
