@@ -32,21 +32,14 @@ static void limit_hosts(bool local)
 }
 #endif
 
-/* Whether this host has the name, whatever a name server says (RFC 6761). */
-static bool is_localhost(const char *name)
-{
-    static const char localhost[] = "localhost", below[] = ".localhost";
-    size_t length = name ? strlen(name) : 0;
-
-    return name &&
-           (strcasecmp(name, localhost) == 0 ||
-            (length >= sizeof below && strcasecmp(name + length + 1 - sizeof below, below) == 0));
-}
-
 int __wrap_getaddrinfo(const char *name, const char *service, const struct addrinfo *wanted,
                        struct addrinfo **found)
 {
-    bool local = is_localhost(name);
+    static const char localhost[] = "localhost", below[] = ".localhost";
+    size_t length = name ? strlen(name) : 0;
+    const char *end = length >= sizeof below ? name + length + 1 - sizeof below : "";
+    /* This host has the name, whatever a name server says (RFC 6761). */
+    bool local = name && (strcasecmp(name, localhost) == 0 || strcasecmp(end, below) == 0);
 
     limit_hosts(local);
     int fault = __real_getaddrinfo(name, service, wanted, found);

@@ -38,26 +38,6 @@ static bool may_live(const struct process *process)
            (process->state != 'Z' || process->threads > 1);
 }
 
-/* The name stands in brackets, and may hold blanks and brackets itself. */
-static bool parse(const char *text, struct process *process)
-{
-    const char *open = strchr(text, '('), *close = strrchr(text, ')');
-    int64_t pid;
-
-    if (!open || !close ||
-        sscanf(close + 1, /* NOLINT(cert-err34-c): the kernel's own numbers */
-               " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
-               &process->state, &process->parent, &process->group, &process->session,
-               &process->threads, &process->started) != 6)
-        return false;
-    if (!decimal_take(&text, INT_MAX, &pid))
-        return false;
-    process->pid = (pid_t)pid;
-    process->live = may_live(process);
-    snprintf(process->name, sizeof process->name, "%.*s", (int)(close - open - 1), open + 1);
-    return true;
-}
-
 int procfs_open_file(const struct procfs *procfs, pid_t pid, const char *name)
 {
     char path[64];
@@ -73,7 +53,20 @@ enum process_look procfs_read(const struct procfs *procfs, pid_t pid, struct pro
 
     if (got <= 0)
         return got < 0 ? process_look_of(errno) : PROCESS_GONE;
-    return parse(text, process) ? PROCESS_FOUND : PROCESS_UNSEEN;
+    /* The name stands in brackets, and may hold blanks and brackets itself. */
+    const char *open = strchr(text, '('), *close = strrchr(text, ')'), *first = text;
+    int64_t number;
+    if (!open || !close ||
+        sscanf(close + 1, /* NOLINT(cert-err34-c): the kernel's own numbers */
+               " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
+               &process->state, &process->parent, &process->group, &process->session,
+               &process->threads, &process->started) != 6 ||
+        !decimal_take(&first, INT_MAX, &number))
+        return PROCESS_UNSEEN;
+    process->pid = (pid_t)number;
+    process->live = may_live(process);
+    snprintf(process->name, sizeof process->name, "%.*s", (int)(close - open - 1), open + 1);
+    return PROCESS_FOUND;
 }
 
 /* Where the value of the line "name" of a status file begins, as in "\nPid:\t"; NULL: nowhere. */

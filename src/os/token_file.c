@@ -123,11 +123,22 @@ static int open_and_lock(struct token_file *file, struct wait *wait)
     return 0;
 }
 
-static int read_number(struct token_file *file)
+int token_file_open(struct token_file *file, const char *path, int64_t wait,
+                    void (*waits)(const char *path))
 {
+    struct moment now = moment_now();
+    struct wait how = {
+        .until = wait == TOKEN_FILE_FOREVER ? MOMENT_NEVER : moment_plus(now, wait),
+        .tell_at = moment_plus(now, WAITS_NS),
+        .waits = waits,
+    };
+
+    *file = (struct token_file){.path = path, .fd = -1};
+    int error = open_and_lock(file, &how);
+    if (error)
+        return error;
     char text[TEXT_SIZE + 1];
     ssize_t got = pread(file->fd, text, sizeof text, 0);
-
     if (got < 0)
         return errno;
     if (got > TEXT_SIZE)
@@ -142,21 +153,6 @@ static int read_number(struct token_file *file)
     if (file->is_empty)
         return 0;
     return end == size && decimal_read(text, digits, INT64_MAX, &file->number) ? 0 : EBADMSG;
-}
-
-int token_file_open(struct token_file *file, const char *path, int64_t wait,
-                    void (*waits)(const char *path))
-{
-    struct moment now = moment_now();
-    struct wait how = {
-        .until = wait == TOKEN_FILE_FOREVER ? MOMENT_NEVER : moment_plus(now, wait),
-        .tell_at = moment_plus(now, WAITS_NS),
-        .waits = waits,
-    };
-
-    *file = (struct token_file){.path = path, .fd = -1};
-    int error = open_and_lock(file, &how);
-    return error ? error : read_number(file);
 }
 
 /* -- writing --------------------------------------------------------------------------------- */

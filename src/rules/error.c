@@ -94,19 +94,6 @@ static const char *const refusals[] = {"NOSCRIPT",    "BUSY",   "LOADING", "MAST
 static const char *const refusals_of_all[] = {
     "READONLY", "OOM", "MISCONF", "NOREPLICAS", "unknown command", "max number of clients"};
 
-static bool may_be_done(const char *text)
-{
-    size_t length = strcspn(text, " ");
-
-    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
-        if (strlen(refusals[i]) == length && strncmp(text, refusals[i], length) == 0)
-            return false;
-    for (size_t i = 0; i < sizeof refusals_of_all / sizeof *refusals_of_all; i++)
-        if (has_word(text, refusals_of_all[i]))
-            return false;
-    return true;
-}
-
 enum redis_error redis_error_class(const char *text)
 {
     struct host_error error;
@@ -267,8 +254,16 @@ void redis_error_of_script(const char *text, struct answer *answer)
 
     redis_error_answer(text, answer);
     answer->verdict = VERDICT_UNKNOWN;
-    if (!host_error_read(text, &error))
-        answer->maybe_done = may_be_done(text);
+    if (host_error_read(text, &error))
+        return;
+    size_t length = strcspn(text, " ");
+    answer->maybe_done = true;
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
+        if (strlen(refusals[i]) == length && strncmp(text, refusals[i], length) == 0)
+            answer->maybe_done = false;
+    for (size_t i = 0; i < sizeof refusals_of_all / sizeof *refusals_of_all; i++)
+        if (has_word(text, refusals_of_all[i]))
+            answer->maybe_done = false;
 }
 
 void redis_error_senseless(struct answer *answer)

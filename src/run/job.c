@@ -565,23 +565,6 @@ void job_tick(struct job *job)
 
 /* -- stop and continue ----------------------------------------------------------------------- */
 
-/* The command has been stopped by "signo", and no shell can continue this job, and so not the
- * command either. Ctrl-Z is ignored, and SIGSTOP obeyed, as the kernel does in an orphaned process
- * group, such as that of this job. There it refuses the terminal, too, which ends most programs:
- * HUP does so here. */
-static void stay_without(struct job *job, int signo)
-{
-    if (signo == SIGTSTP) {
-        give_terminal_back(job);
-        go_on(job);
-    } else if (signo == SIGSTOP || sigismember(&job->handed_on, SIGHUP)) {
-        run_tell_event(job->plan->events, RUN_KEPT_STOPPED);
-    } else {
-        run_tell_event(job->plan->events, RUN_NO_TERMINAL);
-        job_signal(job, SIGHUP);
-    }
-}
-
 /* The command has been stopped by "signo" and this process follows. The shell that waits for this
  * job must see all of it stopped, as if the command were part of it, so the rest of the job is
  * stopped as well, unless the terminal has done it already. Before the command continues, the agent
@@ -599,8 +582,20 @@ static void pause_with(struct job *job, int signo)
         return;
     }
     tell(job, ORDER_VERIFY);
-    if (job->state == JOB_RUNNING)
-        stay_without(job, signo);
+    if (job->state != JOB_RUNNING)
+        return;
+    /* No shell can continue this job, and so not the command either. Ctrl-Z is ignored, and SIGSTOP
+     * obeyed, as the kernel does in an orphaned process group, such as that of this job. There it
+     * refuses the terminal, too, which ends most programs: HUP does so here. */
+    if (signo == SIGTSTP) {
+        give_terminal_back(job);
+        go_on(job);
+    } else if (signo == SIGSTOP || sigismember(&job->handed_on, SIGHUP)) {
+        run_tell_event(job->plan->events, RUN_KEPT_STOPPED);
+    } else {
+        run_tell_event(job->plan->events, RUN_NO_TERMINAL);
+        job_signal(job, SIGHUP);
+    }
 }
 
 /* Job control needs a terminal, and for a plain SIGSTOP a job in the foreground; without it, the

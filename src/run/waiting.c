@@ -45,23 +45,6 @@ static bool waits_for_itself(const struct waiting *waiting, const struct answer 
            ancestor_is(&holder->who, holder->age_ms * NS_PER_MS + age_of(waiting));
 }
 
-static void look_for_ancestor(struct waiting *waiting)
-{
-    const struct answer *refusal = &waiting->refusal->kept.answer;
-    const char *owner = refusal->refused.holder ? refusal->refused.holder->owner : "";
-    bool known = strcmp(waiting->examined, owner) == 0;
-
-    if (known || moment_until(waiting->began, waiting->heard) < QUIET_NS)
-        return;
-    strcpy(waiting->examined, owner);
-    if (waiting->told_of_ancestor || !waits_for_itself(waiting, refusal))
-        return;
-    waiting->told_of_ancestor = true;
-    run_tell(waiting->events, &(struct run_news){.event = RUN_OWN_ANCESTOR,
-                                                 .key = blocked_key(waiting, refusal),
-                                                 .number = refusal->refused.holder->who.pid});
-}
-
 void waiting_init(struct waiting *waiting, struct loop *loop, const struct acquire_request *request,
                   const struct run_events *events, bool *announced)
 {
@@ -97,7 +80,18 @@ void waiting_heard(struct waiting *waiting, const struct answer *refusal)
     if (!waiting->refused)
         loop_arm(waiting->loop, &waiting->timer, moment_plus(waiting->heard, QUIET_NS));
     waiting->refused = true;
-    look_for_ancestor(waiting);
+    /* Whether the command waits for itself is examined once a holder. */
+    const char *owner = refusal->refused.holder ? refusal->refused.holder->owner : "";
+    if (strcmp(waiting->examined, owner) == 0 ||
+        moment_until(waiting->began, waiting->heard) < QUIET_NS)
+        return;
+    strcpy(waiting->examined, owner);
+    if (waiting->told_of_ancestor || !waits_for_itself(waiting, refusal))
+        return;
+    waiting->told_of_ancestor = true;
+    run_tell(waiting->events, &(struct run_news){.event = RUN_OWN_ANCESTOR,
+                                                 .key = blocked_key(waiting, refusal),
+                                                 .number = refusal->refused.holder->who.pid});
 }
 
 void waiting_hide(const struct waiting *waiting)

@@ -366,17 +366,6 @@ static void end_stage(struct loop_timer *timer)
 
 /* -- deciding ---------------------------------------------------------------------------------- */
 
-/* Another owner asks for the lock on a majority of the nodes: one that listens is among them if
- * these are a majority as well. */
-static bool is_not_listening(const struct quorum_store *store)
-{
-    size_t listening = 0;
-
-    for (size_t i = 0; i < store->count; i++)
-        listening += store->nodes[i].held && !store->nodes[i].not_listening;
-    return listening < quorum_majority(store->count);
-}
-
 static void finish_round(struct quorum_store *store, enum quorum_outcome outcome)
 {
     const struct quorum *votes = &store->round.votes;
@@ -399,7 +388,12 @@ static void finish_round(struct quorum_store *store, enum quorum_outcome outcome
         for (size_t i = 0; i < store->count; i++)
             store->nodes[i].evicted = store->nodes[i].revoked;
     }
-    answer->granted.not_listening = carried && is_not_listening(store);
+    /* Another owner asks for the lock on a majority of the nodes: one that listens is among them if
+     * these are a majority as well. */
+    size_t listening = 0;
+    for (size_t i = 0; i < store->count; i++)
+        listening += store->nodes[i].held && !store->nodes[i].not_listening;
+    answer->granted.not_listening = carried && listening < quorum_majority(store->count);
     if (store->task == VERB_FORCE && carried && approvals == 0) {
         answer->verdict = VERDICT_REFUSED;
         answer->cause = CAUSE_CHANGED;

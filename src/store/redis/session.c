@@ -263,29 +263,23 @@ static void retry_or_fail(struct redis_session *session, const struct answer *wh
     loop_arm(session->loop, &session->timer, moment_min(session->until, again));
 }
 
-/* A program that could not even start sends words in place of replies: the system's, or the dynamic
- * linker's. */
-static void describe_no_start(const struct redis_session *session, struct answer *answer)
-{
-    static const char linker[] = "error while loading shared libraries: ";
-    const char *words = session->conn->foreign, *found = strstr(words, linker);
-
-    answer_fail(answer, CAUSE_UNFIT, "the program %s cannot be started: %s",
-                session->url->record->program, found ? found + strlen(linker) : words);
-    redis_session_annotate(session, answer);
-    answer->hint = HINT_LIBRARY;
-}
-
 /* Retrying does not help if the other end does not speak RESP. */
 static void retry_or_fail_with(struct redis_session *session, const char *why)
 {
     static const enum hint hints[] = {[STREAM_TLS] = HINT_TLS, [STREAM_PLAIN] = HINT_NO_TLS};
+    static const char linker[] = "error while loading shared libraries: ";
     struct answer answer;
     enum stream_language language = stream_language(session->conn->stream);
 
     describe_unreachable(session, why, &answer);
     if (session->program && stream_is_foreign(session->conn->stream)) {
-        describe_no_start(session, &answer);
+        /* A program that could not even start sends words in place of replies: the system's, or
+         * the dynamic linker's. */
+        const char *words = session->conn->foreign, *found = strstr(words, linker);
+        answer_fail(&answer, CAUSE_UNFIT, "the program %s cannot be started: %s",
+                    session->url->record->program, found ? found + strlen(linker) : words);
+        redis_session_annotate(session, &answer);
+        answer.hint = HINT_LIBRARY;
     } else if (stream_is_foreign(session->conn->stream)) {
         answer.cause = CAUSE_UNFIT;
         answer.hint = HINT_NONE;

@@ -415,14 +415,6 @@ static void read_reply(struct redis_store *store, const redisReply *reply, struc
     }
 }
 
-/* Whether it does not hear requests to release what was granted, although it could listen. */
-static bool is_not_listening(const struct redis_store *store, const struct answer *answer)
-{
-    if (answer->verdict != VERDICT_GRANTED || !is_making(&store->call) || store->forbids_channels)
-        return false;
-    return store->form == FORM_BOTH ? answer->granted.not_listening : store->form == FORM_ALONE;
-}
-
 static void finish_call(struct redis_store *store, struct answer *answer)
 {
     if (store->marks && (answer->verdict == VERDICT_GRANTED || answer->cause == CAUSE_ABSENT)) {
@@ -440,7 +432,10 @@ static void finish_call(struct redis_store *store, struct answer *answer)
     if (answer->said[0] && answer->verdict == VERDICT_UNKNOWN)
         redis_session_annotate(store->session, answer);
     answer->granted.from = redis_session_sent_at(store->session);
-    answer->granted.not_listening = is_not_listening(store, answer);
+    bool could_listen =
+        answer->verdict == VERDICT_GRANTED && is_making(&store->call) && !store->forbids_channels;
+    if (!could_listen || store->form != FORM_BOTH)
+        answer->granted.not_listening = could_listen && store->form == FORM_ALONE;
     store->behind_foreign = answer->refused.foreign && answer->refused.position == 1;
     /* After how long a waiter must try again without a wake-up; 0: wake-ups suffice, or the calls
      * that keep its place. */

@@ -279,26 +279,20 @@ size_t zk_queue_position(const struct zk_queue *queue, const struct zk_contender
 
 #define ANCESTORS_SIZE (OWNER_DEPTH * 21 + 1) /* ":" and a number each */
 
-static void print_ancestors(const struct zk_node_data *data, char *out)
-{
-    int count = OWNER_DEPTH;
-
-    while (count > 0 && data->ancestors[count - 1] == 0)
-        count--;
-    *out = '\0';
-    for (int i = 0; i < count; i++)
-        out += sprintf(out, ":%" PRId64, data->ancestors[i]);
-}
-
 char *zk_node_data_print(const struct zk_node_data *data)
 {
-    char password[2 * ZK_PASSWORD_SIZE + 1], limit[32] = "", ancestors[ANCESTORS_SIZE];
+    char password[2 * ZK_PASSWORD_SIZE + 1], limit[32] = "", ancestors[ANCESTORS_SIZE] = "";
+    char *end = ancestors;
+    int count = OWNER_DEPTH;
 
     for (size_t i = 0; i < ZK_PASSWORD_SIZE; i++)
         sprintf(password + 2 * i, "%02x", (unsigned char)data->password[i]);
     if (data->mode == LOCK_LIMIT)
         snprintf(limit, sizeof limit, ":%u:%u", data->limit, data->slot);
-    print_ancestors(data, ancestors);
+    while (count > 0 && data->ancestors[count - 1] == 0)
+        count--;
+    for (int i = 0; i < count; i++)
+        end += sprintf(end, ":%" PRId64, data->ancestors[i]);
     return strbuf_print(MARK " %s %s%s %" PRIu64 "%s %" PRId64 " %s %.*s", data->owner,
                         lock_mode_name(data->mode), limit, data->fence, ancestors,
                         data->lease / NS_PER_MS, password, (int)data->who_size, data->who);

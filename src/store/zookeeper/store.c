@@ -192,17 +192,6 @@ static void renewed(struct zk_store *store, const struct zk_reply *replies)
     }
 }
 
-static void renew(struct zk_store *store)
-{
-    if (!zk_is_own(store) || store->place != ZK_HAS_PLACE) {
-        zk_take_over(store);
-        return;
-    }
-    if (store->request.lease)
-        zk_wish(store, store->request.lease);
-    send_renewal(store);
-}
-
 /* -- releasing --------------------------------------------------------------------------------- */
 
 static void send_release(struct zk_store *store)
@@ -345,7 +334,15 @@ static void zk_start(struct store *base, const struct operation *operation)
     store->request = *operation_lock(operation);
     switch (operation->verb) {
     case VERB_ACQUIRE: zk_acquire(store); break;
-    case VERB_RENEW: renew(store); break;
+    case VERB_RENEW:
+        if (!zk_is_own(store) || store->place != ZK_HAS_PLACE) {
+            zk_take_over(store);
+            break;
+        }
+        if (store->request.lease)
+            zk_wish(store, store->request.lease);
+        send_renewal(store);
+        break;
     case VERB_RELEASE:
         if (zk_is_own(store))
             send_release(store);
@@ -415,22 +412,6 @@ static struct store *open_ensemble(struct loop *loop, const struct store_address
 
 /* -- the record -------------------------------------------------------------------------------- */
 
-/* Returns what is wrong with the path of a node, without the '/' in front; NULL: nothing. */
-static const char *check_node(const char *path)
-{
-    size_t length;
-
-    for (const char *part = path;; part += length + 1) {
-        length = strcspn(part, "/");
-        if (length == 0)
-            return "has an empty part in its path";
-        if (length <= 2 && strspn(part, ".") == length)
-            return "has a '.' or '..' in its path";
-        if (part[length] == '\0')
-            return NULL;
-    }
-}
-
 static const char *parse(struct url *url, char *rest)
 {
     char *path;
@@ -446,8 +427,17 @@ static const char *parse(struct url *url, char *rest)
     length -= path[length - 1] == '/';
     path[length] = '\0';
     url->path = path;
-    fault = url_decode(path, path + length);
-    return fault ? fault : check_node(path);
+    if ((fault = url_decode(path, path + length)))
+        return fault;
+    for (const char *part = path;; part += length + 1) {
+        length = strcspn(part, "/");
+        if (length == 0)
+            return "has an empty part in its path";
+        if (length <= 2 && strspn(part, ".") == length)
+            return "has a '.' or '..' in its path";
+        if (part[length] == '\0')
+            return NULL;
+    }
 }
 
 static void print(const struct url *url, char *out, size_t size)
