@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/decimal.h"
+#include "base/text.h"
 #include "cli/run_messages.h"
 #include "run/acquisition.h"
 #include "run/environment.h"
@@ -149,26 +150,16 @@ static int act(struct call *call)
     return all->outcome.status;
 }
 
-/* Makes eval fail where this failed, as eval "" is 0; also if the rest of the command line makes no
- * sense. */
-static void print_failure(const struct call *call)
-{
-    char text[24];
-    int length = snprintf(text, sizeof text, "(exit %d)\n",
-                          call->signal ? 128 + call->signal : call->status);
-
-    for (int i = 1; i < call->argc; i++)
-        if (strcmp(call->argv[i], "--export") == 0 &&
-            write(STDOUT_FILENO, text, (size_t)length) != 0)
-            return; /* where it fails, the status says it, too */
-}
-
 static void end(struct call *call)
 {
     struct acquire *all = (struct acquire *)call;
+    const char *const *words = (const char *const *)call->argv;
+    int failed = call->signal ? 128 + call->signal : call->status;
 
-    if (call->status != STATUS_OK || call->signal)
-        print_failure(call);
+    /* Makes eval fail where this failed, as eval "" is 0; also if the rest of the command line
+     * makes no sense. */
+    if (failed && text_is_among(words, (size_t)call->argc, "--export"))
+        dprintf(STDOUT_FILENO, "(exit %d)\n", failed);
     if (all->keep)
         pid_watch_close(&all->watch);
     free(all->request.who);

@@ -75,9 +75,19 @@ static bool is_inside_run(const struct lock_view *lock, const char *owner)
     return false;
 }
 
-static int find_holder(struct renew_release *action)
+/* Finds the owner, opens the store and finds the holder. */
+static int begin(struct renew_release *action)
 {
     struct answer answer;
+
+    action->key = action->call.arguments.words[0];
+    int status = take_owner(action);
+    action->lock = (struct acquire_request){
+        .keys = &action->key, .key_count = 1, .owner = action->owner, .who = ""};
+    if (status == STATUS_OK)
+        status = command_open(&action->call);
+    if (status != STATUS_OK)
+        return status;
     bool plain = owner_is_acquired(action->owner) && !strchr(action->owner, '.');
 
     if (plain || action->owner == action->reserved)
@@ -100,18 +110,6 @@ static int find_holder(struct renew_release *action)
         return STATUS_OK;
     }
     return command_refused(&action->call, &answer);
-}
-
-/* Finds the owner, opens the store and finds the holder. */
-static int begin(struct renew_release *action)
-{
-    action->key = action->call.arguments.words[0];
-    int status = take_owner(action);
-    action->lock = (struct acquire_request){
-        .keys = &action->key, .key_count = 1, .owner = action->owner, .who = ""};
-    if (status == STATUS_OK)
-        status = command_open(&action->call);
-    return status == STATUS_OK ? find_holder(action) : status;
 }
 
 /* Reports a REFUSED or UNKNOWN answer. Returns the exit status. */

@@ -27,21 +27,16 @@ static int64_t age_of(const struct lock_party *party)
     return party && party->age_ms > 0 ? party->age_ms : 0;
 }
 
-static bool was_paused(const struct lock_views *globs, int64_t at_ms)
-{
-    for (size_t i = 0; i < globs->count; i++)
-        if (globs->views[i].pause.since_ms <= at_ms)
-            return true;
-    return false;
-}
-
 /* Of all pauses that hold for a lock, the one that began first counts, unless a GLOB that is judged
  * itself was paused by then. */
 static int64_t paused_for(const struct lock_view *lock, const struct lock_views *globs)
 {
     int64_t now_ms = lock->pause.since_ms + lock->pause.age_ms;
+    bool by_glob = false;
 
-    if (lock->paused_ms > 0 && !was_paused(globs, now_ms - lock->paused_ms))
+    for (size_t i = 0; i < globs->count; i++)
+        by_glob |= globs->views[i].pause.since_ms <= now_ms - lock->paused_ms;
+    if (lock->paused_ms > 0 && !by_glob)
         return lock->paused_ms;
     return lock_has_own_pause(lock) ? age_of(&lock->pause) : 0;
 }

@@ -74,21 +74,6 @@ static bool is_version(const char *word)
            strcmp(word, DRIVER_NO_KEY) != 0;
 }
 
-/* The latest line of what it has written to its standard error; "": none. */
-static void read_error(const struct driver *driver, char *out, size_t size)
-{
-    char text[2048];
-    off_t end = lseek(driver->errors, 0, SEEK_END);
-    off_t from = end > (off_t)sizeof text - 1 ? end - (off_t)sizeof text + 1 : 0;
-    ssize_t got = pread(driver->errors, text, sizeof text - 1, from);
-
-    while (got > 0 && (unsigned char)text[got - 1] <= ' ')
-        got--;
-    text[got > 0 ? got : 0] = '\0';
-    const char *line = strrchr(text, '\n');
-    snprintf(out, size, "%.*s", (int)size - 1, line ? line + 1 : text);
-}
-
 static void say(struct driver_answer *answer, enum driver_verdict verdict, const char *words)
 {
     answer->verdict = verdict;
@@ -104,13 +89,20 @@ static bool take_failed(struct driver_answer *answer, const char *line)
     return true;
 }
 
-/* There was no answer: what it has said elsewhere tells more. */
+/* There was no answer. The latest line of the driver's standard error tells more. */
 static void say_silent(const struct driver *driver, struct driver_answer *answer, const char *words)
 {
-    say(answer, DRIVER_UNKNOWN, "");
-    read_error(driver, answer->said, sizeof answer->said);
-    if (!*answer->said)
-        say(answer, DRIVER_UNKNOWN, words);
+    char text[2048];
+    off_t end = lseek(driver->errors, 0, SEEK_END);
+    off_t from = end > (off_t)sizeof text - 1 ? end - (off_t)sizeof text + 1 : 0;
+    ssize_t got = pread(driver->errors, text, sizeof text - 1, from);
+
+    while (got > 0 && (unsigned char)text[got - 1] <= ' ')
+        got--;
+    text[got > 0 ? got : 0] = '\0';
+    const char *line = strrchr(text, '\n');
+    line = line ? line + 1 : text;
+    say(answer, DRIVER_UNKNOWN, *line ? line : words);
 }
 
 static void say_strange(struct driver_answer *answer, const char *line)

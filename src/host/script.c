@@ -235,26 +235,25 @@ bool script_load(struct piece text, char hex[SHA1_HEX_SIZE])
     return false;
 }
 
-/* Keeps a script of the program's own: its bytecode, if this machine takes that; else its text. */
-static bool keep_own(lua_State *lua, const char *hex)
+bool script_is_known(const char *hex)
 {
+    lua_State *lua = scripts.lua;
+
+    lua_getfield(lua, LUA_REGISTRYINDEX, hex);
+    bool is_kept = lua_isfunction(lua, -1);
+    lua_pop(lua, 1);
+    if (is_kept)
+        return true;
     for (const struct bytecode *one = bytecodes; one->script; one++) {
         if (strcmp(one->script->sha1, hex) != 0)
             continue;
+        /* The bytecode of the program's own script, if this machine takes that; else its text. */
         if (keep_script(lua, (const char *)one->bytes, one->size, hex))
             return true;
         lua_settop(lua, 0);
         return keep_script(lua, one->script->text, strlen(one->script->text), hex);
     }
     return false;
-}
-
-bool script_is_known(const char *hex)
-{
-    lua_getfield(scripts.lua, LUA_REGISTRYINDEX, hex);
-    bool is_kept = lua_isfunction(scripts.lua, -1);
-    lua_pop(scripts.lua, 1);
-    return is_kept || keep_own(scripts.lua, hex);
 }
 
 /* -- a call ------------------------------------------------------------------------------------ */

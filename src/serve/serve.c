@@ -224,25 +224,6 @@ static void add_name(struct server *server, const char *name)
     *MEM_APPEND(server->names, server->name_count) = name;
 }
 
-static int take_names(struct server *server)
-{
-    const struct arguments *given = &server->call.arguments;
-
-    add_name(server, "localhost");
-    if (gethostname(server->own_name, sizeof server->own_name - 1) == 0 && *server->own_name)
-        add_name(server, server->own_name);
-    for (size_t i = 0; i < given->option_count; i++) {
-        const char *name = given->options[i].value;
-        if (given->options[i].id != OPTION_ALLOW_HOST)
-            continue;
-        if (!host_header_is_name(name))
-            return command_misused(&server->call, ALLOW_HOST " '%.100s' is not the name of a host",
-                                   name);
-        add_name(server, name);
-    }
-    return STATUS_OK;
-}
-
 /* -- its users --------------------------------------------------------------------------------- */
 
 static int take_users(struct server *server)
@@ -315,10 +296,21 @@ static int open_listener(struct server *server)
 static int check(struct call *call)
 {
     struct server *server = (struct server *)call;
+    const struct arguments *given = &call->arguments;
 
     call->as_json = true;
-    int status = take_names(server);
-    return status == STATUS_OK ? take_users(server) : status;
+    add_name(server, "localhost");
+    if (gethostname(server->own_name, sizeof server->own_name - 1) == 0 && *server->own_name)
+        add_name(server, server->own_name);
+    for (size_t i = 0; i < given->option_count; i++) {
+        const char *name = given->options[i].value;
+        if (given->options[i].id != OPTION_ALLOW_HOST)
+            continue;
+        if (!host_header_is_name(name))
+            return command_misused(call, ALLOW_HOST " '%.100s' is not the name of a host", name);
+        add_name(server, name);
+    }
+    return take_users(server);
 }
 
 static int act(struct call *call)
