@@ -208,6 +208,39 @@ def counts_of_tests():
             yield f"{page}: {count}"
 
 
+def names_of(folders, pattern):
+    """Returns the first group of each match in the files of these folders."""
+    names = set()
+    for folder, _, files in (entry for top in folders for entry in os.walk(os.path.join(TOP, top))):
+        for name in files:
+            if name.endswith((".c", ".h", ".lua", ".py")):
+                with open(os.path.join(folder, name), encoding="utf-8") as source:
+                    names.update(re.findall(pattern, source.read()))
+    return names
+
+
+def lost_names():
+    """The pages about the code name files and functions that there are."""
+    functions = names_of(["src", "tests"], r"\b(\w+) ?\(")
+    pages = ["CONTRIBUTING.md", "tests/README.md", "tests/lives/README.md"]
+    pages += [
+        os.path.relpath(os.path.join(folder, "README.md"), TOP)
+        for folder, _, files in os.walk(os.path.join(TOP, "src"))
+        if "README.md" in files
+    ]
+    for page in pages:
+        text = text_of(page)
+        for path in re.findall(r"`([\w.-]+/[\w./-]+\.(?:c|h|lua|py|bats|bash|md))`", text):
+            tops = ("", "src", "tests", "src/rules", "src/store", os.path.dirname(page))
+            if not re.search("NAME|FOLDER", path) and not any(
+                os.path.exists(os.path.join(TOP, top, path)) for top in tops
+            ):
+                yield f"{page}: {path}"
+        for function in re.findall(r"`(\w+)\(\)`", text):
+            if function not in functions:
+                yield f"{page}: {function}()"
+
+
 def results():
     for sentence in SENTENCES:
         yield f"{sentence[0]}: {sentence[1]}", faults(*sentence)
@@ -218,6 +251,7 @@ def results():
     yield "rlock.1: each command once", twice("rlock.1")
     yield "no page has a number of tests", [*counts_of_tests()]
     yield "docs/data.md: the fields of a lock", layout_faults()
+    yield "pages about the code name files and functions that there are", [*lost_names()]
 
 
 report(results())

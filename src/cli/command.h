@@ -19,7 +19,7 @@ struct command_action {
     bool runs;          /* a COMMAND */
 };
 
-/* The words of a command line without COMMAND, which command_parse() checks. */
+/* The words of a command line without COMMAND, which the command line is checked for. */
 enum command_words {
     WORDS_OTHER, /* the command checks them, and COMMAND */
     WORDS_NONE,
