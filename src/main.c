@@ -1,12 +1,14 @@
 /* rlock: run a command under a distributed lock. The table of subcommands. */
 #include "cmd/commands.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
 
 #include "base/similar.h"
 #include "base/text.h"
 #include "os/child.h"
+#include "os/kernel.h"
 #include "os/program.h"
 #include "store/url.h"
 #include "commit.h" /* the Makefile writes it */
@@ -199,6 +201,11 @@ int main(int argc, char **argv)
     if (getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur < STACK_LEAST) {
         say_error("a stack of %ju kB is too small: rlock needs %ju kB (ulimit -s, LimitSTACK=)",
                   (uintmax_t)stack.rlim_cur >> 10, (uintmax_t)STACK_LEAST >> 10);
+        return STATUS_SYSTEM;
+    }
+    const char *refused = kernel_refuses_messages();
+    if (refused) {
+        say_error("the operating system refuses: %s: %s", refused, strerror(errno));
         return STATUS_SYSTEM;
     }
     if (argc < 2) {

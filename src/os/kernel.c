@@ -105,6 +105,13 @@ static bool is_refusal(int error)
     return error == ENOSYS || error == EPERM || error == EINVAL;
 }
 
+const char *kernel_refuses_messages(void)
+{
+    if (sendmsg(-1, &(struct msghdr){0}, 0) < 0 && is_refusal(errno))
+        return "sendmsg()";
+    return recvmsg(-1, &(struct msghdr){0}, 0) < 0 && is_refusal(errno) ? "recvmsg()" : NULL;
+}
+
 const char *kernel_refused(void)
 {
     static const struct {

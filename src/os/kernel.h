@@ -39,6 +39,9 @@ pid_t kernel_fork_into(int cgroup);
 /* After a failure with errno: the name of a call without which nothing is begun, if that is what
  * the kernel refuses; else NULL. */
 const char *kernel_refused(void);
+/* The name of a call by which the processes of rlock talk to each other, with errno, if the kernel
+ * refuses that: each would wait for the other's word. Else NULL. */
+const char *kernel_refuses_messages(void);
 
 /* Waits until the word is not "value" any more, as the kernel tells (futex(2)), but at most so many
  * ns. May return earlier. */
