@@ -178,6 +178,32 @@ attempts() {
     [[ $(<"$LOG") == "$order" ]]
 }
 
+# transactions: how many the member has done.
+transactions() {
+    curl -sf "http://127.0.0.1:${port[1]}/metrics" |
+        awk '/^grpc_server_handled_total.*"OK".*"Txn"/ { print $NF }'
+}
+
+# takes_three COMMAND...: it takes the member three transactions.
+takes_three() {
+    local before
+    before=$(transactions)
+    "$@"
+    (($(transactions) - before == 3))
+}
+
+@test "a release soon after the acquisition does not read: two writes and one read in all" {
+    poll_until 60 takes_three rlock run k -- true
+}
+
+@test "what is known may be old: a pause that was set meanwhile outlives the release" {
+    run -0 rlock run k -- "$RLOCK" pause -m upgrade k 1h
+    run -75 rlock run -n k -- true
+    [[ $output == *upgrade* ]]
+    run -0 rlock resume k
+    run -0 rlock run -n k -- true
+}
+
 # drops_answers: such a relay, which drops the member's answer to the first write, which is done.
 drops_answers() {
     relay_through '

@@ -14,6 +14,7 @@
 #include "host/http.h"
 #include "host/own_clock.h"
 #include "host/protobuf.h"
+#include "host/recent.h"
 
 /* By how much the clocks of the members may differ, unless the URL says so, us. */
 #define MARGIN_US (10 * US_PER_S)
@@ -62,7 +63,9 @@ static void leave_line(void)
     if (!etcd.lease)
         return;
     char *body = strbuf_print("{\"ID\":\"%s\"}", etcd.lease);
+    http_limit(LINE_MS);
     json_decref(gateway_ask_once("/v3/lease/revoke", body, true, &fault));
+    http_limit(0);
     free(body);
     free(etcd.lease);
     etcd.lease = NULL;
@@ -163,13 +166,36 @@ static void add_operation(struct strbuf *txn, unsigned kind, struct piece name, 
     free(key);
 }
 
+static bool take_text(struct unit_key *key, struct piece text, int64_t version)
+{
+    key->record.version = version;
+    return version == 0 || clockless_read(&etcd.known, key, text.at, text.size, &etcd.reading);
+}
+
 static bool take_record(struct unit_key *key, struct piece response)
 {
     struct piece row = protobuf_find(protobuf_find(response, RANGE).bytes, KVS).bytes;
-    struct piece text = protobuf_find(row, KV_VALUE).bytes;
 
-    key->record.version = protobuf_find(row, KV_MOD_REVISION).value;
-    return !row.at || clockless_read(&etcd.known, key, text.at, text.size, &etcd.reading);
+    return take_text(key, protobuf_find(row, KV_VALUE).bytes,
+                     protobuf_find(row, KV_MOD_REVISION).value);
+}
+
+/* Loads the unit from what is known. The time is now: if the unit is committed, the records are
+ * those of now. */
+static bool guess(struct unit *unit)
+{
+    bool known = recent_has(unit);
+
+    unit->now_us = own_clock_now(&etcd.clock);
+    etcd.reading = clockless_later(&etcd.date, unit->now_us);
+    for (size_t i = 0; known && i < unit->count; i++) {
+        const struct recent *key = recent_find(unit->keys[i].name);
+        known = key && take_text(&unit->keys[i], key->text, key->version);
+    }
+    if (!known)
+        unit_restart(unit); /* some may be there already */
+    recent_forget();
+    return unit->guessed = known;
 }
 
 /* Sends a transaction, and frees it. */
@@ -195,6 +221,8 @@ static enum host_outcome load(struct unit *unit, struct host_fault *fault)
     if (unit->count == 0)
         return HOST_DONE;
     ask_date();
+    if (guess(unit))
+        return HOST_DONE;
     for (size_t i = 0; i < unit->count; i++)
         add_operation(&txn, RANGE, unit->keys[i].name, "", NULL);
     if (!transact(&txn, false, &answer, fault))
@@ -249,10 +277,12 @@ static bool share_bell(struct piece channel, struct piece other)
 }
 
 /* Adds a put of all messages for the bell of that channel, "CHANNEL TEXT" in lines: etcd takes one
- * for each key. */
-static void add_bell(struct strbuf *txn, const struct unit *unit, struct piece of_channel)
+ * for each key. Behind an empty line stands the lock's record, for who is handed the lock. */
+static void add_bell(struct strbuf *txn, const struct unit *unit, char *const *texts,
+                     struct piece of_channel)
 {
     struct strbuf value = {0};
+    struct piece lock = lock_of(of_channel);
 
     for (size_t i = 0; i < unit->message_count; i++) {
         const struct unit_message *message = &unit->messages[i];
@@ -264,7 +294,10 @@ static void add_bell(struct strbuf *txn, const struct unit *unit, struct piece o
         free(channel);
         free(text);
     }
-    add_operation(txn, PUT, lock_of(of_channel), bell_of(of_channel), &value);
+    for (size_t i = 0; i < unit->count; i++)
+        if (texts[i] && piece_equal(unit->keys[i].name, lock))
+            strbuf_printf(&value, "\n%s", texts[i]);
+    add_operation(txn, PUT, lock, bell_of(of_channel), &value);
     strbuf_free(&value);
 }
 
@@ -280,19 +313,27 @@ static bool is_first_of_bell(const struct unit *unit, size_t number)
 static void take_event(struct piece event)
 {
     struct piece row = protobuf_find(event, EVENT_KV).bytes;
-
-    if (protobuf_find(row, KV_MOD_REVISION).value <= etcd.heard)
-        return;
     struct piece value = protobuf_find(row, KV_VALUE).bytes;
-    struct strbuf text ENDED_BY(strbuf_free) = {0};
+    struct strbuf text ENDED_BY(strbuf_free) = {0}, name ENDED_BY(strbuf_free) = {0};
+    int64_t version = protobuf_find(row, KV_MOD_REVISION).value;
+
+    if (version <= etcd.heard)
+        return;
     strbuf_add(&text, value.at, value.size);
     char *rest = text.text, *line;
-    while ((line = strsep(&rest, "\n"))) {
+    while ((line = strsep(&rest, "\n")) && *line) {
         char *channel = strsep(&line, " ");
         size_t length = strlen(channel), told = line ? strlen(line) : 0;
-        if (line && record_read_name(channel, &length) && record_read_name(line, &told))
-            host_tell((struct piece){channel, length}, (struct piece){line, told});
+        if (!line || !record_read_name(channel, &length) || !record_read_name(line, &told))
+            continue;
+        struct piece lock = lock_of((struct piece){channel, length});
+        strbuf_cut(&name, 0);
+        strbuf_add(&name, lock.at, lock.size);
+        host_tell((struct piece){channel, length}, (struct piece){line, told});
     }
+    recent_forget();
+    if (line && rest && *rest && name.size > 0)
+        recent_note((struct piece){name.text, name.size}, piece_of(rest), version);
 }
 
 /* The stream is begun anew in a while, with the next member. */
@@ -350,7 +391,8 @@ static struct strbuf watch_request(int64_t from)
     return body;
 }
 
-/* A stream stays as long as the same locks are listened to, or none: a waiter that asks leaves its
+/* The line is left behind the answer, which starts a command.
+ * A stream stays as long as the same locks are listened to, or none: a waiter that asks leaves its
  * channel for a moment. */
 static int rest(enum host_ears ears, int *ms)
 {
@@ -358,6 +400,7 @@ static int rest(enum host_ears ears, int *ms)
     struct piece request = {wanted.text, wanted.size};
     struct moment from = etcd.anew;
 
+    leave_line();
     if (ears == HOST_PATIENT && from.ns < etcd.since.ns)
         from = etcd.since;
     if (ears != HOST_NO_LISTENER &&
@@ -474,16 +517,23 @@ static struct strbuf commit_request(const struct unit *unit, char **texts)
     }
     for (size_t i = 0; i < unit->message_count; i++)
         if (is_first_of_bell(unit, i))
-            add_bell(&txn, unit, unit->messages[i].channel);
+            add_bell(&txn, unit, texts, unit->messages[i].channel);
     return txn;
 }
 
 /* A message that was told since a unit was read is heard, also by who begins to listen with it. */
-static void commit_done(const struct unit *unit, char *const *texts)
+static void commit_done(const struct unit *unit, char *const *texts, int64_t revision)
 {
-    for (size_t i = 0; i < unit->count; i++)
-        if (texts[i])
-            clockless_wrote(&etcd.known, &unit->keys[i], texts[i], &etcd.reading);
+    recent_forget();
+    for (size_t i = 0; i < unit->count; i++) {
+        const struct unit_key *key = &unit->keys[i];
+        if (texts[i]) {
+            clockless_wrote(&etcd.known, key, texts[i], &etcd.reading);
+            recent_note(key->name, piece_of(texts[i]), revision);
+        } else if (!key->record.version) {
+            recent_note(key->name, piece_of(""), 0);
+        }
+    }
     if (!etcd.since.ns)
         etcd.since = moment_plus(moment_now(), PATIENCE_NS);
     if (!http_stream_is_open() && moment_reached(etcd.anew, moment_now()))
@@ -500,11 +550,12 @@ static enum host_outcome commit(struct unit *unit, struct host_fault *fault)
     enum host_outcome outcome = done ? HOST_DONE : answered ? HOST_AGAIN : HOST_FAILED;
 
     if (done)
-        commit_done(unit, texts);
-    if (outcome == HOST_AGAIN && unit->asks)
+        commit_done(unit, texts,
+                    protobuf_find(protobuf_find(answer, HEADER).bytes, REVISION).value);
+    if (outcome == HOST_AGAIN && unit->guessed)
+        unit->again = true;
+    else if (outcome == HOST_AGAIN && unit->asks)
         unit->again = etcd.lease || line_up(unit->keys[0].name);
-    else
-        leave_line();
     for (size_t i = 0; i < unit->count; i++)
         free(texts[i]);
     if (done && random() % PURGE_EVERY == 0)

@@ -102,10 +102,15 @@ static enum host_outcome attempt(const struct script_call *call, struct unit *un
     enum script_outcome ran = script_run(call, unit);
     if (ran == SCRIPT_AGAIN)
         return HOST_AGAIN;
-    if (ran == SCRIPT_DONE && unit_has_changes(unit))
+    bool changes = ran == SCRIPT_DONE && unit_has_changes(unit);
+    if (changes)
         outcome = server.store->commit(unit, fault);
     else
         server.store->abandon();
+    if (unit->guessed && !changes) {
+        unit->again = true;
+        return HOST_AGAIN;
+    }
     if (outcome == HOST_DONE && ran == SCRIPT_DONE) {
         /* Some clients in tests hear all messages of this host. */
         for (size_t i = 0; i < server.client_count; i++)

@@ -63,7 +63,7 @@ void unit_restart(struct unit *unit)
     }
     unit->message_count = 0;
     unit->now_us = 0;
-    unit->again = false;
+    unit->again = unit->guessed = false;
 }
 
 void unit_end(struct unit *unit)

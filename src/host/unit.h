@@ -22,6 +22,7 @@ struct unit {
     size_t count;
     bool reads_only; /* it locks nothing, until it wants to change something */
     int64_t now_us;  /* the store's clock, read behind all locks; us since 1970 */
+    bool guessed;    /* its records may be old: it is done again, unless it is committed */
     bool asks;       /* it asks for a lock, as many others may do at the same time */
     bool again; /* it must be done again at once: it needs another key or another lock on one, or
                       * has stood in a line behind those that were quicker */

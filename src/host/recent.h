@@ -1,0 +1,20 @@
+/* Records that were written just now, by this host, or by the one that has handed a lock over to
+ * it. A unit that follows soon, such as the release, need not read them first where conditions find
+ * out whether they have changed: it is done once with what is known here (unit->guessed). */
+#pragma once
+
+#include "host/unit.h"
+
+struct recent {
+    struct piece name, text; /* owned; the text of one that is not there is "" */
+    int64_t version;
+};
+
+/* Copies both. */
+void recent_note(struct piece name, struct piece text, int64_t version);
+/* Returns the record of that key; NULL: it is not known, or not any more. */
+const struct recent *recent_find(struct piece name);
+/* Whether all records of the unit are known, and one may be written. */
+bool recent_has(const struct unit *unit);
+/* Forgets all. */
+void recent_forget(void);
