@@ -12,13 +12,13 @@ static void add_varint(struct strbuf *message, uint64_t number)
 
 void protobuf_add_number(struct strbuf *message, unsigned field, int64_t number)
 {
-    add_varint(message, field << 3 | VARINT);
+    add_varint(message, 8 * field + VARINT);
     add_varint(message, (uint64_t)number);
 }
 
 void protobuf_add_bytes(struct strbuf *message, unsigned field, struct piece bytes)
 {
-    add_varint(message, field << 3 | BYTES);
+    add_varint(message, 8 * field + BYTES);
     add_varint(message, bytes.size);
     strbuf_add(message, bytes.at, bytes.size);
 }
