@@ -94,6 +94,8 @@ static char *print_axis(const struct span *span, int cells)
 
 /* -- drawing ----------------------------------------------------------------------------------- */
 
+/* A cell has two halves, "left" and left + 1. All are in halves of a cell: waited from "waited" on,
+ * held from "held" until "end". */
 static const char *cell_of(int left, int held, int end, int waited, const struct glyphs *glyphs)
 {
     bool in_left = held <= left && left < end, in_right = held <= left + 1 && left + 1 < end;
