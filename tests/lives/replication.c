@@ -285,8 +285,13 @@ static void follow(int to, int master)
     link_up(&links[to]);
 }
 
+static void note_loss(const char *owner, int64_t deadline, bool lacks);
+
 void replication_on_restart(int number, int64_t until)
 {
+    /* A former master: what was granted there since is lost. */
+    if (replication.servers && number != replication.master && links[number].master < 0)
+        server_compare(number, replication.master, note_loss);
     for (int to = 0; to < replication.servers; to++) {
         if (links[to].master < 0 || (to != number && links[to].master != number))
             continue;
