@@ -43,20 +43,34 @@ static struct memory_record *find(const char *name)
     return NULL;
 }
 
+static void load(struct unit_key *key)
+{
+    char *name = record_print_name(key->name);
+    const struct memory_record *found = find(name);
+
+    if (found && !record_read(&key->record, found->text, strlen(found->text)))
+        abort();
+    key->record.version = found ? found->version : 0;
+    free(name);
+}
+
 static enum host_outcome memory_load(struct unit *unit, struct host_fault *fault)
 {
     (void)fault;
     unit->now_us = clock_wall() / 1000;
-    for (size_t i = 0; i < unit->count; i++) {
-        struct unit_key *key = &unit->keys[i];
-        char *name = record_print_name(key->name);
-        const struct memory_record *found = find(name);
-        if (found && !record_read(&key->record, found->text, strlen(found->text)))
-            abort();
-        key->record.version = found ? found->version : 0;
-        free(name);
-    }
+    for (size_t i = 0; i < unit->count; i++)
+        load(&unit->keys[i]);
     return HOST_DONE;
+}
+
+void memory_records_reach(struct unit *unit, struct piece name, bool to_write)
+{
+    size_t before = unit->count;
+
+    unit_add(unit, name, to_write);
+    unit->reads_only &= !to_write;
+    if (unit->count > before)
+        load(&unit->keys[before]);
 }
 
 static void keep(const struct unit_key *key)

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct record;
+#include "host/unit.h"
 
 struct memory_record {
     char *name; /* as record_print_name() has it */
@@ -27,5 +27,7 @@ struct memory_watch {
 /* The host's units are of these records from now on. Both are borrowed. */
 void memory_records_use(struct memory_records *records, const struct memory_watch *watch);
 void memory_records_clear(struct memory_records *records);
+/* Loads a key amid a unit, which needs not be done again for it then. */
+void memory_records_reach(struct unit *unit, struct piece name, bool to_write);
 
 extern const struct host_store memory_records_store;
