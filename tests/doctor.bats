@@ -375,6 +375,15 @@ compare() {
     only warning rights
 }
 
+@test "each check of the sources is in the manual" {
+    grep -rhoPz '(diagnosis_add|(add|judge)_finding)\(\s*[\w>.&-]+,\s*"\K[a-z-]+' "$TESTS/../src" |
+        tr '\0' '\n' | sort -u >"$T/checks"
+    [[ $(wc -l <"$T/checks") -ge 30 ]]
+    sed -n 's/^\.It //p' "$TESTS/../man/rlock-doctor.1" | tr -d ' ' | tr , '\n' | sort -u >"$T/manual"
+    run -0 comm -23 "$T/checks" "$T/manual"
+    [[ ! $output ]]
+}
+
 @test "H20 the rights that it looks at are those that the manual names" {
     documented=$(rights_in_manual rlock |
         grep -o '+[a-z|]*' | sort -u | xargs)
