@@ -495,11 +495,10 @@ static void know_nothing(struct server_facts *facts)
                                    .grace = {.now_ms = UNTOLD},
                                    .memory.remembers_ms = UNTOLD,
                                    .memory.serves_ms = UNTOLD,
-                                   .script_ns = UNTOLD,
-                                   .min_replicas = UNTOLD,
-                                   .timeout_s = UNTOLD,
-                                   .clients = UNTOLD,
-                                   .clients_max = UNTOLD};
+                                   .script_ns = UNTOLD};
+    for (size_t i = 0; i < FACTS; i++)
+        if (facts_with_names[i].size == 0)
+            *(int64_t *)(void *)((char *)facts + facts_with_names[i].place) = UNTOLD;
 }
 
 /* Asks the server of address->urls[0], for less than connect_timeout and a few seconds; changes
