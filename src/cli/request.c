@@ -85,15 +85,6 @@ const char *mirror_read(const char *value, const char *key, char out[MIRROR_SIZE
     return NULL;
 }
 
-/* Whether the store has locks of that kind. */
-static bool has_mirrors(const struct store_record *record, const char *mirror, size_t length)
-{
-    for (const char *const *kind = record->mirrors; *kind; kind++)
-        if (strlen(*kind) == length && strncmp(*kind, mirror, length) == 0)
-            return true;
-    return false;
-}
-
 int mirror_judge(const char *mirror, const char *key, const struct call *call)
 {
     const struct store_address *address = &call->settings.address;
@@ -105,7 +96,10 @@ int mirror_judge(const char *mirror, const char *key, const struct call *call)
     if (status != STATUS_OK)
         return status;
     /* The addresses of several servers are of the same kind. */
-    if (!has_mirrors(address->urls->record, mirror, length - 1))
+    const char *const *kind = address->urls->record->mirrors;
+    while (*kind && (strncmp(*kind, mirror, length - 1) != 0 || strlen(*kind) != length - 1))
+        kind++;
+    if (!*kind)
         return command_misused(call, "%s has no --mirror %.*s", record->name, (int)length, mirror);
     if (address->grace)
         return command_misused(call, "--mirror does not go with --grace, of which other "

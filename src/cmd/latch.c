@@ -187,14 +187,6 @@ static int show(struct latch *latch)
     return status == STATUS_OK && state->left ? STATUS_NOT_ACQUIRED : status;
 }
 
-static bool any_closed(const struct lock_views *latches)
-{
-    for (size_t i = 0; i < latches->count; i++)
-        if (latches->views[i].latch.left)
-            return true;
-    return false;
-}
-
 static int print_list(const struct latch *latch, const struct lock_views *latches)
 {
     struct strbuf out = {0};
@@ -218,9 +210,11 @@ static int list(struct latch *latch)
     query_survey(&latch->call.query, &request, list, &answer);
     if (answer.verdict != VERDICT_GRANTED)
         return command_refused(&latch->call, &answer);
-    int status = say_verbosity() != SAY_QUIET ? print_list(latch, &list->locks)
-                 : any_closed(&list->locks)   ? STATUS_NOT_ACQUIRED
-                                              : STATUS_OK;
+    bool quiet = say_verbosity() == SAY_QUIET;
+    int status = quiet ? STATUS_OK : print_list(latch, &list->locks);
+    for (size_t i = 0; quiet && i < list->locks.count; i++)
+        if (list->locks.views[i].latch.left)
+            status = STATUS_NOT_ACQUIRED;
     return list->misfits.count > 0 ? command_tell_misfits(&latch->call, list) : status;
 }
 

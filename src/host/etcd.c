@@ -38,14 +38,6 @@ static struct {
     char version[40];
 } etcd = {.known = {.margin_us = MARGIN_US}};
 
-/* Not a bell, nor a place in a line. */
-static bool is_of_record(const char *name)
-{
-    const char *end = strrchr(name, '}');
-
-    return !end || end[1] != '!';
-}
-
 /* -- the line ---------------------------------------------------------------------------------- */
 
 /* Hosts that ask for a lock, and lost to another unit, line up by etcd's own lock and lease: many
@@ -605,7 +597,9 @@ static bool list(struct piece prefix, void (*each)(void *arg, struct piece name)
     {
         size_t size;
         char *name = gateway_name(row, &size);
-        if (size > 0 && is_of_record(name) && record_read_name(name, &size))
+        const char *end = size > 0 ? strrchr(name, '}') : NULL;
+        bool of_line = end && end[1] == '!'; /* a bell, or a place in a line */
+        if (size > 0 && !of_line && record_read_name(name, &size))
             each(arg, (struct piece){name, size});
         free(name);
     }

@@ -251,13 +251,6 @@ bool gateway_log_in(struct host_fault *fault)
     return done;
 }
 
-/* A token ends when it was not used for minutes, or when users or roles have changed. */
-static bool is_token_old(const struct host_error *why)
-{
-    return *gateway.target.user &&
-           (strstr(why->said, "invalid auth token") || strstr(why->said, "auth store is old"));
-}
-
 static bool ask(const struct http_request *request, json_t **reply, struct piece *answer,
                 struct host_fault *fault)
 {
@@ -265,13 +258,16 @@ static bool ask(const struct http_request *request, json_t **reply, struct piece
 
     for (size_t i = 0; again && i <= http_servers(); i++) {
         done = ask_once(request, reply, answer, fault);
-        again = !done;
-        if (again && !is_token_old(&fault->why)) {
+        if (done)
+            break;
+        /* A token ends when it was not used for minutes, or when users or roles have changed. */
+        if (*gateway.target.user && (strstr(fault->why.said, "invalid auth token") ||
+                                     strstr(fault->why.said, "auth store is old"))) {
+            again = gateway_log_in(fault);
+        } else {
             again =
                 !request->writes && fault->why.error == WIRE_UNREACHABLE && i + 1 < http_servers();
             http_choose(http_server() + 1);
-        } else if (again && !gateway_log_in(fault)) {
-            again = false;
         }
     }
     return done;
