@@ -546,8 +546,8 @@ static void fit_runs(struct table *table, const struct past_run *runs, int width
 {
     int outcomes = fair_width(table, RUN_OUTCOME, OUTCOME_FAIR);
     int others = width - TABLE_GAP - outcomes; /* for all columns but that one */
-    /* What can be spared by cut keys and shortened owners; then, with cut keys, the rest of a line
-     * beside the owner. */
+    /* By cut keys and shortened owners so much is spared. "rest" is of a line with cut keys, beside
+     * the owner. */
     int spared = table_width(table, RUN_KEY) - fair_width(table, RUN_KEY, KEY_FAIR) +
                  table_width(table, RUN_BY) - fair_width(table, RUN_BY, HOST_FAIR);
 
