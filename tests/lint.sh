@@ -150,7 +150,7 @@ check luacheck 'Lua scripts' luacheck_whole $(sed -n '/^lua_scripts/,/[^\\]$/p' 
     grep -o 'src/rules/lua/[a-z]*\.lua')
 check shellcheck 'shell scripts' shellcheck quickstart packaging/release packaging/sysroot \
     .ci/release-check .ci/run .ci/bare .ci/busy .ci/valkey \
-    .ci/package debian/tests/installed examples/move-store \
+    .ci/tests .ci/package debian/tests/installed examples/move-store \
     bench/lock-redis-cli build-aux/embed-lua build-aux/fuzz build-aux/install-directories \
     tests/floors tests/hazards tests/lint.sh tests/tidy.sh
 check shellcheck 'bats files' shellcheck -S warning -e SC2034,SC2154 tests/helper.bash tests/*.bats
