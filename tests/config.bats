@@ -131,7 +131,7 @@ END
     run -0 in_system run k -- true
     # The user's file, and a folder above it, as people link their settings.
     for name in rlock/config rlock; do
-        rm -rf "$XDG_CONFIG_HOME/$name"
+        rm -rf "${XDG_CONFIG_HOME:?}/$name"
         ln -s /nonexistent/there "$XDG_CONFIG_HOME/$name"
         run -78 --separate-stderr in_system run k -- true
         stderr_line "^rlock: run: .*/rlock/config: No such file or directory\$"

@@ -194,8 +194,10 @@ static void turn(struct loop_timer *timer)
     if (timer->added)
         return;
     struct moment now = loop_now(watchdog->loop);
-    bool late = moment_reached(kill_at(watchdog), now);
-    watchdog->tree.kill_at = late ? (struct moment){0} : kill_at(watchdog);
+    watchdog->tree.kill_at = kill_at(watchdog);
+    bool late = moment_reached(watchdog->tree.kill_at, now);
+    if (late)
+        watchdog->tree.kill_at = (struct moment){0};
     switch (watchdog->phase) {
     case WATCHDOG_IDLE: break;
     case WATCHDOG_WATCHING:
