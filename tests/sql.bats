@@ -205,9 +205,9 @@ limit_statements() {
 @test "MariaDB: the doctor warns of a table in an engine without transactions" {
     [[ $DATABASES == *mysql* ]] || skip 'there is no MariaDB'
     with_database mysql
-    for table in rlock_gate Other_2_gate; do
+    for table in rlock_gate Engine_2_gate; do
         url=$RLOCK_URL
-        [[ $table == rlock_* ]] || url+='?table=Other_2'
+        [[ $table == rlock_* ]] || url+='?table=Engine_2'
         rlock init -u "$url"
         database_sql mysql "ALTER TABLE $table ENGINE=MyISAM"
         prints 1 '*warning  durability   a table of locks is not in InnoDB*ENGINE=InnoDB*' doctor -u "$url"
