@@ -203,7 +203,7 @@ int main(int argc, char **argv)
                   (uintmax_t)stack.rlim_cur >> 10, (uintmax_t)STACK_LEAST >> 10);
         return STATUS_SYSTEM;
     }
-    const char *refused = kernel_refuses_messages();
+    const char *refused = kernel_refuses_silently();
     if (refused) {
         say_error("the operating system refuses: %s: %s", refused, strerror(errno));
         return STATUS_SYSTEM;

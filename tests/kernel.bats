@@ -169,7 +169,7 @@ none_has() {
 @test "H158 a call that rlock cannot do without: 71, and its name" {
     real=$RLOCK
     for row in 'prctl prctl' '283 timerfd_create' '289 signalfd' '53 socketpair' \
-        '46 sendmsg' '47 recvmsg'; do
+        '46 sendmsg' '47 recvmsg' '61 wait4' '14 rt_sigprocmask'; do
         [[ $(uname -m) == x86_64 || $row == *prctl ]] || continue
         for errno in 38 1 22; do
             # An emulator of processors says so of an option that it does not have.

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -100,38 +101,74 @@ static int try_socketpair(void)
     return made == 0 ? ends[0] : -1;
 }
 
+static int try_sendmsg(void)
+{
+    return (int)sendmsg(-1, &(struct msghdr){0}, 0);
+}
+
+static int try_recvmsg(void)
+{
+    return (int)recvmsg(-1, &(struct msghdr){0}, 0);
+}
+
+/* No process is its own child. */
+static int try_waitpid(void)
+{
+    return waitpid(getpid(), NULL, WNOHANG);
+}
+
+static int try_sigprocmask(void)
+{
+    sigset_t blocked;
+    return sigprocmask(SIG_BLOCK, NULL, &blocked);
+}
+
+struct needed_call {
+    const char *name;
+    int (*try)(void); /* returns a descriptor, to be closed, or what is none */
+};
+
 static bool is_refusal(int error)
 {
     return error == ENOSYS || error == EPERM || error == EINVAL;
 }
 
-const char *kernel_refuses_messages(void)
+/* The name of the first one that is refused, with errno; NULL: none is. */
+static const char *find_refused(const struct needed_call *calls, size_t count)
 {
-    if (sendmsg(-1, &(struct msghdr){0}, 0) < 0 && is_refusal(errno))
-        return "sendmsg()";
-    return recvmsg(-1, &(struct msghdr){0}, 0) < 0 && is_refusal(errno) ? "recvmsg()" : NULL;
-}
-
-const char *kernel_refused(void)
-{
-    static const struct {
-        const char *name;
-        int (*try)(void);
-    } calls[] = {{"prctl(PR_SET_CHILD_SUBREAPER)", try_prctl},
-                 {"timerfd_create()", try_timerfd},
-                 {"signalfd()", try_signalfd},
-                 {"socketpair()", try_socketpair}};
-    int error = errno;
-
-    for (size_t i = 0; is_refusal(error) && i < sizeof calls / sizeof *calls; i++) {
+    for (size_t i = 0; i < count; i++) {
         int made = calls[i].try();
         if (made < 0 && is_refusal(errno))
             return calls[i].name;
         if (made > STDERR_FILENO)
             close(made);
     }
-    errno = error;
     return NULL;
+}
+
+const char *kernel_refuses_silently(void)
+{
+    static const struct needed_call calls[] = {{"sendmsg()", try_sendmsg},
+                                               {"recvmsg()", try_recvmsg},
+                                               {"wait4()", try_waitpid},
+                                               {"rt_sigprocmask()", try_sigprocmask}};
+
+    return find_refused(calls, sizeof calls / sizeof *calls);
+}
+
+const char *kernel_refused(void)
+{
+    static const struct needed_call calls[] = {{"prctl(PR_SET_CHILD_SUBREAPER)", try_prctl},
+                                               {"timerfd_create()", try_timerfd},
+                                               {"signalfd()", try_signalfd},
+                                               {"socketpair()", try_socketpair}};
+    int error = errno;
+    const char *refused =
+        is_refusal(error) ? find_refused(calls, sizeof calls / sizeof *calls) : NULL;
+
+    if (!refused)
+        errno = error;
+    return refused;
 }
 
 /* -- descriptors ----------------------------------------------------------------------------- */

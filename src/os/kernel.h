@@ -39,9 +39,10 @@ pid_t kernel_fork_into(int cgroup);
 /* After a failure with errno: the name of a call without which nothing is begun, if that is what
  * the kernel refuses; else NULL. */
 const char *kernel_refused(void);
-/* The name of a call by which the processes of rlock talk to each other, with errno, if the kernel
- * refuses that: each would wait for the other's word. Else NULL. */
-const char *kernel_refuses_messages(void);
+/* The name of a call whose failure would leave rlock waiting in silence, with errno, if the kernel
+ * refuses it: its processes talk to each other by these, and learn by them that one has ended. Else
+ * NULL. */
+const char *kernel_refuses_silently(void);
 
 /* Waits until the word is not "value" any more, as the kernel tells (futex(2)), but at most so many
  * ns. May return earlier. */
