@@ -182,7 +182,7 @@ static bool guess(struct unit *unit)
     etcd.reading = clockless_later(&etcd.date, unit->now_us);
     for (size_t i = 0; known && i < unit->count; i++) {
         const struct recent *key = recent_find(unit->keys[i].name);
-        known = key && take_text(&unit->keys[i], key->text, key->version);
+        known = take_text(&unit->keys[i], key->text, key->version);
     }
     if (!known)
         unit_restart(unit); /* some may be there already */

@@ -21,7 +21,7 @@ void recent_note(struct piece name, struct piece text, int64_t version)
 
 const struct recent *recent_find(struct piece name)
 {
-    for (size_t i = 0; i < known.count && !moment_reached(known.until, moment_now()); i++)
+    for (size_t i = 0; i < known.count; i++)
         if (piece_equal(known.at[i].name, name))
             return &known.at[i];
     return NULL;
@@ -29,7 +29,7 @@ const struct recent *recent_find(struct piece name)
 
 bool recent_has(const struct unit *unit)
 {
-    bool has = !unit->reads_only;
+    bool has = !unit->reads_only && !moment_reached(known.until, moment_now());
 
     for (size_t i = 0; has && i < unit->count; i++)
         has = recent_find(unit->keys[i].name);

@@ -12,9 +12,9 @@ struct recent {
 
 /* Copies both. */
 void recent_note(struct piece name, struct piece text, int64_t version);
-/* Returns the record of that key; NULL: it is not known, or not any more. */
-const struct recent *recent_find(struct piece name);
-/* Whether all records of the unit are known, and one may be written. */
+/* Whether all records of the unit are known now, and one may be written. */
 bool recent_has(const struct unit *unit);
+/* Returns the record of that key, which recent_has() has found; NULL: there is none. */
+const struct recent *recent_find(struct piece name);
 /* Forgets all. */
 void recent_forget(void);
