@@ -1,5 +1,5 @@
 /* The agent's watch over the supervisor: how long it kills what does not die, what it remembers of
- * an earlier grant, and how long it lets a command end. */
+ * an earlier grant, how long it lets a command end, and of which command nothing was told. */
 #include "run/watchdog.h"
 
 #include <signal.h>
@@ -10,11 +10,13 @@
 #include "tap.h"
 
 static struct loop *until_killed;
+static pid_t killed;
 
 /* In place of the C library's: nothing dies of it. */
 int kill(pid_t pid, int signo)
 {
-    (void)pid;
+    if (signo == SIGKILL)
+        killed = pid;
     if (signo == SIGKILL && until_killed)
         loop_stop(until_killed);
     return 0;
@@ -179,6 +181,30 @@ static bool stops_nothing(void)
     return watchdog.stop_command.begun || watchdog.phase == WATCHDOG_WATCHING;
 }
 
+/* The supervisor has claimed the grant, and is stopped when its command's process has noted that
+ * process group, 0: when there is none yet; the lock is lost. Without /proc. Returns whether that
+ * group gets KILL. */
+static bool kills_untold(int group)
+{
+    struct loop *loop = loop_new();
+    struct loop_timer most = {.fire = on_time, .owner = loop};
+    struct watchdog watchdog = watchdog_for(&plan, loop);
+
+    atomic_store(&offer.command.group, group);
+    watchdog.tree.group = 0;
+    watchdog.failed = on_failed;
+    killed = 0;
+    until_killed = loop;
+    watchdog_init(&watchdog, loop);
+    watchdog_watch(&watchdog, (struct lease){moment_plus(moment_now(), NS_PER_SEC), NS_PER_SEC});
+    watchdog_lose(&watchdog, true);
+    loop_arm(loop, &most, moment_plus(moment_now(), 10 * NS_PER_SEC));
+    loop_run(loop);
+    until_killed = NULL;
+    loop_free(loop);
+    return group > 0 && killed == -group;
+}
+
 /* The supervisor says that it ends its command, and is stopped; the machine is suspended at once.
  * Returns after how many ms the command gets KILL. */
 static int64_t end_suspended(int64_t ns, int64_t lease)
@@ -210,6 +236,10 @@ int main(void)
            (int)ms);
     tap_ok(clear_twice() == 1, "a grant that lasts is not measured by the end of one before it");
     tap_ok(!stops_nothing(), "--stop is not run for a supervisor that has no command yet");
+    tap_ok(kills_untold(4000000), "a command of which the supervisor has not told gets KILL");
+    kills_untold(0);
+    tap_ok(atomic_load(&offer.command.group) == -1,
+           "one that was not started when nothing was left to end is not executed");
     ms = end_suspended(500 * NS_PER_MS, 60 * NS_PER_SEC);
     tap_ok(ms >= 1500, "the machine was suspended for half of --kill-after: KILL after %d ms",
            (int)ms);

@@ -1,0 +1,186 @@
+/* The command under its deadline: that it is not continued without its lease, nor ended without
+ * need, and that the command of --stop of an agent that is stopped ends with it. */
+#include "run/job.h"
+
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tap.h"
+
+static int64_t slept; /* ns, for which this process has stood still */
+static bool terminal_is_slow;
+static int conts, ends; /* signals that were sent */
+
+/* In place of the C library's. */
+int clock_gettime(clockid_t clock, struct timespec *time)
+{
+    int result = (int)syscall(SYS_clock_gettime, clock, time);
+
+    time->tv_sec += slept / NS_PER_SEC;
+    return result;
+}
+
+#define COMMAND 4000000 /* which nothing is done to */
+
+/* In place of the C library's. */
+int kill(pid_t pid, int signo)
+{
+    conts += signo == SIGCONT;
+    ends += signo == SIGTERM || signo == SIGKILL;
+    return pid == -COMMAND ? 0 : (int)syscall(SYS_kill, pid, signo);
+}
+
+#define TERMINAL 1000
+
+/* In place of the C library's: this job has the terminal. */
+pid_t tcgetpgrp(int fd)
+{
+    return fd == TERMINAL ? getpgrp() : -1;
+}
+
+/* In place of the C library's: this process may be stopped on the way back. */
+int tcsetpgrp(int fd, pid_t group)
+{
+    (void)fd, (void)group;
+    if (terminal_is_slow)
+        slept += 60 * NS_PER_SEC;
+    return 0;
+}
+
+static void tell_nobody(void *arg, const struct run_news *news)
+{
+    (void)arg, (void)news;
+}
+
+static const struct run_events quiet = {.tell = tell_nobody};
+static struct environment environment;
+static const struct job_plan plan = {
+    .events = &quiet, .environment = &environment, .renew = true, .kill_after = NS_PER_SEC};
+static struct offer offer;
+static struct agent_process agent = {.offer = &offer, .gone = true};
+
+static struct lease lease_for(int64_t ns)
+{
+    return (struct lease){moment_plus(moment_now(), ns), 10 * NS_PER_SEC};
+}
+
+/* A command whose lease lasts so long from now on. */
+static struct job job_in(enum job_state state, int64_t lasts)
+{
+    slept = 0;
+    conts = ends = 0;
+    return (struct job){
+        .plan = &plan,
+        .state = state,
+        .agent = &agent,
+        .terminal = {.fd = TERMINAL, .job = getpgrp()},
+        .child = {.pid = COMMAND, .group = COMMAND, .handle = -1, .note = &offer.command},
+        .acquired = moment_now(),
+        .lease = lease_for(lasts)};
+}
+
+/* A stopped command had the terminal, and its lock has been verified. Returns whether it is
+ * continued. */
+static bool is_continued(bool slow)
+{
+    struct job job = job_in(JOB_VERIFYING, 10 * NS_PER_SEC);
+
+    terminal_is_slow = slow;
+    job.child.stopped = job.had_terminal = true;
+    job_extend(&job, lease_for(10 * NS_PER_SEC));
+    return conts > 0;
+}
+
+/* Somebody has stopped a command, of which this process has not heard, and continues that. Returns
+ * whether the command is continued. */
+static bool is_continued_unheard(int64_t lasts)
+{
+    struct job job = job_in(JOB_RUNNING, lasts);
+    siginfo_t info;
+    pid_t child = fork();
+
+    if (child == 0)
+        for (;;)
+            raise(SIGSTOP);
+    waitid(P_PID, (id_t)child, &info, WSTOPPED | WNOWAIT);
+    job.child.pid = job.child.group = child;
+    job_signal(&job, SIGCONT);
+    syscall(SYS_kill, child, SIGKILL);
+    waitpid(child, NULL, 0);
+    return conts > 0;
+}
+
+/* A process with a child, which holds that end of a pipe for as long as it lives, and whose pid is
+ * written to it. */
+static pid_t fork_parent(int end)
+{
+    pid_t parent = fork();
+
+    if (parent != 0)
+        return parent;
+    pid_t pid = fork();
+    if (pid > 0 && write(end, &pid, sizeof pid) > 0)
+        close(end);
+    for (;;)
+        pause();
+}
+
+/* The agent is stopped while its command of --stop runs, and KILL is due or not. Returns whether
+ * that command is killed. */
+static bool is_killed_of_agent(int64_t lasts)
+{
+    struct job job = job_in(JOB_STOPPING, lasts);
+    int ends_of_pipe[2];
+    pid_t pid;
+
+    if (pipe(ends_of_pipe) != 0 || procfs_open(&job.procfs) != 0)
+        return false;
+    struct agent_process stopped = {
+        .pid = fork_parent(ends_of_pipe[1]), .offer = &offer, .gone = true};
+    struct pollfd end = {.fd = ends_of_pipe[0], .events = POLLIN};
+    close(ends_of_pipe[1]);
+    if (read(end.fd, &pid, sizeof pid) != sizeof pid)
+        return false;
+    atomic_store(&offer.stop_command, pid);
+    job.agent = &stopped;
+    job.child.pid = job.child.group = 0;
+    job.stop = (struct stop){
+        .child = &job.child,
+        .tree = {.procfs = &job.procfs, .root = getpid(), .except = stopped.pid, .leader = -1}};
+    job.termed = true;
+    job_tick(&job);
+    bool killed = poll(&end, 1, lasts > 0 ? 0 : 10000) == 1;
+    atomic_store(&offer.stop_command, 0);
+    syscall(SYS_kill, pid, SIGKILL);
+    syscall(SYS_kill, stopped.pid, SIGKILL);
+    waitpid(stopped.pid, NULL, 0);
+    close(end.fd);
+    procfs_close(&job.procfs);
+    return killed;
+}
+
+/* Whether the loss of its lock ends the command. cleared: it has ended by itself, and the agent has
+ * released the lock. */
+static bool is_ended_by_loss(bool cleared)
+{
+    struct job job = job_in(JOB_RUNNING, 10 * NS_PER_SEC);
+
+    job.cleared = cleared;
+    job_lose(&job, &(struct run_reason){.cause = RUN_CAUSE_LOSS + LOSS_REVOKED});
+    return job.state == JOB_STOPPING || ends > 0;
+}
+
+int main(void)
+{
+    tap_ok(is_continued(false), "a command whose lock was verified is continued");
+    tap_ok(!is_continued(true), "not when the lease ends while it is given the terminal");
+    tap_ok(is_continued_unheard(10 * NS_PER_SEC), "a stop was not heard of: it is continued");
+    tap_ok(!is_continued_unheard(-NS_PER_SEC), "not when its lease was slept through");
+    tap_ok(!is_killed_of_agent(60 * NS_PER_SEC), "the agent's --stop has until KILL");
+    tap_ok(is_killed_of_agent(-NS_PER_SEC), "then it is killed, though the agent is stopped");
+    tap_ok(is_ended_by_loss(false), "a loss ends the command");
+    tap_ok(!is_ended_by_loss(true), "not one whose lock its agent has released");
+    return tap_done();
+}
