@@ -96,6 +96,42 @@ has_host_but() {
     run -0 rlock run -n k -- true
 }
 
+# A driver that waits before it reads a record, and notes how many bytes of it have come.
+waiting_driver() {
+    mkdir -p "$T/bin"
+    cat >"$T/bin/rlock-store-waits" <<'END'
+#!/bin/sh
+while read -r verb key version length; do
+    case $verb in
+    hello) echo 'ok 1' ;;
+    get)
+        zs=$(head -c 200000 /dev/zero | tr '\0' z)
+        printf 'rlock/1 hash 0\nk lock/1\nz %s\n' "$zs" >"$1/got"
+        echo "value 1 $(wc -c <"$1/got")" && cat "$1/got" ;;
+    put)
+        [ -e "$1/host" ] || echo "$PPID" >"$1/host"
+        while [ ! -e "$1/go" ]; do sleep 0.1; done
+        echo "$length $(head -c "$length" | wc -c)" >"$1/came$PPID" ;;
+    esac
+done
+END
+    chmod +x "$T/bin/rlock-store-waits"
+    PATH=$T/bin:$PATH
+}
+
+@test "a put comes whole or not at all, also of a host that is killed while it asks" {
+    waiting_driver
+    bg a rlock run -u "exec:waits/$T" --server-wait 0 k -- true
+    poll_until 60 test -s "$T/host"
+    host=$(<"$T/host")
+    kill -KILL "$host"
+    touch "$T/go"
+    poll_until 60 test -s "$T/came$host"
+    read -r length came <"$T/came$host"
+    ((length > 200000 && came == length))
+    ends_with a 69 60
+}
+
 @test "drivers and hosts end with what has used them" {
     run -0 rlock run k -- true
     stay a k
@@ -148,11 +184,12 @@ has_host_but() {
     contains "$T/timed.out" 'fine     date'
 }
 
-@test "the doctor: other bytes than were put; those of what is written in two steps; none" {
+@test "the doctor: other bytes than were put; those of what is written in two steps; half; none" {
     unfit <<'END'
 cut|bytes|other bytes
 trim|bytes|other bytes
 torn|lost|other bytes
+half|lost|fewer bytes than its LENGTH
 lost|bytes|another text
 case|bytes|a get of RLOCK-DOCTOR, which is not there, returns a value
 END

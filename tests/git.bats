@@ -103,6 +103,65 @@ no_folders() {
     [[ ! $(git -C "$T/other.git" for-each-ref) ]]
 }
 
+# ask LINE...: the driver's last answer to these requests.
+ask() {
+    printf '%s\n' "hello 1 $T/locks.git" "$@" |
+        "${RLOCK%/*}/rlock-store-git" "$T/locks.git" 2>>"$T/git.err" | tail -n 1
+}
+
+# git_with SCRIPT: a git in PATH that first does that.
+git_with() {
+    mkdir -p "$T/bin"
+    printf '#!/bin/sh\n%s\nexec %q "$@"\n' "$1" "$(type -P git)" >"$T/bin/git"
+    chmod +x "$T/bin/git"
+}
+
+@test "half a record, or none for want of room here, leaves the store as it was" {
+    version=$(ask 'put k - 2' a)
+    version=${version#done }
+    ref=$(git -C "$T/locks.git" for-each-ref)
+    [[ $ref == "$version "*refs/rlock/k= ]]
+    ask "put k $version 100" 'half a record'
+    [[ $(git -C "$T/locks.git" for-each-ref) == "$ref" ]]
+    for step in hash-object mktree commit-tree; do
+        git_with "[ \$1 != $step ] || { echo 'fatal: No space left on device' >&2; exit 128; }"
+        PATH=$T/bin:$PATH ask "put k $version 2" a
+        [[ $(git -C "$T/locks.git" for-each-ref) == "$ref" ]]
+    done
+}
+
+@test "a push whose result was not reported may be done, and one that reports nothing is not" {
+    git_with '[ "$1" != push ] && [ "$3" != push ] ||
+        { printf "!\tx:y\t[remote failure] (remote failed to report status)\n"; exit 1; }'
+    [[ $(PATH=$T/bin:$PATH ask 'put k - 2' a) == unknown* ]]
+    git_with '[ "$1" != push ] && [ "$3" != push ] || exit 0'
+    [[ $(PATH=$T/bin:$PATH ask 'put k - 2' a) == unknown* ]]
+}
+
+@test "what the user has set for pushes does not count: hooks, signatures, options, submodules" {
+    export HOME=$T/home
+    mkdir -p "$HOME/hooks"
+    printf '#!/bin/sh\nexit 1\n' >"$HOME/hooks/pre-push"
+    chmod +x "$HOME/hooks/pre-push"
+    cat >"$HOME/.gitconfig" <<END
+[core]
+    hooksPath = $HOME/hooks
+[push]
+    gpgSign = true
+    pushOption = ci.skip
+    recurseSubmodules = only
+    followTags = true
+END
+    export GIT_CONFIG_NOSYSTEM=1
+    stay a k --lease 1m
+    HOME=/nonexistent run -75 rlock run -n --lease 1m k -- true
+    for variable in GIT_NAMESPACE=x GIT_QUARANTINE_PATH=/x GIT_DEFAULT_HASH=sha256; do
+        run -75 env "$variable" "$RLOCK" run -n --lease 1m k -- true
+    done
+    ends_well a
+    run -0 env GIT_QUARANTINE_PATH=/x "$RLOCK" run -n --lease 1m k -- true
+}
+
 @test "docs/ci.md: a lock across CI pipelines with no server at all" {
     "$TESTS/page_blocks" ci.md 'A lock across CI pipelines with no server at all' >"$T/recipe"
     [[ $(wc -l <"$T/recipe") == 3 ]]

@@ -24,10 +24,13 @@
 #define POLL_LEAST 50
 #define POLL_MOST  60000
 #define WORDS_MAX  4
+/* As large as a pipe of any user may be. */
+#define PIPE_SIZE (1024 * 1024)
 
 struct driver {
     pid_t pid;
-    FILE *to, *from;
+    int to; /* -1: its input has ended */
+    FILE *from;
     int errors; /* a file with what it has written to its standard error */
     bool dates;
     int poll_ms;
@@ -135,6 +138,7 @@ static bool open_ends(int to[2], int from[2], int *errors)
 {
     if (pipe2(to, O_CLOEXEC) != 0)
         return false;
+    fcntl(to[1], F_SETPIPE_SZ, PIPE_SIZE);
     if (pipe2(from, O_CLOEXEC) == 0) {
         *errors = memfd_create("errors", MFD_CLOEXEC);
         if (*errors >= 0 && fcntl(*errors, F_SETFL, O_APPEND) == 0)
@@ -170,16 +174,35 @@ static struct driver *start(const char *name, const char *rest)
         return NULL;
     }
     struct driver *driver = mem_zeroed(sizeof *driver);
-    *driver = (struct driver){.pid = pid,
-                              .to = mem_checked(fdopen(to[1], "w")),
-                              .from = mem_checked(fdopen(from[0], "r")),
-                              .errors = errors};
+    *driver = (struct driver){
+        .pid = pid, .to = to[1], .from = mem_checked(fdopen(from[0], "r")), .errors = errors};
     return driver;
+}
+
+/* The pipe is empty, as the driver has answered: what fits into it goes there at once, even if this
+ * process is killed meanwhile. Otherwise a driver could take half of a put for the whole. */
+static void send(struct driver *driver, struct piece bytes)
+{
+    size_t sent = 0;
+
+    while (sent < bytes.size) {
+        ssize_t count = write(driver->to, bytes.at + sent, bytes.size - sent);
+        if (count < 0 && errno != EINTR)
+            break;
+        sent += count > 0 ? (size_t)count : 0;
+    }
+}
+
+static void end_input(struct driver *driver)
+{
+    if (driver->to >= 0)
+        close(driver->to);
+    driver->to = -1;
 }
 
 static void drop(struct driver *driver)
 {
-    fclose(driver->to);
+    end_input(driver);
     fclose(driver->from);
     close(driver->errors);
     free(driver);
@@ -207,7 +230,6 @@ void driver_kill(struct driver *driver)
 /* Reads a line without its end. False: there is none, or a longer one than the protocol has. */
 static bool read_line(struct driver *driver, char line[LINE_MAX_])
 {
-    fflush(driver->to);
     if (!fgets(line, LINE_MAX_, driver->from))
         return false;
     size_t length = strcspn(line, "\n");
@@ -260,7 +282,10 @@ struct driver *driver_start(const char *name, const char *rest, struct host_erro
         host_error_set(why, WIRE_UNREACHABLE, strerror(errno));
         return NULL;
     }
-    fprintf(driver->to, HELLO " %s\n", rest);
+    struct strbuf hello = {0};
+    strbuf_printf(&hello, HELLO " %s\n", rest);
+    send(driver, (struct piece){hello.text, hello.size});
+    strbuf_free(&hello);
     bool spoke = read_line(driver, line);
     if (spoke && take_hello(driver, line))
         return driver;
@@ -284,9 +309,9 @@ int driver_poll_ms(const struct driver *driver)
 static void ask(struct driver *driver, struct strbuf *request)
 {
     driver->puts = request->text[0] == 'p';
-    if (ftruncate(driver->errors, 0) != 0) /* about the question before */
-        clearerr(driver->to);
-    fwrite(request->text, 1, request->size, driver->to);
+    if (ftruncate(driver->errors, 0) == 0) /* about the question before */
+        lseek(driver->errors, 0, SEEK_SET);
+    send(driver, (struct piece){request->text, request->size});
     strbuf_free(request);
 }
 
@@ -300,7 +325,7 @@ void driver_ask_get(struct driver *driver, struct piece key)
     ask(driver, &request);
 }
 
-void driver_ask_put(struct driver *driver, struct piece key, const char *version, const char *text)
+static struct strbuf put_request(struct piece key, const char *version, const char *text)
 {
     struct strbuf request = {0};
     size_t size = strlen(text);
@@ -309,8 +334,24 @@ void driver_ask_put(struct driver *driver, struct piece key, const char *version
     add_word(&request, key);
     strbuf_printf(&request, " %s %zu\n", version, size);
     strbuf_add(&request, text, size);
+    return request;
+}
+
+void driver_ask_put(struct driver *driver, struct piece key, const char *version, const char *text)
+{
+    struct strbuf request = put_request(key, version, text);
+
     ask(driver, &request);
-    fflush(driver->to);
+}
+
+void driver_break_off(struct driver *driver, struct piece key, const char *version,
+                      const char *text)
+{
+    struct strbuf request = put_request(key, version, text);
+
+    strbuf_cut(&request, request.size - strlen(text) / 2);
+    ask(driver, &request);
+    end_input(driver);
 }
 
 /* The last word of an answer, if the store tells its time. */

@@ -44,6 +44,9 @@ void driver_kill(struct driver *driver);
 void driver_ask_get(struct driver *driver, struct piece key);
 /* "version": the put is done if the key has that one. */
 void driver_ask_put(struct driver *driver, struct piece key, const char *version, const char *text);
+/* The same put, but half of the text is missing, and no other question can follow. */
+void driver_break_off(struct driver *driver, struct piece key, const char *version,
+                      const char *text);
 /* Waits for the answer to the latest question. */
 void driver_hear(struct driver *driver, struct driver_answer *answer);
 

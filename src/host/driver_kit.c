@@ -276,12 +276,32 @@ static void try_reads(struct kit *kit)
     find(kit, "fine", "%d gets behind a put in another process return it", i);
 }
 
+/* A host of rlock is killed while it asks for a put. */
+static bool break_off(struct kit *kit)
+{
+    unsigned got = 0;
+
+    if (!put_anyhow(kit, 0, 0))
+        return false;
+    char *text = text_of(number + 1, 0);
+    driver_break_off(kit->drivers[--kit->count], keys.key, kit->answer.version, text);
+    free(text);
+    driver_hear(kit->drivers[kit->count], &kit->answer);
+    driver_end(kit->drivers[kit->count]);
+    if (kit->answer.verdict != DRIVER_DONE)
+        return get(kit, 0, &got) && (got == number || find_bytes(kit));
+    kit->finding->advice = "count the bytes that have come before they are put";
+    return find(kit, "unfit", "a put is done although fewer bytes than its LENGTH have come");
+}
+
 /* A process is killed while it puts: the text is there or not, but it is whole, and stays. */
 static void try_lost(struct kit *kit)
 {
     struct moment until = moment_plus(moment_now(), TEST_NS);
     unsigned before, got = 0, seen = 0;
 
+    if (!break_off(kit))
+        return;
     while (kit->count > 1 && !kit->finding->level && !moment_reached(until, moment_now())) {
         if (!put_anyhow(kit, 0, 0))
             return;
