@@ -261,6 +261,10 @@ bool primary_connect(const struct host_target *target, struct host_error *fault)
         add_host(target);
     try_all(candidates.count > 1 ? target->until : MOMENT_NEVER);
     struct candidate *best = choose();
+    if (!best && candidates.count == 1)
+        *fault = candidates.at[0].why;
+    else if (!best)
+        tell_all(fault);
     for (size_t i = 0; i < candidates.count; i++) {
         struct candidate *one = &candidates.at[i];
         if (one != best && (one->progress == CANDIDATE_GOING || one->progress == CANDIDATE_UP))
@@ -268,9 +272,5 @@ bool primary_connect(const struct host_target *target, struct host_error *fault)
     }
     if (best)
         database_take(best->attempt, &best->target);
-    else if (candidates.count == 1)
-        *fault = candidates.at[0].why;
-    else
-        tell_all(fault);
     return best;
 }
