@@ -316,6 +316,33 @@ passes_by() {
     run -0 rlock run k -- true
 }
 
+@test "the quota is told of a write that was done all the same: it is taken back" {
+    # Frames have their length in three bytes, type, flags, and stream; type 1 has headers. Those
+    # that come first count.
+    relay_through '
+import re
+left = [1]
+text = b"etcdserver: mvcc: database space exceeded"
+quota = b"\x00\x0bgrpc-status\x018\x00\x0cgrpc-message" + bytes([len(text)]) + text
+def changed(answer):
+    if not (re.search(rb"\x10\x01\x1a.\x12", answer, re.DOTALL) and left):
+        return answer
+    left.pop()
+    out = b""
+    while answer:
+        size = int.from_bytes(answer[:3], "big")
+        frame, answer = answer[3 : 9 + size], answer[9 + size :]
+        ends = frame[:1] == b"\x01" and frame[1] & 1
+        body = quota + frame[6:] if ends else frame[6:]
+        out += len(body).to_bytes(3, "big") + frame[:6] + body
+    print("told")
+    return out'
+    run -69 rlock run -u "${RLOCK_URL/:${port[1]}/:$relay}" --server-wait 0 --lease 1m k -- true
+    [[ $output == *quota* ]]
+    contains "$T/relay.out" told
+    run -0 rlock run -n k -- true
+}
+
 # page HEADING: that block of docs/etcd.md, with this member in the place of the page's.
 page() {
     "$TESTS/page_blocks" etcd.md "$@" | sed "s|etcd://etcd1[^ ']*|$RLOCK_URL|; s|/etc/|$T/etc/|

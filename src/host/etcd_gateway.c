@@ -152,12 +152,14 @@ static bool fail_in_doubt(struct host_fault *fault, enum wire_error error, bool 
     return false;
 }
 
-/* The same of a failure that a member has told. */
+/* The same of a failure that a member has told. It looks at its quota twice: the second time, the
+ * request is done, and then refused. */
 static bool fail_by_code(struct host_fault *fault, int code, bool writes, const char *said)
 {
     enum wire_error error = error_of(code, said);
+    bool in_doubt = error == WIRE_UNREACHABLE || code == RESOURCE_EXHAUSTED;
 
-    return fail_in_doubt(fault, error, writes && error == WIRE_UNREACHABLE, said);
+    return fail_in_doubt(fault, error, writes && in_doubt, said);
 }
 
 static bool fail_by_status(struct host_fault *fault, long status, bool writes)
