@@ -215,6 +215,7 @@ class Suite:
                 os.rename(evidence, evidence + ".first")
             shutil.copy(base + ".log", base + ".first")
             del self.spans[name]
+            os.remove(base + ".trs")  # or it would count as ended
             self.run_files(1, [self.source(name)])
             again = File(base + ".trs") if os.path.exists(base + ".trs") else None
             said = again.summary() if again else "no result"
