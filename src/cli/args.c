@@ -260,26 +260,22 @@ void args_help(const struct option_spec *table, const struct option_spec *except
     }
 }
 
-static void print_word(const char *word, struct strbuf *out)
+void args_print(char *const *words, size_t count, size_t dashes, struct strbuf *out)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "_-+=./:,@%^";
 
-    if (*word && word[strspn(word, plain)] == '\0') {
-        strbuf_printf(out, "%s", word);
-        return;
-    }
-    strbuf_putc(out, '\'');
-    for (; *word; word++)
-        strbuf_printf(out, *word == '\'' ? "'\"'\"'" : "%c", *word);
-    strbuf_putc(out, '\'');
-}
-
-void args_print(char *const *words, size_t count, size_t dashes, struct strbuf *out)
-{
     for (size_t i = 0; i < count; i++) {
+        const char *word = words[i];
         strbuf_puts(out, i ? " " : "");
         strbuf_puts(out, i == dashes ? "-- " : "");
-        print_word(words[i], out);
+        if (*word && word[strspn(word, plain)] == '\0') {
+            strbuf_puts(out, word);
+            continue;
+        }
+        strbuf_putc(out, '\'');
+        for (; *word; word++)
+            strbuf_printf(out, *word == '\'' ? "'\"'\"'" : "%c", *word);
+        strbuf_putc(out, '\'');
     }
 }

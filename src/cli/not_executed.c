@@ -13,17 +13,12 @@
 
 #define LINE_MOST 256 /* of a script's first line, as the kernel reads it */
 
-/* Whether only a shell knows the word, or a program of that name would do nothing. */
-static bool is_of_shell(const char *word)
-{
-    static const char *const words[] = {
-        "!",     ".",      ":",     "alias",  "case", "cd",    "declare", "eval",     "exec",
-        "exit",  "export", "for",   "if",     "let",  "local", "read",    "readonly", "return",
-        "set",   "shift",  "shopt", "source", "trap", "type",  "typeset", "ulimit",   "umask",
-        "unset", "until",  "wait",  "while",  "{",    "(",     "[["};
-
-    return text_is_among(words, sizeof words / sizeof *words, word);
-}
+/* Only a shell knows these words, or a program of that name would do nothing. */
+static const char *const shell_words[] = {
+    "!",     ".",      ":",     "alias",  "case", "cd",    "declare", "eval",     "exec",
+    "exit",  "export", "for",   "if",     "let",  "local", "read",    "readonly", "return",
+    "set",   "shift",  "shopt", "source", "trap", "type",  "typeset", "ulimit",   "umask",
+    "unset", "until",  "wait",  "while",  "{",    "(",     "[["};
 
 /* Returns the path of the file that execvp() means, or NULL. The caller frees it. */
 static char *find_file(const char *command)
@@ -70,7 +65,7 @@ void not_found_hint(const char *command, const char *shell)
         say_hint("%.200s needs %.200s, which is not there", file, interpreter);
     else if (file)
         say_hint("%.200s is there, but not the loader that it needs", file);
-    else if (is_of_shell(command))
+    else if (text_is_among(shell_words, sizeof shell_words / sizeof *shell_words, command))
         say_hint("%s is a word of the shell: use %s", command, shell);
     else if (strchr(command, ' '))
         say_hint("a line for the shell: use %s", shell);

@@ -79,34 +79,18 @@ void screen_leave(struct screen *screen)
 
 #define ESCAPE '\033'
 
-static size_t count_lines(const char *text)
-{
-    size_t count = 0;
-
-    for (; *text; count++)
-        text += strcspn(text, "\n") + (strchr(text, '\n') != NULL);
-    return count;
-}
-
-/* Writes what is between two colours, and takes its columns from those that are left. */
-static void put_plain(struct strbuf *out, const char *text, size_t length, size_t *columns)
-{
-    char *plain FREED = mem_checked(strndup(text, length));
-    size_t kept = utf8_fit(plain, *columns);
-
-    strbuf_add(out, plain, kept);
-    *columns = kept < length ? 0 : *columns - utf8_width(plain);
-}
-
 static void put_line(struct strbuf *out, const char *line, size_t length, size_t columns)
 {
     const char *end = line + length;
 
     while (line < end) {
         const char *color = memchr(line, ESCAPE, (size_t)(end - line));
-        size_t plain = (size_t)((color ? color : end) - line);
-        put_plain(out, line, plain, &columns);
-        line += plain;
+        size_t length_plain = (size_t)((color ? color : end) - line);
+        char *plain FREED = mem_checked(strndup(line, length_plain));
+        size_t kept = utf8_fit(plain, columns);
+        strbuf_add(out, plain, kept);
+        columns = kept < length_plain ? 0 : columns - utf8_width(plain);
+        line += length_plain;
         if (!color)
             break;
         const char *last = memchr(line, 'm', (size_t)(end - line));
@@ -118,11 +102,13 @@ static void put_line(struct strbuf *out, const char *line, size_t length, size_t
 
 void window_fit(struct strbuf *out, const char *text, const struct window *window, const char *unit)
 {
-    size_t count = count_lines(text), room = window->lines > 0 ? (size_t)window->lines : 1;
+    size_t count = 0, room = window->lines > 0 ? (size_t)window->lines : 1;
     size_t columns = window->columns > 0 ? (size_t)window->columns : 1;
-    size_t shown = count <= room ? count : room - 1;
     char more[64];
 
+    for (const char *line = text; *line; count++)
+        line += strcspn(line, "\n") + (strchr(line, '\n') != NULL);
+    size_t shown = count <= room ? count : room - 1;
     for (size_t i = 0; i < shown; i++) {
         size_t length = strcspn(text, "\n");
         if (i > 0)
@@ -154,25 +140,22 @@ static size_t part_of(const char *line, size_t columns)
     return part > 0 ? part : 1;
 }
 
-static void wrap_line(struct strbuf *out, const char *line, size_t columns)
-{
-    size_t indent = 0;
-
-    do {
-        size_t length = part_of(line, columns - indent);
-        strbuf_printf(out, "%*s%.*s\n", (int)indent, "", (int)length, line);
-        line += length;
-        line += strspn(line, " ");
-        indent = columns > 2 * INDENT ? INDENT : 0;
-    } while (*line);
-}
-
 void window_wrap(struct strbuf *out, const char *text, int columns)
 {
+    size_t room = columns > 1 ? (size_t)columns : 1;
+
     while (*text) {
         size_t length = strcspn(text, "\n");
-        char *line FREED = mem_checked(strndup(text, length));
-        wrap_line(out, line, columns > 1 ? (size_t)columns : 1);
+        char *whole FREED = mem_checked(strndup(text, length));
+        const char *line = whole;
+        size_t indent = 0;
+        do {
+            size_t part = part_of(line, room - indent);
+            strbuf_printf(out, "%*s%.*s\n", (int)indent, "", (int)part, line);
+            line += part;
+            line += strspn(line, " ");
+            indent = room > 2 * INDENT ? INDENT : 0;
+        } while (*line);
         text += length + (text[length] != '\0');
     }
 }

@@ -64,7 +64,7 @@ enum origin { ORIGIN_DEFAULT, ORIGIN_SYSTEM, ORIGIN_USER, ORIGIN_ENVIRONMENT, OR
 struct given {
     const char *value; /* NULL: none */
     enum origin origin;
-    const char *source; /* the file, or the name of the variable; NULL for the other origins */
+    const char *source; /* the file, the variable, or the options where one is --local; or NULL */
     int line;           /* in that file, from 1 */
 };
 

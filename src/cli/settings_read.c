@@ -347,44 +347,27 @@ static void add_url(struct collection *all, const char *url)
                                   strbuf_print("%s%s%s", before, *before ? " " : "", url));
 }
 
-static const char *option_value(const struct collection *all, const struct given_option *option)
-{
-    switch (option->id) {
-    case OPTION_NO_WAIT: return "0";
-    case OPTION_LOCAL:
-    case SETTING_URL: return all->urls;
-    default: return option->value ? option->value : set;
-    }
-}
-
-/* An empty URL among several would go unnoticed. */
-static bool is_empty_url(const struct given_option *option)
-{
-    size_t length;
-    return option->id == SETTING_URL && !urls_word(option->value, &length);
-}
-
-/* Returns the words for the options that set the URL, where --local is among them; else NULL. */
-static const char *url_options(const struct arguments *arguments)
-{
-    if (!args_option(arguments, OPTION_LOCAL))
-        return NULL;
-    return args_option(arguments, SETTING_URL) ? "--url with --local" : "--local";
-}
-
 static int collect_options(struct collection *all, const struct arguments *arguments)
 {
+    bool local = args_option(arguments, OPTION_LOCAL), url = args_option(arguments, SETTING_URL);
+
     for (size_t i = 0; i < arguments->option_count; i++) {
         const struct given_option *option = &arguments->options[i];
-        int id = option->id == OPTION_NO_WAIT ? SETTING_WAIT
-                 : option->id == OPTION_LOCAL ? SETTING_URL
-                                              : option->id;
-        if (id >= SETTING_COUNT)
-            continue;
-        all->settings->given[id] =
-            (struct given){option_value(all, option), ORIGIN_OPTION,
-                           id == SETTING_URL ? url_options(arguments) : NULL, 0};
-        if (is_empty_url(option))
+        struct given given = {option->value ? option->value : set, ORIGIN_OPTION, NULL, 0};
+        int id = option->id;
+        size_t length;
+        if (id == OPTION_NO_WAIT) {
+            id = SETTING_WAIT;
+            given.value = "0";
+        } else if (id == OPTION_LOCAL || id == SETTING_URL) {
+            id = SETTING_URL;
+            given.value = all->urls;
+            given.source = !local ? NULL : url ? "--url with --local" : "--local";
+        }
+        if (id < SETTING_COUNT)
+            all->settings->given[id] = given;
+        /* An empty URL among several would go unnoticed. */
+        if (option->id == SETTING_URL && !urls_word(option->value, &length))
             return refuse(all, SETTING_URL, "is empty");
     }
     return STATUS_OK;

@@ -187,34 +187,32 @@ static int show(struct latch *latch)
     return status == STATUS_OK && state->left ? STATUS_NOT_ACQUIRED : status;
 }
 
-static int print_list(const struct latch *latch, const struct lock_views *latches)
-{
-    struct strbuf out = {0};
-
-    if (latch->call.as_json)
-        render_latches_json(&out, latches->views, latches->count);
-    else if (latches->count > 0)
-        render_latches(&out, latches->views, latches->count, command_has_color(&latch->call));
-    else
-        say_warning("no latches");
-    return command_print(&out);
-}
-
 static int list(struct latch *latch)
 {
     const struct survey_request request = {
         .patterns = &latch->key, .pattern_count = latch->key ? 1 : 0, .latches = true};
     struct lock_list *list = &latch->call.list;
+    const struct lock_views *latches = &list->locks;
+    struct strbuf out = {0};
+    int status = STATUS_OK;
     struct answer answer;
 
     query_survey(&latch->call.query, &request, list, &answer);
     if (answer.verdict != VERDICT_GRANTED)
         return command_refused(&latch->call, &answer);
     bool quiet = say_verbosity() == SAY_QUIET;
-    int status = quiet ? STATUS_OK : print_list(latch, &list->locks);
-    for (size_t i = 0; quiet && i < list->locks.count; i++)
-        if (list->locks.views[i].latch.left)
+    for (size_t i = 0; quiet && i < latches->count; i++)
+        if (latches->views[i].latch.left)
             status = STATUS_NOT_ACQUIRED;
+    if (!quiet) {
+        if (latch->call.as_json)
+            render_latches_json(&out, latches->views, latches->count);
+        else if (latches->count > 0)
+            render_latches(&out, latches->views, latches->count, command_has_color(&latch->call));
+        else
+            say_warning("no latches");
+        status = command_print(&out);
+    }
     return list->misfits.count > 0 ? command_tell_misfits(&latch->call, list) : status;
 }
 

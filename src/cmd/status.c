@@ -226,14 +226,17 @@ static bool watch_once(struct view *view, struct answer *answer, int *status)
     return !view->call.signal && !view->broken;
 }
 
-/* Runs until a fatal signal, and dies of it; or until the store refuses, or standard output takes
+/* With --watch, runs until a fatal signal, and dies of it; or until the store refuses, or standard output takes
  * no more. An outage does not end it, once there was an answer. */
-static int watch(struct view *view)
+static int act(struct call *call)
 {
+    struct view *view = (struct view *)call;
     struct answer answer = {.verdict = VERDICT_GRANTED};
     struct inherited inherited;
     int status = STATUS_OK;
 
+    if (!view->every)
+        return print_once(view);
     view->locks.patience = WATCH_PATIENCE;
     view->locks.arg = view;
     view->on_screen = !view->call.as_json && screen_is_there();
@@ -246,13 +249,6 @@ static int watch(struct view *view)
     if (view->broken || view->call.signal)
         return STATUS_SYSTEM;
     return answer.verdict == VERDICT_GRANTED ? status : command_refused(&view->call, &answer);
-}
-
-static int act(struct call *call)
-{
-    struct view *view = (struct view *)call;
-
-    return view->every ? watch(view) : print_once(view);
 }
 
 static void end(struct call *call)

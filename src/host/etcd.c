@@ -293,15 +293,6 @@ static void add_bell(struct strbuf *txn, const struct unit *unit, char *const *t
     strbuf_free(&value);
 }
 
-static bool is_first_of_bell(const struct unit *unit, size_t number)
-{
-    size_t i = 0;
-
-    while (!share_bell(unit->messages[i].channel, unit->messages[number].channel))
-        i++;
-    return i == number;
-}
-
 static void take_event(struct piece event)
 {
     struct piece row = protobuf_find(event, EVENT_KV).bytes;
@@ -507,9 +498,14 @@ static struct strbuf commit_request(const struct unit *unit, char **texts)
         add_operation(&txn, PUT, unit->keys[i].name, "",
                       &(struct strbuf){texts[i], strlen(texts[i]), 0});
     }
-    for (size_t i = 0; i < unit->message_count; i++)
-        if (is_first_of_bell(unit, i))
-            add_bell(&txn, unit, texts, unit->messages[i].channel);
+    for (size_t i = 0; i < unit->message_count; i++) {
+        struct piece channel = unit->messages[i].channel;
+        size_t first = 0;
+        while (!share_bell(unit->messages[first].channel, channel))
+            first++;
+        if (first == i)
+            add_bell(&txn, unit, texts, channel);
+    }
     return txn;
 }
 

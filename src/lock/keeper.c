@@ -837,12 +837,16 @@ static void acquire(struct keeper *keeper, bool listen)
 
 /* -- releasing ------------------------------------------------------------------------------- */
 
-/* A release that was not answered may still be executed: nothing is acquired before that time is
- * over. */
-static void try_again(struct keeper *keeper)
+static void end_release(struct keeper *keeper)
 {
+    /* A release that was not answered may still be executed: nothing is acquired before that time
+     * is over. */
     bool in_flight = keeper->release_unanswered && !moment_reached(keeper->until, now_of(keeper));
 
+    if (!keeper->again) {
+        over(keeper);
+        return;
+    }
     keeper->again = false;
     keeper->loss_told = false;
     keeper->release_unanswered = false;
@@ -852,14 +856,6 @@ static void try_again(struct keeper *keeper)
         schedule(keeper, keeper->until);
     else
         acquire(keeper, false);
-}
-
-static void end_release(struct keeper *keeper)
-{
-    if (keeper->again)
-        try_again(keeper);
-    else
-        over(keeper);
 }
 
 /* The lock that is released was not there any more, and no earlier release can have freed it: the

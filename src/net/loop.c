@@ -216,22 +216,6 @@ static int wait_for_something(struct loop *loop)
     return 0;
 }
 
-/* A blocked signal arrives on a signalfd even if it is ignored. */
-static bool is_ignored(int signo)
-{
-    struct sigaction action;
-
-    return sigaction(signo, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
-}
-
-/* Whether it says that this process has come to a limit of its own: a message to a file that must
- * not grow fails, and that is all. */
-static bool is_about_a_limit(const struct signalfd_siginfo *info)
-{
-    return (info->ssi_signo == SIGXFSZ && info->ssi_pid == (uint32_t)getpid()) ||
-           (info->ssi_signo == SIGXCPU && info->ssi_code == SI_KERNEL);
-}
-
 static void take_signals(struct loop *loop)
 {
     struct signalfd_siginfo infos[8];
@@ -239,9 +223,19 @@ static void take_signals(struct loop *loop)
 
     while (got == (ssize_t)sizeof infos && !loop->stopped) {
         got = read(loop->signal_fd, infos, sizeof infos);
-        for (ssize_t i = 0; i < got / (ssize_t)sizeof infos[0] && !loop->stopped; i++)
-            if (!is_ignored((int)infos[i].ssi_signo) && !is_about_a_limit(&infos[i]))
-                loop->caught(loop->owner, (int)infos[i].ssi_signo);
+        for (ssize_t i = 0; i < got / (ssize_t)sizeof infos[0] && !loop->stopped; i++) {
+            const struct signalfd_siginfo *info = &infos[i];
+            int signo = (int)info->ssi_signo;
+            struct sigaction action;
+            /* A blocked signal arrives on a signalfd even if it is ignored. */
+            bool ignored = sigaction(signo, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+            /* This process has come to a limit of its own: a message to a file that must not
+             * grow fails, and that is all. */
+            bool limit = (signo == SIGXFSZ && info->ssi_pid == (uint32_t)getpid()) ||
+                         (signo == SIGXCPU && info->ssi_code == SI_KERNEL);
+            if (!ignored && !limit)
+                loop->caught(loop->owner, signo);
+        }
     }
 }
 

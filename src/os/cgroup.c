@@ -178,26 +178,23 @@ int cgroup_is_populated(const struct cgroup *cgroup)
     return strstr(text, "populated 1") != NULL;
 }
 
-/* Has the processes continue in the cgroup that it was made in. */
-static void move_out(const struct cgroup *cgroup)
-{
-    const char *path = cgroup->path;
-    char *parent FREED = strbuf_print("%.*s", (int)(strrchr(path, '/') - path), path);
-    char processes[4096], *next = NULL;
-
-    if (file_read_small(open_in(path, "cgroup.procs", O_RDONLY), processes, sizeof processes) <= 0)
-        return;
-    for (char *pid = strtok_r(processes, "\n", &next); pid; pid = strtok_r(NULL, "\n", &next))
-        write_file(parent, "cgroup.procs", pid);
-}
-
 /* Not of cgroups that the command itself has made. */
 void cgroup_remove(const struct cgroup *cgroup)
 {
+    const char *path = cgroup->path;
+    char processes[4096], *next;
+
     if (!cgroup_exists(cgroup))
         return;
-    for (int i = 0; i < MOVES && rmdir(cgroup->path) < 0 && errno == EBUSY; i++)
-        move_out(cgroup);
+    char *parent FREED = strbuf_print("%.*s", (int)(strrchr(path, '/') - path), path);
+    for (int i = 0; i < MOVES && rmdir(path) < 0 && errno == EBUSY; i++) {
+        /* The processes continue in the cgroup that this one was made in. */
+        int fd = open_in(path, "cgroup.procs", O_RDONLY);
+        if (file_read_small(fd, processes, sizeof processes) <= 0)
+            continue;
+        for (char *pid = strtok_r(processes, "\n", &next); pid; pid = strtok_r(NULL, "\n", &next))
+            write_file(parent, "cgroup.procs", pid);
+    }
 }
 
 void cgroup_leave(void)

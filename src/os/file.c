@@ -222,28 +222,21 @@ void file_wipe(struct file *file)
 
 /* -- passwords -------------------------------------------------------------------------------- */
 
-/* The first line; NULL with why in "fault". */
-static char *first_line(const struct file *file, char *fault, size_t size)
-{
-    const char *text = file->text ? file->text : "";
-    size_t length = strcspn(text, "\r\n");
-
-    if (length < file->size && text[length] == '\0')
-        snprintf(fault, size, "its first line has a NUL byte in it");
-    else if (length == 0)
-        snprintf(fault, size, "its first line is empty");
-    else
-        return mem_checked(strndup(text, length));
-    return NULL;
-}
-
 static char *read_secret(const char *path, bool again, struct file *file, char *fault, size_t size)
 {
     const struct file_options options = {.limit = PASSWORD_MAX, .line = true, .again = again};
     char *secret = NULL;
 
-    if (file_read(file, path, &options, fault, size) == 0)
-        secret = first_line(file, fault, size);
+    if (file_read(file, path, &options, fault, size) == 0) {
+        const char *text = file->text ? file->text : "";
+        size_t length = strcspn(text, "\r\n");
+        if (length < file->size && text[length] == '\0')
+            snprintf(fault, size, "its first line has a NUL byte in it");
+        else if (length == 0)
+            snprintf(fault, size, "its first line is empty");
+        else
+            secret = mem_checked(strndup(text, length));
+    }
     file_wipe(file);
     return secret;
 }

@@ -89,19 +89,9 @@ static int lock(const struct token_file *file, struct wait *wait)
 
 /* -- the file -------------------------------------------------------------------------------- */
 
-/* Whether the path still leads to the file that was locked: it may have been replaced or removed
- * while this process waited for it. */
-static bool is_at_path(const struct token_file *file)
-{
-    struct stat locked, there;
-
-    return fstat(file->fd, &locked) == 0 && stat(file->path, &there) == 0 &&
-           locked.st_dev == there.st_dev && locked.st_ino == there.st_ino;
-}
-
 static int open_and_lock(struct token_file *file, struct wait *wait)
 {
-    struct stat status;
+    struct stat status, there;
 
     do {
         token_file_close(file);
@@ -119,7 +109,9 @@ static int open_and_lock(struct token_file *file, struct wait *wait)
         int error = lock(file, wait);
         if (error)
             return error;
-    } while (!is_at_path(file));
+        /* The file may have been replaced or removed while this process waited for it. */
+    } while (stat(file->path, &there) < 0 || there.st_dev != status.st_dev ||
+             there.st_ino != status.st_ino);
     return 0;
 }
 

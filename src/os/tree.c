@@ -702,27 +702,24 @@ bool tree_leader_ended(const struct tree *tree)
     return look == PROCESS_FOUND && leader.parent == tree->root && !leader.live;
 }
 
-/* Finds the tree among all processes. */
-static bool list_all(const struct tree *tree, struct process_list *list)
+bool tree_list(const struct tree *tree, struct process_list *list)
 {
     struct process_list all ENDED_BY(process_list_free) = {0};
     struct search search;
-    bool complete = procfs_list(tree->procfs, MOMENT_NEVER, &all);
+    bool complete;
 
-    search_init(&search, tree, &all);
-    for (size_t i = 0; i < all.count; i++)
-        if (belongs(&search, &all.all[i]) && !process_list_append(list, &all.all[i]))
-            complete = false;
-    return complete && !search.incomplete;
-}
-
-bool tree_list(const struct tree *tree, struct process_list *list)
-{
     list->count = 0;
     procfs_begin(tree->procfs);
-    bool by_children = procfs_lists_children(tree->procfs, tree->root);
-    bool complete =
-        by_children ? list_children(tree, procfs_read, MOMENT_NEVER, list) : list_all(tree, list);
+    if (procfs_lists_children(tree->procfs, tree->root)) {
+        complete = list_children(tree, procfs_read, MOMENT_NEVER, list);
+    } else {
+        complete = procfs_list(tree->procfs, MOMENT_NEVER, &all);
+        search_init(&search, tree, &all);
+        for (size_t i = 0; i < all.count; i++)
+            if (belongs(&search, &all.all[i]) && !process_list_append(list, &all.all[i]))
+                complete = false;
+        complete &= !search.incomplete;
+    }
     procfs_end(tree->procfs);
     return complete;
 }

@@ -177,13 +177,6 @@ static bool are_of_one(const char *entry, const char *other)
     return strncmp(entry, other, length + 1) == 0;
 }
 
-static bool is_replaced(const char *entry, char *const *added)
-{
-    while (*added && !are_of_one(*added, entry))
-        added++;
-    return *added || are_of_one("RLOCK_OWNER=", entry);
-}
-
 char **environment_beside(const struct environment *environment, char *const *added)
 {
     char *const *entries = environment->entries;
@@ -194,9 +187,13 @@ char **environment_beside(const struct environment *environment, char *const *ad
     for (size_t i = 0; added[i]; i++)
         count++;
     char **list = mem_zeroed((count + 1) * sizeof *list);
-    for (; *entries; entries++)
-        if (!is_replaced(*entries, added))
+    for (; *entries; entries++) {
+        char *const *replacing = added;
+        while (*replacing && !are_of_one(*replacing, *entries))
+            replacing++;
+        if (!*replacing && !are_of_one("RLOCK_OWNER=", *entries))
             list[used++] = *entries;
+    }
     for (; *added; added++)
         list[used++] = *added;
     return list;

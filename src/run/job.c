@@ -226,15 +226,6 @@ static void send_term(struct job *job, struct moment now)
         stop_ask(&job->stop.tree);
 }
 
-/* An agent that is stopped cannot kill its own command of --stop. Whether that runs. */
-static bool check_agents_stop_command(struct job *job, struct moment now)
-{
-    int pid = job->agent->offer ? atomic_load(&job->agent->offer->stop_command) : 0;
-    int signo = moment_reached(job->stop.tree.kill_at, now) ? SIGKILL : 0;
-
-    return pid > 0 && tree_signal_child(&job->procfs, job->agent->pid, pid, signo);
-}
-
 static void go_on_stopping(struct job *job)
 {
     struct moment now = moment_now();
@@ -243,7 +234,12 @@ static void go_on_stopping(struct job *job)
     job->stop.tree.except = job->agent->pid; /* it may be another one by now */
     job->stop.tree.lenient = deadline_lets_off(job->lease, job->stop.killed.ns, now);
     send_term(job, now);
-    bool stop_runs = check_agents_stop_command(job, now) || job->stop_command.pid > 0;
+    /* An agent that is stopped cannot kill its own command of --stop. */
+    int of_agent = job->agent->offer ? atomic_load(&job->agent->offer->stop_command) : 0;
+    int signo = moment_reached(job->stop.tree.kill_at, now) ? SIGKILL : 0;
+    bool stop_runs =
+        (of_agent > 0 && tree_signal_child(&job->procfs, job->agent->pid, of_agent, signo)) ||
+        job->stop_command.pid > 0;
     enum stop_state state = stop_turn(&job->stop, now);
     if (state == STOP_GOING && job->stop.killed.ns < FORKING_NS)
         return;

@@ -159,17 +159,6 @@ struct lock_views lock_views_of_key(const struct lock_views *views, size_t from)
     return (struct lock_views){&views->views[from], end - from};
 }
 
-/* Chooses which of several views of one key to report: a key that moves from one server to another
- * while they are asked may have been seen at both, and may be free where it no longer is. */
-static const struct lock_view *best_of(const struct lock_views *views)
-{
-    for (size_t i = 0; i < views->count; i++) {
-        if (is_in_use(&views->views[i]))
-            return &views->views[i];
-    }
-    return views->views;
-}
-
 void lock_views_report(struct lock_views *views, const struct survey_request *request)
 {
     struct lock_views same;
@@ -177,7 +166,12 @@ void lock_views_report(struct lock_views *views, const struct survey_request *re
     lock_views_sort(views);
     for (size_t i = 0; i < views->count; i += same.count) {
         same = lock_views_of_key(views, i);
-        const struct lock_view *view = best_of(&same);
+        /* A key that moves from one server to another while they are asked may have been seen at
+         * both, and may be free where it no longer is. */
+        const struct lock_view *view = same.views;
+        for (size_t n = 1; n < same.count && !is_in_use(view); n++)
+            if (is_in_use(&same.views[n]))
+                view = &same.views[n];
         if (survey_reports(request, view))
             request->each(request->each_arg, view);
     }

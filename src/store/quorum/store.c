@@ -118,17 +118,6 @@ static enum store_verb mending(const struct quorum_store *store, const struct qu
     return task == VERB_RENEW && is_missing(store, reply) ? VERB_ACQUIRE : VERB_NONE;
 }
 
-/* A node that should get the lock, and refuses or is too late, is neither for nor against. */
-static enum vote judge_renewing(const struct quorum_store *store, const struct quorum_reply *reply)
-{
-    const struct answer *answer = reply->answer;
-    bool useless = answer->verdict == VERDICT_REFUSED || !may_fill(store);
-
-    return reply->order->task == VERB_ACQUIRE && answer->verdict != VERDICT_UNKNOWN && useless
-               ? VOTE_VOID
-               : vote_of(answer);
-}
-
 /* An entry that is missing after a release that was not answered was released by that. */
 static enum vote judge_releasing(const struct quorum_store *store, const struct quorum_node *node,
                                  const struct quorum_reply *reply)
@@ -147,7 +136,13 @@ static enum vote judge_vote(const struct quorum_store *store, const struct quoru
     bool is_free = answer->verdict == VERDICT_REFUSED && !answer->refused.holder;
 
     switch (store->task) {
-    case VERB_RENEW: return judge_renewing(store, reply);
+    case VERB_RENEW:
+        /* A node that should get the lock, and refuses or is too late, is neither for nor
+         * against. */
+        return reply->order->task == VERB_ACQUIRE && answer->verdict != VERDICT_UNKNOWN &&
+                       (answer->verdict == VERDICT_REFUSED || !may_fill(store))
+                   ? VOTE_VOID
+                   : vote_of(answer);
     case VERB_RELEASE: return judge_releasing(store, node, reply);
     case VERB_FORCE: return is_free ? VOTE_VOID : vote_of(answer);
     default: return vote_of(answer);
@@ -293,21 +288,16 @@ static int64_t time_to_leave(const struct quorum_store *store)
     return LEAVING_NS + (half < QUORUM_EXTRA_NS ? half : QUORUM_EXTRA_NS);
 }
 
-/* Whether a node does something that has gone out. */
-static bool is_any_busy(const struct quorum_store *store)
-{
-    for (size_t i = 0; i < store->count; i++) {
-        const struct quorum_node *node = &store->nodes[i];
-        if (node->doing.task != VERB_NONE && node->member.report->sent)
-            return true;
-    }
-    return false;
-}
-
 /* Reports that a try failed as soon as nodes have released it, or have had the time for that. */
 static void leave_try(struct quorum_store *store)
 {
-    if (!is_any_busy(store) || moment_reached(store->leave, now_of(store))) {
+    bool busy = false; /* a node does something that has gone out */
+
+    for (size_t i = 0; i < store->count; i++) {
+        const struct quorum_node *node = &store->nodes[i];
+        busy |= node->doing.task != VERB_NONE && node->member.report->sent;
+    }
+    if (!busy || moment_reached(store->leave, now_of(store))) {
         struct answer *answer = &store->answer;
         if (answer->verdict == VERDICT_UNKNOWN) {
             answer->maybe_done = false;

@@ -144,17 +144,6 @@ void redis_session_close(struct redis_session *session)
 
 /* -- whose an answer is ---------------------------------------------------------------------- */
 
-/* Returns the user if the server has refused what that one may not do, or NULL. */
-static const char *refused_user(const struct redis_session *session, const struct answer *answer)
-{
-    const char *user = session->url->user ? session->url->user : "default";
-    bool userless = session->url->record->program || session->phase == PHASE_LOCATING ||
-                    strncmp(answer->said, "NOAUTH", 6) == 0 ||
-                    strncmp(answer->said, "DENIED", 6) == 0;
-
-    return answer->cause == CAUSE_DENIED && !userless ? user : NULL;
-}
-
 /* Whether the server, or its Sentinels, ask for a password that rlock has kept no longer. */
 static bool misses_password(const struct redis_session *session, const struct answer *answer)
 {
@@ -173,10 +162,13 @@ void redis_session_annotate(const struct redis_session *session, struct answer *
     bool locating = session->phase == PHASE_LOCATING;
     const char *found = locating ? "" : session->locator->found;
     bool reached = !locating && !cause_lacks_contact(answer->cause);
-    const char *user = refused_user(session, answer);
+    /* The server has refused what this user may not do. */
+    bool users = answer->cause == CAUSE_DENIED && !session->url->record->program && !locating &&
+                 strncmp(answer->said, "NOAUTH", 6) != 0 && strncmp(answer->said, "DENIED", 6) != 0;
+    const char *user = session->url->user ? session->url->user : "default";
 
     answer_prepend(answer, "%s%s: %s%s%s%s%s", reached ? "" : "cannot reach ", session->name, found,
-                   *found ? ": " : "", user ? "user " : "", user ? user : "", user ? ": " : "");
+                   *found ? ": " : "", users ? "user " : "", users ? user : "", users ? ": " : "");
     if (answer->cause == CAUSE_UNREACHABLE && session->address.assumed)
         answer->hint = HINT_LOCAL;
     if (locating && answer->cause == CAUSE_DENIED)

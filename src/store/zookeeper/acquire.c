@@ -639,18 +639,6 @@ void zk_start_anew(struct zk_store *store)
     zk_leave(store, zk_begin);
 }
 
-/* Whether there is a lease for each place of a semaphore, not only nested ones. */
-static bool is_claimed(const struct zk_store *store)
-{
-    bool leased = zk_is_limited(store), nests = true;
-
-    for (size_t i = 0; i < store->key_count; i++) {
-        leased &= store->nodes[i].leased;
-        nests &= store->nodes[i].nests;
-    }
-    return leased && !nests;
-}
-
 void zk_touch_own(struct zk_store *store)
 {
     zk_write_own(store);
@@ -660,6 +648,7 @@ void zk_touch_own(struct zk_store *store)
 static void retaken(struct zk_store *store, const struct zk_reply *replies)
 {
     int error = zk_multi_error(&replies[0], NULL);
+    bool leased = zk_is_limited(store), nests = true;
 
     if (error == ZK_NO_NODE) {
         lose(store);
@@ -667,7 +656,12 @@ static void retaken(struct zk_store *store, const struct zk_reply *replies)
         zk_tell_error(store, error);
     } else {
         store->from = store->session->opened;
-        if (is_claimed(store))
+        for (size_t i = 0; i < store->key_count; i++) {
+            leased &= store->nodes[i].leased;
+            nests &= store->nodes[i].nests;
+        }
+        /* There is a lease for each place of a semaphore, and not only nested ones. */
+        if (leased && !nests)
             zk_recount(store);
         else
             zk_look(store);

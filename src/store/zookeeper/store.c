@@ -231,15 +231,6 @@ static enum release_sent zk_release_nowait(struct store *base,
 
 /* -- force ------------------------------------------------------------------------------------- */
 
-/* Whether the request is about that holder, which its user was shown. */
-static bool is_named(const struct force_request *request, const struct zk_contender *one)
-{
-    for (size_t i = 0; i < request->owner_count; i++)
-        if (strcmp(zk_owner_uuid(request->owners[i]), one->uuid) == 0)
-            return true;
-    return false;
-}
-
 static void forced(struct zk_store *store, const struct zk_reply *replies)
 {
     struct answer answer = {.verdict = VERDICT_GRANTED};
@@ -267,7 +258,9 @@ static void add_deletions(struct zk_store *store, const struct zk_queue *queue, 
 
     for (size_t i = 0; i < queue->count; i++) {
         const struct zk_contender *one = &queue->all[i];
-        bool named = is_named(request, one);
+        bool named = false; /* the request names it, as its user was shown this holder */
+        for (size_t owner = 0; owner < request->owner_count; owner++)
+            named |= strcmp(zk_owner_uuid(request->owners[owner]), one->uuid) == 0;
         counts->holders += one->heads && one->holds;
         counts->named += one->heads && one->holds && named;
         if (!named && !(request->purge && !one->holds))

@@ -109,32 +109,25 @@ static void found_names(struct zk_store *store, const struct zk_reply *replies)
 
 /* -- who is there ------------------------------------------------------------------------------ */
 
-/* Asks what is in the first node of each party of a branch. */
-static void ask_parties(struct zk_batch *batch, struct zk_sight *sight, enum zk_branch branch)
-{
-    const struct zk_queue *queue = &sight->queues[branch];
-
-    for (size_t i = 0; i < queue->count; i++) {
-        if (!queue->all[i].heads)
-            continue;
-        zk_get_child(batch, sight->branches[branch], queue->all[i].name);
-        sight->party_count++;
-    }
-}
-
-/* Another program's node may lie there, which this user may not read. */
+/* Asks what is in the first node of each party of each branch. Another program's node may lie there, which this user may not read. */
 static void listed_branches(struct zk_store *store, const struct zk_reply *replies)
 {
     for (size_t i = 0; i < store->sight_count; i++) {
         struct zk_sight *sight = &store->sights[i];
         for (enum zk_branch branch = 0; branch < ZK_BRANCHES; branch++) {
-            int error = zk_queue_read(replies++, branch, &sight->queues[branch]);
+            struct zk_queue *queue = &sight->queues[branch];
+            int error = zk_queue_read(replies++, branch, queue);
             if (error != ZK_OK && (error != ZK_NO_AUTH || sight->named)) {
                 zk_session_drop_batch(store->session);
                 end(store, error);
                 return;
             }
-            ask_parties(store->batch, sight, branch);
+            for (size_t party = 0; party < queue->count; party++) {
+                if (!queue->all[party].heads)
+                    continue;
+                zk_get_child(store->batch, sight->branches[branch], queue->all[party].name);
+                sight->party_count++;
+            }
         }
     }
     zk_ask(store, read_nodes);

@@ -428,17 +428,6 @@ void judge_server(const struct server_facts *facts, const struct requirements *r
 
 /* -- Sentinels -------------------------------------------------------------------------------- */
 
-/* Finds the first Sentinel that does not agree with the majority. */
-static size_t find_odd(const struct sentinel_facts *facts, const struct sentinel_word *common)
-{
-    size_t i = 0;
-
-    while (i + 1 < facts->count && (sentinel_names(&facts->words[i], common->host, common->port) ||
-                                    !sentinel_counts(&facts->words[i])))
-        i++;
-    return i;
-}
-
 static void describe(const struct sentinel_facts *facts, size_t i, char *out, size_t size)
 {
     const struct sentinel_word *word = &facts->words[i];
@@ -457,11 +446,16 @@ static void judge_majority(const struct sentinel_facts *facts, const struct sent
                            struct diagnosis *diagnosis)
 {
     const struct sentinel_word *common = &facts->words[vote->speaker];
-    size_t all = vote->all;
+    size_t all = vote->all, i = 0;
     char odd[160];
 
     if (vote->votes < all) {
-        describe(facts, find_odd(facts, common), odd, sizeof odd);
+        /* The first one that does not agree with the majority. */
+        while (i + 1 < facts->count &&
+               (sentinel_names(&facts->words[i], common->host, common->port) ||
+                !sentinel_counts(&facts->words[i])))
+            i++;
+        describe(facts, i, odd, sizeof odd);
         diagnosis_add(diagnosis, "sentinels", LEVEL_WARNING,
                       "repair the others: a failover needs most of them",
                       "%zu of %zu name the master %.60s:%d; %s", vote->votes, all, common->host,

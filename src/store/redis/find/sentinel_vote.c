@@ -12,12 +12,6 @@ bool sentinel_votes(const struct sentinel_word *word)
     return word->said == SENTINEL_NAMES || word->said == SENTINEL_UNKNOWN;
 }
 
-static bool same(const struct sentinel_word *one, const struct sentinel_word *other)
-{
-    return one->said == other->said &&
-           (one->said != SENTINEL_NAMES || sentinel_names(one, other->host, other->port));
-}
-
 /* A Sentinel with two addresses has one vote: that of the first address that answered. */
 static bool counts(const struct sentinel_word *words, size_t count, size_t i)
 {
@@ -77,9 +71,13 @@ static struct sentinel_vote leading(const struct sentinel_word *words, size_t co
 
     for (size_t i = 0; i < count; i++) {
         size_t votes = 0;
-        for (size_t j = 0; j < count; j++)
-            votes +=
-                sentinel_votes(&words[i]) && same(&words[i], &words[j]) && counts(words, count, j);
+        const struct sentinel_word *one = &words[i];
+        for (size_t j = 0; j < count && sentinel_votes(one); j++) {
+            bool same =
+                one->said == words[j].said &&
+                (one->said != SENTINEL_NAMES || sentinel_names(one, words[j].host, words[j].port));
+            votes += same && counts(words, count, j);
+        }
         if (votes <= best.votes)
             continue;
         best.speaker = i;

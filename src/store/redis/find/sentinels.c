@@ -447,6 +447,7 @@ static struct sentinel *find_known(const struct sentinels *sentinels, const char
     return NULL;
 }
 
+/* Asks a Sentinel that others have told of. */
 static void learn_of(struct sentinels *sentinels, const struct peer *peer)
 {
     struct sentinel *sentinel = find_known(sentinels, peer->host, peer->port, peer->id);
@@ -462,22 +463,16 @@ static void learn_of(struct sentinels *sentinels, const struct peer *peer)
         ask(sentinel, true);
 }
 
-/* Asks the Sentinels that those which have answered tell of. */
-static void learn_of_others(struct sentinels *sentinels)
+static void heard(struct sentinels *sentinels)
 {
+    if (!sentinels->asking)
+        return;
     for (size_t i = 0; i < sentinels->facts.count; i++) {
         const struct sentinel *sentinel = sentinels->members[i];
         bool tells = sentinel_counts(sentinel->word) && sentinel_votes(sentinel->word);
         for (size_t peer = 0; tells && peer < sentinel->peer_count; peer++)
             learn_of(sentinels, &sentinel->peers[peer]);
     }
-}
-
-static void heard(struct sentinels *sentinels)
-{
-    if (!sentinels->asking)
-        return;
-    learn_of_others(sentinels);
     struct sentinel_vote vote = sentinel_vote(sentinels->facts.words, sentinels->facts.count);
     /* Slower Sentinels may finish: their connections serve the next question. */
     if (vote.outcome == SENTINELS_OPEN ||
