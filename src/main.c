@@ -198,6 +198,19 @@ int main(int argc, char **argv)
     struct rlimit stack;
 
     child_fill_standard_descriptors();
+    if (argc < 2) {
+        fputs(first_screen, stderr);
+        return STATUS_USAGE;
+    }
+    const struct command *command = find(argv[1]);
+    if (strcmp(argv[1], "help") == 0)
+        return help(argc, argv);
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return print_help();
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
+        return print_version();
+    if (!command)
+        return refuse(argc, argv);
     if (getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur < STACK_LEAST) {
         say_error("a stack of %ju kB is too small: rlock needs %ju kB (ulimit -s, LimitSTACK=)",
                   (uintmax_t)stack.rlim_cur >> 10, (uintmax_t)STACK_LEAST >> 10);
@@ -208,18 +221,5 @@ int main(int argc, char **argv)
         say_error("the operating system refuses: %s: %s", refused, strerror(errno));
         return STATUS_SYSTEM;
     }
-    if (argc < 2) {
-        fputs(first_screen, stderr);
-        return STATUS_USAGE;
-    }
-    const struct command *command = find(argv[1]);
-    if (command)
-        return command_execute(command, argc - 1, argv + 1);
-    if (strcmp(argv[1], "help") == 0)
-        return help(argc, argv);
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
-        return print_help();
-    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
-        return print_version();
-    return refuse(argc, argv);
+    return command_execute(command, argc - 1, argv + 1);
 }

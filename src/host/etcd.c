@@ -1,4 +1,4 @@
-/* Records in etcd, and what the doctor asks it. A unit is read by one request and written by
+/* Records in etcd. A unit is read by one request and written by
  * another, on condition that none of its keys has changed meanwhile (mod_revision): nothing is
  * locked, and a request that arrives twice, or late, does nothing. Leases count as clockless.h
  * says. The messages of a unit are put into keys that those who wait watch, the bells of a lock. It
@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "host/clockless.h"
+#include "host/etcd_doctor.h"
 #include "host/etcd_gateway.h"
 #include "host/http.h"
 #include "host/own_clock.h"
@@ -35,7 +36,6 @@ static struct {
     struct moment since;  /* when a client listens that is patient; 0: it has not done anything */
     struct moment anew;   /* when a stream may begin */
     char *lease;          /* of this host's place in a line; NULL: it stands in none */
-    char version[40];
 } etcd = {.known = {.margin_us = MARGIN_US}};
 
 /* -- the line ---------------------------------------------------------------------------------- */
@@ -101,29 +101,17 @@ static void note_date(int64_t asked_us)
     etcd.date = (struct clockless_reading){asked_us, own_clock_now(&etcd.clock), http_date_us()};
 }
 
-static json_t *ask_status(struct host_fault *fault)
-{
-    int64_t asked_us = own_clock_now(&etcd.clock);
-    json_t *status = gateway_ask("/v3/maintenance/status", "{}", false, fault);
-    const char *version = json_string_value(json_object_get(status, "version"));
-
-    if (version) {
-        note_date(asked_us);
-        snprintf(etcd.version, sizeof etcd.version, "%s", version);
-        return status;
-    }
-    if (status)
-        host_fail(fault, WIRE_STRANGER, "it tells no version of etcd");
-    json_decref(status);
-    return NULL;
-}
-
 static void ask_date(void)
 {
     struct host_fault fault;
+    int64_t asked_us = own_clock_now(&etcd.clock);
 
-    if (own_clock_now(&etcd.clock) - etcd.date.read_us > DATE_US)
-        json_decref(ask_status(&fault));
+    if (asked_us - etcd.date.read_us <= DATE_US)
+        return;
+    json_t *status = gateway_status(&fault);
+    if (status)
+        note_date(asked_us);
+    json_decref(status);
 }
 
 /* -- reading ----------------------------------------------------------------------------------- */
@@ -568,7 +556,7 @@ static bool open_etcd(const struct host_target *target, const char *table, struc
         if (!gateway_log_in(fault))
             return false;
     } else {
-        json_t *status = ask_status(fault);
+        json_t *status = gateway_status(fault);
         if (!status)
             return false;
         json_decref(status);
@@ -605,171 +593,9 @@ static bool list(struct piece prefix, void (*each)(void *arg, struct piece name)
     return done;
 }
 
-/* -- for the doctor ---------------------------------------------------------------------------- */
-
-/* From here on to refuse writes, unless it is told to take more. */
-#define QUOTA_MB  2048
-#define MANY      100000 /* revisions */
-#define APART_MAX 2      /* s */
-
-#define ADVICE_COMPACT "etcd --auto-compaction-retention=5m --auto-compaction-mode=periodic"
-
-/* The version is told behind what has to be asked of a majority. */
-static bool try_ping(struct strbuf *out, struct host_fault *fault)
-{
-    struct strbuf body = {0};
-
-    strbuf_puts(&body, "{\"keys_only\":true,\"key\":");
-    gateway_add_name(&body, piece_of("rlock:"), "");
-    strbuf_putc(&body, '}');
-    json_t *reply = gateway_ask("/v3/kv/range", body.text, false, fault);
-    json_t *status = reply && !*etcd.version ? ask_status(fault) : NULL;
-    bool done = reply && *etcd.version;
-
-    strbuf_free(&body);
-    json_decref(reply);
-    json_decref(status);
-    if (!done)
-        return false;
-    resp_array(out, 2);
-    resp_bulk(out, piece_of("ok"));
-    resp_bulk(out, piece_of(etcd.version));
-    return true;
-}
-
-static bool try_space(struct strbuf *out, struct host_fault *fault)
-{
-    json_t *status = ask_status(fault);
-    char text[120];
-
-    if (!status)
-        return false;
-    int64_t size = gateway_number(status, "dbSize") >> 20,
-            used = gateway_number(status, "dbSizeInUse") >> 20;
-    json_decref(status);
-    snprintf(text, sizeof text, "its file has %" PRId64 " MB, of which %" PRId64 " MB are in use",
-             size, used);
-    bool scarce = size > QUOTA_MB - QUOTA_MB / 4;
-    host_find(out, scarce ? "warning" : "fine", text,
-              !scarce ? ""
-              : used < size / 2
-                  ? "etcdctl defrag; at 2 GB, or --quota-backend-bytes, no lock is taken"
-                  : ADVICE_COMPACT "; then etcdctl defrag");
-    return true;
-}
-
-static bool try_alarms(struct strbuf *out, struct host_fault *fault)
-{
-    json_t *reply = gateway_ask("/v3/maintenance/alarm", "{\"action\":\"GET\"}", false, fault),
-           *alarm;
-    bool space = false, corrupt = false;
-    size_t i;
-
-    if (!reply)
-        return false;
-    json_array_foreach(json_object_get(reply, "alarms"), i, alarm)
-    {
-        const char *name = json_string_value(json_object_get(alarm, "alarm"));
-        space |= name && strcmp(name, "NOSPACE") == 0;
-        corrupt |= name && strcmp(name, "CORRUPT") == 0;
-    }
-    json_decref(reply);
-    if (corrupt)
-        host_find(out, "unfit", "the alarm CORRUPT is on: its members have different data",
-                  "replace the member that differs");
-    else if (space)
-        host_find(out, "unfit",
-                  "the alarm NOSPACE is on: it takes no writes, so it grants no locks",
-                  "compact, etcdctl defrag, etcdctl alarm disarm");
-    else
-        host_find(out, "fine", "there is no alarm", "");
-    return true;
-}
-
-/* Each write leaves a revision behind until it is compacted. */
-static bool try_compaction(struct strbuf *out, struct host_fault *fault)
-{
-    struct strbuf body = {0};
-    int64_t from = etcd.revision > MANY ? etcd.revision - MANY : 1;
-
-    strbuf_printf(&body, "{\"revision\":\"%" PRId64 "\",\"key\":", from);
-    gateway_add_name(&body, piece_of("rlock:"), "");
-    strbuf_putc(&body, '}');
-    json_t *reply = gateway_ask("/v3/kv/range", body.text, false, fault);
-    int64_t revision = gateway_number(json_object_get(reply, "header"), "revision");
-    bool compacted = !reply && strstr(fault->why.said, "compacted");
-    strbuf_free(&body);
-    json_decref(reply);
-    if (!reply && !compacted)
-        return false;
-    etcd.revision = revision;
-    if (compacted)
-        host_find(out, "fine", "old revisions are compacted", "");
-    else if (revision > MANY)
-        host_find(out, "warning", "it keeps every write: nothing was compacted for long",
-                  ADVICE_COMPACT);
-    else
-        host_find(out, "note", "it may be too new to tell whether old revisions are compacted",
-                  ADVICE_COMPACT);
-    return true;
-}
-
-/* Each member's time, less this process's own, at the same moment. */
-static bool try_members(struct strbuf *out, struct host_fault *fault)
-{
-    const struct http_request question = {HTTP_JSON, "/v3/maintenance/status", piece_of("{}"),
-                                          false};
-    size_t asked = http_server(), answered = 0;
-    struct strbuf reply ENDED_BY(strbuf_free) = {0};
-    int64_t least = INT64_MAX, most = INT64_MIN;
-    struct host_error why;
-    char text[160];
-
-    (void)fault;
-    for (size_t i = 0; i < http_servers(); i++) {
-        http_choose(i);
-        if (http_post(&question, &reply, &why) != 200 || http_server() != i)
-            continue;
-        int64_t ahead = (http_date_us() - own_clock_now(&etcd.clock)) / US_PER_S;
-        least = ahead < least ? ahead : least;
-        most = ahead > most ? ahead : most;
-        answered++;
-    }
-    http_choose(asked);
-    if (answered < http_servers()) {
-        snprintf(text, sizeof text, "%zu of the %zu members in the URL answer", answered,
-                 http_servers());
-        host_find(out, "warning", text, "with a majority down, no lock is granted or kept");
-    } else if (most - least > APART_MAX) {
-        snprintf(text, sizeof text, "the clocks of its members differ by %" PRId64 " s",
-                 most - least);
-        host_find(out, most - least < etcd.known.margin_us / US_PER_S ? "warning" : "unfit", text,
-                  "set them by NTP: beyond 10 s, or the URL's ?margin=, a lock that no client "
-                  "watches may be taken too early");
-    } else {
-        host_find(out, "fine",
-                  answered == 1 ? "the member in the URL answers"
-                                : "all members in the URL answer, and their clocks agree",
-                  answered == 1 ? "name all members of the cluster in the URL" : "");
-    }
-    return true;
-}
-
 static bool ask_for_doctor(const char *what, struct strbuf *out, struct host_fault *fault)
 {
-    static const struct {
-        const char *name;
-        bool (*try)(struct strbuf *out, struct host_fault *fault);
-    } checks[] = {{"ping", try_ping},
-                  {"members", try_members},
-                  {"space", try_space},
-                  {"alarms", try_alarms},
-                  {"compaction", try_compaction}};
-
-    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
-        if (strcmp(checks[i].name, what) == 0)
-            return checks[i].try(out, fault);
-    return host_fail(fault, WIRE_UNFIT, "no such check");
+    return etcd_doctor_ask(what, &(struct etcd_check){etcd.known.margin_us, out, fault});
 }
 
 /* There is nothing to prepare. */

@@ -284,6 +284,17 @@ json_t *gateway_ask(const char *path, const char *body, bool writes, struct host
     return reply;
 }
 
+json_t *gateway_status(struct host_fault *fault)
+{
+    json_t *status = gateway_ask("/v3/maintenance/status", "{}", false, fault);
+
+    if (!status || json_string_value(json_object_get(status, "version")))
+        return status;
+    host_fail(fault, WIRE_STRANGER, "it tells no version of etcd");
+    json_decref(status);
+    return NULL;
+}
+
 bool gateway_call(const char *path, struct piece message, bool writes, struct piece *answer,
                   struct host_fault *fault)
 {

@@ -542,7 +542,7 @@ static enum level level_of(const char *word)
                                           : LEVEL_UNFIT;
 }
 
-/* The host does the tests (host/driver_kit, host/etcd). Behind a lie, no more of them tell
+/* The host does the tests (host/driver_kit, host/etcd_doctor). Behind a lie, no more of them tell
  * anything. */
 static void examine_by_host(struct examination *of, const char *const *tests)
 {

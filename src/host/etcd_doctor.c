@@ -1,0 +1,177 @@
+#include "host/etcd_doctor.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "host/etcd_gateway.h"
+#include "host/http.h"
+
+/* The size at which etcd refuses writes, unless it is told to take more. */
+#define QUOTA_MB 2048
+/* A cluster with so many revisions, and none compacted, is not just a new one. */
+#define MANY 100000
+/* By how much the clocks of members that NTP sets differ at most, s. */
+#define APART_MAX 2
+
+#define ADVICE_COMPACT "etcd --auto-compaction-retention=5m --auto-compaction-mode=periodic"
+
+/* The version is told behind what has to be asked of a majority. */
+static bool try_ping(const struct etcd_check *of)
+{
+    static char version[40]; /* "": not asked yet */
+    struct strbuf body = {0};
+
+    strbuf_puts(&body, "{\"keys_only\":true,\"key\":");
+    gateway_add_name(&body, piece_of("rlock:"), "");
+    strbuf_putc(&body, '}');
+    json_t *reply = gateway_ask("/v3/kv/range", body.text, false, of->fault);
+    json_t *status = reply && !*version ? gateway_status(of->fault) : NULL;
+    if (status)
+        snprintf(version, sizeof version, "%s",
+                 json_string_value(json_object_get(status, "version")));
+    bool done = reply && *version;
+
+    strbuf_free(&body);
+    json_decref(reply);
+    json_decref(status);
+    if (!done)
+        return false;
+    resp_array(of->out, 2);
+    resp_bulk(of->out, piece_of("ok"));
+    resp_bulk(of->out, piece_of(version));
+    return true;
+}
+
+static bool try_space(const struct etcd_check *of)
+{
+    json_t *status = gateway_status(of->fault);
+    char text[120];
+
+    if (!status)
+        return false;
+    int64_t size = gateway_number(status, "dbSize") >> 20,
+            used = gateway_number(status, "dbSizeInUse") >> 20;
+    json_decref(status);
+    snprintf(text, sizeof text, "its file has %" PRId64 " MB, of which %" PRId64 " MB are in use",
+             size, used);
+    bool scarce = size > QUOTA_MB - QUOTA_MB / 4;
+    host_find(of->out, scarce ? "warning" : "fine", text,
+              !scarce ? ""
+              : used < size / 2
+                  ? "etcdctl defrag; at 2 GB, or --quota-backend-bytes, no lock is taken"
+                  : ADVICE_COMPACT "; then etcdctl defrag");
+    return true;
+}
+
+static bool try_alarms(const struct etcd_check *of)
+{
+    json_t *reply = gateway_ask("/v3/maintenance/alarm", "{\"action\":\"GET\"}", false, of->fault),
+           *alarm;
+    bool space = false, corrupt = false;
+    size_t i;
+
+    if (!reply)
+        return false;
+    json_array_foreach(json_object_get(reply, "alarms"), i, alarm)
+    {
+        const char *name = json_string_value(json_object_get(alarm, "alarm"));
+        space |= name && strcmp(name, "NOSPACE") == 0;
+        corrupt |= name && strcmp(name, "CORRUPT") == 0;
+    }
+    json_decref(reply);
+    if (corrupt)
+        host_find(of->out, "unfit", "the alarm CORRUPT is on: its members have different data",
+                  "replace the member that differs");
+    else if (space)
+        host_find(of->out, "unfit",
+                  "the alarm NOSPACE is on: it takes no writes, so it grants no locks",
+                  "compact, etcdctl defrag, etcdctl alarm disarm");
+    else
+        host_find(of->out, "fine", "there is no alarm", "");
+    return true;
+}
+
+/* Each write leaves a revision behind until it is compacted. */
+static bool try_compaction(const struct etcd_check *of)
+{
+    struct strbuf body = {0};
+
+    strbuf_puts(&body, "{\"revision\":\"1\",\"key\":");
+    gateway_add_name(&body, piece_of("rlock:"), "");
+    strbuf_putc(&body, '}');
+    json_t *reply = gateway_ask("/v3/kv/range", body.text, false, of->fault);
+    int64_t revision = gateway_number(json_object_get(reply, "header"), "revision");
+    bool compacted = !reply && strstr(of->fault->why.said, "compacted");
+    strbuf_free(&body);
+    json_decref(reply);
+    if (!reply && !compacted)
+        return false;
+    if (compacted)
+        host_find(of->out, "fine", "old revisions are compacted", "");
+    else if (revision > MANY)
+        host_find(of->out, "warning", "it keeps every write: nothing was compacted for long",
+                  ADVICE_COMPACT);
+    else
+        host_find(of->out, "note", "it may be too new to tell whether old revisions are compacted",
+                  ADVICE_COMPACT);
+    return true;
+}
+
+/* Compares the members' clocks with this process's, so that they need not be asked at once. */
+static bool try_members(const struct etcd_check *of)
+{
+    const struct http_request question = {HTTP_JSON, "/v3/maintenance/status", piece_of("{}"),
+                                          false};
+    size_t asked = http_server(), answered = 0;
+    struct strbuf reply ENDED_BY(strbuf_free) = {0};
+    int64_t least = INT64_MAX, most = INT64_MIN;
+    struct host_error why;
+    char text[160];
+
+    for (size_t i = 0; i < http_servers(); i++) {
+        http_choose(i);
+        if (http_post(&question, &reply, &why) != 200 || http_server() != i)
+            continue;
+        int64_t ahead = (http_date_us() - moment_now().ns / NS_PER_US) / US_PER_S;
+        least = ahead < least ? ahead : least;
+        most = ahead > most ? ahead : most;
+        answered++;
+    }
+    http_choose(asked);
+    if (answered < http_servers()) {
+        snprintf(text, sizeof text, "%zu of the %zu members in the URL answer", answered,
+                 http_servers());
+        host_find(of->out, "warning", text, "with a majority down, no lock is granted or kept");
+    } else if (most - least > APART_MAX) {
+        snprintf(text, sizeof text, "the clocks of its members differ by %" PRId64 " s",
+                 most - least);
+        host_find(of->out, most - least < of->margin_us / US_PER_S ? "warning" : "unfit", text,
+                  "set them by NTP: beyond 10 s, or the URL's ?margin=, a lock that no client "
+                  "watches may be taken too early");
+    } else {
+        host_find(of->out, "fine",
+                  answered == 1 ? "the member in the URL answers"
+                                : "all members in the URL answer, and their clocks agree",
+                  answered == 1 ? "name all members of the cluster in the URL" : "");
+    }
+    return true;
+}
+
+bool etcd_doctor_ask(const char *what, const struct etcd_check *of)
+{
+    static const struct {
+        const char *name;
+        bool (*try)(const struct etcd_check *of);
+    } checks[] = {{"ping", try_ping},
+                  {"members", try_members},
+                  {"space", try_space},
+                  {"alarms", try_alarms},
+                  {"compaction", try_compaction}};
+
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
+        if (strcmp(checks[i].name, what) == 0)
+            return checks[i].try(of);
+    return host_fail(of->fault, WIRE_UNFIT, "no such check");
+}
