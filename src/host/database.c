@@ -265,27 +265,21 @@ static int64_t expiry(const struct record *record)
     return record->type == RECORD_NONE ? 1 : record->expires;
 }
 
-static bool is_to_write(const struct unit_key *key)
-{
-    return key->record.changed && !shedlock_has(key->name);
-}
-
 /* A trigger, a rule or a policy may drop or change what is written, without an error. A record that
- * is not there as it was written makes the sum too large for its type: nothing is committed. */
-static void add_checks(struct sql_text *request, const struct unit *unit)
+ * is not there as it was written makes the sum too large for its type: nothing is committed. states:
+ * of the records that are written, as add_records() has printed them. */
+static void add_checks(struct sql_text *request, const struct unit *unit, char *const *states)
 {
     for (size_t i = 0; i < unit->count; i++) {
         const struct record *record = &unit->keys[i].record;
-        if (!is_to_write(&unit->keys[i]))
+        if (!states[i])
             continue;
-        char *state = record_print(record);
         sql_add(request, SQL_ONE "@record WHERE name = ");
         add_name(request, unit->keys[i].name);
         sql_add(request, " AND version = %" PRId64 " AND expires = %" PRId64 " AND state = ",
                 next_version(unit, record), expiry(record));
-        database_add_text(request, state);
+        database_add_text(request, states[i]);
         sql_end(request);
-        free(state);
     }
 }
 
@@ -293,27 +287,29 @@ static void add_checks(struct sql_text *request, const struct unit *unit)
  * that. Another one would make the state NULL, which the table refuses. */
 static void add_records(struct sql_text *request, const struct unit *unit)
 {
+    char *states[UNIT_KEYS_MAX] = {NULL};
     bool any = false;
 
     for (size_t i = 0; i < unit->count; i++) {
         const struct record *record = &unit->keys[i].record;
-        if (!is_to_write(&unit->keys[i]))
+        if (!record->changed || shedlock_has(unit->keys[i].name))
             continue;
-        char *state = record_print(record);
+        states[i] = record_print(record);
         sql_add(request, "%s",
                 any ? "), (" : "INSERT INTO @record (name, version, expires, state) VALUES (");
         add_name(request, unit->keys[i].name);
         sql_add(request, ", %" PRId64 ", %" PRId64 ", ", next_version(unit, record),
                 expiry(record));
-        database_add_text(request, state);
-        free(state);
+        database_add_text(request, states[i]);
         any = true;
     }
     if (any) {
         sql_add(request, ") %s", database.dialect->overwrite);
         sql_end(request);
     }
-    add_checks(request, unit);
+    add_checks(request, unit, states);
+    for (size_t i = 0; i < unit->count; i++)
+        free(states[i]);
 }
 
 static void purge(void)
