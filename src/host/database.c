@@ -266,8 +266,8 @@ static int64_t expiry(const struct record *record)
 }
 
 /* A trigger, a rule or a policy may drop or change what is written, without an error. A record that
- * is not there as it was written makes the sum too large for its type: nothing is committed. states:
- * of the records that are written, as add_records() has printed them. */
+ * is not there as it was written makes the sum too large for its type: nothing is committed.
+ * states: of the records that are written, as add_records() has printed them. */
 static void add_checks(struct sql_text *request, const struct unit *unit, char *const *states)
 {
     for (size_t i = 0; i < unit->count; i++) {

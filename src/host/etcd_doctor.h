@@ -1,5 +1,5 @@
-/* The checks that rlock doctor has etcd's host make: each asks the cluster, and adds a finding. They
- * read, and change nothing. To add one, write a function, a row of its table, and its name in
+/* The checks that rlock doctor has etcd's host make: each asks the cluster, and adds a finding.
+ * They read, and change nothing. To add one, write a function, a row of its table, and its name in
  * store/hosted/store_record.c. */
 #pragma once
 

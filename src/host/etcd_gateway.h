@@ -19,8 +19,8 @@ json_t *gateway_ask(const char *path, const char *body, bool writes, struct host
 /* The same, with one attempt. */
 json_t *gateway_ask_once(const char *path, const char *body, bool writes, struct host_fault *fault);
 
-/* Returns what a member says of itself, with a version of etcd, and at http_date_us() of its time. The
- * caller drops it. NULL: why is in the fault. */
+/* Returns what a member says of itself, with a version of etcd, and at http_date_us() of its time.
+ * The caller drops it. NULL: why is in the fault. */
 json_t *gateway_status(struct host_fault *fault);
 
 /* The same by gRPC. The message that answers is valid until the next request. */

@@ -109,7 +109,8 @@ static void found_names(struct zk_store *store, const struct zk_reply *replies)
 
 /* -- who is there ------------------------------------------------------------------------------ */
 
-/* Asks what is in the first node of each party of each branch. Another program's node may lie there, which this user may not read. */
+/* Asks what is in the first node of each party of each branch. Another program's node may lie
+ * there, which this user may not read. */
 static void listed_branches(struct zk_store *store, const struct zk_reply *replies)
 {
     for (size_t i = 0; i < store->sight_count; i++) {
