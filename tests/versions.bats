@@ -287,6 +287,105 @@ asked_for_a_newer_one() {
     both_ways asked_for_a_newer_one
 }
 
+# install_on HOST VERSION: as a package does it, by a new file in the place of the old one, which
+# stays with those that run it.
+install_on() {
+    local file to=$T/hosts/$1
+    mkdir -p "$to"
+    for file in "$T/versions/$2"/*; do
+        ln "$file" "$to/new" && mv -fT "$to/new" "$to/${file##*/}"
+    done
+}
+
+# take_turns HOST: runs, one after the other, until $T/stop is there. Each notes which program it
+# is, and what went wrong.
+take_turns() {
+    until [[ -e $T/stop ]]; do
+        timeout 200 "$T/hosts/$1/rlock" run -q -w 2m --server-wait 1m k -- sh -ec '
+            set -C
+            : >"$0/inside"
+            echo "$RLOCK_FENCE $1 $(stat -Lc %i "/proc/$PPID/exe")" >>"$0/log"
+            rm "$0/inside"' "$T" "$1" >>"$T/wrong" 2>&1 || echo "host $1: $?" >>"$T/wrong"
+    done
+}
+
+have_had_turns() { (($(wc -l <"$LOG") >= $1)); }
+
+# all_with VERSION: each host has had a turn with that one.
+all_with() {
+    local inode
+    inode=$(stat -c %i "$T/versions/$1/rlock")
+    (($(awk -v inode="$inode" '$3 == inode { print $2 }' "$LOG" | sort -u | wc -l) == HOSTS))
+}
+
+hang_up() {
+    case ${DATABASE-} in
+    postgresql)
+        database_sql postgresql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+            WHERE usename = 'locker'" >/dev/null
+        ;;
+    mysql) database_sql mysql 'KILL HARD USER locker' ;;
+    *) redis client kill type normal skipme yes >/dev/null ;;
+    esac
+}
+
+# Nobody holds or waits twice, and no two hold.
+is_told() {
+    local one
+    for one in "$this" "$that"; do
+        as "$one" rlock status --json k | jq -e --argjson hosts "$HOSTS" '.[0] |
+            (.holders | length) < 2 and (.waiters | length) <= $hosts and
+            (.holders + .waiters | map(.pid) | length == (unique | length))' >"$T/told"
+        [[ $(as "$one" rlock status --json long | jq '.[0].holders[0].pid') == "${pid[long]}" ]]
+    done
+}
+
+# The run of "long" goes on with the driver of the other version when its session has ended.
+host_by_host() {
+    local HOSTS=20 host version names=()
+    rm -rf "${T:?}"/{versions,hosts,stop,wrong}
+    for version in this that; do
+        mkdir -p "$T/versions/$version"
+        cp "${!version}" "$T/versions/$version/rlock"
+        [[ ! ${DATABASE-} ]] ||
+            cp "${!version%/*}/rlock-$DATABASE" "$T/versions/$version/"
+    done
+    for ((host = 1; host <= HOSTS; host++)); do
+        install_on "$host" this
+    done
+    as "$T/hosts/1/rlock" stay long long
+    for ((host = 1; host <= HOSTS; host++)); do
+        names+=("host$host")
+        take_turns "$host" &
+        pid[host$host]=$!
+    done 3>&-
+    poll_until 60 all_with this
+    for ((host = 1; host <= HOSTS; host++)); do
+        install_on "$host" that
+        is_told
+        ((host != HOSTS / 2)) || hang_up
+        poll_until 30 have_had_turns $(($(wc -l <"$LOG") + 2))
+    done
+    poll_until 60 all_with that
+    : >"$T/stop"
+    all_end 0 60 "${names[@]}"
+    fails grep . "$T/wrong"
+    cut -d ' ' -f 1 "$LOG" | sort -n -c -u
+    is_free k
+    renewed long
+    ends_well long
+}
+
+@test "a fleet is upgraded host by host amid its runs, and taken back" {
+    both_ways host_by_host
+}
+
+@test "so is a fleet whose locks are in PostgreSQL" {
+    [[ $DATABASES == *postgresql* ]] || skip "no PostgreSQL with its driver here"
+    with_database postgresql
+    both_ways host_by_host
+}
+
 # Chance decides which of them each run is, and each look.
 @test "a contest of both versions, with kills and stops" {
     RLOCK_BESIDE=$FORMER RLOCK_SECONDS=8 timeout 280 python3 -B "$TESTS/test_contenders.py" \
