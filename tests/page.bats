@@ -110,17 +110,22 @@ END
     long=$(printf 'k%.0s' {1..300})
     rlock acquire --lease 1h "$long" --label "$(printf 'w%.0s' {1..200})"
     rlock acquire --lease 1h "$(printf 'part/%.0s' {1..60})"
+    rlock acquire --lease 1h --limit 3 ci/pipeline/website/build-1
     for n in {1..7}; do
         eval "rlock run many-$n-{1..30} -- true"
     done
     {
-        echo "expect 2 locks(.|\n)*many-7-30"
+        echo "expect 3 locks(.|\n)*many-7-30"
         for size in '1280 900' '640 900' '390 800'; do
             for scheme in light dark; do
                 printf '%s\n' "size $size" "scheme $scheme" \
                     'true document.documentElement.scrollWidth <= innerWidth' \
                     'true [...document.querySelectorAll("li *")].every((e) =>
-                        e.getBoundingClientRect().right <= innerWidth)' | sed -z 's/\n  */ /g'
+                        e.getBoundingClientRect().right <= innerWidth)' \
+                    'true [...document.querySelectorAll("h2 .start")].every((e) =>
+                        e.scrollWidth <= e.clientWidth || e.nextSibling.textContent !== "")' \
+                    'true [...document.querySelectorAll(".who")].every((e) =>
+                        e.scrollWidth <= e.clientWidth || !e.nextSibling.textContent)' | sed -z 's/\n  */ /g'
                 [[ ! ${PICTURES:-} ]] || echo "picture $PICTURES/${size%% *}-$scheme.png"
             done
         done

@@ -8,8 +8,7 @@ const SPANS = [60, 600, 3600, 21600, 86400, 604800]; // seconds
 const LANES = 4; // that runs side by side have
 const WAITS = 16; // percent of the height, below them
 const MANY = 20; // locks; more are a compact row each
-const LONG_KEY = 30; // characters, of which the last ones stay where the middle is left out
-const KEY_END = 12;
+const KEY_END = 12; // characters; a longer key has so many at its end that stay, or its half
 
 const cards = new Map(); // key: its elements
 let locks = [];
@@ -123,10 +122,11 @@ function addKey(element, text) {
     }
 }
 
-// In two parts, of which the first one is cut at its end if there is no room.
+// A long one in two parts, of which the first one is cut at its end if there is no room.
 function setKey(element, key) {
     const characters = [...plain(key)];
-    const end = characters.length - (characters.length > LONG_KEY ? KEY_END : 0);
+    const long = characters.length > KEY_END;
+    const end = characters.length - (long ? Math.min(KEY_END, characters.length >> 1) : 0);
     addKey(add(element, "span", "start"), characters.slice(0, end).join(""));
     addKey(add(element, "span", "end"), characters.slice(end).join(""));
     setAttribute(element, "title", characters.join(""));
