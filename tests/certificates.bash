@@ -6,11 +6,11 @@ CERTS=${BATS_FILE_TMPDIR:-/nonexistent}/certs
 
 new_key=(-newkey ec -pkeyopt ec_paramgen_curve:P-256 -noenc)
 
-# authority NAME: one that vouches for itself.
+# authority NAME [OPTION...]: one that vouches for itself.
 authority() {
     mkdir -p "$CERTS"
     openssl req -x509 "${new_key[@]}" -keyout "$CERTS/$1.key" -out "$CERTS/$1.pem" -days 2 \
-        -subj "/CN=authority $1" -addext basicConstraints=critical,CA:TRUE 2>"$CERTS/log"
+        -subj "/CN=authority $1" -addext basicConstraints=critical,CA:TRUE "${@:2}" 2>"$CERTS/log"
 }
 
 # certificate NAME AUTHORITY EXTENSION [OPTION...]: EXTENSION as in subjectAltName=DNS:h,IP:1.2.3.4,

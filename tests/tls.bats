@@ -329,6 +329,40 @@ EOF
     stderr_line '^hint: with TLS the URL begins with rediss://'
 }
 
+# foresees HOURS REGEX [OPTION...]: so much later, a connection relies on a certificate that ends.
+foresees() {
+    printf '%-32s' $((3600000 * $1)) 1<>"$SHIM_CLOCK_FILE"
+    LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_clock.so run rlock doctor "${ca[@]}" "${@:3}"
+    grep -F "  $2" <<<"$output" || { echo "$output" && false; }
+}
+
+@test "the doctor foresees the end of the certificates that a connection relies on" {
+    local server="certificate  the server's certificate ends in"
+    local authority="certificate  the certificate of its authority ends in"
+    export SHIM_CLOCK_FILE=$T/clock
+    truncate -s 4096 "$SHIM_CLOCK_FILE"
+    certificate day ca subjectAltName=IP:127.0.0.1 -days 1
+    certificate week ca subjectAltName=IP:127.0.0.1 -days 7
+    server_certificate day
+    foresees 0 "fine     $server"
+    foresees 17 "fine     $server"
+    foresees 19 "warning  $server"
+    server_certificate week
+    foresees 35 "fine     $authority"
+    foresees 37 "warning  $authority"
+    foresees 19 "warning  certificate  the certificate of tls-cert ends in" \
+        --tls-cert "$CERTS/day.pem" --tls-key "$CERTS/day.key"
+    # Of what lasts for long, two weeks before its end.
+    authority old -days 90
+    certificate season old subjectAltName=IP:127.0.0.1 -days 90
+    ca=(--tls-ca "$CERTS/old.pem")
+    server_certificate season
+    foresees $((24 * 75)) "fine     certificate"
+    foresees $((24 * 77)) "warning  certificate"
+    run rlock doctor -u "redis://127.0.0.1:$PLAIN_PORT"
+    [[ $output == *"fine     encryption"* && $output != *certificate* ]]
+}
+
 has_ipv6() {
     [[ -s /proc/net/if_inet6 ]]
 }

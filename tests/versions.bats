@@ -329,7 +329,7 @@ hang_up() {
     esac
 }
 
-# Nobody holds or waits twice, and no two hold.
+# No process holds or waits twice, and no two hold.
 is_told() {
     local one
     for one in "$this" "$that"; do
@@ -340,7 +340,7 @@ is_told() {
     done
 }
 
-# The run of "long" goes on with the driver of the other version when its session has ended.
+# The run of "long" continues with the driver of the other version when its session has ended.
 host_by_host() {
     local HOSTS=20 host version names=()
     rm -rf "${T:?}"/{versions,hosts,stop,wrong}

@@ -97,6 +97,13 @@ void stream_refuse(struct stream *stream, const char *why)
     broken(stream, why);
 }
 
+void stream_expiry(const struct stream *stream, struct tls_expiry *expiry)
+{
+    *expiry = (struct tls_expiry){0};
+    if (stream->tls)
+        tls_session_expiry(stream->tls, expiry);
+}
+
 /* The connection has ended. Where the server has never said a word, the two may not speak the same
  * language. */
 static void ended(struct stream *stream, const char *why)

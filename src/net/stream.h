@@ -10,6 +10,7 @@ struct endpoint;
 struct loop;
 struct stream;
 struct tls;
+struct tls_expiry;
 
 /* The protocol that the other end seems to speak. */
 enum stream_language { STREAM_OURS, STREAM_TLS, STREAM_PLAIN };
@@ -46,6 +47,9 @@ void stream_refuse(struct stream *stream, const char *why);
 /* Whether it broke because the other end speaks something else, or is not to be trusted: trying
  * again is of no use. */
 bool stream_is_foreign(const struct stream *stream);
+
+/* While it is connected; see tls.h. */
+void stream_expiry(const struct stream *stream, struct tls_expiry *expiry);
 
 /* After it broke, or while it is overdue. */
 enum stream_language stream_language(const struct stream *stream);

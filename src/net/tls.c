@@ -628,6 +628,41 @@ enum tls_state tls_handshake(struct tls_session *session, bool *done, char *faul
     return *done ? TLS_GOING : TLS_FAILED;
 }
 
+#define DAY_S        86400
+#define RENEWAL_DAYS 14
+
+/* Notes the certificate if it ought to be renewed before the one that is noted. */
+static void note_expiry(const X509 *certificate, const char *whose, struct tls_expiry *expiry)
+{
+    const ASN1_TIME *begin = openssl.X509_get0_notBefore(certificate);
+    const ASN1_TIME *end = openssl.X509_get0_notAfter(certificate);
+    int days, seconds;
+
+    if (openssl.ASN1_TIME_diff(&days, &seconds, begin, end) != 1)
+        return;
+    int64_t quarter = ((int64_t)days * DAY_S + seconds) / 4, late = RENEWAL_DAYS * DAY_S;
+    if (openssl.ASN1_TIME_diff(&days, &seconds, NULL, end) != 1)
+        return;
+    int64_t left = (int64_t)days * DAY_S + seconds,
+            spare = left - (quarter < late ? quarter : late);
+    if (!expiry->whose || spare < expiry->spare_s)
+        *expiry = (struct tls_expiry){.whose = whose, .left_s = left, .spare_s = spare};
+}
+
+void tls_session_expiry(const struct tls_session *session, struct tls_expiry *expiry)
+{
+    const OPENSSL_STACK *chain =
+        (const OPENSSL_STACK *)openssl.SSL_get0_verified_chain(session->ssl);
+    const X509 *own = openssl.SSL_get_certificate(session->ssl);
+
+    for (int i = 0; i < openssl.OPENSSL_sk_num(chain); i++)
+        note_expiry(openssl.OPENSSL_sk_value(chain, i),
+                    i > 0 ? "the certificate of its authority" : "the server's certificate",
+                    expiry);
+    if (own)
+        note_expiry(own, "the certificate of tls-cert", expiry);
+}
+
 enum tls_state tls_read(struct tls_session *session, char *bytes, size_t size, size_t *got,
                         char *fault, size_t fault_size)
 {

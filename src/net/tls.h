@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* A file or directory that a user names: borrowed for as long as the struct tls lives. */
 struct tls_file {
@@ -69,5 +70,14 @@ bool tls_write(struct tls_session *session, const char *bytes, size_t size);
 bool tls_hears_plain(const struct tls_session *session);
 /* Guesses why the peer ended the connection; NULL: not known. */
 const char *tls_guess_refusal(const struct tls_session *session);
+/* Of the certificates that a session relies on, the one that ought to be renewed first. */
+struct tls_expiry {
+    const char *whose; /* "the server's certificate"; NULL: it uses none */
+    int64_t left_s;    /* until it ends */
+    int64_t spare_s; /* until it is late to renew it: two weeks before its end, or of a short-lived
+                        * one, when a quarter of its time is left */
+};
+/* After the handshake. *expiry has been zeroed. */
+void tls_session_expiry(const struct tls_session *session, struct tls_expiry *expiry);
 /* Bytes that have to go to the socket: moves up to "size" of them out; returns how many. */
 size_t tls_give(struct tls_session *session, char *bytes, size_t size);

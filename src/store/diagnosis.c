@@ -94,6 +94,19 @@ void diagnosis_add_encryption(struct diagnosis *diagnosis, const struct url *url
                       secret ? "the password and " : "");
 }
 
+void diagnosis_add_expiry(struct diagnosis *diagnosis, const struct tls_expiry *expiry)
+{
+    bool late = expiry->spare_s < 0;
+
+    if (expiry->whose)
+        diagnosis_add(diagnosis, "certificate", late ? LEVEL_WARNING : LEVEL_FINE,
+                      late ? "renew it: from then on no host can connect, and locks are lost" : "",
+                      "%s ends in %s", expiry->whose,
+                      expiry->left_s > DURATION_MAX_NS / NS_PER_SEC
+                          ? "more than ten years"
+                          : DURATION_TEXT(expiry->left_s * NS_PER_SEC));
+}
+
 const struct server_figures untold_figures = {.ping_median_ns = UNTOLD,
                                               .ping_max_ns = UNTOLD,
                                               .uptime_s = UNTOLD,

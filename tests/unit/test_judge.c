@@ -23,6 +23,7 @@ static void make(struct scenario *scenario)
         (struct requirements){.url = &scenario->url, .prefix = "rlock", .lease = 30 * NS_PER_SEC};
     scenario->facts = (struct server_facts){.reached = true,
                                             .connected_ns = NS_PER_MS,
+                                            .expiry.whose = "it",
                                             .figures = {.ping_median_ns = NS_PER_MS,
                                                         .ping_max_ns = 2 * NS_PER_MS,
                                                         .software = "redis",
@@ -81,6 +82,7 @@ static void set(struct scenario *scenario, const char *word)
         lack(facts, value);
     NUMBER(facts->reached, "reached");
     else if (strcmp(word, "denied=1") == 0) facts->failure.cause = CAUSE_DENIED;
+    NUMBER(facts->expiry.spare_s, "spare");
     SCALED(facts->figures.ping_median_ns, "median", NS_PER_MS);
     SCALED(facts->figures.ping_max_ns, "max", NS_PER_MS);
     TEXT(facts->figures.version, "version");
@@ -144,10 +146,11 @@ static const struct {
                 "grace=1 marked=1 until=1000000", "memory=-1", "memory=910000 maxmemory=0",
                 "memory=910000 maxmemory=-1", "maxmemory=0 policy=allkeys-lru", "maxmemory=-1",
                 "fsync=always", "fsync=no scheme=local", "fsync=", "wanted=1 replicas=1 min=1",
-                "quorum=1", "scheme=sentinel replicas=1 wanted=1 min=1", "timeout=11",
+                "quorum=1", "scheme=sentinel replicas=1 wanted=1 min=1", "timeout=11", "spare=1",
                 "clients=8999", "lacks=info", "replay=0 version=5.0.14")},
     {"reach unfit", INPUTS("reached=0", "reached=0 denied=1")},
     {"latency warning", INPUTS("median=1001", "max=2600", "median=40 lease=1")},
+    {"certificate warning", INPUTS("spare=-1")},
     {"encryption note", INPUTS("tls=0")},
     {"encryption warning", INPUTS("tls=0 secret=1", "tls=0 secret=1 host=12.7.0.1")},
     {"version unfit", INPUTS("version=4.0.14")},

@@ -1128,6 +1128,11 @@ bool redis_session_sent_twice(const struct redis_session *session)
     return session->batch.twice;
 }
 
+void redis_session_expiry(const struct redis_session *session, struct tls_expiry *expiry)
+{
+    stream_expiry(session->conn->stream, expiry);
+}
+
 struct moment redis_session_sent_at(const struct redis_session *session)
 {
     return session->batch.sent_at;

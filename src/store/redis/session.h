@@ -90,6 +90,8 @@ bool redis_session_send_nowait(struct redis_session *session);
 /* Sends all that was sent in this way once more, behind the batch. */
 void redis_session_repeat_nowait(struct redis_session *session);
 
+/* When a connection is up: see net/stream.h. */
+void redis_session_expiry(const struct redis_session *session, struct tls_expiry *expiry);
 /* Returns when the latest batch went out. */
 struct moment redis_session_sent_at(const struct redis_session *session);
 /* Returns whether the latest batch has gone out on two connections: it may be done on both. */

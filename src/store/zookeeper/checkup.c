@@ -5,6 +5,7 @@
 
 #include "base/duration.h"
 #include "net/loop.h"
+#include "net/stream.h"
 #include "store/diagnosis.h"
 #include "store/zookeeper/session.h"
 
@@ -16,6 +17,7 @@ struct look {
     struct zk_session *session;
     enum zk_outcome outcome; /* of opening it, the latest time */
     struct answer failure;
+    struct tls_expiry expiry;
     int64_t timeout;    /* ns: that it grants */
     int64_t round_trip; /* ns: of the request that begins the session */
 };
@@ -28,6 +30,7 @@ static void done(void *arg, enum zk_outcome outcome, const struct zk_reply *repl
     (void)replies;
     look->outcome = outcome;
     if (outcome == ZK_ANSWERED) {
+        stream_expiry(look->session->link->stream, &look->expiry);
         look->timeout = look->session->timeout;
         look->round_trip = moment_until(look->session->opened, loop_now(look->loop));
     } else if (failure) {
@@ -116,6 +119,7 @@ static bool check_server(const struct checkup_plan *plan, struct url_host host,
     }
     server->figures.ping_median_ns = server->figures.ping_max_ns = look.round_trip;
     diagnosis_add(&server->diagnosis, "reach", LEVEL_FINE, "", "it begins a session");
+    diagnosis_add_expiry(&server->diagnosis, &look.expiry);
     if (look.outcome == ZK_ANSWERED)
         diagnosis_add(&server->diagnosis, "session", LEVEL_FINE, "", "it opens a session again");
     else

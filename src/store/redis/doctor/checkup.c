@@ -485,6 +485,7 @@ static bool greet(struct probe *probe)
     if (!answer_await(probe->loop, &probe->facts->failure) || probe->failed)
         return false;
     probe->facts->connected_ns = moment_until(began, probe->answered);
+    redis_session_expiry(probe->session, &probe->facts->expiry);
     return true;
 }
 

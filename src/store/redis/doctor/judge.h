@@ -76,6 +76,7 @@ struct server_facts {
     bool reached;          /* all below the failure is untold if not */
     struct answer failure; /* why it was not reached; DENIED: it wants another password, or user */
     int64_t connected_ns;
+    struct tls_expiry expiry;
 
     struct server_figures figures; /* maxmemory 0: no limit */
     char mode[24];                 /* "standalone" */
