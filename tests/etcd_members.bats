@@ -46,6 +46,41 @@ leader() {
     ends_well a
 }
 
+# connections HOST MEMBER: how many that process has.
+connections() {
+    local inodes
+    inodes=$(readlink "/proc/$1"/fd/* | sed -n 's/^socket:\[\(.*\)\]$/\1/p')
+    awk -v port="$(printf ':%04X$' "${port[$2]}")" '$3 ~ port && $4 == "01" { print $10 }' \
+        /proc/net/tcp | grep -cxF "$inodes"
+}
+
+# hears_from_another HOST: it asks a member, and listens to it, that is not the one that is stopped.
+hears_from_another() {
+    local one
+    for one in 1 2 3; do
+        [[ $one == "$stopped" ]] || (($(connections "$1" "$one") < 2)) || return 0
+    done
+    return 1
+}
+
+@test "a waiter listens to the member that answers it, not to one that is silent" {
+    poll_until 20 leader
+    stay a k --lease 10m
+    queue b k --lease 10m -u "$(sed "s|127.0.0.1:${port[$(leader)]},*||; s|,/|/|" <<<"$RLOCK_URL")"
+    host=$(pgrep -P "$(agent_of "${pid[b]}")" -x rlock-etcd)
+    stopped=none
+    poll_until 20 hears_from_another "$host"
+    for one in 1 2 3; do
+        (($(connections "$host" "$one") < 2)) || stopped=$one
+    done
+    member STOP "$stopped"
+    # In a minute it asks for the time, too, by one connection more.
+    poll_until 14 hears_from_another "$host"
+    member CONT "$stopped"
+    ends_well a
+    ends_with b 0 60
+}
+
 @test "a majority is stopped: the lock is lost in time, and no other process has it before" {
     at_work a k 1000 --lease 6s
     queued k bg b rlock run --server-wait 2m k -- "$RLOCK_TEST_TOOLS/worker" "$LOG" b 0.1

@@ -33,6 +33,7 @@ static struct {
 
     CURLM *streams;
     CURL *stream;
+    size_t stream_at; /* the number of its server */
     struct strbuf heard;
     struct piece stream_text;
     struct body stream_body;
@@ -327,6 +328,7 @@ void http_stream_begin(const char *path, struct piece body)
         http.streams = mem_checked(curl_multi_init());
     http.stream = new_easy();
     http.stream_text = piece_duplicate(body);
+    http.stream_at = http.at;
     http.stream_ended = false;
     const struct http_request request = {HTTP_GRPC, path, http.stream_text, false};
     curl_easy_setopt(http.stream, CURLOPT_HTTP_VERSION, http_2());
@@ -339,7 +341,7 @@ void http_stream_begin(const char *path, struct piece body)
 
 bool http_stream_is_open(void)
 {
-    return http.stream;
+    return http.stream && http.stream_at == http.at;
 }
 
 int http_stream_rest(int *ms)

@@ -45,6 +45,7 @@ bool http_take_message(struct piece *bytes, struct piece *message);
 /* A request by gRPC whose reply has no end. It ends the one before it. */
 void http_stream_begin(const char *path, struct piece body);
 void http_stream_end(void);
+/* Whether there is one, with the server that is asked: the one before it may be silent. */
 bool http_stream_is_open(void);
 /* The descriptor to read from; -1: none yet. *ms: when to call http_stream_hear() at the latest. */
 int http_stream_rest(int *ms);
