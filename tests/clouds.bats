@@ -73,6 +73,7 @@ holds_locks() {
 @test "Kubernetes: records, and what is certain of a put that fails" {
     keeps_records kubectl
     judges kubectl failed 'Error from server (Forbidden): configmaps is forbidden'
+    judges kubectl failed 'Error from server (NotFound): namespaces "n" not found'
     judges kubectl conflict 'Error from server (Conflict): the object has been modified'
     judges kubectl unknown 'Unable to connect to the server: net/http: TLS handshake timeout'
     judges kubectl unknown 'Error from server (Timeout): the server did not answer'
