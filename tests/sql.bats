@@ -165,7 +165,8 @@ limit_statements() {
     poll_until 10 contains "$T/client.out" locked
     limit_statements 200
     bg a rlock run --server-wait 60s k -- true
-    poll_until 20 contains "$T/a.err" "it takes longer than it allows itself; its tables may be locked; trying again"
+    poll_until 20 contains "$T/a.err" \
+        "it takes longer than it allows itself; its tables may be locked; trying again"
     echo "${unlock[$DATABASE]}" >&8
     exec 8>&-
     finish a 60
@@ -202,6 +203,19 @@ limit_statements() {
     database_sql postgresql 'DROP FUNCTION nothing CASCADE'
 }
 
+@test "PostgreSQL: the doctor warns of tables in two schemas, as their users do not meet" {
+    [[ $DATABASES == *postgresql* ]] || skip 'there is no PostgreSQL'
+    with_database postgresql
+    run rlock doctor
+    [[ $output != *'such tables'* ]]
+    hold a k
+    database_sql postgresql 'CREATE SCHEMA locker AUTHORIZATION locker'
+    rlock init
+    run -0 rlock run -n k -- true
+    prints 1 '*warning  tables *in schema locker, which this user finds, and in public:*' doctor
+    database_sql postgresql 'DROP SCHEMA locker CASCADE'
+}
+
 @test "MariaDB: the doctor warns of a table in an engine without transactions" {
     [[ $DATABASES == *mysql* ]] || skip 'there is no MariaDB'
     with_database mysql
@@ -210,7 +224,8 @@ limit_statements() {
         [[ $table == rlock_* ]] || url+='?table=Engine_2'
         rlock init -u "$url"
         database_sql mysql "ALTER TABLE $table ENGINE=MyISAM"
-        prints 1 '*warning  durability   a table of locks is not in InnoDB*ENGINE=InnoDB*' doctor -u "$url"
+        prints 1 '*warning  durability   a table of locks is not in InnoDB*ENGINE=InnoDB*' \
+            doctor -u "$url"
         database_sql mysql "ALTER TABLE $table ENGINE=InnoDB"
         run -1 rlock doctor -u "$url"
         [[ $output != *'not in InnoDB'* ]]

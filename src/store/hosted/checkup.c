@@ -336,6 +336,24 @@ static void check_pg_durability(struct examination *of)
                       "fsync or full_page_writes is off: a crash loses locks", "turn both on");
 }
 
+/* The search_path of a user decides which schema's tables it finds. */
+static void check_pg_schemas(struct examination *of)
+{
+    struct sql_text text = text_of(of);
+
+    sql_add(&text, "SELECT o.relnamespace::regnamespace, "
+                   "string_agg(c.relnamespace::regnamespace::text, ', ') "
+                   "FROM pg_class o JOIN pg_class c ON c.relname = o.relname AND c.oid <> o.oid "
+                   "AND c.relkind IN ('r', 'p') WHERE o.oid = to_regclass('@record') GROUP BY 1");
+    if (ask(of, text.out.text) && !says(of, 1, ""))
+        diagnosis_add(&of->server->diagnosis, "tables", LEVEL_WARNING,
+                      "ALTER DATABASE ... SET search_path: one schema for all users",
+                      "such tables are in schema %.60s, which this user finds, and in %.80s: who "
+                      "finds those has locks of their own",
+                      of->values[0], of->values[1]);
+    strbuf_free(&text.out);
+}
+
 /* A pooler may give each statement to another session: then two connections have one, or one has
  * two. It may give them to each session in turn: of two in turn the same one answers every second
  * statement. */
@@ -374,6 +392,7 @@ static void check_postgresql(struct examination *of)
         tell_connections(of, of->values[0], of->values[1], of->values[2]);
     if (check_tables(of))
         check_pg_pooler(of);
+    check_pg_schemas(of);
 }
 
 /* -- MySQL and MariaDB ------------------------------------------------------------------------- */
