@@ -126,17 +126,27 @@ static bool disturbs_for_ever(enum fault_kind kind)
     return kind == FAULT_LOSE || kind == FAULT_NAMES || kind == FAULT_FAILOVER;
 }
 
+static bool lasts(enum fault_kind kind)
+{
+    return kind == FAULT_STOP || kind == FAULT_SUSPEND || kind == FAULT_AWAY ||
+           kind == FAULT_STALL || kind == FAULT_FREEZE || kind == FAULT_RESTART ||
+           kind == FAULT_TROUBLE || kind == FAULT_NAMES;
+}
+
 static void come(void *arg);
 
-/* The fault behind it may strike amid what is done about this one. */
+/* The fault behind it may strike amid what is done about this one, or about its end. */
 static void come_next(const struct fault *fault)
 {
     struct fault *next = &faults[fault - faults + 1];
+    int64_t from = world.now;
 
     if (next == faults + fault_count || next->trigger != AT_FAULT || next->used)
         return;
     next->used = true;
-    world_at(world.now + next->at, come, next);
+    if (next->behind && lasts(fault->kind))
+        from += fault->length;
+    world_at(from + next->at, come, next);
 }
 
 static int64_t moment_of(const struct fault *fault, unsigned which)
@@ -163,8 +173,10 @@ static void strike(void *arg)
 
     states_note_fault(fault->run, fault->kind * 2 + fault->guard);
     if (is_of_network(fault->kind)) {
-        circumstances.disturbed_until =
+        int64_t until =
             disturbs_for_ever(fault->kind) ? NEVER : world.now + fault->length + 3 * SEC;
+        if (circumstances.disturbed_until < until)
+            circumstances.disturbed_until = until;
         if (is_strike(fault)) {
             circumstances.strikes++;
             circumstances.latest = fault;
@@ -350,6 +362,7 @@ static bool is_due(const struct fault *fault, const struct run *run)
 {
     return !fault->used && fault->run == run &&
            ((fault->trigger == AT_REQUEST && fault->number == run->requests) ||
+            (fault->trigger == AT_GRANT && fault->number == run->grants) ||
             (fault->trigger == AT_CHANGE && fault->number == run->changes));
 }
 
@@ -368,6 +381,12 @@ void life_on_request(struct run *run)
 {
     run->requests++;
     run->requested_at = world.now;
+    come_if_due(run);
+}
+
+void faults_on_granted(struct run *run)
+{
+    run->grants++;
     come_if_due(run);
 }
 
@@ -468,6 +487,11 @@ static void choose_aim(struct fault *fault)
     fault->has_end = one_in(2);
     fault->end_moment = choose_moment(fault->run);
     fault->end_by = (one_in(3) ? -1 : 1) * chance_below(CHOOSE(0, 3, 100, 1000) * MS);
+    fault->behind = one_in(2);
+    if (fault->trigger != AT_REQUEST || !one_in(3))
+        return;
+    fault->trigger = AT_GRANT;
+    fault->number = 1 + fault->number % 2;
 }
 
 /* rlock-stores(7) says how many servers of a quorum "may forget": the first ones here. */

@@ -1,9 +1,9 @@
 /* The faults of a life. Each strikes at a time, before a system call of a guard, or about a deed of
  * one (of any kind, or of one); just after a request was sent: while these are under way, most
- * orders are open; just after the state of a run's guards has changed (states.h); about when a
- * command ends, or must be ended, if its lease is not renewed until
- * then; or soon after the fault before it, amid what is done about that one. A fault that
- * lasts may do so until one of those moments. */
+ * orders are open; just after the run was granted its lock, which it then begins to use; just after
+ * the state of a run's guards has changed (states.h); about when a command ends, or must be ended,
+ * if its lease is not renewed until then; or soon after the fault before it, or after the end of
+ * that, amid what is done about it. A fault that lasts may do so until one of those moments. */
 #pragma once
 
 #include "lives/replication.h"
@@ -33,13 +33,23 @@ struct fault {
         FAULT_FAILOVER,
         FAULT_KINDS
     } kind;
-    enum { AT_TIME, AT_CALL, AT_REQUEST, AT_CHANGE, AT_DEED, AT_MOMENT, AT_FAULT } trigger;
+    enum {
+        AT_TIME,
+        AT_CALL,
+        AT_REQUEST,
+        AT_GRANT,
+        AT_CHANGE,
+        AT_DEED,
+        AT_MOMENT,
+        AT_FAULT
+    } trigger;
     struct run *run;
     int server;
     enum kind guard; /* SUPERVISOR or AGENT */
     int signo;
     int64_t at;      /* AT_TIME: then; of the others: so long behind it */
-    unsigned number; /* of the call, request, change or deed; which moment (states.h) */
+    bool behind;     /* AT_FAULT: that one's end */
+    unsigned number; /* of the call, request, grant, change or deed; which moment (states.h) */
     enum deed deed;  /* AT_DEED: of that kind only; DEEDS: any */
     bool has_end;    /* it lasts until that moment of the run, and so long behind it */
     unsigned end_moment;
@@ -73,6 +83,8 @@ extern struct circumstances {
     int64_t disturbed_until;
 } circumstances;
 
+/* A run was granted a KEY. */
+void faults_on_granted(struct run *run);
 /* Chooses what goes wrong: for the runs that are chosen already. mask: a bit for each fault that is
  * not left out. */
 void faults_choose(unsigned mask);

@@ -785,6 +785,7 @@ void kernel_call(void)
         return;
     kernel.calls++;
     process->calls_awake++;
+    process->called[process->calls++ % CALLS_KEPT] = world.now;
     world.now += 500 + chance_below(2500);
     life_on_call(process);
     if (process->doomed)

@@ -15,6 +15,7 @@ struct file; /* files.h */
 struct tty;  /* tty.h */
 
 #define DESCRIPTORS 40
+#define CALLS_KEPT  16
 
 enum kind {
     SUPERVISOR,
@@ -69,9 +70,11 @@ struct proc {
 
     /* One of these leads to the next, but for FROZEN, which is its host's. */
     enum { ALIVE, DYING /* of a KILL */, EXITING /* its files are closed */, ZOMBIE, REAPED } life;
-    bool frozen;          /* with its host */
-    int64_t frozen_for;   /* all in all */
-    unsigned calls_awake; /* of a coroutine: since then or a stop, behind the one under way */
+    bool frozen;                /* with its host */
+    int64_t frozen_for;         /* all in all */
+    unsigned calls_awake;       /* of a coroutine: since then or a stop, behind the one under way */
+    int64_t called[CALLS_KEPT]; /* of a coroutine: the latest calls, in turn */
+    unsigned calls;
     bool stopped, stop_untold, continue_untold;
     int stop_signal;
     int status; /* as waitpid() tells it; of an actor: what it will end with */

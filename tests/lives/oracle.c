@@ -267,6 +267,7 @@ static void on_stop_command(struct proc *process, char *const *environment)
     run->stop_began = world.now;
     run->stop_held = is_holder(run);
     run->stop_left = atoll(variable_of(environment, "RLOCK_STOP_MS")) * MS;
+    run->stop_due = process->born + run->stop_left;
     if (run->stops_seen++ && !run->killed && !run->agent_faulted)
         BROKEN(STOP_COMMAND, "run %d: --stop is run twice", run->number);
     if (run->stop_left > run->kill_after)
@@ -420,14 +421,23 @@ static void note_stray(struct run *victim)
         victim->faulted = victim->killed = victim->agent_faulted = victim->signalled = true;
 }
 
+/* Whether a guard has called so often since that it has looked at that process by then. */
+static bool has_looked_since(const struct proc *guard, int64_t since)
+{
+    return guard->calls > CALLS_KEPT && guard->called[guard->calls % CALLS_KEPT] > since;
+}
+
 /* The group's number is one that a process of the run had. Without pidfds, nothing tells the two
- * apart between a look and a signal. rlock(7), "No usable /proc": "A process group that has got its
- * number since may then be taken for that of the command." */
+ * apart between a look and a signal; nor of a whole group, before Linux 6.9. rlock(7), "No usable
+ * /proc": "A process group that has got its number since may then be taken for that of the
+ * command." */
 static void check_stray(const struct proc *process, const struct run *run, int signo)
 {
     bool blind = kernel.proc == PROC_NONE || world.now < run->blind_until;
+    bool between = !kernel.signals_groups && has_just_slept();
+    bool tells = process->kind == STRANGER && has_looked_since(kernel.current, process->born);
 
-    if (kernel.no_pidfd || kernel.no_pidfd_signal || blind)
+    if ((kernel.no_pidfd || kernel.no_pidfd_signal || blind || between) && !tells)
         note_stray(process->run);
     else
         fail("run %d sends signal %d to process %d of others", run->number, signo, process->pid);
@@ -448,6 +458,19 @@ static bool comes_from_outside(const struct run *run, int signo)
 static bool has_time_left(const struct proc *supervisor)
 {
     return state_moment(supervisor, 1) > world.now + 20 * MS;
+}
+
+/* Of one that has not begun to end its command itself, which gets TERM now. */
+static void check_stopped_run(const struct run *run)
+{
+    const struct proc *supervisor = run->supervisor;
+    bool awaits = supervisor->stopped && state_kills_at(supervisor) == NEVER &&
+                  state_moment(supervisor, 1) > world.now + 100 * MS;
+
+    if (kernel.current->kind == AGENT && run->has_stop && awaits && !run->stops_seen &&
+        !run->stop_told && !run->agent_faulted && !run->suspended && kernel.load < 2 &&
+        !kernel.slow_exec)
+        BROKEN(STOP_OF_STOPPED, "run %d: TERM comes, and --stop is not run", run->number);
 }
 
 void life_on_signal(const struct proc *process, int signo)
@@ -480,6 +503,7 @@ void life_on_signal(const struct proc *process, int signo)
         BROKEN(NEVER_WITHOUT_LOCK, "run %d: its command is continued without the lock",
                run->number);
     if (signo == SIGTERM && !run->termed_at) {
+        check_stopped_run(run);
         check_stop_time(run, run->stop_left / 2, "TERM comes");
         run->termed_at = world.now;
     }
@@ -595,6 +619,7 @@ void life_on_granted(const char *name, const char *owner)
 
     if (!run)
         return;
+    faults_on_granted(run);
     const struct waiter *mine = queue_find(name, run);
     if (order_has_paused(name) && !nests_at(run, name))
         BROKEN(PAUSED, "run %d is granted %s", run->number, name);
@@ -634,15 +659,18 @@ void life_on_asked(const char *owner)
         run->forced = true;
 }
 
-/* Where the server's clock was set back, each of the keys ends when somebody asks for that. */
+/* Where the server's clock was set back, each of the keys ends when somebody asks for that. One
+ * whose command has ended waits for none: of a lease that is over, the KEYs that no other run has
+ * asked for since may still be kept for --at-least. */
 static void check_all_or_none(const struct run *run)
 {
+    bool is_kept = run->at_least && run->starts_seen && !run->command_alive;
     size_t held = 0;
 
     for (size_t i = 0; i < run->key_count; i++)
         held += server_has_holder(run->keys[i], run->owner);
     if (held > 0 && held != (run->take ? run->take : run->key_count) && !run->forced &&
-        !run->ended && !circumstances.set_back)
+        !run->ended && !is_kept && !circumstances.set_back)
         BROKEN(ALL_OR_NONE, "run %d holds %zu", run->number, held);
 }
 
@@ -815,6 +843,22 @@ static void check_notices(const struct run *run)
             BROKEN(NOTICE_ENDS, "run %d: its --notify lives on", run->number);
 }
 
+/* Either guard does so: of a command of the other one, as far as it sees that. An extension puts
+ * KILL off, also when one has come since. */
+static void check_stopper_killed(struct run *run)
+{
+    for (unsigned kind = SUPERVISOR; kind <= AGENT; kind++) {
+        const struct proc *guard = run_guard(run, kind);
+        int64_t due = guard ? state_kills_at(guard) : NEVER;
+        if (due != NEVER && due > run->stop_due)
+            run->stop_due = due;
+    }
+    if (run->stopper->life == ALIVE && kernel.proc == PROC_WHOLE && world.now >= run->blind_until &&
+        run->last_unguarded < run->stop_due && !run->suspended && kernel.load < 2 &&
+        world.now > run->stop_due + kernel.kill_takes + 60 * MS)
+        BROKEN(STOP_KILLED, "run %d: its --stop lives on", run->number);
+}
+
 /* Where it was run because the lock is lost, there is none to keep. rlock(7), "No usable /proc":
  * the agent of an rlock that was stopped "only knows the process group of the command". */
 static void check_stopper(const struct run *run)
@@ -846,6 +890,8 @@ static void check_run(struct run *run)
                server_has_entry(run->held[0], run->owner) ? "after the end of its lease"
                                                           : "and its lock is released");
     check_stopper(run);
+    if (run->stopper)
+        check_stopper_killed(run);
     check_stopped(run);
     check_rest(run);
     check_notices(run);
@@ -853,13 +899,20 @@ static void check_run(struct run *run)
 
 /* -- scripts ----------------------------------------------------------------------------------- */
 
+/* Whether anything was amiss with the way to the server so far. */
+static bool network_has_failed(void)
+{
+    return network_is_unsteady() || replication.servers || replication.grace ||
+           circumstances.strikes > 0 || circumstances.names_failed;
+}
+
 /* So long a renewer that nothing disturbs takes to notice an end, and to release the lock. */
 #define GIVES_BACK_NS (2 * SEC)
 
 static void check_script(const struct run *run)
 {
     bool blind = kernel.no_pidfd && kernel.proc != PROC_WHOLE; /* the number may be used again */
-    bool disturbed = run->agent_faulted || run->suspended || circumstances.network_bad || blind;
+    bool disturbed = run->agent_faulted || run->suspended || network_has_failed() || blind;
 
     if (life_counts_on(run) && !is_holder(run) && world.now < script.counts_until)
         BROKEN(HELD_FOR_A_LEASE, "run %d: its lock is gone", run->number);
@@ -1096,7 +1149,8 @@ static void check_at_least(const struct run *run)
     bool disturbed = run->faulted || run->forced || circumstances.network_bad;
 
     if (run->outcome.outcome == OUTCOME_COMPLETED && run->starts_seen && !disturbed &&
-        run->at_least > run->outcome.held + 300 * MS && !holds_any(run))
+        run->at_least - clock_error(run->at_least) > run->outcome.held + 300 * MS &&
+        !holds_any(run))
         BROKEN(AT_LEAST, "run %d has released it after %.3f s", run->number,
                (double)run->outcome.held / 1e9);
 }
@@ -1158,7 +1212,7 @@ static void check_reason(const struct run *run)
         BROKEN(ENDS_LOST, "run %d: status %d", run->number, run->outcome.status);
     if (outcome == OUTCOME_LOST && !disturbed && !run->forced)
         BROKEN(ENDS_LOST, "run %d: without a reason", run->number);
-    if (outcome == OUTCOME_LOST && run->paused && is_only_paused(run))
+    if (outcome == OUTCOME_LOST && run->paused && run->starts_seen && is_only_paused(run))
         BROKEN(KEPT_WHILE_STOPPED, "run %d: it is lost", run->number);
     if (outcome == OUTCOME_TIMED_OUT && !run->at_most && !run->fixed)
         BROKEN(ENDS_IN_TIME, "run %d: it has no limit", run->number);

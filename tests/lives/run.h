@@ -55,6 +55,7 @@ struct run {
     unsigned starts_seen, stops_seen; /* of the command, of --stop */
     struct proc *stopper;             /* the latest of --stop; NULL: none */
     int64_t stop_began, stop_left;    /* of that: when, and for how long it was told that it has */
+    int64_t stop_due;                 /* when it is killed */
     bool stop_held;                   /* its run had the lock then */
     unsigned signals_seen;            /* of --on-lost, to its command */
     bool signal_seen;                 /* the same, to any of its processes */
@@ -95,12 +96,12 @@ struct run {
     int64_t thinned_until; /* it may have no majority until then; 0: it has */
     int64_t forgotten;     /* the server has lost its lock then; 0: it has not */
     bool asked;            /* its first request was sent */
-    unsigned requests, changes; /* the latter of the states of its guards */
-    int64_t requested_at;       /* the latest of them was sent */
-    int64_t served_at;          /* a server has read something of it last */
-    unsigned calls[2];          /* system calls of its supervisor and its agents */
-    unsigned deeds[2][DEEDS];   /* of these, of each kind */
-    int64_t stopped_since;      /* its supervisor is; 0: it is not */
+    unsigned requests, grants, changes; /* the latter of the states of its guards */
+    int64_t requested_at;               /* the latest of them was sent */
+    int64_t served_at;                  /* a server has read something of it last */
+    unsigned calls[2];                  /* system calls of its supervisor and its agents */
+    unsigned deeds[2][DEEDS];           /* of these, of each kind */
+    int64_t stopped_since;              /* its supervisor is; 0: it is not */
     /* When neither of its guards ran last. */
     bool unguarded;
     int64_t last_unguarded;

@@ -25,6 +25,8 @@ const struct sentence_quote sentences[] = {
                        "TERM follows when CMD has ended, or when half of that time is over."},
     [STOP_KEEPS_LOCK] = {"rlock-run.1", "The lock is kept until CMD has ended."},
     [STOP_BY_AGENT] = {"rlock-run.1", "When rlock itself is killed, its agent runs CMD"},
+    [STOP_OF_STOPPED] = {"rlock-run.1", "its agent runs CMD before the lease ends"},
+    [STOP_KILLED] = {"rlock-run.1", "CMD never delays KILL, and is killed with it."},
     [RELEASE_TOLD] = {"rlock-run.1",
                       "If the lock cannot be released after the command has ended, rlock prints a "
                       "warning"},

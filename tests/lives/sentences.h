@@ -26,6 +26,8 @@ enum sentence {
     STOP_HAS_TIME,
     STOP_KEEPS_LOCK,
     STOP_BY_AGENT,
+    STOP_OF_STOPPED,
+    STOP_KILLED,
     RELEASE_TOLD,
     HISTORY_TELLS,
     AT_LEAST,

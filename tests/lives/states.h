@@ -53,6 +53,10 @@ unsigned state_of_agent(const struct proc *process);
 #define MOMENT_OF_ITSELF 4
 #define MOMENT_OF_KILL   5
 int64_t state_moment(const struct proc *process, unsigned which);
+/* When KILL is due, as far as an agent knows, or a supervisor that has begun to end its command;
+ * NEVER: it has not. */
+int64_t state_kills_at(const struct proc *guard);
+int64_t state_kills_at_of_agent(const struct proc *agent);
 /* The flags that their guards ask for besides: a set of bits, below 1 << 13 of a supervisor, and
  * below 1 << 14 of an agent. */
 unsigned state_detail_of_supervisor(const struct proc *process);

@@ -36,6 +36,14 @@ unsigned state_detail_of_agent(const struct proc *process)
            (agent->keeper ? state_detail_of_keeper(agent->keeper) : 0) << 9;
 }
 
+int64_t state_kills_at_of_agent(const struct proc *agent)
+{
+    const struct watchdog *watchdog = agent->inside;
+
+    return watchdog && watchdog->plan ? deadline_of(watchdog->plan, &watchdog->known).kill_at.ns
+                                      : NEVER;
+}
+
 unsigned state_of_agent(const struct proc *process)
 {
     const struct watchdog *watchdog = process->inside;

@@ -54,6 +54,12 @@ int64_t state_moment(const struct proc *process, unsigned which)
     }
 }
 
+int64_t state_kills_at(const struct proc *guard)
+{
+    return guard->kind == AGENT ? state_kills_at_of_agent(guard)
+                                : state_moment(guard, MOMENT_OF_KILL);
+}
+
 unsigned state_detail_of_supervisor(const struct proc *process)
 {
     const struct job *job = process->inside;
