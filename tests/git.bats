@@ -123,9 +123,9 @@ git_with() {
     [[ $ref == "$version "*refs/rlock/k= ]]
     ask "put k $version 100" 'half a record'
     [[ $(git -C "$T/locks.git" for-each-ref) == "$ref" ]]
-    for step in hash-object mktree commit-tree; do
+    for step in init cat-file hash-object mktree commit-tree; do
         git_with "[ \$1 != $step ] || { echo 'fatal: No space left on device' >&2; exit 128; }"
-        PATH=$T/bin:$PATH ask "put k $version 2" a
+        [[ $(PATH=$T/bin:$PATH ask "put k $version 2" a 'get k') != failed* ]]
         [[ $(git -C "$T/locks.git" for-each-ref) == "$ref" ]]
     done
 }
