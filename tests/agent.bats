@@ -49,7 +49,7 @@ kill_all_agents() {
     has_agent a
     kill -STOP "$(redis_pid)"
     : >"$T/a.go"
-    poll_until 10 eval '! pgrep -P "${pid[a]}" -x sh'
+    poll_until 10 eval '! children_of "${pid[a]}" sh'
     kill -KILL "$agent"
     kill -CONT "$(redis_pid)"
     ends_with a 9
@@ -245,7 +245,7 @@ at_birth() { # NAME K [OPTION...]
 @test "H135 --wait-descendants: processes that are left are still waited for under the lock" {
     bg_up a rlock run --lease 9s --wait-descendants k -- \
         sh -c "('$RLOCK_TEST_TOOLS/await' '$T/go') & : >'$T/a.up'; exit 9"
-    poll_until 10 eval '[[ $(pgrep -P "${pid[a]}" | wc -l) == 2 ]]'
+    poll_until 10 eval '[[ $(children_of "${pid[a]}" | wc -l) == 2 ]]'
     kill_agent a
     kill_agent a
     renewed k

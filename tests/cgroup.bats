@@ -105,7 +105,7 @@ cgroup_is_gone() {
     bg a rlock run --cgroup --wait-descendants k -- \
         sh -c "setsid -f env -i '$RLOCK_TEST_TOOLS/await' '$T/go'; exit 3"
     poll_until 10 pgrep -xf "$RLOCK_TEST_TOOLS/await $T/go"
-    poll_until 10 eval '! pgrep -P "${pid[a]}" -x sh'
+    poll_until 10 eval '! children_of "${pid[a]}" sh'
     held k
     : >"$T/go"
     ends_with a 3

@@ -177,7 +177,7 @@ database_kill() {
     local main one children
     main=$(head -n 1 "$BATS_FILE_TMPDIR/$1/data/postmaster.pid" "$BATS_FILE_TMPDIR/$1/mysql.pid" \
         2>/dev/null | grep -m 1 -x '[0-9]*') || return 0
-    mapfile -t children < <(pgrep -P "$main")
+    mapfile -t children < <(children_of "$main")
     kill -KILL "$main" 2>/dev/null || true
     for one in "$main" "${children[@]}"; do
         poll_until 20 gone "$one"

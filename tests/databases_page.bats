@@ -109,7 +109,7 @@ kill_server() {
     local main one children
     main=$(head -n 1 "$T/data/main/postmaster.pid" "$T/data/pid" 2>/dev/null |
         grep -m 1 -x '[0-9]*') || return 0
-    mapfile -t children < <(pgrep -P "$main")
+    mapfile -t children < <(children_of "$main")
     kill -KILL "$main" 2>/dev/null || true
     for one in "$main" "${children[@]}"; do
         poll_until 20 gone "$one"

@@ -237,13 +237,13 @@ stopped_late() {
         bg a unshare --pid --fork bash -c 'for i in {1..300}; do (:); done; "$0" "$@"; exit' \
             "$RLOCK" run --lease 6s k -- sh -c "$(pair)"
         poll_until 15 have_traced 2
-        a=$(pgrep -P "$(pgrep -P "${pid[a]}")")
+        a=$(children_of "$(children_of "${pid[a]}")")
         [[ $(cat "/proc/$a/comm") == rlock ]]
     }
     for signal in STOP KILL; do
         begin
         blind "$signal" begin
-        kill -KILL "$(pgrep -P "${pid[a]}")" 2>/dev/null || true
+        kill -KILL "$(children_of "${pid[a]}")" 2>/dev/null || true
         finish a
     done
 }

@@ -77,7 +77,7 @@ refuses() { # WORDS OPTION...
 
 # host_of_a: prints the process of the host that run "a" has.
 host_of_a() {
-    pgrep -P "$(agent_of "${pid[a]}")" -x rlock-external
+    children_of "$(agent_of "${pid[a]}")" rlock-external
 }
 
 # has_host_but HOST: run "a" has another one.
@@ -89,7 +89,7 @@ has_host_but() {
 @test "a driver that dies is a lost connection: the holder keeps its lock by way of the next" {
     stay a k -v --lease 12s
     host=$(host_of_a)
-    kill -KILL "$(pgrep -P "$host")"
+    kill -KILL "$(children_of "$host")"
     poll_until 20 has_host_but "$host"
     renews a
     ends_well a
@@ -136,7 +136,7 @@ END
     run -0 rlock run k -- true
     stay a k
     host=$(host_of_a)
-    driver=$(pgrep -P "$host")
+    driver=$(children_of "$host")
     kill_both a
     poll_until 20 gone "$host"
     poll_until 20 gone "$driver"

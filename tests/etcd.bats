@@ -31,7 +31,7 @@ refuses() { # WORDS OPTION...
 @test "the program that waits for a message sleeps meanwhile" {
     stay a k --lease 10m
     queue b k --lease 10m
-    host=$(pgrep -P "$(agent_of "${pid[b]}")" -x rlock-etcd)
+    host=$(children_of "$(agent_of "${pid[b]}")" rlock-etcd)
     wakes() { sed -n 's/^voluntary_ctxt_switches:\t//p' "/proc/$host/status"; }
     before=$(wakes) start=$(now_ms)
     pause 1000

@@ -231,7 +231,7 @@ locked() {
     bg a rlock fence "$F" --token 5 -- \
         sh -c "sh -c 'echo \$\$ >\"$T/child\"; exec sleep 1000'; :"
     poll_until 10 test -s "$T/child"
-    guard=$(pgrep -P "${pid[a]}" -x rlock-guard)
+    guard=$(children_of "${pid[a]}" rlock-guard)
     bg trace strace -qq -o "$T/calls" -e inject=openat:error=ENFILE -p "$guard"
     poll_until 10 eval '[[ $(awk "/TracerPid/ { print \$2 }" "/proc/$guard/status") != 0 ]]'
     kill -KILL "${pid[a]}"

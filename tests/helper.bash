@@ -656,8 +656,24 @@ line_up() {
     poll_until 10 has_waiters k "$2"
 }
 
+# children_of PID [PATTERN]: prints its children, those with a name like PATTERN; fails if there are
+# none. pgrep would read of all processes of the machine, and take as long as ten programs.
+children_of() {
+    local one name found=1 children
+    { read -ra children <"/proc/$1/task/$1/children"; } 2>/dev/null || true
+    for one in "${children[@]}"; do
+        name=
+        { read -r name <"/proc/$one/comm"; } 2>/dev/null || true
+        # shellcheck disable=SC2053 # a pattern
+        [[ $name && $name == ${2-*} ]] || continue
+        echo "$one"
+        found=0
+    done
+    return "$found"
+}
+
 agent_of() {
-    pgrep -P "$1" -x rlock-agent
+    children_of "$1" rlock-agent
 }
 
 # kill_agent NAME: kills it and waits for the next one, which is $agent then.
@@ -697,10 +713,7 @@ kill_both() {
 
 # command_of PID: prints the command's process, a child that is not the agent.
 command_of() {
-    local one
-    for one in $(pgrep -P "$1"); do
-        [[ $(cat "/proc/$one/comm") == rlock-agent ]] || echo "$one"
-    done
+    children_of "$1" '!(rlock-agent)'
 }
 
 # ---------------------------------------------------------------- exclusion

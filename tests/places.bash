@@ -23,7 +23,7 @@ there() {
 guard() {
     local one=${pid[$1]}
     until [[ $(readlink "/proc/$one/exe") == "$outside" ]]; do
-        one=$(pgrep -P "$one" | head -n 1) && [[ $one ]] || return 1
+        one=$(children_of "$one" | head -n 1) && [[ $one ]] || return 1
     done
     echo "$one"
 }

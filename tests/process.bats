@@ -382,7 +382,7 @@ ended_by_agent() {
     run -0 rlock status -q k
     bg a unshare --pid --fork --mount-proc "$RLOCK" run k -- sleep 300
     poll_until 10 held k
-    one=$(pgrep -P "${pid[a]}")
+    one=$(children_of "${pid[a]}")
     kill -TERM "$one"
     ends_with a 143
     run -0 rlock status -q k

@@ -323,7 +323,7 @@ flush_unseen() {
     node 2 del 'rlock:{k}'
     node_signal 1 STOP
     : >"$T/a.go"
-    poll_until 10 eval '! pgrep -P "${pid[a]}" -x sh'
+    poll_until 10 eval '! children_of "${pid[a]}" sh'
     kill -CONT "$agent"
     ends_with a 9 20
     contains "$T/a.err" 'k: could not be released: it may have been lost, 1 of 3 servers failed: '

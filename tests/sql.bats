@@ -99,7 +99,7 @@ setup_file() { databases_start; }
 @test "the password is in no argument, environment or message" {
     each_database
     hold a k
-    one=$(pgrep -P "$(agent_of "${pid[a]}")")
+    one=$(children_of "$(agent_of "${pid[a]}")")
     [[ -n $one && ! -s /proc/$one/environ ]]
     [[ $(tr '\0' ' ' <"/proc/$one/cmdline") == "rlock-$DATABASE " ]]
     terminate a

@@ -42,5 +42,5 @@ standby_kill() {
 main_processes() {
     local main
     main=$(head -n 1 "$BATS_FILE_TMPDIR/postgresql/data/postmaster.pid")
-    pgrep -P "$main" | xargs kill "-$1" "$main"
+    children_of "$main" | xargs kill "-$1" "$main"
 }

@@ -116,7 +116,7 @@ hand_overs() {
     all_end 143 10 w{0..19}
     [[ $(waiters k) == 0 && ! -e $T/run ]]
     [[ $(redis hkeys "rlock:{k}" | grep -c '^w:') == 0 ]]
-    [[ $(pgrep -P "${pid[a]}" -c -x rlock-agent) == 1 ]]
+    [[ $(agent_of "${pid[a]}" | wc -l) == 1 ]]
 }
 
 @test "H64 a signal while the request is on its way: the grant is released" {

@@ -70,7 +70,7 @@ crowded_semaphore() {
     done
     for ((i = 0; i < $2; i++)); do
         sleep 0.3 # not for a condition: any moment
-        kill -KILL "$(pgrep -P "${pid[c$i]}" -x rlock)" || true
+        kill -KILL "$(children_of "${pid[c$i]}" rlock)" || true
     done
     for ((i = 0; i < 20; i++)); do
         finish "c$i" "$3"
