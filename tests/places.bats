@@ -72,6 +72,14 @@ own_mounts() {
     poll_until 20 nothing_left
 }
 
+@test "place: a process name space for what rlock starts, and not for itself: it runs nothing" {
+    unshare --pid --fork true 2>/dev/null || skip "no process name spaces here"
+    run -71 --separate-stderr unshare --pid "$RLOCK" run k -- touch "$T/ran" 3>&-
+    stderr_line '^rlock: k: .*unshare needs --fork'
+    [[ ${#stderr_lines[@]} == 1 && ! -e $T/ran ]]
+    poll_until 20 nothing_left
+}
+
 @test "place: no /proc" {
     unshare --mount true 2>/dev/null || skip "no mount name spaces here"
     there "${no_proc[@]}"

@@ -2,7 +2,7 @@
  *
  * The text in the file $SHIM_CLOCK_FILE says which: a number of milliseconds to add, or "freeze" to
  * stand still from now on. The file is mapped, so overwrite it in place, never cut
- * short. CLOCK_MONOTONIC and CLOCK_BOOTTIME stay as they are. */
+ * short. CLOCK_MONOTONIC and CLOCK_BOOTTIME stay as they are, unless $SHIM_CLOCK_ALL is set. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -52,7 +52,8 @@ static void bend(struct timespec *t)
 int clock_gettime(clockid_t clock, struct timespec *t)
 {
     int result = (int)syscall(SYS_clock_gettime, clock, t);
-    if (result == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
+    if (result == 0 &&
+        (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE || getenv("SHIM_CLOCK_ALL")))
         bend(t);
     return result;
 }

@@ -4,9 +4,13 @@
  * clock can be set by anyone. A one-field struct cannot be mixed up with a duration or a time_t. */
 #pragma once
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <time.h>
+#include <unistd.h>
 
 struct moment {
     int64_t ns;
@@ -20,11 +24,45 @@ struct moment {
 /* Never comes: later than every other moment. */
 #define MOMENT_NEVER ((struct moment){INT64_MAX})
 
-static inline struct moment moment_now(void)
+/* The kernel's clock and timer, not those of a library that stands in front of the C library and
+ * bends time (libfaketime, by LD_PRELOAD): leases go by the store's clock. Where a sandbox refuses
+ * the call, the C library may still read the clock without one. ns. */
+static inline int64_t clock_of_kernel(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_BOOTTIME, &t);
-    return (struct moment){t.tv_sec * NS_PER_SEC + t.tv_nsec};
+#ifdef __LP64__
+    int error = errno;
+    if (syscall(SYS_clock_gettime, clock, &t) != 0) {
+        errno = error;
+        clock_gettime(clock, &t);
+    }
+#else /* the call's times may have another size than the C library's */
+    clock_gettime(clock, &t);
+#endif
+    return t.tv_sec * NS_PER_SEC + t.tv_nsec;
+}
+
+static inline struct moment moment_now(void)
+{
+    return (struct moment){clock_of_kernel(CLOCK_BOOTTIME)};
+}
+
+/* Has a timerfd of CLOCK_BOOTTIME become readable at that moment; "never": no more. -1 with
+ * errno. */
+static inline int moment_alarm(int timer_fd, struct moment m)
+{
+    struct itimerspec alarm = {0};
+
+    if (m.ns != MOMENT_NEVER.ns) {
+        int64_t ns = m.ns > 0 ? m.ns : 1; /* 0 would disarm it */
+        alarm.it_value.tv_sec = ns / NS_PER_SEC;
+        alarm.it_value.tv_nsec = ns % NS_PER_SEC;
+    }
+#ifdef __LP64__
+    return (int)syscall(SYS_timerfd_settime, timer_fd, TFD_TIMER_ABSTIME, &alarm, NULL);
+#else
+    return timerfd_settime(timer_fd, TFD_TIMER_ABSTIME, &alarm, NULL);
+#endif
 }
 
 /* A moment by a clock that stands still while this machine is suspended: time that its processes
@@ -35,9 +73,7 @@ struct awake {
 
 static inline struct awake awake_now(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (struct awake){t.tv_sec * NS_PER_SEC + t.tv_nsec};
+    return (struct awake){clock_of_kernel(CLOCK_MONOTONIC)};
 }
 
 /* ns since 1970 by this machine's wall clock: a guess at what the clocks of others say. */

@@ -169,7 +169,6 @@ static int make_room(struct loop *loop, size_t count)
  * "never" is there to have the descriptor made while there is nothing to lose yet. */
 static int set_alarm(struct loop *loop)
 {
-    struct itimerspec alarm = {0};
     const struct loop_timer *first = loop->timers;
     bool spent = moment_reached(loop->armed, loop->now);
 
@@ -181,12 +180,7 @@ static int set_alarm(struct loop *loop)
     if (loop->timer_fd < 0 || (!spent && (!first || first->due.ns >= loop->armed.ns)))
         return 0;
     loop->armed = first ? first->due : MOMENT_NEVER;
-    if (loop->armed.ns != MOMENT_NEVER.ns) {
-        int64_t ns = loop->armed.ns > 0 ? loop->armed.ns : 1; /* 0 would disarm it */
-        alarm.it_value.tv_sec = ns / NS_PER_SEC;
-        alarm.it_value.tv_nsec = ns % NS_PER_SEC;
-    }
-    return timerfd_settime(loop->timer_fd, TFD_TIMER_ABSTIME, &alarm, NULL);
+    return moment_alarm(loop->timer_fd, loop->armed);
 }
 
 static int wait_for_something(struct loop *loop)

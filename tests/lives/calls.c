@@ -331,6 +331,11 @@ long __wrap_syscall(long number, ...)
     for (int i = 0; i < 4; i++)
         word[i] = va_arg(words, long);
     va_end(words);
+    if (number == SYS_clock_gettime)
+        return __wrap_clock_gettime((clockid_t)word[0], (struct timespec *)word[1]);
+    if (number == SYS_timerfd_settime)
+        return __wrap_timerfd_settime((int)word[0], (int)word[1], (struct itimerspec *)word[2],
+                                      NULL);
     if (number == SYS_pidfd_send_signal && word[1])
         life_on_deed(kernel.current, DEED_SIGNAL);
     kernel_call();
