@@ -172,7 +172,7 @@ none_has() {
     for row in 'prctl prctl' '283 timerfd_create' '289 signalfd' '53 socketpair' \
         '46 sendmsg' '47 recvmsg' '61 wait4' '14 rt_sigprocmask'; do
         [[ $(uname -m) == x86_64 || $row == *prctl ]] || continue
-        for errno in 38 1 22; do
+        for errno in 38 1 13 117 22; do # EACCES, EUCLEAN: a unit may say so
             # An emulator of processors says so of an option that it does not have.
             [[ $errno != 22 || $row == prctl* ]] || continue
             without $errno "${row% *}"

@@ -128,9 +128,16 @@ struct needed_call {
     int (*try)(void); /* returns a descriptor, to be closed, or what is none */
 };
 
+/* A filter's errno may be any. Others are the answers to what is tried here, or say that something
+ * is used up. */
 static bool is_refusal(int error)
 {
-    return error == ENOSYS || error == EPERM || error == EINVAL;
+    static const int others[] = {EBADF, ECHILD, EAGAIN, EMFILE, ENFILE, ENOBUFS, ENOMEM};
+
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (error == others[i])
+            return false;
+    return true;
 }
 
 /* The name of the first one that is refused, with errno; NULL: none is. */

@@ -1,6 +1,6 @@
 /* The system calls that are newer than Linux 4.18, which is the oldest kernel that rlock runs on.
- * Older kernels lack them, and a sandbox (seccomp(2)) may refuse these and others, by ENOSYS or
- * EPERM. No other file makes them.
+ * Older kernels lack them, and a sandbox (seccomp(2)) may refuse these and others, by ENOSYS, EPERM
+ * or another errno (SystemCallErrorNumber= of systemd). No other file makes them.
  *
  *   call                  since   without it
  *   pidfd_send_signal()   5.1     kill() by the number
