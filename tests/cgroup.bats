@@ -151,6 +151,18 @@ in_cgroup() {
     rmdir "$there"
 }
 
+@test "a cgroup that is delegated and threaded: none is made in it" {
+    delegate 1
+    mkdir "$there/threaded"
+    echo threaded >"$there/threaded/cgroup.type"
+    run -0 --separate-stderr in_cgroup "$RLOCK" run -v k -- grep ^0:: /proc/self/cgroup
+    [[ $output == 0::*/test-* && $output != *rlock-* ]]
+    run -71 --separate-stderr in_cgroup "$RLOCK" run --cgroup k -- touch "$T/ran"
+    stderr_line '^rlock: k: cannot make a cgroup for its command: '
+    [[ ! -e $T/ran ]]
+    rmdir "$there/threaded" "$there"
+}
+
 @test "--cgroup where none can be made: 71, and no lock was asked for" {
     unshare --mount true 2>/dev/null || skip "may not mount here"
     before=$(redis_calls evalsha)

@@ -111,12 +111,23 @@ static char *find_parent(bool required)
 
 /* -- making one ------------------------------------------------------------------------------ */
 
+/* A threaded cgroup, or one with such cgroups in it, gives a new one the type "domain invalid",
+ * which no process can enter. */
+static bool is_domain(const char *path)
+{
+    char type[32];
+
+    return file_read_small(open_in(path, "cgroup.type", O_RDONLY), type, sizeof type) > 0 &&
+           strcmp(type, "domain\n") == 0;
+}
+
 static int make(const char *path)
 {
     if (mkdir(path, 0755) < 0)
         return -1;
     int fd = open_in(path, "cgroup.kill", O_WRONLY); /* Linux 5.14 */
-    if (fd < 0) {
+    if (fd < 0 || !is_domain(path)) {
+        file_close(fd);
         rmdir(path);
         errno = ENOTSUP;
         return -1;
