@@ -36,6 +36,15 @@ own_mounts() {
     poll_until 20 nothing_left
 }
 
+# ---------------------------------------------------------------- libraries
+
+@test "place: a library that gives each process another time (faketime)" {
+    printf '%-31d\n' 86400000 >"$T/clock"
+    there env SHIM_CLOCK_FILE="$T/clock" SHIM_CLOCK_ALL=1 \
+        LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_clock.so"
+    keeps_promises
+}
+
 # ---------------------------------------------------------------- name spaces and roots
 
 @test "place: a unit with ProtectSystem=strict and PrivateTmp=yes" {

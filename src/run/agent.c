@@ -635,6 +635,10 @@ int agent_main(int channel, const void *arg)
     agent.loop = loop_new();
     agent.presence = (struct presence){.procfs = &agent.procfs, .channel = channel};
     presence_init(&agent.presence, agent.loop, task->peer, on_look, &agent);
+    if (getppid() == 0)
+        return refuse(&agent, STATUS_SYSTEM,
+                      "what it starts would be in another name space of processes than itself: "
+                      "unshare needs --fork");
     agent.store = store_open(agent.loop, &plan->address, fault, sizeof fault);
     if (!agent.store)
         return refuse(&agent, *plan->address_status, fault);
