@@ -302,6 +302,23 @@ passes_by() {
     [[ $output == *'not a database server of that kind'* ]]
 }
 
+@test "a proxy in between that speaks HTTP/1.1 alone is told of" {
+    relay_through '
+real = listener
+class listener:
+    def accept():
+        while (client := real.accept()[0]).recv(3, socket.MSG_PEEK) == b"PRI":
+            client.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+            client.close()
+        return [client]
+changed = bytes'
+    export RLOCK_URL=${RLOCK_URL/:${port[1]}/:$relay}
+    run -69 rlock run --server-wait 0 k -- true
+    [[ $output == *'no answer by gRPC'* ]]
+    run -69 rlock doctor --server-wait 0
+    [[ $output == *'unfit '*'no answer by gRPC'* ]]
+}
+
 @test "the doctor: fine; the alarm NOSPACE: unfit, and no lock is granted" {
     run -0 rlock doctor
     [[ $output == *'fine     alarms'* && $output == *'fine     members'* ]]

@@ -28,6 +28,7 @@ static struct {
     struct curl_slist *headers[HTTP_FORMS];
     CURL *easy[HTTP_FORMS], *latest; /* over TLS, the first one does for both */
     size_t spoken;                   /* the number of the server that gRPC is spoken to, from 1 */
+    bool has_spoken;                 /* to any, ever */
     long limit_ms;                   /* of a request that writes */
     char said[CURL_ERROR_SIZE];
 
@@ -170,8 +171,13 @@ static bool is_about_tls(CURLcode code)
            code == CURLE_SSL_CERTPROBLEM || code == CURLE_SSL_CONNECT_ERROR;
 }
 
-static long fail(CURLcode code, struct host_error *why)
+/* A server of HTTP/1.1, such as a proxy, ends a connection that begins with HTTP/2. */
+#define NO_GRPC "no answer by gRPC, which takes HTTP/2 all the way to etcd"
+
+static long fail(CURLcode code, enum http_form form, struct host_error *why)
 {
+    bool sent = !is_unsent(code) && !is_about_tls(code);
+    bool mute = sent && code != CURLE_OPERATION_TIMEDOUT && form == HTTP_GRPC && !http.has_spoken;
     bool strange = code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_WEIRD_SERVER_REPLY;
 
     host_error_set(why,
@@ -179,8 +185,10 @@ static long fail(CURLcode code, struct host_error *why)
                    : is_about_tls(code)               ? WIRE_NO_TLS
                    : strange                          ? WIRE_STRANGER
                                                       : WIRE_UNREACHABLE,
-                   *http.said ? http.said : curl_easy_strerror(code));
-    why->maybe_done = !is_unsent(code) && !is_about_tls(code);
+                   mute         ? NO_GRPC
+                   : *http.said ? http.said
+                                : curl_easy_strerror(code));
+    why->maybe_done = sent;
     return 0;
 }
 
@@ -241,7 +249,13 @@ long http_post(const struct http_request *request, struct strbuf *reply, struct 
             http.spoken = code == CURLE_OK && !again ? http.at + 1 : 0;
     }
     if (code != CURLE_OK)
-        return fail(code, why);
+        return fail(code, request->form, why);
+    if (again) {
+        host_error_set(why, WIRE_UNREACHABLE, NO_GRPC);
+        why->maybe_done = true;
+        return 0;
+    }
+    http.has_spoken |= request->form == HTTP_GRPC;
     curl_easy_getinfo(*easy, CURLINFO_RESPONSE_CODE, &status);
     return status;
 }
