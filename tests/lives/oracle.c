@@ -855,7 +855,7 @@ static void check_stopper_killed(struct run *run)
     }
     if (run->stopper->life == ALIVE && kernel.proc == PROC_WHOLE && world.now >= run->blind_until &&
         run->last_unguarded < run->stop_due && !run->suspended && kernel.load < 2 &&
-        world.now > run->stop_due + kernel.kill_takes + 60 * MS)
+        world.now > run->stop_due + 60 * MS)
         BROKEN(STOP_KILLED, "run %d: its --stop lives on", run->number);
 }
 
@@ -906,7 +906,8 @@ static bool network_has_failed(void)
            circumstances.strikes > 0 || circumstances.names_failed;
 }
 
-/* So long a renewer that nothing disturbs takes to notice an end, and to release the lock. */
+/* So long a renewer that nothing disturbs takes to notice an end, and to release the lock; half of
+ * it where its peer dies, which it hears of at once. */
 #define GIVES_BACK_NS (2 * SEC)
 
 static void check_script(const struct run *run)
@@ -924,7 +925,7 @@ static void check_script(const struct run *run)
         BROKEN(RENEWED, "run %d: it is released, and is held again", run->number);
     if (script.ended && !run->fixed && world.now > script.ended + GIVES_BACK_NS)
         BROKEN(GIVEN_BACK, "run %d still holds the lock", run->number);
-    if (!script.failed || world.now < script.failed + GIVES_BACK_NS)
+    if (!script.failed || world.now < script.failed + GIVES_BACK_NS / 2)
         return;
     if (run->ended)
         BROKEN(NOTHING_PRINTED, "run %d holds the lock", run->number);

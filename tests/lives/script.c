@@ -302,7 +302,7 @@ void script_choose(int flavour)
         .gives_back = !one_in(3),
         .dies_after = one_in(4) ? 1 + chance_below(one_in(2) ? 100 * MS : 4 * run->lease) : 0,
         .acquire_dies_after =
-            one_in(5) ? 1 + chance_below(one_in(2) ? network.delay + 2 * MS : run->lease) : 0,
+            one_in(3) ? 1 + chance_below(one_in(2) ? network.delay + 2 * MS : run->lease) : 0,
         .reads_after = !one_in(3)  ? 0
                        : one_in(3) ? NEVER
                                    : chance_below(2 * run->lease),

@@ -1,5 +1,5 @@
 /* The command under its deadline: that it is not continued without its lease, nor ended without
- * need, and that the command of --stop of an agent that is stopped ends with it. */
+ * need, and that the command of --stop begins in time, and ends with it. */
 #include "run/job.h"
 
 #include <poll.h>
@@ -10,6 +10,7 @@
 #include "tap.h"
 
 static int64_t slept; /* ns, for which this process has stood still */
+static pid_t awake;   /* the process that has not, but all others for a minute; 0: any */
 static bool terminal_is_slow;
 static int conts, ends; /* signals that were sent */
 
@@ -18,7 +19,7 @@ int clock_gettime(clockid_t clock, struct timespec *time)
 {
     int result = (int)syscall(SYS_clock_gettime, clock, time);
 
-    time->tv_sec += slept / NS_PER_SEC;
+    time->tv_sec += slept / NS_PER_SEC + (awake && awake != getpid() ? 60 : 0);
     return result;
 }
 
@@ -161,6 +162,39 @@ static bool is_killed_of_agent(int64_t lasts)
     return killed;
 }
 
+/* A command that continues without its lock was stopped when that was lost. Returns whether it is
+ * continued at once. */
+static bool is_continued_lost(void)
+{
+    static const struct job_plan continues = {
+        .events = &quiet, .environment = &environment, .renew = true, .on_lost = ON_LOST_CONTINUE};
+    struct job job = job_in(JOB_PAUSED, -NS_PER_SEC);
+
+    job.plan = &continues;
+    job.fate = FATE_LOST;
+    job.child.stopped = true;
+    job_verify(&job);
+    return conts > 0 && job.state == JOB_RUNNING;
+}
+
+/* Returns the status of a command of --stop, as waitpid() sets it. late: its process stands still
+ * before it is executed. */
+static int status_of_stop(bool late)
+{
+    static char *nothing[] = {NULL};
+    static struct environment empty = {.entries = nothing};
+    static const struct job_plan with_stop = {
+        .events = &quiet, .environment = &empty, .stop = "exit 3"};
+    struct stop_command stop = {.plan = &with_stop};
+    int status = -1;
+
+    awake = late ? getpid() : 0;
+    if (stop_command_start(&stop, NULL, NULL, moment_plus(moment_now(), 30 * NS_PER_SEC)))
+        waitpid(stop.pid, &status, 0);
+    awake = 0;
+    return status;
+}
+
 /* Whether the loss of its lock ends the command. cleared: it has ended by itself, and the agent has
  * released the lock. */
 static bool is_ended_by_loss(bool cleared)
@@ -178,6 +212,9 @@ int main(void)
     tap_ok(!is_continued(true), "not when the lease ends while it is given the terminal");
     tap_ok(is_continued_unheard(10 * NS_PER_SEC), "a stop was not heard of: it is continued");
     tap_ok(!is_continued_unheard(-NS_PER_SEC), "not when its lease was slept through");
+    tap_ok(is_continued_lost(), "one that continues without its lock does not wait for that");
+    tap_ok(WEXITSTATUS(status_of_stop(false)) == 3, "the command of --stop is executed");
+    tap_ok(status_of_stop(true) == SIGKILL, "not when its time is over by then");
     tap_ok(!is_killed_of_agent(60 * NS_PER_SEC), "the agent's --stop has until KILL");
     tap_ok(is_killed_of_agent(-NS_PER_SEC), "then it is killed, though the agent is stopped");
     tap_ok(is_ended_by_loss(false), "a loss ends the command");
