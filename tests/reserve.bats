@@ -61,6 +61,12 @@ left_is() {
     says 1 '^rlock: extend: staging is not reserved by you; it is held by ' extend staging 1h
     stderr_line '^hint: rlock force-release staging$'
     terminate a
+    # A hint may be pasted: a part of a KEY would be another KEY.
+    long=$(printf 'long%.0s' {1..100})
+    hold a "$long"
+    says 1 "^rlock: extend: $long is not reserved by you; it is held by " extend "$long" 1h
+    stderr_line "^hint: rlock force-release $long\$"
+    terminate a
     run -0 stranger rlock run -n staging -- true
 }
 

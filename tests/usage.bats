@@ -139,3 +139,21 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     done
     [[ $found ]]
 }
+
+# Sixteen names of one port where no server is, each as long as names of hosts get.
+@test "a URL of many long names is cut in messages, not in silence; the doctor's JSON has all of it" {
+    local name url names=()
+    for n in {1..16}; do
+        printf -v name 'server-%s.%060d.%060d.localhost:1' "$n" 0 0
+        names+=("$name")
+    done
+    for scheme in cluster sentinel zookeeper; do
+        url=$scheme://$(IFS=, && echo "${names[*]}")
+        [[ $scheme != sentinel ]] || url+=/m
+        run -69 --separate-stderr rlock run --server-wait 0 -u "$url" k -- true
+        stderr_line "^rlock: k: cannot reach $scheme://server-1\..*\.\.\.(: |$)"
+    done
+    url=cluster://$(IFS=, && echo "${names[*]}")
+    run -69 --separate-stderr rlock doctor --json -u "$url"
+    json ".servers[0].url == \"$url\""
+}

@@ -1,6 +1,5 @@
 #include "base/text.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,27 +11,39 @@ bool text_is_among(const char *const *words, size_t count, const char *word)
     return false;
 }
 
-void text_copy(char *out, size_t size, const char *text)
+void text_vappend(char *out, size_t size, const char *fmt, va_list args)
 {
     static const char ellipsis[] = "...";
-    size_t length = strlen(text);
+    size_t used = strlen(out);
+    int length = vsnprintf(out + used, size - used, fmt, args);
 
-    if (length < size) {
-        memcpy(out, text, length + 1);
-    } else {
-        memcpy(out, text, size - sizeof ellipsis);
-        memcpy(out + size - sizeof ellipsis, ellipsis, sizeof ellipsis);
-    }
+    if (length < 0 || (size_t)length < size - used || size < sizeof ellipsis)
+        return;
+    char *end = out + size - sizeof ellipsis;
+    for (int i = 0; i < 3 && end > out && (*end & 0xc0) == 0x80; i++) /* in a character of UTF-8 */
+        end--;
+    memcpy(end, ellipsis, sizeof ellipsis);
 }
 
 void text_append(char *out, size_t size, const char *fmt, ...)
 {
-    size_t used = strlen(out);
     va_list args;
 
     va_start(args, fmt);
-    vsnprintf(out + used, size - used, fmt, args);
+    text_vappend(out, size, fmt, args);
     va_end(args);
+}
+
+void text_copy(char *out, size_t size, const char *text)
+{
+    *out = '\0';
+    text_append(out, size, "%s", text);
+}
+
+const char *text_brief(char *out, size_t size, const char *text)
+{
+    text_copy(out, size, text);
+    return out;
 }
 
 void text_fill(char *out, size_t size, const char *form, const struct text_field *fields)

@@ -1,6 +1,7 @@
 /* Text put together piece by piece in a caller's buffer. */
 #pragma once
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -15,9 +16,15 @@ bool text_is_among(const char *const *words, size_t count, const char *word);
 /* Copies a text; one that does not fit ends with "...". */
 void text_copy(char *out, size_t size, const char *text);
 
-/* Adds to the text in "out", of "size" bytes with its NUL; cuts what does not fit. */
+/* The same, as an expression. */
+const char *text_brief(char *out, size_t size, const char *text);
+#define BRIEF_TEXT(text, most) text_brief((char[(most) + 1]){""}, (most) + 1, text)
+
+/* Adds to the text in "out", of "size" bytes with its NUL, which ends with "..." if it is cut. */
 void text_append(char *out, size_t size, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+void text_vappend(char *out, size_t size, const char *fmt, va_list args)
+    __attribute__((format(printf, 3, 0)));
 
 /* A part of a form. */
 struct text_field {

@@ -8,6 +8,7 @@
 
 #include "base/duration.h"
 #include "base/strbuf.h"
+#include "base/text.h"
 #include "cli/describe.h"
 #include "cli/json.h"
 #include "cli/screen.h"
@@ -54,11 +55,11 @@ void command_error(const struct call *call, const char *fmt, ...)
 /* A misplaced word may be a URL with a password. */
 int command_misused(const struct call *call, const char *fmt, ...)
 {
-    char message[MESSAGE_SIZE];
+    char message[MESSAGE_SIZE] = "";
     va_list list;
 
     va_start(list, fmt);
-    vsnprintf(message, sizeof message, fmt, list);
+    text_vappend(message, sizeof message, fmt, list);
     va_end(list);
     urls_blot(message);
     say_error("%s: %s", call->command->name, message);
@@ -280,7 +281,7 @@ int command_refuse_setting(const struct call *call, enum setting id, const char 
 
 int command_open(struct call *call)
 {
-    char fault[256];
+    char fault[MESSAGE_SIZE];
 
     if (query_open(&call->query, &call->settings.address, call->command->name, fault, sizeof fault))
         return STATUS_OK;

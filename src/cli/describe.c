@@ -230,7 +230,7 @@ char *describe_decision(const struct lock_party *by, const char *verb, int64_t l
     text_append(out, size, " until %s (%s left)", LEASE_END_TEXT(by, false),
                 DURATION_TEXT(by->left_ms * NS_PER_MS - later));
     if (who->label[0])
-        text_append(out, size, ": %.200s", who->label);
+        text_append(out, size, ": %s", who->label);
     return out;
 }
 
@@ -335,10 +335,10 @@ char *describe_obstacle(const struct answer *refusal, unsigned limit, int64_t la
     int64_t left = refusal->refused.foreign ? refusal->refused.left_ms * NS_PER_MS - later : 0;
     int64_t age = party->age_ms * NS_PER_MS;
     char who[DESCRIBE_PARTY_SIZE], several[80] = "", decision[DESCRIBE_DECISION_SIZE] = "";
-    char grace[DESCRIBE_OBSTACLE_SIZE] = "", label[201], text[201];
+    char grace[DESCRIBE_OBSTACLE_SIZE] = "", text[204];
     const struct text_field fields[] = {
         {"who", print_who(&party->who, ended, detail, who, sizeof who)},
-        {"label", label},
+        {"label", party->who.label},
         {"age", DURATION_TEXT(age + later)},
         {"ago", DURATION_TEXT(age)},
         {"several", several},
@@ -352,8 +352,7 @@ char *describe_obstacle(const struct answer *refusal, unsigned limit, int64_t la
         {"grace", grace},
     };
 
-    snprintf(label, sizeof label, "%.200s", party->who.label);
-    snprintf(text, sizeof text, "%.200s", refusal->text);
+    text_copy(text, sizeof text, refusal->text);
     if (refusal->refused.holders > 1)
         print_several(refusal, slots, several, sizeof several);
     if (decided)
@@ -370,7 +369,7 @@ char *describe_party_briefly(const struct identity *who, char *out, size_t size)
 {
     print_who(who, false, DESCRIBE_FULL, out, size);
     if (who->label[0])
-        text_append(out, size, ", label %.200s", who->label);
+        text_append(out, size, ", label %s", who->label);
     return out;
 }
 

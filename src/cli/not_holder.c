@@ -14,19 +14,19 @@ void not_holder_say(const struct call *call, const char *key, const struct answe
     const struct lock_party *holder = answer->refused.holder;
 
     if (answer->refused.revoked)
-        say_warning("%s: %.100s: %s", call->command->name, key,
+        say_warning("%s: %s: %s", call->command->name, key,
                     PAST_REVOCATION_TEXT(answer->refused.revoked));
     else if (holder && holder->reserved)
-        say_warning("%s: %.100s is not %s; it is %s", call->command->name, key, words->what,
+        say_warning("%s: %s is not %s; it is %s", call->command->name, key, words->what,
                     DECISION_TEXT(holder, "reserved"));
     else if (holder)
-        say_warning("%s: %.100s is not %s, but %s %s", call->command->name, key, words->what,
-                    words->by, PARTY_TEXT(&holder->who));
+        say_warning("%s: %s is not %s, but %s %s", call->command->name, key, words->what, words->by,
+                    PARTY_TEXT(&holder->who));
     else if (answer->refused.holders > 0)
-        say_warning("%s: %.100s is not %s, but %s others", call->command->name, key, words->what,
+        say_warning("%s: %s is not %s, but %s others", call->command->name, key, words->what,
                     words->by);
     else
-        say_warning("%s: %.100s is not %s", call->command->name, key, words->gone);
+        say_warning("%s: %s is not %s", call->command->name, key, words->gone);
 }
 
 /* Reads the locks, with one attempt and without a message. */
@@ -58,7 +58,7 @@ bool not_holder_say_reserved(const struct call *call, const char *key)
         known && list.locks.count > 0 ? holders_reserved(list.locks.views) : NULL;
 
     if (holder)
-        say_warning("%s: %.100s is not reserved by you; it is %s", call->command->name, key,
+        say_warning("%s: %s is not reserved by you; it is %s", call->command->name, key,
                     DECISION_TEXT(holder, "reserved"));
     return holder;
 }
@@ -74,22 +74,22 @@ int not_holder_say_unreserved(const struct call *call, const char *key)
         const struct lock_party *reserved = holders_reserved(lock);
         const char *who =
             reserved ? DECISION_TEXT(reserved, "reserved") : PARTY_TEXT(&lock->holders[0].who);
-        say_warning("%s: %.100s is not reserved by you; it is %s%s", name, key,
+        say_warning("%s: %s is not reserved by you; it is %s%s", name, key,
                     reserved ? "" : "held by ", who);
-        say_hint("rlock force-release %.100s", key);
+        say_hint("rlock force-release %s", key);
     } else if (known) {
-        say_warning("%s: %.100s is free; no reservation of yours", name, key);
+        say_warning("%s: %s is free; no reservation of yours", name, key);
     } else {
-        say_warning("%s: %.100s is not reserved by you", name, key);
+        say_warning("%s: %s is not reserved by you", name, key);
     }
     return STATUS_NO;
 }
 
 int not_holder_refuse_run(const struct call *call, const char *key)
 {
-    say_warning("%s: %.100s: the token of a run, whose guards count on its lease",
-                call->command->name, key);
-    say_hint("rlock force-release %.100s asks the run to stop", key);
+    say_warning("%s: %s: the token of a run, whose guards count on its lease", call->command->name,
+                key);
+    say_hint("rlock force-release %s asks the run to stop", key);
     return STATUS_NO;
 }
 
@@ -99,13 +99,13 @@ static void tell_of(const struct lock_view *lock, bool taken, const char *owner)
     const struct lock_run *latest = NULL;
 
     if (taken && reserved && strcmp(reserved->owner, owner) == 0)
-        say_warning("%.100s: %s", lock->key, DECISION_TEXT(reserved, "nests in the reservation"));
+        say_warning("%s: %s", lock->key, DECISION_TEXT(reserved, "nests in the reservation"));
 
     for (size_t i = 0; i < lock->run_count; i++)
         if (strcmp(lock->runs[i].by.owner, owner) == 0)
             latest = &lock->runs[i];
     if (latest && latest->by.revoked.known && !lock_holder_of(lock, owner))
-        say_warning("%.100s: your reservation was %s", lock->key,
+        say_warning("%s: your reservation was %s", lock->key,
                     PAST_REVOCATION_TEXT(&latest->by.revoked));
 }
 

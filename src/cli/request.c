@@ -107,7 +107,7 @@ int mirror_judge(const char *mirror, const char *key, const struct call *call)
     if (!record->beside || record->beside(address->prefix, key, name))
         return STATUS_OK;
     command_error(call,
-                  "--mirror: the keys %.200s and %.200s are in different slots of the "
+                  "--mirror: the keys %s and %s are in different slots of the "
                   "Cluster",
                   key, name);
     say_hint("take what is between the braces of NAME for KEY, or else the whole NAME");

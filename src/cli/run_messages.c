@@ -159,7 +159,7 @@ static void put_obstacle(const struct run_messages *messages, const struct run_r
                          char *out, size_t size)
 {
     if (messages->request->take) {
-        int used = snprintf(out, size, "%.200s: ", blocked_key(messages, refusal));
+        int used = snprintf(out, size, "%s: ", BRIEF_TEXT(blocked_key(messages, refusal), 200));
         out += used;
         size -= (size_t)used;
     }
@@ -327,12 +327,12 @@ static void compose_wait(void *arg, size_t columns, char *out, size_t size)
     size_t room = 0;
 
     if (messages->request->take)
-        snprintf(out, size, "waiting for %.140s: %.120s", messages->asked,
-                 blocked_key(messages, refusal));
+        snprintf(out, size, "waiting for %s: %s", BRIEF_TEXT(messages->asked, 140),
+                 BRIEF_TEXT(blocked_key(messages, refusal), 120));
     else
-        snprintf(out, size, "waiting for %.120s", blocked_key(messages, refusal));
+        snprintf(out, size, "waiting for %s", BRIEF_TEXT(blocked_key(messages, refusal), 120));
     if (messages->request->key_count > 1 && !messages->request->take)
-        text_append(out, size, " (one of %.120s)", messages->title);
+        text_append(out, size, " (one of %s)", BRIEF_TEXT(messages->title, 120));
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         print_obstacle(messages, refusal, forms[i].detail, obstacle, DESCRIBE_OBSTACLE_SIZE);
         print_place(messages, &refusal->kept.answer, forms[i].brief, place, sizeof place);

@@ -14,7 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "base/strbuf.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 #define REDRAW      "\r\033[K"
@@ -81,7 +83,9 @@ __attribute__((format(printf, 2, 0))) static void put_line(const char *prefix, c
 
     strbuf_vprintf(&text, fmt, args);
     used = (size_t)snprintf(line, sizeof line, "%s%s", say.status_shown ? REDRAW : "", prefix);
-    utf8_escape(text.text, line + used, sizeof line - 1 - used);
+    size_t room = UTF8_ESCAPED_SIZE(text.size);
+    char *escaped FREED = utf8_escape(text.text, mem_zeroed(room), room);
+    text_copy(line + used, sizeof line - 1 - used, escaped);
     strbuf_free(&text);
     used += strlen(line + used);
     line[used++] = '\n';

@@ -162,7 +162,7 @@ static void await(struct eviction *all, struct force_request *request, struct an
                                               : &(struct identity){0},
                        who, DESCRIBE_PARTY_SIZE);
 
-    say_warning("%s: asked %.200s to release it; the lease ends in %s", request->key, who,
+    say_warning("%s: asked %s to release it; the lease ends in %s", request->key, who,
                 MS_TEXT(answer->refused.left_ms));
     request->how = FORCE_ASK_AGAIN;
     request->purge = false;
@@ -185,9 +185,9 @@ static void await(struct eviction *all, struct force_request *request, struct an
     if (answer->verdict != VERDICT_GRANTED)
         return;
     if (left_ms * NS_PER_MS > LOOK_LAST_NS && request->how == FORCE_ASK_AGAIN)
-        say_warning("%s was released by %.200s", request->key, who);
+        say_warning("%s was released by %s", request->key, who);
     else
-        say_warning("%s was taken from %.200s when the lease had ended", request->key, who);
+        say_warning("%s was taken from %s when the lease had ended", request->key, who);
 }
 
 static int64_t longest_lease(const struct lock_party *const *holders, size_t count)
@@ -232,16 +232,14 @@ static int force(struct eviction *all, const struct lock_view *lock,
         else if (request.owner_count > 1)
             say_warning("%s was taken from %zu holders%s", request.key, request.owner_count, queue);
         else
-            say_warning("%s was taken from %.200s%s", request.key, PARTY_TEXT(&holders[0]->who),
-                        queue);
+            say_warning("%s was taken from %s%s", request.key, PARTY_TEXT(&holders[0]->who), queue);
     }
     if (answer.verdict == VERDICT_GRANTED)
         return STATUS_OK;
     if (answer.cause == CAUSE_CHANGED || answer.cause == CAUSE_NOT_HOLDER) {
         if (answer.refused.holder)
-            return refuse(
-                "%s changed hands meanwhile, and is held by %.200s now; nothing was changed",
-                lock->key, PARTY_TEXT(&answer.refused.holder->who));
+            return refuse("%s changed hands meanwhile, and is held by %s now; nothing was changed",
+                          lock->key, PARTY_TEXT(&answer.refused.holder->who));
         return refuse("%s changed hands meanwhile; nothing was changed", lock->key);
     }
     int status = command_refused(&all->call, &answer);
@@ -275,7 +273,7 @@ static int evict(struct eviction *all, const char *key)
     if (count > 0 || idle_queue)
         show_holders(all, lock, holders, count);
     if (all->owner && count == 0)
-        return refuse("%s is not held by %.80s", lock->key, all->owner);
+        return refuse("%s is not held by %s", lock->key, all->owner);
     if (count == 0 && !idle_queue)
         return refuse("%s is not held", lock->key);
     if (!is_confirmed(all, idle_queue ? "Empty its queue?" : question))
@@ -345,7 +343,7 @@ static int check_mirror(struct eviction *all)
         return STATUS_OK;
     const char *why = mirror_read(mirror, call->arguments.words[0], all->mirror);
     if (why)
-        return command_misused(call, "--mirror %.200s: %s", mirror, why);
+        return command_misused(call, "--mirror %s: %s", mirror, why);
     if (call->arguments.word_count > 1)
         return command_misused(call, "--mirror is for one KEY");
     if (all->owner || command_has(call, OPTION_PURGE) || command_has(call, OPTION_NOW) ||

@@ -9,6 +9,7 @@
 #include "base/decimal.h"
 #include "base/duration.h"
 #include "base/jitter.h"
+#include "base/text.h"
 #include "cli/not_executed.h"
 #include "cli/run_messages.h"
 #include "cmd/render_latch.h"
@@ -225,10 +226,11 @@ static void compose_status(void *arg, size_t columns, char *line, size_t size)
     const struct latch_state *state = &latch->answer.granted.latch;
 
     if (latch->answer.verdict == VERDICT_GRANTED)
-        snprintf(line, size, "waiting for latch %.120s: %" PRId64 " of %" PRId64 " left",
-                 latch->key, state->left, state->number);
+        snprintf(line, size, "waiting for latch %s: %" PRId64 " of %" PRId64 " left",
+                 BRIEF_TEXT(latch->key, 120), state->left, state->number);
     else
-        snprintf(line, size, "waiting for latch %.120s, which is not set yet", latch->key);
+        snprintf(line, size, "waiting for latch %s, which is not set yet",
+                 BRIEF_TEXT(latch->key, 120));
 }
 
 /* The answer to a question that is under way takes account of it. */

@@ -151,7 +151,7 @@ static int renew(struct call *call)
     query_renew(&call->query, &request, &answer);
     if (answer.verdict != VERDICT_GRANTED)
         return refused(action, &answer);
-    say_detail("%.100s: renewed", action->key);
+    say_detail("%s: renewed", action->key);
     return STATUS_OK;
 }
 
@@ -187,12 +187,12 @@ static int release(struct call *call)
         !answer.refused.revoked)
         reservation_forget(&call->settings, action->key, action->until_ms);
     if (answer.verdict == VERDICT_GRANTED) {
-        say_detail("%.100s: released", action->key);
+        say_detail("%s: released", action->key);
         return STATUS_OK;
     }
     status = refused(action, &answer);
     if (answer.maybe_done)
-        say_warning("%.100s may have been released anyway", action->key);
+        say_warning("%s may have been released anyway", action->key);
     return status;
 }
 

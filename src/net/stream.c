@@ -262,7 +262,7 @@ void stream_send(struct stream *stream, const char *bytes, size_t size)
 static void shake_hands(struct stream *stream)
 {
     unsigned generation = stream->generation;
-    char fault[200];
+    char fault[512];
     bool done;
     enum tls_state state = tls_handshake(stream->tls, &done, fault, sizeof fault);
 

@@ -534,7 +534,7 @@ static void explain_certificate(const struct tls_session *session, long verdict,
     switch (verdict) {
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
-        snprintf(fault, size, "TLS: the certificate there is not for %.60s", session->name);
+        snprintf(fault, size, "TLS: the certificate there is not for %s", session->name);
         break;
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
     case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
@@ -546,7 +546,7 @@ static void explain_certificate(const struct tls_session *session, long verdict,
         break;
     case SUBJECT_ONLY:
         snprintf(fault, size,
-                 "TLS: the certificate there names %.60s only in its subject (CN), which does not "
+                 "TLS: the certificate there names %s only in its subject (CN), which does not "
                  "count: it takes a subjectAltName",
                  session->name);
         break;

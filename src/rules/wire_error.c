@@ -20,11 +20,11 @@ bool wire_error_leaves(enum wire_error error)
 bool host_error_set(struct host_error *error, enum wire_error kind, const char *said)
 {
     *error = (struct host_error){.error = kind};
-    snprintf(error->said, sizeof error->said, "%.*s", (int)strcspn(said, "\n"), said);
+    text_append(error->said, sizeof error->said, "%.*s", (int)strcspn(said, "\n"), said);
     return false;
 }
 
-/* "RLOCKSTORE u? 6 locker could not …": the letter, "?" or "-", and how long the user's name is. */
+/* "RLOCKSTORE u? 6 locker could not …": the letter, "?" or "-", and the length of the user. */
 void host_error_print(const struct host_error *error, char *out, size_t size)
 {
     snprintf(out, size, CODE "%c%c %zu %s %.*s", error->error, error->maybe_done ? '?' : '-',

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/text.h"
 #include "base/decimal.h"
 #include "cli/lock_watch.h"
 #include "cli/metrics.h"
@@ -131,13 +130,14 @@ static bool is_fresh(void *arg, enum http_document wanted, bool there)
 static void print_about(struct server *server)
 {
     const struct store_address *address = &server->call.settings.address;
-    char url[512], store[1024] = "";
+    char url[URL_TEXT_SIZE];
+    struct strbuf store = {0};
     json_t *object = jansson.object();
 
     for (size_t i = 0; i < address->url_count; i++)
-        text_append(store, sizeof store, "%s%s", i ? " " : "",
-                    url_print(&address->urls[i], url, sizeof url));
-    json_put_text(object, "store", store);
+        strbuf_printf(&store, "%s%s", i ? " " : "", url_print(&address->urls[i], url, sizeof url));
+    json_put_text(object, "store", store.text);
+    strbuf_free(&store);
     json_put_text(object, "prefix", address->prefix);
     json_write(&server->about, object);
 }

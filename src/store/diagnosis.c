@@ -8,6 +8,7 @@
 
 #include "base/duration.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "store/store_record.h"
 
 void diagnosis_add(struct diagnosis *diagnosis, const char *check, enum level level,
@@ -20,9 +21,9 @@ void diagnosis_add(struct diagnosis *diagnosis, const char *check, enum level le
         abort();
     diagnosis->count++;
     *finding = (struct finding){.check = check, .level = level};
-    snprintf(finding->advice, sizeof finding->advice, "%s", advice);
+    text_copy(finding->advice, sizeof finding->advice, advice);
     va_start(list, fmt);
-    vsnprintf(finding->text, sizeof finding->text, fmt, list);
+    text_vappend(finding->text, sizeof finding->text, fmt, list);
     va_end(list);
     if (level > diagnosis->worst)
         diagnosis->worst = level;

@@ -44,7 +44,7 @@ extern const struct server_figures untold_figures;
 
 /* One server that was looked at. */
 struct checked_server {
-    char name[300]; /* its URL, without password */
+    char name[URL_TEXT_SIZE]; /* its URL, without password */
     bool reached;
     enum cause cause;     /* why not */
     char said[SAID_SIZE]; /* the same in its own words; "": none */

@@ -9,6 +9,7 @@
 #include "base/duration.h"
 #include "base/mem.h"
 #include "base/strbuf.h"
+#include "base/text.h"
 #include "net/loop.h"
 
 const char *store_address_password(const struct store_address *address)
@@ -115,7 +116,7 @@ void answer_fail(struct answer *answer, enum cause cause, const char *format, ..
 
     *answer = (struct answer){.verdict = VERDICT_UNKNOWN, .cause = cause};
     va_start(values, format);
-    vsnprintf(answer->text, sizeof answer->text, format, values);
+    text_vappend(answer->text, sizeof answer->text, format, values);
     va_end(values);
 }
 

@@ -8,6 +8,8 @@
 struct store_record;
 
 #define URL_HOSTS_MAX 16
+/* Room for one with so many names of hosts, of 253 bytes at most. */
+#define URL_TEXT_SIZE 5120
 
 struct url_host {
     const char *name; /* or a numeric address, an IPv6 one without its brackets */

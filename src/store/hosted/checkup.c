@@ -243,10 +243,10 @@ static bool check_rights(struct examination *of)
     bool fine = lacks.out.size == 0;
     if (fine)
         diagnosis_add(&of->server->diagnosis, "rights", LEVEL_FINE, "",
-                      "user %.100s may do all that rlock needs", user);
+                      "user %s may do all that rlock needs", user);
     else
         diagnosis_add(&of->server->diagnosis, "rights", LEVEL_UNFIT, grants.out.text,
-                      "user %.100s lacks %.180s", user, lacks.out.text);
+                      "user %s lacks %s", user, lacks.out.text);
     strbuf_free(&lacks.out);
     strbuf_free(&grants.out);
     return fine;
@@ -627,7 +627,7 @@ static bool check_url(struct examination *of, const struct url *url, const char 
 /* The hosts of a URL: those that take locks, and what is wrong with them. */
 struct hosts {
     size_t writers, unreached;
-    char names[256];
+    char names[URL_TEXT_SIZE];
     enum level worst;
 };
 
@@ -639,12 +639,12 @@ static void judge_hosts(const struct url *url, const struct hosts *hosts, struct
     else if (hosts->writers > 1)
         diagnosis_add(whole, "hosts", LEVEL_WARNING,
                       "stop the one that is not the primary, or make it read-only",
-                      "%zu hosts take writes: %.200s; an rlock that reaches only one of them "
+                      "%zu hosts take writes: %s; an rlock that reaches only one of them "
                       "does not see the locks of another",
                       hosts->writers, hosts->names);
     else
         diagnosis_add(whole, "hosts", hosts->worst, hosts->worst > LEVEL_NOTE ? "see above" : "",
-                      "of %zu hosts, %.200s takes the locks", url->host_count, hosts->names);
+                      "of %zu hosts, %s takes the locks", url->host_count, hosts->names);
     if (hosts->unreached > 0)
         diagnosis_add(whole, "reach", LEVEL_WARNING, "",
                       "%zu of the hosts cannot be reached, or not be used", hosts->unreached);

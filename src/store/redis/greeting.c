@@ -134,16 +134,15 @@ bool redis_greeting_is_master(const struct redis_greeting *greeting, const struc
                                                             : CAUSE_NOT_READY;
     if (replica && master && reply->elements > 2) {
         snprintf(answer->text, sizeof answer->text,
-                 "this is a read-only replica of %.80s:%" PRId64 "; locks live on the master",
-                 master, redis_reply_count(reply, 2));
+                 "this is a read-only replica of %s:%" PRId64 "; locks live on the master", master,
+                 redis_reply_count(reply, 2));
     } else if (strcmp(role, "sentinel") == 0) {
         /* A Sentinel's ROLE has the names of the masters that it watches. */
         const redisReply *names = reply->elements > 1 ? reply->element[1] : NULL;
         const char *name = names ? redis_reply_string(names, 0) : NULL;
-        snprintf(
-            answer->text, sizeof answer->text,
-            "this is a Sentinel, not a server that keeps data: write sentinel://HOST:PORT/%.60s",
-            name ? name : "MASTER");
+        snprintf(answer->text, sizeof answer->text,
+                 "this is a Sentinel, not a server that keeps data: write sentinel://HOST:PORT/%s",
+                 name ? name : "MASTER");
     } else {
         snprintf(answer->text, sizeof answer->text, "this is a Redis %.20s, not a master", role);
     }

@@ -448,7 +448,7 @@ static void judge_majority(const struct sentinel_facts *facts, const struct sent
 {
     const struct sentinel_word *common = &facts->words[vote->speaker];
     size_t all = vote->all, i = 0;
-    char odd[160];
+    char odd[SAID_SIZE + 300];
 
     if (vote->votes < all) {
         /* The first one that does not agree with the majority. */
@@ -459,13 +459,13 @@ static void judge_majority(const struct sentinel_facts *facts, const struct sent
         describe(facts, i, odd, sizeof odd);
         diagnosis_add(diagnosis, "sentinels", LEVEL_WARNING,
                       "repair the others: a failover needs most of them",
-                      "%zu of %zu name the master %.60s:%d; %s", vote->votes, all, common->host,
+                      "%zu of %zu name the master %s:%d; %s", vote->votes, all, common->host,
                       common->port, odd);
     } else {
         diagnosis_add(diagnosis, "sentinels", all < SENTINELS_LEAST ? LEVEL_NOTE : LEVEL_FINE,
                       all < SENTINELS_LEAST ? "at least 3 Sentinels, each on a host of its own"
                                             : "",
-                      "%zu of %zu name%s the master %.60s:%d", all, all, all == 1 ? "s" : "",
+                      "%zu of %zu name%s the master %s:%d", all, all, all == 1 ? "s" : "",
                       common->host, common->port);
     }
 }
