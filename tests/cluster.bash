@@ -51,7 +51,7 @@ mend() {
 
 # Whole and empty, whatever the test before has done to it. One that failed may have left anything.
 setup() {
-    local node
+    local node seen
     start_test
     for node in $CLUSTER_NODES; do
         kill -CONT "$(node_pid "$node")" 2>/dev/null || true
@@ -61,13 +61,14 @@ setup() {
         cluster_make
     fi
     # The name of a key at each of the masters, in the order of the alphabet.
-    read -ra at <<<"$(masters)"
+    seen=$(nodes)
+    read -ra at <<<"$(masters <<<"$seen")"
     for node in "${at[@]}"; do
         poll_until 10 is_emptied "$node"
     done
     forget_calls
     for node in "${!at[@]}"; do
-        at[node]=$(key_at "${at[node]}" "$node")
+        at[node]=$(key_at "${at[node]}" "$node" <<<"$seen")
     done
 }
 
@@ -88,14 +89,17 @@ cli() { # NODE COMMAND...
 # stand still meanwhile, so all of them are asked again.
 any() {
     local node
-    for node in $(for _ in {1..20}; do echo "$CLUSTER_NODES"; done); do
-        timeout 1 redis-cli $CLUSTER_CLI -e -p "$node" "$@" 3>&- 2>/dev/null && return
+    for _ in {1..20}; do
+        for node in $CLUSTER_NODES; do
+            timeout 1 redis-cli $CLUSTER_CLI -e -p "$node" "$@" 3>&- 2>/dev/null && return
+        done
     done
     return 1
 }
 
 node_pid() {
-    cat "$CLUSTER_DIR/$1/pid" 2>/dev/null
+    local one
+    { read -r one <"$CLUSTER_DIR/$1/pid"; } 2>/dev/null && echo "$one"
 }
 
 # A master that stands still for as long as NODE_TIMEOUT is replaced.
@@ -118,9 +122,9 @@ nodes() {
     }' | sort
 }
 
-# The masters that have slots.
+# The masters that have slots, of those that "nodes" has printed.
 masters() {
-    nodes | awk '$3 == "master" && NF > 4 { printf "%s ", $1 }'
+    awk '$3 == "master" && NF > 4 { printf "%s ", $1 }'
 }
 
 id_of() {
@@ -145,14 +149,15 @@ master_of() {
     }'
 }
 
-# key_at NODE PLACE: a key there; those with a lower place come first in the alphabet.
+# key_at NODE PLACE: a key there, by what "nodes" has printed; those with a lower place come first in
+# the alphabet.
 key_at() {
     local slots=$BATS_FILE_TMPDIR/slots.$2 names
     mapfile -t names < <(printf "k$2-%s\n" {0..49})
     # The slot of a name is the same for ever.
     [[ -s $slots ]] || printf 'cluster keyslot rlock:{%s}\n' "${names[@]}" | cli "$1" |
         paste -d ' ' - <(printf '%s\n' "${names[@]}") >"$slots"
-    nodes | awk -v node="$1" -v slots="$slots" '$1 == node {
+    awk -v node="$1" -v slots="$slots" '$1 == node {
         while ((getline line <slots) > 0) {
             split(line, slot, " ")
             for (i = 5; i <= NF; i++) {
@@ -186,10 +191,8 @@ is_emptied() {
 }
 
 forget_calls() {
-    local node
-    for node in $CLUSTER_NODES; do
-        cli "$node" config resetstat >/dev/null
-    done
+    [[ $(bounded redis-cli $CLUSTER_CLI --cluster call "127.0.0.1:${CLUSTER_NODES%% *}" \
+        config resetstat 3>&- | grep -c ': OK$') == 6 ]]
 }
 
 stats_of() {
@@ -237,14 +240,14 @@ close_slot() { # KEY TARGET
     local node slot
     slot=$(slot_of "$1")
     cli "$2" cluster setslot "$slot" node "$(id_of "$2")" >/dev/null
-    for node in $(masters); do
+    for node in $(nodes | masters); do
         cli "$node" cluster setslot "$slot" node "$(id_of "$2")" >/dev/null
     done
 }
 
 # One of the masters that do not have the key.
 another_than() {
-    tr ' ' '\n' <<<"$(masters)" | grep -v "^$(master_of "$1")\$" | grep -m 1 .
+    nodes | masters | tr ' ' '\n' | grep -v "^$(master_of "$1")\$" | grep -m 1 .
 }
 
 # When a key's lease ends, ms; 0: it is free.

@@ -99,7 +99,7 @@ are_connected() {
     run -75 --separate-stderr rlock run -n --mirror "string:their{$key}" "$key" -- true
     terminate a
     poll_until 5 is_free "$key"
-    for node in $(masters); do
+    for node in $(nodes | masters); do
         cli "$node" set "their{$key}" stranger px 60000 2>/dev/null | grep -qx OK && break
     done
     run -75 --separate-stderr rlock run -n --mirror "string:their{$key}" "$key" -- true
@@ -214,7 +214,7 @@ are_connected() {
 
 @test "H64 several keys at one node that stands still: a signal leaves none of them held" {
     local a node=${CLUSTER_NODES%% *} b
-    a=$(key_at "$node" a) b=$(key_at "$node" b)
+    a=$(nodes | key_at "$node" a) b=$(nodes | key_at "$node" b)
     hold x "$b" --lease 60s
     queued "$b" bg w rlock run --lease 60s "$a" "$b" -- true
     cli "$node" del "rlock:{$b}" # the waiter does not hear of it
@@ -354,8 +354,8 @@ have_had_turns() {
 
 # Each KEY is renewed by itself; the renewal of one does not end the listening of another.
 @test "H45 a Cluster: the holder of several keys at one node hears of each of them" {
-    node=$(masters | cut -d ' ' -f 1)
-    keys=("$(key_at "$node" a)" "$(key_at "$node" b)" "${at[1]}")
+    node=$(nodes | masters | cut -d ' ' -f 1)
+    keys=("$(nodes | key_at "$node" a)" "$(nodes | key_at "$node" b)" "${at[1]}")
     for key in "${keys[@]}"; do
         hold b "${keys[0]}" --lease 1h "${keys[@]:1}"
         poll_until 10 listens_to "${keys[@]}"
@@ -369,7 +369,7 @@ listens_to() {
     local key node found
     for key; do
         found=
-        for node in $(masters); do
+        for node in $(nodes | masters); do
             found+=$(cli "$node" pubsub channels "rlock:{$key}:*")
         done
         [[ $found ]] || return
@@ -569,7 +569,7 @@ is_taken_away() {
 }
 
 @test "doctor checks each master, and says when a slot has no master" {
-    wanted=$(masters | tr ' ' '\n' | sed -n 's|..*|cluster://127.0.0.1:&|p' | sort)
+    wanted=$(nodes | masters | tr ' ' '\n' | sed -n 's|..*|cluster://127.0.0.1:&|p' | sort)
     run --separate-stderr rlock doctor --json -u "$(url_of "${CLUSTER_NODES%% *}")"
     [[ $(jq -r '.servers[].url' <<<"$output" | sort) == "$wanted" ]]
     json '.findings | map([.check, .level]) == [["cluster", "fine"], ["lock", "fine"]]'

@@ -51,7 +51,7 @@ survives() {
     old=$(master_of "$key")
     replica=$(replica_of "$old")
     at_work long "$key" 100 --lease 30s
-    bg short rlock run --lease 3s "$(key_at "$old" 9)" -- \
+    bg short rlock run --lease 3s "$(nodes | key_at "$old" 9)" -- \
         "$RLOCK_TEST_TOOLS/worker" "$LOG.short" s 100 tree
     poll_until 10 test -s "$LOG.short"
     # The replica is not to take over within the short lease.
