@@ -17,13 +17,18 @@ quorum_file() {
     export RLOCK_URL
 }
 
-# All have been servers of this quorum for an hour. Without it each is from its first request on,
-# and on a busy machine these differ by so much that the later ones are taken for forgetful.
+# All are empty, and have been servers of this quorum for an hour. Without it each is from its first
+# request on, and on a busy machine these differ by so much that the later ones are taken for
+# forgetful.
 know_each_other() {
-    local i run since=$(($(now_ms) - 3600000))
+    local i since=$(($(now_ms) - 3600000)) script
+    script='local run = redis.call([[info]], [[server]]):match([[run_id:(%x+)]])
+        redis.call([[hset]], [[rlock:!quorum]], [[run]], run, [[since]], ARGV[1],
+            [[first]], ARGV[1])
+        return [[known]]'
     for ((i = 1; i <= NODES; i++)); do
-        run=$(node "$i" info server | sed -n 's/^run_id:\([0-9a-f]*\).*/\1/p')
-        node "$i" hset 'rlock:!quorum' run "$run" since "$since" first "$since" >/dev/null
+        [[ $(printf '%s\n' flushall "eval '${script//$'\n'/}' 0 $since" | node "$i") == \
+            OK*known ]] || return
     done
 }
 
@@ -52,7 +57,6 @@ quorum_mend() {
         [[ ! -e $QUORUM/$i/dirty ]] || node_kill "$i"
         rm -f "$QUORUM/$i"/{dirty,dump.rdb}
         node_answers "$i" || node_start "$i"
-        node "$i" flushall >/dev/null
     done
     know_each_other
 }
@@ -96,7 +100,8 @@ node_start() {
 }
 
 node_pid() {
-    cat "$QUORUM/$1/pid" 2>/dev/null
+    local one
+    { read -r one <"$QUORUM/$1/pid"; } 2>/dev/null && echo "$one"
 }
 
 node_kill() { kill_redis "$QUORUM/$1"; }
