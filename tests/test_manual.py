@@ -245,6 +245,26 @@ def lost_names():
                 yield f"{page}: {function}()"
 
 
+def other_versions():
+    """Where a page or a package names the version of the program, and names another one."""
+    now = None
+    for page, pattern in (
+        ("configure.ac", r"AC_INIT\(\[rlock\], \[(.*?)\]\)"),
+        ("README.md", r"Version (\S+) \("),
+        ("debian/changelog", r"^rlock \((\S+)\)"),
+        ("packaging/rlock.spec", r"Version: +(\S+)"),
+        ("packaging/github-action/README.md", r"version: (\S+)"),
+        ("packaging/jenkins/vars/underLock.groovy", r"version: '(\S+?)'"),
+        ("examples/ansible.yml", r"rlock_version: (\S+)"),
+        ("examples/cloud-init.yaml", r"/rlock-(\S+)-linux-"),
+    ):
+        with open(os.path.join(TOP, page), encoding="utf-8") as source:
+            found = re.search(pattern, source.read())
+        now = now or found[1]
+        if not found or found[1] != now:
+            yield f"{page}: {found and found[1]}, not {now}"
+
+
 def results():
     for sentence in SENTENCES:
         yield f"{sentence[0]}: {sentence[1]}", faults(*sentence)
@@ -253,6 +273,7 @@ def results():
     for page in sorted(os.listdir(os.path.join(TOP, "man"))):
         yield f"{page}: its headings are printed as they are written", heading_faults(page)
     yield "rlock.1: each command once", twice("rlock.1")
+    yield "pages and packages name one version", [*other_versions()]
     yield "no page has a number of tests", [*counts_of_tests()]
     yield "docs/data.md: the fields of a lock", layout_faults()
     yield "pages about the code are released, and name nothing that is gone", [*lost_names()]
