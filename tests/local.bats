@@ -259,6 +259,20 @@ in_mounts() {
     [[ $one == 75 && $two != *ran* ]]
 }
 
+@test "H159 a user who is root in a user name space has the same place" {
+    as_root
+    for_others
+    other=(setpriv --reuid 54321 --regid 54321 --clear-groups env -u XDG_RUNTIME_DIR)
+    "${other[@]}" unshare --map-root-user true 2>/dev/null || skip "no user name space here"
+    bg_prints a "${other[@]}" "$T/rlock" run k -- sh -c 'echo; exec sleep 1000'
+    run "${other[@]}" unshare --map-root-user "$T/rlock" run -n k -- echo ran 3>&-
+    local one=$status two=$output
+    terminate a 143
+    "${other[@]}" unshare --map-root-user "$T/rlock" local stop
+    rm -r /run/lock/rlock-54321 || rm -r /tmp/rlock-54321
+    [[ $one == 75 && $two != *ran* ]]
+}
+
 @test "H159 a /tmp or a /run/lock that only this process has: 69, and what to do" {
     unshare -p true 2>/dev/null || skip "no process name space here"
     in_mounts 'unshare -m sh -c "mount -t tmpfs -o mode=1777 none /run/lock; $0 run k -- echo ran"; exit' \

@@ -97,6 +97,25 @@ static bool is_private(const char *directory)
     return stat(path, &there) == 0 && (stat(directory, &here) != 0 || !is_same(&here, &there));
 }
 
+/* Returns the number of this user for the host, which is where process 1 is: in a user name space
+ * of its own (unshare --map-root-user), a process has another one. */
+static unsigned user_of_host(void)
+{
+    char own[4096], first[4096];
+    unsigned user = geteuid(), inside, outside, count;
+
+    if (file_read_small(open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC), own, sizeof own) <= 0)
+        return user;
+    file_read_small(open("/proc/1/uid_map", O_RDONLY | O_CLOEXEC), first, sizeof first);
+    if (strcmp(own, first) == 0)
+        return user;
+    for (const char *line = own; line; line = strchr(line + 1, '\n'))
+        if (sscanf(line, "%u %u %u", &inside, &outside, &count) == 3 && user >= inside &&
+            user - inside < count)
+            return outside + (user - inside);
+    return user;
+}
+
 /* The place for those without a directory in the environment. False: this process may not see
  * it. */
 static bool choose_shared(char *path, size_t size, char *fault, size_t fault_size)
@@ -104,7 +123,7 @@ static bool choose_shared(char *path, size_t size, char *fault, size_t fault_siz
     const char *const parents[] = {"/run/lock", "/tmp"};
     size_t i = is_private(parents[0]) || lets_in(parents[0]) ? 0 : 1;
 
-    snprintf(path, size, "%s/rlock-%u", parents[i], (unsigned)geteuid());
+    snprintf(path, size, "%s/rlock-%u", parents[i], user_of_host());
     if (!is_private(parents[i]))
         return true;
     snprintf(fault, fault_size,
