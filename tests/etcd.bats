@@ -302,6 +302,20 @@ passes_by() {
     [[ $output == *'not a database server of that kind'* ]]
 }
 
+@test "the doctor: members of two clusters, each of which has locks of its own" {
+    read -ra free <<<"$(free_ports 2)"
+    bg other etcd --name other --data-dir "$T/other" --unsafe-no-fsync \
+        --listen-client-urls "http://127.0.0.1:${free[0]}" \
+        --advertise-client-urls "http://127.0.0.1:${free[0]}" \
+        --listen-peer-urls "http://127.0.0.1:${free[1]}" \
+        --initial-advertise-peer-urls "http://127.0.0.1:${free[1]}" \
+        --initial-cluster "other=http://127.0.0.1:${free[1]}"
+    other=127.0.0.1:${free[0]}
+    poll_until 60 env ETCDCTL_API=3 etcdctl --endpoints "$other" endpoint health
+    run -69 rlock doctor -u "${RLOCK_URL/:${port[1]}/:${port[1]},$other}"
+    [[ $output == *'unfit    members'*'different clusters'* ]]
+}
+
 @test "a proxy in between that speaks HTTP/1.1 alone is told of" {
     relay_through '
 real = listener

@@ -119,6 +119,18 @@ static bool try_compaction(const struct etcd_check *of)
     return true;
 }
 
+/* Returns the cluster that a member belongs to, as its status tells; 0: it tells none. */
+static uint64_t cluster_of(const struct strbuf *status)
+{
+    json_t *reply = json_loadb(status->text, status->size, 0, NULL);
+    const char *id =
+        json_string_value(json_object_get(json_object_get(reply, "header"), "cluster_id"));
+    uint64_t cluster = id ? strtoull(id, NULL, 10) : 0;
+
+    json_decref(reply);
+    return cluster;
+}
+
 /* Compares the members' clocks with this process's, so that they need not be asked at once. */
 static bool try_members(const struct etcd_check *of)
 {
@@ -128,6 +140,8 @@ static bool try_members(const struct etcd_check *of)
     struct strbuf reply ENDED_BY(strbuf_free) = {0};
     int64_t least = INT64_MAX, most = INT64_MIN;
     struct host_error why;
+    uint64_t cluster = 0;
+    bool apart = false;
     char text[160];
 
     for (size_t i = 0; i < http_servers(); i++) {
@@ -137,10 +151,16 @@ static bool try_members(const struct etcd_check *of)
         int64_t ahead = (http_date_us() - moment_now().ns / NS_PER_US) / US_PER_S;
         least = ahead < least ? ahead : least;
         most = ahead > most ? ahead : most;
+        apart |= answered > 0 && cluster_of(&reply) != cluster;
+        cluster = cluster_of(&reply);
         answered++;
     }
     http_choose(asked);
-    if (answered < http_servers()) {
+    if (apart) {
+        host_find(of->out, "unfit",
+                  "the members in the URL are of different clusters: each has locks of its own",
+                  "name the members of one cluster: etcdctl member list");
+    } else if (answered < http_servers()) {
         snprintf(text, sizeof text, "%zu of the %zu members in the URL answer", answered,
                  http_servers());
         host_find(of->out, "warning", text, "with a majority down, no lock is granted or kept");
