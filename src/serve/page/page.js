@@ -242,7 +242,7 @@ function currentSpan() {
     return SPANS.find((span) => half * 1.2 <= span * 1000) || SPANS[SPANS.length - 1];
 }
 
-const STEPS = [15, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400];
+const STEPS = [15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400];
 
 function tickText(date, step) {
     if (step >= 43200000) return day(date).slice(5);
