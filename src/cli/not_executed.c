@@ -1,5 +1,6 @@
 #include "cli/not_executed.h"
 
+#include <ctype.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,8 @@
 #include "base/text.h"
 #include "cli/say.h"
 #include "os/file.h"
+
+#define NAME_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
 
 #define LINE_MOST 256 /* of a script's first line, as the kernel reads it */
 
@@ -54,19 +57,30 @@ static bool read_interpreter(const char *file, char line[LINE_MOST])
     return windows;
 }
 
+/* Whether a shell takes it for NAME=VALUE, in front of a command. */
+static bool sets_variable(const char *command)
+{
+    const char *equals = strchr(command, '=');
+
+    return equals && equals > command && !isdigit((unsigned char)*command) &&
+           strspn(command, NAME_CHARACTERS) == (size_t)(equals - command);
+}
+
 void not_found_hint(const char *command, const char *shell)
 {
     char interpreter[LINE_MOST];
     char *file = find_file(command);
 
     if (file && read_interpreter(file, interpreter) && *interpreter)
-        say_hint("%.200s has the ends of lines of Windows (CRLF): sed -i 's/\\r$//'", file);
+        say_hint("%s has the ends of lines of Windows (CRLF): sed -i 's/\\r$//'", file);
     else if (file && *interpreter)
-        say_hint("%.200s needs %.200s, which is not there", file, interpreter);
+        say_hint("%s needs %s, which is not there", file, interpreter);
     else if (file)
-        say_hint("%.200s is there, but not the loader that it needs", file);
+        say_hint("%s is there, but not the loader that it needs", file);
     else if (text_is_among(shell_words, sizeof shell_words / sizeof *shell_words, command))
         say_hint("%s is a word of the shell: use %s", command, shell);
+    else if (sets_variable(command))
+        say_hint("env before it sets a variable for a command; or use %s", shell);
     else if (strchr(command, ' '))
         say_hint("a line for the shell: use %s", shell);
     free(file);
