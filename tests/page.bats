@@ -122,7 +122,6 @@ END
                     'true document.documentElement.scrollWidth <= innerWidth' \
                     'true [...document.querySelectorAll("li *")].every((e) =>
                         e.getBoundingClientRect().right <= innerWidth)' \
-                    'true document.querySelectorAll("#ticks text").length > 1' \
                     'true [...document.querySelectorAll("h2 .start")].every((e) =>
                         e.scrollWidth <= e.clientWidth || e.nextSibling.textContent !== "")' \
                     'true [...document.querySelectorAll(".who")].every((e) =>
