@@ -248,7 +248,9 @@ in_mounts() {
     locked='mount --bind /run/lock /run/lock && mount -o remount,bind,ro /run/lock'
     in_mounts "$locked; user run k -- echo ran"
     [[ $status == 69 && $output == *"cannot make $place: Read-only file system (in a unit, ReadWritePaths= allows it)"* ]]
-    [[ $output != *ran* && ! -e /tmp/rlock-54321 ]]
+    elsewhere=$(find /tmp/rlock-54321 -maxdepth 0 2>/dev/null || :)
+    rm -rf /tmp/rlock-54321
+    [[ $output != *ran* && ! $elsewhere ]]
     other=(setpriv --reuid 54321 --regid 54321 --clear-groups env -u XDG_RUNTIME_DIR "$T/rlock")
     bg_prints a "${other[@]}" run k -- sh -c 'echo; exec sleep 1000'
     in_mounts "$locked; user run -n k -- echo ran"

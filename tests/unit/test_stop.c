@@ -71,6 +71,19 @@ static void test_death(void)
     tap_ok(ms >= 1900 && ms <= 2100, "a process has ended: given up %d ms later", ms);
 }
 
+/* An agent that is let off lives for longer than all that does not die of KILL. */
+static void test_let_off(void)
+{
+    struct moment now = {.ns = 1000 * NS_PER_SEC};
+    struct stop stop = begun(now);
+
+    stop.tree.lenient = true;
+    tap_ok(go_on(&stop, &now) == 5000, "while agents are let off it is not given up");
+    stop.tree.lenient = false;
+    int ms = go_on(&stop, &now);
+    tap_ok(ms >= 1900 && ms <= 2100, "when they are not any more: given up %d ms later", ms);
+}
+
 /* Both guards were stopped behind TERM, until KILL was due. */
 static void test_continued(void)
 {
@@ -91,6 +104,7 @@ int main(void)
     test_still(10 * NS_PER_SEC, 20, "rlock stood still for 10 s after 20 ms");
     test_still(10 * NS_PER_SEC, 1000, "rlock stood still for 10 s after 1 s");
     test_death();
+    test_let_off();
     test_continued();
     return tap_done();
 }
