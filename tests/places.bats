@@ -45,6 +45,12 @@ own_mounts() {
     keeps_promises
 }
 
+@test "place: a library that has a thread in each process" {
+    there env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_thread.so"
+    keeps_promises
+    run -0 timeout -s KILL 30 "$RLOCK" fence "$T/fence" --token 1 -- sh -c 'exit 0' 3>&-
+}
+
 # ---------------------------------------------------------------- name spaces and roots
 
 @test "place: a unit with ProtectSystem=strict and PrivateTmp=yes" {

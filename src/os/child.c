@@ -11,6 +11,8 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +26,37 @@ static const int handed_on[] = {SIGHUP,  SIGINT,   SIGQUIT,   SIGUSR1, SIGUSR2, 
                                 SIGTERM, SIGWINCH, SIGCONT,   SIGURG,  SIGIO,   SIGPWR,
                                 SIGXCPU, SIGXFSZ,  SIGVTALRM, SIGPROF, SIGTSTP};
 
+/* To the main thread, whose signals are read. A process that is to execute a command has the
+ * handlers yet, and takes the signal as that would. */
+static void pass_on(int signo)
+{
+    int error = errno;
+
+    if (syscall(SYS_gettid) == getpid())
+        signal(signo, SIG_DFL);
+    syscall(SYS_tgkill, getpid(), getpid(), signo);
+    errno = error;
+}
+
+/* A library that was loaded with this program (LD_PRELOAD) may have threads here. They block
+ * nothing, and the kernel would give them what is for this process: it would die of TERM, and not
+ * hear of the end of its command. TSTP stops it as before. */
+static void take_signals_of_threads(void)
+{
+    struct sigaction action, pass = {.sa_handler = pass_on, .sa_flags = SA_RESTART};
+    struct stat tasks; /* with a link for each thread, and two of its own */
+    sigset_t caught;
+
+    if (stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink <= 3)
+        return;
+    child_choose_signals(&caught);
+    sigdelset(&caught, SIGTSTP);
+    for (int signo = 1; signo < NSIG; signo++)
+        if (sigismember(&caught, signo) == 1 && sigaction(signo, NULL, &action) == 0 &&
+            action.sa_handler == SIG_DFL)
+            sigaction(signo, &pass, NULL);
+}
+
 void child_block_signals(struct inherited *inherited)
 {
     struct sigaction chld, by_default = {.sa_handler = SIG_DFL};
@@ -34,6 +67,7 @@ void child_block_signals(struct inherited *inherited)
     /* Inherited as ignored it makes the kernel reap children, and their status is lost. */
     sigaction(SIGCHLD, &by_default, &chld);
     inherited->ignores_chld = chld.sa_handler == SIG_IGN;
+    take_signals_of_threads();
 }
 
 void child_choose_signals(sigset_t *caught)
