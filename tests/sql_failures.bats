@@ -124,7 +124,7 @@ url_shown() {
     finish a 20
     [[ $status == 69 || $status == 0 ]]
     [[ $status == 0 ]] || contains "$T/a.err" "the program rlock-$DATABASE is not installed"
-    [[ $status == 0 ]] || contains "$T/a.err" 'hint: it is in a package of its own'
+    [[ $status == 0 ]] || contains "$T/a.err" 'hint: install the package of that name, or build'
     printf '\177ELF' >"$T/own/rlock-$DATABASE"
     chmod +x "$T/own/rlock-$DATABASE"
     bg b "$OWN" run --server-wait 1m k -- true

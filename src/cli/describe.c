@@ -397,7 +397,8 @@ static const char *const hints[HINTS] = {
     [HINT_TABLES] = "rlock init makes them; rlock init --print shows the SQL",
     [HINT_SHEDLOCK] =
         "the table is ShedLock's, and rlock does not make it: rlock-stores(7) has its CREATE TABLE",
-    [HINT_DRIVER] = "it is in a package of its own, of the same name",
+    [HINT_DRIVER] =
+        "install the package of that name, or build rlock as docs/install.md says for it",
     [HINT_LIBRARY] =
         "install the package with that library: libpq5, libmariadb3 or libcurl4 on Debian",
     [HINT_DATABASE] = "CREATE DATABASE makes one; the URL ends in its name",

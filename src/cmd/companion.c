@@ -21,7 +21,7 @@ static int execute(struct call *call)
         execv(path, call->argv);
     if (errno == ENOENT) {
         command_error(call, "the program %s is not installed", name);
-        say_hint("install the package %s, or build rlock where its library is; see README.md",
+        say_hint("install the package %s, or build rlock where its library is; see docs/install.md",
                  name);
     } else {
         command_error(call, "cannot execute %s: %s", path, strerror(errno));

@@ -196,7 +196,7 @@ enum hint {
 
     HINT_TABLES,   /* of a database: none are there yet */
     HINT_SHEDLOCK, /* the same of another program's table */
-    HINT_DRIVER,   /* the program that talks to a database is in a package of its own */
+    HINT_DRIVER,   /* the program that talks to a database may be in a package of its own */
     HINT_LIBRARY,  /* the same needs a library */
     HINT_DATABASE, /* make one, or name another */
     HINT_GRANT,    /* give the user its rights */
