@@ -101,7 +101,8 @@ static bool check_stop_command(struct watchdog *watchdog)
     return stop_command_check(&watchdog->stop_command, loop_now(watchdog->loop));
 }
 
-/* The alarm comes first: what is killed may be gone at once. */
+/* The alarm comes first: what is killed may be gone at once. But a supervisor that is late may have
+ * started its command since that look. */
 static void kill_tree(struct watchdog *watchdog)
 {
     if (watchdog->phase == WATCHDOG_WATCHING)
@@ -114,6 +115,9 @@ static void kill_tree(struct watchdog *watchdog)
     if (moment_reached(lease.end, now))
         patience_look(&watchdog->overtime, now);
     enum tree_state state = tree_signal(&watchdog->tree, SIGKILL);
+    raise_alarm(watchdog, WATCHDOG_ENDING, state);
+    if (watchdog->phase == WATCHDOG_IDLE)
+        return;
     bool stop_runs = check_stop_command(watchdog);
     if ((state == TREE_GONE && !stop_runs) || watchdog->overtime.ns >= HOPELESS_NS)
         conclude(watchdog, state);

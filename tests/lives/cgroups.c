@@ -144,6 +144,8 @@ int cgroup_open(const char *path, int flags)
         return refused(ENOENT);
     if (strcmp(name, "/cgroup.kill") == 0)
         return able == BEFORE_5_14 ? refused(ENOENT) : open_to_write(cgroup, true);
+    if (strcmp(name, "/cgroup.type") == 0)
+        return open_text("domain\n");
     if (strcmp(name, "/cgroup.procs") == 0)
         return flags & O_WRONLY ? open_to_write(cgroup, false) : open_processes(cgroup);
     if (strcmp(name, "/cgroup.events") == 0)

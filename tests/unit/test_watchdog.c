@@ -2,21 +2,31 @@
  * an earlier grant, how long it lets a command end, and of which command nothing was told. */
 #include "run/watchdog.h"
 
+#include <errno.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "kernel_clock.h"
 #include "tap.h"
 
 static struct loop *until_killed;
 static pid_t killed;
+static int unborn;        /* looks for a process group in which none is there */
+static bool unborn_again; /* KILL empties it at once */
 
 /* In place of the C library's: nothing dies of it. */
 int kill(pid_t pid, int signo)
 {
+    if (signo == 0 && unborn > 0) {
+        unborn--;
+        errno = ESRCH;
+        return -1;
+    }
     if (signo == SIGKILL)
         killed = pid;
+    if (signo == SIGKILL && unborn_again)
+        unborn = 1000;
     if (signo == SIGKILL && until_killed)
         loop_stop(until_killed);
     return 0;
@@ -29,7 +39,7 @@ static int64_t suspended_for;
 /* In place of the C library's. */
 int clock_gettime(clockid_t clock, struct timespec *time)
 {
-    int result = (int)syscall(SYS_clock_gettime, clock, time);
+    int result = kernel_time(clock, time);
 
     if (clock == CLOCK_MONOTONIC && suspended_from.ns != INT64_MAX) {
         int64_t since = moment_until(suspended_from, moment_now());
@@ -205,6 +215,37 @@ static bool kills_untold(int group)
     return group > 0 && killed == -group;
 }
 
+static int alarms;
+
+static void on_alarmed(void *arg)
+{
+    alarms++;
+    loop_stop(arg);
+}
+
+/* KILL is due, and the command's process is born behind the first look. Returns whether the
+ * supervisor is told that this was killed. */
+static bool tells_of_newborn(void)
+{
+    struct loop *loop = loop_new();
+    struct loop_timer most = {.fire = on_time, .owner = loop};
+    struct watchdog watchdog = watchdog_for(&plan, loop);
+
+    watchdog.alarmed = on_alarmed;
+    watchdog.failed = on_failed;
+    alarms = 0;
+    unborn = 1;
+    unborn_again = true;
+    watchdog_init(&watchdog, loop);
+    watchdog_watch(&watchdog, (struct lease){moment_plus(moment_now(), NS_PER_MS), NS_PER_SEC});
+    loop_arm(loop, &most, moment_plus(moment_now(), 2 * NS_PER_SEC));
+    loop_run(loop);
+    loop_free(loop);
+    unborn = 0;
+    unborn_again = false;
+    return alarms == 1;
+}
+
 /* The supervisor says that it ends its command, and is stopped; the machine is suspended at once.
  * Returns after how many ms the command gets KILL. */
 static int64_t end_suspended(int64_t ns, int64_t lease)
@@ -240,6 +281,8 @@ int main(void)
     kills_untold(0);
     tap_ok(atomic_load(&offer.command.group) == -1,
            "one that was not started when nothing was left to end is not executed");
+    tap_ok(tells_of_newborn(),
+           "a command is born between look and KILL: it has not ended by itself");
     ms = end_suspended(500 * NS_PER_MS, 60 * NS_PER_SEC);
     tap_ok(ms >= 1500, "the machine was suspended for half of --kill-after: KILL after %d ms",
            (int)ms);
