@@ -40,6 +40,21 @@ refuses() { # WORDS OPTION...
     ends_with b 0 30
 }
 
+# is_kept_alive PROCESS: all of its three connections or more.
+is_kept_alive() {
+    local inodes
+    inodes=$(readlink "/proc/$1"/fd/* | sed -n 's/^socket:\[\(.*\)\]$/\1/p')
+    awk -v inodes=" ${inodes//$'\n'/ } " '
+        $4 == "01" && index(inodes, " " $10 " ") { count++; kept += $6 ~ /^02:/ }
+        END { exit !(count >= 3 && kept == count) }' /proc/net/tcp
+}
+
+@test "a stream over which nothing is said for long is kept alive, for firewalls in between" {
+    stay a k --lease 10m
+    queue b k --lease 10m
+    poll_until 20 is_kept_alive "$(pgrep -P "$(agent_of "${pid[b]}")" -x rlock-etcd)"
+}
+
 @test "a try is refused, with the holder's name; status, history and events show it" {
     tells_who
 }

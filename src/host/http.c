@@ -71,6 +71,8 @@ static CURL *new_easy(void)
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, http.said);
     curl_easy_setopt(easy, CURLOPT_MAXCONNECTS, 1L);
+    /* A firewall forgets a connection over which nothing is said for minutes. */
+    curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
     if (target->tls) {
         curl_easy_setopt(easy, CURLOPT_CAINFO, *target->ca ? target->ca : ca_bundle_find());
         if (*target->certificate) {
