@@ -261,18 +261,27 @@ in_mounts() {
     [[ $one == 75 && $two != *ran* ]]
 }
 
-@test "H159 a user who is root in a user name space has the same place" {
+# one_place COMMAND...: user 54321, and for whom COMMAND takes him, have the same place.
+one_place() {
     as_root
     for_others
     other=(setpriv --reuid 54321 --regid 54321 --clear-groups env -u XDG_RUNTIME_DIR)
-    "${other[@]}" unshare --map-root-user true 2>/dev/null || skip "no user name space here"
+    "${other[@]}" "$@" true 2>/dev/null || skip "no $1 here"
     bg_prints a "${other[@]}" "$T/rlock" run k -- sh -c 'echo; exec sleep 1000'
-    run "${other[@]}" unshare --map-root-user "$T/rlock" run -n k -- echo ran 3>&-
+    run "${other[@]}" "$@" "$T/rlock" run -n k -- echo ran 3>&-
     local one=$status two=$output
     terminate a 143
-    "${other[@]}" unshare --map-root-user "$T/rlock" local stop
+    "${other[@]}" "$@" "$T/rlock" local stop
     rm -r /run/lock/rlock-54321 || rm -r /tmp/rlock-54321
     [[ $one == 75 && $two != *ran* ]]
+}
+
+@test "H159 a user who is root in a user name space has the same place" {
+    one_place unshare --map-root-user
+}
+
+@test "H159 a user whom a library takes for root has the same place" {
+    one_place fakeroot
 }
 
 @test "H159 a /tmp or a /run/lock that only this process has: 69, and what to do" {

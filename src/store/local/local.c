@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -98,11 +99,12 @@ static bool is_private(const char *directory)
 }
 
 /* Returns the number of this user for the host, which is where process 1 is: in a user name space
- * of its own (unshare --map-root-user), a process has another one. */
+ * of its own (unshare --map-root-user), a process has another one. That of geteuid() may be a
+ * library's (fakeroot). */
 static unsigned user_of_host(void)
 {
     char own[4096], first[4096];
-    unsigned user = geteuid(), inside, outside, count;
+    unsigned user = (unsigned)getauxval(AT_EUID), inside, outside, count;
 
     if (file_read_small(open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC), own, sizeof own) <= 0)
         return user;
