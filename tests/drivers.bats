@@ -132,6 +132,14 @@ END
     ends_with a 69 60
 }
 
+@test "a file that cannot be looked up is not taken for a lock that is not there" {
+    key=$(printf 'k%.0s' {1..300})
+    run -69 rlock run --server-wait 0 "$key" -- true
+    [[ $output == *'File name too long'* ]]
+    run rlock-store-dir "$T/locks" <<<"put $key - 0"
+    [[ $output == failed*'File name too long' ]]
+}
+
 @test "drivers and hosts end with what has used them" {
     run -0 rlock run k -- true
     stay a k
