@@ -264,7 +264,8 @@ def goes_along(call, view, me, first, late, called):
 
 
 def is_next(call, i, view, mine, called):
-    line = [one for one in view.line(view.base(call.owner)) if one.owner != call.owner]
+    others = [one for one in view.line(view.base(call.owner)) if one.owner != call.owner]
+    line = view.in_turn(others)  # one that has left stood in front of others whose time is over
     if not line:
         return True
     if not mine:
