@@ -239,6 +239,18 @@ locked() {
     gone "$(<"$T/child")"
 }
 
+@test "H152 its guard is killed, then itself: another guard has ended the command" {
+    bg a rlock fence "$F" --token 5 -- \
+        sh -c "sh -c 'echo \$\$ >\"$T/child\"; exec sleep 1000'; :"
+    poll_until 10 test -s "$T/child"
+    guard=$(children_of "${pid[a]}" rlock-guard)
+    kill -KILL "$guard"
+    poll_until 10 eval '[[ $(children_of "${pid[a]}" rlock-guard) != @(|"$guard") ]]'
+    kill -KILL "${pid[a]}"
+    run -0 rlock fence "$F" --token 6 -w 60s
+    gone "$(<"$T/child")"
+}
+
 @test "H92 killed as soon as the command has begun: what that has started is dead as well" {
     LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_begun.so bg a "$RLOCK" fence "$F" --token 5 -- \
         sh -c "sh -c 'echo \$\$ >\"$T/child\"; exec sleep 1000'; :"

@@ -13,6 +13,8 @@
 
 /* How often to kill, and to look whether it is gone, once this process is dead. */
 #define LOOK_NS (20 * NS_PER_MS)
+/* So many guards may die: one that dies at once, each time, is not there to be started for ever. */
+#define GUARDS_MAX 100
 
 static const struct lease no_lease = {.end = MOMENT_NEVER};
 
@@ -79,7 +81,16 @@ struct fenced {
     struct loop *loop;
     struct loop_timer clock;
     pid_t guard;
+    unsigned guards; /* that were started */
 };
+
+static void start_guard(struct fenced *all)
+{
+    const struct guarded guarded = {.parent = getpid(), .command = all->job.child.note};
+
+    all->guard = child_fork_helper("rlock-guard", all->plan->lock, guard, &guarded);
+    all->guards++;
+}
 
 /* A command that was stopped together with this process has no lease to ask for. */
 static void settle(struct fenced *all)
@@ -107,12 +118,16 @@ static void on_signal(void *owner, int signo)
     struct fenced *all = owner;
     enum child_change change;
     int status;
+    pid_t pid;
 
     if (signo != SIGCHLD)
         job_signal(&all->job, signo);
-    while (child_next_change(&all->job.child, &change, &status) > 0)
+    while ((pid = child_next_change(&all->job.child, &change, &status)) > 0) {
         if (change != CHILD_OTHER)
             job_changed(&all->job, change, status);
+        else if (pid == all->guard && all->guards < GUARDS_MAX)
+            start_guard(all);
+    }
     job_reaped(&all->job);
     settle(all);
 }
@@ -135,10 +150,8 @@ static int prepare(struct fenced *all)
 /* The command is never without its guard. */
 static int start(struct fenced *all)
 {
-    const struct guarded guarded = {.parent = getpid(), .command = all->job.child.note};
-
     if (all->plan->lock >= 0)
-        all->guard = child_fork_helper("rlock-guard", all->plan->lock, guard, &guarded);
+        start_guard(all);
     return all->guard < 0 ? -1 : job_start(&all->job);
 }
 
