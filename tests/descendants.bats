@@ -278,7 +278,8 @@ stopped_late() {
 # -- the caller's own processes -------------------------------------------------------------------
 
 # with_jobs [OPTION...] -- COMMAND...: rlock is started by exec in a shell that has one job in the
-# background, and another that leaves a process of its own behind when rlock works already.
+# background, and another that leaves a process of its own behind when $T/up is there. The numbers
+# of both processes are in $T/job and $T/orphan.
 with_jobs() {
     cat >"$T/jobs.sh" <<'EOS'
 sleep 301 &

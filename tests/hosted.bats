@@ -9,9 +9,9 @@ setup_file() {
     export RLOCK_SERVER_WAIT=1m
 }
 
-# held_back WORD [OPTION...] KEY: a runs by way of a relay to the server that holds a statement with
-# WORD back, until "let_go". Returns when it does.
-held_back() {
+# run_a_held_back WORD [OPTION...] KEY: a runs by way of a relay to the server that holds a statement
+# with WORD back, until "let_go". Returns when it does.
+run_a_held_back() {
     rm -f "$T/go" "$T/go.held"
     bg_prints relay python3 "$TESTS/sql_relay.py" "$(database_port "$DATABASE")" "$1" "$T/go"
     bg a rlock run -u "${RLOCK_URL/:$(database_port "$DATABASE")/:$(<"$T/relay.out")}" "${@:2}" -- \
@@ -84,7 +84,7 @@ let_go() {
 @test "H1 the answer to a commit is lost: nothing is taken twice, nothing stays held" {
     each_database
     for i in 1 2 3; do
-        held_back "INSERT INTO" --server-wait 30s k
+        run_a_held_back "INSERT INTO" --server-wait 30s k
         kill -KILL "${pid[relay]}"
         wait "${pid[relay]}" || true
         finish a 60
@@ -104,7 +104,7 @@ let_go() {
 
 @test "a run that is killed while the host acquires for it leaves no lock behind" {
     each_database
-    held_back "INSERT INTO" k
+    run_a_held_back "INSERT INTO" k
     agent=$(agent_of "${pid[a]}")
     # The server ends a connection that is held up, and the next host begins.
     poll_until 20 eval 'host=$(pgrep -P "$agent" -f "rlock-.*$DATABASE")'
@@ -151,7 +151,7 @@ no_warnings() {
 
 @test "H148 a client that stands still inside its transaction holds no other up for long" {
     each_database
-    held_back "INSERT INTO" k
+    run_a_held_back "INSERT INTO" k
     run -0 rlock run -w 20s k -- true
     [[ ! -e $T/ran ]]
     kill -KILL "${pid[a]}"
@@ -162,7 +162,7 @@ no_warnings() {
 
 @test "H147 a pause of a GLOB between an acquisition's look and its commit is not missed" {
     each_database
-    held_back "INSERT INTO" -n --server-wait 20s new
+    run_a_held_back "INSERT INTO" -n --server-wait 20s new
     run -0 rlock pause 'n*' 1h -m upgrade
     let_go
     finish a 60
@@ -237,7 +237,7 @@ served() {
     owner=$(rlock acquire --lease 5m k)
     database_sql "$DATABASE" "CREATE TABLE held AS SELECT * FROM rlock_record"
     run -0 rlock release --owner "$owner" k
-    held_back 'INSERT INTO rlock_record' -n --server-wait 20s k
+    run_a_held_back 'INSERT INTO rlock_record' -n --server-wait 20s k
     database_sql "$DATABASE" "UPDATE rlock_record SET version = version + 3,
         state = (SELECT state FROM held WHERE held.name = rlock_record.name),
         expires = (SELECT expires FROM held WHERE held.name = rlock_record.name)

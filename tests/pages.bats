@@ -9,8 +9,8 @@ setup_file() { start_store_of_examples; }
 
 setup() { stand_in; }
 
-# block PAGE HEADING [NUMBER]: that block becomes $T/block.
-block() {
+# take_block PAGE HEADING [NUMBER]: that block becomes $T/block.
+take_block() {
     "$TESTS/page_blocks" "$@" >"$T/block"
 }
 
@@ -26,8 +26,8 @@ as_job() {
     grep -q . "$T/block"
 }
 
-# does [STATUS [SHELL...]]: $T/block ends with that status.
-does() {
+# run_block [STATUS [SHELL...]]: $T/block ends with that status.
+run_block() {
     local wanted=${1:-0}
     shift || true
     run "${@:-sh}" "$T/block" 3>&- </dev/null
@@ -41,39 +41,39 @@ does() {
 # ---------------------------------------------------------------- cron.md
 
 @test "cron.md: one of many hosts runs it, and no other one within five minutes" {
-    block cron.md 'One of many hosts runs it' 1
+    take_block cron.md 'One of many hosts runs it' 1
     grep -q '^PATH=/usr/local/bin:' "$T/block"
     as_cron
-    does
-    does
+    run_block
+    run_block
     ran 'nightly exclusive: /usr/local/bin/nightly'
     [[ ! $output ]]
 }
 
 @test "cron.md: once a day, and again if it failed" {
-    block cron.md 'Once a day, and again if it failed' 1
+    take_block cron.md 'Once a day, and again if it failed' 1
     as_cron
     rlock run nightly-report -- false || true
-    does
-    does
+    run_block
+    run_block
     ran 'nightly-report exclusive: /usr/local/bin/report'
 }
 
 @test "cron.md: skip if it is running already; each status means one thing" {
-    block cron.md 'Skip if it is running already' 1
-    does
+    take_block cron.md 'Skip if it is running already' 1
+    run_block
     [[ $output == 'backup done' ]]
     hold other backup
-    does
+    run_block
     [[ ${lines[-1]} == 'a backup is running already' ]]
-    URL=unix://$T/none RLOCK_SERVER_WAIT=0 does
+    URL=unix://$T/none RLOCK_SERVER_WAIT=0 run_block
     [[ ${lines[-1]} == 'no lock server: nothing was run' ]]
     ran 'backup exclusive: sleep 20'
 }
 
 @test "cron.md: once per firing; the others wait, and do nothing where it succeeded" {
-    commands node
-    block cron.md 'Once per firing, where several processes fire' 1
+    stand_in_for node
+    take_block cron.md 'Once per firing, where several processes fire' 1
     stay first hourly
     queued hourly bg one sh "$T/block"
     queued hourly bg two sh "$T/block"
@@ -84,41 +84,41 @@ does() {
 }
 
 @test "cron.md: backups with restic and borg" {
-    commands restic borg
-    block cron.md 'Backups with restic and borg' 1
+    stand_in_for restic borg
+    take_block cron.md 'Backups with restic and borg' 1
     as_cron
-    does
+    run_block
     ran 'restic-nas exclusive: restic unlock' 'restic-nas exclusive: restic backup /home' \
         'borg-nas exclusive: borg break-lock' 'borg-nas exclusive: borg create ::{now} /home' \
         'restic-nas exclusive: restic unlock --remove-all' 'restic-nas exclusive: restic prune'
 }
 
 @test "cron.md: at most three at a time; never longer than an hour" {
-    block cron.md 'At most three at a time' 1
+    take_block cron.md 'At most three at a time' 1
     as_cron
-    does
+    run_block
     for one in 1 2 3; do
         hold $one mirror --limit 3
     done
-    does
-    block cron.md 'Never longer than an hour' 1
+    run_block
+    take_block cron.md 'Never longer than an hour' 1
     as_cron
     grep -q -- '--at-most 1h' "$T/block"
-    does
+    run_block
     ran 'mirror limit 1: /usr/local/bin/mirror-one' 'sync exclusive: /usr/local/bin/sync'
 }
 
 # ---------------------------------------------------------------- ci.md
 
 @test "ci.md: a job under a lock, which calls rlock itself; the newest commit; a hotfix" {
-    block ci.md 'A job under a lock' 1
+    take_block ci.md 'A job under a lock' 1
     as_job
-    does
+    run_block
     export CI_COMMIT_BRANCH=main
-    block ci.md 'Deploy the newest commit only' 1
-    does
-    block ci.md 'A hotfix does not wait behind the nightly jobs' 1
-    does
+    take_block ci.md 'Deploy the newest commit only' 1
+    run_block
+    take_block ci.md 'A hotfix does not wait behind the nightly jobs' 1
+    run_block
     ran 'staging exclusive: ./deploy.sh staging' 'nested in staging' \
         'production exclusive: ./deploy.sh 0123abc' 'nested in production' \
         'staging exclusive: ./deploy.sh hotfix' 'nested in staging'
@@ -126,7 +126,7 @@ does() {
 
 @test "ci.md: of the waiting deployments of a branch only the latest runs, the others end with 0" {
     export CI_COMMIT_BRANCH=main
-    block ci.md 'Deploy the newest commit only' 1
+    take_block ci.md 'Deploy the newest commit only' 1
     stay first production
     CI_COMMIT_SHA=older queued production bg older sh "$T/block"
     CI_COMMIT_SHA=newest bg newest sh "$T/block"
@@ -137,14 +137,14 @@ does() {
 }
 
 @test "ci.md: readers and writers" {
-    block ci.md 'Readers and writers' 1
-    does
+    take_block ci.md 'Readers and writers' 1
+    run_block
     ran 'staging shared: make smoke-test' 'staging exclusive: ./deploy.sh staging' \
         'nested in staging'
 }
 
 @test "ci.md: a lock over several steps is held between them, and released by the last" {
-    block ci.md 'A lock over several steps of a CI job' 1
+    take_block ci.md 'A lock over several steps of a CI job' 1
     as_job
     [[ $(wc -l <"$T/block") == 4 ]]
     # Each step is a shell, and a child of the runner.
@@ -155,58 +155,58 @@ does() {
     } >"$T/runner"
     mv "$T/block" "$T/steps"
     mv "$T/runner" "$T/block"
-    does 0 bash
+    run_block 0 bash
     ran ' : deploy.sh production'
     poll_until 10 is_free production
 }
 
 @test "ci.md: one job waits for others" {
     export VERSION=7 ARCH=amd64
-    commands publish.sh
-    block ci.md 'One job waits for others, wherever they run' 1
+    stand_in_for publish.sh
+    take_block ci.md 'One job waits for others, wherever they run' 1
     # The three builds are three hosts, and one is done twice.
     sed -i '2{p;s/\$ARCH/arm64/p;s/arm64/riscv64/}' "$T/block"
     [[ $(grep -c 'latch run' "$T/block") == 3 ]]
-    does
+    run_block
     [[ $(tail -n 1 "$LOG") == ' : publish.sh' && $(grep -c 'make package' "$LOG") == 3 ]]
 }
 
 @test "ci.md: a pool of machines with names, and of slots" {
-    commands ssh
-    block ci.md 'A pool of test machines with names' 1
+    stand_in_for ssh
+    take_block ci.md 'A pool of test machines with names' 1
     hold one bench-1
-    does
+    run_block
     echo host-1 host-2 >machines
-    block ci.md 'A pool of test machines with names' 2
-    does
-    block ci.md 'Test databases, devices, accounts: at most three at a time' 1
-    does
+    take_block ci.md 'A pool of test machines with names' 2
+    run_block
+    take_block ci.md 'Test databases, devices, accounts: at most three at a time' 1
+    run_block
     ran 'bench-2 exclusive: ssh -tt bench-2 ./benchmark' 'host-1 exclusive: ./run-on-machine' \
         'test-databases limit 1: make integration DATABASE=test_1'
 }
 
 @test "ci.md: graphics cards" {
-    commands train train-on-two
+    stand_in_for train train-on-two
     for one in train train-on-two; do
         printf '#!/bin/sh\necho "$0 $CUDA_VISIBLE_DEVICES" >>"$LOG"\n' >"$T/bin/$one"
     done
     hold one gpu --limit 4
     hold two gpu0
-    block ci.md 'Graphics cards' 1
-    does
+    take_block ci.md 'Graphics cards' 1
+    run_block
     ran './train 1' './train-on-two 1,2'
 }
 
 @test "ci.md: migrations by many replicas; Terraform and Ansible" {
-    commands migrate serve terraform
-    block ci.md 'Migrations by many replicas' 1
+    stand_in_for migrate serve terraform
+    take_block ci.md 'Migrations by many replicas' 1
     export VERSION=7
-    does
-    does
+    run_block
+    run_block
     export VERSION=8
-    does
-    block ci.md 'Terraform and Ansible' 1
-    does
+    run_block
+    take_block ci.md 'Terraform and Ansible' 1
+    run_block
     ran 'schema schema-7 exclusive: ./migrate up' ' : serve' ' : serve' \
         'schema schema-8 exclusive: ./migrate up' ' : serve' \
         'terraform-prod exclusive: terraform plan -input=false -out=plan' \
@@ -218,7 +218,7 @@ does() {
 
 @test "scripts.md: a script that cannot run twice" {
     ln -sf "$RLOCK" "$T/bin/rlock"
-    block scripts.md 'A script that cannot run twice' 1
+    take_block scripts.md 'A script that cannot run twice' 1
     sed -i 's/^sleep 5/"$RLOCK" status -q deploy; echo "status $?"/' "$T/block"
     run sh "$T/block" staging
     [[ ${lines[0]} == 'deploying staging, fencing token '* && ${lines[1]} == 'status 75' ]]
@@ -226,27 +226,27 @@ does() {
 }
 
 @test "scripts.md: a script that cannot be wrapped has the lock from its first step to its last" {
-    commands stop-service deploy-files start-service
+    stand_in_for stop-service deploy-files start-service
     printf '#!/bin/sh\n"$RLOCK" status -q deploy; echo "$1 $?" >>"$LOG"\n' >"$T/bin/ran"
-    block scripts.md 'A script that cannot be wrapped' 1
+    take_block scripts.md 'A script that cannot be wrapped' 1
     grep -qx '#!/bin/sh -e' "$T/block"
-    does 0 sh -e
+    run_block 0 sh -e
     ran 'stop-service 75' 'deploy-files 75' 'start-service 75'
     poll_until 10 is_free deploy
     # The lock is taken away between two steps.
     printf '#!/bin/sh\nrlock force-release --yes --now deploy\n' >"$T/bin/stop-service"
     : >"$LOG"
-    does 1 sh -e
+    run_block 1 sh -e
     [[ ! -s $LOG ]]
 }
 
 @test "scripts.md: several locks; one host, no server to set up" {
-    commands simulate
-    block scripts.md 'Several locks at once' 1
-    does
-    block scripts.md 'One host, no server to set up' 1
+    stand_in_for simulate
+    take_block scripts.md 'Several locks at once' 1
+    run_block
+    take_block scripts.md 'One host, no server to set up' 1
     mkdir "$T/runtime"
-    XDG_RUNTIME_DIR=$T/runtime does
+    XDG_RUNTIME_DIR=$T/runtime run_block
     XDG_RUNTIME_DIR=$T/runtime rlock local stop
     ran 'staging database exclusive: ./migrate.sh' 'nested in staging database' \
         'build exclusive: make' 'memory limit 1: ./simulate'
@@ -254,13 +254,13 @@ does() {
 
 @test "scripts.md: agents and builds side by side" {
     command -v git >/dev/null || skip "no git here"
-    commands test-server
+    stand_in_for test-server
     printf '#!/bin/sh\necho "$0 $PORT" >>"$LOG"\n' >"$T/bin/test-server"
     git init -q
-    block scripts.md 'Coding agents and builds side by side on one machine' 1
+    take_block scripts.md 'Coding agents and builds side by side on one machine' 1
     mkdir "$T/runtime"
     export XDG_RUNTIME_DIR=$T/runtime
-    URL=local: does
+    URL=local: run_block
     URL=local: rlock local stop
     ran 'build limit 1: make' './test-server 8001' "git-$PWD/.git exclusive: git rebase main"
 }
@@ -270,27 +270,27 @@ does() {
 @test "people.md: who holds it, who had it" {
     command -v jq >/dev/null || skip "no jq here"
     hold holder backup
-    block people.md 'Who holds it?' 1
+    take_block people.md 'Who holds it?' 1
     # force-release asks on a terminal.
     sed -i 's/force-release/& --yes/' "$T/block"
-    does
+    run_block
     [[ $output == *'KEY '*'backup '* && $output == *"backup $(hostname)"* ]]
     [[ $output != *'it is free'* ]]
     ends_with holder 79
-    block people.md 'Who had it?' 1
-    does
+    take_block people.md 'Who had it?' 1
+    run_block
     [[ $output == *revoked* ]]
 }
 
 @test "people.md: a reservation, a pause, another limit" {
     export XDG_STATE_HOME=$T/state
-    block people.md 'A lock for a person, with a reason' 1
-    does
+    take_block people.md 'A lock for a person, with a reason' 1
+    run_block
     is_free staging
-    block people.md 'No new owner for a while' 1
-    does
-    block people.md 'Another limit while it is in use' 1
-    does
+    take_block people.md 'No new owner for a while' 1
+    run_block
+    take_block people.md 'Another limit while it is in use' 1
+    run_block
     ran 'staging exclusive: ./load-test' 'test-databases limit 1: make integration'
     [[ $(rlock limit test-databases) == 5 ]]
 }
@@ -300,25 +300,25 @@ does() {
 @test "monitoring.md: the checks, for a monitor and for cron" {
     rlock run nightly -- true
     hold holder deploy-web
-    block monitoring.md 'A warning when a lock is in trouble' 1
+    take_block monitoring.md 'A warning when a lock is in trouble' 1
     sed -n '3s/.*  \(rlock\)/\1/p' "$T/block" >"$T/cron"
     sed -i 3d "$T/block"
-    does
+    run_block
     [[ ${#lines[@]} == 2 && ${lines[0]} == 'RLOCK OK - 1 lock held'* ]]
     [[ ${lines[1]} == 'RLOCK OK - '*'last success'* ]]
     mv "$T/cron" "$T/block"
-    does
+    run_block
     [[ ! $output ]]
 }
 
 @test "monitoring.md: metrics in a file, and over HTTP" {
     "$RLOCK" help serve >/dev/null || skip "no rlock serve here"
     hold holder deploy
-    block monitoring.md Prometheus 1
+    take_block monitoring.md Prometheus 1
     sed -i "s|/var/lib/prometheus/node-exporter|$T|" "$T/block"
-    does
+    run_block
     grep -q '^rlock_holders{key="deploy"} 1$' "$T/rlock.prom"
-    block monitoring.md Prometheus 2
+    take_block monitoring.md Prometheus 2
     local port
     port=$(free_ports 1)
     sed -i "s/:9750/:$port/" "$T/block"
@@ -328,7 +328,7 @@ does() {
     kill "${pid[serve]}"
     finish serve
     # The unit's drop-in is tested with the unit.
-    block monitoring.md Prometheus 3
+    take_block monitoring.md Prometheus 3
     [[ -e $TESTS/../packaging/systemd/rlock-serve.service.example.conf ]]
     grep -q 'packaging/systemd/rlock-serve.service.example.conf' "$T/block"
 }
@@ -338,37 +338,37 @@ does() {
     printf '#!/bin/sh\n{ echo "$@"; cat; } >>"$LOG"\n' >"$T/bin/mail"
     chmod +x "$T/bin/mail"
     ln -sf "$RLOCK" "$T/bin/rlock"
-    block monitoring.md 'Be told when something goes wrong' 1
+    take_block monitoring.md 'Be told when something goes wrong' 1
     sed -i "s|/usr/local/bin/|$T/bin/|; s|--notify |&$T/bin/|; s|$T/bin/$T|$T|" "$T/block"
     sed -i "s|/usr/local/bin/|$T/bin/|g; s|^rlock run|chmod +x $T/bin/tell; rlock run -n|" "$T/block"
     hold holder nightly
-    does 75
+    run_block 75
     poll_until 10 contains "$LOG" 'not-acquired, held by '
     contains "$LOG" '-s rlock: nightly ops@example.com'
-    block monitoring.md 'Be told when something goes wrong' 2
+    take_block monitoring.md 'Be told when something goes wrong' 2
     bg events bash "$T/block"
     poll_until 10 eval '
         rlock run --at-most 1ms -- limit sh -c "sleep 100" || true
         rlock run --at-most 1ms limit -- sleep 100 || true
         grep -q timed-out "$T/events.out"'
-    block monitoring.md 'The server itself, as before a deployment' 1
-    does
+    take_block monitoring.md 'The server itself, as before a deployment' 1
+    run_block
 }
 
 # ---------------------------------------------------------------- fleet.md
 
 @test "fleet.md: the settings are understood, and the versions that hold locks are counted" {
     command -v jq >/dev/null || skip "no jq here"
-    block fleet.md 'Roll out' 1
+    take_block fleet.md 'Roll out' 1
     sed "s|/etc/rlock.password|$T/place/credential|" "$T/block" >"$T/settings"
     run -0 env -u RLOCK_URL "$RLOCK" config --config "$T/settings"
     [[ $output == *"url = rediss://rlock@locks.example.com "* && $output == *'server-wait = 2m '* ]]
     hold holder deploy
-    block fleet.md Upgrade 1
-    does
+    take_block fleet.md Upgrade 1
+    run_block
     [[ $output == *" 1 $("$RLOCK" --version | sed 's/^rlock //; s/ .*//; 1q') $(hostname)" ]]
     # The steps of the block are those of "a fleet moves to another store" in fleet.bats.
-    block fleet.md 'Move to another store' 1
+    take_block fleet.md 'Move to another store' 1
     grep -q '^sh examples/move-store OLD NEW ' "$T/block"
 }
 
@@ -376,17 +376,17 @@ does() {
 
 # The lines for ZooKeeper and databases are in zookeeper_clients.bats and sql_mirror.bats.
 @test "other-languages.md: the lines for Redis hold the other library's lock besides" {
-    block other-languages.md 'In Redis'
+    take_block other-languages.md 'In Redis'
     sed -n -i '/^rlock run/p' "$T/block"
     [[ $(grep -c -- '--mirror' "$T/block") == 3 ]]
     as_default_user # the other library's key and channels take more rights
     URL=$RLOCK_URL
-    does
+    run_block
     ran 'import exclusive: ./import.sh' 'import exclusive: ./import.sh' \
         'import exclusive: ./import.sh'
     redis set import other px 60000 >/dev/null
     sed -i '2,$d; s/^rlock run/& -n/' "$T/block"
-    does 75
+    run_block 75
     [[ $output == *'held by a foreign lock import'* ]]
 }
 

@@ -127,8 +127,8 @@ round() {
     done
 }
 
-# held_back NAME KEY: its transaction stands still in front of what it writes, until "let_go".
-held_back() {
+# run_a_held_back NAME KEY: its transaction stands still in front of what it writes, until "let_go".
+run_a_held_back() {
     bg_prints relay python3 "$TESTS/sql_relay.py" "$(database_port "$DATABASE")" 'INSERT INTO' \
         "$T/go"
     bg "$1" rlock run -u "${RLOCK_URL/:$(database_port "$DATABASE")/:$(<"$T/relay.out")}" \
@@ -142,7 +142,7 @@ TIME_OUTS='timeout|max_statement_time'
     each_database
     mapfile -t all < <(settings | grep -E "$TIME_OUTS" | grep -v ^idle_session)
     for_all_sessions "${all[@]}"
-    held_back a k
+    run_a_held_back a k
     # The end of a by the server is waited for, and nothing else.
     run -0 --separate-stderr rlock run -n --server-wait 0 k -- echo ran
     [[ $output == ran && ! $stderr ]]

@@ -37,14 +37,14 @@ for ((i = 1; i <= $#; i++)); do
 done
 exec "$RLOCK" "$@"
 END
-    commands make deploy.sh smoke-test.sh
+    stand_in_for make deploy.sh smoke-test.sh
     chmod +x "$T/bin/"*
     PATH=$T/bin:$PATH
 }
 
-# commands NAME...: commands of the reader, in PATH and in the working directory, that tell when
+# stand_in_for NAME...: commands of the reader, in PATH and in the working directory, that tell when
 # they run.
-commands() {
+stand_in_for() {
     local name
     for name; do
         printf '#!/bin/sh\nexec ran %s "$@"\n' "$name" >"$T/bin/$name"

@@ -214,8 +214,8 @@ static enum host_outcome end_transaction(const char *how)
 
     in_transaction = false;
     database_say(&request, how);
-    if (database.end)
-        database_say(&request, database.end);
+    if (database.unlimit)
+        database_say(&request, database.unlimit);
     return database_ask(&request, NULL, &fault);
 }
 
@@ -332,8 +332,8 @@ static enum host_outcome commit_unit(struct unit *unit, struct host_fault *fault
 
     if (!in_transaction)
         database_say(&request, "START TRANSACTION");
-    else if (database.end)
-        database_say(&request, database.end);
+    else if (database.unlimit)
+        database_say(&request, database.unlimit);
     add_records(&request, unit);
     shedlock_add_changes(&request, unit);
     database_add_commit(&request, unit);

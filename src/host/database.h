@@ -26,7 +26,7 @@ extern const struct database {
     /* Statements that begin a transaction, ended by NULL. They name its isolation: one that keeps
      * its first snapshot would read what was there before it had its locks. */
     const char *const *begin;
-    const char *end; /* one that ends the limits of these; NULL: the transaction does */
+    const char *unlimit; /* one that ends the limits of these; NULL: the transaction does */
     /* A statement that locks a key to read it, and one to write it, which tell so by a row 'g': in
      * front of the key's number and behind it. */
     const char *lock[2][2];

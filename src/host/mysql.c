@@ -363,7 +363,7 @@ void database_add_settings(struct sql_text *request)
 const struct database database = {.dialect = &sql_mysql,
                                   .locks = GATES,
                                   .begin = begin,
-                                  .end = "SET SESSION wait_timeout = " MY_REST_TIMEOUT,
+                                  .unlimit = "SET SESSION wait_timeout = " MY_REST_TIMEOUT,
                                   .purge_every = 64,
                                   .lock = {{GATE, " LOCK IN SHARE MODE"}, {GATE, " FOR UPDATE"}},
                                   .listens_always = true};

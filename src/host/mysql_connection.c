@@ -333,7 +333,7 @@ int database_attempt_fd(const struct database_attempt *attempt)
     return mysql_get_socket(attempt->made);
 }
 
-uint64_t database_turn(struct database_attempt *attempt)
+uint64_t database_promotions(struct database_attempt *attempt)
 {
     (void)attempt;
     return 0;

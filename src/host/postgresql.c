@@ -222,7 +222,7 @@ int database_attempt_fd(const struct database_attempt *attempt)
 }
 
 /* Each promotion begins another timeline, whose number a file of its log begins with. */
-uint64_t database_turn(struct database_attempt *attempt)
+uint64_t database_promotions(struct database_attempt *attempt)
 {
     PGresult *result = PQexec(attempt->made, "SELECT pg_walfile_name(pg_current_wal_lsn())");
     char timeline[9] = "";

@@ -204,16 +204,16 @@ static struct candidate *choose(void)
 {
     struct candidate *best = NULL;
     size_t up = count_of(CANDIDATE_UP);
-    uint64_t turn = 0;
+    uint64_t promotions = 0;
 
     for (size_t i = 0; i < candidates.count; i++) {
         struct candidate *one = &candidates.at[i];
         if (one->progress != CANDIDATE_UP)
             continue;
-        uint64_t its = up > 1 ? database_turn(one->attempt) : 0;
-        if (!best || its > turn) {
+        uint64_t those = up > 1 ? database_promotions(one->attempt) : 0;
+        if (!best || those > promotions) {
             best = one;
-            turn = its;
+            promotions = those;
         }
     }
     return best;

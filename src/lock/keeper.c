@@ -127,7 +127,7 @@ struct keeper {
     int64_t round_trip;  /* ns: the quicker of the latest two: one may be slow by chance */
 
     struct doubt doubt;
-    bool inherited; /* the process before has asked for it, and nothing is known since */
+    bool from_dead_agent; /* one before has asked for it, and nothing is known since */
 
     /* Trying and waiting. */
     struct moment began;         /* since when */
@@ -559,7 +559,7 @@ static void wait_on(struct keeper *keeper)
     int64_t until = refusal->cause == CAUSE_GRACE    ? refusal->grace_ms
                     : refusal->cause == CAUSE_CLOSED ? refusal->refused.opens_ms
                                                      : refusal->refused.left_ms;
-    int64_t beat = refusal->refused.kept_ms * NS_PER_MS / BEATS_IN_A_PLACE;
+    int64_t beat = refusal->refused.next_call_ms * NS_PER_MS / BEATS_IN_A_PLACE;
     if (beat < HEARTBEAT_NS || keeper->disturbed)
         beat = HEARTBEAT_NS;
     struct moment due = moment_plus(now, jitter_spread(beat, beat / SPREAD));
@@ -733,7 +733,7 @@ static void on_acquired(void *arg, const struct answer *answer)
         return;
     if (answer->verdict != VERDICT_UNKNOWN) {
         keeper->doubt.state = STORE_HAS_TOLD;
-        keeper->inherited = false;
+        keeper->from_dead_agent = false;
         outage_answered(&keeper->outage, now_of(keeper));
     }
     switch (answer->verdict) {
@@ -816,7 +816,7 @@ static void acquire(struct keeper *keeper, bool listen)
     request->waited = moment_until(keeper->began, now);
     request->who = who_waited(keeper, request->waited);
     request->queue = keeper->plan.wait;
-    request->inherited = keeper->inherited;
+    request->from_dead_agent = keeper->from_dead_agent;
     request->listen = listen;
     request->replace &= !keeper->replaced;
     request->accept_by_message =
@@ -1114,7 +1114,7 @@ struct keeper *keeper_take_over(struct loop *loop, struct store *store,
         continue_holding(keeper, past);
     } else {
         keeper->doubt.state = STORE_MAY_GRANT;
-        keeper->inherited = true;
+        keeper->from_dead_agent = true;
         keeper->doubt.until = moment_plus(now_of(keeper), plan->connect_timeout);
         /* The process that died would have ended by now, had the store never answered it. */
         if (moment_reached(moment_plus(past->began, plan->server_wait), now_of(keeper)))
@@ -1148,7 +1148,7 @@ void keeper_hold_renewals(struct keeper *keeper, bool hold)
     bool missed = keeper->on_hold && !hold && keeper->state == HELD && keeper->poked;
 
     keeper->on_hold = hold;
-    if (missed && !keeper->busy && !keeper->next.added)
+    if (missed && !keeper->busy && !keeper->next.armed)
         renew(keeper);
 }
 

@@ -76,9 +76,9 @@ void loop_disown(struct loop *loop, struct loop_owned *owned)
 
 void loop_add(struct loop *loop, struct loop_io *io)
 {
-    if (io->added)
+    if (io->watched)
         return;
-    io->added = true;
+    io->watched = true;
     io->next = loop->ios;
     loop->ios = io;
     loop->io_count++;
@@ -88,12 +88,12 @@ void loop_remove(struct loop *loop, struct loop_io *io)
 {
     struct loop_io **at = &loop->ios;
 
-    if (!io->added)
+    if (!io->watched)
         return;
     while (*at != io)
         at = &(*at)->next;
     *at = io->next;
-    io->added = false;
+    io->watched = false;
     loop->io_count--;
     for (size_t i = 0; i < loop->polled_count; i++) {
         if (loop->polled[i] == io)
@@ -110,7 +110,7 @@ void loop_arm(struct loop *loop, struct loop_timer *timer, struct moment due)
         at = &(*at)->next;
     timer->due = due;
     timer->next = *at;
-    timer->added = true;
+    timer->armed = true;
     *at = timer;
 }
 
@@ -118,12 +118,12 @@ void loop_disarm(struct loop *loop, struct loop_timer *timer)
 {
     struct loop_timer **at = &loop->timers;
 
-    if (!timer->added)
+    if (!timer->armed)
         return;
     while (*at != timer)
         at = &(*at)->next;
     *at = timer->next;
-    timer->added = false;
+    timer->armed = false;
 }
 
 int loop_signals(struct loop *loop, const sigset_t *set, void (*caught)(void *owner, int signo),
@@ -288,7 +288,7 @@ int loop_run_for(struct loop *loop, int64_t ns)
 
     loop_arm(loop, &timer, moment_plus(moment_now(), ns));
     int result = loop_run(loop);
-    bool early = timer.added;
+    bool early = timer.armed;
     loop_disarm(loop, &timer);
     return result < 0 ? result : early;
 }

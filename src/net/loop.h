@@ -17,11 +17,11 @@ enum loop_events { LOOP_READ = 1, LOOP_WRITE = 2, LOOP_GONE = 4 };
 
 struct loop_io {
     int fd;
-    int events; /* LOOP_READ | LOOP_WRITE; may be changed while added */
+    int events; /* LOOP_READ | LOOP_WRITE; may be changed while watched */
     void (*ready)(struct loop_io *io, int events);
     void *owner;
     struct loop_io *next; /* the loop's */
-    bool added;           /* the loop's */
+    bool watched;         /* the loop's */
 };
 
 struct loop_timer {
@@ -30,7 +30,7 @@ struct loop_timer {
     void *owner;
     bool urgent;
     struct loop_timer *next; /* the loop's */
-    bool added;              /* the loop's */
+    bool armed;              /* the loop's */
 };
 
 /* A thing to which only the loop refers from now on. */

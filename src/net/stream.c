@@ -406,7 +406,7 @@ bool stream_was_reset(const struct stream *stream)
 const char *stream_overdue(const struct stream *stream)
 {
     return stream->ending         ? CLOSED
-           : stream->again.added  ? "its queue of new connections is full"
+           : stream->again.armed  ? "its queue of new connections is full"
            : stream->connecting   ? "connecting timed out"
            : stream->in_handshake ? "no answer to TLS in time; is it a server without?"
                                   : "no answer in time";

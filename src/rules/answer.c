@@ -373,7 +373,7 @@ static void read_queued(const redisReply *reply, struct answer *answer, struct r
     read_place(reply, 2, answer, extra);
     read_obstacle(reply, 5, answer, extra);
     answer->refused.limited = read_limit(reply, 9, &answer->refused.limit);
-    answer->refused.kept_ms = redis_reply_span(reply, 10);
+    answer->refused.next_call_ms = redis_reply_span(reply, 10);
 }
 
 /* A waiter's record: the party that has paused the lock, the ms that are left, and the GLOB of the
@@ -436,7 +436,7 @@ static void read_closed(const redisReply *reply, struct answer *answer, struct r
     char glob[IDENTITY_WORD_MAX + 1];
     answer->refused.limited = !read_pause_at(reply, 7, extra->now_ms, &extra->party, glob);
     answer->refused.first = answer->refused.limited ? NULL : &extra->party;
-    answer->refused.kept_ms = redis_reply_span(reply, 8);
+    answer->refused.next_call_ms = redis_reply_span(reply, 8);
 }
 
 static void read_done(const redisReply *reply, struct answer *answer, struct redis_extra *extra)

@@ -64,7 +64,7 @@ void descendants_watch(struct descendants *descendants)
 
 void descendants_hurry(struct descendants *descendants)
 {
-    if (!descendants->timer.added)
+    if (!descendants->timer.armed)
         return;
     descendants->pause = FIRST_NS;
     arm(descendants, descendants->pause);

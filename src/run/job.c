@@ -257,12 +257,13 @@ static bool is_being_ended(const struct job *job)
 
 bool job_is_ended_elsewhere(const struct job *job)
 {
-    return !job->ends && is_being_ended(job);
+    return !job->ends_command && is_being_ended(job);
 }
 
 static void claim_end(struct job *job)
 {
-    job->ends = !job->agent->offer || offer_claim_end(job->agent->offer, &job->stopping_since);
+    job->ends_command =
+        !job->agent->offer || offer_claim_end(job->agent->offer, &job->stopping_since);
     job->stop.tree.kill_at = deadline(job).kill_at;
 }
 
@@ -273,7 +274,7 @@ static void begin_to_end(struct job *job)
     struct moment now = moment_now();
 
     job->term_at = now;
-    if (job->ends)
+    if (job->ends_command)
         stop_command_start(&job->stop_command, &job->inherited, cgroup_of(job),
                            job->stop.tree.kill_at);
     else

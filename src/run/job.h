@@ -37,7 +37,7 @@ struct job {
     struct stop stop;
     struct stop_command stop_command;
     bool termed;             /* TERM was sent */
-    bool ends;               /* this process ends it, and not the agent */
+    bool ends_command;       /* this process does, and not the agent */
     struct moment term_at;   /* not before, whatever the command of --stop does */
     struct moment look_at;   /* LINGERING: when to look again */
     struct moment next_look; /* and not before */

@@ -138,7 +138,7 @@ static void on_signal(void *owner, int signo)
     leave_if_idle(work);
 }
 
-/* To all that the commands have started. Without /proc, to their process groups. */
+/* To all that the commands have started, as far as /proc shows that, and to their groups. */
 static void signal_all(struct work *work, int signo)
 {
     const struct tree tree = {.procfs = &work->procfs, .root = getpid(), .leader = -1};

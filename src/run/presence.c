@@ -38,7 +38,7 @@ void presence_ask(struct presence *presence)
         return;
     if (channel_send(presence->channel, &ping, sizeof ping, -1))
         presence->state = PRESENCE_ASKED;
-    if (!presence->timer.added)
+    if (!presence->timer.armed)
         loop_arm(presence->loop, &presence->timer, moment_plus(loop_now(presence->loop), REACT_NS));
 }
 

@@ -493,7 +493,7 @@ static void settle(struct supervisor *s)
     due = moment_min(due, plan_nudge(s));
     if (lacks_agent(s) && !is_hopeless(s))
         due = moment_min(due, replace_at(s, moment_now()));
-    if (!s->clock.added || due.ns != s->clock.due.ns)
+    if (!s->clock.armed || due.ns != s->clock.due.ns)
         loop_arm(s->loop, &s->clock, due);
 }
 

@@ -195,7 +195,7 @@ static void turn(struct loop_timer *timer)
 
     watchdog->listen(watchdog->arg);
     learn_group(watchdog);
-    if (timer->added)
+    if (timer->armed)
         return;
     struct moment now = loop_now(watchdog->loop);
     watchdog->tree.kill_at = kill_at(watchdog);

@@ -40,7 +40,7 @@ struct server {
     struct moment quiet_until; /* a password was wrong: so long no other is tried */
 
     struct moment fresh_until; /* until when the published documents count */
-    bool wanted;               /* a client waits for the next survey */
+    bool survey_wanted;        /* a client waits for the next survey */
     bool history_wanted;       /* with former runs, which cost the store more */
     bool idle;                 /* nothing is under way; loop_stop() begins a survey */
     bool surveying;
@@ -107,7 +107,7 @@ static void publish(void *arg)
     }
     metrics_render(&texts.all[HTTP_METRICS], locks->away ? NULL : &locks->list,
                    locks->request.idle);
-    server->wanted = server->history_wanted;
+    server->survey_wanted = server->history_wanted;
     http_publish(server->http, &texts);
 }
 
@@ -119,7 +119,7 @@ static bool is_fresh(void *arg, enum http_document wanted, bool there)
 
     if (there && (out_of_reach || !moment_reached(server->fresh_until, moment_now())))
         return true;
-    server->wanted = true;
+    server->survey_wanted = true;
     server->history_wanted |= wanted == HTTP_HISTORY;
     if (server->idle)
         loop_stop(server->call.query.loop);
@@ -188,13 +188,13 @@ static void survey(struct server *server)
     publish(server);
 }
 
-static void go_on(struct server *server)
+static void serve_documents(struct server *server)
 {
     struct loop *loop = server->call.query.loop;
 
     while (!server->told_to_end) {
         int64_t early = moment_until(moment_now(), server->fresh_until);
-        if (!server->wanted) {
+        if (!server->survey_wanted) {
             server->idle = true;
             if (loop_run(loop) < 0)
                 return;
@@ -334,7 +334,7 @@ static int act(struct call *call)
         status = open_listener(server);
     if (status != STATUS_OK)
         return status;
-    go_on(server);
+    serve_documents(server);
     return server->told_to_end ? STATUS_OK : STATUS_SYSTEM;
 }
 

@@ -69,7 +69,7 @@ struct acquire_request {
     /* That number of the keys, fewer than key_count, or none: the first ones that are free. The
      * same request again is granted the same keys. Only with STORE_ANY. 0: all of them. */
     size_t take;
-    bool inherited; /* the store may know the owner from another process, which has died */
+    bool from_dead_agent; /* the store may know the owner from another process, which has died */
     /* The owner may have the lock from before, and keeps that if this request is not answered. */
     bool had;
     /* All requests of this owner come from this host, each when the one before was answered or
@@ -246,7 +246,7 @@ struct answer_refused {
      * it has no end. */
     bool foreign;
     /* In the queue, far from its turn: how long it need not ask; 0: it must often. */
-    int64_t kept_ms;
+    int64_t next_call_ms;
     bool requeued; /* the owner had been dropped from the queue, and is in it again */
     /* The oldest holder; without one, "first" in the queue, or if it is CLOSED, who has paused it.
      * NULL: there is none, or it is not known. */

@@ -38,7 +38,7 @@ void loop_disarm(struct loop *loop, struct loop_timer *timer)
             break;
         }
     }
-    timer->added = false;
+    timer->armed = false;
 }
 
 void loop_arm(struct loop *loop, struct loop_timer *timer, struct moment due)
@@ -50,16 +50,16 @@ void loop_arm(struct loop *loop, struct loop_timer *timer, struct moment due)
         at = &(*at)->next;
     timer->due = due;
     timer->next = *at;
-    timer->added = true;
+    timer->armed = true;
     *at = timer;
 }
 
 void loop_add(struct loop *loop, struct loop_io *io)
 {
-    if (io->added)
+    if (io->watched)
         return;
     io->next = loop->ios;
-    io->added = true;
+    io->watched = true;
     loop->ios = io;
 }
 
@@ -71,7 +71,7 @@ void loop_remove(struct loop *loop, struct loop_io *io)
         at = &(*at)->next;
     if (*at)
         *at = io->next;
-    io->added = false;
+    io->watched = false;
 }
 
 /* The doctor runs loops of its own. It is linked with the records of the stores, and never

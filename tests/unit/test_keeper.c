@@ -113,7 +113,7 @@ static const struct {
         .answer.refused.left_ms = HELD_MS, .answer.refused.holder = &other),
     ROW('k', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_HELD,
         .answer.refused.position = 30, .answer.refused.holders = 1,
-        .answer.refused.left_ms = HELD_MS, .answer.refused.kept_ms = KEPT_MS,
+        .answer.refused.left_ms = HELD_MS, .answer.refused.next_call_ms = KEPT_MS,
         .answer.refused.holder = &other),
     ROW('0', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_NOT_HOLDER),
     ROW('v', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_NOT_HOLDER,
@@ -230,7 +230,7 @@ static void note_keys(struct fake_store *store, const struct acquire_request *lo
                                  i ? "" : ":", lock->keys[i]);
     if (lock->take && strchr("aql", store->call))
         snprintf(store->asked + used, sizeof store->asked - used, "/%zu%s", lock->take,
-                 lock->inherited ? "*" : "");
+                 lock->from_dead_agent ? "*" : "");
 }
 
 /* To a server far away: two round trips to be connected and greeted, one for a question; a release

@@ -177,7 +177,7 @@ static void test_course(size_t i)
     outage_begin(&course.outage, course.loop, course.begun, rows[i].server_wait_ms * NS_PER_MS,
                  LONGEST_NS, &events, &course);
     arm_step(&course);
-    for (bool turning = true; turning && course.step.added;)
+    for (bool turning = true; turning && course.step.armed;)
         turning = fake_turn(course.loop);
     outage_end(&course.outage);
     tap_is(course.told, rows[i].wanted, rows[i].name, rows[i].steps);

@@ -426,8 +426,8 @@ static void summarise(const struct answer *answer, const struct redis_extra *ext
         out += sprintf(out, " holders %" PRId64, answer->refused.holders);
     if (answer->refused.left_ms)
         out += sprintf(out, " till %" PRId64, answer->refused.left_ms);
-    if (answer->refused.kept_ms)
-        out += sprintf(out, " kept %" PRId64, answer->refused.kept_ms);
+    if (answer->refused.next_call_ms)
+        out += sprintf(out, " kept %" PRId64, answer->refused.next_call_ms);
     if (answer->grace_ms)
         out += sprintf(out, " grace %" PRId64, answer->grace_ms);
     out += sprintf(out, "%s%s%s%s", answer->granted.forgotten ? " forgotten" : "",

@@ -459,7 +459,7 @@ static void commit(struct zk_world *world)
         struct zk_server *server = &world->servers[i];
         if (i == world->leader)
             advance(server, world->zxid);
-        else if (!server->catch_up.added)
+        else if (!server->catch_up.armed)
             loop_arm(world->loop, &server->catch_up, soon(world, 600));
     }
     sweep_up(world);
@@ -547,7 +547,7 @@ static void heard_of(struct loop_timer *timer)
 static void hear_of(struct zk_world *world, struct zk_session_row *row, int server)
 {
     row->heard_by = server;
-    if (!row->hear.added)
+    if (!row->hear.armed)
         loop_arm(world->loop, &row->hear,
                  moment_plus(now_of(world), world->tick / 1000 * chance(&world->seed, 500)));
 }
@@ -1135,7 +1135,7 @@ static bool is_troubled(const struct zk_world *world)
 {
     for (int i = 0; i < world->server_count; i++)
         if (world->servers[i].state != SERVER_UP || is_frozen(world, i) ||
-            world->servers[i].next.added)
+            world->servers[i].next.armed)
             return true;
     return world->leader < 0;
 }

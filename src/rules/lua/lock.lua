@@ -16,6 +16,8 @@
 --                holders.lua), and is not renewed any more; attempt=N, the owner's latest request
 --                (attempts.lua)
 --   q, q:OWNER   the queue, and the queue of those that nest in OWNER:  FIRST LAST CALLED
+--                the tickets of the first waiter, of the last one, and of the last one that was
+--                told that its turn has come
 --   q:N, q:OWNER:N   a waiter's place:  DEADLINE OWNER SINCE MODE WHO
 --                MODE is a capital if the waiter waits only for another of its keys. Notes in WHO
 --                repeat its options: latest=GROUP replace=1 priority=N bound=MS take=N/M; and

@@ -1,4 +1,5 @@
--- Which slots of a semaphore are taken.
+-- Which slots of a semaphore are taken: six per character of the field b, the first one its lowest
+-- bit. A character is 48 ("0") and those bits, so that "o" has all six.
 --- @include "lock"
 
 -- Marks a slot as taken (1) or free (0).

@@ -28,7 +28,7 @@
  * its next renewal. */
 #define LOSES "loses the latest locks, and two commands run until the holder notices, within %s"
 
-struct examination {
+struct probe {
     const struct checkup_plan *plan;
     bool among_hosts; /* the URL has several, of which one takes the locks */
     bool takes_locks;
@@ -49,7 +49,7 @@ struct examination {
 static void take_replies(void *arg, redisReply *const *replies, size_t count,
                          const struct answer *failure)
 {
-    struct examination *of = arg;
+    struct probe *of = arg;
     const redisReply *row = count > 0 ? replies[0] : NULL;
 
     of->failed = !row || row->type != REDIS_REPLY_ARRAY;
@@ -65,7 +65,7 @@ static void take_replies(void *arg, redisReply *const *replies, size_t count,
     loop_stop(of->loop);
 }
 
-static bool ask_by(struct examination *of, struct redis_session *session, const char *sql)
+static bool ask_by(struct probe *of, struct redis_session *session, const char *sql)
 {
     int64_t most = of->dialect ? ASK_NS : TEST_NS;
 
@@ -75,29 +75,29 @@ static bool ask_by(struct examination *of, struct redis_session *session, const 
     return answer_await(of->loop, &of->failure) && !of->failed;
 }
 
-static bool ask(struct examination *of, const char *sql)
+static bool ask(struct probe *of, const char *sql)
 {
     return ask_by(of, of->session, sql);
 }
 
-static struct sql_text text_of(const struct examination *of)
+static struct sql_text text_of(const struct probe *of)
 {
     return (struct sql_text){.dialect = of->dialect, .table = of->plan->address->urls->table};
 }
 
-static bool says(const struct examination *of, size_t i, const char *value)
+static bool says(const struct probe *of, size_t i, const char *value)
 {
     return strcmp(of->values[i], value) == 0;
 }
 
-static void add_finding(struct examination *of, const char *check, enum level level,
-                        const char *text, const char *advice)
+static void add_finding(struct probe *of, const char *check, enum level level, const char *text,
+                        const char *advice)
 {
     diagnosis_add(&of->server->diagnosis, check, level, advice, "%s", text);
 }
 
 /* Fine, as "good" says, or else a warning. */
-static void judge_finding(struct examination *of, const char *check, bool fine, const char *good,
+static void judge_finding(struct probe *of, const char *check, bool fine, const char *good,
                           const char *bad, const char *advice)
 {
     add_finding(of, check, fine ? LEVEL_FINE : LEVEL_WARNING, fine ? good : bad,
@@ -106,7 +106,7 @@ static void judge_finding(struct examination *of, const char *check, bool fine, 
 
 /* -- common to all ------------------------------------------------------------------ */
 
-static void check_ping(struct examination *of)
+static void check_ping(struct probe *of)
 {
     int64_t took[PINGS];
 
@@ -122,7 +122,7 @@ static void check_ping(struct examination *of)
 }
 
 /* Leases are counted only by the server's clock, so a difference does no harm by itself. */
-static void check_clock(struct examination *of)
+static void check_clock(struct probe *of)
 {
     char sql[200];
     int64_t us;
@@ -143,7 +143,7 @@ static void check_clock(struct examination *of)
 
 /* A proxy that splits reads from writes may send reads to another server.
  * Requests for locks say at once that they write, and go to the one that takes the writes. */
-static void check_reads(struct examination *of)
+static void check_reads(struct probe *of)
 {
     char sql[200], writer[sizeof of->values[0]];
     bool same = true;
@@ -167,7 +167,7 @@ static void check_reads(struct examination *of)
 
 /* Returns whether it takes locks. by_default: a query whose answer is "on" or "1" where new
  * transactions only read. */
-static bool check_role(struct examination *of, const char *by_default)
+static bool check_role(struct probe *of, const char *by_default)
 {
     bool writes = ask(of, "START TRANSACTION READ WRITE") && ask(of, "COMMIT");
     bool refuses = !writes && of->failure.cause == CAUSE_NOT_READY;
@@ -195,7 +195,7 @@ static const char *const verbs[] = {"SELECT", "INSERT", "UPDATE", "DELETE"};
 
 /* Whether the user may do that with the table, by a statement that changes nothing: the server
  * looks at the rights first. */
-static bool may(struct examination *of, size_t verb, const char *table)
+static bool may(struct probe *of, size_t verb, const char *table)
 {
     static const char *const trials[] = {
         "SELECT name FROM %s WHERE 1 = 0", "INSERT INTO %s SELECT * FROM %s WHERE 1 = 0",
@@ -214,7 +214,7 @@ static bool may(struct examination *of, size_t verb, const char *table)
 }
 
 /* Adds "SELECT, DELETE on rlock_record" and the like. */
-static void add_lacks(struct examination *of, const char *table, struct sql_text *lacks)
+static void add_lacks(struct probe *of, const char *table, struct sql_text *lacks)
 {
     const char *between = lacks->out.size > 0 ? "; " : "";
     bool some = false;
@@ -230,7 +230,7 @@ static void add_lacks(struct examination *of, const char *table, struct sql_text
         sql_add(lacks, " on @%s", table);
 }
 
-static bool check_rights(struct examination *of)
+static bool check_rights(struct probe *of)
 {
     struct sql_text lacks = text_of(of), grants = text_of(of);
     char user[sizeof *of->values] = "the user";
@@ -253,7 +253,7 @@ static bool check_rights(struct examination *of)
 }
 
 /* Whether locks can be tried. */
-static bool check_tables(struct examination *of)
+static bool check_tables(struct probe *of)
 {
     struct sql_text probe = text_of(of);
 
@@ -278,8 +278,7 @@ static bool check_tables(struct examination *of)
 /* -- connections ------------------------------------------------------------------------------- */
 
 /* All in decimal; "own": how many of them this user may have, if that is less. */
-static void tell_connections(struct examination *of, const char *taken, const char *most,
-                             const char *own)
+static void tell_connections(struct probe *of, const char *taken, const char *most, const char *own)
 {
     int64_t used, limit, limit_of_user = 0;
     char of_user[60] = "";
@@ -296,7 +295,7 @@ static void tell_connections(struct examination *of, const char *taken, const ch
 
 /* -- PostgreSQL -------------------------------------------------------------------------------- */
 
-static void check_pg_replicas(struct examination *of)
+static void check_pg_replicas(struct probe *of)
 {
     int64_t count = 0;
 
@@ -317,7 +316,7 @@ static void check_pg_replicas(struct examination *of)
 }
 
 /* An unlogged table is emptied by a crash, and a standby has nothing of it. */
-static void check_pg_durability(struct examination *of)
+static void check_pg_durability(struct probe *of)
 {
     struct sql_text text = text_of(of);
 
@@ -357,7 +356,7 @@ static void check_pg_schemas(struct examination *of)
 /* A pooler may give each statement to another session: then two connections have one, or one has
  * two. It may give them to each session in turn: of two in turn the same one answers every second
  * statement. */
-static void check_pg_pooler(struct examination *of)
+static void check_pg_pooler(struct probe *of)
 {
     static const char session[] = "SELECT pg_backend_pid()";
     char first[200], others[200];
@@ -378,7 +377,7 @@ static void check_pg_pooler(struct examination *of)
                   "connect to the server itself, or pool sessions");
 }
 
-static void check_postgresql(struct examination *of)
+static void check_postgresql(struct probe *of)
 {
     if (!check_role(of, "SELECT current_setting('default_transaction_read_only')") &&
         of->among_hosts)
@@ -397,7 +396,7 @@ static void check_postgresql(struct examination *of)
 
 /* -- MySQL and MariaDB ------------------------------------------------------------------------- */
 
-static void check_my_mode(struct examination *of, bool takes_locks)
+static void check_my_mode(struct probe *of, bool takes_locks)
 {
     if (!ask(of, "SELECT @@SESSION.sql_mode, " MY_READ_ONLY))
         return;
@@ -413,7 +412,7 @@ static void check_my_mode(struct examination *of, bool takes_locks)
                     "connect to the primary");
 }
 
-static void check_my_replicas(struct examination *of)
+static void check_my_replicas(struct probe *of)
 {
     int64_t count;
 
@@ -433,7 +432,7 @@ static void check_my_replicas(struct examination *of)
 }
 
 /* A TIMESTAMP has no value for the hour that the session's zone leaves out in spring. */
-static void check_my_shedlock(struct examination *of)
+static void check_my_shedlock(struct probe *of)
 {
     if (!ask(of, "SELECT data_type, "
                  "TIMESTAMPDIFF(SECOND, CONCAT(YEAR(NOW()), '-01-01'), "
@@ -452,7 +451,7 @@ static void check_my_shedlock(struct examination *of)
 }
 
 /* A host that publishes a message ends the sleep of the waiter by another connection. */
-static void check_my_wake_up(struct examination *of)
+static void check_my_wake_up(struct probe *of)
 {
     char sql[240] = "KILL QUERY ";
 
@@ -467,7 +466,7 @@ static void check_my_wake_up(struct examination *of)
         "connect to the server itself, or pool sessions");
 }
 
-static void check_my_durability(struct examination *of)
+static void check_my_durability(struct probe *of)
 {
     struct sql_text text = text_of(of);
 
@@ -487,7 +486,7 @@ static void check_my_durability(struct examination *of)
                       "set it to 1");
 }
 
-static void check_mysql(struct examination *of)
+static void check_mysql(struct probe *of)
 {
 #define BY_DEFAULT "SELECT /*M! @@tx_read_only */ /*!50720 @@transaction_read_only */"
     /* Of several hosts, one that is read-only is left, whoever may write there. */
@@ -512,7 +511,7 @@ static void check_mysql(struct examination *of)
 
 /* ---------------------------------------------------------------------------------------------- */
 
-static void tell_unreached(struct examination *of)
+static void tell_unreached(struct probe *of)
 {
     struct checked_server *server = of->server;
 
@@ -522,7 +521,7 @@ static void tell_unreached(struct examination *of)
     diagnosis_hint(&server->diagnosis, of->failure.hint);
 }
 
-static void examine(struct examination *of)
+static void examine(struct probe *of)
 {
     const struct store_address *address = of->plan->address;
     struct checked_server *server = of->server;
@@ -563,7 +562,7 @@ static enum level level_of(const char *word)
 
 /* The host does the tests (host/driver_kit, host/etcd_doctor). Behind a lie, no more of them tell
  * anything. */
-static void examine_by_host(struct examination *of, const char *const *tests)
+static void examine_by_host(struct probe *of, const char *const *tests)
 {
     const struct store_address *address = of->plan->address;
     struct checked_server *server = of->server;
@@ -593,7 +592,7 @@ static void examine_by_host(struct examination *of, const char *const *tests)
 /* ---------------------------------------------------------------------------------------------- */
 
 /* Examines the server, or the one of several, that the URL leads to. */
-static bool check_url(struct examination *of, const struct url *url, const char *const *tests,
+static bool check_url(struct probe *of, const struct url *url, const char *const *tests,
                       struct checkup *checkup, char *fault, size_t size)
 {
     static const struct redis_session_events events = {.done = take_replies};
@@ -650,7 +649,7 @@ static void judge_hosts(const struct url *url, const struct hosts *hosts, struct
                       "%zu of the hosts cannot be reached, or not be used", hosts->unreached);
 }
 
-static bool check_hosts(struct examination *of, const struct url *all, struct checkup *checkup,
+static bool check_hosts(struct probe *of, const struct url *all, struct checkup *checkup,
                         char *fault, size_t size)
 {
     struct hosts hosts = {0};
@@ -679,7 +678,7 @@ bool hosted_check(const struct checkup_plan *plan, const struct sql_dialect *dia
                   const char *const *tests, struct checkup *checkup, char *fault, size_t size)
 {
     const struct url *url = plan->address->urls;
-    struct examination of = {.plan = plan, .dialect = dialect};
+    struct probe of = {.plan = plan, .dialect = dialect};
 
     return dialect && url->host_count > 1 ? check_hosts(&of, url, checkup, fault, size)
                                           : check_url(&of, url, tests, checkup, fault, size);

@@ -52,7 +52,7 @@ static void learn(struct quorum_node *node, const struct answer *answer)
     bool known = answer->verdict != VERDICT_UNKNOWN;
 
     node->answered = known;
-    node->inherited = false;
+    node->from_dead_agent = false;
     switch (node->doing.task) {
     case VERB_ACQUIRE:
         node->unsure = answer->maybe_done || (!known && node->unsure);

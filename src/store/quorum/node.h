@@ -49,7 +49,7 @@ struct quorum_node {
     bool held;                       /* our entry is there */
     bool not_listening;              /* the node does not report requests for the lock */
     bool unsure;                     /* our entry may be there: an acquisition was not answered */
-    bool inherited;     /* a dead process may have acquired it there; no order has ended since */
+    bool from_dead_agent; /* a dead process may have acquired it there; no order has ended since */
     bool evicted;       /* our entry was taken away, and no majority has confirmed the lock since */
     bool revoked;       /* it was, and the node says by whom */
     bool released;      /* our entry was, by a release of the lock that may be unanswered */

@@ -411,7 +411,7 @@ static int64_t extra_time_to_release(const struct quorum_store *store,
 
     /* The connection to a node that has our entry may not be up yet: nothing would release it. Half
      * of the time is left, so that the answer comes in time. */
-    if (node->inherited)
+    if (node->from_dead_agent)
         return moment_until(now_of(store), store->base.operation.until) / 2;
     /* The release is sent when the node has answered its order before; to a server that does not
      * know the script it is sent a second time. */
@@ -610,7 +610,7 @@ static void renew(struct quorum_store *store, const struct renew_request *reques
         store->hold = HOLD_OURS;
         store->ends.ns = 0;
         for (size_t i = 0; i < store->count; i++)
-            store->nodes[i].unsure = store->nodes[i].inherited = true;
+            store->nodes[i].unsure = store->nodes[i].from_dead_agent = true;
     }
     if (store->hold != HOLD_FOREIGN || !refuse_unfit(store)) {
         begin_round(store, QUORUM_KEEP);
@@ -730,7 +730,7 @@ static void survey(struct quorum_store *store, const struct survey_request *requ
 static void start_task(struct store *base, const struct operation *operation)
 {
     struct quorum_store *store = of(base);
-    bool pausing = store->pause.added;
+    bool pausing = store->pause.armed;
 
     store->task = operation->verb;
     store->tries = 0;

@@ -47,14 +47,14 @@ enum form {
 
 /* The consequence of the replies to a call: it is done, or must be sent again in another way. The
  * ways are bits. */
-enum next {
-    NEXT_DONE = 0,
-    NEXT_WHOLE = 1,            /* with the script itself */
-    NEXT_PLAIN = 2,            /* without a channel */
-    NEXT_WITH_CLOCK = 4,       /* with the server's clock, which has been read now: once */
-    NEXT_FOR_REPLICAS = 8,     /* granted; the same once more, to wait for replicas */
-    NEXT_WITH_MIRRORS = 16,    /* with keys of other programs, which it has told */
-    NEXT_ON_OWN_CHANNELS = 32, /* without that of another program */
+enum resend {
+    RESEND_NOT = 0,
+    RESEND_WHOLE = 1,            /* with the script itself */
+    RESEND_PLAIN = 2,            /* without a channel */
+    RESEND_WITH_CLOCK = 4,       /* with the server's clock, which has been read now: once */
+    RESEND_FOR_REPLICAS = 8,     /* granted; the same once more, to wait for replicas */
+    RESEND_WITH_MIRRORS = 16,    /* with keys of other programs, which it has told */
+    RESEND_ON_OWN_CHANNELS = 32, /* without that of another program */
 };
 
 struct redis_store {
@@ -232,13 +232,13 @@ static bool is_harmless(const struct redis_store *store)
 
 static bool is_plain(const struct redis_store *store)
 {
-    return store->forbids_channels || store->resent & NEXT_PLAIN;
+    return store->forbids_channels || store->resent & RESEND_PLAIN;
 }
 
 /* A renewal that waits for replicas could not do so once it has subscribed. */
 static enum form choose_form(const struct redis_store *store)
 {
-    if (!store->listen || is_plain(store) || store->resent & NEXT_FOR_REPLICAS)
+    if (!store->listen || is_plain(store) || store->resent & RESEND_FOR_REPLICAS)
         return FORM_ALONE;
     return is_replicated(store) && store->call.script == &script_renew ? FORM_BOTH : FORM_LISTENING;
 }
@@ -358,7 +358,7 @@ static void finish(struct redis_store *store, struct answer *answer)
     if (redis_error_is_senseless(answer) ||
         (answer->verdict == VERDICT_UNKNOWN && answer->maybe_done && said))
         redis_session_close(store->session);
-    answer->maybe_done |= answer->verdict == VERDICT_UNKNOWN && store->resent & NEXT_FOR_REPLICAS;
+    answer->maybe_done |= answer->verdict == VERDICT_UNKNOWN && store->resent & RESEND_FOR_REPLICAS;
     answer->maybe_done |= store->twice && store->call.script == &script_acquire;
     drop_operation(store);
     store->report.sent = false;
@@ -371,29 +371,29 @@ static bool is_error(const redisReply *reply)
 }
 
 /* Finds the script's own reply within a transaction. */
-static enum next reply_within(struct redis_store *store, redisReply *const *replies, size_t count,
-                              const redisReply **found)
+static enum resend reply_within(struct redis_store *store, redisReply *const *replies, size_t count,
+                                const redisReply **found)
 {
     const redisReply *multi = replies[0], *call = replies[1], *exec = replies[count - 1];
     size_t refused = 0;
 
     if (!is_error(exec) && exec->elements == count - 2) {
         *found = exec->element[0];
-        return NEXT_DONE;
+        return RESEND_NOT;
     }
     *found = is_error(multi) ? multi : is_error(call) ? call : exec;
     if (is_error(multi))
-        return NEXT_DONE;
+        return RESEND_NOT;
     /* A full server queues nothing for EXEC, but runs the script that needs no memory. */
     if (is_error(call))
-        return redis_error_class(call->str) == REDIS_ERROR_UNFIT ? NEXT_PLAIN : NEXT_DONE;
+        return redis_error_class(call->str) == REDIS_ERROR_UNFIT ? RESEND_PLAIN : RESEND_NOT;
     for (size_t i = 2; i < count - 1; i++)
         refused += is_error(replies[i]);
     if (refused == 0)
-        return NEXT_DONE;
+        return RESEND_NOT;
     store->forbids_foreign = store->hears_foreign && refused == 1 && is_error(replies[count - 2]);
     store->forbids_channels = !store->forbids_foreign;
-    return store->forbids_channels ? NEXT_PLAIN : NEXT_ON_OWN_CHANNELS;
+    return store->forbids_channels ? RESEND_PLAIN : RESEND_ON_OWN_CHANNELS;
 }
 
 /* The answer points into *extra. */
@@ -459,7 +459,7 @@ finish_behind(struct redis_store *store, redisReply *const *replies, struct answ
     const redisReply *reply;
     struct redis_extra extra;
 
-    if (reply_within(store, replies, replies_listening(store), &reply) == NEXT_DONE)
+    if (reply_within(store, replies, replies_listening(store), &reply) == RESEND_NOT)
         read_reply(store, reply, &answer, &extra);
     renewed->granted.not_listening = answer.verdict != VERDICT_GRANTED;
     finish_call(store, answer.verdict == VERDICT_REFUSED ? &answer : renewed);
@@ -477,53 +477,53 @@ static bool add_mirrors(struct redis_store *store, const redisReply *keys)
     return more;
 }
 
-static enum next judge_call(struct redis_store *store, redisReply *const *replies, size_t count,
-                            struct answer *answer, struct redis_extra *extra)
+static enum resend judge_call(struct redis_store *store, redisReply *const *replies, size_t count,
+                              struct answer *answer, struct redis_extra *extra)
 {
     const redisReply *reply = replies[0];
-    enum next next =
-        store->form == FORM_LISTENING ? reply_within(store, replies, count, &reply) : NEXT_DONE;
+    enum resend resend =
+        store->form == FORM_LISTENING ? reply_within(store, replies, count, &reply) : RESEND_NOT;
 
-    if (next != NEXT_DONE)
-        return next;
+    if (resend != RESEND_NOT)
+        return resend;
     /* The server does not know the script by its digest, and has not been sent it as a whole. */
     if (is_error(reply) && !store->call.whole &&
         redis_error_class(reply->str) == REDIS_ERROR_NOSCRIPT)
-        return NEXT_WHOLE;
+        return RESEND_WHOLE;
     store->knows_renewal |= store->call.script == &script_renew && !is_error(reply);
     read_reply(store, reply, answer, extra);
     store->report.seniority = extra->seniority;
     if (extra->now_ms)
         redis_session_set_clock(store->session, extra->now_ms);
-    if (extra->word && strcmp(extra->word, "STALE") == 0 && !(store->resent & NEXT_WITH_CLOCK) &&
+    if (extra->word && strcmp(extra->word, "STALE") == 0 && !(store->resent & RESEND_WITH_CLOCK) &&
         !moment_reached(store->until, loop_now(store->loop)))
-        return NEXT_WITH_CLOCK;
+        return RESEND_WITH_CLOCK;
     if (extra->mirrors && add_mirrors(store, extra->mirrors))
-        return NEXT_WITH_MIRRORS;
+        return RESEND_WITH_MIRRORS;
     if (store->call.script == &script_acquire && answer->verdict == VERDICT_REFUSED) {
         set_places(store, extra->places);
         store->handover.open = store->offers && store->form == FORM_LISTENING;
     }
     if (answer->verdict != VERDICT_GRANTED || store->call.script == &script_release ||
         !is_replicated(store))
-        return NEXT_DONE;
+        return RESEND_NOT;
     /* A grant has to be asked for again if replicas must be waited for yet: the same request again
      * changes nothing else. */
     return store->form == FORM_LISTENING ||
                    redis_replicas_hear(&store->replicas, replies + 1, answer) == REPLICAS_MORE
-               ? NEXT_FOR_REPLICAS
-               : NEXT_DONE;
+               ? RESEND_FOR_REPLICAS
+               : RESEND_NOT;
 }
 
 static void hear_call(struct redis_store *store, redisReply *const *replies, size_t count)
 {
     struct answer answer;
     struct redis_extra extra;
-    enum next next = judge_call(store, replies, count, &answer, &extra);
+    enum resend resend = judge_call(store, replies, count, &answer, &extra);
 
-    store->resent |= next;
-    store->call.whole |= next == NEXT_WHOLE;
-    if (next != NEXT_DONE) {
+    store->resent |= resend;
+    store->call.whole |= resend == RESEND_WHOLE;
+    if (resend != RESEND_NOT) {
         send_call(store);
         return;
     }

@@ -330,7 +330,7 @@ static void described(struct zk_store *store, const struct zk_reply *replies)
     struct zk_stat stat;
 
     if (!zk_is_in_the_way(store, &replies)) {
-        zk_look(store);
+        zk_check_turn(store);
         return;
     }
     if (refusal->refused.holders > 0) {
@@ -502,7 +502,7 @@ static void watched(struct zk_store *store, const struct zk_reply *replies)
     else if (zk_is_limited(store))
         lose(store);
     else
-        zk_look(store);
+        zk_check_turn(store);
 }
 
 /* Notes what is in the way, if anything is. False if the own node is not there. */
@@ -577,7 +577,7 @@ static void take_queues(struct zk_store *store, const struct zk_reply *replies)
     zk_free_queues(queues);
 }
 
-void zk_look(struct zk_store *store)
+void zk_check_turn(struct zk_store *store)
 {
     zk_ask_queues(store, zk_queue_branch(store));
     zk_send(store, take_queues, ZK_NO_EFFECT);
@@ -609,7 +609,7 @@ static void heard_beat(struct zk_store *store, const struct zk_reply *replies)
         (!oldest_of(store) || replies[1].error == ZK_OK))
         zk_refuse_again(store);
     else
-        zk_look(store);
+        zk_check_turn(store);
 }
 
 /* -- beginning, or continuing ------------------------------------------------------------------ */
@@ -664,7 +664,7 @@ static void retaken(struct zk_store *store, const struct zk_reply *replies)
         if (leased && !nests)
             zk_recount(store);
         else
-            zk_look(store);
+            zk_check_turn(store);
     }
 }
 
@@ -681,7 +681,7 @@ static bool is_refused(const struct zk_store *store)
 
 void zk_acquire(struct zk_store *store)
 {
-    if (!zk_is_own(store) && store->request.inherited) {
+    if (!zk_is_own(store) && store->request.from_dead_agent) {
         zk_take_over(store);
         return;
     }
@@ -697,6 +697,6 @@ void zk_acquire(struct zk_store *store)
         else if (store->request.queue && is_refused(store) && store->heartbeats++ < HEARTBEATS)
             beat(store);
         else
-            zk_look(store);
+            zk_check_turn(store);
     }
 }

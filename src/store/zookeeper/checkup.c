@@ -12,7 +12,7 @@
 #define ANSWER_NS (5 * NS_PER_SEC)
 
 /* A session with one server. */
-struct look {
+struct probe {
     struct loop *loop;
     struct zk_session *session;
     enum zk_outcome outcome; /* of opening it, the latest time */
@@ -25,18 +25,18 @@ struct look {
 static void done(void *arg, enum zk_outcome outcome, const struct zk_reply *replies,
                  const struct answer *failure)
 {
-    struct look *look = arg;
+    struct probe *probe = arg;
 
     (void)replies;
-    look->outcome = outcome;
+    probe->outcome = outcome;
     if (outcome == ZK_ANSWERED) {
-        stream_expiry(look->session->link->stream, &look->expiry);
-        look->timeout = look->session->timeout;
-        look->round_trip = moment_until(look->session->opened, loop_now(look->loop));
+        stream_expiry(probe->session->link->stream, &probe->expiry);
+        probe->timeout = probe->session->timeout;
+        probe->round_trip = moment_until(probe->session->opened, loop_now(probe->loop));
     } else if (failure) {
-        look->failure = *failure;
+        probe->failure = *failure;
     }
-    loop_stop(look->loop);
+    loop_stop(probe->loop);
 }
 
 static void poked(void *arg)
@@ -45,48 +45,48 @@ static void poked(void *arg)
 }
 
 /* Begins the session, or opens it again over another connection. */
-static void open_session(struct look *look, int64_t lease)
+static void open_session(struct probe *probe, int64_t lease)
 {
-    zk_session_wish(look->session, lease);
-    zk_session_send(look->session, ZK_NEW_CONNECTION, moment_plus(moment_now(), ANSWER_NS));
-    if (!answer_await(look->loop, &look->failure))
-        look->outcome = ZK_FAILED;
+    zk_session_wish(probe->session, lease);
+    zk_session_send(probe->session, ZK_NEW_CONNECTION, moment_plus(moment_now(), ANSWER_NS));
+    if (!answer_await(probe->loop, &probe->failure))
+        probe->outcome = ZK_FAILED;
 }
 
 /* Begins a session at this server, opens it again, and closes it. False with a message in
  * "fault". */
-static bool look_at(const struct store_address *address, int64_t lease, struct look *look,
-                    char *fault, size_t size)
+static bool probe_server(const struct store_address *address, int64_t lease, struct probe *probe,
+                         char *fault, size_t size)
 {
     static const struct zk_session_events events = {done, poked};
 
-    *look = (struct look){.loop = loop_new()};
-    look->session = zk_session_new(look->loop, address, &events, look, fault, size);
-    if (look->session) {
-        open_session(look, lease);
-        if (look->outcome == ZK_ANSWERED)
-            open_session(look, lease);
-        zk_close(&look->session->batch);
-        zk_session_send_nowait(look->session);
-        zk_session_free(look->session);
+    *probe = (struct probe){.loop = loop_new()};
+    probe->session = zk_session_new(probe->loop, address, &events, probe, fault, size);
+    if (probe->session) {
+        open_session(probe, lease);
+        if (probe->outcome == ZK_ANSWERED)
+            open_session(probe, lease);
+        zk_close(&probe->session->batch);
+        zk_session_send_nowait(probe->session);
+        zk_session_free(probe->session);
     }
-    loop_free(look->loop);
-    return look->session;
+    loop_free(probe->loop);
+    return probe->session;
 }
 
-static void judge_lease(const struct look *look, int64_t lease, struct diagnosis *diagnosis)
+static void judge_lease(const struct probe *probe, int64_t lease, struct diagnosis *diagnosis)
 {
-    const char *granted = DURATION_TEXT(look->timeout), *wanted = DURATION_TEXT(lease);
+    const char *granted = DURATION_TEXT(probe->timeout), *wanted = DURATION_TEXT(lease);
 
-    if (look->timeout < ZK_TIMEOUT_LEAST)
+    if (probe->timeout < ZK_TIMEOUT_LEAST)
         diagnosis_add(diagnosis, "lease", LEVEL_UNFIT, "set maxSessionTimeout to 40000",
                       "sessions end after %s at the longest: a waiter would lose its place",
                       granted);
-    else if (look->timeout < lease)
+    else if (probe->timeout < lease)
         diagnosis_add(diagnosis, "lease", LEVEL_NOTE,
                       "set maxSessionTimeout for longer ones, at all servers",
                       "leases are capped at %s; %s was requested", granted, wanted);
-    else if (look->timeout > lease)
+    else if (probe->timeout > lease)
         diagnosis_add(diagnosis, "lease", LEVEL_NOTE, "",
                       "a dead holder keeps its lock for %s, the shortest session here, even with a "
                       "lease of %s",
@@ -100,33 +100,33 @@ static bool check_server(const struct checkup_plan *plan, struct url_host host,
 {
     struct store_address address = *plan->address;
     struct url url = *plan->address->urls;
-    struct look look;
+    struct probe probe;
 
     url.hosts[0] = host;
     url.host_count = 1;
     address.urls = &url;
-    if (!look_at(&address, plan->lease, &look, fault, size))
+    if (!probe_server(&address, plan->lease, &probe, fault, size))
         return false;
     struct checked_server *server = checkup_add(checkup, &url);
     snprintf(server->figures.software, sizeof server->figures.software, "zookeeper");
-    server->reached = look.outcome != ZK_FAILED;
+    server->reached = probe.outcome != ZK_FAILED;
     if (!server->reached) {
-        server->cause = look.failure.cause;
+        server->cause = probe.failure.cause;
         diagnosis_add(&server->diagnosis, "reach", LEVEL_UNFIT,
-                      look.failure.full ? "raise maxClientCnxns, the limit for one address" : "",
-                      "%s", look.failure.text);
+                      probe.failure.full ? "raise maxClientCnxns, the limit for one address" : "",
+                      "%s", probe.failure.text);
         return true;
     }
-    server->figures.ping_median_ns = server->figures.ping_max_ns = look.round_trip;
+    server->figures.ping_median_ns = server->figures.ping_max_ns = probe.round_trip;
     diagnosis_add(&server->diagnosis, "reach", LEVEL_FINE, "", "it begins a session");
-    diagnosis_add_expiry(&server->diagnosis, &look.expiry);
-    if (look.outcome == ZK_ANSWERED)
+    diagnosis_add_expiry(&server->diagnosis, &probe.expiry);
+    if (probe.outcome == ZK_ANSWERED)
         diagnosis_add(&server->diagnosis, "session", LEVEL_FINE, "", "it opens a session again");
     else
         diagnosis_add(&server->diagnosis, "session", LEVEL_UNFIT, "",
                       "it opens no session again, as ClickHouse Keeper: a lock is lost with its "
                       "first renewal");
-    judge_lease(&look, plan->lease, &server->diagnosis);
+    judge_lease(&probe, plan->lease, &server->diagnosis);
     return true;
 }
 

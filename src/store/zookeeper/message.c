@@ -239,7 +239,8 @@ void zk_multi(struct zk_batch *batch)
     batch->multi = begin(batch, OP_MULTI);
 }
 
-/* In front of each operation of a transaction, and at its end. */
+/* The header of each operation of a transaction. In place of another operation, one with the number
+ * of an error ends it. */
 static struct strbuf *put_operation(struct zk_batch *batch, int operation)
 {
     struct strbuf *out = &batch->out;

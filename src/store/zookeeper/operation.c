@@ -182,7 +182,7 @@ static void found_room(struct zk_store *store, const struct zk_reply *replies)
 {
     (void)replies;
     store->roomy = true;
-    zk_look(store);
+    zk_check_turn(store);
 }
 
 static void left_full(struct zk_store *store)

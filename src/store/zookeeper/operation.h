@@ -114,7 +114,7 @@ int zk_take_created(struct zk_store *store, const struct zk_reply *reply);
  * something that was written, and it is not known when that process was last heard of. */
 void zk_touch_own(struct zk_store *store);
 /* Reads the queues, and judges the own place. */
-void zk_look(struct zk_store *store);
+void zk_check_turn(struct zk_store *store);
 /* The nodes are the first ones in their queues, or nest there: only those that nest in the same
  * holder may be in the way. */
 void zk_find_nested(struct zk_store *store);

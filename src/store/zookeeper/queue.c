@@ -134,7 +134,8 @@ static bool same_party(const struct zk_contender *a, const struct zk_contender *
     return a == b || (*a->uuid && strcmp(a->uuid, b->uuid) == 0);
 }
 
-/* Every node is judged by the first one of its party, so that a writer's two are one. */
+/* Sets heads and holds. Every node is judged by the first one of its party (heads), so that the two
+ * nodes of a writer count as one. */
 static void judge(struct zk_queue *queue, enum zk_branch branch)
 {
     for (size_t i = 0; i < queue->count; i++) {

@@ -142,7 +142,7 @@ static void made_leases(struct zk_store *store, const struct zk_reply *replies)
         replies++;
     }
     if (error == ZK_OK)
-        zk_look(store);
+        zk_check_turn(store);
     else if (error == ZK_NO_NODE) /* KEY has gone, and the place with it */
         zk_start_anew(store);
     else
@@ -253,7 +253,7 @@ void zk_list_leases(struct zk_store *store)
 static void listed(struct zk_store *store, const struct zk_reply *replies)
 {
     if (!zk_is_in_the_way(store, &replies))
-        zk_look(store);
+        zk_check_turn(store);
     else if (read_leases(store, replies))
         ask_data(store, counted);
 }

@@ -352,7 +352,7 @@ static void zk_start(struct store *base, const struct operation *operation)
 
 static void lingered(struct loop_timer *timer)
 {
-    zk_look(timer->owner);
+    zk_check_turn(timer->owner);
 }
 
 /* A session that has made nothing is closed; one that has is left to its timeout. */

@@ -143,8 +143,8 @@ local function misfit(lock)
   return lock.held.mode == 'l' and 'limit ' .. whole(lock.held.limit) or 'lock'
 end
 
--- Finds its places. Returns the refusal of a request that does not fit, or that a recent success
--- makes needless.
+-- Finds the caller's places, and sets "dropped" and "left" (places.lua). Returns the refusal of a
+-- request that does not fit, or that a recent success makes needless.
 local function place_or_refuse()
   local missing, placed = false, #had > 0
   for i, lock in ipairs(locks) do
@@ -216,7 +216,7 @@ local function ask_obstacles(lock)
   return all
 end
 
--- Asks the holders of as many locks as are lacking.
+-- Asks the holders of as many locks as are lacking to release them.
 local function replace(lacks)
   for _, lock in ipairs(locks) do
     if lacks > 0 and lock.obstacle and lock.held and not lock.parent and ask_obstacles(lock) then

@@ -47,6 +47,7 @@ end
 
 -- A list without waiters. Its numbers begin with the ticket of its first waiter: no earlier list of
 -- this priority has got as far, so a waiter that comes back with its number there is in front.
+-- None of them was called: see CALLED in lock.lua.
 local function new_list(of, ticket)
   return { priority = of, first = ticket, last = ticket - 1, called = ticket - 1 }
 end
@@ -89,7 +90,7 @@ local function join_list(lock, former)
   write_lists(lock)
 end
 
--- The smallest bound of those that wait counts.
+-- The smallest bound of those that wait counts. is_empty: no other client waits.
 local function lower_bound(lock, is_empty)
   lists_of(lock)
   local least = is_empty and bound or math.min(bound, lock.bound)
