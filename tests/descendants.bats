@@ -133,7 +133,8 @@ renamed() {
 
 # Two processes in one process group, who mind no TERM.
 pair() {
-    echo "'$RLOCK_TEST_TOOLS/worker' '$LOG' a 100 ignore & exec '$RLOCK_TEST_TOOLS/worker' '$LOG' a 100 ignore"
+    local worker="'$RLOCK_TEST_TOOLS/worker' '$LOG' a 100 ignore"
+    echo "$worker & exec $worker"
 }
 
 # By its arguments, as its number may be of another name space.
@@ -195,7 +196,8 @@ hidden_by_user() {
     : >"$LOG"
     chmod 666 "$LOG"
     as_user=(unshare --mount sh -c
-        'mount -t proc -o "$0" proc /proc && exec setpriv --reuid 54321 --regid 54321 --clear-groups "$@"' "hidepid=$1")
+        'mount -t proc -o "$0" proc /proc &&
+            exec setpriv --reuid 54321 --regid 54321 --clear-groups "$@"' "hidepid=$1")
 }
 
 # The agent may stand still when it must KILL, as in blind().
@@ -308,7 +310,10 @@ EOS
 
 @test "H128 --wait-descendants does not wait for processes that the caller had started before" {
     with_jobs --wait-descendants k -- \
-        sh -c ': >"$T/up"; until [ "$(ps -o ppid= -p "$(cat "$T/orphan")" | tr -d " ")" = $PPID ]; do sleep 0.02; done' 2>/dev/null
+        sh -c ': >"$T/up"
+            until [ "$(ps -o ppid= -p "$(cat "$T/orphan")" | tr -d " ")" = $PPID ]; do
+                sleep 0.02
+            done' 2>/dev/null
     ends_with a 0 10
     alive "$(<"$T/job")"
     alive "$(<"$T/orphan")"

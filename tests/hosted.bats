@@ -9,8 +9,8 @@ setup_file() {
     export RLOCK_SERVER_WAIT=1m
 }
 
-# run_a_held_back WORD [OPTION...] KEY: a runs by way of a relay to the server that holds a statement
-# with WORD back, until "let_go". Returns when it does.
+# run_a_held_back WORD [OPTION...] KEY: a runs by way of a relay to the server that holds back a
+# statement with WORD, until "let_go". Returns when the relay does so.
 run_a_held_back() {
     rm -f "$T/go" "$T/go.held"
     bg_prints relay python3 "$TESTS/sql_relay.py" "$(database_port "$DATABASE")" "$1" "$T/go"

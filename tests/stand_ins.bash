@@ -25,7 +25,8 @@ stand_in() {
 echo "$RLOCK_KEY $RLOCK_MODE${RLOCK_SLOT:+ $RLOCK_SLOT}: $*" >>"$LOG"
 case $*$RLOCK_KEY in
 ./migrate.sh?* | ./deploy.sh?*)
-    "$RLOCK" run -n "${RLOCK_KEY%% *}" -- true && "$RLOCK" status -q nothing && echo "nested in $RLOCK_KEY" >>"$LOG"
+    "$RLOCK" run -n "${RLOCK_KEY%% *}" -- true && "$RLOCK" status -q nothing &&
+        echo "nested in $RLOCK_KEY" >>"$LOG"
     ;;
 esac
 END

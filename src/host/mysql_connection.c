@@ -11,8 +11,7 @@
 
 #include "base/mem.h"
 
-/* Errors of MySQL's own: max_execution_time, wait_timeout, offline_mode, ALTER SCHEMA … READ ONLY.
- */
+/* Errors of MySQL's own: max_execution_time, wait_timeout, offline_mode, READ ONLY of a schema. */
 #define MYSQL_QUERY_TIMEOUT    3024
 #define MYSQL_IDLE_END         4031
 #define MYSQL_OFFLINE          3032

@@ -47,8 +47,8 @@ local function soonest()
   return till < math.huge and math.max(till - now, 0) or 0
 end
 
--- Gives the caller a place in the queue of each lock, or keeps that. Returns the answer. kept: the ms
--- for which the place of a caller that is far from its turn is kept.
+-- Gives the caller a place in the queue of each lock, or keeps that. Returns the answer. kept: for
+-- how long the place of a caller that is far from its turn is kept, ms.
 local function queue(decision)
   for _, each in ipairs(locks) do
     if each.paused and each.paused.unmarked then
