@@ -2,7 +2,8 @@
 
 load helper
 
-# For --notify: appends a line of what it was told to the file "told".
+# For --notify: appends "EVENT KEY <HOLDER> WAITED HELD" to the file "told". WAITED and HELD are 1
+# from 200 ms on, otherwise 0.
 told() {
     echo 'echo "$RLOCK_EVENT $RLOCK_KEY <$RLOCK_HOLDER>" \
         "$((RLOCK_WAITED_MS >= 200)) $((RLOCK_HELD_MS >= 200))" >>"'"$T/told"'"'

@@ -253,8 +253,12 @@ def set_minimum(lock, version, *marked):
 
 
 def refusal(lock, version, **more):
+    """Why B is refused. None: it was granted the lock, or queued, and has left it."""
     reply = lock.acquire(B, version=version, **more)
-    return reply[2] if reply[0] == "MISFIT" else lock.release(B) and None
+    if reply[0] == "MISFIT":
+        return reply[2]
+    lock.release(B)
+    return None
 
 
 @test("minimum version: versions are compared as numbers; a caller without one is the oldest")

@@ -77,7 +77,7 @@ static void tell(const struct supervisor *s, enum order_kind kind)
     agent_process_tell(&s->agent, &(struct agent_order){.kind = kind, .lease = s->job.lease}, -1);
 }
 
-static bool stays(const struct supervisor *s)
+static bool wants_lock(const struct supervisor *s)
 {
     return s->state == ACQUIRING || s->state == HOLDING;
 }
@@ -236,7 +236,7 @@ static void notify_of_state(struct supervisor *s)
     bool failed =
         s->outcome->outcome == OUTCOME_NOT_ACQUIRED || s->outcome->outcome == OUTCOME_FAILED;
 
-    if (stays(s) && moment_reached(held_long_at(s), moment_now()))
+    if (wants_lock(s) && moment_reached(held_long_at(s), moment_now()))
         notify(s, NOTICE_HELD);
     if (s->job.fate == FATE_LOST)
         notify(s, NOTICE_LOST);
@@ -270,20 +270,20 @@ static void start_command(struct supervisor *s)
     release(s);
 }
 
-static void take_over(struct supervisor *s, const struct agent_report *over)
+/* The agent's last report. */
+static void hear_over(struct supervisor *s, const struct agent_report *over)
 {
     bool failed = over->news.event != RUN_NOTHING;
 
     if (s->state == RELEASING && failed) {
         report_unreleased(s, &over->news.reason);
     } else if (s->state == ACQUIRING) {
-        /* The agent's last report where no command was run. */
         bool refused = over->news.event == RUN_NOT_ACQUIRED;
         s->refusal = over->news.refusal;
         s->last = over->news;
         decide(s, refused ? OUTCOME_NOT_ACQUIRED : OUTCOME_FAILED, over->status);
         run_tell(events_of(s), &over->news);
-    } else if (stays(s)) {
+    } else if (wants_lock(s)) {
         if (s->job.cleared)
             s->unreleased = over->news; /* to be told when its end is */
         else if (failed && needs_agent(s))
@@ -325,7 +325,7 @@ static void take(struct supervisor *s, const struct agent_report *report)
         job_lose(&s->job, &report->news.reason);
         break;
     case REPORT_CLEARED: s->job.cleared = s->release_told = true; break;
-    case REPORT_OVER: take_over(s, report); break;
+    case REPORT_OVER: hear_over(s, report); break;
     }
 }
 
@@ -346,7 +346,7 @@ static void brief_agent(void *arg)
         job_introduce(&s->job);
     if (s->job.state == JOB_VERIFYING)
         tell(s, ORDER_VERIFY);
-    if (!stays(s) && !start_release(s))
+    if (!wants_lock(s) && !start_release(s))
         finish(s);
 }
 
@@ -384,7 +384,7 @@ static bool is_hopeless(const struct supervisor *s)
 
 static void do_without_agent(struct supervisor *s)
 {
-    if (!stays(s)) {
+    if (!wants_lock(s)) {
         leave_unanswered(s, RUN_CAUSE_AGENT_DIED);
     } else if (s->state == ACQUIRING) {
         tell_end_of_agent(s, RUN_AGENTS_DIE);
@@ -420,7 +420,7 @@ static void listen_to_agent(struct supervisor *s)
         take(s, &report);
     if (s->agent.gone && !was_gone && !s->done) {
         loop_remove(s->loop, &s->channel);
-        if (!stays(s) && !needs_agent(s))
+        if (!wants_lock(s) && !needs_agent(s))
             leave_unanswered(s, RUN_CAUSE_AGENT_DIED);
     }
     if (s->held && !s->done)
@@ -451,7 +451,7 @@ static struct moment plan_nudge(struct supervisor *s)
      * end. */
     bool awaits_answer =
         s->agent.pid > 0 && !s->agent.over &&
-        (!stays(s) || s->job.state == JOB_VERIFYING || moment_reached(overdue_at(s), now));
+        (!wants_lock(s) || s->job.state == JOB_VERIFYING || moment_reached(overdue_at(s), now));
 
     if (!awaits_answer) {
         s->nudge_at = MOMENT_NEVER;
@@ -476,7 +476,7 @@ static struct moment plan_nudge(struct supervisor *s)
  * 5. The clock is armed last, for the deadlines of the new state. */
 static void settle(struct supervisor *s)
 {
-    if (stays(s) && (s->job.state == JOB_PAUSED || s->job.state == JOB_ENDED))
+    if (wants_lock(s) && (s->job.state == JOB_PAUSED || s->job.state == JOB_ENDED))
         listen_to_agent(s);
     if (s->job.state == JOB_PAUSED)
         job_verify(&s->job);
@@ -489,7 +489,7 @@ static void settle(struct supervisor *s)
         do_without_agent(s);
     notify_of_state(s);
 
-    struct moment due = stays(s) ? moment_min(job_due(&s->job), held_long_at(s)) : s->leave_by;
+    struct moment due = wants_lock(s) ? moment_min(job_due(&s->job), held_long_at(s)) : s->leave_by;
     due = moment_min(due, plan_nudge(s));
     if (lacks_agent(s) && !is_hopeless(s))
         due = moment_min(due, replace_at(s, moment_now()));
@@ -515,7 +515,7 @@ static void on_time(struct loop_timer *timer)
         s->nudge_at = MOMENT_NEVER;
         child_signal_group(s->agent.pid, SIGCONT);
     }
-    if (stays(s))
+    if (wants_lock(s))
         job_tick(&s->job);
     else if (!s->done && moment_overslept(s->leave_by, moment_now()))
         s->leave_by = moment_plus(moment_now(), HURRY_NS);
@@ -529,7 +529,7 @@ static void tell_of_orphan(struct supervisor *s)
 {
     struct moment now = moment_now();
 
-    if (!stays(s) || !moment_reached(moment_plus(s->told_of_orphan, TELL_NS), now))
+    if (!wants_lock(s) || !moment_reached(moment_plus(s->told_of_orphan, TELL_NS), now))
         return;
     s->told_of_orphan = now;
     tell(s, ORDER_REAPED);

@@ -15,7 +15,7 @@ static void read_queue(const struct zk_reply *reply)
             const struct zk_contender *one = &queue.all[i],
                                       *other = zk_queue_in_the_way(&queue, one);
             MUST(!other || other->order < one->order);
-            MUST(!one->heads || one->holds == !other);
+            MUST(!one->first_of_party || one->holds == !other);
         }
     }
     zk_queue_free(&queue);

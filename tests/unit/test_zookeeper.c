@@ -111,10 +111,10 @@ static void judge(const struct zk_queue *queue, char *judged)
 {
     for (size_t i = 0; i < queue->count; i++) {
         const struct zk_contender *one = &queue->all[i], *other = zk_queue_in_the_way(queue, one);
-        judged[i] = one->holds    ? 'H'
-                    : !one->heads ? '-'
-                    : !other      ? '?'
-                                  : (char)('0' + (other - queue->all));
+        judged[i] = one->holds             ? 'H'
+                    : !one->first_of_party ? '-'
+                    : !other               ? '?'
+                                           : (char)('0' + (other - queue->all));
     }
     judged[queue->count] = '\0';
 }

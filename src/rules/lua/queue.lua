@@ -165,7 +165,7 @@ local function queue_below(lock, parent)
 end
 
 -- The waiter with that ticket, if it is alive; then the waiter, dead or alive, and its record. The
--- caller (queue.mine is its ticket) is alive.
+-- caller (queue.mine is its ticket) is alive. most: for how long a place is kept, ms; nil: unknown.
 local function waiter_at(lock, queue, ticket, most)
   local place = place_of(queue, ticket)
   local text = redis.call('HGET', lock.key, place)
@@ -191,9 +191,9 @@ local function ticket_at(lock, line, n)
   return number(redis.call('HGET', lock.key, item_of(line, n)) or nil)
 end
 
--- The first waiter of a line. The dead ones before it, and the holes, are removed. One call looks
--- at WALK tickets only, and the next call continues: until then no waiter is first, which an empty
--- owner tells.
+-- The first waiter of a line. The dead ones before it, and the holes (numbers without a waiter),
+-- are removed. most: as of waiter_at(). One call looks at WALK tickets only, and the next call
+-- continues: until then no waiter is first, which an empty owner tells.
 local function first_waiter(lock, queue, line, most)
   local from, waiter = line.first, nil
   while line.first <= line.last and not waiter do

@@ -113,7 +113,7 @@ local function tell_first(lock, parent, family)
   end
 end
 
--- Returns the entry that it had.
+-- Returns the entry that the owner had; nil: none.
 local function release(lock)
   local own, family = lock.own, lock.family
   local mode_before -- of the family; nil: it keeps what it has

@@ -748,7 +748,7 @@ static void survey(struct redis_store *store, const struct survey_request *reque
 
 static void latch(struct redis_store *store, const struct latch_request *request)
 {
-    bool changes = request->verb >= LATCH_SET;
+    bool changes = request->verb >= LATCH_SET; /* as those behind it do */
 
     store->listen = request->listen;
     store->in_time = changes;

@@ -279,7 +279,7 @@ static void hear_lock(struct redis_survey *survey, struct entry *entry, const ch
     entry->rest = granted ? redis_answer_rest(reply) : (struct redis_rest){0};
     if (!granted) {
         lock_views_free(&entry->read);
-    } else if (entry->rest.from == 0) {
+    } else if (entry->rest.from == 0) { /* no part of its queue is left to ask for */
         lock_views_order_waiters(&entry->read);
         for (size_t i = 0; i < entry->read.count; i++) {
             const struct lock_view *view = &entry->read.views[i];

@@ -384,7 +384,7 @@ static void lose(struct zk_store *store)
 static bool may_nest(const struct zk_store *store, const struct zk_nodes *nodes,
                      const struct zk_contender *one)
 {
-    return one->heads && (one->number == nodes->number || zk_is_limited(store));
+    return one->first_of_party && (one->number == nodes->number || zk_is_limited(store));
 }
 
 /* Reads those of a key, and moves *replies behind what is in them. Returns how many are there;

@@ -134,18 +134,18 @@ static bool same_party(const struct zk_contender *a, const struct zk_contender *
     return a == b || (*a->uuid && strcmp(a->uuid, b->uuid) == 0);
 }
 
-/* Sets heads and holds. Every node is judged by the first one of its party (heads), so that the two
+/* Sets first_of_party and holds. Every node is judged by the first one of its party, so that both
  * nodes of a writer count as one. */
 static void judge(struct zk_queue *queue, enum zk_branch branch)
 {
     for (size_t i = 0; i < queue->count; i++) {
         struct zk_contender *one = &queue->all[i];
         const struct zk_contender *first = *one->uuid ? zk_queue_find(queue, one->uuid) : one;
-        one->heads = first == one;
+        one->first_of_party = first == one;
         if (branch != ZK_PLAIN)
             one->holds = branch == ZK_LEASES;
         else
-            one->holds = one->heads ? !zk_queue_in_the_way(queue, one) : first->holds;
+            one->holds = one->first_of_party ? !zk_queue_in_the_way(queue, one) : first->holds;
     }
 }
 
@@ -248,7 +248,7 @@ const struct zk_contender *zk_queue_ancestor(const struct zk_queue *queue, const
 const struct zk_contender *zk_queue_oldest(const struct zk_queue *queue)
 {
     for (size_t i = 0; i < queue->count; i++)
-        if (queue->all[i].heads && queue->all[i].holds)
+        if (queue->all[i].first_of_party && queue->all[i].holds)
             return &queue->all[i];
     return NULL;
 }
@@ -258,7 +258,7 @@ size_t zk_queue_holders(const struct zk_queue *queue)
     size_t holders = 0;
 
     for (size_t i = 0; i < queue->count; i++)
-        holders += queue->all[i].heads && queue->all[i].holds;
+        holders += queue->all[i].first_of_party && queue->all[i].holds;
     return holders;
 }
 
@@ -267,7 +267,7 @@ size_t zk_queue_position(const struct zk_queue *queue, const struct zk_contender
     size_t waiting = 0;
 
     for (size_t i = 0; i < queue->count; i++) {
-        waiting += queue->all[i].heads && !queue->all[i].holds;
+        waiting += queue->all[i].first_of_party && !queue->all[i].holds;
         if (own && same_party(&queue->all[i], own))
             break;
     }

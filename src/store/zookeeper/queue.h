@@ -42,7 +42,7 @@ struct zk_contender {
     int64_t order; /* for sorting: the numbers overflow */
     /* The owner's, in any library; "": unknown. Nodes with the same one are the same party's. */
     char uuid[OWNER_UUID_SIZE];
-    bool heads; /* the first node of its party */
+    bool first_of_party;
     bool holds;
 };
 

@@ -261,8 +261,8 @@ static void add_deletions(struct zk_store *store, const struct zk_queue *queue, 
         bool named = false; /* the request names it, as its user was shown this holder */
         for (size_t owner = 0; owner < request->owner_count; owner++)
             named |= strcmp(zk_owner_uuid(request->owners[owner]), one->uuid) == 0;
-        counts->holders += one->heads && one->holds;
-        counts->named += one->heads && one->holds && named;
+        counts->holders += one->first_of_party && one->holds;
+        counts->named += one->first_of_party && one->holds && named;
         if (!named && !(request->purge && !one->holds))
             continue;
         char *path = zk_path_join(parent, one->name);

@@ -124,7 +124,7 @@ static void listed_branches(struct zk_store *store, const struct zk_reply *repli
                 return;
             }
             for (size_t party = 0; party < queue->count; party++) {
-                if (!queue->all[party].heads)
+                if (!queue->all[party].first_of_party)
                     continue;
                 zk_get_child(store->batch, sight->branches[branch], queue->all[party].name);
                 sight->party_count++;
@@ -166,7 +166,7 @@ static void report(const struct zk_store *store, const struct zk_sight *sight,
             const struct zk_contender *one = &sight->queues[i].all[j];
             struct jute_text text = {"", 0};
             struct zk_stat stat = {0};
-            if (!one->heads || zk_read_data((*replies)++, &text, &stat) == ZK_NO_NODE)
+            if (!one->first_of_party || zk_read_data((*replies)++, &text, &stat) == ZK_NO_NODE)
                 continue;
             struct lock_party *party =
                 one->holds ? &holders[view.holder_count++] : &waiters[view.waiter_count++];

@@ -371,14 +371,14 @@ static const char *const replayed[][4] = {
     {"HSET", "f", "v"}, {"HDEL", "f"}, {"PEXPIREAT", "1"}, {"DEL"}};
 #define REPLAYED (sizeof replayed / sizeof *replayed)
 
-/* Of one that is denied it says why, as a text; an error tells nothing. */
+/* The server says, as a text, why it would deny a command; an error tells nothing. */
 static void hear_replay(struct probe *probe, redisReply *const *replies)
 {
     probe->facts->replay = REPLAY_ALLOWED;
     for (size_t i = 0; i < REPLAYED; i++)
         if (replies[i]->type == REDIS_REPLY_ERROR)
             probe->facts->replay = REPLAY_UNTOLD;
-        else if (replies[i]->type == REDIS_REPLY_STRING && probe->facts->replay)
+        else if (replies[i]->type == REDIS_REPLY_STRING && probe->facts->replay != REPLAY_UNTOLD)
             probe->facts->replay = REPLAY_DENIED;
 }
 
