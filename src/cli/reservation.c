@@ -116,15 +116,6 @@ bool reservation_find(const struct settings *settings, const char *key, char own
     return true;
 }
 
-/* One that was being written, by a command that was killed. */
-static bool is_left(const char *path, const char *name)
-{
-    struct stat status;
-
-    return name[0] == '.' && stat(path, &status) == 0 && S_ISREG(status.st_mode) &&
-           is_past((int64_t)status.st_mtime * 1000);
-}
-
 /* Returns the owner for a new reservation: that of the others, or a new one. Removes what is out of
  * date. */
 static void choose_owner(char owner[OWNER_SIZE])
@@ -132,6 +123,7 @@ static void choose_owner(char owner[OWNER_SIZE])
     char *place FREED = directory();
     DIR *all = *place ? opendir(place) : NULL;
     const struct dirent *one;
+    struct stat status;
     bool found = false;
 
     own_identity_uuid(owner);
@@ -139,7 +131,10 @@ static void choose_owner(char owner[OWNER_SIZE])
         char *path FREED = strbuf_print("%s/%s", place, one->d_name);
         struct entry entry ENDED_BY(free_entry) = {.what = NULL};
         bool reserved = one->d_name[0] != '.' && read_entry(path, &entry);
-        if (reserved ? is_past(entry.until_ms) : is_left(path, one->d_name)) {
+        /* One that was being written, by a command that was killed. */
+        bool left = one->d_name[0] == '.' && stat(path, &status) == 0 && S_ISREG(status.st_mode) &&
+                    is_past((int64_t)status.st_mtime * 1000);
+        if (reserved ? is_past(entry.until_ms) : left) {
             unlink(path);
         } else if (reserved && !found && entry.until_ms > now_ms()) {
             found = true;

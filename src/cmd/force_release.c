@@ -85,38 +85,25 @@ static bool is_confirmed(const struct eviction *all, const char *question)
            (strcasecmp(answer, "y") == 0 || strcasecmp(answer, "yes") == 0);
 }
 
-/* Returns the holder whose lease ends last, of those that run a command as far as is known; or
- * NULL. */
-static const struct lock_party *last_to_end(const struct lock_party *const *holders, size_t count)
-{
-    const struct lock_party *last = NULL;
-
-    for (size_t i = 0; i < count; i++) {
-        bool runs = !holders[i]->kept && !holders[i]->reserved && !holders[i]->unread;
-        if (runs && (!last || holders[i]->left_ms > last->left_ms))
-            last = holders[i];
-    }
-    return last;
-}
-
 /* With --quiet, too, if a question about it follows. */
 static void show_holders(const struct eviction *all, const struct lock_view *lock,
                          const struct lock_party *const *holders, size_t count)
 {
+    const struct lock_party *last = NULL; /* to end, of those that seem to run a command */
     struct strbuf out ENDED_BY(strbuf_free) = {0};
 
     if (all->yes && say_verbosity() == SAY_QUIET)
         return;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        bool runs = !holders[i]->kept && !holders[i]->reserved && !holders[i]->unread;
+        if (runs && (!last || holders[i]->left_ms > last->left_ms))
+            last = holders[i];
         show_holder(&out, lock->key, holders[i]);
-    if (command_has(&all->call, OPTION_NOW)) {
-        /* With --now the next command may begin beside one that does not know yet that it lost the
-         * lock. */
-        const struct lock_party *last = last_to_end(holders, count);
-        if (last)
-            render_line(&out, "with --now, %s may run on until %s",
-                        count > 1 ? "their commands" : "its command", LEASE_END_TEXT(last, true));
     }
+    /* The next command may begin beside one that does not know yet that it lost the lock. */
+    if (last && command_has(&all->call, OPTION_NOW))
+        render_line(&out, "with --now, %s may run on until %s",
+                    count > 1 ? "their commands" : "its command", LEASE_END_TEXT(last, true));
     if (lock->waiter_count > 0)
         render_line(&out, "%zu waiter%s, the first is %s", lock->waiter_count,
                     lock->waiter_count == 1 ? "" : "s", PARTY_TEXT(&lock->waiters[0].who));
