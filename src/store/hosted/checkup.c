@@ -336,7 +336,7 @@ static void check_pg_durability(struct probe *of)
 }
 
 /* The search_path of a user decides which schema's tables it finds. */
-static void check_pg_schemas(struct examination *of)
+static void check_pg_schemas(struct probe *of)
 {
     struct sql_text text = text_of(of);
 
