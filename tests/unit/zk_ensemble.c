@@ -1333,6 +1333,12 @@ void stream_refuse(struct stream *stream, const char *why)
     stream->events->broken(stream->arg, why);
 }
 
+void stream_expiry(const struct stream *stream, struct tls_expiry *expiry)
+{
+    (void)stream;
+    (void)expiry;
+}
+
 bool stream_is_foreign(const struct stream *stream)
 {
     (void)stream;
