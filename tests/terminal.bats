@@ -303,6 +303,19 @@ expect <2>
 EOF
 }
 
+@test "H165 a root without /dev/tty: a command can ask on the terminal all the same" {
+    unshare --mount true 2>/dev/null || skip "may not mount here"
+    mkdir "$T/dev"
+    cp -a /dev/null "$T/dev"
+    on_terminal unshare --mount bash -c 'mount --bind "$T/dev" /dev
+        exec "$RLOCK" run k -- sh -c "read -r x; echo \"re:\$x\"; exit 4"' <<'EOF'
+until ! "$RLOCK" status -q k
+send abc\n
+expect re:abc
+status 4
+EOF
+}
+
 @test "the terminal goes away: HUP for the command, and the lock is released" {
     on_terminal "$RLOCK" run k -- \
         bash -c 'trap "echo hup >\"$T/got\"; exit 0" HUP; echo up-now; while :; do sleep 0.05; done' <<'EOF'

@@ -10,11 +10,19 @@ void terminal_init(struct terminal *terminal)
     *terminal = (struct terminal){.fd = -1, .job = getpgrp()};
 }
 
-/* /dev/tty, as all standard descriptors may be redirected when a command asks for a password. */
+/* /dev/tty, as all standard descriptors may be redirected when a command asks for a password. A
+ * root without that file (chroot(2)) leaves these. errno is that of the file. */
 bool terminal_exists(struct terminal *terminal)
 {
     if (terminal->fd < 0)
         terminal->fd = open("/dev/tty", O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (terminal->fd >= 0)
+        return true;
+    int error = errno;
+    for (int fd = STDIN_FILENO; error == ENOENT && terminal->fd < 0 && fd <= STDERR_FILENO; fd++)
+        if (tcgetpgrp(fd) >= 0)
+            terminal->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    errno = error;
     return terminal->fd >= 0;
 }
 
