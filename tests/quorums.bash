@@ -51,11 +51,13 @@ teardown() {
 
 # For teardown: all serve again, and remember nothing but that they are a quorum.
 quorum_mend() {
-    local i
+    local i file
     for ((i = 1; i <= NODES; i++)); do
         node_signal "$i" CONT
         [[ ! -e $QUORUM/$i/dirty ]] || node_kill "$i"
-        rm -f "$QUORUM/$i"/{dirty,dump.rdb}
+        for file in "$QUORUM/$i"/{dirty,dump.rdb}; do
+            [[ ! -e $file ]] || rm "$file"
+        done
         node_answers "$i" || node_start "$i"
     done
     know_each_other
@@ -124,7 +126,10 @@ node_signal() {
 
 # holder_at NUMBER KEY: the owner that it has been given to there, if any.
 holder_at() {
-    node "$1" hkeys "rlock:{$2}" | sed -n 's/^h://p'
+    local one
+    while read -r one; do
+        [[ $one != h:* ]] || echo "${one#h:}"
+    done < <(node "$1" hkeys "rlock:{$2}")
 }
 
 # holds_at OWNER KEY NUMBER...: on each of these.
@@ -143,7 +148,7 @@ nothing_at() {
 # held_on_all KEY NUMBER...: by the same on each of these.
 held_on_all() {
     local owner
-    owner=$(owner_of "$1") && [[ $owner != null ]] && holds_at "$owner" "$@"
+    owner=$(owner_of "$1") && holds_at "$owner" "$@"
 }
 
 # in_use NUMBER...: each of these has given a lock and has it back, so that none is new to the
