@@ -181,7 +181,8 @@ cut_off() {
 # on NAME COMMAND...: asks one of them, with $REDISCLI_AUTH where it wants a password, and a
 # Sentinel with SENTINEL_AUTH, if that is set.
 on() {
-    local plain=(env -u REDISCLI_AUTH)
+    local plain=()
+    [[ ! ${REDISCLI_AUTH-} ]] || plain=(env -u REDISCLI_AUTH)
     [[ $1 == [ab] || ! ${SENTINEL_AUTH-} ]] || local -x REDISCLI_AUTH=$SENTINEL_AUTH
     [[ $1 != [ab] && ${SENTINEL_LINES[*]} != *requirepass* ]] || plain=()
     bounded "${plain[@]}" redis-cli ${TLS_FILES:+--tls --insecure} -e -p "${port[$1]}" "${@:2}" \
@@ -190,11 +191,6 @@ on() {
 
 answers() {
     [[ $(on "$1" ping 2>&1) == PONG ]]
-}
-
-# field NAME WHAT COMMAND...: of an answer that is a list of names and values.
-field() {
-    on "$1" "${@:3}" | awk -v what="$2" '$0 == what { getline; print; exit }'
 }
 
 has_role() {
@@ -225,9 +221,10 @@ b_is_master() {
 is_settled() {
     local one
     for one in 1 2 3; do
-        [[ $(field "$one" num-slaves sentinel master "$MASTER") == 1 &&
-            $(field "$one" num-other-sentinels sentinel master "$MASTER") == 2 &&
-            $(field "$one" flags sentinel master "$MASTER") == master ]] || return 1
+        [[ $(on "$one" sentinel master "$MASTER" | awk 'NR % 2 { name = $0; next }
+            { value[name] = $0 }
+            END { print value["num-slaves"], value["num-other-sentinels"], value["flags"] }') == \
+            '1 2 master' ]] || return
     done
 }
 
