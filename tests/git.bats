@@ -138,6 +138,18 @@ git_with() {
     [[ $(PATH=$T/bin:$PATH ask 'put k - 2' a) == unknown* ]]
 }
 
+@test "a driver that is told to end, or whose reader has gone, leaves nothing behind" {
+    local driver=${RLOCK%/*}/rlock-store-git
+    (poll_until 20 test -e "$T/gone" && printf '%s\n' 'hello 1 x' 'get k') |
+        "$driver" "$T/locks.git" 2>>"$T/git.err" | touch "$T/gone"
+    poll_until 20 no_folders
+    mkfifo "$T/in"
+    "$driver" "$T/locks.git" <>"$T/in" 3>&- &
+    poll_until 20 fails no_folders
+    kill -TERM $!
+    poll_until 20 no_folders
+}
+
 @test "what the user has set for pushes does not count: hooks, signatures, options, submodules" {
     export HOME=$T/home
     mkdir -p "$HOME/hooks"
