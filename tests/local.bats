@@ -261,6 +261,14 @@ in_mounts() {
     [[ $one == 75 && $two != *ran* ]]
 }
 
+@test "the server has not the low priority of who starts it" {
+    as_root
+    nice -n 5 chrt --batch 0 true 2>/dev/null || skip "may not change it here"
+    nice -n -1 true 2>/dev/null || skip "may not raise it here"
+    run -0 nice -n 5 chrt --batch 0 "$RLOCK" run --server-wait 60s k -- true 3>&-
+    [[ $(ps -o ni=,cls= -p "$(servers)" | xargs) == '0 TS' ]]
+}
+
 # one_place COMMAND...: user 54321, and for whom COMMAND takes him, have the same place.
 one_place() {
     as_root

@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -389,6 +391,26 @@ static bool take_descriptors(const struct local_place *place, int log)
     return fcntl(STDIN_FILENO, F_SETLK, &lock) == 0 && fchdir(DIRECTORY_FILENO) == 0;
 }
 
+/* The server outlives this process, and others need it: it must not inherit this one's limits, nor
+ * its place behind other programs (nice(1), chrt(1), ionice(1)), as far as this user may change
+ * them. */
+static void be_unlimited(void)
+{
+    static const int limits[] = {RLIMIT_CPU, RLIMIT_FSIZE, RLIMIT_AS, RLIMIT_DATA, RLIMIT_NOFILE};
+    const int this_process = 1; /* IOPRIO_WHO_PROCESS */
+
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+        if (setrlimit(limits[i], &limit) != 0 && getrlimit(limits[i], &limit) == 0) {
+            limit.rlim_cur = limit.rlim_max;
+            setrlimit(limits[i], &limit);
+        }
+    }
+    sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){0});
+    setpriority(PRIO_PROCESS, 0, 0);
+    syscall(SYS_ioprio_set, this_process, 0, 0);
+}
+
 /* appendfsync no: each write is handed to the kernel before it is answered, so a server that is
  * killed loses nothing. With "everysec" it delays writes while the disk is slow. A power failure
  * loses locks, but also ends all their holders: they were on this host. */
@@ -415,15 +437,7 @@ __attribute__((noreturn)) static void become_server(const struct local_place *pl
         signal(signo, SIG_DFL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    /* The server outlives this process, and must not inherit its limits. */
-    static const int limits[] = {RLIMIT_CPU, RLIMIT_FSIZE, RLIMIT_AS, RLIMIT_DATA, RLIMIT_NOFILE};
-    struct rlimit limit;
-    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
-        if (getrlimit(limits[i], &limit) == 0) {
-            limit.rlim_cur = limit.rlim_max;
-            setrlimit(limits[i], &limit);
-        }
-    }
+    be_unlimited();
     umask(077);
     if (take_descriptors(place, log))
         execve(TREE_SPARED, (char *const *)(uintptr_t)argv, environment);
