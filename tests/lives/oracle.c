@@ -453,23 +453,22 @@ static bool comes_from_outside(const struct run *run, int signo)
     return outer;
 }
 
-/* Until KILL is due, for a command of --stop: that "is not run, since it might hit another holder's
- * work" when the lease is over: rlock-run(1). */
+/* Until KILL is due, for a command of --stop, when the supervisor is dead of a KILL now: that "is
+ * not run, since it might hit another holder's work" when the lease is over: rlock-run(1). */
 static bool has_time_left(const struct proc *supervisor)
 {
-    return state_moment(supervisor, 1) > world.now + 20 * MS;
+    return state_moment(supervisor, 1) > world.now + kernel.kill_takes + 20 * MS;
 }
 
-/* Of one that has not begun to end its command itself, which gets TERM now. */
+/* The run's command gets TERM: --stop has begun before that, or the user was told why not. A
+ * supervisor that has begun to end its command may have been stopped before it got there. */
 static void check_stopped_run(const struct run *run)
 {
     const struct proc *supervisor = run->supervisor;
-    bool awaits = supervisor->stopped && state_kills_at(supervisor) == NEVER &&
-                  state_moment(supervisor, 1) > world.now + 100 * MS;
 
-    if (kernel.current->kind == AGENT && run->has_stop && awaits && !run->stops_seen &&
-        !run->stop_told && !run->agent_faulted && !run->suspended && kernel.load < 2 &&
-        !kernel.slow_exec)
+    if (kernel.current->kind == AGENT && run->has_stop && supervisor->stopped &&
+        state_kills_at(supervisor) == NEVER && !run->stops_seen && !run->stop_told &&
+        !run->agents_killed)
         BROKEN(STOP_OF_STOPPED, "run %d: TERM comes, and --stop is not run", run->number);
 }
 
