@@ -302,6 +302,18 @@ enum script_outcome script_run(const struct script_call *call, struct unit *unit
 
 /* -- its reply --------------------------------------------------------------------------------- */
 
+bool script_replied(const char *word)
+{
+    lua_State *lua = scripts.lua;
+
+    if (!lua_istable(lua, -1))
+        return false;
+    lua_rawgeti(lua, -1, 1);
+    bool begins = lua_type(lua, -1) == LUA_TSTRING && strcmp(lua_tostring(lua, -1), word) == 0;
+    lua_pop(lua, 1);
+    return begins;
+}
+
 static void add_value(lua_State *lua, struct strbuf *out);
 
 /* The table on top: a status, an error, or a list up to its first nil. */

@@ -42,5 +42,7 @@ enum script_outcome {
 
 /* Runs it. The reply stays until the next call; an error is one as well. */
 enum script_outcome script_run(const struct script_call *call, struct unit *unit);
+/* Whether the latest reply is a list that begins with that word. */
+bool script_replied(const char *word);
 /* Adds the latest reply. */
 void script_reply(struct strbuf *out);

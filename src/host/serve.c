@@ -160,6 +160,7 @@ static void run_script(struct client *client, const struct script_call *call)
         begun = moment_now();
         outcome = attempt(call, &unit, &fault);
     }
+    client->patient |= outcome == HOST_DONE && unit.asks && script_replied("GRANTED");
     if (outcome == HOST_DONE)
         script_reply(&client->out);
     else
@@ -459,7 +460,7 @@ static void do_psubscribe(const struct request *request)
 
 /* The connection listens from the end of a unit on, so it must know its channels before the
  * first one begins: a message right behind it is heard then. A waiter is called, so it is alert;
- * a holder, which renews its lock, is asked for it now and then. */
+ * a holder, which is granted or renews its lock, is asked for it now and then. */
 static void do_exec(const struct request *request)
 {
     struct client *client = request->client;

@@ -362,8 +362,13 @@ static struct moment renew_at(const struct keeper *keeper)
 {
     struct moment now = now_of(keeper), due = MOMENT_NEVER;
 
-    if (keeper->handed && keeper->plan.request.mode == LOCK_EXCLUSIVE)
-        return moment_plus(now, CONFIRM_AFTER_NS);
+    if (keeper->handed && keeper->plan.request.mode == LOCK_EXCLUSIVE) {
+        /* Then a short command needs none. */
+        int64_t late = keeper->store->frugal ? moment_until(now, keeper->lease.end) / 3 : 0;
+        if (late > LISTEN_AFTER_NS)
+            late = LISTEN_AFTER_NS;
+        return moment_plus(now, late > CONFIRM_AFTER_NS ? late : CONFIRM_AFTER_NS);
+    }
     if (keeper->plan.renew)
         due = lease_renew_at(keeper->from, keeper->lease.length);
     if (keeper->unheard && listens(keeper)) { /* ask the store to listen, ever more rarely */
@@ -796,8 +801,8 @@ static void step_aside(struct keeper *keeper)
     keeper_restart(keeper);
 }
 
-/* A first try does not listen: it costs less, and most are granted. After a refusal, and with every
- * heartbeat, one that listens follows, so that no release goes unnoticed. */
+/* A first try does not listen: at most stores it costs less, and most are granted. After a refusal,
+ * and with every heartbeat, one that listens follows, so that no release goes unnoticed. */
 static void acquire(struct keeper *keeper, bool listen)
 {
     if (owner_is_absent(keeper)) {
@@ -817,10 +822,10 @@ static void acquire(struct keeper *keeper, bool listen)
     request->who = who_waited(keeper, request->waited);
     request->queue = keeper->plan.wait;
     request->from_dead_agent = keeper->from_dead_agent;
-    request->listen = listen;
+    request->listen = listen || (request->queue && keeper->store->frugal);
     request->replace &= !keeper->replaced;
     request->accept_by_message =
-        listen && keeper->plan.renew && !keeper->plan.whole && request->key_count == 1;
+        request->listen && keeper->plan.renew && !keeper->plan.whole && request->key_count == 1;
     throttle_note(&keeper->pace, now);
     keeper->state = TRYING;
     keeper->handed = keeper->called = keeper->disturbed = keeper->refused = false;

@@ -483,4 +483,5 @@ struct store {
     const struct store_events *events; /* NULL: there is no listener */
     void *events_arg;
     struct operation operation; /* the latest; its request only while it is under way */
+    bool frugal; /* requests are in each other's way: those that can wait, or be saved, are */
 };

@@ -82,6 +82,9 @@ struct store_record {
     /* The host starts a program of the user's, which has the environment of this process. No
      * messages come from there: who waits has to ask. */
     bool is_driven;
+    /* Of a host: a write is refused if another client's came before it, so each that is saved makes
+     * the others more likely to succeed. */
+    bool is_conditional;
 
     /* Command number i of those that an administrator prepares it with, which the caller frees;
      * NULL: there are no more. user: gets the rights that rlock needs; NULL: none. */

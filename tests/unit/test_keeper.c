@@ -393,6 +393,7 @@ struct schedule {
     int lease_ms; /* 0: 30000; it ends after 29698. Negative: it is not renewed */
     const char *answers, *actions, *wanted;
     bool hears;         /* its record promises that it hears requests for the lock */
+    bool frugal;        /* as in struct store */
     bool whole;         /* as in struct keeper_plan */
     bool had;           /* as in struct acquire_request */
     bool several;       /* one of the keys a, b and c is taken */
@@ -526,6 +527,11 @@ static const struct schedule schedules[] = {
      "q- l- wait held h+ ext f+ over:released"},
     {"handed over, renewed as ever", -1, 0, "- - +", "1000 o 15000 r",
      "q- l- wait held h+ ext r+ ext f+ over:released"},
+    ROW("handed over where requests are saved", -1, 0, "- +", "1000 o 5000 r",
+        "l- wait held h+ ext f+ over:released", .frugal = true),
+    ROW("handed over where requests are saved, for a moment", -1, 0, "- +", "1000 o 1900 r",
+        "l- wait held f+ over:released", .frugal = true),
+    ROW("one try where requests are saved", 0, 0, "-", "", "a- over:refused", .frugal = true),
     {"handed over too late", -1, 3000, "- - + +", "2000 o 2500 r",
      "q- l- wait q+ held f+ over:released"},
     {"handed over, and asked again", -1, 0, "- - +", "1000 o 1100 p 2000 r",
@@ -931,6 +937,7 @@ static void run(struct life *life, const struct schedule *schedule)
     life->action = (struct loop_timer){.fire = act, .owner = life};
     fake_store_init(&life->store, loop, schedule->answers);
     life->store.several = schedule->several;
+    life->store.base.frugal = schedule->frugal;
     if (schedule->far) {
         life->store.trip = lease_ms * NS_PER_MS / 100 * schedule->far;
         if (plan.connect_timeout < 4 * plan.request.lease)

@@ -202,8 +202,8 @@ static void print_exec(const struct url *url, char *out, size_t size)
     text_append(out, size, "%s%s%s", url->hosts[0].name, *url->database ? "/" : "", url->database);
 }
 
-/* git+file://…, git+ssh://… and git+https://…: the driver's argument is what follows the '+', as
- * git takes it. */
+/* git+file://…, git+ssh://… and git+https://…: the driver's argument is what follows the '+',
+ * as git takes it. */
 static const char *parse_git(struct url *url, char *rest)
 {
     rest[-(int)strlen("://")] = ':'; /* where the scheme was cut off */
@@ -234,8 +234,8 @@ static const char *take_margin(struct url *url, char *query)
                : "has a ?margin= that is neither a duration nor \"never\"";
 }
 
-/* [USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]…][/PREFIX][?margin=…]: the names of keys begin with
- * PREFIX/. */
+/* [USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]…][/PREFIX][?margin=…]: the names of keys begin
+ * with PREFIX/. */
 static const char *parse_etcd(struct url *url, char *rest)
 {
     char *prefix, *query;
@@ -333,7 +333,7 @@ static bool check_driver(const struct checkup_plan *plan, struct checkup *checku
 /* A store whose records a driver moves compares and sets one key at once, and calls nobody: it has
  * no feature that decides about two keys in one step, and nothing that makes it ready. */
 #define DRIVEN                                                                                     \
-    .program = "rlock-external", .is_driven = true, .no_password = true,                           \
+    .program = "rlock-external", .is_driven = true, .is_conditional = true, .no_password = true,   \
     .abilities = STORE_READERS | STORE_SEMAPHORES | STORE_QUEUE | STORE_AT_LEAST | STORE_FORCE |   \
                  STORE_LATCHES | STORE_DETACHED | STORE_GROUPS | STORE_LIMITS | STORE_MEMORY |     \
                  STORE_PRIORITIES | STORE_PAUSES | STORE_ASK | STORE_REPLACE,                      \
@@ -364,6 +364,7 @@ const struct store_record etcd_record = {.scheme = "etcd",
                                          .secure = "etcds",
                                          .name = "etcd://",
                                          .program = "rlock-etcd",
+                                         .is_conditional = true,
                                          .abilities = MOST_ABILITIES,
                                          .parse = parse_etcd,
                                          .print = print_etcd,

@@ -445,7 +445,8 @@ static void finish_call(struct redis_store *store, struct answer *answer)
     else if (store->is_driven)
         poll = redis_session_greeting(store->session)->poll_ms * NS_PER_MS;
     /* A waiter listens for a wake-up, not for requests to release the lock. */
-    if (store->listen && store->call.script != &script_renew && poll > 0)
+    if (store->listen && answer->verdict != VERDICT_GRANTED &&
+        store->call.script != &script_renew && poll > 0)
         loop_arm(store->loop, &store->poll, moment_plus(loop_now(store->loop), poll));
     finish(store, answer);
 }
@@ -833,6 +834,7 @@ static struct redis_store *open_server(struct loop *loop, const struct store_add
     store->in_cluster = address->urls->record->is_sharded;
     store->terms.has_host = address->urls->record->program != NULL;
     store->is_driven = store->forbids_channels = address->urls->record->is_driven;
+    store->base.frugal = address->urls->record->is_conditional;
     store->behind_foreign = true;
     store->replicas = (struct redis_replicas){
         .rule = address->replicas, .number = address->replica_count, .known = -1};
