@@ -32,21 +32,25 @@ static struct {
     struct clockless_reading reading;
     int64_t revision;     /* of that reading */
     int64_t heard;        /* messages up to that revision have been heard */
+    bool told;            /* the refusal of the latest commit told what is recent */
     struct piece watched; /* the request of the stream */
     struct moment since;  /* when a client listens that is patient; 0: it has not done anything */
     struct moment anew;   /* when a stream may begin */
     char *lease;          /* of this host's place in a line; NULL: it stands in none */
+    char *place;          /* that place, a key; NULL, too */
 } etcd = {.known = {.margin_us = MARGIN_US}};
 
 /* -- the line ---------------------------------------------------------------------------------- */
 
-/* Hosts that ask for a lock, and lost to another unit, line up by etcd's own lock and lease: many
- * that come at once would keep each other and the holder from their writes. The line only sets the
- * pace. A unit that passes it does no harm, as its conditions decide. */
+/* Hosts that ask for a lock, and lost to another unit, or see others in the line, line up by etcd's
+ * own lock and lease: many that come at once would keep each other and the holder from their
+ * writes. The line only sets the pace. A unit that passes it does no harm, as its conditions
+ * decide. */
 
-/* How long a host stands in it at most, and how long its place stays if it dies in its turn, s. */
-#define LINE_MS  3000
-#define LINE_TTL "{\"TTL\":\"5\"}"
+/* How long a host stands in it at most, so that its turn ends before rlock gives the request up,
+ * and how long its place stays if it dies in its turn, s. */
+#define LINE_MS  2500
+#define LINE_TTL "{\"TTL\":\"3\"}"
 
 static void leave_line(void)
 {
@@ -60,7 +64,8 @@ static void leave_line(void)
     http_limit(0);
     free(body);
     free(etcd.lease);
-    etcd.lease = NULL;
+    free(etcd.place);
+    etcd.lease = etcd.place = NULL;
 }
 
 /* Returns whether it is this host's turn. */
@@ -80,13 +85,15 @@ static bool line_up(struct piece lock)
         turn = gateway_ask_once("/v3/lock/lock", body.text, true, &fault);
         http_limit(0);
     }
-    bool first = turn;
-    if (!first)
+    size_t size;
+    if (turn)
+        etcd.place = gateway_bytes(turn, "key", &size);
+    else
         leave_line();
     strbuf_free(&body);
     json_decref(grant);
     json_decref(turn);
-    return first;
+    return etcd.place;
 }
 
 /* -- what time it is --------------------------------------------------------------------------- */
@@ -118,32 +125,67 @@ static void ask_date(void)
 
 /* Fields of etcd's messages, as its rpc.proto and kv.proto number them. */
 enum { HEADER = 1, REVISION = 3 };                        /* of an answer, and of that */
-enum { COMPARE = 1, SUCCESS = 2 };                        /* of a transaction */
+enum { COMPARE = 1, SUCCESS = 2, FAILURE = 3 };           /* of a transaction */
 enum { TARGET = 2, OF_KEY = 3, MOD_REVISION = 6 };        /* of a comparison */
-enum { RANGE = 1, PUT = 2 };                              /* of an operation, and its response */
+enum { RANGE = 1, PUT = 2, DELETE = 3 };                  /* of an operation, and its response */
 enum { KEY = 1, VALUE = 2, START_REVISION = 3 };          /* of ranges, puts, and what is watched */
+enum { RANGE_END = 2, COUNT_ONLY = 9 };                   /* of ranges */
 enum { SUCCEEDED = 2, RESPONSES = 3 };                    /* of a transaction's answer */
-enum { KVS = 2 };                                         /* of the response to a range */
+enum { KVS = 2, COUNT = 4 };                              /* of the response to a range */
 enum { KV_MOD_REVISION = 3, KV_VALUE = 5 };               /* of a key */
 enum { CREATE_REQUEST = 1 };                              /* of what a stream asks */
 enum { CANCELED = 4, COMPACT_REVISION = 5, EVENTS = 11 }; /* of its messages */
 enum { EVENT_KV = 2 };                                    /* of an event */
 #define TARGET_MOD 2
 
-/* Adds an operation on that key. value: of a put. */
-static void add_operation(struct strbuf *txn, unsigned kind, struct piece name, const char *behind,
-                          const struct strbuf *value)
+/* Adds an operation, and frees it. */
+static void add_operation(struct strbuf *txn, unsigned branch, unsigned kind,
+                          struct strbuf *operation)
 {
-    struct strbuf operation = {0};
+    protobuf_wrap(operation, kind);
+    protobuf_add_bytes(txn, branch, (struct piece){operation->text, operation->size});
+    strbuf_free(operation);
+}
+
+static void add_range(struct strbuf *txn, unsigned branch, struct piece name)
+{
+    struct strbuf range = {0};
+    char *key = gateway_key(name, "");
+
+    protobuf_add_bytes(&range, KEY, piece_of(key));
+    add_operation(txn, branch, RANGE, &range);
+    free(key);
+}
+
+static void add_put(struct strbuf *txn, struct piece name, const char *behind, struct piece value)
+{
+    struct strbuf put = {0};
     char *key = gateway_key(name, behind);
 
-    protobuf_add_bytes(&operation, KEY, piece_of(key));
-    if (value)
-        protobuf_add_bytes(&operation, VALUE, (struct piece){value->text, value->size});
-    protobuf_wrap(&operation, kind);
-    protobuf_add_bytes(txn, SUCCESS, (struct piece){operation.text, operation.size});
-    strbuf_free(&operation);
+    protobuf_add_bytes(&put, KEY, piece_of(key));
+    protobuf_add_bytes(&put, VALUE, value);
+    add_operation(txn, SUCCESS, PUT, &put);
     free(key);
+}
+
+/* Adds the question how many stand in the line for that lock. */
+static void add_line(struct strbuf *txn, struct piece lock)
+{
+    struct strbuf range = {0};
+    char *from = gateway_key(lock, LINE "/"), *end = gateway_key(lock, LINE "0");
+
+    protobuf_add_bytes(&range, KEY, piece_of(from));
+    protobuf_add_bytes(&range, RANGE_END, piece_of(end));
+    protobuf_add_number(&range, COUNT_ONLY, 1);
+    add_operation(txn, SUCCESS, RANGE, &range);
+    free(from);
+    free(end);
+}
+
+/* The key that a range has found. */
+static struct piece row_of(struct piece response)
+{
+    return protobuf_find(protobuf_find(response, RANGE).bytes, KVS).bytes;
 }
 
 static bool take_text(struct unit_key *key, struct piece text, int64_t version)
@@ -154,14 +196,14 @@ static bool take_text(struct unit_key *key, struct piece text, int64_t version)
 
 static bool take_record(struct unit_key *key, struct piece response)
 {
-    struct piece row = protobuf_find(protobuf_find(response, RANGE).bytes, KVS).bytes;
+    struct piece row = row_of(response);
 
     return take_text(key, protobuf_find(row, KV_VALUE).bytes,
                      protobuf_find(row, KV_MOD_REVISION).value);
 }
 
 /* Loads the unit from what is known. The time is now: if the unit is committed, the records are
- * those of now. */
+ * those of now. A refusal tells them as well as a reading. */
 static bool guess(struct unit *unit)
 {
     bool known = recent_has(unit);
@@ -175,7 +217,9 @@ static bool guess(struct unit *unit)
     if (!known)
         unit_restart(unit); /* some may be there already */
     recent_forget();
-    return unit->guessed = known;
+    unit->guessed = known && !etcd.told;
+    etcd.told = false;
+    return known;
 }
 
 /* Sends a transaction, and frees it. */
@@ -189,7 +233,9 @@ static bool transact(struct strbuf *txn, bool writes, struct piece *answer,
     return done;
 }
 
-static enum host_outcome load(struct unit *unit, struct host_fault *fault)
+/* Asks for the unit's records. *lined: how many stand in the line for its first key, if that is
+ * not NULL. */
+static enum host_outcome read_unit(struct unit *unit, int64_t *lined, struct host_fault *fault)
 {
     struct strbuf txn = {0};
     struct piece answer;
@@ -197,14 +243,10 @@ static enum host_outcome load(struct unit *unit, struct host_fault *fault)
     bool sound = true;
     size_t read = 0;
 
-    unit->now_us = own_clock_now(&etcd.clock);
-    if (unit->count == 0)
-        return HOST_DONE;
-    ask_date();
-    if (guess(unit))
-        return HOST_DONE;
     for (size_t i = 0; i < unit->count; i++)
-        add_operation(&txn, RANGE, unit->keys[i].name, "", NULL);
+        add_range(&txn, SUCCESS, unit->keys[i].name);
+    if (lined)
+        add_line(&txn, unit->keys[0].name);
     if (!transact(&txn, false, &answer, fault))
         return HOST_FAILED;
     unit->now_us = own_clock_now(&etcd.clock);
@@ -212,9 +254,14 @@ static enum host_outcome load(struct unit *unit, struct host_fault *fault)
     etcd.revision = protobuf_find(protobuf_find(answer, HEADER).bytes, REVISION).value;
     if (!etcd.heard)
         etcd.heard = etcd.revision;
-    while (protobuf_take(&answer, &field))
-        if (field.number == RESPONSES && read < unit->count)
+    while (protobuf_take(&answer, &field)) {
+        if (field.number != RESPONSES)
+            continue;
+        if (read < unit->count)
             sound &= take_record(&unit->keys[read++], field.bytes);
+        else if (lined)
+            *lined = protobuf_find(protobuf_find(field.bytes, RANGE).bytes, COUNT).value;
+    }
     if (read < unit->count)
         host_fail(fault, WIRE_STRANGER, "its answer lacks a key");
     else if (!sound)
@@ -222,6 +269,24 @@ static enum host_outcome load(struct unit *unit, struct host_fault *fault)
     else
         return HOST_DONE;
     return HOST_FAILED;
+}
+
+static enum host_outcome load(struct unit *unit, struct host_fault *fault)
+{
+    int64_t lined = 0;
+
+    unit->now_us = own_clock_now(&etcd.clock);
+    if (unit->count == 0)
+        return HOST_DONE;
+    ask_date();
+    if (guess(unit))
+        return HOST_DONE;
+    enum host_outcome outcome = read_unit(unit, unit->asks && !etcd.lease ? &lined : NULL, fault);
+    if (outcome != HOST_DONE || !lined)
+        return outcome;
+    line_up(unit->keys[0].name);
+    unit_restart(unit);
+    return read_unit(unit, NULL, fault);
 }
 
 /* -- messages ---------------------------------------------------------------------------------- */
@@ -277,7 +342,7 @@ static void add_bell(struct strbuf *txn, const struct unit *unit, char *const *t
     for (size_t i = 0; i < unit->count; i++)
         if (texts[i] && piece_equal(unit->keys[i].name, lock))
             strbuf_printf(&value, "\n%s", texts[i]);
-    add_operation(txn, PUT, lock, bell_of(of_channel), &value);
+    add_put(txn, lock, bell_of(of_channel), (struct piece){value.text, value.size});
     strbuf_free(&value);
 }
 
@@ -483,8 +548,7 @@ static struct strbuf commit_request(const struct unit *unit, char **texts)
         if (!unit->keys[i].record.changed)
             continue;
         texts[i] = clockless_print(&etcd.known, &unit->keys[i], &etcd.reading);
-        add_operation(&txn, PUT, unit->keys[i].name, "",
-                      &(struct strbuf){texts[i], strlen(texts[i]), 0});
+        add_put(&txn, unit->keys[i].name, "", piece_of(texts[i]));
     }
     for (size_t i = 0; i < unit->message_count; i++) {
         struct piece channel = unit->messages[i].channel;
@@ -494,6 +558,13 @@ static struct strbuf commit_request(const struct unit *unit, char **texts)
         if (first == i)
             add_bell(&txn, unit, texts, channel);
     }
+    if (etcd.place) { /* the next one's turn */
+        struct strbuf left = {0};
+        protobuf_add_bytes(&left, KEY, piece_of(etcd.place));
+        add_operation(&txn, SUCCESS, DELETE, &left);
+    }
+    for (size_t i = 0; i < unit->count && unit->guessed; i++)
+        add_range(&txn, FAILURE, unit->keys[i].name);
     return txn;
 }
 
@@ -516,6 +587,22 @@ static void commit_done(const struct unit *unit, char *const *texts, int64_t rev
         etcd.heard = etcd.revision > etcd.heard ? etcd.revision : etcd.heard;
 }
 
+/* Notes the records that kept a guess from being committed, for the next attempt. */
+static void note_refusal(const struct unit *unit, struct piece answer)
+{
+    struct protobuf_field field;
+    size_t told = 0;
+
+    recent_forget();
+    while (told < unit->count && protobuf_take(&answer, &field)) {
+        struct piece row = row_of(field.bytes), text = protobuf_find(row, KV_VALUE).bytes;
+        if (field.number == RESPONSES)
+            recent_note(unit->keys[told++].name, text.size ? text : piece_of(""),
+                        protobuf_find(row, KV_MOD_REVISION).value);
+    }
+    etcd.told = true;
+}
+
 static enum host_outcome commit(struct unit *unit, struct host_fault *fault)
 {
     char *texts[UNIT_KEYS_MAX] = {NULL};
@@ -528,10 +615,12 @@ static enum host_outcome commit(struct unit *unit, struct host_fault *fault)
     if (done)
         commit_done(unit, texts,
                     protobuf_find(protobuf_find(answer, HEADER).bytes, REVISION).value);
-    if (outcome == HOST_AGAIN && unit->guessed)
+    if (outcome == HOST_AGAIN && unit->guessed) {
+        note_refusal(unit, answer);
         unit->again = true;
-    else if (outcome == HOST_AGAIN && unit->asks)
+    } else if (outcome == HOST_AGAIN && unit->asks) {
         unit->again = etcd.lease || line_up(unit->keys[0].name);
+    }
     for (size_t i = 0; i < unit->count; i++)
         free(texts[i]);
     if (done && random() % PURGE_EVERY == 0)
