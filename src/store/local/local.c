@@ -407,7 +407,8 @@ static void be_unlimited(void)
         }
     }
     sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){0});
-    setpriority(PRIO_PROCESS, 0, 0);
+    if (getpriority(PRIO_PROCESS, 0) > 0)
+        setpriority(PRIO_PROCESS, 0, 0);
     syscall(SYS_ioprio_set, this_process, 0, 0);
 }
 
