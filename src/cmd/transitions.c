@@ -231,10 +231,10 @@ static bool is_missing(const struct lock_view *before, const struct lock_view *a
 {
     const struct pair pair = {
         .before = before, .after = after, .runs = after->runs, .run_count = after->run_count};
-    bool said = after->memory.refused.count > before->memory.refused.count;
+    bool refused = after->memory.refused.count > before->memory.refused.count;
     size_t from = 0;
 
-    return !said && !waiter->take && !has_acquired(&pair, waiter->owner) &&
+    return !refused && !waiter->take && !has_acquired(&pair, waiter->owner) &&
            !is_superseded(&pair, waiter) &&
            !find(after->waiters, after->waiter_count, waiter->owner, &from);
 }

@@ -319,7 +319,9 @@ local function wake(lock, parent, family, only_notify, since)
   if line ~= queue and line.called ~= called then write_lists(lock) end
 end
 
--- Calls the next waiter, beside it or outside, after "owner", which was in "family", has left.
+-- Calls the next waiters after "owner", which was in "family", has left: of those that nest in its
+-- nearest ancestor; and outside, where it had none, or the mode of the family is not "mode_before"
+-- any more (nil: it is).
 local function wake_after(lock, owner, family, mode_before)
   local parent
   for _, e in ipairs(family and family.entries or {}) do

@@ -43,8 +43,8 @@ static void ask_leases(struct zk_store *store, bool watch)
     }
 }
 
-/* Reads the replies to that. False, and the operation has ended or is about to, if they cannot be
- * read, or if there is a plain lock. */
+/* Reads the replies to ask_leases(). False, and the operation has ended or is about to, if they
+ * cannot be read, or if there is a plain lock. */
 static bool read_leases(struct zk_store *store, const struct zk_reply *replies)
 {
     size_t plain = store->key_count;

@@ -74,6 +74,7 @@ end
 local SENT_AWAY = 64 -- are told so, however late they ask
 
 -- The waiter of the group that has a place, dead or alive, and the place; nil if no other has one.
+-- The field of the group is named after the queue: any place in it tells which.
 local function waits_in_group(lock)
   local field = group_field(lock, place_of(lock.queue, 0), request.who)
   local other = redis.call('HGET', lock.key, field)
