@@ -200,11 +200,10 @@ redis_answers() {
 }
 
 # start_redis DIRECTORY OPTION...: a redis-server of its own, with its data, log and pid there.
-# REDIS_PRELOAD is a shim for it; a thread of the allocator's would spin where the clock stands still.
+# REDIS_PRELOAD is a shim for it.
 start_redis() {
     mkdir -p "$1"
     env -u RLOCK_TEST_ID ${REDIS_PRELOAD:+LD_PRELOAD="$REDIS_PRELOAD"} redis-server "${@:2}" \
-        ${REDIS_PRELOAD:+--jemalloc-bg-thread no} \
         --dir "$1" --pidfile "$1/pid" --logfile "$1/log" --daemonize yes --save "" 3>&- >/dev/null
 }
 

@@ -2,8 +2,11 @@
  *
  * The text in the file $SHIM_CLOCK_FILE says which: a number of milliseconds to add, or "freeze" to
  * stand still from now on. The file is mapped, so overwrite it in place, never cut
- * short. CLOCK_MONOTONIC and CLOCK_BOOTTIME stay as they are, unless $SHIM_CLOCK_ALL is set. */
+ * short. CLOCK_MONOTONIC and CLOCK_BOOTTIME stay as they are, unless $SHIM_CLOCK_ALL is set. A wait
+ * until a time of day takes what is left by that clock: threads of MariaDB and of jemalloc would
+ * return from it at once, again and again. */
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +16,16 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SIZE = 32 };
+enum {
+    SIZE = 32,
+    YEAR_2001 = 1000000000, /* s; an uptime is less */
+};
 
 int clock_gettime(clockid_t clock, struct timespec *t);
 int gettimeofday(struct timeval *restrict tv, void *restrict zone);
 time_t time(time_t *out);
+int pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict mutex,
+                           const struct timespec *restrict until);
 
 static const char *setting(void)
 {
@@ -74,4 +82,19 @@ time_t time(time_t *out)
     if (out)
         *out = t.tv_sec;
     return t.tv_sec;
+}
+
+int pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict mutex,
+                           const struct timespec *restrict until)
+{
+    struct timespec now, bent;
+    if (until->tv_sec < YEAR_2001)
+        return pthread_cond_clockwait(cond, mutex, CLOCK_MONOTONIC, until);
+    syscall(SYS_clock_gettime, CLOCK_REALTIME, &now);
+    bent = now;
+    bend(&bent);
+    long long ns = (long long)until->tv_nsec + now.tv_nsec - bent.tv_nsec + 1000000000;
+    struct timespec end = {.tv_sec = until->tv_sec + now.tv_sec - bent.tv_sec - 1 + ns / 1000000000,
+                           .tv_nsec = ns % 1000000000};
+    return pthread_cond_clockwait(cond, mutex, CLOCK_REALTIME, &end);
 }
