@@ -303,17 +303,21 @@ expect <2>
 EOF
 }
 
-@test "H165 a root without /dev/tty: a command can ask on the terminal all the same" {
+@test "H165 a root without a /dev/tty to open: a command can ask on the terminal all the same" {
     unshare --mount true 2>/dev/null || skip "may not mount here"
     mkdir "$T/dev"
     cp -a /dev/null "$T/dev"
-    on_terminal unshare --mount bash -c 'mount --bind "$T/dev" /dev
-        exec "$RLOCK" run k -- sh -c "read -r x; echo \"re:\$x\"; exit 4"' <<'EOF'
+    export PREPARE
+    for PREPARE in 'mount --bind "$T/dev" /dev' \
+        'mount --bind /dev/tty /dev/tty && mount -o remount,bind,nodev /dev/tty'; do
+        on_terminal unshare --mount bash -c 'eval "$PREPARE"
+            exec "$RLOCK" run k -- sh -c "read -r x; echo \"re:\$x\"; exit 4"' <<'EOF'
 until ! "$RLOCK" status -q k
 send abc\n
 expect re:abc
 status 4
 EOF
+    done
 }
 
 @test "the terminal goes away: HUP for the command, and the lock is released" {

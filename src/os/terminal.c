@@ -11,7 +11,8 @@ void terminal_init(struct terminal *terminal)
 }
 
 /* /dev/tty, as all standard descriptors may be redirected when a command asks for a password. A
- * root without that file (chroot(2)) leaves these. errno is that of the file. */
+ * root without that file, or in a file system without devices (chroot(2)), leaves these. errno is
+ * that of the file. */
 bool terminal_exists(struct terminal *terminal)
 {
     if (terminal->fd < 0)
@@ -19,7 +20,7 @@ bool terminal_exists(struct terminal *terminal)
     if (terminal->fd >= 0)
         return true;
     int error = errno;
-    for (int fd = STDIN_FILENO; error == ENOENT && terminal->fd < 0 && fd <= STDERR_FILENO; fd++)
+    for (int fd = STDIN_FILENO; error != ENXIO && terminal->fd < 0 && fd <= STDERR_FILENO; fd++)
         if (tcgetpgrp(fd) >= 0)
             terminal->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     errno = error;
