@@ -24,7 +24,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -392,12 +391,10 @@ static bool take_descriptors(const struct local_place *place, int log)
 }
 
 /* The server outlives this process, and others need it: it must not inherit this one's limits, nor
- * its place behind other programs (nice(1), chrt(1), ionice(1)), as far as this user may change
- * them. */
+ * its place behind other programs (nice(1), chrt(1)), as far as this user may change them. */
 static void be_unlimited(void)
 {
     static const int limits[] = {RLIMIT_CPU, RLIMIT_FSIZE, RLIMIT_AS, RLIMIT_DATA, RLIMIT_NOFILE};
-    const int this_process = 1; /* IOPRIO_WHO_PROCESS */
 
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
@@ -409,7 +406,6 @@ static void be_unlimited(void)
     sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){0});
     if (getpriority(PRIO_PROCESS, 0) > 0)
         setpriority(PRIO_PROCESS, 0, 0);
-    syscall(SYS_ioprio_set, this_process, 0, 0);
 }
 
 /* appendfsync no: each write is handed to the kernel before it is answered, so a server that is
