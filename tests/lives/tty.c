@@ -35,10 +35,22 @@ struct tty *tty_of(const struct proc *process)
     return tty;
 }
 
+/* A terminal keeps the group itself, not its number: a group of another session has got that since.
+ */
+static void signal_foreground(const struct tty *tty, int signo)
+{
+    for (int i = 0; i < kernel.process_count; i++) {
+        struct proc *process = kernel.processes[i];
+        if (process->group == tty->foreground && process->session == tty->leader &&
+            process->life != REAPED)
+            signal_send(process, signo);
+    }
+}
+
 void tty_key(const struct tty *tty, int signo)
 {
     if (tty->session)
-        group_signal(tty->foreground, signo);
+        signal_foreground(tty, signo);
 }
 
 void tty_hang_up(struct tty *tty)
@@ -63,9 +75,12 @@ void tty_on_end(const struct proc *process)
         tty = tty->next;
     if (!tty)
         return;
-    group_signal_by_kernel(tty->foreground, SIGHUP);
+    bool outside = kernel.from_outside;
+    kernel.from_outside = true;
+    signal_foreground(tty, SIGHUP);
     if (!tty->session)
-        group_signal_by_kernel(tty->foreground, SIGCONT);
+        signal_foreground(tty, SIGCONT);
+    kernel.from_outside = outside;
     tty->session = tty->leader = 0;
 }
 
