@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "lives/cgroups.h"
+#include "lives/disk.h"
 #include "lives/files.h"
 #include "lives/life.h"
 #include "lives/names.h"
@@ -139,12 +140,6 @@ int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *time, str
     (void)flags, (void)old;
     kernel_call();
     file->due = due ? due : NEVER;
-    return 0;
-}
-
-int __wrap_setitimer(int which, const void *time, void *old)
-{
-    (void)which, (void)time, (void)old;
     return 0;
 }
 
@@ -533,6 +528,7 @@ static struct proc *fork_process(enum kind kind)
     const struct proc *parent = kernel.current;
     struct proc *child = process_new(kind, parent->pid, parent->run);
 
+    child->errand = parent->errand;
     memcpy(child->name, parent->name, sizeof child->name);
     child->group = parent->group;
     child->session = parent->session;
@@ -607,10 +603,13 @@ pid_t __wrap_child_fork_helper(const char *name, int keep, int (*work)(int keep,
     kernel_call();
     if (is_refused(WANT_PROCESS))
         return -1;
-    bool notifies = strcmp(name, "rlock-notifier") == 0;
-    struct proc *child = fork_process(notifies ? NOTIFIER : AGENT);
+    bool notifies = strcmp(name, "rlock-notifier") == 0, guards = strcmp(name, "rlock-guard") == 0;
+    struct proc *child = fork_process(notifies ? NOTIFIER : guards ? GUARD : AGENT);
     struct helper *helper = malloc(sizeof *helper);
-    *helper = (struct helper){work, keep, notifies ? life_copy_work(arg) : life_copy_task(arg)};
+    *helper = (struct helper){work, keep,
+                              notifies ? life_copy_work(arg)
+                              : guards ? life_copy_guarded(arg)
+                                       : life_copy_task(arg)};
     snprintf(child->name, sizeof child->name, "%s", name);
     child->group = child->pid;
     file_inherit(child, kernel.current, keep);
@@ -782,7 +781,8 @@ int __wrap_close(int fd)
     return file_close_descriptor(fd);
 }
 
-/* Counts of executed lines are written behind a life. In one, only /dev/tty is opened. */
+/* Counts of executed lines are written behind a life. In one, only /dev/tty is opened, and files
+ * of cgroups and of the disk. */
 int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...)
 {
@@ -793,6 +793,8 @@ int __wrap_open(const char *path, int flags, ...)
     kernel_call();
     if (is_refused(WANT_FILE))
         return -1;
+    if (strcmp(path, DISK_PATH) == 0)
+        return disk_open(flags);
     int fd = cgroup_open(path, flags);
     if (fd >= 0 || errno)
         return fd;

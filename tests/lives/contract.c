@@ -12,9 +12,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -1250,6 +1253,85 @@ static void waiting_takes_its_time(void)
     say_whether("sigtimedwait", boot_time() - began >= 5 * MS);
 }
 
+/* -- cases: a file ----------------------------------------------------------------------------- */
+
+static int open_file(int flags)
+{
+    return open(contract_file(), O_RDWR | O_CLOEXEC | flags, 0600);
+}
+
+static int hold(int fd, const void *arg)
+{
+    (void)fd, (void)arg;
+    return poll(NULL, 0, -1);
+}
+
+static void a_lock_is_of_the_open_file(void)
+{
+    say_result("not there", open_file(0));
+    int one = open_file(O_CREAT), other = open_file(0);
+    unlink(contract_file());
+    say_result("first", flock(one, LOCK_EX | LOCK_NB));
+    say_result("again", flock(one, LOCK_EX));
+    say_result("second", flock(other, LOCK_EX | LOCK_NB));
+    pid_t pid = child_fork_helper("holder", one, hold, NULL);
+    close(one);
+    say_result("of a child", flock(other, LOCK_EX | LOCK_NB));
+    kill(pid, SIGKILL);
+    say_next("end", pid, 0);
+    say_result("of nobody", flock(other, LOCK_EX | LOCK_NB));
+    close(other);
+}
+
+static void wake(int signo)
+{
+    (void)signo;
+}
+
+static void an_alarm_interrupts_a_wait_for_a_lock(void)
+{
+    const struct itimerval soon = {{0, 1000}, {0, 20000}};
+    const struct sigaction action = {.sa_handler = wake};
+    const sigset_t alarms = set_of(bit(SIGALRM));
+    int one = open_file(O_CREAT), other = open_file(0);
+
+    unlink(contract_file());
+    sigaction(SIGALRM, &action, NULL);
+    sigprocmask(SIG_UNBLOCK, &alarms, NULL);
+    flock(one, LOCK_EX);
+    int64_t began = boot_time();
+    setitimer(ITIMER_REAL, &soon, NULL);
+    say_result("waits", flock(other, LOCK_EX));
+    say_whether("takes its time", boot_time() - began >= MS);
+    say_result("waits again", flock(other, LOCK_EX));
+    close(one);
+    close(other);
+}
+
+static void a_file_has_what_was_written(void)
+{
+    int fd = open_file(O_CREAT);
+    struct stat there, ours;
+    char text[9] = "";
+
+    say_result("writes", pwrite(fd, "123456", 6, 0));
+    say_result("amid it", pwrite(fd, "ab", 2, 2));
+    say_result("cuts it", ftruncate(fd, 5));
+    say_result("syncs", fdatasync(fd));
+    say_result("reads", pread(fd, text, 8, 1));
+    say("has", "%s", text);
+    say_result("behind it", pread(fd, text, 8, 5));
+    fstat(fd, &ours);
+    say_result("is there", stat(contract_file(), &there));
+    say_whether("the same", there.st_ino == ours.st_ino && there.st_dev == ours.st_dev);
+    say("has", "%d", (int)ours.st_size);
+    say_whether("regular", S_ISREG(there.st_mode));
+    unlink(contract_file());
+    say_result("removed", stat(contract_file(), &there));
+    say_result("still open", pread(fd, text, 8, 0));
+    close(fd);
+}
+
 /* -- cases: /proc ------------------------------------------------------------------------------ */
 
 static void say_process(const char *what, pid_t pid)
@@ -1488,6 +1570,9 @@ const struct contract_case contract_cases[] = {
     CASE(waiting_takes_its_time),
     CASE(a_stop_interrupts_a_wait_for_signals),
     CASE(a_stop_interrupts_neither_poll_nor_sleep),
+    CASE(a_lock_is_of_the_open_file),
+    CASE(an_alarm_interrupts_a_wait_for_a_lock),
+    CASE(a_file_has_what_was_written),
     CASE(proc_shows_each_state),
     CASE(proc_lists_children),
     CASE(a_later_process_has_started_later),

@@ -18,6 +18,8 @@ extern char contract_facts[2000];
  * each other, or of the process that has started it. */
 int contract_run(const void *arg);
 
+/* The path of a file that is not there yet. */
+const char *contract_file(void);
 /* Gives this process, the leader of its session, a terminal, which is its standard output as well.
  */
 void contract_terminal(void);

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "lives/contract.h"
+#include "lives/disk.h"
 #include "lives/life.h"
 #include "lives/names.h"
 #include "lives/plan.h"
@@ -40,6 +41,11 @@ const void *life_copy_work(const void *work)
 const void *life_copy_task(const void *task)
 {
     return task;
+}
+
+const void *life_copy_guarded(const void *guarded)
+{
+    return guarded;
 }
 
 const void *life_copy_renewer(const void *renewer)
@@ -85,6 +91,11 @@ void life_on_end(const struct proc *process)
     (void)process;
 }
 
+void life_on_unlocked(const struct inode *inode)
+{
+    (void)inode;
+}
+
 void states_note(const struct proc *process)
 {
     (void)process;
@@ -113,6 +124,11 @@ ABSENT(void, server_close, struct connection *connection)
 void life_check(void)
 {
     world.over |= !process_exists(top);
+}
+
+const char *contract_file(void)
+{
+    return DISK_PATH;
 }
 
 /* -- the terminal ------------------------------------------------------------------------------ */

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "lives/errand.h"
 #include "lives/life.h"
 #include "lives/names.h"
 #include "lives/network.h"
@@ -346,6 +347,8 @@ void life_on_call(struct proc *process)
 
     if (!guard)
         return;
+    if (process->errand)
+        errand_on_call(process);
     count(guard, DEEDS);
     strike_amid(guard, false);
 }
@@ -542,7 +545,8 @@ static void choose_fault(struct fault *fault, struct run *all_on)
 void faults_choose(unsigned mask)
 {
     struct run *last = &runs[run_count - 1];
-    struct run *all_on = !one_in(2) ? NULL : last->is_script && one_in(2) ? last : &runs[0];
+    bool in_script = last->is_script || (last->outer && last->outer->is_script);
+    struct run *all_on = !one_in(2) ? NULL : in_script && one_in(2) ? last : &runs[0];
 
     kinds_on = one_in(3) ? ~0U : (unsigned)chance();
     fault_count = circumstances.calm ? 0 : 1 + (int)chance_below(5);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lives/disk.h"
 #include "lives/network.h"
 
 struct file *file_new(enum file_kind kind)
@@ -71,6 +72,8 @@ void file_drop(struct file *file)
         close_pipe(file->peer);
     else if (file->kind == FILE_SOCKET && file->connection)
         network_close(file->connection);
+    else if (file->kind == FILE_DISK)
+        disk_close(file);
     free(file->text);
     free(file);
 }
@@ -159,6 +162,7 @@ int file_events(const struct proc *process, const struct pollfd *poll)
     case FILE_PIPE: events = pipe_events(file); break;
     case FILE_SOCKET: events = network_events(file->connection); break;
     case FILE_OUTPUT: events = output_events(file); break;
+    case FILE_DISK: events = disk_events(file); break;
     case FILE_TEXT:
     case FILE_TTY:
     case FILE_CGROUP:

@@ -13,6 +13,7 @@ enum file_kind {
     FILE_PIPE,    /* an end of a pipe */
     FILE_TTY,     /* /dev/tty */
     FILE_CGROUP,  /* a file to write, or a directory, of a cgroup (cgroups.c) */
+    FILE_DISK,    /* of the disk (disk.h) */
     FILE_OUTPUT,  /* a pipe whose reader is not simulated */
     FILE_NOTHING  /* /dev/null */
 };
@@ -46,6 +47,8 @@ struct file {
     /* CGROUP */
     int cgroup;
     bool kills; /* all in it */
+    /* DISK */
+    struct inode *inode;
     /* OUTPUT */
     enum { OUTPUT_READ, OUTPUT_FULL, OUTPUT_CLOSED } reader;
     /* TEXT, PIPE; OUTPUT: what was written */

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "lives/cgroups.h"
+#include "lives/disk.h"
 #include "lives/files.h"
 #include "lives/life.h"
 #include "lives/states.h"
@@ -38,7 +39,8 @@ static const char *const kind_names[] = {
     [COMMAND] = "command",       [DESCENDANT] = "descendant", [STOPPER] = "--stop",
     [NOTIFIER] = "notifier",     [NOTICE] = "--notify",       [ADMIN] = "admin",
     [SERVER] = "server",         [SHELL] = "shell",           [SCRIPT] = "script",
-    [LATCH] = "latch",           [STRANGER] = "stranger"};
+    [LATCH] = "latch",           [FENCE] = "fence",           [GUARD] = "guard",
+    [STRANGER] = "stranger"};
 
 static void print_actor(char *out, size_t size)
 {
@@ -50,7 +52,7 @@ static void print_actor(char *out, size_t size)
         snprintf(out, size, "%s/%d %d", kind_names[process->kind], run_number(process->run),
                  process->pid);
     else
-        snprintf(out, size, "%s", kind_names[process->kind]);
+        snprintf(out, size, "%s %d", kind_names[process->kind], process->pid);
 }
 
 void kernel_begin(void)
@@ -64,6 +66,7 @@ void kernel_begin(void)
     stacks_used = 0;
     tty_begin();
     cgroups_begin();
+    disk_begin();
     world_actor = print_actor;
 }
 
@@ -479,6 +482,7 @@ static void bear_child(void *arg)
         child->group = process->group;
         child->session = process->session;
     }
+    child->errand = process->errand;
     child->hidden = kernel.proc == PROC_HIDES && one_in(2);
     child->cgroup = process->cgroup;
     process_inherit_environment(child, process);

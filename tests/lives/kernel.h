@@ -10,9 +10,10 @@
 
 #include "lives/world.h"
 
-struct run;  /* of the program under test: all its processes belong to it (run.h) */
-struct file; /* files.h */
-struct tty;  /* tty.h */
+struct run;    /* of the program under test: all its processes belong to it (run.h) */
+struct errand; /* the same of another command than "rlock run" (errand.h) */
+struct file;   /* files.h */
+struct tty;    /* tty.h */
 
 #define DESCRIPTORS 40
 #define CALLS_KEPT  16
@@ -31,6 +32,8 @@ enum kind {
     NOTICE,
     SCRIPT,
     LATCH,
+    FENCE,
+    GUARD,   /* of a fence */
     STRANGER /* started by others */
 };
 
@@ -58,6 +61,7 @@ struct proc {
     int pid, parent, group, session;
     enum kind kind;
     struct run *run;
+    struct errand *errand;
     char name[16];
     int64_t born;
     uint64_t started;  /* clock ticks, as /proc shows it */
@@ -95,7 +99,9 @@ struct proc {
     int64_t latency;     /* it continues so long after its reason */
     int64_t ready_since; /* NEVER: not */
     bool interrupted;    /* it was continued while it waited */
-    int64_t turn;        /* WAIT_TURN: it continues then */
+    int64_t alarm;       /* of setitimer(), and after how long again; 0: none */
+    int64_t alarm_again;
+    int64_t turn; /* WAIT_TURN: it continues then */
     struct registers vfork;
     char *stack_end; /* of the stack, which is its parent's where it was born by fork() */
     struct image {

@@ -1,18 +1,15 @@
 #include "lives/latch.h"
 
-#include <signal.h>
-#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
-#include "cli/say.h"
 #include "cmd/commands.h"
+#include "lives/errand.h"
 #include "lives/faults.h"
-#include "lives/kernel.h"
 #include "lives/network.h"
 #include "lives/replication.h"
-#include "lives/run.h"
 #include "lives/sentences.h"
 #include "lives/server.h"
 #include "run/exit_status.h"
@@ -22,17 +19,19 @@
 #define COMMANDS      10
 #define KEY           "l1"
 #define IDS           3
+/* "A store that is away by then is retried for 30 s": rlock-latch(1). */
+#define RETRIED (30 * SEC)
 
 struct action {
-    enum verb { SET, COUNT, WAIT, DELETE } verb;
-    int64_t starts, waits; /* -w */
-    int number;            /* of SET and COUNT */
-    int id;                /* of COUNT: --id; 0: none */
-    int64_t dies_after;    /* 0: not */
-    struct proc *process;
-    int status; /* as waitpid() sets it */
-    int64_t ended;
+    struct errand errand; /* first */
+    enum verb { SET, COUNT, WAIT, DELETE, RUN } verb;
+    int number; /* of SET and COUNT */
+    int id;     /* of COUNT and RUN: --id; 0: none */
+
+    unsigned set; /* of RUN: which one its command is for; 0: it is not sure */
 };
+
+static const char *const verbs[] = {"set", "count-down", "wait", "delete", "run"};
 
 static struct {
     struct action actions[COMMANDS];
@@ -44,47 +43,15 @@ static struct {
     unsigned sets;       /* latches that there have been */
     int64_t set, opened; /* when one last was set; when one first was open, 0: none */
     bool vanished;       /* one was deleted, or was lost */
+    int64_t gone;        /* when that was last */
 } latch;
 
 /* -- the program under test -------------------------------------------------------------------- */
 
-void __wrap_say_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void __wrap_say_error(const char *format, ...)
-{
-    char text[500];
-    va_list list;
-
-    va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
-    va_end(list);
-    trace("says: %s", text);
-}
-
-/* As command_execute(), but for the settings and the end. */
-static int execute(char **words, int count, int64_t waits)
-{
-    struct call *call = calloc(1, command_latch.size);
-
-    call->command = &command_latch;
-    call->argc = count;
-    call->argv = words;
-    if (!args_parse(count, words, command_latch.options, &call->arguments) ||
-        command_latch.check(call) != STATUS_OK)
-        abort();
-    call->settings.address = run_address();
-    call->settings.wait = waits;
-    if (command_open(call) != STATUS_OK)
-        abort();
-    int status = command_latch.act(call);
-    query_close(&call->query);
-    return status;
-}
-
 static int act(const void *arg)
 {
-    static const char *const verbs[] = {"set", "count-down", "wait", "delete"};
     const struct action *action = arg;
-    char number[20], id[20];
+    char number[20], id[20], end[] = "--", command[] = "command";
     char *words[8] = {(char[]){"latch"}, strdup(verbs[action->verb]), (char[]){KEY}};
     int count = 3;
 
@@ -94,29 +61,23 @@ static int act(const void *arg)
         words[count++] = number;
     if (action->id)
         words[count++] = id;
-    say_set_verbosity(SAY_QUIET); /* nothing is printed */
-    return execute(words, count, action->waits);
-}
-
-static void die(void *process)
-{
-    if (!process_exists(process))
-        return;
-    trace("FAULT: KILL of rlock latch");
-    signal_send(process, SIGKILL);
+    if (action->verb == RUN) {
+        words[count++] = end;
+        words[count++] = command;
+    }
+    return errand_execute(&action->errand, &command_latch, words, count);
 }
 
 static void begin(void *arg)
 {
     struct action *action = arg;
 
-    trace("latch: %s %d, id %d, -w %.3f s",
-          ((const char *[]){"set", "count-down", "wait", "delete"})[action->verb], action->number,
-          action->id, (double)action->waits / 1e9);
-    action->process = process_new(LATCH, 1, NULL);
-    process_start(action->process, act, action);
-    if (action->dies_after)
-        world_at(world.now + action->dies_after, die, action->process);
+    trace("latch: %s %d, id %d, -w %.3f s, --server-wait %.3f s; takes %.3f s, ends with %d",
+          verbs[action->verb], action->number, action->id, (double)action->errand.waits / 1e9,
+          (double)action->errand.server_wait / 1e9, (double)action->errand.program.runs / 1e9,
+          action->errand.program.status);
+    action->set = latch.exists ? latch.sets : 0;
+    errand_start(&action->errand, LATCH, act);
 }
 
 /* Nothing hinders it. */
@@ -131,12 +92,12 @@ static void check_woken(void *arg)
 {
     const struct action *action = arg;
 
-    if (!process_exists(action->process) || !is_calm())
+    if (!process_exists(action->errand.process) || !is_calm())
         return;
     if (latch.exists)
-        BROKEN(LATCH_OPENS, "the waiter of %.3f s waits on", (double)action->waits / 1e9);
+        BROKEN(LATCH_OPENS, "the waiter of %.3f s waits on", (double)action->errand.waits / 1e9);
     else
-        BROKEN(LATCH_VANISHES, "the waiter of %.3f s waits on", (double)action->waits / 1e9);
+        BROKEN(LATCH_VANISHES, "the waiter of %.3f s waits on", (double)action->errand.waits / 1e9);
 }
 
 /* A message tells those who listen, which they do from their second look on. */
@@ -144,8 +105,9 @@ static void expect_waiters_to_end(void)
 {
     for (int i = 0; i < latch.count; i++) {
         struct action *action = &latch.actions[i];
-        bool waits = action->verb == WAIT && action->process && process_exists(action->process);
-        if (waits && world.now > action->starts + SEC && world.now > latch.set + 4 * SEC)
+        bool waits = action->verb == WAIT && action->errand.process &&
+                     process_exists(action->errand.process);
+        if (waits && world.now > action->errand.starts + SEC && world.now > latch.set + 4 * SEC)
             world_at(world.now + SEC, check_woken, action);
     }
 }
@@ -168,8 +130,10 @@ void latch_on_change(const char *name, const struct record *record)
     bool existed = latch.exists;
     latch.exists = record->type != RECORD_NONE;
     latch.vanished |= existed && !latch.exists;
-    if (existed && !latch.exists)
+    if (existed && !latch.exists) {
+        latch.gone = world.now;
         expect_waiters_to_end();
+    }
     if (!latch.exists)
         return;
     int64_t number = atoll(text_of(record, "n", text)), left = atoll(text_of(record, "l", text));
@@ -196,7 +160,8 @@ void latch_on_change(const char *name, const struct record *record)
 
 static bool has_succeeded(const struct action *action)
 {
-    return action->ended && WIFEXITED(action->status) && WEXITSTATUS(action->status) == STATUS_OK;
+    return action->errand.ended && WIFEXITED(action->errand.status) &&
+           WEXITSTATUS(action->errand.status) == STATUS_OK;
 }
 
 /* The latch may be there no more. */
@@ -208,21 +173,22 @@ static bool may_have_vanished(void)
 /* A waiter looks once in 2.5 s if no message wakes it. */
 static void check_wait(const struct action *action, int status)
 {
-    int64_t end = action->starts + action->waits;
+    int64_t end = action->errand.starts + action->errand.waits;
 
     if (status == STATUS_OK && !latch.opened)
         BROKEN(LATCH_ABSENT, "it has not been open, and the waiter of %.3f s ends",
-               (double)action->waits / 1e9);
+               (double)action->errand.waits / 1e9);
     if (status == STATUS_NO && !may_have_vanished())
         BROKEN(LATCH_DELETED, "it has not vanished, and the waiter of %.3f s says so",
-               (double)action->waits / 1e9);
+               (double)action->errand.waits / 1e9);
     if (status == STATUS_NOT_ACQUIRED && world.now < end)
-        BROKEN(LATCH_WAITS, "the waiter of %.3f s ends sooner", (double)action->waits / 1e9);
+        BROKEN(LATCH_WAITS, "the waiter of %.3f s ends sooner", (double)action->errand.waits / 1e9);
     if (is_calm() && world.now > end + SEC)
-        BROKEN(LATCH_WAITS, "the waiter of %.3f s ends late", (double)action->waits / 1e9);
+        BROKEN(LATCH_WAITS, "the waiter of %.3f s ends late", (double)action->errand.waits / 1e9);
     if (is_calm() && status == STATUS_NOT_ACQUIRED && latch.opened && !may_have_vanished() &&
         latch.opened + SEC < end)
-        BROKEN(LATCH_OPENS, "the waiter of %.3f s has not seen it", (double)action->waits / 1e9);
+        BROKEN(LATCH_OPENS, "the waiter of %.3f s has not seen it",
+               (double)action->errand.waits / 1e9);
 }
 
 /* As many have succeeded as there were. */
@@ -236,26 +202,72 @@ static void check_set(void)
         BROKEN(LATCH_STAYS, "%u have set it, and there were %u", succeeded, latch.sets);
 }
 
-void latch_on_end(const struct proc *process)
+/* The latch was looked for before. */
+static void on_execute(struct errand *errand, char *const *environment)
 {
-    for (int i = 0; i < latch.count; i++) {
-        struct action *action = &latch.actions[i];
-        if (action->process != process)
-            continue;
-        action->ended = world.now;
-        action->status = process->status;
-        trace("latch: ends, 0x%x", (unsigned)action->status);
-        if (!WIFEXITED(action->status))
-            return;
-        int status = WEXITSTATUS(action->status);
-        if (action->verb == WAIT)
-            check_wait(action, status);
-        if (action->verb == SET)
-            check_set();
-        if (status != STATUS_OK && status != STATUS_NO && status != STATUS_NOT_ACQUIRED &&
-            !circumstances.network_bad)
-            fail("latch: a command fails without a reason, status %d", status);
+    struct action *action = (struct action *)errand;
+
+    (void)environment;
+    if (!latch.sets || (!latch.exists && latch.gone < errand->starts && !circumstances.forgot))
+        BROKEN(LATCH_NOT_RUN, "the command %d is run", errand->command->pid);
+    if (action->set != latch.sets || !latch.exists)
+        action->set = 0;
+}
+
+static bool command_has_succeeded(const struct errand *errand)
+{
+    return errand->command && !errand->command_alive && errand->command_status == 0;
+}
+
+/* That its command has succeeded may not be counted: if the latch has vanished, or the store is
+ * away. */
+static void check_run(const struct action *action)
+{
+    const struct errand *errand = &action->errand;
+    int status = errand->status;
+
+    if (!command_has_succeeded(errand)) {
+        if (errand->command && !errand_is_killed(errand) && !errand_ends_as_command(errand))
+            BROKEN(LATCH_RUN_ENDS, "0x%x, but 0x%x", (unsigned)status,
+                   (unsigned)errand->command_status);
+        return;
     }
+    bool is_gone = latch.gone > errand->starts && latch.gone < errand->command_ended;
+    if (status == STATUS_OK && action->set && (action->set != latch.sets || is_gone))
+        BROKEN(LATCH_DELETED, "the command %d is counted all the same", errand->command->pid);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == STATUS_NO && !may_have_vanished())
+        BROKEN(LATCH_DELETED, "it has not vanished, and the command %d is not counted",
+               errand->command->pid);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == STATUS_UNAVAILABLE &&
+        world.now < errand->command_ended + RETRIED)
+        BROKEN(LATCH_RUN_RETRIES, "the command %d is not counted after %.3f s",
+               errand->command->pid, (double)(world.now - errand->command_ended) / 1e9);
+}
+
+static void on_end(struct errand *errand)
+{
+    const struct action *action = (const struct action *)errand;
+
+    if (action->verb == RUN)
+        check_run(action);
+    if (!WIFEXITED(errand->status) || errand->command)
+        return;
+    int status = WEXITSTATUS(errand->status);
+    if (action->verb == WAIT)
+        check_wait(action, status);
+    if (action->verb == SET)
+        check_set();
+    if (status != STATUS_OK && status != STATUS_NO && status != STATUS_NOT_ACQUIRED &&
+        !circumstances.network_bad)
+        fail("latch: a command fails without a reason, status %d", status);
+}
+
+/* So many may be counted by it. */
+static int number_of(const struct action *action)
+{
+    return action->verb == COUNT                                           ? action->number
+           : action->verb == RUN && command_has_succeeded(&action->errand) ? 1
+                                                                           : 0;
 }
 
 /* How many were counted under an id at least, and at most: once, by whichever came first. */
@@ -266,11 +278,12 @@ static void count_id(int id, int64_t *least, int64_t *most)
 
     for (int i = 0; i < latch.count; i++) {
         const struct action *action = &latch.actions[i];
-        if (action->verb != COUNT || action->id != id || !action->process)
+        int64_t number = number_of(action);
+        if (!number || action->id != id || !action->errand.process)
             continue;
         succeeded |= has_succeeded(action);
-        lowest = lowest && lowest < action->number ? lowest : action->number;
-        highest = highest > action->number ? highest : action->number;
+        lowest = lowest && lowest < number ? lowest : number;
+        highest = highest > number ? highest : number;
     }
     *least += succeeded ? lowest : 0;
     *most += highest;
@@ -282,10 +295,10 @@ static void count_all(int64_t *least, int64_t *most)
     *least = *most = 0;
     for (int i = 0; i < latch.count; i++) {
         const struct action *action = &latch.actions[i];
-        if (action->verb != COUNT || action->id || !action->process)
+        if (action->id || !action->errand.process)
             continue;
-        *least += has_succeeded(action) ? action->number : 0;
-        *most += action->number;
+        *least += has_succeeded(action) ? number_of(action) : 0;
+        *most += number_of(action);
     }
     for (int id = 1; id <= IDS; id++)
         count_id(id, least, most);
@@ -296,7 +309,7 @@ void latch_end(void)
     int64_t least, most, counted = latch.number - latch.left;
 
     for (int i = 0; i < latch.count; i++)
-        if (latch.actions[i].process && !latch.actions[i].ended)
+        if (latch.actions[i].errand.process && !latch.actions[i].errand.ended)
             fail("latch: a command is stuck");
     if (!latch.sets || latch.sets > 1 || may_have_vanished())
         return;
@@ -309,21 +322,58 @@ void latch_end(void)
 
 /* -- the choice -------------------------------------------------------------------------------- */
 
-static void choose(struct action *action, enum verb verb)
+static void choose_command(struct errand *errand)
 {
-    *action = (struct action){.verb = verb,
-                              .starts = world.now + chance_below(CHOOSE(1, 100, 3000, 8000) * MS)};
+    struct program *program = &errand->program;
+    int64_t length = CHOOSE(5, 300, 3000, 8000) * MS;
+
+    program->runs = chance_below(length);
+    program->status = one_in(4) ? (int)chance_below(256) : 0;
+    errand->on_execute = on_execute;
+    errand->server_wait = one_in(2) ? chance_below(10 * SEC) : 0;
+    if (one_in(6)) {
+        errand->stops_after = 1 + chance_below(2 * length);
+        errand->stops_for = chance_below(2 * length);
+    }
+    if (one_in(6)) {
+        errand->asked_after = 1 + chance_below(2 * length);
+        program->on_term = (unsigned)chance_below(3);
+        program->cleans = chance_below(length);
+    }
+}
+
+static void choose(struct action *action, enum verb verb, int64_t starts)
+{
+    *action = (struct action){.verb = verb, .errand = {.starts = starts, .on_end = on_end}};
     if (verb == SET)
         action->number = 1 + (int)chance_below(3);
     if (verb == COUNT)
         action->number = 1 + (int)chance_below(one_in(4) ? 3 : 1);
-    if (verb == COUNT && one_in(3))
+    if (verb == RUN)
+        choose_command(&action->errand);
+    if ((verb == COUNT || verb == RUN) && one_in(3))
         action->id = 1 + (int)chance_below(IDS);
     if (verb == WAIT)
-        action->waits = chance_below(CHOOSE(10, 3000, 20000) * MS);
+        action->errand.waits = chance_below(CHOOSE(10, 3000, 20000) * MS);
     if (one_in(8))
-        action->dies_after = 1 + chance_below(one_in(2) ? 3 * network.delay + 2 * MS : 10 * SEC);
-    world_at(action->starts, begin, action);
+        action->errand.dies_after =
+            1 + chance_below(one_in(2) ? 3 * network.delay + 2 * MS : 10 * SEC);
+    world_at(action->errand.starts, begin, action);
+}
+
+/* Another latch takes the place while the first command runs whose success counts. */
+static void choose_remake(void)
+{
+    const struct action *run = latch.actions;
+    struct action *remade = &latch.actions[latch.count];
+
+    while (run < remade && run->verb != RUN)
+        run++;
+    if (run == remade || latch.count + 2 > COMMANDS)
+        return;
+    latch.count += 2;
+    choose(&remade[0], DELETE, run->errand.starts + chance_below(run->errand.program.runs));
+    choose(&remade[1], SET, remade[0].errand.starts + chance_below(100 * MS));
 }
 
 /* rlock-latch(1): "A quorum and ZooKeeper have no latches". */
@@ -333,9 +383,15 @@ void latch_choose(void)
     if (!one_in(LATCHES_EVERY) || server_count > 1 || replication.servers)
         return;
     latch.count = 1 + (int)chance_below(COMMANDS);
-    for (int i = 0; i < latch.count; i++)
-        choose(&latch.actions[i], i == 0       ? SET
-                                  : one_in(12) ? (one_in(2) ? SET : DELETE)
-                                  : one_in(3)  ? WAIT
-                                               : COUNT);
+    for (int i = 0; i < latch.count; i++) {
+        int64_t starts = world.now + chance_below(CHOOSE(1, 100, 3000, 8000) * MS);
+        enum verb verb = i == 0       ? SET
+                         : one_in(12) ? (one_in(2) ? SET : DELETE)
+                         : one_in(3)  ? WAIT
+                         : one_in(3)  ? RUN
+                                      : COUNT;
+        choose(&latch.actions[i], verb, starts);
+    }
+    if (one_in(4))
+        choose_remake();
 }

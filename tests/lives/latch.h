@@ -1,4 +1,5 @@
-/* Commands "rlock latch", which set, count down, wait for and delete one latch. */
+/* Commands "rlock latch", which set, count down, wait for and delete one latch, or run a command
+ * whose success is counted. */
 #pragma once
 
 #include "host/record.h"
@@ -7,8 +8,5 @@
 void latch_choose(void);
 /* At the server: the record of that name has changed. */
 void latch_on_change(const char *name, const struct record *record);
-/* A process has ended. */
-struct proc;
-void latch_on_end(const struct proc *process);
 /* When nothing is left to happen. */
 void latch_end(void);

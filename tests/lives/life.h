@@ -15,6 +15,9 @@ const void *life_copy_renewer(const void *renewer);
 /* The same of what run/notifier.c tells its process. */
 const void *life_copy_work(const void *work);
 
+/* The same of what run/fenced.c tells its guard. */
+const void *life_copy_guarded(const void *guarded);
+
 /* Faults may strike here: before each system call; before a deed, which is one that others notice;
  * and when a request has been sent. */
 void life_on_call(struct proc *process);
@@ -60,5 +63,8 @@ void life_on_commit(void);
 void life_on_answered(const struct run *run, bool counted, int status);
 /* Whether a script that has a lock may count on it. */
 bool life_counts_on(const struct run *run);
+/* A file of the disk is not locked any more. */
+struct inode;
+void life_on_unlocked(const struct inode *inode);
 /* After each step. */
 void life_check(void);

@@ -5,6 +5,7 @@
 #include "lives/cgroups.h"
 #include "lives/database.h"
 #include "lives/faults.h"
+#include "lives/fence.h"
 #include "lives/latch.h"
 #include "lives/names.h"
 #include "lives/network.h"
@@ -95,6 +96,8 @@ static void choose_runs(void)
     script_choose(flavour);
     plan_part(PLAN_LATCH);
     latch_choose();
+    plan_part(PLAN_FENCE);
+    fence_choose();
 }
 
 static void choose_cgroups(void)

@@ -11,7 +11,9 @@
 
 #include "lives/cgroups.h"
 #include "lives/database.h"
+#include "lives/errand.h"
 #include "lives/faults.h"
+#include "lives/fence.h"
 #include "lives/files.h"
 #include "lives/latch.h"
 #include "lives/life.h"
@@ -121,7 +123,10 @@ static void check_others(const struct run *run)
             counts_as_outer(other))
             continue;
         others++;
-        if (run->mode == LOCK_EXCLUSIVE && replication.moved && replication.grace)
+        if (other->outer && other->outer->is_script && !life_counts_on(other->outer) &&
+            (run->mode == LOCK_EXCLUSIVE || other->mode == LOCK_EXCLUSIVE))
+            BROKEN(NESTED_KEEPS, "run %d starts beside run %d", run->number, i);
+        else if (run->mode == LOCK_EXCLUSIVE && replication.moved && replication.grace)
             BROKEN(NO_GAP, "run %d starts beside run %d", run->number, i);
         else if (run->mode == LOCK_EXCLUSIVE && other->mode == LOCK_EXCLUSIVE)
             BROKEN(ONE_AT_A_TIME, "run %d starts beside run %d", run->number, i);
@@ -325,6 +330,10 @@ void life_on_execute(struct proc *process, char *const *argv, char *const *envir
     const char *notice = variable_of(environment, "RLOCK_EVENT");
 
     trace("executes %s", argv[0]);
+    if (process->errand) {
+        errand_on_execute(process, environment);
+        return;
+    }
     if (*notice) {
         on_notice(process, notice, environment);
         return;
@@ -433,14 +442,17 @@ static bool has_looked_since(const struct proc *guard, int64_t since)
  * command." */
 static void check_stray(const struct proc *process, const struct run *run, int signo)
 {
-    bool blind = kernel.proc == PROC_NONE || world.now < run->blind_until;
+    bool blind = kernel.proc == PROC_NONE || (run && world.now < run->blind_until);
     bool between = !kernel.signals_groups && has_just_slept();
     bool tells = process->kind == STRANGER && has_looked_since(kernel.current, process->born);
+    bool leaderless = !kernel.signals_groups && !process_find(process->group); /* README.md */
 
-    if ((kernel.no_pidfd || kernel.no_pidfd_signal || blind || between) && !tells)
+    if (((kernel.no_pidfd || kernel.no_pidfd_signal || blind || between) && !tells) || leaderless)
         note_stray(process->run);
-    else
+    else if (run)
         fail("run %d sends signal %d to process %d of others", run->number, signo, process->pid);
+    else
+        fail("an errand sends signal %d to process %d of others", signo, process->pid);
 }
 
 /* A run around it sends that one when its own lock is lost, and it is passed on to the command. */
@@ -474,18 +486,21 @@ static void check_stopped_run(const struct run *run)
 
 void life_on_signal(const struct proc *process, int signo)
 {
-    struct run *run = kernel.current && !kernel.from_outside ? kernel.current->run : NULL;
+    const struct proc *sender = kernel.from_outside ? NULL : kernel.current;
+    struct run *run = sender ? sender->run : NULL;
 
-    if (run && signo && !(process->run && run_is_beside(process->run, run)))
+    if ((run && signo && !(process->run && run_is_beside(process->run, run))) ||
+        (sender && sender->errand && signo && process->errand != sender->errand))
         check_stray(process, run, signo);
     if (process->kind == STRANGER)
         return;
-    if (!process->run) /* "rlock latch" */
+    if (!process->run)
         return;
     note_death(process, signo);
+    bool dies_first = process->run->outer && process->stopped; /* its command does */
     process->run->killed_at_work |= signo == SIGKILL && process->kind == SUPERVISOR &&
                                     process->life == ALIVE && process->run->command_alive &&
-                                    has_time_left(process);
+                                    has_time_left(process) && !dies_first;
     if (process == process->run->command && signo == SIGINT)
         check_interrupts(process->run);
     if (!run || !run_is_in(process->run, run))
@@ -603,7 +618,9 @@ static void check_granted(struct run *run)
 {
     const struct proc *supervisor = run->supervisor;
 
-    if (run->ended && run->outcome.outcome == OUTCOME_NOT_ACQUIRED && !may_come_twice())
+    /* "The clock of the server does not jump", rlock(7): a late request may be early again. */
+    if (run->ended && run->outcome.outcome == OUTCOME_NOT_ACQUIRED && !may_come_twice() &&
+        !circumstances.set_back)
         BROKEN(ENDS_REFUSED, "run %d is granted it behind its end", run->number);
     if (!process_exists(supervisor) || !supervisor->stopped || run->starts_seen)
         run->granted_stopped = 0;
@@ -1318,8 +1335,9 @@ void life_on_end(const struct proc *process)
             runs[i].command_ended = world.now;
             runs[i].ended_lost = runs[i].loss_told;
         }
-    latch_on_end(process);
-    if (run && run->is_script)
+    if (process->errand)
+        errand_on_end(process);
+    else if (run && run->is_script)
         note_end_of_script(process);
     else if (process->kind == AGENT && process->status == 0 && process_exists(run->supervisor))
         run->agent_left = true;
@@ -1380,10 +1398,8 @@ static void check_entry(const struct run *run, const char *entry)
  * inside another one that is killed, whose agent ends both: the command dies first". */
 static void check_stopped_by_agent(const struct run *run)
 {
-    bool dies_first = run->outer && run->supervisor_stopped;
-
     if (run->killed_at_work && run->has_stop && !run->stops_seen && !run->stop_told &&
-        !run->agent_faulted && !run->suspended && !dies_first)
+        !run->agent_faulted && !run->suspended)
         BROKEN(STOP_BY_AGENT, "run %d: --stop is neither run nor missed", run->number);
 }
 
@@ -1483,6 +1499,7 @@ void oracle_end(void)
         check_told(&runs[i]);
     }
     latch_end();
+    fence_end();
     /* Where the server's clock was set back, the next one that asks ends it. */
     world.now += 60 * SEC;
     for (int k = 0; k <= KEYS && !circumstances.set_back; k++) {

@@ -10,7 +10,7 @@
 static uint64_t state; /* of chance */
 
 /* The plan, while it is made. */
-#define CHOICES 128
+#define CHOICES 250
 static const struct plan *plan;
 static struct {
     uint64_t value, limit;

@@ -27,6 +27,7 @@ enum plan_part {
     PLAN_LATCH,
     PLAN_DATABASE,
     PLAN_OPTIONS,
+    PLAN_FENCE,
     PLAN_PARTS
 };
 

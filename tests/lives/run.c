@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "lives/errand.h"
 #include "lives/life.h"
 #include "lives/names.h"
 #include "lives/orders.h"
@@ -18,7 +19,7 @@
 #include "run/exit_status.h"
 #include "store/url.h"
 
-struct run runs[RUNS + 1];
+struct run runs[RUNS + 2];
 int run_count;
 
 static struct url urls[SERVERS], url_by_name, url_of_sentinels;
@@ -179,7 +180,7 @@ static void list_environment(const struct proc *process, char **entries)
     *entries = NULL;
 }
 
-static int supervise(const void *arg)
+int run_supervise(const void *arg)
 {
     struct run *run = (struct run *)(uintptr_t)arg;
     static const int address_status = STATUS_CONFIG;
@@ -234,21 +235,20 @@ void run_begin(void *arg)
         world_at(world.now + run->pauses_after, order_pause, run);
     run->supervisor = process_new(SUPERVISOR, 1, run);
     shell_begin(run);
-    process_start(run->supervisor, supervise, run);
+    process_start(run->supervisor, run_supervise, run);
     run_describe(run);
 }
 
 bool life_begin_within(struct proc *process, char *const *argv)
 {
-    struct run *run = process->run->inner;
-
     if (strcmp(argv[0], "rlock") != 0)
         return false;
+    struct run *run = process->run->inner;
     process->kind = SUPERVISOR;
     process->run = run;
     run->supervisor = process;
     run->starts = world.now;
-    process_start(process, supervise, run);
+    process_start(process, run_supervise, run);
     run_describe(run);
     return true;
 }
@@ -349,10 +349,23 @@ const void *life_copy_work(const void *arg)
     return work;
 }
 
+/* As run/fenced.c has it. */
+struct guarded {
+    pid_t parent;
+    const void *command;
+};
+
+const void *life_copy_guarded(const void *arg)
+{
+    return copied(arg, sizeof(struct guarded));
+}
+
 struct program life_program(const struct proc *process, char *const *argv)
 {
     const struct run *run = process->run;
 
+    if (process->errand)
+        return process->errand->program;
     if (process->kind == NOTICE)
         return (struct program){.runs = run->notice_runs, .on_term = run->program.on_term};
     return strcmp(argv[0], "command") == 0 ? run->program
@@ -453,6 +466,14 @@ static int depth_of(const struct run *run)
     return run->outer ? 1 + depth_of(run->outer) : 1;
 }
 
+static void name_owner(struct run *run)
+{
+    if (run->outer)
+        snprintf(run->owner, sizeof run->owner, "%.80s.", run->outer->owner);
+    snprintf(strchr(run->owner, '\0'), OWNER_UUID_SIZE, "00000000-0000-4000-8000-%012d",
+             run->number + 1);
+}
+
 static void choose_nesting(struct run *run)
 {
     static bool nested;
@@ -462,10 +483,7 @@ static void choose_nesting(struct run *run)
         nested = one_in(6);
     if (nested && outer && !outer->take && depth_of(outer) < 3 && !one_in(3))
         nest_in(run, outer);
-    if (run->outer)
-        snprintf(run->owner, sizeof run->owner, "%.80s.", run->outer->owner);
-    snprintf(strchr(run->owner, '\0'), OWNER_UUID_SIZE, "00000000-0000-4000-8000-%012d",
-             run->number + 1);
+    name_owner(run);
 }
 
 /* rlock-stores(7) says of QUORUMS: only exclusive locks, no queue, and the same lease for a KEY
@@ -483,12 +501,11 @@ static void fit_quorum(struct run *run)
     run->lease = runs[0].lease;
 }
 
-void run_choose(struct run *run, int number, int flavour)
+/* All but its keys, and whether it nests. */
+static void choose_rest(struct run *run)
 {
-    *run = (struct run){.number = number};
-    choose_keys(run, flavour);
-    choose_nesting(run);
-    snprintf(run->who, sizeof run->who, "host%d user %d command - hears=1", number, 100 + number);
+    snprintf(run->who, sizeof run->who, "host%d user %d command - hears=1", run->number,
+             100 + run->number);
     run->lease =
         (kernel.kill_takes > 200 * MS ? CHOOSE(5, 7, 10) : CHOOSE(1, 1, 2, 3, 10, 30)) * SEC;
     run->starts = world.now + chance_below(CHOOSE(1, 100, 1000, 4000) * MS);
@@ -512,6 +529,23 @@ void run_choose(struct run *run, int number, int flavour)
     if (replication.grace)
         run->lease = runs[0].lease; /* "use one lease everywhere": rlock-stores(7) */
     shell_choose(run);
+}
+
+void run_choose(struct run *run, int number, int flavour)
+{
+    *run = (struct run){.number = number};
+    choose_keys(run, flavour);
+    choose_nesting(run);
+    choose_rest(run);
+}
+
+void run_choose_in(struct run *script, struct run *run, int number)
+{
+    *run = (struct run){.number = number, .limit = script->limit};
+    nest_in(run, script);
+    name_owner(run);
+    choose_rest(run);
+    run->starts = script->starts;
 }
 
 void run_choose_more(void)

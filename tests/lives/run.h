@@ -4,7 +4,7 @@
 #include "lives/kernel.h"
 #include "run/supervisor.h"
 
-#define RUNS       4 /* and a script */
+#define RUNS       4 /* and a script, and one in that */
 #define KEYS       3
 #define OWNER_ROOM 120 /* three levels */
 
@@ -107,7 +107,7 @@ struct run {
     int64_t last_unguarded;
 };
 
-extern struct run runs[RUNS + 1];
+extern struct run runs[RUNS + 2];
 extern int run_count;
 
 int run_number(const struct run *run);
@@ -116,10 +116,14 @@ struct run *run_of_owner(const char *owner);
 /* Chooses a command line. flavour: 0 exclusive, 1 readers and writers, 2 a semaphore, 3 several
  * KEYs. */
 void run_choose(struct run *run, int number, int flavour);
+/* The same of one that nests in a script. */
+void run_choose_in(struct run *script, struct run *run, int number);
 /* In half of the lives, many of those that are chosen get options that few have otherwise. */
 void run_choose_more(void);
 /* Starts it: an event. The one that nests in another is that one's to start. */
 void run_begin(void *run);
+/* The program of the supervisor of a run. */
+int run_supervise(const void *run);
 /* Whether it is that run, or nests in it. */
 bool run_is_in(const struct run *run, const struct run *outer);
 /* Whether they are on the same host. */

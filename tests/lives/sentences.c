@@ -53,6 +53,8 @@ const struct sentence_quote sentences[] = {
                "token and slot"},
     [NESTED_FIRST] = {"rlock.7", "Owners that nest in a holder have a queue of their own, and come "
                                  "first."},
+    [NESTED_KEEPS] = {"rlock-reserve.1", "A nested command keeps the lock until it ends, even if "
+                                         "the reservation ends before."},
     [NOTIFIES] = {"rlock-run.1", "at these events, at most once a run for each"},
     [NOTICE_ENDS] = {"rlock-run.1", "it gets TERM, and KILL a second later, with all that it has "
                                     "started"},
@@ -105,6 +107,23 @@ const struct sentence_quote sentences[] = {
     [LATCH_VANISHES] = {"rlock-latch.1", "Those who wait for it end with 1."},
     [LATCH_DELETED] = {"rlock-latch.1", "There is no such latch, or it was deleted meanwhile."},
     [LATCH_WAITS] = {"rlock-latch.1", "the latch was not open when the time was up"},
+    [LATCH_NOT_RUN] = {"rlock-latch.1", "If there is no such latch, COMMAND is not run."},
+    [LATCH_RUN_ENDS] = {"rlock-latch.1", "run ends as its command does."},
+    [LATCH_RUN_RETRIES] = {"rlock-latch.1", "A store that is away by then is retried for 30 s"},
+    [FENCE_WRITES] = {"rlock-fence.1",
+                      "If the token is not lower, it is written there, and the status is 0."},
+    [FENCE_REFUSES] = {"rlock-fence.1", "If it is lower, a later holder has been here: the file "
+                                        "stays as it is"},
+    [FENCE_LOCKED] = {"rlock-fence.1", "the file stays locked while command runs, so that no other "
+                                       "token gets in between."},
+    [FENCE_KILLS] = {"rlock-fence.1",
+                     "command and its process group are killed before the file is unlocked."},
+    [FENCE_WHOLE] = {"rlock-fence.1", "rlock-fence that is killed at any moment, a disk that is "
+                                      "full and a power failure leave the old number or the new "
+                                      "one."},
+    [FENCE_TELLS] = {"rlock-fence.1", "RLOCK_FENCE of command is the token."},
+    [FENCE_ENDS] = {"rlock-fence.1", "rlock-fence ends as command did."},
+    [FENCE_WAITS] = {"rlock-fence.1", "Wait at most DUR."},
 };
 
 void sentences_print(void)

@@ -53,6 +53,7 @@ enum sentence {
     WAITS_FOR_STORE,
     NESTS,
     NESTED_FIRST,
+    NESTED_KEEPS,
     PAUSED,
     CTRL_C_ONCE,
     STOPS_WITH_COMMAND,
@@ -76,7 +77,18 @@ enum sentence {
     LATCH_OPENS,
     LATCH_VANISHES,
     LATCH_DELETED,
-    LATCH_WAITS
+    LATCH_WAITS,
+    LATCH_NOT_RUN,
+    LATCH_RUN_ENDS,
+    LATCH_RUN_RETRIES,
+    FENCE_WRITES,
+    FENCE_REFUSES,
+    FENCE_LOCKED,
+    FENCE_KILLS,
+    FENCE_WHOLE,
+    FENCE_TELLS,
+    FENCE_ENDS,
+    FENCE_WAITS
 };
 
 /* Where each stands, and its words. */
