@@ -32,15 +32,19 @@ static struct choices {
     bool closes;
     /* The script is a person, who reserves the lock, and renews that by "reserve" or "extend". */
     bool reserves, again;
+    /* A run nests in it, which it begins so long behind the grant, and does not wait for. */
+    int64_t nests_after;
+    bool in_background;
 } choices;
 
 /* -- rlock acquire ----------------------------------------------------------------------------- */
 
 static void compose(void *arg, int64_t lease, const struct lock_grant *grants, char *text)
 {
-    const struct run *run = arg;
+    struct run *run = arg;
 
-    (void)lease, (void)grants;
+    (void)lease;
+    run->fences[0] = grants->fence;
     sprintf(text, "%s\n", run->owner);
 }
 
@@ -142,15 +146,20 @@ static struct file *make_pipe(void)
     return file;
 }
 
+static void start(struct proc *process, int (*work)(const void *arg), struct run *run)
+{
+    process->group = kernel.current->group;
+    process->session = kernel.current->session;
+    process_start(process, work, run);
+}
+
 /* Runs "work" in a child in the group of the script, which waits for it. Returns its status, as
  * waitpid() sets it. */
 static int perform(struct proc *process, int (*work)(const void *arg), struct run *run)
 {
     struct proc *self = kernel.current;
 
-    process->group = self->group;
-    process->session = self->session;
-    process_start(process, work, run);
+    start(process, work, run);
     self->awaited = signal_bit(SIGCHLD);
     while (process_exists(process)) {
         kernel_wait(WAIT_SIGNAL, NEVER);
@@ -206,6 +215,21 @@ static void release(struct run *run)
     script.released = status == 0;
 }
 
+/* A run finds the owner of its user's reservation by a file, or by RLOCK_OWNER. */
+static void nest(struct run *run)
+{
+    struct run *inner = run->inner;
+
+    rest(choices.nests_after);
+    inner->starts = world.now;
+    inner->supervisor = process_new(SUPERVISOR, kernel.current->pid, inner);
+    run_describe(inner);
+    if (choices.in_background)
+        start(inner->supervisor, run_supervise, inner);
+    else
+        perform(inner->supervisor, run_supervise, inner);
+}
+
 static int work(const void *arg)
 {
     struct run *run = (struct run *)(uintptr_t)arg;
@@ -221,6 +245,8 @@ static int work(const void *arg)
     }
     script.counts_until = script_end_of_lease(run, script.granted_from);
     run->command_alive = true;
+    if (run->inner)
+        nest(run);
     if (choices.renews_after != NEVER && !renew_after(run, choices.renews_after))
         return 1;
     rest(run->program.runs);
@@ -312,4 +338,10 @@ void script_choose(int flavour)
     if (choices.again)
         choices.renews_after = chance_below(run->program.runs + 1);
     world_at(run->starts, begin, run);
+    if (!one_in(4))
+        return;
+    choices.nests_after = chance_below(CHOOSE(1, 100, 2000) * MS);
+    choices.in_background = one_in(3);
+    run_choose_in(run, &runs[run_count], run_count);
+    run_count++;
 }

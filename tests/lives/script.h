@@ -1,7 +1,7 @@
 /* A script that cannot be wrapped: it takes a lock by "rlock acquire", works, renews the lock, and
  * releases it or just ends. It is one more run, whose command it is itself, whose supervisor is
  * "rlock acquire", and whose agent is the renewer, if there is one. Or it is a person, who reserves
- * the lock, once more while it is reserved, or extends that. */
+ * the lock, once more while it is reserved, or extends that. A run may nest in either. */
 #pragma once
 
 #include "lives/run.h"

@@ -7,7 +7,7 @@
 
 struct states *states;
 
-static unsigned latest[RUNS + 1], details[2][RUNS + 1]; /* of each run, and of its guards */
+static unsigned latest[RUNS + 2], details[2][RUNS + 2]; /* of each run, and of its guards */
 
 void states_begin(void)
 {
