@@ -5,8 +5,8 @@
 //       RLOCK_PASSWORD = credentials('rlock-password')
 //   }
 //   ...
-//   underLock(key: 'production', options: '-w 30m', version: '1.0.0', sha256: '8ed1…',
-//             from: 'https://files.example.com/rlock/1.0.0', script: './deploy.sh production')
+//   underLock(key: 'production', options: '-w 30m', version: '1.1.0', sha256: '8ed1…',
+//             from: 'https://files.example.com/rlock/1.1.0', script: './deploy.sh production')
 //
 // The step fetches the static file of that version, once a workspace, and compares its checksum
 // each time (that of rlock-VERSION-linux-ARCH in SHA256SUMS). If the agent dies, the lock ends by
