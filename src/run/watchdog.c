@@ -288,6 +288,7 @@ void watchdog_supervisor_died(struct watchdog *watchdog)
     if (!watchdog->stopping)
         watchdog_note_stopping(watchdog, awake_now());
     watchdog->known.dead = true;
+    watchdog->known.paused = false; /* no lease that is answered from now on is renewed */
     watchdog->tree.root = 0;
     learn_group(watchdog);
     if (watchdog_knows_command(watchdog) && !watchdog->stop_command.begun)

@@ -215,6 +215,24 @@ static bool kills_untold(int group)
     return group > 0 && killed == -group;
 }
 
+/* The supervisor dies while the terminal has stopped it with its command, and a renewal that was
+ * under way is answered. Returns whether the lock is still to be renewed for it. */
+static bool stays_paused(void)
+{
+    struct loop *loop = loop_new();
+    struct watchdog watchdog = watchdog_for(&plan, loop);
+    struct lease lease = {moment_plus(moment_now(), 60 * NS_PER_SEC), 60 * NS_PER_SEC};
+
+    watchdog_init(&watchdog, loop);
+    watchdog_watch(&watchdog, lease);
+    watchdog_pause(&watchdog, true);
+    watchdog_supervisor_died(&watchdog);
+    watchdog_watch(&watchdog, lease);
+    watchdog_dismiss(&watchdog);
+    loop_free(loop);
+    return watchdog.known.paused;
+}
+
 static int alarms;
 
 static void on_alarmed(void *arg)
@@ -281,6 +299,7 @@ int main(void)
     kills_untold(0);
     tap_ok(atomic_load(&offer.command.group) == -1,
            "one that was not started when nothing was left to end is not executed");
+    tap_ok(!stays_paused(), "rlock is killed while it is paused: the lock is not renewed for ever");
     tap_ok(tells_of_newborn(),
            "a command is born between look and KILL: it has not ended by itself");
     ms = end_suspended(500 * NS_PER_MS, 60 * NS_PER_SEC);
