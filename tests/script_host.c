@@ -1,8 +1,8 @@
 /* Runs the scripts of src/rules in a host (src/host), for the tests of the scripts, in place of a
  * redis-server. It takes that one's option --unixsocket PATH, and the commands that those tests
  * need besides those of the scripts. The records are in memory, or in the database that it was
- * built for (HOST_STORE): RLOCK_SCRIPT_STORE says in which, as "HOST PORT USER PASSWORD DATABASE".
- * Each process has tables of its own. */
+ * built for (HOST_STORE): RLOCK_SCRIPT_STORE says in which, as "HOST PORT USER PASSWORD DATABASE";
+ * USER is - for none. Each process has tables of its own. */
 #include <lua.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,25 +154,44 @@ static void add_name(void *arg, struct piece name)
     unit_add(arg, name, true);
 }
 
-/* All records, in one unit. */
-static void flush(void)
+/* All records, as many in one unit as each store takes. */
+#define FLUSHED 32
+
+static void flush_some(const struct unit *all, size_t from)
 {
     struct unit unit = {0};
     struct host_fault fault;
+    enum host_outcome outcome;
 
-    if (!store->list(piece_of(""), add_name, &unit, &fault))
-        abort();
-    if (unit.count > 0) {
+    for (size_t i = from; i < all->count && i < from + FLUSHED; i++)
+        unit_add(&unit, all->keys[i].name, true);
+    do {
+        unit_restart(&unit);
         if (store->load(&unit, &fault) != HOST_DONE)
             abort();
         for (size_t i = 0; i < unit.count; i++) {
             record_clear(&unit.keys[i].record);
             unit.keys[i].record.changed = true;
         }
-        if (store->commit(&unit, &fault) != HOST_DONE)
-            abort();
+        outcome = store->commit(&unit, &fault);
+    } while (outcome == HOST_AGAIN);
+    if (outcome == HOST_FAILED) {
+        fprintf(stderr, "flushall: %s\n", fault.why.said);
+        abort();
     }
     unit_end(&unit);
+}
+
+static void flush(void)
+{
+    struct unit all = {0};
+    struct host_fault fault;
+
+    if (!store->list(piece_of(""), add_name, &all, &fault))
+        abort();
+    for (size_t i = 0; i < all.count; i += FLUSHED)
+        flush_some(&all, i);
+    unit_end(&all);
 }
 
 static bool reply(const struct piece *words, size_t count, struct strbuf *out)
@@ -226,13 +245,14 @@ static void open_store(const char *where)
     snprintf(table, sizeof table, "t%d", (int)getpid());
     const struct host_target target = {.host = host,
                                        .port = port,
-                                       .user = user,
+                                       .user = strcmp(user, "-") == 0 ? "" : user,
                                        .password = password,
                                        .database = database,
                                        .ca = "",
                                        .certificate = "",
                                        .key = "",
-                                       .client = "tests"};
+                                       .client = "tests",
+                                       .margin = ""};
     store = &HOST_STORE;
     if (!store->open(&target, table, &fault) || !store->make(NULL, &fault)) {
         fprintf(stderr, "%s: %s\n", where, fault.why.said);

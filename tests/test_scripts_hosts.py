@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""The scripts of src/rules in a host (src/host): their own tests, with its records in memory; with
-"postgresql" or "mariadb" in RLOCK_SCRIPT_STORES, in such a database. Prints TAP."""
+"""The scripts of src/rules in a host (src/host): their own tests, with its records in memory, and
+in etcd; or in the stores in RLOCK_SCRIPT_STORES, also postgresql and mariadb. Prints TAP."""
 import os, re, shutil, signal, subprocess, sys, tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOOLS = os.path.abspath(os.environ.get("RLOCK_TEST_TOOLS", "tests"))
 PROGRAMS = {
-    "memory": "script-host", "postgresql": "script-host-postgresql", "mariadb": "script-host-mysql"
+    "memory": "script-host", "postgresql": "script-host-postgresql",
+    "mariadb": "script-host-mysql", "etcd": "script-host-etcd",
 }
 FILES = """test_scripts test_scripts_any test_scripts_ask test_scripts_far test_scripts_grace
     test_scripts_handover test_scripts_latch test_scripts_latest
@@ -18,11 +19,42 @@ WITHOUT = ["rights: without ", "a process that was a replica in between"]
 WITHOUT_IN_DATABASE = WITHOUT + ["thousands that died go all at once"]
 
 
+# The others are about what the scripts decide, wherever the records are.
+FILES_IN_ETCD = ["test_scripts_model", "test_scripts_any"]
+
+
+def start_etcd():
+    from chaos_deployments import free_ports
+    from chaos_etcd import EtcdServer
+
+    if not shutil.which("etcd"):
+        return None, None
+    directory = tempfile.mkdtemp(prefix="rlock-scripts-")
+    port, peer = free_ports(2)
+    server = EtcdServer(directory, port)
+    server.options = (
+        "--unsafe-no-fsync", f"--listen-peer-urls=http://127.0.0.1:{peer}",
+        f"--initial-advertise-peer-urls=http://127.0.0.1:{peer}",
+        f"--initial-cluster=default=http://127.0.0.1:{peer}",
+        f"--listen-client-urls=http://127.0.0.1:{port}",
+        f"--advertise-client-urls=http://127.0.0.1:{port}",
+    )
+    server.start()
+
+    def stop():
+        server.stop()
+        shutil.rmtree(directory, ignore_errors=True)
+
+    return f"127.0.0.1 {port} - - -", stop
+
+
 def start(store):
     """Starts a server; where its records are, and how it is stopped. None: it is not here."""
     from chaos_databases import DatabaseServer, missing
     from chaos_deployments import free_ports
 
+    if store == "etcd":
+        return start_etcd()
     name = "mysql" if store == "mariadb" else store
     if missing(name):
         return None, None
@@ -66,7 +98,7 @@ def main():
         print("1..0 # SKIP the hosts were not built: they take Lua 5.1, and a database's library")
         return 0
     count, failed = 0, 0
-    for store in os.environ.get("RLOCK_SCRIPT_STORES", "memory").split():
+    for store in os.environ.get("RLOCK_SCRIPT_STORES", "memory etcd").split():
         program = os.path.join(TOOLS, PROGRAMS[store])
         where, stop = ("", None)
         if store != "memory":
@@ -81,7 +113,7 @@ def main():
             "RLOCK_OPERATIONS": os.environ.get("RLOCK_OPERATIONS") or "2000",
         }
         try:
-            for file in FILES:
+            for file in FILES_IN_ETCD if store == "etcd" else FILES:
                 for good, what, comments in run(store, file, environment):
                     count += 1
                     failed += not good

@@ -670,8 +670,8 @@ static bool list(struct piece prefix, void (*each)(void *arg, struct piece name)
     {
         size_t size;
         char *name = gateway_name(row, &size);
-        const char *end = size > 0 ? strrchr(name, '}') : NULL;
-        bool of_line = end && end[1] == '!'; /* a bell, or a place in a line */
+        const char *end = strrchr(name, '}'), *behind = end ? end : name;
+        bool of_line = strstr(behind, BELL) || strstr(behind, LINE);
         if (size > 0 && !of_line && record_read_name(name, &size))
             each(arg, (struct piece){name, size});
         free(name);
@@ -695,10 +695,5 @@ static bool make(const char *user, struct host_fault *fault)
     return true;
 }
 
-int main(void)
-{
-    static const struct host_store store = {open_etcd, load, commit,         leave_line, list,
-                                            rest,      hear, ask_for_doctor, make,       NULL};
-
-    return host_serve(&(const struct host){.store = &store});
-}
+const struct host_store host_etcd = {open_etcd, load, commit,         leave_line, list,
+                                     rest,      hear, ask_for_doctor, make,       NULL};

@@ -94,6 +94,8 @@ struct host_store {
 
 /* Records in the tables of a database (database.h). */
 extern const struct host_store host_database;
+/* Records in etcd (etcd.c). */
+extern const struct host_store host_etcd;
 
 /* -- the loop of a host (serve.c) -------------------------------------------------------------- */
 
