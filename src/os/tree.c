@@ -538,16 +538,20 @@ static bool list_children(const struct tree *tree, reader *look_at, struct momen
     return complete;
 }
 
+static bool shows_group(const struct process_list *all, pid_t group)
+{
+    for (size_t i = 0; i < all->count; i++)
+        if (all->all[i].group == group)
+            return true;
+    return false;
+}
+
 /* Signals the command's process group where /proc does not show the command, which is there: it is
  * hidden, as zombies are not. Or none of the group is shown, when the command has gone. */
 static enum tree_state signal_hidden_group(const struct tree *tree, const struct process_list *all,
                                            int signo)
 {
-    bool shown = false;
-
-    for (size_t i = 0; i < all->count; i++)
-        shown |= all->all[i].group == tree->group;
-    if (shown &&
+    if (shows_group(all, tree->group) &&
         (process_list_find(all, tree->group) || (kill(tree->group, 0) != 0 && errno == ESRCH)))
         return TREE_GONE;
     bool live =
@@ -562,8 +566,10 @@ static struct moment until_kill(const struct tree *tree, int signo)
 }
 
 /* Signals what can be found by descent, in the time that its own processes take: no process of
- * another tree is read, and of its own only what is never locked. False: nothing was found, or it
- * would not do, as the caller's children are known by their start only. */
+ * another tree is read, and of its own only what is never locked. But a group of which none descends
+ * from the root may be a later one of that number, whose first process has ended: then all are
+ * listed. False: nothing was found, or it would not do, as the caller's children are known by their
+ * start only. */
 static bool signal_descendants(const struct tree *tree, int signo)
 {
     struct process_list all ENDED_BY(process_list_free) = {0};
@@ -576,6 +582,8 @@ static bool signal_descendants(const struct tree *tree, int signo)
     list_children(tree, procfs_read_status, until_kill(tree, signo), &all);
     enum tree_state state = signal_found(tree, &all, signo, &print, &complete);
     enum tree_state hidden = signal_hidden_children(tree, signo, &complete);
+    if (tree->group > 0 && !shows_group(&all, tree->group) && group_is_ours(tree))
+        procfs_list(tree->procfs, until_kill(tree, signo), &all);
     enum tree_state group = signal_hidden_group(tree, &all, signo);
     return state == TREE_LIVE || hidden == TREE_LIVE || group == TREE_LIVE;
 }

@@ -445,9 +445,8 @@ static void check_stray(const struct proc *process, const struct run *run, int s
     bool blind = kernel.proc == PROC_NONE || (run && world.now < run->blind_until);
     bool between = !kernel.signals_groups && has_just_slept();
     bool tells = process->kind == STRANGER && has_looked_since(kernel.current, process->born);
-    bool leaderless = !kernel.signals_groups && !process_find(process->group); /* README.md */
 
-    if (((kernel.no_pidfd || kernel.no_pidfd_signal || blind || between) && !tells) || leaderless)
+    if ((kernel.no_pidfd || kernel.no_pidfd_signal || blind || between) && !tells)
         note_stray(process->run);
     else if (run)
         fail("run %d sends signal %d to process %d of others", run->number, signo, process->pid);

@@ -236,7 +236,7 @@ static void tell_latest(int number)
 
 /* In the library's place: notes signals instead of sending them, if "notes_deeds" says so, and that
  * a list of all processes was begun. */
-static char deeds[256];
+static char deeds[1024];
 static bool notes_deeds;
 static size_t entries; /* of directories, that were read */
 static pid_t group;    /* that has processes; 0: none */
@@ -619,6 +619,34 @@ static void test_group_of_a_reaped_command(void)
     group = single = 0;
 }
 
+/* Nor is it where the first process of that group has ended, too. */
+static void test_group_without_its_first(void)
+{
+    static const struct row others = {151, 1, 150, 150, 1, 230, "x", "", "", "another's"};
+
+    make_world(true);
+    make_process(&others, true);
+    struct procfs procfs = procfs_of(directory);
+    const struct tree tree = {.procfs = &procfs,
+                              .root = getpid(),
+                              .group = pid_of(150),
+                              .leader = -1,
+                              .reaped = true,
+                              .except = pid_of(101),
+                              .owner = OWNER};
+    group = tree.group;
+    notes_deeds = true;
+    *deeds = '\0';
+    tree_signal(&tree, SIGTERM);
+    tree_signal(&tree, SIGKILL);
+    tap_ok(strstr(deeds, "signal 122") && !strchr(deeds, '-'),
+           "H125 a later group whose first process has ended is not signalled: %s", deeds);
+    notes_deeds = false;
+    group = 0;
+    procfs_close(&procfs);
+    remove_tree("");
+}
+
 /* The file may be refused, or no descriptor be left for it. */
 static void test_cgroup_that_does_not_kill(void)
 {
@@ -704,6 +732,7 @@ int main(void)
     test_number_of_another();
     test_empty_group();
     test_group_of_a_reaped_command();
+    test_group_without_its_first();
     test_cgroup_that_does_not_kill();
     test_child_of_another();
     return tap_done();
