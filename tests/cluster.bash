@@ -149,8 +149,8 @@ master_of() {
     }'
 }
 
-# key_at NODE PLACE: a key there, by what "nodes" has printed; those with a lower place come first in
-# the alphabet.
+# key_at NODE PLACE: a key there, by what "nodes" has printed; those with a lower place come first
+# in the alphabet.
 key_at() {
     local slots=$BATS_FILE_TMPDIR/slots.$2 names
     mapfile -t names < <(printf "k$2-%s\n" {0..49})

@@ -141,7 +141,7 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
 }
 
 # Sixteen names of one port where no server is, each as long as names of hosts get.
-@test "a URL of many long names is cut in messages, not in silence; the doctor's JSON has all of it" {
+@test "a URL of many long names is cut in messages, and says so; the doctor's JSON has it all" {
     local name url names=()
     for n in {1..16}; do
         printf -v name 'server-%s.%060d.%060d.localhost:1' "$n" 0 0

@@ -59,7 +59,7 @@ static inline int moment_alarm(int timer_fd, struct moment m)
         alarm.it_value.tv_nsec = ns % NS_PER_SEC;
     }
 #ifdef __LP64__
-    return (int)syscall(SYS_timerfd_settime, timer_fd, TFD_TIMER_ABSTIME, &alarm, NULL);
+    return (int)syscall(SYS_timerfd_settime, timer_fd, TFD_TIMER_ABSTIME, &alarm, (void *)NULL);
 #else
     return timerfd_settime(timer_fd, TFD_TIMER_ABSTIME, &alarm, NULL);
 #endif

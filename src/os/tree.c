@@ -566,10 +566,10 @@ static struct moment until_kill(const struct tree *tree, int signo)
 }
 
 /* Signals what can be found by descent, in the time that its own processes take: no process of
- * another tree is read, and of its own only what is never locked. But a group of which none descends
- * from the root may be a later one of that number, whose first process has ended: then all are
- * listed. False: nothing was found, or it would not do, as the caller's children are known by their
- * start only. */
+ * another tree is read, and of its own only what is never locked. But a group of which none
+ * descends from the root may be a later one of that number, whose first process has ended: then all
+ * are listed. False: nothing was found, or it would not do, as the caller's children are known by
+ * their start only. */
 static bool signal_descendants(const struct tree *tree, int signo)
 {
     struct process_list all ENDED_BY(process_list_free) = {0};

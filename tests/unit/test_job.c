@@ -9,8 +9,8 @@
 #include "kernel_clock.h"
 #include "tap.h"
 
-static int64_t slept; /* ns, for which this process has stood still */
-static pid_t awake;   /* the process that has not, but all others for a minute; 0: any */
+static int64_t slept;   /* ns, for which this process has stood still */
+static pid_t sleepless; /* the process that has not, but all others for a minute; 0: any */
 static bool terminal_is_slow;
 static int conts, ends; /* signals that were sent */
 
@@ -19,7 +19,7 @@ int clock_gettime(clockid_t clock, struct timespec *time)
 {
     int result = kernel_time(clock, time);
 
-    time->tv_sec += slept / NS_PER_SEC + (awake && awake != getpid() ? 60 : 0);
+    time->tv_sec += slept / NS_PER_SEC + (sleepless && sleepless != getpid() ? 60 : 0);
     return result;
 }
 
@@ -188,10 +188,10 @@ static int status_of_stop(bool late)
     struct stop_command stop = {.plan = &with_stop};
     int status = -1;
 
-    awake = late ? getpid() : 0;
+    sleepless = late ? getpid() : 0;
     if (stop_command_start(&stop, NULL, NULL, moment_plus(moment_now(), 30 * NS_PER_SEC)))
         waitpid(stop.pid, &status, 0);
-    awake = 0;
+    sleepless = 0;
     return status;
 }
 

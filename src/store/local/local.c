@@ -105,17 +105,19 @@ static bool is_private(const char *directory)
 static unsigned user_of_host(void)
 {
     char own[4096], first[4096];
-    unsigned user = (unsigned)getauxval(AT_EUID), inside, outside, count;
+    unsigned user = (unsigned)getauxval(AT_EUID);
 
     if (file_read_small(open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC), own, sizeof own) <= 0)
         return user;
     file_read_small(open("/proc/1/uid_map", O_RDONLY | O_CLOEXEC), first, sizeof first);
     if (strcmp(own, first) == 0)
         return user;
-    for (const char *line = own; line; line = strchr(line + 1, '\n'))
-        if (sscanf(line, "%u %u %u", &inside, &outside, &count) == 3 && user >= inside &&
-            user - inside < count)
-            return outside + (user - inside);
+    for (const char *line = own; line; line = strchr(line + 1, '\n')) {
+        char *rest;
+        unsigned long inside = strtoul(line, &rest, 10), outside = strtoul(rest, &rest, 10);
+        if (user >= inside && user - inside < strtoul(rest, NULL, 10))
+            return (unsigned)(outside + (user - inside));
+    }
     return user;
 }
 
