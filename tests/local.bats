@@ -283,6 +283,15 @@ one_place() {
     [[ $one == 75 && $two != *ran* ]]
 }
 
+@test "a umask that takes all from the owner: the place can be used, then and later" {
+    unshare -p true 2>/dev/null || skip "no process name space here"
+    in_mounts 'mount -t tmpfs -o mode=1777 none /run/lock
+        (umask 777; user run k -- echo ran)
+        user run k -- echo ran
+        user local stop' -p -f --mount-proc
+    [[ $output == ran$'\n'ran* ]]
+}
+
 @test "H159 a user who is root in a user name space has the same place" {
     one_place unshare --map-root-user
 }

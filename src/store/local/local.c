@@ -206,7 +206,10 @@ bool local_make(struct local_place *place, char *fault, size_t size)
                  (long long)moment_now().ns);
         rename(place->directory, aside);
     }
-    if (mkdir(place->directory, 0700) != 0 && errno != EEXIST) {
+    mode_t mask = umask(077); /* the caller's may take away what its owner needs */
+    bool made = mkdir(place->directory, 0700) == 0 || errno == EEXIST;
+    umask(mask);
+    if (!made) {
         snprintf(fault, size, "cannot make %s: %s%s", place->directory, strerror(errno),
                  errno == EROFS ? " (in a unit, ReadWritePaths= allows it)" : "");
         return false;
