@@ -295,13 +295,15 @@ static void stop(struct job *job)
     go_on_stopping(job);
 }
 
-/* The command of --stop has died with the agent, and the lock is not free. */
+/* The command of --stop has died with the agent, and the lock is not free. Or the agent had seen
+ * that all has ended: then there is nothing to stop. */
 void job_agent_died(struct job *job)
 {
     if (!job_is_ended_elsewhere(job))
         return;
     atomic_store(&job->agent->offer->ending, 0);
-    if (job->state == JOB_STOPPING && tree_signal(&job->stop.tree, 0) != TREE_GONE) {
+    if (job->state == JOB_STOPPING && !job->cleared &&
+        tree_signal(&job->stop.tree, 0) != TREE_GONE) {
         claim_end(job);
         begin_to_end(job);
     }

@@ -206,6 +206,22 @@ static bool is_ended_by_loss(bool cleared)
     return job.state == JOB_STOPPING || ends > 0;
 }
 
+/* The agent has died while it ended the command. cleared: it had seen that this has ended. Returns
+ * whether this process ends the command from then on. */
+static bool is_ended_for_agent(bool cleared)
+{
+    struct job job = job_in(JOB_STOPPING, 10 * NS_PER_SEC);
+
+    job.cleared = cleared;
+    job.stopping_since = awake_now();
+    job.stop = (struct stop){.child = &job.child,
+                             .tree = {.procfs = &job.procfs, .group = COMMAND, .leader = -1}};
+    atomic_store(&offer.ending, 1);
+    job_agent_died(&job);
+    atomic_store(&offer.ending, 0);
+    return job.ends_command;
+}
+
 int main(void)
 {
     tap_ok(is_continued(false), "a command whose lock was verified is continued");
@@ -219,5 +235,7 @@ int main(void)
     tap_ok(is_killed_of_agent(-NS_PER_SEC), "then it is killed, though the agent is stopped");
     tap_ok(is_ended_by_loss(false), "a loss ends the command");
     tap_ok(!is_ended_by_loss(true), "not one whose lock its agent has released");
+    tap_ok(is_ended_for_agent(false), "a command whose agent died while it ended it is ended");
+    tap_ok(!is_ended_for_agent(true), "not one that the agent had seen to have ended");
     return tap_done();
 }
