@@ -192,11 +192,11 @@ int cgroup_is_populated(const struct cgroup *cgroup)
 /* Not of cgroups that the command itself has made. */
 void cgroup_remove(const struct cgroup *cgroup)
 {
-    const char *path = cgroup->path;
     char processes[4096], *next;
 
     if (!cgroup_exists(cgroup))
         return;
+    const char *path = cgroup->path;
     char *parent FREED = strbuf_print("%.*s", (int)(strrchr(path, '/') - path), path);
     for (int i = 0; i < MOVES && rmdir(path) < 0 && errno == EBUSY; i++) {
         /* The processes continue in the cgroup that this one was made in. */

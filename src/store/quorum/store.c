@@ -200,12 +200,19 @@ static bool is_fault(const struct quorum_store *store, const struct answer *hear
 
 /* -- beginning and ending ---------------------------------------------------------------------- */
 
+/* A node may have given the lock to others once the lease is over that it has granted. So all of a
+ * majority must have granted it within one lease: else another holder could come between, whose
+ * fence is higher than the one settled on. */
 static void begin_round(struct quorum_store *store, enum quorum_rule rule)
 {
+    int64_t lease = store->requests.acquire.lease;
+    struct moment until = store->base.operation.until;
+
+    if (rule == QUORUM_TAKE)
+        until = moment_min(until, lease_end(now_of(store), lease));
     store->stage = STAGE_VOTING;
     store->settling = false;
-    quorum_round_begin(&store->round, rule, store->requests.acquire.lease,
-                       store->base.operation.until);
+    quorum_round_begin(&store->round, rule, lease, until);
 }
 
 /* Gives a node an order whose answer is not a vote. */
@@ -258,8 +265,8 @@ static void settle(struct quorum_store *store)
     quorum_answer(&round->votes, QUORUM_CARRIED, &store->answer, store->grants);
     set_fences(requests, store->grants);
     store->settling = true;
-    quorum_round_close_at(
-        round, moment_min(store->base.operation.until, moment_plus(now_of(store), AFTERMATH_NS)));
+    quorum_round_close_at(round,
+                          moment_min(round->until, moment_plus(now_of(store), AFTERMATH_NS)));
     for (size_t i = 0; i < store->count; i++) {
         const struct quorum_ballot *ballot = &round->votes.ballots[i];
         if (ballot->vote != VOTE_YES || quorum_is_settled(requests, ballot->kept.grants))
