@@ -358,15 +358,15 @@ unit_ms() {
     echo $(($(now_ms) - start))
 }
 
-# told KEY: sets "answer" to the JSON of status. The questions that are polled for find what they
+# ask_status KEY: sets "answer" to the JSON of status. The questions that are polled for find what they
 # ask in its text: jq takes as long to start as ten other programs.
-told() {
+ask_status() {
     answer=$("$RLOCK" status --json "$1" 3>&-)
 }
 
 owner_of() { # KEY
     local answer
-    told "$1" && [[ $answer =~ \"holders\":\[\{\"owner\":\"([^\"]*) ]] && echo "${BASH_REMATCH[1]}"
+    ask_status "$1" && [[ $answer =~ \"holders\":\[\{\"owner\":\"([^\"]*) ]] && echo "${BASH_REMATCH[1]}"
 }
 
 is_free() {
@@ -382,7 +382,7 @@ held() {
 # Prints the number of waiters for KEY, which alone have a position; nothing if that is unknown.
 waiters() {
     local answer others
-    told "$1" || return
+    ask_status "$1" || return
     others=${answer//'"position"'/}
     echo $(((${#answer} - ${#others}) / 10))
 }
@@ -394,7 +394,7 @@ has_waiters() {
 # has_place NAME KEY POSITION: the process that "bg" started has that place in the queue.
 has_place() {
     local answer before
-    told "$2" || return
+    ask_status "$2" || return
     before=${answer%%"\"pid\":${pid[$1]},"*}
     [[ $before != "$answer" && ${before##*'"position":'} == "$3,"* ]]
 }
@@ -402,7 +402,7 @@ has_place() {
 # holds NAME KEY: the process that "bg" started holds KEY.
 holds() {
     local answer
-    told "$2" && [[ ${answer%%'"waiters":'*} == *"\"pid\":${pid[$1]},"* ]]
+    ask_status "$2" && [[ ${answer%%'"waiters":'*} == *"\"pid\":${pid[$1]},"* ]]
 }
 
 # no_waiters KEY...
@@ -416,7 +416,7 @@ no_waiters() {
 # Prints the rest of the lease of KEY's first holder, in ms.
 lease_left() {
     local answer
-    told "$1" && [[ $answer =~ \"lease_left_ms\":([0-9]+) ]] && echo "${BASH_REMATCH[1]}"
+    ask_status "$1" && [[ $answer =~ \"lease_left_ms\":([0-9]+) ]] && echo "${BASH_REMATCH[1]}"
 }
 
 # renewed KEY: waits for the next renewal of its lease.
@@ -581,7 +581,7 @@ all_end() {
 # calls_first KEY COMMAND...: by that, the first waiter for KEY is called; later it asks by itself.
 calls_first() {
     local answer
-    told "$1"
+    ask_status "$1"
     [[ $answer =~ \"waiters\":\[\{\"owner\":\"([^\"]*) ]]
     bg_prints call redis-cli -s "$REDIS_SOCK" subscribe "rlock:{$1}:${BASH_REMATCH[1]}"
     "${@:2}"
