@@ -358,8 +358,8 @@ unit_ms() {
     echo $(($(now_ms) - start))
 }
 
-# ask_status KEY: sets "answer" to the JSON of status. The questions that are polled for find what they
-# ask in its text: jq takes as long to start as ten other programs.
+# ask_status KEY: sets "answer" to the JSON of status. The questions that are polled for find what
+# they ask in its text: jq takes as long to start as ten other programs.
 ask_status() {
     answer=$("$RLOCK" status --json "$1" 3>&-)
 }
