@@ -184,12 +184,13 @@ database_kill() {
     done
 }
 
-# database_client NAME DATABASE [OPTION...]: an administrator's.
+# database_client NAME DATABASE [OPTION...]: an administrator's. A server that a test has left
+# stopped is not waited for for ever.
 database_client() {
     local dir=$BATS_FILE_TMPDIR/$1
     case $1 in
-    postgresql) psql -qAt -h "$dir" -p "$POSTGRESQL_PORT" -U root -d "$2" "${@:3}" 3>&- ;;
-    mysql) mariadb --no-defaults -N --unbuffered -S "$dir/sock" -u root "$2" "${@:3}" 3>&- ;;
+    postgresql) PGCONNECT_TIMEOUT=30 psql -qAt -h "$dir" -p "$POSTGRESQL_PORT" -U root -d "$2" "${@:3}" 3>&- ;;
+    mysql) mariadb --no-defaults --connect-timeout=30 -N --unbuffered -S "$dir/sock" -u root "$2" "${@:3}" 3>&- ;;
     esac
 }
 

@@ -38,9 +38,11 @@ standby_kill() {
     rm -f "$BATS_FILE_TMPDIR/standby"
 }
 
-# main_processes SIGNAL
+# main_processes SIGNAL: some of them may end just now.
 main_processes() {
-    local main
+    local main all
     main=$(head -n 1 "$BATS_FILE_TMPDIR/postgresql/data/postmaster.pid")
-    children_of "$main" | xargs kill "-$1" "$main"
+    mapfile -t all < <(children_of "$main")
+    kill "-$1" "$main"
+    kill "-$1" "${all[@]}" 2>/dev/null || true
 }
