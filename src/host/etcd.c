@@ -1,8 +1,8 @@
-/* Records in etcd. A unit is read by one request and written by
- * another, on condition that none of its keys has changed meanwhile (mod_revision): nothing is
- * locked, and a request that arrives twice, or late, does nothing. Leases count as clockless.h
- * says. The messages of a unit are put into keys that those who wait watch, the bells of a lock. It
- * has 16, so that a message to one waiter does not wake all. */
+/* Records in etcd. A unit is read by one request and written by another, on condition that none of
+ * its keys has changed meanwhile (mod_revision): nothing is locked, and a request that arrives
+ * twice, or late, does nothing. Leases count as clockless.h says. The messages of a unit are put
+ * into keys that those who wait watch, the bells of a lock. It has 16, so that a message to one
+ * waiter does not wake all. */
 #include <inttypes.h>
 #include <stdio.h>
 

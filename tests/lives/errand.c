@@ -53,14 +53,17 @@ int errand_execute(const struct errand *errand, const struct command *command, c
 
 /* -- what is done to it ------------------------------------------------------------------------ */
 
-static void die(void *arg)
+static void strike(const struct errand *errand, int signo, const char *fault)
 {
-    const struct errand *errand = arg;
-
     if (!process_exists(errand->process))
         return;
-    trace("FAULT: KILL of rlock");
-    signal_send(errand->process, SIGKILL);
+    trace("FAULT: %s", fault);
+    signal_send(errand->process, signo);
+}
+
+static void die(void *arg)
+{
+    strike(arg, SIGKILL, "KILL of rlock");
 }
 
 static void go_on(void *arg)
@@ -81,12 +84,7 @@ static void stop(void *arg)
 
 static void ask(void *arg)
 {
-    const struct errand *errand = arg;
-
-    if (!process_exists(errand->process))
-        return;
-    trace("FAULT: TERM to rlock");
-    signal_send(errand->process, SIGTERM);
+    strike(arg, SIGTERM, "TERM to rlock");
 }
 
 void errand_start(struct errand *errand, enum kind kind, int (*work)(const void *errand))
