@@ -119,6 +119,17 @@ static bool pause_until(struct query *query, struct moment until, struct answer 
     return false;
 }
 
+/* A failed attempt may be followed by another one: if the failure may pass; or if something may
+ * have been done, which asking again settles, whatever the error. */
+static bool may_ask_again(const struct query *query, bool harmless, bool unsure, struct moment now,
+                          const struct answer *answer)
+{
+    if (!query->store || answer->verdict != VERDICT_UNKNOWN || (unsure && !harmless))
+        return false;
+    return outage_may_pass(&query->outage, now, answer) ||
+           (answer->maybe_done && !moment_reached(query->outage.until, now));
+}
+
 /* Asks until there is an answer, or the outage or the time is over. harmless: what may have been
  * done may be asked again. Returns whether an attempt without an answer may have been executed. */
 static bool ask(struct query *query, struct operation operation, bool harmless, int64_t attempt,
@@ -132,8 +143,7 @@ static bool ask(struct query *query, struct operation operation, bool harmless, 
         now = moment_now();
         unsure |= answer->verdict == VERDICT_UNKNOWN && answer->maybe_done;
         again =
-            query->store && answer->verdict == VERDICT_UNKNOWN && (harmless || !unsure) &&
-            !moment_reached(end, now) && outage_may_pass(&query->outage, now, answer) &&
+            may_ask_again(query, harmless, unsure, now, answer) && !moment_reached(end, now) &&
             pause_until(query, moment_min(outage_note(&query->outage, now, answer), end), answer);
     }
     return unsure;

@@ -39,8 +39,6 @@ static const struct option_spec options[] = {
     SETTINGS_OPTIONS,
     {0}};
 
-/* How long counting a success is tried with a store that is out of reach. */
-#define COUNT_TIME_NS (30 * NS_PER_SEC)
 /* How often a waiter looks when the store does not poke it, and by how much that is spread. */
 #define LOOK_NS   (2500 * NS_PER_MS)
 #define SPREAD_NS (250 * NS_PER_MS)
@@ -341,9 +339,8 @@ static int count_success(struct latch *latch, const char *word)
     if (catch_signals(latch) != STATUS_OK)
         return STATUS_SYSTEM;
     loop_run_for(query->loop, 0); /* notices a connection that was closed meanwhile */
-    query->asked = false;         /* an outage begins anew */
-    if (query->server_wait < COUNT_TIME_NS)
-        query->server_wait = COUNT_TIME_NS;
+    if (query->outage.longest < query->server_wait)
+        query->outage.longest = query->server_wait;
     if (latch->call.signal) {
         command_error(&latch->call, "%s: ended by a signal before it was counted", latch->key);
         return STATUS_OK;
