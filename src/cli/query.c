@@ -120,11 +120,13 @@ static bool pause_until(struct query *query, struct moment until, struct answer 
 }
 
 /* A failed attempt may be followed by another one: if the failure may pass; or if something may
- * have been done, which asking again settles, whatever the error. */
+ * have been done, which asking again settles. A right that is missing in the middle of a script
+ * leaves a part of it, and asking again takes that for the whole. */
 static bool may_ask_again(const struct query *query, bool harmless, bool unsure, struct moment now,
                           const struct answer *answer)
 {
-    if (!query->store || answer->verdict != VERDICT_UNKNOWN || (unsure && !harmless))
+    if (!query->store || answer->verdict != VERDICT_UNKNOWN || answer->cause == CAUSE_DENIED ||
+        (unsure && !harmless))
         return false;
     return outage_may_pass(&query->outage, now, answer) ||
            (answer->maybe_done && !moment_reached(query->outage.until, now));
