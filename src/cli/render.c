@@ -18,12 +18,13 @@ enum {
     COLUMNS
 };
 
-#define ELLIPSIS     "\xe2\x80\xa6"
-#define LABEL_LEAST  8 /* columns; the start of a label says nothing in fewer */
-#define KEY_LEAST    8
-#define KEY_FAIR     16 /* of a key that is cut to leave room for its holder */
-#define HOST_FAIR    12 /* of a host that is cut */
-#define OUTCOME_FAIR 16 /* of the end of a run, which may have a reason */
+#define ELLIPSIS      "\xe2\x80\xa6"
+#define LABEL_LEAST   8 /* columns; the start of a label says nothing in fewer */
+#define KEY_LEAST     8
+#define KEY_FAIR      16 /* of a key that is cut to leave room for its holder */
+#define HOST_FAIR     12 /* of a host that is cut */
+#define OUTCOME_FAIR  16 /* of the end of a run, which may have a reason */
+#define OUTCOME_LEAST 7  /* as long as its title */
 
 /* "free", "reserved", "exclusive", "shared", "limit 3", "limit" where that is not known; also
  * ", paused". */
@@ -123,6 +124,12 @@ static int fair_width(const struct table *table, size_t column, int fair)
     return width < fair ? width : fair;
 }
 
+/* Returns the columns that are spared if it has no more than that. */
+static int spared_by(const struct table *table, size_t column, int fair)
+{
+    return table_width(table, column) - fair_width(table, column, fair);
+}
+
 /* Shortens a cell that is too long: to the user and host of the owner, to the host, and cuts it. */
 static void shorten_party(struct table_row *row, size_t column, const struct identity *who,
                           int room)
@@ -195,8 +202,8 @@ void render_table(struct strbuf *out, const struct lock_view *locks, size_t coun
         /* Hides the lease, and then the mode, if a fair part of the key and of the holder would
          * have no room beside them. */
         static const size_t least[] = {COLUMN_LEASE, COLUMN_MODE};
-        int spared = table_width(&table, COLUMN_KEY) - fair_width(&table, COLUMN_KEY, KEY_FAIR) +
-                     table_width(&table, COLUMN_HELD) - fair_width(&table, COLUMN_HELD, HOST_FAIR);
+        int spared =
+            spared_by(&table, COLUMN_KEY, KEY_FAIR) + spared_by(&table, COLUMN_HELD, HOST_FAIR);
         for (size_t i = 0; i < 2 && width_of(&table) - spared > style->width; i++)
             table.hidden[least[i]] = true;
         shorten_holders(&table, locks, style->width);
@@ -540,6 +547,24 @@ void render_run_end(struct table_row *row, size_t column, const struct lock_run 
         table_set(row, column, "-");
 }
 
+/* Where cells that are cut as far as they may be have no room: shortens the time to "11-20 08:15",
+ * and then hides for how long the lock was held. */
+static void narrow_runs(struct table *table, int width)
+{
+    int spared = spared_by(table, RUN_KEY, KEY_LEAST) + spared_by(table, RUN_BY, KEY_LEAST) +
+                 spared_by(table, RUN_OUTCOME, OUTCOME_LEAST);
+
+    if (table_line_width(table, RUN_COLUMNS) - spared <= width)
+        return;
+    for (size_t i = 1; i < table->count; i++) {
+        const char *year_end = strchr(table->rows[i].cells[RUN_SINCE], '-');
+        if (year_end)
+            table_set(&table->rows[i], RUN_SINCE, "%.*s",
+                      (int)(strrchr(year_end, ':') - year_end - 1), year_end + 1);
+    }
+    table->hidden[RUN_HELD] = table_line_width(table, RUN_COLUMNS) - spared > width;
+}
+
 /* Fits the rows into the width. How a run ended is cut to a fair part, who it was is shortened to
  * the host, and keys are cut, without the wait if need be; the rest goes to how it ended. */
 static void fit_runs(struct table *table, const struct past_run *runs, int width)
@@ -548,18 +573,18 @@ static void fit_runs(struct table *table, const struct past_run *runs, int width
     int others = width - TABLE_GAP - outcomes; /* for all columns but that one */
     /* By cut keys and shortened owners so much is spared. "rest" is of a line with cut keys, beside
      * the owner. */
-    int spared = table_width(table, RUN_KEY) - fair_width(table, RUN_KEY, KEY_FAIR) +
-                 table_width(table, RUN_BY) - fair_width(table, RUN_BY, HOST_FAIR);
+    int spared = spared_by(table, RUN_KEY, KEY_FAIR) + spared_by(table, RUN_BY, HOST_FAIR);
 
     table->hidden[RUN_WAITED] = table_line_width(table, RUN_OUTCOME) - spared > others;
-    int rest = table_line_width(table, RUN_OUTCOME) - table_width(table, RUN_KEY) -
-               table_width(table, RUN_BY) + fair_width(table, RUN_KEY, KEY_FAIR);
+    narrow_runs(table, width);
+    int rest = table_line_width(table, RUN_OUTCOME) - spared_by(table, RUN_KEY, KEY_FAIR) -
+               table_width(table, RUN_BY);
     for (size_t i = 1; i < table->count; i++)
         shorten_party(&table->rows[i], RUN_BY, &runs[i - 1].run->by.who, others - rest);
     cut_keys(table, RUN_KEY, RUN_OUTCOME, others);
     outcomes = width - TABLE_GAP - table_line_width(table, RUN_OUTCOME);
     for (size_t i = 1; i < table->count; i++)
-        table_cut(&table->rows[i], RUN_OUTCOME, outcomes > KEY_LEAST ? outcomes : KEY_LEAST,
+        table_cut(&table->rows[i], RUN_OUTCOME, outcomes > OUTCOME_LEAST ? outcomes : OUTCOME_LEAST,
                   ELLIPSIS);
 }
 

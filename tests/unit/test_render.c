@@ -384,6 +384,12 @@ static void test_history(void)
         {60, "SINCE                KEY        BY    HELD  OUTCOME\n"
              "1970-01-01 00:00:01  proj\xe2\x80\xa6tion  ci-3  5s    exit 0\n"
              "1970-01-01 00:00:02  k          ci-4  1s    revoked by ada@\xe2\x80\xa6\n"},
+        {52, "SINCE        KEY        BY    HELD  OUTCOME\n"
+             "01-01 00:00  proj\xe2\x80\xa6tion  ci-3  5s    exit 0\n"
+             "01-01 00:00  k          ci-4  1s    revoked by ada@\xe2\x80\xa6\n"},
+        {40, "SINCE        KEY       BY    OUTCOME\n"
+             "01-01 00:00  proj\xe2\x80\xa6ion  ci-3  exit 0\n"
+             "01-01 00:00  k         ci-4  revoked by\xe2\x80\xa6\n"},
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
