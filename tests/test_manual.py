@@ -189,6 +189,12 @@ def heading_faults(page):
                 yield from (f"{heading}: {word} is a macro" for word in words if word in TEXT)
 
 
+def quote_faults(page):
+    """A quotation ends with its line: "Ql a , Ql b" is printed as one, with the other in it."""
+    with open(os.path.join(TOP, "man", page), encoding="utf-8") as source:
+        return re.findall(r"^\.(?:\w+ )*(?:Ql|Dq|Sq|Qq) .* [,;:] \S.*", source.read(), re.M)
+
+
 def twice(page):
     """The items of a page's list of commands that it has more than once."""
     with open(os.path.join(TOP, "man", page), encoding="utf-8") as source:
@@ -272,6 +278,7 @@ def results():
         yield f"{count[0]}: {count[1]}", count_faults(*count)
     for page in sorted(os.listdir(os.path.join(TOP, "man"))):
         yield f"{page}: its headings are printed as they are written", heading_faults(page)
+        yield f"{page}: a quotation has one thing in it", quote_faults(page)
     yield "rlock.1: each command once", twice("rlock.1")
     yield "pages and packages name one version", [*other_versions()]
     yield "no page has a number of tests", [*counts_of_tests()]
