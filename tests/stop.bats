@@ -124,10 +124,19 @@ absent() {
     [[ $(wc -l <"$T/left") == 1 ]] # not once more, when it may be another one's work
 }
 
-# A command that takes its time after TERM.
+listens() {
+    [[ $(redis pubsub channels "rlock:{$1}:*") ]]
+}
+
+# A command that takes its time after TERM. Its holder hears when it is asked to release: it
+# listens, and has acknowledged the renewal that it listens with. An rlock that is stopped before
+# that hears of nothing until its lease ends.
 cleaner() {
-    bg_up a rlock run --lease 60s --kill-after 20s --stop "echo >>'$T/stopped'; $1" k -- \
+    bg_up a rlock run --lease 10m --kill-after 20s --stop "echo >>'$T/stopped'; $1" k -- \
         sh -c "trap ': >\"$T/termed\"; exit 3' TERM; : >'$T/a.up'; while :; do sleep 0.05; done"
+    poll_until 10 listens k
+    poll_until 10 in_state "$(agent_of "${pid[a]}")" S
+    poll_until 10 in_state "${pid[a]}" S
 }
 
 @test "H164 the lock of a stopped rlock is taken away: its agent runs --stop, TERMs and releases" {
@@ -148,7 +157,6 @@ cleaner() {
 @test "H164 rlock continues while its agent ends the command: --stop is run once, and waited for" {
     cleaner "'$RLOCK_TEST_TOOLS/await' '$T/go'"
     suspend a STOP
-    has_left k 59000 || renewed k
     bg f rlock force-release --yes k
     poll_until 20 test -e "$T/stopped"
     kill -CONT "${pid[a]}"
