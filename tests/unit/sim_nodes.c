@@ -255,7 +255,7 @@ static struct moment after(struct sim_node *node)
     int64_t unit = NS_PER_MS / 10;
 
     return moment_plus(loop_now(node->loop),
-                       unit * (1 + sim_below((unsigned)(node->slowest / unit))));
+                       node->fastest + unit * (1 + sim_below((unsigned)(node->slowest / unit))));
 }
 
 static void move(struct sim_message *message)

@@ -20,7 +20,8 @@ struct sim_node {
     bool down;             /* refuses connections */
     struct moment still;   /* stands still until then */
     int64_t skew;          /* ns: its clock is ahead, or behind; fences are made of it */
-    int64_t slowest;       /* ns each way, at most */
+    int64_t fastest;       /* ns each way, at least */
+    int64_t slowest;       /* the same, at most, besides */
     unsigned loss;         /* of 1000 messages, so many are lost */
     bool mute;             /* it does what it is asked for, and its answers are lost */
     char owner[SIM_OWNER]; /* of the entry, "": none */
