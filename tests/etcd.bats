@@ -433,7 +433,9 @@ page() {
     ctl user add root:secret
     ctl user grant-role root root
     ctl auth enable
-    run -77 rlock run --server-wait 0 k -- true
+    run -77 --separate-stderr rlock run --server-wait 0 k -- true
+    stderr_line ': it asks for a user and a password$'
+    [[ $stderr != *"user $(id -un):"* ]] # no user has logged in
     url=${RLOCK_URL/:\/\//:\/\/rlock@}
     RLOCK_PASSWORD=PASSWORD run -0 rlock run -u "$url" k -- true
     RLOCK_PASSWORD=wrong run -77 rlock run -u "$url" --server-wait 0 k -- true

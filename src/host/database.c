@@ -456,4 +456,4 @@ static bool answer(const char *query, struct strbuf *out, struct host_fault *fau
 
 const struct host_store host_database = {open_database, load_unit,     commit_unit,   abandon_unit,
                                          list,          database_rest, database_hear, answer,
-                                         make,          NULL};
+                                         make,          NULL,          true};

@@ -695,5 +695,5 @@ static bool make(const char *user, struct host_fault *fault)
     return true;
 }
 
-const struct host_store host_etcd = {open_etcd, load, commit,         leave_line, list,
-                                     rest,      hear, ask_for_doctor, make,       NULL};
+const struct host_store host_etcd = {open_etcd, load,           commit, leave_line, list, rest,
+                                     hear,      ask_for_doctor, make,   NULL,       false};

@@ -130,7 +130,7 @@ static enum wire_error error_of(int code, const char *said)
     if (strstr(said, "authentication failed"))
         return WIRE_PASSWORD;
     if (strstr(said, "user name is empty"))
-        return WIRE_NO_PASSWORD;
+        return WIRE_NO_USER;
     switch (code) {
     case PERMISSION_DENIED: return WIRE_KEYS_DENIED;
     case RESOURCE_EXHAUSTED: return WIRE_FAILED;

@@ -198,8 +198,8 @@ static bool make(const char *user, struct host_fault *fault)
 
 int main(void)
 {
-    static const struct host_store external = {open_driver, load, commit, abandon, list,
-                                               rest,        hear, ask,    make,    &poll_ms};
+    static const struct host_store external = {open_driver, load, commit, abandon,  list, rest,
+                                               hear,        ask,  make,   &poll_ms, false};
 
     return host_serve(&(const struct host){.store = &external});
 }

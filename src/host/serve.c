@@ -274,8 +274,8 @@ static void do_open(const struct request *request)
                                        .until = until};
     const char *table = *word(&kept, 8) ? word(&kept, 8) : "rlock";
 
-    /* The libraries take the process's user where none is given. */
-    const struct passwd *own = *target.user ? NULL : getpwuid(geteuid());
+    const struct passwd *own =
+        *target.user || !server.store->takes_own ? NULL : getpwuid(geteuid());
     snprintf(server.user, sizeof server.user, "%s", own ? own->pw_name : target.user);
     limit_time(limit);
     server.refused = strcmp(word(request, 1), HOST_PROTOCOL) != 0 ||

@@ -90,6 +90,7 @@ struct host_store {
      * that rlock needs. */
     bool (*make)(const char *user, struct host_fault *fault);
     const int *poll_ms; /* how often a waiter may ask, for want of messages; 0: not known. NULL */
+    bool takes_own;     /* user: that of the process, where none is given */
 };
 
 /* Records in the tables of a database (database.h). */
