@@ -138,6 +138,22 @@ git_with() {
     [[ $(PATH=$T/bin:$PATH ask 'put k - 2' a) == unknown* ]]
 }
 
+@test "a put that another one was quicker than is a conflict, whatever the server calls that" {
+    local other version=
+    other=$(ask 'put other - 2' a)
+    version=$(ask 'put k - 2' a)
+    cat >"$T/locks.git/hooks/update" <<END
+#!/bin/sh
+[ "\$2" != ${version#done } ] || git update-ref "\$1" ${other#done }
+echo failed to lock >&2
+exit 1
+END
+    chmod +x "$T/locks.git/hooks/update"
+    [[ $(ask "put k ${version#done } 2" a) == conflict ]]
+    [[ $(ask "put k ${other#done } 2" a) == 'failed '* ]]
+    [[ $(git -C "$T/locks.git" rev-parse refs/rlock/k=) == "${other#done }" ]]
+}
+
 @test "a driver that is told to end, or whose reader has gone, leaves nothing behind" {
     local driver=${RLOCK%/*}/rlock-store-git
     (poll_until 20 test -e "$T/gone" && printf '%s\n' 'hello 1 x' 'get k') |

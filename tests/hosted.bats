@@ -117,6 +117,26 @@ let_go() {
     terminate relay
 }
 
+# A procedure takes the place of each COMMIT: it undoes the first two, and says what Group
+# Replication does where another node was quicker.
+@test "MySQL: a commit that the server has undone is done again" {
+    with_mariadb
+    database_sql mysql 'CREATE TABLE refused (n INT)'
+    database_client mysql locks --delimiter=// -e "CREATE PROCEDURE c() IF (SELECT count(*) FROM refused) < 2 THEN
+        ROLLBACK; INSERT INTO refused VALUES (1); COMMIT;
+        SIGNAL SQLSTATE '40000' SET MYSQL_ERRNO = 3101, MESSAGE_TEXT = 'Plugin instructed'; ELSE
+        COMMIT; END IF"
+    database_sql mysql "GRANT EXECUTE ON PROCEDURE locks.c TO locker@'%'"
+    bg_prints relay python3 "$TESTS/sql_relay.py" "$MYSQL_PORT" ';COMMIT' ';CALL c'
+    run -0 --separate-stderr rlock run -n --server-wait 0 \
+        -u "${RLOCK_URL/:$MYSQL_PORT/:$(<"$T/relay.out")}" k -- echo ran
+    [[ $output == ran && ! $stderr ]]
+    [[ $(database_sql mysql 'SELECT count(*) FROM refused') == 2 ]]
+    database_sql mysql 'DROP PROCEDURE c'
+    database_sql mysql 'DROP TABLE refused'
+    terminate relay
+}
+
 # warn_at_writes: the server warns of each write, as near the end of its transaction numbers.
 warn_at_writes() {
     case $DATABASE in

@@ -325,6 +325,7 @@ ERRORS='77 28P01 1045 user u: wrong password, or no such user
 69 53100 1021 its disk is full, and it takes no writes
 69 53200 1037 out of memory
 69 57P03 1047 it starts up, recovers or shuts down, and does not serve now
+69 57P03 9001 it starts up, recovers or shuts down, and does not serve now
 69 57P01 1053 the server has ended the connection
 69 25006 1290+--super-read-only read-only; locks live on the primary
 69 XX000 1105 user u: it answers with an error: raw words of the server

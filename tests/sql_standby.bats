@@ -81,6 +81,22 @@ cancel_waits() {
     [[ $status == 0 && -e $T/ran ]]
 }
 
+# An administrator may have chosen for all others that a commit does not wait for the standby.
+@test "H146 H168 a lock waits for the standby where no other commit does" {
+    local one
+    for one in local off; do
+        database_sql postgresql "ALTER DATABASE locks SET synchronous_commit = $one"
+        wait_for_standbys nobody
+        bg a rlock run --server-wait 60s k -- touch "$T/ran"
+        poll_until 20 cancel_waits
+        [[ ! -e $T/ran ]]
+        wait_for_standbys ''
+        ends_with a 0 60
+        rm "$T/ran"
+    done
+    database_sql postgresql 'ALTER DATABASE locks RESET synchronous_commit'
+}
+
 # client_min_messages of the administrator's would hide the warning.
 @test "H146 H168 the same where sessions are told to hear of errors alone" {
     database_sql postgresql 'ALTER DATABASE locks SET client_min_messages = error'

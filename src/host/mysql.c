@@ -81,7 +81,7 @@ static enum host_outcome outcome_of(const struct sql_text *request, unsigned don
     *fault = (struct host_fault){.broken = false};
     my_fail(connection, &fault->why);
     fault->broken = wire_error_breaks(fault->why.error) || wire_error_leaves(fault->why.error);
-    if (number == 0 || number == ER_LOCK_DEADLOCK)
+    if (number == 0 || my_is_undone(connection))
         return HOST_AGAIN;
     fault->why.maybe_done = commits;
     bool conflict = fault->why.error == WIRE_CONFLICT || number == ER_QUERY_INTERRUPTED;

@@ -16,6 +16,8 @@
 #define MYSQL_IDLE_END         4031
 #define MYSQL_OFFLINE          3032
 #define MYSQL_READ_ONLY_SCHEMA 3989
+/* An error of ProxySQL's: while a failover lasts, it has no server to send a request to. */
+#define PROXYSQL_NO_SERVER 9001
 
 /* How long a unit waits for its locks, s. */
 #define LOCK_TIMEOUT "3"
@@ -25,8 +27,7 @@ static enum wire_error error_of(unsigned number, const char *said)
     switch (number) {
     case ER_BAD_NULL_ERROR: /* the state became NULL: another version is there */
     case ER_CHECKREAD:
-    case ER_DUP_ENTRY:
-    case ER_LOCK_DEADLOCK: return WIRE_CONFLICT;
+    case ER_DUP_ENTRY: return WIRE_CONFLICT;
     case ER_NO_SUCH_TABLE: return WIRE_NO_TABLES;
     case ER_DATA_OUT_OF_RANGE: return WIRE_NOT_KEPT; /* SQL_ONE */
     case ER_BAD_DB_ERROR: return WIRE_NO_DATABASE;
@@ -44,6 +45,7 @@ static enum wire_error error_of(unsigned number, const char *said)
     case ER_TOO_MANY_USER_CONNECTIONS:
     case ER_USER_LIMIT_REACHED: return WIRE_FULL;
     case MYSQL_OFFLINE:
+    case PROXYSQL_NO_SERVER:
     case ER_UNKNOWN_COM_ERROR: /* a node of Galera that has yet to join, or is cut off */
         return WIRE_NOT_READY;
     case ER_QUERY_INTERRUPTED: /* another client has ended it */
@@ -78,13 +80,20 @@ bool my_is_of_client(unsigned number)
     return (number >= 2000 && number < 3000) || (number >= 5000 && number < 6000);
 }
 
+bool my_is_undone(MYSQL *connection)
+{
+    return strncmp(mysql_sqlstate(connection), "40", 2) == 0;
+}
+
 bool my_fail(MYSQL *connection, struct host_error *fault)
 {
     unsigned number = mysql_errno(connection);
     const char *said = mysql_error(connection);
+    enum wire_error error = my_is_of_client(number)    ? WIRE_UNREACHABLE
+                            : my_is_undone(connection) ? WIRE_CONFLICT
+                                                       : error_of(number, said);
 
-    return host_error_set(
-        fault, my_is_of_client(number) ? WIRE_UNREACHABLE : error_of(number, said), said);
+    return host_error_set(fault, error, said);
 }
 
 /* Returns the error that the system has for a connection there; 0: it has none now. */

@@ -37,5 +37,9 @@ bool my_take_rows(MYSQL *connection, const struct database_taker *taker);
  * or not understood. */
 bool my_is_of_client(unsigned number);
 
+/* Whether the server has undone the transaction, also in its COMMIT, by the SQLSTATE of the latest
+ * error: a deadlock, another node of Galera or of Group Replication that was quicker. */
+bool my_is_undone(MYSQL *connection);
+
 /* Puts down why a statement has failed. Returns false. */
 bool my_fail(MYSQL *connection, struct host_error *fault);

@@ -385,7 +385,8 @@ void database_add_commit(struct sql_text *request, const struct unit *unit)
  * cannot work with. Each lasts for the transaction: behind a pooler the next one may be in another
  * session. Settings that are not here do not matter, or are meant for rlock: search_path says where
  * its tables are, default_transaction_read_only that nothing is written, idle_session_timeout that
- * an idle session ends, and synchronous_commit, unless it is off, how far a commit gets. */
+ * an idle session ends, and what else synchronous_commit may say, how far a commit gets at the
+ * standby. */
 static const struct {
     const char *name, *value;
     const char *where; /* it has another value now: a condition; NULL: it may have */
@@ -397,8 +398,8 @@ static const struct {
     {"transaction_timeout", "0", "<> '0'"},
     /* Otherwise heed() would hear nothing. */
     {"client_min_messages", "warning", NULL},
-    /* A crash would lose what is acknowledged. */
-    {"synchronous_commit", "on", "= 'off'"},
+    /* A crash, or a failover to the synchronous standby, would lose what is acknowledged. */
+    {"synchronous_commit", "on", "IN ('off', 'local')"},
     /* A unit that has to be done again would end the session. */
     {"exit_on_error", "off", NULL},
 };
