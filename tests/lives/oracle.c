@@ -1284,6 +1284,7 @@ static void check_acquired(const struct run *run)
     bool disturbed = run->faulted || run->signalled || circumstances.network_bad || run->forced ||
                      kernel.load > 2;
     bool printed = script.output->size == strlen(run->owner) + 1;
+    bool names_end = status == STATUS_NO || status == STATUS_USAGE; /* of what --keep names */
 
     if (run->outcome.signal)
         return;
@@ -1297,7 +1298,7 @@ static void check_acquired(const struct run *run)
         BROKEN(ENDS_REFUSED, "run %d: it waits for ever", run->number);
     if (status == STATUS_NOT_ACQUIRED)
         check_wait(run);
-    else if (status != STATUS_OK && !disturbed && !(status == STATUS_NO && script.ended) &&
+    else if (status != STATUS_OK && !disturbed && !(names_end && script.ended) &&
              !(status == STATUS_SYSTEM && script.unread))
         fail("run %d: failed without a reason, status %d", run->number, status);
 }

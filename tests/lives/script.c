@@ -1,5 +1,6 @@
 #include "lives/script.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -71,6 +72,8 @@ static int acquire(const void *arg)
     plan.agent.keeper.request.had = script.counts_until > 0;
     if (!run->fixed && pid_watch_open(&watch, run->command->pid))
         plan.agent.keep = &watch;
+    else if (!run->fixed && errno == ESRCH)
+        outcome.status = STATUS_USAGE; /* no such process */
     if (run->fixed || plan.agent.keep)
         acquisition_run(&plan, &outcome);
     bool done = outcome.status == STATUS_OK && !outcome.signal &&
