@@ -183,6 +183,23 @@ none_has() {
     done
 }
 
+# Without these, the command's processes are not found, signalled or awaited.
+@test "H158 a call that a guard of a command cannot do without: 71, and its name" {
+    [[ $(uname -m) == x86_64 ]] || skip "the numbers are those of x86_64"
+    real=$RLOCK
+    for row in '217 getdents64' '247 waitid' '62 kill' '109 setpgid'; do
+        for errno in 38 1; do
+            without $errno "${row% *}"
+            refused 71 run k -- touch "$T/ran"
+            stderr_line "the operating system refuses: ${row#* }\("
+            refused 71 fence "$T/fence" --token 1 -- touch "$T/ran"
+            stderr_line "cannot start touch: ${row#* }\("
+            [[ ! -e $T/ran ]]
+            "$RLOCK" status -q k
+        done
+    done
+}
+
 @test "the manual names the oldest kernel that os/kernel.h counts from" {
     oldest=$(grep -o 'newer than Linux [0-9.]*[0-9]' "$TESTS/../src/os/kernel.h")
     grep -q "Linux ${oldest##* }" "$TESTS/../docs/install.md"

@@ -92,6 +92,9 @@ own_mounts() {
     run -71 --separate-stderr unshare --pid "$RLOCK" run k -- touch "$T/ran" 3>&-
     stderr_line '^rlock: k: .*unshare needs --fork'
     [[ ${#stderr_lines[@]} == 1 && ! -e $T/ran ]]
+    run -71 --separate-stderr unshare --pid "$RLOCK" fence "$T/fence" --token 1 -- touch "$T/ran" 3>&-
+    stderr_line '^rlock: fence: .*unshare needs --fork'
+    [[ ${#stderr_lines[@]} == 1 && ! -e $T/ran && ! -e $T/fence ]]
     poll_until 20 nothing_left
 }
 

@@ -10,6 +10,7 @@
 #include "base/duration.h"
 #include "cli/not_executed.h"
 #include "cli/run_messages.h"
+#include "os/kernel.h"
 #include "os/token_file.h"
 #include "run/fenced.h"
 #include "store/url.h"
@@ -173,6 +174,10 @@ static int act(struct call *call)
     struct fence *all = (struct fence *)call;
 
     all->file.fd = -1;
+    if (call->arguments.command && kernel_forks_elsewhere()) {
+        command_error(call, "%s: %s", all->path, KERNEL_FORKS_ELSEWHERE);
+        return STATUS_SYSTEM;
+    }
     int status = pass(all);
     if (status == STATUS_OK && call->arguments.command)
         status = perform(all);

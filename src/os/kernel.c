@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
@@ -71,6 +72,17 @@ void kernel_wait_while(const int *word, int value, int64_t most)
     syscall(SYS_futex, word, FUTEX_WAIT, value, &rest, NULL, 0);
 }
 
+/* The name space has no process yet, as a rule, and then the link leads nowhere. */
+bool kernel_forks_elsewhere(void)
+{
+    static const char children[] = "/proc/self/ns/pid_for_children";
+    struct stat own, link, there;
+
+    if (stat("/proc/self/ns/pid", &own) != 0 || lstat(children, &link) != 0)
+        return false;
+    return stat(children, &there) == 0 ? there.st_ino != own.st_ino : errno == ENOENT;
+}
+
 /* -- what it needs --------------------------------------------------------------------------- */
 
 static int try_prctl(void)
@@ -128,11 +140,33 @@ struct needed_call {
     int (*try)(void); /* returns a descriptor, to be closed, or what is none */
 };
 
+static int try_getdents(void)
+{
+    return (int)syscall(SYS_getdents64, -1, NULL, 0);
+}
+
+static int try_waitid(void)
+{
+    siginfo_t info;
+    return waitid(P_PID, (id_t)getpid(), &info, WEXITED | WNOHANG | WNOWAIT);
+}
+
+/* No process has that number. */
+static int try_kill(void)
+{
+    return kill(INT_MAX, 0);
+}
+
+static int try_setpgid(void)
+{
+    return setpgid(-1, 1);
+}
+
 /* A filter's errno may be any. Others are the answers to what is tried here, or say that something
  * is used up. */
 static bool is_refusal(int error)
 {
-    static const int others[] = {EBADF, ECHILD, EAGAIN, EMFILE, ENFILE, ENOBUFS, ENOMEM};
+    static const int others[] = {EBADF, ECHILD, ESRCH, EAGAIN, EMFILE, ENFILE, ENOBUFS, ENOMEM};
 
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (error == others[i])
@@ -151,6 +185,16 @@ static const char *find_refused(const struct needed_call *calls, size_t count)
             close(made);
     }
     return NULL;
+}
+
+static const struct needed_call guards_calls[] = {{"getdents64()", try_getdents},
+                                                  {"waitid()", try_waitid},
+                                                  {"kill()", try_kill},
+                                                  {"setpgid()", try_setpgid}};
+
+bool kernel_lets_guard(void)
+{
+    return !find_refused(guards_calls, sizeof guards_calls / sizeof *guards_calls);
 }
 
 const char *kernel_refuses_silently(void)
@@ -173,6 +217,8 @@ const char *kernel_refused(void)
     const char *refused =
         is_refusal(error) ? find_refused(calls, sizeof calls / sizeof *calls) : NULL;
 
+    if (!refused && is_refusal(error))
+        refused = find_refused(guards_calls, sizeof guards_calls / sizeof *guards_calls);
     if (!refused)
         errno = error;
     return refused;

@@ -36,6 +36,15 @@ bool kernel_signal_group(int pidfd, int signo);
 /* Forks into the cgroup with that open directory; -1 with errno. */
 pid_t kernel_fork_into(int cgroup);
 
+/* Whether what this process forks is in another name space of processes than itself (unshare(2)):
+ * then it cannot tell whether its parent lives. False where /proc does not say. */
+bool kernel_forks_elsewhere(void);
+#define KERNEL_FORKS_ELSEWHERE                                                                     \
+    "what it starts would be in another name space of processes than itself: unshare needs --fork"
+
+/* Whether the kernel lets this process find, group, signal and await others, as a guard of a
+ * command must; if not, errno. */
+bool kernel_lets_guard(void);
 /* After a failure with errno: the name of a call without which nothing is begun, if that is what
  * the kernel refuses; else NULL. */
 const char *kernel_refused(void);

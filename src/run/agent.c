@@ -24,6 +24,7 @@
 #include "run/agent.h"
 #include "net/loop.h"
 #include "os/child.h"
+#include "os/kernel.h"
 #include "run/descendants.h"
 #include "run/exit_status.h"
 #include "run/fate.h"
@@ -636,9 +637,7 @@ int agent_main(int channel, const void *arg)
     agent.presence = (struct presence){.procfs = &agent.procfs, .channel = channel};
     presence_init(&agent.presence, agent.loop, task->peer, on_look, &agent);
     if (getppid() == 0)
-        return refuse(&agent, STATUS_SYSTEM,
-                      "what it starts would be in another name space of processes than itself: "
-                      "unshare needs --fork");
+        return refuse(&agent, STATUS_SYSTEM, KERNEL_FORKS_ELSEWHERE);
     agent.store = store_open(agent.loop, &plan->address, fault, sizeof fault);
     if (!agent.store)
         return refuse(&agent, *plan->address_status, fault);

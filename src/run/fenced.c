@@ -162,7 +162,7 @@ void fenced_run(const struct fenced_plan *plan, struct fenced_outcome *outcome)
     *outcome = (struct fenced_outcome){0};
     all.clock = (struct loop_timer){.fire = on_time, .owner = &all};
     if (prepare(&all) < 0 || start(&all) < 0 || (settle(&all), loop_run(all.loop)) < 0) {
-        run_tell_errno(plan->job.events, RUN_NOT_STARTED);
+        run_tell_refusal(plan->job.events, RUN_NOT_STARTED);
         job_abandon(&all.job);
         outcome->status = STATUS_SYSTEM;
     } else if (all.job.fault) {

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "lock/lease.h"
+#include "os/kernel.h"
 
 /* The agent has so long to answer, beyond the time that the store has for a renewal. */
 #define VERIFY_NS (1 * NS_PER_SEC)
@@ -119,6 +120,8 @@ int job_init(struct job *job, const struct job_plan *plan, const struct agent_pr
     job->stop_command.plan = plan;
     terminal_init(&job->terminal);
     sigemptyset(&job->handed_on);
+    if (!kernel_lets_guard())
+        return -1;
     job->no_cgroup = plan->cgroup && cgroup_make(cgroup_of(job), true) < 0;
     if (job->no_cgroup)
         return -1;

@@ -341,7 +341,8 @@ long __wrap_syscall(long number, ...)
         return kernel.no_pidfd_signal
                    ? refused_with(kernel.no_pidfd_signal)
                    : pidfd_send_signal((int)word[0], (int)word[1], (unsigned)word[3]);
-    case SYS_close_range: return 0; /* all of its files are close-on-exec */
+    case SYS_close_range: return 0;                  /* all of its files are close-on-exec */
+    case SYS_getdents64: return refused_with(EBADF); /* of no directory */
     default: return refused_with(ENOSYS);
     }
 }
