@@ -142,6 +142,8 @@ static const struct {
     ROW("", "1700000000000", NULL),
 };
 
+/* A record's writer finds each field as written; a host whose clock is 5 s ahead finds its
+ * times moved by that, and leaves what it has not written as it was. */
 static void test_fields(void)
 {
     for (size_t i = 0; i < COUNT(fields); i++) {
@@ -229,6 +231,8 @@ static struct host begin(int64_t offset_us)
     return writer;
 }
 
+/* Where the store tells no time, a host counts a deadline from when it first saw the line:
+ * never sooner than its writer's, and as new only if somebody wrote the same value anew. */
 static void test_own_eyes(void)
 {
     struct host writer = begin(-300 * S), reader = host_make(300 * S);
@@ -259,6 +263,8 @@ static void test_own_eyes(void)
     host_end(&anew);
 }
 
+/* A host that writes a record passes on for how long it has watched a line; one that sees the
+ * record for the first time counts from there, and one that has seen more keeps to its own. */
 static void test_age(void)
 {
     struct host writer = begin(-300 * S), reader = host_make(300 * S), late = host_make(10 * S);
@@ -283,6 +289,8 @@ static void test_age(void)
     host_end(&later);
 }
 
+/* By the store's Date a line that was never seen before is as old as the store says, less the
+ * margins; without a Date, or by one that runs behind, the line counts as new. */
 static void test_date(void)
 {
     struct host writer = begin(-300 * S), reader = host_make(300 * S);
@@ -345,6 +353,8 @@ static void test_later(void)
     }
 }
 
+/* Clocks that differ by a part of a ms round a deadline up, never down; a clock that begins in
+ * 1970 works. */
 static void test_rounding(void)
 {
     struct host writer = begin(0), reader = host_make(1), behind = host_make(-1);
@@ -365,6 +375,8 @@ static void test_rounding(void)
 
 /* -- the whole record -------------------------------------------------------------------------- */
 
+/* The field "s" has the earliest of the holders' deadlines, in the time of the host that reads
+ * it. Of a latch it is when that was set, which no host moves. */
 static void test_earliest(void)
 {
     struct host writer = begin(0), reader = host_make(100 * S);
@@ -394,6 +406,8 @@ static void test_earliest(void)
     host_end(&late);
 }
 
+/* The life of a record (its expiry) is moved like a deadline; only who prolongs it may change
+ * it. */
 static void test_life(void)
 {
     struct host writer = begin(0), reader = host_make(100 * S);
@@ -437,6 +451,7 @@ static void test_life(void)
     host_end(&late);
 }
 
+/* A record with a line that lacks a word, or a number that is none, is refused as a whole. */
 static void test_damaged(void)
 {
     static const char *const texts[] = {

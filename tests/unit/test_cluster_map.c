@@ -127,6 +127,8 @@ static void test_redirection(const char *text, const char *wanted)
     tap_is(got, wanted, "cluster_redirection_read", text);
 }
 
+/* Each host with its port has one number; names that are too long and more than the most nodes
+ * get none. */
 static void test_numbers(void)
 {
     struct cluster_map *map = &(struct cluster_map){0};
@@ -171,6 +173,8 @@ static const struct {
     {"a node that no other mentions is not asked", {{0, 0, "s"}, {9, 0, ""}, {0, 0, "c"}}, "20"},
 };
 
+/* Whom to ask next, of nodes that have answered or failed at these times, or are in the URL
+ * only. */
 static void test_candidates(void)
 {
     for (size_t i = 0; i < COUNT(standings); i++) {
@@ -202,6 +206,8 @@ static void read_map(struct cluster_map *map, const char *words)
     freeReplyObject(reply);
 }
 
+/* A node that no map has any more is stale, forgotten, and its number given to another; 20,000
+ * nodes that come and go are never more than four at a time. */
 static void test_forgetting(void)
 {
     struct cluster_map *map = &(struct cluster_map){0};

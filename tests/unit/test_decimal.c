@@ -72,6 +72,8 @@ static const struct {
     {"*1\r\n:7", -1, 0, 0, 0, 0},
 };
 
+/* The same element of a reply, as each reader of numbers takes it: numbers that are too large
+ * or none become the value that is safe for that reader. */
 static void test_elements(void)
 {
     for (size_t i = 0; i < COUNT(elements); i++) {
@@ -105,6 +107,7 @@ static const struct {
                 "*3\r\n$1\r\n7\r\n$1\r\n0\r\n$1\r\n0\r\n", "-ERR\r\n")},
 };
 
+/* The reply to TIME in us; -1 for each reply that is not a time. */
 static void test_times(void)
 {
     for (size_t i = 0; i < COUNT(times); i++)
@@ -126,6 +129,8 @@ static const struct {
     {"1x", UNTOLD},
 };
 
+/* A number in INFO and in CONFIG GET: one that is too large is the largest, and no number is
+ * not told. */
 static void test_facts(void)
 {
     for (size_t i = 0; i < COUNT(facts); i++) {
@@ -147,6 +152,7 @@ static void test_facts(void)
     }
 }
 
+/* The number of replicas in a greeting is bounded, and a number in place of their list is none. */
 static void test_replicas(void)
 {
     char *many = malloc(70000 * 5 + 100), *at = many;

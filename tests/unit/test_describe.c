@@ -69,6 +69,7 @@ static const struct {
         .refusal.cause = CAUSE_GRACE, .refusal.grace_ms = 7 * SEC, .later = 2 * NS_PER_SEC),
 };
 
+/* The words for what is in the way of an acquisition, of each kind of refusal. */
 static void test_obstacles(void)
 {
     char got[DESCRIBE_OBSTACLE_SIZE];
@@ -130,6 +131,8 @@ static const struct {
     {"kept until ?; the command has ended", {.since_ms = INT64_MIN, .age_ms = -1}},
 };
 
+/* The words for a lock that is kept for a command which has ended: until when, and how that
+ * ended. */
 static void test_kept(void)
 {
     char got[200];

@@ -84,6 +84,8 @@ static const struct {
     {"106752d00h", NUMBERS(INT64_MAX)},
 };
 
+/* Durations in all units are read as ns; a text that is none is refused, and leaves the number
+ * as it was. */
 static void test_parse(void)
 {
     for (size_t i = 0; i < COUNT(parsed); i++)
@@ -101,6 +103,7 @@ static void test_parse(void)
     }
 }
 
+/* A duration of more than ten years is told to be too long, only if it is a duration. */
 static void test_fault(void)
 {
     const char *const *const too_long =
@@ -125,6 +128,7 @@ static void test_huge(const char *what, char fill, const char *tail, bool wanted
     free(text);
 }
 
+/* A duration is printed in two units at most, and cut to the room that there is. */
 static void test_print(void)
 {
     char out[32];

@@ -41,6 +41,8 @@ static void test_grant(const char *text, uint64_t fence, unsigned slot)
            "'%s'", text);
 }
 
+/* A message with the offer's token, a fence and the time that is left hands the lock over; one
+ * that differs in any character does not. */
 static void test_messages(void)
 {
     struct answer grant;
@@ -54,6 +56,8 @@ static void test_messages(void)
         tap_ok(!take(*text, &grant), "no grant: '%s'", *text);
 }
 
+/* An offer is taken once, not before the answer to the request that made it, and not by the
+ * token of an earlier one. */
 static void test_offers(void)
 {
     struct handover handover = answered();

@@ -96,6 +96,8 @@ static void check_parse(const char *line, size_t length, const struct identity *
     }
 }
 
+/* An identity is printed as a line and read back; a line that others wrote is read as far as it
+ * makes sense. */
 static void test_lines(void)
 {
     for (size_t i = 0; i < COUNT(lines); i++) {
@@ -109,6 +111,8 @@ static void test_lines(void)
             check_parse(*line, strlen(*line), &foreign[i].who);
 }
 
+/* The name of the process name space is a note of the line, read back, and unknown of an older
+ * rlock. */
 static void test_zone(void)
 {
     const struct identity here = {
@@ -139,6 +143,8 @@ static void test_length(void)
     check_parse("\0\0\0\0", 4, &(struct identity){.pid = 0});
 }
 
+/* A note NAME=NUMBER behind the five words is found; other words, labels and numbers that are
+ * none are not taken for one. A note is put behind, and takes no word's place. */
 static void test_notes(void)
 {
     for (size_t i = 0; i < COUNT(notes); i++) {
@@ -166,6 +172,8 @@ static void test_notes(void)
     free(once);
 }
 
+/* A word that is too long is cut between characters of UTF-8, when it is set and when it is
+ * read. */
 static void test_cuts(void)
 {
     for (size_t i = 0; i < COUNT(cuts); i++) {

@@ -1000,6 +1000,8 @@ static const struct {
     {"~ ! x", "denied"},
 };
 
+/* Which of several failures the owner is told at the end: the server's word rather than
+ * silence. */
 static void test_reasons(void)
 {
     for (size_t i = 0; i < COUNT(reasons); i++) {
@@ -1035,6 +1037,8 @@ static void make_schedule(unsigned seed, struct schedule *schedule, char *answer
     sprintf(actions, "%d w %d r %d c", ms + 1, ms + 100000, ms + 200000);
 }
 
+/* 10,000 schedules of answers and actions by chance, under which the keeper breaks no rule of
+ * the trial. */
 static void test_any(void)
 {
     for (unsigned part = 0; part < 20; part++) {
@@ -1114,6 +1118,8 @@ static void test_distances(void)
     }
 }
 
+/* Where round trips leave no time for renewals, the lock is not kept, and the owner is told how
+ * long the lease has to be. */
 static void test_too_far(void)
 {
     const struct schedule schedule = {.lease_ms = 1000, .answers = "+", .actions = "", .far = 61};

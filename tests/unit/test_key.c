@@ -94,6 +94,7 @@ static const char *const *const not_stored =
            "rlock:{a}x", "rlock:{a}:x", "rlock:{a}}", "rlock:{{a}", "rlock:{a}:{b}", "rlock:{a b}",
            "rlock:{\x1b[2J}", "rlock:{\xff}", "rlock:{a\xc3}");
 
+/* A KEY of the longest length is accepted, and one of a byte or a character more is not. */
 static void test_sizes(void)
 {
     for (size_t i = 0; i < COUNT(sizes); i++) {
@@ -109,6 +110,7 @@ static void test_sizes(void)
     }
 }
 
+/* A pattern without wildcards is a KEY, and a KEY is written as a pattern that means only it. */
 static void test_literals(void)
 {
     for (size_t i = 0; i < COUNT(literals); i++) {
@@ -121,6 +123,7 @@ static void test_literals(void)
     }
 }
 
+/* The store's name of a KEY leads back to it; names of other prefixes and forms lead to none. */
 static void test_store(void)
 {
     for (size_t i = 0; i < COUNT(stored); i++) {
@@ -157,6 +160,7 @@ static const struct {
     {"", "a", false},
 };
 
+/* Two globs may meet if some KEY matches both, in whichever order they are given. */
 static void test_meetings(void)
 {
     for (size_t i = 0; i < COUNT(meetings); i++) {

@@ -54,6 +54,8 @@ static void test_rest(void)
          0);
 }
 
+/* The moments of a lease that was sent at 777 s: its end, its renewal, KILL, TERM, and the time
+ * for a request. */
 static void test_rows(void)
 {
     struct moment sent = {777 * SEC};
@@ -86,6 +88,8 @@ static bool in_order(struct moment sent, int64_t lease, int64_t kill_after)
            end.ns <= sent.ns + lease - lease / 100;
 }
 
+/* For each lease up to years, and each --kill-after, the moments are in order: renewal, TERM,
+ * KILL, end. */
 static void test_order(void)
 {
     static const int64_t kill_after[] = {0, 1, 250 * MS, 5 * SEC, DAY, YEARS};
@@ -101,6 +105,8 @@ static void test_order(void)
     }
 }
 
+/* The shortest lease that suffices for a round trip, renewed or fixed, and the time that a
+ * request then gets. */
 static void test_distance(void)
 {
     static const struct {
@@ -124,6 +130,7 @@ static void test_distance(void)
            "the timeout of a request follows the round trip");
 }
 
+/* A lease without an end has no moment at all, and sums do not overflow. */
 static void test_never(void)
 {
     const struct lease never = {MOMENT_NEVER, SEC};

@@ -28,6 +28,8 @@ static const struct {
     {"a", "a.b", false}, {"ab", "a", false},   {"ab.c", "a", false},   {"a.b", "b", false},
 };
 
+/* A nested owner's token begins with its ancestor's, down to the deepest that is allowed; a
+ * sibling's has the same ancestor. */
 static void test_nest(void)
 {
     char owner[OWNER_SIZE], deepest[OWNER_SIZE] = "";
@@ -70,6 +72,8 @@ static const struct {
     {K "." L "." R, NULL},
 };
 
+/* A token tells whether rlock acquire made it, and whether that is nested in another one that rlock
+ * acquire has made: which. */
 static void test_mark(void)
 {
     char uuid[OWNER_UUID_SIZE] = A, outer[OWNER_SIZE];

@@ -52,6 +52,7 @@ static const struct {
     {" ", "", 4, "%20"},
 };
 
+/* Encoded bytes are decoded; a damaged sequence and a NUL are refused. */
 static void test_decode(void)
 {
     char out[64];
@@ -67,6 +68,7 @@ static void test_decode(void)
                    "percent_decode %s", tap_show(*text));
 }
 
+/* Decoding reads no further than the length and writes no further than the room, also in place. */
 static void test_decode_edges(void)
 {
     char out[4], same[] = "%41%42c";
@@ -84,6 +86,8 @@ static void test_decode_edges(void)
     tap_ok(percent_decode("abc", 3, out, 1) == PERCENT_FINE && *out == '\0', "room for the NUL");
 }
 
+/* Control characters, blanks, '%' and what else the caller names are encoded, as far as there
+ * is room. */
 static void test_encode(void)
 {
     char out[64];

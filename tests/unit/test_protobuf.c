@@ -38,6 +38,7 @@ static const struct {
     {"\x08\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00", 12, 1, 0, NULL},
 };
 
+/* The first field with a number is found in a message; in a damaged one, none. */
 static void test_reading(void)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -50,6 +51,7 @@ static void test_reading(void)
     }
 }
 
+/* Numbers of all lengths, bytes and a wrapped message are read back as they were written. */
 static void test_writing(void)
 {
     static const int64_t numbers[] = {0, 1, 127, 128, 16384, INT64_MAX, -1};

@@ -130,6 +130,8 @@ static const struct {
     {"new ones that have been there", {{9000, 9000}, {60000, 1}, {60000, 1}}, QUORUM_CARRIED, 0},
 };
 
+/* Nodes that forgot or restarted within a lease before others do not count for a majority; then
+ * the quorum says for how long. */
 static void test_ages(void)
 {
     for (size_t i = 0; i < COUNT(ages); i++) {
@@ -178,6 +180,7 @@ static const struct {
     {"servers that do not tell", {"", "", NULL}, QUORUM_CARRIED},
 };
 
+/* One server by two addresses counts once, in whatever order the nodes answer, by each rule. */
 static void test_twins(void)
 {
     static const size_t orders[][3] = {{0, 1, 2}, {2, 1, 0}, {1, 2, 0}};
@@ -221,6 +224,8 @@ static const struct {
     {"the fence that most know, not that of the third", 5, "5n 5n 9n 12", 5},
 };
 
+/* A grant has the highest fence of the nodes, or for a nested owner the one that most of them
+ * know. */
 static void test_fences(void)
 {
     for (size_t i = 0; i < COUNT(fences); i++) {
@@ -243,6 +248,8 @@ static void test_fences(void)
     }
 }
 
+/* Which of several nodes' failures the quorum reports: the most frequent one, the one that
+ * decides, "full" only if a majority might be had, and a misfit only of a majority. */
 static void test_reasons(void)
 {
     struct answer denied = {.cause = CAUSE_DENIED, .verdict = VERDICT_UNKNOWN, .text = "no right"};
@@ -349,6 +356,8 @@ static void show(void *arg, const struct lock_view *view)
                 (unsigned long)view->holders->fence, (long)view->holders->left_ms);
 }
 
+/* Three servers, of which some are silent ("missing"): a lock that a majority has is shown, and so
+ * is one that the silent ones may have, too; only the latter is not clear. */
 static void test_views(void)
 {
     static const char *const patterns[] = {"*", "named"};

@@ -533,6 +533,8 @@ static void test_inspection(const char *brief, const char *wanted)
     freeReplyObject(reply);
 }
 
+/* Each reply of a script is the answer that is beside it in a table, and a reply that no script
+ * gives is none. */
 static void test_replies(void)
 {
     for (size_t i = 0; i < COUNT(replies); i++)
@@ -614,6 +616,8 @@ static bool belongs(size_t script, const char *word, size_t grant)
     return redis_answer_belongs(&call, &extra);
 }
 
+/* A reply counts only for the script that gives it, and a grant only for as many keys as were
+ * asked for. */
 static void test_belonging(void)
 {
     for (size_t i = 0; i < COUNT(belonging); i++)

@@ -218,6 +218,7 @@ static void renew(struct redis_call *call, const struct row *row, const struct r
     redis_call_renew(call, terms, "p", &request, OR(row->settled, &nothing));
 }
 
+/* A renewal without a duration sends none: the lease stays as long as before. */
 static void test_unchanged_lease(void)
 {
     static const struct acquire_request lock = {.keys = keys, .key_count = 1, .owner = "us"};

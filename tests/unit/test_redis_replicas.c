@@ -106,6 +106,8 @@ static redisReply *reply_to_role(int replicas)
     return reply_of_words(words);
 }
 
+/* A rule of --replicas that the server cannot fulfil with those it tells of is refused before
+ * it is asked for a lock. */
 static void test_greetings(void)
 {
     for (size_t i = 0; i < COUNT(greetings); i++) {
@@ -140,6 +142,7 @@ static const struct {
     {"nor does the other one", {{"a", 2}, {"b", -1}}, -1},
 };
 
+/* The most replicas that one server has told of are remembered, until another server answers. */
 static void test_counts(void)
 {
     for (size_t i = 0; i < COUNT(counts); i++) {
@@ -155,6 +158,8 @@ static void test_counts(void)
     }
 }
 
+/* By the replies to WAIT and ROLE the replicas have the lock, lack it, or have to be asked
+ * again for more. */
 static void test_replies(void)
 {
     for (size_t i = 0; i < COUNT(rows); i++) {

@@ -109,6 +109,8 @@ static bool read_many(size_t keys, size_t length, struct request *request, char 
     return read_words(words, (int)keys + 1, 0, request, fault, size);
 }
 
+/* A request has 32 KEYs at most, and a title that fits its room whatever their number and
+ * length. */
 static void test_many(void)
 {
     struct request request;

@@ -113,6 +113,8 @@ static const char *describe(const struct sentinel_word *words, const struct sent
     return "?";
 }
 
+/* The master that a majority of Sentinels names is the one; each row has the words of the
+ * Sentinels, and the outcome. */
 static void test_votes(void)
 {
     struct sentinel_word words[16];
@@ -126,6 +128,7 @@ static void test_votes(void)
     }
 }
 
+/* Where no majority agrees, the Sentinel that is quoted is one that said why. */
 static void test_speaker(void)
 {
     struct sentinel_word words[16];

@@ -447,6 +447,8 @@ static void keep_answer(void *arg, const struct answer *answer)
     answer_keep(arg, answer);
 }
 
+/* Several keys have the shortest of their leases, from the earliest of their moments, when
+ * acquired and when renewed. */
 static void test_lease(void)
 {
     static const struct store_ops ops = {.close = close_nothing, .start = grant};

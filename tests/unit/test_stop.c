@@ -59,6 +59,8 @@ static void test_still(int64_t still, int before, const char *what)
            before + ms);
 }
 
+/* A process that has died before KILL's time starts that time anew: given up two seconds after
+ * the last death. */
 static void test_death(void)
 {
     struct moment now = {.ns = 1000 * NS_PER_SEC};

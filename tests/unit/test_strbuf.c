@@ -21,6 +21,8 @@ static void test_growth(void)
     tap_ok(!buf.text && !buf.size && !buf.room, "empty when freed");
 }
 
+/* Bytes are added, printed, dropped at either end and detached; the text always ends with a
+ * NUL. */
 static void test_pieces(void)
 {
     struct strbuf buf = {0};

@@ -14,6 +14,7 @@
 
 /* -- alone ----------------------------------------------------------------------------------- */
 
+/* A burst at once, then ten a second; after a rest, a burst again. */
 static void test_pace(void)
 {
     struct throttle throttle = {{0}};
@@ -146,6 +147,8 @@ static void close_store(struct store *store)
     loop_disarm(eager->loop, &eager->poke);
 }
 
+/* A keeper whose store answers at once and gives it a reason to ask again each time keeps to
+ * that pace. */
 static void test_waiters(void)
 {
     static const struct store_ops ops = {close_store, start, release_nowait};

@@ -37,6 +37,7 @@ static const char *print(const struct rows *rows)
     return text;
 }
 
+/* Rows in each order, as KEY:HOLDERS:WAITERS in "seen", and the chosen one with a star. */
 static void test_order(void)
 {
     static const struct {
@@ -71,6 +72,7 @@ static void test_order(void)
     lock_views_free(&views);
 }
 
+/* The cursor stays on its KEY when rows move, and on the nearest row when that KEY has gone. */
 static void test_choice(void)
 {
     struct lock_views views = {0};
@@ -96,6 +98,7 @@ static void test_choice(void)
     rows_free(&rows);
 }
 
+/* The first row of the window, so that the chosen one is in it and no room is left empty. */
 static void test_scroll(void)
 {
     static const struct {

@@ -688,6 +688,8 @@ static pid_t fork_stopped_guard(int to)
         raise(SIGSTOP);
 }
 
+/* KILL for a child of another process is sent only while it is that one's child, also if its
+ * parent is stopped. */
 static void test_child_of_another(void)
 {
     struct moment until = moment_plus(moment_now(), 60 * NS_PER_SEC);

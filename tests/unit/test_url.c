@@ -298,6 +298,7 @@ static void check(const struct url *url, const char *wanted, const char *what, c
     free(got);
 }
 
+/* Each address is read, shown without its password, and what is shown leads to the same place. */
 static void test_good(void)
 {
     for (size_t i = 0; i < COUNT(good); i++) {
@@ -373,6 +374,8 @@ static const struct {
     {"", 1000000, "://h", "has an unknown scheme " SUPPORTED},
 };
 
+/* Addresses at the limits of their parts' lengths are read; those beyond, and of a million
+ * bytes, are refused in words that fit their room. */
 static void test_sizes(void)
 {
     for (size_t i = 0; i < COUNT(sizes); i++) {

@@ -55,6 +55,7 @@ static void test_file(size_t number)
     users_free(users);
 }
 
+/* Only the right password admits a user, who is then known by it without another computation. */
 static void test_visitors(void)
 {
     char fault[256];

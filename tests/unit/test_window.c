@@ -45,6 +45,7 @@ static const struct {
     {"\xe6\xbc\xa2", 1, "\xe6\xbc\xa2\n"},
 };
 
+/* Text is wrapped at blanks, with an indent; a word that is too long is cut between characters. */
 static void test_wrap(void)
 {
     for (size_t i = 0; i < COUNT(wrapped); i++) {

@@ -36,6 +36,8 @@ static const struct {
     {"\xf0\x9f\x94\x92", "%F0%9F%94%92"}, /* a surrogate pair in Java */
 };
 
+/* A KEY becomes the name of a node that ZooKeeper accepts, and is read back from that; other names
+ * lead to no KEY. */
 static void test_paths(void)
 {
     for (size_t i = 0; i < COUNT(paths); i++) {
@@ -119,6 +121,7 @@ static void judge(const struct zk_queue *queue, char *judged)
     judged[queue->count] = '\0';
 }
 
+/* The names of a lock's children tell who holds it, who waits, and who is foreign. */
 static void test_queues(void)
 {
     for (size_t i = 0; i < COUNT(queues); i++) {
@@ -139,6 +142,7 @@ static void test_queues(void)
 
 static const char *const *const a_and_b = INPUTS(LOCK(A, "0000000000"), LOCK(B, "0000000001"));
 
+/* An ancestor in the queue is one that holds the lock and whose token begins the other's. */
 static void test_ancestors(void)
 {
     struct strbuf out = {0};
@@ -157,6 +161,8 @@ static void test_ancestors(void)
 
 /* -- what is in a node ------------------------------------------------------------------------- */
 
+/* The data of a contender's node are read back as printed; a foreign program's are not taken
+ * for them. */
 static void test_data(void)
 {
     struct zk_node_data data = {.mode = LOCK_SHARED, .fence = 77, .lease = 30 * NS_PER_SEC}, back;
@@ -209,6 +215,8 @@ static void put_lease(struct strbuf *out, char slot)
     free(text);
 }
 
+/* How many leases of a semaphore are taken, and the lowest slot that is free, by the data of their
+ * nodes. */
 static void test_rooms(void)
 {
     for (size_t i = 0; i < COUNT(rooms); i++) {
@@ -244,6 +252,7 @@ static void test_damaged(const char *what, const char *mode, const char *fence)
 
 /* -- messages ---------------------------------------------------------------------------------- */
 
+/* A frame is read when all of it is there; a negative or too large length is an error. */
 static void test_frames(void)
 {
     static const char whole[] = {0, 0, 0, 2, 'a', 'b', 'c'};
@@ -287,6 +296,8 @@ static void test_multi(void)
     strbuf_free(&out);
 }
 
+/* A session is read from the server's greeting, with and without the byte for read-only; a
+ * greeting that is cut is refused. */
 static void test_connected(void)
 {
     struct strbuf out = {0};
@@ -347,6 +358,8 @@ static const struct {
         {W(A "." B, 2), WITHIN(A "." B "." C, 7, 1, 2), WITHIN(A "." B "." D, 6, 1, 2)}),
 };
 
+/* Which relative is in the way of an owner that nests: an older sibling, or who is within one,
+ * unless both read. */
 static void test_families(void)
 {
     for (size_t i = 0; i < COUNT(families); i++) {
@@ -428,6 +441,8 @@ static bool survey(int error, const char *pattern, struct looked *looked)
     return answer.verdict == VERDICT_GRANTED;
 }
 
+/* A lock that changes while it is looked at: a node that has gone or may not be read is left
+ * out or shown without its age; any other error ends the survey. */
 static void test_surveys(void)
 {
     struct looked looked;
