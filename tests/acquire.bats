@@ -109,7 +109,7 @@ load helper
     [[ $(tr '\n' ' ' <"$LOG") == "a c " ]]
 }
 
-@test "H64 told to end while it waits: gone from the queue at once, of that signal" {
+@test "H64 acquire is told to end while it waits: gone from the queue at once, of that signal" {
     hold a k --lease 60s
     for signal in INT TERM HUP USR1; do
         queued k bg w rlock acquire k
@@ -120,7 +120,7 @@ load helper
     done
 }
 
-@test "H64 told to end at any moment: a lock that it did not print is not held" {
+@test "H64 acquire is told to end at any moment: a lock that it did not print is not held" {
     for ((round = 0; round < 80; round++)); do
         run timeout --foreground --preserve-status \
             -s TERM "0.00$((RANDOM % 4))$((RANDOM % 9 + 1))" "$RLOCK" acquire k 3>&-
@@ -144,29 +144,29 @@ load helper
     run -0 rlock status -q k
 }
 
-# claimed NAME: it has the lock, and keeps the time of its lease, by the only timer that it has.
-claimed() {
+# is_granted NAME: it has the lock, and keeps the time of its lease, by the only timer that it has.
+is_granted() {
     cat "/proc/${pid[$1]}"/fdinfo/* 2>/dev/null | grep '^it_value: ' | grep -qv '(0, 0)'
 }
 
-# unread [OPTION...]: w has acquired k, and a reader, descriptor 7, takes nothing of it.
-unread() {
+# acquire_unread [OPTION...]: w has acquired k, and a reader, descriptor 7, takes nothing of it.
+acquire_unread() {
     [[ -e $T/fifo ]] || mkfifo "$T/fifo"
     exec 7<>"$T/fifo"
     head -c 65536 /dev/zero >&7
     env --default-signal=INT "$RLOCK" acquire "$@" k >&7 2>"$T/w.err" 3>&- 7>&- &
     pid[w]=$!
-    poll_until 10 claimed w
+    poll_until 10 is_granted w
 }
 
-@test "a signal while it waits, or before the token was out: nothing is held, none queues" {
+@test "acquire has a signal while it waits, or before the token was out: nothing is held or queued" {
     hold a k
     queued k bg w rlock acquire k
     kill -KILL "${pid[w]}"
     poll_until 5 has_waiters k 0
     terminate a
     for signal in TERM KILL; do
-        unread
+        acquire_unread
         kill -"$signal" "${pid[w]}"
         ends_with w $((128 + $(kill -l "$signal")))
         poll_until 5 is_free k
@@ -174,8 +174,8 @@ unread() {
     done
 }
 
-@test "stopped until the lease has ended: nothing is printed, and it says why" {
-    unread --lease 6s
+@test "acquire is stopped until the lease has ended: nothing is printed, and it says why" {
+    acquire_unread --lease 6s
     suspend w STOP
     head -c 65536 <&7 >/dev/null
     poll_until 10 is_free k
@@ -190,7 +190,7 @@ has_less_left() {
 }
 
 @test "the token waits to be read: rlock renew extends by the lease that acquire was given" {
-    unread --lease 20s
+    acquire_unread --lease 20s
     poll_until 10 has_less_left
     head -c 65536 <&7 >/dev/null
     ends_with w 0
@@ -200,14 +200,14 @@ has_less_left() {
     exec 7>&-
 }
 
-@test "its agent is killed while it waits, or before the token was out: 71, and it is told" {
+@test "acquire's agent is killed while it waits, or before the token was out: 71, and why" {
     hold a k
     queued k bg w rlock acquire k
     kill -KILL "$(agent_of "${pid[w]}")"
     ends_with w 71
     contains "$T/w.err" 'rlock: k: not acquired: its agent died'
     terminate a
-    unread
+    acquire_unread
     kill -KILL "$(agent_of "${pid[w]}")"
     ends_with w 71
     contains "$T/w.err" 'rlock: k: released again: its agent died'

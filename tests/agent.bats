@@ -4,7 +4,7 @@
 load helper
 load waiters
 
-# Which agents NAME has had, each ended as soon as it is seen.
+# kill_all_agents NAME: kills each of its agents as soon as it is seen; prints how many there were.
 kill_all_agents() {
     local one
     while alive "${pid[$1]}"; do
@@ -22,10 +22,10 @@ kill_all_agents() {
     agents=$(kill_all_agents a)
     kill -CONT "$(redis_pid)"
     ends_with a 79
-    within 1 16 "$agents"
+    within 1 16 "$agents" # without pauses between them there would be hundreds
 }
 
-@test "H135 every agent dies at once while the lock is waited for: it ends, and says why" {
+@test "H135 five agents in a row die while the lock is waited for: rlock ends, and says why" {
     hold a k
     bg b rlock run k -- true
     agents=$(kill_all_agents b)
@@ -34,7 +34,7 @@ kill_all_agents() {
     contains "$T/b.err" 'k: the agent was killed (signal 9) while it waited, again and again'
 }
 
-@test "H135 killed while one of several keys is waited for: all of them are had in the end" {
+@test "H135 the agent is killed while one of several keys is waited for: the next one gets all" {
     stay a k2
     queued k2 bg b rlock run k1 k2 k3 -- sh -c "echo b >>'$LOG'"
     kill_agent b
@@ -44,7 +44,7 @@ kill_all_agents() {
     is_free k3
 }
 
-@test "H135 killed while it gives the lock back: another one does" {
+@test "H135 the agent is killed while it gives the lock back: another one does" {
     stay a k
     has_agent a
     kill -STOP "$(redis_pid)"
@@ -57,7 +57,7 @@ kill_all_agents() {
     run -1 grep 'could not be released' "$T/a.err"
 }
 
-@test "H75 stopped when the lock is released or the user leaves: it is continued" {
+@test "H75 an agent that is stopped when the lock is released, or the waiter told to end, is continued" {
     stay a k --lease 60s
     queue b k --lease 60s
     kill -STOP "$(agent_of "${pid[a]}")" "$(agent_of "${pid[b]}")"
@@ -69,7 +69,7 @@ kill_all_agents() {
     run -1 grep 'could not be released' "$T/a.err"
 }
 
-@test "H75 stopped while it waits: others do not wait for it, and it returns to its place" {
+@test "H75 a waiter's agent is stopped: others do not wait for it, and it returns to its place" {
     hold a k --lease 60s
     queue b k
     queued k bg c rlock run k -- "$RLOCK_TEST_TOOLS/await" "$T/go"
@@ -85,7 +85,7 @@ kill_all_agents() {
     run -1 grep -v ': waiting for\|: acquired after' "$T/b.err"
 }
 
-@test "H75 stopped while it waits: -w ends, and nothing is left" {
+@test "H75 a waiter's agent is stopped: -w ends in time, and no place in the queue is left" {
     hold a k --lease 60s
     queued k bg b rlock run -w 3s k -- true
     kill -STOP "$(agent_of "${pid[b]}")"
@@ -93,7 +93,7 @@ kill_all_agents() {
     no_waiters k
 }
 
-@test "H75 stopped before it is answered: -n ends, and nothing is left" {
+@test "H75 the agent is stopped before it is answered: -n ends, and no place in the queue is left" {
     hold a k --lease 60s
     kill -STOP "$(redis_pid)"
     bg b rlock run -n k -- true
@@ -104,7 +104,7 @@ kill_all_agents() {
     no_waiters k
 }
 
-@test "H127 the answer that rlock runs again is lost: its waiter is asked once more" {
+@test "H127 a continued rlock's word to its agent is lost: the agent asks again, and it has its turn" {
     need_strace
     hold a k --lease 60s
     queue b k --lease 60s
@@ -182,7 +182,7 @@ at_birth() { # NAME K [OPTION...]
     contains "$T/a.err" 'the store no longer has it'
 }
 
-@test "H135 killed twice: the lock is kept in each mode, of several keys, nested, not renewed" {
+@test "H135 two agents are killed: the lock is kept in each mode, of several keys, nested, not renewed" {
     stay a s --limit 2
     stay b s --limit 2
     stay c k1 k2 k3 --lease 9s
@@ -215,7 +215,7 @@ at_birth() { # NAME K [OPTION...]
     [[ $(grep -c 'its agent was killed (signal 9); another one takes over' "$T/a.err") == 1 ]]
 }
 
-@test "H135 killed while the job is stopped: the lock is verified before the command continues" {
+@test "H135 the agent is killed while the job is stopped (TSTP): continued, the command keeps the lock" {
     as_job work a k 300 --lease 30s
     working a
     has_agent a
@@ -229,7 +229,7 @@ at_birth() { # NAME K [OPTION...]
     terminate a 143
 }
 
-@test "H135 killed while the command is being stopped: the next agent gives the lock back" {
+@test "H135 the agent is killed while the command is being stopped: the next one gives the lock back" {
     bg a rlock run --at-most 4s --kill-after 20s k -- bash -c "
         trap ': >\"$T/term\"; until [ -e \"$T/go\" ]; do sleep 0.05; done; exit' TERM; while :; do sleep 0.05; done"
     poll_until 10 test -e "$T/term"
@@ -242,7 +242,7 @@ at_birth() { # NAME K [OPTION...]
     [[ $(grep -c 'its agent was killed' "$T/a.err") == 1 ]]
 }
 
-@test "H135 --wait-descendants: processes that are left are still waited for under the lock" {
+@test "H135 --wait-descendants, two agents are killed: what is left is still waited for under the lock" {
     bg_up a rlock run --lease 9s --wait-descendants k -- \
         sh -c "('$RLOCK_TEST_TOOLS/await' '$T/go') & : >'$T/a.up'; exit 9"
     poll_until 10 eval '[[ $(children_of "${pid[a]}" | wc -l) == 2 ]]'

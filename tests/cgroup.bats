@@ -34,7 +34,7 @@ cgroup_is_gone() {
     [[ $own == */rlock-* && ! -e /sys/fs/cgroup$own && ! -e /sys/fs/cgroup/unified$own ]]
 }
 
-@test "setsid, a cleared environment, a chain of forks: with --cgroup all are gone after a stop" {
+@test "with --cgroup, processes that hide (setsid, no environment, forks) are gone after a stop" {
     bg a rlock run --cgroup k -- sh -c 'grep ^0:: /proc/self/cgroup >"$T/own"; "$T/hide" "$LOG"; exec sleep 1000'
     working x
     run -0 rlock force-release --yes k
@@ -52,7 +52,7 @@ cgroup_is_gone() {
     ends_with a 143
 }
 
-@test "with --cgroup they are gone as well when rlock is killed" {
+@test "with --cgroup, processes that hide are gone when rlock is killed" {
     bg a rlock run --cgroup k -- sh -c 'grep ^0:: /proc/self/cgroup >"$T/own"; "$T/hide" "$LOG"; exec sleep 1000'
     working x
     kill -KILL "${pid[a]}"
@@ -61,7 +61,7 @@ cgroup_is_gone() {
     poll_until 10 cgroup_is_gone
 }
 
-@test "with --cgroup they are gone in time when rlock is stopped, and at once after both were" {
+@test "with --cgroup, processes that hide are gone in time when rlock, or rlock and agent, are stopped" {
     bg a rlock run --cgroup --lease 5s k -- sh -c '"$T/hide" "$LOG"; exec sleep 1000'
     working x
     kill -STOP "${pid[a]}"
@@ -136,7 +136,7 @@ in_cgroup() {
     bash -c 'echo 0 >"$0/cgroup.procs"; exec "$@"' "$there" "$@" 3>&-
 }
 
-@test "where systemd has delegated a cgroup it is the default, and -v says which it is" {
+@test "where systemd has delegated a cgroup, --cgroup is the default, and -v says which it is" {
     delegate 1
     run -0 --separate-stderr in_cgroup "$RLOCK" run -v k -- \
         sh -c 'grep ^0:: /proc/self/cgroup; "$RLOCK" run -v k2 -- grep ^0:: /proc/self/cgroup'

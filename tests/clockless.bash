@@ -2,8 +2,8 @@
 # .bats files about one, where RLOCK_URL is. Loaded after helper.
 # shellcheck shell=bash disable=SC2154
 
-# takes_turns SECONDS: the waiters, which take no longer than that each.
-takes_turns() {
+# one_runs_and_waiters_come_in_order SECONDS: and each waiter takes no longer than that.
+one_runs_and_waiters_come_in_order() {
     stay a k
     for name in b c d; do
         queue "$name" k
@@ -15,7 +15,7 @@ takes_turns() {
 }
 
 # The holder is told to who tries, by status, metrics, events, and afterwards by history.
-tells_who() {
+holder_is_named() {
     stay a k
     run -75 rlock run -n k -- true
     [[ $output == *"held by"* ]]
@@ -34,7 +34,7 @@ tells_who() {
 }
 
 # Modes, slots, limits, priorities, groups.
-shares() {
+modes_slots_and_priorities() {
     hold r1 k --read
     run -0 rlock run -n --read k -- true
     run -75 rlock run -n k -- true
@@ -60,7 +60,7 @@ shares() {
 }
 
 # Tokens, and what outlives its command.
-keeps_for_scripts() {
+locks_of_scripts_and_latches() {
     run -0 rlock acquire --lease 1m k
     owner=$output
     run -75 rlock run -n k -- true
@@ -81,8 +81,9 @@ keeps_for_scripts() {
     ends_with waits 0 20
 }
 
-# forces LEASE: the holder hears of a forced release, long before that has ended.
-forces() {
+# force_release_ends_holder LEASE: the holder is told, and ends its command, before that has ended;
+# with --now the lock is free at once.
+force_release_ends_holder() {
     hold a k --lease "$1"
     run -0 rlock force-release --yes k
     ends_with a 79 20
@@ -92,8 +93,8 @@ forces() {
     run -0 rlock run -n k -- true
 }
 
-# H92, for who waits.
-survives_its_holder() {
+# A waiter begins when the lease of the killed holder has ended, and not beside its command.
+waiter_follows_dead_holder() {
     at_work a k 100 --lease 4s
     queued k bg b rlock run k -- "$RLOCK_TEST_TOOLS/worker" "$LOG" b 0.1
     kill_both a
@@ -101,8 +102,9 @@ survives_its_holder() {
     no_overlap
 }
 
-# lets_in_by_its_time SECONDS: who tries once, behind a dead holder, within SECONDS (poll_until).
-lets_in_by_its_time() {
+# try_follows_dead_holder SECONDS: a try (-n) is refused while the lease of a killed holder lasts,
+# and later succeeds, within SECONDS (poll_until).
+try_follows_dead_holder() {
     hold a k --lease 2s
     kill_both a
     run -75 rlock run -n k -- true

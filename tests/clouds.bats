@@ -36,8 +36,9 @@ version_of() {
     talk "$2" "get $1" | sed -n 's/^value \([^ ]*\) .*/\1/p'
 }
 
-# judges DRIVER ANSWER TEXT: so it answers a put when the command line fails with that text.
-judges() {
+# failed_put_is DRIVER ANSWER TEXT: the driver answers a put with ANSWER where kubectl or aws fails
+# with that TEXT.
+failed_put_is() {
     output=$(CLOUD_SAYS=$3 talk "$1" 'put k - 1' x)
     [[ ${output##*$'\n'} == "$2" || ${output##*$'\n'} == "$2 "* ]]
 }
@@ -58,8 +59,8 @@ keeps_records() {
     [[ $(talk "$1" 'list a' 'list c') == $'ok 1\nkey a%2Fb\nend\nend' ]]
 }
 
-# holds_locks URL: two take turns, and history tells of both.
-holds_locks() {
+# two_take_turns URL: the second run begins after the first, and history tells of both.
+two_take_turns() {
     export RLOCK_URL=$1
     stay a k
     run -75 rlock run -n k -- true
@@ -70,35 +71,35 @@ holds_locks() {
     jq -e 'length == 2' <<<"$output"
 }
 
-@test "Kubernetes: records, and what is certain of a put that fails" {
+@test "Kubernetes: records are kept; a put that fails has failed, is in conflict, or unknown" {
     keeps_records kubectl
-    judges kubectl failed 'Error from server (Forbidden): configmaps is forbidden'
-    judges kubectl failed 'Error from server (NotFound): namespaces "n" not found'
-    judges kubectl conflict 'Error from server (Conflict): the object has been modified'
-    judges kubectl unknown 'Unable to connect to the server: net/http: TLS handshake timeout'
-    judges kubectl unknown 'Error from server (Timeout): the server did not answer'
-    judges kubectl unknown "Got a Retry-After 1s response for attempt 1
+    failed_put_is kubectl failed 'Error from server (Forbidden): configmaps is forbidden'
+    failed_put_is kubectl failed 'Error from server (NotFound): namespaces "n" not found'
+    failed_put_is kubectl conflict 'Error from server (Conflict): the object has been modified'
+    failed_put_is kubectl unknown 'Unable to connect to the server: net/http: TLS handshake timeout'
+    failed_put_is kubectl unknown 'Error from server (Timeout): the server did not answer'
+    failed_put_is kubectl unknown "Got a Retry-After 1s response for attempt 1
 Error from server (Conflict): the object has been modified"
 }
 
-@test "S3: records, and what is certain of a put that fails" {
+@test "S3: records are kept; a put that fails has failed, is in conflict, or unknown" {
     keeps_records s3
-    judges s3 failed 'An error occurred (AccessDenied) when calling the PutObject operation'
-    judges s3 failed 'Unknown options: --if-none-match, *'
-    judges s3 conflict 'An error occurred (ConditionalRequestConflict) when calling PutObject'
-    judges s3 unknown 'An error occurred (InternalError) when calling the PutObject operation'
-    judges s3 unknown 'Read timeout on endpoint URL: "https://s3.example.org/"'
+    failed_put_is s3 failed 'An error occurred (AccessDenied) when calling the PutObject operation'
+    failed_put_is s3 failed 'Unknown options: --if-none-match, *'
+    failed_put_is s3 conflict 'An error occurred (ConditionalRequestConflict) when calling PutObject'
+    failed_put_is s3 unknown 'An error occurred (InternalError) when calling the PutObject operation'
+    failed_put_is s3 unknown 'Read timeout on endpoint URL: "https://s3.example.org/"'
 }
 
-@test "Kubernetes: locks" {
-    holds_locks exec:kubectl/namespace
+@test "Kubernetes: two runs have the lock one after the other, and history has both" {
+    two_take_turns exec:kubectl/namespace
 }
 
-@test "S3: locks" {
-    holds_locks exec:s3/bucket/locks
+@test "S3: two runs have the lock one after the other, and history has both" {
+    two_take_turns exec:s3/bucket/locks
 }
 
-@test "the doctor: a cloud that does not compare" {
+@test "the doctor: a cloud that writes without comparing versions is unfit: 69" {
     export CLOUD_SAYS=lies
     bg kubectl rlock doctor -u exec:kubectl/namespace
     finish kubectl 120

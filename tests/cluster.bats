@@ -299,7 +299,7 @@ have_had_turns() {
     each_alone
 }
 
-@test "several keys: renewed all of them, and one that is lost is all lost" {
+@test "several keys: all of them are renewed, and the loss of one ends the command" {
     local a=${at[0]} b=${at[1]} c=${at[2]} key start
     at_work w "$a" 1000 "$b" "$c" --lease 9s --kill-after 0
     start=$(end_of "$a")

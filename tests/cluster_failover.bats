@@ -11,9 +11,9 @@ has_looked() {
     [[ $(cluster_calls 'cluster|slots') -ge 2 ]]
 }
 
-# survives FAILOVER [OPTION...]: a holds a key and w waits for it while "FAILOVER MASTER" has its
-# master replaced.
-survives() {
+# holder_and_waiter_survive FAILOVER [OPTION...]: a holds a key and w waits for it while "FAILOVER
+# MASTER" has its master replaced.
+holder_and_waiter_survive() {
     local key=${at[0]} old
     old=$(master_of "$key")
     at_work a "$key" 100 --lease 20s "${@:2}"
@@ -26,12 +26,12 @@ survives() {
     no_overlap
 }
 
-@test "H55 a master dies: its replica takes over, and no lock is lost that it had" {
+@test "H55 a master dies: its replica takes over; holder and waiter keep what they have" {
     note_and_kill() {
         fence=$(rlock status --json "$key" | jq '.[0].fence')
         node_kill "$1"
     }
-    survives note_and_kill
+    holder_and_waiter_survive note_and_kill
     poll_until 5 is_free "${at[0]}"
     run -0 rlock run "${at[0]}" -- sh -c 'echo $RLOCK_FENCE'
     ((output > fence && fence > 0))
@@ -87,7 +87,7 @@ survives() {
         poll_until 10 has_looked "$1"
         node_kill "$1"
     }
-    survives learn_and_kill -u "cluster://127.0.0.1:$(master_of "${at[0]}")"
+    holder_and_waiter_survive learn_and_kill -u "cluster://127.0.0.1:$(master_of "${at[0]}")"
 }
 
 # dead_seeds: DEAD is a dozen addresses of which half refuse, and half take a connection and never
@@ -118,9 +118,9 @@ dead_seeds() {
     ends a
 }
 
-@test "a master is replaced on request, unnoticed" {
-    request() { cli "$(replica_of "$1")" cluster failover >/dev/null; }
-    survives request
+@test "CLUSTER FAILOVER replaces a master: the holder keeps its lock, and the waiter has its turn" {
+    fail_over_by_command() { cli "$(replica_of "$1")" cluster failover >/dev/null; }
+    holder_and_waiter_survive fail_over_by_command
 }
 
 @test "H55 a master without a replica is down: that is an outage and no contention" {

@@ -487,7 +487,8 @@ END
     [[ $stderr != *s3cret* && $stderr != *or@* ]]
 }
 
-@test "--replicas and --grace take what makes sense, and refuse the rest" {
+@test "--replicas takes numbers up to 100, majority and all, --grace yes and no; the rest is refused" {
+    # A value that makes sense is passed over, up to the next mistake.
     for value in 0 1 100 majority all; do
         says 64 "--replicas 'x' is not a number" run --replicas $value --replicas x k -- true
         printf 'replicas = %s\nprefix = a b\n' $value >"$T/config"
@@ -502,11 +503,11 @@ END
 
 @test "the database of an address is the one that is used" {
     rlock run -u "unix://$REDIS_SOCK?db=3" k -- true
-    [[ $(redis -n 3 dbsize) == 1 && $(redis dbsize) == 0 ]]
+    [[ $(redis-cli -s "$REDIS_SOCK" -n 3 dbsize) == 1 && $(redis dbsize) == 0 ]]
     redis flushall
     start_proxy
     rlock run -u "redis://${proxy[proxy]}/4" k -- true
-    [[ $(redis -n 4 dbsize) == 1 && $(redis dbsize) == 0 ]]
+    [[ $(redis-cli -s "$REDIS_SOCK" -n 4 dbsize) == 1 && $(redis dbsize) == 0 ]]
     refused 69 run -u "unix://$REDIS_SOCK?db=99" k -- touch "$T/run"
 }
 

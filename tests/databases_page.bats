@@ -22,8 +22,8 @@ teardown() {
     end_processes
 }
 
-# page HEADING [NUMBER]: the steps of that section, as they are here, in $T/steps.
-page() {
+# steps_of HEADING [NUMBER]: the steps of that section, as they are here, in $T/steps.
+steps_of() {
     "$TESTS/page_blocks" databases.md "$@" | sed "s|/etc/|$T/etc/|g; s|= '\*'|= '127.0.0.1'|
         s|= \*|= 127.0.0.1|; s|db.example.com|localhost|g
         s|^\(url = .*\)localhost|\1localhost:$PORT|" >"$T/steps"
@@ -35,8 +35,8 @@ stub() {
     chmod +x "$T/bin/$1"
 }
 
-# stand_in DATABASE: an empty server of it, with Debian's files, and what the page calls.
-stand_in() {
+# make_server DATABASE: an empty server of it, with Debian's files, and what the page calls.
+make_server() {
     database_is_here "$1" || skip "no $1 with its driver here"
     KIND=$1
     read -r PORT <<<"$(free_ports 1)"
@@ -116,8 +116,8 @@ kill_server() {
     done
 }
 
-# follow: does the steps. A "service" in them restarts the server.
-follow() {
+# do_steps: does the steps. A "service" in them restarts the server.
+do_steps() {
     bg steps bash -e -o pipefail "$T/steps"
     poll_until 60 test -e "$T/restart"
     kill_server
@@ -130,9 +130,9 @@ follow() {
     }
 }
 
-# host [SCRIPT]: the section about hosts, edited so.
-host() {
-    page 'Each host' 1
+# configure_host [SCRIPT]: the section about hosts, edited so.
+configure_host() {
+    steps_of 'Each host' 1
     sed -i "${1-}" "$T/steps"
     [[ $(tail -n 1 "$T/steps") == 'rlock doctor' ]]
     sed -i '$d' "$T/steps"
@@ -140,30 +140,30 @@ host() {
     run -0 --separate-stderr rlock doctor
 }
 
-follows_the_rest() {
+do_other_blocks() {
     local -A comment=([postgresql]='-- PostgreSQL' [mysql]='-- MySQL')
     local -A dump=([postgresql]=pg_dump [mysql]=mariadb-dump)
-    page Connections 1
+    steps_of Connections 1
     sql "$(grep -e "${comment[$KIND]}" "$T/steps")"
     [[ $(rlock doctor) == *'this user may have 200'* ]]
-    page 'Locks in SQL' 1
+    steps_of 'Locks in SQL' 1
     [[ $KIND == mysql ]] || sql 'CREATE ROLE reporting'
     [[ $KIND == postgresql ]] || sql "CREATE USER reporting@'%'"
     stay seen seen-lock
     [[ $(sql "$(<"$T/steps")") == *seen-lock*holder* ]]
     ends_well seen
-    page Backups 1
+    steps_of Backups 1
     type "${dump[$KIND]}" >/dev/null 2>&1 || return 0
     (cd "$T" && sh -ec "$(grep "^${dump[$KIND]} " "$T/steps")")
     grep -q rlock_record "$T/locks.sql"
 }
 
 # The page has what matters of the pooler's file; its port and its users are of this test.
-follows_pooler() {
+do_pooler_block() {
     type pgbouncer >/dev/null 2>&1 || return 0
     local port
     read -r port <<<"$(free_ports 1)"
-    page 'Behind a pooler' 1
+    steps_of 'Behind a pooler' 1
     sed -i "s/port=5432/port=$PORT/" "$T/steps"
     echo '"rlock" "PASSWORD"' >"$T/sock/users"
     printf '%s\n' 'listen_addr = 127.0.0.1' "listen_port = $port" 'unix_socket_dir =' \
@@ -178,23 +178,23 @@ follows_pooler() {
 }
 
 @test "H157 a PostgreSQL that is set up as the page says keeps its locks; the doctor is content" {
-    stand_in postgresql
-    page 'A PostgreSQL server' 1
-    follow
+    make_server postgresql
+    steps_of 'A PostgreSQL server' 1
+    do_steps
     [[ $(<"$T/services") == 'postgresql restart' ]]
-    host
+    configure_host
     [[ $output == *'fine     encryption'* ]]
-    restarted
-    follows_the_rest
-    follows_pooler
+    keeps_all_over_a_kill
+    do_other_blocks
+    do_pooler_block
 }
 
 @test "H157 a MariaDB that is set up as the page says keeps its locks; the doctor is content" {
-    stand_in mysql
-    page 'A MariaDB or MySQL server' 1
-    follow
+    make_server mysql
+    steps_of 'A MariaDB or MySQL server' 1
+    do_steps
     [[ $(<"$T/services") == 'mariadb restart' ]]
-    host 's|/etc/postgresql/15/main/|/etc/mysql/|; s|postgresqls:|mysqls:|'
-    restarted
-    follows_the_rest
+    configure_host 's|/etc/postgresql/15/main/|/etc/mysql/|; s|postgresqls:|mysqls:|'
+    keeps_all_over_a_kill
+    do_other_blocks
 }

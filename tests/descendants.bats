@@ -95,7 +95,7 @@ trapped() {
     renewed k
     queued k work b k 0.3 --lease 10s
     kill -STOP "${pid[a]}"
-    b_alone ''
+    b_begins_after_a
     kill -CONT "${pid[a]}"
     ends_with a 79 30
 }
@@ -126,26 +126,27 @@ renamed() {
 }
 
 @test "--wait-descendants ends soon, although processes come and go all the time" {
+    # At the end of the command, 300 processes are still to come, one after the other.
     run -0 rlock run --wait-descendants k -- bash -c 'for i in {1..300}; do (true &); done &'
 }
 
 # -- a /proc that cannot be used ------------------------------------------------------------------
 
 # Two processes in one process group, who mind no TERM.
-pair() {
+two_workers() {
     local worker="'$RLOCK_TEST_TOOLS/worker' '$LOG' a 100 ignore"
     echo "$worker & exec $worker"
 }
 
 # By its arguments, as its number may be of another name space.
-pair_ended() {
+workers_ended() {
     ! pgrep -f "^$RLOCK_TEST_TOOLS/worker $LOG a 100"
 }
 
-# blind SIGNAL BEGIN: a runs under a lock that b waits for, and then rlock, process $a, gets that
-# signal. The agent has half a second to KILL before the lease ends: where it stood still just then,
-# BEGIN starts another a.
-blind() {
+# a_ends_before_b SIGNAL BEGIN: a runs under a lock that b waits for, and then rlock, process $a,
+# gets that signal. The agent has half a second to KILL before the lease ends: where it stood still
+# just then, BEGIN starts another a.
+a_ends_before_b() {
     local try
     for try in 1 2 3; do
         ((try == 1)) || "$2"
@@ -153,7 +154,7 @@ blind() {
         queued k work b k 0.3 --lease 10s
         kill -"$1" "$a"
         ends_with b 0 30
-        poll_until 10 pair_ended
+        poll_until 10 workers_ended
         kill -KILL "$a" 2>/dev/null || true
         no_overlap && return
     done
@@ -164,21 +165,21 @@ blind() {
     unshare --mount true 2>/dev/null || skip "no mount name spaces here"
     begin() {
         rm -f "$LOG"
-        bg a "${no_proc[@]}" "$RLOCK" run --lease 6s k -- sh -c "$(pair)"
+        bg a "${no_proc[@]}" "$RLOCK" run --lease 6s k -- sh -c "$(two_workers)"
         a=${pid[a]}
     }
     for signal in STOP KILL; do
         begin
-        blind "$signal" begin
+        a_ends_before_b "$signal" begin
     done
 }
 
 @test "H122 no /proc: a stopped command is gone when rlock ends, which says what it cannot see" {
     unshare --mount true 2>/dev/null || skip "no mount name spaces here"
     run -124 --separate-stderr "${no_proc[@]}" \
-        "$RLOCK" run -v --at-most 300ms --kill-after 300ms k -- sh -c "$(pair)" 3>&-
+        "$RLOCK" run -v --at-most 300ms --kill-after 300ms k -- sh -c "$(two_workers)" 3>&-
     stderr_line '/proc'
-    poll_until 10 pair_ended
+    poll_until 10 workers_ended
     run -0 "${no_proc[@]}" \
         "$RLOCK" run --wait-descendants k -- sh -c "(sleep 0.3; : >'$T/end') &" 3>&-
     [[ -e $T/end ]]
@@ -200,8 +201,8 @@ hidden_by_user() {
             exec setpriv --reuid 54321 --regid 54321 --clear-groups "$@"' "hidepid=$1")
 }
 
-# The agent may stand still when it must KILL, as in blind().
-stopped_late() {
+# The agent may stand still when it must KILL, as in a_ends_before_b().
+hidden_daemon_ends_before_b() {
     rm "$LOG"
     hidden_by_user "$hidden"
     bg a "${as_user[@]}" "$T/rlock" run --lease 6s k -- \
@@ -225,7 +226,7 @@ stopped_late() {
         run -0 rlock force-release --yes k
         ends_with a 79
         none_left
-        once_of 3 stopped_late
+        once_of 3 hidden_daemon_ends_before_b
         kill -CONT "${pid[a]}"
         finish a
     done
@@ -237,14 +238,14 @@ stopped_late() {
         rm -f "$LOG"
         # The numbers of its processes must not be those of the kernel's own processes outside.
         bg a unshare --pid --fork bash -c 'for i in {1..300}; do (:); done; "$0" "$@"; exit' \
-            "$RLOCK" run --lease 6s k -- sh -c "$(pair)"
+            "$RLOCK" run --lease 6s k -- sh -c "$(two_workers)"
         poll_until 15 have_traced 2
         a=$(children_of "$(children_of "${pid[a]}")")
         [[ $(cat "/proc/$a/comm") == rlock ]]
     }
     for signal in STOP KILL; do
         begin
-        blind "$signal" begin
+        a_ends_before_b "$signal" begin
         kill -KILL "$(children_of "${pid[a]}")" 2>/dev/null || true
         finish a
     done
@@ -257,7 +258,7 @@ stopped_late() {
     begin() {
         rm -f "$LOG"
         bg a bash -c "ulimit -n $n; exec \"\$@\"" bash "$RLOCK" run --server-wait 0 --lease 6s k \
-            -- sh -c "$(pair)"
+            -- sh -c "$(two_workers)"
         a=${pid[a]}
         poll_until 15 eval 'gone "$a" || works a'
     }
@@ -266,7 +267,7 @@ stopped_late() {
             begin
             if alive "$a"; then
                 ran=$((ran + 1))
-                ((ran > 4)) || blind "$signal" begin
+                ((ran > 4)) || a_ends_before_b "$signal" begin
                 kill -KILL "$a" 2>/dev/null || true
             fi
             finish a 20
@@ -321,9 +322,9 @@ EOS
 
 # -- those that rlock's death leaves behind --------------------------------------------------------
 
-# killed_late [COMMAND...]: b waits while a runs for long enough. Then, after the COMMAND, rlock is
-# killed, and all of a has ended when b begins.
-killed_late() {
+# kill_rlock_after_its_look [COMMAND...]: b waits while a runs for long enough. Then, after the
+# COMMAND, rlock is killed, and all of a has ended when b begins.
+kill_rlock_after_its_look() {
     queued k work b k 0.3
     sleep 5 # rlock looks for its descendants every second, on an idle machine
     [[ ! ${1-} ]] || "$@"
@@ -343,7 +344,7 @@ killed_late() {
         run -1 grep -qz RLOCK_OWNER \
             "/proc/$(pgrep -f "^$RLOCK_TEST_TOOLS/worker $LOG a 100 title")/environ"
         [[ $first == rlock ]] || kill_agent a
-        killed_late
+        kill_rlock_after_its_look
     done
 }
 
@@ -360,7 +361,7 @@ killed_late() {
     sleep 1 # that look is over
     : >"$T/go"
     poll_until 15 have_traced 2
-    killed_late
+    kill_rlock_after_its_look
 }
 
 @test "H123 kill -9 of rlock: one that it has not seen is ended by its session" {
@@ -373,7 +374,7 @@ killed_late() {
         : >"$T/go"
         poll_until 10 have_traced 2
     }
-    killed_late begin_hidden
+    kill_rlock_after_its_look begin_hidden
 }
 
 # -- ended by itself ------------------------------------------------------------------------------
@@ -388,8 +389,8 @@ begin_and_stop() {
     suspend a STOP
 }
 
-# ended_meanwhile COMMAND...: the lock is free at once, long before its lease ends.
-ended_meanwhile() {
+# free_while_rlock_is_stopped COMMAND...: the lock is free at once, long before its lease ends.
+free_while_rlock_is_stopped() {
     begin_and_stop "$@" --lease 60s
     : >"$T/go"
     poll_until 10 is_free k
@@ -401,11 +402,11 @@ ended_meanwhile() {
 }
 
 @test "H93 a command that ends by itself while rlock is stopped: the lock is free at once" {
-    ended_meanwhile rlock run
-    ended_meanwhile rlock run --no-renew
-    ended_meanwhile rlock run --on-lost continue
-    ended_meanwhile rlock run --on-lost signal:USR1
-    ! unshare --mount true 2>/dev/null || ended_meanwhile "${no_proc[@]}" "$RLOCK" run
+    free_while_rlock_is_stopped rlock run
+    free_while_rlock_is_stopped rlock run --no-renew
+    free_while_rlock_is_stopped rlock run --on-lost continue
+    free_while_rlock_is_stopped rlock run --on-lost signal:USR1
+    ! unshare --mount true 2>/dev/null || free_while_rlock_is_stopped "${no_proc[@]}" "$RLOCK" run
 }
 
 @test "H93 a command that ends while rlock is stopped and the store is away: its own status" {

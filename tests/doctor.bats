@@ -108,7 +108,7 @@ END
         --replicaof 127.0.0.1 "$port"
     poll_until 20 eval 'redis-cli -s "$T/replica" info replication 3>&- |
         grep -q master_link_status:up'
-    poll_until 10 acknowledged 1 redis
+    poll_until 10 acknowledged 1 redis-cli -s "$REDIS_SOCK"
     diagnosed 69 "-u unix://$T/replica" reach unfit "replica of 127.0.0.1:$port"
     diagnosed 0 '' replicas note 1
     json '.servers[0].replicas == 1'
@@ -237,12 +237,13 @@ foretold() {
         done | xargs -n 1 | sort -u
 }
 
-# compare FROM NUMBER: the doctor's words and what happens, for so many of the manual's rights.
-compare() {
+# fails_as_foretold FIRST LAST: for each of the manual's rights with these numbers, what fails for a
+# user who lacks it is what the doctor says of it.
+fails_as_foretold() {
     local right all broken
     mapfile -t all < <(rights_in_manual rlock |
         grep -o '+[a-z|]*' | tr -d +)
-    all=("${all[@]:$1:$2}")
+    all=("${all[@]:$1 - 1:$2 - $1 + 1}")
     ((${#all[@]} > 5))
     for right in "${all[@]}"; do
         rlock acquire --lease 10m "held-$right"
@@ -261,19 +262,19 @@ compare() {
     done
 }
 
-@test "H20 what it says of a missing right is what happens then: the first eight rights" {
-    compare 0 8
+@test "H20 without one of the manual's rights, number 1 to 8, that fails of which the doctor says so" {
+    fails_as_foretold 1 8
 }
 
-@test "H20 what it says of a missing right is what happens then: the next eight rights" {
-    compare 8 8
+@test "H20 without one of the manual's rights, number 9 to 16, that fails of which the doctor says so" {
+    fails_as_foretold 9 16
 }
 
-@test "H20 what it says of a missing right is what happens then: the other rights" {
-    compare 16 20
+@test "H20 without one of the manual's rights, number 17 on, that fails of which the doctor says so" {
+    fails_as_foretold 17 36
 }
 
-@test "H20 its verdict and its trial of a lock do not contradict each other" {
+@test "H20 the doctor's verdict and its trial of a lock do not contradict each other" {
     # shellcheck disable=SC2046 # they are words
     redis acl setuser partly reset on '>pw' $(manual_rights) -hdel
     diagnosed 69 "-u unix://partly:pw@$REDIS_SOCK" rights unfit "no lock can be released"
@@ -292,7 +293,7 @@ compare() {
     run -77 rlock run -u "unix://partly:pw@$REDIS_SOCK" k -- true
 }
 
-@test "H20 the command that it advises is enough, at once; users that only look have one, too" {
+@test "H20 the command that the doctor advises is enough; users that only look have one, too" {
     redis acl setuser poor reset on '>pw' '+multi' '+exec' '+client|setname'
     run -69 --separate-stderr rlock doctor --json -u "unix://poor:pw@$REDIS_SOCK"
     advice=$(jq -r '[.servers[0].findings[] | select(.check == "rights") | .advice][0]' \
@@ -358,7 +359,7 @@ compare() {
     diagnosed 0 '' grace note "refuses new ones for another "
 }
 
-@test "H20 a right without which it can see nothing: 69, and the command that gives it" {
+@test "H20 a right without which the doctor can see nothing: 69, and the command that gives it" {
     redis acl setuser partly reset on '>pw' '~*' '&*' '+@all' -select
     diagnosed 69 "-u unix://partly:pw@$REDIS_SOCK?db=1" reach unfit "select" "ACL SETUSER partly "
     finding reach unfit "select" " +select "
@@ -384,7 +385,7 @@ compare() {
     [[ ! $output ]]
 }
 
-@test "H20 the rights that it looks at are those that the manual names" {
+@test "H20 the rights that the doctor looks at are those that the manual names" {
     documented=$(rights_in_manual rlock |
         grep -o '+[a-z|]*' | sort -u | xargs)
     [[ $documented == *+hset* ]]
@@ -418,7 +419,7 @@ compare() {
     finding rights unfit "+eval"
 }
 
-@test "H20 where neither INFO nor CONFIG is allowed it says what it cannot tell" {
+@test "H20 where neither INFO nor CONFIG is allowed the doctor says what it cannot tell" {
     redis acl setuser plain reset on '>pw' '~*' '&*' '+@all' -info -config
     diagnosed 1 "-u unix://plain:pw@$REDIS_SOCK" eviction warning "cannot tell" "+info"
     finding persistence warning "cannot tell" "+info"

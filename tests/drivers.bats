@@ -42,36 +42,36 @@ unfit() {
     done
 }
 
-refuses() { # WORDS OPTION...
+store_has_no() { # WORDS OPTION...
     run -64 rlock "${@:2}"
     [[ $output == *"exec: has no $1"* ]]
 }
 
 @test "one runs at a time, and those that wait come in order" {
-    takes_turns 60
+    one_runs_and_waiters_come_in_order 60 # s: a driver starts processes
 }
 
 @test "a try is refused, with the holder's name; status, history and events show it" {
-    tells_who
+    holder_is_named
 }
 
 @test "readers share, slots are counted, priorities and the latest of a group come first" {
-    shares
+    modes_slots_and_priorities
 }
 
-@test "acquire, renew, release, --at-least, --unless-done, pauses of a KEY, latches" {
-    keeps_for_scripts
+@test "acquire, renew and release, --at-least, --unless-done, pauses of a KEY, and latches work" {
+    locks_of_scripts_and_latches
 }
 
 @test "force-release asks the holder, and takes the lock with --now" {
-    forces 6s
+    force_release_ends_holder 6s
 }
 
-@test "H92 the lock of a dead holder is free after its lease for who waits" {
-    survives_its_holder
+@test "H92 a waiter has the lock of a dead holder after its lease, and not beside its command" {
+    waiter_follows_dead_holder
 }
 
-@test "many contenders for one lock, at two in three writes in conflict" {
+@test "eight contenders, two thirds of whose writes conflict, have the lock one after the other" {
     one_after_the_other 8
 }
 
@@ -150,21 +150,21 @@ END
     poll_until 20 gone "$driver"
 }
 
-@test "the store's time: who tries once is let in when a dead holder's lease is over by it" {
+@test "a try has a dead holder's lock when the lease is over by the store's own time" {
     export RLOCK_URL=exec:liar/$T/timed/dates
-    lets_in_by_its_time 30
+    try_follows_dead_holder 30
 }
 
 @test "what takes several keys in one step is refused" {
-    refuses 'locks of several KEYs' run k l -- true
-    refuses '--any' run --any k l -- true
-    refuses '--mirror' run --mirror string:x k -- true
-    refuses 'pause of a GLOB' pause -m why 'k*' 1h
-    refuses 'init' init
-    refuses '--grace' run --grace k -- true
-    refuses '--replicas' run --replicas 1 k -- true
+    store_has_no 'locks of several KEYs' run k l -- true
+    store_has_no '--any' run --any k l -- true
+    store_has_no '--mirror' run --mirror string:x k -- true
+    store_has_no 'pause of a GLOB' pause -m why 'k*' 1h
+    store_has_no 'init' init
+    store_has_no '--grace' run --grace k -- true
+    store_has_no '--replicas' run --replicas 1 k -- true
     run -64 rlock run -u "$RLOCK_URL" -u redis://127.0.0.1 k -- true
-    refuses 'init --minimum-version' init --minimum-version 1.0.0
+    store_has_no 'init --minimum-version' init --minimum-version 1.0.0
     [[ ! -e $T/locks ]]
 }
 

@@ -12,13 +12,13 @@ setup_file() {
 
 setup() { etcd_setup; }
 
-refuses() { # WORDS OPTION...
+store_has_no() { # WORDS OPTION...
     run -64 rlock "${@:2}"
     [[ $output == *"etcd:// has no $1"* ]]
 }
 
 @test "one runs at a time, and those that wait come in order" {
-    takes_turns 30
+    one_runs_and_waiters_come_in_order 30
 }
 
 @test "a waiter is called: it does not ask, and begins long before it would renew its place" {
@@ -35,7 +35,8 @@ refuses() { # WORDS OPTION...
     wakes() { sed -n 's/^voluntary_ctxt_switches:\t//p' "/proc/$host/status"; }
     before=$(wakes) start=$(now_ms)
     pause 1000
-    ((($(wakes) - before) * 1000 / ($(now_ms) - start) < 30))
+    wakes_per_second=$((($(wakes) - before) * 1000 / ($(now_ms) - start)))
+    ((wakes_per_second < 30))
     ends_well a
     ends_with b 0 30
 }
@@ -56,11 +57,11 @@ is_kept_alive() {
 }
 
 @test "a try is refused, with the holder's name; status, history and events show it" {
-    tells_who
+    holder_is_named
 }
 
 @test "readers share, slots are counted, priorities and the latest of a group come first" {
-    shares
+    modes_slots_and_priorities
 }
 
 @test "several KEYs at once, --any, pauses of a GLOB, the minimum version" {
@@ -78,20 +79,20 @@ is_kept_alive() {
     run -0 rlock init --minimum-version 1.0.0
 }
 
-@test "acquire, renew, release, --at-least, --unless-done, pauses of a KEY, latches" {
-    keeps_for_scripts
+@test "acquire, renew and release, --at-least, --unless-done, pauses of a KEY, and latches work" {
+    locks_of_scripts_and_latches
 }
 
 @test "force-release asks the holder, which hears of it at once, and takes the lock with --now" {
-    forces 10m
+    force_release_ends_holder 10m
 }
 
-@test "H92 the lock of a dead holder is free after its lease for who waits" {
-    survives_its_holder
+@test "H92 a waiter has the lock of a dead holder after its lease, and not beside its command" {
+    waiter_follows_dead_holder
 }
 
-@test "who tries once is let in when a dead holder's lease is over by the members' time" {
-    lets_in_by_its_time 40
+@test "a try has a dead holder's lock when the lease is over by the members' time" {
+    try_follows_dead_holder 40
 }
 
 # at_hour MS COMMAND...: the clock of its processes differs by that.
@@ -133,8 +134,8 @@ while True:
     relay=$(head -n 1 "$T/relay.out")
 }
 
-# ahead SECONDS: such a relay, by which the member's clock seems to be ahead by so much.
-ahead() {
+# relay_with_clock_ahead SECONDS: a relay by which the member's clock seems to be ahead by so much.
+relay_with_clock_ahead() {
     relay_through '
 import email.utils, re
 def later(date):
@@ -146,17 +147,17 @@ def changed(answer):
 
 @test "a member whose clock is 9 s ahead makes no holder look dead; the doctor tells of it" {
     hold a k --lease 7s
-    ahead 9
+    relay_with_clock_ahead 9
     run -75 rlock run -n -u "${RLOCK_URL/:${port[1]}/:$relay}" k -- true
     run -1 rlock doctor -u "${RLOCK_URL/:${port[1]}/:${port[1]},127.0.0.1:$relay}"
     [[ $output =~ 'warning  members      the clocks of its members differ by '(8|9|10)' s' ]]
-    ahead 60
+    relay_with_clock_ahead 60
     run -69 rlock doctor -u "${RLOCK_URL/:${port[1]}/:${port[1]},127.0.0.1:$relay}"
     [[ $output =~ 'unfit    members      the clocks of its members differ by '(59|60|61)' s' ]]
     terminate a
 }
 
-@test "many contenders for one lock" {
+@test "thirty contenders have the lock one after the other" {
     one_after_the_other 30
 }
 
@@ -316,9 +317,9 @@ passes_by() {
 }
 
 @test "what etcd has not is refused" {
-    refuses '--mirror' run --mirror string:x k -- true
-    refuses '--grace' run --grace k -- true
-    refuses '--replicas' run --replicas 1 k -- true
+    store_has_no '--mirror' run --mirror string:x k -- true
+    store_has_no '--grace' run --grace k -- true
+    store_has_no '--replicas' run --replicas 1 k -- true
     run -64 rlock run -u "$RLOCK_URL" -u redis://127.0.0.1 k -- true
 }
 

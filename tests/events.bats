@@ -71,7 +71,7 @@ has_heard() {
     poll_until 10 has_heard 'acquired k,acquired other,released other,expired k,acquired k,released k,'
 }
 
-@test "events: short runs are told from memory, of more than it holds what was missed" {
+@test "events: of 23 runs while it was stopped, the last 20 are told from memory, and 3 as missed" {
     listen e
     kill -STOP "${pid[e]}"
     for i in {1..23}; do

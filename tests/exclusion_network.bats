@@ -8,10 +8,10 @@ networked() {
     contend "$1" "$2" -u "redis://${proxy[$1]}" -- "$3"
 }
 
-# a_lost_b_alone ROW
-a_lost_b_alone() {
+# a_loses_its_lock_before_b ROW
+a_loses_its_lock_before_b() {
     ends_with "a$1" 79
-    b_alone "$1"
+    b_begins_after_a "$1"
 }
 
 # All at the same time, since each of them waits for the end of a lease.
@@ -28,7 +28,7 @@ a_lost_b_alone() {
     done
     for row in "${!rows[@]}"; do
         echo "--- $row"
-        a_lost_b_alone "$row"
+        a_loses_its_lock_before_b "$row"
         contains "$T/a$row.err" 'rlock: '
     done
 }

@@ -19,7 +19,7 @@ contended() {
         kill -KILL "$a"
         ends_with a 137
         poll_until 2 gone "$command"
-        b_alone ''
+        b_begins_after_a
     done
 }
 
@@ -37,7 +37,7 @@ contended() {
 @test "H93 SIGSTOP of rlock: its agent ends the command in time" {
     contended 6s ignore
     kill -STOP "$a"
-    b_alone ''
+    b_begins_after_a
     kill -CONT "$a"
     ends_with a 79
 }
@@ -46,8 +46,8 @@ contended() {
     contend 1 6s --no-renew --on-lost continue -- ignore
     contend 2 6s --no-renew --on-lost signal:USR1 -- ignore
     kill -STOP "${pid[a1]}" "${pid[a2]}"
-    b_alone 1
-    b_alone 2
+    b_begins_after_a 1
+    b_begins_after_a 2
     kill -CONT "${pid[a1]}" "${pid[a2]}"
     all_end 124 10 a1 a2
 }
@@ -64,7 +64,7 @@ contended() {
 @test "H75 SIGSTOP of the agent: rlock ends the command in time" {
     contended 6s ignore
     kill -STOP "$agent"
-    b_alone ''
+    b_begins_after_a
     ends_with a 79
 }
 
@@ -74,7 +74,7 @@ contended() {
     renewed k
     kill -KILL "$a"
     ends_with a 137
-    b_alone ''
+    b_begins_after_a
 }
 
 @test "H94 both stopped, then both killed: the command dies with them" {

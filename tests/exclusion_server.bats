@@ -9,7 +9,7 @@ setup_file() { start_file --appendonly yes --appendfsync always; }
     kill -STOP "$(redis_pid)"
     ends_with a 79
     kill -CONT "$(redis_pid)"
-    b_alone ''
+    b_begins_after_a
 }
 
 @test "the server stops just while the command ends: the command's status, and a warning" {
@@ -34,7 +34,7 @@ setup_file() { start_file --appendonly yes --appendfsync always; }
     redis_stop
     ends_with a 79
     redis_start
-    b_alone ''
+    b_begins_after_a
 }
 
 @test "H10 H65 thirty waiters come in their order, also over a restart with the data" {

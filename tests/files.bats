@@ -181,7 +181,7 @@ setup_commands() {
     bad 'No such file' "$T/none"
 }
 
-@test "H131 of a pipe, what is behind the password is the command's" {
+@test "H131 a password from standard input is its first line; the command reads the rest" {
     run -0 bash -c 'printf "s3cret\nfor the command\n" | "$RLOCK" run --config "$0" --password-file /dev/stdin k -- cat' "$T/config" 3>&-
     [[ $output == "for the command" ]]
 }

@@ -2,9 +2,9 @@
 
 load helper
 
-# silence KEY HEARD SINCE: KEY is held with a lease of an hour since so many minutes, and its holder
-# was heard from so many minutes ago.
-silence() {
+# acquire_and_fall_silent KEY HEARD SINCE: KEY has been held for SINCE minutes with a lease of an
+# hour, and its holder was heard from HEARD minutes ago.
+acquire_and_fall_silent() {
     local owner record
     owner=$(rlock acquire --lease 1h "$1")
     redis hget "rlock:{$1}" "h:$owner" >"$T/record"
@@ -13,7 +13,7 @@ silence() {
     redis hset "rlock:{$1}" "h:$owner" "$record" >/dev/null
 }
 
-@test "it tells whether the holder was heard from lately, who waits, and from whom it was taken" {
+@test "force-release says whether the holder was heard from lately, who waits, and whose lock it took" {
     hold a k --lease 60s --label "the victim"
     queue w k
     run -0 --separate-stderr rlock force-release --now --yes k
@@ -22,10 +22,10 @@ silence() {
     stderr_line "^rlock: k was taken from $(id -un)@$(hostname) pid ${pid[a]} \(sh\)\$"
     finish w
     # A holder that has not renewed for more than half of its lease, and one that never has.
-    silence k 40 50
+    acquire_and_fall_silent k 40 50
     run -0 --separate-stderr rlock force-release --now --yes k
     stderr_line 'since .*Z, not heard from for 40m[0-9]+s: it may be dead, lease left (20m|19m)'
-    silence k 40 40
+    acquire_and_fall_silent k 40 40
     says 0 'since .*Z, not heard from since, lease left (20m|19m)' force-release --now --yes k
     # From several, and with the queue.
     hold r1 many --read --lease 60s
@@ -67,7 +67,7 @@ silence() {
     in_turn 10 w1 w2
 }
 
-@test "on a terminal it asks: no changes nothing, yes does it" {
+@test "on a terminal force-release asks: no changes nothing, yes takes the lock" {
     local answer status
     hold a k --lease 9s --label "the victim"
     for answer in n '' y; do
@@ -80,7 +80,7 @@ status $status"
     ends_with a 79
 }
 
-@test "the lock changes hands while it asks: 1, the new holder keeps it, and it says who has it" {
+@test "the lock changes hands while force-release asks: 1, and who has it now keeps it" {
     hold a k --lease 60s --label first
     export PIDA=${pid[a]}
     queued k bg b rlock run --label second k -- sleep 1000

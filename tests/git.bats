@@ -60,12 +60,12 @@ no_folders() {
     no_overlap
 }
 
-@test "contenders: one at a time" {
+@test "four contenders have the lock one at a time" {
     export RLOCK_LEASE=1m
     one_after_the_other 4
 }
 
-@test "KEYs that no ref may be called" {
+@test "KEYs that git refuses as the name of a ref are locked, and listed by their names" {
     long=$(printf 'x%.0s' {1..200})
     for key in a..b k.lock .k 'a~b^c:d' "$long"; do
         run -0 rlock run --lease 1m "$key" -- true
@@ -97,7 +97,7 @@ no_folders() {
     ends_with a 0 120
 }
 
-@test "from a hook of another repository" {
+@test "a run in a hook of another repository (GIT_DIR is set) leaves that repository as it is" {
     git init -q --bare "$T/other.git"
     GIT_DIR=$T/other.git run -0 rlock run --lease 1m k -- true
     [[ ! $(git -C "$T/other.git" for-each-ref) ]]
@@ -190,11 +190,12 @@ END
     run -0 env GIT_QUARANTINE_PATH=/x "$RLOCK" run -n --lease 1m k -- true
 }
 
-@test "docs/ci.md: a lock across CI pipelines with no server at all" {
+@test "docs/ci.md: two CI pipelines deploy one after the other with no server at all" {
     "$TESTS/page_blocks" ci.md 'A lock across CI pipelines with no server at all' >"$T/recipe"
-    [[ $(wc -l <"$T/recipe") == 3 ]]
+    # In place of the page's repository, that of the test.
     sed -i "s|git+ssh://[^ ]*|$RLOCK_URL|" "$T/recipe"
-    printf '#!/bin/sh\necho "$1" >>"%s"\n' "$LOG" >"$T/deploy.sh"
+    printf '#!/bin/sh\necho "begin $1" >>"%s"; sleep 0.5; echo end >>"%s"\n' "$LOG" "$LOG" \
+        >"$T/deploy.sh"
     chmod +x "$T/deploy.sh"
     mkdir "$T/bin"
     ln -s "$RLOCK" "$T/bin/rlock"
@@ -202,5 +203,5 @@ END
         bg "$name" env -C "$T" PATH="$T/bin:$PATH" sh -e "$T/recipe"
     done
     all_end 0 200 a b
-    [[ $(xargs <"$LOG") == "production production" ]]
+    [[ $(xargs <"$LOG") == "begin production end begin production end" ]]
 }

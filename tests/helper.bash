@@ -159,11 +159,12 @@ end_processes() {
 
 # ---------------------------------------------------------------- the server
 
+# redis WORD...: sends that command; prints the reply, or fails with the server's error.
 redis() {
     case ${1,,} in
     config | acl | debug | replicaof | client | script | swapdb) : >"${T:-$BATS_FILE_TMPDIR}/redis.dirty" ;;
     esac
-    redis-cli -e -s "$REDIS_SOCK" "$@" 3>&-
+    "$RLOCK_TEST_TOOLS/redis_command" "$REDIS_SOCK" "$@" 3>&-
 }
 
 # Prints the lines of docs/data.md from "ACL SETUSER $1" on, which are one command.
@@ -196,7 +197,7 @@ redis_pid() {
 }
 
 redis_answers() {
-    [[ $(env -u REDISCLI_AUTH redis-cli -s "$REDIS_SOCK" ping 2>&1) =~ ^(PONG|.*NOAUTH) ]]
+    [[ $(REDISCLI_AUTH="" redis ping 2>&1) =~ ^(PONG|NOAUTH) ]]
 }
 
 # start_redis DIRECTORY OPTION...: a redis-server of its own, with its data, log and pid there.
@@ -801,12 +802,12 @@ waits_or_works() {
     has_waiters "k$1" 1 || works "b$1"
 }
 
-# b_alone ROW: aROW has ended, with its tree, before bROW began.
-b_alone() {
-    local one LOG=$LOG$1
-    ends_with "b$1" 0 40
+# b_begins_after_a [ROW]: aROW has ended, with its tree, before bROW began.
+b_begins_after_a() {
+    local one LOG=$LOG${1-}
+    ends_with "b${1-}" 0 40
     no_overlap
-    for one in $(awk -v name="a$1" '$1 == name { print $2 }' "$LOG" | sort -u); do
+    for one in $(awk -v name="a${1-}" '$1 == name { print $2 }' "$LOG" | sort -u); do
         poll_until 10 gone "$one"
     done
 }

@@ -45,7 +45,7 @@ let_go() {
     run -0 rlock run -n x1 -- true
 }
 
-@test "--any, --take, --priority, --latest, --replace" {
+@test "--any and --take find free KEYs; --priority, --latest and --replace order the waiters" {
     each_database
     hold a k1
     prints 0 k2 run -n --any k1 k2 -- sh -c 'echo "$RLOCK_KEY"'

@@ -50,7 +50,7 @@ all_alone() {
     local i
     for ((i = 1; i <= row; i++)); do
         ends_with "a$i" "$1" 60
-        b_alone "$i"
+        b_begins_after_a "$i"
     done
 }
 
@@ -68,7 +68,7 @@ all_alone() {
         kill -STOP "${pid[a$i]}"
     done
     for ((i = 1; i <= row; i++)); do
-        b_alone "$i"
+        b_begins_after_a "$i"
         kill -CONT "${pid[a$i]}"
     done
     all_alone 79

@@ -99,9 +99,10 @@ has_subscribers() {
     wait_for w k
     before=$(redis_calls evalsha) looks=0 start=$(now_ms)
     while ((looks < 5)); do # more than once where it stood still
-        redis -r 300 -i 0.005 publish 'rlock:{k}:latch' now >/dev/null
+        redis-cli -s "$REDIS_SOCK" -r 300 -i 0.005 publish 'rlock:{k}:latch' now >/dev/null
         looks=$(($(redis_calls evalsha) - before))
     done
+    # Ten a second, and a burst of ten before with what was under way.
     within 5 $((($(now_ms) - start) / 100 + 12)) "$looks"
     rlock latch count-down k
     ends_with w 0
@@ -265,7 +266,7 @@ has_subscribers() {
     run -69 rlock latch list -u "unix://$T/none" --server-wait 0
     # More than one page of them, from a server that does not know the script yet.
     for i in {1..250}; do echo "COPY rlock:{a} rlock:{many-$(printf %03d "$i")}"; done |
-        redis >/dev/null
+        redis-cli -s "$REDIS_SOCK" >/dev/null
     redis script flush
     run -0 rlock latch list 'many-*'
     [[ ${#lines[@]} == 251 && ${lines[250]} == many-250* ]]

@@ -268,8 +268,9 @@ in_mounts() {
     [[ $(ps -o ni=,cls= -p "$(servers)" | xargs) == '0 TS' ]]
 }
 
-# one_place COMMAND...: user 54321, and for whom COMMAND takes him, have the same place.
-one_place() {
+# shares_server_with_user_54321 COMMAND...: user 54321, and for whom COMMAND takes him, have the
+# same place.
+shares_server_with_user_54321() {
     as_root
     for_others
     other=(setpriv --reuid 54321 --regid 54321 --clear-groups env -u XDG_RUNTIME_DIR)
@@ -293,11 +294,11 @@ one_place() {
 }
 
 @test "H159 a user who is root in a user name space has the same place" {
-    one_place unshare --map-root-user
+    shares_server_with_user_54321 unshare --map-root-user
 }
 
 @test "H159 a user whom a library takes for root has the same place" {
-    one_place fakeroot
+    shares_server_with_user_54321 fakeroot
 }
 
 @test "H159 a /tmp or a /run/lock that only this process has: 69, and what to do" {

@@ -88,7 +88,7 @@ waits() {
     [[ $(redis hlen their) == 1 ]]
 }
 
-@test "nested ones share it, and it stays as long as one of them holds the lock" {
+@test "nested runs share the mirror, which stays as long as one of them holds the lock" {
     bg a rlock run --mirror string:their k -- sh -c "
         '$RLOCK' run -n k -- '$RLOCK' run -n --mirror string:their k -- true || exit 3
         '$RLOCK' run -n --mirror string:other k -- true 2>'$T/other'; [ \$? = 78 ] || exit 4
@@ -103,7 +103,7 @@ waits() {
     [[ $(redis exists their) == 0 ]]
 }
 
-@test "it goes with its holder: released, kept, taken away, run out" {
+@test "the mirror goes with its holder's lock: released, kept, taken away, run out" {
     run -0 rlock run --mirror string:their --at-least 60s k -- true
     within 40000 60000 "$(redis pttl their)"
     run -0 rlock force-release --now --yes k
@@ -178,7 +178,7 @@ string:jobs:their jobs-channel:jobs:their
 END
 }
 
-@test "rlock and other programs have it one at a time, many times over" {
+@test "rlock and other programs have the mirror one at a time, many times over" {
     needs_redis_py
     other p redis-py their 10
     other q plain their 10
@@ -193,7 +193,7 @@ END
     run -0 awk 'NR % 2 { one = $1; next } $1 != one { exit 1 } END { exit NR != 60 }' "$LOG"
 }
 
-@test "force-release takes it from the other program, as it was shown, and from no other one" {
+@test "force-release takes the mirror from the other program, as it was shown, and from no other one" {
     says 1 'their is not held by another program' force-release --yes --mirror string:their k
     redis set their stranger >/dev/null
     bg a rlock run --mirror string:their k -- sh -c "echo a >>'$LOG'"
@@ -249,7 +249,7 @@ EOF
     run -0 rlock run -n -u "$urls" --mirror string:their k -- true
 }
 
-@test "what it does not go with is refused unasked: 64" {
+@test "options and stores that --mirror does not go with are refused unasked: 64" {
     export RLOCK_URL=redis://127.0.0.1:1
     refusals '' <<'END'
 run --mirror foo:x k -- true|--mirror 'foo:x' is none of string:NAME, redisson:NAME and shedlock:NAME

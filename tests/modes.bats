@@ -60,7 +60,7 @@ lingering() {
     prints 0 '*  nested      *    slot        2*' status k
 }
 
-@test "force-release takes it from all that nest and share" {
+@test "force-release takes the lock from all that nest and share" {
     bg a rlock read k -- "$RLOCK" read k -- sleep 1000
     hold b k --read
     poll_until 10 sh -c '[ "$("$0" status --json k | jq ".[0].holders | length")" = 3 ]' "$RLOCK"

@@ -103,14 +103,14 @@ both_move() {
     both_move
 }
 
-@test "H166 the same behind a proxy, which leads new connections to the new master" {
+@test "H166 a server behind a proxy becomes a replica: holders and waiters go where that leads now" {
     through_proxy
     one_holder_and_waiter
     demote
     both_move
 }
 
-@test "H166 the same behind a proxy, with a server that falls silent" {
+@test "H166 a server behind a proxy falls silent: holders and waiters go where that leads now" {
     through_proxy
     one_holder_and_waiter
     freeze

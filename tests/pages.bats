@@ -83,7 +83,7 @@ run_block() {
     ran 'hourly exclusive: node hourly.js'
 }
 
-@test "cron.md: backups with restic and borg" {
+@test "cron.md: backups with restic and borg: stale locks of theirs are removed under the lock" {
     stand_in_for restic borg
     take_block cron.md 'Backups with restic and borg' 1
     as_cron
@@ -136,7 +136,7 @@ run_block() {
     ran 'production exclusive: ./deploy.sh newest' 'nested in production'
 }
 
-@test "ci.md: readers and writers" {
+@test "ci.md: readers and writers: one job has the lock shared, the other has it alone" {
     take_block ci.md 'Readers and writers' 1
     run_block
     ran 'staging shared: make smoke-test' 'staging exclusive: ./deploy.sh staging' \
@@ -160,7 +160,7 @@ run_block() {
     poll_until 10 is_free production
 }
 
-@test "ci.md: one job waits for others" {
+@test "ci.md: one job waits for others: three builds, one of them done twice, open its latch" {
     export VERSION=7 ARCH=amd64
     stand_in_for publish.sh
     take_block ci.md 'One job waits for others, wherever they run' 1
@@ -185,7 +185,7 @@ run_block() {
         'test-databases limit 1: make integration DATABASE=test_1'
 }
 
-@test "ci.md: graphics cards" {
+@test "ci.md: graphics cards: each job is told the cards whose slots or KEYs it holds" {
     stand_in_for train train-on-two
     for one in train train-on-two; do
         printf '#!/bin/sh\necho "$0 $CUDA_VISIBLE_DEVICES" >>"$LOG"\n' >"$T/bin/$one"
@@ -216,7 +216,7 @@ run_block() {
 
 # ---------------------------------------------------------------- scripts.md
 
-@test "scripts.md: a script that cannot run twice" {
+@test "scripts.md: a script that cannot run twice holds the lock while it works" {
     ln -sf "$RLOCK" "$T/bin/rlock"
     take_block scripts.md 'A script that cannot run twice' 1
     sed -i 's/^sleep 5/"$RLOCK" status -q deploy; echo "status $?"/' "$T/block"
@@ -252,7 +252,7 @@ run_block() {
         'build exclusive: make' 'memory limit 1: ./simulate'
 }
 
-@test "scripts.md: agents and builds side by side" {
+@test "scripts.md: agents and builds side by side: a slot, a port, and the lock of a repository" {
     command -v git >/dev/null || skip "no git here"
     stand_in_for test-server
     printf '#!/bin/sh\necho "$0 $PORT" >>"$LOG"\n' >"$T/bin/test-server"
@@ -267,7 +267,7 @@ run_block() {
 
 # ---------------------------------------------------------------- people.md
 
-@test "people.md: who holds it, who had it" {
+@test "people.md: who holds it, who had it: the holder is shown, and after its end as revoked" {
     command -v jq >/dev/null || skip "no jq here"
     hold holder backup
     take_block people.md 'Who holds it?' 1
@@ -403,7 +403,7 @@ chaos - chaos.py is in check-long
 ci pages,git all (block|page_blocks") ci.md
 cron pages all block cron.md
 data - helper.bash and doctor.bats take the rights from there
-databases databases_page all page
+databases databases_page all steps_of
 drivers - drivers.bats speaks the protocol, and has the doctor try each driver
 etcd etcd all page
 elsewhere elsewhere first recipe|stopped|ends_only_by_stop

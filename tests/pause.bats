@@ -183,7 +183,7 @@ EOF
     for ((number = 0; number < 350; number++)); do
         echo "hset rlock:{k$number} k lock/1 f 17"
         echo "hset rlocks:{k$number} k lock/1 f 17"
-    done | redis >"$T/replies"
+    done | redis-cli -s "$REDIS_SOCK" >"$T/replies"
     rlock latch set kgate 1
     rlock pause 'k*' 1h -m x
     status_json 'length == 351 and all(.paused.glob == "k*") and .[350].key == null'

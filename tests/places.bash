@@ -4,13 +4,13 @@
 # after helper.
 # shellcheck shell=bash disable=SC2030,SC2031,SC2154
 #
-# To add a place, write a test that calls "there" with what leads into it, or starts the server and
-# the proxy, and then keeps_promises.
+# To add a place, write a test that calls "run_rlock_under" with what leads into it, or starts the
+# server and the proxy, and then keeps_promises.
 
 outside=$RLOCK
 
-# there COMMAND...: from now on each rlock is executed by that, in its place.
-there() {
+# run_rlock_under COMMAND...: from now on each rlock is executed by that, in its place.
+run_rlock_under() {
     printf '#!/bin/bash\nexec %s "%s" "$@"\n' "$(printf '%q ' "$@")" "$outside" >"$T/rlock"
     printf '#!/bin/bash\nexec %s "$@"\n' "$(printf '%q ' "$@")" >"$T/there"
     chmod +x "$T/rlock" "$T/there"

@@ -10,7 +10,7 @@ load slow_files
 # what the test needs below /tmp.
 own_mounts() {
     unshare --mount true 2>/dev/null || skip "no mount name spaces here"
-    there unshare --mount sh -c "
+    run_rlock_under unshare --mount sh -c "
         kept='$T $REDIS_DIR ${outside%/*} $RLOCK_TEST_TOOLS'
         $1
         exec \"\$@\"" sh
@@ -19,17 +19,17 @@ own_mounts() {
 # ---------------------------------------------------------------- kernels and sandboxes
 
 @test "place: Linux 4.18, which has none of the newer system calls" {
-    there "$RLOCK_TEST_TOOLS/noscall" 38 clone3,close_range,faccessat2,openat2,pidfd_open,pidfd_send_signal
+    run_rlock_under "$RLOCK_TEST_TOOLS/noscall" 38 clone3,close_range,faccessat2,openat2,pidfd_open,pidfd_send_signal
     keeps_promises
 }
 
 @test "place: a sandbox that refuses the newer system calls" {
-    there "$RLOCK_TEST_TOOLS/noscall" 1 close_range,openat2,pidfd_open,pidfd_send_signal
+    run_rlock_under "$RLOCK_TEST_TOOLS/noscall" 1 close_range,openat2,pidfd_open,pidfd_send_signal
     keeps_promises
 }
 
 @test "place: a sandbox in which orphans cannot be adopted: rlock says so, and runs nothing" {
-    there "$RLOCK_TEST_TOOLS/noscall" 1 prctl
+    run_rlock_under "$RLOCK_TEST_TOOLS/noscall" 1 prctl
     run "$RLOCK" run k -- touch "$T/ran" 3>&-
     [[ $status == 71 && $output == *'prctl'* && ! -e $T/ran ]]
     [[ $(grep -c '^rlock: ' <<<"$output") == 1 ]]
@@ -40,13 +40,13 @@ own_mounts() {
 
 @test "place: a library that gives each process another time (faketime)" {
     printf '%-31d\n' 86400000 >"$T/clock"
-    there env SHIM_CLOCK_FILE="$T/clock" SHIM_CLOCK_ALL=1 \
+    run_rlock_under env SHIM_CLOCK_FILE="$T/clock" SHIM_CLOCK_ALL=1 \
         LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_clock.so"
     keeps_promises
 }
 
 @test "place: a library that has a thread in each process" {
-    there env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_thread.so"
+    run_rlock_under env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_thread.so"
     keeps_promises
     run -0 timeout -s KILL 30 "$RLOCK" fence "$T/fence" --token 1 -- sh -c 'exit 0' 3>&-
 }
@@ -74,14 +74,14 @@ own_mounts() {
 
 @test "place: a process name space of its own, whose host has the same name" {
     unshare --pid --fork true 2>/dev/null || skip "no process name spaces here"
-    there unshare --pid --fork --mount-proc
+    run_rlock_under unshare --pid --fork --mount-proc
     keeps_promises
 }
 
 # Only the group of the command is known there, and without /proc (rlock(7), "No usable /proc").
 @test "place: a process name space of its own that has the outer /proc" {
     unshare --pid --fork true 2>/dev/null || skip "no process name spaces here"
-    there unshare --pid --fork
+    run_rlock_under unshare --pid --fork
     replacement
     signals
     poll_until 20 nothing_left
@@ -98,9 +98,9 @@ own_mounts() {
     poll_until 20 nothing_left
 }
 
-@test "place: no /proc" {
+@test "place: no /proc: a signal reaches the command, and nothing is left" {
     unshare --mount true 2>/dev/null || skip "no mount name spaces here"
-    there "${no_proc[@]}"
+    run_rlock_under "${no_proc[@]}"
     signals
     poll_until 20 nothing_left
 }
@@ -112,7 +112,7 @@ as_user() {
     ((EUID == 0)) || skip "takes root"
     chmod 777 "$T" "$REDIS_SOCK"
     chmod 755 "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR" "${T%/*}" "${REDIS_SOCK%/*}"
-    there setpriv --reuid "$1" --regid "$1" --clear-groups "${@:2}"
+    run_rlock_under setpriv --reuid "$1" --regid "$1" --clear-groups "${@:2}"
 }
 
 @test "place: a user without an entry in /etc/passwd, in no group" {
@@ -120,10 +120,10 @@ as_user() {
     keeps_promises
 }
 
-# runs_or_says --LIMIT=NUMBER WORDS: with each number up to that, from the one with which a program
-# can be started at all, rlock runs the command or says in one line what is missing. "least": the
-# smallest with which it runs.
-runs_or_says() {
+# runs_or_says_what_is_missing --LIMIT=NUMBER WORDS: with each number up to that, from the one with
+# which a program can be started at all, rlock runs the command or says in one line what is missing.
+# "least": the smallest with which it runs.
+runs_or_says_what_is_missing() {
     local number missing=$2
     least=
     for ((number = 1; number <= ${1#*=}; number++)); do
@@ -141,9 +141,9 @@ runs_or_says() {
 }
 
 @test "place: as few descriptors as suffice" {
-    there env
-    runs_or_says --nofile=24 'Too many open files'
-    there prlimit --nofile="$least"
+    run_rlock_under env
+    runs_or_says_what_is_missing --nofile=24 'Too many open files'
+    run_rlock_under prlimit --nofile="$least"
     keeps_promises
 }
 
@@ -153,7 +153,7 @@ runs_or_says() {
         [[ $output == "rlock: a stack of $kb kB is too small: rlock needs 256 kB"* ]]
     done
     [[ ! -e $T/ran ]]
-    there prlimit --stack=$((256 << 10))
+    run_rlock_under prlimit --stack=$((256 << 10))
     replacement
     excludes
     poll_until 20 nothing_left
@@ -161,7 +161,7 @@ runs_or_says() {
 
 # The messages are lost.
 @test "place: files that must not grow" {
-    there prlimit --fsize=0:unlimited
+    run_rlock_under prlimit --fsize=0:unlimited
     replacement
     excludes
     poll_until 20 nothing_left
@@ -170,7 +170,7 @@ runs_or_says() {
 # A command has some processes of its own.
 @test "place: as few processes as suffice" {
     as_user 54322
-    runs_or_says --nproc=6 'Resource temporarily unavailable'
+    runs_or_says_what_is_missing --nproc=6 'Resource temporarily unavailable'
     as_user 54322 prlimit --nproc="$((least + 2))"
     replacement
     signals
@@ -199,7 +199,7 @@ none_executed() {
 }
 
 @test "place: a file server that does not answer when the command is executed" {
-    there env
+    run_rlock_under env
     slow=$T CONTEND=asked_for exclusion
     none_executed
 }
@@ -212,7 +212,7 @@ in_user_space() {
     mkdir "$T/fuse"
     bg bindfs unshare --mount bindfs -f --multithreaded "$1" "$T/fuse"
     poll_until 10 grep -qs " $T/fuse fuse" "/proc/${pid[bindfs]}/mounts"
-    there nsenter "--mount=/proc/${pid[bindfs]}/ns/mnt" "--wdns=$T/fuse"
+    run_rlock_under nsenter "--mount=/proc/${pid[bindfs]}/ns/mnt" "--wdns=$T/fuse"
 }
 
 @test "place: commands and a working directory in a file system in user space" {
@@ -246,7 +246,7 @@ shown_by() {
 @test "place: five thousand processes" {
     (($(cat /proc/sys/kernel/pid_max) > 20000 && $(awk '/MemAvailable/ { print $2 }' /proc/meminfo) > 4000000)) ||
         skip "too small a machine"
-    there env
+    run_rlock_under env
     bg_up crowd "$RLOCK_TEST_TOOLS/crowd" 5000 "$T/crowd.up"
     LEASE=12s keeps_promises
 }
@@ -254,7 +254,7 @@ shown_by() {
 # To find all of a tree takes longer than the time between TERM and KILL, and than KILL's own.
 @test "H163 place: a slow /proc, with many processes" {
     bg_up crowd "$RLOCK_TEST_TOOLS/crowd" 2000 "$T/crowd.up"
-    there env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_readdir.so"
+    run_rlock_under env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_readdir.so"
     LEASE=12s exclusion
     signals
     poll_until 20 nothing_left
@@ -263,7 +263,7 @@ shown_by() {
 # ---------------------------------------------------------------- terminals
 
 @test "place: a session of its own, without a terminal" {
-    there setsid --wait
+    run_rlock_under setsid --wait
     keeps_promises
 }
 
@@ -274,7 +274,7 @@ shown_by() {
 SHELL=/bin/bash exec script -qec "$(printf '%q ' "$@")" /dev/null
 END
     chmod +x "$T/on-terminal"
-    there "$T/on-terminal"
+    run_rlock_under "$T/on-terminal"
     exclusion
     replacement
     signals

@@ -11,7 +11,7 @@ load crowds
     fault delay up 30
     fault trickle down 1
     RLOCK_URL=redis://rlock:pw@${proxy[proxy]} LEASE=15s
-    there env
+    run_rlock_under env
     exclusion
     signals
     poll_until 20 nothing_left
@@ -19,10 +19,10 @@ load crowds
 
 @test "place: behind a proxy that delivers each request twice, delayed and in another order" {
     start_proxy
-    fault delay up 20
-    fault double 8000
+    fault delay up 20 # ms
+    fault double 8000 # ms: each request comes again, up to 8 s later
     RLOCK_URL=redis://rlock:pw@${proxy[proxy]}
-    there env
+    run_rlock_under env
     keeps_promises
 }
 
@@ -30,7 +30,7 @@ load crowds
 @test "place: behind a proxy that answers each third request with an error, though it is done" {
     bg_prints lying python3 "$TESTS/lying_proxy.py" "$REDIS_SOCK" '[A-Z]+' 1000000 3 "$T/lies"
     RLOCK_URL=redis://rlock:pw@127.0.0.1:$(head -n 1 "$T/lying.out")
-    there env
+    run_rlock_under env
     MEANWHILE="touch $T/lies" exclusion
     rm "$T/lies"
     [[ $(grep -c lost "$T/lying.out") -gt 5 ]]
@@ -52,7 +52,7 @@ fill_with_waiters() {
 }
 
 @test "place: a server whose connections are all in use by those that wait" {
-    there env
+    run_rlock_under env
     MEANWHILE=fill_with_waiters exclusion
     terminate other
     all_end 0 60 w{1..12}

@@ -42,11 +42,13 @@ load waiters
 }
 
 @test "H126 H144 a stopped reader or writer is passed over, and has its turn when it is continued" {
+    # Options of the holder, of the stopped waiter, and of the one behind it.
     passed_over --write / --read / --write
     passed_over --read / --write / --read
 }
 
 @test "H126 H144 a waiter for a semaphore or several keys is stopped, and has its turn later" {
+    # Options and further KEYs of the holder, of the stopped waiter, and of the one behind it.
     passed_over --limit 1 / --limit 1 / --limit 1
     passed_over / j / i
 }

@@ -99,7 +99,7 @@ comes_and_goes() {
     [[ $output == "$(rlock status --json k | jq '.[0].fence')" ]]
 }
 
-@test "held: refused at once, with its holder, and nothing is left" {
+@test "a lock that is held is refused at once, with its holder, and nothing is left of the try" {
     hold a k
     owner=$(owner_of k)
     timed 0 8000 refused 75 run -n k -- touch "$T/ran"
@@ -109,7 +109,7 @@ comes_and_goes() {
     poll_until 5 holds_at "$owner" k 1 2 3
 }
 
-@test "a waiter gets it soon after its release; there is no queue" {
+@test "a waiter gets the lock soon after its release, and says that there is no queue" {
     hold a k --lease 60s
     bg_says b 'waiting for k, held by' rlock run k -- sh -c "echo b >'$LOG'"
     contains "$T/b.err" '; a quorum has no queue'

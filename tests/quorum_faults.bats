@@ -9,8 +9,8 @@ setup_file() {
     quorum_file 5
 }
 
-# three: RLOCK_URL leads only to the first three.
-three() {
+# use_nodes_1_to_3: RLOCK_URL leads only to these.
+use_nodes_1_to_3() {
     RLOCK_URL=$(node_urls 1 2 3)
 }
 
@@ -20,8 +20,8 @@ behind_proxy() {
     RLOCK_URL=${RLOCK_URL/"$(node_urls "$1")"/"redis://${proxy[p$1]}"}
 }
 
-# for_nodes SIGNAL NUMBER...
-for_nodes() {
+# signal_nodes SIGNAL NUMBER...
+signal_nodes() {
     local i
     for i in "${@:2}"; do
         node_signal "$i" "$1"
@@ -31,7 +31,7 @@ for_nodes() {
 # ---------------------------------------------------------------- nodes that do not answer
 
 @test "H85 two of five stopped, or dead: no one notices" {
-    for_nodes STOP 1 4
+    signal_nodes STOP 1 4
     timed 0 4500 run -0 --separate-stderr rlock run k -- true
     [[ $stderr == "" ]]
     node_kill 1
@@ -58,7 +58,7 @@ up_for() {
 }
 
 @test "a server that stood still when the quorum was first used is not taken for one that forgot" {
-    three
+    use_nodes_1_to_3
     node_restart 1 2 3
     poll_until 10 up_for 3 3
     node_signal 3 STOP
@@ -82,14 +82,14 @@ up_for() {
     refused 69 status --connect-timeout 1s
     node_start 1
     node_start 2
-    for_nodes STOP 1 2
+    signal_nodes STOP 1 2
     refused 69 run --connect-timeout 1s k -- touch "$T/ran"
-    for_nodes CONT 1 2
+    signal_nodes CONT 1 2
     poll_until 5 nothing_at k 1 2 4 5
 }
 
 @test "H81 a majority that comes when most of the lease is over is none" {
-    three
+    use_nodes_1_to_3
     behind_proxy 2
     behind_proxy 3
     fault_of p2 delay down 2850
@@ -98,12 +98,12 @@ up_for() {
     fault_of p2 pass
     fault_of p3 pass
     poll_until 5 nothing_at k 1 2 3
-    three
+    use_nodes_1_to_3
     run -0 rlock run --lease 3s --server-wait 1m k -- true
 }
 
 @test "H2 H86 refused, while a node was asked and did not answer: nothing is there afterwards" {
-    three
+    use_nodes_1_to_3
     hold a k
     owner=$(owner_of k)
     poll_until 5 holds_at "$owner" k 3
@@ -129,17 +129,17 @@ up_for() {
 }
 
 @test "H86 a signal while no node answers: it ends at once, and nothing is left anywhere" {
-    three
+    use_nodes_1_to_3
     for round in 1 2 3 4; do
         hold a k
         bg w rlock run k -- touch "$T/ran"
         poll_until 10 grep -q . "$T/w.err"
-        for_nodes STOP 1 2 3
+        signal_nodes STOP 1 2 3
         kill "${pid[a]}"
         sleep "0.$round"
         kill -INT "${pid[w]}"
         timed 0 8000 ends_with w 130
-        for_nodes CONT 1 2 3
+        signal_nodes CONT 1 2 3
         finish a
         poll_until 5 nothing_at k 1 2 3
     done
@@ -148,10 +148,10 @@ up_for() {
 
 # ---------------------------------------------------------------- nodes that forget
 
-# forgets COMMAND...: with the lock held by two of three, the second of which then loses its data by
-# that command, and the third, which knows nothing of it, no other owner gets it.
-forgets() {
-    three
+# second_node_forgets COMMAND...: with the lock held by two of three, the second of which then loses
+# its data by that command, and the third, which knows nothing of it, no other owner gets it.
+second_node_forgets() {
+    use_nodes_1_to_3
     in_use 1 2 3
     node 2 save
     cp "$QUORUM/2/dump.rdb" "$QUORUM/2/before.rdb"
@@ -182,15 +182,15 @@ restart_with_old_data() {
 }
 
 @test "H42 H82 a node that comes back with nothing does not help another one to a majority" {
-    forgets restart_empty
+    second_node_forgets restart_empty
 }
 
 @test "H43 H82 a node that comes back with old data does not help another one to a majority" {
-    forgets restart_with_old_data
+    second_node_forgets restart_with_old_data
 }
 
 @test "H44 H82 a node that is flushed does not help another one to a majority" {
-    forgets node 2 flushall
+    second_node_forgets node 2 flushall
 }
 
 flush_unseen() {
@@ -200,14 +200,14 @@ flush_unseen() {
 
 @test "H44 H82 a node that is flushed, and whose statistics are reset, is noticed all the same" {
     # The node has been up since long before the quorum is used.
-    three
+    use_nodes_1_to_3
     node_restart 1 2 3
     poll_until 10 up_for 2 4
-    forgets flush_unseen
+    second_node_forgets flush_unseen
 }
 
 @test "H82 a node that lost its data counts again when all leases from before are over" {
-    three
+    use_nodes_1_to_3
     in_use 1 2 3
     node_kill 1
     start=$(now_ms)
@@ -229,7 +229,7 @@ flush_unseen() {
     [[ ! -s $T/a.err ]]
 }
 
-@test "missing nodes are filled while it is held, with the same fence" {
+@test "nodes that were missing are given the lock while it is held, with the same fence" {
     node_signal 2 STOP
     node_kill 3
     hold a k --lease 12s
@@ -251,7 +251,7 @@ flush_unseen() {
 }
 
 @test "H51 an address leads to another server from now on: that one is given the lock" {
-    three
+    use_nodes_1_to_3
     behind_proxy 3
     hold a k --lease 12s
     fault_of p3 target "$QUORUM/5/sock"
@@ -283,11 +283,11 @@ flush_unseen() {
     at_work a k 100 --lease 9s -- tree
     work b k 0.3
     poll_until 20 contains "$T/b.err" 'waiting for k, held by' # not one that has yet to be answered
-    for_nodes STOP 1 2 3
+    signal_nodes STOP 1 2 3
     ends_with a 79
     contains "$T/a.err" 'k: no quorum, 3 of 5 servers failed'
     contains "$T/a.err" 'lock lost'
-    for_nodes CONT 1 2 3
+    signal_nodes CONT 1 2 3
     ends_with b 0
     no_overlap
 }
@@ -313,7 +313,7 @@ flush_unseen() {
 }
 
 @test "H124 taken from two of three, one of which is silent at the end: it may have been lost" {
-    three
+    use_nodes_1_to_3
     stay a k --lease 60s
     poll_until 10 held_on_all k 1 2 3
     has_agent a
@@ -332,7 +332,7 @@ flush_unseen() {
 # ---------------------------------------------------------------- clocks
 
 @test "H27 H28 H29 the clock of one node jumps or stands still: no other owner gets the lock" {
-    three
+    use_nodes_1_to_3
     node_kill 2
     REDIS_PRELOAD=$RLOCK_TEST_TOOLS/shim_clock.so node_start 2
     : >"$QUORUM/2/dirty"
@@ -351,7 +351,7 @@ flush_unseen() {
 # ---------------------------------------------------------------- several at once
 
 @test "H84 many at once, round after round: soon one gets it, and then the next" {
-    three
+    use_nodes_1_to_3
     for round in {1..5}; do
         for i in 1 2 3 4; do
             bg "c$i" rlock run k -- sh -c "echo begin >>'$LOG'; echo end >>'$LOG'"
@@ -422,11 +422,11 @@ two_are_gone() {
     node_restart 4
     kill_agent a
     poll_until 20 held_on_all k 1 2 3 4 5
-    for_nodes STOP 1 2
+    signal_nodes STOP 1 2
     kill_agent a
     renewed k
     renewed k
-    for_nodes CONT 1 2
+    signal_nodes CONT 1 2
     run -75 rlock run -n k -- true
     ends_well a
     poll_until 10 nothing_at k 1 2 3 4 5
@@ -442,8 +442,9 @@ two_are_gone() {
     done
 }
 
-# The rest ends with its lease only.
-slow_to_answer() {
+# The agent of a holder is killed while server 2 is stopped, and the command ends. Server 2
+# continues as soon as server 5 has released the lock: the release has to reach it as well.
+release_reaches_slow_server() {
     stay a "$key" --lease 2m &&
         poll_until 10 held_on_all "$key" 1 2 3 4 5 || return
     node_signal 2 STOP
@@ -467,7 +468,7 @@ END
 }
 
 @test "H135 a server that is slow to answer the next agent: nothing is left there" {
-    once_of 3 slow_to_answer
+    once_of 3 release_reaches_slow_server
 }
 
 @test "H135 evicted from a majority while no agent lives: the next one says that it is lost" {
@@ -481,7 +482,7 @@ END
 
 @test "H9 a quorum whose servers are full is waited for as a queue is, not with -n" {
     local i sockets=("$QUORUM/1/sock" "$QUORUM/2/sock")
-    three
+    use_nodes_1_to_3
     for i in "${!sockets[@]}"; do
         node "$((i + 1))" config set maxclients 20 >/dev/null
     done

@@ -22,13 +22,12 @@ quorum_file() {
 # forgetful.
 know_each_other() {
     local i since=$(($(now_ms) - 3600000)) script
-    script='local run = redis.call([[info]], [[server]]):match([[run_id:(%x+)]])
-        redis.call([[hset]], [[rlock:!quorum]], [[run]], run, [[since]], ARGV[1],
-            [[first]], ARGV[1])
-        return [[known]]'
+    script='local run = redis.call("info", "server"):match("run_id:(%x+)")
+        redis.call("hset", "rlock:!quorum", "run", run, "since", ARGV[1], "first", ARGV[1])
+        return "known"'
     for ((i = 1; i <= NODES; i++)); do
-        [[ $(printf '%s\n' flushall "eval '${script//$'\n'/}' 0 $since" | node "$i") == \
-            OK*known ]] || return
+        node "$i" flushall >/dev/null || return
+        [[ $(node "$i" eval "$script" 0 "$since") == known ]] || return
     done
 }
 
@@ -88,7 +87,7 @@ node() {
     case ${2,,} in
     config | acl | replicaof | swapdb) : >"$QUORUM/$1/dirty" ;;
     esac
-    bounded redis-cli -e -s "$QUORUM/$1/sock" "${@:2}" 3>&-
+    "$RLOCK_TEST_TOOLS/redis_command" "$QUORUM/$1/sock" "${@:2}" 3>&-
 }
 
 node_answers() {

@@ -55,7 +55,7 @@ start_server() {
 @test "H157 a Redis in two minutes keeps its locks; the doctor warns of the network alone" {
     follow 'In two minutes'
     run -0 --separate-stderr rlock doctor -q
-    restarted
+    keeps_all_over_a_kill
 }
 
 @test "H157 a Redis with TLS and a user for rlock keeps its locks; the doctor finds nothing" {
@@ -63,7 +63,7 @@ start_server() {
     follow 'TLS, and a user for rlock'
     run -0 --separate-stderr rlock doctor
     [[ $output == *'replay'*'the user default may replay'* ]]
-    restarted
+    keeps_all_over_a_kill
 }
 
 @test "docs/redis.md: users other than root read the password by their group" {

@@ -123,7 +123,7 @@ load helper
     within 90000 100000 "$(lease_left k)"
 }
 
-@test "H1 a lock that was taken away: 1, though the first answer to its release is lost" {
+@test "H1 the release of a lock that was taken away ends with 1, though its first answer is lost" {
     start_proxy
     mine=$(rlock acquire k)
     rlock force-release --now --yes k

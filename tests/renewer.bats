@@ -45,7 +45,7 @@ sockets() {
     find "/proc/$1/fd" -lname 'socket:*' | wc -l
 }
 
-@test "it renews as long as the process, its holder, lives, and releases when it has ended" {
+@test "the renewer renews as long as the process of --keep lives, and releases when that has ended" {
     holding a k --lease 21s
     status_json k ".[0].holders[0] | .pid == ${pid[a]} and .command == \"sh\""
     renewed k
@@ -90,7 +90,7 @@ sockets() {
     run -75 rlock run -n k -- true
 }
 
-@test "release ends it; a renewer whose lock was taken away ends" {
+@test "release ends the renewer; a renewer whose lock was taken away ends" {
     holding a k --lease 9s
     run -0 rlock release --owner "$(token_of a)" k
     run -0 rlock run -n k -- true
@@ -141,7 +141,7 @@ sockets() {
     poll_until 5 no_renewer
 }
 
-@test "after a wait it continues to renew" {
+@test "an acquire --keep that has waited is renewed, too" {
     waits_to_keep --lease 8s
     kill "${pid[a]}"
     ends_with w 0
@@ -161,7 +161,7 @@ sockets() {
     poll_until 5 on_its_own
 }
 
-@test "stopped while it waits: others take the lock, and it has its turn when it is continued" {
+@test "acquire --keep is stopped while it waits: others take the lock, and it has its turn later" {
     waits_to_keep
     suspend w STOP
     kill "${pid[a]}"
@@ -172,7 +172,7 @@ sockets() {
     held k
 }
 
-@test "killed or interrupted while it waits: no waiter and no process stays behind" {
+@test "acquire --keep is killed or interrupted while it waits: no waiter and no process stays behind" {
     hold a k
     bg s sleep 1000
     for signal in KILL TERM; do
@@ -283,7 +283,7 @@ EOF
     poll_until 2 no_renewer
 }
 
-@test "it is killed itself: the lease runs out, and the script finds out" {
+@test "the renewer is killed: the lease runs out, and the script finds out" {
     holding a k --lease 9s
     kill -KILL "$(renewers)"
     poll_until 5 is_free k
@@ -291,7 +291,7 @@ EOF
     run -1 rlock renew --owner "$(token_of a)" k
 }
 
-@test "it leaves no zombie to the script, nor to a supervisor" {
+@test "the renewer leaves no zombie to the script, nor to a supervisor" {
     cat >"$T/job" <<'EOF'
 for i in 1 2 3; do
     sh -c 'token=$("$RLOCK" acquire --keep $$ k) && "$RLOCK" release --owner "$token" k'

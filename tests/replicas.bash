@@ -18,9 +18,9 @@ replica_start() {
     poll_until 15 is_synchronised "$1"
 }
 
-# on NAME COMMAND...: redis-cli there.
+# on NAME WORD...: sends that command to that server.
 on() {
-    redis-cli -e -s "$T/$1/sock" "${@:2}" 3>&-
+    "$RLOCK_TEST_TOOLS/redis_command" "$T/$1/sock" "${@:2}" 3>&-
 }
 
 # Both sides know of it, and the master hears from all that were started here. One that answers
@@ -30,7 +30,7 @@ is_synchronised() {
     [[ $(on "$1" info replication) == *master_link_status:up* ]] || return
     files=("$T"/*/pid)
     [[ $(redis info replication | grep -c ',state=online,') == "${#files[@]}" ]] &&
-        acknowledged "${#files[@]}" redis
+        acknowledged "${#files[@]}" redis-cli -s "$REDIS_SOCK"
 }
 
 replica_pid() {

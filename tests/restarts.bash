@@ -23,7 +23,7 @@ remembered() {
     rlock history finished
 }
 
-restarted() {
+keeps_all_over_a_kill() {
     fill
     remembered >"$T/before"
     [[ $(grep -c '"key"' "$T/before") -ge 6 ]]

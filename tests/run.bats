@@ -59,7 +59,7 @@ returncode() { # negative for death by a signal, as python sees it
     run -75 rlock run -w 0 k -- true
 }
 
-@test "-w gives up after that time" {
+@test "-w gives up after its duration: 75" {
     hold a k
     for option in "-w 3" "--wait=3000ms" "--timeout 3s"; do
         timed 2950 20000 run -75 rlock run $option k -- true
@@ -86,7 +86,7 @@ returncode() { # negative for death by a signal, as python sees it
     run -0 rlock status -q k
 }
 
-@test "H74 --at-most stops the command after that time from the acquisition: 124" {
+@test "H74 --at-most stops the command after its duration, counted from the acquisition: 124" {
     timed 950 20000 says 124 '^rlock: ' run --at-most 1s k -- sleep 100
     run -124 rlock run --at-most 500ms k -- sh -c 'trap "exit 7" TERM; while :; do sleep 0.05; done'
     run -0 rlock run --at-most 0 k -- sleep 0.2

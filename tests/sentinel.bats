@@ -29,7 +29,7 @@ tls_files() {
     timed 0 6000 run -0 rlock run k -- true
 }
 
-@test "names: all addresses of a Sentinel's are tried" {
+@test "a Sentinel's name that leads to several addresses: all of them are tried" {
     RLOCK_URL="sentinel://localhost:${port[1]},127.0.0.1:${port[2]}/$MASTER"
     run -0 rlock run k -- true
 }
@@ -61,14 +61,14 @@ tls_files() {
     stderr_line "only 1 of 3 sentinels answers: no answer from 127.0.0.1:[0-9]+, 127.0.0.1:[0-9]+ \\(Connection refused\\)"
 }
 
-@test "H133 one of them in the URL is enough, as long as most of all answer" {
+@test "H133 one Sentinel in the URL is enough, as long as most of all answer" {
     RLOCK_URL=$(sentinel_url 2)
     run -0 --separate-stderr rlock run k -- true
     server_signal 1 STOP
     quiet 0 run k -- true
 }
 
-@test "no Sentinel runs: 69 at once, if it is not to be waited for" {
+@test "no Sentinel runs: 69 at once with --server-wait 0" {
     read -ra dead <<<"$(free_ports 2)"
     RLOCK_URL=$(sentinel_url "127.0.0.1:${dead[0]}" "127.0.0.1:${dead[1]}")
     timed 0 6000 run -69 --separate-stderr rlock run --server-wait 0 k -- true

@@ -74,7 +74,7 @@ answers() { # CODE PATH
     done
 }
 
-@test "it changes nothing: other methods, bodies and headers without end are refused" {
+@test "serve changes nothing: other methods, bodies and headers without end are refused" {
     serve
     for method in POST PUT DELETE OPTIONS PATCH BREW; do
         [[ $(code -X "$method" "${URL}locks.json") == 405 ]]
@@ -112,7 +112,7 @@ surveys() {
     [[ $(surveys) == "$before" ]]
 }
 
-@test "while the store is away it says so at once, and continues when it is back" {
+@test "while the store is away serve says so at once, and it continues when the store is back" {
     serve
     answers 200 locks.json
     kill -STOP "$(<"$REDIS_DIR/pid")"
@@ -132,7 +132,7 @@ surveys() {
     [[ $(get "${URL}metrics") == *"rlock_up 1"* ]]
 }
 
-@test "it begins to serve whether the store is there or not" {
+@test "serve begins whether the store is there or not" {
     RLOCK_URL=unix://$T/nothing serve
     [[ $(code "${URL}locks.json") == 503 && $(code "${URL}metrics") == 200 ]]
 }
@@ -266,7 +266,7 @@ answers_ada() { # CODE PATH
     [[ $(code -u ada:secret "$URL$2") == "$1" ]]
 }
 
-@test "wrong passwords do not keep it busy: while one has just been wrong, no other is tried" {
+@test "wrong passwords do not keep serve busy: while one has just been wrong, no other is tried" {
     # This cost takes some tenths of a second.
     printf 'ada:%s\nbob:%s\n' "$HASH" "${HASH/\$04\$/\$12\$}" >"$T/users"
     serve --auth-file "$T/users"
@@ -318,7 +318,7 @@ named() {
         bg named rlock serve --listen "localhost:$2"
 }
 
-@test "a name: it listens at all its addresses, but those that this host lacks" {
+@test "serve at a name listens at all its addresses, but those that this host lacks" {
     local address port warning="everyone who can reach it sees all locks"
     port=$(free_ports 1)
     named '127.0.0.1 127.0.0.2 127.0.0.1' "$port"

@@ -85,7 +85,7 @@ late() {
     two_lines a init
 }
 
-@test "one that does not answer is waited for as one that refuses is" {
+@test "a server that does not answer is waited for as one that refuses is" {
     late_starts
     server=$(<"$LATE/pid")
     kill -STOP "$server"
@@ -100,7 +100,7 @@ late() {
     two_lines b status 'no locks'
 }
 
-@test "one that is still loading is waited for" {
+@test "a server that is still loading is waited for" {
     late_starts --enable-debug-command yes
     redis-cli -s "$LATE/sock" debug populate 3000 x 10 >/dev/null
     redis-cli -s "$LATE/sock" save >/dev/null
@@ -170,14 +170,14 @@ away_for() {
     away_for 2500 run -n --connect-timeout 1s --server-wait 2500ms k -- touch "$T/run"
 }
 
-@test "-w includes it: 69, since an outage is not contention" {
+@test "-w bounds the wait for a server as well: 69, since an outage is not contention" {
     away_for 1500 run -w 1500ms -E 0 --server-wait 1m k -- touch "$T/run"
     stderr_line "^rlock: k: cannot reach $RLOCK_URL: No such file or directory, for [1-9][0-9]*s\$"
     away_for 1500 latch wait l -w 1500ms --server-wait 1m
     away_for 500 acquire -w 500ms --server-wait 1m k
 }
 
-@test "-q is silent about it but for the end" {
+@test "-q is silent about the wait for a server, but for its end" {
     run -69 --separate-stderr rlock run -q --server-wait 1500ms k -- true
     [[ ${#stderr_lines[@]} == 2 && ${stderr_lines[0]} == *"No such file or directory, for "* ]]
     bg a rlock run -q --server-wait 1m k -- true
@@ -222,7 +222,7 @@ rlock_before() {
     fi
 }
 
-@test "a password that is refused when the server is back ends it" {
+@test "a password that is refused when the server is back ends the wait for it" {
     bg_says a 'trying again' rlock run -n --server-wait 10m k -- touch "$T/run"
     late_starts --requirepass s3cret
     finish a
@@ -235,7 +235,7 @@ is_due() {
     ! grep -hs '^it_value' "/proc/$1/fdinfo/"* | grep -qvF '(0, 0)'
 }
 
-@test "signals end it at once, also where it stands still" {
+@test "signals end the wait for a server at once, also where that stands still" {
     for signo in INT TERM; do
         for command in 'run k' 'acquire k' status 'latch wait l'; do
             bg a bash -c 'words=($1); [[ $1 != run* ]] || set -- "$1" -- true; exec "$RLOCK" "${words[@]}" --server-wait 10m "${@:2}"' \
@@ -252,7 +252,7 @@ is_due() {
     done
 }
 
-@test "it is not tried again and again without a pause" {
+@test "a server that is away is not tried again and again without a pause" {
     local port
     answering closing ''
     run -69 rlock run -n -u "redis://127.0.0.1:$port" --server-wait 4s k -- true

@@ -71,7 +71,7 @@ load helper
     no_overlap
 }
 
-@test "H79 the same key twice is one" {
+@test "H79 a key that is given twice is one key, with one fence" {
     run -0 timeout 100 "$RLOCK" run a b a a -- sh -c 'echo $RLOCK_KEY; set -- $RLOCK_FENCE; echo $#'
     [[ $output == $'a b\n2' ]]
     run -0 rlock status -q a b

@@ -241,7 +241,7 @@ swallows() {
     run -0 rlock run -n k -- true
 }
 
-@test "a trigger that drops or changes what is written: it is not done" {
+@test "a trigger that drops or changes what is written: no lock is granted" {
     each_database
     local when drop='DROP TRIGGER swallow'
     rlock run k -- true
@@ -261,7 +261,7 @@ swallows() {
     done
 }
 
-@test "features that it lacks, and a server that is not there, in clear words" {
+@test "features that a database lacks, and a server that is not there, are told in clear words" {
     each_database
     refused 64 run --grace k -- true
     refused 64 run --replicas 1 k -- true
@@ -312,7 +312,7 @@ swallows() {
     run -0 rlock run -u "$RLOCK_URL?table=$(printf 'x%.0s' {1..53})" k -- true
 }
 
-@test "by a Unix socket" {
+@test "a database by its Unix socket has the locks that it has by TCP; no table or no socket: 69" {
     each_database
     local dir=$BATS_FILE_TMPDIR/$DATABASE url
     case $DATABASE in
@@ -345,7 +345,7 @@ swallows() {
     [[ $(wc -l <"$T/curious.out") == 1 ]]
 }
 
-@test "with TLS: only a server that is vouched for" {
+@test "with TLS, only a database server that is vouched for is used" {
     each_database
     local url=${RLOCK_URL/:/s:}
     hold a k

@@ -157,7 +157,7 @@ is_awaited() {
     ends_with a 0 20
 }
 
-@test "held by rlock, it is refused to Java; released, it is free for Java" {
+@test "ShedLock's row is refused to Java while rlock holds its lock, and free afterwards" {
     each_database
     local uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
     stay a k --lease 60s --mirror shedlock:nightly
@@ -176,7 +176,7 @@ is_awaited() {
     java_is_free same
 }
 
-@test "held by Java, it is refused to rlock, which names the holder, waits, and is next" {
+@test "ShedLock's row is refused to rlock while Java holds it: rlock names Java, waits, and is next" {
     each_database
     java_takes nightly 3600 app-1
     refused 75 run -n --mirror shedlock:nightly k -- touch "$T/ran"
@@ -201,7 +201,7 @@ is_awaited() {
     java_extends nightly 1 app-1
 }
 
-@test "force-release takes it from Java, as it was shown, and from no other program" {
+@test "force-release takes ShedLock's row from Java, as it was shown, and not from rlock" {
     each_database
     says 1 'nightly is not held by another program' force-release --yes --mirror shedlock:nightly k
     java_takes nightly 3600 app-1
@@ -225,7 +225,7 @@ EOF
     ends_well b
 }
 
-@test "each renewal extends it; a holder that was killed has it for its lease" {
+@test "each renewal extends ShedLock's row; a holder that was killed has it for its lease" {
     each_database
     is_later() {
         [[ $(sql "SELECT count(*) FROM shedlock WHERE lock_until > '$1'") == 1 ]]
@@ -241,7 +241,7 @@ EOF
     run -0 rlock run -n k -- true
 }
 
-@test "--at-least is lockAtLeastFor; force-release, acquire and renew have it follow" {
+@test "ShedLock's row follows --at-least (lockAtLeastFor), force-release, acquire and renew" {
     each_database
     run -0 rlock run --at-least 10m --mirror shedlock:nightly k -- true
     within 300000 601000 "$(left nightly)"
@@ -261,7 +261,7 @@ EOF
     [[ $(locked_by other) == app-1 ]]
 }
 
-@test "taken or released by another program, it is a lost lock" {
+@test "a row of ShedLock that another program takes, releases or deletes is a lost lock" {
     each_database
     hold a k --lease 6s --mirror shedlock:nightly
     sql "UPDATE shedlock SET locked_by = 'app-1', lock_until = $(after "$(utc)" 3600)"
@@ -283,7 +283,7 @@ EOF
     ends_with d 79 20
 }
 
-@test "rlock and Java have it one at a time, many times over" {
+@test "rlock and Java have ShedLock's row one at a time, many times over" {
     each_database
     java_many() {
         local round
@@ -310,7 +310,7 @@ EOF
     run -0 awk 'NR % 2 { one = $1; next } $1 != one { exit 1 } END { exit NR != 36 }' "$LOG"
 }
 
-@test "a statement that is executed late takes neither of just the two, nor for longer" {
+@test "a statement that is executed after the lease takes neither the lock nor ShedLock's row" {
     each_database
     declare -A sleep=([postgresql]='SELECT pg_sleep(6)' [mysql]='DO SLEEP(6)')
     in_progress() {
@@ -349,7 +349,7 @@ EOF
     database_start mysql
 }
 
-@test "a server whose zone is not UTC: the same times as Java's" {
+@test "on a server whose zone is not UTC, rlock and Java write the same times" {
     zone() {
         set_zone "$1"
         stay a k --lease 60s --mirror shedlock:nightly
@@ -388,7 +388,7 @@ as_user_without_mirror() {
     RLOCK_URL=$DATABASE://bare:x@127.0.0.1:$(database_port "$DATABASE")/locks
 }
 
-@test "without its table nothing is run; options that do not fit are refused unasked" {
+@test "without ShedLock's table nothing is run; options that do not fit are refused unasked" {
     each_database
     sql 'ALTER TABLE shedlock RENAME TO elsewhere'
     refused 69 run -n --server-wait 0 --mirror shedlock:nightly k -- touch "$T/ran"

@@ -229,7 +229,7 @@ all_left() {
             with_database "$DATABASE"
             mapfile -t some < <(round "$number")
             for_all_sessions "${some[@]}"
-            there env
+            run_rlock_under env
             keeps_promises
             for_all_sessions
         done

@@ -155,7 +155,7 @@ held_many() {
     hold template template --lease 1h
     for ((i = 1; i <= $1; i++)); do
         echo "COPY rlock:{template} rlock:{$(printf 'many-%04d' "$i")}"
-    done | redis >/dev/null
+    done | redis-cli -s "$REDIS_SOCK" >/dev/null
 }
 
 @test "--watch on a terminal fits the window; Ctrl-C restores the screen" {

@@ -147,7 +147,7 @@ status 0
 EOF
 }
 
-@test "H165 it needs the terminal, which no shell can give: HUP ends it, or its user does" {
+@test "H165 a command needs the terminal, which no shell can give: HUP ends it, or its user does" {
     # The shell has the terminal back before rlock begins.
     export NEED BEGIN='until [ $(ps -o tpgid= -p $$) -eq $$ ]; do sleep 0.02; done'
     for NEED in 'cat /dev/tty' 'stty -echo </dev/tty'; do

@@ -42,7 +42,7 @@ def _(server):
     same(lock.release(A)[0], "RELEASED")
 
 
-@test("executed late, each is STALE and does nothing (H2)")
+@test("each request that is executed after its time is STALE and does nothing (H2)")
 def _(lock):
     same(lock.acquire(A, not_after=lock.now - 1), ["STALE", lock.now])
     same(lock.ttl(), -2, "the key")
@@ -217,7 +217,7 @@ def _(server):
         same([len(seen), parts], [990, 1], "a queue that never ends")
 
 
-@test("all: what is known of a holder comes back byte by byte")
+@test("inspect: what a holder said of itself comes back byte by byte")
 def _(server):
     for who in ("", " ", "a b  c ", "\"'\\%s%d%%", "na\u00efve \u65e5\u672c", "x" * 1000):
         server.call("FLUSHALL")
@@ -246,7 +246,7 @@ def _(server):
     same(lock.acquire(owners[100])[2:4], ["q:101", 41], "place when the first has gone")
 
 
-@test("poke: the first in the queue alone is woken, whoever makes way (H66)")
+@test("poke: only the first in the queue is woken, whoever made way for it (H66)")
 def _(server, ear):
     lock, _fence = held_by_a(server, B, C, D)
     same(ear.heard(), [], "no owner made way")

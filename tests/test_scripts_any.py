@@ -87,7 +87,10 @@ def _(lock, ear):
     same([has_place(lock, n, D) for n in range(3)], [False] * 3, "places")
 
 
-@test("any: one that waits behind it at another key is called, or handed that, when it goes")
+@test(
+    "any: a waiter that is granted one KEY leaves the queue of another: who is behind it is "
+    "called"
+)
 def _(lock, ear):
     for name, owner in zip(NAMES, (A, B, C)):
         one(lock, name).acquire(owner)
@@ -119,7 +122,10 @@ def _(server):
     same(one(ab, "a").acquire(F)[0], "GRANTED", "no owner waits at a")
 
 
-@test("any: told when the first of them may be free, and which is held rather than closed")
+@test(
+    "any: a refusal says when the first KEY may be free, and names a held one rather than a "
+    "closed one"
+)
 def _(server, lock):
     one(lock, "a").set("p", f"{lock.now + 60000} {E} {lock.now} x {WHO}")
     server.call("HSET", "rlock:{a}", "k", "lock/1")
@@ -131,7 +137,7 @@ def _(server, lock):
     same(some(lock, E, queue=False)[0], "HELD")
 
 
-@test("any: a key that is paused is passed over; all of them are: closed")
+@test("any: a key that is paused is passed over; where all of them are, the answer is CLOSED")
 def _(server):
     lock = Lock(server, "a", "b")
     pause = f"{lock.now + 60000} {E} {lock.now} x {WHO}"

@@ -26,7 +26,7 @@ def asked(lock, since, left, owner=A):
     return ["ASKED", lock.now, 1, 1, left, line(lock, owner)]
 
 
-@test("ask: a holder that hears is told, once, and keeps it, but is not renewed (H45)")
+@test("ask: a holder that listens is asked once, and keeps the lock, but is not renewed (H45)")
 def _(server, lock):
     ear, since = server.listen(), lock.now
     same(lock.force(A, how="ask", notes=NOTES), asked(lock, since, 30000))
@@ -48,7 +48,7 @@ def _(server, lock):
     true(runs[0].endswith(f" asked={since} {NOTES} revoked=1 ran=5 exit=0"), runs[0])
 
 
-@test("ask: a holder that does not answer loses it when its lease ends, as it was")
+@test("ask: a holder that does not answer loses the lock at the end of the lease that it had")
 def _(server, lock):
     lock.force(A, how="ask", notes=NOTES)
     lock.now += 29999
@@ -63,7 +63,10 @@ def _(server, lock):
     true(lock.memory()[1][0].endswith(f"{NOTES} revoked=1"), lock.memory())
 
 
-@test("ask: taken at once from one that cannot be asked; when its time is over; and with now")
+@test(
+    "ask: the lock is taken at once with --now, and from a holder that cannot be asked or is "
+    "late"
+)
 def _(server):
     for who in ("h u 9 c -", "h u 9 c - reserved=1", ""):
         lock = held(server, who)
@@ -79,7 +82,7 @@ def _(server):
         same(ear.heard(), [A], "it may find out")
 
 
-@test("ask: the same acquisition once more changes nothing, as who sends it may have it already")
+@test("ask: an acquisition that is sent again after the holder was asked changes nothing")
 def _(server, lock):
     lock.force(A, how="ask", notes=NOTES)
     lock.acquire(B)
@@ -104,7 +107,7 @@ def _(server, lock):
     same(lock.force(A, how="over"), ["RELEASED", lock.now])
 
 
-@test("ask: the one that lost it at once learns by whom and why")
+@test("ask: a holder from whom the lock was taken at once learns by whom and why")
 def _(lock):
     lock.force(A, notes=NOTES)
     run = lock.memory()[1][0]
@@ -116,7 +119,7 @@ def _(lock):
     same(lock.renew(C)[6:], [], "another one does not")
 
 
-@test("ask: exactly those named: one of several readers, and all or none of them")
+@test("ask: only the readers that were named are asked, and all of them or none")
 def _(server):
     lock = held(server, mode="s")
     fence_of(lock.acquire(B, who=WHO, mode="s"))
@@ -130,7 +133,7 @@ def _(server):
     same(lock.force(A, B, how="again")[3], 1, "one of them has gone")
 
 
-@test("replace: those in the way are asked; of a semaphore, the oldest")
+@test("replace: all holders in the way are asked; of a semaphore, the oldest")
 def _(server, lock):
     since = lock.now
     same(lock.acquire(B, who="h2 u2 8 d -", replace=1)[0], "QUEUED")
@@ -150,7 +153,7 @@ def _(server, lock):
     true(" asked=" not in line(lock), "it is in no one's way")
 
 
-@test("replace: where some of the keys are enough, no more are asked for than are wanting")
+@test("replace: with --take, no more holders are asked than KEYs are missing")
 def _(server):
     names = "a", "b", "c", "d"
     lock = Lock(server, *names)

@@ -68,7 +68,10 @@ def _(lock):
     same(again, periods, "the same with each heartbeat")
 
 
-@test("far: only for those behind the first ones, with neither lists nor ancestors in the way")
+@test(
+    "far: waiters behind the first ones are far, without --priority in the queue and without "
+    "nesting"
+)
 def _(server):
     lock, ear = queue_of(server, NEAR + 3)
     same([waiter(lock, n)[1] for n in (1, NEAR, NEAR + 1, NEAR + 2)], [None] * 3 + [PLACE_TTL])
@@ -86,7 +89,7 @@ def _(server):
     same(ear.messages(), [])
 
 
-@test("far: the first with a lower priority brings all near, as they are in a list from then on")
+@test("far: the first waiter with a lower priority brings all others near")
 def _(server):
     lock, ear = queue_of(server, 60)
     lock.acquire("low", who=WHO, priority=-1)
@@ -130,7 +133,7 @@ def _(server):
         lock.release(f"n{n}")
 
 
-@test("far: the dead are passed, many at a time (H62)")
+@test("far: dead waiters are passed over, many by one call (H62)")
 def _(server):
     for dead in (5, NEAR - 1, NEAR, 45, 200):
         lock, ear = queue_of(server, dead + 1)
@@ -149,7 +152,10 @@ def _(server):
         true(took <= most, f"{dead} dead waiters cost {took} ms")
 
 
-@test("far: dead ones in the middle cost what they did, and the living keep their order")
+@test(
+    "far: dead waiters in the middle cost no more than near ones, and the living keep their "
+    "order"
+)
 def _(server):
     lock, ear = queue_of(server, 80)
     dead = set(range(30, 45)) | {70}

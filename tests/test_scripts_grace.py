@@ -80,7 +80,7 @@ def _(server, lock):
     true(server.call("PTTL", MARKER) > 300 * 86400000, "it stays")
 
 
-@test("one that does not ask for grace neither has nor leaves it")
+@test("a request without grace is granted at once, and begins no time of grace")
 def _(server):
     lock = Lock(server)
     fence_of(lock.acquire(A))
@@ -91,7 +91,7 @@ def _(server):
     fence_of(lock.acquire(B))
 
 
-@test("H42 H44 emptied: one lease from when that is noticed, whoever notices it")
+@test("H42 H44 a server that was emptied grants nothing for one lease from the first request on")
 def _(server):
     for notice in (lambda lock: lock.acquire(D, grace=True), lambda lock: lock.renew(D, grace=True),
                    lambda lock: lock.release(D, bar=1, grace=True)):
@@ -104,7 +104,7 @@ def _(server):
         same(grace(lock), LEASE - 10000)
 
 
-@test("H43 the data of another process: one lease, though all is there")
+@test("H43 a server that restarted with its data grants nothing new for one lease")
 def _(server, lock):
     take(lock, A)
     server.call("HSET", MARKER, "r", ELSEWHERE)
@@ -119,7 +119,8 @@ def _(server, lock):
 
 
 @test(
-    "H38 a process that was a replica in between: one lease; a first replica, or none: no grace"
+    "H38 a server that was a replica meanwhile grants nothing for one lease; one that was not, "
+    "at once"
 )
 def _():
     own = Server()
@@ -137,9 +138,7 @@ def _():
         own.stop()
 
 
-@test(
-    "the longest lease that was asked for counts; where that is forgotten, too, the longest since"
-)
+@test("grace lasts for the longest lease that was asked for, as far as the server remembers")
 def _(server, lock):
     take(lock, A, lease=100000)
     server.call("HSET", MARKER, "r", ELSEWHERE)
@@ -155,7 +154,7 @@ def _(server, lock):
     same(grace(lock, lease=1000), LEASE, "no owner tells one")
 
 
-@test("H28 a clock that is set back makes it no longer than a lease")
+@test("H28 a server's clock that is set back makes the time of grace no longer than a lease")
 def _(server):
     lock = Lock(server)
     same(grace(lock), LEASE)
@@ -194,7 +193,7 @@ def _(server, lock):
 # -- waiting --------------------------------------------------------------------------------------
 
 
-@test("one that comes meanwhile waits in line, and is granted in that order")
+@test("waiters that come during the grace are granted in their order afterwards")
 def _(server):
     lock = Lock(server)
     same(lock.acquire(A, grace=True), ["GRACE", lock.now, LEASE, "q:1", 1, 0])
@@ -207,7 +206,10 @@ def _(server):
     sound(lock)
 
 
-@test("one that nests passes none: the first in line does not wait for another key")
+@test(
+    "a waiter for several keys queues as the first in line, not as one that waits for another "
+    "key"
+)
 def _(server):
     lock = Lock(server, "a", "b")
     same(lock.acquire(A, grace=True)[0], "GRACE")
@@ -218,7 +220,7 @@ def _(server):
     true(" x " in lock.fields()["q:1"], "in small letters")
 
 
-@test("one that nests is new, too")
+@test("a nested request is new, too, and waits for the end of the grace")
 def _(server, lock):
     take(lock, A)
     server.call("HSET", MARKER, "r", ELSEWHERE)
@@ -232,7 +234,7 @@ def _(server, lock):
 # -- having it again ------------------------------------------------------------------------------
 
 
-@test("H42 forgotten, and held again, with its token; the next one's is greater")
+@test("H42 a forgotten holder has its lock again, with its fence; the next holder's is greater")
 def _(server, lock):
     mine = take(lock, A)
     server.call("FLUSHALL")
@@ -250,7 +252,7 @@ def _(server, lock):
     true(fence_of(lock.acquire(B, grace=True)) > int(mine["fences"]), "token")
 
 
-@test("not without saying how it was held; not when the time is over; not without grace")
+@test("a lock is had again only with a claim, before its lease ends, and during the grace")
 def _(server, lock):
     mine = take(lock, A)
     server.call("FLUSHALL")
@@ -261,7 +263,7 @@ def _(server, lock):
     same(lock.fields(), {})
 
 
-@test("not where that comes late: it may have been released meanwhile")
+@test("a claim that arrives late is refused: the lock may have been released meanwhile")
 def _(server, lock):
     mine = take(lock, A)
     server.call("FLUSHALL")
@@ -272,7 +274,7 @@ def _(server, lock):
     same(late, ["STALE", lock.now], "nor where it is known")
 
 
-@test("H36 an old copy with an older holder: the newer one has it again, and the old one is gone")
+@test("H36 an old copy has an earlier holder: the later one has the lock again in its place")
 def _(server, lock):
     old = take(lock, A)
     copy = server.call("DUMP", lock.key)
@@ -287,7 +289,7 @@ def _(server, lock):
     same([line.split()[3] for line in lock.inspect()[5]], [B])
 
 
-@test("two say that they have it: the one with the greater token, whoever comes first")
+@test("two claim the lock: the one with the greater fence has it, whoever comes first")
 def _(server):
     for first, second in ((0, 1), (1, 0)):
         server.call("FLUSHALL")
@@ -302,7 +304,7 @@ def _(server):
         sound(lock)
 
 
-@test("not beside a holder that cannot be read")
+@test("a lock is not had again beside a holder that cannot be read")
 def _(server, lock):
     mine = take(lock, A, mode="s")
     take(lock, B, mode="s")
@@ -313,7 +315,7 @@ def _(server, lock):
     true("h:" + A not in lock.fields(), "it is held again")
 
 
-@test("H45 whom it was taken from does not have it again")
+@test("H45 a holder from whom the lock was taken by force does not have it again")
 def _(server, lock):
     mine = take(lock, A)
     same(lock.force(A), ["RELEASED", lock.now])
@@ -322,7 +324,7 @@ def _(server, lock):
     same(lock.release(A, bar=1, grace=True)[0], "ABSENT")
 
 
-@test("several keys: all again, or none")
+@test("several keys are had again together, or none of them")
 def _(server):
     lock, one = marked(server, "a", "b"), Lock(server, "b")
     mine = take(lock, A)
@@ -341,7 +343,7 @@ def _(server):
     same([reply[0], server.call("EXISTS", lock.keys[0])], ["LOST", 0])
 
 
-@test("H17 on a full server what is held is renewed, also when that begins")
+@test("H17 a full server renews what is held, also where its time of grace begins with that")
 def _(server, lock):
     take(lock, A)
     server.call("HSET", MARKER, "r", ELSEWHERE)
@@ -353,9 +355,7 @@ def _(server, lock):
 # -- releasing it ---------------------------------------------------------------------------------
 
 
-@test(
-    "released though it was forgotten: as if it had been there; when the time is over it was lost"
-)
+@test("the release of a forgotten lock succeeds during its lease, and later says that it was lost")
 def _(server, lock):
     take(lock, A)
     server.call("FLUSHALL")
@@ -365,7 +365,7 @@ def _(server, lock):
     same(lock.release(A, grace=True)[0], "ABSENT")
 
 
-@test("once released for good it is not had again, by a renewal of before that comes later")
+@test("a lock that was released is not had again by an earlier renewal that arrives late")
 def _(server, lock):
     mine = take(lock, A)
     server.call("FLUSHALL")

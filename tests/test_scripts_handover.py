@@ -43,7 +43,10 @@ def _(lock, ear):
     same(entry(lock, B)[:2], [str(lock.now + 30000), "30000"], "a whole lease")
 
 
-@test("handed: the token is the latest heartbeat's, and no client is shown it")
+@test(
+    "handed: the message has the token of the waiter's latest heartbeat, which no inspection "
+    "shows"
+)
 def _(lock, ear):
     hold(lock, A)
     wait(lock, B, offer=token(1))
@@ -136,7 +139,7 @@ def _(lock, ear):
     same(ear.handed(), [(E,)], "another limit")
 
 
-@test("handed: not beside those that nest in what the waiter had before")
+@test("handed: a waiter is handed nothing beside runs that nest in a lock which it had before")
 def _(lock, ear):
     hold(lock, A, mode="s")
     hold(lock, A + ".1", mode="s")
@@ -150,7 +153,7 @@ def _(lock, ear):
     same(len(lock.fields()["h:" + A].split("\n")), 2, "its family")
 
 
-@test("handed: never to one that nests in a holder")
+@test("handed: a waiter that nests in a holder is called, and never handed the lock by message")
 def _(lock, ear):
     for owner in (A, A + ".1"):
         hold(lock, owner)
@@ -159,7 +162,7 @@ def _(lock, ear):
     same(ear.handed(), [(A + ".2",)], "poked")
 
 
-@test("handed: a clock that is set back makes it no longer than it was offered")
+@test("handed: a server's clock that is set back makes no handed lease longer than it was offered")
 def _(lock):
     hold(lock, A, lease=600000)
     wait(lock, B)
@@ -168,7 +171,7 @@ def _(lock):
     same(entry(lock, B)[:2], [str(lock.now + HANDED), str(HANDED)], "entry")
 
 
-@test("handed: an offer that is not ours does not count")
+@test("handed: an offer in a form that rlock does not write does not count")
 def _(lock, ear):
     fine = TOKEN + "/0/9/9"
     for offer in ("x", "x/0/1", fine + " more", "/0/1/1", "x/0/1e3/5", "x/-1/9/9", "é/0/9/9"):

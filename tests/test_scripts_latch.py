@@ -44,7 +44,7 @@ class Latch:
 GIVEN["latch"] = Latch
 
 
-@test("set: all there is of it, with a time to live; it is not set again")
+@test("set: a latch has a count, a time to live and no more; a second set is refused")
 def _(latch):
     same(latch.set(3, ttl=5000), latch.says(3, 3, ttl=5000))
     since, until = str(latch.now), str(latch.now + 5000)
@@ -87,7 +87,7 @@ def _(latch):
     true(DAY - 5000 < latch.ttl() <= DAY, "ttl")
 
 
-@test("delete: nothing is left; list: ids in order, and how many had none")
+@test("delete leaves nothing; list has the ids in order, and how many counted without one")
 def _(latch):
     latch.set(9)
     for name in ("d:b", "d:a", "r:x", "r:y", "d:d:c"):
@@ -142,7 +142,7 @@ def _(server, latch):
     same(reply[:3], ["MISFIT", latch.now, "latch/1"])
 
 
-@test("the waiters are called when it is set, open, deleted; not in between")
+@test("waiters are called when the latch is set, open or deleted, not by other counts")
 def _(latch, ear):
     latch.run("look")
     same(ear.heard(), [])
@@ -171,7 +171,7 @@ def _(server):
         same(latch.run("delete")[0], "LATCH")
 
 
-@test("what anyone may do in any order is what a plain model does")
+@test("random operations have the results that they have in a plain model")
 def _(server):
     for seed in range(40):
         rng = random.Random(seed)

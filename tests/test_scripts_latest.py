@@ -25,7 +25,7 @@ def _(lock, ear):
     same([name for name in lock.fields() if name[0] == "g"], ["g"], "what is left")
 
 
-@test("latest: holders, other groups, those without and those that only try are left alone")
+@test("latest: holders, waiters of other groups or of none, and tries are not sent away")
 def _(lock, ear):
     same(latest(lock, A)[0], "GRANTED")
     lock.acquire(B)
@@ -55,7 +55,7 @@ def _(lock):
     same(latest(lock, B, places="q:1")[0], "SUPERSEDED", "an hour later")
 
 
-@test("latest: one that was sent away hears so, also of a free lock or without its place")
+@test("latest: a waiter that was sent away hears so at its next call, also where the lock is free")
 def _(lock):
     lock.acquire(A)
     latest(lock, B)
@@ -67,7 +67,7 @@ def _(lock):
     same(latest(lock, D)[0], "GRANTED", "who was never sent away")
 
 
-@test("latest: one that was handed the lock in the same moment runs, whichever comes first")
+@test("latest: a waiter that is handed the lock while another one supersedes it runs")
 def _(lock, ear):
     lock.acquire(A)
     latest(lock, B, offer=TOKEN)
@@ -81,7 +81,7 @@ def _(lock, ear):
     same(latest(lock, C, places="q:2")[0], "SUPERSEDED")
 
 
-@test("latest: only so many are remembered that were sent away")
+@test("latest: the number of remembered waiters that were sent away is bounded")
 def _(lock):
     lock.acquire(A)
     for n in range(200):

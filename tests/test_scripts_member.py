@@ -29,7 +29,7 @@ def member(memory, service, *answer, nested=()):
     return ["MEMBER", memory, service, list(answer), list(nested)]
 
 
-@test("member: granted, held, renewed, lost are told with for how long it remembers")
+@test("member: each answer says for how long the server has remembered and served")
 def _(server, lock):
     fence = str(lock.now * 1000)
     same(lock.acquire(A), member(1, 1, "GRANTED", lock.now, [fence], [0], nested=[0]))
@@ -44,7 +44,7 @@ def _(server, lock):
     true(0 <= WEEK - server.call("PTTL", MARKER) < 60000, "the marker does not live for a week")
 
 
-@test("member: of another process, it remembers anew, and serves for as long")
+@test("member: a server that restarted with its data remembers anew, and has served for as long")
 def _(lock):
     lock.acquire(A)
     lock.now += 7000
@@ -88,7 +88,7 @@ def _():
         server.stop()
 
 
-@test("H28 member: a clock that was put back makes it young, not old")
+@test("H28 member: a server whose clock was put back counts as young, not as old")
 def _(lock):
     lock.acquire(A)
     lock.now -= 3600000
@@ -111,7 +111,7 @@ def _(lock):
         lock.release(A)
 
 
-@test("member: where it is held elsewhere already, the holder has the fence that it says")
+@test("member: an owner that has the lock elsewhere already has the fence that it names here, too")
 def _(server):
     lock = Member(server, "a", "b")
     now_us = lock.now * 1000
@@ -124,7 +124,7 @@ def _(server):
     true(int(got[0]) >= now_us and int(got[1]) == now_us + 10, f"the next one's fences: {got}")
 
 
-@test("member: renewed, or asked for again, with the fence that was settled on")
+@test("member: a renewal, or the same request again, brings the fence that the majority settled on")
 def _(lock):
     now_us = lock.now * 1000
     lock.acquire(A)
@@ -136,7 +136,7 @@ def _(lock):
     same(lock.fields()["f"], str(now_us + 2), "f is never less")
 
 
-@test("member: one that nests has its ancestor's fence, or the one that was settled on")
+@test("member: a nested owner has its ancestor's fence, or the one that was settled on")
 def _(lock):
     fence = lock.acquire(A)[3][2]
     for _again in range(2):

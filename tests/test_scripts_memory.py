@@ -27,7 +27,7 @@ def _(lock):
     same(lock.memory(0)[1], [], "none")
 
 
-@test("memory: not the holder's name, where that is not told")
+@test("memory: a run with --no-identity is remembered without a name")
 def _(lock):
     fence = fence_of(lock.acquire(A, who=""))
     lock.release(A, notes="ran=1 exit=0")
@@ -35,7 +35,7 @@ def _(lock):
     same(lock.memory()[1], [want])
 
 
-@test("memory: the dead are seen by whoever finds them, and the revoked")
+@test("memory: an expired or revoked run is written down by the first call that finds it")
 def _(lock):
     lock.acquire(A, who="a")
     lock.now += 40000
@@ -101,7 +101,7 @@ def _(lock):
     same((counters["acquired"], counters["ended"], runs), (2, 1, [want]))
 
 
-@test("memory: of many runs the last 20; of readers, permits and nested ones each")
+@test("memory: the last 20 of many runs are kept; readers, permits and nested runs count each")
 def _(lock):
     for number in range(45):
         lock.now += 1
@@ -120,7 +120,7 @@ def _(lock):
     same([run.split(" ")[2] for run in runs[-3:]], [A, A + ".1", B])
 
 
-@test("memory: each of those is counted that are handed the lock by one call")
+@test("memory: of several waiters that one call hands the lock, each is counted")
 def _(lock, ear):
     lock.acquire(A)
     for owner in (B, C):
@@ -173,7 +173,7 @@ def _(server):
     fence_of(one.acquire(C))
 
 
-@test("unless-done: what a nested one did is a part of its ancestor's run")
+@test("unless-done: a nested run is a part of its ancestor's, and does not count by itself")
 def _(lock):
     fence_of(lock.acquire(A))
     fence_of(lock.acquire(A + ".1"))

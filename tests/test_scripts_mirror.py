@@ -18,7 +18,7 @@ def left(server):
     return server.call("PTTL", THEIRS)
 
 
-@test("it is taken and released with the lock, and renewed with it")
+@test("a mirror is taken, renewed and released with its lock")
 def _(server, lock):
     fence_of(with_mirror(lock, A, lease=9000))
     same(value(server), "rlock:" + A)
@@ -30,7 +30,7 @@ def _(server, lock):
     same((value(server), lock.fields().get("m")), (None, None))
 
 
-@test("the same request again has it for longer; where it was lost, it has to be released first")
+@test("the same request again prolongs the mirror; a lost one has to be released first")
 def _(server, lock):
     first = with_mirror(lock, A)
     same(with_mirror(lock, A, lease=600000), first)
@@ -44,7 +44,10 @@ def _(server, lock):
     same((value(server), lock.inspect()[5]), ("x", []))
 
 
-@test("a stranger's, or none: the renewal of the holder and of one that nests in it is LOST")
+@test(
+    "where the mirror is a stranger's or gone, renewals of the holder and of its nested runs "
+    "are LOST"
+)
 def _(server):
     for change, holders in (("SET", 1), ("DEL", 0)):
         lock = Lock(server)
@@ -70,7 +73,7 @@ def _(server, lock):
     same(plain.renew(A)[0], "RENEWED")
 
 
-@test("what a dead holder has left of it is no one's")
+@test("a mirror that a dead holder has left can be taken")
 def _(server, lock):
     fence_of(with_mirror(lock, A))
     lock.now += 30001
@@ -83,7 +86,7 @@ def _(server, lock):
     true("m" not in lock.fields(), "one without a mirror has none")
 
 
-@test("it belongs to a family: taken by the inner one, released by the outer one")
+@test("nested runs share one mirror: taken by the inner one, it is released by the outer one")
 def _(server, lock):
     fence_of(lock.acquire(A))
     fence_of(with_mirror(lock, A + "." + B))
@@ -95,7 +98,7 @@ def _(server, lock):
     same(value(server), None)
 
 
-@test("no other client is handed the lock with it; its waiter is called")
+@test("a waiter with a mirror is called, and not handed the lock by message")
 def _(server, lock):
     fence_of(with_mirror(lock, A))
     same(with_mirror(lock, B)[0], "QUEUED")
@@ -141,7 +144,10 @@ def _(server, lock):
     same((value(server), server.call("GET", "other")), ("rlock:" + A, "rlock:" + B))
 
 
-@test("Redisson's: a hash of one field, its channel, and the keys that are none")
+@test(
+    "a mirror of Redisson is a hash of one field; any other key is refused, and its channel is "
+    "told"
+)
 def _(server, lock):
     fence_of(with_mirror(lock, A, "redisson"))
     same(server.call("HGETALL", THEIRS), [A + ":0", "1"])

@@ -379,12 +379,15 @@ def tell(server, ear, operations, fault, seed):
     raise AssertionError("\n".join(lines + names + held + [fault]))
 
 
-@test("model: random operations agree with it, and nothing that must not happen does")
+@test("model: random operations have the model's answers, and no judge finds a fault")
 def _(server):
     compare(server)
 
 
-@test("model: the same where all but the first two waiters are far")
+@test(
+    "model: random operations have the model's answers where all but the first two waiters are "
+    "far"
+)
 def _(server):
     near = server.near
     server.load_all(near=2)

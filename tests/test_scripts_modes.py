@@ -21,7 +21,7 @@ def take(lock, owner, limit=3, **options):
     return lock.acquire(owner, mode="l", limit=limit, **options)
 
 
-@test("limit: thousands that died go all at once (H88)")
+@test("limit: one call clears thousands of dead holders (H88)")
 def _(server, lock):
     owners = ["%036d" % number for number in range(6000)]
     words = [lock.acquire_words(owner, mode="l", limit=6000, lease=1000) for owner in owners]
@@ -32,7 +32,7 @@ def _(server, lock):
     same(sorted(lock.fields()), ["b", "f", "h:" + A, "k", "s"])
 
 
-@test("nested: a waiter for one that has left waits outside")
+@test("nested: a waiter whose ancestor has left waits like any other")
 def _(server):
     ear, lock = server.listen(), held_by_a(server, B)[0]
     fence_of(lock.acquire(A1))
@@ -46,7 +46,7 @@ def _(server):
     fence_of(lock.acquire(B))
 
 
-@test("keys: a wrong one is told by its number")
+@test("keys: the one of several that cannot be used is named by its number")
 def _(server):
     both = Lock(server, "a", "b")
     server.call("SET", both.keys[1], "x")
@@ -104,7 +104,7 @@ def told(lock, **options):
     return text.split(" ")[3] if text else ""
 
 
-@test("of siblings below one holder the oldest is told")
+@test("a refusal among nested siblings names the oldest of them")
 def _(server):
     lock, _fence = held_by_a(server)
     for owner in (A2, A1, A3):
@@ -112,7 +112,7 @@ def _(server):
     same(lock.acquire(A + ".4", queue=False)[-1].split(" ")[3], A2)
 
 
-@test("where very many hold it no holder is told rather than not the oldest")
+@test("where too many hold the lock to find the oldest, a refusal names no holder")
 def _(server, lock):
     owners = ["%036d" % number for number in range(200)]
     read(lock, *owners)

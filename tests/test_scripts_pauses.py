@@ -76,7 +76,7 @@ def _(server, lock):
     same(paused_for(lock), 5)
 
 
-@test("pauses: one that comes to a new lock is refused, leaves no key, and marks it when it waits")
+@test("pauses: a try for a new KEY leaves nothing there; a waiter's key is marked as paused")
 def _(server, lock):
     lock.pause_glob("k*")
     reply = lock.acquire(A, queue=False)
@@ -107,7 +107,7 @@ def _(server):
         server.call("FLUSHALL")
 
 
-@test("pauses: a lock that is not there is not marked, another key is left alone")
+@test("pauses: a pause marks no lock that is not there, and no key that is not a lock")
 def _(server, lock):
     lock.pause_glob("k*", mark=False)
     same(lock.mark(), "NONE")
@@ -117,7 +117,10 @@ def _(server, lock):
     same(lock.fields(), {"k": "latch/1"})
 
 
-@test("pauses: whichever ends last counts; each is ended by its own words")
+@test(
+    "pauses: of a KEY and of a GLOB, the one that ends last counts; each is resumed by its own "
+    "name"
+)
 def _(server, lock):
     lock.acquire(A)
     lock.release(A)
@@ -141,7 +144,7 @@ def _(server, lock):
     same(server.call("EXISTS", PAUSES), 0)
 
 
-@test("pauses: a shorter one of the lock itself is there when the longer one was ended")
+@test("pauses: where the longer pause of a GLOB is ended, the shorter one of the KEY still counts")
 def _(lock):
     lock.pause_glob("*", 3 * HOUR)
     lock.pause(HOUR)
@@ -165,7 +168,7 @@ def _(lock):
     same(lock.resume(), "ADJUSTED")
 
 
-@test("pauses: those that are over go with the next one; their key lives longer than they do")
+@test("pauses: pauses that are over are deleted with the next one, and their key outlives them")
 def _(server, lock):
     lock.pause_glob("a*", HOUR)
     lock.pause_glob("b*", 9 * HOUR)
@@ -179,7 +182,7 @@ def _(server, lock):
     same([line.split(" ")[0] for line in lines], ["rlock:{b*}", "rlock:{d*}"])
 
 
-@test("pauses: waiters are called when it is ended, and not while another one holds")
+@test("pauses: a resume calls the waiters, unless another pause lasts or a holder is there")
 def _(lock, ear):
     lock.pause_glob("k*")
     same(lock.acquire(A)[0], "CLOSED")
@@ -202,7 +205,7 @@ def _(server):
     same([fence != "0" for fence in reply[2]], [True, False])
 
 
-@test("pauses: where something else has their name, locks are taken; none is paused")
+@test("pauses: where another type of key has their name, locks are granted, and a pause is refused")
 def _(server, lock):
     server.call("SET", PAUSES, "x")
     same(lock.acquire(A)[0], "GRANTED")

@@ -53,7 +53,7 @@ def _(lock, ear):
     all_served(lock, ear, [E, C, F, B, D])
 
 
-@test("priority: below 0 behind all others, which get a list then, and only then")
+@test("priority: a waiter below 0 is behind all others; only then these have a list")
 def _(lock, ear):
     lock.acquire(A, lease=10 * MINUTE)
     wait(lock, B, offer=TOKEN)
@@ -63,7 +63,7 @@ def _(lock, ear):
     all_served(lock, ear, [F, B, D, C, E])
 
 
-@test("priority: places that are told; a newcomer goes before one that has a lower one")
+@test("priority: waiters are told their places; a newcomer goes before waiters of a lower priority")
 def _(lock):
     lock.acquire(A)
     same(wait(lock, B)[3], 1)
@@ -77,7 +77,7 @@ def _(lock):
     same(wait(lock, F, 4, queue=False)[0], "GRANTED")
 
 
-@test("priority: none passes a waiter that has waited for 15 minutes")
+@test("priority: no higher priority passes a waiter that has waited for 15 minutes")
 def _(lock, ear):
     lock.acquire(A, lease=100 * MINUTE)
     wait(lock, B, offer=TOKEN)

@@ -144,7 +144,10 @@ def _(lock):
         lock.now += 30000
 
 
-@test("damage: a place that is not its own is given up, and nothing but that (H21)")
+@test(
+    "damage: a waiter whose place has become another's takes a new one, and leaves the rest "
+    "(H21)"
+)
 def _(server):
     for text in ("q:77", "q:0", "q:%s:1" % A):
         server.call("FLUSHALL")
@@ -188,7 +191,7 @@ def _(server):
 # -- what a server may refuse ---------------------------------------------------------------------
 
 
-@test("out of memory: one that is in already is served (H17)")
+@test("out of memory: a waiter with a place and a holder are served (H17)")
 def _(server):
     lock, fence = held_by_a(server, B, C, D)
     with full(server):
@@ -244,7 +247,7 @@ def _(server, lock):
     true(lock.fields() != before, "it is kept where there is room")
 
 
-@test("rights: without any channel, or without PUBLISH, everything works but the poke (H20)")
+@test("rights: without channels, or without PUBLISH, all works, but no waiter is called (H20)")
 def _(server, ear):
     for rights, woken in ((["allchannels"], [B, C]), (["resetchannels"], []),
                           (["allchannels", "-publish"], [])):

@@ -88,7 +88,10 @@ TWINS = (
 )
 
 
-@test("twins: nothing changes and no message goes out, whatever was sent, in any state (H154)")
+@test(
+    "twins: a request that arrives twice changes nothing and sends no message, in any state "
+    "(H154)"
+)
 def _(server):
     ear = server.listen()
     for state in STATES:
@@ -107,7 +110,10 @@ def _(server):
         same(ear.messages(), [], state.__name__)
 
 
-@test("twins: of a lock of which a part was taken away; the latest request hears that (H154)")
+@test(
+    "twins: a second copy does not restore keys that were taken away; the latest request is "
+    "told (H154)"
+)
 def _(server):
     both, one, ear = Lock(server, "a", "b"), Lock(server, "a"), server.listen()
     same(both.acquire(A, who=WHO, attempt=LATEST)[0], "GRANTED")

@@ -118,7 +118,7 @@ setup() {
     rlock acquire --lease 1h --label "$label" k0
     for n in {1..1500}; do
         echo "copy rlock:{k0} rlock:{k$n}"
-    done | redis | grep -c 1
+    done | redis-cli -s "$REDIS_SOCK" | grep -c 1
     status_json 'length == 1501'
     json "all(.[]; .holders[0].label == \"$label\")"
     # One reply of more than a record, in small pieces.

@@ -219,7 +219,7 @@ END
     redis_restart_empty
 }
 
-@test "it follows the window, and stays on the chosen row" {
+@test "top follows the window's size, and stays on the chosen row" {
     for number in {01..40}; do
         rlock acquire --lease 1h "many-$number"
     done
@@ -242,7 +242,7 @@ expect many-01(.|\n)*many-20(.|\n)*many-40
 END
 }
 
-@test "it stops with Ctrl-Z, does not touch the screen meanwhile, and draws again" {
+@test "top stops with Ctrl-Z, does not touch the screen meanwhile, and draws again" {
     hold a k
     in_shell <<'END'
 send "$RLOCK" top --color never\n

@@ -45,7 +45,7 @@ replaced() {
     replaced reset 60s
 }
 
-@test "H154 the same of one that met silence, and that rlock has sent again itself" {
+@test "H154 a request that met silence, was sent again, and arrives late frees nothing" {
     replaced silence 10s
 }
 

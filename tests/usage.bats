@@ -51,7 +51,11 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     prints 0 'b a' run -n -c 'echo "$RLOCK_KEY"' b a
 }
 
-@test "the first screen and the help fit a terminal; a slip gets a suggestion" {
+@test "-V and --version print the same" {
+    [[ $(rlock -V) == "$(rlock --version)" && $(rlock -V) == rlock\ * ]]
+}
+
+@test "the first screen and each page of the help fit a terminal of 80 columns" {
     run -64 --separate-stderr rlock
     [[ ! $output && ${#stderr_lines[@]} -le 15 && ${stderr_lines[0]} == 'rlock runs a command while'* ]]
     for screen in "$stderr" "$(rlock help)"; do
@@ -65,6 +69,9 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     done
     [[ $(rlock help run) == *"How many"*Waiting*Time*"When something fails"*"Who am I"*"The store"* ]]
     [[ $(rlock help options) == *"Options of all commands"*redis://*zookeepers://*mariadbs://*local:* ]]
+}
+
+@test "a wrong command or option is answered with the one that was meant" {
     usage ls
     [[ $stderr == *"did you mean 'status'?"* ]]
     usage unlock
@@ -81,13 +88,16 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     [[ $stderr != *'did you mean'* ]]
     usage run --wait k -- true
     [[ $stderr == *"--wait 'k' is not a duration"* ]]
+}
+
+@test "a duration of more than ten years is refused by each option that takes one" {
+    local words
     for words in 'run -w 9999999d k -- true' 'reserve k 9999999d -m x' 'latch set k 1 --ttl 9999999d' \
         'check --held 9999999d k' 'fence -w 9999999d --token 1 f' 'history --since 9999999d'; do
         read -r -a words <<<"$words"
         usage "${words[@]}"
         [[ $stderr == *"'9999999d' is longer than ten years"* ]]
     done
-    [[ $(rlock -V) == "$(rlock --version)" && $(rlock -V) == rlock\ * ]]
 }
 
 @test "forms of keys that are accepted and refused, and of a duration" {

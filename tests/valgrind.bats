@@ -96,7 +96,7 @@ clean() {
     run -69 rlock run --url redis://localhost:1 k -- true
     redis config set requirepass secret
     run -77 rlock run --url "unix://$REDIS_SOCK" k -- true
-    redis -a secret config set requirepass '' 2>/dev/null
+    REDISCLI_AUTH=secret redis config set requirepass ''
     run rlock doctor
     run rlock doctor --json
     run -64 rlock run --nonsense

@@ -183,7 +183,7 @@ nested() {
     as "$this" run -78 rlock run --read k -- "$that" run -n k -- true
 }
 
-@test "either nests in the other" {
+@test "a run of either version nests in a run of the other" {
     both_ways nested
 }
 
@@ -283,7 +283,7 @@ asked_for_a_newer_one() {
     stderr_line '2\.0\.0'
 }
 
-@test "either refuses what asks for a newer rlock, and keeps what it holds" {
+@test "where the store asks for a newer rlock, either version is refused, and keeps what it holds" {
     both_ways asked_for_a_newer_one
 }
 
@@ -380,7 +380,7 @@ host_by_host() {
     both_ways host_by_host
 }
 
-@test "so is a fleet whose locks are in PostgreSQL" {
+@test "a fleet whose locks are in PostgreSQL is upgraded host by host amid its runs, and taken back" {
     [[ $DATABASES == *postgresql* ]] || skip "no PostgreSQL with its driver here"
     with_database postgresql
     both_ways host_by_host

@@ -151,7 +151,7 @@ hand_overs() {
     done
 }
 
-@test "H64 the same, at a server that has not been asked for a release before" {
+@test "H64 a signal while a server stands still that no release was asked of yet: the grant is released" {
     redis script flush
     hold a k --lease 60s
     queue w k --lease 60s
