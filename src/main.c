@@ -115,11 +115,9 @@ static void hint_at_run(int argc, char **argv)
 {
     struct strbuf line ENDED_BY(strbuf_free) = {0};
 
+    strbuf_puts(&line, "run ");
     args_print(argv + 1, (size_t)argc - 1, SIZE_MAX, &line);
-    if (strchr(line.text, '\\')) /* messages show it escaped, so it cannot be pasted */
-        say_hint("rlock run KEY -- COMMAND");
-    else
-        say_hint("rlock run %s", line.text);
+    command_hint_line(&line, "", "run KEY -- COMMAND");
 }
 
 /* argv[1] is not a subcommand; perhaps the user thinks of flock(1). */

@@ -67,6 +67,14 @@ left_is() {
     says 1 "^rlock: extend: $long is not reserved by you; it is held by " extend "$long" 1h
     stderr_line "^hint: rlock force-release $long\$"
     terminate a
+    hold a 'a;b$c'
+    says 1 '^rlock: extend: a;b.c is not reserved by you; it is held by ' extend 'a;b$c' 1h
+    stderr_line "^hint: rlock force-release 'a;b[$]c'\$"
+    terminate a
+    hold a 'a\b' # shown escaped
+    says 1 '^rlock: extend: .* is not reserved by you; it is held by ' extend 'a\b' 1h
+    stderr_line '^hint: rlock force-release KEY$'
+    terminate a
     run -0 stranger rlock run -n staging -- true
 }
 

@@ -133,6 +133,9 @@ returncode() { # negative for death by a signal, as python sees it
     printf '#!/nowhere/sh -e\necho\n' >"$T/strange"
     chmod +x "$T/windows" "$T/strange"
     says 127 "^hint: $T/windows has the ends of lines of Windows \(CRLF\): sed " run k -- "$T/windows"
+    sh -ec "${stderr##*: }" # as pasted
+    run -0 rlock run k -- "$T/windows"
+    printf '#!/bin/sh\r\necho\r\n' >"$T/windows"
     PATH=$T:$PATH says 127 "^hint: $T/strange needs /nowhere/sh, which is not there$" run k -- strange
     says 127 '^hint: export is a word of the shell: use -c$' run k -- export A=1
     says 127 '^hint: env before it sets a variable for a command; or use -c$' run k -- A_1=1 true

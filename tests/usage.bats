@@ -37,9 +37,13 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
         [[ ${stderr_lines[0]} == "rlock: run: no COMMAND: '$dash' is another dash than --" ]]
         [[ ${stderr_lines[1]} == "hint: rlock run -n k -- echo 'a b'" ]]
     done
+    usage run k — echo 'a\b'
+    [[ ${stderr_lines[1]} == 'hint: rlock run [OPTIONS] KEY -- COMMAND' ]] # messages show \ escaped
     usage run k ——x
     export RLOCK_URL=unix://$REDIS_SOCK
-    says 0 "^rlock: run: KEY '–n' begins with another dash than that of an option$" run –n k -- true
+    says 0 "^rlock: run: '–n' begins with another dash than that of an option$" run –n k -- true
+    says 0 "^rlock: status: '—json' begins with another dash than that of an option$" status k —json
+    prints_nothing 0 run -q –n k -- true
 }
 
 @test "KEYs on both sides of -c are 64: the command is not quoted" {

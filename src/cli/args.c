@@ -260,22 +260,38 @@ void args_help(const struct option_spec *table, const struct option_spec *except
     }
 }
 
-void args_print(char *const *words, size_t count, size_t dashes, struct strbuf *out)
+size_t args_dash_length(const char *text)
+{
+    static const char *const dashes[] = {"\xe2\x80\x90", "\xe2\x80\x91", "\xe2\x80\x92",
+                                         "\xe2\x80\x93", "\xe2\x80\x94", "\xe2\x80\x95",
+                                         "\xe2\x88\x92"};
+
+    for (size_t i = 0; i < sizeof dashes / sizeof *dashes; i++)
+        if (strncmp(text, dashes[i], strlen(dashes[i])) == 0)
+            return strlen(dashes[i]);
+    return 0;
+}
+
+void args_print_word(const char *word, struct strbuf *out)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "_-+=./:,@%^";
 
+    if (*word && word[strspn(word, plain)] == '\0') {
+        strbuf_puts(out, word);
+        return;
+    }
+    strbuf_putc(out, '\'');
+    for (; *word; word++)
+        strbuf_printf(out, *word == '\'' ? "'\"'\"'" : "%c", *word);
+    strbuf_putc(out, '\'');
+}
+
+void args_print(char *const *words, size_t count, size_t dashes, struct strbuf *out)
+{
     for (size_t i = 0; i < count; i++) {
-        const char *word = words[i];
         strbuf_puts(out, i ? " " : "");
         strbuf_puts(out, i == dashes ? "-- " : "");
-        if (*word && word[strspn(word, plain)] == '\0') {
-            strbuf_puts(out, word);
-            continue;
-        }
-        strbuf_putc(out, '\'');
-        for (; *word; word++)
-            strbuf_printf(out, *word == '\'' ? "'\"'\"'" : "%c", *word);
-        strbuf_putc(out, '\'');
+        args_print_word(words[i], out);
     }
 }

@@ -79,11 +79,18 @@ const struct given_option *args_option(const struct arguments *arguments, int id
 size_t args_flatten(const struct option_spec *table, const struct option_spec *except,
                     struct option_row rows[ARGS_OPTIONS_MAX + 1]);
 
-/* Prints the table's help, "  -n, --no-wait, --nonblock   …" and so on, to the end of out, without
- * the rows of the table "except", which may be NULL. */
+/* Prints the table's help, "  -n, --no-wait, --nonblock   do not wait" and so on, to the end of
+ * out, without the rows of the table "except", which may be NULL. */
 void args_help(const struct option_spec *table, const struct option_spec *except,
                struct strbuf *out);
 
-/* Prints a command line for a reader who may paste it: words quoted for sh where needed. The word
- * at "dashes" is preceded by "--"; SIZE_MAX for none. */
+/* Returns the length of the dash that a text begins with and that a text program has made of "-" or
+ * "--"; 0: the text begins otherwise. */
+size_t args_dash_length(const char *text);
+
+/* Prints a word for a reader who may paste it, quoted for sh where needed. */
+void args_print_word(const char *word, struct strbuf *out);
+
+/* Prints a command line, its words as above. The word at "dashes" is preceded by "--"; SIZE_MAX for
+ * none. */
 void args_print(char *const *words, size_t count, size_t dashes, struct strbuf *out);

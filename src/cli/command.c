@@ -72,6 +72,24 @@ int command_wrong(const struct call *call, const char *what, const char *value, 
     return command_misused(call, "%s '%s' %s", what, URLS_TEXT(value), why);
 }
 
+void command_hint_line(const struct strbuf *line, const char *rest, const char *instead)
+{
+    if (strchr(line->text, '\\'))
+        say_hint("rlock %s", instead);
+    else
+        say_hint("rlock %s%s", line->text, rest);
+}
+
+void command_hint_key(const char *verb, const char *key, const char *rest)
+{
+    struct strbuf line ENDED_BY(strbuf_free) = {0}, instead ENDED_BY(strbuf_free) = {0};
+
+    strbuf_printf(&line, "%s ", verb);
+    args_print_word(key, &line);
+    strbuf_printf(&instead, "%s KEY%s", verb, rest);
+    command_hint_line(&line, rest, instead.text);
+}
+
 int command_need(const struct call *call, enum store_ability ability)
 {
     const struct store_address *address = &call->settings.address;
@@ -180,6 +198,15 @@ static int report_fault(const struct call *call, int status, const char *fault)
     return status;
 }
 
+/* Warns of words that may be options which a text program has changed. */
+static void doubt_words(const struct call *call)
+{
+    for (size_t i = 0; i < call->arguments.word_count; i++)
+        if (args_dash_length(call->arguments.words[i]) > 0)
+            say_warning("%s: '%.100s' begins with another dash than that of an option",
+                        call->command->name, call->arguments.words[i]);
+}
+
 static int perform(struct call *call)
 {
     const struct command *command = call->command;
@@ -188,6 +215,8 @@ static int perform(struct call *call)
     if (status == STATUS_OK && command_has(call, OPTION_HELP))
         return command_help(command);
     settings_set_verbosity(&call->arguments);
+    if (status == STATUS_OK)
+        doubt_words(call);
     if (status == STATUS_OK && command->check)
         status = command->check(call);
     if (status == STATUS_OK && !command->storeless) {

@@ -85,6 +85,11 @@ int command_misused(const struct call *call, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* The same of a value: "WHAT 'VALUE' WHY". */
 int command_wrong(const struct call *call, const char *what, const char *value, const char *why);
+/* Hints at a line to paste, "rlock LINE" and "rest". Messages show a backslash escaped, so a line
+ * that has one is replaced by "instead". */
+void command_hint_line(const struct strbuf *line, const char *rest, const char *instead);
+/* The same of "rlock VERB KEY", with the KEY quoted for sh where needed. */
+void command_hint_key(const char *verb, const char *key, const char *rest);
 /* Returns STATUS_OK if the store has the ability; otherwise says that it lacks it. */
 int command_need(const struct call *call, enum store_ability ability);
 /* Says why the store did not do it, with a hint where one helps. Returns the status for it. */

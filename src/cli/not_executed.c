@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "cli/args.h"
 #include "cli/say.h"
 #include "os/file.h"
 
@@ -70,9 +71,12 @@ void not_found_hint(const char *command, const char *shell)
 {
     char interpreter[LINE_MOST];
     char *file = find_file(command);
+    struct strbuf shown ENDED_BY(strbuf_free) = {0};
 
+    args_print_word(file ? file : "", &shown);
     if (file && read_interpreter(file, interpreter) && *interpreter)
-        say_hint("%s has the ends of lines of Windows (CRLF): sed -i 's/\\r$//'", file);
+        say_hint("%s has the ends of lines of Windows (CRLF): sed -i 's/[[:cntrl:]]$//' %s", file,
+                 shown.text);
     else if (file && *interpreter)
         say_hint("%s needs %s, which is not there", file, interpreter);
     else if (file)

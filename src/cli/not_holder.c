@@ -76,7 +76,7 @@ int not_holder_say_unreserved(const struct call *call, const char *key)
             reserved ? DECISION_TEXT(reserved, "reserved") : PARTY_TEXT(&lock->holders[0].who);
         say_warning("%s: %s is not reserved by you; it is %s%s", name, key,
                     reserved ? "" : "held by ", who);
-        say_hint("rlock force-release %s", key);
+        command_hint_key("force-release", key, "");
     } else if (known) {
         say_warning("%s: %s is free; no reservation of yours", name, key);
     } else {
@@ -89,7 +89,7 @@ int not_holder_refuse_run(const struct call *call, const char *key)
 {
     say_warning("%s: %s: the token of a run, whose guards count on its lease", call->command->name,
                 key);
-    say_hint("rlock force-release %s asks the run to stop", key);
+    command_hint_key("force-release", key, " asks the run to stop");
     return STATUS_NO;
 }
 

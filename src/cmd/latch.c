@@ -108,7 +108,7 @@ static int report_answer(const struct latch *latch, bool plain)
         const struct answer *answer = &latch->answer;
         if (answer->cause == CAUSE_ABSENT && !plain) {
             command_error(&latch->call, "%s: no such latch", latch->key);
-            say_hint("rlock latch set %s N", latch->key);
+            command_hint_key("latch set", latch->key, " N");
         } else if (status_of_cause(answer->cause) == STATUS_NO && plain) {
             say_warning("latch: %s: %s", latch->key, answer->text);
         } else {

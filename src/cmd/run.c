@@ -172,35 +172,22 @@ static int report_write(int fd, const struct supervisor_outcome *outcome,
 
 /* -- the command line -------------------------------------------------------------------------- */
 
-/* Length of the dash that a text begins with and that a text program has made of "-" or "--"; 0: it
- * begins otherwise. */
-static size_t length_of_dash(const char *text)
-{
-    static const char *const dashes[] = {"\xe2\x80\x90", "\xe2\x80\x91", "\xe2\x80\x92",
-                                         "\xe2\x80\x93", "\xe2\x80\x94", "\xe2\x80\x95",
-                                         "\xe2\x88\x92"};
-
-    for (size_t i = 0; i < sizeof dashes / sizeof *dashes; i++)
-        if (strncmp(text, dashes[i], strlen(dashes[i])) == 0)
-            return strlen(dashes[i]);
-    return 0;
-}
-
 /* Whether a word was "--". */
 static bool was_dashes(const char *word)
 {
     const char *rest = word + strspn(word, "-");
     size_t length, found = 0;
 
-    for (; (length = length_of_dash(rest)) > 0; found++) {
+    for (; (length = args_dash_length(rest)) > 0; found++) {
         rest += length;
         rest += strspn(rest, "-");
     }
     return found > 0 && !*rest;
 }
 
-/* Shows the line as it was before it was pasted; false if nothing of it looks so. */
-static bool restored_dashes(const struct call *call)
+/* Shows the line as it was before it was pasted, or else "instead"; false if nothing of it looks
+ * so. */
+static bool restored_dashes(const struct call *call, const char *instead)
 {
     static char dashes[] = "--";
     struct strbuf line ENDED_BY(strbuf_free) = {0};
@@ -213,7 +200,7 @@ static bool restored_dashes(const struct call *call)
     command_error(call, "no COMMAND: '%s' is another dash than --", call->argv[i]);
     call->argv[i] = dashes;
     args_print(call->argv, (size_t)call->argc, SIZE_MAX, &line);
-    say_hint("rlock %s", line.text);
+    command_hint_line(&line, "", instead);
     return true;
 }
 
@@ -222,21 +209,20 @@ static int want_dashes(const struct call *call)
 {
     const struct arguments *given = &call->arguments;
     struct strbuf line ENDED_BY(strbuf_free) = {0};
+    char instead[64];
     size_t second = SIZE_MAX;
 
+    snprintf(instead, sizeof instead, "%s [OPTIONS] KEY -- COMMAND", call->command->name);
     for (int i = 1; i < call->argc; i++) {
         urls_blot(call->argv[i]);
         if (given->word_count > 1 && call->argv[i] == given->words[1])
             second = (size_t)i;
     }
-    if (restored_dashes(call))
+    if (restored_dashes(call, instead))
         return STATUS_USAGE;
     args_print(call->argv, (size_t)call->argc, second, &line);
     command_error(call, "no COMMAND: put -- before it");
-    if (strchr(line.text, '\\')) /* messages show it escaped, so it cannot be pasted */
-        say_hint("rlock %s [OPTIONS] KEY -- COMMAND", call->command->name);
-    else
-        say_hint("rlock %s%s", line.text, second == SIZE_MAX ? " -- COMMAND" : "");
+    command_hint_line(&line, second == SIZE_MAX ? " -- COMMAND" : "", instead);
     return STATUS_USAGE;
 }
 
@@ -293,10 +279,6 @@ static int judge_request(struct run *run)
 {
     const struct settings *settings = &run->call.settings;
 
-    for (size_t i = 0; i < run->request.wanted.key_count; i++)
-        if (length_of_dash(run->request.keys[i]) > 0)
-            say_warning("%s: KEY '%.100s' begins with another dash than that of an option",
-                        run->call.command->name, run->request.keys[i]);
     if (settings->unless_done && command_has(&run->call, OPTION_ANY))
         return command_refuse_setting(&run->call, SETTING_UNLESS_DONE,
                                       "does not go with --any: each KEY has its own history");
