@@ -85,7 +85,7 @@ has_two_sessions() {
     in_turn 10 a b
 }
 
-@test "a holder that is killed blocks the next one for its lease" {
+@test "a waiter has the lock of a killed holder soon after the lease" {
     hold a k --lease 9s
     queued k bg b rlock run k -- true
     kill_both a

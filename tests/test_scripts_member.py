@@ -59,8 +59,8 @@ def uptime(server):
 
 
 @test(
-    "member: a process that has run no script has forgotten none since it started; after FLUSHALL"
-    " it remembers nothing"
+    "member: a server that has run no script since its start remembers from then on; after"
+    " FLUSHALL from now on"
 )
 def _():
     server = Server()
@@ -68,7 +68,7 @@ def _():
         deadline = time.monotonic() + 10
         while uptime(server) < 3 and time.monotonic() < deadline:
             time.sleep(0.1)
-        fails("NOSCRIPT", lambda: server.call("EVALSHA", "0" * 40, 0))  # that is none
+        fails("NOSCRIPT", lambda: server.call("EVALSHA", "0" * 40, 0))  # runs no script
         server.call("SCRIPT", "FLUSH")
         server.load(with_clock_given(read_script("acquire")))
         lock = Member(server)

@@ -93,7 +93,7 @@ def _(server, lock):
     same(lock.acquire(A)[0], "GRANTED")
 
 
-@test("pauses: a key with a limit, a bar or waiters that was never acquired is new")
+@test("pauses: a KEY that was never acquired is refused as a new one, with a limit or waiters, too")
 def _(server):
     for prepare in (lambda lock: lock.run("adjust", "limit", limit=3),
                     lambda lock: lock.release(C, bar=60000),

@@ -246,7 +246,7 @@ END
 }
 
 @test "H88 a semaphore of three for twenty, some killed: never more than three" {
-    crowded_semaphore 3 4 90
+    crowded_semaphore 3 4 90 # rounds of each, killed ones, s for each
     poll_until 20 has_holders k 0
 }
 
