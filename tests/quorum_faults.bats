@@ -77,7 +77,7 @@ up_for() {
     done
     refused 69 run -n --server-wait 0 k -- touch "$T/ran"
     [[ $stderr != *again* ]]
-    stderr_line "^rlock: k: no quorum, 3 of 5 servers failed: cannot reach unix://$QUORUM/.*No such file|refused"
+    stderr_line "^rlock: k: no quorum, 3 of 5 servers failed: cannot reach unix://$QUORUM/.*(No such file|refused)"
     stderr_line '^hint: '
     refused 69 status --connect-timeout 1s
     node_start 1

@@ -155,7 +155,7 @@ asked_or_taken() {
     both_ways asked_or_taken
 }
 
-killed() {
+killed_one_is_followed() {
     as "$this" hold a k --lease 3s
     as "$that" queue b k
     kill_both a
@@ -172,8 +172,8 @@ killed() {
     terminate a 143
 }
 
-@test "a kill -9 of either: the other one has its turn" {
-    both_ways killed
+@test "holder, waiter or agent of one version is killed (-9): the other version has its turn" {
+    both_ways killed_one_is_followed
 }
 
 nested() {
