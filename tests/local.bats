@@ -297,6 +297,18 @@ shares_server_with_user_54321() {
     shares_server_with_user_54321 unshare --map-root-user
 }
 
+@test "H159 a user whom a user name space does not name has no place of his own: 69" {
+    as_root
+    for_others
+    unshare --user true 2>/dev/null || skip "no user name spaces here"
+    run -69 --separate-stderr env -u XDG_RUNTIME_DIR unshare --user "$T/rlock" run k -- touch "$T/ran" 3>&-
+    stderr_line 'has no number outside of its name space of users'
+    [[ ! -e $T/ran ]]
+    mkdir -m 700 "$T/own"
+    run -0 env XDG_RUNTIME_DIR="$T/own" unshare --user "$T/rlock" run --local k -- true 3>&-
+    run -0 env XDG_RUNTIME_DIR="$T/own" "$T/rlock" local stop 3>&-
+}
+
 @test "H159 a user whom a library takes for root has the same place" {
     shares_server_with_user_54321 fakeroot
 }

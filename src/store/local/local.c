@@ -99,26 +99,29 @@ static bool is_private(const char *directory)
     return stat(path, &there) == 0 && (stat(directory, &here) != 0 || !is_same(&here, &there));
 }
 
-/* Returns the number of this user for the host, which is where process 1 is: in a user name space
- * of its own (unshare --map-root-user), a process has another one. That of geteuid() may be a
- * library's (fakeroot). */
-static unsigned user_of_host(void)
+/* The number of this user for the host, which is where process 1 is: in a user name space of its
+ * own (unshare --map-root-user), a process has another one. That of geteuid() may be a library's
+ * (fakeroot). False: this name space does not say (unshare --user), and has the same number for
+ * many. */
+static bool user_of_host(unsigned *user)
 {
     char own[4096], first[4096];
-    unsigned user = (unsigned)getauxval(AT_EUID);
 
-    if (file_read_small(open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC), own, sizeof own) <= 0)
-        return user;
+    *user = (unsigned)getauxval(AT_EUID);
+    ssize_t got =
+        file_read_small(open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC), own, sizeof own);
     file_read_small(open("/proc/1/uid_map", O_RDONLY | O_CLOEXEC), first, sizeof first);
-    if (strcmp(own, first) == 0)
-        return user;
-    for (const char *line = own; line; line = strchr(line + 1, '\n')) {
+    if (got < 0 || (got > 0 && strcmp(own, first) == 0))
+        return true;
+    for (const char *line = own; line && *line; line = strchr(line + 1, '\n')) {
         char *rest;
         unsigned long inside = strtoul(line, &rest, 10), outside = strtoul(rest, &rest, 10);
-        if (user >= inside && user - inside < strtoul(rest, NULL, 10))
-            return (unsigned)(outside + (user - inside));
+        if (*user >= inside && *user - inside < strtoul(rest, NULL, 10)) {
+            *user = (unsigned)(outside + (*user - inside));
+            return true;
+        }
     }
-    return user;
+    return false;
 }
 
 /* The place for those without a directory in the environment. False: this process may not see
@@ -127,8 +130,15 @@ static bool choose_shared(char *path, size_t size, char *fault, size_t fault_siz
 {
     const char *const parents[] = {"/run/lock", "/tmp"};
     size_t i = is_private(parents[0]) || lets_in(parents[0]) ? 0 : 1;
+    unsigned user;
 
-    snprintf(path, size, "%s/rlock-%u", parents[i], user_of_host());
+    if (!user_of_host(&user)) {
+        snprintf(fault, fault_size,
+                 "this process's user has no number outside of its name space of users (map it, as "
+                 "unshare --map-root-user does, or set XDG_RUNTIME_DIR)");
+        return false;
+    }
+    snprintf(path, size, "%s/rlock-%u", parents[i], user);
     if (!is_private(parents[i]))
         return true;
     snprintf(fault, fault_size,
