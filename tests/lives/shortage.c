@@ -77,4 +77,9 @@ void shortages_choose(void)
             .of_100 = one_in(2) ? 100 : 1 + (int)chance_below(99),
         };
     }
+    for (int i = 0; i < shortage_count; i++) {
+        shortages[i].at_start = one_in(3);
+        if (shortages[i].at_start && one_in(2))
+            shortages[i].from = shortages[i].run->starts;
+    }
 }
