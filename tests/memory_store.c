@@ -191,7 +191,7 @@ static void look(struct loop_timer *timer)
         *store->listens_to = '\0';
     look_later(store);
     if (lost || free_now)
-        store_poke(&store->base);
+        store_changed(&store->base);
 }
 
 /* -- operations -------------------------------------------------------------------------------- */

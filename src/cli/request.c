@@ -278,7 +278,7 @@ int request_judge(const struct request *request, const struct call *call)
         bool asked;
         enum store_ability ability;
         enum setting id; /* that asks for it; 0: an option that is not a setting */
-    } wishes[] = {
+    } requirements[] = {
         {wanted->mode == LOCK_SHARED, STORE_READERS, 0},
         {wanted->mode == LOCK_LIMIT, STORE_SEMAPHORES, 0},
         {wanted->mode == LOCK_LIMIT && !wanted->limit, STORE_LIMITS, 0},
@@ -291,9 +291,10 @@ int request_judge(const struct request *request, const struct call *call)
         {wanted->replace, STORE_REPLACE, 0},
     };
 
-    for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++) {
-        if (wishes[i].asked && command_need(call, wishes[i].ability) != STATUS_OK)
-            return wishes[i].id ? settings_status(settings, wishes[i].id) : STATUS_USAGE;
+    for (size_t i = 0; i < sizeof requirements / sizeof *requirements; i++) {
+        if (requirements[i].asked && command_need(call, requirements[i].ability) != STATUS_OK)
+            return requirements[i].id ? settings_status(settings, requirements[i].id)
+                                      : STATUS_USAGE;
     }
     return wanted->mirror ? mirror_judge(wanted->mirror, request->keys[0], call) : STATUS_OK;
 }

@@ -447,17 +447,17 @@ static int settle_abilities(const struct collection *all, const struct settings 
         enum setting id;
         bool wanted;
         enum store_ability ability;
-    } wishes[] = {
+    } requirements[] = {
         {SETTING_GRACE, address->grace, STORE_GRACE},
         {SETTING_REPLICAS, address->replicas != REPLICAS_NONE, STORE_REPLICAS},
         {SETTING_AT_LEAST, settings->at_least > 0, STORE_AT_LEAST},
     };
 
-    for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++) {
-        const struct given *given = &all->settings->given[wishes[i].id];
-        if (!wishes[i].wanted || store_can(address, wishes[i].ability))
+    for (size_t i = 0; i < sizeof requirements / sizeof *requirements; i++) {
+        const struct given *given = &all->settings->given[requirements[i].id];
+        if (!requirements[i].wanted || store_can(address, requirements[i].ability))
             continue;
-        const char *lack = LACK_TEXT(address, wishes[i].ability);
+        const char *lack = LACK_TEXT(address, requirements[i].ability);
         int status = status_of(given->origin);
         return given->line ? fail(all, status, "%s:%d: %s", given->source, given->line, lack)
                            : fail(all, status, "%s", lack);

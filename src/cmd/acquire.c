@@ -9,7 +9,7 @@
 #include "base/decimal.h"
 #include "base/text.h"
 #include "cli/run_messages.h"
-#include "run/acquisition.h"
+#include "run/printer.h"
 #include "run/environment.h"
 #include "store/url.h"
 
@@ -38,8 +38,8 @@ struct acquire {
     struct pid_watch watch;
     bool keep;
     struct run_messages messages;
-    struct acquisition_plan plan;
-    struct acquisition_outcome outcome;
+    struct printer_plan plan;
+    struct printer_outcome outcome;
 };
 
 static int take_request(struct call *call)
@@ -141,11 +141,11 @@ static int act(struct call *call)
     agent->keeper.whole = true;
     all->plan.compose = compose;
     all->plan.arg = all;
-    acquisition_run(&all->plan, &all->outcome);
+    printer_run(&all->plan, &all->outcome);
     call->signal = all->outcome.signal;
     /* At once: if this process were killed after that, its renewer would stay without a token. */
     if (all->keep && all->outcome.status == STATUS_OK && !call->signal &&
-        acquisition_confirm(&all->plan, &all->outcome))
+        printer_confirm(&all->plan, &all->outcome))
         _exit(STATUS_OK);
     return all->outcome.status;
 }

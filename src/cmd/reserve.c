@@ -10,7 +10,7 @@
 #include "cli/reservation.h"
 #include "cli/run_messages.h"
 #include "lock/own_identity.h"
-#include "run/acquisition.h"
+#include "run/printer.h"
 #include "run/ancestor.h"
 
 enum { OPTION_MESSAGE = OPTION_OTHER };
@@ -57,7 +57,7 @@ static int check_with_message(struct call *call)
 }
 
 /* had: it was reserved before, and stays so if the store does not answer. */
-static void acquire(struct reserve *all, bool had, struct acquisition_outcome *outcome)
+static void acquire(struct reserve *all, bool had, struct printer_outcome *outcome)
 {
     char *person FREED = own_identity_person(all->call.settings.no_identity,
                                              command_value(&all->call, OPTION_MESSAGE));
@@ -65,7 +65,7 @@ static void acquire(struct reserve *all, bool had, struct acquisition_outcome *o
     const struct acquire_request wanted = {
         .keys = &all->key, .key_count = 1, .owner = all->owner, .had = had, .who = who};
     struct run_messages messages;
-    struct acquisition_plan plan = {.compose = NULL}; /* the file has the token */
+    struct printer_plan plan = {.compose = NULL}; /* the file has the token */
 
     all->call.settings.lease = all->length;
     run_messages_init(&messages, all->key, NULL);
@@ -73,7 +73,7 @@ static void acquire(struct reserve *all, bool had, struct acquisition_outcome *o
     request_plan(&wanted, &all->call.settings, &messages.events, &plan.agent);
     plan.agent.keeper.renew = false;
     plan.agent.keeper.reused = true;
-    acquisition_run(&plan, outcome);
+    printer_run(&plan, outcome);
 }
 
 /* True if "owner" is "other" or nests in it. */
@@ -146,7 +146,7 @@ static int64_t left_before(const struct reserve *all)
 static int reserve(struct call *call)
 {
     struct reserve *all = (struct reserve *)call;
-    struct acquisition_outcome outcome;
+    struct printer_outcome outcome;
     char fault[256];
     int64_t fresh;
 
@@ -155,7 +155,7 @@ static int reserve(struct call *call)
     if (!reservation_begin(&call->settings, all->key, all->length, all->owner, &fresh, fault,
                            sizeof fault))
         return not_kept(all, fault);
-    outcome = (struct acquisition_outcome){.status = check_outside(all)};
+    outcome = (struct printer_outcome){.status = check_outside(all)};
     if (outcome.status == STATUS_OK)
         acquire(all, !fresh, &outcome);
     if (outcome.status == STATUS_OK && !outcome.signal)

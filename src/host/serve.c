@@ -371,7 +371,7 @@ static void do_sql(const struct request *request)
 }
 
 /* CLIENT, and MULTI: what follows waits for EXEC. */
-static void do_nothing(const struct request *request)
+static void do_multi(const struct request *request)
 {
     request->client->queues = piece_is(request->words[0], "multi");
     resp_status(&request->client->out, "OK");
@@ -489,7 +489,7 @@ static const struct {
     {"open", 1, do_open},
     {"evalsha", 3, do_eval},
     {"eval", 3, do_eval},
-    {"multi", 1, do_nothing},
+    {"multi", 1, do_multi},
     {"exec", 1, do_exec},
     {"subscribe", 2, do_subscribe},
     {"unsubscribe", 1, do_unsubscribe},
@@ -497,7 +497,7 @@ static const struct {
     {"scan", 4, do_scan},
     {"role", 1, do_role},
     {"sql", 2, do_sql},
-    {"client", 1, do_nothing},
+    {"client", 1, do_multi},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 

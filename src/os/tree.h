@@ -52,7 +52,7 @@ struct tree {
 enum tree_state {
     TREE_LIVE,
     TREE_GONE,   /* nothing is left; but of a tree whose root is this process, one born while
-                  * its parent ended may have been missed (stop_send()) */
+                  * its parent ended may have been missed (kill_tree_signal()) */
     TREE_UNSEEN, /* not everything could be looked at, and nothing was found, or, by a look, only a
                   * process group that may be the command's */
 };

@@ -55,7 +55,7 @@ struct agent {
     struct watchdog watchdog; /* and the lease, while held */
     struct descendants descendants;
     struct waiting waiting;
-    struct offer *offer;
+    struct run_shared *shared;
     struct loop_io command;     /* a pidfd of it, until it ends */
     bool ended;                 /* the command has, by itself as far as is known */
     struct loop_timer patience; /* with the wait */
@@ -134,7 +134,7 @@ static bool take_back(struct agent *agent)
     if (agent->state != OFFERED)
         return false;
     presence_settle(&agent->presence);
-    agent->state = offer_claim(agent->offer) ? SEEKING : HOLDING;
+    agent->state = run_claim_grant(agent->shared) ? SEEKING : HOLDING;
     return agent->state == SEEKING;
 }
 
@@ -170,7 +170,7 @@ static void on_overdue(struct loop_timer *timer)
         return;
     if (agent->waiting.refusal)
         waiting_refused(&agent->waiting, &agent->waiting.refusal->kept.answer, agent->waiting.heard,
-                        &agent->offer->overdue);
+                        &agent->shared->overdue);
     send_report(agent, &(struct agent_report){.kind = REPORT_OVERDUE, .news = agent->trouble});
 }
 
@@ -191,9 +191,9 @@ static void on_held(void *arg, struct lease lease, const struct lock_grant *gran
     if (!has_printer(agent) && agent->plan->job->stop)
         environment_grant(agent->plan->job->environment, lease.length, grants);
     watch(agent, lease);
-    atomic_store(&agent->offer->command.group, 0); /* after a grant that was not claimed */
-    atomic_store(&agent->offer->ending, 0);        /* of a grant that was taken back */
-    atomic_store(&agent->offer->stands, true);
+    atomic_store(&agent->shared->command.group, 0); /* after a grant that was not claimed */
+    atomic_store(&agent->shared->ending, 0);        /* of a grant that was taken back */
+    atomic_store(&agent->shared->stands, true);
     agent->state = OFFERED;
     send_report(agent, &held);
     presence_expect(&agent->presence);
@@ -276,9 +276,9 @@ static void on_over(void *arg, const struct keeper_end *end)
         break;
     case KEEPER_NOT_ACQUIRED:
         over.status = agent->plan->conflict_status;
-        waiting_refused(&agent->waiting, end->refusal, end->refused_at, &agent->offer->refusal);
+        waiting_refused(&agent->waiting, end->refusal, end->refused_at, &agent->shared->refusal);
         over.news.event = RUN_NOT_ACQUIRED;
-        over.news.refusal = &agent->offer->refusal;
+        over.news.refusal = &agent->shared->refusal;
         break;
     case KEEPER_FAILED:
         over.status = status_of_cause(end->why->cause);
@@ -471,7 +471,7 @@ static void be_alone(struct agent *agent)
     descendants_stop(&agent->descendants);
     if (is_leaving(agent))
         return;
-    if (atomic_load(&agent->offer->delivered)) {
+    if (atomic_load(&agent->shared->delivered)) {
         if (!agent->plan->keep)
             loop_stop(agent->loop);
     } else if (!has_printer(agent) && !take_back(agent) && was_claimed(agent)) {
@@ -582,26 +582,26 @@ static void start(struct agent *agent, const struct agent_task *task)
 {
     const struct agent_plan *plan = agent->plan;
 
-    agent->watchdog =
-        (struct watchdog){.plan = plan->job,
-                          .offer = agent->offer,
-                          .stop_command = {.plan = plan->job, .shown = &agent->offer->stop_command},
-                          .tree = {.procfs = &agent->procfs,
-                                   .cgroup = &agent->offer->cgroup,
-                                   .root = agent->presence.pid,
-                                   .except = getpid(),
-                                   .leader = -1,
-                                   .owner = plan->keeper.request.owner,
-                                   .callers = task->callers},
-                          .listen = drain_channel,
-                          .alarmed = on_alarmed,
-                          .cleared = release_unheld,
-                          .failed = on_failed,
-                          .arg = agent};
+    agent->watchdog = (struct watchdog){
+        .plan = plan->job,
+        .shared = agent->shared,
+        .stop_command = {.plan = plan->job, .shown = &agent->shared->stop_command},
+        .tree = {.procfs = &agent->procfs,
+                 .cgroup = &agent->shared->cgroup,
+                 .root = agent->presence.pid,
+                 .except = getpid(),
+                 .leader = -1,
+                 .owner = plan->keeper.request.owner,
+                 .callers = task->callers},
+        .listen = drain_channel,
+        .alarmed = on_alarmed,
+        .cleared = release_unheld,
+        .failed = on_failed,
+        .arg = agent};
     watchdog_init(&agent->watchdog, agent->loop);
     descendants_init(&agent->descendants, agent->loop, &agent->watchdog.tree);
     waiting_init(&agent->waiting, agent->loop, &plan->keeper.request, plan->events,
-                 &agent->offer->announced);
+                 &agent->shared->announced);
     agent->channel.ready = on_message;
     agent->channel.events = LOOP_READ;
     agent->channel.owner = agent;
@@ -630,7 +630,7 @@ int agent_main(int channel, const void *arg)
 {
     const struct agent_task *task = arg;
     const struct agent_plan *plan = task->plan;
-    struct agent agent = {.plan = plan, .channel = {.fd = channel}, .offer = task->offer};
+    struct agent agent = {.plan = plan, .channel = {.fd = channel}, .shared = task->shared};
     char fault[256];
 
     agent.loop = loop_new();
@@ -650,7 +650,7 @@ int agent_main(int channel, const void *arg)
     waiting_free(&agent.waiting);
     descendants_free(&agent.descendants);
     if (agent.presence.state == PRESENCE_DEAD)
-        cgroup_remove(&task->offer->cgroup);
+        cgroup_remove(&task->shared->cgroup);
     loop_free(agent.loop);
     procfs_close(&agent.procfs);
     return 0;

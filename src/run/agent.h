@@ -31,7 +31,7 @@ struct agent_task {
     pid_t peer;
     /* The supervisor's children that are not the command's; NULL: none. */
     const struct process_list *callers;
-    struct offer *offer;
+    struct run_shared *shared;
     const struct keeper_past *past; /* the state of an agent that has died; NULL: there was none */
 };
 

@@ -38,7 +38,7 @@ static int start(struct agent_process *agent, const struct agent_task *task,
     if (channel_pair(ends) < 0)
         return -1;
     *agent =
-        (struct agent_process){.channel = ends[0], .offer = task->offer, .deaths = before.deaths};
+        (struct agent_process){.channel = ends[0], .shared = task->shared, .deaths = before.deaths};
     if (brief)
         brief(arg);
     const struct renewer renewer = {ends, task};
@@ -56,10 +56,10 @@ static int start(struct agent_process *agent, const struct agent_task *task,
 }
 
 int agent_process_start(struct agent_process *agent, const struct agent_plan *plan,
-                        const struct process_list *callers, struct offer *offer)
+                        const struct process_list *callers, struct run_shared *shared)
 {
     const struct agent_task task = {
-        .plan = plan, .peer = getpid(), .callers = callers, .offer = offer};
+        .plan = plan, .peer = getpid(), .callers = callers, .shared = shared};
 
     return start(agent, &task, NULL, NULL);
 }
@@ -92,11 +92,11 @@ int agent_process_replace(struct agent_process *agent, const struct agent_plan *
                           void (*brief)(void *arg), void *arg)
 {
     const struct agent_task task = {
-        .plan = plan, .peer = getpid(), .callers = callers, .offer = agent->offer, .past = past};
+        .plan = plan, .peer = getpid(), .callers = callers, .shared = agent->shared, .past = past};
     int before = agent->channel;
 
-    offer_claim(agent->offer);
-    atomic_store(&agent->offer->stop_command, 0); /* it has died with its agent */
+    run_claim_grant(agent->shared);
+    atomic_store(&agent->shared->stop_command, 0); /* it has died with its agent */
     if (start(agent, &task, brief, arg) == 0) {
         close(before);
         return 0;

@@ -8,21 +8,21 @@
 #include "run/agent.h"
 
 struct agent_process {
-    pid_t pid;           /* 0 when it has been reaped */
-    int channel;         /* our end */
-    struct offer *offer; /* shared with it */
-    bool gone;           /* its end is closed, and all that it said has been heard */
-    bool releasing;      /* it has said REPORT_CLEARED, and needs no order to release the lock */
-    bool over;           /* it has said REPORT_OVER, and ends */
+    pid_t pid;                 /* 0 when it has been reaped */
+    int channel;               /* our end */
+    struct run_shared *shared; /* shared with it */
+    bool gone;                 /* its end is closed, and all that it said has been heard */
+    bool releasing; /* it has said REPORT_CLEARED, and needs no order to release the lock */
+    bool over;      /* it has said REPORT_OVER, and ends */
     struct moment started;
     unsigned deaths;    /* soon after the start, in a row */
     struct moment next; /* it has been reaped: when another one may be started */
 };
 
-/* Forks the agent. All signals must be blocked already. offer: zeroed, in memory that is shared
+/* Forks the agent. All signals must be blocked already. shared: zeroed, in memory that is shared
  * with it. -1 with errno. */
 int agent_process_start(struct agent_process *agent, const struct agent_plan *plan,
-                        const struct process_list *callers, struct offer *offer);
+                        const struct process_list *callers, struct run_shared *shared);
 /* Notes that the agent has been reaped. lease: ns, of the lock that is held or waited for; the next
  * agent waits for a small part of it at most. */
 void agent_process_ended(struct agent_process *agent, int64_t lease);

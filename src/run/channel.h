@@ -19,10 +19,10 @@ enum report_kind {
     REPORT_PING,      /* nothing is acquired before this is answered by ORDER_PONG */
     REPORT_EXTENDED,  /* lease; also answers ORDER_VERIFY */
     REPORT_NEWS,      /* news, for the user; RUN_TROUBLE: why a renewal failed */
-    REPORT_OVERDUE,   /* it has waited for long; the offer has why; news: trouble of the store */
-    REPORT_LOST,      /* news.reason: the lock is another's, or may be */
-    REPORT_CLEARED,   /* the command ended while the lock was held, which is released */
-    REPORT_OVER,      /* status, news: nothing is held; the agent ends */
+    REPORT_OVERDUE, /* it has waited for long, see run_shared.overdue; news: trouble of the store */
+    REPORT_LOST,    /* news.reason: the lock is another's, or may be */
+    REPORT_CLEARED, /* the command ended while the lock was held, which is released */
+    REPORT_OVER,    /* status, news: nothing is held; the agent ends */
 };
 
 struct agent_report {
@@ -71,7 +71,7 @@ int channel_receive(int end, void *message, size_t size, int *fd);
  * claims it: the peer to use the lock, or the agent to withdraw the grant. The first claim
  * decides. So a grant can be withdrawn at any time without a command starting at that very
  * moment. */
-struct offer {
+struct run_shared {
     atomic_bool stands;
     atomic_bool delivered;      /* the printer of an acquisition has printed the lock */
     atomic_int_fast64_t ending; /* since when (struct awake) the command is being ended, by the
@@ -86,17 +86,17 @@ struct offer {
 };
 
 /* True if the caller was first; false if the other process was, or nothing is offered. */
-static inline bool offer_claim(struct offer *offer)
+static inline bool run_claim_grant(struct run_shared *shared)
 {
-    return atomic_exchange(&offer->stands, false);
+    return atomic_exchange(&shared->stands, false);
 }
 
 /* True if the caller was first: it runs the command of --stop, and sends TERM. The other guard only
  * kills, and *since is when the first one has begun. */
-static inline bool offer_claim_end(struct offer *offer, struct awake *since)
+static inline bool run_claim_end(struct run_shared *shared, struct awake *since)
 {
     int_fast64_t began = 0;
-    bool first = atomic_compare_exchange_strong(&offer->ending, &began, since->ns);
+    bool first = atomic_compare_exchange_strong(&shared->ending, &began, since->ns);
 
     if (!first)
         since->ns = began;

@@ -69,7 +69,7 @@ _Static_assert(OWNER_SIZE <= TREE_OWNER_SIZE, "the tree knows any owner");
 
 static struct cgroup *cgroup_of(const struct job *job)
 {
-    return job->agent && job->agent->offer ? &job->agent->offer->cgroup : NULL;
+    return job->agent && job->agent->shared ? &job->agent->shared->cgroup : NULL;
 }
 
 static struct tree tree_of(struct job *job)
@@ -103,7 +103,7 @@ static void send(struct job *job, int signo)
     const struct tree tree = tree_of(job);
 
     if (lingers(job))
-        stop_send(&tree, signo);
+        kill_tree_signal(&tree, signo);
     else
         child_signal(&job->child, signo);
 }
@@ -226,7 +226,7 @@ static void send_term(struct job *job, struct moment now)
         return;
     job->termed = true;
     if (!killing)
-        stop_ask(&job->stop.tree);
+        kill_tree_terminate(&job->stop.tree);
 }
 
 static void go_on_stopping(struct job *job)
@@ -238,24 +238,24 @@ static void go_on_stopping(struct job *job)
     job->stop.tree.lenient = deadline_lets_off(job->lease, job->stop.killed.ns, now);
     send_term(job, now);
     /* An agent that is stopped cannot kill its own command of --stop. */
-    int of_agent = job->agent->offer ? atomic_load(&job->agent->offer->stop_command) : 0;
+    int of_agent = job->agent->shared ? atomic_load(&job->agent->shared->stop_command) : 0;
     int signo = moment_reached(job->stop.tree.kill_at, now) ? SIGKILL : 0;
     bool stop_runs =
         (of_agent > 0 && tree_signal_child(&job->procfs, job->agent->pid, of_agent, signo)) ||
         job->stop_command.pid > 0;
-    enum stop_state state = stop_turn(&job->stop, now);
-    if (state == STOP_GOING && job->stop.killed.ns < FORKING_NS)
+    enum kill_tree_state state = kill_tree_turn(&job->stop, now);
+    if (state == KILL_TREE_GOING && job->stop.killed.ns < FORKING_NS)
         return;
-    if (state == STOP_DONE && stop_runs)
+    if (state == KILL_TREE_DONE && stop_runs)
         return;
-    job->stuck = state != STOP_DONE;
+    job->stuck = state != KILL_TREE_DONE;
     job->state = JOB_ENDED;
     terminal_take(&job->terminal, true);
 }
 
 static bool is_being_ended(const struct job *job)
 {
-    return job->agent->offer && atomic_load(&job->agent->offer->ending);
+    return job->agent->shared && atomic_load(&job->agent->shared->ending);
 }
 
 bool job_is_ended_elsewhere(const struct job *job)
@@ -266,7 +266,7 @@ bool job_is_ended_elsewhere(const struct job *job)
 static void claim_end(struct job *job)
 {
     job->ends_command =
-        !job->agent->offer || offer_claim_end(job->agent->offer, &job->stopping_since);
+        !job->agent->shared || run_claim_end(job->agent->shared, &job->stopping_since);
     job->stop.tree.kill_at = deadline(job).kill_at;
 }
 
@@ -290,7 +290,7 @@ static void stop(struct job *job)
         return;
     job->state = JOB_STOPPING;
     job->stopping_since = awake_now();
-    job->stop = (struct stop){.child = &job->child, .tree = tree_of(job)};
+    job->stop = (struct kill_tree){.child = &job->child, .tree = tree_of(job)};
     job->stop.tree.asked = &job->asked;
     claim_end(job);
     tell_stopping(job);
@@ -304,7 +304,7 @@ void job_agent_died(struct job *job)
 {
     if (!job_is_ended_elsewhere(job))
         return;
-    atomic_store(&job->agent->offer->ending, 0);
+    atomic_store(&job->agent->shared->ending, 0);
     if (job->state == JOB_STOPPING && !job->cleared &&
         tree_signal(&job->stop.tree, 0) != TREE_GONE) {
         claim_end(job);
@@ -354,18 +354,18 @@ static void time_out(struct job *job, const struct run_reason *why)
 void job_kill_on(struct job *job)
 {
     const struct timespec pause = {.tv_nsec = 20 * NS_PER_MS};
-    enum stop_state state = STOP_GOING;
+    enum kill_tree_state state = KILL_TREE_GOING;
     enum child_change change;
     int status;
 
     if (!job->stuck)
         return;
     job->stop.tree.except = job->agent->pid;
-    while (state == STOP_GOING && !moment_reached(job->lease.end, moment_now())) {
+    while (state == KILL_TREE_GOING && !moment_reached(job->lease.end, moment_now())) {
         nanosleep(&pause, NULL);
         while (child_next_change(&job->child, &change, &status) > 0)
-            stop_note_death(&job->stop);
-        state = stop_turn(&job->stop, moment_now());
+            kill_tree_note_death(&job->stop);
+        state = kill_tree_turn(&job->stop, moment_now());
     }
 }
 
@@ -402,7 +402,7 @@ static void look_behind(struct job *job)
         job->look_at = job->next_look;
         return;
     }
-    enum tree_state state = stop_send(&tree, 0);
+    enum tree_state state = kill_tree_signal(&tree, 0);
     job->next_look = moment_plus(now, LOOK_NS);
     job->look_at = moment_plus(now, state == TREE_UNSEEN ? LOOK_AGAIN_NS : LOOK_ANYWAY_NS);
     if (state == TREE_GONE)
@@ -411,7 +411,7 @@ static void look_behind(struct job *job)
 
 void job_reaped(struct job *job)
 {
-    stop_note_death(&job->stop);
+    kill_tree_note_death(&job->stop);
     if (job->state == JOB_STOPPING)
         go_on_stopping(job);
     else if (job->state == JOB_LINGERING)
@@ -458,7 +458,7 @@ static void go_on(struct job *job)
         if (job->state == JOB_RUNNING)
             job_verify(job);
     } else if (left) {
-        stop_send(&tree, SIGCONT);
+        kill_tree_signal(&tree, SIGCONT);
     } else {
         child_signal(&job->child, SIGCONT);
     }
@@ -543,7 +543,7 @@ struct moment job_due(const struct job *job)
     case JOB_PAUSED:
     case JOB_VERIFYING: return moment_min(danger_at(job), limit_at(job));
     case JOB_LINGERING: return moment_min(job->look_at, moment_min(danger_at(job), limit_at(job)));
-    case JOB_STOPPING: return moment_min(stop_next(&job->stop, moment_now()), term_at(job));
+    case JOB_STOPPING: return moment_min(kill_tree_next(&job->stop, moment_now()), term_at(job));
     }
     return MOMENT_NEVER;
 }

@@ -6,7 +6,7 @@
 #include "lock/lease.h"
 #include "os/child.h"
 #include "os/procfs.h"
-#include "os/stop.h"
+#include "os/kill_tree.h"
 #include "run/agent_process.h"
 #include "run/deadline.h"
 #include "run/fate.h"
@@ -34,7 +34,7 @@ struct job {
     struct process_list callers; /* the children of this process that its caller had started */
     struct process_list asked;   /* the processes that TERM has reached */
     struct child child;
-    struct stop stop;
+    struct kill_tree stop;
     struct stop_command stop_command;
     bool termed;             /* TERM was sent */
     bool ends_command;       /* this process does, and not the agent */

@@ -255,7 +255,7 @@ static void start_command(struct supervisor *s)
 {
     s->held = false;
     s->job.acquired = moment_now();
-    if (moment_reached(job_term_at(&s->job), s->job.acquired) || !offer_claim(s->agent.offer))
+    if (moment_reached(job_term_at(&s->job), s->job.acquired) || !run_claim_grant(s->agent.shared))
         return;
     s->state = HOLDING;
     tell(s, ORDER_ACK);
@@ -315,7 +315,7 @@ static void take(struct supervisor *s, const struct agent_report *report)
             memcpy(s->job.trouble, report->news.reason.text, sizeof s->job.trouble);
         break;
     case REPORT_OVERDUE:
-        s->refusal = &s->agent.offer->overdue;
+        s->refusal = &s->agent.shared->overdue;
         s->trouble = report->news;
         notify(s, NOTICE_WAITING);
         break;
@@ -617,22 +617,22 @@ static bool has_room(const struct supervisor *s)
  * prepared while the agent connects, so that nothing can fail when the lock is held. */
 static int prepare(struct supervisor *s)
 {
-    struct offer *offer;
+    struct run_shared *shared;
     sigset_t caught;
 
     child_block_signals(&s->job.inherited);
     s->began = moment_now();
     notifier_start(&s->notifier, &s->plan->job, &s->job.inherited);
-    offer = child_share_memory(sizeof *offer);
-    s->agent.offer = offer;
-    if (!offer || child_adopt_orphans() < 0 ||
-        job_init(&s->job, &s->plan->job, &s->agent, &offer->command) < 0)
+    shared = child_share_memory(sizeof *shared);
+    s->agent.shared = shared;
+    if (!shared || child_adopt_orphans() < 0 ||
+        job_init(&s->job, &s->plan->job, &s->agent, &shared->command) < 0)
         return -1;
     child_choose_signals(&caught);
     s->loop = loop_new();
     if (loop_signals(s->loop, &caught, on_signal, s) < 0)
         return -1;
-    if (agent_process_start(&s->agent, &s->plan->agent, &s->job.callers, offer) < 0)
+    if (agent_process_start(&s->agent, &s->plan->agent, &s->job.callers, shared) < 0)
         return -1;
     s->channel.fd = s->agent.channel;
     if (job_prepare(&s->job) < 0 || !has_room(s))

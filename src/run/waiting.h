@@ -10,11 +10,11 @@ struct waiting {
     const struct run_events *events;
     struct loop_timer timer;     /* shows the wait, and shows it anew */
     struct run_refusal *refusal; /* the latest; NULL: none yet */
-    bool *announced;             /* as in the offer, which knows what another agent has shown */
-    struct moment heard;         /* when it came; 0: never */
-    struct moment began;         /* the wait */
-    bool refused;                /* in this wait */
-    bool told_of_ancestor;       /* that holds it; only once */
+    bool *announced;       /* as in struct run_shared, which knows what another agent has shown */
+    struct moment heard;   /* when it came; 0: never */
+    struct moment began;   /* the wait */
+    bool refused;          /* in this wait */
+    bool told_of_ancestor; /* that holds it; only once */
     bool told_of_limit;
     char examined[OWNER_SIZE]; /* the latest holder that was looked for among them */
 };

@@ -18,7 +18,7 @@
 
 #include <signal.h>
 
-#include "os/stop.h"
+#include "os/kill_tree.h"
 
 #define LOOK_NS (20 * NS_PER_MS)
 /* How long after the lease's end to continue killing what does not die. */
@@ -63,8 +63,8 @@ static void conclude(struct watchdog *watchdog, enum tree_state state)
 {
     bool alone = acts_alone(watchdog);
 
-    if (alone && !watchdog_knows_command(watchdog) && watchdog->offer &&
-        !child_note_bar(&watchdog->offer->command)) {
+    if (alone && !watchdog_knows_command(watchdog) && watchdog->shared &&
+        !child_note_bar(&watchdog->shared->command)) {
         look_again(watchdog);
         return;
     }
@@ -103,7 +103,7 @@ static bool check_stop_command(struct watchdog *watchdog)
 
 /* The alarm comes first: what is killed may be gone at once. But a supervisor that is late may have
  * started its command since that look. */
-static void kill_tree(struct watchdog *watchdog)
+static void kill_command(struct watchdog *watchdog)
 {
     if (watchdog->phase == WATCHDOG_WATCHING)
         raise_alarm(watchdog, WATCHDOG_ENDING, tree_signal(&watchdog->tree, 0));
@@ -140,7 +140,7 @@ static bool start_stop_command(struct watchdog *watchdog)
     if (!watchdog->stopping)
         watchdog->known.stopping_since = awake_now();
     return watchdog_knows_command(watchdog) && tree_signal(&watchdog->tree, 0) != TREE_GONE &&
-           offer_claim_end(watchdog->offer, &watchdog->known.stopping_since) &&
+           run_claim_end(watchdog->shared, &watchdog->known.stopping_since) &&
            stop_command_start(&watchdog->stop_command, NULL, NULL, kill_at(watchdog));
 }
 
@@ -156,7 +156,7 @@ static void begin_to_end(struct watchdog *watchdog)
         return;
     }
     watchdog->tree.kill_at = kill_at(watchdog);
-    enum tree_state state = stop_ask(&watchdog->tree);
+    enum tree_state state = kill_tree_terminate(&watchdog->tree);
     raise_alarm(watchdog, WATCHDOG_ENDING, state);
     if (watchdog->phase == WATCHDOG_DELAYING)
         watchdog->phase = WATCHDOG_ENDING;
@@ -184,8 +184,8 @@ static struct moment act_at(const struct watchdog *watchdog)
 /* A supervisor that was stopped or killed at once has not told the command's process group. */
 static void learn_group(struct watchdog *watchdog)
 {
-    if (!watchdog_knows_command(watchdog) && watchdog->offer)
-        watchdog->tree.group = atomic_load(&watchdog->offer->command.group);
+    if (!watchdog_knows_command(watchdog) && watchdog->shared)
+        watchdog->tree.group = atomic_load(&watchdog->shared->command.group);
 }
 
 /* A message that the supervisor has sent in time may not have been read yet. */
@@ -210,23 +210,23 @@ static void turn(struct loop_timer *timer)
         else if (is_over(watchdog))
             conclude(watchdog, TREE_GONE);
         else if (late)
-            kill_tree(watchdog);
+            kill_command(watchdog);
         else
             begin_to_end(watchdog);
         break;
     case WATCHDOG_DELAYING:
         if (late)
-            kill_tree(watchdog);
+            kill_command(watchdog);
         else
             begin_to_end(watchdog);
         break;
     case WATCHDOG_ENDING:
         if (late)
-            kill_tree(watchdog);
+            kill_command(watchdog);
         else
             wait_for_end(watchdog, tree_signal(&watchdog->tree, 0));
         break;
-    case WATCHDOG_ORPHANED: kill_tree(watchdog); break;
+    case WATCHDOG_ORPHANED: kill_command(watchdog); break;
     }
 }
 
@@ -293,7 +293,7 @@ void watchdog_supervisor_died(struct watchdog *watchdog)
     learn_group(watchdog);
     if (watchdog_knows_command(watchdog) && !watchdog->stop_command.begun)
         stop_command_start(&watchdog->stop_command, NULL, NULL, kill_at(watchdog));
-    kill_tree(watchdog);
+    kill_command(watchdog);
 }
 
 void watchdog_pause(struct watchdog *watchdog, bool paused)

@@ -22,7 +22,7 @@ struct watchdog {
     struct loop *loop;
     /* NULL: of no command. The supervisor's death ends the tree whatever "on_lost" says. */
     const struct job_plan *plan;
-    struct offer *offer; /* says which guard has begun to end the command */
+    struct run_shared *shared; /* says which guard has begun to end the command */
     struct tree tree;
     struct loop_timer timer; /* urgent */
     enum watchdog_phase phase;

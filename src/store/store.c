@@ -51,7 +51,7 @@ void store_on_event(struct store *store, const struct store_events *events, void
     store->events_arg = arg;
 }
 
-void store_poke(void *arg)
+void store_changed(void *arg)
 {
     const struct store *store = arg;
 
@@ -59,17 +59,17 @@ void store_poke(void *arg)
         store->events->poked(store->events_arg);
 }
 
-void store_poke_due(struct loop_timer *timer)
+void store_changed_due(struct loop_timer *timer)
 {
-    store_poke(timer->owner);
+    store_changed(timer->owner);
 }
 
-void store_hand(struct store *store, const struct answer *grant)
+void store_granted(struct store *store, const struct answer *grant)
 {
     if (store->events && store->events->handed)
         store->events->handed(store->events_arg, grant);
     else
-        store_poke(store);
+        store_changed(store);
 }
 
 void store_start(struct store *store, const struct operation *operation)

@@ -473,9 +473,9 @@ struct store_ops {
 
 /* For a store: tells its listener. The first two are callbacks as well, of which the store is the
  * argument or the timer's owner. */
-void store_poke(void *store);
-void store_poke_due(struct loop_timer *timer);
-void store_hand(struct store *store, const struct answer *grant);
+void store_changed(void *store);
+void store_changed_due(struct loop_timer *timer);
+void store_granted(struct store *store, const struct answer *grant);
 
 /* Each store embeds it first. */
 struct store {

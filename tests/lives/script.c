@@ -15,7 +15,7 @@
 #include "lives/server.h"
 #include "net/loop.h"
 #include "os/child.h"
-#include "run/acquisition.h"
+#include "run/printer.h"
 #include "run/exit_status.h"
 
 /* How many lives have one with a script. */
@@ -56,14 +56,14 @@ static int acquire(const void *arg)
     static const int address_status = STATUS_CONFIG;
     struct run_events events = run_events(run);
     struct pid_watch watch = {.io.fd = -1};
-    struct acquisition_outcome outcome = {.status = STATUS_SYSTEM};
-    struct acquisition_plan plan = {.agent = {.address = run_address(),
-                                              .address_status = &address_status,
-                                              .keeper = run_keeper_plan(run),
-                                              .conflict_status = STATUS_NOT_ACQUIRED,
-                                              .events = &events},
-                                    .compose = compose,
-                                    .arg = run};
+    struct printer_outcome outcome = {.status = STATUS_SYSTEM};
+    struct printer_plan plan = {.agent = {.address = run_address(),
+                                          .address_status = &address_status,
+                                          .keeper = run_keeper_plan(run),
+                                          .conflict_status = STATUS_NOT_ACQUIRED,
+                                          .events = &events},
+                                .compose = compose,
+                                .arg = run};
 
     plan.agent.address.server_wait = plan.agent.keeper.server_wait;
     if (choices.reserves) /* with --server-wait 0 */
@@ -75,9 +75,9 @@ static int acquire(const void *arg)
     else if (!run->fixed && errno == ESRCH)
         outcome.status = STATUS_USAGE; /* no such process */
     if (run->fixed || plan.agent.keep)
-        acquisition_run(&plan, &outcome);
+        printer_run(&plan, &outcome);
     bool done = outcome.status == STATUS_OK && !outcome.signal &&
-                (run->fixed || acquisition_confirm(&plan, &outcome));
+                (run->fixed || printer_confirm(&plan, &outcome));
     run->ended = true;
     run->ended_at = world.now;
     run->outcome.outcome = done ? OUTCOME_COMPLETED : OUTCOME_FAILED;

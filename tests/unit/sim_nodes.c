@@ -424,7 +424,7 @@ static void cut(struct sim_link *link)
     if (link->done)
         loop_arm(loop, &link->timer, loop_now(loop));
     else
-        store_poke(&link->base);
+        store_changed(&link->base);
 }
 
 void sim_node_kill(struct sim_node *node)

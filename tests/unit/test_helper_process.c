@@ -93,7 +93,7 @@ static void test_finding(struct simulation *sim)
     tap_ok(is_cleared(sim->loop), "it is reaped");
 }
 
-static void test_stop(struct simulation *sim)
+static void test_kill_tree(struct simulation *sim)
 {
     sim->found = 0;
     sim->helper_process = helper_process_start(sim->loop, linger, NULL, sizeof(int), take, sim);
@@ -142,7 +142,7 @@ int main(void)
     struct simulation sim = {.loop = loop_new()};
 
     test_finding(&sim);
-    test_stop(&sim);
+    test_kill_tree(&sim);
     test_hanging(&sim);
     loop_free(sim.loop);
     test_left();

@@ -59,8 +59,8 @@ static const struct run_events quiet = {.tell = tell_nobody};
 static struct environment environment;
 static const struct job_plan plan = {
     .events = &quiet, .environment = &environment, .renew = true, .kill_after = NS_PER_SEC};
-static struct offer offer;
-static struct agent_process agent = {.offer = &offer, .gone = true};
+static struct run_shared shared;
+static struct agent_process agent = {.shared = &shared, .gone = true};
 
 static struct lease lease_for(int64_t ns)
 {
@@ -77,7 +77,7 @@ static struct job job_in(enum job_state state, int64_t lasts)
         .state = state,
         .agent = &agent,
         .terminal = {.fd = TERMINAL, .job = getpgrp()},
-        .child = {.pid = COMMAND, .group = COMMAND, .handle = -1, .note = &offer.command},
+        .child = {.pid = COMMAND, .group = COMMAND, .handle = -1, .note = &shared.command},
         .acquired = moment_now(),
         .lease = lease_for(lasts)};
 }
@@ -139,21 +139,21 @@ static bool is_killed_of_agent(int64_t lasts)
     if (pipe(ends_of_pipe) != 0 || procfs_open(&job.procfs) != 0)
         return false;
     struct agent_process stopped = {
-        .pid = fork_parent(ends_of_pipe[1]), .offer = &offer, .gone = true};
+        .pid = fork_parent(ends_of_pipe[1]), .shared = &shared, .gone = true};
     struct pollfd end = {.fd = ends_of_pipe[0], .events = POLLIN};
     close(ends_of_pipe[1]);
     if (read(end.fd, &pid, sizeof pid) != sizeof pid)
         return false;
-    atomic_store(&offer.stop_command, pid);
+    atomic_store(&shared.stop_command, pid);
     job.agent = &stopped;
     job.child.pid = job.child.group = 0;
-    job.stop = (struct stop){
+    job.stop = (struct kill_tree){
         .child = &job.child,
         .tree = {.procfs = &job.procfs, .root = getpid(), .except = stopped.pid, .leader = -1}};
     job.termed = true;
     job_tick(&job);
     bool killed = poll(&end, 1, lasts > 0 ? 0 : 10000) == 1;
-    atomic_store(&offer.stop_command, 0);
+    atomic_store(&shared.stop_command, 0);
     syscall(SYS_kill, pid, SIGKILL);
     syscall(SYS_kill, stopped.pid, SIGKILL);
     waitpid(stopped.pid, NULL, 0);
@@ -214,11 +214,11 @@ static bool is_ended_for_agent(bool cleared)
 
     job.cleared = cleared;
     job.stopping_since = awake_now();
-    job.stop = (struct stop){.child = &job.child,
-                             .tree = {.procfs = &job.procfs, .group = COMMAND, .leader = -1}};
-    atomic_store(&offer.ending, 1);
+    job.stop = (struct kill_tree){.child = &job.child,
+                                  .tree = {.procfs = &job.procfs, .group = COMMAND, .leader = -1}};
+    atomic_store(&shared.ending, 1);
     job_agent_died(&job);
-    atomic_store(&offer.ending, 0);
+    atomic_store(&shared.ending, 0);
     return job.ends_command;
 }
 

@@ -374,7 +374,7 @@ static void fake_hand(struct fake_store *store)
     store->lease = beyond > 0 ? lasts : store->lease;
     store->holds = true;
     store->parted = store->offered = false;
-    store_hand(&store->base, &grant);
+    store_granted(&store->base, &grant);
 }
 
 /* -- its keeper ------------------------------------------------------------------------------- */
@@ -874,7 +874,7 @@ static void act(struct loop_timer *timer)
     } else if (what == 'h' || what == 'u') {
         keeper_hold_renewals(life->me.keeper, what == 'h');
     } else if (what == 'p') {
-        store_poke(&life->store.base);
+        store_changed(&life->store.base);
     } else if (what == 'o') {
         fake_hand(&life->store);
     } else if (what == 'f') {

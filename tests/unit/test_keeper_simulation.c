@@ -131,7 +131,7 @@ static bool is_free(const struct simulation *sim, struct moment now)
 static void poke(struct simulation *sim)
 {
     if (sim->queued && chance(&sim->seed, 4))
-        store_poke(&sim->base);
+        store_changed(&sim->base);
 }
 
 /* -- hand-overs ------------------------------------------------------------------------------ */
@@ -193,9 +193,9 @@ static void hear(struct simulation *sim, const char *text)
     sim->hearing = true;
     if (handover_take(&sim->handover, text, sim->asked, &grant)) {
         sim->owed = true;
-        store_hand(&sim->base, &grant);
+        store_granted(&sim->base, &grant);
     } else {
-        store_poke(&sim->base);
+        store_changed(&sim->base);
     }
     sim->hearing = false;
 }

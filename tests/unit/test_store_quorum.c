@@ -108,7 +108,7 @@ static void audit_poked(void *arg)
 {
     struct client *client = arg;
 
-    store_poke(&client->audit);
+    store_changed(&client->audit);
 }
 
 static const struct store_events audit_events = {.poked = audit_poked};

@@ -76,7 +76,7 @@ static void poke(struct loop_timer *timer)
 {
     struct eager *eager = timer->owner;
 
-    store_poke(&eager->base);
+    store_changed(&eager->base);
 }
 
 static enum release_sent release_nowait(struct store *store, const struct release_request *request)

@@ -52,7 +52,7 @@ int clock_gettime(clockid_t clock, struct timespec *time)
 
 static struct procfs none;
 static const struct job_plan plan = {.renew = true, .kill_after = NS_PER_SEC};
-static struct offer offer;
+static struct run_shared shared;
 static struct moment given_up;
 
 static void do_nothing(void *arg)
@@ -76,7 +76,7 @@ static void do_nothing_of(void *arg, enum tree_state state)
 static struct watchdog watchdog_for(const struct job_plan *its_plan, struct loop *loop)
 {
     return (struct watchdog){.plan = its_plan,
-                             .offer = &offer,
+                             .shared = &shared,
                              .stop_command = {.plan = its_plan},
                              .tree = {.procfs = &none, .group = 4000000, .leader = -1},
                              .listen = do_nothing,
@@ -200,7 +200,7 @@ static bool kills_untold(int group)
     struct loop_timer most = {.fire = on_time, .owner = loop};
     struct watchdog watchdog = watchdog_for(&plan, loop);
 
-    atomic_store(&offer.command.group, group);
+    atomic_store(&shared.command.group, group);
     watchdog.tree.group = 0;
     watchdog.failed = on_failed;
     killed = 0;
@@ -297,7 +297,7 @@ int main(void)
     tap_ok(!stops_nothing(), "--stop is not run for a supervisor that has no command yet");
     tap_ok(kills_untold(4000000), "a command of which the supervisor has not told gets KILL");
     kills_untold(0);
-    tap_ok(atomic_load(&offer.command.group) == -1,
+    tap_ok(atomic_load(&shared.command.group) == -1,
            "one that was not started when nothing was left to end is not executed");
     tap_ok(!stays_paused(), "rlock is killed while it is paused: the lock is not renewed for ever");
     tap_ok(tells_of_newborn(),

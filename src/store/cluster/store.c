@@ -1,11 +1,11 @@
 /* A Redis Cluster as a store: each operation goes to the slot of its key, or to a survey of all
- * nodes. Locks of several keys are several_keys' above it. */
+ * nodes. Locks of several keys are multi_lock' above it. */
 #include "store/cluster/store_record.h"
 
 #include "base/mem.h"
 #include "net/loop.h"
 #include "store/cluster/cluster.h"
-#include "store/cluster/several_keys.h"
+#include "store/cluster/multi_lock.h"
 #include "store/cluster/survey.h"
 #include "store/redis/store.h"
 #include "store/url_parts.h"
@@ -84,7 +84,7 @@ static void node_poked(void *arg)
 {
     struct single *single = arg;
 
-    store_poke(&single->base);
+    store_changed(&single->base);
 }
 
 /* A request that is under way finds what was handed over, and asks where the key is now. */
@@ -93,7 +93,7 @@ static void node_handed(void *arg, const struct answer *grant)
     struct single *single = arg;
 
     if (!cluster_is_busy(single->cluster))
-        store_hand(&single->base, grant);
+        store_granted(&single->base, grant);
 }
 
 static struct store *open_cluster(struct loop *loop, const struct store_address *address,
@@ -112,7 +112,7 @@ static struct store *open_cluster(struct loop *loop, const struct store_address 
         free(single);
         return NULL;
     }
-    return several_keys_open(loop, &single->base);
+    return multi_lock_open(loop, &single->base);
 }
 
 /* -- the record -------------------------------------------------------------------------------- */

@@ -759,7 +759,7 @@ static void node_poked(void *arg)
     struct quorum_store *store = arg;
 
     if (store->hold == HOLD_OURS)
-        store_poke(&store->base);
+        store_changed(&store->base);
 }
 
 /* Entries that have not been released yet are released over the connections that are up. */
@@ -790,7 +790,7 @@ struct store *store_quorum_open(struct loop *loop, const struct store_node *node
     store->loop = loop;
     store->count = count;
     store->timer = (struct loop_timer){.fire = end_stage, .owner = store};
-    store->pause = (struct loop_timer){.fire = store_poke_due, .owner = store};
+    store->pause = (struct loop_timer){.fire = store_changed_due, .owner = store};
     store->round = (struct quorum_round){.loop = loop,
                                          .nodes = store->nodes,
                                          .count = count,

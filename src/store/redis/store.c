@@ -623,7 +623,7 @@ static void broken(void *arg)
     struct redis_store *store = arg;
 
     store->knows_renewal = false;
-    store_poke(&store->base);
+    store_changed(&store->base);
 }
 
 /* A message that no script has written, or that comes during a call, only says that asking may be
@@ -634,9 +634,9 @@ static void heard(void *arg, const char *message)
     struct answer grant;
 
     if (message && handover_take(&store->handover, message, store->lease, &grant))
-        store_hand(&store->base, &grant);
+        store_granted(&store->base, &grant);
     else
-        store_poke(&store->base);
+        store_changed(&store->base);
 }
 
 static void redis_close(struct store *base)
@@ -823,7 +823,7 @@ static struct redis_store *open_server(struct loop *loop, const struct store_add
 
     store->base.ops = &ops;
     store->loop = loop;
-    store->poll = (struct loop_timer){.fire = store_poke_due, .owner = store};
+    store->poll = (struct loop_timer){.fire = store_changed_due, .owner = store};
     store->session = redis_session_new(loop, address, &events, store, fault, size);
     if (!store->session) {
         free(store);

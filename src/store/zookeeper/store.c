@@ -379,7 +379,7 @@ static const struct store_ops ops = {zk_end, zk_start, zk_release_nowait};
 static struct store *open_ensemble(struct loop *loop, const struct store_address *address,
                                    char *fault, size_t size)
 {
-    static const struct zk_session_events events = {zk_heard, store_poke};
+    static const struct zk_session_events events = {zk_heard, store_changed};
 
     if (address->password && !address->urls->user) {
         snprintf(fault, size,

@@ -1,7 +1,7 @@
 /* Locks over several keys, over simulated stores that take one key each: owners that want keys
  * which others want too. Whatever answers are late or missing, an owner that was told it has a lock
  * has all keys, one that was refused has none, and each gets its turn. */
-#include "store/cluster/several_keys.h"
+#include "store/cluster/multi_lock.h"
 
 #include "chance.h"
 #include "fake_loop.h"
@@ -135,7 +135,7 @@ static void call_first(struct sim_server *server, const struct sim_key *key)
         struct sim_link *link = server->links[i];
         if (link && link->listens_to == key && !link->busy &&
             (!server->has_queue || link->owner == key->queue[0]))
-            store_poke(&link->base);
+            store_changed(&link->base);
     }
 }
 
@@ -366,7 +366,7 @@ static void begin(const struct run *run, unsigned seed)
             continue;
         memcpy(taker->keys, run->keys[i], sizeof taker->keys);
         snprintf(taker->owner, sizeof taker->owner, "o%zu", i);
-        taker->store = several_keys_open(server.loop, sim_connect(&server, taker->owner));
+        taker->store = multi_lock_open(server.loop, sim_connect(&server, taker->owner));
         store_on_event(taker->store, &events, taker);
         taker->timer = (struct loop_timer){.fire = act, .owner = taker};
         go_on(taker, chance(&server.seed, 10) * NS_PER_MS);
@@ -458,7 +458,7 @@ static void test_lease(void)
     struct acquire_request request = request_of(&taker);
     struct renew_request renew = {.lock = &request};
     struct store single = {.ops = &ops};
-    struct store *store = several_keys_open(loop, &single);
+    struct store *store = multi_lock_open(loop, &single);
     struct kept_answer kept = {.answer.verdict = VERDICT_UNKNOWN};
     const struct answer *answer = &kept.answer;
 

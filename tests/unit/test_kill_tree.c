@@ -1,6 +1,6 @@
 /* Ending a tree that does not die: when it is given up, and that a process which stood still has
  * not tried for as long. And that a stopped command is not continued when KILL is due. */
-#include "os/stop.h"
+#include "os/kill_tree.h"
 
 #include <signal.h>
 
@@ -25,19 +25,19 @@ static struct procfs none;
 static const struct child command = {.pid = 4000000, .group = 4000000, .handle = -1};
 
 /* Without /proc: only its process group is asked for. */
-static struct stop begun(struct moment now)
+static struct kill_tree begun(struct moment now)
 {
-    return (struct stop){
+    return (struct kill_tree){
         .tree = {.procfs = &none, .group = command.group, .leader = -1, .kill_at = now},
         .child = &command};
 }
 
 /* Returns for how many ms of turns it continues, 5000 at most. */
-static int go_on(struct stop *stop, struct moment *now)
+static int go_on(struct kill_tree *stop, struct moment *now)
 {
     int ms = 0;
 
-    while (ms < 5000 && stop_turn(stop, *now) == STOP_GOING) {
+    while (ms < 5000 && kill_tree_turn(stop, *now) == KILL_TREE_GOING) {
         *now = moment_plus(*now, STEP_NS);
         ms += (int)(STEP_NS / NS_PER_MS);
     }
@@ -47,10 +47,10 @@ static int go_on(struct stop *stop, struct moment *now)
 static void test_still(int64_t still, int before, const char *what)
 {
     struct moment now = {.ns = 1000 * NS_PER_SEC};
-    struct stop stop = begun(now);
+    struct kill_tree stop = begun(now);
 
     for (int ms = 0; ms < before; ms += (int)(STEP_NS / NS_PER_MS)) {
-        stop_turn(&stop, now);
+        kill_tree_turn(&stop, now);
         now = moment_plus(now, STEP_NS);
     }
     now = moment_plus(now, still);
@@ -64,11 +64,11 @@ static void test_still(int64_t still, int before, const char *what)
 static void test_death(void)
 {
     struct moment now = {.ns = 1000 * NS_PER_SEC};
-    struct stop stop = begun(now);
+    struct kill_tree stop = begun(now);
 
     for (int i = 0; i < 50; i++, now = moment_plus(now, STEP_NS))
-        stop_turn(&stop, now);
-    stop_note_death(&stop);
+        kill_tree_turn(&stop, now);
+    kill_tree_note_death(&stop);
     int ms = go_on(&stop, &now);
     tap_ok(ms >= 1900 && ms <= 2100, "a process has ended: given up %d ms later", ms);
 }
@@ -77,7 +77,7 @@ static void test_death(void)
 static void test_let_off(void)
 {
     struct moment now = {.ns = 1000 * NS_PER_SEC};
-    struct stop stop = begun(now);
+    struct kill_tree stop = begun(now);
 
     stop.tree.lenient = true;
     tap_ok(go_on(&stop, &now) == 5000, "while agents are let off it is not given up");
@@ -90,13 +90,13 @@ static void test_let_off(void)
 static void test_continued(void)
 {
     struct moment now = moment_now();
-    struct stop stop = begun(moment_plus(now, 3600 * NS_PER_SEC));
+    struct kill_tree stop = begun(moment_plus(now, 3600 * NS_PER_SEC));
 
-    stop_ask(&stop.tree);
+    kill_tree_terminate(&stop.tree);
     tap_ok(conts > 0, "behind TERM comes CONT");
     conts = 0;
     stop.tree.kill_at = term_takes_until = moment_plus(now, STEP_NS);
-    stop_ask(&stop.tree);
+    kill_tree_terminate(&stop.tree);
     tap_ok(conts == 0, "but not when KILL is due by then");
 }
 

@@ -10,4 +10,4 @@
 #include "store/store.h"
 
 /* Takes "single" over, and passes on the operations about one key. */
-struct store *several_keys_open(struct loop *loop, struct store *single);
+struct store *multi_lock_open(struct loop *loop, struct store *single);

@@ -1,5 +1,5 @@
 /* The printer: the process that the script waits for. */
-#include "run/acquisition.h"
+#include "run/printer.h"
 
 #include <errno.h>
 #include <string.h>
@@ -13,8 +13,8 @@
 #define WITHDRAW_NS (1500 * NS_PER_MS)
 
 struct printer {
-    const struct acquisition_plan *plan;
-    struct acquisition_outcome *outcome;
+    const struct printer_plan *plan;
+    struct printer_outcome *outcome;
     struct agent_process *agent;
     enum {
         AWAITING, /* the agent waits for the lock */
@@ -25,7 +25,7 @@ struct printer {
     struct loop *loop;
     struct loop_io out, channel;
     struct loop_timer timer; /* the end of the lease, or of waiting for the agent */
-    char text[ACQUISITION_TEXT_SIZE];
+    char text[PRINTER_TEXT_SIZE];
     size_t written;
 };
 
@@ -94,9 +94,9 @@ static void on_time(struct loop_timer *timer)
 /* The agent may have withdrawn the grant, if this process was stopped. */
 static void take_held(struct printer *printer, const struct agent_report *held)
 {
-    const struct acquisition_plan *plan = printer->plan;
+    const struct printer_plan *plan = printer->plan;
 
-    if (!offer_claim(printer->agent->offer))
+    if (!run_claim_grant(printer->agent->shared))
         return;
     tell_agent(printer, ORDER_ACK, held->lease);
     printer->state = PRINTING;
@@ -169,15 +169,15 @@ static bool prepare(struct printer *printer)
     return true;
 }
 
-void acquisition_run(const struct acquisition_plan *plan, struct acquisition_outcome *outcome)
+void printer_run(const struct printer_plan *plan, struct printer_outcome *outcome)
 {
     struct printer printer = {.plan = plan, .outcome = outcome, .agent = &outcome->agent};
     struct inherited inherited;
 
-    *outcome = (struct acquisition_outcome){.status = STATUS_OK};
+    *outcome = (struct printer_outcome){.status = STATUS_OK};
     child_block_signals(&inherited);
-    struct offer *offer = child_share_memory(sizeof *offer);
-    if (!offer || agent_process_start(printer.agent, &plan->agent, NULL, offer) != 0) {
+    struct run_shared *shared = child_share_memory(sizeof *shared);
+    if (!shared || agent_process_start(printer.agent, &plan->agent, NULL, shared) != 0) {
         run_tell_refusal(events_of(&printer),
                          plan->agent.keep ? RUN_NO_RENEWER : RUN_SYSTEM_REFUSED);
         outcome->status = STATUS_SYSTEM;
@@ -192,7 +192,7 @@ void acquisition_run(const struct acquisition_plan *plan, struct acquisition_out
     loop_free(printer.loop);
     if (printer.state == PRINTED && !plan->agent.keep) {
         /* Nothing renews it, so it is the script's, and the agent has nothing left to do. */
-        atomic_store(&outcome->agent.offer->delivered, true);
+        atomic_store(&outcome->agent.shared->delivered, true);
         close(outcome->agent.channel);
         outcome->agent.over = true;
         agent_process_end(&outcome->agent);
@@ -203,14 +203,14 @@ void acquisition_run(const struct acquisition_plan *plan, struct acquisition_out
 
 /* Nothing is sent: that would wake the renewer up in this process's place, and leave time to kill
  * this one. The report behind the last one is its end. */
-bool acquisition_confirm(const struct acquisition_plan *plan, struct acquisition_outcome *outcome)
+bool printer_confirm(const struct printer_plan *plan, struct printer_outcome *outcome)
 {
     struct agent_report report;
 
     while (agent_process_hear(&outcome->agent, &report)) {
     }
     bool lives = !outcome->agent.gone && !outcome->agent.over;
-    atomic_store(&outcome->agent.offer->delivered, lives);
+    atomic_store(&outcome->agent.shared->delivered, lives);
     if (lives)
         return true;
     outcome->status = STATUS_SYSTEM;

@@ -1,4 +1,4 @@
-#include "os/stop.h"
+#include "os/kill_tree.h"
 
 /* A tree is empty when its last process has become a child of this one and ended, so SIGCHLD tells;
  * looking again after a while is for what was missed. Killing is repeated faster, as what forks may
@@ -13,13 +13,13 @@
  * topmost process of a tree is always a child of its subreaper: as long as none has ended since
  * before the look began, all that there was then has been looked at. If one has, it waits to be
  * reaped, and SIGCHLD is there to make us look again. */
-enum tree_state stop_send(const struct tree *tree, int signo)
+enum tree_state kill_tree_signal(const struct tree *tree, int signo)
 {
     enum tree_state state = tree_signal(tree, signo);
     return state == TREE_GONE && child_waits_to_be_reaped() ? TREE_LIVE : state;
 }
 
-enum tree_state stop_ask(const struct tree *tree)
+enum tree_state kill_tree_terminate(const struct tree *tree)
 {
     enum tree_state state = tree_signal(tree, SIGTERM);
 
@@ -28,27 +28,28 @@ enum tree_state stop_ask(const struct tree *tree)
     return state;
 }
 
-enum stop_state stop_turn(struct stop *stop, struct moment now)
+enum kill_tree_state kill_tree_turn(struct kill_tree *stop, struct moment now)
 {
     stop->tree.reaped = stop->child->pid == 0;
     stop->killing |= moment_reached(stop->tree.kill_at, now);
     if (stop->killing)
         patience_look(&stop->killed, now);
     if (stop->tree.lenient)
-        stop_note_death(stop);
-    if (stop_send(&stop->tree, stop->killing ? SIGKILL : 0) == TREE_GONE && stop->child->pid == 0)
-        return STOP_DONE;
+        kill_tree_note_death(stop);
+    if (kill_tree_signal(&stop->tree, stop->killing ? SIGKILL : 0) == TREE_GONE &&
+        stop->child->pid == 0)
+        return KILL_TREE_DONE;
     if (stop->killed.ns - stop->death < STUCK_NS || child_waits_to_be_reaped())
-        return STOP_GOING;
-    return STOP_STUCK;
+        return KILL_TREE_GOING;
+    return KILL_TREE_STUCK;
 }
 
-void stop_note_death(struct stop *stop)
+void kill_tree_note_death(struct kill_tree *stop)
 {
     stop->death = stop->killed.ns;
 }
 
-struct moment stop_next(const struct stop *stop, struct moment now)
+struct moment kill_tree_next(const struct kill_tree *stop, struct moment now)
 {
     if (stop->killing)
         return moment_plus(now, KILL_AGAIN_NS);

@@ -1,0 +1,486 @@
+/* Several keys, one after the other.
+ *
+ * An acquisition waits for the first key in its queue. When it is granted, the others are tried at
+ * once. If one of them is refused, all are released, and that one's queue is the next to wait
+ * in.
+ *
+ * Keys that are always in use are never free at the same time by chance. An owner that has
+ * missed them a few times queues for all: at the front of the first one's queue without taking
+ * it, then at the front of the second one's, and takes them when it is first everywhere. As no
+ * owner queues for a key while it waits for one that comes before it in the order of bytes, no
+ * two wait for each other.
+ *
+ * All leases count from when the acquisition began. The caller finds out when that has become
+ * too long ago: it renews before it believes. */
+#include "store/cluster/multi_lock.h"
+
+#include "base/mem.h"
+#include "net/loop.h"
+
+/* Rounds that got some of the keys and not all, before the owner queues for all. */
+#define MISSES_MAX 3
+/* Of one acquisition, before it waits to be called: servers may say one thing and then another. */
+#define ROUNDS_MAX 8
+
+#define NO_KEY SIZE_MAX
+
+/* The owner's share in a key. */
+enum hold { HOLD_NOTHING, HOLD_PLACE, HOLD_LOCK };
+
+struct multi_lock {
+    struct store base;
+    struct store *below; /* takes one key each */
+    struct loop *loop;
+
+    /* The operation under way (base.operation). */
+    const char *const *keys;
+    size_t key_count;
+    size_t order[LOCK_KEYS_MAX]; /* the keys by their bytes */
+    struct moment begun;
+    struct kept_answer result; /* about all keys */
+    size_t step;               /* how many keys it has been through */
+    size_t key;                /* about which one it asks now */
+    /* The request about it. */
+    struct acquire_request one;
+    union {
+        struct renew_request renew;
+        struct release_request release;
+    } request;
+
+    /* Kept from one acquisition to the next. */
+    char *last_owner;
+    enum hold holds[LOCK_KEYS_MAX];
+    size_t waiting;            /* the key in whose queue it begins; NO_KEY */
+    unsigned misses;           /* rounds that got something, and not all */
+    bool taken[LOCK_KEYS_MAX]; /* in this round */
+    bool again;                /* after releasing these: another round */
+    unsigned rounds;           /* of this acquisition */
+};
+
+static struct multi_lock *of(struct store *base)
+{
+    return MEM_CONTAINER(struct multi_lock, base, base);
+}
+
+/* -- the request ------------------------------------------------------------------------------- */
+
+static void sort_keys(struct multi_lock *multi)
+{
+    for (size_t i = 0; i < multi->key_count; i++) {
+        size_t at = i;
+        for (; at > 0 && strcmp(multi->keys[multi->order[at - 1]], multi->keys[i]) > 0; at--)
+            multi->order[at] = multi->order[at - 1];
+        multi->order[at] = i;
+    }
+}
+
+static void set_granted(struct multi_lock *multi)
+{
+    multi->result.answer =
+        (struct answer){.verdict = VERDICT_GRANTED, .granted.grants = multi->result.grants};
+}
+
+static void finish(struct multi_lock *multi)
+{
+    struct kept_answer result; /* "done" may begin the next operation */
+
+    answer_keep(&result, &multi->result.answer);
+    multi->base.operation.done(multi->base.operation.arg, &result.answer);
+}
+
+/* Makes the next request one about that key only. Returns its lock. */
+static struct acquire_request *set_key(struct multi_lock *multi, size_t key)
+{
+    multi->key = key;
+    multi->one = *operation_lock(&multi->base.operation);
+    multi->one.keys = &multi->keys[key];
+    multi->one.key_count = 1;
+    return &multi->one;
+}
+
+/* Asks about multi->key. */
+static void ask(struct multi_lock *multi, struct operation operation, struct moment until,
+                store_done *done)
+{
+    operation.until = until;
+    operation.done = done;
+    operation.arg = multi;
+    store_start(multi->below, &operation);
+}
+
+/* Adds what was granted for one key to the result: of all leases, from the earliest and for the
+ * shortest. */
+static void add_grant(struct multi_lock *multi, const struct answer *granted)
+{
+    struct answer *all = &multi->result.answer;
+    struct moment from = all->granted.from.ns ? all->granted.from : multi->begun;
+
+    if (granted->granted.grants)
+        multi->result.grants[multi->key] = granted->granted.grants[0];
+    all->maybe_done |= granted->maybe_done;
+    all->granted.forgotten |= granted->granted.forgotten;
+    all->granted.not_listening |= granted->granted.not_listening;
+    if (granted->granted.from.ns && granted->granted.from.ns < from.ns)
+        all->granted.from = granted->granted.from;
+    if (granted->granted.lease > 0 &&
+        (all->granted.lease == 0 || granted->granted.lease < all->granted.lease))
+        all->granted.lease = granted->granted.lease;
+}
+
+/* -- renewing and releasing -------------------------------------------------------------------- */
+
+/* Adds the answer about one key to that about all. A refusal counts more than that all is well,
+ * silence more than a refusal, which is not forgotten for it. Something may have been done as soon
+ * as one of them may be. */
+static void merge(struct multi_lock *multi, const struct answer *answer)
+{
+    struct answer *all = &multi->result.answer;
+    bool done = all->maybe_done || answer->maybe_done || answer->verdict != VERDICT_UNKNOWN;
+    size_t lost = answer->verdict == VERDICT_REFUSED ? multi->key + 1 : all->lost;
+
+    if (answer->verdict == VERDICT_GRANTED) {
+        add_grant(multi, answer);
+    } else if (answer->verdict > all->verdict) {
+        answer_keep(&multi->result, answer);
+        all->refused.key = multi->key;
+    }
+    all->maybe_done = done;
+    all->lost = lost;
+}
+
+static void ask_next(struct multi_lock *multi);
+
+static void answered(void *arg, const struct answer *answer)
+{
+    struct multi_lock *multi = arg;
+    bool renewal = multi->base.operation.verb == VERB_RENEW;
+
+    multi->step++;
+    if (renewal && answer->verdict == VERDICT_REFUSED) {
+        /* One is lost, so all are. */
+        answer_keep(&multi->result, answer);
+        multi->result.answer.refused.key = multi->key;
+        finish(multi);
+        return;
+    }
+    if (!renewal)
+        multi->holds[multi->key] = answer->verdict == VERDICT_UNKNOWN ? HOLD_LOCK : HOLD_NOTHING;
+    merge(multi, answer);
+    if (multi->step == multi->key_count) {
+        if (multi->result.answer.verdict != VERDICT_UNKNOWN)
+            multi->result.answer.maybe_done = false;
+        finish(multi);
+    } else {
+        ask_next(multi);
+    }
+}
+
+/* Renews or releases the next key. A release begins with the last one: a waiter for only that key
+ * is woken before a waiter for all. */
+static void ask_next(struct multi_lock *multi)
+{
+    const struct operation *whole = &multi->base.operation;
+    struct operation operation = {.verb = whole->verb};
+
+    if (whole->verb == VERB_RENEW) {
+        struct renew_request *request = &multi->request.renew;
+        *request = *whole->renew;
+        request->lock = set_key(multi, multi->order[multi->step]);
+        if (request->grants)
+            request->grants += multi->key;
+        operation.renew = request;
+    } else {
+        struct release_request *request = &multi->request.release;
+        *request = *whole->release;
+        request->lock = set_key(multi, multi->order[multi->key_count - 1 - multi->step]);
+        operation.release = request;
+    }
+    /* Of the time that is left, a share for each key that is still to be asked about. */
+    struct moment now = loop_now(multi->loop);
+    int64_t left = (int64_t)(multi->key_count - multi->step);
+    int64_t share = moment_until(now, whole->until) / (left > 1 ? left : 1);
+    ask(multi, operation, moment_plus(now, share), answered);
+}
+
+static enum release_sent release_nowait(struct store *base, const struct release_request *request)
+{
+    struct acquire_request one = *request->lock;
+    struct release_request about_one = *request;
+    enum release_sent all = RELEASE_SENT;
+
+    about_one.lock = &one;
+    one.key_count = 1;
+    for (size_t i = 0; i < request->lock->key_count; i++) {
+        one.keys = &request->lock->keys[i];
+        enum release_sent sent = store_release_nowait(of(base)->below, &about_one);
+        if (all == RELEASE_SENT || sent == RELEASE_BLOCKED)
+            all = sent;
+    }
+    return all;
+}
+
+/* Whether waiting for it is of use. */
+static bool is_taken(const struct answer *answer)
+{
+    return answer->cause == CAUSE_HELD || answer->cause == CAUSE_CLOSED;
+}
+
+/* -- acquiring: releasing ---------------------------------------------------------------------- */
+
+static void start_round(struct multi_lock *multi);
+static void release_taken_next(struct multi_lock *multi);
+
+/* Whether a key must be released after the result. No lock is held while another key is waited for,
+ * no place in a queue is kept beyond that key, and nothing is left where it failed. After silence,
+ * the next try finds out. */
+static bool must_go(const struct multi_lock *multi, size_t key)
+{
+    const struct answer *result = &multi->result.answer;
+    bool waits = is_taken(result) && multi->base.operation.acquire->queue;
+
+    if (multi->holds[key] != HOLD_PLACE)
+        return multi->holds[key] == HOLD_LOCK &&
+               (result->verdict == VERDICT_REFUSED || key != result->refused.key);
+    return result->verdict == VERDICT_REFUSED &&
+           (!waits || strcmp(multi->keys[key], multi->keys[result->refused.key]) > 0);
+}
+
+static void taken_released(void *arg, const struct answer *answer)
+{
+    struct multi_lock *multi = arg;
+    struct answer *result = &multi->result.answer;
+
+    multi->step++;
+    if (answer->verdict != VERDICT_UNKNOWN) {
+        multi->holds[multi->key] = HOLD_NOTHING;
+    } else {
+        multi->again = false;
+        if (result->verdict != VERDICT_UNKNOWN)
+            answer_keep(&multi->result, answer);
+        result->refused.key = multi->key;
+        result->maybe_done = true;
+    }
+    release_taken_next(multi);
+}
+
+static void release_taken_next(struct multi_lock *multi)
+{
+    size_t count = multi->key_count;
+
+    for (; multi->step < count; multi->step++) {
+        size_t key = multi->order[count - 1 - multi->step];
+        if (must_go(multi, key)) {
+            struct release_request *request = &multi->request.release;
+            *request = (struct release_request){
+                .lock = set_key(multi, key), .end.how = LOCK_UNUSED, .in_time = true};
+            ask(multi, (struct operation){.verb = VERB_RELEASE, .release = request},
+                multi->base.operation.until, taken_released);
+            return;
+        }
+    }
+    if (multi->again && !moment_reached(multi->base.operation.until, loop_now(multi->loop)))
+        start_round(multi);
+    else
+        finish(multi);
+}
+
+static void release_taken(struct multi_lock *multi, const struct answer *why, bool again)
+{
+    answer_keep(&multi->result, why);
+    multi->result.answer.refused.key = multi->key;
+    multi->again = again;
+    multi->step = 0;
+    release_taken_next(multi);
+}
+
+/* -- acquiring: taking ------------------------------------------------------------------------- */
+
+static bool has_taken(const struct multi_lock *multi)
+{
+    for (size_t i = 0; i < multi->key_count; i++) {
+        if (multi->taken[i])
+            return true;
+    }
+    return false;
+}
+
+/* Notes the answer about the key. A place stays until it is released or used. */
+static void note(struct multi_lock *multi, const struct answer *answer, bool queued)
+{
+    enum hold *hold = &multi->holds[multi->key];
+
+    if (answer->verdict == VERDICT_GRANTED) {
+        *hold = HOLD_LOCK;
+        multi->taken[multi->key] = true;
+        add_grant(multi, answer);
+    } else if (answer->verdict == VERDICT_REFUSED) {
+        *hold = queued || *hold != HOLD_NOTHING ? HOLD_PLACE : HOLD_NOTHING;
+    }
+    if (answer->maybe_done || answer->cause == CAUSE_REVOKED)
+        *hold = HOLD_LOCK;
+}
+
+static void acquire_key(struct multi_lock *multi, store_done *done)
+{
+    ask(multi, (struct operation){.verb = VERB_ACQUIRE, .acquire = &multi->one},
+        multi->base.operation.until, done);
+}
+
+static void take_next(struct multi_lock *multi);
+
+static void key_taken(void *arg, const struct answer *answer)
+{
+    struct multi_lock *multi = arg;
+    bool first = !has_taken(multi);
+    bool to_wait = is_taken(answer) && multi->base.operation.acquire->queue;
+
+    note(multi, answer, to_wait && first);
+    if (answer->verdict == VERDICT_GRANTED) {
+        take_next(multi);
+        return;
+    }
+    if (to_wait)
+        multi->waiting = multi->key;
+    multi->misses += to_wait && !first;
+    release_taken(multi, answer, to_wait && !first && ++multi->rounds < ROUNDS_MAX);
+}
+
+/* The one that is waited for; after it, and where there is none, by their bytes. */
+static size_t next_to_take(const struct multi_lock *multi)
+{
+    if (!has_taken(multi) && multi->waiting < multi->key_count)
+        return multi->waiting;
+    for (size_t i = 0; i < multi->key_count; i++) {
+        if (!multi->taken[multi->order[i]])
+            return multi->order[i];
+    }
+    return NO_KEY;
+}
+
+static void take_next(struct multi_lock *multi)
+{
+    size_t next = next_to_take(multi);
+
+    if (next == NO_KEY) {
+        finish(multi);
+        return;
+    }
+    struct acquire_request *one = set_key(multi, next);
+    bool first = !has_taken(multi);
+    one->queue &= first;
+    one->listen &= first;
+    acquire_key(multi, key_taken);
+}
+
+/* -- acquiring: queueing for all --------------------------------------------------------------- */
+
+static void stand_next(struct multi_lock *multi);
+
+static void stood(void *arg, const struct answer *answer)
+{
+    struct multi_lock *multi = arg;
+    bool next =
+        answer->cause == CAUSE_HELD && answer->refused.position == 1 && !answer->refused.holders;
+
+    note(multi, answer, is_taken(answer));
+    multi->step++;
+    if (answer->verdict == VERDICT_GRANTED || next)
+        stand_next(multi);
+    else
+        release_taken(multi, answer, false);
+}
+
+static void stand_next(struct multi_lock *multi)
+{
+    if (multi->step == multi->key_count) {
+        take_next(multi);
+        return;
+    }
+    set_key(multi, multi->order[multi->step])->queue_only = true;
+    acquire_key(multi, stood);
+}
+
+/* -- acquiring: from the beginning ------------------------------------------------------------- */
+
+static void start_round(struct multi_lock *multi)
+{
+    memset(multi->taken, 0, sizeof multi->taken);
+    set_granted(multi);
+    if (multi->misses < MISSES_MAX) {
+        take_next(multi);
+    } else {
+        multi->waiting = NO_KEY;
+        multi->step = 0;
+        stand_next(multi);
+    }
+}
+
+static void acquire(struct multi_lock *multi, const char *owner)
+{
+    if (!multi->last_owner || strcmp(multi->last_owner, owner) != 0) {
+        free(multi->last_owner);
+        multi->last_owner = mem_strdup(owner);
+        multi->waiting = NO_KEY;
+        multi->misses = 0;
+        memset(multi->holds, 0, sizeof multi->holds);
+    }
+    multi->rounds = 0;
+    start_round(multi);
+}
+
+/* -- the whole --------------------------------------------------------------------------------- */
+
+static void start(struct store *base, const struct operation *operation)
+{
+    struct multi_lock *multi = of(base);
+    const struct acquire_request *lock = operation_lock(operation);
+
+    multi->keys = lock->keys;
+    multi->key_count = lock->key_count;
+    sort_keys(multi);
+    multi->begun = loop_now(multi->loop);
+    multi->step = 0;
+    set_granted(multi);
+    switch (operation->verb) {
+    case VERB_ACQUIRE: acquire(multi, lock->owner); break;
+    case VERB_RENEW: ask_next(multi); break;
+    case VERB_RELEASE:
+        multi->waiting = NO_KEY;
+        multi->misses = 0;
+        ask_next(multi);
+        break;
+    default: store_start(multi->below, operation); break;
+    }
+}
+
+/* Only one key was asked for. */
+static void handed(void *arg, const struct answer *grant)
+{
+    struct multi_lock *multi = of(arg);
+
+    multi->holds[0] = HOLD_LOCK;
+    store_granted(&multi->base, grant);
+}
+
+static void close_several(struct store *base)
+{
+    struct multi_lock *multi = of(base);
+
+    store_close(multi->below);
+    free(multi->last_owner);
+    free(multi);
+}
+
+struct store *multi_lock_open(struct loop *loop, struct store *single)
+{
+    static const struct store_events events = {store_changed, handed};
+    static const struct store_ops ops = {close_several, start, release_nowait};
+    struct multi_lock *multi = mem_zeroed(sizeof *multi);
+
+    multi->base.ops = &ops;
+    multi->loop = loop;
+    multi->below = single;
+    multi->waiting = NO_KEY;
+    store_on_event(single, &events, &multi->base);
+    return &multi->base;
+}
