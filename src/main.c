@@ -38,7 +38,7 @@ static const struct {
 
 #define COUNT (sizeof commands / sizeof *commands)
 
-static const struct command *find(const char *name)
+static const struct command *find_command(const char *name)
 {
     for (size_t i = 0; i < COUNT; i++)
         if (strcmp(commands[i].command->name, name) == 0)
@@ -94,7 +94,7 @@ static int print_version(void)
 }
 
 /* Returns the commands that go by that name in other tools, or NULL. */
-static const char *synonym(const char *name)
+static const char *commands_for_synonym(const char *name)
 {
     static const struct {
         const char *name, *meant;
@@ -121,10 +121,10 @@ static void hint_at_run(int argc, char **argv)
 }
 
 /* argv[1] is not a subcommand; perhaps the user thinks of flock(1). */
-static int refuse(int argc, char **argv)
+static int refuse_word(int argc, char **argv)
 {
     const struct command *meant = NULL;
-    const char *other = synonym(argv[1]);
+    const char *other = commands_for_synonym(argv[1]);
     const char *const *words = (const char *const *)argv + 2;
     size_t slips = SLIPS_MANY;
 
@@ -156,7 +156,7 @@ static int refuse(int argc, char **argv)
  * "rlock". */
 static int complete_line(int count, char **words)
 {
-    const struct command *command = count > 1 ? find(words[0]) : NULL;
+    const struct command *command = count > 1 ? find_command(words[0]) : NULL;
 
     if (command)
         return complete(command, count, words);
@@ -169,9 +169,9 @@ static int complete_line(int count, char **words)
     return command_flush();
 }
 
-static int help(int argc, char **argv)
+static int show_help(int argc, char **argv)
 {
-    const struct command *command = argc > 2 ? find(argv[2]) : NULL;
+    const struct command *command = argc > 2 ? find_command(argv[2]) : NULL;
 
     if (argc > 2 && strcmp(argv[2], "--complete") == 0)
         return complete_line(argc - 3, argv + 3);
@@ -200,15 +200,15 @@ int main(int argc, char **argv)
         fputs(first_screen, stderr);
         return STATUS_USAGE;
     }
-    const struct command *command = find(argv[1]);
+    const struct command *command = find_command(argv[1]);
     if (strcmp(argv[1], "help") == 0)
-        return help(argc, argv);
+        return show_help(argc, argv);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
         return print_help();
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
         return print_version();
     if (!command)
-        return refuse(argc, argv);
+        return refuse_word(argc, argv);
     if (getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur < STACK_LEAST) {
         say_error("a stack of %ju kB is too small: rlock needs %ju kB (ulimit -s, LimitSTACK=)",
                   (uintmax_t)stack.rlim_cur >> 10, (uintmax_t)STACK_LEAST >> 10);

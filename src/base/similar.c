@@ -4,13 +4,13 @@
 
 #define LENGTH_MAX 32 /* of words; longer ones are similar to none */
 
-static size_t least(size_t a, size_t b)
+static size_t smaller_of(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
 /* The edit distance of Levenshtein, in which a swap of two neighbours counts once. */
-static size_t distance(const char *a, size_t a_length, const char *b, size_t b_length)
+static size_t edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
     size_t rows[LENGTH_MAX + 1][LENGTH_MAX + 1];
 
@@ -21,10 +21,10 @@ static size_t distance(const char *a, size_t a_length, const char *b, size_t b_l
                 *here = i + j;
                 continue;
             }
-            *here = least(rows[i - 1][j - 1] + (a[i - 1] != b[j - 1]),
-                          least(rows[i - 1][j], rows[i][j - 1]) + 1);
+            *here = smaller_of(rows[i - 1][j - 1] + (a[i - 1] != b[j - 1]),
+                               smaller_of(rows[i - 1][j], rows[i][j - 1]) + 1);
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                *here = least(*here, rows[i - 2][j - 2] + 1);
+                *here = smaller_of(*here, rows[i - 2][j - 2] + 1);
         }
     }
     return rows[a_length][b_length];
@@ -36,7 +36,7 @@ bool similar_is_nearer(const char *typed, size_t length, const char *word, size_
 
     if (length > LENGTH_MAX || word_length > LENGTH_MAX)
         return false;
-    size_t found = distance(typed, length, word, word_length);
+    size_t found = edit_distance(typed, length, word, word_length);
     if (found >= *slips || found > (word_length > 4 ? 2 : 1))
         return false;
     *slips = found;

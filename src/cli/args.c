@@ -20,8 +20,8 @@ struct getopt_tables {
     char letters[2 + 3 * ARGS_OPTIONS_MAX + 1];
 };
 
-__attribute__((format(printf, 2, 3))) static bool fault(struct arguments *arguments,
-                                                        const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static bool set_fault(struct arguments *arguments,
+                                                            const char *fmt, ...)
 {
     va_list list;
     va_start(list, fmt);
@@ -30,13 +30,13 @@ __attribute__((format(printf, 2, 3))) static bool fault(struct arguments *argume
     return false;
 }
 
-static size_t flatten(const struct option_spec *table, const struct option_spec *except,
-                      struct option_row *rows, size_t count)
+static size_t flatten_options(const struct option_spec *table, const struct option_spec *except,
+                              struct option_row *rows, size_t count)
 {
     for (; table->name || table->heading || table->same || table->table; table++) {
         if (!table->name && table->table) {
             if (table->table != except)
-                count = flatten(table->table, except, rows, count);
+                count = flatten_options(table->table, except, rows, count);
         } else if (!table->name && table->heading) {
             rows[count].heading = table->heading;
         } else if (count < ARGS_OPTIONS_MAX) {
@@ -52,7 +52,7 @@ size_t args_flatten(const struct option_spec *table, const struct option_spec *e
                     struct option_row rows[ARGS_OPTIONS_MAX + 1])
 {
     rows[0] = (struct option_row){0};
-    return table == except ? 0 : flatten(table, except, rows, 0);
+    return table == except ? 0 : flatten_options(table, except, rows, 0);
 }
 
 static int has_argument(const struct option_spec *spec)
@@ -122,18 +122,19 @@ static const char *find_similar(const struct option_row *rows, const char *name,
 }
 
 /* "word" is what getopt_long() called '?'. */
-static bool refuse(const struct option_row *rows, const char *word, struct arguments *arguments)
+static bool refuse_option(const struct option_row *rows, const char *word,
+                          struct arguments *arguments)
 {
     if (optopt >= ROW_BASE)
-        return fault(arguments, "option --%s takes no argument", find_spec(rows, optopt)->name);
+        return set_fault(arguments, "option --%s takes no argument", find_spec(rows, optopt)->name);
     if (optopt)
-        return fault(arguments, "unknown option -%c", optopt);
+        return set_fault(arguments, "unknown option -%c", optopt);
     size_t length = strcspn(word, "=");
     bool ambiguous = count_matches(rows, word + 2, length - 2) > 1;
     const char *meant = ambiguous ? NULL : find_similar(rows, word + 2, length - 2);
-    return fault(arguments, "%s option %.*s%s%s%s", ambiguous ? "ambiguous" : "unknown",
-                 (int)length, word, meant ? "; did you mean --" : "", meant ? meant : "",
-                 meant ? "?" : "");
+    return set_fault(arguments, "%s option %.*s%s%s%s", ambiguous ? "ambiguous" : "unknown",
+                     (int)length, word, meant ? "; did you mean --" : "", meant ? meant : "",
+                     meant ? "?" : "");
 }
 
 bool args_parse(int argc, char *const *argv, const struct option_spec *table,
@@ -155,13 +156,13 @@ bool args_parse(int argc, char *const *argv, const struct option_spec *table,
         if (c == 1) {
             arguments->words[arguments->word_count++] = optarg;
         } else if (c == '?') {
-            return refuse(rows, argv[optind - 1], arguments);
+            return refuse_option(rows, argv[optind - 1], arguments);
         } else if (c == ':') {
             const struct option_spec *spec = find_spec(rows, optopt);
             arguments->missing = spec->id;
             if (optopt < ROW_BASE)
-                return fault(arguments, "option -%c needs an argument", optopt);
-            return fault(arguments, "option --%s needs an argument", spec->name);
+                return set_fault(arguments, "option -%c needs an argument", optopt);
+            return set_fault(arguments, "option --%s needs an argument", spec->name);
         } else {
             const struct option_spec *spec = find_spec(rows, c);
             struct given_option *given = &arguments->options[arguments->option_count++];
@@ -191,7 +192,7 @@ const struct given_option *args_option(const struct arguments *arguments, int id
 }
 
 /* Prints words up to the width of a line, from "*column" on; further lines are indented. */
-static void wrap(struct strbuf *out, size_t *column, const char *text)
+static void wrap_words(struct strbuf *out, size_t *column, const char *text)
 {
     for (; *text; text += strspn(text, " ")) {
         size_t length = strcspn(text, " ");
@@ -219,14 +220,14 @@ static void print_meaning(const struct option_row *row, struct strbuf *out)
     size_t column = HELP_INDENT;
     char text[400];
 
-    wrap(out, &column, row->help);
+    wrap_words(out, &column, row->help);
     if (spec->list)
-        wrap(out, &column, spec->list(text, sizeof text));
+        wrap_words(out, &column, spec->list(text, sizeof text));
     if (spec->variable || initial) {
         snprintf(text, sizeof text, "(%s%s%s%s)", spec->variable ? spec->variable : "",
                  spec->variable && initial ? "; " : "", initial ? "default " : "",
                  initial ? initial : "");
-        wrap(out, &column, text);
+        wrap_words(out, &column, text);
     }
     strbuf_putc(out, '\n');
 }

@@ -1,6 +1,6 @@
 /* Executes a subcommand by its record: parses and checks its words, reads the settings, and prints
  * how it fails. It changes nothing but its struct call. To add a step that all subcommands take,
- * edit perform(). */
+ * edit perform_call(). */
 #include "cli/command.h"
 
 #include <errno.h>
@@ -153,7 +153,7 @@ const char *command_value(const struct call *call, int id)
     return option ? option->value : NULL;
 }
 
-static int parse(struct call *call)
+static int parse_call(struct call *call)
 {
     static const struct {
         size_t least, most;
@@ -207,10 +207,10 @@ static void doubt_words(const struct call *call)
                         call->command->name, call->arguments.words[i]);
 }
 
-static int perform(struct call *call)
+static int perform_call(struct call *call)
 {
     const struct command *command = call->command;
-    int status = command->parse ? command->parse(call) : parse(call);
+    int status = command->parse ? command->parse(call) : parse_call(call);
 
     if (status == STATUS_OK && command_has(call, OPTION_HELP))
         return command_help(command);
@@ -244,7 +244,7 @@ int command_execute(const struct command *command, int argc, char **argv)
     call->command = command;
     call->argc = argc;
     call->argv = argv;
-    call->status = perform(call);
+    call->status = perform_call(call);
     if (command->end)
         command->end(call);
     int status = call->status, signal = call->signal;

@@ -5,7 +5,7 @@
 /* Not isspace(), which depends on the locale. */
 #define BLANKS " \t\r\v\f"
 
-static char *trim(char *text)
+static char *trim_blanks(char *text)
 {
     text += strspn(text, BLANKS);
     for (size_t n = strlen(text); n > 0 && strchr(BLANKS, text[n - 1]); n--)
@@ -23,7 +23,7 @@ static char *take_line(struct config_reader *reader)
     reader->rest = start + length + (end != NULL);
     start[length] = '\0';
     reader->number++;
-    return strlen(start) < length ? NULL : trim(start);
+    return strlen(start) < length ? NULL : trim_blanks(start);
 }
 
 bool config_next(struct config_reader *reader)
@@ -42,8 +42,8 @@ bool config_next(struct config_reader *reader)
         char *equals = text ? strchr(text, '=') : NULL;
         if (equals && equals > text) {
             *equals = '\0';
-            reader->key = trim(text);
-            reader->value = trim(equals + 1);
+            reader->key = trim_blanks(text);
+            reader->value = trim_blanks(equals + 1);
             return true;
         }
         reader->fault = !text    ? "has a NUL byte in it"

@@ -115,7 +115,7 @@ size_t holders_count(const struct lock_view *lock, const struct lock_party **las
     return count;
 }
 
-static const struct lock_party *oldest(const struct lock_party *parties, size_t count)
+static const struct lock_party *oldest_party(const struct lock_party *parties, size_t count)
 {
     const struct lock_party *found = NULL;
 
@@ -127,7 +127,7 @@ static const struct lock_party *oldest(const struct lock_party *parties, size_t 
 
 const struct lock_party *holders_oldest(const struct lock_view *lock)
 {
-    return oldest(lock->holders, lock->holder_count);
+    return oldest_party(lock->holders, lock->holder_count);
 }
 
 const struct lock_party *holders_reserved(const struct lock_view *lock)
@@ -140,7 +140,7 @@ const struct lock_party *holders_reserved(const struct lock_view *lock)
 
 const struct lock_party *waiters_oldest(const struct lock_view *lock)
 {
-    return oldest(lock->waiters, lock->waiter_count);
+    return oldest_party(lock->waiters, lock->waiter_count);
 }
 
 bool lock_has_own_pause(const struct lock_view *lock)

@@ -99,7 +99,7 @@ static int64_t count_kept(const struct lock_view *lock)
     return kept;
 }
 
-/* There is no sample if the age of a party may not be read. */
+/* Returns the age of "oldest" in ms; NO_SAMPLE if the age of a party may not be read. */
 static int64_t age_of(const struct lock_party *oldest, const struct lock_party *parties,
                       size_t count)
 {

@@ -49,7 +49,7 @@ void query_close(struct query *query)
 
 /* -- one question ------------------------------------------------------------------------------ */
 
-static void done(void *arg, const struct answer *answer)
+static void on_answer(void *arg, const struct answer *answer)
 {
     struct query *query = arg;
 
@@ -63,7 +63,7 @@ static void ask_once(struct query *query, struct operation operation, struct mom
                      struct answer *answer)
 {
     operation.until = until;
-    operation.done = done;
+    operation.done = on_answer;
     operation.arg = query;
     if (operation.verb == VERB_SURVEY)
         lock_list_free(operation.survey->each_arg); /* the results of an attempt that failed */
@@ -81,7 +81,7 @@ static void ask_once(struct query *query, struct operation operation, struct mom
 
 /* -- a store that is away at the start ------------------------------------------------------- */
 
-static void away(void *arg, const struct answer *why)
+static void on_away(void *arg, const struct answer *why)
 {
     const struct query *query = arg;
 
@@ -90,7 +90,7 @@ static void away(void *arg, const struct answer *why)
     say_warning("%s: %s; trying again", query->who, why->text);
 }
 
-static void back(void *arg, int64_t after)
+static void on_back(void *arg, int64_t after)
 {
     const struct query *query = arg;
 
@@ -99,9 +99,9 @@ static void back(void *arg, int64_t after)
 
 /* Begins the outage of the first question. longest: ns that a store may be away which has answered;
  * 0: the next failure is final. */
-static void begin(struct query *query, int64_t longest)
+static void begin_outage(struct query *query, int64_t longest)
 {
-    static const struct outage_events events = {away, back};
+    static const struct outage_events events = {on_away, on_back};
 
     if (!query->asked)
         outage_begin(&query->outage, query->loop, moment_now(), query->server_wait, longest,
@@ -134,8 +134,8 @@ static bool may_ask_again(const struct query *query, bool harmless, bool unsure,
 
 /* Asks until there is an answer, or the outage or the time is over. harmless: what may have been
  * done may be asked again. Returns whether an attempt without an answer may have been executed. */
-static bool ask(struct query *query, struct operation operation, bool harmless, int64_t attempt,
-                struct moment end, struct answer *answer)
+static bool ask_store(struct query *query, struct operation operation, bool harmless,
+                      int64_t attempt, struct moment end, struct answer *answer)
 {
     bool again = true, unsure = false;
 
@@ -153,15 +153,15 @@ static bool ask(struct query *query, struct operation operation, bool harmless, 
 
 void query_ask(struct query *query, struct operation operation, struct answer *answer)
 {
-    begin(query, 0);
-    ask(query, operation, false, query->time_limit, MOMENT_NEVER, answer);
+    begin_outage(query, 0);
+    ask_store(query, operation, false, query->time_limit, MOMENT_NEVER, answer);
     if (answer->verdict == VERDICT_UNKNOWN)
         outage_add_length(&query->outage, moment_now(), answer);
 }
 
 /* -- questions ------------------------------------------------------------------------------- */
 
-static void keep(void *arg, const struct lock_view *view)
+static void keep_view(void *arg, const struct lock_view *view)
 {
     struct lock_list *list = arg;
 
@@ -197,7 +197,7 @@ void lock_list_refuse(const struct lock_list *list, struct answer *answer)
 }
 
 /* A store that takes long to answer is not away. */
-static void heard(void *arg)
+static void on_progress(void *arg)
 {
     struct query *query = arg;
 
@@ -210,11 +210,11 @@ void query_survey(struct query *query, const struct survey_request *request, str
     struct survey_request whole = *request;
 
     lock_list_free(list);
-    whole.each = keep;
+    whole.each = keep_view;
     whole.each_arg = list;
     whole.paused = keep_pause;
     whole.minimum = keep_minimum;
-    whole.heard = heard;
+    whole.heard = on_progress;
     whole.heard_arg = query;
     query_ask(query, (struct operation){.verb = VERB_SURVEY, .survey = &whole}, answer);
     if (answer->verdict == VERDICT_UNKNOWN)
@@ -261,7 +261,7 @@ static bool ask_until_answered(struct query *query, struct operation operation,
     bool unanswered = false, retry = true;
     unsigned failures = 0;
 
-    begin(query, 0);
+    begin_outage(query, 0);
     if (!query->outage.contacted)
         end = moment_max(end, query->outage.until);
     while (retry) {
@@ -324,8 +324,8 @@ void query_latch(struct query *query, const struct latch_request *request, struc
 {
     const struct operation operation = {.verb = VERB_LATCH, .latch = request};
 
-    begin(query, query->attempt > LATCH_OUTAGE_NS ? query->attempt : LATCH_OUTAGE_NS);
-    bool unsure = ask(query, operation, true, query->attempt, end, answer);
+    begin_outage(query, query->attempt > LATCH_OUTAGE_NS ? query->attempt : LATCH_OUTAGE_NS);
+    bool unsure = ask_store(query, operation, true, query->attempt, end, answer);
     if (unsure && request->verb == LATCH_DELETE && answer->cause == CAUSE_ABSENT)
         *answer = (struct answer){.verdict = VERDICT_GRANTED};
     if (answer->verdict != VERDICT_UNKNOWN || !query->store)

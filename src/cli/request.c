@@ -12,7 +12,7 @@
 #include "lock/own_identity.h"
 #include "store/url.h"
 
-/* The word behind --limit is its number if it is all digits. */
+/* Whether the word behind --limit is its number: all digits. */
 static bool is_limit(const char *word)
 {
     return *word && word[strspn(word, "0123456789")] == '\0';
@@ -118,7 +118,7 @@ int mirror_judge(const char *mirror, const char *key, const struct call *call)
 
 /* These return NULL, or a fault, which the caller frees. */
 
-static char *wrong(const char *what, const char *value, const char *why)
+static char *wrong_value(const char *what, const char *value, const char *why)
 {
     return strbuf_print("%s '%s' %s", what, URLS_TEXT(value), why);
 }
@@ -128,7 +128,7 @@ static char *take_keys(struct request *request, const struct arguments *argument
     for (size_t i = 0; i < arguments->word_count; i++) {
         const char *key = arguments->words[i], *why = key_fault(key);
         if (why)
-            return wrong("KEY", key, why);
+            return wrong_value("KEY", key, why);
         if (text_is_among(request->keys, request->wanted.key_count, key))
             continue;
         if (request->wanted.key_count == LOCK_KEYS_MAX)
@@ -172,7 +172,7 @@ static char *take_mirror(struct request *request, const char *value)
     const char *why = mirror_read(value, request->keys[0], request->mirror);
 
     if (why)
-        return wrong("--mirror", value, why);
+        return wrong_value("--mirror", value, why);
     request->wanted.mirror = request->mirror;
     if (request->wanted.mode == LOCK_EXCLUSIVE && request->wanted.key_count == 1)
         return NULL;
@@ -200,7 +200,7 @@ static char *take_some(struct request *request, const struct given_option *any,
     if (take && !any)
         return strbuf_print("--take without --any");
     if (take && request->wanted.key_count == 1)
-        return wrong("--take", take->value, "does not go with one KEY");
+        return wrong_value("--take", take->value, "does not go with one KEY");
     if (take && !decimal_parse(take->value, 1, (int64_t)request->wanted.key_count - 1, &number))
         return strbuf_print("--take '%s' is not a number from 1 to %zu: at least one KEY, not all",
                             URLS_TEXT(take->value), request->wanted.key_count - 1);
@@ -216,7 +216,7 @@ static char *take_group(struct request *request, const struct given_option *late
     const char *why = group ? key_fault(group->value) : NULL;
 
     if (why)
-        return wrong("--group", group->value, why);
+        return wrong_value("--group", group->value, why);
     if (group && !latest)
         return strbuf_print("--group without --latest");
     if (latest)

@@ -30,7 +30,7 @@ struct entry {
 };
 
 /* Returns the directory of the files, or "" if there is none. The caller frees. */
-static char *directory(void)
+static char *reservation_directory(void)
 {
     const char *base = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 
@@ -40,7 +40,7 @@ static char *directory(void)
 }
 
 /* The caller frees. */
-static char *describe(const struct settings *settings, const char *key)
+static char *describe_reservation(const struct settings *settings, const char *key)
 {
     const struct store_address *address = &settings->address;
     struct strbuf what = {0};
@@ -56,7 +56,7 @@ static char *describe(const struct settings *settings, const char *key)
 static char *path_of(const char *what)
 {
     uint64_t hash = hash_add(HASH_START, what, strlen(what));
-    char *place FREED = directory();
+    char *place FREED = reservation_directory();
 
     return strbuf_print("%s/%016" PRIx64, place, hash);
 }
@@ -101,11 +101,11 @@ static bool is_past(int64_t until_ms)
 bool reservation_find(const struct settings *settings, const char *key, char owner[OWNER_SIZE],
                       int64_t *until_ms)
 {
-    char *place FREED = directory();
+    char *place FREED = reservation_directory();
 
     if (access(place, F_OK) < 0) /* most users have never reserved */
         return false;
-    char *what FREED = describe(settings, key), *path FREED = path_of(what);
+    char *what FREED = describe_reservation(settings, key), *path FREED = path_of(what);
     struct entry entry ENDED_BY(free_entry) = {.what = NULL};
 
     if (!read_entry(path, &entry) || is_past(entry.until_ms) || strcmp(entry.what, what) != 0)
@@ -120,7 +120,7 @@ bool reservation_find(const struct settings *settings, const char *key, char own
  * date. */
 static void choose_owner(char owner[OWNER_SIZE])
 {
-    char *place FREED = directory();
+    char *place FREED = reservation_directory();
     DIR *all = *place ? opendir(place) : NULL;
     const struct dirent *one;
     struct stat status;
@@ -170,7 +170,7 @@ static void cannot_keep(const char *place, int error, char *fault, size_t size)
  * that another one has just saved. Returns it, or -1 with a message in "fault". */
 static int lock_directory(char *fault, size_t size)
 {
-    char *place FREED = directory();
+    char *place FREED = reservation_directory();
     int error = *place ? make_directory(place) : 0;
     int fd = *place && !error ? open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 
@@ -187,10 +187,10 @@ static int lock_directory(char *fault, size_t size)
     return -1;
 }
 
-static bool save(const struct settings *settings, const char *key, const char *owner,
-                 int64_t until_ms, char *fault, size_t size)
+static bool save_entry(const struct settings *settings, const char *key, const char *owner,
+                       int64_t until_ms, char *fault, size_t size)
 {
-    char *place FREED = directory(), *what FREED = describe(settings, key);
+    char *place FREED = reservation_directory(), *what FREED = describe_reservation(settings, key);
     char *path FREED = path_of(what);
     char *text FREED = strbuf_print("%s\n%" PRId64 "\n%s", owner, until_ms, what);
     mode_t mask = umask(077);
@@ -215,7 +215,7 @@ bool reservation_begin(const struct settings *settings, const char *key, int64_t
         choose_owner(owner);
     *fresh = known ? 0 : until_ms;
     bool saved =
-        save(settings, key, owner, until_ms > before_ms ? until_ms : before_ms, fault, size);
+        save_entry(settings, key, owner, until_ms > before_ms ? until_ms : before_ms, fault, size);
     close(locked);
     return saved;
 }
@@ -223,7 +223,7 @@ bool reservation_begin(const struct settings *settings, const char *key, int64_t
 void reservation_forget(const struct settings *settings, const char *key, int64_t until_ms)
 {
     int locked = lock_directory(NULL, 0);
-    char *what FREED = describe(settings, key), *path FREED = path_of(what);
+    char *what FREED = describe_reservation(settings, key), *path FREED = path_of(what);
     struct entry entry ENDED_BY(free_entry) = {.what = NULL};
 
     if (locked >= 0 && read_entry(path, &entry) && entry.until_ms == until_ms)
@@ -235,7 +235,8 @@ bool reservation_save(const struct settings *settings, const char *key, const ch
                       int64_t ns, char *fault, size_t size)
 {
     int locked = lock_directory(fault, size);
-    bool saved = locked >= 0 && save(settings, key, owner, now_ms() + ns / NS_PER_MS, fault, size);
+    bool saved =
+        locked >= 0 && save_entry(settings, key, owner, now_ms() + ns / NS_PER_MS, fault, size);
 
     file_close(locked);
     return saved;

@@ -224,13 +224,13 @@ static void fill_in(const struct run_messages *messages, const struct run_news *
 /* -- saying ---------------------------------------------------------------------------------- */
 
 /* Returns false if nothing is said. */
-static bool say(enum level level, const char *text)
+static bool say_at_level(enum level level, const char *text)
 {
     switch (level) {
     case ERROR: say_error("%s", text); return true;
     case WARNING: say_warning("%s", text); return true;
     case DETAIL: say_detail("%s", text); return false;
-    case REMINDER: return say_on_terminal() && say(ERROR, text);
+    case REMINDER: return say_on_terminal() && say_at_level(ERROR, text);
     case CONFLICT: return false; /* see level_of() */
     }
     return false;
@@ -264,7 +264,7 @@ static void tell_event(void *arg, const struct run_news *news)
         return;
     fill_in(messages, news, wording->text, text, sizeof text);
     fill_in(messages, news, wording->hint ? wording->hint : "", hint, sizeof hint);
-    if (say(level, text) && *hint)
+    if (say_at_level(level, text) && *hint)
         say_hint("%s", hint);
 }
 
@@ -394,7 +394,7 @@ static void name_holder(void *arg, const struct run_refusal *refusal, char *out,
     }
 }
 
-static void granted(void *arg, const struct lock_grant *grants)
+static void on_granted(void *arg, const struct lock_grant *grants)
 {
     struct run_messages *messages = arg;
     const struct acquire_request *request = messages->request;
@@ -416,11 +416,12 @@ static void detach(void *arg)
 
 void run_messages_init(struct run_messages *messages, const char *title, const char *command)
 {
-    *messages = (struct run_messages){.events = {tell_event, show_wait, hide_wait, word_event,
-                                                 word_wait, name_holder, granted, detach, messages},
-                                      .title = title,
-                                      .asked = title,
-                                      .command = command};
+    *messages =
+        (struct run_messages){.events = {tell_event, show_wait, hide_wait, word_event, word_wait,
+                                         name_holder, on_granted, detach, messages},
+                              .title = title,
+                              .asked = title,
+                              .command = command};
     status_line_init(&messages->wait, NULL, say_verbosity() == SAY_QUIET, compose_wait, messages);
     say_set_job(getpgrp());
 }

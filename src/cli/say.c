@@ -59,7 +59,7 @@ static void open_way_out(void)
     }
 }
 
-static void put(const char *line, size_t length)
+static void write_whole(const char *line, size_t length)
 {
     struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
 
@@ -89,7 +89,7 @@ __attribute__((format(printf, 2, 0))) static void put_line(const char *prefix, c
     strbuf_free(&text);
     used += strlen(line + used);
     line[used++] = '\n';
-    put(line, used);
+    write_whole(line, used);
     say.status_shown = false;
     errno = kept;
 }
@@ -197,7 +197,7 @@ bool say_status(const char *text)
     bool seen = !say.job || tcgetpgrp(STDERR_FILENO) == say.job;
     if (seen) {
         utf8_escape(text, start, STATUS_SIZE);
-        put(line, sizeof REDRAW - 1 + utf8_fit(start, say_columns()));
+        write_whole(line, sizeof REDRAW - 1 + utf8_fit(start, say_columns()));
         say.status_shown = *text != '\0';
     }
     errno = kept;

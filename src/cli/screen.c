@@ -41,8 +41,8 @@ bool screen_shows_utf8(void)
     return locale && (strcasestr(locale, "utf-8") || strcasestr(locale, "utf8"));
 }
 
-/* A line is wiped before it is written: behind a character in the last column the cursor is still
- * on it. */
+/* Draws the lines. Each is wiped before it is written: behind a character in the last column the
+ * cursor is still on it. */
 bool screen_draw(struct screen *screen, const char *lines)
 {
     int below = screen_window().lines;

@@ -79,8 +79,8 @@ int settings_refuse(const struct settings *settings, enum setting id, const char
     return status_of(given->origin);
 }
 
-__attribute__((format(printf, 3, 4))) static int refuse(const struct collection *all,
-                                                        enum setting id, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static int
+refuse_value(const struct collection *collection, enum setting id, const char *format, ...)
 {
     char why[300];
     va_list values;
@@ -88,30 +88,31 @@ __attribute__((format(printf, 3, 4))) static int refuse(const struct collection 
     va_start(values, format);
     vsnprintf(why, sizeof why, format, values);
     va_end(values);
-    return settings_refuse(all->settings, id, why, all->fault, all->size);
+    return settings_refuse(collection->settings, id, why, collection->fault, collection->size);
 }
 
 /* Prints what is wrong elsewhere than with a setting. Returns the status. */
-__attribute__((format(printf, 3, 4))) static int fail(const struct collection *all, int status,
-                                                      const char *format, ...)
+__attribute__((format(printf, 3, 4))) static int fail_with(const struct collection *collection,
+                                                           int status, const char *format, ...)
 {
     va_list values;
 
     va_start(values, format);
-    vsnprintf(all->fault, all->size, format, values);
+    vsnprintf(collection->fault, collection->size, format, values);
     va_end(values);
     return status;
 }
 
 /* Takes the value that is given for one setting, if there is one. Returns STATUS_OK, or the status
  * for what is wrong with it. */
-static int take_setting(const struct collection *all, struct settings *settings, enum setting id)
+static int take_setting(const struct collection *collection, struct settings *settings,
+                        enum setting id)
 {
-    const char *value = all->settings->given[id].value;
+    const char *value = collection->settings->given[id].value;
     char message[SETTING_FAULT_SIZE];
     const char *why = value ? setting_take(id, settings, value, message) : NULL;
 
-    return why ? refuse(all, id, "%s", why) : STATUS_OK;
+    return why ? refuse_value(collection, id, "%s", why) : STATUS_OK;
 }
 
 /* -- files ----------------------------------------------------------------------------------- */
@@ -126,7 +127,7 @@ struct source {
 
 /* Completes a path that stands in a file, where it begins with '~' or is relative to that file.
  * Returns NULL, or what is wrong with it. */
-static const char *settle_path(const struct collection *all, const struct source *source,
+static const char *settle_path(const struct collection *collection, const struct source *source,
                                const char **value)
 {
     const char *home = getenv("HOME"), *slash = strrchr(source->path, '/');
@@ -139,7 +140,7 @@ static const char *settle_path(const struct collection *all, const struct source
         return "begins with ~USER, which is not supported: write ~/... or a full path";
     if (from_home && (!home || !*home))
         return "begins with '~', and HOME is not set";
-    *value = arena_take_string(&all->settings->arena,
+    *value = arena_take_string(&collection->settings->arena,
                                from_home ? strbuf_print("%s%s", home, *value + 1)
                                          : strbuf_print("%.*s%s", folder, source->path, *value));
     return NULL;
@@ -178,7 +179,7 @@ static const char *similar_setting(const char *name)
     return nearest;
 }
 
-static int collect_line(struct collection *all, const struct config_reader *line,
+static int collect_line(struct collection *collection, const struct config_reader *line,
                         struct source *source)
 {
     enum setting id = setting_find(line->key);
@@ -192,28 +193,29 @@ static int collect_line(struct collection *all, const struct config_reader *line
             say_hint("did you mean '%s'?", meant);
         return STATUS_OK;
     }
-    struct given *given = &all->settings->given[id];
+    struct given *given = &collection->settings->given[id];
     if (id == SETTING_URL && given->source == source->path)
-        return fail(all, STATUS_CONFIG, "%s:%d: a second url (those of a quorum stand on one line)",
-                    source->path, line->number);
+        return fail_with(collection, STATUS_CONFIG,
+                         "%s:%d: a second url (those of a quorum stand on one line)", source->path,
+                         line->number);
     *given = (struct given){line->value, source->origin, source->path, line->number};
     source->secret |= has_password(id, line->value);
     const char *why = NULL;
     if (is_quoted(id, line->value))
         why = "is quoted; values are not quoted here";
     else if (setting_rows[id].use == SETTING_PATH)
-        why = settle_path(all, source, &given->value);
+        why = settle_path(collection, source, &given->value);
     if (why)
-        return refuse(all, id, "%s", why);
+        return refuse_value(collection, id, "%s", why);
     /* Checked even if another value overrides it: a file stays, and is best corrected at once. */
     struct settings scratch ENDED_BY(settings_free) = {0};
-    return take_setting(all, &scratch, id);
+    return take_setting(collection, &scratch, id);
 }
 
 /* Returns STATUS_OK, where *error is that of reading the file, with a message that follows its
  * path; or the status for what is wrong in it. */
-static int collect_file(struct collection *all, struct source *source, int *error, char *fault,
-                        size_t size)
+static int collect_file(struct collection *collection, struct source *source, int *error,
+                        char *fault, size_t size)
 {
     static const struct file_options options = {.limit = FILE_SIZE_MAX};
     struct file file;
@@ -221,7 +223,7 @@ static int collect_file(struct collection *all, struct source *source, int *erro
     *error = file_read(&file, source->path, &options, fault, size);
     if (*error)
         return STATUS_OK;
-    arena_take(&all->settings->arena, file.text, file.size);
+    arena_take(&collection->settings->arena, file.text, file.size);
     /* Another process may have read it, or none has written it: ignoring it may lead to another
      * store. */
     if (file.pipe && file.size == 0) {
@@ -233,9 +235,10 @@ static int collect_file(struct collection *all, struct source *source, int *erro
     struct config_reader reader = {.rest = file.text, .end = file.text + file.size};
     int status = STATUS_OK;
     while (status == STATUS_OK && config_next(&reader))
-        status = collect_line(all, &reader, source);
+        status = collect_line(collection, &reader, source);
     if (reader.fault)
-        return fail(all, STATUS_CONFIG, "%s:%d: %s", source->path, reader.number, reader.fault);
+        return fail_with(collection, STATUS_CONFIG, "%s:%d: %s", source->path, reader.number,
+                         reader.fault);
     if (status == STATUS_OK && source->secret && file.public)
         say_warning("%s: every user of this host can read the password in it (mode %04o)",
                     source->path, file.mode);
@@ -245,11 +248,11 @@ static int collect_file(struct collection *all, struct source *source, int *erro
 /* Reads one of the files that need not exist. If a system's file cannot be read, that is an error:
  * it may name another store than the default, and two stores do not make a lock. The user's file
  * is then left out with a warning: under sudo or in a service, HOME is often another user's. */
-static int collect_usual_file(struct collection *all, const char *path, enum origin origin)
+static int collect_usual_file(struct collection *collection, const char *path, enum origin origin)
 {
     struct source source = {.path = path, .origin = origin};
     char why[120];
-    int error, status = collect_file(all, &source, &error, why, sizeof why);
+    int error, status = collect_file(collection, &source, &error, why, sizeof why);
 
     if (error == 0 || file_is_missing(path))
         return status;
@@ -257,10 +260,10 @@ static int collect_usual_file(struct collection *all, const char *path, enum ori
         say_warning("%s: %s; it is ignored", path, why);
         return STATUS_OK;
     }
-    return fail(all, STATUS_CONFIG, "%s: %s", path, why);
+    return fail_with(collection, STATUS_CONFIG, "%s: %s", path, why);
 }
 
-static const char *user_file(const struct collection *all)
+static const char *user_file(const struct collection *collection)
 {
     const char *base = getenv("XDG_CONFIG_HOME");
     const char *home = getenv("HOME");
@@ -272,7 +275,7 @@ static const char *user_file(const struct collection *all)
         path = strbuf_print("%s/.config/rlock/config", home);
     else
         return NULL;
-    return arena_take_string(&all->settings->arena, path);
+    return arena_take_string(&collection->settings->arena, path);
 }
 
 static int is_conf(const struct dirent *entry)
@@ -284,7 +287,7 @@ static int is_conf(const struct dirent *entry)
 }
 
 /* Reads the files of SYSTEM_FOLDER in the order of their names. */
-static int collect_folder(struct collection *all)
+static int collect_folder(struct collection *collection)
 {
     struct dirent **entries;
     int status = STATUS_OK;
@@ -293,61 +296,61 @@ static int collect_folder(struct collection *all)
         return STATUS_OK;
     int count = scandir(SYSTEM_FOLDER, &entries, is_conf, alphasort);
     if (count < 0)
-        return fail(all, STATUS_CONFIG, "%s: %s", SYSTEM_FOLDER, strerror(errno));
+        return fail_with(collection, STATUS_CONFIG, "%s: %s", SYSTEM_FOLDER, strerror(errno));
     for (int i = 0; i < count; i++) {
         char *path = strbuf_print("%s/%s", SYSTEM_FOLDER, entries[i]->d_name);
-        arena_take_string(&all->settings->arena, path);
+        arena_take_string(&collection->settings->arena, path);
         if (status == STATUS_OK)
-            status = collect_usual_file(all, path, ORIGIN_SYSTEM);
+            status = collect_usual_file(collection, path, ORIGIN_SYSTEM);
         free(entries[i]);
     }
     free(entries);
     return status;
 }
 
-static int collect_files(struct collection *all, const char *named, enum origin origin)
+static int collect_files(struct collection *collection, const char *named, enum origin origin)
 {
     if (named) {
         const char *place = origin == ORIGIN_OPTION ? "--config" : "RLOCK_CONFIG";
         struct source source = {.path = named, .origin = ORIGIN_USER};
         char why[120];
         if (!*named)
-            return fail(all, status_of(origin), "%s is empty", place);
-        int error, status = collect_file(all, &source, &error, why, sizeof why);
+            return fail_with(collection, status_of(origin), "%s is empty", place);
+        int error, status = collect_file(collection, &source, &error, why, sizeof why);
         if (!error)
             return status;
         bool nothing =
             error == ENOENT || error == ENOTDIR || error == ETIMEDOUT || error == ENODATA;
-        return fail(all, nothing ? status_of(origin) : STATUS_CONFIG, "%s %s: %s", place, named,
-                    why);
+        return fail_with(collection, nothing ? status_of(origin) : STATUS_CONFIG, "%s %s: %s",
+                         place, named, why);
     }
-    int status = collect_usual_file(all, SYSTEM_FILE, ORIGIN_SYSTEM);
+    int status = collect_usual_file(collection, SYSTEM_FILE, ORIGIN_SYSTEM);
     if (status == STATUS_OK)
-        status = collect_folder(all);
-    const char *own = user_file(all);
-    return status == STATUS_OK && own ? collect_usual_file(all, own, ORIGIN_USER) : status;
+        status = collect_folder(collection);
+    const char *own = user_file(collection);
+    return status == STATUS_OK && own ? collect_usual_file(collection, own, ORIGIN_USER) : status;
 }
 
 /* -- environment and options ----------------------------------------------------------------- */
 
 /* Returns the value of a variable, or NULL. An empty one counts as not set: CI systems cannot unset
  * one. */
-static const char *variable(const char *name)
+static const char *variable_text(const char *name)
 {
     const char *value = name ? getenv(name) : NULL;
     return value && *value ? value : NULL;
 }
 
 /* Several --url mean the same as one with several URLs in it. */
-static void add_url(struct collection *all, const char *url)
+static void add_url(struct collection *collection, const char *url)
 {
-    const char *before = all->urls ? all->urls : "";
+    const char *before = collection->urls ? collection->urls : "";
 
-    all->urls = arena_take_string(&all->settings->arena,
-                                  strbuf_print("%s%s%s", before, *before ? " " : "", url));
+    collection->urls = arena_take_string(&collection->settings->arena,
+                                         strbuf_print("%s%s%s", before, *before ? " " : "", url));
 }
 
-static int collect_options(struct collection *all, const struct arguments *arguments)
+static int collect_options(struct collection *collection, const struct arguments *arguments)
 {
     bool local = args_option(arguments, OPTION_LOCAL), url = args_option(arguments, SETTING_URL);
 
@@ -361,54 +364,55 @@ static int collect_options(struct collection *all, const struct arguments *argum
             given.value = "0";
         } else if (id == OPTION_LOCAL || id == SETTING_URL) {
             id = SETTING_URL;
-            given.value = all->urls;
+            given.value = collection->urls;
             given.source = !local ? NULL : url ? "--url with --local" : "--local";
         }
         if (id < SETTING_COUNT)
-            all->settings->given[id] = given;
+            collection->settings->given[id] = given;
         /* An empty URL among several would go unnoticed. */
         if (option->id == SETTING_URL && !urls_word(option->value, &length))
-            return refuse(all, SETTING_URL, "is empty");
+            return refuse_value(collection, SETTING_URL, "is empty");
     }
     return STATUS_OK;
 }
 
 /* Collects everything, and judges the files; overwrites the passwords among the arguments. Warns of
  * unknown keys, and of files with a password that every user may read. */
-static int collect(struct collection *all, const struct arguments *arguments)
+static int collect_values(struct collection *collection, const struct arguments *arguments)
 {
     const struct given_option *config = args_option(arguments, OPTION_CONFIG);
     const char *named = config ? config->value : NULL;
     enum origin origin = named ? ORIGIN_OPTION : ORIGIN_ENVIRONMENT;
 
     for (int id = 1; id < SETTING_COUNT; id++)
-        all->settings->given[id] =
+        collection->settings->given[id] =
             (struct given){setting_rows[id].option.initial, ORIGIN_DEFAULT, NULL, 0};
     /* Moves the URLs out of the arguments, where ps would show their passwords. */
     for (size_t i = 0; i < arguments->option_count; i++) {
         const struct given_option *option = &arguments->options[i];
-        if (option->id == OPTION_LOCAL && !(all->urls && strcmp(all->urls, LOCAL) == 0))
-            add_url(all, LOCAL);
+        if (option->id == OPTION_LOCAL &&
+            !(collection->urls && strcmp(collection->urls, LOCAL) == 0))
+            add_url(collection, LOCAL);
         if (option->id != SETTING_URL)
             continue;
-        add_url(all, option->value);
+        add_url(collection, option->value);
         urls_blot(option->value);
     }
-    int status = collect_files(all, named ? named : variable("RLOCK_CONFIG"), origin);
+    int status = collect_files(collection, named ? named : variable_text("RLOCK_CONFIG"), origin);
     if (status != STATUS_OK)
         return status;
     for (int id = 1; id < SETTING_COUNT; id++) {
-        const char *name = setting_rows[id].option.variable, *value = variable(name);
+        const char *name = setting_rows[id].option.variable, *value = variable_text(name);
         if (value)
-            all->settings->given[id] = (struct given){value, ORIGIN_ENVIRONMENT, name, 0};
+            collection->settings->given[id] = (struct given){value, ORIGIN_ENVIRONMENT, name, 0};
     }
-    if (variable("NO_COLOR"))
-        all->settings->given[SETTING_COLOR] =
+    if (variable_text("NO_COLOR"))
+        collection->settings->given[SETTING_COLOR] =
             (struct given){"never", ORIGIN_ENVIRONMENT, "NO_COLOR", 0};
-    status = collect_options(all, arguments);
-    if (!all->settings->given[SETTING_SERVER_WAIT].value)
-        all->settings->given[SETTING_SERVER_WAIT].value =
-            all->settings->given[SETTING_CONNECT_TIMEOUT].value;
+    status = collect_options(collection, arguments);
+    if (!collection->settings->given[SETTING_SERVER_WAIT].value)
+        collection->settings->given[SETTING_SERVER_WAIT].value =
+            collection->settings->given[SETTING_CONNECT_TIMEOUT].value;
     return status;
 }
 
@@ -416,23 +420,24 @@ static int collect(struct collection *all, const struct arguments *arguments)
 
 /* Judges the URLs. Several make a quorum, of which each node must be a single server: a store that
  * fails over may forget a lock. */
-static int settle_urls(const struct collection *all, const struct store_address *address)
+static int settle_urls(const struct collection *collection, const struct store_address *address)
 {
     const struct url *urls = address->urls;
     char name[200];
 
     if (address->url_count > QUORUM_NODES_MAX)
-        return refuse(all, SETTING_URL, "names more than 16 servers");
+        return refuse_value(collection, SETTING_URL, "names more than 16 servers");
     for (size_t i = 0; address->url_count > 1 && i < address->url_count; i++) {
         if (!urls[i].record->open_member)
-            return refuse(all, SETTING_URL,
-                          "has %s beside another store, but a quorum is made of single servers",
-                          url_print(&urls[i], name, sizeof name));
+            return refuse_value(
+                collection, SETTING_URL,
+                "has %s beside another store, but a quorum is made of single servers",
+                url_print(&urls[i], name, sizeof name));
         for (size_t j = 0; j < i; j++) {
             if (!urls_same_server(&urls[i], &urls[j]))
                 continue;
-            refuse(all, SETTING_URL, "names the same node twice: %s",
-                   url_print(&urls[i], name, sizeof name));
+            refuse_value(collection, SETTING_URL, "names the same node twice: %s",
+                         url_print(&urls[i], name, sizeof name));
             return STATUS_CONFIG;
         }
     }
@@ -440,7 +445,7 @@ static int settle_urls(const struct collection *all, const struct store_address 
 }
 
 /* Refuses a setting for which the store lacks the ability. */
-static int settle_abilities(const struct collection *all, const struct settings *settings)
+static int settle_abilities(const struct collection *collection, const struct settings *settings)
 {
     const struct store_address *address = &settings->address;
     const struct {
@@ -454,13 +459,14 @@ static int settle_abilities(const struct collection *all, const struct settings 
     };
 
     for (size_t i = 0; i < sizeof requirements / sizeof *requirements; i++) {
-        const struct given *given = &all->settings->given[requirements[i].id];
+        const struct given *given = &collection->settings->given[requirements[i].id];
         if (!requirements[i].wanted || store_can(address, requirements[i].ability))
             continue;
         const char *lack = LACK_TEXT(address, requirements[i].ability);
         int status = status_of(given->origin);
-        return given->line ? fail(all, status, "%s:%d: %s", given->source, given->line, lack)
-                           : fail(all, status, "%s", lack);
+        return given->line
+                   ? fail_with(collection, status, "%s:%d: %s", given->source, given->line, lack)
+                   : fail_with(collection, status, "%s", lack);
     }
     return STATUS_OK;
 }
@@ -468,11 +474,12 @@ static int settle_abilities(const struct collection *all, const struct settings 
 /* Chooses between the setting "id", a password, and the one behind it, the file of one: that of the
  * higher origin. It stays in *password, and in *path a file that can be read again. Neither is
  * needed unless "wanted". */
-static int settle_password(const struct collection *all, struct settings *settings, bool wanted,
-                           enum setting id, const char **password, const char **path)
+static int settle_password(const struct collection *collection, struct settings *settings,
+                           bool wanted, enum setting id, const char **password, const char **path)
 {
     const enum setting file_id = (enum setting)(id + 1);
-    const struct given *word = &all->settings->given[id], *file = &all->settings->given[file_id];
+    const struct given *word = &collection->settings->given[id],
+                       *file = &collection->settings->given[file_id];
     bool from_file = file->value && (!word->value || file->origin > word->origin);
     bool rereadable;
     unsigned exposed = 0;
@@ -487,7 +494,7 @@ static int settle_password(const struct collection *all, struct settings *settin
 
     char *secret = secret_read(*path, &rereadable, &exposed, why, sizeof why);
     if (!secret)
-        return refuse(all, file_id, "cannot be read: %s", why);
+        return refuse_value(collection, file_id, "cannot be read: %s", why);
     if (exposed)
         say_warning("password file %s: every user of this host can read it (mode %04o)", *path,
                     exposed);
@@ -500,10 +507,10 @@ static int settle_password(const struct collection *all, struct settings *settin
 /* Chooses the passwords. That of a URL comes first. An empty password in a URL that names a user
  * does not count: the URL names the user of a password that is kept elsewhere. The local server has
  * no password. */
-static int settle_passwords(const struct collection *all, struct settings *settings)
+static int settle_passwords(const struct collection *collection, struct settings *settings)
 {
     struct store_address *address = &settings->address;
-    const struct given *given = all->settings->given;
+    const struct given *given = collection->settings->given;
     bool wanted = false;
 
     for (size_t i = 0; i < address->url_count; i++) {
@@ -514,40 +521,41 @@ static int settle_passwords(const struct collection *all, struct settings *setti
         if (given[SETTING_PASSWORD].value || given[SETTING_PASSWORD_FILE].value)
             url->password = NULL;
     }
-    int status = settle_password(all, settings, wanted, SETTING_PASSWORD, &address->password,
+    int status = settle_password(collection, settings, wanted, SETTING_PASSWORD, &address->password,
                                  &address->password_file);
     if (status != STATUS_OK)
         return status;
-    return settle_password(all, settings, settings->urls->master, SETTING_SENTINEL_PASSWORD,
+    return settle_password(collection, settings, settings->urls->master, SETTING_SENTINEL_PASSWORD,
                            &address->sentinel_password, &address->sentinel_password_file);
 }
 
 /* A setting of TLS whose origin is that of the URLs, or higher, is meant for them: it turns TLS on
  * where the scheme leaves that open. One of a lower origin is a default for URLs with TLS. */
-static int demand_tls(const struct collection *all, struct settings *settings, enum setting id)
+static int demand_tls(const struct collection *collection, struct settings *settings,
+                      enum setting id)
 {
-    const struct given *given = &all->settings->given[id];
+    const struct given *given = &collection->settings->given[id];
     char name[200];
     bool any = false;
 
-    if (!given->value || given->origin < all->settings->given[SETTING_URL].origin)
+    if (!given->value || given->origin < collection->settings->given[SETTING_URL].origin)
         return STATUS_OK;
     for (size_t i = 0; i < settings->address.url_count; i++) {
         struct url *url = &settings->urls[i];
         url->tls |= url->record->tls_by_settings;
         if (!url->tls && url->record->secure)
-            return refuse(all, id, "needs TLS, but %s is plain; use %s://",
-                          url_print(url, name, sizeof name), url->record->secure);
+            return refuse_value(collection, id, "needs TLS, but %s is plain; use %s://",
+                                url_print(url, name, sizeof name), url->record->secure);
         any |= url->tls;
     }
     return any ? STATUS_OK
-               : refuse(all, id, "needs TLS, but %s is plain; use rediss://",
-                        url_print(settings->urls, name, sizeof name));
+               : refuse_value(collection, id, "needs TLS, but %s is plain; use rediss://",
+                              url_print(settings->urls, name, sizeof name));
 }
 
 /* Reads one of the files at once: a pipe can be read only once, and a file may be gone later. */
-static int read_tls_file(const struct collection *all, struct settings *settings, enum setting id,
-                         struct tls_file *tls)
+static int read_tls_file(const struct collection *collection, struct settings *settings,
+                         enum setting id, struct tls_file *tls)
 {
     const struct file_options options = {.limit = TLS_FILE_SIZE_MAX,
                                          .directory = id == SETTING_TLS_CA};
@@ -557,18 +565,18 @@ static int read_tls_file(const struct collection *all, struct settings *settings
     if (!tls->path)
         return STATUS_OK;
     if (file_read(&file, tls->path, &options, why, sizeof why) != 0)
-        return refuse(all, id, "cannot be read: %s", why);
+        return refuse_value(collection, id, "cannot be read: %s", why);
     if (file.text)
         tls->text = arena_take(&settings->arena, file.text, file.size);
     tls->size = file.size;
     tls->rereadable = file.rereadable;
-    tls->status = settings_status(all->settings, id);
+    tls->status = settings_status(collection->settings, id);
     print_place(settings, id, place, sizeof place);
     tls->place = arena_take_string(&settings->arena, mem_strdup(place));
     return STATUS_OK;
 }
 
-static int settle_tls(const struct collection *all, struct settings *settings)
+static int settle_tls(const struct collection *collection, struct settings *settings)
 {
     struct tls_options *tls = &settings->address.tls;
     struct tls_file *const files[] = {&tls->ca, &tls->cert, &tls->key};
@@ -579,31 +587,31 @@ static int settle_tls(const struct collection *all, struct settings *settings)
     tls->library_status = STATUS_SYSTEM;
     tls->policy_status = STATUS_CONFIG;
     for (int id = SETTING_TLS_CA; id <= SETTING_TLS_SERVER_NAME && status == STATUS_OK; id++)
-        status = demand_tls(all, settings, (enum setting)id);
+        status = demand_tls(collection, settings, (enum setting)id);
     for (size_t i = 0; i < settings->address.url_count; i++)
         any |= settings->urls[i].tls;
     if (any && status == STATUS_OK && tls->key.path && !tls->cert.path)
-        return refuse(all, SETTING_TLS_KEY, "requires tls-cert");
+        return refuse_value(collection, SETTING_TLS_KEY, "requires tls-cert");
     for (int i = 0; any && i < 3 && status == STATUS_OK; i++)
-        status = read_tls_file(all, settings, (enum setting)(SETTING_TLS_CA + i), files[i]);
+        status = read_tls_file(collection, settings, (enum setting)(SETTING_TLS_CA + i), files[i]);
     return status;
 }
 
 /* Completes settings->address, of which the single settings are set. */
-static int settle_address(const struct collection *all, struct settings *settings)
+static int settle_address(const struct collection *collection, struct settings *settings)
 {
     const char *owner = getenv("RLOCK_OWNER");
-    int status = settle_urls(all, &settings->address);
+    int status = settle_urls(collection, &settings->address);
 
-    settings->address_status = settings_status(all->settings, SETTING_URL);
-    settings->address.assumed = all->settings->given[SETTING_URL].origin == ORIGIN_DEFAULT;
+    settings->address_status = settings_status(collection->settings, SETTING_URL);
+    settings->address.assumed = collection->settings->given[SETTING_URL].origin == ORIGIN_DEFAULT;
     settings->address.nested = owner && *owner;
     if (status == STATUS_OK)
-        status = settle_abilities(all, settings);
+        status = settle_abilities(collection, settings);
     if (status == STATUS_OK)
-        status = settle_passwords(all, settings);
+        status = settle_passwords(collection, settings);
     if (status == STATUS_OK)
-        status = settle_tls(all, settings);
+        status = settle_tls(collection, settings);
     return status;
 }
 
@@ -620,16 +628,16 @@ void settings_set_verbosity(const struct arguments *arguments)
 int settings_read(struct settings *settings, const struct arguments *arguments, char *fault,
                   size_t size)
 {
-    struct collection all = {.settings = settings, .fault = fault, .size = size};
+    struct collection collection = {.settings = settings, .fault = fault, .size = size};
 
     *settings = (struct settings){.wait = WAIT_FOREVER};
     settings_set_verbosity(arguments);
     environment_hide(environ);
-    int status = collect(&all, arguments);
+    int status = collect_values(&collection, arguments);
     for (int id = 1; id < SETTING_COUNT && status == STATUS_OK; id++)
-        status = take_setting(&all, settings, (enum setting)id);
+        status = take_setting(&collection, settings, (enum setting)id);
     if (status == STATUS_OK)
-        status = settle_address(&all, settings);
+        status = settle_address(&collection, settings);
     own_identity_client(settings->address.client, sizeof settings->address.client,
                         settings->no_identity);
     settings->conflict_expected =

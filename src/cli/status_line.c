@@ -21,7 +21,7 @@ int64_t status_line_show(struct status_line *status_line)
     return redraw ? REDRAW_NS : REPEAT_NS;
 }
 
-static void tell(struct loop_timer *timer)
+static void show_again(struct loop_timer *timer)
 {
     struct status_line *status_line = timer->owner;
     int64_t pause = status_line_show(status_line);
@@ -34,7 +34,7 @@ void status_line_init(struct status_line *status_line, struct loop *loop, bool s
 {
     *status_line =
         (struct status_line){.loop = loop, .silent = silent, .compose = compose, .arg = arg};
-    status_line->timer = (struct loop_timer){.fire = tell, .owner = status_line};
+    status_line->timer = (struct loop_timer){.fire = show_again, .owner = status_line};
 }
 
 void status_line_begin(struct status_line *status_line)

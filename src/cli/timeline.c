@@ -109,7 +109,7 @@ static const char *cell_of(int left, int held, int end, int waited, const struct
     return left + 1 >= waited && left < held ? glyphs->waited : " ";
 }
 
-/* A run is seen however short it was. The caller frees. */
+/* Draws a run, with at least half a cell however short it was. The caller frees. */
 static char *draw_run(const struct lock_run *run, const struct span *span, int cells,
                       const struct glyphs *glyphs)
 {
@@ -143,9 +143,9 @@ static int room_for_line(const struct table *table, int width)
     return room;
 }
 
-/* Cuts who it was and how it ended to a fair part of the width; in a narrow one the drawing is all
- * that says how long it waited. Returns the columns of the line of time. */
-static int fit(struct table *table, const struct timeline_style *style)
+/* Cuts the columns of who it was and how it ended to a fair part of the width; in a narrow terminal
+ * the drawing is all that says how long it waited. Returns the columns of the line of time. */
+static int fit_columns(struct table *table, const struct timeline_style *style)
 {
     const char *ellipsis = glyphs_of(style)->ellipsis;
     int cells;
@@ -182,7 +182,7 @@ void timeline_print(struct strbuf *out, const char *key, const struct past_run *
             table_set_duration(row, COLUMN_WAITED, runs[i].run->by.waited_ms);
         render_run_end(row, COLUMN_OUTCOME, runs[i].run, style->color);
     }
-    int cells = fit(&table, style);
+    int cells = fit_columns(&table, style);
     set_and_free(&table.rows[0], COLUMN_LINE, print_axis(&span, cells));
     for (size_t i = 0; i < count; i++)
         set_and_free(&table.rows[i + 1], COLUMN_LINE, draw_run(runs[i].run, &span, cells, glyphs));

@@ -44,37 +44,37 @@ struct acquire {
 
 static int take_request(struct call *call)
 {
-    struct acquire *all = (struct acquire *)call;
+    struct acquire *acquire = (struct acquire *)call;
 
     if (call->arguments.command)
         return command_misused(call, "takes no COMMAND; that is rlock run");
     if (call->arguments.word_count > 1)
         return command_misused(call, "takes one KEY");
-    return request_take(&all->request, call, 0);
+    return request_take(&acquire->request, call, 0);
 }
 
-static int take_keep(struct acquire *all)
+static int take_keep(struct acquire *acquire)
 {
-    const char *value = command_value(&all->call, OPTION_KEEP);
+    const char *value = command_value(&acquire->call, OPTION_KEEP);
     int64_t number;
 
-    all->keep = value;
+    acquire->keep = value;
     if (!value)
         return STATUS_OK;
     if (!decimal_parse(value, 1, INT_MAX, &number))
-        return command_wrong(&all->call, "--keep", value, "is not a process id");
+        return command_wrong(&acquire->call, "--keep", value, "is not a process id");
     int pid = (int)number;
     if (pid == getpid())
-        return command_misused(&all->call, "--keep %d is this very process", pid);
-    if (pid_watch_open(&all->watch, pid))
+        return command_misused(&acquire->call, "--keep %d is this very process", pid);
+    if (pid_watch_open(&acquire->watch, pid))
         return STATUS_OK;
     if (errno == ESRCH)
-        return command_misused(&all->call, "--keep %d: no such process", pid);
-    command_error(&all->call, "cannot watch process %d: %s", pid, strerror(errno));
+        return command_misused(&acquire->call, "--keep %d: no such process", pid);
+    command_error(&acquire->call, "cannot watch process %d: %s", pid, strerror(errno));
     return STATUS_SYSTEM;
 }
 
-static char *quote(const char *value, char *out)
+static char *quote_for_shell(const char *value, char *out)
 {
     *out++ = '\'';
     for (; *value; value++) {
@@ -85,23 +85,23 @@ static char *quote(const char *value, char *out)
     return stpcpy(out, "'");
 }
 
-static void compose(void *arg, int64_t lease, const struct lock_grant *grants, char *text)
+static void compose_text(void *arg, int64_t lease, const struct lock_grant *grants, char *text)
 {
-    struct acquire *all = arg;
+    struct acquire *acquire = arg;
 
-    environment_grant(&all->environment, lease, grants);
-    if (command_has(&all->call, OPTION_EXPORT)) {
+    environment_grant(&acquire->environment, lease, grants);
+    if (command_has(&acquire->call, OPTION_EXPORT)) {
         /* RLOCK_SLOT of another lock would be taken for this one's. */
-        for (size_t i = 0; i < ENVIRONMENT_WORDS && all->environment.words[i]; i++) {
-            const char *word = all->environment.words[i];
+        for (size_t i = 0; i < ENVIRONMENT_WORDS && acquire->environment.words[i]; i++) {
+            const char *word = acquire->environment.words[i];
             size_t name = strcspn(word, "=") + 1;
             text += sprintf(text, "export %.*s", (int)name, word);
-            text = stpcpy(quote(word + name, text), "\n");
+            text = stpcpy(quote_for_shell(word + name, text), "\n");
         }
-        if (all->environment.lock->mode != LOCK_LIMIT && getenv("RLOCK_SLOT"))
+        if (acquire->environment.lock->mode != LOCK_LIMIT && getenv("RLOCK_SLOT"))
             strcpy(text, "unset RLOCK_SLOT\n");
     } else {
-        sprintf(text, "%s\n", all->request.owner);
+        sprintf(text, "%s\n", acquire->request.owner);
     }
 }
 
@@ -109,50 +109,50 @@ static void compose(void *arg, int64_t lease, const struct lock_grant *grants, c
  * of flock(1) among them. Settings may come from pipes among them, so this follows reading them. */
 static int act(struct call *call)
 {
-    struct acquire *all = (struct acquire *)call;
+    struct acquire *acquire = (struct acquire *)call;
 
-    all->watch.io.fd = -1;
+    acquire->watch.io.fd = -1;
     say_let_go();
     child_close_inherited();
-    int status = request_judge(&all->request, call);
+    int status = request_judge(&acquire->request, call);
     if (status == STATUS_OK)
-        status = take_keep(all);
-    if (status == STATUS_OK && !all->keep)
+        status = take_keep(acquire);
+    if (status == STATUS_OK && !acquire->keep)
         status = command_need(call, STORE_DETACHED);
     if (status == STATUS_OK) {
         /* Signs for the process that the lock is kept for, or else for the parent. */
-        pid_t pid = all->keep ? all->watch.pid : getppid();
+        pid_t pid = acquire->keep ? acquire->watch.pid : getppid();
         char program[64];
-        all->request.acquired = true;
-        all->request.hears = all->keep;
-        status = request_sign(&all->request, &all->call,
+        acquire->request.acquired = true;
+        acquire->request.hears = acquire->keep;
+        status = request_sign(&acquire->request, &acquire->call,
                               pid_watch_name(pid, program, sizeof program), pid);
     }
     if (status != STATUS_OK)
         return status;
-    const struct settings *settings = &all->call.settings;
-    struct agent_plan *agent = &all->plan.agent;
-    environment_make(&all->environment, environ, &all->request.wanted, true);
-    run_messages_init(&all->messages, all->request.title, NULL);
-    run_messages_of_request(&all->messages, &agent->keeper.request, settings);
-    request_plan(&all->request.wanted, settings, &all->messages.events, agent);
-    agent->keep = all->keep ? &all->watch : NULL;
-    agent->keeper.renew = all->keep;
+    const struct settings *settings = &acquire->call.settings;
+    struct agent_plan *agent = &acquire->plan.agent;
+    environment_make(&acquire->environment, environ, &acquire->request.wanted, true);
+    run_messages_init(&acquire->messages, acquire->request.title, NULL);
+    run_messages_of_request(&acquire->messages, &agent->keeper.request, settings);
+    request_plan(&acquire->request.wanted, settings, &acquire->messages.events, agent);
+    agent->keep = acquire->keep ? &acquire->watch : NULL;
+    agent->keeper.renew = acquire->keep;
     agent->keeper.whole = true;
-    all->plan.compose = compose;
-    all->plan.arg = all;
-    printer_run(&all->plan, &all->outcome);
-    call->signal = all->outcome.signal;
+    acquire->plan.compose = compose_text;
+    acquire->plan.arg = acquire;
+    printer_run(&acquire->plan, &acquire->outcome);
+    call->signal = acquire->outcome.signal;
     /* At once: if this process were killed after that, its renewer would stay without a token. */
-    if (all->keep && all->outcome.status == STATUS_OK && !call->signal &&
-        printer_confirm(&all->plan, &all->outcome))
+    if (acquire->keep && acquire->outcome.status == STATUS_OK && !call->signal &&
+        printer_confirm(&acquire->plan, &acquire->outcome))
         _exit(STATUS_OK);
-    return all->outcome.status;
+    return acquire->outcome.status;
 }
 
 static void end(struct call *call)
 {
-    struct acquire *all = (struct acquire *)call;
+    struct acquire *acquire = (struct acquire *)call;
     const char *const *words = (const char *const *)call->argv;
     int failed = call->signal ? 128 + call->signal : call->status;
 
@@ -160,10 +160,10 @@ static void end(struct call *call)
      * makes no sense. */
     if (failed && text_is_among(words, (size_t)call->argc, "--export"))
         dprintf(STDOUT_FILENO, "(exit %d)\n", failed);
-    if (all->keep)
-        pid_watch_close(&all->watch);
-    free(all->request.who);
-    environment_free(&all->environment);
+    if (acquire->keep)
+        pid_watch_close(&acquire->watch);
+    free(acquire->request.who);
+    environment_free(&acquire->environment);
 }
 
 const struct command command_acquire = {

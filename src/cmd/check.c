@@ -42,7 +42,7 @@ static int take_thresholds(struct call *call)
     return STATUS_OK;
 }
 
-static enum severity judge(struct check *check, struct strbuf *line)
+static enum severity judge_thresholds(struct check *check, struct strbuf *line)
 {
     const struct arguments *given = &check->call.arguments;
     bool past = check->thresholds[MEASURE_NOT_DONE].given;
@@ -69,7 +69,7 @@ static int act(struct call *call)
     /* Monitors may take both streams for the plugin's line, so progress is printed only with -v. */
     if (say_verbosity() == SAY_NORMAL)
         say_set_verbosity(SAY_QUIET);
-    int severity = (int)judge((struct check *)call, &line), status = STATUS_OK;
+    int severity = (int)judge_thresholds((struct check *)call, &line), status = STATUS_OK;
     if (severity != SEVERITY_OK || !quiet) {
         puts(line.text);
         status = command_flush();

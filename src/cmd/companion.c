@@ -12,7 +12,7 @@
 #include "os/program.h"
 
 /* Executes rlock-NAME in place of this process. Returns the exit status if it cannot. */
-static int execute(struct call *call)
+static int execute_companion(struct call *call)
 {
     char name[64], path[PATH_MAX];
 
@@ -54,7 +54,7 @@ const struct command command_top = {
     .words = WORDS_PATTERNS,
     .storeless = true,
     .check = check_terminal,
-    .act = execute,
+    .act = execute_companion,
 };
 
 static const struct option_spec serve_options[] = {
@@ -83,5 +83,5 @@ const struct command command_serve = {
     .words = WORDS_PATTERNS,
     .storeless = true,
     .check = check_listen,
-    .act = execute,
+    .act = execute_companion,
 };

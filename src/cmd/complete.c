@@ -15,7 +15,7 @@ struct completion {
     struct option_row rows[ARGS_OPTIONS_MAX + 1];
 };
 
-static void offer(const char *word, const char *meaning)
+static void offer_word(const char *word, const char *meaning)
 {
     printf("%s\t%s\n", word, meaning ? meaning : "");
 }
@@ -44,10 +44,10 @@ static void offer_values(const struct option_spec *spec, const char *before)
         printf(":files\n");
 }
 
-static const struct option_spec *find_option(const struct completion *all, const char *name,
+static const struct option_spec *find_option(const struct completion *completion, const char *name,
                                              size_t length)
 {
-    for (const struct option_row *row = all->rows; row->spec; row++) {
+    for (const struct option_row *row = completion->rows; row->spec; row++) {
         const char *names[] = {row->spec->name, row->spec->also};
         for (size_t i = 0; i < 2 && names[i]; i++)
             if (strlen(names[i]) == length && strncmp(names[i], name, length) == 0)
@@ -57,87 +57,88 @@ static const struct option_spec *find_option(const struct completion *all, const
 }
 
 /* The word begins with '-'. */
-static void offer_options(const struct completion *all)
+static void offer_options(const struct completion *completion)
 {
-    const char *equals = strchr(all->word, '=');
+    const char *equals = strchr(completion->word, '=');
     char name[80];
 
     if (equals) {
-        size_t length = (size_t)(equals - all->word);
+        size_t length = (size_t)(equals - completion->word);
         const struct option_spec *spec =
-            length > 2 ? find_option(all, all->word + 2, length - 2) : NULL;
-        snprintf(name, sizeof name, "%.*s=", (int)length, all->word);
+            length > 2 ? find_option(completion, completion->word + 2, length - 2) : NULL;
+        snprintf(name, sizeof name, "%.*s=", (int)length, completion->word);
         if (spec && spec->argument)
             offer_values(spec, name);
         return;
     }
-    for (const struct option_row *row = all->rows; row->spec; row++) {
+    for (const struct option_row *row = completion->rows; row->spec; row++) {
         const char *names[] = {row->spec->name, row->spec->also};
-        if (all->action && !command_action_takes(all->action, row->spec->id))
+        if (completion->action && !command_action_takes(completion->action, row->spec->id))
             continue;
         for (size_t i = 0; i < 2 && names[i]; i++) {
             snprintf(name, sizeof name, "--%s", names[i]);
-            offer(name, row->help);
+            offer_word(name, row->help);
         }
     }
 }
 
-static void offer_operands(const struct completion *all)
+static void offer_operands(const struct completion *completion)
 {
-    const char *usage = all->action ? all->action->wants : all->command->usage[0];
-    const struct command_action *actions = all->command->actions;
-    size_t given = all->arguments.word_count - !!all->action;
+    const char *usage =
+        completion->action ? completion->action->wants : completion->command->usage[0];
+    const struct command_action *actions = completion->command->actions;
+    size_t given = completion->arguments.word_count - !!completion->action;
     bool any_number = strstr(usage, "KEY...") || strstr(usage, "GLOB...");
     bool takes_key = any_number || (given == 0 && strstr(usage, "KEY"));
 
-    if (actions && !all->action) {
+    if (actions && !completion->action) {
         for (; given == 0 && actions->name; actions++)
-            offer(actions->name, actions->wants);
+            offer_word(actions->name, actions->wants);
         return;
     }
-    if (given > 0 && !*all->word && strstr(usage, "-- COMMAND"))
-        offer("--", "COMMAND follows");
+    if (given > 0 && !*completion->word && strstr(usage, "-- COMMAND"))
+        offer_word("--", "COMMAND follows");
     if (given == 0 && strstr(usage, "PATH"))
         printf(":files\n");
     for (int id = 1; given == 0 && strstr(usage, "[NAME]") && id < SETTING_COUNT; id++)
-        offer(setting_rows[id].option.name, setting_rows[id].option.help);
-    if (takes_key && !(all->action && all->action->new_key)) {
+        offer_word(setting_rows[id].option.name, setting_rows[id].option.help);
+    if (takes_key && !(completion->action && completion->action->new_key)) {
         struct settings settings;
         struct lock_list list ENDED_BY(lock_list_free) = {0};
         struct answer answer;
         char fault[256];
         say_set_verbosity(SAY_QUIET);
-        if (settings_read(&settings, &all->arguments, fault, sizeof fault) == STATUS_OK) {
+        if (settings_read(&settings, &completion->arguments, fault, sizeof fault) == STATUS_OK) {
             if (settings.address.connect_timeout > PATIENCE_NS)
                 settings.address.connect_timeout = PATIENCE_NS;
             settings.address.server_wait = 0;
-            query_look(&settings.address, &(struct survey_request){.latches = all->action}, &list,
-                       &answer);
+            query_look(&settings.address, &(struct survey_request){.latches = completion->action},
+                       &list, &answer);
         }
         for (size_t i = 0; i < list.locks.count; i++)
             if (!key_fault(list.locks.views[i].key))
-                offer(list.locks.views[i].key, NULL);
+                offer_word(list.locks.views[i].key, NULL);
         settings_free(&settings);
     }
 }
 
 int complete(const struct command *command, int count, char **words)
 {
-    struct completion all = {.command = command, .word = words[count - 1]};
-    bool fine = args_parse(count - 1, words, command->options, &all.arguments);
-    int missing = all.arguments.missing;
+    struct completion completion = {.command = command, .word = words[count - 1]};
+    bool fine = args_parse(count - 1, words, command->options, &completion.arguments);
+    int missing = completion.arguments.missing;
 
-    args_flatten(command->options, NULL, all.rows);
-    all.action = command_find_action(command, &all.arguments);
-    if (fine && all.arguments.command)
+    args_flatten(command->options, NULL, completion.rows);
+    completion.action = command_find_action(command, &completion.arguments);
+    if (fine && completion.arguments.command)
         printf(":command\n");
-    else if (fine && *all.word == '-')
-        offer_options(&all);
+    else if (fine && *completion.word == '-')
+        offer_options(&completion);
     else if (fine)
-        offer_operands(&all);
-    for (const struct option_row *row = all.rows; missing && row->spec; row++)
+        offer_operands(&completion);
+    for (const struct option_row *row = completion.rows; missing && row->spec; row++)
         if (row->spec->id == missing)
             offer_values(row->spec, "");
-    args_free(&all.arguments);
+    args_free(&completion.arguments);
     return command_flush();
 }

@@ -47,7 +47,7 @@ struct doctor {
 
 /* -- a lock, for trial ----------------------------------------------------------------------- */
 
-static int64_t took(struct moment *since)
+static int64_t time_since(struct moment *since)
 {
     struct moment now = moment_now();
     int64_t ns = moment_until(*since, now);
@@ -73,12 +73,12 @@ static enum cause try_lock(struct query *query, const struct acquire_request *re
     int64_t acquired, renewed = 0;
 
     query_ask(query, (struct operation){.verb = VERB_ACQUIRE, .acquire = request}, &answer);
-    acquired = took(&since);
+    acquired = time_since(&since);
     enum cause cause = answer.cause;
     bool taken = answer.verdict == VERDICT_GRANTED;
     if (taken) {
         query_renew(query, &renewal, &answer);
-        renewed = took(&since);
+        renewed = time_since(&since);
     }
     say_words(answer.said);
     bool granted = answer.verdict == VERDICT_GRANTED;
@@ -87,7 +87,7 @@ static enum cause try_lock(struct query *query, const struct acquire_request *re
     if (granted && end.verdict == VERDICT_GRANTED)
         diagnosis_add(diagnosis, "lock", LEVEL_FINE, "",
                       "acquired in %s, renewed in %s, released in %s", LATENCY_TEXT(acquired),
-                      LATENCY_TEXT(renewed), LATENCY_TEXT(took(&since)));
+                      LATENCY_TEXT(renewed), LATENCY_TEXT(time_since(&since)));
     else if (granted)
         diagnosis_add(diagnosis, "lock", LEVEL_UNFIT, "",
                       "acquired in %s, renewed in %s, but it could not be released: %s",
@@ -106,12 +106,12 @@ static enum cause try_lock(struct query *query, const struct acquire_request *re
 
 /* Takes the lock without --replicas and --grace: the replicas have a finding of their own, and a
  * checkup must not make others wait. */
-static void take_trial(struct doctor *all)
+static void take_trial(struct doctor *doctor)
 {
     const char *key = QUERY_TRIAL_KEY;
-    struct store_address address = all->call.settings.address;
+    struct store_address address = doctor->call.settings.address;
     char owner[OWNER_UUID_SIZE];
-    struct diagnosis *diagnosis = &all->checkup.whole;
+    struct diagnosis *diagnosis = &doctor->checkup.whole;
     struct query query ENDED_BY(query_close) = {0};
     char fault[256];
 
@@ -122,9 +122,9 @@ static void take_trial(struct doctor *all)
         struct acquire_request request = {.keys = &key,
                                           .key_count = 1,
                                           .owner = owner,
-                                          .lease = all->call.settings.lease,
+                                          .lease = doctor->call.settings.lease,
                                           .who = ""};
-        all->lacks |= try_lock(&query, &request, diagnosis) == CAUSE_SYSTEM;
+        doctor->lacks |= try_lock(&query, &request, diagnosis) == CAUSE_SYSTEM;
     } else {
         diagnosis_add(diagnosis, "lock", LEVEL_UNFIT, "", "not acquired: %s", fault);
     }
@@ -154,79 +154,79 @@ static void count_users(struct users users[VERSIONS_MAX], const struct lock_part
 }
 
 /* Reports which versions hold locks or wait for them: hosts are upgraded one by one. */
-static void tell_versions(struct doctor *all)
+static void tell_versions(struct doctor *doctor)
 {
     struct users users[VERSIONS_MAX] = {{.count = 0}};
-    struct lock_list *list = &all->call.list;
+    struct lock_list *list = &doctor->call.list;
     struct answer answer;
     char text[256] = "";
 
-    query_look(&all->call.settings.address, &(struct survey_request){0}, list, &answer);
+    query_look(&doctor->call.settings.address, &(struct survey_request){0}, list, &answer);
     for (size_t i = 0; i < list->locks.count; i++) {
         const struct lock_view *lock = &list->locks.views[i];
         count_users(users, lock->holders, lock->holder_count);
         count_users(users, lock->waiters, lock->waiter_count);
     }
     if (list->minimum[0])
-        diagnosis_add(&all->checkup.whole, "minimum", LEVEL_FINE, "",
+        diagnosis_add(&doctor->checkup.whole, "minimum", LEVEL_FINE, "",
                       "locks are acquired only by rlock %s or newer", list->minimum);
     for (size_t i = 0; i < VERSIONS_MAX && users[i].count; i++)
         text_append(text, sizeof text, "%s%s (%zu)", i ? ", " : "",
                     users[i].version[0] ? users[i].version : "unknown", users[i].count);
     if (*text)
-        diagnosis_add(&all->checkup.whole, "rlock", LEVEL_FINE, "",
+        diagnosis_add(&doctor->checkup.whole, "rlock", LEVEL_FINE, "",
                       "versions of holders and waiters: %s", text);
 }
 
 /* -- the outcome ------------------------------------------------------------------------------- */
 
-static int print(const struct doctor *all)
+static int print_checkup(const struct doctor *doctor)
 {
     bool drawn = screen_is_there();
     struct strbuf out = {0};
-    struct render_style style = {.color = command_has_color(&all->call),
+    struct render_style style = {.color = command_has_color(&doctor->call),
                                  .width = drawn ? screen_window().columns : 0};
 
-    if (all->call.as_json)
-        render_doctor_json(&out, &all->checkup, verdict_of(&all->checkup));
+    if (doctor->call.as_json)
+        render_doctor_json(&out, &doctor->checkup, verdict_of(&doctor->checkup));
     else
-        render_doctor(&out, &all->checkup, &style);
+        render_doctor(&out, &doctor->checkup, &style);
     return command_print(&out);
 }
 
-static int examine(struct call *call)
+static int examine_store(struct call *call)
 {
-    struct doctor *all = (struct doctor *)call;
+    struct doctor *doctor = (struct doctor *)call;
     const struct checkup_plan plan = {&call->settings.address, call->settings.lease};
     char fault[256];
 
-    if (!store_record_of(plan.address)->check(&plan, &all->checkup, fault, sizeof fault)) {
+    if (!store_record_of(plan.address)->check(&plan, &doctor->checkup, fault, sizeof fault)) {
         command_error(call, "%s", fault);
         return call->settings.address_status;
     }
-    for (size_t i = 0; i < all->checkup.count; i++) {
-        all->lacks |= all->checkup.servers[i].cause == CAUSE_SYSTEM;
-        say_words(all->checkup.servers[i].said);
+    for (size_t i = 0; i < doctor->checkup.count; i++) {
+        doctor->lacks |= doctor->checkup.servers[i].cause == CAUSE_SYSTEM;
+        say_words(doctor->checkup.servers[i].said);
     }
     /* Enough servers must have been reached to try a lock: most, or of a database's hosts one. */
     size_t reached = 0;
-    for (size_t i = 0; i < all->checkup.count; i++)
-        reached += all->checkup.servers[i].reached;
+    for (size_t i = 0; i < doctor->checkup.count; i++)
+        reached += doctor->checkup.servers[i].reached;
     bool one_will_do = store_record_of(plan.address)->program;
-    if (reached > (one_will_do ? 0 : all->checkup.count / 2)) {
-        take_trial(all);
-        tell_versions(all);
+    if (reached > (one_will_do ? 0 : doctor->checkup.count / 2)) {
+        take_trial(doctor);
+        tell_versions(doctor);
     }
-    enum level level = verdict_of(&all->checkup);
-    int status = say_verbosity() == SAY_QUIET ? STATUS_OK : print(all);
-    const struct finding *worst = level == LEVEL_UNFIT ? worst_of(&all->checkup) : NULL;
+    enum level level = verdict_of(&doctor->checkup);
+    int status = say_verbosity() == SAY_QUIET ? STATUS_OK : print_checkup(doctor);
+    const struct finding *worst = level == LEVEL_UNFIT ? worst_of(&doctor->checkup) : NULL;
     if (worst) /* in one line, for users who do not read the table */
-        command_error(&all->call, "not fit to hold locks: %s: %s", worst->check, worst->text);
+        command_error(&doctor->call, "not fit to hold locks: %s: %s", worst->check, worst->text);
     if (status != STATUS_OK)
         return status;
     return level < LEVEL_WARNING    ? STATUS_OK
            : level == LEVEL_WARNING ? STATUS_NO
-           : all->lacks             ? STATUS_SYSTEM
+           : doctor->lacks          ? STATUS_SYSTEM
                                     : STATUS_UNAVAILABLE;
 }
 
@@ -248,6 +248,6 @@ const struct command command_doctor = {
     .words = WORDS_NONE,
     .size = sizeof(struct doctor),
     .json = OPTION_JSON,
-    .act = examine,
+    .act = examine_store,
     .end = end,
 };

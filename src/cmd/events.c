@@ -89,7 +89,7 @@ static void print_json(struct strbuf *out, const struct transition *event)
     json_write(out, object);
 }
 
-static int print(const struct events *events, const struct transition *event)
+static int print_event(const struct events *events, const struct transition *event)
 {
     struct strbuf out = {0};
 
@@ -113,7 +113,7 @@ static int print_changes(struct events *events, const struct lock_list *before)
     transitions_find(&found, &before->locks, &events->locks.list.locks, clock_wall() / NS_PER_MS,
                      gap / NS_PER_MS);
     for (size_t i = 0; i < found.count && status == STATUS_OK; i++)
-        status = print(events, &found.all[i]);
+        status = print_event(events, &found.all[i]);
     return status;
 }
 
@@ -149,7 +149,7 @@ static bool print_round(struct events *events, bool first, int *status)
                                               .at_ms = clock_wall() / NS_PER_MS - gone / NS_PER_MS};
             say_warning("events: back after %s; something may have been missed",
                         DURATION_TEXT(gone));
-            *status = print(events, &missed);
+            *status = print_event(events, &missed);
         }
         if (first) {
             command_tell_misfits(&events->call, &locks->list);
@@ -185,7 +185,7 @@ static void on_output(struct loop_io *io, int what)
 
 /* Runs until a fatal signal, and dies of it; or until the store refuses, or the reader of standard
  * output is gone. */
-static int follow(struct call *call)
+static int follow_events(struct call *call)
 {
     struct events *events = (struct events *)call;
     bool first = true, going = true;
@@ -223,5 +223,5 @@ const struct command command_events = {
     .needs = STORE_MEMORY,
     .asks = true,
     .json = OPTION_JSON,
-    .act = follow,
+    .act = follow_events,
 };

@@ -35,52 +35,52 @@ struct fence {
 
 /* -- the arguments --------------------------------------------------------------------------- */
 
-static int take_wait(struct fence *all)
+static int take_wait(struct fence *fence)
 {
-    const struct arguments *given = &all->call.arguments;
+    const struct arguments *given = &fence->call.arguments;
 
-    all->wait = TOKEN_FILE_FOREVER;
+    fence->wait = TOKEN_FILE_FOREVER;
     for (size_t i = 0; i < given->option_count; i++) {
         const struct given_option *option = &given->options[i];
         if (option->id == OPTION_NO_WAIT)
-            all->wait = 0;
-        else if (option->id == SETTING_WAIT && !duration_parse(option->value, &all->wait))
-            return command_wrong(&all->call, "--wait", option->value,
+            fence->wait = 0;
+        else if (option->id == SETTING_WAIT && !duration_parse(option->value, &fence->wait))
+            return command_wrong(&fence->call, "--wait", option->value,
                                  duration_fault(option->value, "is not a duration"));
     }
     return STATUS_OK;
 }
 
-static int no_token(const struct fence *all, const char *why, const char *hint)
+static int no_token(const struct fence *fence, const char *why, const char *hint)
 {
-    command_error(&all->call, "%s: %s", all->path, why);
+    command_error(&fence->call, "%s: %s", fence->path, why);
     say_hint("%s", hint);
     return STATUS_CONFIG;
 }
 
 /* --token "$RLOCK_FENCE" passes a variable on, so an empty word, or several, are not misuse. */
-static int take_token(struct fence *all)
+static int take_token(struct fence *fence)
 {
-    const char *option = command_value(&all->call, OPTION_TOKEN);
+    const char *option = command_value(&fence->call, OPTION_TOKEN);
     const char *word = option ? option : getenv("RLOCK_FENCE");
 
     if (!word || !*word)
-        return no_token(all, option ? "the token is empty" : "no token: RLOCK_FENCE is not set",
+        return no_token(fence, option ? "the token is empty" : "no token: RLOCK_FENCE is not set",
                         "rlock run sets RLOCK_FENCE; over ssh: --token \"$RLOCK_FENCE\"");
     if (strchr(word, ' '))
-        return no_token(all, "several tokens, of several keys",
+        return no_token(fence, "several tokens, of several keys",
                         "--token with the token of the KEY that protects it");
-    if (decimal_parse(word, 0, INT64_MAX, &all->token))
+    if (decimal_parse(word, 0, INT64_MAX, &fence->token))
         return STATUS_OK;
     if (option)
-        return command_wrong(&all->call, "--token", word, "is not a fencing token");
-    command_error(&all->call, "RLOCK_FENCE '%s' is not a fencing token", URLS_TEXT(word));
+        return command_wrong(&fence->call, "--token", word, "is not a fencing token");
+    command_error(&fence->call, "RLOCK_FENCE '%s' is not a fencing token", URLS_TEXT(word));
     return STATUS_CONFIG;
 }
 
 static int check(struct call *call)
 {
-    struct fence *all = (struct fence *)call;
+    struct fence *fence = (struct fence *)call;
     const struct arguments *given = &call->arguments;
 
     if (given->word_count == 0)
@@ -95,9 +95,9 @@ static int check(struct call *call)
         return command_misused(call, "no COMMAND after --");
     if (given->command && !**given->command)
         return command_misused(call, "COMMAND is empty");
-    all->path = given->words[0];
-    int status = take_wait(all);
-    return status == STATUS_OK ? take_token(all) : status;
+    fence->path = given->words[0];
+    int status = take_wait(fence);
+    return status == STATUS_OK ? take_token(fence) : status;
 }
 
 /* -- the file -------------------------------------------------------------------------------- */
@@ -107,82 +107,84 @@ static void tell_wait(const char *path)
     say_warning("fence: waiting for %s, which another fence has locked", path);
 }
 
-static int refuse(const struct fence *all, int error)
+static int refuse_fence(const struct fence *fence, int error)
 {
     switch (error) {
     case EWOULDBLOCK:
-        command_error(&all->call, "%s: another fence has it locked", all->path);
+        command_error(&fence->call, "%s: another fence has it locked", fence->path);
         return STATUS_NOT_ACQUIRED;
     case EBADMSG:
-        command_error(&all->call,
+        command_error(&fence->call,
                       "%s: not a file of rlock fence: it holds something else than a token",
-                      all->path);
+                      fence->path);
         return STATUS_CONFIG;
     case EINVAL:
-        command_error(&all->call, "%s: not a regular file", all->path);
+        command_error(&fence->call, "%s: not a regular file", fence->path);
         return STATUS_CONFIG;
-    default: command_error(&all->call, "%s: %s", all->path, strerror(error)); return STATUS_SYSTEM;
+    default:
+        command_error(&fence->call, "%s: %s", fence->path, strerror(error));
+        return STATUS_SYSTEM;
     }
 }
 
-static int pass(struct fence *all)
+static int pass_fence(struct fence *fence)
 {
-    int error = token_file_open(&all->file, all->path, all->wait, tell_wait);
+    int error = token_file_open(&fence->file, fence->path, fence->wait, tell_wait);
 
     if (error)
-        return refuse(all, error);
-    if (!all->file.is_empty && all->token < all->file.number) {
-        command_error(&all->call,
+        return refuse_fence(fence, error);
+    if (!fence->file.is_empty && fence->token < fence->file.number) {
+        command_error(&fence->call,
                       "%s: token %" PRId64 " is older than %" PRId64 ", which was here before",
-                      all->path, all->token, all->file.number);
+                      fence->path, fence->token, fence->file.number);
         return STATUS_LOST;
     }
-    error = token_file_write(&all->file, all->token);
+    error = token_file_write(&fence->file, fence->token);
     if (error)
-        return refuse(all, error);
-    say_detail("fence: %s: token %" PRId64, all->path, all->token);
+        return refuse_fence(fence, error);
+    say_detail("fence: %s: token %" PRId64, fence->path, fence->token);
     return STATUS_OK;
 }
 
 /* Sets RLOCK_FENCE, as the token may have come by --token and the command may need it. */
-static int perform(struct fence *all)
+static int run_fenced(struct fence *fence)
 {
     char token[24];
     struct run_messages messages;
     struct fenced_outcome outcome;
 
-    snprintf(token, sizeof token, "%" PRId64, all->token);
+    snprintf(token, sizeof token, "%" PRId64, fence->token);
     setenv("RLOCK_FENCE", token, 1);
     struct environment environment;
     environment_make(&environment, environ, NULL, true);
-    run_messages_init(&messages, all->path, all->call.arguments.command[0]);
+    run_messages_init(&messages, fence->path, fence->call.arguments.command[0]);
     const struct fenced_plan plan = {.job = {.events = &messages.events,
-                                             .command = all->call.arguments.command,
+                                             .command = fence->call.arguments.command,
                                              .environment = &environment,
                                              .renew = true,
                                              .on_lost = ON_LOST_STOP},
-                                     .lock = all->file.fd};
+                                     .lock = fence->file.fd};
     fenced_run(&plan, &outcome);
     environment_free(&environment);
-    all->not_found = outcome.not_found;
-    all->call.signal = outcome.signal;
+    fence->not_found = outcome.not_found;
+    fence->call.signal = outcome.signal;
     return outcome.status;
 }
 
 static int act(struct call *call)
 {
-    struct fence *all = (struct fence *)call;
+    struct fence *fence = (struct fence *)call;
 
-    all->file.fd = -1;
+    fence->file.fd = -1;
     if (call->arguments.command && kernel_forks_elsewhere()) {
-        command_error(call, "%s: %s", all->path, KERNEL_FORKS_ELSEWHERE);
+        command_error(call, "%s: %s", fence->path, KERNEL_FORKS_ELSEWHERE);
         return STATUS_SYSTEM;
     }
-    int status = pass(all);
+    int status = pass_fence(fence);
     if (status == STATUS_OK && call->arguments.command)
-        status = perform(all);
-    token_file_close(&all->file);
-    if (all->not_found)
+        status = run_fenced(fence);
+    token_file_close(&fence->file);
+    if (fence->not_found)
         not_found_hint(call->arguments.command[0], "sh -c");
     return status;
 }

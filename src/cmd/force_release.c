@@ -74,25 +74,25 @@ static void show_holder(struct strbuf *out, const char *key, const struct lock_p
                     MS_TEXT(holder->left_ms), labelled, label);
 }
 
-static bool is_confirmed(const struct eviction *all, const char *question)
+static bool is_confirmed(const struct eviction *eviction, const char *question)
 {
     char words[80], answer[16];
 
-    if (all->yes)
+    if (eviction->yes)
         return true;
     snprintf(words, sizeof words, "%s [y/N]", question);
     return say_ask(words, answer, sizeof answer) &&
            (strcasecmp(answer, "y") == 0 || strcasecmp(answer, "yes") == 0);
 }
 
-/* With --quiet, too, if a question about it follows. */
-static void show_holders(const struct eviction *all, const struct lock_view *lock,
+/* Prints the holders; with --quiet only if a question about them follows. */
+static void show_holders(const struct eviction *eviction, const struct lock_view *lock,
                          const struct lock_party *const *holders, size_t count)
 {
     const struct lock_party *last = NULL; /* to end, of those that seem to run a command */
     struct strbuf out ENDED_BY(strbuf_free) = {0};
 
-    if (all->yes && say_verbosity() == SAY_QUIET)
+    if (eviction->yes && say_verbosity() == SAY_QUIET)
         return;
     for (size_t i = 0; i < count; i++) {
         bool runs = !holders[i]->kept && !holders[i]->reserved && !holders[i]->unread;
@@ -101,7 +101,7 @@ static void show_holders(const struct eviction *all, const struct lock_view *loc
         show_holder(&out, lock->key, holders[i]);
     }
     /* The next command may begin beside one that does not know yet that it lost the lock. */
-    if (last && command_has(&all->call, OPTION_NOW))
+    if (last && command_has(&eviction->call, OPTION_NOW))
         render_line(&out, "with --now, %s may run on until %s",
                     count > 1 ? "their commands" : "its command", LEASE_END_TEXT(last, true));
     if (lock->waiter_count > 0)
@@ -135,7 +135,8 @@ static bool is_away(const struct answer *answer)
 
 /* Waits until the holders that were asked have released the lock, or their leases have ended. A
  * store that is away is waited for as long: they may have heard of the request. */
-static void await(struct eviction *all, struct force_request *request, struct answer *answer)
+static void await_release(struct eviction *eviction, struct force_request *request,
+                          struct answer *answer)
 {
     char who[DESCRIBE_PARTY_SIZE];
     int64_t pause = LOOK_FIRST_NS, left_ms = answer->refused.left_ms;
@@ -163,10 +164,10 @@ static void await(struct eviction *all, struct force_request *request, struct an
             say_warning("%s: %s; trying again", request->key, answer->text);
         }
         told |= is_away(answer);
-        loop_run_for(all->call.query.loop, pause);
+        loop_run_for(eviction->call.query.loop, pause);
         pause = pause * 3 / 2 < LOOK_LAST_NS ? pause * 3 / 2 : LOOK_LAST_NS;
         request->how = moment_reached(over, moment_now()) ? FORCE_ASKED_OVER : FORCE_ASK_AGAIN;
-        query_ask(&all->call.query, (struct operation){.verb = VERB_FORCE, .force = request},
+        query_ask(&eviction->call.query, (struct operation){.verb = VERB_FORCE, .force = request},
                   answer);
     }
     if (answer->verdict != VERDICT_GRANTED)
@@ -189,29 +190,30 @@ static int64_t longest_lease(const struct lock_party *const *holders, size_t cou
     return longest;
 }
 
-static int force(struct eviction *all, const struct lock_view *lock,
-                 const struct lock_party *const *holders, size_t count)
+static int force_holders(struct eviction *eviction, const struct lock_view *lock,
+                         const struct lock_party *const *holders, size_t count)
 {
     const char **owners FREED = mem_zeroed((count + 1) * sizeof *owners);
     struct force_request request = {.key = lock->key,
-                                    .how =
-                                        command_has(&all->call, OPTION_NOW) ? FORCE_NOW : FORCE_ASK,
-                                    .by = all->by,
-                                    .why = all->why,
+                                    .how = command_has(&eviction->call, OPTION_NOW) ? FORCE_NOW
+                                                                                    : FORCE_ASK,
+                                    .by = eviction->by,
+                                    .why = eviction->why,
                                     .owners = owners,
                                     .owner_count = count,
-                                    .purge = command_has(&all->call, OPTION_PURGE)};
+                                    .purge = command_has(&eviction->call, OPTION_PURGE)};
     struct answer answer;
 
     for (size_t i = 0; i < count; i++)
         owners[i] = holders[i]->owner;
     request.lease = longest_lease(holders, count);
     /* Notices a connection that was closed during the question. */
-    loop_run_for(all->call.query.loop, 0);
-    query_ask(&all->call.query, (struct operation){.verb = VERB_FORCE, .force = &request}, &answer);
+    loop_run_for(eviction->call.query.loop, 0);
+    query_ask(&eviction->call.query, (struct operation){.verb = VERB_FORCE, .force = &request},
+              &answer);
     bool asked = is_asked(&answer);
     if (asked)
-        await(all, &request, &answer);
+        await_release(eviction, &request, &answer);
     if (answer.verdict == VERDICT_GRANTED && !asked) {
         const char *queue = request.purge ? ", and its queue was emptied" : "";
         if (request.owner_count == 0)
@@ -229,7 +231,7 @@ static int force(struct eviction *all, const struct lock_view *lock,
                           lock->key, PARTY_TEXT(&answer.refused.holder->who));
         return refuse("%s changed hands meanwhile; nothing was changed", lock->key);
     }
-    int status = command_refused(&all->call, &answer);
+    int status = command_refused(&eviction->call, &answer);
     if (answer.maybe_done)
         say_warning(asked ? "%s: its holder was asked, and may release it anyway"
                           : "%s may have been released anyway",
@@ -237,49 +239,51 @@ static int force(struct eviction *all, const struct lock_view *lock,
     return status;
 }
 
-static int evict(struct eviction *all, const char *key)
+static int evict_holders(struct eviction *eviction, const char *key)
 {
     struct lock_view free_lock = {.key = key};
     struct answer answer;
-    const struct lock_view *lock = query_read_lock(&all->call.query, key, &all->call.list, &answer);
+    const struct lock_view *lock =
+        query_read_lock(&eviction->call.query, key, &eviction->call.list, &answer);
     char question[64] = "Take it away?";
 
     if (answer.verdict != VERDICT_GRANTED)
-        return command_refused(&all->call, &answer);
+        return command_refused(&eviction->call, &answer);
     lock = lock ? lock : &free_lock;
     const struct lock_party **holders FREED =
         mem_zeroed((lock->holder_count + 1) * sizeof *holders);
-    bool idle_queue =
-        lock->holder_count == 0 && lock->waiter_count > 0 && command_has(&all->call, OPTION_PURGE);
+    bool idle_queue = lock->holder_count == 0 && lock->waiter_count > 0 &&
+                      command_has(&eviction->call, OPTION_PURGE);
     size_t count = 0;
     for (size_t i = 0; i < lock->holder_count; i++)
-        if (!all->owner || strcmp(lock->holders[i].owner, all->owner) == 0)
+        if (!eviction->owner || strcmp(lock->holders[i].owner, eviction->owner) == 0)
             holders[count++] = &lock->holders[i];
     if (count > 1)
         snprintf(question, sizeof question, "Take it away from all %zu?", count);
     if (count > 0 || idle_queue)
-        show_holders(all, lock, holders, count);
-    if (all->owner && count == 0)
-        return refuse("%s is not held by %s", lock->key, all->owner);
+        show_holders(eviction, lock, holders, count);
+    if (eviction->owner && count == 0)
+        return refuse("%s is not held by %s", lock->key, eviction->owner);
     if (count == 0 && !idle_queue)
         return refuse("%s is not held", lock->key);
-    if (!is_confirmed(all, idle_queue ? "Empty its queue?" : question))
+    if (!is_confirmed(eviction, idle_queue ? "Empty its queue?" : question))
         return refuse("%s is left as it was", lock->key);
-    return force(all, lock, holders, count);
+    return force_holders(eviction, lock, holders, count);
 }
 
 /* -- another program's lock -------------------------------------------------------------------- */
 
 /* Takes the other program's lock, if its token is still the one that was shown. */
-static int take_foreign(struct eviction *all, const char *key, const char *token)
+static int take_foreign(struct eviction *eviction, const char *key, const char *token)
 {
-    const char *name = strchr(all->mirror, ':') + 1;
+    const char *name = strchr(eviction->mirror, ':') + 1;
     struct force_request request = {
-        .key = key, .mirror = all->mirror, .owners = &token, .owner_count = 1};
+        .key = key, .mirror = eviction->mirror, .owners = &token, .owner_count = 1};
     struct answer answer;
 
-    loop_run_for(all->call.query.loop, 0); /* notices a connection that was closed meanwhile */
-    query_ask(&all->call.query, (struct operation){.verb = VERB_FORCE, .force = &request}, &answer);
+    loop_run_for(eviction->call.query.loop, 0); /* notices a connection that was closed meanwhile */
+    query_ask(&eviction->call.query, (struct operation){.verb = VERB_FORCE, .force = &request},
+              &answer);
     if (answer.verdict == VERDICT_GRANTED) {
         say_warning("%s was taken from another program", name);
         return STATUS_OK;
@@ -289,21 +293,22 @@ static int take_foreign(struct eviction *all, const char *key, const char *token
         return refuse("%s changed hands meanwhile; nothing was changed", name);
     if (answer.maybe_done)
         say_warning("%s may have been taken anyway; rlock status %s shows", name, name);
-    return command_refused(&all->call, &answer);
+    return command_refused(&eviction->call, &answer);
 }
 
-static int evict_foreign(struct eviction *all, const char *key)
+static int evict_foreign(struct eviction *eviction, const char *key)
 {
-    struct force_request request = {.key = key, .mirror = all->mirror};
+    struct force_request request = {.key = key, .mirror = eviction->mirror};
     struct answer answer;
     char token[OWNER_SIZE];
 
-    query_ask(&all->call.query, (struct operation){.verb = VERB_FORCE, .force = &request}, &answer);
+    query_ask(&eviction->call.query, (struct operation){.verb = VERB_FORCE, .force = &request},
+              &answer);
     if (answer.verdict == VERDICT_GRANTED)
-        return refuse("%s is not held by another program", strchr(all->mirror, ':') + 1);
+        return refuse("%s is not held by another program", strchr(eviction->mirror, ':') + 1);
     if (answer.cause != CAUSE_HELD)
-        return command_refused(&all->call, &answer);
-    if (!all->yes || say_verbosity() != SAY_QUIET) {
+        return command_refused(&eviction->call, &answer);
+    if (!eviction->yes || say_verbosity() != SAY_QUIET) {
         char end[64] = "has no end";
         if (answer.refused.left_ms > 0)
             snprintf(end, sizeof end, "ends in %s if it is not renewed",
@@ -314,26 +319,26 @@ static int evict_foreign(struct eviction *all, const char *key)
                 "had it\n",
                 answer.text, key, end);
     }
-    if (!is_confirmed(all, "Take it away?"))
+    if (!is_confirmed(eviction, "Take it away?"))
         return refuse("%s is left as it was", answer.text);
     snprintf(token, sizeof token, "%s", answer.refused.holder ? answer.refused.holder->owner : "");
-    return take_foreign(all, key, token);
+    return take_foreign(eviction, key, token);
 }
 
-/* Reads --mirror, and refuses options that do not go with it. */
-static int check_mirror(struct eviction *all)
+/* Reads --mirror, and refuses options that exclude it. */
+static int check_mirror(struct eviction *eviction)
 {
-    const struct call *call = &all->call;
+    const struct call *call = &eviction->call;
     const char *mirror = command_value(call, OPTION_MIRROR);
 
     if (!mirror)
         return STATUS_OK;
-    const char *why = mirror_read(mirror, call->arguments.words[0], all->mirror);
+    const char *why = mirror_read(mirror, call->arguments.words[0], eviction->mirror);
     if (why)
         return command_misused(call, "--mirror %s: %s", mirror, why);
     if (call->arguments.word_count > 1)
         return command_misused(call, "--mirror is for one KEY");
-    if (all->owner || command_has(call, OPTION_PURGE) || command_has(call, OPTION_NOW) ||
+    if (eviction->owner || command_has(call, OPTION_PURGE) || command_has(call, OPTION_NOW) ||
         command_has(call, OPTION_REASON))
         return command_misused(call, "--mirror does not go with --owner, --purge, --now or "
                                      "--reason: the other program is told nothing");
@@ -342,44 +347,44 @@ static int check_mirror(struct eviction *all)
 
 static int check_eviction(struct call *call)
 {
-    struct eviction *all = (struct eviction *)call;
+    struct eviction *eviction = (struct eviction *)call;
 
-    all->owner = command_value(call, OPTION_OWNER);
-    all->yes = command_has(call, OPTION_YES);
-    if (all->owner && call->arguments.word_count > 1)
+    eviction->owner = command_value(call, OPTION_OWNER);
+    eviction->yes = command_has(call, OPTION_YES);
+    if (eviction->owner && call->arguments.word_count > 1)
         return command_misused(call, "--owner is for one KEY");
-    int status = check_mirror(all);
-    if (status == STATUS_OK && !all->yes && !(isatty(STDIN_FILENO) && isatty(STDERR_FILENO)))
+    int status = check_mirror(eviction);
+    if (status == STATUS_OK && !eviction->yes && !(isatty(STDIN_FILENO) && isatty(STDERR_FILENO)))
         return command_misused(call, "not a terminal: confirm with --yes");
-    call->needs = command_has(call, OPTION_NOW) || *all->mirror ? 0 : STORE_ASK;
+    call->needs = command_has(call, OPTION_NOW) || *eviction->mirror ? 0 : STORE_ASK;
     return status;
 }
 
 /* Returns the worst status of all keys: an error of the store weighs more than a plain no. */
 static int evict_all(struct call *call)
 {
-    struct eviction *all = (struct eviction *)call;
+    struct eviction *eviction = (struct eviction *)call;
     const struct arguments *given = &call->arguments;
     int worst = STATUS_OK;
 
     /* The holder that loses the lock reads who takes it, from where and why. */
-    const char *reason = command_value(&all->call, OPTION_REASON);
+    const char *reason = command_value(&eviction->call, OPTION_REASON);
     struct identity self = {0};
-    if (!all->call.settings.no_identity) {
+    if (!eviction->call.settings.no_identity) {
         own_identity_fill(&self, "", getpid());
-        identity_set(all->by, PARTY_TEXT(&self));
+        identity_set(eviction->by, PARTY_TEXT(&self));
     }
     if (reason)
-        identity_set(all->why, reason);
-    if (*all->mirror)
-        worst = mirror_judge(all->mirror, given->words[0], call);
+        identity_set(eviction->why, reason);
+    if (*eviction->mirror)
+        worst = mirror_judge(eviction->mirror, given->words[0], call);
     if (worst == STATUS_OK)
         worst = command_open(call);
     if (worst != STATUS_OK)
         return worst;
     for (size_t i = 0; i < given->word_count; i++) {
-        int status =
-            *all->mirror ? evict_foreign(all, given->words[i]) : evict(all, given->words[i]);
+        int status = *eviction->mirror ? evict_foreign(eviction, given->words[i])
+                                       : evict_holders(eviction, given->words[i]);
         worst = status > worst ? status : worst;
     }
     return worst;

@@ -39,7 +39,7 @@ static int take_options(struct call *call)
     return STATUS_OK;
 }
 
-static int print(struct call *call)
+static int print_history(struct call *call)
 {
     const struct render_style style = {.color = command_has_color(call),
                                        .width = screen_is_there() ? screen_window().columns : 0};
@@ -93,5 +93,5 @@ const struct command command_history = {
     .json = OPTION_JSON,
     .asks = true,
     .check = take_options,
-    .act = print,
+    .act = print_history,
 };

@@ -63,7 +63,7 @@ struct latch {
 
 /* Asks until "end"; the store is closed if a signal comes first, which is in latch->call.signal
  * then. */
-static void ask(struct latch *latch, enum latch_verb verb, struct moment end)
+static void ask_latch(struct latch *latch, enum latch_verb verb, struct moment end)
 {
     struct answer answer; /* meanwhile the line about the wait shows the one before */
 
@@ -123,18 +123,18 @@ static int report_answer(const struct latch *latch, bool plain)
 
 /* -- the verbs ------------------------------------------------------------------------------- */
 
-static void count(struct latch *latch)
+static void count_latch(struct latch *latch)
 {
     latch->request.unnamed = !latch->request.id;
     if (latch->request.unnamed)
         latch->request.id = latch->word;
-    ask(latch, LATCH_COUNT, MOMENT_NEVER);
+    ask_latch(latch, LATCH_COUNT, MOMENT_NEVER);
 }
 
-static int set(struct latch *latch)
+static int set_latch(struct latch *latch)
 {
     latch->request.word = latch->word;
-    ask(latch, LATCH_SET, MOMENT_NEVER);
+    ask_latch(latch, LATCH_SET, MOMENT_NEVER);
     int status = report_answer(latch, true);
     if (status == STATUS_OK)
         say_detail("%s: set to %" PRId64, latch->key, latch->request.number);
@@ -145,7 +145,7 @@ static int count_down(struct latch *latch)
 {
     const struct latch_state *state = &latch->answer.granted.latch;
 
-    count(latch);
+    count_latch(latch);
     int status = report_answer(latch, false);
     if (status != STATUS_OK) {
         if (latch->answer.maybe_done)
@@ -160,13 +160,13 @@ static int count_down(struct latch *latch)
     return command_flush();
 }
 
-static int delete (struct latch *latch)
+static int delete_latch(struct latch *latch)
 {
-    ask(latch, LATCH_DELETE, MOMENT_NEVER);
+    ask_latch(latch, LATCH_DELETE, MOMENT_NEVER);
     return report_answer(latch, true);
 }
 
-static int show(struct latch *latch)
+static int show_latch(struct latch *latch)
 {
     struct latch_ids ids ENDED_BY(latch_ids_free) = {0};
     struct strbuf out = {0};
@@ -174,7 +174,7 @@ static int show(struct latch *latch)
 
     latch->request.each = latch_ids_add;
     latch->request.each_arg = &ids;
-    ask(latch, LATCH_LIST, MOMENT_NEVER);
+    ask_latch(latch, LATCH_LIST, MOMENT_NEVER);
     int status = report_answer(latch, true);
     if (status == STATUS_OK && say_verbosity() != SAY_QUIET) {
         if (latch->call.as_json)
@@ -186,7 +186,7 @@ static int show(struct latch *latch)
     return status == STATUS_OK && state->left ? STATUS_NOT_ACQUIRED : status;
 }
 
-static int list(struct latch *latch)
+static int list_latches(struct latch *latch)
 {
     const struct survey_request request = {
         .patterns = &latch->key, .pattern_count = latch->key ? 1 : 0, .latches = true};
@@ -245,7 +245,7 @@ enum sight { CLOSED, VANISHED, DECIDED };
 
 /* Reads the latest answer. A missing latch does not count as open, nor does one that is not the one
  * that was seen first. */
-static enum sight see(const struct latch *latch)
+static enum sight read_state(const struct latch *latch)
 {
     const struct answer *answer = &latch->answer;
     bool there = answer->verdict == VERDICT_GRANTED;
@@ -267,9 +267,9 @@ static void look_until(struct latch *latch, struct moment until)
     while (!latch->call.signal) {
         throttle_note(&latch->pace, moment_now());
         latch->poked = false;
-        ask(latch, LATCH_LOOK, once ? MOMENT_NEVER : until);
+        ask_latch(latch, LATCH_LOOK, once ? MOMENT_NEVER : until);
         struct moment now = moment_now();
-        if (see(latch) != CLOSED || moment_reached(until, now))
+        if (read_state(latch) != CLOSED || moment_reached(until, now))
             return;
         if (latch->answer.verdict == VERDICT_GRANTED)
             memcpy(latch->seen, latch->answer.granted.latch.word, sizeof latch->seen);
@@ -306,7 +306,7 @@ static int wait_until_open(struct latch *latch)
     status_line_end(&latch->status_line);
     if (latch->call.signal)
         return status;
-    switch (see(latch)) {
+    switch (read_state(latch)) {
     case CLOSED: {
         const struct latch_state *state = &latch->answer.granted.latch;
         bool expected = latch->call.settings.wait == 0;
@@ -329,7 +329,7 @@ static int wait_until_open(struct latch *latch)
 
 /* -- run ------------------------------------------------------------------------------------- */
 
-/* Counts, but only on the latch that was there before. */
+/* Counts down the latch, if it is the one that was there before the command. */
 static int count_success(struct latch *latch, const char *word)
 {
     struct query *query = &latch->call.query;
@@ -345,7 +345,7 @@ static int count_success(struct latch *latch, const char *word)
         command_error(&latch->call, "%s: ended by a signal before it was counted", latch->key);
         return STATUS_OK;
     }
-    count(latch);
+    count_latch(latch);
     if (latch->call.signal && answer->verdict == VERDICT_UNKNOWN) {
         command_error(&latch->call, "%s: ended by a signal: it may not have been counted",
                       latch->key);
@@ -373,7 +373,7 @@ static int run_command(struct latch *latch)
     struct fenced_outcome outcome;
     char word[LATCH_WORD_SIZE];
 
-    ask(latch, LATCH_LOOK, MOMENT_NEVER);
+    ask_latch(latch, LATCH_LOOK, MOMENT_NEVER);
     int status = report_answer(latch, false);
     if (status != STATUS_OK)
         return status;
@@ -407,8 +407,8 @@ static const struct command_action actions[] = {
     {"delete", "KEY", {0}, false, 1, 1, false},
     {0}};
 
-static int (*const acts[])(struct latch *) = {set,  count_down, run_command, wait_until_open,
-                                              show, list,       delete};
+static int (*const acts[])(struct latch *) = {
+    set_latch, count_down, run_command, wait_until_open, show_latch, list_latches, delete_latch};
 
 static int check_values(struct latch *latch)
 {
@@ -464,7 +464,7 @@ static int act_on_latch(struct call *call)
     int (*verb)(struct latch *) = acts[latch->verb - actions];
 
     own_identity_uuid(latch->word);
-    if (verb != list)
+    if (verb != list_latches)
         call->query.who = latch->key;
     status_line_init(&latch->status_line, call->query.loop, say_verbosity() == SAY_QUIET,
                      compose_status, latch);

@@ -34,8 +34,8 @@ struct usage {
     size_t held, waiting;
 };
 
-/* Not by "local:", which would start it. */
-static bool count(const struct local *local, struct usage *usage, struct answer *answer)
+/* Asks by the socket, as "local:" would start a server. */
+static bool count_locks(const struct local *local, struct usage *usage, struct answer *answer)
 {
     const struct url url = local_url(&local->place);
     struct store_address address = {.urls = &url,
@@ -68,7 +68,7 @@ static int stop_server(const struct local *local)
         say_detail("no local server runs");
         return STATUS_OK;
     }
-    if (!force && !count(local, &usage, &answer)) {
+    if (!force && !count_locks(local, &usage, &answer)) {
         command_error(&local->call, "%s", answer.text);
         say_hint("--force stops it without asking it for its locks");
         return STATUS_UNAVAILABLE;
@@ -91,7 +91,7 @@ static int stop_server(const struct local *local)
     return STATUS_UNAVAILABLE;
 }
 
-static int stop(struct local *local)
+static int stop_local(struct local *local)
 {
     int held = local_hold(&local->place, HOLD_NS);
 
@@ -107,7 +107,7 @@ static int stop(struct local *local)
 
 /* -- status ---------------------------------------------------------------------------------- */
 
-static int show(struct local *local)
+static int show_server(struct local *local)
 {
     pid_t pid = local_server(&local->place);
     struct usage usage;
@@ -120,7 +120,7 @@ static int show(struct local *local)
     }
     if (quiet)
         return STATUS_OK;
-    if (!count(local, &usage, &answer))
+    if (!count_locks(local, &usage, &answer))
         return command_refused(&local->call, &answer);
     printf("process  %d\nsocket   %s\nlocks    %zu held, %zu waiting\n", (int)pid,
            local->place.socket, usage.held, usage.waiting);
@@ -134,7 +134,7 @@ static int act(struct call *call)
     char fault[256];
 
     if (local_find(&local->place, fault, sizeof fault))
-        return stops ? stop(local) : show(local);
+        return stops ? stop_local(local) : show_server(local);
     if (*fault) {
         command_error(call, "%s", fault);
         return STATUS_UNAVAILABLE;

@@ -14,7 +14,7 @@ static const struct option_spec options[] = {
     SETTINGS_OPTIONS,
     {0}};
 
-static int deliver(const struct call *call, struct strbuf *text)
+static int write_metrics(const struct call *call, struct strbuf *text)
 {
     const char *output = command_value(call, OPTION_OUTPUT);
 
@@ -47,7 +47,7 @@ static int act(struct call *call)
     command_survey(call, 0, memory, &answer);
     bool up = answer.verdict == VERDICT_GRANTED || call->list.misfits.count > 0;
     metrics_render(&text, up ? &call->list : NULL, memory);
-    int status = deliver(call, &text);
+    int status = write_metrics(call, &text);
     int refused = up ? command_tell_misfits(call, &call->list) : command_refused(call, &answer);
     return status == STATUS_OK ? refused : status;
 }

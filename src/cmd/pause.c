@@ -16,26 +16,26 @@ struct pause {
     struct adjust_request request;
 };
 
-static void choose(struct pause *all, enum adjustment what)
+static void choose_change(struct pause *pausing, enum adjustment what)
 {
-    all->request.what = what;
-    all->request.glob = key_is_glob(all->call.arguments.words[0]);
-    all->call.needs = all->request.glob ? STORE_GLOB_PAUSES : 0;
+    pausing->request.what = what;
+    pausing->request.glob = key_is_glob(pausing->call.arguments.words[0]);
+    pausing->call.needs = pausing->request.glob ? STORE_GLOB_PAUSES : 0;
 }
 
 /* Says whose pause is replaced, and whether the KEY was ever used. */
-static void tell_present(struct pause *all)
+static void tell_present(struct pause *pausing)
 {
-    const char *name = all->call.command->name, *key = all->request.key;
+    const char *name = pausing->call.command->name, *key = pausing->request.key;
     const struct survey_request of_glob = {.patterns = &key, .pattern_count = 1};
-    struct lock_list *list = &all->call.list;
+    struct lock_list *list = &pausing->call.list;
     struct answer answer;
 
-    if (all->request.glob)
-        query_survey(&all->call.query, &of_glob, list, &answer);
+    if (pausing->request.glob)
+        query_survey(&pausing->call.query, &of_glob, list, &answer);
     else
-        query_read_lock(&all->call.query, key, &all->call.list, &answer);
-    const struct lock_views *views = all->request.glob ? &list->pauses : &list->locks;
+        query_read_lock(&pausing->call.query, key, &pausing->call.list, &answer);
+    const struct lock_views *views = pausing->request.glob ? &list->pauses : &list->locks;
     for (size_t i = 0; i < views->count; i++) {
         const struct lock_view *one = &views->views[i];
         if (strcmp(one->key, key) == 0 && lock_has_own_pause(one))
@@ -44,44 +44,44 @@ static void tell_present(struct pause *all)
     const struct lock_view *lock = views->views;
     bool unused = views->count == 0 || (lock->fence == 0 && lock->waiter_count == 0 &&
                                         !lock->limited && !lock->pause.owner[0]);
-    if (answer.verdict == VERDICT_GRANTED && !all->request.glob && unused)
+    if (answer.verdict == VERDICT_GRANTED && !pausing->request.glob && unused)
         say_warning("%s: %s was never used, or not for a week: is it spelt right?", name, key);
 }
 
-static int change(struct call *call)
+static int change_pause(struct call *call)
 {
-    struct pause *all = (struct pause *)call;
+    struct pause *pausing = (struct pause *)call;
     const char *word = call->arguments.words[0];
-    char *key FREED = all->request.glob ? mem_strdup(word) : key_from_pattern(word);
+    char *key FREED = pausing->request.glob ? mem_strdup(word) : key_from_pattern(word);
     struct answer answer;
 
-    all->request.key = key;
-    if (all->request.what == ADJUST_PAUSE)
-        tell_present(all);
-    query_adjust(&call->query, &all->request, &answer);
+    pausing->request.key = key;
+    if (pausing->request.what == ADJUST_PAUSE)
+        tell_present(pausing);
+    query_adjust(&call->query, &pausing->request, &answer);
     if (answer.verdict == VERDICT_GRANTED) {
-        if (all->request.what == ADJUST_RESUME)
-            command_confirm(&all->call, "%s is not paused any more", all->request.key);
+        if (pausing->request.what == ADJUST_RESUME)
+            command_confirm(&pausing->call, "%s is not paused any more", pausing->request.key);
         else
-            command_confirm(&all->call, "%s is paused %s", all->request.key,
-                            UNTIL_TEXT(all->request.duration));
+            command_confirm(&pausing->call, "%s is paused %s", pausing->request.key,
+                            UNTIL_TEXT(pausing->request.duration));
         return STATUS_OK;
     }
     if (answer.cause == CAUSE_ABSENT) {
-        const char *name = all->call.command->name;
+        const char *name = pausing->call.command->name;
         const struct lock_view *lock = NULL;
-        if (!all->request.glob)
-            lock = query_read_lock(&all->call.query, key, &all->call.list, &answer);
+        if (!pausing->request.glob)
+            lock = query_read_lock(&pausing->call.query, key, &pausing->call.list, &answer);
         if (lock && lock->pause_glob[0])
             say_warning("%s: %s is paused as all of %s: resume that", name, key, lock->pause_glob);
         else
             say_warning("%s: %s is not paused", name, key);
         return STATUS_NO;
     }
-    int status = command_refused_about(call, all->request.key, &answer);
+    int status = command_refused_about(call, pausing->request.key, &answer);
     if (answer.maybe_done)
-        say_warning("%s may have been %s anyway", all->request.key,
-                    all->request.what == ADJUST_PAUSE ? "paused" : "resumed");
+        say_warning("%s may have been %s anyway", pausing->request.key,
+                    pausing->request.what == ADJUST_PAUSE ? "paused" : "resumed");
     return status;
 }
 
@@ -94,28 +94,28 @@ static const struct option_spec pause_options[] = {
 
 static int check_pause(struct call *call)
 {
-    struct pause *all = (struct pause *)call;
+    struct pause *pausing = (struct pause *)call;
     const char *message = command_value(call, OPTION_MESSAGE);
-    int status = command_check_duration(call, call->arguments.words[1], &all->request.duration);
+    int status = command_check_duration(call, call->arguments.words[1], &pausing->request.duration);
 
     if (status != STATUS_OK)
         return status;
-    if (all->request.duration > PAUSE_MAX_NS)
+    if (pausing->request.duration > PAUSE_MAX_NS)
         return command_misused(call, "DUR can be 7d at most");
     if (!message || !*message)
         return command_misused(call, "-m TEXT is required: say why");
-    choose(all, ADJUST_PAUSE);
+    choose_change(pausing, ADJUST_PAUSE);
     return STATUS_OK;
 }
 
 static int pause_key(struct call *call)
 {
-    struct pause *all = (struct pause *)call;
+    struct pause *pausing = (struct pause *)call;
     char *who FREED =
         own_identity_person(call->settings.no_identity, command_value(call, OPTION_MESSAGE));
 
-    all->request.who = who;
-    return change(call);
+    pausing->request.who = who;
+    return change_pause(call);
 }
 
 const struct command command_pause = {
@@ -142,7 +142,7 @@ const struct command command_pause = {
 
 static int check_resume(struct call *call)
 {
-    choose((struct pause *)call, ADJUST_RESUME);
+    choose_change((struct pause *)call, ADJUST_RESUME);
     return STATUS_OK;
 }
 
@@ -161,5 +161,5 @@ const struct command command_resume = {
     .needs = STORE_PAUSES,
     .asks = true,
     .check = check_resume,
-    .act = change,
+    .act = change_pause,
 };

@@ -76,7 +76,7 @@ static bool is_inside_run(const struct lock_view *lock, const char *owner)
 }
 
 /* Finds the owner, opens the store and finds the holder. */
-static int begin(struct renew_release *action)
+static int find_holder(struct renew_release *action)
 {
     struct answer answer;
 
@@ -113,7 +113,7 @@ static int begin(struct renew_release *action)
 }
 
 /* Reports a REFUSED or UNKNOWN answer. Returns the exit status. */
-static int refused(const struct renew_release *action, const struct answer *answer)
+static int report_refusal(const struct renew_release *action, const struct answer *answer)
 {
     if (answer->cause != CAUSE_NOT_HOLDER)
         return command_refused_about(&action->call, action->key, answer);
@@ -137,10 +137,10 @@ static const struct option_spec renew_options[] = {
     {.table = renew_release_options},
     {0}};
 
-static int renew(struct call *call)
+static int renew_lock(struct call *call)
 {
     struct renew_release *action = (struct renew_release *)call;
-    int status = begin(action);
+    int status = find_holder(action);
     const struct renew_request request = {.lock = &action->lock, .strict = true};
     struct answer answer;
 
@@ -150,7 +150,7 @@ static int renew(struct call *call)
         action->lock.lease = call->settings.lease;
     query_renew(&call->query, &request, &answer);
     if (answer.verdict != VERDICT_GRANTED)
-        return refused(action, &answer);
+        return report_refusal(action, &answer);
     say_detail("%s: renewed", action->key);
     return STATUS_OK;
 }
@@ -164,15 +164,15 @@ const struct command command_renew = {
     .options = renew_options,
     .words = WORDS_KEY,
     .size = sizeof(struct renew_release),
-    .act = renew,
+    .act = renew_lock,
 };
 
 /* -- release ----------------------------------------------------------------------------------- */
 
-static int release(struct call *call)
+static int release_lock(struct call *call)
 {
     struct renew_release *action = (struct renew_release *)call;
-    int status = begin(action);
+    int status = find_holder(action);
     struct release_request request = {.lock = &action->lock, .strict = true};
     struct answer answer;
 
@@ -190,7 +190,7 @@ static int release(struct call *call)
         say_detail("%s: released", action->key);
         return STATUS_OK;
     }
-    status = refused(action, &answer);
+    status = report_refusal(action, &answer);
     if (answer.maybe_done)
         say_warning("%s may have been released anyway", action->key);
     return status;
@@ -207,5 +207,5 @@ const struct command command_release = {
     .options = renew_release_options,
     .words = WORDS_KEY,
     .size = sizeof(struct renew_release),
-    .act = release,
+    .act = release_lock,
 };

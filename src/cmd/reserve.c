@@ -24,15 +24,15 @@ struct reserve {
 
 static int check(struct call *call)
 {
-    struct reserve *all = (struct reserve *)call;
+    struct reserve *reserve = (struct reserve *)call;
 
-    all->key = call->arguments.words[0];
-    return command_check_duration(call, call->arguments.words[1], &all->length);
+    reserve->key = call->arguments.words[0];
+    return command_check_duration(call, call->arguments.words[1], &reserve->length);
 }
 
-static int not_kept(const struct reserve *all, const char *fault)
+static int not_kept(const struct reserve *reserve, const char *fault)
 {
-    command_error(&all->call, "%s: %s", all->key, fault);
+    command_error(&reserve->call, "%s: %s", reserve->key, fault);
     return STATUS_SYSTEM;
 }
 
@@ -57,20 +57,20 @@ static int check_with_message(struct call *call)
 }
 
 /* had: it was reserved before, and stays so if the store does not answer. */
-static void acquire(struct reserve *all, bool had, struct printer_outcome *outcome)
+static void acquire_reservation(struct reserve *reserve, bool had, struct printer_outcome *outcome)
 {
-    char *person FREED = own_identity_person(all->call.settings.no_identity,
-                                             command_value(&all->call, OPTION_MESSAGE));
+    char *person FREED = own_identity_person(reserve->call.settings.no_identity,
+                                             command_value(&reserve->call, OPTION_MESSAGE));
     char *who FREED = identity_note(person, LOCK_NOTE_RESERVED, 1);
     const struct acquire_request wanted = {
-        .keys = &all->key, .key_count = 1, .owner = all->owner, .had = had, .who = who};
+        .keys = &reserve->key, .key_count = 1, .owner = reserve->owner, .had = had, .who = who};
     struct run_messages messages;
     struct printer_plan plan = {.compose = NULL}; /* the file has the token */
 
-    all->call.settings.lease = all->length;
-    run_messages_init(&messages, all->key, NULL);
-    run_messages_of_request(&messages, &plan.agent.keeper.request, &all->call.settings);
-    request_plan(&wanted, &all->call.settings, &messages.events, &plan.agent);
+    reserve->call.settings.lease = reserve->length;
+    run_messages_init(&messages, reserve->key, NULL);
+    run_messages_of_request(&messages, &plan.agent.keeper.request, &reserve->call.settings);
+    request_plan(&wanted, &reserve->call.settings, &messages.events, &plan.agent);
     plan.agent.keeper.renew = false;
     plan.agent.keeper.reused = true;
     printer_run(&plan, outcome);
@@ -84,11 +84,11 @@ static bool is_within(const char *owner, const char *other)
 
 /* True if the holder is an ancestor of this command: by RLOCK_OWNER, or, if that got lost on the
  * way, by the processes. */
-static bool runs_inside(const struct reserve *all, const struct lock_party *holder)
+static bool runs_inside(const struct reserve *reserve, const struct lock_party *holder)
 {
     const char *outer = getenv("RLOCK_OWNER");
 
-    if (holder->kept || is_within(holder->owner, all->owner))
+    if (holder->kept || is_within(holder->owner, reserve->owner))
         return false;
     return (outer && !owner_fault(outer) && is_within(outer, holder->owner)) ||
            ancestor_is(&holder->who, holder->age_ms * NS_PER_MS);
@@ -96,21 +96,21 @@ static bool runs_inside(const struct reserve *all, const struct lock_party *hold
 
 /* Refuses a reservation that would wait for the run that waits for it. If the store does not answer
  * now, the acquisition reports it. */
-static int check_outside(struct reserve *all)
+static int check_outside(struct reserve *reserve)
 {
     const struct lock_view *lock = NULL;
     struct answer answer;
     struct query query;
     char fault[256];
 
-    if (query_open(&query, &all->call.settings.address, NULL, fault, sizeof fault))
-        lock = query_read_lock(&query, all->key, &all->call.list, &answer);
+    if (query_open(&query, &reserve->call.settings.address, NULL, fault, sizeof fault))
+        lock = query_read_lock(&query, reserve->key, &reserve->call.list, &answer);
     query_close(&query);
     for (size_t i = 0; lock && i < lock->holder_count; i++)
-        if (runs_inside(all, &lock->holders[i])) {
-            command_error(&all->call,
+        if (runs_inside(reserve, &lock->holders[i])) {
+            command_error(&reserve->call,
                           "%s: it would wait for itself: it runs inside %s, which holds it",
-                          all->key, PARTY_TEXT(&lock->holders[i].who));
+                          reserve->key, PARTY_TEXT(&lock->holders[i].who));
             say_hint("reserve KEY before the run: runs of the same user nest in a reservation");
             return STATUS_CONFIG;
         }
@@ -118,52 +118,55 @@ static int check_outside(struct reserve *all)
 }
 
 /* An end that is sooner than before is told everywhere: perhaps DUR was meant to be added. */
-static void confirm(const struct reserve *all, int64_t was_left)
+static void confirm_end(const struct reserve *reserve, int64_t was_left)
 {
     int64_t now_ms = clock_wall() / NS_PER_MS;
     char was[DESCRIBE_TIME_SIZE];
 
-    if (was_left > all->length + NS_PER_SEC)
-        say_warning("%s: %s ends sooner: %s, not %s", all->call.command->name, all->key,
-                    UNTIL_TEXT(all->length),
+    if (was_left > reserve->length + NS_PER_SEC)
+        say_warning("%s: %s ends sooner: %s, not %s", reserve->call.command->name, reserve->key,
+                    UNTIL_TEXT(reserve->length),
                     describe_daytime(now_ms, now_ms + was_left / NS_PER_MS, false, was));
     else
-        command_confirm(&all->call, "%s is reserved by you %s", all->key, UNTIL_TEXT(all->length));
+        command_confirm(&reserve->call, "%s is reserved by you %s", reserve->key,
+                        UNTIL_TEXT(reserve->length));
 }
 
 /* The ns that were left of the reservation of the user, as the store said before; 0: there was
  * none. */
-static int64_t left_before(const struct reserve *all)
+static int64_t left_before(const struct reserve *reserve)
 {
-    const struct lock_list *list = &all->call.list;
+    const struct lock_list *list = &reserve->call.list;
     const struct lock_party *reserved =
         list->locks.count > 0 ? holders_reserved(list->locks.views) : NULL;
 
-    return reserved && strcmp(reserved->owner, all->owner) == 0 ? reserved->left_ms * NS_PER_MS : 0;
+    return reserved && strcmp(reserved->owner, reserve->owner) == 0 ? reserved->left_ms * NS_PER_MS
+                                                                    : 0;
 }
 
 /* The token is saved before the lock is asked for, so no reservation is ever without one. */
-static int reserve(struct call *call)
+static int make_reservation(struct call *call)
 {
-    struct reserve *all = (struct reserve *)call;
+    struct reserve *reserve = (struct reserve *)call;
     struct printer_outcome outcome;
     char fault[256];
     int64_t fresh;
 
     say_let_go();
     child_close_inherited();
-    if (!reservation_begin(&call->settings, all->key, all->length, all->owner, &fresh, fault,
-                           sizeof fault))
-        return not_kept(all, fault);
-    outcome = (struct printer_outcome){.status = check_outside(all)};
+    if (!reservation_begin(&call->settings, reserve->key, reserve->length, reserve->owner, &fresh,
+                           fault, sizeof fault))
+        return not_kept(reserve, fault);
+    outcome = (struct printer_outcome){.status = check_outside(reserve)};
     if (outcome.status == STATUS_OK)
-        acquire(all, !fresh, &outcome);
+        acquire_reservation(reserve, !fresh, &outcome);
     if (outcome.status == STATUS_OK && !outcome.signal)
-        confirm(all, left_before(all));
+        confirm_end(reserve, left_before(reserve));
     else if (fresh)
-        reservation_forget(&call->settings, all->key, fresh);
+        reservation_forget(&call->settings, reserve->key, fresh);
     else if (outcome.status == STATUS_UNAVAILABLE)
-        say_warning("%s: it stays reserved if it was, until its old end or the new one", all->key);
+        say_warning("%s: it stays reserved if it was, until its old end or the new one",
+                    reserve->key);
     call->signal = outcome.signal;
     return outcome.status;
 }
@@ -181,7 +184,7 @@ const struct command command_reserve = {
     .size = sizeof(struct reserve),
     .needs = STORE_DETACHED,
     .check = check_with_message,
-    .act = reserve,
+    .act = make_reservation,
 };
 
 /* -- extend ------------------------------------------------------------------------------------ */
@@ -192,7 +195,7 @@ static const struct not_holder_words words = {
     .gone = "reserved by you: it was released, or its time is over"};
 
 /* Whether the command runs inside a run that holds KEY: its guards count on the lease. */
-static bool is_of_run(struct reserve *all)
+static bool is_of_run(struct reserve *reserve)
 {
     const char *owner = getenv("RLOCK_OWNER");
     const struct lock_view *lock;
@@ -200,7 +203,7 @@ static bool is_of_run(struct reserve *all)
 
     if (!owner || owner_fault(owner))
         return false;
-    lock = query_read_lock(&all->call.query, all->key, &all->call.list, &answer);
+    lock = query_read_lock(&reserve->call.query, reserve->key, &reserve->call.list, &answer);
     for (size_t i = 0; lock && i < lock->holder_count; i++) {
         const struct lock_party *holder = &lock->holders[i];
         if (is_within(owner, holder->owner) && !holder->reserved &&
@@ -210,42 +213,45 @@ static bool is_of_run(struct reserve *all)
     return false;
 }
 
-static int renew(struct reserve *all, int64_t until_ms)
+static int renew_reservation(struct reserve *reserve, int64_t until_ms)
 {
-    const struct acquire_request lock = {
-        .keys = &all->key, .key_count = 1, .owner = all->owner, .who = "", .lease = all->length};
+    const struct acquire_request lock = {.keys = &reserve->key,
+                                         .key_count = 1,
+                                         .owner = reserve->owner,
+                                         .who = "",
+                                         .lease = reserve->length};
     const struct renew_request request = {.lock = &lock, .strict = true};
     struct answer answer;
     char fault[256];
 
-    query_renew(&all->call.query, &request, &answer);
+    query_renew(&reserve->call.query, &request, &answer);
     if (answer.verdict == VERDICT_GRANTED) {
-        if (!reservation_save(&all->call.settings, all->key, all->owner, all->length, fault,
-                              sizeof fault))
-            return not_kept(all, fault);
-        confirm(all, until_ms * NS_PER_MS - clock_wall());
+        if (!reservation_save(&reserve->call.settings, reserve->key, reserve->owner,
+                              reserve->length, fault, sizeof fault))
+            return not_kept(reserve, fault);
+        confirm_end(reserve, until_ms * NS_PER_MS - clock_wall());
         return STATUS_OK;
     }
     if (answer.cause == CAUSE_NOT_HOLDER) {
-        not_holder_say(&all->call, all->key, &answer, &words);
+        not_holder_say(&reserve->call, reserve->key, &answer, &words);
         return STATUS_NO;
     }
-    return command_refused_about(&all->call, all->key, &answer);
+    return command_refused_about(&reserve->call, reserve->key, &answer);
 }
 
-static int extend(struct call *call)
+static int extend_reservation(struct call *call)
 {
-    struct reserve *all = (struct reserve *)call;
+    struct reserve *reserve = (struct reserve *)call;
     int64_t until_ms = 0;
     int status = command_open(call);
 
     if (status != STATUS_OK)
         return status;
-    if (is_of_run(all))
-        return not_holder_refuse_run(call, all->key);
-    if (!reservation_find(&call->settings, all->key, all->owner, &until_ms))
-        return not_holder_say_unreserved(call, all->key);
-    return renew(all, until_ms);
+    if (is_of_run(reserve))
+        return not_holder_refuse_run(call, reserve->key);
+    if (!reservation_find(&call->settings, reserve->key, reserve->owner, &until_ms))
+        return not_holder_say_unreserved(call, reserve->key);
+    return renew_reservation(reserve, until_ms);
 }
 
 const struct command command_extend = {
@@ -259,5 +265,5 @@ const struct command command_extend = {
     .size = sizeof(struct reserve),
     .needs = STORE_DETACHED,
     .check = check,
-    .act = extend,
+    .act = extend_reservation,
 };

@@ -99,7 +99,7 @@ static const char *const outcome_names[] = {
     [OUTCOME_FAILED] = "failed",
 };
 
-/* How the run ended, as the store remembers it. */
+/* Returns how the run ended, in the form that the store remembers. */
 static struct lock_end end_of(const struct supervisor_outcome *outcome)
 {
     struct lock_end end = {.how = LOCK_USED, .known = outcome->outcome == OUTCOME_COMPLETED};

@@ -226,8 +226,9 @@ static bool watch_once(struct view *view, struct answer *answer, int *status)
     return !view->call.signal && !view->broken;
 }
 
-/* With --watch, runs until a fatal signal, and dies of it; or until the store refuses, or standard
- * output takes no more. An outage does not end it, once there was an answer. */
+/* Shows the status once. With --watch, continues until a fatal signal, and dies of it; or until the
+ * store refuses, or standard output takes no more. An outage does not end it, once there was an
+ * answer. */
 static int act(struct call *call)
 {
     struct view *view = (struct view *)call;

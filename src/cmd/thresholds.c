@@ -157,7 +157,7 @@ static const char *print_value(enum measure measure, int64_t value, char out[32]
 
 /* Prints the text escaped. Numbers follow a bar, so a bar in what others wrote becomes an escape,
  * too. */
-static void begin(enum severity severity, const char *text, struct strbuf *line)
+static void begin_line(enum severity severity, const char *text, struct strbuf *line)
 {
     static const char *const names[] = {"OK", "WARNING", "CRITICAL", "UNKNOWN"};
     struct strbuf shown ENDED_BY(strbuf_free) = {0};
@@ -314,7 +314,7 @@ static void add_largest(struct strbuf *line, enum measure measure,
 }
 
 /* Cuts a line to so many bytes, between characters. */
-static void cut(struct strbuf *line, size_t room)
+static void cut_line(struct strbuf *line, size_t room)
 {
     if (line->size <= room)
         return;
@@ -350,7 +350,7 @@ enum severity thresholds_judge(const struct threshold thresholds[MEASURES],
         add_summary(&text, thresholds, subject);
     }
     add_idle_globs(&text, subject);
-    begin(severity, text.text, line);
+    begin_line(severity, text.text, line);
     /* A line that is too long loses of its text, not of its numbers. The success and the pauses are
      * read from the store only if they are asked for. */
     struct strbuf numbers ENDED_BY(strbuf_free) = {0};
@@ -358,13 +358,13 @@ enum severity thresholds_judge(const struct threshold thresholds[MEASURES],
     for (enum measure i = 0; i < MEASURES; i++)
         if (i < MEASURE_NOT_DONE || thresholds[i].given)
             add_largest(&numbers, i, &thresholds[i], largest_of(i, subject));
-    cut(line, THRESHOLDS_LINE_SIZE - 1 - numbers.size);
+    cut_line(line, THRESHOLDS_LINE_SIZE - 1 - numbers.size);
     strbuf_puts(line, numbers.text);
     return severity;
 }
 
 enum severity thresholds_unknown(const char *why, struct strbuf *line)
 {
-    begin(SEVERITY_UNKNOWN, why, line);
+    begin_line(SEVERITY_UNKNOWN, why, line);
     return SEVERITY_UNKNOWN;
 }

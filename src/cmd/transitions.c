@@ -13,8 +13,8 @@ struct pair {
     int64_t gone_ms; /* runs that are not remembered have ended by then */
 };
 
-static struct transition *add(const struct pair *pair, enum transition_kind kind, int64_t at_ms,
-                              const struct lock_party *by)
+static struct transition *add_transition(const struct pair *pair, enum transition_kind kind,
+                                         int64_t at_ms, const struct lock_party *by)
 {
     struct transition *one = MEM_APPEND(pair->found->all, pair->found->count);
 
@@ -34,8 +34,8 @@ static int by_key(const void *a, const void *b)
 
 /* Most parties are where they were, or a little before: the search begins at *from, which moves
  * along. */
-static const struct lock_party *find(const struct lock_party *parties, size_t count,
-                                     const char *owner, size_t *from)
+static const struct lock_party *find_party(const struct lock_party *parties, size_t count,
+                                           const char *owner, size_t *from)
 {
     for (size_t i = 0; i < count; i++) {
         const struct lock_party *one = &parties[(*from + i) % count];
@@ -48,9 +48,10 @@ static const struct lock_party *find(const struct lock_party *parties, size_t co
 }
 
 /* An owner may acquire the same lock again. */
-static bool holds(const struct lock_view *lock, const struct lock_party *holder, size_t *from)
+static bool still_holds(const struct lock_view *lock, const struct lock_party *holder, size_t *from)
 {
-    const struct lock_party *same = find(lock->holders, lock->holder_count, holder->owner, from);
+    const struct lock_party *same =
+        find_party(lock->holders, lock->holder_count, holder->owner, from);
 
     return same && same->since_ms == holder->since_ms;
 }
@@ -71,9 +72,10 @@ static void add_acquisition(const struct pair *pair, const struct lock_party *ho
     const struct lock_view *before = pair->before;
     size_t from = 0;
 
-    if (holder->waited_ms > 0 && !find(before->waiters, before->waiter_count, holder->owner, &from))
-        add(pair, TRANSITION_WAITING, holder->since_ms - holder->waited_ms, holder);
-    add(pair, TRANSITION_ACQUIRED, holder->since_ms, holder);
+    if (holder->waited_ms > 0 &&
+        !find_party(before->waiters, before->waiter_count, holder->owner, &from))
+        add_transition(pair, TRANSITION_WAITING, holder->since_ms - holder->waited_ms, holder);
+    add_transition(pair, TRANSITION_ACQUIRED, holder->since_ms, holder);
 }
 
 static void add_run(const struct pair *pair, const struct lock_run *run)
@@ -89,9 +91,9 @@ static void add_run(const struct pair *pair, const struct lock_run *run)
     if ((size_t)how < sizeof kinds / sizeof *kinds && kinds[how] != 0)
         kind = kinds[how];
     /* A holder that was dead in the survey before was told of when it acquired the lock. */
-    if (!holds(pair->before, &run->by, &from) && run->ended_ago_ms <= pair->gap_ms)
+    if (!still_holds(pair->before, &run->by, &from) && run->ended_ago_ms <= pair->gap_ms)
         add_acquisition(pair, &run->by);
-    add(pair, kind, run->ended_ms, &run->by)->held_ms = run->held_ms;
+    add_transition(pair, kind, run->ended_ms, &run->by)->held_ms = run->held_ms;
 }
 
 /* A holder that --at-least keeps was remembered as a run when its command ended. */
@@ -101,7 +103,7 @@ static void compare_holders(const struct pair *pair)
     size_t from = 0;
 
     for (size_t i = 0; i < after->holder_count; i++)
-        if (!holds(before, &after->holders[i], &from) &&
+        if (!still_holds(before, &after->holders[i], &from) &&
             !has_run(pair->runs, pair->run_count, &after->holders[i]))
             add_acquisition(pair, &after->holders[i]);
     from = 0;
@@ -110,16 +112,16 @@ static void compare_holders(const struct pair *pair)
         /* The store remembers a holder whose lease has run out when a client next wants the
          * lock. */
         bool died = after->fence > 0 && then->left_ms <= pair->gap_ms;
-        if (!holds(after, then, &from) && !then->kept && !died &&
+        if (!still_holds(after, then, &from) && !then->kept && !died &&
             !has_run(after->runs, after->run_count, then))
-            add(pair, TRANSITION_RELEASED, pair->gone_ms, then);
+            add_transition(pair, TRANSITION_RELEASED, pair->gone_ms, then);
     }
 }
 
 static bool has_acquired(const struct pair *pair, const char *owner)
 {
     size_t from = 0;
-    bool ran = find(pair->after->holders, pair->after->holder_count, owner, &from);
+    bool ran = find_party(pair->after->holders, pair->after->holder_count, owner, &from);
 
     for (size_t i = 0; i < pair->run_count && !ran; i++)
         ran = strcmp(pair->runs[i].by.owner, owner) == 0;
@@ -153,16 +155,17 @@ static void compare_waiters(const struct pair *pair)
     size_t from = 0;
 
     for (size_t i = 0; i < after->waiter_count; i++)
-        if (!find(before->waiters, before->waiter_count, after->waiters[i].owner, &from))
-            add(pair, TRANSITION_WAITING, after->waiters[i].since_ms, &after->waiters[i]);
+        if (!find_party(before->waiters, before->waiter_count, after->waiters[i].owner, &from))
+            add_transition(pair, TRANSITION_WAITING, after->waiters[i].since_ms,
+                           &after->waiters[i]);
     from = 0;
     for (size_t i = 0; i < before->waiter_count; i++)
-        if (!find(after->waiters, after->waiter_count, before->waiters[i].owner, &from) &&
+        if (!find_party(after->waiters, after->waiter_count, before->waiters[i].owner, &from) &&
             !has_acquired(pair, before->waiters[i].owner)) {
             if (is_superseded(pair, &before->waiters[i]))
-                add(pair, TRANSITION_SUPERSEDED, pair->now_ms, &before->waiters[i]);
+                add_transition(pair, TRANSITION_SUPERSEDED, pair->now_ms, &before->waiters[i]);
             else if (!before->waiters[i].take)
-                add(pair, TRANSITION_REFUSED, pair->now_ms, &before->waiters[i]);
+                add_transition(pair, TRANSITION_REFUSED, pair->now_ms, &before->waiters[i]);
         }
 }
 
@@ -180,9 +183,9 @@ static void compare_pauses(const struct pair *pair)
     int64_t end = then->since_ms + then->age_ms + then->left_ms;
 
     if (was && !is)
-        add(pair, TRANSITION_RESUMED, end < pair->now_ms ? end : pair->now_ms, then);
+        add_transition(pair, TRANSITION_RESUMED, end < pair->now_ms ? end : pair->now_ms, then);
     if (is && (!was || now->since_ms != then->since_ms))
-        add(pair, TRANSITION_PAUSED, now->since_ms, now);
+        add_transition(pair, TRANSITION_PAUSED, now->since_ms, now);
 }
 
 /* Chooses the runs that ended in between. A store that has lost its data counts from 0 again. */
@@ -201,7 +204,7 @@ static void choose_runs(struct pair *pair)
         return;
     if (pair->run_count > 0)
         pair->gone_ms = pair->runs[0].by.since_ms;
-    add(pair, TRANSITION_MISSED, pair->gone_ms, NULL)->count =
+    add_transition(pair, TRANSITION_MISSED, pair->gone_ms, NULL)->count =
         forgotten ? 0 : more - (int64_t)pair->run_count;
 }
 
@@ -236,7 +239,7 @@ static bool is_missing(const struct lock_view *before, const struct lock_view *a
 
     return !refused && !waiter->take && !has_acquired(&pair, waiter->owner) &&
            !is_superseded(&pair, waiter) &&
-           !find(after->waiters, after->waiter_count, waiter->owner, &from);
+           !find_party(after->waiters, after->waiter_count, waiter->owner, &from);
 }
 
 bool transitions_miss_waiters(const struct lock_views *before, struct lock_views *after, bool keep)
@@ -286,8 +289,8 @@ static int by_time(const void *a, const void *b)
 }
 
 /* Either may be NULL: there is no such lock. */
-static void compare(struct transitions *transitions, const struct lock_view *before,
-                    const struct lock_view *after, int64_t now_ms, int64_t gap_ms)
+static void compare_views(struct transitions *transitions, const struct lock_view *before,
+                          const struct lock_view *after, int64_t now_ms, int64_t gap_ms)
 {
     const struct lock_view none = {.key = before ? before->key : NULL};
     struct pair pair = {.found = transitions,
@@ -316,7 +319,7 @@ void transitions_find(struct transitions *transitions, const struct lock_views *
         const struct lock_view *now = order <= 0 ? &after->views[a++] : NULL;
         const struct lock_view *then = order >= 0 ? &before->views[b++] : NULL;
         if (now || (then && (then->holder_count > 0 || then->waiter_count > 0 || is_paused(then))))
-            compare(transitions, then, now, now_ms, gap_ms);
+            compare_views(transitions, then, now, now_ms, gap_ms);
     }
     if (transitions->count > first)
         qsort(transitions->all + first, transitions->count - first, sizeof *transitions->all,

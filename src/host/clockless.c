@@ -78,7 +78,8 @@ static const char *match(const char *pattern, const char *at)
     return at;
 }
 
-/* If a text begins there that a time follows, returns the end of that text; otherwise NULL. */
+/* Returns the end of the mark that begins at "at" and is followed by a time; NULL: there is
+ * none. */
 static const char *end_of_mark(const struct times *times, const char *at)
 {
     const char *end = NULL;

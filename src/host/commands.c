@@ -240,14 +240,15 @@ static void run_time(struct command_call *call)
     lua_rawseti(call->lua, -2, 2);
 }
 
-/* The number of receivers is not known here, and no script asks for it. */
+/* Publishes a message. Replies 0, as the number of receivers is not known, and no script asks for
+ * it. */
 static void run_publish(struct command_call *call)
 {
     unit_tell(call->unit, call->words[1], call->words[2]);
     push_count(call, 1);
 }
 
-/* There is one database. */
+/* Accepts SELECT: there is one database. */
 static void run_select(struct command_call *call)
 {
     command_push_status(call->lua, "OK");
@@ -273,7 +274,7 @@ static const struct command commands[] = {
     {"select", 2, 0, RECORD_NONE, run_select},
     {0}};
 
-static const struct command *find(const struct command *all, struct piece name)
+static const struct command *find_command(const struct command *all, struct piece name)
 {
     for (; all && all->name; all++)
         if (piece_is(name, all->name))
@@ -285,13 +286,13 @@ bool command_run(struct lua_State *lua, struct unit *unit, const struct command_
                  command_reach *reach, const struct piece *words, size_t count)
 {
     struct command_call call = {.lua = lua, .unit = unit, .words = words, .count = count};
-    const struct command *command = extra && count ? find(extra->commands, words[0]) : NULL;
+    const struct command *command = extra && count ? find_command(extra->commands, words[0]) : NULL;
     int top = lua_gettop(lua);
 
     if (command)
         reach = NULL; /* a test's own */
     else if (count)
-        command = find(commands, words[0]);
+        command = find_command(commands, words[0]);
     const char *fault = !command                 ? "ERR unknown command"
                         : count < command->least ? "ERR wrong number of arguments"
                         : extra                  ? extra->refuse(unit, words[0])

@@ -260,7 +260,7 @@ static int64_t next_version(const struct unit *unit, const struct record *record
     return record->version ? record->version + 1 : unit->now_us;
 }
 
-static int64_t expiry(const struct record *record)
+static int64_t expiry_of(const struct record *record)
 {
     return record->type == RECORD_NONE ? 1 : record->expires;
 }
@@ -277,7 +277,7 @@ static void add_checks(struct sql_text *request, const struct unit *unit, char *
         sql_add(request, SQL_ONE "@record WHERE name = ");
         add_name(request, unit->keys[i].name);
         sql_add(request, " AND version = %" PRId64 " AND expires = %" PRId64 " AND state = ",
-                next_version(unit, record), expiry(record));
+                next_version(unit, record), expiry_of(record));
         database_add_text(request, states[i]);
         sql_end(request);
     }
@@ -299,7 +299,7 @@ static void add_records(struct sql_text *request, const struct unit *unit)
                 any ? "), (" : "INSERT INTO @record (name, version, expires, state) VALUES (");
         add_name(request, unit->keys[i].name);
         sql_add(request, ", %" PRId64 ", %" PRId64 ", ", next_version(unit, record),
-                expiry(record));
+                expiry_of(record));
         database_add_text(request, states[i]);
         any = true;
     }
@@ -312,7 +312,7 @@ static void add_records(struct sql_text *request, const struct unit *unit)
         free(states[i]);
 }
 
-static void purge(void)
+static void purge_records(void)
 {
     struct sql_text request = database_request();
     struct host_fault fault;
@@ -352,7 +352,7 @@ static enum host_outcome commit_unit(struct unit *unit, struct host_fault *fault
         return HOST_FAILED;
     }
     if (random() % database.purge_every == 0)
-        purge();
+        purge_records();
     return HOST_DONE;
 }
 
@@ -369,7 +369,7 @@ static bool open_database(const struct host_target *target, const char *table,
 /* Without gates, a request is a transaction: two that make the tables at once would see each other
  * fail. The view, which is the last statement, may fail: it may be there, the user may lack the
  * right, and an older server the words. */
-static bool make(const char *user, struct host_fault *fault)
+static bool make_tables(const char *user, struct host_fault *fault)
 {
     struct sql_text request = database_request();
 
@@ -401,8 +401,8 @@ static void take_name(void *arg, const struct piece *values, size_t count)
 }
 
 /* MySQL finds the first one by its index; PostgreSQL compares names by a locale. */
-static bool list(struct piece prefix, void (*each)(void *arg, struct piece name), void *arg,
-                 struct host_fault *fault)
+static bool list_records(struct piece prefix, void (*each)(void *arg, struct piece name), void *arg,
+                         struct host_fault *fault)
 {
     struct names names = {each, arg};
     const struct database_taker taker = {take_name, &names};
@@ -441,7 +441,7 @@ static void take_answer(void *arg, const struct piece *values, size_t count)
         resp_bulk(answering->out, values[i]);
 }
 
-static bool answer(const char *query, struct strbuf *out, struct host_fault *fault)
+static bool answer_doctor(const char *query, struct strbuf *out, struct host_fault *fault)
 {
     struct answering answering = {.out = out};
     const struct database_taker taker = {take_answer, &answering};
@@ -455,5 +455,5 @@ static bool answer(const char *query, struct strbuf *out, struct host_fault *fau
 }
 
 const struct host_store host_database = {open_database, load_unit,     commit_unit,   abandon_unit,
-                                         list,          database_rest, database_hear, answer,
-                                         make,          NULL,          true};
+                                         list_records,  database_rest, database_hear, answer_doctor,
+                                         make_tables,   NULL,          true};

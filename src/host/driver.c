@@ -54,7 +54,7 @@ static void add_word(struct strbuf *out, struct piece key)
 }
 
 /* Splits a line at its spaces, in place. Returns how many words it has; WORDS_MAX + 1: more. */
-static size_t split(char *line, const char *words[WORDS_MAX])
+static size_t split_words(char *line, const char *words[WORDS_MAX])
 {
     size_t count = 0;
 
@@ -77,7 +77,8 @@ static bool is_version(const char *word)
            strcmp(word, DRIVER_NO_KEY) != 0;
 }
 
-static void say(struct driver_answer *answer, enum driver_verdict verdict, const char *words)
+static void set_verdict(struct driver_answer *answer, enum driver_verdict verdict,
+                        const char *words)
 {
     answer->verdict = verdict;
     snprintf(answer->said, sizeof answer->said, "%.*s", (int)sizeof answer->said - 1, words);
@@ -88,11 +89,11 @@ static bool take_failed(struct driver_answer *answer, const char *line)
 {
     if (strncmp(line, "failed ", 7) != 0)
         return false;
-    say(answer, DRIVER_FAILED, line + 7);
+    set_verdict(answer, DRIVER_FAILED, line + 7);
     return true;
 }
 
-/* There was no answer. The latest line of the driver's standard error tells more. */
+/* Says that the driver did not answer, with the latest line of its standard error. */
 static void say_silent(const struct driver *driver, struct driver_answer *answer, const char *words)
 {
     char text[2048];
@@ -105,7 +106,7 @@ static void say_silent(const struct driver *driver, struct driver_answer *answer
     text[got > 0 ? got : 0] = '\0';
     const char *line = strrchr(text, '\n');
     line = line ? line + 1 : text;
-    say(answer, DRIVER_UNKNOWN, *line ? line : words);
+    set_verdict(answer, DRIVER_UNKNOWN, *line ? line : words);
 }
 
 static void say_strange(struct driver_answer *answer, const char *line)
@@ -113,13 +114,13 @@ static void say_strange(struct driver_answer *answer, const char *line)
     char words[sizeof answer->said];
 
     snprintf(words, sizeof words, "no answer of the protocol: %.*s", (int)sizeof words - 40, line);
-    say(answer, DRIVER_UNKNOWN, words);
+    set_verdict(answer, DRIVER_UNKNOWN, words);
 }
 
 /* -- starting and ending ----------------------------------------------------------------------- */
 
-/* Beside this program and in its directory below libexec, or else where PATH leads. */
-__attribute__((noreturn)) static void become(const char *name, const char *rest)
+/* Executes the driver: from this program's directory or its libexec, or else by PATH. */
+__attribute__((noreturn)) static void execute_driver(const char *name, const char *rest)
 {
     char program[sizeof PROGRAM + DRIVER_WORD_SIZE], path[4096];
     char *const argv[] = {program, (char *)(uintptr_t)rest, NULL};
@@ -152,7 +153,7 @@ static bool open_ends(int to[2], int from[2], int *errors)
 }
 
 /* NULL with errno if it could not be started. */
-static struct driver *start(const char *name, const char *rest)
+static struct driver *start_driver(const char *name, const char *rest)
 {
     int to[2], from[2], errors;
 
@@ -162,7 +163,7 @@ static struct driver *start(const char *name, const char *rest)
     if (pid == 0) {
         if (dup2(to[0], STDIN_FILENO) >= 0 && dup2(from[1], STDOUT_FILENO) >= 0 &&
             dup2(errors, STDERR_FILENO) >= 0)
-            become(name, rest);
+            execute_driver(name, rest);
         _exit(126);
     }
     close(to[0]);
@@ -181,7 +182,7 @@ static struct driver *start(const char *name, const char *rest)
 
 /* The pipe is empty, as the driver has answered: what fits into it goes there at once, even if this
  * process is killed meanwhile. Otherwise a driver could take half of a put for the whole. */
-static void send(struct driver *driver, struct piece bytes)
+static void send_bytes(struct driver *driver, struct piece bytes)
 {
     size_t sent = 0;
 
@@ -200,7 +201,7 @@ static void end_input(struct driver *driver)
     driver->to = -1;
 }
 
-static void drop(struct driver *driver)
+static void drop_driver(struct driver *driver)
 {
     end_input(driver);
     fclose(driver->from);
@@ -208,12 +209,12 @@ static void drop(struct driver *driver)
     free(driver);
 }
 
-/* If it has not ended yet, the end of this process has it reaped. */
+/* A driver that has not ended yet is reaped when this process ends. */
 void driver_end(struct driver *driver)
 {
     pid_t pid = driver->pid;
 
-    drop(driver);
+    drop_driver(driver);
     if (pid > 0)
         waitpid(pid, NULL, WNOHANG);
 }
@@ -224,7 +225,7 @@ void driver_kill(struct driver *driver)
         kill(driver->pid, SIGKILL);
         waitpid(driver->pid, NULL, 0);
     }
-    drop(driver);
+    drop_driver(driver);
 }
 
 /* Reads a line without its end. False: there is none, or a longer one than the protocol has. */
@@ -238,7 +239,8 @@ static bool read_line(struct driver *driver, char line[LINE_MAX_])
     return whole;
 }
 
-/* "ok 1", and the words that it adds. Those that are not known are for later versions. */
+/* Reads the greeting "ok 1" and the words behind it. Words that are not known are for later
+ * versions. */
 static bool take_hello(struct driver *driver, const char *line)
 {
     int64_t ms;
@@ -256,7 +258,7 @@ static bool take_hello(struct driver *driver, const char *line)
 }
 
 /* The driver has not begun as the protocol says. line: its words; NULL: none. */
-static void explain(struct driver *driver, const char *line, struct host_error *why)
+static void explain_start(struct driver *driver, const char *line, struct host_error *why)
 {
     struct driver_answer answer;
     int status = 0;
@@ -268,14 +270,14 @@ static void explain(struct driver *driver, const char *line, struct host_error *
     host_error_set(why, WIRE_UNREACHABLE, answer.said);
     if (!line && waitpid(driver->pid, &status, 0) == driver->pid)
         driver->pid = 0;
-    bool absent = WIFEXITED(status) && WEXITSTATUS(status) >= 126; /* become() says so */
+    bool absent = WIFEXITED(status) && WEXITSTATUS(status) >= 126; /* execute_driver() says so */
     if (absent || (line && answer.verdict == DRIVER_UNKNOWN))
         why->error = WIRE_DRIVER;
 }
 
 struct driver *driver_start(const char *name, const char *rest, struct host_error *why)
 {
-    struct driver *driver = start(name, rest);
+    struct driver *driver = start_driver(name, rest);
     char line[LINE_MAX_];
 
     if (!driver) {
@@ -284,12 +286,12 @@ struct driver *driver_start(const char *name, const char *rest, struct host_erro
     }
     struct strbuf hello = {0};
     strbuf_printf(&hello, HELLO " %s\n", rest);
-    send(driver, (struct piece){hello.text, hello.size});
+    send_bytes(driver, (struct piece){hello.text, hello.size});
     strbuf_free(&hello);
     bool spoke = read_line(driver, line);
     if (spoke && take_hello(driver, line))
         return driver;
-    explain(driver, spoke ? line : NULL, why);
+    explain_start(driver, spoke ? line : NULL, why);
     driver_end(driver);
     return NULL;
 }
@@ -306,12 +308,12 @@ int driver_poll_ms(const struct driver *driver)
 
 /* -- questions and answers --------------------------------------------------------------------- */
 
-static void ask(struct driver *driver, struct strbuf *request)
+static void send_request(struct driver *driver, struct strbuf *request)
 {
     driver->puts = request->text[0] == 'p';
     if (ftruncate(driver->errors, 0) == 0) /* about the question before */
         lseek(driver->errors, 0, SEEK_SET);
-    send(driver, (struct piece){request->text, request->size});
+    send_bytes(driver, (struct piece){request->text, request->size});
     strbuf_free(request);
 }
 
@@ -322,7 +324,7 @@ void driver_ask_get(struct driver *driver, struct piece key)
     strbuf_puts(&request, "get");
     add_word(&request, key);
     strbuf_putc(&request, '\n');
-    ask(driver, &request);
+    send_request(driver, &request);
 }
 
 static struct strbuf put_request(struct piece key, const char *version, const char *text)
@@ -341,7 +343,7 @@ void driver_ask_put(struct driver *driver, struct piece key, const char *version
 {
     struct strbuf request = put_request(key, version, text);
 
-    ask(driver, &request);
+    send_request(driver, &request);
 }
 
 void driver_break_off(struct driver *driver, struct piece key, const char *version,
@@ -350,11 +352,11 @@ void driver_break_off(struct driver *driver, struct piece key, const char *versi
     struct strbuf request = put_request(key, version, text);
 
     strbuf_cut(&request, request.size - strlen(text) / 2);
-    ask(driver, &request);
+    send_request(driver, &request);
     end_input(driver);
 }
 
-/* The last word of an answer, if the store tells its time. */
+/* Takes the store's time off the end of an answer, if the store tells it. */
 static bool take_date(const struct driver *driver, const char *const *words, size_t count,
                       size_t before, struct driver_answer *answer)
 {
@@ -386,10 +388,10 @@ static bool take_answer(struct driver *driver, char *line, struct driver_answer 
     if (take_failed(answer, line))
         return true;
     if (driver->puts && strncmp(line, "unknown ", 8) == 0) {
-        say(answer, DRIVER_UNKNOWN, line + 8);
+        set_verdict(answer, DRIVER_UNKNOWN, line + 8);
         return true;
     }
-    size_t count = split(line, words);
+    size_t count = split_words(line, words);
     if (strcmp(words[0], "value") == 0)
         return !driver->puts && count >= 3 && take_date(driver, words, count, 3, answer) &&
                take_value(driver, words, answer);
@@ -449,7 +451,7 @@ bool driver_list(struct driver *driver, struct piece prefix,
     strbuf_puts(&request, "list");
     add_word(&request, prefix);
     strbuf_putc(&request, '\n');
-    ask(driver, &request);
+    send_request(driver, &request);
     while (read_line(driver, line)) {
         if (strcmp(line, "end") == 0)
             return true;

@@ -43,8 +43,8 @@ struct kit {
 static unsigned number;
 static bool refused[PUTS_MAX];
 
-__attribute__((format(printf, 3, 4))) static bool find(struct kit *kit, const char *level,
-                                                       const char *format, ...)
+__attribute__((format(printf, 3, 4))) static bool add_finding(struct kit *kit, const char *level,
+                                                              const char *format, ...)
 {
     va_list values;
 
@@ -73,34 +73,34 @@ static char *text_of(unsigned put, size_t padding)
 static bool find_bytes(struct kit *kit)
 {
     kit->finding->advice = ADVICE_WHOLE;
-    return find(kit, "unfit", "a get returns other bytes than were put");
+    return add_finding(kit, "unfit", "a get returns other bytes than were put");
 }
 
-static bool hear(struct kit *kit, size_t process)
+static bool hear_driver(struct kit *kit, size_t process)
 {
     piece_drop(&kit->answer.text);
     driver_hear(kit->drivers[process], &kit->answer);
     if (kit->answer.verdict == DRIVER_FAILED || kit->answer.verdict == DRIVER_UNKNOWN)
-        return find(kit, "unfit", "%s", kit->answer.said);
+        return add_finding(kit, "unfit", "%s", kit->answer.said);
     return true;
 }
 
 /* Returns the version of the key; any text will do. NULL: a fault. */
-static const char *version(struct kit *kit, size_t process)
+static const char *current_version(struct kit *kit, size_t process)
 {
     driver_ask_get(kit->drivers[process], keys.key);
-    return hear(kit, process) ? kit->answer.version : NULL;
+    return hear_driver(kit, process) ? kit->answer.version : NULL;
 }
 
 /* *got: the number of the put whose text the get returns; 0: there is none. False: a lie, or
  * another doctor's text. */
-static bool get(struct kit *kit, size_t process, unsigned *got)
+static bool get_number(struct kit *kit, size_t process, unsigned *got)
 {
     long pid;
     size_t padding;
 
     driver_ask_get(kit->drivers[process], keys.key);
-    if (!hear(kit, process))
+    if (!hear_driver(kit, process))
         return false;
     *got = 0;
     if (kit->answer.verdict == DRIVER_NONE)
@@ -110,7 +110,7 @@ static bool get(struct kit *kit, size_t process, unsigned *got)
         padding > PADDING)
         return find_bytes(kit);
     if (pid != (long)getpid())
-        return find(kit, "note", "another doctor is at work there: not tried");
+        return add_finding(kit, "note", "another doctor is at work there: not tried");
     char *text = text_of(*got, padding);
     bool same = piece_equal(kit->answer.text, piece_of(text));
     free(text);
@@ -119,13 +119,13 @@ static bool get(struct kit *kit, size_t process, unsigned *got)
     if (!refused[*got % PUTS_MAX])
         return true;
     kit->finding->advice = ADVICE_NOT_DONE;
-    return find(kit, "unfit", "a put that was not done, by the driver's word, was done");
+    return add_finding(kit, "unfit", "a put that was not done, by the driver's word, was done");
 }
 
 /* The answer to put number "put". */
 static bool hear_put(struct kit *kit, size_t process, unsigned put)
 {
-    bool heard = hear(kit, process);
+    bool heard = hear_driver(kit, process);
 
     refused[put % PUTS_MAX] =
         kit->answer.verdict == DRIVER_CONFLICT || kit->answer.verdict == DRIVER_FAILED;
@@ -141,8 +141,8 @@ static void ask_put(struct kit *kit, size_t process, const char *on, unsigned pu
     free(text);
 }
 
-/* Puts a text of its own. */
-static bool put(struct kit *kit, size_t process, const char *on, size_t padding)
+/* Puts a text with the next number. */
+static bool put_number(struct kit *kit, size_t process, const char *on, size_t padding)
 {
     char *version_of = mem_strdup(on); /* it may be in the answer */
 
@@ -156,18 +156,18 @@ static bool find_conflict(struct kit *kit, const char *what)
 {
     unsigned got;
 
-    return get(kit, 0, &got) && find(kit, "unfit", "%s is a conflict", what);
+    return get_number(kit, 0, &got) && add_finding(kit, "unfit", "%s is a conflict", what);
 }
 
-/* Puts whatever version there is, until it is done. */
+/* Puts a text on the current version, again until one is done. */
 static bool put_anyhow(struct kit *kit, size_t process, size_t padding)
 {
     struct moment until = moment_plus(moment_now(), TEST_NS);
     bool heard = true;
 
     do {
-        const char *on = version(kit, process);
-        heard = on && put(kit, process, on, padding);
+        const char *on = current_version(kit, process);
+        heard = on && put_number(kit, process, on, padding);
     } while (heard && kit->answer.verdict != DRIVER_DONE && !moment_reached(until, moment_now()));
     return heard && (kit->answer.verdict == DRIVER_DONE ||
                      find_conflict(kit, "each put on the version of a get"));
@@ -179,18 +179,19 @@ static void try_bytes(struct kit *kit)
 {
     unsigned got;
 
-    if (!put_anyhow(kit, 0, PADDING) || !get(kit, 1, &got))
+    if (!put_anyhow(kit, 0, PADDING) || !get_number(kit, 1, &got))
         return;
     if (got != number)
-        find(kit, "unfit", "a get behind a put returns another text");
+        add_finding(kit, "unfit", "a get behind a put returns another text");
     /* A file system that ignores case has one file for the latter and the key of the put. */
     const struct piece absent[] = {keys.other, piece_of("RLOCK-DOCTOR")};
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) {
         driver_ask_get(kit->drivers[0], absent[i]);
-        if (hear(kit, 0) && kit->answer.verdict != DRIVER_NONE)
-            find(kit, "unfit", "a get of %s, which is not there, returns a value", absent[i].at);
+        if (hear_driver(kit, 0) && kit->answer.verdict != DRIVER_NONE)
+            add_finding(kit, "unfit", "a get of %s, which is not there, returns a value",
+                        absent[i].at);
     }
-    find(kit, "fine", "what is put comes back, byte by byte");
+    add_finding(kit, "fine", "what is put comes back, byte by byte");
 }
 
 static void try_create(struct kit *kit)
@@ -198,13 +199,13 @@ static void try_create(struct kit *kit)
     if (!put_anyhow(kit, 0, 0))
         return;
     for (size_t process = 0; process < 2; process++)
-        if (put(kit, process, DRIVER_NO_KEY, 0) && kit->answer.verdict == DRIVER_DONE)
-            find(kit, "unfit", "a put on no version replaces a key that is there");
-    find(kit, "fine", "a key that is there is not made anew");
+        if (put_number(kit, process, DRIVER_NO_KEY, 0) && kit->answer.verdict == DRIVER_DONE)
+            add_finding(kit, "unfit", "a put on no version replaces a key that is there");
+    add_finding(kit, "fine", "a key that is there is not made anew");
 }
 
 /* Processes put on the same version at once. Returns how many were done. */
-static unsigned race(struct kit *kit, const char *on)
+static unsigned race_puts(struct kit *kit, const char *on)
 {
     char *old = mem_strdup(on);
     unsigned done = 0, first = number + 1;
@@ -226,17 +227,19 @@ static void try_race(struct kit *kit)
 
     while (puts < RACES * PROCESSES && !kit->finding->level &&
            !moment_reached(until, moment_now())) {
-        const char *on = version(kit, 0);
-        unsigned done = on ? race(kit, on) : 0;
+        const char *on = current_version(kit, 0);
+        unsigned done = on ? race_puts(kit, on) : 0;
         puts += PROCESSES;
         most = done > most ? done : most;
         if (on && most <= 1)
-            get(kit, 0, &got);
+            get_number(kit, 0, &got);
     }
     if (most > 1)
-        find(kit, "unfit", "of %d puts on one version %u are done: it does not compare and set",
-             PROCESSES, most);
-    find(kit, "fine", "of %u puts on %u versions at most one each is done", puts, puts / PROCESSES);
+        add_finding(kit, "unfit",
+                    "of %d puts on one version %u are done: it does not compare and set", PROCESSES,
+                    most);
+    add_finding(kit, "fine", "of %u puts on %u versions at most one each is done", puts,
+                puts / PROCESSES);
 }
 
 /* From one text to another and back: the first version must not come again. */
@@ -249,17 +252,17 @@ static void try_versions(struct kit *kit)
         return;
     unsigned same = number;
     snprintf(first, sizeof first, "%s", kit->answer.version);
-    if (!put(kit, 0, first, 0) || kit->answer.verdict != DRIVER_DONE)
+    if (!put_number(kit, 0, first, 0) || kit->answer.verdict != DRIVER_DONE)
         return (void)find_conflict(kit, behind);
     char *on = mem_strdup(kit->answer.version);
     ask_put(kit, 0, on, same, 0);
     free(on);
-    if (!hear(kit, 0) || kit->answer.verdict != DRIVER_DONE)
+    if (!hear_driver(kit, 0) || kit->answer.verdict != DRIVER_DONE)
         return (void)find_conflict(kit, behind);
     bool again = strcmp(kit->answer.version, first) == 0;
-    if (again || (put(kit, 1, first, 0) && kit->answer.verdict == DRIVER_DONE))
-        find(kit, "unfit", "a version comes twice: a put on one that was replaced is done");
-    find(kit, "fine", "a version does not come twice");
+    if (again || (put_number(kit, 1, first, 0) && kit->answer.verdict == DRIVER_DONE))
+        add_finding(kit, "unfit", "a version comes twice: a put on one that was replaced is done");
+    add_finding(kit, "fine", "a version does not come twice");
 }
 
 static void try_reads(struct kit *kit)
@@ -270,10 +273,11 @@ static void try_reads(struct kit *kit)
 
     while (i < READS && !kit->finding->level && !moment_reached(until, moment_now())) {
         size_t reader = 1 + (size_t)i++ % (PROCESSES - 1);
-        if (put_anyhow(kit, 0, 0) && get(kit, reader, &got) && got != number)
-            find(kit, "unfit", "a get behind a put that is done returns what was there before");
+        if (put_anyhow(kit, 0, 0) && get_number(kit, reader, &got) && got != number)
+            add_finding(kit, "unfit",
+                        "a get behind a put that is done returns what was there before");
     }
-    find(kit, "fine", "%d gets behind a put in another process return it", i);
+    add_finding(kit, "fine", "%d gets behind a put in another process return it", i);
 }
 
 /* A host of rlock is killed while it asks for a put. */
@@ -289,9 +293,10 @@ static bool break_off(struct kit *kit)
     driver_hear(kit->drivers[kit->count], &kit->answer);
     driver_end(kit->drivers[kit->count]);
     if (kit->answer.verdict != DRIVER_DONE)
-        return get(kit, 0, &got) && (got == number || find_bytes(kit));
+        return get_number(kit, 0, &got) && (got == number || find_bytes(kit));
     kit->finding->advice = "count the bytes that have come before they are put";
-    return find(kit, "unfit", "a put is done although fewer bytes than its LENGTH have come");
+    return add_finding(kit, "unfit",
+                       "a put is done although fewer bytes than its LENGTH have come");
 }
 
 /* A process is killed while it puts: the text is there or not, but it is whole, and stays. */
@@ -309,17 +314,17 @@ static void try_lost(struct kit *kit)
         ask_put(kit, kit->count - 1, kit->answer.version, number, PADDING);
         usleep((useconds_t)(1000 << kit->count)); /* later and later */
         driver_kill(kit->drivers[--kit->count]);
-        if (get(kit, 0, &seen) && seen != before && seen != number)
-            find(kit, "unfit", "a get returns neither of two texts");
+        if (get_number(kit, 0, &seen) && seen != before && seen != number)
+            add_finding(kit, "unfit", "a get returns neither of two texts");
         unsigned lost = number;
         if (!put_anyhow(kit, 0, 0))
             return;
-        if (get(kit, 0, &got) && got != number)
-            find(kit, "unfit",
-                 got == lost ? "a put of a killed process is done on a later version"
-                             : "a get behind a put returns another text");
+        if (get_number(kit, 0, &got) && got != number)
+            add_finding(kit, "unfit",
+                        got == lost ? "a put of a killed process is done on a later version"
+                                    : "a get behind a put returns another text");
     }
-    find(kit, "fine", "a put of a killed process is done as a whole, or not at all");
+    add_finding(kit, "fine", "a put of a killed process is done as a whole, or not at all");
 }
 
 static void try_count(struct kit *kit)
@@ -329,19 +334,19 @@ static void try_count(struct kit *kit)
 
     while (rounds < COUNTS / PROCESSES && !kit->finding->level &&
            !moment_reached(until, moment_now())) {
-        const char *on = version(kit, rounds % PROCESSES);
-        unsigned first = number + 1, done = on ? race(kit, on) : 0;
+        const char *on = current_version(kit, rounds % PROCESSES);
+        unsigned first = number + 1, done = on ? race_puts(kit, on) : 0;
         rounds++;
         if (done > 1)
-            find(kit, "unfit", "%u puts on one version are done", done);
-        if (!get(kit, (rounds + 1) % PROCESSES, &got))
+            add_finding(kit, "unfit", "%u puts on one version are done", done);
+        if (!get_number(kit, (rounds + 1) % PROCESSES, &got))
             return;
         lost += done == 1 && (got < first || got > number);
     }
     if (lost)
-        find(kit, "unfit", "of %u puts that are done %u are lost", rounds, lost);
-    find(kit, "fine", "of %u puts by %d processes none is lost, none is done twice",
-         rounds * PROCESSES, PROCESSES);
+        add_finding(kit, "unfit", "of %u puts that are done %u are lost", rounds, lost);
+    add_finding(kit, "fine", "of %u puts by %d processes none is lost, none is done twice",
+                rounds * PROCESSES, PROCESSES);
 }
 
 struct listed {
@@ -364,18 +369,18 @@ static void try_list(struct kit *kit)
         return;
     if (!driver_list(kit->drivers[1], piece_of("rlock-do"), note_key, &listed, &kit->answer) ||
         !driver_list(kit->drivers[1], piece_of("rlock-du"), note_key, &none, &kit->answer))
-        find(kit, "unfit", "list: %s", kit->answer.said);
+        add_finding(kit, "unfit", "list: %s", kit->answer.said);
     else if (!listed.found)
-        find(kit, "unfit", "a list lacks a key that is there");
+        add_finding(kit, "unfit", "a list lacks a key that is there");
     else if (listed.strange)
-        find(kit, "unfit", "a list has a key that is not there");
-    find(kit, "fine", "a list has the keys that there are");
+        add_finding(kit, "unfit", "a list has a key that is not there");
+    add_finding(kit, "fine", "a list has the keys that there are");
 }
 
 /* The store's time by now, by what each process said, less this process's own. */
 static bool read_date(struct kit *kit, size_t process, int64_t *ahead_ms)
 {
-    if (!version(kit, process))
+    if (!current_version(kit, process))
         return false;
     *ahead_ms = kit->answer.date_ms - moment_now().ns / NS_PER_MS;
     return true;
@@ -386,9 +391,10 @@ static void try_date(struct kit *kit)
     int64_t first, next, off, most = 0;
 
     if (!driver_has_dates(kit->drivers[0])) {
-        find(kit, "note",
-             "the store tells no time: the lock of a dead holder becomes free while somebody "
-             "waits for it");
+        add_finding(
+            kit, "note",
+            "the store tells no time: the lock of a dead holder becomes free while somebody "
+            "waits for it");
         return;
     }
     if (!read_date(kit, 0, &first))
@@ -399,8 +405,9 @@ static void try_date(struct kit *kit)
         most = off > most ? off : most;
     }
     if (most > OFF_MS)
-        find(kit, "unfit", "the store's time is %" PRId64 " ms off within %d ms", most, 2 * OFF_MS);
-    find(kit, "fine", "the store's time runs as this host's does");
+        add_finding(kit, "unfit", "the store's time is %" PRId64 " ms off within %d ms", most,
+                    2 * OFF_MS);
+    add_finding(kit, "fine", "the store's time runs as this host's does");
 }
 
 static const struct {
@@ -432,11 +439,11 @@ void driver_kit_try(const char *driver, const char *rest, const char *test,
     while (kit.count < PROCESSES && (kit.drivers[kit.count] = driver_start(driver, rest, &why)))
         kit.count++;
     if (kit.count < PROCESSES)
-        find(&kit, "unfit", "%s", why.said);
+        add_finding(&kit, "unfit", "%s", why.said);
     else if (i < sizeof tests / sizeof *tests)
         tests[i].try(&kit);
     else
-        find(&kit, "note", "no such test");
+        add_finding(&kit, "note", "no such test");
     bool fine = strcmp(finding->level, "unfit") != 0;
     if (!finding->advice)
         finding->advice = fine || kit.count < PROCESSES ? "" : tests[i].advice;

@@ -222,7 +222,7 @@ static bool guess(struct unit *unit)
     return known;
 }
 
-/* Sends a transaction, and frees it. */
+/* Sends the transaction "txn", and frees its text. */
 static bool transact(struct strbuf *txn, bool writes, struct piece *answer,
                      struct host_fault *fault)
 {
@@ -306,7 +306,7 @@ static unsigned number_of_bell(struct piece channel)
     return hash_add(HASH_START, channel.at, channel.size) % 16;
 }
 
-/* How the name of its key ends. The next call changes it. */
+/* Returns the end of the name of the channel's bell key; the next call overwrites it. */
 static const char *bell_of(struct piece channel)
 {
     static char bell[] = BELL "0";
@@ -469,7 +469,7 @@ static bool hear(void)
 #define PURGED_KEYS 60
 #define PURGE_EVERY 64
 
-/* Whether it is the key of a record that has expired, or a bell: all who watch have heard it. */
+/* Whether the key may go: a record that has expired, or a bell, which all who watch have heard. */
 static bool is_over(const json_t *row, const struct clockless_reading *reading)
 {
     size_t length, size, end = strlen(BELL "0");

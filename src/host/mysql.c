@@ -90,7 +90,7 @@ static enum host_outcome outcome_of(const struct sql_text *request, unsigned don
 
 /* -- sleeping ---------------------------------------------------------------------------------- */
 
-/* As the column has it. */
+/* The number of a channel as the column stores it. */
 static int64_t channel_number(struct piece name)
 {
     return (int64_t)database_number(name);
@@ -130,7 +130,7 @@ static void end_sleep(void)
 
 /* Ends this client's own sleep, by way of another connection. If there is none to be had, it
  * ends by itself soon. */
-static void awake(void)
+static void end_own_sleep(void)
 {
     struct host_error fault;
     char sql[40];
@@ -163,9 +163,9 @@ static void take_sleeper(void *arg, const struct piece *values, size_t count)
     *MEM_APPEND(sleepers->at, sleepers->count) = strtoull(values[0].at, NULL, 10);
 }
 
-/* Wakes them, and frees the list. A sleeper that has gone ends the request: the next request wakes
- * those behind it. */
-static void wake(struct sleepers *sleepers)
+/* Wakes the sleepers, and frees their list. A sleeper that has gone ends the request: the next
+ * request wakes those behind it. */
+static void wake_sleepers(struct sleepers *sleepers)
 {
     size_t next = 0;
 
@@ -190,14 +190,14 @@ enum host_outcome database_ask(struct sql_text *request, const struct database_t
     struct sleepers sleepers = {0};
     const struct database_taker behind = {take_sleeper, &sleepers};
 
-    awake();
+    end_own_sleep();
     unsigned done = send_all(request, taker, &behind);
     if (done == 0 && mysql_errno(connection) == ER_QUERY_INTERRUPTED)
         done = send_all(request, taker, &behind);
     if (done < (request->commits ? request->commits : request->count))
         outcome = outcome_of(request, done, fault);
     strbuf_free(&request->out);
-    wake(&sleepers);
+    wake_sleepers(&sleepers);
     return outcome;
 }
 
@@ -223,7 +223,7 @@ static void take_message(void *arg, const struct piece *values, size_t count)
 }
 
 /* False: the connection broke. */
-static bool look(void)
+static bool look_for_messages(void)
 {
     const struct database_taker taker = {take_message, NULL};
     struct sql_text request = database_request();
@@ -279,7 +279,8 @@ bool database_hear(void)
     } else if (asleep) {
         return !moment_reached(moment_plus(asleep_since, SLEEP_NS + OVERDUE_NS), now);
     }
-    return (!is_called && (hearing != HOST_PATIENT || !moment_reached(look_at, now))) || look();
+    return (!is_called && (hearing != HOST_PATIENT || !moment_reached(look_at, now))) ||
+           look_for_messages();
 }
 
 /* -- statements -------------------------------------------------------------------------------- */
@@ -349,7 +350,7 @@ static const char *const begin[] = {"SET SESSION wait_timeout = " MY_IDLE_TIMEOU
                                     "SET TRANSACTION ISOLATION LEVEL READ COMMITTED",
                                     "START TRANSACTION READ WRITE", NULL};
 
-/* The session has them all. */
+/* Adds only the question whether transactions are read-only: the session has all settings. */
 void database_add_settings(struct sql_text *request)
 {
     strbuf_puts(&request->out, "SELECT 'o', " MY_TRANSACTION("@@", "read_only"));

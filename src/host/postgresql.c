@@ -102,7 +102,8 @@ static const char *state_in(const char *message)
     return NULL;
 }
 
-/* Passes over what libpq says in front of it: where it was connecting to is known. */
+/* Returns the server's words without what libpq puts in front: where it was connecting to is
+ * known. */
 static const char *said_of(const char *message, const char *state)
 {
     const char *failed = strstr(message, " failed: ");
@@ -128,7 +129,7 @@ static bool is_from(const PGresult *result, const char *function)
 /* A cancelled wait for the synchronous standby is a warning beside a success. Of other notices
  * there are many, such as near the end of the transaction numbers, and none of them is about a
  * commit. */
-static void heed(void *arg, const PGresult *notice)
+static void on_notice(void *arg, const PGresult *notice)
 {
     const char *said = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY);
 
@@ -195,7 +196,7 @@ struct database_attempt *database_begin(const struct host_target *target, bool a
     attempt->target = *target;
     attempt->made = PQconnectStartParams(names, values, 0);
     PQsetErrorVerbosity(attempt->made, PQERRORS_VERBOSE);
-    PQsetNoticeReceiver(attempt->made, heed, NULL);
+    PQsetNoticeReceiver(attempt->made, on_notice, NULL);
     return attempt;
 }
 
@@ -250,7 +251,8 @@ void database_take(struct database_attempt *attempt, const struct host_target *t
 
 /* Returns the outcome of a failed request. result: NULL where there is none. commits: it may have
  * been the one that commits. */
-static enum host_outcome fail(const PGresult *result, bool commits, struct host_fault *fault)
+static enum host_outcome fail_request(const PGresult *result, bool commits,
+                                      struct host_fault *fault)
 {
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     const char *said = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
@@ -301,7 +303,7 @@ enum host_outcome database_ask(struct sql_text *request, const struct database_t
     ExecStatusType status = PQresultStatus(last);
     strbuf_free(&request->out);
     if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK)
-        outcome = fail(last, request->commits, fault);
+        outcome = fail_request(last, request->commits, fault);
     PQclear(last);
     return outcome;
 }
@@ -396,7 +398,7 @@ static const struct {
     /* These would end a wait for a lock or for the standby. The latter is not in each version. */
     {"statement_timeout", "0", NULL},
     {"transaction_timeout", "0", "<> '0'"},
-    /* Otherwise heed() would hear nothing. */
+    /* Otherwise on_notice() would hear nothing. */
     {"client_min_messages", "warning", NULL},
     /* A crash, or a failover to the synchronous standby, would lose what is acknowledged. */
     {"synchronous_commit", "on", "IN ('off', 'local')"},

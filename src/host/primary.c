@@ -46,7 +46,7 @@ static struct {
 
 /* -- addresses --------------------------------------------------------------------------------- */
 
-static void add(const struct host_target *target, const char *address)
+static void add_candidate(const struct host_target *target, const char *address)
 {
     struct candidate *added = MEM_APPEND(candidates.at, candidates.count);
 
@@ -59,7 +59,7 @@ static void add_nameless(const struct host_target *target, int wrong)
     bool nowhere = wrong == EAI_NONAME || wrong == EAI_NODATA;
     const char *said = wrong == EAI_SYSTEM ? strerror(errno) : gai_strerror(wrong);
 
-    add(target, "");
+    add_candidate(target, "");
     struct candidate *added = &candidates.at[candidates.count - 1];
     added->progress = CANDIDATE_FAILED;
     host_error_set(&added->why, nowhere ? WIRE_NOWHERE : WIRE_UNREACHABLE, said);
@@ -76,21 +76,21 @@ static void add_host(const struct host_target *target)
     int wrong = *target->host == '/' ? 0 : getaddrinfo(target->host, NULL, &hints, &list);
     bool by_name = *target->host == '/' || (target->tls && database_connects_by_name);
     if (wrong && *target->known && !by_name)
-        add(target, target->known);
+        add_candidate(target, target->known);
     else if (wrong)
         add_nameless(target, wrong);
     else if (by_name)
-        add(target, "");
+        add_candidate(target, "");
     for (struct addrinfo *one = by_name ? NULL : list; one; one = one->ai_next)
         if (getnameinfo(one->ai_addr, one->ai_addrlen, address, sizeof address, NULL, 0,
                         NI_NUMERICHOST) == 0)
-            add(target, address);
+            add_candidate(target, address);
     if (list)
         freeaddrinfo(list);
     candidates.hosts++;
 }
 
-/* Takes HOST:PORT apart, with an IPv6 address in [ ] and its zone behind "%25". */
+/* Splits HOST:PORT, with an IPv6 address in [ ] and its zone behind "%25". */
 static void add_hosts(const struct host_target *target)
 {
     char *rest = candidates.names = mem_strdup(target->host), *text;
@@ -113,7 +113,8 @@ static void add_hosts(const struct host_target *target)
 
 /* -- attempts ---------------------------------------------------------------------------------- */
 
-/* Whether it is its turn, by the addresses of the same host in front of it. *due: or when. */
+/* Whether it is the candidate's turn, after the addresses of the same host in front of it. *due:
+ * when it is. */
 static bool is_due(const struct candidate *one, struct moment now, struct moment *due)
 {
     for (const struct candidate *before = candidates.at; before < one; before++) {
@@ -200,7 +201,7 @@ static void try_all(struct moment end)
 
 /* Of several that take writes, the one that was promoted last, where they know that, or else the
  * first of the URL. */
-static struct candidate *choose(void)
+static struct candidate *choose_primary(void)
 {
     struct candidate *best = NULL;
     size_t up = count_of(CANDIDATE_UP);
@@ -260,7 +261,7 @@ bool primary_connect(const struct host_target *target, struct host_error *fault)
     else
         add_host(target);
     try_all(candidates.count > 1 ? target->until : MOMENT_NEVER);
-    struct candidate *best = choose();
+    struct candidate *best = choose_primary();
     if (!best && candidates.count == 1)
         *fault = candidates.at[0].why;
     else if (!best)

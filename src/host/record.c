@@ -89,7 +89,7 @@ struct record_field *record_find(const struct record *record, struct piece name)
     return field && !field->gone ? field : NULL;
 }
 
-static void note(struct record *record, size_t number)
+static void index_field(struct record *record, size_t number)
 {
     size_t at = bucket_of(record, record->fields[number].name);
 
@@ -112,11 +112,11 @@ bool record_set(struct record *record, struct piece name, struct piece value)
             free(record->index);
             record->index = mem_zeroed(record->buckets * sizeof *record->index);
             for (size_t i = 0; i < record->count; i++)
-                note(record, i);
+                index_field(record, i);
         }
         field = &record->fields[record->count];
         *field = (struct record_field){.name = piece_duplicate(name)};
-        note(record, record->count++);
+        index_field(record, record->count++);
     }
     struct piece fresh = piece_duplicate(value); /* it may be a part of the old one */
     piece_drop(&field->value);

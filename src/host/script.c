@@ -28,13 +28,13 @@ static struct {
 
 /* -- SHA-1, by RFC 3174 ------------------------------------------------------------------------ */
 
-static uint32_t rotate(uint32_t word, int bits)
+static uint32_t rotate_left(uint32_t word, int bits)
 {
     return word << bits | word >> (32 - bits);
 }
 
 /* Which function and constant a round has. */
-static uint32_t mix(int round, uint32_t b, uint32_t c, uint32_t d)
+static uint32_t sha1_mix(int round, uint32_t b, uint32_t c, uint32_t d)
 {
     switch (round / 20) {
     case 0: return ((b & c) | (~b & d)) + 0x5a827999;
@@ -44,7 +44,7 @@ static uint32_t mix(int round, uint32_t b, uint32_t c, uint32_t d)
     }
 }
 
-static void digest(uint32_t state[5], const unsigned char *block)
+static void sha1_add_block(uint32_t state[5], const unsigned char *block)
 {
     uint32_t w[80], s[5];
 
@@ -52,13 +52,13 @@ static void digest(uint32_t state[5], const unsigned char *block)
         w[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 |
                (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3];
     for (int i = 16; i < 80; i++)
-        w[i] = rotate(w[i - 3] ^ w[i - 8] ^ w[i - 14] ^ w[i - 16], 1);
+        w[i] = rotate_left(w[i - 3] ^ w[i - 8] ^ w[i - 14] ^ w[i - 16], 1);
     memcpy(s, state, sizeof s);
     for (int i = 0; i < 80; i++) {
-        uint32_t next = rotate(s[0], 5) + mix(i, s[1], s[2], s[3]) + s[4] + w[i];
+        uint32_t next = rotate_left(s[0], 5) + sha1_mix(i, s[1], s[2], s[3]) + s[4] + w[i];
         s[4] = s[3];
         s[3] = s[2];
-        s[2] = rotate(s[1], 30);
+        s[2] = rotate_left(s[1], 30);
         s[1] = s[0];
         s[0] = next;
     }
@@ -77,7 +77,7 @@ static void sha1_hex(struct piece piece, char hex[SHA1_HEX_SIZE])
     for (int i = 0; i < 8; i++)
         padded[total - 1 - (size_t)i] = (unsigned char)((uint64_t)piece.size * 8 >> (8 * i));
     for (size_t at = 0; at < total; at += 64)
-        digest(state, padded + at);
+        sha1_add_block(state, padded + at);
     free(padded);
     for (int i = 0; i < 5; i++)
         sprintf(hex + 8 * i, "%08x", state[i]);
@@ -140,7 +140,7 @@ static bool is_in_reach(struct piece key)
 }
 
 /* Leaves the command's reply. */
-static int call(lua_State *lua, bool raises)
+static int call_command(lua_State *lua, bool raises)
 {
     int count = lua_gettop(lua);
     /* Lua frees it, whatever happens. */
@@ -157,12 +157,12 @@ static int call(lua_State *lua, bool raises)
 
 static int redis_call(lua_State *lua)
 {
-    return call(lua, true);
+    return call_command(lua, true);
 }
 
 static int redis_pcall(lua_State *lua)
 {
-    return call(lua, false);
+    return call_command(lua, false);
 }
 
 static int redis_sha1hex(lua_State *lua)
@@ -345,8 +345,8 @@ static void add_table(lua_State *lua, struct strbuf *out)
     }
 }
 
-/* The value on top, as Redis sends it: numbers lose what is behind the point, true is 1, false and
- * nil are nothing. */
+/* Adds the value on top of the stack as Redis would send it: numbers lose what is behind the point,
+ * true is 1, false and nil are nothing. */
 static void add_value(lua_State *lua, struct strbuf *out)
 {
     struct piece piece;

@@ -92,8 +92,8 @@ static void tell_fault(struct client *client, struct host_fault *fault)
 }
 
 /* One attempt. */
-static enum host_outcome attempt(const struct script_call *call, struct unit *unit,
-                                 struct host_fault *fault)
+static enum host_outcome attempt_script(const struct script_call *call, struct unit *unit,
+                                        struct host_fault *fault)
 {
     enum host_outcome outcome = server.store->load(unit, fault);
 
@@ -158,7 +158,7 @@ static void run_script(struct client *client, const struct script_call *call)
         if (i > 0 && !at_once)
             back_off(i, moment_until(begun, moment_now()), unit.asks);
         begun = moment_now();
-        outcome = attempt(call, &unit, &fault);
+        outcome = attempt_script(call, &unit, &fault);
     }
     client->patient |= outcome == HOST_DONE && unit.asks && script_replied("GRANTED");
     if (outcome == HOST_DONE)
@@ -211,7 +211,7 @@ static struct host_channel *channel_of(const struct client *client, const struct
     return NULL;
 }
 
-static void leave(struct host_channel *channel)
+static void leave_channel(struct host_channel *channel)
 {
     piece_drop(&channel->name);
     *channel = host_channels.at[--host_channels.count];
@@ -244,41 +244,42 @@ struct request {
 static void perform_command(const struct request *request);
 
 /* Names of keys, scripts' digests and the like: each word has a NUL behind it. */
-static const char *word(const struct request *request, size_t i)
+static const char *word_text(const struct request *request, size_t i)
 {
     return i < request->count ? request->words[i].at : "";
 }
 
 static void do_open(const struct request *request)
 {
-    int64_t given = strtoll(word(request, 2), NULL, 10), limit = given > 0 ? given : COMMAND_MS;
+    int64_t given = strtoll(word_text(request, 2), NULL, 10),
+            limit = given > 0 ? given : COMMAND_MS;
     /* There is time left to say why no host will do. */
     struct moment until = moment_plus(moment_now(), limit * 4 / 5 * NS_PER_MS);
 
     for (size_t i = 0; i < request->count; i++)
         words_add(&server.address, request->words[i]);
     const struct request kept = {.words = server.address.at, .count = request->count};
-    const struct host_target target = {.host = word(&kept, 3),
-                                       .port = word(&kept, 4),
-                                       .user = word(&kept, 5),
-                                       .password = word(&kept, 6),
-                                       .database = word(&kept, 7),
-                                       .tls = strcmp(word(&kept, 9), "1") == 0,
-                                       .ca = word(&kept, 10),
-                                       .certificate = word(&kept, 11),
-                                       .key = word(&kept, 12),
-                                       .client = word(&kept, 13),
-                                       .known = word(&kept, 14),
-                                       .margin = word(&kept, 15),
+    const struct host_target target = {.host = word_text(&kept, 3),
+                                       .port = word_text(&kept, 4),
+                                       .user = word_text(&kept, 5),
+                                       .password = word_text(&kept, 6),
+                                       .database = word_text(&kept, 7),
+                                       .tls = strcmp(word_text(&kept, 9), "1") == 0,
+                                       .ca = word_text(&kept, 10),
+                                       .certificate = word_text(&kept, 11),
+                                       .key = word_text(&kept, 12),
+                                       .client = word_text(&kept, 13),
+                                       .known = word_text(&kept, 14),
+                                       .margin = word_text(&kept, 15),
                                        .address = "",
                                        .until = until};
-    const char *table = *word(&kept, 8) ? word(&kept, 8) : "rlock";
+    const char *table = *word_text(&kept, 8) ? word_text(&kept, 8) : "rlock";
 
     const struct passwd *own =
         *target.user || !server.store->takes_own ? NULL : getpwuid(geteuid());
     snprintf(server.user, sizeof server.user, "%s", own ? own->pw_name : target.user);
     limit_time(limit);
-    server.refused = strcmp(word(request, 1), HOST_PROTOCOL) != 0 ||
+    server.refused = strcmp(word_text(request, 1), HOST_PROTOCOL) != 0 ||
                      !server.store->open(&target, table, &server.fault);
     if (server.fault.why.error == WIRE_PASSWORD && !*target.password)
         server.fault.why.error = WIRE_NO_PASSWORD;
@@ -302,12 +303,12 @@ static void do_open(const struct request *request)
     }
 }
 
-/* The value of a script's argument, of those from "first" on; NULL if it is not there. */
-static const char *argument(const struct request *request, size_t first, const char *name)
+/* Returns the value of a script's argument, from word "first" on; NULL: it was not sent. */
+static const char *argument_text(const struct request *request, size_t first, const char *name)
 {
     for (size_t i = first; i + 1 < request->count; i += 2) {
         if (piece_is(request->words[i], name))
-            return word(request, i + 1);
+            return word_text(request, i + 1);
     }
     return NULL;
 }
@@ -319,11 +320,11 @@ static void do_eval(const struct request *request)
     char hex[SHA1_HEX_SIZE];
     int64_t keys;
 
-    if (!decimal_parse(word(request, 2), 0, (int64_t)request->count - 3, &keys)) {
+    if (!decimal_parse(word_text(request, 2), 0, (int64_t)request->count - 3, &keys)) {
         resp_error(&request->client->out, "ERR wrong number of keys");
         return;
     }
-    snprintf(hex, sizeof hex, "%.*s", SHA1_HEX_SIZE - 1, word(request, 1));
+    snprintf(hex, sizeof hex, "%.*s", SHA1_HEX_SIZE - 1, word_text(request, 1));
     if (by_digest && !script_is_known(hex)) {
         resp_error(&request->client->out, "NOSCRIPT No matching script. Please use EVAL.");
     } else if (!by_digest && !script_load(request->words[1], hex)) {
@@ -334,7 +335,7 @@ static void do_eval(const struct request *request)
         struct strbuf *out = &request->client->out;
         struct unit clock = {.reads_only = true};
         struct host_fault fault;
-        if (server.store->make(argument(request, 3 + (size_t)keys, "user"), &fault) &&
+        if (server.store->make(argument_text(request, 3 + (size_t)keys, "user"), &fault) &&
             server.store->load(&clock, &fault) == HOST_DONE) {
             resp_array(out, 2);
             resp_bulk(out, piece_of("MARKED"));
@@ -366,7 +367,7 @@ static void do_sql(const struct request *request)
 {
     struct host_fault fault;
 
-    if (!server.store->ask(word(request, 1), &request->client->out, &fault))
+    if (!server.store->ask(word_text(request, 1), &request->client->out, &fault))
         tell_fault(request->client, &fault);
 }
 
@@ -390,11 +391,11 @@ static void do_scan(const struct request *request)
     struct words words = {0};
     struct host_fault fault;
 
-    if (!piece_is(piece_of(word(request, 2)), "match")) {
+    if (!piece_is(piece_of(word_text(request, 2)), "match")) {
         resp_error(&request->client->out, "ERR syntax error");
         return;
     }
-    words_add(&words, piece_of(word(request, 3)));
+    words_add(&words, piece_of(word_text(request, 3)));
     char *prefix = mem_strdup(words.at[0].at), *to = prefix;
     for (const char *from = prefix; *from && !strchr("*?[", *from); *to++ = *from++)
         if (*from == '\\' && from[1])
@@ -444,7 +445,7 @@ static void do_unsubscribe(const struct request *request)
         reply_subscribed(request->client, "unsubscribe", NULL);
     for (; channel; channel = channel_of(request->client, NULL)) {
         struct piece name = piece_duplicate(channel->name);
-        leave(channel);
+        leave_channel(channel);
         reply_subscribed(request->client, "unsubscribe", &name);
         piece_drop(&name);
     }
@@ -520,7 +521,7 @@ static void perform_command(const struct request *request)
 }
 
 /* Without a database each command fails for the reason that OPEN did. */
-static void obey(const struct request *request)
+static void obey_request(const struct request *request)
 {
     if (request->count == 0)
         return;
@@ -558,7 +559,7 @@ static void send_all(struct client *client)
     strbuf_cut(&client->out, 0);
 }
 
-/* The commands of a client are done although it has gone. */
+/* Reads and performs the commands of a client, even if it has closed its end. */
 static void read_commands(struct client *client)
 {
     struct request request = {client, NULL, 0};
@@ -575,7 +576,7 @@ static void read_commands(struct client *client)
     resp_feed(&client->in, bytes, (size_t)got);
     while ((state = resp_next(&client->in, &request.words, &request.count)) == RESP_COMMAND &&
            !server.broken) {
-        obey(&request);
+        obey_request(&request);
         send_all(client);
     }
     client->gone |= state == RESP_DAMAGED;
@@ -594,7 +595,7 @@ static void drop_client(size_t i)
     struct client *client = server.clients[i];
 
     for (struct host_channel *channel; (channel = channel_of(client, NULL));)
-        leave(channel);
+        leave_channel(channel);
     close(client->fd);
     resp_in_free(&client->in);
     strbuf_free(&client->out);
@@ -605,7 +606,7 @@ static void drop_client(size_t i)
     server.clients[i] = server.clients[--server.client_count];
 }
 
-static enum host_ears ears(void)
+static enum host_ears how_it_listens(void)
 {
     enum host_ears ears = HOST_NO_LISTENER;
 
@@ -617,7 +618,7 @@ static enum host_ears ears(void)
 static void wait_and_read(struct pollfd *fds, size_t first)
 {
     size_t known = server.client_count;
-    int ms = -1, fd = server.refused ? -1 : server.store->rest(ears(), &ms);
+    int ms = -1, fd = server.refused ? -1 : server.store->rest(how_it_listens(), &ms);
 
     fds[0] = (struct pollfd){.fd = fd, .events = POLLIN};
     if (first > 1)

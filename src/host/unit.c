@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 
-static struct unit_key *find(struct unit *unit, struct piece name)
+static struct unit_key *find_key(struct unit *unit, struct piece name)
 {
     for (size_t i = 0; i < unit->count; i++)
         if (piece_equal(unit->keys[i].name, name))
@@ -12,7 +12,7 @@ static struct unit_key *find(struct unit *unit, struct piece name)
 
 void unit_add(struct unit *unit, struct piece name, bool writes)
 {
-    struct unit_key *key = find(unit, name);
+    struct unit_key *key = find_key(unit, name);
 
     if (!key) {
         key = MEM_APPEND(unit->keys, unit->count);
@@ -23,7 +23,7 @@ void unit_add(struct unit *unit, struct piece name, bool writes)
 
 struct record *unit_record(struct unit *unit, struct piece name, bool to_write)
 {
-    struct unit_key *key = find(unit, name);
+    struct unit_key *key = find_key(unit, name);
 
     if (!key || unit->again || (to_write && (!key->writes || unit->reads_only))) {
         unit->again = true;

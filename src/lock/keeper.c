@@ -163,7 +163,7 @@ struct keeper {
 
 static const struct answer no_answer;
 
-static void acquire(struct keeper *keeper, bool listen);
+static void send_acquire(struct keeper *keeper, bool listen);
 static void renew(struct keeper *keeper);
 static void send_release(struct keeper *keeper);
 
@@ -222,7 +222,7 @@ static void set_lock(struct keeper *keeper)
     keeper->lock.key_count = keeper->granted.count;
 }
 
-static void start(struct keeper *keeper, struct operation operation)
+static void start_operation(struct keeper *keeper, struct operation operation)
 {
     keeper->busy = true;
     operation.arg = keeper;
@@ -257,7 +257,7 @@ static bool owner_is_absent(const struct keeper *keeper)
     return keeper->events->absent && keeper->events->absent(keeper->arg);
 }
 
-static void schedule(struct keeper *keeper, struct moment due)
+static void schedule_next(struct keeper *keeper, struct moment due)
 {
     loop_arm(keeper->loop, &keeper->next, due);
 }
@@ -273,7 +273,7 @@ static void make_up_time(struct keeper *keeper)
         keeper->release_until = moment_plus(now, ANEW_NS);
 }
 
-static void disarm(struct keeper *keeper)
+static void disarm_timers(struct keeper *keeper)
 {
     outage_end(&keeper->outage);
     loop_disarm(keeper->loop, &keeper->next);
@@ -283,7 +283,7 @@ static void disarm(struct keeper *keeper)
 static void over(struct keeper *keeper)
 {
     keeper->state = OVER;
-    disarm(keeper);
+    disarm_timers(keeper);
     keeper->result.refusal = refusal_of(keeper);
     keeper->events->over(keeper->arg, &keeper->result);
 }
@@ -300,11 +300,11 @@ static void start_release(struct keeper *keeper, struct moment until)
     keeper->state = RELEASING;
     keeper->release_until = until;
     keeper->release_failure.cause = CAUSE_NONE;
-    disarm(keeper);
+    disarm_timers(keeper);
     if (!keeper->busy)
         send_release(keeper);
     else if (!keeper->again)
-        schedule(keeper, until);
+        schedule_next(keeper, until);
 }
 
 /* clean: nothing can be left in the store; otherwise that is released first. */
@@ -331,7 +331,7 @@ static void report_loss(struct keeper *keeper, const struct keeper_loss *loss)
     keeper->events->lost(keeper->arg, loss);
 }
 
-static void lose(struct keeper *keeper, const struct keeper_loss *loss)
+static void lose_lock(struct keeper *keeper, const struct keeper_loss *loss)
 {
     keeper->state = LOST;
     loop_disarm(keeper->loop, &keeper->next);
@@ -343,13 +343,13 @@ static void on_lease_end(struct loop_timer *timer)
 {
     struct keeper *keeper = timer->owner;
 
-    lose(keeper, &(struct keeper_loss){
-                     .cause = LOSS_NOT_RENEWED, .by = "", .text = keeper->outage.latest.text});
+    lose_lock(keeper, &(struct keeper_loss){
+                          .cause = LOSS_NOT_RENEWED, .by = "", .text = keeper->outage.latest.text});
 }
 
 /* Whether the store's events matter while the lock is held: if it is renewed, or if the holder's
  * record promises that it hears requests for the lock. */
-static bool listens(const struct keeper *keeper)
+static bool needs_events(const struct keeper *keeper)
 {
     const char *who = keeper->plan.request.who;
 
@@ -371,7 +371,7 @@ static struct moment renew_at(const struct keeper *keeper)
     }
     if (keeper->plan.renew)
         due = lease_renew_at(keeper->from, keeper->lease.length);
-    if (keeper->unheard && listens(keeper)) { /* ask the store to listen, ever more rarely */
+    if (keeper->unheard && needs_events(keeper)) { /* ask the store to listen, ever more rarely */
         unsigned doublings = keeper->unheard - 1 < LISTEN_MOST ? keeper->unheard - 1 : LISTEN_MOST;
         due = moment_min(due, moment_plus(now, LISTEN_AFTER_NS << doublings));
     }
@@ -391,10 +391,10 @@ static void hold(struct keeper *keeper)
     if (renewal.ns == MOMENT_NEVER.ns)
         loop_disarm(keeper->loop, &keeper->next);
     else
-        schedule(keeper, moment_max(renewal, throttle_next(&keeper->pace)));
+        schedule_next(keeper, moment_max(renewal, throttle_next(&keeper->pace)));
 }
 
-/* A store may grant less than it was asked for. */
+/* Notes the lease that was granted: it may be shorter than requested. */
 static void take_lease(struct keeper *keeper, const struct answer *answer)
 {
     int64_t asked = keeper->plan.request.lease, granted = answer->granted.lease;
@@ -429,7 +429,7 @@ static void continue_holding(struct keeper *keeper, const struct keeper_past *pa
     if (past->released)
         return; /* a lease that ends now is not lost: its user has left it */
     loop_arm(keeper->loop, &keeper->end, past->lease.end);
-    if (listens(keeper))
+    if (needs_events(keeper))
         renew(keeper);
 }
 
@@ -496,9 +496,9 @@ static void on_renewed(void *arg, const struct answer *answer)
         keeper->events->extended(keeper->arg, keeper->lease, answer->granted.forgotten);
     } else if (answer->verdict == VERDICT_REFUSED) {
         const struct keeper_loss loss = loss_of(keeper, answer, holder);
-        lose(keeper, &loss);
+        lose_lock(keeper, &loss);
     } else if (keeper->plan.renew) {
-        schedule(keeper, outage_note(&keeper->outage, now_of(keeper), answer));
+        schedule_next(keeper, outage_note(&keeper->outage, now_of(keeper), answer));
     } else {
         keeper->unheard++; /* a fixed lease does not depend on it, so the user is told nothing */
         hold(keeper);
@@ -524,8 +524,9 @@ static void send_renewal(struct keeper *keeper, struct moment until, store_done 
                                       .grants = held ? keeper->granted.grants : NULL,
                                       .handed = keeper->handed,
                                       .listen = held && !keeper->handed};
-    start(keeper,
-          (struct operation){.verb = VERB_RENEW, .renew = request, .until = until, .done = done});
+    start_operation(
+        keeper,
+        (struct operation){.verb = VERB_RENEW, .renew = request, .until = until, .done = done});
 }
 
 /* ns until the command would have to end. */
@@ -574,7 +575,7 @@ static void wait_on(struct keeper *keeper)
         due = moment_min(due, moment_plus(now, (until + 2) * NS_PER_MS));
     due = moment_max(due, throttle_next(&keeper->pace));
     keeper->state = WAITING;
-    schedule(keeper, moment_min(due, keeper->plan.wait_until));
+    schedule_next(keeper, moment_min(due, keeper->plan.wait_until));
 }
 
 /* An owner that ends leaves no place in the queue, which would keep others waiting. */
@@ -595,7 +596,7 @@ static void take_refusal(struct keeper *keeper, const struct answer *answer)
     } else if (moment_reached(keeper->plan.wait_until, now_of(keeper))) {
         end_refused(keeper, false);
     } else if (!keeper->lock.listen) {
-        acquire(keeper, true);
+        send_acquire(keeper, true);
     } else {
         keeper->events->waiting(keeper->arg, answer);
         wait_on(keeper);
@@ -603,7 +604,7 @@ static void take_refusal(struct keeper *keeper, const struct answer *answer)
 }
 
 /* Returns when a request times out: after ns, and not long after the user stops waiting. */
-static struct moment latest(const struct keeper *keeper, int64_t ns)
+static struct moment request_deadline(const struct keeper *keeper, int64_t ns)
 {
     struct moment now = now_of(keeper), until = moment_plus(now, ns);
 
@@ -635,7 +636,7 @@ static bool judge_failure(struct keeper *keeper, const struct answer *failure)
 static void try_again_at(struct keeper *keeper, struct moment again)
 {
     keeper->state = TRYING;
-    schedule(keeper, keeper->plan.wait ? moment_min(again, keeper->plan.wait_until) : again);
+    schedule_next(keeper, keeper->plan.wait ? moment_min(again, keeper->plan.wait_until) : again);
 }
 
 static void take_failure(struct keeper *keeper, const struct answer *answer)
@@ -684,7 +685,7 @@ static void take_grant(struct keeper *keeper, const struct answer *answer)
         end_too_far(keeper);
     } else {
         keeper->state = CONFIRMING;
-        send_renewal(keeper, latest(keeper, worth), on_confirmed);
+        send_renewal(keeper, request_deadline(keeper, worth), on_confirmed);
     }
 }
 
@@ -718,7 +719,7 @@ static void on_confirmed(void *arg, const struct answer *answer)
         keeper->unheard = answer->granted.not_listening;
         take_grant(keeper, answer);
     } else if (answer->verdict == VERDICT_REFUSED) {
-        acquire(keeper, false);
+        send_acquire(keeper, false);
     } else {
         not_confirmed(keeper, answer);
     }
@@ -762,7 +763,7 @@ static void on_acquired(void *arg, const struct answer *answer)
     }
 }
 
-/* The identity, with a note of how long it has waited so far. */
+/* Returns the identity of the owner, with a note of how long it has waited so far. */
 static const char *who_waited(struct keeper *keeper, int64_t waited)
 {
     const char *who = keeper->plan.request.who;
@@ -781,16 +782,16 @@ static void pause_trying(struct keeper *keeper)
     keeper->state = PAUSED;
     loop_disarm(keeper->loop, &keeper->next);
     if (may_be_granted(keeper))
-        schedule(keeper, keeper->doubt.until);
+        schedule_next(keeper, keeper->doubt.until);
     else if (refusal_of(keeper)->cause != CAUSE_NONE)
-        schedule(keeper, keeper->plan.wait_until);
+        schedule_next(keeper, keeper->plan.wait_until);
 }
 
 void keeper_resume(struct keeper *keeper)
 {
     if (keeper->state != PAUSED)
         return;
-    acquire(keeper, keeper->outage.contacted && keeper->plan.wait);
+    send_acquire(keeper, keeper->outage.contacted && keeper->plan.wait);
 }
 
 /* The turn may be that of an absent owner, whose place in the queue then keeps all others out: the
@@ -803,7 +804,7 @@ static void step_aside(struct keeper *keeper)
 
 /* A first try does not listen: at most stores it costs less, and most are granted. After a refusal,
  * and with every heartbeat, one that listens follows, so that no release goes unnoticed. */
-static void acquire(struct keeper *keeper, bool listen)
+static void send_acquire(struct keeper *keeper, bool listen)
 {
     if (owner_is_absent(keeper)) {
         if (keeper->called)
@@ -832,12 +833,12 @@ static void acquire(struct keeper *keeper, bool listen)
     keeper->granted.count = 0;
     keeper->sent = now;
     keeper->until =
-        moment_min(latest(keeper, attempt), outage_limit(&keeper->outage, now, attempt));
+        moment_min(request_deadline(keeper, attempt), outage_limit(&keeper->outage, now, attempt));
     loop_disarm(keeper->loop, &keeper->next);
-    start(keeper, (struct operation){.verb = VERB_ACQUIRE,
-                                     .acquire = request,
-                                     .until = keeper->until,
-                                     .done = on_acquired});
+    start_operation(keeper, (struct operation){.verb = VERB_ACQUIRE,
+                                               .acquire = request,
+                                               .until = keeper->until,
+                                               .done = on_acquired});
 }
 
 /* -- releasing ------------------------------------------------------------------------------- */
@@ -858,9 +859,9 @@ static void end_release(struct keeper *keeper)
     keeper->late = 0;
     keeper->state = TRYING;
     if (in_flight)
-        schedule(keeper, keeper->until);
+        schedule_next(keeper, keeper->until);
     else
-        acquire(keeper, false);
+        send_acquire(keeper, false);
 }
 
 /* The lock that is released was not there any more, and no earlier release can have freed it: the
@@ -898,7 +899,8 @@ static void on_released(void *arg, const struct answer *answer)
         struct moment now = now_of(keeper);
         make_up_time(keeper);
         if (answer->cause != CAUSE_DENIED && !moment_reached(keeper->release_until, now)) {
-            schedule(keeper, moment_min(outage_pause(&keeper->outage, now), keeper->release_until));
+            schedule_next(keeper,
+                          moment_min(outage_pause(&keeper->outage, now), keeper->release_until));
             return;
         }
         if (keeper->again && answer->cause == CAUSE_DENIED) {
@@ -916,7 +918,7 @@ static void on_released(void *arg, const struct answer *answer)
     end_release(keeper);
 }
 
-/* The release of these, which says how their use has ended. */
+/* Returns the request that releases the lock, and says how its use has ended. */
 static struct release_request release_of(const struct keeper *keeper,
                                          const struct acquire_request *lock)
 {
@@ -954,10 +956,10 @@ static void send_release(struct keeper *keeper)
     request->in_time = request->returns = keeper->again;
     /* An owner that acquires again may be granted the lock by an older request of its own. */
     request->uncertain = may_be_granted(keeper) || (!keeper->again && may_be_executed(keeper));
-    start(keeper, (struct operation){.verb = VERB_RELEASE,
-                                     .release = request,
-                                     .until = keeper->until,
-                                     .done = on_released});
+    start_operation(keeper, (struct operation){.verb = VERB_RELEASE,
+                                               .release = request,
+                                               .until = keeper->until,
+                                               .done = on_released});
 }
 
 /* -- timers and the store's events ------------------------------------------------------------- */
@@ -1001,7 +1003,7 @@ static void on_timer(struct loop_timer *timer)
         if (time_is_up(keeper, 0) && !time_is_up(keeper, STAND_STILL_NS))
             end_refused(keeper, false);
         else
-            acquire(keeper, true);
+            send_acquire(keeper, true);
         break;
     case PAUSED:
         if (may_be_granted(keeper)) {
@@ -1011,7 +1013,7 @@ static void on_timer(struct loop_timer *timer)
             end_refused(keeper, false);
         }
         break;
-    case TRYING: acquire(keeper, keeper->outage.contacted && keeper->plan.wait); break;
+    case TRYING: send_acquire(keeper, keeper->outage.contacted && keeper->plan.wait); break;
     case HELD:
         if (keeper->on_hold)
             keeper->poked = true;
@@ -1032,7 +1034,7 @@ static void on_poked(void *arg)
     struct keeper *keeper = arg;
 
     struct moment next = throttle_next(&keeper->pace);
-    bool held = keeper->state == HELD && listens(keeper);
+    bool held = keeper->state == HELD && needs_events(keeper);
     bool paused = keeper->state == PAUSED && keeper->doubt.state != STORE_IS_EMPTY;
 
     keeper->poked = held && keeper->busy;
@@ -1043,11 +1045,11 @@ static void on_poked(void *arg)
     if (paused)
         step_aside(keeper);
     else if ((held && keeper->on_hold) || !moment_reached(next, now_of(keeper)))
-        schedule(keeper, moment_min(keeper->next.due, next));
+        schedule_next(keeper, moment_min(keeper->next.due, next));
     else if (held)
         renew(keeper);
     else
-        acquire(keeper, false);
+        send_acquire(keeper, false);
 }
 
 /* The grant counts from the heartbeat before it. The renewal that is due soon confirms it. */
@@ -1075,8 +1077,9 @@ static void on_handed(void *arg, const struct answer *grant)
 
 static const struct store_events store_events = {on_poked, on_handed};
 
-static struct keeper *make(struct loop *loop, struct store *store, const struct keeper_plan *plan,
-                           const struct keeper_events *events, void *arg)
+static struct keeper *make_keeper(struct loop *loop, struct store *store,
+                                  const struct keeper_plan *plan,
+                                  const struct keeper_events *events, void *arg)
 {
     struct keeper *keeper = mem_zeroed(sizeof *keeper);
     int64_t lease = plan->request.lease, connecting = plan->connect_timeout;
@@ -1101,9 +1104,9 @@ static struct keeper *make(struct loop *loop, struct store *store, const struct 
 struct keeper *keeper_start(struct loop *loop, struct store *store, const struct keeper_plan *plan,
                             const struct keeper_events *events, void *arg)
 {
-    struct keeper *keeper = make(loop, store, plan, events, arg);
+    struct keeper *keeper = make_keeper(loop, store, plan, events, arg);
 
-    acquire(keeper, false);
+    send_acquire(keeper, false);
     return keeper;
 }
 
@@ -1111,7 +1114,7 @@ struct keeper *keeper_take_over(struct loop *loop, struct store *store,
                                 const struct keeper_plan *plan, const struct keeper_past *past,
                                 const struct keeper_events *events, void *arg)
 {
-    struct keeper *keeper = make(loop, store, plan, events, arg);
+    struct keeper *keeper = make_keeper(loop, store, plan, events, arg);
 
     keeper->began = past->began;
     if (past->held) {
@@ -1124,14 +1127,14 @@ struct keeper *keeper_take_over(struct loop *loop, struct store *store,
         /* The process that died would have ended by now, had the store never answered it. */
         if (moment_reached(moment_plus(past->began, plan->server_wait), now_of(keeper)))
             outage_inherit(&keeper->outage, keeper->doubt.until);
-        schedule(keeper, now_of(keeper));
+        schedule_next(keeper, now_of(keeper));
     }
     return keeper;
 }
 
 void keeper_free(struct keeper *keeper)
 {
-    disarm(keeper);
+    disarm_timers(keeper);
     free(keeper->refusal);
     free(keeper->who);
     free(keeper);
@@ -1171,7 +1174,7 @@ void keeper_cancel(struct keeper *keeper, struct moment until)
     keeper->again = false;
     start_release(keeper, until);
     if (under_way)
-        schedule(keeper, moment_min(until, moment_plus(now_of(keeper), LAST_ANSWER_NS)));
+        schedule_next(keeper, moment_min(until, moment_plus(now_of(keeper), LAST_ANSWER_NS)));
 }
 
 /* An absent owner does not wait for the lock: there is time to release it. */

@@ -2,7 +2,7 @@
 
 /* How far two clocks may drift apart within a lease. The 2 ms are for the store's whole
  * milliseconds and for very short leases. */
-static int64_t drift(int64_t lease)
+static int64_t drift_margin(int64_t lease)
 {
     return lease / 100 + 2 * NS_PER_MS;
 }
@@ -22,7 +22,7 @@ static int64_t kill_margin(int64_t lease)
 
 struct moment lease_end(struct moment from, int64_t length)
 {
-    return moment_plus(from, length - drift(length));
+    return moment_plus(from, length - drift_margin(length));
 }
 
 int64_t lease_rest(struct moment now, struct moment end)
@@ -47,7 +47,7 @@ struct moment lease_term_at(struct lease lease, int64_t kill_after)
     /* Two thirds for a round trip of a third and the one before it, and some time for the way to
      * the command. */
     int64_t length = lease.length, renewing = length / 10 * 7, most = length / 4;
-    int64_t until_kill = length - drift(length) - kill_margin(length);
+    int64_t until_kill = length - drift_margin(length) - kill_margin(length);
 
     if (most > until_kill - renewing)
         most = until_kill - renewing;
@@ -55,19 +55,19 @@ struct moment lease_term_at(struct lease lease, int64_t kill_after)
 }
 
 /* Returns how many round trips must fit into a lease. */
-static int64_t trips(bool renewed)
+static int64_t round_trips_needed(bool renewed)
 {
     return renewed ? 3 : 2;
 }
 
 int64_t lease_round_trip_most(int64_t lease, bool renewed)
 {
-    return lease / trips(renewed);
+    return lease / round_trips_needed(renewed);
 }
 
 int64_t lease_for_round_trip(int64_t round_trip, bool renewed)
 {
-    return (round_trip * trips(renewed) / NS_PER_SEC + 1) * NS_PER_SEC;
+    return (round_trip * round_trips_needed(renewed) / NS_PER_SEC + 1) * NS_PER_SEC;
 }
 
 int64_t lease_request_timeout(int64_t lease, int64_t round_trip)

@@ -15,7 +15,7 @@
 #define PACKAGE_VERSION ""
 #endif
 
-static const char *variable(const char *name)
+static const char *variable_text(const char *name)
 {
     const char *value = getenv(name);
     return value && *value ? value : NULL;
@@ -25,10 +25,10 @@ static const char *variable(const char *name)
  * tenth of a millisecond. */
 static void set_user(struct identity *who)
 {
-    const char *name = variable("USER");
+    const char *name = variable_text("USER");
 
     if (!name)
-        name = variable("LOGNAME");
+        name = variable_text("LOGNAME");
     if (!name && geteuid() == 0)
         name = "root";
     if (!name) {
@@ -105,14 +105,14 @@ void own_identity_client(char *out, size_t size, bool anonymous)
 
 void own_identity_label(struct identity *who)
 {
-    const char *server = variable("GITHUB_SERVER_URL");
-    const char *repository = variable("GITHUB_REPOSITORY");
-    const char *run = variable("GITHUB_RUN_ID");
+    const char *server = variable_text("GITHUB_SERVER_URL");
+    const char *repository = variable_text("GITHUB_REPOSITORY");
+    const char *run = variable_text("GITHUB_RUN_ID");
     const char *urls[] = {
-        variable("CI_JOB_URL"), /* GitLab */
-        variable("JENKINS_URL") ? variable("BUILD_URL") : NULL,
-        variable("BUILDKITE_BUILD_URL"),
-        variable("CIRCLE_BUILD_URL"),
+        variable_text("CI_JOB_URL"), /* GitLab */
+        variable_text("JENKINS_URL") ? variable_text("BUILD_URL") : NULL,
+        variable_text("BUILDKITE_BUILD_URL"),
+        variable_text("CIRCLE_BUILD_URL"),
     };
     char url[IDENTITY_WORD_MAX + 1];
 

@@ -9,7 +9,7 @@
 #define MARK_AT 14
 static const char mark[] = {'8', 'a', 'c', 'c'};
 
-/* Only as they are made: the store compares them byte by byte. */
+/* Whether the text is a UUID in the form that rlock makes: the store compares them byte by byte. */
 static bool is_uuid(const char *text)
 {
     for (int i = 0; i < UUID_LENGTH; i++) {

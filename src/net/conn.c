@@ -13,7 +13,7 @@ static void end_reading(struct conn *conn)
     conn->reader = NULL;
 }
 
-static void connected(void *arg)
+static void on_connected(void *arg)
 {
     struct conn *conn = arg;
 
@@ -22,7 +22,7 @@ static void connected(void *arg)
 }
 
 /* Hands out every whole reply. */
-static void received(void *arg, const char *bytes, size_t size)
+static void on_bytes(void *arg, const char *bytes, size_t size)
 {
     struct conn *conn = arg;
     unsigned generation = conn->generation;
@@ -47,7 +47,7 @@ static void received(void *arg, const char *bytes, size_t size)
     }
 }
 
-static void broken(void *arg, const char *why)
+static void on_broken(void *arg, const char *why)
 {
     struct conn *conn = arg;
 
@@ -57,7 +57,7 @@ static void broken(void *arg, const char *why)
 
 struct conn *conn_new(struct loop *loop, const struct conn_events *events, void *arg)
 {
-    static const struct stream_events stream_events = {connected, received, broken};
+    static const struct stream_events stream_events = {on_connected, on_bytes, on_broken};
     struct conn *conn = mem_zeroed(sizeof *conn);
 
     conn->events = events;

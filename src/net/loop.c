@@ -233,8 +233,8 @@ static void take_signals(struct loop *loop)
     }
 }
 
-/* At most as many as there are now: a timer armed for "now" again and again must not keep the rest
- * from their turn. */
+/* Fires the timers that are due, at most as many as there are now: a timer armed for "now" again
+ * and again must not keep the rest from their turn. */
 static void fire_timers(struct loop *loop, bool all)
 {
     size_t most = 0;

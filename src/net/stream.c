@@ -48,7 +48,7 @@ struct stream {
 /* How long after the end of a connection its reset may come. */
 #define RESET_NS (10 * NS_PER_MS)
 
-static void handle(struct loop_io *io, int events);
+static void handle_events(struct loop_io *io, int events);
 static void on_due(struct loop_timer *timer);
 
 struct stream *stream_new(struct loop *loop, const struct stream_events *events, void *arg)
@@ -58,7 +58,7 @@ struct stream *stream_new(struct loop *loop, const struct stream_events *events,
     stream->loop = loop;
     stream->events = events;
     stream->arg = arg;
-    stream->io = (struct loop_io){.fd = -1, .ready = handle, .owner = stream};
+    stream->io = (struct loop_io){.fd = -1, .ready = handle_events, .owner = stream};
     stream->again = (struct loop_timer){.fire = on_due, .owner = stream};
     return stream;
 }
@@ -85,7 +85,7 @@ void stream_close(struct stream *stream)
     stream->tls = NULL;
 }
 
-static void broken(struct stream *stream, const char *why)
+static void break_off(struct stream *stream, const char *why)
 {
     stream_close(stream);
     stream->events->broken(stream->arg, why);
@@ -94,7 +94,7 @@ static void broken(struct stream *stream, const char *why)
 void stream_refuse(struct stream *stream, const char *why)
 {
     stream->foreign = true;
-    broken(stream, why);
+    break_off(stream, why);
 }
 
 void stream_expiry(const struct stream *stream, struct tls_expiry *expiry)
@@ -106,7 +106,7 @@ void stream_expiry(const struct stream *stream, struct tls_expiry *expiry)
 
 /* The connection has ended. Where the server has never said a word, the two may not speak the same
  * language. */
-static void ended(struct stream *stream, const char *why)
+static void report_end(struct stream *stream, const char *why)
 {
     const char *guess = stream->known ? NULL
                         : stream->tls ? tls_guess_refusal(stream->tls)
@@ -118,11 +118,11 @@ static void ended(struct stream *stream, const char *why)
     if (guess && !stream->tls)
         stream->language = STREAM_TLS;
     snprintf(text, sizeof text, "%s%s%s", why, guess ? "; " : "", guess ? guess : "");
-    broken(stream, text);
+    break_off(stream, text);
 }
 
-/* False with errno if it is not to be. A Unix socket with a full queue says EAGAIN, and nothing but
- * another attempt would find out when there is room. */
+/* Starts to connect; false with errno if that failed. A Unix socket with a full queue says EAGAIN,
+ * and nothing but another attempt would find out when there is room. */
 static bool start_to_connect(struct stream *stream)
 {
     struct moment now = loop_now(stream->loop);
@@ -154,9 +154,9 @@ static void on_due(struct loop_timer *timer)
 
     if (stream->ending) {
         stream->reset |= fault_of(stream) != 0;
-        ended(stream, CLOSED);
+        report_end(stream, CLOSED);
     } else if (!start_to_connect(stream)) {
-        broken(stream, strerror(errno));
+        break_off(stream, strerror(errno));
     }
 }
 
@@ -278,7 +278,7 @@ static void shake_hands(struct stream *stream)
     if (state == TLS_FAILED)
         stream_refuse(stream, fault);
     else if (state == TLS_CLOSED || !sent)
-        ended(stream, sent ? CLOSED : strerror(errno));
+        report_end(stream, sent ? CLOSED : strerror(errno));
 }
 
 static void finish_connect(struct stream *stream)
@@ -287,7 +287,7 @@ static void finish_connect(struct stream *stream)
 
     stream->reset = fault == EPIPE || fault == ECONNRESET;
     if (fault != 0) {
-        broken(stream, strerror(fault));
+        break_off(stream, strerror(fault));
         return;
     }
     stream->connecting = false;
@@ -300,7 +300,7 @@ static void finish_connect(struct stream *stream)
 
 /* Continues TLS after bytes have come in, and hands out what it decrypts. Inlined, its buffers
  * would be on the stack of every connection, and each page of it makes a short run 3 us longer. */
-__attribute__((noinline)) static void decrypt(struct stream *stream)
+__attribute__((noinline)) static void decrypt_received(struct stream *stream)
 {
     char buffer[16384], fault[160];
     unsigned generation = stream->generation;
@@ -324,13 +324,13 @@ __attribute__((noinline)) static void decrypt(struct stream *stream)
         if (state == TLS_FAILED && !stream->known)
             stream_refuse(stream, fault);
         else if (state == TLS_FAILED)
-            broken(stream, fault);
+            break_off(stream, fault);
         else
-            ended(stream, state == TLS_CLOSED ? CLOSED : strerror(error));
+            report_end(stream, state == TLS_CLOSED ? CLOSED : strerror(error));
     }
 }
 
-static void receive(struct stream *stream)
+static void receive_bytes(struct stream *stream)
 {
     char buffer[4096]; /* few answers are longer */
     ssize_t n = recv(stream->io.fd, buffer, sizeof buffer, 0);
@@ -347,7 +347,7 @@ static void receive(struct stream *stream)
         return;
     }
     if (n <= 0) {
-        ended(stream, n < 0 ? strerror(errno) : CLOSED);
+        report_end(stream, n < 0 ? strerror(errno) : CLOSED);
         return;
     }
     if (!stream->tls && !stream->heard && n > 1 && buffer[0] == 21 && buffer[1] == 3) {
@@ -359,11 +359,11 @@ static void receive(struct stream *stream)
         stream->events->received(stream->arg, buffer, (size_t)n);
     } else {
         tls_take(stream->tls, buffer, (size_t)n);
-        decrypt(stream);
+        decrypt_received(stream);
     }
 }
 
-static void handle(struct loop_io *io, int events)
+static void handle_events(struct loop_io *io, int events)
 {
     struct stream *stream = io->owner;
 
@@ -377,13 +377,13 @@ static void handle(struct loop_io *io, int events)
         unsigned generation = stream->generation;
         int fault = errno;
         stream->reset = fault == EPIPE || fault == ECONNRESET;
-        receive(stream);
+        receive_bytes(stream);
         if (stream->generation == generation && !stream->ending)
-            ended(stream, strerror(fault));
+            report_end(stream, strerror(fault));
         return;
     }
     if (events & (LOOP_READ | LOOP_GONE))
-        receive(stream);
+        receive_bytes(stream);
 }
 
 bool stream_is_foreign(const struct stream *stream)

@@ -215,7 +215,7 @@ static bool is_set(const char *variable)
     return value && *value;
 }
 
-/* Directories have a file for each certificate, found by name when it is wanted. */
+/* Trusts directories, which have a file for each certificate, found by name when it is wanted. */
 static bool trust_directories(SSL_CTX *context)
 {
     bool taken = openssl.SSL_CTX_set_default_verify_dir(context) == 1;
@@ -228,7 +228,7 @@ static bool trust_directories(SSL_CTX *context)
 /* The bundle is read where the directories were not enough: a hundred and more certificates, which
  * takes ten times as long as all the rest of a run. The handshake then pauses until it is
  * continued, and calls this once more. */
-static int verify(X509_STORE_CTX *verified, void *arg)
+static int verify_certificate(X509_STORE_CTX *verified, void *arg)
 {
     bool *complete = arg;
     SSL *ssl =
@@ -257,7 +257,7 @@ static const char *take_trust(bool *complete, SSL_CTX *context, const struct tls
     static const char refused[] = "OpenSSL does not take it";
 
     *complete = ca->path != NULL;
-    openssl.SSL_CTX_set_cert_verify_callback(context, verify, complete);
+    openssl.SSL_CTX_set_cert_verify_callback(context, verify_certificate, complete);
     if (!ca->path)
         return trust_directories(context) ? NULL : refused;
     /* Each certificate in it is trusted, also one that is not a root. */
@@ -401,7 +401,7 @@ static bool read_again(struct tls_file *now, struct file *fresh)
 }
 
 /* Trusts and shows what is in the files now; where they make no sense, what was in them before. */
-static void renew(struct tls *tls)
+static void reload_files(struct tls *tls)
 {
     struct tls_options now = tls->options;
     struct file ca = {0}, cert = {0}, key = {0};
@@ -452,7 +452,7 @@ void tls_discard(struct tls *tls)
 
 /* -- a session --------------------------------------------------------------------------------- */
 
-static const char *reason(void)
+static const char *openssl_reason(void)
 {
     const char *text = openssl.ERR_reason_error_string(openssl.ERR_peek_last_error());
     return text ? text : "unknown reason";
@@ -460,7 +460,7 @@ static const char *reason(void)
 
 /* Sets whose certificate it has to be. Nothing here may be left out: without a name OpenSSL takes
  * every certificate. */
-static bool expect(struct tls_session *session, const char *name)
+static bool expect_name(struct tls_session *session, const char *name)
 {
     X509_VERIFY_PARAM *expected = openssl.SSL_get0_param(session->ssl);
     size_t length = strcspn(name, "%"); /* the zone of an address is this host's business */
@@ -483,7 +483,7 @@ static bool expect(struct tls_session *session, const char *name)
 }
 
 /* The server asks for our certificate, whether there is one or not. */
-static int asked(SSL *ssl, void *arg)
+static int on_certificate_request(SSL *ssl, void *arg)
 {
     struct tls_session *session = arg;
 
@@ -497,15 +497,15 @@ struct tls_session *tls_start(struct tls *tls, const char *host)
     struct tls_session *session = mem_zeroed(sizeof *session);
 
     if (tls->reread)
-        renew(tls);
+        reload_files(tls);
     session->tls = tls;
     session->ssl = mem_checked(openssl.SSL_new(tls->context));
     session->in = mem_checked(openssl.BIO_new(openssl.BIO_s_mem()));
     session->out = mem_checked(openssl.BIO_new(openssl.BIO_s_mem()));
     openssl.SSL_set_bio(session->ssl, session->in, session->out);
     openssl.SSL_set_connect_state(session->ssl);
-    openssl.SSL_set_cert_cb(session->ssl, asked, session);
-    if (!expect(session, tls->options.server_name ? tls->options.server_name : host))
+    openssl.SSL_set_cert_cb(session->ssl, on_certificate_request, session);
+    if (!expect_name(session, tls->options.server_name ? tls->options.server_name : host))
         session->flaw = "there can be no certificate for a host of that name";
     return session;
 }
@@ -589,12 +589,12 @@ static enum tls_state judge_result(struct tls_session *session, int result, char
         } else if (!session->first || tls_hears_plain(session)) {
             snprintf(fault, size, "TLS: the server there does not speak it");
         } else if (alert) {
-            const char *text = reason();
+            const char *text = openssl_reason();
             const char *word = strstr(text, "alert "), *guess = tls_guess_refusal(session);
             snprintf(fault, size, "TLS: the server says: %s%s%s",
                      word ? word + strlen("alert ") : text, guess ? "; " : "", guess ? guess : "");
         } else {
-            snprintf(fault, size, "TLS: %s", reason());
+            snprintf(fault, size, "TLS: %s", openssl_reason());
         }
         return TLS_FAILED;
     }

@@ -73,8 +73,8 @@ static bool has_value(const char *path, const char *name)
     return getxattr(path, name, value, sizeof value) == 1 && value[0] == '1';
 }
 
-/* systemd marks a cgroup that it leaves to its processes: Delegate= in systemd.resource-control(5).
- */
+/* Whether systemd has left the cgroup to its processes, which it marks: Delegate= in
+ * systemd.resource-control(5). */
 static bool is_delegated(const char *path)
 {
     char names[512];
@@ -83,8 +83,8 @@ static bool is_delegated(const char *path)
            (has_value(path, "user.delegate") || has_value(path, "trusted.delegate"));
 }
 
-/* Whether it is a cgroup of version 2: a host that has version 1 as well has other directories
- * there, too. */
+/* Whether the directory is a cgroup of version 2: a host that has version 1 as well has other
+ * directories there, too. */
 static bool is_cgroup(const char *path)
 {
     char file[PATH_MAX + 32];
@@ -121,7 +121,7 @@ static bool is_domain(const char *path)
            strcmp(type, "domain\n") == 0;
 }
 
-static int make(const char *path)
+static int make_cgroup(const char *path)
 {
     if (mkdir(path, 0755) < 0)
         return -1;
@@ -146,7 +146,7 @@ int cgroup_make(struct cgroup *cgroup, bool required)
         return required ? -1 : 0;
     char *path FREED = strbuf_print("%s/rlock-%ld-%llx", parent, (long)getpid(),
                                     (unsigned long long)moment_now().ns);
-    int made = make(path);
+    int made = make_cgroup(path);
     if (made == 0) {
         /* Another process may read it at any time: the first byte says that there is one, and comes
          * last. */
@@ -189,7 +189,7 @@ int cgroup_is_populated(const struct cgroup *cgroup)
     return strstr(text, "populated 1") != NULL;
 }
 
-/* Not of cgroups that the command itself has made. */
+/* Leaves the cgroups that the command itself has made. */
 void cgroup_remove(const struct cgroup *cgroup)
 {
     char processes[4096], *next;

@@ -1,5 +1,5 @@
-/* Read from child_start(); become() is what the new process does, and child_next_change() hears of
- * it. */
+/* Read from child_start(); become_command() is what the new process does, and
+ * child_next_change() hears of it. */
 #include "os/child.h"
 
 #include <errno.h>
@@ -26,8 +26,8 @@ static const int handed_on[] = {SIGHUP,  SIGINT,   SIGQUIT,   SIGUSR1, SIGUSR2, 
                                 SIGTERM, SIGWINCH, SIGCONT,   SIGURG,  SIGIO,   SIGPWR,
                                 SIGXCPU, SIGXFSZ,  SIGVTALRM, SIGPROF, SIGTSTP};
 
-/* To the main thread, whose signals are read. A process that is to execute a command has the
- * handlers yet, and takes the signal as that would. */
+/* Passes a signal on to the main thread, which reads signals. A child that has not executed its
+ * command yet still has this handler, and dies of the signal as the command would. */
 static void pass_on(int signo)
 {
     int error = errno;
@@ -221,7 +221,7 @@ void *child_share_memory(size_t size)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* As this process was started with them. */
+/* Sets signals as they were when this process was started. */
 static void restore_signals(const struct inherited *inherited)
 {
     if (inherited->ignores_chld)
@@ -244,24 +244,24 @@ struct start {
 
 /* The clock is looked at last, as this process, too, may have been stopped on the way, or have
  * waited for a file system before. Returns an error number; ETIME: it is too late to execute it. */
-static int attempt(const struct start *start, const char *path, char *const *argv)
+static int execute_path(const struct start *start, const char *path, char *const *argv)
 {
     if (moment_reached(start->plan.start_before, moment_now()))
         return ETIME;
     return spawn_execute(path, argv, start->plan.environment);
 }
 
-/* Tries its names as execvpe(3) does, which would set errno. Returns an error number, as attempt()
- * does. */
-static int execute(const struct start *start)
+/* Tries its names as execvpe(3) does, which would set errno. Returns an error number, as
+ * execute_path() does. */
+static int execute_names(const struct start *start)
 {
     int error = ENOENT, denied = 0;
 
     for (const char *name = start->names; *name; name += strlen(name) + 1) {
-        error = attempt(start, name, start->plan.argv);
+        error = execute_path(start, name, start->plan.argv);
         if (error == ENOEXEC) {
             start->script[1] = (char *)(uintptr_t)name;
-            error = attempt(start, start->script[0], start->script);
+            error = execute_path(start, start->script[0], start->script);
         }
         if (error == EACCES)
             denied = error;
@@ -286,7 +286,7 @@ static void write_number(char *place, pid_t number)
 
 /* The child's side. PR_SET_PDEATHSIG does not tell of a parent that died before. A sanitizer would
  * warn of an _exit() on a stack that it does not know. */
-__attribute__((no_sanitize_address)) static int become(void *arg)
+__attribute__((no_sanitize_address)) static int become_command(void *arg)
 {
     const struct start *start = arg;
     int error = 0, none = 0;
@@ -306,7 +306,7 @@ __attribute__((no_sanitize_address)) static int become(void *arg)
     if (!error && start->enters && cgroup_enter(start->plan.cgroup) < 0)
         error = errno;
     if (!error)
-        error = execute(start);
+        error = execute_names(start);
     start->note->fault = error;
     _exit(127);
 }
@@ -356,7 +356,8 @@ static void free_start(struct start *start)
     free(start);
 }
 
-/* Forks a process into the cgroup, if there is one, or one that is to enter it. */
+/* Forks a process into the cgroup, if there is one; where the kernel cannot, the process must enter
+ * it. */
 static pid_t fork_into_cgroup(struct start *start)
 {
     bool apart = cgroup_exists(start->plan.cgroup);
@@ -378,11 +379,11 @@ int child_start(struct child *child, const struct child_plan *plan, struct termi
     /* A process that has the terminal, or may not enter its cgroup, calls what may fail, and so has
      * memory of its own. */
     bool shares = !cgroup_exists(start->plan.cgroup) && !start->on_terminal;
-    pid_t pid = shares ? spawn_start(&start->spawn, become, start) : -1;
+    pid_t pid = shares ? spawn_start(&start->spawn, become_command, start) : -1;
     if (pid < 0)
         pid = fork_into_cgroup(start);
     if (pid == 0)
-        become(start);
+        become_command(start);
     if (pid < 0) {
         terminal->given = false;
         return -1;
@@ -428,7 +429,7 @@ pid_t child_start_apart(const char *command, const struct child_plan *plan)
     restore_signals(plan->inherited ? plan->inherited : &none_blocked);
     if (start->enters)
         cgroup_enter(plan->cgroup);
-    if (execute(start) == ETIME) /* it is too late, as if it had been killed in time */
+    if (execute_names(start) == ETIME) /* it is too late, as if it had been killed in time */
         kill(getpid(), SIGKILL);
     _exit(127);
 }

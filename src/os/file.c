@@ -37,7 +37,7 @@ static bool is_anonymous(int fd)
 }
 
 /* Waits until there may be more to read. Returns an errno. */
-static int await(struct reading *reading)
+static int await_bytes(struct reading *reading)
 {
     struct moment end = reading->opened ? reading->read_by : reading->opened_by;
     int64_t left = moment_until(moment_now(), end);
@@ -66,8 +66,8 @@ static void make_room(struct reading *reading)
     reading->file->text = mem_checked(realloc(reading->file->text, reading->room));
 }
 
-/* Reads what is there: -1 at the end, or an errno. */
-static int take(struct reading *reading)
+/* Reads the bytes that are there. Returns 0; -1 at the end; or an errno. */
+static int read_available(struct reading *reading)
 {
     struct file *file = reading->file;
 
@@ -82,10 +82,10 @@ static int take(struct reading *reading)
     if (n == 0 && reading->opened)
         return -1;
     if (n == 0)
-        return await(reading);
+        return await_bytes(reading);
     reading->opened = true; /* without a writer, the end is told, and nothing to wait for */
     if (n < 0)
-        return await(reading);
+        return await_bytes(reading);
     char *fresh = file->text + file->size;
     file->size += (size_t)n;
     if (reading->options->line && memchr(fresh, '\n', (size_t)n))
@@ -118,15 +118,15 @@ static int read_open(int fd, struct file *file, const struct file_options *optio
                               .opened = !file->pipe || is_anonymous(fd)};
     int error;
     do {
-        error = take(&reading);
+        error = read_available(&reading);
     } while (error == 0);
     file->text[file->size] = '\0';
     *opened = reading.opened;
     return error < 0 ? 0 : error;
 }
 
-static void explain(int error, bool opened, const struct file_options *options, char *fault,
-                    size_t size)
+static void explain_error(int error, bool opened, const struct file_options *options, char *fault,
+                          size_t size)
 {
     if (size == 0)
         return;
@@ -155,7 +155,7 @@ int file_read(struct file *file, const char *path, const struct file_options *op
     file_close(fd);
     if (error) {
         file_wipe(file);
-        explain(error, opened, options, fault, size);
+        explain_error(error, opened, options, fault, size);
     }
     return error;
 }

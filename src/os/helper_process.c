@@ -26,8 +26,9 @@ struct helper_process {
     struct loop_owned owned;
 };
 
-__attribute__((noreturn)) static void
-helper(void (*work)(const void *, void *), const void *question, size_t size, pid_t parent, int out)
+__attribute__((noreturn)) static void run_helper(void (*work)(const void *, void *),
+                                                 const void *question, size_t size, pid_t parent,
+                                                 int out)
 {
     char finding[HELPER_PROCESS_MAX] __attribute__((aligned)) = {0};
 
@@ -50,9 +51,9 @@ static void found_out(struct loop_io *io, int events)
                          got == (ssize_t)helper_process->size ? finding : NULL);
 }
 
-/* Behind a fork, in the parent, which keeps the first of "ends": allocates it as planned. NULL with
- * errno if there was no fork. */
-static struct helper_process *begin(const int *ends, const struct helper_process *plan)
+/* Allocates the parent's record of a forked helper, with the first of "ends". NULL with errno if
+ * there was no fork. */
+static struct helper_process *begin_helper(const int *ends, const struct helper_process *plan)
 {
     file_close(ends[1]);
     if (plan->pid < 0) {
@@ -79,16 +80,17 @@ struct helper_process *helper_process_start(struct loop *loop,
         return NULL;
     pid_t pid = fork();
     if (pid == 0)
-        helper(work, question, size, parent, ends[1]);
-    struct helper_process *helper_process =
-        begin(ends, &(struct helper_process){
-                        .loop = loop, .pid = pid, .size = size, .done = done, .owner = owner});
+        run_helper(work, question, size, parent, ends[1]);
+    struct helper_process *helper_process = begin_helper(
+        ends, &(struct helper_process){
+                  .loop = loop, .pid = pid, .size = size, .done = done, .owner = owner});
     if (helper_process)
         loop_add(loop, &helper_process->io);
     return helper_process;
 }
 
-__attribute__((noreturn)) static void become(const char *path, char *const *environment, int socket)
+__attribute__((noreturn)) static void execute_helper(const char *path, char *const *environment,
+                                                     int socket)
 {
     const char *name = strrchr(path, '/');
     char *const argv[] = {(char *)(uintptr_t)(name ? name + 1 : path), NULL};
@@ -112,12 +114,12 @@ struct helper_process *helper_process_execute(struct loop *loop, const char *pat
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
     pid_t pid = fork();
     if (pid == 0)
-        become(path, environment, ends[1]);
+        execute_helper(path, environment, ends[1]);
     *socket = ends[0];
-    return begin(ends, &(struct helper_process){.loop = loop, .pid = pid});
+    return begin_helper(ends, &(struct helper_process){.loop = loop, .pid = pid});
 }
 
-static void ended(void *arg)
+static void on_ended(void *arg)
 {
     struct helper_process *helper_process = arg;
 
@@ -126,7 +128,7 @@ static void ended(void *arg)
     free(helper_process);
 }
 
-static void discard(struct loop_owned *owned)
+static void discard_helper(struct loop_owned *owned)
 {
     struct helper_process *helper_process = MEM_CONTAINER(struct helper_process, owned, owned);
 
@@ -137,13 +139,13 @@ static void discard(struct loop_owned *owned)
 /* A process that hangs in the kernel, as on a dead network file system, may outlive a KILL for as
  * long as it hangs. It is reaped when it has ended; where no descriptor is left to notice that, its
  * next parent reaps it. */
-static void reap(struct helper_process *helper_process)
+static void reap_helper(struct helper_process *helper_process)
 {
     if (waitpid(helper_process->pid, NULL, WNOHANG) == 0 &&
         pid_watch_open(&helper_process->watch, helper_process->pid)) {
-        helper_process->owned.discard = discard;
+        helper_process->owned.discard = discard_helper;
         loop_own(helper_process->loop, &helper_process->owned);
-        pid_watch_start(&helper_process->watch, helper_process->loop, ended, helper_process);
+        pid_watch_start(&helper_process->watch, helper_process->loop, on_ended, helper_process);
         return;
     }
     waitpid(helper_process->pid, NULL, WNOHANG); /* it has ended since */
@@ -155,11 +157,11 @@ void helper_process_stop(struct helper_process *helper_process)
     loop_remove(helper_process->loop, &helper_process->io);
     close(helper_process->io.fd);
     kill(helper_process->pid, SIGKILL);
-    reap(helper_process);
+    reap_helper(helper_process);
 }
 
 void helper_process_leave(struct helper_process *helper_process)
 {
     close(helper_process->io.fd);
-    reap(helper_process);
+    reap_helper(helper_process);
 }

@@ -123,7 +123,7 @@ static int try_recvmsg(void)
     return (int)recvmsg(-1, &(struct msghdr){0}, 0);
 }
 
-/* No process is its own child. */
+/* Fails with ECHILD where it is allowed: no process is its own child. */
 static int try_waitpid(void)
 {
     return waitpid(getpid(), NULL, WNOHANG);
@@ -226,7 +226,8 @@ const char *kernel_refused(void)
 
 /* -- descriptors ----------------------------------------------------------------------------- */
 
-/* False if they cannot be listed: without /proc, or without a free descriptor. */
+/* Closes the descriptors that /proc lists. False if it cannot list them: without /proc, or without
+ * a free descriptor. */
 static bool close_listed(int first, int last)
 {
     DIR *directory = opendir("/proc/self/fd");

@@ -10,8 +10,8 @@
 
 #define LOOK_NS (250 * NS_PER_MS)
 
-/* False if it has ended, even if it has not been reaped. born: 0 where it cannot be known, as /proc
- * may hide the processes of other users. */
+/* False if the process has ended, even if it was not reaped. *born: its start time; 0 where that
+ * cannot be known, as /proc may hide the processes of other users. */
 static bool is_alive(pid_t pid, unsigned long long *born)
 {
     struct process process;
@@ -37,19 +37,19 @@ bool pid_watch_open(struct pid_watch *watch, pid_t pid)
     return false;
 }
 
-static void over(struct pid_watch *watch)
+static void report_end(struct pid_watch *watch)
 {
     pid_watch_close(watch);
     watch->ended(watch->arg);
 }
 
-static void readable(struct loop_io *io, int events)
+static void on_readable(struct loop_io *io, int events)
 {
     (void)events;
-    over(io->owner);
+    report_end(io->owner);
 }
 
-static void look(struct loop_timer *timer)
+static void look_for_process(struct loop_timer *timer)
 {
     struct pid_watch *watch = timer->owner;
     unsigned long long born;
@@ -57,7 +57,7 @@ static void look(struct loop_timer *timer)
     if (is_alive(watch->pid, &born) && (born == watch->born || born == 0 || watch->born == 0))
         loop_arm(watch->loop, timer, moment_plus(loop_now(watch->loop), LOOK_NS));
     else
-        over(watch);
+        report_end(watch);
 }
 
 void pid_watch_start(struct pid_watch *watch, struct loop *loop, void (*ended)(void *arg),
@@ -67,9 +67,9 @@ void pid_watch_start(struct pid_watch *watch, struct loop *loop, void (*ended)(v
     watch->ended = ended;
     watch->arg = arg;
     watch->io.events = LOOP_READ;
-    watch->io.ready = readable;
+    watch->io.ready = on_readable;
     watch->io.owner = watch;
-    watch->timer = (struct loop_timer){.fire = look, .owner = watch};
+    watch->timer = (struct loop_timer){.fire = look_for_process, .owner = watch};
     if (watch->io.fd >= 0)
         loop_add(loop, &watch->io);
     else

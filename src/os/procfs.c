@@ -87,7 +87,7 @@ static pid_t number_of(const char *status, const char *name)
     return (pid_t)number;
 }
 
-/* The line has this one number and no other. */
+/* Whether the line has this number and no other. */
 static bool is_alone(const char *status, const char *name, pid_t pid)
 {
     const char *value = value_of(status, name);
@@ -172,8 +172,7 @@ void process_list_free(struct process_list *list)
     *list = (struct process_list){0};
 }
 
-/* This file is none of those that a container shows its own version of, as it may do with
- * /proc/loadavg (lxcfs). */
+/* Reads ns_last_pid, as a container may show its own version of /proc/loadavg (lxcfs). */
 pid_t procfs_last_pid(const struct procfs *procfs)
 {
     char text[32];
@@ -329,7 +328,7 @@ bool procfs_shows_self(const struct procfs *procfs)
     return procfs->directory && got > 0 && pid_of(number) == getpid();
 }
 
-/* Found out when it is wanted: a plain run does without. */
+/* Looks at the first call only: a plain run does without /proc. */
 bool procfs_is_usable(struct procfs *procfs)
 {
     if (!procfs->directory || procfs->checked)

@@ -60,7 +60,8 @@ bool terminal_give(struct terminal *terminal, pid_t group)
     return terminal->given;
 }
 
-/* Not asking who has it: a shell that was killed leaves it to the group of one of its jobs. */
+/* Takes the terminal without asking who has it: a shell that was killed leaves it to the group of
+ * one of its jobs. */
 void terminal_take(struct terminal *terminal, bool mode)
 {
     if (!terminal->given)

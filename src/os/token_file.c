@@ -26,7 +26,7 @@
 
 /* -- the lock -------------------------------------------------------------------------------- */
 
-static void wake(int signo)
+static void wake_by_signal(int signo)
 {
     (void)signo;
 }
@@ -67,9 +67,9 @@ static int wait_in_line(const struct token_file *file, struct wait *wait)
     return errno;
 }
 
-static int lock(const struct token_file *file, struct wait *wait)
+static int lock_file(const struct token_file *file, struct wait *wait)
 {
-    struct sigaction alarmed = {.sa_handler = wake}, before;
+    struct sigaction alarmed = {.sa_handler = wake_by_signal}, before;
     sigset_t alarms, mask;
 
     if (flock(file->fd, LOCK_EX | LOCK_NB) == 0)
@@ -106,7 +106,7 @@ static int open_and_lock(struct token_file *file, struct wait *wait)
             return errno;
         if (!S_ISREG(status.st_mode))
             return EINVAL;
-        int error = lock(file, wait);
+        int error = lock_file(file, wait);
         if (error)
             return error;
         /* The file may have been replaced or removed while this process waited for it. */

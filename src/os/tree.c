@@ -1,4 +1,4 @@
-/* Read from tree_signal(); belongs() says what is of the tree. */
+/* Read from tree_signal(); belongs_to_tree() says what is of the tree. */
 #include "os/tree.h"
 
 #include <errno.h>
@@ -149,7 +149,7 @@ static bool may_belong(const struct search *search, const struct process *proces
            !is_spared(search, process) && !is_callers(search, process);
 }
 
-static bool belongs(struct search *search, const struct process *process)
+static bool belongs_to_tree(struct search *search, const struct process *process)
 {
     size_t steps = search->all->count; /* parents read at different times may form a ring */
 
@@ -164,7 +164,7 @@ static bool belongs(struct search *search, const struct process *process)
 }
 
 /* Without its root as an ancestor, the caller cannot tell descendants of it from others. */
-static bool descends(const struct tree *tree)
+static bool knows_descendants(const struct tree *tree)
 {
     return tree->root > 0 && (getpid() == tree->root || getppid() == tree->root);
 }
@@ -177,7 +177,7 @@ static void search_init(struct search *search, const struct tree *tree,
     const struct process *root = process_list_find(all, tree->root);
 
     *search = (struct search){.tree = tree, .all = all, .group = root ? root->group : 0};
-    search->by_descent = descends(tree);
+    search->by_descent = knows_descendants(tree);
     search->session = getsid(0);
     snprintf(search->mark, sizeof search->mark, "RLOCK_OWNER=%s", tree->owner ? tree->owner : "");
 }
@@ -223,22 +223,22 @@ static enum process_look read_again(const struct tree *tree, const struct proces
 /* Returns the signal, but 0 for a CONT once KILL is due: this process may have been stopped since
  * it was asked to send one, and a command that is stopped must not run without its lock. So the
  * callers ask last. */
-static int still(const struct tree *tree, int signo)
+static int unless_overdue(const struct tree *tree, int signo)
 {
     bool late = tree->kill_at.ns && moment_reached(tree->kill_at, moment_now());
     return signo == SIGCONT && late ? 0 : signo;
 }
 
-/* Through a descriptor of the process, as its pid may be someone else's by now if this process was
- * stopped since it was read. False if it could not be looked at once more. */
-static bool deliver(const struct tree *tree, const struct process *process, int signo)
+/* Signals a process through a descriptor of it: its pid may be another's by now, if this process
+ * was stopped since it was read. False if it could not be looked at once more. */
+static bool deliver_signal(const struct tree *tree, const struct process *process, int signo)
 {
     struct process now;
     int fd = kernel_pidfd(process->pid);
     enum process_look look = read_again(tree, process, &now);
 
     if (look == PROCESS_FOUND && !is_let_off(tree, &now, signo))
-        kernel_signal(process->pid, fd, still(tree, signo));
+        kernel_signal(process->pid, fd, unless_overdue(tree, signo));
     file_close(fd);
     return look != PROCESS_UNSEEN;
 }
@@ -255,9 +255,9 @@ static enum tree_state signal_found(const struct tree *tree, const struct proces
     search_init(&search, tree, all);
     for (size_t i = 0; i < all->count; i++) {
         const struct process *process = &all->all[i];
-        if (!process->live || !belongs(&search, process))
+        if (!process->live || !belongs_to_tree(&search, process))
             continue;
-        if (signo != 0 && !deliver(tree, process, signo))
+        if (signo != 0 && !deliver_signal(tree, process, signo))
             *complete = false;
         if (signo == SIGTERM && tree->asked && process->started)
             process_list_append(tree->asked, process);
@@ -294,19 +294,19 @@ static enum tree_state signal_hidden(const struct tree *tree, pid_t pid, int sig
     int fd = kernel_pidfd(pid);
     bool ours = is_child(tree, pid, complete); /* yet: the descriptor is of that child */
     if (ours && signo != 0)
-        kernel_signal(pid, fd, still(tree, signo));
+        kernel_signal(pid, fd, unless_overdue(tree, signo));
     file_close(fd);
     return ours ? TREE_LIVE : TREE_GONE;
 }
 
-/* The topmost processes of the tree are its root's children. */
+/* Signals the root's children, which are the topmost processes of the tree. */
 static enum tree_state signal_hidden_children(const struct tree *tree, int signo, bool *complete)
 {
     struct process root = {.pid = tree->root, .threads = 1};
     struct process_list children ENDED_BY(process_list_free) = {0};
     enum tree_state state = TREE_GONE;
 
-    if (!descends(tree))
+    if (!knows_descendants(tree))
         return state;
     if (!procfs_add_children(tree->procfs, &root, &children))
         *complete = false;
@@ -344,11 +344,12 @@ static enum tree_state signal_group(const struct tree *tree, int signo)
 {
     if (tree->group <= 0)
         return TREE_GONE;
-    if (tree->leader >= 0 && kernel_signal_group(tree->leader, still(tree, signo)))
+    if (tree->leader >= 0 && kernel_signal_group(tree->leader, unless_overdue(tree, signo)))
         return TREE_LIVE;
     if (!group_is_ours(tree))
         return TREE_GONE;
-    return kill(-tree->group, still(tree, signo)) == 0 || errno == EPERM ? TREE_LIVE : TREE_GONE;
+    return kill(-tree->group, unless_overdue(tree, signo)) == 0 || errno == EPERM ? TREE_LIVE
+                                                                                  : TREE_GONE;
 }
 
 /* Where not everything can be looked at, a look must be repeated: it cannot tell for certain
@@ -373,7 +374,7 @@ static void kill_below(const struct search *search, const struct process *proces
             may_belong(search, &child))
             kill_below(search, &child, depth + 1);
     }
-    deliver(search->tree, process, SIGKILL);
+    deliver_signal(search->tree, process, SIGKILL);
 }
 
 /* Kills a process that is known, or only looks. False if it does not live any more. */
@@ -386,7 +387,7 @@ static bool signal_one(const struct search *search, const struct process *proces
     return true;
 }
 
-/* The same for those of a list that are still there; a signal of 0 looks for one of them. */
+/* Signals the processes of a list that are still there; a signal of 0 looks for one of them. */
 static bool signal_noted(const struct search *search, const struct process_list *noted, int signo)
 {
     struct process process;
@@ -400,7 +401,8 @@ static bool signal_noted(const struct search *search, const struct process_list 
     return found;
 }
 
-/* The command itself, and then its group. Without a pidfd, their number may be another group's. */
+/* Signals the command itself, and then its group. Without a pidfd, their number may be another
+ * group's. */
 static bool signal_leader(const struct search *search, int signo)
 {
     const struct tree *tree = search->tree;
@@ -416,8 +418,8 @@ static bool signal_leader(const struct search *search, int signo)
     return found;
 }
 
-/* Signals those that are known without a list of all processes, which takes long where there are
- * many. Returns whether any of them lives. */
+/* Signals the processes that are known without reading all of /proc, which takes long where there
+ * are many. Returns whether any of them lives. */
 static bool signal_known(const struct tree *tree, int signo)
 {
     const struct process_list nothing = {0};
@@ -472,9 +474,9 @@ static bool signal_newborn(struct search *search, pid_t pid, int signo, bool *co
 
     *complete = *complete && look != PROCESS_UNSEEN;
     if (look != PROCESS_FOUND || !process.live || is_let_off(tree, &process, signo) ||
-        !belongs(search, &process) || !procfs_is_process(tree->procfs, pid))
+        !belongs_to_tree(search, &process) || !procfs_is_process(tree->procfs, pid))
         return false;
-    if (signo != 0 && !deliver(tree, &process, signo))
+    if (signo != 0 && !deliver_signal(tree, &process, signo))
         *complete = false;
     return true;
 }
@@ -554,8 +556,8 @@ static enum tree_state signal_hidden_group(const struct tree *tree, const struct
     if (shows_group(all, tree->group) &&
         (process_list_find(all, tree->group) || (kill(tree->group, 0) != 0 && errno == ESRCH)))
         return TREE_GONE;
-    bool live =
-        tree->group > 0 && group_is_ours(tree) && kill(-tree->group, still(tree, signo)) == 0;
+    bool live = tree->group > 0 && group_is_ours(tree) &&
+                kill(-tree->group, unless_overdue(tree, signo)) == 0;
     return live ? TREE_LIVE : TREE_GONE;
 }
 
@@ -576,7 +578,7 @@ static bool signal_descendants(const struct tree *tree, int signo)
     bool complete = true;
     uint64_t print;
 
-    if (!descends(tree) || (tree->callers && tree->callers->count > 0) ||
+    if (!knows_descendants(tree) || (tree->callers && tree->callers->count > 0) ||
         !procfs_lists_children(tree->procfs, tree->root))
         return false;
     list_children(tree, procfs_read_status, until_kill(tree, signo), &all);
@@ -624,7 +626,7 @@ static enum tree_state signal_visible(const struct tree *tree, int signo, bool *
     return state;
 }
 
-/* The processes that can be found, wherever they are. */
+/* Signals the processes of the tree that can be found, wherever they are. */
 static enum tree_state signal_processes(const struct tree *tree, int signo)
 {
     enum tree_state state = TREE_LIVE;
@@ -636,7 +638,8 @@ static enum tree_state signal_processes(const struct tree *tree, int signo)
     bool found = signal_descendants(tree, signo);
     /* The children of a process are found when it is dead if they become the root's, or if they are
      * listed, and killed before it. */
-    if (signo == SIGKILL && (descends(tree) || procfs_lists_children(tree->procfs, getpid())))
+    if (signo == SIGKILL &&
+        (knows_descendants(tree) || procfs_lists_children(tree->procfs, getpid())))
         signal_known(tree, signo);
     if (signo == SIGKILL || !(found || (signo == 0 && signal_known(tree, signo))))
         state = signal_visible(tree, signo, &complete);
@@ -724,7 +727,7 @@ bool tree_list(const struct tree *tree, struct process_list *list)
         complete = procfs_list(tree->procfs, MOMENT_NEVER, &all);
         search_init(&search, tree, &all);
         for (size_t i = 0; i < all.count; i++)
-            if (belongs(&search, &all.all[i]) && !process_list_append(list, &all.all[i]))
+            if (belongs_to_tree(&search, &all.all[i]) && !process_list_append(list, &all.all[i]))
                 complete = false;
         complete &= !search.incomplete;
     }

@@ -39,7 +39,7 @@ static bool take_owner(const char **text, char owner[OWNER_SIZE])
 }
 
 /* From one moment of the store to another. */
-static int64_t span(int64_t from, int64_t to)
+static int64_t span_between(int64_t from, int64_t to)
 {
     const int64_t most = REDIS_SPAN_MAX;
 
@@ -96,12 +96,12 @@ static bool take_party(const redisReply *record, const char **text, bool holds,
     identity_parse(*text, *length, &party->who);
     party->in_group = identity_noted_word(*text, *length, LOCK_NOTE_GROUP, party->group);
     if (holds) {
-        party->waited_ms = span(0, identity_noted(*text, *length, LOCK_NOTE_WAITED));
+        party->waited_ms = span_between(0, identity_noted(*text, *length, LOCK_NOTE_WAITED));
         /* An ending that makes no sense is not known. */
         int64_t signal = identity_noted(*text, *length, LOCK_NOTE_SIGNAL);
         int64_t status = identity_noted(*text, *length, LOCK_NOTE_EXIT);
         party->end.how = read_ending(*text, *length);
-        party->end.ran_ms = span(0, identity_noted(*text, *length, LOCK_NOTE_RAN));
+        party->end.ran_ms = span_between(0, identity_noted(*text, *length, LOCK_NOTE_RAN));
         party->end.known = party->end.ran_ms > 0 && signal < NSIG && status <= UINT8_MAX;
         party->end.signal = party->end.known ? (int)signal : 0;
         party->end.status = party->end.known ? (int)status : 0;
@@ -112,7 +112,7 @@ static bool take_party(const redisReply *record, const char **text, bool holds,
 /* Reads one, of that time of the server, into a party or a run. */
 typedef bool read_record(const redisReply *record, int64_t now, void *to);
 
-/* DEADLINE LEASE and a party, as lock.lua writes it. */
+/* Reads a line "DEADLINE LEASE" and a party, as lock.lua writes it. */
 static bool read_holder(const redisReply *record, int64_t now, void *to)
 {
     const char *text = record->str;
@@ -123,9 +123,9 @@ static bool read_holder(const redisReply *record, int64_t now, void *to)
     if (record->type != REDIS_REPLY_STRING || !take_number(&text, &deadline) ||
         !take_number(&text, &lease) || !take_party(record, &text, true, holder, &length))
         return false;
-    holder->left_ms = span(now, deadline);
-    holder->heard_ms = at_least_0(span(0, lease) - holder->left_ms);
-    holder->age_ms = span(holder->since_ms, now);
+    holder->left_ms = span_between(now, deadline);
+    holder->heard_ms = at_least_0(span_between(0, lease) - holder->left_ms);
+    holder->age_ms = span_between(holder->since_ms, now);
     holder->count = 1;
     holder->kept = identity_noted(text, length, LOCK_NOTE_KEPT) > 0;
     holder->reserved = identity_noted(text, length, LOCK_NOTE_RESERVED) > 0;
@@ -134,7 +134,7 @@ static bool read_holder(const redisReply *record, int64_t now, void *to)
     return true;
 }
 
-/* ENDED and a party, as memory.lua writes it. */
+/* Reads a line "ENDED" and a party, as memory.lua writes it. */
 static bool read_run(const redisReply *record, int64_t now, void *to)
 {
     const char *text = record->str;
@@ -145,8 +145,8 @@ static bool read_run(const redisReply *record, int64_t now, void *to)
     if (record->type != REDIS_REPLY_STRING || !take_number(&text, &run->ended_ms) ||
         !take_party(record, &text, true, by, &length))
         return false;
-    run->ended_ago_ms = at_least_0(span(run->ended_ms, now));
-    run->held_ms = at_least_0(span(by->since_ms, run->ended_ms));
+    run->ended_ago_ms = at_least_0(span_between(run->ended_ms, now));
+    run->held_ms = at_least_0(span_between(by->since_ms, run->ended_ms));
     if (by->end.how == LOCK_REVOKED) {
         read_revocation(text, length, &by->revoked);
         by->revoked.known = true;
@@ -195,7 +195,7 @@ static bool read_waiter(const redisReply *record, int64_t now, void *to)
     /* The waiter waits for longer if it had to queue up again, as after a restart. */
     int64_t before = identity_noted(text, length, LOCK_NOTE_WAITED);
     waiter->since_ms -= before < waiter->since_ms ? before : 0;
-    waiter->age_ms = span(waiter->since_ms, now);
+    waiter->age_ms = span_between(waiter->since_ms, now);
     int64_t turn = identity_noted(text, length, LOCK_NOTE_TURN);
     waiter->turn = turn > 0 && turn <= LOCK_TURN_LAST ? (unsigned)turn : LOCK_TURN_PLAIN;
     waiter->priority = read_priority(text, length);
@@ -319,7 +319,7 @@ bool redis_answer_grant(const char *text, struct lock_grant *grant)
     return true;
 }
 
-/* Element i, if it is there. */
+/* Reads the limit in element i, if the reply has that. */
 static bool read_limit(const redisReply *reply, size_t i, unsigned *limit)
 {
     int64_t number = reply->elements > i ? redis_reply_whole(reply, i) : -1;
@@ -390,14 +390,14 @@ static bool read_pause(const redisReply *record, int64_t now, struct lock_party 
     }
     const char *text = record->str;
     take_number(&text, &deadline);
-    pause->left_ms = span(now, deadline);
+    pause->left_ms = span_between(now, deadline);
     for (int i = 0; i < 3; i++)
         text = strchr(text, ' ') + 1;
     identity_noted_word(text, (size_t)(record->str + record->len - text), LOCK_NOTE_GLOB, glob);
     return true;
 }
 
-/* Element i, if it is there. */
+/* Reads the pause in element i, if the reply has that. */
 static bool read_pause_at(const redisReply *reply, size_t i, int64_t now, struct lock_party *pause,
                           char glob[IDENTITY_WORD_MAX + 1])
 {
@@ -447,7 +447,7 @@ static void read_done(const redisReply *reply, struct answer *answer, struct red
     if (!redis_reply_string(reply, 4) || !read_run(reply->element[4], extra->now_ms, &run))
         memset(&run, 0, sizeof run);
     extra->party = run.by;
-    extra->party.age_ms = span(0, redis_reply_whole(reply, 3));
+    extra->party.age_ms = span_between(0, redis_reply_whole(reply, 3));
     answer->refused.first = &extra->party;
 }
 
@@ -478,7 +478,7 @@ static void read_held(const redisReply *reply, struct answer *answer, struct red
     }
 }
 
-/* The script has done nothing, as if it had not come: that is not a refusal. */
+/* Reads the reply of a script that has done nothing, as if the call had not come: not a refusal. */
 static void read_unsent(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     bool stale = strcmp(redis_reply_string(reply, 0), "STALE") == 0;
@@ -661,10 +661,10 @@ static void read_memory(const redisReply *list, int64_t now, struct lock_memory 
             decimal_read(text, strlen(text), REDIS_NUMBER_MAX, in_order[i]);
     }
     if (memory->success_ended_ms > 0)
-        memory->success_ago_ms = at_least_0(span(memory->success_ended_ms, now));
+        memory->success_ago_ms = at_least_0(span_between(memory->success_ended_ms, now));
 }
 
-/* A holder's count takes in those that nest in it. */
+/* Adds to each holder's count the holders that nest in it. */
 static void count_nested(struct lock_party *holders, size_t count)
 {
     for (size_t i = 0; i < count; i++) {

@@ -97,7 +97,8 @@ char *redis_mirror_key(const char *mirror)
     return strbuf_print("%s%s", row ? SHEDLOCK_KEY : "", name);
 }
 
-/* As lua/mirror.lua has them: Redisson's, and that of Spring's RedisLockRegistry. */
+/* Returns the channel that lua/mirror.lua publishes on: Redisson's, or that of Spring's
+ * RedisLockRegistry. */
 char *redis_mirror_channel(const char *mirror)
 {
     const char *name = strchr(mirror, ':') + 1, *colon = strchr(name, ':');

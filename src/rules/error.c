@@ -124,7 +124,8 @@ static void explain_right(const char *text, char *out, size_t size)
     }
 }
 
-/* Of the file that it appends to, it tells why it cannot; of a snapshot it does not. */
+/* Explains why the server cannot write to its disk: it tells that of its append-only file, but not
+ * of a snapshot. */
 static void explain_disk(const char *text, char *out, size_t size)
 {
     static const char before[] = "AOF file: ", full[] = "No space left on device";
@@ -139,7 +140,7 @@ static void explain_disk(const char *text, char *out, size_t size)
         snprintf(out, size, "it cannot save its data to disk, and takes no writes");
 }
 
-static void explain(const char *text, const struct error_word *word, char *out, size_t size)
+static void explain_word(const char *text, const struct error_word *word, char *out, size_t size)
 {
     if (strstr(text, "cluster support disabled"))
         snprintf(out, size, "this server is not in cluster mode");
@@ -210,7 +211,8 @@ static const struct wire_failure {
     {WIRE_UNFIT, CAUSE_UNFIT, HINT_NONE, true, NULL},
 };
 
-/* The failure of a database, as its host tells it; one that is not known counts as the first. */
+/* Reads the failure of a database from the words of its host; a word that is not known counts as
+ * the first. */
 static void answer_host(const struct host_error *error, struct answer *answer)
 {
     const struct wire_failure *failure = failures;
@@ -246,7 +248,7 @@ void redis_error_answer(const char *text, struct answer *answer)
     answer->hint = word ? word->hint : HINT_NONE;
     answer->full = answer->hint == HINT_MAXCLIENTS;
     text_copy(answer->said, sizeof answer->said, text);
-    explain(answer->said, word, answer->text, sizeof answer->text);
+    explain_word(answer->said, word, answer->text, sizeof answer->text);
 }
 
 void redis_error_of_script(const char *text, struct answer *answer)

@@ -7,14 +7,15 @@
 #include "rules/error.h"
 #include "rules/reply.h"
 
-static void refuse(struct answer *answer, enum cause cause, const char *text)
+static void refuse_latch(struct answer *answer, enum cause cause, const char *text)
 {
     answer->verdict = VERDICT_REFUSED;
     answer->cause = cause;
     snprintf(answer->text, sizeof answer->text, "%s", text);
 }
 
-/* False if it makes no sense. An open latch is believed only where all of it does. */
+/* Reads a latch from the reply; false if that makes no sense. An open latch is believed only where
+ * all of it does. */
 static bool read_latch(const redisReply *reply, int64_t now, struct latch_state *latch)
 {
     const char *word = redis_reply_string(reply, 4);
@@ -59,11 +60,11 @@ void redis_latch_answer(const struct redisReply *reply, void (*each)(void *arg, 
     if (reply->type == REDIS_REPLY_ERROR) {
         redis_error_of_script(reply->str, answer);
     } else if (word && strcmp(word, "ABSENT") == 0) {
-        refuse(answer, CAUSE_ABSENT, "no such latch");
+        refuse_latch(answer, CAUSE_ABSENT, "no such latch");
     } else if (word && strcmp(word, "EXISTS") == 0) {
-        refuse(answer, CAUSE_EXISTS, "the latch exists already");
+        refuse_latch(answer, CAUSE_EXISTS, "the latch exists already");
     } else if (word && strcmp(word, "OTHER") == 0) {
-        refuse(answer, CAUSE_CHANGED, "the latch vanished, and another one has its name");
+        refuse_latch(answer, CAUSE_CHANGED, "the latch vanished, and another one has its name");
     } else if (word && strcmp(word, "MISFIT") == 0) {
         const char *held = what ? what : "?";
         char text[120];
@@ -75,7 +76,7 @@ void redis_latch_answer(const struct redisReply *reply, void (*each)(void *arg, 
                      "the store's key of that name holds other data, or is damaged");
         else if (!redis_newer_layout(held, "latch/1", text, sizeof text))
             snprintf(text, sizeof text, "not a latch: the key holds '%.40s'", held);
-        refuse(answer, CAUSE_MISFIT, text);
+        refuse_latch(answer, CAUSE_MISFIT, text);
     } else if (word && strcmp(word, "LATCH") == 0 &&
                read_latch(reply, now, &answer->granted.latch)) {
         answer->verdict = VERDICT_GRANTED;

@@ -110,7 +110,7 @@ static void report_loss(struct agent *agent, const struct run_reason *why, bool 
 
 /* While a command runs, its supervisor tells the user: it may be stopped, together with the
  * command. */
-static void tell(struct agent *agent, const struct run_news *news)
+static void tell_news(struct agent *agent, const struct run_news *news)
 {
     if (was_claimed(agent))
         send_report(agent, &(struct agent_report){.kind = REPORT_NEWS, .news = *news});
@@ -140,7 +140,7 @@ static bool take_back(struct agent *agent)
 
 /* A grant that was not claimed is not lost: the lock is waited for again, once the supervisor runs.
  * False if the supervisor has claimed it after all. */
-static bool withdraw(struct agent *agent)
+static bool withdraw_grant(struct agent *agent)
 {
     if (!take_back(agent))
         return false;
@@ -175,7 +175,7 @@ static void on_overdue(struct loop_timer *timer)
 }
 
 /* Each lease must be acknowledged before the next renewal. */
-static void watch(struct agent *agent, struct lease lease)
+static void watch_lease(struct agent *agent, struct lease lease)
 {
     watchdog_watch(&agent->watchdog, lease);
     keeper_hold_renewals(agent->keeper, !agent->watchdog.known.paused);
@@ -190,7 +190,7 @@ static void on_held(void *arg, struct lease lease, const struct lock_grant *gran
     waiting_acquired(&agent->waiting, lease, grants);
     if (!has_printer(agent) && agent->plan->job->stop)
         environment_grant(agent->plan->job->environment, lease.length, grants);
-    watch(agent, lease);
+    watch_lease(agent, lease);
     atomic_store(&agent->shared->command.group, 0); /* after a grant that was not claimed */
     atomic_store(&agent->shared->ending, 0);        /* of a grant that was taken back */
     atomic_store(&agent->shared->stands, true);
@@ -213,7 +213,7 @@ static void on_extended(void *arg, struct lease lease, bool forgotten)
     if (forgotten)
         send_report(agent,
                     &(struct agent_report){.kind = REPORT_NEWS, .news = {.event = RUN_FORGOTTEN}});
-    watch(agent, lease);
+    watch_lease(agent, lease);
     send_plain(agent, REPORT_EXTENDED);
 }
 
@@ -223,7 +223,7 @@ static void on_trouble(void *arg, const struct answer *why)
 
     run_tell_server_said(events_of(agent), why->said);
     agent->trouble = (struct run_news){.event = RUN_TROUBLE, .reason = run_reason_text(why->text)};
-    tell(agent, &agent->trouble);
+    tell_news(agent, &agent->trouble);
 }
 
 static void on_recovered(void *arg, int64_t after)
@@ -231,7 +231,7 @@ static void on_recovered(void *arg, int64_t after)
     struct agent *agent = arg;
 
     agent->trouble.event = RUN_NOTHING;
-    tell(agent, &(struct run_news){.event = RUN_STORE_BACK, .duration = after});
+    tell_news(agent, &(struct run_news){.event = RUN_STORE_BACK, .duration = after});
 }
 
 static void on_lost(void *arg, const struct keeper_loss *loss)
@@ -239,7 +239,7 @@ static void on_lost(void *arg, const struct keeper_loss *loss)
     struct agent *agent = arg;
     const struct run_reason reason = run_reason_loss(loss);
 
-    if (withdraw(agent))
+    if (withdraw_grant(agent))
         return;
     if (has_printer(agent) && agent->state == HOLDING) {
         /* A renewer has no peer to report to: the script finds out when it renews or releases. A
@@ -296,7 +296,7 @@ static void on_alarmed(void *arg)
     struct agent *agent = arg;
     struct run_reason reason = run_reason_text(keeper_trouble(agent->keeper));
 
-    if (withdraw(agent))
+    if (withdraw_grant(agent))
         return;
     keeper_hold_renewals(agent->keeper, true);
     if (agent->state == LOST)
@@ -306,9 +306,9 @@ static void on_alarmed(void *arg)
     report_loss(agent, &reason, false);
 }
 
-/* Until the lease ends, but for a second at least, and for RELEASE_NS at most where a supervisor
- * waits for it. */
-static void release(struct agent *agent, const struct lock_end *end)
+/* Releases the lock; tries until the lease ends, but for a second at least, and for RELEASE_NS at
+ * most where a supervisor waits for it. */
+static void release_lock(struct agent *agent, const struct lock_end *end)
 {
     struct moment now = loop_now(agent->loop), until = agent->watchdog.known.lease.end;
 
@@ -329,7 +329,7 @@ static void take_release(struct agent *agent, const struct agent_order *order)
         return;
     if (agent->fate != FATE_NONE) /* the supervisor has been told, or is about to hear */
         end.how = fate_ending(agent->fate);
-    release(agent, order->used ? &end : NULL);
+    release_lock(agent, order->used ? &end : NULL);
 }
 
 /* Nothing runs under the lock any more, so the next waiter need not wait for the lease to end. A
@@ -345,7 +345,7 @@ static void release_unheld(void *arg)
 
     if (killed && agent->fate == FATE_NONE)
         end.how = LOCK_KILLED;
-    if (withdraw(agent))
+    if (withdraw_grant(agent))
         return;
     if (agent->order.kind == ORDER_RELEASE) {
         take_release(agent, &agent->order);
@@ -353,7 +353,7 @@ static void release_unheld(void *arg)
     }
     if (agent->fate != FATE_LOST && !late)
         send_plain(agent, REPORT_CLEARED);
-    release(agent, used ? &end : NULL);
+    release_lock(agent, used ? &end : NULL);
 }
 
 /* The lease runs out in any case; but a grant that was not claimed is not used. */
@@ -361,7 +361,7 @@ static void on_failed(void *arg, enum tree_state state)
 {
     struct agent *agent = arg;
 
-    if (withdraw(agent))
+    if (withdraw_grant(agent))
         return;
     if (state == TREE_LIVE)
         run_tell_event(events_of(agent), RUN_SURVIVORS);
@@ -391,11 +391,11 @@ static void take_acknowledgement(struct agent *agent, struct lease lease)
     keeper_verify(agent->keeper);
 }
 
-/* A printer may have claimed the lock, and was not able to print it. */
+/* Takes ORDER_CANCEL. A printer may have claimed the lock, but failed to print it. */
 static void take_cancel(struct agent *agent)
 {
     if (has_printer(agent) && agent->state == HOLDING) {
-        release(agent, NULL);
+        release_lock(agent, NULL);
         return;
     }
     agent->state = CANCELLING;
@@ -427,7 +427,7 @@ static void take_command(struct agent *agent, pid_t command, int handle)
     loop_add(agent->loop, &agent->command);
 }
 
-static void take(struct agent *agent, const struct agent_order *order, int fd)
+static void take_order(struct agent *agent, const struct agent_order *order, int fd)
 {
     switch (order->kind) {
     case ORDER_ACK: take_acknowledgement(agent, order->lease); break;
@@ -441,7 +441,7 @@ static void take(struct agent *agent, const struct agent_order *order, int fd)
         if (was_claimed(agent)) {
             watchdog_pause(&agent->watchdog, true);
             keeper_hold_renewals(agent->keeper, false);
-        } else if (!withdraw(agent)) {
+        } else if (!withdraw_grant(agent)) {
             waiting_hide(&agent->waiting);
             presence_ask(&agent->presence);
         }
@@ -492,7 +492,7 @@ static void drain_channel(void *arg)
     if (agent->presence.state == PRESENCE_DEAD)
         return;
     while ((got = channel_receive(agent->channel.fd, &order, sizeof order, &fd)) > 0)
-        take(agent, &order, fd);
+        take_order(agent, &order, fd);
     if (got < 0)
         be_alone(agent);
 }
@@ -536,7 +536,7 @@ static void on_look(struct loop_timer *timer)
     else if (agent->ended)
         release_unheld(agent);
     else
-        withdraw(agent);
+        withdraw_grant(agent);
 }
 
 /* The process has ended that the lock is kept for. */
@@ -546,7 +546,7 @@ static void on_kept_ended(void *arg)
 
     take_back(agent);
     if (agent->state == HOLDING) {
-        release(agent, &(struct lock_end){.known = false});
+        release_lock(agent, &(struct lock_end){.known = false});
     } else if (agent->state == SEEKING) {
         run_tell(events_of(agent),
                  &(struct run_news){.event = RUN_OWNER_ENDED, .number = agent->plan->keep->pid});
@@ -578,7 +578,7 @@ static void start_keeper(struct agent *agent, const struct keeper_past *past)
     watchdog_acknowledge(&agent->watchdog);
 }
 
-static void start(struct agent *agent, const struct agent_task *task)
+static void start_agent(struct agent *agent, const struct agent_task *task)
 {
     const struct agent_plan *plan = agent->plan;
 
@@ -615,7 +615,7 @@ static void start(struct agent *agent, const struct agent_task *task)
                  moment_plus(agent->waiting.began, plan->job->notify_after));
 }
 
-static int refuse(struct agent *agent, int status, const char *why)
+static int refuse_plan(struct agent *agent, int status, const char *why)
 {
     const struct agent_report over = {
         .kind = REPORT_OVER,
@@ -637,14 +637,14 @@ int agent_main(int channel, const void *arg)
     agent.presence = (struct presence){.procfs = &agent.procfs, .channel = channel};
     presence_init(&agent.presence, agent.loop, task->peer, on_look, &agent);
     if (getppid() == 0)
-        return refuse(&agent, STATUS_SYSTEM, KERNEL_FORKS_ELSEWHERE);
+        return refuse_plan(&agent, STATUS_SYSTEM, KERNEL_FORKS_ELSEWHERE);
     agent.store = store_open(agent.loop, &plan->address, fault, sizeof fault);
     if (!agent.store)
-        return refuse(&agent, *plan->address_status, fault);
-    start(&agent, task);
+        return refuse_plan(&agent, *plan->address_status, fault);
+    start_agent(&agent, task);
     /* While the store connects. */
     if (procfs_open(&agent.procfs) < 0 || loop_run(agent.loop) < 0)
-        return refuse(&agent, STATUS_SYSTEM, strerror(errno));
+        return refuse_plan(&agent, STATUS_SYSTEM, strerror(errno));
     store_close(agent.store); /* a quorum may have something left to say */
     keeper_free(agent.keeper);
     waiting_free(&agent.waiting);

@@ -19,7 +19,8 @@ struct renewer {
     const struct agent_task *task;
 };
 
-/* In the session and the process group of its caller's job, until it holds the lock. */
+/* Runs the agent of a renewer, in the session and process group of the caller's job until it holds
+ * the lock. */
 static int renewer_main(const void *arg)
 {
     const struct renewer *renewer = arg;
@@ -29,8 +30,8 @@ static int renewer_main(const void *arg)
 }
 
 /* brief: tells it what it is to know from its start; NULL: nothing. */
-static int start(struct agent_process *agent, const struct agent_task *task,
-                 void (*brief)(void *arg), void *arg)
+static int fork_agent(struct agent_process *agent, const struct agent_task *task,
+                      void (*brief)(void *arg), void *arg)
 {
     const struct agent_process before = *agent;
     int ends[2];
@@ -61,7 +62,7 @@ int agent_process_start(struct agent_process *agent, const struct agent_plan *pl
     const struct agent_task task = {
         .plan = plan, .peer = getpid(), .callers = callers, .shared = shared};
 
-    return start(agent, &task, NULL, NULL);
+    return fork_agent(agent, &task, NULL, NULL);
 }
 
 static int64_t pause_after(unsigned deaths, int64_t lease)
@@ -97,7 +98,7 @@ int agent_process_replace(struct agent_process *agent, const struct agent_plan *
 
     run_claim_grant(agent->shared);
     atomic_store(&agent->shared->stop_command, 0); /* it has died with its agent */
-    if (start(agent, &task, brief, arg) == 0) {
+    if (fork_agent(agent, &task, brief, arg) == 0) {
         close(before);
         return 0;
     }

@@ -22,7 +22,7 @@ static bool is_here(const struct identity *who)
     return here.host[0] && strcmp(here.host, who->host) == 0;
 }
 
-static bool find(const struct procfs *procfs, pid_t wanted, struct process *process)
+static bool find_ancestor(const struct procfs *procfs, pid_t wanted, struct process *process)
 {
     for (pid_t pid = getppid(); pid > 0; pid = process->parent) {
         if (procfs_read(procfs, pid, process) != PROCESS_FOUND)
@@ -40,7 +40,7 @@ bool ancestor_is(const struct identity *who, int64_t age)
 
     if (who->pid <= 0 || !is_here(who) || procfs_open(&procfs) < 0)
         return false;
-    bool found = procfs_is_usable(&procfs) && find(&procfs, (pid_t)who->pid, &process);
+    bool found = procfs_is_usable(&procfs) && find_ancestor(&procfs, (pid_t)who->pid, &process);
     procfs_close(&procfs);
     if (!found)
         return false;

@@ -16,7 +16,7 @@ static int64_t processor_time(void)
     return t.tv_sec * NS_PER_SEC + t.tv_nsec;
 }
 
-static void arm(struct descendants *descendants, int64_t pause)
+static void arm_look(struct descendants *descendants, int64_t pause)
 {
     int64_t least = descendants->least;
 
@@ -27,7 +27,7 @@ static void arm(struct descendants *descendants, int64_t pause)
 /* A look that failed is repeated, and the processes noted before it stay. One look may miss a
  * process, but hardly two in a row, so the last two are kept. One that is older than the supervisor
  * is not of the tree, whatever its environment says. */
-static void look(struct loop_timer *timer)
+static void look_for_descendants(struct loop_timer *timer)
 {
     struct descendants *descendants = timer->owner;
     struct tree *tree = descendants->tree;
@@ -42,7 +42,7 @@ static void look(struct loop_timer *timer)
         if (tree_list(tree, &descendants->noted[other]))
             descendants->latest = other;
         descendants->least = SHARE * (processor_time() - used);
-        arm(descendants, descendants->pause);
+        arm_look(descendants, descendants->pause);
         descendants->pause = descendants->pause < MOST_NS / 2 ? 2 * descendants->pause : MOST_NS;
     }
 }
@@ -50,7 +50,7 @@ static void look(struct loop_timer *timer)
 void descendants_init(struct descendants *descendants, struct loop *loop, struct tree *tree)
 {
     *descendants = (struct descendants){.loop = loop, .tree = tree};
-    descendants->timer = (struct loop_timer){.fire = look, .owner = descendants};
+    descendants->timer = (struct loop_timer){.fire = look_for_descendants, .owner = descendants};
     tree->noted = descendants->noted;
     tree->noted_count = sizeof descendants->noted / sizeof *descendants->noted;
 }
@@ -59,7 +59,7 @@ void descendants_watch(struct descendants *descendants)
 {
     descendants->looked = moment_now();
     descendants->pause = FIRST_NS;
-    arm(descendants, descendants->pause);
+    arm_look(descendants, descendants->pause);
 }
 
 void descendants_hurry(struct descendants *descendants)
@@ -67,7 +67,7 @@ void descendants_hurry(struct descendants *descendants)
     if (!descendants->timer.armed)
         return;
     descendants->pause = FIRST_NS;
-    arm(descendants, descendants->pause);
+    arm_look(descendants, descendants->pause);
 }
 
 void descendants_stop(struct descendants *descendants)

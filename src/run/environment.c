@@ -53,8 +53,8 @@ void environment_hide(char **entries)
     }
 }
 
-/* A copy of RLOCK_URL=… without its passwords. A user's name stays, with an empty password: a
- * nested rlock may have the password from a file. */
+/* Copies RLOCK_URL=… without its passwords. A user's name stays, with an empty password: a nested
+ * rlock may have the password from a file. */
 static char *without_passwords(const char *entry)
 {
     char *copy = mem_strdup(entry);
@@ -86,7 +86,8 @@ static char *key_entry(const char *const *keys, size_t count)
     return strbuf_print("RLOCK_KEY=%s", words);
 }
 
-/* The entry for the command, if it is one of these and names this process; else NULL. */
+/* Returns a copy of an entry of systemd that names this process, whose number becomes the
+ * command's; NULL: another entry. */
 static char *for_service(struct environment *environment, const char *entry)
 {
     static const char *const names[CHILD_NUMBERS] = {"LISTEN_PID=", "WATCHDOG_PID="};
@@ -138,7 +139,7 @@ void environment_make(struct environment *environment, char *const *inherited,
 }
 
 /* Sets the word with that number. */
-static void put(struct environment *environment, size_t word, char *entry)
+static void put_entry(struct environment *environment, size_t word, char *entry)
 {
     char **place = environment->entries, *old = environment->words[word];
 
@@ -162,11 +163,11 @@ void environment_grant(struct environment *environment, int64_t lease,
         strbuf_printf(&fences, "%s%" PRIu64, i ? " " : "", held.grants[i].fence);
         strbuf_printf(&slots, "%s%u", i ? " " : "", held.grants[i].slot);
     }
-    put(environment, 0, key_entry(held.keys, held.count));
-    put(environment, 3, strbuf_print("RLOCK_LEASE_MS=%" PRId64, lease / NS_PER_MS));
-    put(environment, 4, strbuf_detach(&fences));
+    put_entry(environment, 0, key_entry(held.keys, held.count));
+    put_entry(environment, 3, strbuf_print("RLOCK_LEASE_MS=%" PRId64, lease / NS_PER_MS));
+    put_entry(environment, 4, strbuf_detach(&fences));
     if (lock->mode == LOCK_LIMIT)
-        put(environment, 5, strbuf_detach(&slots));
+        put_entry(environment, 5, strbuf_detach(&slots));
 }
 
 /* Whether two entries, NAME=value, are of one variable. */

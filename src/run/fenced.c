@@ -52,11 +52,12 @@ static void await_death(pid_t parent)
     loop_free(loop);
 }
 
-/* The group of the command, and what descends from it. No process is known by its environment:
- * none has started after the end of time. A command without a group is killed with its parent, and
- * has not started anything. The group is the promise: it is killed, and seen to be gone, also where
- * nothing of /proc can be opened or not all of it be looked at (TREE_UNSEEN). */
-static int guard(int lock, const void *arg)
+/* Ends the command's group, and what descends from it, when this process has been killed. No
+ * process is known by its environment: none has started after the end of time. A command without a
+ * group is killed with its parent, and has not started anything. The group is the promise: it is
+ * killed, and seen to be gone, also where nothing of /proc can be opened or not all of it be looked
+ * at (TREE_UNSEEN). */
+static int run_guard(int lock, const void *arg)
 {
     const struct guarded *guarded = arg;
     struct procfs procfs = {0};
@@ -84,99 +85,100 @@ struct fenced {
     unsigned guards; /* that were started */
 };
 
-static void start_guard(struct fenced *all)
+static void start_guard(struct fenced *fenced)
 {
-    const struct guarded guarded = {.parent = getpid(), .command = all->job.child.note};
+    const struct guarded guarded = {.parent = getpid(), .command = fenced->job.child.note};
 
-    all->guard = child_fork_helper("rlock-guard", all->plan->lock, guard, &guarded);
-    all->guards++;
+    fenced->guard = child_fork_helper("rlock-guard", fenced->plan->lock, run_guard, &guarded);
+    fenced->guards++;
 }
 
 /* A command that was stopped together with this process has no lease to ask for. */
-static void settle(struct fenced *all)
+static void settle_job(struct fenced *fenced)
 {
-    if (all->job.state == JOB_PAUSED) {
-        job_verify(&all->job);
-        job_extend(&all->job, no_lease);
+    if (fenced->job.state == JOB_PAUSED) {
+        job_verify(&fenced->job);
+        job_extend(&fenced->job, no_lease);
     }
-    if (all->job.state == JOB_ENDED)
-        loop_stop(all->loop);
+    if (fenced->job.state == JOB_ENDED)
+        loop_stop(fenced->loop);
     else
-        loop_arm(all->loop, &all->clock, job_due(&all->job));
+        loop_arm(fenced->loop, &fenced->clock, job_due(&fenced->job));
 }
 
 static void on_time(struct loop_timer *timer)
 {
-    struct fenced *all = timer->owner;
+    struct fenced *fenced = timer->owner;
 
-    job_tick(&all->job);
-    settle(all);
+    job_tick(&fenced->job);
+    settle_job(fenced);
 }
 
 static void on_signal(void *owner, int signo)
 {
-    struct fenced *all = owner;
+    struct fenced *fenced = owner;
     enum child_change change;
     int status;
     pid_t pid;
 
     if (signo != SIGCHLD)
-        job_signal(&all->job, signo);
-    while ((pid = child_next_change(&all->job.child, &change, &status)) > 0) {
+        job_signal(&fenced->job, signo);
+    while ((pid = child_next_change(&fenced->job.child, &change, &status)) > 0) {
         if (change != CHILD_OTHER)
-            job_changed(&all->job, change, status);
-        else if (pid == all->guard && all->guards < GUARDS_MAX)
-            start_guard(all);
+            job_changed(&fenced->job, change, status);
+        else if (pid == fenced->guard && fenced->guards < GUARDS_MAX)
+            start_guard(fenced);
     }
-    job_reaped(&all->job);
-    settle(all);
+    job_reaped(&fenced->job);
+    settle_job(fenced);
 }
 
-static int prepare(struct fenced *all)
+static int prepare_job(struct fenced *fenced)
 {
     sigset_t caught;
     struct child_note *note = child_share_memory(sizeof *note);
 
-    child_block_signals(&all->job.inherited);
-    if (!note || job_init(&all->job, &all->plan->job, &all->agent, note) < 0 ||
-        job_prepare(&all->job) < 0)
+    child_block_signals(&fenced->job.inherited);
+    if (!note || job_init(&fenced->job, &fenced->plan->job, &fenced->agent, note) < 0 ||
+        job_prepare(&fenced->job) < 0)
         return -1;
     child_choose_signals(&caught);
-    all->loop = loop_new();
-    all->job.lease = no_lease;
-    return loop_signals(all->loop, &caught, on_signal, all) == 0 ? 0 : -1;
+    fenced->loop = loop_new();
+    fenced->job.lease = no_lease;
+    return loop_signals(fenced->loop, &caught, on_signal, fenced) == 0 ? 0 : -1;
 }
 
-/* The command is never without its guard. */
-static int start(struct fenced *all)
+/* Starts the guard, if there is a lock, and then the command, which is never without it. */
+static int start_guarded(struct fenced *fenced)
 {
-    if (all->plan->lock >= 0)
-        start_guard(all);
-    return all->guard < 0 ? -1 : job_start(&all->job);
+    if (fenced->plan->lock >= 0)
+        start_guard(fenced);
+    return fenced->guard < 0 ? -1 : job_start(&fenced->job);
 }
 
 void fenced_run(const struct fenced_plan *plan, struct fenced_outcome *outcome)
 {
-    struct fenced all = {.plan = plan, .agent = {.channel = -1, .gone = true}};
+    struct fenced fenced = {.plan = plan, .agent = {.channel = -1, .gone = true}};
 
     *outcome = (struct fenced_outcome){0};
-    all.clock = (struct loop_timer){.fire = on_time, .owner = &all};
-    if (prepare(&all) < 0 || start(&all) < 0 || (settle(&all), loop_run(all.loop)) < 0) {
+    fenced.clock = (struct loop_timer){.fire = on_time, .owner = &fenced};
+    if (prepare_job(&fenced) < 0 || start_guarded(&fenced) < 0 ||
+        (settle_job(&fenced), loop_run(fenced.loop)) < 0) {
         run_tell_refusal(plan->job.events, RUN_NOT_STARTED);
-        job_abandon(&all.job);
+        job_abandon(&fenced.job);
         outcome->status = STATUS_SYSTEM;
-    } else if (all.job.fault) {
-        outcome->status = status_of_fault(all.job.fault);
+    } else if (fenced.job.fault) {
+        outcome->status = status_of_fault(fenced.job.fault);
         outcome->not_found = outcome->status == STATUS_NOT_FOUND;
-    } else if (WIFSIGNALED(all.job.status)) {
-        outcome->signal = WTERMSIG(all.job.status);
+    } else if (WIFSIGNALED(fenced.job.status)) {
+        outcome->signal = WTERMSIG(fenced.job.status);
     } else {
-        outcome->status = WEXITSTATUS(all.job.status);
+        outcome->status = WEXITSTATUS(fenced.job.status);
     }
-    if (all.guard > 0)
-        child_await(all.guard, 0);
-    if (all.job.typed && outcome->signal)
-        child_signal_group(0, all.job.typed);
-    job_free(&all.job);
-    loop_free(all.loop);
+    if (fenced.guard > 0)
+        child_await(fenced.guard, 0);
+    if (fenced.job.typed && outcome->signal)
+        child_signal_group(0, fenced.job.typed);
+    job_free(&fenced.job);
+    loop_free(fenced.loop);
 }

@@ -42,7 +42,7 @@
  * not renewed any more, and killing continues until the lease has ended. */
 #define FORKING_NS (30 * NS_PER_SEC)
 
-static void tell(const struct job *job, enum order_kind kind)
+static void tell_agent(const struct job *job, enum order_kind kind)
 {
     agent_process_tell(job->agent, &(struct agent_order){.kind = kind}, -1);
 }
@@ -90,19 +90,19 @@ static struct tree tree_of(struct job *job)
 }
 
 /* Whether only what the command left may be there, although its end was not noted yet. */
-static bool lingers(const struct job *job)
+static bool only_lingers(const struct job *job)
 {
     return job->state == JOB_LINGERING ||
            (job->plan->wait_descendants && child_has_ended(&job->child));
 }
 
-/* While the command runs, its process group is for the terminal and its shells to form; the
- * processes that it leaves have none in common. */
-static void send(struct job *job, int signo)
+/* Signals the command, or all that it left. While it runs, its process group is for the terminal
+ * and its shells to form; the processes that it leaves have none in common. */
+static void send_signal(struct job *job, int signo)
 {
     const struct tree tree = tree_of(job);
 
-    if (lingers(job))
+    if (only_lingers(job))
         kill_tree_signal(&tree, signo);
     else
         child_signal(&job->child, signo);
@@ -194,7 +194,7 @@ int job_start(struct job *job)
 
 /* -- its end --------------------------------------------------------------------------------- */
 
-static struct deadline deadline(const struct job *job)
+static struct deadline deadline_now(const struct job *job)
 {
     const struct supervised known = {.lease = job->lease,
                                      .paused = job->state == JOB_PAUSED,
@@ -233,7 +233,7 @@ static void go_on_stopping(struct job *job)
 {
     struct moment now = moment_now();
 
-    job->stop.tree.kill_at = deadline(job).kill_at;
+    job->stop.tree.kill_at = deadline_now(job).kill_at;
     job->stop.tree.except = job->agent->pid; /* it may be another one by now */
     job->stop.tree.lenient = deadline_lets_off(job->lease, job->stop.killed.ns, now);
     send_term(job, now);
@@ -267,7 +267,7 @@ static void claim_end(struct job *job)
 {
     job->ends_command =
         !job->agent->shared || run_claim_end(job->agent->shared, &job->stopping_since);
-    job->stop.tree.kill_at = deadline(job).kill_at;
+    job->stop.tree.kill_at = deadline_now(job).kill_at;
 }
 
 /* If the agent has begun already, this process gives it half of the time, and only then TERMs the
@@ -332,10 +332,10 @@ void job_abandon(struct job *job)
     }
 }
 
-/* Tells so of a command that has ended, if the agent has killed it at the end of the lease. */
+/* Tells the user if the agent has killed the command at the end of the lease. */
 static void tell_unstopped(const struct job *job)
 {
-    bool due = job->plan->stop && !is_being_ended(job) && deadline(job).by != GUARD_NONE;
+    bool due = job->plan->stop && !is_being_ended(job) && deadline_now(job).by != GUARD_NONE;
 
     if (due && WIFSIGNALED(job->status) && moment_reached(lease_kill_at(job->lease), moment_now()))
         run_tell_event(job->plan->events, RUN_STOP_COMMAND_TOO_LATE);
@@ -427,7 +427,7 @@ static struct moment danger_at(const struct job *job)
         return MOMENT_NEVER; /* with a fault, the child ends by itself before it is the command */
     if (job->state == JOB_VERIFYING && !job->cleared)
         return job->verify_by;
-    return deadline(job).lost_at;
+    return deadline_now(job).lost_at;
 }
 
 static struct moment limit_at(const struct job *job)
@@ -450,10 +450,10 @@ static void give_terminal_back(struct job *job)
  * A command that is being ended waits for KILL. */
 static void go_on(struct job *job)
 {
-    bool left = lingers(job), stopped = left || child_may_be_stopped(&job->child);
+    bool left = only_lingers(job), stopped = left || child_may_be_stopped(&job->child);
     struct tree tree = tree_of(job);
 
-    tree.kill_at = deadline(job).kill_at;
+    tree.kill_at = deadline_now(job).kill_at;
     if (stopped && moment_reached(tree.kill_at, moment_now())) {
         if (job->state == JOB_RUNNING)
             job_verify(job);
@@ -464,7 +464,7 @@ static void go_on(struct job *job)
     }
 }
 
-static void resume(struct job *job)
+static void resume_command(struct job *job)
 {
     job->state = JOB_RUNNING;
     give_terminal_back(job);
@@ -476,7 +476,7 @@ void job_extend(struct job *job, struct lease lease)
     job->lease = lease;
     job->trouble[0] = '\0';
     if (job->state == JOB_VERIFYING && !moment_reached(job_term_at(job), moment_now()))
-        resume(job);
+        resume_command(job);
 }
 
 void job_lose(struct job *job, const struct run_reason *why)
@@ -499,9 +499,9 @@ void job_lose(struct job *job, const struct run_reason *why)
     } else {
         job->verdict = tell_user(job, RUN_LOST_CONTINUES, why);
         if (job->plan->on_lost == ON_LOST_SIGNAL)
-            send(job, job->plan->lost_signal);
+            send_signal(job, job->plan->lost_signal);
         if (job->state == JOB_PAUSED || job->state == JOB_VERIFYING)
-            resume(job);
+            resume_command(job);
     }
 }
 
@@ -523,7 +523,7 @@ void job_judge_end(struct job *job)
 }
 
 /* The command ended by itself. The processes that it left continue, or are waited for. */
-static void end(struct job *job, bool had_terminal)
+static void end_command(struct job *job, bool had_terminal)
 {
     job->state = job->plan->wait_descendants && !job->fault ? JOB_LINGERING : JOB_ENDED;
     terminal_take(&job->terminal, false);
@@ -578,12 +578,12 @@ static void pause_with(struct job *job, int signo)
     job->told_to_stop = false;
     job->had_terminal = job->had_terminal || job->terminal.given;
     terminal_take(&job->terminal, false);
-    tell(job, ORDER_PAUSED);
+    tell_agent(job, ORDER_PAUSED);
     if (terminal_stop(signo == SIGSTOP ? SIGTSTP : signo, all)) {
         job->state = JOB_PAUSED;
         return;
     }
-    tell(job, ORDER_VERIFY);
+    tell_agent(job, ORDER_VERIFY);
     if (job->state != JOB_RUNNING)
         return;
     /* No shell can continue this job, and so not the command either. Ctrl-Z is ignored, and SIGSTOP
@@ -637,12 +637,12 @@ void job_verify(struct job *job)
     int64_t longest = lease_request_timeout(job->lease.length, 0) + VERIFY_NS;
 
     if (job->fate == FATE_LOST) { /* and it continues without the lock */
-        resume(job);
+        resume_command(job);
         return;
     }
     job->state = JOB_VERIFYING;
     job->verify_by = moment_reached(kill, now) ? moment_plus(now, longest) : job_term_at(job);
-    tell(job, ORDER_VERIFY);
+    tell_agent(job, ORDER_VERIFY);
 }
 
 void job_signal(struct job *job, int signo)
@@ -662,8 +662,8 @@ void job_signal(struct job *job, int signo)
         bool ends = signo == SIGTERM || signo == SIGHUP || signo == SIGINT || signo == SIGQUIT;
         bool waits = job->state == JOB_PAUSED || job->state == JOB_VERIFYING;
         sigaddset(&job->handed_on, signo);
-        send(job, signo);
-        if (ends && !waits && (lingers(job) || child_may_be_stopped(&job->child)))
+        send_signal(job, signo);
+        if (ends && !waits && (only_lingers(job) || child_may_be_stopped(&job->child)))
             go_on(job);
     }
 }
@@ -681,7 +681,7 @@ void job_changed(struct job *job, enum child_change change, int status)
         if (WIFEXITED(status))
             job->fault = job->child.note->fault;
         if (job->state != JOB_STOPPING)
-            end(job, job->terminal.given);
+            end_command(job, job->terminal.given);
         if (job->fault == ETIME) {
             job_lose(job, &(struct run_reason){.cause = RUN_CAUSE_TOO_LATE});
         } else if (job->fault) { /* the command was never executed */

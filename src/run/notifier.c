@@ -52,7 +52,7 @@ enum {
 
 /* An entry that what others wrote gives no line breaks, or codes for a terminal: it is for a mail
  * or a log. */
-static char *escaped(const char *name, const char *text)
+static char *escaped_entry(const char *name, const char *text)
 {
     struct strbuf entry = {0};
 
@@ -60,7 +60,7 @@ static char *escaped(const char *name, const char *text)
     return strbuf_detach(&entry);
 }
 
-static void describe(const struct job_plan *plan, const struct notice *notice, char **words)
+static void describe_notice(const struct job_plan *plan, const struct notice *notice, char **words)
 {
     const struct acquire_request *lock = plan->environment->lock;
     struct held_keys held;
@@ -69,8 +69,8 @@ static void describe(const struct job_plan *plan, const struct notice *notice, c
     char *keys FREED = environment_keys(held.keys, held.count);
     words[WORD_KEY] = strbuf_print("RLOCK_KEY=%s", keys);
     words[WORD_EVENT] = strbuf_print("RLOCK_EVENT=%s", event_names[notice->event]);
-    words[WORD_HOLDER] = escaped("RLOCK_HOLDER", notice->holder);
-    words[WORD_MESSAGE] = escaped("RLOCK_MESSAGE", notice->message);
+    words[WORD_HOLDER] = escaped_entry("RLOCK_HOLDER", notice->holder);
+    words[WORD_MESSAGE] = escaped_entry("RLOCK_MESSAGE", notice->message);
     words[WORD_STATUS] = strbuf_print("RLOCK_STATUS=%d", notice->status);
     words[WORD_WAITED] = strbuf_print("RLOCK_WAITED_MS=%" PRId64, notice->waited / NS_PER_MS);
     words[WORD_HELD] = strbuf_print("RLOCK_HELD_MS=%" PRId64, notice->held / NS_PER_MS);
@@ -80,7 +80,7 @@ static void start_command(struct work *work, const struct notice *notice)
 {
     char *words[WORDS + 1] = {NULL};
 
-    describe(work->plan, notice, words);
+    describe_notice(work->plan, notice, words);
     char **environment FREED = environment_beside(work->plan->environment, words);
     const struct child_plan plan = {
         .environment = environment, .start_before = MOMENT_NEVER, .inherited = work->inherited};
@@ -169,7 +169,7 @@ static void on_time(struct loop_timer *timer)
     }
 }
 
-static int run(int socket, const void *arg)
+static int run_notifier(int socket, const void *arg)
 {
     struct work work = *(const struct work *)arg;
     sigset_t chld;
@@ -198,7 +198,8 @@ void notifier_start(struct notifier *notifier, const struct job_plan *plan,
     *notifier = (struct notifier){.socket = -1};
     if (!plan->notify)
         return;
-    if (channel_pair(ends) == 0 && child_fork_helper("rlock-notifier", ends[1], run, &work) > 0) {
+    if (channel_pair(ends) == 0 &&
+        child_fork_helper("rlock-notifier", ends[1], run_notifier, &work) > 0) {
         notifier->socket = ends[0];
     } else {
         run_tell_errno(plan->events, RUN_NOT_NOTIFIED);

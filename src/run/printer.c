@@ -40,7 +40,7 @@ static bool tell_agent(const struct printer *printer, enum order_kind kind, stru
                               -1);
 }
 
-static void withdraw(struct printer *printer)
+static void withdraw_grant(struct printer *printer)
 {
     printer->state = WITHDRAWING;
     loop_remove(printer->loop, &printer->out);
@@ -55,11 +55,11 @@ static void fail_to_print(struct printer *printer, enum run_event event,
 {
     run_tell_reason(events_of(printer), event, why);
     printer->outcome->status = STATUS_SYSTEM;
-    withdraw(printer);
+    withdraw_grant(printer);
 }
 
 /* A descriptor that is ready takes at least PIPE_BUF bytes, so this does not block. */
-static void writable(struct loop_io *io, int events)
+static void on_writable(struct loop_io *io, int events)
 {
     struct printer *printer = io->owner;
     const char *rest = printer->text + printer->written;
@@ -144,7 +144,7 @@ static void on_signal(void *owner, int signo)
         terminal_stop(SIGTSTP, false);
     } else if (child_signal_is_fatal(signo) && printer->state != WITHDRAWING) {
         printer->outcome->signal = signo;
-        withdraw(printer);
+        withdraw_grant(printer);
     } else if (child_signal_is_fatal(signo)) {
         loop_stop(printer->loop);
     }
@@ -152,7 +152,7 @@ static void on_signal(void *owner, int signo)
 
 /* -- the whole ------------------------------------------------------------------------------- */
 
-static bool prepare(struct printer *printer)
+static bool prepare_printer(struct printer *printer)
 {
     sigset_t caught;
 
@@ -161,7 +161,7 @@ static bool prepare(struct printer *printer)
     if (loop_signals(printer->loop, &caught, on_signal, printer) < 0)
         return false;
     printer->out = (struct loop_io){
-        .fd = STDOUT_FILENO, .events = LOOP_WRITE, .ready = writable, .owner = printer};
+        .fd = STDOUT_FILENO, .events = LOOP_WRITE, .ready = on_writable, .owner = printer};
     printer->channel = (struct loop_io){
         .fd = printer->agent->channel, .events = LOOP_READ, .ready = on_report, .owner = printer};
     printer->timer = (struct loop_timer){.fire = on_time, .urgent = true, .owner = printer};
@@ -185,7 +185,7 @@ void printer_run(const struct printer_plan *plan, struct printer_outcome *outcom
     }
     if (plan->agent.keep)
         pid_watch_close(plan->agent.keep);
-    if (!prepare(&printer) || loop_run(printer.loop) < 0) {
+    if (!prepare_printer(&printer) || loop_run(printer.loop) < 0) {
         run_tell_refusal(events_of(&printer), RUN_SYSTEM_REFUSED);
         outcome->status = STATUS_SYSTEM;
     }

@@ -9,8 +9,8 @@
  *   CANCELLING  The agent is to leave the queue. Its last word, its end, or no answer until
  *               "leave_by": done.
  *
- * "done" ends the loop. Where no command was run, the outcome is known by then, by decide();
- * conclude() takes it from the job otherwise. */
+ * "done" ends the loop. Where no command was run, the outcome is known by then, by set_outcome();
+ * conclude_run() takes it from the job otherwise. */
 #include "run/supervisor.h"
 
 #include <errno.h>
@@ -72,7 +72,7 @@ static const struct run_events *events_of(const struct supervisor *s)
     return s->plan->agent.events;
 }
 
-static void tell(const struct supervisor *s, enum order_kind kind)
+static void tell_agent(const struct supervisor *s, enum order_kind kind)
 {
     agent_process_tell(&s->agent, &(struct agent_order){.kind = kind, .lease = s->job.lease}, -1);
 }
@@ -147,13 +147,13 @@ static bool start_release(struct supervisor *s)
     return false;
 }
 
-static void finish(struct supervisor *s)
+static void finish_run(struct supervisor *s)
 {
     s->done = true;
     loop_stop(s->loop);
 }
 
-static void decide(struct supervisor *s, enum outcome outcome, int status)
+static void set_outcome(struct supervisor *s, enum outcome outcome, int status)
 {
     s->outcome->outcome = outcome;
     s->outcome->status = status;
@@ -162,22 +162,22 @@ static void decide(struct supervisor *s, enum outcome outcome, int status)
 static void leave_unanswered(struct supervisor *s, enum run_cause cause)
 {
     report_unreleased(s, &(struct run_reason){.cause = cause});
-    finish(s);
+    finish_run(s);
 }
 
-static void release(struct supervisor *s)
+static void release_lock(struct supervisor *s)
 {
     s->outcome->held = moment_until(s->job.acquired, moment_now());
     job_remind(&s->job);
     job_judge_end(&s->job);
     if (!start_release(s))
-        finish(s);
+        finish_run(s);
 }
 
 /* -- notices --------------------------------------------------------------------------------- */
 
 /* Describes the event by a status and by the line that the user reads. */
-static void describe(struct supervisor *s, struct notice *notice)
+static void describe_event(struct supervisor *s, struct notice *notice)
 {
     const struct run_events *events = events_of(s);
     const struct run_news *news = NULL;
@@ -203,7 +203,7 @@ static void describe(struct supervisor *s, struct notice *notice)
         events->word_wait(events->arg, s->refusal, notice->message, sizeof notice->message);
 }
 
-static void notify(struct supervisor *s, enum notice_event event)
+static void notify_event(struct supervisor *s, enum notice_event event)
 {
     const struct run_events *events = events_of(s);
     struct notice notice = {.event = event};
@@ -218,7 +218,7 @@ static void notify(struct supervisor *s, enum notice_event event)
     if (s->outcome->granted || s->refusal)
         events->name_holder(events->arg, s->outcome->granted ? NULL : s->refusal, notice.holder,
                             sizeof notice.holder);
-    describe(s, &notice);
+    describe_event(s, &notice);
     notifier_tell(&s->notifier, &notice);
 }
 
@@ -237,13 +237,13 @@ static void notify_of_state(struct supervisor *s)
         s->outcome->outcome == OUTCOME_NOT_ACQUIRED || s->outcome->outcome == OUTCOME_FAILED;
 
     if (wants_lock(s) && moment_reached(held_long_at(s), moment_now()))
-        notify(s, NOTICE_HELD);
+        notify_event(s, NOTICE_HELD);
     if (s->job.fate == FATE_LOST)
-        notify(s, NOTICE_LOST);
+        notify_event(s, NOTICE_LOST);
     if (s->job.verdict.event == RUN_STOPPING)
-        notify(s, NOTICE_TIMED_OUT);
+        notify_event(s, NOTICE_TIMED_OUT);
     if (failed && !s->outcome->granted)
-        notify(s, NOTICE_NOT_ACQUIRED);
+        notify_event(s, NOTICE_NOT_ACQUIRED);
 }
 
 /* -- messages -------------------------------------------------------------------------------- */
@@ -258,7 +258,7 @@ static void start_command(struct supervisor *s)
     if (moment_reached(job_term_at(&s->job), s->job.acquired) || !run_claim_grant(s->agent.shared))
         return;
     s->state = HOLDING;
-    tell(s, ORDER_ACK);
+    tell_agent(s, ORDER_ACK);
     s->outcome->waited = moment_until(s->began, s->job.acquired);
     s->outcome->granted = true;
     events_of(s)->granted(events_of(s)->arg, s->outcome->grants);
@@ -266,8 +266,8 @@ static void start_command(struct supervisor *s)
     if (job_start(&s->job) == 0)
         return;
     run_tell_errno(events_of(s), RUN_NOT_STARTED);
-    decide(s, OUTCOME_FAILED, STATUS_SYSTEM);
-    release(s);
+    set_outcome(s, OUTCOME_FAILED, STATUS_SYSTEM);
+    release_lock(s);
 }
 
 /* The agent's last report. */
@@ -281,7 +281,7 @@ static void hear_over(struct supervisor *s, const struct agent_report *over)
         bool refused = over->news.event == RUN_NOT_ACQUIRED;
         s->refusal = over->news.refusal;
         s->last = over->news;
-        decide(s, refused ? OUTCOME_NOT_ACQUIRED : OUTCOME_FAILED, over->status);
+        set_outcome(s, refused ? OUTCOME_NOT_ACQUIRED : OUTCOME_FAILED, over->status);
         run_tell(events_of(s), &over->news);
     } else if (wants_lock(s)) {
         if (s->job.cleared)
@@ -290,10 +290,10 @@ static void hear_over(struct supervisor *s, const struct agent_report *over)
             run_tell_reason(events_of(s), RUN_AGENT_GAVE_UP, &over->news.reason);
         return; /* too early; its end will be noticed */
     }
-    finish(s);
+    finish_run(s);
 }
 
-static void take(struct supervisor *s, const struct agent_report *report)
+static void take_report(struct supervisor *s, const struct agent_report *report)
 {
     switch (report->kind) {
     case REPORT_HELD:
@@ -304,7 +304,7 @@ static void take(struct supervisor *s, const struct agent_report *report)
         memcpy(s->outcome->grants, report->grants, sizeof report->grants);
         break;
     case REPORT_WITHDRAWN: s->held = false; break;
-    case REPORT_PING: tell(s, ORDER_PONG); break;
+    case REPORT_PING: tell_agent(s, ORDER_PONG); break;
     case REPORT_EXTENDED:
         s->extended = true;
         job_extend(&s->job, report->lease);
@@ -317,7 +317,7 @@ static void take(struct supervisor *s, const struct agent_report *report)
     case REPORT_OVERDUE:
         s->refusal = &s->agent.shared->overdue;
         s->trouble = report->news;
-        notify(s, NOTICE_WAITING);
+        notify_event(s, NOTICE_WAITING);
         break;
     case REPORT_LOST:
         s->held = false;
@@ -345,9 +345,9 @@ static void brief_agent(void *arg)
     if (s->job.state != JOB_IDLE)
         job_introduce(&s->job);
     if (s->job.state == JOB_VERIFYING)
-        tell(s, ORDER_VERIFY);
+        tell_agent(s, ORDER_VERIFY);
     if (!wants_lock(s) && !start_release(s))
-        finish(s);
+        finish_run(s);
 }
 
 static void replace_agent(struct supervisor *s)
@@ -388,8 +388,8 @@ static void do_without_agent(struct supervisor *s)
         leave_unanswered(s, RUN_CAUSE_AGENT_DIED);
     } else if (s->state == ACQUIRING) {
         tell_end_of_agent(s, RUN_AGENTS_DIE);
-        decide(s, OUTCOME_FAILED, STATUS_SYSTEM);
-        finish(s);
+        set_outcome(s, OUTCOME_FAILED, STATUS_SYSTEM);
+        finish_run(s);
     } else if (s->job.state == JOB_VERIFYING) {
         job_lose(&s->job, &(struct run_reason){.cause = RUN_CAUSE_AGENT_DIED});
     }
@@ -417,7 +417,7 @@ static void listen_to_agent(struct supervisor *s)
     bool was_gone = s->agent.gone;
 
     while (!s->done && agent_process_hear(&s->agent, &report))
-        take(s, &report);
+        take_report(s, &report);
     if (s->agent.gone && !was_gone && !s->done) {
         loop_remove(s->loop, &s->channel);
         if (!wants_lock(s) && !needs_agent(s))
@@ -426,7 +426,7 @@ static void listen_to_agent(struct supervisor *s)
     if (s->held && !s->done)
         start_command(s);
     if (s->extended)
-        tell(s, ORDER_ACK);
+        tell_agent(s, ORDER_ACK);
     s->extended = false;
 }
 
@@ -474,14 +474,14 @@ static struct moment plan_nudge(struct supervisor *s)
  *    started, the command has the rest of its lease.
  * 4. Notices are sent when all of these have changed the state.
  * 5. The clock is armed last, for the deadlines of the new state. */
-static void settle(struct supervisor *s)
+static void settle_state(struct supervisor *s)
 {
     if (wants_lock(s) && (s->job.state == JOB_PAUSED || s->job.state == JOB_ENDED))
         listen_to_agent(s);
     if (s->job.state == JOB_PAUSED)
         job_verify(&s->job);
     if (s->job.state == JOB_ENDED && s->state == HOLDING)
-        release(s);
+        release_lock(s);
     struct moment now = moment_now();
     if (!s->done && lacks_agent(s) && !is_hopeless(s) && moment_reached(replace_at(s, now), now))
         replace_agent(s);
@@ -501,7 +501,7 @@ static void on_message(struct loop_io *io, int events)
 {
     (void)events;
     listen_to_agent(io->owner);
-    settle(io->owner);
+    settle_state(io->owner);
 }
 
 /* If this process was stopped, the agent may have got an extension that was not heard of; or it was
@@ -521,7 +521,7 @@ static void on_time(struct loop_timer *timer)
         s->leave_by = moment_plus(moment_now(), HURRY_NS);
     else if (!s->done && moment_reached(s->leave_by, moment_now()))
         leave_unanswered(s, RUN_CAUSE_NO_ANSWER);
-    settle(s);
+    settle_state(s);
 }
 
 /* Not each time: the agent does not look more often, and other messages need room in its queue. */
@@ -532,10 +532,10 @@ static void tell_of_orphan(struct supervisor *s)
     if (!wants_lock(s) || !moment_reached(moment_plus(s->told_of_orphan, TELL_NS), now))
         return;
     s->told_of_orphan = now;
-    tell(s, ORDER_REAPED);
+    tell_agent(s, ORDER_REAPED);
 }
 
-static void reap(struct supervisor *s)
+static void reap_children(struct supervisor *s)
 {
     enum child_change change;
     int status;
@@ -565,18 +565,18 @@ static void reap(struct supervisor *s)
 
 /* No command runs yet. The agent takes nothing before it has asked whether this process
  * runs again. */
-static void interrupt(struct supervisor *s, int signo)
+static void interrupt_wait(struct supervisor *s, int signo)
 {
     if (signo == SIGTSTP) {
-        tell(s, ORDER_PAUSED);
+        tell_agent(s, ORDER_PAUSED);
         terminal_stop(SIGTSTP, false);
     } else if (child_signal_is_fatal(signo)) {
-        decide(s, OUTCOME_INTERRUPTED, 0);
+        set_outcome(s, OUTCOME_INTERRUPTED, 0);
         s->outcome->signal = signo;
         s->state = CANCELLING;
         s->leave_by = moment_plus(moment_now(), HURRY_NS);
         if (!agent_process_tell(&s->agent, &(struct agent_order){.kind = ORDER_CANCEL}, -1))
-            finish(s);
+            finish_run(s);
     }
 }
 
@@ -585,15 +585,15 @@ static void on_signal(void *owner, int signo)
     struct supervisor *s = owner;
 
     if (signo == SIGCHLD)
-        reap(s);
+        reap_children(s);
     else if (s->state == ACQUIRING)
-        interrupt(s, signo);
+        interrupt_wait(s, signo);
     else if (s->state == HOLDING)
         job_signal(&s->job, signo);
     else if (child_signal_is_fatal(signo))
         s->leave_by = moment_min(s->leave_by, moment_plus(moment_now(), HURRY_NS));
     if (!s->done)
-        settle(s);
+        settle_state(s);
 }
 
 /* Whether there are the descriptors that will be needed; if not, errno. */
@@ -615,7 +615,7 @@ static bool has_room(const struct supervisor *s)
 /* The notifier comes first: processes that exist before the job are not the job's. Calls that a
  * sandbox may refuse come before the agent, which might be granted the lock meanwhile. The rest is
  * prepared while the agent connects, so that nothing can fail when the lock is held. */
-static int prepare(struct supervisor *s)
+static int prepare_run(struct supervisor *s)
 {
     struct run_shared *shared;
     sigset_t caught;
@@ -642,7 +642,7 @@ static int prepare(struct supervisor *s)
     return 0;
 }
 
-static void conclude(struct supervisor *s)
+static void conclude_run(struct supervisor *s)
 {
     struct supervisor_outcome *outcome = s->outcome;
     const struct job *job = &s->job;
@@ -656,14 +656,16 @@ static void conclude(struct supervisor *s)
         return;
     switch (job->fate) {
     case FATE_NONE:
-        decide(s, OUTCOME_COMPLETED, outcome->command_status);
+        set_outcome(s, OUTCOME_COMPLETED, outcome->command_status);
         outcome->signal = outcome->command_signal;
         break;
-    case FATE_TIMED_OUT: decide(s, OUTCOME_TIMED_OUT, STATUS_TIMED_OUT); break;
-    case FATE_NOT_EXECUTED: decide(s, OUTCOME_NOT_EXECUTED, status_of_fault(job->fault)); break;
+    case FATE_TIMED_OUT: set_outcome(s, OUTCOME_TIMED_OUT, STATUS_TIMED_OUT); break;
+    case FATE_NOT_EXECUTED:
+        set_outcome(s, OUTCOME_NOT_EXECUTED, status_of_fault(job->fault));
+        break;
     case FATE_LOST:
         outcome->revoked = job->loss == RUN_CAUSE_LOSS + LOSS_REVOKED;
-        decide(s, OUTCOME_LOST, STATUS_LOST);
+        set_outcome(s, OUTCOME_LOST, STATUS_LOST);
         break;
     }
 }
@@ -674,15 +676,15 @@ void supervisor_run(const struct supervisor_plan *plan, struct supervisor_outcom
 
     s.channel = (struct loop_io){.ready = on_message, .events = LOOP_READ, .owner = &s};
     s.clock = (struct loop_timer){.fire = on_time, .urgent = true, .owner = &s};
-    if (prepare(&s) < 0 || loop_run(s.loop) < 0) {
+    if (prepare_run(&s) < 0 || loop_run(s.loop) < 0) {
         run_tell_refusal(plan->agent.events, s.job.no_cgroup ? RUN_NO_CGROUP : RUN_SYSTEM_REFUSED);
         job_abandon(&s.job);
         agent_process_leave(&s.agent);
-        decide(&s, OUTCOME_FAILED, STATUS_SYSTEM);
+        set_outcome(&s, OUTCOME_FAILED, STATUS_SYSTEM);
     }
     agent_process_end(&s.agent);
     job_kill_on(&s.job);
-    conclude(&s);
+    conclude_run(&s);
     notify_of_state(&s);
     if (s.job.typed && outcome->signal)
         child_signal_group(0, s.job.typed);

@@ -21,7 +21,7 @@ static unsigned blocked_key(const struct waiting *waiting, const struct answer *
                                                               : 1;
 }
 
-static void show(struct loop_timer *timer)
+static void show_wait_now(struct loop_timer *timer)
 {
     const struct waiting *waiting = timer->owner;
     waiting->refusal->age = age_of(waiting);
@@ -53,7 +53,7 @@ void waiting_init(struct waiting *waiting, struct loop *loop, const struct acqui
                                 .events = events,
                                 .announced = announced,
                                 .began = moment_now()};
-    waiting->timer = (struct loop_timer){.fire = show, .owner = waiting};
+    waiting->timer = (struct loop_timer){.fire = show_wait_now, .owner = waiting};
 }
 
 /* Once per run: the limit that the store keeps counts for all clients, whatever they asked for. */

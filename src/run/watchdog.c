@@ -24,7 +24,7 @@
 /* How long after the lease's end to continue killing what does not die. */
 #define HOPELESS_NS (5 * NS_PER_SEC)
 
-static struct deadline deadline(const struct watchdog *watchdog)
+static struct deadline deadline_now(const struct watchdog *watchdog)
 {
     struct supervised known = watchdog->known;
 
@@ -34,14 +34,14 @@ static struct deadline deadline(const struct watchdog *watchdog)
 
 static struct moment kill_at(const struct watchdog *watchdog)
 {
-    return deadline(watchdog).kill_at;
+    return deadline_now(watchdog).kill_at;
 }
 
 /* A supervisor that has acknowledged the deadline ends the command itself, and reports what
  * happened; also one that was stopped while it ended the command, unless the lock is lost. */
 static bool acts_alone(const struct watchdog *watchdog)
 {
-    const struct deadline at = deadline(watchdog);
+    const struct deadline at = deadline_now(watchdog);
 
     return at.by == GUARD_AGENT &&
            (!watchdog->stopping || moment_reached(at.lost_at, loop_now(watchdog->loop)));
@@ -59,7 +59,7 @@ static void look_again(struct watchdog *watchdog)
 
 /* Where only the command's process group can be seen, its end does not say that nothing is left. A
  * supervisor that has claimed the grant may not have started its command yet: then it must not. */
-static void conclude(struct watchdog *watchdog, enum tree_state state)
+static void conclude_kill(struct watchdog *watchdog, enum tree_state state)
 {
     bool alone = acts_alone(watchdog);
 
@@ -120,7 +120,7 @@ static void kill_command(struct watchdog *watchdog)
         return;
     bool stop_runs = check_stop_command(watchdog);
     if ((state == TREE_GONE && !stop_runs) || watchdog->overtime.ns >= HOPELESS_NS)
-        conclude(watchdog, state);
+        conclude_kill(watchdog, state);
     else
         look_again(watchdog);
 }
@@ -128,7 +128,7 @@ static void kill_command(struct watchdog *watchdog)
 static void wait_for_end(struct watchdog *watchdog, enum tree_state state)
 {
     if (state == TREE_GONE && !check_stop_command(watchdog))
-        conclude(watchdog, state);
+        conclude_kill(watchdog, state);
     else
         look_again(watchdog);
 }
@@ -176,7 +176,7 @@ static bool is_over(const struct watchdog *watchdog)
  * gets help earlier. */
 static struct moment act_at(const struct watchdog *watchdog)
 {
-    const struct deadline at = deadline(watchdog);
+    const struct deadline at = deadline_now(watchdog);
 
     return at.by == GUARD_AGENT ? moment_min(at.lost_at, at.kill_at) : at.kill_at;
 }
@@ -189,7 +189,7 @@ static void learn_group(struct watchdog *watchdog)
 }
 
 /* A message that the supervisor has sent in time may not have been read yet. */
-static void turn(struct loop_timer *timer)
+static void on_timer(struct loop_timer *timer)
 {
     struct watchdog *watchdog = timer->owner;
 
@@ -208,7 +208,7 @@ static void turn(struct loop_timer *timer)
         if (!moment_reached(act_at(watchdog), now))
             loop_arm(watchdog->loop, &watchdog->timer, act_at(watchdog));
         else if (is_over(watchdog))
-            conclude(watchdog, TREE_GONE);
+            conclude_kill(watchdog, TREE_GONE);
         else if (late)
             kill_command(watchdog);
         else
@@ -233,10 +233,10 @@ static void turn(struct loop_timer *timer)
 void watchdog_init(struct watchdog *watchdog, struct loop *loop)
 {
     watchdog->loop = loop;
-    watchdog->timer = (struct loop_timer){.fire = turn, .owner = watchdog, .urgent = true};
+    watchdog->timer = (struct loop_timer){.fire = on_timer, .owner = watchdog, .urgent = true};
 }
 
-static void arm(struct watchdog *watchdog)
+static void arm_timer(struct watchdog *watchdog)
 {
     if (watchdog->phase == WATCHDOG_WATCHING && watchdog->plan)
         loop_arm(watchdog->loop, &watchdog->timer, act_at(watchdog));
@@ -253,27 +253,27 @@ void watchdog_watch(struct watchdog *watchdog, struct lease lease)
         /* The supervisor's; when this process began to end what an earlier grant led to is over. */
         .stopping_since = watchdog->stopping ? watchdog->known.stopping_since : (struct awake){0},
         .dead = watchdog->known.dead};
-    arm(watchdog);
+    arm_timer(watchdog);
 }
 
 void watchdog_lose(struct watchdog *watchdog, bool absent)
 {
     watchdog->known.lost = true;
     watchdog->known.silent = absent;
-    arm(watchdog);
+    arm_timer(watchdog);
 }
 
 void watchdog_acknowledge(struct watchdog *watchdog)
 {
     watchdog->known.silent = false;
-    arm(watchdog);
+    arm_timer(watchdog);
 }
 
 void watchdog_note_stopping(struct watchdog *watchdog, struct awake since)
 {
     watchdog->stopping = true;
     watchdog->known.stopping_since = since;
-    arm(watchdog);
+    arm_timer(watchdog);
 }
 
 void watchdog_dismiss(struct watchdog *watchdog)
@@ -299,5 +299,5 @@ void watchdog_supervisor_died(struct watchdog *watchdog)
 void watchdog_pause(struct watchdog *watchdog, bool paused)
 {
     watchdog->known.paused = paused;
-    arm(watchdog);
+    arm_timer(watchdog);
 }

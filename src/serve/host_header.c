@@ -13,7 +13,7 @@ static bool is_address(int family, const char *text)
     return inet_pton(family, text, &address) == 1;
 }
 
-/* The name that is called the same with a full stop at its end. */
+/* Drops the full stop at the end of a name, which means the same without. */
 static void drop_stop(char *name)
 {
     size_t length = strlen(name);

@@ -88,7 +88,8 @@ static enum MHD_Result answer_constant(struct MHD_Connection *connection, unsign
     return result;
 }
 
-static enum MHD_Result say(struct MHD_Connection *connection, unsigned status, const char *text)
+static enum MHD_Result answer_text(struct MHD_Connection *connection, unsigned status,
+                                   const char *text)
 {
     return answer_constant(connection, status, text, TEXT);
 }
@@ -130,7 +131,7 @@ static const struct {
     [HTTP_METRICS] = {"/metrics", METRICS_CONTENT_TYPE},
 };
 
-/* One that has waited takes what there is. */
+/* A request that has waited for a newer document takes the present one. */
 static enum MHD_Result answer_document(struct http *http, struct MHD_Connection *connection,
                                        enum http_document wanted, void **waited)
 {
@@ -197,7 +198,7 @@ static const char *take_target(const char *target, char host[HOST_SIZE], const c
     return target[length] ? target + length : "/";
 }
 
-static enum http_admission admit(const struct http *http, struct MHD_Connection *connection)
+static enum http_admission admit_client(const struct http *http, struct MHD_Connection *connection)
 {
     char *password = NULL, *user = MHD_basic_auth_get_username_password(connection, &password);
     enum http_admission admission = HTTP_STRANGER;
@@ -223,21 +224,23 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
     (void)upload_size;
     (*find_client(http, connection))->asked = true;
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-        return say(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD\n");
+        return answer_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD\n");
     if (has_body(connection))
-        return say(connection, CONTENT_TOO_LARGE, "no body, please\n");
+        return answer_text(connection, CONTENT_TOO_LARGE, "no body, please\n");
     if (!names_host(connection, version))
-        return say(connection, MHD_HTTP_BAD_REQUEST, "one Host, please\n");
+        return answer_text(connection, MHD_HTTP_BAD_REQUEST, "one Host, please\n");
     if (is_led_here(http, url, host))
-        return say(connection, MHD_HTTP_FORBIDDEN,
-                   "The name of the host in the address is not known to this server. With rlock "
-                   "serve " ALLOW_HOST " NAME it is.\n");
+        return answer_text(
+            connection, MHD_HTTP_FORBIDDEN,
+            "The name of the host in the address is not known to this server. With rlock "
+            "serve " ALLOW_HOST " NAME it is.\n");
     if (strcmp(url, HEALTH) == 0)
-        return say(connection, MHD_HTTP_OK, "ok\n");
-    if (http->events->admits && (admission = admit(http, connection)) != HTTP_ADMITTED) {
+        return answer_text(connection, MHD_HTTP_OK, "ok\n");
+    if (http->events->admits && (admission = admit_client(http, connection)) != HTTP_ADMITTED) {
         if (admission == HTTP_BUSY)
-            return say(connection, MHD_HTTP_TOO_MANY_REQUESTS, "a password was wrong just now\n");
-        return say(connection, MHD_HTTP_UNAUTHORIZED, "a user and a password, please\n");
+            return answer_text(connection, MHD_HTTP_TOO_MANY_REQUESTS,
+                               "a password was wrong just now\n");
+        return answer_text(connection, MHD_HTTP_UNAUTHORIZED, "a user and a password, please\n");
     }
     for (size_t i = 0; i < sizeof pages / sizeof *pages; i++)
         if (strcmp(url, pages[i].path) == 0)
@@ -247,8 +250,9 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
     for (enum http_document i = 0; i < HTTP_DOCUMENTS; i++)
         if (strcmp(url, documents[i].path) == 0)
             return answer_document(http, connection, i, waited);
-    return say(connection, MHD_HTTP_NOT_FOUND,
-               "there are /, /metrics, /locks.json, /history.json, /locks.txt and " HEALTH "\n");
+    return answer_text(connection, MHD_HTTP_NOT_FOUND,
+                       "there are /, /metrics, /locks.json, /history.json, /locks.txt and " HEALTH
+                       "\n");
 }
 
 /* -- connections ------------------------------------------------------------------------------- */
@@ -399,7 +403,7 @@ struct http *http_start(struct loop *loop, struct loop_io *listeners, size_t cou
     return http;
 }
 
-/* Responses that are being sent keep what they need. */
+/* Drops the texts of all documents; responses that are being sent keep what they need. */
 static void forget_texts(struct http *http)
 {
     for (enum http_document i = 0; i < HTTP_DOCUMENTS; i++) {

@@ -17,13 +17,13 @@
 #define PORT_MAX    65535
 #define SOCKET_TYPE (SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK)
 
-static enum listener_result refuse(char *fault, size_t size)
+static enum listener_result fail_refused(char *fault, size_t size)
 {
     snprintf(fault, size, "cannot listen: %s", strerror(errno));
     return LISTENER_REFUSED;
 }
 
-static enum listener_result misuse(char *fault, size_t size)
+static enum listener_result fail_misused(char *fault, size_t size)
 {
     snprintf(fault, size, "is neither ADDR:PORT nor unix:PATH");
     return LISTENER_MISUSED;
@@ -60,7 +60,7 @@ static bool bind_path(int fd, const struct sockaddr_un *address)
     return bind(fd, plain, sizeof *address) == 0;
 }
 
-static void add(struct listener *listener, int fd)
+static void add_socket(struct listener *listener, int fd)
 {
     *MEM_APPEND(listener->sockets, listener->count) = (struct loop_io){.fd = fd};
 }
@@ -71,7 +71,7 @@ static enum listener_result open_path(struct listener *listener, const char *pat
     struct sockaddr_un address = {.sun_family = AF_UNIX};
 
     if (!*path)
-        return misuse(fault, size);
+        return fail_misused(fault, size);
     if (strlen(path) >= sizeof address.sun_path) {
         snprintf(fault, size, "is too long for a Unix socket");
         return LISTENER_MISUSED;
@@ -79,19 +79,19 @@ static enum listener_result open_path(struct listener *listener, const char *pat
     strcpy(address.sun_path, path);
     int fd = socket(AF_UNIX, SOCKET_TYPE, 0);
     if (fd < 0)
-        return refuse(fault, size);
-    add(listener, fd);
+        return fail_refused(fault, size);
+    add_socket(listener, fd);
     if (!bind_path(fd, &address))
-        return refuse(fault, size);
+        return fail_refused(fault, size);
     if (lstat(path, &listener->file) == 0)
         listener->path = mem_strdup(path);
-    return listen(fd, BACKLOG) == 0 ? LISTENER_OPEN : refuse(fault, size);
+    return listen(fd, BACKLOG) == 0 ? LISTENER_OPEN : fail_refused(fault, size);
 }
 
 /* -- TCP --------------------------------------------------------------------------------------- */
 
 /* Cuts "ADDR:PORT" or "[ADDR]:PORT" in two. */
-static bool split(char *address, char **host, char **port)
+static bool split_host_port(char *address, char **host, char **port)
 {
     char *colon = strrchr(address, ':');
     int64_t number;
@@ -128,7 +128,7 @@ static bool bind_port(struct listener *listener, const struct addrinfo *found)
     bool bound = bind(fd, found->ai_addr, found->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0;
     int error = errno;
     if (bound)
-        add(listener, fd);
+        add_socket(listener, fd);
     else
         close(fd);
     errno = error;
@@ -156,7 +156,7 @@ static enum listener_result open_port(struct listener *listener, const char *hos
     }
     errno = wrong;
     enum listener_result result =
-        !failed && listener->count > 0 ? LISTENER_OPEN : refuse(fault, size);
+        !failed && listener->count > 0 ? LISTENER_OPEN : fail_refused(fault, size);
     freeaddrinfo(found);
     return result;
 }
@@ -171,11 +171,11 @@ enum listener_result listener_open(struct listener *listener, const char *addres
     if (strncmp(address, UNIX_PREFIX, strlen(UNIX_PREFIX)) == 0)
         return open_path(listener, address + strlen(UNIX_PREFIX), fault, size);
     copy = mem_strdup(address);
-    if (split(copy, &host, &port)) {
+    if (split_host_port(copy, &host, &port)) {
         listener->host = mem_strdup(host);
         result = open_port(listener, host, port, fault, size);
     } else {
-        result = misuse(fault, size);
+        result = fail_misused(fault, size);
     }
     free(copy);
     return result;

@@ -87,7 +87,7 @@ static void print_outage(const struct server *server, struct http_texts *texts)
     strbuf_putc(table, '\n');
 }
 
-static void publish(void *arg)
+static void publish_locks(void *arg)
 {
     struct server *server = arg;
     const struct lock_watch *locks = &server->locks;
@@ -150,7 +150,7 @@ static bool knows_host(void *arg, const char *host)
 }
 
 /* A client without a password cannot keep it busy with checks. */
-static enum http_admission admits(void *arg, const char *user, const char *password)
+static enum http_admission admits_user(void *arg, const char *user, const char *password)
 {
     struct server *server = arg;
     struct moment began = moment_now();
@@ -168,7 +168,7 @@ static enum http_admission admits(void *arg, const char *user, const char *passw
 
 /* -- the rounds -------------------------------------------------------------------------------- */
 
-static void survey(struct server *server)
+static void survey_locks(struct server *server)
 {
     struct answer answer;
     bool was_away = server->locks.away;
@@ -185,7 +185,7 @@ static void survey(struct server *server)
         say_warning("serve: out of reach: %s", server->locks.why);
     else if (was_away && !server->locks.away)
         say_warning("serve: the store answers again");
-    publish(server);
+    publish_locks(server);
 }
 
 static void serve_documents(struct server *server)
@@ -202,7 +202,7 @@ static void serve_documents(struct server *server)
         } else if (early > 0) {
             loop_run_for(server->call.query.loop, early);
         } else {
-            survey(server);
+            survey_locks(server);
         }
     }
 }
@@ -276,7 +276,7 @@ static int open_listener(struct server *server)
     /* A client of a Unix socket is not a browser. */
     server->events = (struct http_events){.is_fresh = is_fresh,
                                           .knows_host = server->listener.host ? knows_host : NULL,
-                                          .admits = server->users ? admits : NULL,
+                                          .admits = server->users ? admits_user : NULL,
                                           .about = server->about.text};
     server->http = http_start(server->call.query.loop, server->listener.sockets,
                               server->listener.count, &server->events, server);
@@ -327,7 +327,7 @@ static int act(struct call *call)
     server->locks = (struct lock_watch){.query = &call->query,
                                         .request = command_request(call),
                                         .patience = PATIENCE,
-                                        .silent = publish,
+                                        .silent = publish_locks,
                                         .arg = server};
     server->locks.request.idle = store_can(&call->settings.address, STORE_MEMORY);
     if (status == STATUS_OK)

@@ -38,7 +38,7 @@ static const char *hash_fault(const char *hash, size_t length)
     return NULL;
 }
 
-static struct user *find(const struct users *users, const char *name, size_t length)
+static struct user *find_user(const struct users *users, const char *name, size_t length)
 {
     for (size_t i = 0; i < users->count; i++)
         if (strlen(users->all[i].name) == length && memcmp(users->all[i].name, name, length) == 0)
@@ -61,7 +61,7 @@ static bool take_line(struct users *users, const char *line, size_t length, char
         snprintf(fault, size, "%s", why);
         return false;
     }
-    if (find(users, line, named)) {
+    if (find_user(users, line, named)) {
         snprintf(fault, size, "its user stands in an earlier line");
         return false;
     }
@@ -113,14 +113,14 @@ static bool is_same(const char *one, const char *other)
 
 bool users_know(const struct users *users, const char *name, const char *password)
 {
-    const struct user *user = find(users, name, strlen(name));
+    const struct user *user = find_user(users, name, strlen(name));
 
     return user && user->known && is_same(user->known, password);
 }
 
 bool users_admit(struct users *users, const char *name, const char *password)
 {
-    struct user *user = find(users, name, strlen(name));
+    struct user *user = find_user(users, name, strlen(name));
     const char *hash = user ? user->hash : users->all->hash;
 
     if (users_know(users, name, password))

@@ -9,7 +9,7 @@
 /* Of repeated breaks the first is told after 200 to 400 ms. */
 #define BREAKS_LEAST 3
 
-static void due(struct loop_timer *timer)
+static void on_due(struct loop_timer *timer)
 {
     struct breaks *breaks = timer->owner;
 
@@ -19,7 +19,7 @@ static void due(struct loop_timer *timer)
 void breaks_init(struct breaks *breaks, struct loop *loop, void (*tell)(void *arg), void *arg)
 {
     *breaks = (struct breaks){.loop = loop, .tell = tell, .arg = arg};
-    breaks->timer = (struct loop_timer){.fire = due, .owner = breaks};
+    breaks->timer = (struct loop_timer){.fire = on_due, .owner = breaks};
 }
 
 void breaks_up(struct breaks *breaks)

@@ -25,7 +25,8 @@ static void list_schemes(char *out, size_t size)
     text_append(out, size, " are known");
 }
 
-/* Quotes the text before "://" only if it looks like a scheme. Returns out. */
+/* Words the fault of an unknown scheme; quotes the text before "://" only if it looks like one.
+ * Returns out. */
 static const char *say_unknown(const char *scheme, char *out, size_t size)
 {
     size_t length = strspn(scheme, SCHEME_CHARACTERS);
@@ -62,7 +63,8 @@ static const struct store_record *find_record(const char *scheme, const char *re
     return NULL;
 }
 
-/* The one of "SCHEME:REST", where REST may have a "://" of its own. NULL: it is another form. */
+/* Finds the kind of store of "SCHEME:REST", where REST may contain "://". NULL: the text has
+ * another form. */
 static const struct store_record *find_bare(char *text, char **rest)
 {
     size_t length = strcspn(text, ":");
@@ -78,7 +80,7 @@ static const struct store_record *find_bare(char *text, char **rest)
 }
 
 /* Cuts the text behind the scheme. False if it has none. */
-static bool split(char *text, char **rest)
+static bool split_scheme(char *text, char **rest)
 {
     char *mark = strstr(text, "://");
     size_t length = strlen(text);
@@ -101,7 +103,7 @@ static const char *read_parts(struct url *url, char *words, size_t size)
         return "is empty";
     if ((url->record = find_bare(url->text, &rest)))
         return url->record->parse(url, rest);
-    if (!split(url->text, &rest))
+    if (!split_scheme(url->text, &rest))
         return NO_SCHEME;
     url->record = find_record(url->text, rest, &tls);
     url->tls = tls;
@@ -190,8 +192,8 @@ static bool is_address(const char *word, size_t length)
     return memmem(word, length, "://", strlen("://")) != NULL;
 }
 
-/* An address and what follows it, up to the next one: a password with a blank in it is wrong,
- * but not to be shown either. Returns the end, without white space. */
+/* Finds where an address and what follows it end, before the next one: a password with a blank in
+ * it is wrong, but not to be shown either. Returns the end, without white space. */
 static const char *end_of_address(const char *word, size_t length)
 {
     const char *end = word + length;
@@ -244,7 +246,7 @@ char *urls_show(const char *text, char out[URLS_SHOWN_SIZE])
     return out;
 }
 
-static bool same(const char *a, const char *b)
+static bool same_text(const char *a, const char *b)
 {
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
@@ -264,8 +266,8 @@ static bool same_host(const char *a, const char *b)
 
 bool urls_same_server(const struct url *a, const struct url *b)
 {
-    if (a->record != b->record || !same(a->path, b->path) || !same(a->master, b->master) ||
-        a->host_count != b->host_count)
+    if (a->record != b->record || !same_text(a->path, b->path) ||
+        !same_text(a->master, b->master) || a->host_count != b->host_count)
         return false;
     for (size_t i = 0; i < a->host_count; i++)
         if (!same_host(a->hosts[i].name, b->hosts[i].name) || a->hosts[i].port != b->hosts[i].port)

@@ -81,7 +81,7 @@ void lock_views_sort(struct lock_views *views)
         qsort(views->views, views->count, sizeof *views->views, by_key);
 }
 
-static void drop(const struct lock_view *view)
+static void drop_view(const struct lock_view *view)
 {
     free((void *)(uintptr_t)view->key);
     free((void *)(uintptr_t)view->holders);
@@ -96,7 +96,7 @@ void lock_views_remove(struct lock_views *views, const char *key)
 
     for (size_t i = 0; i < views->count; i++)
         if (strcmp(views->views[i].key, key) == 0)
-            drop(&views->views[i]);
+            drop_view(&views->views[i]);
         else
             views->views[kept++] = views->views[i];
     views->count = kept;
@@ -105,7 +105,7 @@ void lock_views_remove(struct lock_views *views, const char *key)
 void lock_views_free(struct lock_views *views)
 {
     for (size_t i = 0; i < views->count; i++)
-        drop(&views->views[i]);
+        drop_view(&views->views[i]);
     free(views->views);
     *views = (struct lock_views){0};
 }

@@ -18,7 +18,7 @@ static bool party_matches(const struct lock_party *party, const char *filter)
 }
 
 /* A lock is found by its key and by all that its holders and waiters say of themselves. */
-static bool matches(const struct lock_view *lock, const char *filter)
+static bool lock_matches(const struct lock_view *lock, const char *filter)
 {
     bool found = is_in(lock->key, filter);
 
@@ -29,10 +29,10 @@ static bool matches(const struct lock_view *lock, const char *filter)
     return found;
 }
 
-/* Since when the first of them has been there, by the store's clock; INT64_MAX: that is not known,
- * or there is none. An age would not do: the ages of two locks are of different moments, and at
- * each look another one of them is the greater. */
-static int64_t first(const struct lock_party *parties, size_t count)
+/* Returns when the first of the parties came, ms by the store's clock; INT64_MAX: not known, or
+ * there is none. An age would not do: the ages of two locks are of different moments, and at each
+ * look another one of them is the greater. */
+static int64_t first_arrival(const struct lock_party *parties, size_t count)
 {
     int64_t since = INT64_MAX;
 
@@ -58,7 +58,8 @@ static int by_key(const void *left, const void *right)
 static int by_age(const void *left, const void *right)
 {
     const struct lock_view *a = left, *b = right;
-    int order = ascending(first(a->holders, a->holder_count), first(b->holders, b->holder_count));
+    int order = ascending(first_arrival(a->holders, a->holder_count),
+                          first_arrival(b->holders, b->holder_count));
 
     return order ? order : by_key(a, b);
 }
@@ -77,7 +78,8 @@ static int by_urgency(const void *left, const void *right)
     int order = (b->waiter_count > 0) - (a->waiter_count > 0);
 
     if (order == 0)
-        order = ascending(first(a->waiters, a->waiter_count), first(b->waiters, b->waiter_count));
+        order = ascending(first_arrival(a->waiters, a->waiter_count),
+                          first_arrival(b->waiters, b->waiter_count));
     return order ? order : by_age(a, b);
 }
 
@@ -90,7 +92,7 @@ static int (*const orders[ROWS_ORDERS])(const void *, const void *) = {
 
 /* -- the chosen one ---------------------------------------------------------------------------- */
 
-static void choose(struct rows *rows, size_t number)
+static void choose_row(struct rows *rows, size_t number)
 {
     rows->chosen = number;
     free(rows->key);
@@ -114,10 +116,10 @@ void rows_take(struct rows *rows, const struct lock_views *locks)
     rows->locks = mem_zeroed((locks->count + 1) * sizeof *rows->locks);
     rows->count = 0;
     for (size_t i = 0; i < locks->count; i++)
-        if (matches(&locks->views[i], rows->filter))
+        if (lock_matches(&locks->views[i], rows->filter))
             rows->locks[rows->count++] = locks->views[i];
     qsort(rows->locks, rows->count, sizeof *rows->locks, orders[rows->order]);
-    choose(rows, find_chosen(rows));
+    choose_row(rows, find_chosen(rows));
 }
 
 void rows_move(struct rows *rows, long by)
@@ -128,7 +130,7 @@ void rows_move(struct rows *rows, long by)
         return;
     if (to >= (long)rows->count)
         to = (long)rows->count - 1;
-    choose(rows, to > 0 ? (size_t)to : 0);
+    choose_row(rows, to > 0 ? (size_t)to : 0);
 }
 
 void rows_scroll(struct rows *rows, size_t room)

@@ -89,7 +89,7 @@ static size_t room_for_rows(void)
 
 /* -- what is on it ----------------------------------------------------------------------------- */
 
-static bool fits(const char *text)
+static bool fits_width(const char *text)
 {
     return utf8_width(text) <= (size_t)COLS;
 }
@@ -105,9 +105,9 @@ static void draw_heading(const struct top *top)
     strbuf_puts(&heading, title);
     lock_watch_heading(&top->locks, &heading);
     const char *shown = heading.text, *rest;
-    if (!fits(shown))
+    if (!fits_width(shown))
         shown += strlen(title);
-    if (!fits(shown) && (rest = strstr(shown, "  ")))
+    if (!fits_width(shown) && (rest = strstr(shown, "  ")))
         shown = rest + strspn(rest, " ");
     put_text(LINE_HEADING, A_BOLD | trouble, shown);
 }
@@ -119,7 +119,7 @@ static const char *const orders[ROWS_ORDERS] = {
     [ROWS_BY_KEY] = "sorted by key  ",
 };
 
-/* The order, where it is another than at the start, and the filter. */
+/* Draws the order, if it is not that of the start, and the filter. */
 static void draw_choice(const struct top *top)
 {
     char filter[UTF8_ESCAPED_SIZE(ROWS_FILTER_SIZE)];
@@ -234,7 +234,7 @@ static const char *keys_of(const struct top *top)
     return "? help   q quit   Enter details   / filter   < > sort   p pause   x take away";
 }
 
-static void draw(void *arg)
+static void draw_screen(void *arg)
 {
     struct top *top = arg;
     struct strbuf text ENDED_BY(strbuf_free) = {0};
@@ -306,7 +306,7 @@ static void type_filter(struct top *top, int key)
 }
 
 /* How far a key moves, in a window of so many lines; 0: it is not for moving. */
-static long movement(int key, size_t room)
+static long lines_to_move(int key, size_t room)
 {
     switch (key) {
     case KEY_DOWN:
@@ -345,7 +345,7 @@ static bool type_question(struct top *top, int typed, const char *key)
 
 static void scroll_text(struct top *top, int key)
 {
-    long by = movement(key, room_for_rows());
+    long by = lines_to_move(key, room_for_rows());
 
     if (by < 0 && top->scrolled < (size_t)-by)
         top->scrolled = 0;
@@ -392,7 +392,7 @@ static void type_in_rows(struct top *top, int key)
         top->scrolled = 0;
         end_rest(top);
     } else if (!type_question(top, key, lock ? lock->key : NULL)) {
-        rows_move(&top->rows, movement(key, room_for_rows()));
+        rows_move(&top->rows, lines_to_move(key, room_for_rows()));
     }
 }
 
@@ -417,13 +417,13 @@ static void on_keys(struct loop_io *io, int events)
         top->call.signal = SIGHUP;
         loop_stop(top->call.query.loop);
     } else if (!top->quit && !top->subject) {
-        draw(top);
+        draw_screen(top);
     }
 }
 
 /* -- the terminal ------------------------------------------------------------------------------ */
 
-/* False if this job is not in the foreground and cannot be put there. */
+/* Stops this job until it is in the foreground. False: nothing can put it there. */
 static bool be_in_foreground(struct top *top)
 {
     if (!terminal_exists(&top->terminal))
@@ -481,7 +481,7 @@ static void on_signal(void *owner, int signo)
         struct window window = screen_window();
         resizeterm(window.lines, window.columns);
         clearok(stdscr, TRUE);
-        draw(top);
+        draw_screen(top);
     }
 }
 
@@ -489,7 +489,7 @@ static void on_signal(void *owner, int signo)
 
 #define WORDS_MORE 4 /* besides its options, of a command that is run here */
 
-/* Runs the command as "rlock NAME OPTIONS WORDS", with the options that this one was given. The
+/* Runs the command as "rlock NAME OPTIONS WORDS", with the options that rlock top was given. The
  * words are up to a NULL. Nothing is executed, so no password is on an argument list. */
 static int run_command(const struct top *top, const struct command *command,
                        const char *const *more)
@@ -522,7 +522,7 @@ static void end_lines_at(cc_t key)
     tcsetattr(STDIN_FILENO, TCSANOW, &mode);
 }
 
-/* So long the screen shows what a command said, which was not told to leave all as it was. */
+/* Keeps the output of a command on the screen until Enter is pressed. */
 static int wait_for_enter(int status)
 {
     char line[16];
@@ -532,8 +532,8 @@ static int wait_for_enter(int status)
     return status;
 }
 
-/* As rlock force-release KEY does it, which shows the holders and asks; where a holder cannot be
- * asked, as with --now. */
+/* Runs rlock force-release KEY, which shows the holders and asks; with --now where a holder cannot
+ * be asked. */
 static int take_away(void *arg)
 {
     const struct top *top = arg;
@@ -603,13 +603,13 @@ static enum lock_watch_result survey_locks(struct top *top, struct answer *answe
     return lock_watch_ask(&top->full, answer);
 }
 
-/* Until it is told to end, or the store refuses. */
+/* Shows the locks until the user quits, or the store refuses. */
 static void watch_locks(struct top *top, struct answer *answer)
 {
     enum lock_watch_result result = LOCK_WATCH_SEEN;
 
     while (result != LOCK_WATCH_REFUSED) {
-        draw(top);
+        draw_screen(top);
         if (!top->subject) {
             top->resting = true;
             loop_run_for(top->call.query.loop, EVERY);
@@ -663,7 +663,7 @@ static int show_top(struct call *call)
             say_hint("TERM=xterm rlock top, or install Debian's ncurses-term");
             return STATUS_USAGE;
         }
-        top->locks.silent = top->full.silent = draw;
+        top->locks.silent = top->full.silent = draw_screen;
         loop_add(top->call.query.loop, &top->keys);
         watch_locks(top, &answer);
         loop_remove(top->call.query.loop, &top->keys);

@@ -315,8 +315,8 @@ inline extend(i)
     fi
 }
 
-/* find_place(), come_back(), join_queue(), sign_on(): the place lives on, with the token of this
- * very request. */
+/* find_place(), retake_place(), join_queue(), renew_place(): the place lives on, with the token
+ * of this very request. */
 inline sign_on(i, is_stray)
 {
     if

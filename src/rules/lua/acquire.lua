@@ -74,12 +74,12 @@ return (function()
 --- @include "acquire/decide"
 --- @include "acquire/refuse"
 
-answer = grant_again() or place_or_refuse()
+answer = answer_owner() or place_or_refuse()
 if answer then return answer end
 local refusal, decision = decide()
 if refusal then return refusal end
 if decision.grant then return grant(decision.grant) end
-if args.replace then replace(decision.lacks) end
+if args.replace then ask_to_release(decision.lacks) end
 if request.place_ttl == 0 then return refuse(decision) end
-return queue(decision)
+return queue_up(decision)
 end)()

@@ -20,18 +20,18 @@ local lock, refusal = load_families(1, nil, 'po')
 if not lock then return refusal end
 
 -- The present holders stay; no newcomer gets in before there is room. The key is kept before the
--- change and after, for the reason that keep() has.
+-- change and after, for the reason that keep_key() has.
 local function set_limit(limit)
   refresh(lock)
   if lock.held and lock.held.mode ~= 'l' then return { 'MISFIT', now, 'lock', 1 } end
   lock.stored, lock.limit = limit, limit
-  keep(lock, 0)
+  keep_key(lock, 0)
   redis.call('HSET', lock.key, 'k', lock.kind, 'l', whole(limit))
   if lock.held then
     lock.held.limit = limit
     redis.call('HSET', lock.key, 's', state_text(lock.held))
   end
-  keep(lock, 0)
+  keep_key(lock, 0)
   wake(lock)
   return { 'ADJUSTED', now }
 end
@@ -40,7 +40,7 @@ end
 local function forget_limit()
   if not lock.stored then return { 'NONE', now } end
   lock.stored = nil
-  keep(lock, 0)
+  keep_key(lock, 0)
   redis.call('HDEL', lock.key, 'l')
   wake(lock)
   return { 'ADJUSTED', now }
@@ -68,12 +68,12 @@ end
 -- Writes the pause that counts to p, and its own to po if that is another one.
 local function set_pause(last, own)
   lock.paused = last
-  keep(lock, 0)
+  keep_key(lock, 0)
   if not own then redis.call('HDEL', lock.key, 'po') end
   if last then
     redis.call('HSET', lock.key, 'k', lock.kind, 'p', last.text)
     if own then redis.call('HSET', lock.key, 'po', own.text) end
-    keep(lock, 0)
+    keep_key(lock, 0)
   else
     redis.call('HDEL', lock.key, 'p')
     wake(lock)

@@ -47,10 +47,10 @@ end
 -- done so that do not hear of this.
 for _, owner in ipairs(args.bar and absent or {}) do
   note_barred(lock, owner, tonumber(args.bar))
-  keep(lock, 0)
+  keep_key(lock, 0)
 end
 if absent[1] and (how == 'now' or how == 'ask') then
-  return { 'CHANGED', now, 1, present(lock) }
+  return { 'CHANGED', now, 1, describe_present(lock) }
 end
 
 -- The waiters that are alive are notified, and come back to their tickets.
@@ -71,7 +71,7 @@ local function empty_all_queues()
 end
 
 local asked = { 'ASKED', now, 1, 0, 0, '' }
-keep(lock, 0)
+keep_key(lock, 0)
 for _, owner in ipairs(owners) do
   local own, family
   -- A dead one may have been removed with another.

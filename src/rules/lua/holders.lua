@@ -16,7 +16,7 @@ end
 -- Counts a request that leaves without the lock. A lock that was never acquired may have no key.
 local function count_refusal(lock)
   if lock.fence == 0 then return end
-  redis.pcall('HSET', lock.key, tally(lock, 'refused', now_text))
+  redis.pcall('HSET', lock.key, next_tally(lock, 'refused', now_text))
 end
 
 local function mode_of(family)
@@ -26,7 +26,7 @@ local function mode_of(family)
   return 's'
 end
 
--- Notes for that many ms that the owner must not come back.
+-- Bars the owner, called "name" as in the field t, from acquiring for so many ms.
 local function note_barred(lock, name, ms)
   local barred = name .. '=' .. whole(now + ms) .. ';'
   for other, deadline in string.gmatch(lock.barred, '([^=;]+)=(%d+);') do
@@ -38,12 +38,12 @@ local function note_barred(lock, name, ms)
   redis.call('HSET', lock.key, 't', barred, 'k', lock.kind)
 end
 
--- Removes the entries of the family for which "gone" is true. The "ended" of an entry tells how it
--- ended; without one it is dead.
-local function thin_out(lock, family, gone)
+-- Removes the entries e of the family for which is_gone(e) is true. "ended" of an entry tells how
+-- it ended; without one it is dead. Returns whether any was removed.
+local function remove_entries(lock, family, is_gone)
   local left = {}
   for _, e in ipairs(family.entries) do
-    if gone(e) then
+    if is_gone(e) then
       -- The waiters for a holder that is gone wait for those that it nested in.
       local queue = queue_below(lock, e)
       if queue.first <= queue.last then empty_queue(lock, queue) end
@@ -57,7 +57,7 @@ local function thin_out(lock, family, gone)
   return changed
 end
 
--- All families; nil if one cannot be read.
+-- All families that hold the lock; nil if one cannot be read.
 local function all_families(lock)
   local only = lock.held.count == 1 and redis.call('HGET', lock.key, 'h:' .. lock.held.oldest)
   local fields = only and { 'h:' .. lock.held.oldest, only } or redis.call('HGETALL', lock.key)
@@ -71,8 +71,8 @@ local function all_families(lock)
   return families
 end
 
--- The family that has held it for longest: tokens are in the order of acquisition whatever the
--- clock does.
+-- The name of the family that has held the lock for longest: tokens are in the order of acquisition
+-- whatever the clock does.
 local function oldest_of(families)
   local lowest, name = math.huge, '-'
   for _, family in ipairs(families) do
@@ -100,7 +100,7 @@ local function prune(lock)
         e.deadline, clamped = now + e.lease, true
       end
     end
-    if thin_out(lock, family, is_dead) or clamped then write_family(lock, family) end
+    if remove_entries(lock, family, is_dead) or clamped then write_family(lock, family) end
     for _, e in ipairs(family.entries) do
       held.earliest = math.min(held.earliest, e.deadline)
       held.longest = math.max(held.longest, e.lease)
@@ -127,7 +127,7 @@ end
 
 -- The line of the holder that has held it for longest; '' if finding it takes more than a look at a
 -- few. A full server need not keep what was found: it is only for people.
-local function oldest(lock)
+local function line_of_oldest(lock)
   local held = lock.held
   if held.oldest == '-' and held.count + lock.queue.last - lock.queue.first < FEW then
     held.oldest = oldest_of(all_families(lock) or {})
@@ -137,8 +137,8 @@ local function oldest(lock)
 end
 
 -- All holders: how many, before which time all of them live, and the line of the oldest.
-local function all_holders(lock)
-  return { count = lock.held.count, till = lock.held.earliest, shown = oldest(lock) }
+local function all_as_obstacle(lock)
+  return { count = lock.held.count, till = lock.held.earliest, shown = line_of_oldest(lock) }
 end
 
 -- The holders that keep "mode" out below "parent", or from outside, in the same form; nil if none
@@ -162,22 +162,22 @@ local function obstacle(lock, mode, parent, family)
     return { count = 0, till = now, shown = '', closed = true }
   end
   if has_room(lock.held, mode) then return nil end
-  return all_holders(lock)
+  return all_as_obstacle(lock)
 end
 
 -- The holders, in the words of a refusal.
-local function describe(found)
+local function describe_obstacle(found)
   if not found then return 0, 0, '' end
   return found.count, math.max(found.till - now, 0), found.shown
 end
 
 -- The present holders, in the words of a refusal.
-local function present(lock)
+local function describe_present(lock)
   if lock.held then refresh(lock) end
-  return describe(lock.held and all_holders(lock))
+  return describe_obstacle(lock.held and all_as_obstacle(lock))
 end
 
--- Whether a process holds it that hears when it is asked to release the lock.
+-- Whether the entry's holder is a process that hears when it is asked to release the lock.
 local function can_be_asked(e)
   return not is_dead(e) and string.find(e.rest, ' hears=1', 1, true)
     and not string.find(e.rest, ' kept=1', 1, true)
@@ -207,7 +207,7 @@ local function wake_passing(lock, queue, parent, family)
 end
 
 -- Adds a holder, whose entry is e: in a new family, or in this one.
-local function hold(lock, family, e, limit)
+local function add_holder(lock, family, e, limit)
   local held = lock.held
     or { mode = e.mode, limit = limit, count = 0, earliest = math.huge, longest = 0 }
   e.rest = string.format('%s %s %.0f %s %.0f ', e.fence, e.owner, e.since, e.mode, e.slot) .. e.who
@@ -225,7 +225,7 @@ end
 -- The offer of a waiter, if the lock can be handed over to it: there is room for it, with the same
 -- limit as others, and it has not left behind a holder that nests in it, whose family it would
 -- join.
-local function read_offer(lock, waiter)
+local function usable_offer(lock, waiter)
   local token, limit, till, lease =
     string.match(waiter.offer or '', '^([%w_-]+)/(%d+)/(%d+)/(%d+)$')
   limit, till, lease = number(limit), number(till), number(lease)
@@ -238,7 +238,7 @@ local function read_offer(lock, waiter)
   return { token = token, limit = limit, lease = lease, till = math.min(till, now + lease) }
 end
 
--- How long it has waited: before it had a place, and since.
+-- WHO of the waiter with the note of how long it has waited: before it had a place, and since.
 local function note_waited(waiter)
   local words, notes = string.match(waiter.who, '^(%S+ %S+ %S+ %S+ %S+)(.*)$')
   local before = number(string.match(notes, ' waited=(%d+)')) or 0
@@ -254,11 +254,11 @@ end
 local function hand_over(lock, queue, waiter, offer)
   local fence = next_fence(lock)
   redis.call('HSET', lock.key, 'k', lock.kind, 'f', fence, 'a', count_acquired(lock))
-  keep(lock, offer.lease)
+  keep_key(lock, offer.lease)
   local slot = waiter.mode == 'l' and take_slot(lock) or 0
-  hold(lock, nil, { deadline = offer.till, lease = offer.lease, fence = fence, owner = waiter.owner,
-                    since = now, mode = waiter.mode, slot = slot, who = note_waited(waiter) },
-       offer.limit)
+  local entry = { deadline = offer.till, lease = offer.lease, fence = fence, owner = waiter.owner,
+                  since = now, mode = waiter.mode, slot = slot, who = note_waited(waiter) }
+  add_holder(lock, nil, entry, offer.limit)
   clear_place(lock, place_of(queue, waiter.ticket), waiter)
   if queue.first == waiter.ticket then queue.first = waiter.ticket + 1 end
   publish(lock, waiter, offer.token .. ' ' .. fence .. ' ' .. whole(slot))
@@ -279,7 +279,7 @@ local function wake(lock, parent, family, only_notify, since)
   local first, called = queue.first, line.called
 
   local function call(waiter)
-    local offer = not only_notify and not parent and read_offer(lock, waiter)
+    local offer = not only_notify and not parent and usable_offer(lock, waiter)
     if offer then hand_over(lock, queue, waiter, offer) else notify(lock, waiter) end
   end
 
@@ -336,7 +336,7 @@ end
 -- left of it may be less exclusive.
 local function remove(lock, e, family)
   local mode = mode_of(family)
-  thin_out(lock, family, function(other) return other == e or is_dead(other) end)
+  remove_entries(lock, family, function(other) return other == e or is_dead(other) end)
   local held = lock.held
   if #family.entries == 0 then
     held.count = held.count - 1

@@ -32,17 +32,18 @@ local globs = (lock.fence == 0 or lock.paused) and args.pauses
   and redis.pcall('HMGET', args.pauses, 'p')[1]
 if globs and not lock.paused then lock.paused = glob_pause(globs, lock.key) end
 
--- The pause of a lock is the one that ends last; another may have begun before it.
+-- Returns for how many ms the lock is paused. The pause that counts is the one that ends last;
+-- another may have begun before it.
 local function paused_for()
   local first
-  local function count(text)
+  local function note_begin(text)
     local since = text and read_pause(text) and number(string.match(text, '^%d+ %S+ (%d+) '))
     if since and since < (first or EXACT) then first = since end
   end
-  count(lock.paused.text)
-  count(redis.call('HMGET', KEYS[1], 'po')[1])
+  note_begin(lock.paused.text)
+  note_begin(redis.call('HMGET', KEYS[1], 'po')[1])
   for glob, record in string.gmatch(globs or '', '(%S+) ([^\n]+)') do
-    if glob_matcher(glob)(lock.key) then count(record) end
+    if glob_matcher(glob)(lock.key) then note_begin(record) end
   end
   return first and math.max(now - first, 0)
 end
@@ -80,9 +81,9 @@ end
 
 local function read_counters()
   local counters = { whole(number(lock.acquired) or 0) }
-  local told = redis.call('HMGET', KEYS[1], 'c', 'n:refused', 'n:failed', 'n:timed', 'n:lost',
+  local texts = redis.call('HMGET', KEYS[1], 'c', 'n:refused', 'n:failed', 'n:timed', 'n:lost',
     'n:expired', 'n:revoked')
-  for i, text in ipairs(told) do
+  for i, text in ipairs(texts) do
     local next_number = string.gmatch(text or '', '%d+')
     for _ = 1, i == 1 and 4 or 2 do counters[#counters + 1] = next_number() or '0' end
   end
@@ -106,7 +107,7 @@ local function grace_left()
   return till and till - now or 0
 end
 
--- The answer; from, to: what is left of the queue.
+-- The answer. from, to: the tickets of the queue that are left to read; nil: none.
 local function answer(from, to)
   if damaged then return { 'MISFIT', now, 'damaged', 1 } end
   table.sort(families, function(a, b)
@@ -126,16 +127,16 @@ local function answer(from, to)
   local limit = mode == 'l' and lock.held and lock.held.limit or 0
   local counters = read_counters()
   local runs = read_runs(number(counters[2]) or 0)
-  local told = { 'LOCK', now, whole(lock.fence), mode, limit, holders, waiters, counters, runs }
-  if from and from <= to then told[10], told[11] = from, to end
+  local reply = { 'LOCK', now, whole(lock.fence), mode, limit, holders, waiters, counters, runs }
+  if from and from <= to then reply[10], reply[11] = from, to end
   local grace = mode == '' and grace_left() or 0
   if lock.stored or lock.paused or grace > 0 then
-    told[10], told[11] = told[10] or 0, told[11] or 0
-    told[12], told[13] = lock.stored or '', lock.paused and lock.paused.text or ''
-    told[14] = lock.paused and paused_for() or 0
+    reply[10], reply[11] = reply[10] or 0, reply[11] or 0
+    reply[12], reply[13] = lock.stored or '', lock.paused and lock.paused.text or ''
+    reply[14] = lock.paused and paused_for() or 0
   end
-  if grace > 0 then told[15] = grace end
-  return told
+  if grace > 0 then reply[15] = grace end
+  return reply
 end
 
 -- Most locks have no waiters, and for these there is little to read, or to make.

@@ -60,7 +60,7 @@ local function load_latch()
   return latch
 end
 
-local function describe(latch, counted)
+local function describe_latch(latch, counted)
   return { 'LATCH', now, latch.left, latch.count, latch.word, latch.since, latch.expires,
            counted or 0 }
 end
@@ -74,7 +74,7 @@ local function set(latch)
   local word, count, ttl = args.word, tonumber(args.number), tonumber(args.ttl)
   if latch then
     -- The answer to this very call was lost.
-    if latch.word == word then return describe(latch) end
+    if latch.word == word then return describe_latch(latch) end
     return { 'EXISTS', now }
   end
   if redis.call('EXISTS', key) == 1 then redis.call('PEXPIRE', key, 0) end
@@ -83,20 +83,20 @@ local function set(latch)
     's', whole(now), 'e', whole(latch.expires))
   redis.call('PEXPIRE', key, ttl)
   call_waiters()
-  return describe(latch)
+  return describe_latch(latch)
 end
 
 local function count(latch)
   local field, most = args.field, tonumber(args.number)
   if args.word and args.word ~= latch.word then return { 'OTHER', now } end
-  if latch.left == 0 or redis.call('HEXISTS', key, field) == 1 then return describe(latch) end
+  if latch.left == 0 or redis.call('HEXISTS', key, field) == 1 then return describe_latch(latch) end
   -- First, as a full server accepts it: Redis checks maxmemory only at the first write of a script.
   redis.call('PEXPIRE', key, latch.expires - now)
   local counted = math.min(most, latch.left)
   latch.left = latch.left - counted
   redis.call('HSET', key, 'l', whole(latch.left), field, whole(counted))
   if latch.left == 0 then call_waiters() end
-  return describe(latch, 1)
+  return describe_latch(latch, 1)
 end
 
 -- Reads all there is, so its cost grows with the ids.
@@ -109,7 +109,7 @@ local function list(latch)
     if string.sub(fields[i], 1, 2) == 'r:' then unnamed = unnamed + 1 end
   end
   table.sort(ids)
-  local reply = describe(latch)
+  local reply = describe_latch(latch)
   reply[9], reply[10] = unnamed, ids
   return reply
 end
@@ -117,10 +117,10 @@ end
 local function delete(latch)
   redis.call('PEXPIRE', key, 0)
   call_waiters()
-  return describe(latch)
+  return describe_latch(latch)
 end
 
 local latch, refusal = load_latch()
 if not latch and (args.what ~= 'set' or refusal[1] ~= 'ABSENT') then return refusal end
-local verbs = { look = describe, list = list, set = set, count = count, delete = delete }
+local verbs = { look = describe_latch, list = list, set = set, count = count, delete = delete }
 return verbs[args.what](latch)

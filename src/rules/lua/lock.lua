@@ -65,7 +65,7 @@
 -- refused caller looks at them if they are few.
 --
 -- Memory: Redis checks maxmemory only at the first write of a script, and PEXPIRE and HDEL pass
--- it. So keep() comes first where an owner that is already in must be served on a full server.
+-- it. So keep_key() comes first where an owner that is already in must be served on a full server.
 --
 -- The table `lock` is what a call knows of it. Its fields, who sets them, and who reads them (where
 -- nothing is said, all do):
@@ -83,7 +83,7 @@
 --   held         the field s; nil if the lock is free. The parts that change a family change it:
 --                families, holders, quick_grant, grant, renew, reclaim and release
 --   paused       the pause that counts: "till", its "text", and "unmarked" if the lock itself does
---                not know it yet (check_conditions(); queue() of refuse.lua marks it)
+--                not know it yet (check_conditions(); queue_up() of refuse.lua marks it)
 --   families     read_families(), by name: those of the caller and its ancestors; write_family()
 --                and write_holders() keep them up to date
 --   damaged      prune(): a holder cannot be read; decide() refuses the request
@@ -216,7 +216,7 @@ end
 -- Has the key live for a week after the longest lease, or for a year. A change that may make the
 -- key has it live before and after: a client without the right to expire keys fails at the first
 -- call, and has changed nothing; the second one finds a key that was not there.
-local function keep(lock, lease)
+local function keep_key(lock, lease)
   local longest = lock.held and lock.held.longest or 0
   if lock.paused then longest = math.max(longest, lock.paused.till - now) end
   redis.call('PEXPIRE', lock.key,

@@ -3,7 +3,7 @@
 --- @include "lock"
 
 -- The field n:WHAT and its new text, with one more, at that time.
-local function tally(lock, what, at)
+local function next_tally(lock, what, at)
   local count = string.match(redis.call('HGET', lock.key, 'n:' .. what) or '', '^%d+')
   return 'n:' .. what, whole((tonumber(count) or 0) + 1) .. ' ' .. at
 end
@@ -46,12 +46,12 @@ local function remember(lock, family, e, notes)
     redis.pcall('HSET', lock.key, 'c', lock.ran, field, run)
   else
     redis.pcall('HSET', lock.key, 'c', lock.ran, field, run,
-      tally(lock, (how == 'ran' or how == 'killed') and 'failed' or how, at))
+      next_tally(lock, (how == 'ran' or how == 'killed') and 'failed' or how, at))
   end
 end
 
 -- The record of the run that began at that time and has succeeded; '' if it is forgotten.
-local function success(lock, began)
+local function successful_run(lock, began)
   local fields = {}
   for n = 0, 19 do fields[n + 1] = 'r:' .. n end
   for _, run in ipairs(redis.call('HMGET', lock.key, unpack(fields))) do
@@ -63,7 +63,7 @@ end
 
 -- The latest run of the owner, or else of the nearest ancestor that has one, if the lock was taken
 -- away from it; nil if it ended in another way, or is forgotten.
-local function revocation(lock, owner)
+local function revoked_run(lock, owner)
   local fields = { 'c' }
   for n = 0, 19 do fields[n + 2] = 'r:' .. n end
   local found = redis.call('HMGET', lock.key, unpack(fields))

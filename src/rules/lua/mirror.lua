@@ -61,7 +61,7 @@ local function open_mirrors()
     return ours and 'ours' or 'taken'
   end
 
-  local function is_given(m)
+  local function is_among_keys(m)
     for i = LOCKS + 1, #KEYS do
       if KEYS[i] == m.key then return true end
     end
@@ -75,7 +75,7 @@ local function open_mirrors()
 
   -- Tells the waiters of libraries that rlock knows. A server that forbids it delays them as a lost
   -- message would.
-  local function announce(m)
+  local function notify_library(m)
     if m.kind == 'shedlock' then return end
     if m.kind == 'redisson' then
       local braced = string.find(m.name, '{', 1, true) and m.name or '{' .. m.name .. '}'
@@ -95,7 +95,7 @@ local function open_mirrors()
   end
 
   -- The mirror that is asked for, as KIND:NAME, with the holder that it would have.
-  local function wanted(lock, text)
+  local function wanted_mirror(lock, text)
     local kind, name = string.match(text, '^(%l+):(.+)$')
     return mirror_of(kind, lock.family and lock.family.name or lock.owner, name)
   end
@@ -106,7 +106,7 @@ local function open_mirrors()
     local keys = {}
     for _, lock in ipairs(locks) do
       local m = lock.mirror and read_mirror(lock.mirror)
-      if m and not is_given(m) and lock.families[m.holder] then keys[#keys + 1] = m.key end
+      if m and not is_among_keys(m) and lock.families[m.holder] then keys[#keys + 1] = m.key end
     end
     return keys[1] and { 'MIRROR', now, keys } or nil
   end
@@ -119,12 +119,12 @@ local function open_mirrors()
     if text and not family then return end
     local till = 0
     for _, e in ipairs(family and family.entries or {}) do till = math.max(till, e.deadline) end
-    local ours = is_given(m) and (not family or till > now) and state_of(m) == 'ours'
+    local ours = is_among_keys(m) and (not family or till > now) and state_of(m) == 'ours'
     if ours and family then
       redis.call('PEXPIRE', m.key, till - now)
     elseif ours then
       redis.call('DEL', m.key)
-      announce(m)
+      notify_library(m)
     end
     if not family then
       lock.mirror = nil
@@ -134,7 +134,7 @@ local function open_mirrors()
 
   -- Why the mirror that is asked for cannot be held; nil if it can.
   function mirrors.misfit(lock, text)
-    local m, other = wanted(lock, text), lock.mirror and read_mirror(lock.mirror)
+    local m, other = wanted_mirror(lock, text), lock.mirror and read_mirror(lock.mirror)
     if other and other.holder == m.holder and (other.kind ~= m.kind or other.name ~= m.name) then
       return 'mirror'
     end
@@ -143,13 +143,13 @@ local function open_mirrors()
 
   -- Whether the lock's owner holds it with the mirror.
   function mirrors.is_held(lock, text)
-    return state_of(wanted(lock, text)) == 'ours'
+    return state_of(wanted_mirror(lock, text)) == 'ours'
   end
 
   -- The holder that keeps the lock's owner out though the lock does not; nil if there is none.
   function mirrors.obstacle(lock, text)
     if lock.mirror then mirrors.follow(lock) end
-    local m = wanted(lock, text)
+    local m = wanted_mirror(lock, text)
     if state_of(m) ~= 'taken' then return nil end
     return { count = 1, till = now + math.max(redis.call('PTTL', m.key), 0),
              shown = label_of(m) }
@@ -157,7 +157,7 @@ local function open_mirrors()
 
   -- Takes the mirror for its family, or for longer. who: the WHO of the caller.
   function mirrors.take(lock, text, lease, who)
-    local m = wanted(lock, text)
+    local m = wanted_mirror(lock, text)
     if state_of(m) == 'ours' then
       lease = math.max(lease, redis.call('PTTL', m.key))
     elseif m.kind == 'redisson' then
@@ -193,7 +193,7 @@ local function open_mirrors()
   -- Takes the mirror from another program, by the token that was told of it.
   function mirrors.take_away(lock, text, token)
     if lock.mirror then mirrors.follow(lock) end
-    local m, own = wanted(lock, text), lock.mirror and read_mirror(lock.mirror)
+    local m, own = wanted_mirror(lock, text), lock.mirror and read_mirror(lock.mirror)
     m.holder = own and own.name == m.name and own.holder or ''
     local state = state_of(m)
     if state == 'misfit' then return { 'MISFIT', now, m.kind, 1 } end
@@ -203,7 +203,7 @@ local function open_mirrors()
       return { 'HELD', now, 0, 1, 1, left, label_of(m), '', token_of(m) }
     end
     redis.call('DEL', m.key)
-    announce(m)
+    notify_library(m)
     return { 'RELEASED', now }
   end
 

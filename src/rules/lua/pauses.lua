@@ -15,14 +15,15 @@
 --- @include "lock"
 
 if is_late(now) then return { 'STALE', now } end
-local told = redis.pcall('HMGET', KEYS[1], 'p', 'v')
-if told.err then
-  return string.find(told.err, 'WRONGTYPE', 1, true) and { 'MISFIT', now, 'damaged', 1 } or told
+local stored = redis.pcall('HMGET', KEYS[1], 'p', 'v')
+if stored.err then
+  return string.find(stored.err, 'WRONGTYPE', 1, true) and { 'MISFIT', now, 'damaged', 1 } or stored
 end
+local stored_pauses, stored_minimum = stored[1], stored[2]
 
 -- The others, without those that are over.
 local lines, latest, there = {}, 0, false
-for other, record in string.gmatch(told[1] or '', '(%S+) ([^\n]+)') do
+for other, record in string.gmatch(stored_pauses or '', '(%S+) ([^\n]+)') do
   local pause = read_pause(record)
   if pause and other == args.glob then
     there = true
@@ -39,7 +40,7 @@ if args.what == 'pause' then
 elseif args.what == 'resume' and not there then
   return { 'NONE', now }
 end
-local minimum = told[2]
+local minimum = stored_minimum
 if args.what == 'minimum' then minimum = args.version ~= '0.0.0' and args.version end
 
 -- A minimum version stays. PEXPIRE comes first, so that a pause can be ended on a full server, too.
@@ -55,7 +56,7 @@ else
 end
 if minimum and args.what == 'minimum' then
   redis.call('HSET', KEYS[1], 'v', minimum)
-elseif told[2] and not minimum then
+elseif stored_minimum and not minimum then
   redis.call('HDEL', KEYS[1], 'v')
 end
 keep_for(math.max(latest - now, 0) + WEEK)

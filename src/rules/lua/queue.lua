@@ -6,10 +6,10 @@
 local BOUND = 900000 -- ms: how long others may pass a waiter, unless a request says less
 local WALK = 10000   -- tickets that one call passes over at most
 
--- The record as others are told of it, without the offer.
-local function show_waiter(w)
-  w.elsewhere, w.offer, w.far = false, nil, nil
-  return write_waiter(w)
+-- The record as others see it, without the offer.
+local function record_for_others(w)
+  return write_waiter({ deadline = w.deadline, owner = w.owner, since = w.since, mode = w.mode,
+                        who = w.who })
 end
 
 -- Publishing only makes it quick: a lost message costs one heartbeat, and so does a server that
@@ -34,8 +34,8 @@ end
 
 -- Priorities, -9 to 9. All waiters have tickets in the order of arrival, as "q" tells; those of one
 -- priority are also in a list, in their order. Waiters of priority 0 are not in a list as long as
--- none has a lower one. When the first with a lower one comes, they are put into a list (list_all()
--- in places.lua), and so is every later one until the lists of 0 and below are empty.
+-- none has a lower one. When the first with a lower one comes, they are put into a list
+-- (list_plain() in places.lua), and so is every later one until the lists of 0 and below are empty.
 local HIGHEST, LOWEST = 9, -9
 
 -- The lists of the waiters with a priority, by priority, without the empty ones.
@@ -71,7 +71,7 @@ local function write_lists(lock)
 end
 
 -- The field of the Nth ticket of a list.
-local function item_of(list, n)
+local function list_field(list, n)
   return 'o:' .. list.priority .. ':' .. whole(n)
 end
 
@@ -88,9 +88,9 @@ local function rank_note(lock)
   return lock.listed and ' rank=' .. (args.priority or 0) .. ':' .. whole(lock.listed) or ''
 end
 
--- Whether it has waited for so long that no other waiter passes it. A waiter for several keys has
--- the same time in all of them, or two could wait for each other. bound: that of a caller which may
--- not be in the queue; nil: none.
+-- Whether the waiter has waited for so long that no other waiter passes it. A waiter for several
+-- keys has the same time in all of them, or two could wait for each other. bound: that of a caller
+-- which may not be in the queue; nil: none.
 local function is_overdue(lock, waiter, bound)
   local due = number(string.match(waiter.who, ' due=(%d+)'))
   if due then return now >= due end
@@ -108,7 +108,7 @@ local function clear_place(lock, place, waiter)
   if group then redis.call('HDEL', lock.key, group) end
   local list, n = list_of(lock, waiter.who)
   if not list then return end
-  redis.call('HDEL', lock.key, item_of(list, n))
+  redis.call('HDEL', lock.key, list_field(list, n))
   if list.first ~= n then return end
   list.first = n + 1
   write_lists(lock)
@@ -121,17 +121,17 @@ end
 -- Has a far waiter call, and keeps its place only until it must have done so; until then its mark
 -- is far=0. The caller writes the record. Where the server forbids to publish, waiters find their
 -- turn by their calls.
-local function bring_near(lock, waiter)
+local function recall(lock, waiter)
   if waiter.far == 0 then return end
-  local told = waiter.deadline <= now or notify(lock, waiter)
-  if type(told) == 'table' and told.err then return end
+  local sent = waiter.deadline <= now or notify(lock, waiter)
+  if type(sent) == 'table' and sent.err then return end
   waiter.deadline, waiter.far = math.min(waiter.deadline, now + waiter.far), 0
 end
 
 -- Brings those near that come to be so as the first ticket moves. Many that died at the same time
 -- must not keep the others for long: with each dead waiter that was passed, more are asked. So each
 -- waiter among the first ones has called, or was told to, since it has come so near.
-local function bring_all_near(lock, queue)
+local function recall_near(lock, queue)
   local from = math.max(queue.near_from + NEAR, queue.first)
   local last = queue.first + NEAR * (1 + math.min(queue.dead or 0, NEAR)) - 1
   local names = {}
@@ -141,14 +141,14 @@ local function bring_all_near(lock, queue)
   for i, text in ipairs(redis.call('HMGET', lock.key, unpack(names))) do
     local waiter = text and read_waiter(text)
     if waiter and waiter.far and waiter.far > 0 then
-      bring_near(lock, waiter)
+      recall(lock, waiter)
       redis.call('HSET', lock.key, names[i], write_waiter(waiter))
     end
   end
 end
 
 local function write_queue(lock, queue)
-  bring_all_near(lock, queue)
+  recall_near(lock, queue)
   if queue.base ~= 'q' and queue.first > queue.last then
     redis.call('HDEL', lock.key, queue.base)
   else
@@ -188,7 +188,7 @@ end
 -- The ticket with that number in a line, which is a queue or a list.
 local function ticket_at(lock, line, n)
   if not line.priority then return n end
-  return number(redis.call('HGET', lock.key, item_of(line, n)) or nil)
+  return number(redis.call('HGET', lock.key, list_field(line, n)) or nil)
 end
 
 -- The first waiter of a line. The dead ones before it, and the holes (numbers without a waiter),
@@ -204,7 +204,7 @@ local function first_waiter(lock, queue, line, most)
     if not waiter and n - from == WALK then
       waiter = { owner = '' }
     elseif not waiter then
-      if line.priority then redis.call('HDEL', lock.key, item_of(line, n)) end
+      if line.priority then redis.call('HDEL', lock.key, list_field(line, n)) end
       line.first = n + 1
       if text then
         clear_place(lock, place_of(queue, ticket), found)
@@ -248,7 +248,7 @@ local function leave_queue(lock)
   lock.place, lock.queue.mine, lock.listed = nil, nil, nil
 end
 
--- The waiters in it are notified, and queue again where they belong.
+-- Removes and notifies all waiters of a queue, who then queue again where they belong.
 local function empty_queue(lock, queue)
   for ticket = queue.first, queue.last do
     local place = place_of(queue, ticket)

@@ -4,7 +4,7 @@
 --- @include "holders"
 
 -- The nearest ancestor of both, or one of them; '' if there is none.
-local function common(one, other)
+local function common_ancestor(one, other)
   local path, found = lineage(other), ''
   for i, name in ipairs(lineage(one)) do
     if path[i] ~= name then break end
@@ -32,8 +32,8 @@ end
 -- with a lower token held it before the owner, so it must be gone ("stale"); one with a higher
 -- token came after the owner, which must be gone then. Returns nil if the owner cannot hold it
 -- again.
-local function look_around(lock, claim)
-  local around = { stale = {} }
+local function find_known_holders(lock, claim)
+  local known = { stale = {} }
   if string.find(';' .. lock.barred, ';!' .. claim.owner .. '=', 1, true) then return nil end
   if is_barred(lock) then return nil end
   local families = {}
@@ -41,20 +41,20 @@ local function look_around(lock, claim)
   if not families then return nil end
   for _, family in ipairs(families) do
     local fence = family.entries[1].fence
-    if fence == claim.fence and common(family.name, claim.owner) ~= '' then
-      around.kin = family
+    if fence == claim.fence and common_ancestor(family.name, claim.owner) ~= '' then
+      known.kin = family
     elseif is_alive(family) and is_in_the_way(lock, family, claim) then
       if tonumber(fence) >= tonumber(claim.fence) then return nil end
-      table.insert(around.stale, family)
+      table.insert(known.stale, family)
     end
   end
-  return around
+  return known
 end
 
 -- The family of the owner, named after the owner in which all of it nest. kin: those that are known
 -- already; nil: none.
 local function join_family(lock, owner, kin)
-  local family = { name = kin and common(kin.name, owner) or owner,
+  local family = { name = kin and common_ancestor(kin.name, owner) or owner,
                    entries = kin and kin.entries or {} }
   if kin and kin.name ~= family.name then
     redis.call('HDEL', lock.key, 'h:' .. kin.name)
@@ -63,8 +63,8 @@ local function join_family(lock, owner, kin)
   return family
 end
 
--- around: as look_around() has found it.
-local function reclaim(lock, claim, around)
+-- Makes the owner of the claim a holder again. known: what find_known_holders() has returned.
+local function reclaim(lock, claim, known)
   local rest = string.format('%s %s %.0f %s %.0f ', claim.fence, claim.owner, now, claim.mode,
     claim.slot) .. with_attempt(claim.who)
   lock.own = { deadline = now + claim.lease, lease = claim.lease, fence = claim.fence,
@@ -72,13 +72,13 @@ local function reclaim(lock, claim, around)
                rest = rest }
   redis.call('HSET', lock.key, 'k', lock.kind,
     'f', whole(math.max(lock.fence, tonumber(claim.fence))))
-  keep(lock, claim.lease)
-  for _, family in ipairs(around.stale) do
-    thin_out(lock, family, function() return true end)
+  keep_key(lock, claim.lease)
+  for _, family in ipairs(known.stale) do
+    remove_entries(lock, family, function() return true end)
     write_family(lock, family)
   end
   leave_queue(lock)
-  local family = join_family(lock, claim.owner, around.kin)
+  local family = join_family(lock, claim.owner, known.kin)
   family.entries[#family.entries + 1] = lock.own
   write_family(lock, family)
   lock.held = { limit = claim.limit, count = 0 }

@@ -28,8 +28,9 @@ local bar, at_least = tonumber(args.bar or 0), tonumber(args.at_least or 0)
 local locks, worst, mirrored = {}, nil, false
 local run_out = {} -- the locks whose lease has ended, where that counts
 
--- Whether the release is usual: no other client nests in it or waits.
-local function load_all()
+-- Loads the locks. Returns whether the release is usual: no other client nests in one or waits; or
+-- false and the refusal to return.
+local function load_locks()
   local quiet = bar == 0 and at_least == 0
   for i = 1, LOCKS do
     local lock, refusal = load_families(i, owner, 'q:' .. owner)
@@ -56,7 +57,7 @@ local function load_all()
   return quiet
 end
 
-local quiet, refusal = load_all()
+local quiet, refusal = load_locks()
 if refusal then return refusal end
 
 if quiet then
@@ -99,13 +100,13 @@ local function let_run_out(lock, own, family)
   own.deadline, own.lease = math.min(own.since, now) + at_least, at_least
   lock.held.earliest = math.min(lock.held.earliest, own.deadline)
   lock.held.longest = math.max(lock.held.longest, own.lease)
-  keep(lock, 0)
+  keep_key(lock, 0)
   write_holders(lock, family)
 end
 
 -- Notifies the first waiter: it knows when the lease ends only if it was first when it called last,
 -- and the end is still the same.
-local function tell_first(lock, parent, family)
+local function notify_first(lock, parent, family)
   local head = first_in_turn(lock, queue_below(lock, parent))
   if head and head.owner ~= '' and not head.elsewhere
     and obstacle(lock, head.mode, parent, family) then
@@ -118,7 +119,7 @@ local function release(lock)
   local own, family = lock.own, lock.family
   local mode_before -- of the family; nil: it keeps what it has
 
-  keep(lock, 0)
+  keep_key(lock, 0)
   if own and at_least > 0 and own.since + at_least > now then
     let_run_out(lock, own, family)
   elseif own then
@@ -131,12 +132,12 @@ local function release(lock)
   local head = lock.place and first_in_turn(lock, queue)
   local was_first = head and head.owner == owner
   leave_queue(lock)
-  if was_first or own and not mode_before then tell_first(lock, parent, above) end
+  if was_first or own and not mode_before then notify_first(lock, parent, above) end
   -- The owner's acquisition may still be under way, in a socket or a proxy. When it arrives, it
   -- finds this.
   if bar > 0 then
     note_barred(lock, args.attempt and owner .. '/' .. args.attempt or owner, bar)
-    keep(lock, 0)
+    keep_key(lock, 0)
   end
   if lock.mirror then mirrors.follow(lock) end
   wake_after(lock, owner, family or above, mode_before)
@@ -147,8 +148,8 @@ local grace = args.epoch and grace_left(args.epoch, tonumber(args.lease)) or 0
 
 for _, lock in ipairs(locks) do
   if not release(lock) then
-    local absent = { 'ABSENT', now, lock.number, present(lock) }
-    absent[7] = revocation(lock, owner)
+    local absent = { 'ABSENT', now, lock.number, describe_present(lock) }
+    absent[7] = revoked_run(lock, owner)
     -- If the server has forgotten the lock, no other client can have acquired it since.
     local forgotten = grace > 0 and absent[4] == 0 and not run_out[lock]
       and not string.find(';' .. lock.barred, ';!' .. owner .. '=', 1, true)

@@ -33,15 +33,15 @@ local owner, lease = args.owner, tonumber(args.lease or 0)
 local locks, lost, mirrored = {}, nil, false
 
 -- Numbers of a list, as text.
-local function words(text)
+local function numbers_of(text)
   local list = {}
   for word in string.gmatch(text or '', '%d+') do list[#list + 1] = word end
   return list
 end
-local fences = args.fences and words(args.fences) or {}
+local fences = args.fences and numbers_of(args.fences) or {}
 
 -- Returns a refusal, or finds which lock is lost.
-local function load_all()
+local function load_locks()
   for i = 1, LOCKS do
     local lock, refusal = load_families(i, owner)
     if not lock then return refusal end
@@ -60,7 +60,7 @@ local function load_all()
   end
 end
 
-local answer = load_all()
+local answer = load_locks()
 if answer then return answer end
 
 local mirrors = mirrored and not lost and open_mirrors()
@@ -73,11 +73,12 @@ for i, lock in ipairs(mirrors and locks or {}) do
   end
 end
 
+-- fence: that which the quorum has settled on; nil: it keeps its own.
 local function renew(lock, fence)
   local own, held = lock.own, lock.held
   own.lease = lease > 0 and lease or own.lease
   own.deadline, own.rest = now + own.lease, with_attempt(own.rest)
-  keep(lock, own.lease)
+  keep_key(lock, own.lease)
   if fence then settle(lock, own, fence) end
   local is_only = held.oldest == '-' and held.count == 1
   if own.deadline < held.earliest or own.lease > held.longest or is_only then
@@ -123,7 +124,7 @@ end
 
 -- Has it hold all its locks again. Returns the answer; nil if it cannot have one of them.
 local function reclaim_all()
-  local slots, claims, around = words(args.slots), {}, {}
+  local slots, claims, known = numbers_of(args.slots), {}, {}
   for i = 1, LOCKS do
     local lock, refusal = locks[i], nil
     if not lock then lock, refusal = load_families(i, owner) end
@@ -133,13 +134,13 @@ local function reclaim_all()
     claims[i] = { owner = owner, lease = lease, mode = args.mode, limit = tonumber(args.limit or 0),
                   who = args.who, fence = fences[i], slot = tonumber(slots[i]) }
     if not lock.own then
-      around[i] = look_around(lock, claims[i])
-      if not around[i] then return nil end
+      known[i] = find_known_holders(lock, claims[i])
+      if not known[i] then return nil end
     end
   end
   local reclaimed = { 'RENEWED', now, {}, {}, 2 }
   for i, lock in ipairs(locks) do
-    if around[i] then reclaim(lock, claims[i], around[i]) else renew(lock) end
+    if known[i] then reclaim(lock, claims[i], known[i]) else renew(lock) end
     reclaimed[3][i], reclaimed[4][i] = lock.own.fence, lock.own.slot
   end
   return reclaimed
@@ -147,7 +148,7 @@ end
 
 answer = grace > 0 and args.mode and reclaim_all()
 if answer then return answer end
-answer = { 'LOST', now, lost, present(locks[lost]) }
-answer[7] = revocation(locks[lost], owner)
+answer = { 'LOST', now, lost, describe_present(locks[lost]) }
+answer[7] = revoked_run(locks[lost], owner)
 return member_answer(answer)
 end)()

@@ -83,7 +83,7 @@ local function read_waiters()
   if next(lists_of(lock)) then sort_by_turn() end
   for i, one in ipairs(waiters) do
     local noted = one.turn and one.turn ~= PLAIN
-    waiters[i] = show_waiter(one.waiter) .. (noted and ' turn=' .. one.turn or '')
+    waiters[i] = record_for_others(one.waiter) .. (noted and ' turn=' .. one.turn or '')
   end
   return from, to
 end

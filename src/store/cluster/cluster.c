@@ -1,4 +1,5 @@
-/* Read from start(), which chooses the node to ask, and answered(), which says what comes next. */
+/* Read from start_operation(), which chooses the node to ask, and on_answer(), which says what
+ * comes next. */
 #include "store/cluster/cluster.h"
 
 #include <stdio.h>
@@ -42,7 +43,7 @@ struct cluster {
     void (*due)(struct cluster *cluster); /* its purpose */
 };
 
-static void start(struct cluster *cluster);
+static void start_operation(struct cluster *cluster);
 
 unsigned cluster_slot_of_key(const char *prefix, const char *key)
 {
@@ -58,7 +59,7 @@ static struct moment now_of(const struct cluster *cluster)
     return loop_now(cluster->loop);
 }
 
-static void finish(struct cluster *cluster, const struct answer *answer)
+static void finish_operation(struct cluster *cluster, const struct answer *answer)
 {
     cluster->busy = false;
     loop_disarm(cluster->loop, &cluster->timer);
@@ -67,7 +68,8 @@ static void finish(struct cluster *cluster, const struct answer *answer)
 }
 
 /* Delays a step that must not happen within a call from outside. */
-static void defer(struct cluster *cluster, struct moment when, void (*due)(struct cluster *cluster))
+static void defer_step(struct cluster *cluster, struct moment when,
+                       void (*due)(struct cluster *cluster))
 {
     cluster->due = due;
     loop_arm(cluster->loop, &cluster->timer, when);
@@ -96,7 +98,7 @@ static void give_up(struct cluster *cluster)
         failure->cause = CAUSE_NOT_READY;
     if (failure->cause == CAUSE_NOT_READY && again.ns < cluster->retry_until.ns) {
         cluster->refreshed = false;
-        defer(cluster, again, start);
+        defer_step(cluster, again, start_operation);
         return;
     }
     if (failure->cause == CAUSE_UNREACHABLE && cluster->map->node_count > 1) {
@@ -106,12 +108,12 @@ static void give_up(struct cluster *cluster)
             memmove(failure->text, why + 2, strlen(why + 2) + 1);
         answer_prepend(failure, "cannot reach %s: at none of its nodes: ", cluster->name);
     }
-    finish(cluster, failure);
+    finish_operation(cluster, failure);
 }
 
 /* -- the map ----------------------------------------------------------------------------------- */
 
-static void refreshed(struct cluster *cluster)
+static void on_refreshed(struct cluster *cluster)
 {
     size_t node = cluster_map_find(cluster->map, cluster->slot);
     bool tried = has_failed(cluster) && node == cluster->suspect;
@@ -124,7 +126,7 @@ static void refreshed(struct cluster *cluster)
     if (node == CLUSTER_NOWHERE || tried)
         give_up(cluster);
     else
-        start(cluster);
+        start_operation(cluster);
 }
 
 static void map_was_read(void *arg, const struct answer *answer)
@@ -136,9 +138,9 @@ static void map_was_read(void *arg, const struct answer *answer)
     cluster->contact |= granted || answer->cause == CAUSE_NOT_READY;
     cluster->map_known |= granted || refused;
     if (refused || (granted && cluster->operation.verb == VERB_NONE)) {
-        finish(cluster, answer);
+        finish_operation(cluster, answer);
     } else if (granted) {
-        refreshed(cluster);
+        on_refreshed(cluster);
     } else {
         if (!has_failed(cluster) || answer->full)
             cluster->failure = *answer;
@@ -146,7 +148,7 @@ static void map_was_read(void *arg, const struct answer *answer)
     }
 }
 
-static void refresh(struct cluster *cluster)
+static void refresh_map(struct cluster *cluster)
 {
     cluster_nodes_read(cluster->nodes, cluster->operation.until, map_was_read, cluster);
 }
@@ -161,10 +163,10 @@ static void look_elsewhere(struct cluster *cluster)
         moment_reached(cluster->operation.until, now_of(cluster)))
         give_up(cluster);
     else
-        refresh(cluster);
+        refresh_map(cluster);
 }
 
-static void answered(void *arg, const struct answer *answer);
+static void on_answer(void *arg, const struct answer *answer);
 
 static void send(struct cluster *cluster, size_t i)
 {
@@ -174,7 +176,7 @@ static void send(struct cluster *cluster, size_t i)
     cluster->node = i;
     if (!store) {
         answer_fail(&cluster->failure, CAUSE_UNREACHABLE, "%s", fault);
-        defer(cluster, now_of(cluster), look_elsewhere);
+        defer_step(cluster, now_of(cluster), look_elsewhere);
         return;
     }
     if (cluster->asking)
@@ -186,13 +188,13 @@ static void send(struct cluster *cluster, size_t i)
         struct moment now = now_of(cluster);
         operation.until = moment_plus(now, moment_until(now, operation.until) / 2);
     }
-    operation.done = answered;
+    operation.done = on_answer;
     operation.arg = cluster;
     store_start(store, &operation);
 }
 
 /* A node may not have heard yet what another one is called: the map has that one's address. */
-static void follow(struct cluster *cluster, const char *moved)
+static void follow_moved(struct cluster *cluster, const char *moved)
 {
     struct cluster_redirection redirection;
     size_t to = CLUSTER_NOWHERE;
@@ -224,7 +226,7 @@ static void follow(struct cluster *cluster, const char *moved)
     send(cluster, to);
 }
 
-static void answered(void *arg, const struct answer *answer)
+static void on_answer(void *arg, const struct answer *answer)
 {
     struct cluster *cluster = arg;
     bool unknown = answer->verdict == VERDICT_UNKNOWN;
@@ -237,7 +239,7 @@ static void answered(void *arg, const struct answer *answer)
     *(silent ? &node->failed : &node->answered) = now_of(cluster);
     const char *moved = store_redis_moved(cluster_nodes_store(cluster->nodes, cluster->node));
     if (answer->cause == CAUSE_CLUSTER && *moved && cluster->slot != CLUSTER_SLOTS) {
-        follow(cluster, moved);
+        follow_moved(cluster, moved);
         return;
     }
     cluster_nodes_keep(cluster->nodes, cluster->node);
@@ -245,17 +247,17 @@ static void answered(void *arg, const struct answer *answer)
         cluster_map_move(cluster->map, cluster->slot, cluster->node);
     cluster->contact |= !unknown || answer->cause == CAUSE_NOT_READY;
     if (!unknown || answer->cause == CAUSE_DENIED || answer->cause == CAUSE_CLUSTER) {
-        finish(cluster, answer);
+        finish_operation(cluster, answer);
     } else if (answer->maybe_done) {
         cluster->suspect = cluster->node;
-        finish(cluster, answer);
+        finish_operation(cluster, answer);
     } else {
         cluster->failure = *answer;
         look_elsewhere(cluster);
     }
 }
 
-static void start(struct cluster *cluster)
+static void start_operation(struct cluster *cluster)
 {
     size_t node = cluster_map_find(cluster->map, cluster->slot);
 
@@ -268,12 +270,12 @@ static void start(struct cluster *cluster)
         node = nodes[0];
     }
     if (node == cluster->suspect)
-        refresh(cluster);
+        refresh_map(cluster);
     else
         send(cluster, node);
 }
 
-static void begin(struct cluster *cluster, const struct operation *operation)
+static void begin_operation(struct cluster *cluster, const struct operation *operation)
 {
     cluster->busy = true;
     loop_disarm(cluster->loop, &cluster->idle);
@@ -288,22 +290,22 @@ static void begin(struct cluster *cluster, const struct operation *operation)
 void cluster_call(struct cluster *cluster, unsigned slot, const struct operation *operation,
                   struct moment retry_until)
 {
-    begin(cluster, operation);
+    begin_operation(cluster, operation);
     cluster->slot = slot;
     cluster->retry_until = retry_until;
-    start(cluster);
+    start_operation(cluster);
 }
 
 void cluster_call_node(struct cluster *cluster, size_t node, const struct operation *operation)
 {
-    begin(cluster, operation);
+    begin_operation(cluster, operation);
     send(cluster, node);
 }
 
 void cluster_read_map(struct cluster *cluster, struct moment until, store_done *done, void *arg)
 {
-    begin(cluster, &(struct operation){.until = until, .done = done, .arg = arg});
-    refresh(cluster);
+    begin_operation(cluster, &(struct operation){.until = until, .done = done, .arg = arg});
+    refresh_map(cluster);
 }
 
 const struct cluster_map *cluster_map_of(const struct cluster *cluster)
@@ -329,7 +331,7 @@ static void read_ahead(struct loop_timer *timer)
         cluster_nodes_read(cluster->nodes, until, was_read_ahead, cluster);
 }
 
-static void tidy(struct loop_timer *timer)
+static void close_idle_nodes(struct loop_timer *timer)
 {
     struct cluster *cluster = timer->owner;
 
@@ -341,7 +343,7 @@ static void tidy(struct loop_timer *timer)
 }
 
 /* Ends the request under way without its "done". */
-static void abandon(struct cluster *cluster)
+static void abandon_request(struct cluster *cluster)
 {
     cluster->busy = false;
     loop_disarm(cluster->loop, &cluster->timer);
@@ -359,7 +361,7 @@ enum release_sent cluster_release_nowait(struct cluster *cluster, unsigned slot,
         node = cluster->node;
     struct store *store = cluster_nodes_store(cluster->nodes, node);
     enum release_sent sent = store ? store_release_nowait(store, request) : RELEASE_UNSENT;
-    abandon(cluster);
+    abandon_request(cluster);
     return sent;
 }
 
@@ -377,7 +379,7 @@ struct cluster *cluster_new(struct loop *loop, const struct store_address *addre
 
     *cluster = (struct cluster){.loop = loop, .suspect = CLUSTER_NOWHERE};
     cluster->timer = (struct loop_timer){.fire = timer_due, .owner = cluster};
-    cluster->idle = (struct loop_timer){.fire = tidy, .owner = cluster};
+    cluster->idle = (struct loop_timer){.fire = close_idle_nodes, .owner = cluster};
     cluster->ahead = (struct loop_timer){.fire = read_ahead, .owner = cluster};
     url_print(address->urls, cluster->name, sizeof cluster->name);
     cluster->nodes = cluster_nodes_new(loop, address, events, arg, fault, size);
@@ -391,7 +393,7 @@ struct cluster *cluster_new(struct loop *loop, const struct store_address *addre
 
 void cluster_free(struct cluster *cluster)
 {
-    abandon(cluster);
+    abandon_request(cluster);
     cluster_nodes_free(cluster->nodes);
     free(cluster);
 }

@@ -57,7 +57,7 @@ struct multi_lock {
     unsigned rounds;           /* of this acquisition */
 };
 
-static struct multi_lock *of(struct store *base)
+static struct multi_lock *multi_of(struct store *base)
 {
     return MEM_CONTAINER(struct multi_lock, base, base);
 }
@@ -80,7 +80,7 @@ static void set_granted(struct multi_lock *multi)
         (struct answer){.verdict = VERDICT_GRANTED, .granted.grants = multi->result.grants};
 }
 
-static void finish(struct multi_lock *multi)
+static void finish_operation(struct multi_lock *multi)
 {
     struct kept_answer result; /* "done" may begin the next operation */
 
@@ -99,8 +99,8 @@ static struct acquire_request *set_key(struct multi_lock *multi, size_t key)
 }
 
 /* Asks about multi->key. */
-static void ask(struct multi_lock *multi, struct operation operation, struct moment until,
-                store_done *done)
+static void ask_below(struct multi_lock *multi, struct operation operation, struct moment until,
+                      store_done *done)
 {
     operation.until = until;
     operation.done = done;
@@ -132,7 +132,7 @@ static void add_grant(struct multi_lock *multi, const struct answer *granted)
 /* Adds the answer about one key to that about all. A refusal counts more than that all is well,
  * silence more than a refusal, which is not forgotten for it. Something may have been done as soon
  * as one of them may be. */
-static void merge(struct multi_lock *multi, const struct answer *answer)
+static void merge_answer(struct multi_lock *multi, const struct answer *answer)
 {
     struct answer *all = &multi->result.answer;
     bool done = all->maybe_done || answer->maybe_done || answer->verdict != VERDICT_UNKNOWN;
@@ -150,7 +150,7 @@ static void merge(struct multi_lock *multi, const struct answer *answer)
 
 static void ask_next(struct multi_lock *multi);
 
-static void answered(void *arg, const struct answer *answer)
+static void on_key_answer(void *arg, const struct answer *answer)
 {
     struct multi_lock *multi = arg;
     bool renewal = multi->base.operation.verb == VERB_RENEW;
@@ -160,16 +160,16 @@ static void answered(void *arg, const struct answer *answer)
         /* One is lost, so all are. */
         answer_keep(&multi->result, answer);
         multi->result.answer.refused.key = multi->key;
-        finish(multi);
+        finish_operation(multi);
         return;
     }
     if (!renewal)
         multi->holds[multi->key] = answer->verdict == VERDICT_UNKNOWN ? HOLD_LOCK : HOLD_NOTHING;
-    merge(multi, answer);
+    merge_answer(multi, answer);
     if (multi->step == multi->key_count) {
         if (multi->result.answer.verdict != VERDICT_UNKNOWN)
             multi->result.answer.maybe_done = false;
-        finish(multi);
+        finish_operation(multi);
     } else {
         ask_next(multi);
     }
@@ -199,7 +199,7 @@ static void ask_next(struct multi_lock *multi)
     struct moment now = loop_now(multi->loop);
     int64_t left = (int64_t)(multi->key_count - multi->step);
     int64_t share = moment_until(now, whole->until) / (left > 1 ? left : 1);
-    ask(multi, operation, moment_plus(now, share), answered);
+    ask_below(multi, operation, moment_plus(now, share), on_key_answer);
 }
 
 static enum release_sent release_nowait(struct store *base, const struct release_request *request)
@@ -212,7 +212,7 @@ static enum release_sent release_nowait(struct store *base, const struct release
     one.key_count = 1;
     for (size_t i = 0; i < request->lock->key_count; i++) {
         one.keys = &request->lock->keys[i];
-        enum release_sent sent = store_release_nowait(of(base)->below, &about_one);
+        enum release_sent sent = store_release_nowait(multi_of(base)->below, &about_one);
         if (all == RELEASE_SENT || sent == RELEASE_BLOCKED)
             all = sent;
     }
@@ -230,10 +230,10 @@ static bool is_taken(const struct answer *answer)
 static void start_round(struct multi_lock *multi);
 static void release_taken_next(struct multi_lock *multi);
 
-/* Whether a key must be released after the result. No lock is held while another key is waited for,
- * no place in a queue is kept beyond that key, and nothing is left where it failed. After silence,
- * the next try finds out. */
-static bool must_go(const struct multi_lock *multi, size_t key)
+/* Whether the key must be released after the result of this round. No lock is held while another
+ * key is waited for, no place in a queue is kept beyond that key, and nothing is left where it
+ * failed. After silence, the next try finds out. */
+static bool must_release(const struct multi_lock *multi, size_t key)
 {
     const struct answer *result = &multi->result.answer;
     bool waits = is_taken(result) && multi->base.operation.acquire->queue;
@@ -269,19 +269,19 @@ static void release_taken_next(struct multi_lock *multi)
 
     for (; multi->step < count; multi->step++) {
         size_t key = multi->order[count - 1 - multi->step];
-        if (must_go(multi, key)) {
+        if (must_release(multi, key)) {
             struct release_request *request = &multi->request.release;
             *request = (struct release_request){
                 .lock = set_key(multi, key), .end.how = LOCK_UNUSED, .in_time = true};
-            ask(multi, (struct operation){.verb = VERB_RELEASE, .release = request},
-                multi->base.operation.until, taken_released);
+            ask_below(multi, (struct operation){.verb = VERB_RELEASE, .release = request},
+                      multi->base.operation.until, taken_released);
             return;
         }
     }
     if (multi->again && !moment_reached(multi->base.operation.until, loop_now(multi->loop)))
         start_round(multi);
     else
-        finish(multi);
+        finish_operation(multi);
 }
 
 static void release_taken(struct multi_lock *multi, const struct answer *why, bool again)
@@ -305,7 +305,7 @@ static bool has_taken(const struct multi_lock *multi)
 }
 
 /* Notes the answer about the key. A place stays until it is released or used. */
-static void note(struct multi_lock *multi, const struct answer *answer, bool queued)
+static void note_answer(struct multi_lock *multi, const struct answer *answer, bool queued)
 {
     enum hold *hold = &multi->holds[multi->key];
 
@@ -322,8 +322,8 @@ static void note(struct multi_lock *multi, const struct answer *answer, bool que
 
 static void acquire_key(struct multi_lock *multi, store_done *done)
 {
-    ask(multi, (struct operation){.verb = VERB_ACQUIRE, .acquire = &multi->one},
-        multi->base.operation.until, done);
+    ask_below(multi, (struct operation){.verb = VERB_ACQUIRE, .acquire = &multi->one},
+              multi->base.operation.until, done);
 }
 
 static void take_next(struct multi_lock *multi);
@@ -334,7 +334,7 @@ static void key_taken(void *arg, const struct answer *answer)
     bool first = !has_taken(multi);
     bool to_wait = is_taken(answer) && multi->base.operation.acquire->queue;
 
-    note(multi, answer, to_wait && first);
+    note_answer(multi, answer, to_wait && first);
     if (answer->verdict == VERDICT_GRANTED) {
         take_next(multi);
         return;
@@ -362,7 +362,7 @@ static void take_next(struct multi_lock *multi)
     size_t next = next_to_take(multi);
 
     if (next == NO_KEY) {
-        finish(multi);
+        finish_operation(multi);
         return;
     }
     struct acquire_request *one = set_key(multi, next);
@@ -376,13 +376,13 @@ static void take_next(struct multi_lock *multi)
 
 static void stand_next(struct multi_lock *multi);
 
-static void stood(void *arg, const struct answer *answer)
+static void on_queued(void *arg, const struct answer *answer)
 {
     struct multi_lock *multi = arg;
     bool next =
         answer->cause == CAUSE_HELD && answer->refused.position == 1 && !answer->refused.holders;
 
-    note(multi, answer, is_taken(answer));
+    note_answer(multi, answer, is_taken(answer));
     multi->step++;
     if (answer->verdict == VERDICT_GRANTED || next)
         stand_next(multi);
@@ -397,7 +397,7 @@ static void stand_next(struct multi_lock *multi)
         return;
     }
     set_key(multi, multi->order[multi->step])->queue_only = true;
-    acquire_key(multi, stood);
+    acquire_key(multi, on_queued);
 }
 
 /* -- acquiring: from the beginning ------------------------------------------------------------- */
@@ -415,7 +415,7 @@ static void start_round(struct multi_lock *multi)
     }
 }
 
-static void acquire(struct multi_lock *multi, const char *owner)
+static void acquire_all_keys(struct multi_lock *multi, const char *owner)
 {
     if (!multi->last_owner || strcmp(multi->last_owner, owner) != 0) {
         free(multi->last_owner);
@@ -430,9 +430,9 @@ static void acquire(struct multi_lock *multi, const char *owner)
 
 /* -- the whole --------------------------------------------------------------------------------- */
 
-static void start(struct store *base, const struct operation *operation)
+static void start_operation(struct store *base, const struct operation *operation)
 {
-    struct multi_lock *multi = of(base);
+    struct multi_lock *multi = multi_of(base);
     const struct acquire_request *lock = operation_lock(operation);
 
     multi->keys = lock->keys;
@@ -442,7 +442,7 @@ static void start(struct store *base, const struct operation *operation)
     multi->step = 0;
     set_granted(multi);
     switch (operation->verb) {
-    case VERB_ACQUIRE: acquire(multi, lock->owner); break;
+    case VERB_ACQUIRE: acquire_all_keys(multi, lock->owner); break;
     case VERB_RENEW: ask_next(multi); break;
     case VERB_RELEASE:
         multi->waiting = NO_KEY;
@@ -453,18 +453,18 @@ static void start(struct store *base, const struct operation *operation)
     }
 }
 
-/* Only one key was asked for. */
-static void handed(void *arg, const struct answer *grant)
+/* A lock can be handed over only where one key was requested. */
+static void on_handed_over(void *arg, const struct answer *grant)
 {
-    struct multi_lock *multi = of(arg);
+    struct multi_lock *multi = multi_of(arg);
 
     multi->holds[0] = HOLD_LOCK;
     store_granted(&multi->base, grant);
 }
 
-static void close_several(struct store *base)
+static void close_multi(struct store *base)
 {
-    struct multi_lock *multi = of(base);
+    struct multi_lock *multi = multi_of(base);
 
     store_close(multi->below);
     free(multi->last_owner);
@@ -473,8 +473,8 @@ static void close_several(struct store *base)
 
 struct store *multi_lock_open(struct loop *loop, struct store *single)
 {
-    static const struct store_events events = {store_changed, handed};
-    static const struct store_ops ops = {close_several, start, release_nowait};
+    static const struct store_events events = {store_changed, on_handed_over};
+    static const struct store_ops ops = {close_multi, start_operation, release_nowait};
     struct multi_lock *multi = mem_zeroed(sizeof *multi);
 
     multi->base.ops = &ops;

@@ -1,4 +1,4 @@
-/* Read from cluster_nodes_read(), and answered(), which says whether the map is known now. */
+/* Read from cluster_nodes_read(), and on_answer(), which says whether the map is known now. */
 #include "store/cluster/nodes.h"
 
 #include <hiredis/hiredis.h>
@@ -130,14 +130,14 @@ void cluster_nodes_tidy(struct cluster_nodes *nodes, size_t needed)
 
 /* -- the map: asking one node after the other -------------------------------------------------- */
 
-static void end(struct attempt *attempt)
+static void end_attempt(struct attempt *attempt)
 {
     if (attempt->session)
         redis_session_free(attempt->session);
     attempt->session = NULL;
 }
 
-static void go_on(struct cluster_nodes *nodes)
+static void continue_soon(struct cluster_nodes *nodes)
 {
     loop_arm(nodes->loop, &nodes->onward, loop_now(nodes->loop));
 }
@@ -161,7 +161,7 @@ static void fail_with(struct attempt *attempt, const struct answer *why)
         outcome->cause = CAUSE_NOT_READY;
 }
 
-static void fail(struct attempt *attempt, enum cause cause, const char *text)
+static void fail_attempt(struct attempt *attempt, enum cause cause, const char *text)
 {
     struct answer why;
 
@@ -181,15 +181,15 @@ static void take_error(struct attempt *attempt, const struct answer *error)
         fail_with(attempt, error);
 }
 
-static void answered(void *arg, redisReply *const *replies, size_t count,
-                     const struct answer *failure)
+static void on_answer(void *arg, redisReply *const *replies, size_t count,
+                      const struct answer *failure)
 {
     struct attempt *attempt = arg;
     struct cluster_nodes *nodes = attempt->nodes;
     struct answer error = {0};
 
     attempt->over = true;
-    go_on(nodes);
+    continue_soon(nodes);
     if (nodes->over)
         return;
     struct cluster_node *node = &nodes->map.nodes[attempt->node];
@@ -207,7 +207,7 @@ static void answered(void *arg, redisReply *const *replies, size_t count,
         if (nodes->over)
             nodes->outcome = (struct answer){.verdict = VERDICT_GRANTED};
         else
-            fail(attempt, CAUSE_NOT_READY, "a node of the Cluster knows of no slots");
+            fail_attempt(attempt, CAUSE_NOT_READY, "a node of the Cluster knows of no slots");
     }
 }
 
@@ -223,14 +223,14 @@ static struct attempt *make_room(struct cluster_nodes *nodes)
         if (attempt->rank < room->rank)
             room = attempt;
     }
-    fail(room, CAUSE_UNREACHABLE, "no answer in time");
-    end(room);
+    fail_attempt(room, CAUSE_UNREACHABLE, "no answer in time");
+    end_attempt(room);
     return room;
 }
 
 static void ask_next(struct cluster_nodes *nodes)
 {
-    static const struct redis_session_events events = {.done = answered};
+    static const struct redis_session_events events = {.done = on_answer};
     struct attempt *attempt = make_room(nodes);
     char fault[256];
 
@@ -243,29 +243,29 @@ static void ask_next(struct cluster_nodes *nodes)
         REDIS_SESSION_ADD(attempt->session, "CLUSTER", "SLOTS");
         redis_session_send(attempt->session, 1, 0, nodes->until);
     } else {
-        fail(attempt, CAUSE_UNREACHABLE, fault);
+        fail_attempt(attempt, CAUSE_UNREACHABLE, fault);
     }
 }
 
-/* Ends those that are over; how many are left. */
-static size_t clear(struct cluster_nodes *nodes, bool all)
+/* Ends the attempts that are over, or all. Returns how many are left. */
+static size_t clear_attempts(struct cluster_nodes *nodes, bool all)
 {
     size_t left = 0;
 
     for (size_t i = 0; i < ATTEMPTS_MAX; i++) {
         if (all || nodes->attempts[i].over)
-            end(&nodes->attempts[i]);
+            end_attempt(&nodes->attempts[i]);
         left += nodes->attempts[i].session != NULL;
     }
     return left;
 }
 
-static void onward(struct loop_timer *timer)
+static void on_turn(struct loop_timer *timer)
 {
     struct cluster_nodes *nodes = timer->owner;
     struct moment now = loop_now(nodes->loop);
     bool late = moment_reached(nodes->until, now);
-    size_t left = clear(nodes, nodes->over);
+    size_t left = clear_attempts(nodes, nodes->over);
 
     if (!nodes->over && !late && nodes->next < nodes->candidate_count) {
         ask_next(nodes);
@@ -302,14 +302,14 @@ void cluster_nodes_read(struct cluster_nodes *nodes, struct moment until, store_
     nodes->pause = share < PAUSE_LEAST_NS  ? PAUSE_LEAST_NS
                    : share > PAUSE_MOST_NS ? PAUSE_MOST_NS
                                            : share;
-    go_on(nodes);
+    continue_soon(nodes);
 }
 
 void cluster_nodes_stop(struct cluster_nodes *nodes)
 {
     nodes->busy = false;
     loop_disarm(nodes->loop, &nodes->onward);
-    clear(nodes, true);
+    clear_attempts(nodes, true);
 }
 
 /* -- the whole --------------------------------------------------------------------------------- */
@@ -325,7 +325,7 @@ struct cluster_nodes *cluster_nodes_new(struct loop *loop, const struct store_ad
     nodes->address = *address;
     nodes->events = events;
     nodes->events_arg = arg;
-    nodes->onward = (struct loop_timer){.fire = onward, .owner = nodes};
+    nodes->onward = (struct loop_timer){.fire = on_turn, .owner = nodes};
     for (size_t i = 0; i < url->host_count; i++) {
         size_t seed = cluster_map_node(&nodes->map, url->hosts[i].name, url->hosts[i].port);
         if (seed != CLUSTER_NOWHERE)

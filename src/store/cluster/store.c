@@ -20,7 +20,7 @@ struct single {
     struct cluster_survey *survey; /* the latest; NULL */
 };
 
-static struct single *of(struct store *base)
+static struct single *single_of(struct store *base)
 {
     return MEM_CONTAINER(struct single, base, base);
 }
@@ -33,7 +33,7 @@ static struct moment retry_until(const struct single *single, struct moment unti
 /* Clients that ask about a lock or a latch wait between their tries: no second one is made here. */
 static void start_operation(struct store *base, const struct operation *operation)
 {
-    struct single *single = of(base);
+    struct single *single = single_of(base);
     bool retries = operation->verb == VERB_FORCE || operation->verb == VERB_ADJUST;
     const char *key = NULL;
 
@@ -64,7 +64,7 @@ static void end_survey(struct single *single)
 
 static enum release_sent release_nowait(struct store *base, const struct release_request *request)
 {
-    struct single *single = of(base);
+    struct single *single = single_of(base);
     unsigned slot = cluster_slot_of_key(single->prefix, request->lock->keys[0]);
 
     end_survey(single);
@@ -73,7 +73,7 @@ static enum release_sent release_nowait(struct store *base, const struct release
 
 static void close_single(struct store *base)
 {
-    struct single *single = of(base);
+    struct single *single = single_of(base);
 
     end_survey(single);
     cluster_free(single->cluster);
@@ -117,7 +117,7 @@ static struct store *open_cluster(struct loop *loop, const struct store_address 
 
 /* -- the record -------------------------------------------------------------------------------- */
 
-static const char *parse(struct url *url, char *rest)
+static const char *parse_url(struct url *url, char *rest)
 {
     char *path;
     const char *fault = url_take_authority(url, &rest, &path);
@@ -127,8 +127,8 @@ static const char *parse(struct url *url, char *rest)
     return path && *path ? "has a path (a cluster has one database only)" : NULL;
 }
 
-/* As a key of the same slot. */
-static bool beside(const char *prefix, const char *key, const char *name)
+/* Whether the lock's key and "name" are in one slot. */
+static bool shares_slot(const char *prefix, const char *key, const char *name)
 {
     return cluster_slot_of_key(prefix, key) == cluster_slot(name);
 }
@@ -144,8 +144,8 @@ const struct store_record cluster_record = {
     .is_sharded = true,
     .fails_over = true,
     .tls_by_settings = true,
-    .beside = beside,
-    .parse = parse,
+    .beside = shares_slot,
+    .parse = parse_url,
     .print = url_append_hosts,
     .schema = redis_schema,
     .open = open_cluster,

@@ -31,7 +31,7 @@ struct cluster_survey {
     struct loop_timer again;
 };
 
-static void finish(struct cluster_survey *survey, const struct answer *answer)
+static void finish_survey(struct cluster_survey *survey, const struct answer *answer)
 {
     survey->operation.done(survey->operation.arg, answer);
 }
@@ -65,23 +65,24 @@ static void take_moved(void *arg, const char *key)
 
 /* -- asking ------------------------------------------------------------------------------------ */
 
-static void answered(void *arg, const struct answer *answer);
+static void on_answer(void *arg, const struct answer *answer);
 
-/* Asks the next master about the globs, or about the next key the node that has it. */
+/* Asks the next master for the locks of the globs; after these, asks about the next key at its
+ * node. */
 static void ask_next(struct cluster_survey *survey)
 {
     struct survey_request *part = &survey->part;
     struct operation operation = {.verb = VERB_SURVEY,
                                   .survey = part,
                                   .until = survey->operation.until,
-                                  .done = answered,
+                                  .done = on_answer,
                                   .arg = survey};
 
     if (survey->next == survey->master_count + survey->key_count) {
         static const struct answer granted = {.verdict = VERDICT_GRANTED};
         lock_views_report(&survey->views, survey->operation.survey);
         lock_views_free(&survey->views);
-        finish(survey, &granted);
+        finish_survey(survey, &granted);
         return;
     }
     *part = *survey->operation.survey;
@@ -116,7 +117,7 @@ static void read_map(struct loop_timer *timer)
     cluster_read_map(survey->cluster, survey->operation.until, map_read, survey);
 }
 
-static void answered(void *arg, const struct answer *answer)
+static void on_answer(void *arg, const struct answer *answer)
 {
     struct cluster_survey *survey = arg;
 
@@ -130,9 +131,9 @@ static void answered(void *arg, const struct answer *answer)
         if (cause_may_pass(answer->cause) && again.ns < survey->retry_until.ns)
             loop_arm(survey->loop, &survey->again, again);
         else
-            finish(survey, answer);
+            finish_survey(survey, answer);
     } else {
-        finish(survey, answer);
+        finish_survey(survey, answer);
     }
 }
 
@@ -145,7 +146,7 @@ static void map_read(void *arg, const struct answer *answer)
                                           .text = "the Cluster names no node that could be asked"};
 
     if (answer->verdict != VERDICT_GRANTED) {
-        finish(survey, answer);
+        finish_survey(survey, answer);
         return;
     }
     free(survey->masters);
@@ -155,7 +156,7 @@ static void map_read(void *arg, const struct answer *answer)
     if (survey->master_count > 0)
         ask_next(survey);
     else
-        finish(survey, &nowhere);
+        finish_survey(survey, &nowhere);
 }
 
 /* -- the whole --------------------------------------------------------------------------------- */

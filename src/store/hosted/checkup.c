@@ -49,117 +49,118 @@ struct probe {
 static void take_replies(void *arg, redisReply *const *replies, size_t count,
                          const struct answer *failure)
 {
-    struct probe *of = arg;
+    struct probe *probe = arg;
     const redisReply *row = count > 0 ? replies[0] : NULL;
 
-    of->failed = !row || row->type != REDIS_REPLY_ARRAY;
-    memset(of->values, 0, sizeof of->values);
+    probe->failed = !row || row->type != REDIS_REPLY_ARRAY;
+    memset(probe->values, 0, sizeof probe->values);
     if (row && row->type == REDIS_REPLY_ERROR) {
-        redis_error_answer(row->str, &of->failure);
-        redis_session_annotate(of->asked, &of->failure);
-    } else if (of->failed) {
-        of->failure = *failure;
+        redis_error_answer(row->str, &probe->failure);
+        redis_session_annotate(probe->asked, &probe->failure);
+    } else if (probe->failed) {
+        probe->failure = *failure;
     }
-    for (size_t i = 0; !of->failed && i < row->elements && i < 4; i++)
-        snprintf(of->values[i], sizeof of->values[i], "%s", row->element[i]->str);
-    loop_stop(of->loop);
+    for (size_t i = 0; !probe->failed && i < row->elements && i < 4; i++)
+        snprintf(probe->values[i], sizeof probe->values[i], "%s", row->element[i]->str);
+    loop_stop(probe->loop);
 }
 
-static bool ask_by(struct probe *of, struct redis_session *session, const char *sql)
+static bool ask_by(struct probe *probe, struct redis_session *session, const char *sql)
 {
-    int64_t most = of->dialect ? ASK_NS : TEST_NS;
+    int64_t most = probe->dialect ? ASK_NS : TEST_NS;
 
-    of->asked = session;
+    probe->asked = session;
     REDIS_SESSION_ADD(session, "SQL", sql);
     redis_session_send(session, 1, 0, moment_plus(moment_now(), most));
-    return answer_await(of->loop, &of->failure) && !of->failed;
+    return answer_await(probe->loop, &probe->failure) && !probe->failed;
 }
 
-static bool ask(struct probe *of, const char *sql)
+static bool ask_sql(struct probe *probe, const char *sql)
 {
-    return ask_by(of, of->session, sql);
+    return ask_by(probe, probe->session, sql);
 }
 
-static struct sql_text text_of(const struct probe *of)
+static struct sql_text text_of(const struct probe *probe)
 {
-    return (struct sql_text){.dialect = of->dialect, .table = of->plan->address->urls->table};
+    return (struct sql_text){.dialect = probe->dialect, .table = probe->plan->address->urls->table};
 }
 
-static bool says(const struct probe *of, size_t i, const char *value)
+static bool value_is(const struct probe *probe, size_t i, const char *value)
 {
-    return strcmp(of->values[i], value) == 0;
+    return strcmp(probe->values[i], value) == 0;
 }
 
-static void add_finding(struct probe *of, const char *check, enum level level, const char *text,
+static void add_finding(struct probe *probe, const char *check, enum level level, const char *text,
                         const char *advice)
 {
-    diagnosis_add(&of->server->diagnosis, check, level, advice, "%s", text);
+    diagnosis_add(&probe->server->diagnosis, check, level, advice, "%s", text);
 }
 
 /* Fine, as "good" says, or else a warning. */
-static void judge_finding(struct probe *of, const char *check, bool fine, const char *good,
+static void judge_finding(struct probe *probe, const char *check, bool fine, const char *good,
                           const char *bad, const char *advice)
 {
-    add_finding(of, check, fine ? LEVEL_FINE : LEVEL_WARNING, fine ? good : bad,
+    add_finding(probe, check, fine ? LEVEL_FINE : LEVEL_WARNING, fine ? good : bad,
                 fine ? "" : advice);
 }
 
 /* -- common to all ------------------------------------------------------------------ */
 
-static void check_ping(struct probe *of)
+static void check_ping(struct probe *probe)
 {
     int64_t took[PINGS];
 
     for (size_t i = 0; i < PINGS; i++) {
         struct moment before = moment_now();
-        if (!ask(of, of->dialect ? "SELECT 1" : "ping"))
+        if (!ask_sql(probe, probe->dialect ? "SELECT 1" : "ping"))
             return;
         took[i] = moment_until(before, moment_now());
     }
-    diagnosis_sort_pings(took, PINGS, &of->server->figures.ping_median_ns,
-                         &of->server->figures.ping_max_ns);
-    diagnosis_add_latency(&of->server->diagnosis, &of->server->figures, UNTOLD, of->plan->lease);
+    diagnosis_sort_pings(took, PINGS, &probe->server->figures.ping_median_ns,
+                         &probe->server->figures.ping_max_ns);
+    diagnosis_add_latency(&probe->server->diagnosis, &probe->server->figures, UNTOLD,
+                          probe->plan->lease);
 }
 
 /* Leases are counted only by the server's clock, so a difference does no harm by itself. */
-static void check_clock(struct probe *of)
+static void check_clock(struct probe *probe)
 {
     char sql[200];
     int64_t us;
 
-    snprintf(sql, sizeof sql, "SELECT %s", of->dialect->now);
+    snprintf(sql, sizeof sql, "SELECT %s", probe->dialect->now);
     int64_t before = clock_wall();
-    if (!ask(of, sql) || !decimal_parse(of->values[0], 0, INT64_MAX, &us))
+    if (!ask_sql(probe, sql) || !decimal_parse(probe->values[0], 0, INT64_MAX, &us))
         return;
     int64_t ahead = us / 1000 - (before + (clock_wall() - before) / 2) / NS_PER_MS;
-    of->server->figures.ahead_ms = ahead;
+    probe->server->figures.ahead_ms = ahead;
     if (ahead > AHEAD_MAX || ahead < -AHEAD_MAX)
-        add_finding(of, "clock", LEVEL_NOTE,
+        add_finding(probe, "clock", LEVEL_NOTE,
                     "the server's clock and this host's differ by more than 1 s",
                     "leases count by the server's clock; it must not be set while locks are held");
     else
-        add_finding(of, "clock", LEVEL_FINE, "the server's clock agrees with this host's", "");
+        add_finding(probe, "clock", LEVEL_FINE, "the server's clock agrees with this host's", "");
 }
 
 /* A proxy that splits reads from writes may send reads to another server.
  * Requests for locks say at once that they write, and go to the one that takes the writes. */
-static void check_reads(struct probe *of)
+static void check_reads(struct probe *probe)
 {
-    char sql[200], writer[sizeof of->values[0]];
+    char sql[200], writer[sizeof probe->values[0]];
     bool same = true;
 
-    snprintf(sql, sizeof sql, "START TRANSACTION READ WRITE;SELECT %s", of->dialect->server);
-    bool asked = ask(of, sql);
-    snprintf(writer, sizeof writer, "%s", of->values[0]);
-    asked = ask(of, "COMMIT") && asked;
-    snprintf(sql, sizeof sql, "SELECT %s", of->dialect->server);
+    snprintf(sql, sizeof sql, "START TRANSACTION READ WRITE;SELECT %s", probe->dialect->server);
+    bool asked = ask_sql(probe, sql);
+    snprintf(writer, sizeof writer, "%s", probe->values[0]);
+    asked = ask_sql(probe, "COMMIT") && asked;
+    snprintf(sql, sizeof sql, "SELECT %s", probe->dialect->server);
     for (int i = 0; asked && same && i < READS; i++) {
-        asked = ask(of, sql);
-        same = says(of, 0, writer);
+        asked = ask_sql(probe, sql);
+        same = value_is(probe, 0, writer);
     }
     if (asked)
         judge_finding(
-            of, "reads", same, "the server that takes the writes answers the reads, too",
+            probe, "reads", same, "the server that takes the writes answers the reads, too",
             "a proxy has another server answer reads, whose clock differs, and which hears of a "
             "lock later",
             "connect by an address that leads to the server that takes the writes only");
@@ -167,26 +168,28 @@ static void check_reads(struct probe *of)
 
 /* Returns whether it takes locks. by_default: a query whose answer is "on" or "1" where new
  * transactions only read. */
-static bool check_role(struct probe *of, const char *by_default)
+static bool check_role(struct probe *probe, const char *by_default)
 {
-    bool writes = ask(of, "START TRANSACTION READ WRITE") && ask(of, "COMMIT");
-    bool refuses = !writes && of->failure.cause == CAUSE_NOT_READY;
-    bool declines = ask(of, by_default) && (says(of, 0, "on") || says(of, 0, "1"));
+    bool writes = ask_sql(probe, "START TRANSACTION READ WRITE") && ask_sql(probe, "COMMIT");
+    bool refuses = !writes && probe->failure.cause == CAUSE_NOT_READY;
+    bool declines =
+        ask_sql(probe, by_default) && (value_is(probe, 0, "on") || value_is(probe, 0, "1"));
 
-    if (of->among_hosts)
-        add_finding(of, "role", LEVEL_FINE,
+    if (probe->among_hosts)
+        add_finding(probe, "role", LEVEL_FINE,
                     refuses || declines ? "read-only: a standby, or demoted; it takes no locks now"
                                         : "it takes writes, and so the locks",
                     "");
     else if (refuses)
-        add_finding(of, "role", LEVEL_UNFIT, "it is read-only, and takes no locks",
+        add_finding(probe, "role", LEVEL_UNFIT, "it is read-only, and takes no locks",
                     "connect to the primary");
     else if (declines)
         add_finding(
-            of, "role", LEVEL_UNFIT, "transactions are read-only by default, so it takes no locks",
+            probe, "role", LEVEL_UNFIT,
+            "transactions are read-only by default, so it takes no locks",
             "connect to the primary; or end that default for the user that rlock logs in as");
-    of->takes_locks = !refuses && !declines;
-    return of->takes_locks;
+    probe->takes_locks = !refuses && !declines;
+    return probe->takes_locks;
 }
 
 /* -- rights ------------------------------------------------------------------------------------ */
@@ -195,12 +198,12 @@ static const char *const verbs[] = {"SELECT", "INSERT", "UPDATE", "DELETE"};
 
 /* Whether the user may do that with the table, by a statement that changes nothing: the server
  * looks at the rights first. */
-static bool may(struct probe *of, size_t verb, const char *table)
+static bool user_may(struct probe *probe, size_t verb, const char *table)
 {
     static const char *const trials[] = {
         "SELECT name FROM %s WHERE 1 = 0", "INSERT INTO %s SELECT * FROM %s WHERE 1 = 0",
         "UPDATE %s SET name = name WHERE 1 = 0", "DELETE FROM %s WHERE 1 = 0"};
-    struct sql_text text = text_of(of);
+    struct sql_text text = text_of(probe);
     const char *trial = trials[verb], *at;
 
     while ((at = strstr(trial, "%s"))) {
@@ -208,19 +211,19 @@ static bool may(struct probe *of, size_t verb, const char *table)
         trial = at + strlen("%s");
     }
     sql_add(&text, "%s", trial);
-    bool done = ask(of, text.out.text);
+    bool done = ask_sql(probe, text.out.text);
     strbuf_free(&text.out);
-    return done || of->failure.cause != CAUSE_DENIED;
+    return done || probe->failure.cause != CAUSE_DENIED;
 }
 
 /* Adds "SELECT, DELETE on rlock_record" and the like. */
-static void add_lacks(struct probe *of, const char *table, struct sql_text *lacks)
+static void add_lacks(struct probe *probe, const char *table, struct sql_text *lacks)
 {
     const char *between = lacks->out.size > 0 ? "; " : "";
     bool some = false;
 
     for (size_t verb = 0; verb < sizeof verbs / sizeof *verbs; verb++) {
-        if (may(of, verb, table))
+        if (user_may(probe, verb, table))
             continue;
         sql_add(lacks, "%s%s", between, verbs[verb]);
         between = ", ";
@@ -230,22 +233,22 @@ static void add_lacks(struct probe *of, const char *table, struct sql_text *lack
         sql_add(lacks, " on @%s", table);
 }
 
-static bool check_rights(struct probe *of)
+static bool check_rights(struct probe *probe)
 {
-    struct sql_text lacks = text_of(of), grants = text_of(of);
-    char user[sizeof *of->values] = "the user";
+    struct sql_text lacks = text_of(probe), grants = text_of(probe);
+    char user[sizeof *probe->values] = "the user";
 
-    if (ask(of, "SELECT CURRENT_USER"))
-        snprintf(user, sizeof user, "%s", of->values[0]);
-    for (const char *const *table = of->dialect->tables; *table; table++)
-        add_lacks(of, *table, &lacks);
+    if (ask_sql(probe, "SELECT CURRENT_USER"))
+        snprintf(user, sizeof user, "%s", probe->values[0]);
+    for (const char *const *table = probe->dialect->tables; *table; table++)
+        add_lacks(probe, *table, &lacks);
     sql_add_grants(&grants, user);
     bool fine = lacks.out.size == 0;
     if (fine)
-        diagnosis_add(&of->server->diagnosis, "rights", LEVEL_FINE, "",
+        diagnosis_add(&probe->server->diagnosis, "rights", LEVEL_FINE, "",
                       "user %s may do all that rlock needs", user);
     else
-        diagnosis_add(&of->server->diagnosis, "rights", LEVEL_UNFIT, grants.out.text,
+        diagnosis_add(&probe->server->diagnosis, "rights", LEVEL_UNFIT, grants.out.text,
                       "user %s lacks %s", user, lacks.out.text);
     strbuf_free(&lacks.out);
     strbuf_free(&grants.out);
@@ -253,32 +256,33 @@ static bool check_rights(struct probe *of)
 }
 
 /* Whether locks can be tried. */
-static bool check_tables(struct probe *of)
+static bool check_tables(struct probe *probe)
 {
-    struct sql_text probe = text_of(of);
+    struct sql_text trial = text_of(probe);
 
-    sql_add(&probe, "%s", of->dialect->probe);
-    bool there = ask(of, probe.out.text);
-    strbuf_free(&probe.out);
-    if (there || of->failure.cause == CAUSE_DENIED) {
-        const char *const *table = of->dialect->tables;
-        struct sql_text text = text_of(of);
+    sql_add(&trial, "%s", probe->dialect->probe);
+    bool there = ask_sql(probe, trial.out.text);
+    strbuf_free(&trial.out);
+    if (there || probe->failure.cause == CAUSE_DENIED) {
+        const char *const *table = probe->dialect->tables;
+        struct sql_text text = text_of(probe);
         for (size_t i = 0; table[i]; i++)
             sql_add(&text, "%s@%s", i == 0 ? "" : table[i + 1] ? ", " : " and ", table[i]);
         sql_add(&text, " %s there", table[1] ? "are" : "is");
-        add_finding(of, "tables", LEVEL_FINE, text.out.text, "");
+        add_finding(probe, "tables", LEVEL_FINE, text.out.text, "");
         strbuf_free(&text.out);
-        return check_rights(of);
+        return check_rights(probe);
     }
-    diagnosis_add(&of->server->diagnosis, "tables", LEVEL_UNFIT, "", "%s", of->failure.text);
-    diagnosis_hint(&of->server->diagnosis, of->failure.hint);
+    diagnosis_add(&probe->server->diagnosis, "tables", LEVEL_UNFIT, "", "%s", probe->failure.text);
+    diagnosis_hint(&probe->server->diagnosis, probe->failure.hint);
     return false;
 }
 
 /* -- connections ------------------------------------------------------------------------------- */
 
 /* All in decimal; "own": how many of them this user may have, if that is less. */
-static void tell_connections(struct probe *of, const char *taken, const char *most, const char *own)
+static void tell_connections(struct probe *probe, const char *taken, const char *most,
+                             const char *own)
 {
     int64_t used, limit, limit_of_user = 0;
     char of_user[60] = "";
@@ -288,162 +292,163 @@ static void tell_connections(struct probe *of, const char *taken, const char *mo
     if (decimal_parse(own, 1, INT64_MAX, &limit_of_user))
         snprintf(of_user, sizeof of_user, "; this user may have %" PRId64, limit_of_user);
     bool scarce = used > limit - limit / 5;
-    diagnosis_add(&of->server->diagnosis, "connections", scarce ? LEVEL_WARNING : LEVEL_FINE,
+    diagnosis_add(&probe->server->diagnosis, "connections", scarce ? LEVEL_WARNING : LEVEL_FINE,
                   scarce ? "raise max_connections: each holder and each waiter takes one" : "",
                   "%" PRId64 " of %" PRId64 " are taken%s", used, limit, of_user);
 }
 
 /* -- PostgreSQL -------------------------------------------------------------------------------- */
 
-static void check_pg_replicas(struct probe *of)
+static void check_pg_replicas(struct probe *probe)
 {
     int64_t count = 0;
 
-    if (!ask(of, "SELECT count(*), count(*) FILTER (WHERE sync_state IN ('sync', 'quorum')) "
-                 "FROM pg_stat_replication") ||
-        !decimal_parse(of->values[0], 0, INT64_MAX, &count))
+    if (!ask_sql(probe, "SELECT count(*), count(*) FILTER (WHERE sync_state IN ('sync', 'quorum')) "
+                        "FROM pg_stat_replication") ||
+        !decimal_parse(probe->values[0], 0, INT64_MAX, &count))
         return;
-    of->server->figures.replicas = count;
-    if (count > 0 && says(of, 1, "0"))
-        diagnosis_add(&of->server->diagnosis, "replicas", LEVEL_WARNING,
+    probe->server->figures.replicas = count;
+    if (count > 0 && value_is(probe, 1, "0"))
+        diagnosis_add(&probe->server->diagnosis, "replicas", LEVEL_WARNING,
                       "synchronous_standby_names, if one of them may be promoted",
                       "its standbys are asynchronous: a failover to one of them " LOSES,
-                      DURATION_TEXT(of->plan->lease / 3));
+                      DURATION_TEXT(probe->plan->lease / 3));
     else
-        add_finding(of, "replicas", LEVEL_FINE,
+        add_finding(probe, "replicas", LEVEL_FINE,
                     count > 0 ? "a standby is synchronous" : "it has no standby that is connected",
                     "");
 }
 
-/* An unlogged table is emptied by a crash, and a standby has nothing of it. */
-static void check_pg_durability(struct probe *of)
+/* Warns of unlogged tables: a crash empties them, and a standby has none of their rows. */
+static void check_pg_durability(struct probe *probe)
 {
-    struct sql_text text = text_of(of);
+    struct sql_text text = text_of(probe);
 
     sql_add(&text, "SELECT current_setting('fsync'), current_setting('full_page_writes'), "
                    "(SELECT count(*) FROM pg_class WHERE oid = to_regclass('@record') "
                    "AND relpersistence = 'u')");
-    bool answered = ask(of, text.out.text);
+    bool answered = ask_sql(probe, text.out.text);
     strbuf_free(&text.out);
-    if (answered && says(of, 2, "1"))
-        add_finding(of, "durability", LEVEL_WARNING,
+    if (answered && value_is(probe, 2, "1"))
+        add_finding(probe, "durability", LEVEL_WARNING,
                     "the table of locks is unlogged: a crash, and a failover, forgets all locks",
                     "ALTER TABLE ... SET LOGGED");
     else if (answered)
-        judge_finding(of, "durability", !says(of, 0, "off") && !says(of, 1, "off"),
+        judge_finding(probe, "durability", !value_is(probe, 0, "off") && !value_is(probe, 1, "off"),
                       "what is acknowledged is on disk",
                       "fsync or full_page_writes is off: a crash loses locks", "turn both on");
 }
 
 /* The search_path of a user decides which schema's tables it finds. */
-static void check_pg_schemas(struct probe *of)
+static void check_pg_schemas(struct probe *probe)
 {
-    struct sql_text text = text_of(of);
+    struct sql_text text = text_of(probe);
 
     sql_add(&text, "SELECT o.relnamespace::regnamespace, "
                    "string_agg(c.relnamespace::regnamespace::text, ', ') "
                    "FROM pg_class o JOIN pg_class c ON c.relname = o.relname AND c.oid <> o.oid "
                    "AND c.relkind IN ('r', 'p') WHERE o.oid = to_regclass('@record') GROUP BY 1");
-    if (ask(of, text.out.text) && !says(of, 1, ""))
-        diagnosis_add(&of->server->diagnosis, "tables", LEVEL_WARNING,
+    if (ask_sql(probe, text.out.text) && !value_is(probe, 1, ""))
+        diagnosis_add(&probe->server->diagnosis, "tables", LEVEL_WARNING,
                       "ALTER DATABASE ... SET search_path: one schema for all users",
                       "such tables are in schema %.60s, which this user finds, and in %.80s: who "
                       "finds those has locks of their own",
-                      of->values[0], of->values[1]);
+                      probe->values[0], probe->values[1]);
     strbuf_free(&text.out);
 }
 
 /* A pooler may give each statement to another session: then two connections have one, or one has
  * two. It may give them to each session in turn: of two in turn the same one answers every second
  * statement. */
-static void check_pg_pooler(struct probe *of)
+static void check_pg_pooler(struct probe *probe)
 {
     static const char session[] = "SELECT pg_backend_pid()";
     char first[200], others[200];
-    bool stays = true, asked = ask(of, session);
+    bool stays = true, asked = ask_sql(probe, session);
 
-    snprintf(first, sizeof first, "%s", of->values[0]);
-    asked = asked && ask_by(of, of->other, session);
-    snprintf(others, sizeof others, "%s", of->values[0]);
+    snprintf(first, sizeof first, "%s", probe->values[0]);
+    asked = asked && ask_by(probe, probe->other, session);
+    snprintf(others, sizeof others, "%s", probe->values[0]);
     for (int i = 0; i < 2; i++) {
-        asked = asked && ask(of, session);
-        stays = stays && says(of, 0, first);
+        asked = asked && ask_sql(probe, session);
+        stays = stays && value_is(probe, 0, first);
     }
     if (!asked)
         return;
-    judge_finding(of, "wake-up", strcmp(first, others) != 0 && stays,
+    judge_finding(probe, "wake-up", strcmp(first, others) != 0 && stays,
                   "waiters are called by NOTIFY",
                   "a connection pooler is in between: waiters poll every 2.5 s",
                   "connect to the server itself, or pool sessions");
 }
 
-static void check_postgresql(struct probe *of)
+static void check_postgresql(struct probe *probe)
 {
-    if (!check_role(of, "SELECT current_setting('default_transaction_read_only')") &&
-        of->among_hosts)
+    if (!check_role(probe, "SELECT current_setting('default_transaction_read_only')") &&
+        probe->among_hosts)
         return;
-    check_pg_replicas(of);
-    check_pg_durability(of);
-    if (ask(of, "SELECT (SELECT count(*) FROM pg_stat_activity WHERE backend_type = "
-                "'client backend'), CAST(current_setting('max_connections') AS integer) - "
-                "CAST(current_setting('superuser_reserved_connections') AS integer), "
-                "(SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user)"))
-        tell_connections(of, of->values[0], of->values[1], of->values[2]);
-    if (check_tables(of))
-        check_pg_pooler(of);
-    check_pg_schemas(of);
+    check_pg_replicas(probe);
+    check_pg_durability(probe);
+    if (ask_sql(probe, "SELECT (SELECT count(*) FROM pg_stat_activity WHERE backend_type = "
+                       "'client backend'), CAST(current_setting('max_connections') AS integer) - "
+                       "CAST(current_setting('superuser_reserved_connections') AS integer), "
+                       "(SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user)"))
+        tell_connections(probe, probe->values[0], probe->values[1], probe->values[2]);
+    if (check_tables(probe))
+        check_pg_pooler(probe);
+    check_pg_schemas(probe);
 }
 
 /* -- MySQL and MariaDB ------------------------------------------------------------------------- */
 
-static void check_my_mode(struct probe *of, bool takes_locks)
+static void check_my_mode(struct probe *probe, bool takes_locks)
 {
-    if (!ask(of, "SELECT @@SESSION.sql_mode, " MY_READ_ONLY))
+    if (!ask_sql(probe, "SELECT @@SESSION.sql_mode, " MY_READ_ONLY))
         return;
-    if (strstr(of->values[0], "STRICT_ALL_TABLES"))
-        add_finding(of, "strict", LEVEL_FINE, "the session is strict", "");
+    if (strstr(probe->values[0], "STRICT_ALL_TABLES"))
+        add_finding(probe, "strict", LEVEL_FINE, "the session is strict", "");
     else
-        add_finding(of, "strict", LEVEL_UNFIT,
+        add_finding(probe, "strict", LEVEL_UNFIT,
                     "the session is not strict, though rlock has made it so: a connection pooler "
                     "is in between",
                     "connect to the server itself, or pool sessions");
-    if (says(of, 1, "1") && takes_locks)
-        add_finding(of, "role", LEVEL_WARNING, "the server is read-only: only some users may write",
-                    "connect to the primary");
+    if (value_is(probe, 1, "1") && takes_locks)
+        add_finding(probe, "role", LEVEL_WARNING,
+                    "the server is read-only: only some users may write", "connect to the primary");
 }
 
-static void check_my_replicas(struct probe *of)
+static void check_my_replicas(struct probe *probe)
 {
     int64_t count;
 
-    if (!ask(of, "SELECT count(*) FROM information_schema.processlist "
-                 "WHERE command LIKE 'Binlog Dump%'") ||
-        !decimal_parse(of->values[0], 0, INT64_MAX, &count))
+    if (!ask_sql(probe, "SELECT count(*) FROM information_schema.processlist "
+                        "WHERE command LIKE 'Binlog Dump%'") ||
+        !decimal_parse(probe->values[0], 0, INT64_MAX, &count))
         return;
-    of->server->figures.replicas = count;
+    probe->server->figures.replicas = count;
     if (count > 0)
         diagnosis_add(
-            &of->server->diagnosis, "replicas", LEVEL_WARNING,
+            &probe->server->diagnosis, "replicas", LEVEL_WARNING,
             "rpl_semi_sync, with a timeout that never comes, or Galera or Group Replication",
             "it has replicas: unless they are semi-synchronous, a failover " LOSES,
-            DURATION_TEXT(of->plan->lease / 3));
+            DURATION_TEXT(probe->plan->lease / 3));
     else
-        add_finding(of, "replicas", LEVEL_FINE, "none that this user can see", "");
+        add_finding(probe, "replicas", LEVEL_FINE, "none that this user can see", "");
 }
 
 /* A TIMESTAMP has no value for the hour that the session's zone leaves out in spring. */
-static void check_my_shedlock(struct probe *of)
+static void check_my_shedlock(struct probe *probe)
 {
-    if (!ask(of, "SELECT data_type, "
+    if (!ask_sql(probe,
+                 "SELECT data_type, "
                  "TIMESTAMPDIFF(SECOND, CONCAT(YEAR(NOW()), '-01-01'), "
                  "CONCAT(YEAR(NOW()), '-07-01')) - UNIX_TIMESTAMP(CONCAT(YEAR(NOW()), '-07-01')) "
                  "+ UNIX_TIMESTAMP(CONCAT(YEAR(NOW()), '-01-01')) FROM information_schema.columns "
                  "WHERE table_schema = DATABASE() AND table_name = 'shedlock' "
                  "AND column_name = 'lock_until'") ||
-        says(of, 0, ""))
+        value_is(probe, 0, ""))
         return;
     judge_finding(
-        of, "shedlock", !says(of, 0, "timestamp") || says(of, 1, "0"),
+        probe, "shedlock", !value_is(probe, 0, "timestamp") || value_is(probe, 1, "0"),
         "table shedlock is there, to be a mirror",
         "lock_until in table shedlock is a TIMESTAMP, and the zone has daylight saving: for an "
         "hour each spring neither rlock nor Java can lock there",
@@ -451,87 +456,89 @@ static void check_my_shedlock(struct probe *of)
 }
 
 /* A host that publishes a message ends the sleep of the waiter by another connection. */
-static void check_my_wake_up(struct probe *of)
+static void check_my_wake_up(struct probe *probe)
 {
     char sql[240] = "KILL QUERY ";
 
-    if (!ask(of, "SELECT CONNECTION_ID()"))
+    if (!ask_sql(probe, "SELECT CONNECTION_ID()"))
         return;
-    text_append(sql, sizeof sql, "%s", of->values[0]);
+    text_append(sql, sizeof sql, "%s", probe->values[0]);
     judge_finding(
-        of, "wake-up", ask_by(of, of->other, sql),
+        probe, "wake-up", ask_by(probe, probe->other, sql),
         "waiters sleep in the server, and KILL QUERY wakes them",
         "KILL QUERY fails, as by way of a pooler: waiters look every two seconds instead of "
         "being woken",
         "connect to the server itself, or pool sessions");
 }
 
-static void check_my_durability(struct probe *of)
+static void check_my_durability(struct probe *probe)
 {
-    struct sql_text text = text_of(of);
+    struct sql_text text = text_of(probe);
 
     sql_add(&text, "SELECT count(*) FROM information_schema.tables WHERE table_schema = DATABASE() "
                    "AND engine <> 'InnoDB' AND table_name IN "
                    "(REPLACE('@record', '`', ''), REPLACE('@gate', '`', ''))");
-    bool is_other = ask(of, text.out.text) && !says(of, 0, "0");
+    bool is_other = ask_sql(probe, text.out.text) && !value_is(probe, 0, "0");
     strbuf_free(&text.out);
     if (is_other)
-        add_finding(of, "durability", LEVEL_WARNING,
+        add_finding(probe, "durability", LEVEL_WARNING,
                     "a table of locks is not in InnoDB: it has no transactions, and a crash loses "
                     "locks",
                     "ALTER TABLE ... ENGINE=InnoDB");
-    else if (ask(of, "SELECT @@innodb_flush_log_at_trx_commit"))
-        judge_finding(of, "durability", says(of, 0, "1"), "what is acknowledged is on disk",
+    else if (ask_sql(probe, "SELECT @@innodb_flush_log_at_trx_commit"))
+        judge_finding(probe, "durability", value_is(probe, 0, "1"),
+                      "what is acknowledged is on disk",
                       "innodb_flush_log_at_trx_commit is not 1: a crash loses the latest locks",
                       "set it to 1");
 }
 
-static void check_mysql(struct probe *of)
+static void check_mysql(struct probe *probe)
 {
 #define BY_DEFAULT "SELECT /*M! @@tx_read_only */ /*!50720 @@transaction_read_only */"
     /* Of several hosts, one that is read-only is left, whoever may write there. */
     bool takes_locks =
-        check_role(of, of->among_hosts ? BY_DEFAULT " OR " MY_READ_ONLY : BY_DEFAULT);
+        check_role(probe, probe->among_hosts ? BY_DEFAULT " OR " MY_READ_ONLY : BY_DEFAULT);
 #undef BY_DEFAULT
-    if (!takes_locks && of->among_hosts)
+    if (!takes_locks && probe->among_hosts)
         return;
-    check_my_durability(of);
-    check_my_mode(of, takes_locks);
-    check_my_replicas(of);
-    check_my_shedlock(of);
-    if (ask(of, "SHOW GLOBAL STATUS LIKE 'Threads_connected'")) {
-        char taken[sizeof *of->values];
-        snprintf(taken, sizeof taken, "%s", of->values[1]);
-        if (ask(of, "SELECT @@max_connections, @@SESSION.max_user_connections"))
-            tell_connections(of, taken, of->values[0], of->values[1]);
+    check_my_durability(probe);
+    check_my_mode(probe, takes_locks);
+    check_my_replicas(probe);
+    check_my_shedlock(probe);
+    if (ask_sql(probe, "SHOW GLOBAL STATUS LIKE 'Threads_connected'")) {
+        char taken[sizeof *probe->values];
+        snprintf(taken, sizeof taken, "%s", probe->values[1]);
+        if (ask_sql(probe, "SELECT @@max_connections, @@SESSION.max_user_connections"))
+            tell_connections(probe, taken, probe->values[0], probe->values[1]);
     }
-    if (check_tables(of))
-        check_my_wake_up(of);
+    if (check_tables(probe))
+        check_my_wake_up(probe);
 }
 
 /* ---------------------------------------------------------------------------------------------- */
 
-static void tell_unreached(struct probe *of)
+static void tell_unreached(struct probe *probe)
 {
-    struct checked_server *server = of->server;
+    struct checked_server *server = probe->server;
 
-    server->cause = of->failure.cause;
-    snprintf(server->said, sizeof server->said, "%s", of->failure.said);
-    diagnosis_add(&server->diagnosis, "reach", LEVEL_UNFIT, "", "%s", of->failure.text);
-    diagnosis_hint(&server->diagnosis, of->failure.hint);
+    server->cause = probe->failure.cause;
+    snprintf(server->said, sizeof server->said, "%s", probe->failure.said);
+    diagnosis_add(&server->diagnosis, "reach", LEVEL_UNFIT, "", "%s", probe->failure.text);
+    diagnosis_hint(&server->diagnosis, probe->failure.hint);
 }
 
-static void examine(struct probe *of)
+static void examine_server(struct probe *probe)
 {
-    const struct store_address *address = of->plan->address;
-    struct checked_server *server = of->server;
-    bool is_mysql = of->dialect->is_mysql;
+    const struct store_address *address = probe->plan->address;
+    struct checked_server *server = probe->server;
+    bool is_mysql = probe->dialect->is_mysql;
 
-    if (!ask(of, is_mysql ? "SELECT VERSION()" : "SELECT current_setting('server_version')")) {
-        tell_unreached(of);
+    if (!ask_sql(probe,
+                 is_mysql ? "SELECT VERSION()" : "SELECT current_setting('server_version')")) {
+        tell_unreached(probe);
         return;
     }
-    const char *version = of->values[0];
+    const char *version = probe->values[0];
     server->reached = true;
     snprintf(server->figures.software, sizeof server->figures.software, "%s",
              strstr(version, "MariaDB") ? "mariadb"
@@ -539,15 +546,15 @@ static void examine(struct probe *of)
                                         : "postgresql");
     snprintf(server->figures.version, sizeof server->figures.version, "%.*s",
              (int)strcspn(version, " -"), version);
-    check_ping(of);
+    check_ping(probe);
     diagnosis_add_encryption(&server->diagnosis, address->urls,
                              address->urls->password || address->password);
-    check_clock(of);
-    check_reads(of);
+    check_clock(probe);
+    check_reads(probe);
     if (is_mysql)
-        check_mysql(of);
+        check_mysql(probe);
     else
-        check_postgresql(of);
+        check_postgresql(probe);
 }
 
 /* -- etcd, drivers ----------------------------------------------------------------------------- */
@@ -562,13 +569,13 @@ static enum level level_of(const char *word)
 
 /* The host does the tests (host/driver_kit, host/etcd_doctor). Behind a lie, no more of them tell
  * anything. */
-static void examine_by_host(struct probe *of, const char *const *tests)
+static void examine_by_host(struct probe *probe, const char *const *tests)
 {
-    const struct store_address *address = of->plan->address;
-    struct checked_server *server = of->server;
+    const struct store_address *address = probe->plan->address;
+    struct checked_server *server = probe->server;
 
-    if (!ask(of, "ping")) {
-        tell_unreached(of);
+    if (!ask_sql(probe, "ping")) {
+        tell_unreached(probe);
         return;
     }
     server->reached = true;
@@ -576,50 +583,52 @@ static void examine_by_host(struct probe *of, const char *const *tests)
              address->urls->record->is_driven ? address->urls->hosts[0].name
                                               : address->urls->record->scheme);
     snprintf(server->figures.version, sizeof server->figures.version, "%.*s",
-             (int)sizeof server->figures.version - 1, of->values[1]);
-    check_ping(of);
+             (int)sizeof server->figures.version - 1, probe->values[1]);
+    check_ping(probe);
     if (address->urls->record->secure)
         diagnosis_add_encryption(&server->diagnosis, address->urls,
                                  address->urls->password || address->password);
     for (; *tests && server->diagnosis.worst != LEVEL_UNFIT; tests++) {
-        if (ask(of, *tests))
-            add_finding(of, *tests, level_of(of->values[0]), of->values[1], of->values[2]);
+        if (ask_sql(probe, *tests))
+            add_finding(probe, *tests, level_of(probe->values[0]), probe->values[1],
+                        probe->values[2]);
         else
-            add_finding(of, *tests, LEVEL_UNFIT, of->failure.text, "");
+            add_finding(probe, *tests, LEVEL_UNFIT, probe->failure.text, "");
     }
 }
 
 /* ---------------------------------------------------------------------------------------------- */
 
 /* Examines the server, or the one of several, that the URL leads to. */
-static bool check_url(struct probe *of, const struct url *url, const char *const *tests,
+static bool check_url(struct probe *probe, const struct url *url, const char *const *tests,
                       struct checkup *checkup, char *fault, size_t size)
 {
     static const struct redis_session_events events = {.done = take_replies};
-    struct store_address address = *of->plan->address;
-    const struct checkup_plan plan = {&address, of->plan->lease}, *whole = of->plan;
+    struct store_address address = *probe->plan->address;
+    const struct checkup_plan plan = {&address, probe->plan->lease}, *whole = probe->plan;
 
     address.urls = url;
-    of->plan = &plan;
-    of->loop = loop_new();
-    of->session = redis_session_new(of->loop, &address, &events, of, fault, size);
-    of->other =
-        of->session ? redis_session_new(of->loop, &address, &events, of, fault, size) : NULL;
-    bool opened = of->other != NULL;
+    probe->plan = &plan;
+    probe->loop = loop_new();
+    probe->session = redis_session_new(probe->loop, &address, &events, probe, fault, size);
+    probe->other = probe->session
+                       ? redis_session_new(probe->loop, &address, &events, probe, fault, size)
+                       : NULL;
+    bool opened = probe->other != NULL;
     if (opened) {
-        of->server = checkup_add(checkup, url);
-        of->takes_locks = false;
+        probe->server = checkup_add(checkup, url);
+        probe->takes_locks = false;
         if (tests)
-            examine_by_host(of, tests);
+            examine_by_host(probe, tests);
         else
-            examine(of);
+            examine_server(probe);
     }
-    if (of->session)
-        redis_session_free(of->session);
-    if (of->other)
-        redis_session_free(of->other);
-    loop_free(of->loop);
-    of->plan = whole;
+    if (probe->session)
+        redis_session_free(probe->session);
+    if (probe->other)
+        redis_session_free(probe->other);
+    loop_free(probe->loop);
+    probe->plan = whole;
     return opened;
 }
 
@@ -649,21 +658,21 @@ static void judge_hosts(const struct url *url, const struct hosts *hosts, struct
                       "%zu of the hosts cannot be reached, or not be used", hosts->unreached);
 }
 
-static bool check_hosts(struct probe *of, const struct url *all, struct checkup *checkup,
+static bool check_hosts(struct probe *probe, const struct url *all, struct checkup *checkup,
                         char *fault, size_t size)
 {
     struct hosts hosts = {0};
 
-    of->among_hosts = true;
+    probe->among_hosts = true;
     for (size_t i = 0; i < all->host_count; i++) {
         struct url url = *all;
         url.hosts[0] = all->hosts[i];
         url.host_count = 1;
-        if (!check_url(of, &url, NULL, checkup, fault, size))
+        if (!check_url(probe, &url, NULL, checkup, fault, size))
             return false;
         const struct checked_server *server = &checkup->servers[i];
         hosts.unreached += !server->reached;
-        if (!of->takes_locks)
+        if (!probe->takes_locks)
             continue;
         text_append(hosts.names, sizeof hosts.names, "%s", hosts.writers++ > 0 ? ", " : "");
         url_append_hosts(&url, hosts.names, sizeof hosts.names);
@@ -678,8 +687,8 @@ bool hosted_check(const struct checkup_plan *plan, const struct sql_dialect *dia
                   const char *const *tests, struct checkup *checkup, char *fault, size_t size)
 {
     const struct url *url = plan->address->urls;
-    struct probe of = {.plan = plan, .dialect = dialect};
+    struct probe probe = {.plan = plan, .dialect = dialect};
 
-    return dialect && url->host_count > 1 ? check_hosts(&of, url, checkup, fault, size)
-                                          : check_url(&of, url, tests, checkup, fault, size);
+    return dialect && url->host_count > 1 ? check_hosts(&probe, url, checkup, fault, size)
+                                          : check_url(&probe, url, tests, checkup, fault, size);
 }

@@ -206,7 +206,8 @@ void sql_add_digits(struct sql_text *text, const void *bytes, size_t size)
     }
 }
 
-/* Each of its quotation marks twice, and each backslash, which MySQL takes for more. */
+/* Adds the text as a literal: quotation marks are doubled, and so are backslashes, which MySQL
+ * reads as escapes. */
 static void add_quoted(struct sql_text *text, const char *word, size_t length)
 {
     const char *quote = text->dialect->grantee;

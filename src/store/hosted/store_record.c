@@ -122,7 +122,7 @@ static const char *take_ends(struct url *url, char **rest, char **query)
 }
 
 /* [USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]…]/DATABASE[?QUERY], or no host and a socket. */
-static const char *parse(struct url *url, char *rest)
+static const char *parse_url(struct url *url, char *rest)
 {
     int port = dialect_of(url)->port;
     char *database, *query;
@@ -145,7 +145,7 @@ static const char *parse(struct url *url, char *rest)
     return url_decode(database, database + strlen(database));
 }
 
-static void print(const struct url *url, char *out, size_t size)
+static void print_url(const struct url *url, char *out, size_t size)
 {
     const struct sql_dialect *dialect = dialect_of(url);
     const char *between = "?";
@@ -276,7 +276,7 @@ static struct store *open_hosted(struct loop *loop, const struct store_address *
     return store_redis_open(loop, address, fault, size);
 }
 
-static char *schema(const struct store_address *address, const char *user, size_t i)
+static char *schema_statement(const struct store_address *address, const char *user, size_t i)
 {
     const struct url *url = address->urls;
     struct sql_text text = {.dialect = dialect_of(url), .table = url->table};
@@ -302,8 +302,9 @@ static bool check(const struct checkup_plan *plan, struct checkup *checkup, char
 
 /* The members that are the same for each database. */
 #define COMMON                                                                                     \
-    .abilities = MOST_ABILITIES | STORE_MIRROR, .mirrors = mirrors, .parse = parse,                \
-    .print = print, .schema = schema, .grants = true, .open = open_hosted, .check = check
+    .abilities = MOST_ABILITIES | STORE_MIRROR, .mirrors = mirrors, .parse = parse_url,            \
+    .print = print_url, .schema = schema_statement, .grants = true, .open = open_hosted,           \
+    .check = check
 
 const struct store_record postgresql_record = {.scheme = "postgresql",
                                                .alias = "postgres",

@@ -47,7 +47,8 @@ static bool is_same(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* True for /run/user/1000 where systemd has mounted it. */
+/* Whether the directory goes with the user's last session: /run/user/1000, where systemd mounts
+ * it. */
 static bool ends_with_session(const char *path)
 {
     struct stat own, all;
@@ -124,8 +125,8 @@ static bool user_of_host(unsigned *user)
     return false;
 }
 
-/* The place for those without a directory in the environment. False: this process may not see
- * it. */
+/* Chooses the place of users without a directory in the environment. False: this process may not
+ * see it. */
 static bool choose_shared(char *path, size_t size, char *fault, size_t fault_size)
 {
     const char *const parents[] = {"/run/lock", "/tmp"};
@@ -256,7 +257,7 @@ pid_t local_server(const struct local_place *place)
     return lock.l_pid > 0 ? lock.l_pid : -1;
 }
 
-static void rest(void)
+static void pause_briefly(void)
 {
     const struct timespec pause = {.tv_nsec = LOOK_NS};
     nanosleep(&pause, NULL);
@@ -283,7 +284,7 @@ static bool has_ended(const struct local_place *place, int64_t timeout)
     while (local_server(place) != 0) {
         if (moment_reached(end, moment_now()))
             return false;
-        rest();
+        pause_briefly();
     }
     return true;
 }
@@ -359,14 +360,14 @@ static bool comes_up(const struct local_place *place, pid_t pid, int64_t timeout
             return false;
         if (state == STATE_DEAD && moment_reached(end, moment_now()))
             return false;
-        rest();
+        pause_briefly();
     }
     return true;
 }
 
 /* -- the program ------------------------------------------------------------------------- */
 
-/* Finds the program by its absolute path. */
+/* Finds redis-server, or else valkey-server, along PATH, as an absolute path. */
 static bool find_program(char *path, size_t size)
 {
     static const char *const names[] = {"redis-server", "valkey-server"};
@@ -514,7 +515,7 @@ struct launch {
     int log;
 };
 
-static int serve(const void *arg)
+static int serve_place(const void *arg)
 {
     const struct launch *launch = arg;
 
@@ -523,7 +524,7 @@ static int serve(const void *arg)
     become_server(launch->place, launch->log);
 }
 
-static bool launch(const struct local_place *place, char *fault, size_t size)
+static bool launch_server(const struct local_place *place, char *fault, size_t size)
 {
     char reason[128];
     struct statvfs disk;
@@ -533,7 +534,7 @@ static bool launch(const struct local_place *place, char *fault, size_t size)
     if (!make_link(place, fault, size))
         return false;
     int log = open_log(place, &start);
-    pid_t pid = child_fork_survivor(TREE_SPARED, serve, &(struct launch){place, log});
+    pid_t pid = child_fork_survivor(TREE_SPARED, serve_place, &(struct launch){place, log});
     if (pid < 0) {
         snprintf(fault, size, "cannot start redis-server: %s", strerror(errno));
     } else if (!(up = comes_up(place, pid, START_NS))) {
@@ -547,16 +548,17 @@ static bool launch(const struct local_place *place, char *fault, size_t size)
     return up;
 }
 
-/* With the start lock held. A server without a socket is starting, about to end, or has lost the
- * socket: it is ended, and a new one reads its data. */
-static bool replace(const struct local_place *place, char *fault, size_t size)
+/* Makes sure that a server serves the place. The caller holds the start lock. A server without
+ * a socket is starting, about to end, or has lost the socket: it is ended, and a new one reads
+ * its data. */
+static bool replace_server(const struct local_place *place, char *fault, size_t size)
 {
     pid_t pid = local_server(place);
 
     if (pid != 0 && comes_up(place, 0, SOCKET_NS))
         return true;
     if (pid == 0 || local_end(place, false, END_NS))
-        return launch(place, fault, size);
+        return launch_server(place, fault, size);
     snprintf(fault, size, "process %d serves, but its socket has gone, and it does not end",
              (int)pid);
     return false;
@@ -564,7 +566,7 @@ static bool replace(const struct local_place *place, char *fault, size_t size)
 
 /* -- the record -------------------------------------------------------------------------------- */
 
-static bool find(char *socket, size_t size)
+static bool find_socket(char *socket, size_t size)
 {
     struct local_place place;
     char fault[160];
@@ -577,7 +579,7 @@ static bool find(char *socket, size_t size)
 
 /* Any number of processes may call it at once, and all find the server that the first has started,
  * when it has read its data. Waits, too, while another process starts or stops the server. */
-static bool start(char *socket, size_t socket_size, char *fault, size_t size)
+static bool start_local_server(char *socket, size_t socket_size, char *fault, size_t size)
 {
     struct local_place place;
 
@@ -588,7 +590,7 @@ static bool start(char *socket, size_t socket_size, char *fault, size_t size)
         snprintf(fault, size, "%s/lock: %s", place.directory, strerror(errno));
         return false;
     }
-    bool up = comes_up(&place, 0, 0) || replace(&place, fault, size);
+    bool up = comes_up(&place, 0, 0) || replace_server(&place, fault, size);
     close(held);
     snprintf(socket, socket_size, "%s", place.socket);
     return up;
@@ -604,7 +606,7 @@ const struct store_record local_record = {.scheme = "local",
                                           .abilities = REDIS_ABILITIES,
                                           .mirrors = redis_mirrors,
                                           .no_password = true,
-                                          .find_server = find,
-                                          .start_server = start,
+                                          .find_server = find_socket,
+                                          .start_server = start_local_server,
                                           .open = store_redis_open,
                                           .check = redis_check};

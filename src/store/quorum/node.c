@@ -5,10 +5,10 @@
 /* The time that may pass between what a node does and when we learn of it. */
 #define SLACK_NS (10 * NS_PER_MS)
 
-static void complete(void *arg, const struct answer *answer);
+static void on_answer(void *arg, const struct answer *answer);
 
 /* The requests are copied, as some of each depends on the node and on the order. */
-static void begin(struct quorum_node *node, const struct quorum_order *order)
+static void begin_order(struct quorum_node *node, const struct quorum_order *order)
 {
     const struct quorum_requests *requests = node->requests;
     struct acquire_request acquire = requests->acquire;
@@ -17,7 +17,7 @@ static void begin(struct quorum_node *node, const struct quorum_order *order)
     struct operation operation = {.verb = order->task,
                                   .terms = &requests->terms,
                                   .until = order->until,
-                                  .done = complete,
+                                  .done = on_answer,
                                   .arg = node};
 
     node->doing = *order;
@@ -47,7 +47,7 @@ static void begin(struct quorum_node *node, const struct quorum_order *order)
 }
 
 /* Updates the state of the node by its answer. */
-static void learn(struct quorum_node *node, const struct answer *answer)
+static void learn_state(struct quorum_node *node, const struct answer *answer)
 {
     bool known = answer->verdict != VERDICT_UNKNOWN;
 
@@ -85,7 +85,7 @@ static void learn(struct quorum_node *node, const struct answer *answer)
     }
 }
 
-/* To be asked before the node learns from the answer. */
+/* Whether the node's lock was taken away. Ask before the node learns from the answer. */
 static bool was_evicted(const struct quorum_node *node, const struct answer *answer)
 {
     int64_t since = moment_until(node->confirmed, node->sent);
@@ -102,28 +102,28 @@ static bool was_evicted(const struct quorum_node *node, const struct answer *ans
     return memory_ms == 0 || memory_ms * NS_PER_MS >= since - since / 100 - SLACK_NS;
 }
 
-static void complete(void *arg, const struct answer *answer)
+static void on_answer(void *arg, const struct answer *answer)
 {
     struct quorum_node *node = arg;
     struct quorum_order done = node->doing, next = node->next;
     struct member_report report = *node->member.report; /* "next" may change it */
     struct quorum_reply reply = {&done, answer, &report, was_evicted(node, answer)};
 
-    learn(node, answer);
+    learn_state(node, answer);
     node->evicted |= reply.evicted;
     node->revoked |= reply.evicted && answer->refused.revoked;
     node->doing.task = node->next.task = VERB_NONE;
     /* A try that was given up has got nothing here: there is nothing to release. */
     if (next.task != VERB_NONE &&
         (next.task != VERB_RELEASE || next.round != 0 || quorum_node_may_hold(node)))
-        begin(node, &next);
+        begin_order(node, &next);
     node->heard(node->arg, node, &reply);
 }
 
 void quorum_node_order(struct quorum_node *node, struct quorum_order order)
 {
     if (node->doing.task == VERB_NONE)
-        begin(node, &order);
+        begin_order(node, &order);
     else
         node->next = order;
 }

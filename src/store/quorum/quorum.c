@@ -57,7 +57,7 @@ size_t quorum_majority(size_t count)
 
 /* -- who counts -------------------------------------------------------------------------------- */
 
-/* For how long there has been a quorum, as far as any node knows. */
+/* Returns for how many ms the quorum has existed, as far as any node knows. */
 static int64_t age_of(const struct quorum *quorum)
 {
     int64_t age = 0;
@@ -143,7 +143,7 @@ static const char *holder_of(const struct quorum_ballot *ballot)
     return ballot->kept.answer.refused.holder ? ballot->kept.answer.refused.holder->owner : "";
 }
 
-static bool names(const struct quorum_ballot *ballot, const char *owner)
+static bool names_owner(const struct quorum_ballot *ballot, const char *owner)
 {
     bool refused = ballot->vote == VOTE_NO || ballot->vote == VOTE_VOID;
     return refused && strcmp(holder_of(ballot), owner) == 0;
@@ -154,7 +154,7 @@ static size_t count_named(const struct quorum *quorum, const char *owner)
     size_t count = 0;
 
     for (size_t i = 0; i < quorum->count; i++)
-        count += names(&quorum->ballots[i], owner);
+        count += names_owner(&quorum->ballots[i], owner);
     return count;
 }
 
@@ -168,7 +168,7 @@ static const struct quorum_ballot *common_refusal(const struct quorum *quorum)
     for (size_t i = 0; i < quorum->count; i++) {
         const struct quorum_ballot *ballot = &quorum->ballots[i];
         const char *owner = holder_of(ballot);
-        if (ballot->kept.answer.verdict != VERDICT_REFUSED || !names(ballot, owner))
+        if (ballot->kept.answer.verdict != VERDICT_REFUSED || !names_owner(ballot, owner))
             continue;
         size_t count = *owner ? count_named(quorum, owner) + quorum->count : 1;
         if (count > most) {
@@ -271,7 +271,8 @@ bool quorum_is_heard(const struct quorum *quorum)
 /* -- what to answer ---------------------------------------------------------------------------- */
 
 /* How many have granted this key with the same fence, and as nested as this. */
-static size_t agreeing(const struct quorum *quorum, size_t key, const struct lock_grant *grant)
+static size_t count_agreeing(const struct quorum *quorum, size_t key,
+                             const struct lock_grant *grant)
 {
     size_t count = 0;
 
@@ -292,8 +293,8 @@ static bool outranks(const struct quorum *quorum, size_t key, const struct lock_
 {
     if (one->nested != other->nested)
         return one->nested;
-    size_t for_one = one->nested ? agreeing(quorum, key, one) : 0;
-    size_t for_other = one->nested ? agreeing(quorum, key, other) : 0;
+    size_t for_one = one->nested ? count_agreeing(quorum, key, one) : 0;
+    size_t for_other = one->nested ? count_agreeing(quorum, key, other) : 0;
     return for_one != for_other ? for_one > for_other : one->fence > other->fence;
 }
 

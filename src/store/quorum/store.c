@@ -107,8 +107,8 @@ static bool is_missing(const struct quorum_store *store, const struct quorum_rep
 
 /* The order that mends the node's entry after its reply; NONE: it need not be. settles: those that
  * have acquired the lock get the fence that was settled on. */
-static enum store_verb mending(const struct quorum_store *store, const struct quorum_reply *reply,
-                               bool settles)
+static enum store_verb mending_order(const struct quorum_store *store,
+                                     const struct quorum_reply *reply, bool settles)
 {
     enum store_verb task = reply->order->task;
     bool acquired = task == VERB_ACQUIRE && reply->answer->verdict == VERDICT_GRANTED;
@@ -151,7 +151,7 @@ static enum vote judge_vote(const struct quorum_store *store, const struct quoru
 
 /* -- nodes that are not a quorum --------------------------------------------------------------- */
 
-/* A node before this one that is the same server; NULL: there is none. */
+/* Returns an earlier node of the list that is the same server; NULL: there is none. */
 static const struct quorum_node *twin_of(const struct quorum_store *store,
                                          const struct quorum_node *node)
 {
@@ -257,7 +257,7 @@ static void set_fences(struct quorum_requests *requests, const struct lock_grant
 
 /* A majority has granted it. Now all that did get the highest fence; those that have it already
  * agree. */
-static void settle(struct quorum_store *store)
+static void settle_fence(struct quorum_store *store)
 {
     struct quorum_round *round = &store->round;
     struct quorum_requests *requests = &store->requests;
@@ -464,14 +464,14 @@ static int64_t longest_extra_time(struct quorum_store *store)
     return longest;
 }
 
-static void decide(struct quorum_store *store)
+static void decide_round(struct quorum_store *store)
 {
     const struct quorum *votes = &store->round.votes;
     enum quorum_outcome outcome = quorum_outcome(votes);
     int64_t extra = 0;
 
     if (outcome == QUORUM_CARRIED && store->task == VERB_ACQUIRE && !store->settling) {
-        settle(store);
+        settle_fence(store);
         outcome = quorum_outcome(votes);
     }
     if (outcome == QUORUM_CARRIED)
@@ -492,7 +492,7 @@ static void on_node_reply(void *arg, struct quorum_node *node, const struct quor
     struct quorum_store *store = arg;
 
     if (reply->order->round != store->round.number) {
-        enum store_verb next = mending(store, reply, store->hold == HOLD_OURS);
+        enum store_verb next = mending_order(store, reply, store->hold == HOLD_OURS);
         if (next != VERB_NONE && node->doing.task == VERB_NONE)
             order_without_vote(store, node, next);
         if (store->task != VERB_NONE && store->stage == STAGE_LEAVING)
@@ -506,17 +506,17 @@ static void on_node_reply(void *arg, struct quorum_node *node, const struct quor
             complete_task(store);
         return;
     }
-    enum store_verb next = mending(store, reply, store->settling);
+    enum store_verb next = mending_order(store, reply, store->settling);
     if (next != VERB_NONE)
         quorum_round_ask(&store->round, node, (struct quorum_order){.task = next});
     else
         quorum_round_cast(&store->round, node, judge_vote(store, node, reply), reply);
-    decide(store);
+    decide_round(store);
 }
 
 /* -- the operations ---------------------------------------------------------------------------- */
 
-static struct quorum_store *of(struct store *base)
+static struct quorum_store *quorum_of(struct store *base)
 {
     return MEM_CONTAINER(struct quorum_store, base, base);
 }
@@ -588,7 +588,8 @@ static void take_release(struct quorum_store *store, const struct release_reques
 }
 
 /* pausing: a waiter that was refused a moment ago would be refused again. */
-static void acquire(struct quorum_store *store, const struct acquire_request *request, bool pausing)
+static void start_acquire(struct quorum_store *store, const struct acquire_request *request,
+                          bool pausing)
 {
     struct moment next = store->pause.due;
 
@@ -603,7 +604,7 @@ static void acquire(struct quorum_store *store, const struct acquire_request *re
     }
 }
 
-static void renew(struct quorum_store *store, const struct renew_request *request)
+static void start_renew(struct quorum_store *store, const struct renew_request *request)
 {
     take_lock(store, request->lock);
     store->requests.renew.handed = request->handed;
@@ -630,7 +631,7 @@ static void renew(struct quorum_store *store, const struct renew_request *reques
     }
 }
 
-static void release(struct quorum_store *store, const struct release_request *request)
+static void start_release(struct quorum_store *store, const struct release_request *request)
 {
     take_release(store, request);
     if (store->hold != HOLD_FOREIGN || !refuse_unfit(store)) {
@@ -684,7 +685,7 @@ static void stop_task(struct quorum_store *store)
 static enum release_sent quorum_release_nowait(struct store *base,
                                                const struct release_request *request)
 {
-    struct quorum_store *store = of(base);
+    struct quorum_store *store = quorum_of(base);
 
     stop_task(store);
     take_release(store, request);
@@ -692,7 +693,7 @@ static enum release_sent quorum_release_nowait(struct store *base,
     return send_release_nowait(store) ? RELEASE_SENT : RELEASE_UNSENT;
 }
 
-static void force(struct quorum_store *store, const struct force_request *request)
+static void start_force(struct quorum_store *store, const struct force_request *request)
 {
     struct force_request *force = &store->requests.force;
     struct arena *words = &store->force_words;
@@ -711,7 +712,7 @@ static void force(struct quorum_store *store, const struct force_request *reques
     }
 }
 
-static void see(void *arg, const struct lock_view *view)
+static void see_view(void *arg, const struct lock_view *view)
 {
     struct quorum_node *node = arg;
     struct quorum_store *store = node->arg;
@@ -720,13 +721,13 @@ static void see(void *arg, const struct lock_view *view)
         lock_views_add(&store->views, view);
 }
 
-static void survey(struct quorum_store *store, const struct survey_request *request)
+static void start_survey(struct quorum_store *store, const struct survey_request *request)
 {
     arena_free(&store->survey_words);
     store->requests.survey = *request;
     store->requests.survey.patterns =
         keep_words(&store->survey_words, request->patterns, request->pattern_count);
-    store->requests.survey.each = see;
+    store->requests.survey.each = see_view;
     if (!refuse_unfit(store)) {
         begin_round(store, QUORUM_READ);
         lock_views_free(&store->views);
@@ -736,18 +737,18 @@ static void survey(struct quorum_store *store, const struct survey_request *requ
 
 static void start_task(struct store *base, const struct operation *operation)
 {
-    struct quorum_store *store = of(base);
+    struct quorum_store *store = quorum_of(base);
     bool pausing = store->pause.armed;
 
     store->task = operation->verb;
     store->tries = 0;
     loop_disarm(store->loop, &store->pause);
     switch (operation->verb) {
-    case VERB_ACQUIRE: acquire(store, operation->acquire, pausing); break;
-    case VERB_RENEW: renew(store, operation->renew); break;
-    case VERB_RELEASE: release(store, operation->release); break;
-    case VERB_FORCE: force(store, operation->force); break;
-    case VERB_SURVEY: survey(store, operation->survey); break;
+    case VERB_ACQUIRE: start_acquire(store, operation->acquire, pausing); break;
+    case VERB_RENEW: start_renew(store, operation->renew); break;
+    case VERB_RELEASE: start_release(store, operation->release); break;
+    case VERB_FORCE: start_force(store, operation->force); break;
+    case VERB_SURVEY: start_survey(store, operation->survey); break;
     default: break;
     }
 }
@@ -765,7 +766,7 @@ static void node_poked(void *arg)
 /* Entries that have not been released yet are released over the connections that are up. */
 static void quorum_shut(struct store *base)
 {
-    struct quorum_store *store = of(base);
+    struct quorum_store *store = quorum_of(base);
 
     bool leaves = store->hold == HOLD_SOUGHT && store->requests.acquire.had;
     stop_task(store);

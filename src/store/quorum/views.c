@@ -14,7 +14,8 @@ struct holding {
     size_t count;
 };
 
-static void collect(const struct lock_views *reports, const char *owner, struct holding *holding)
+static void collect_holding(const struct lock_views *reports, const char *owner,
+                            struct holding *holding)
 {
     holding->count = 0;
     for (size_t i = 0; i < reports->count && holding->count < QUORUM_NODES_MAX; i++) {
@@ -64,7 +65,7 @@ static int64_t common_lease(const struct holding *holding, size_t majority)
     return left > 0 ? left : holding->parties[0]->left_ms;
 }
 
-static struct lock_party merge(const struct holding *holding, size_t majority)
+static struct lock_party merge_holding(const struct holding *holding, size_t majority)
 {
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): at least one of them has it */
     struct lock_party party = *holding->parties[0];
@@ -103,9 +104,9 @@ static struct lock_party *merge_holders(const struct lock_views *reports, size_t
         for (size_t h = 0; h < reports->views[i].holder_count; h++) {
             const struct lock_party *holder = &reports->views[i].holders[h];
             struct holding holding;
-            collect(reports, holder->owner, &holding);
+            collect_holding(reports, holder->owner, &holding);
             if (holding.parties[0] == holder && holding.count + missing >= majority)
-                holders[(*count)++] = merge(&holding, majority);
+                holders[(*count)++] = merge_holding(&holding, majority);
         }
     }
     return holders;
@@ -118,7 +119,7 @@ static bool is_clear(const struct lock_views *reports, size_t majority, size_t m
 
     for (size_t i = 0; i < reports->count; i++) {
         for (size_t h = 0; h < reports->views[i].holder_count; h++) {
-            collect(reports, reports->views[i].holders[h].owner, &holding);
+            collect_holding(reports, reports->views[i].holders[h].owner, &holding);
             if (holding.count < majority && holding.count + missing >= majority)
                 return false;
         }

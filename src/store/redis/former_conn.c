@@ -10,7 +10,7 @@
 /* A server that answers again may refuse a connection before it has come to that. */
 #define REFUSALS_MAX 2
 
-static void replied(void *arg, redisReply *reply)
+static void on_reply(void *arg, redisReply *reply)
 {
     struct former_conn *former = arg;
 
@@ -18,7 +18,7 @@ static void replied(void *arg, redisReply *reply)
     freeReplyObject(reply);
 }
 
-static void broken(void *arg, const char *why)
+static void on_broken(void *arg, const char *why)
 {
     struct former_conn *former = arg;
 
@@ -27,7 +27,7 @@ static void broken(void *arg, const char *why)
 }
 
 /* Each of the two gets the other one's events. */
-static void exchange(struct former_conn *former, struct conn **conn)
+static void exchange_events(struct former_conn *former, struct conn **conn)
 {
     struct conn *mine = former->conn, *other = *conn;
     const struct conn_events *events = mine->events;
@@ -44,13 +44,13 @@ static void exchange(struct former_conn *former, struct conn **conn)
 void former_conn_keep(struct former_conn *former, struct loop *loop, struct conn **conn,
                       const struct endpoint *at, const struct redis_greeting *greeting)
 {
-    static const struct conn_events events = {.reply = replied, .broken = broken};
+    static const struct conn_events events = {.reply = on_reply, .broken = on_broken};
     const char *stop[] = {"UNSUBSCRIBE"}, *last[] = {"EVAL", "return '" LAST "'", "0"};
     struct strbuf bytes = {0};
 
     if (!former->conn)
         former->conn = conn_new(loop, &events, former);
-    exchange(former, conn);
+    exchange_events(former, conn);
     former->kept = true;
     former->answers = false;
     former->refusals = 0;
@@ -79,7 +79,7 @@ bool former_conn_is_wanted(struct former_conn *former)
 
 void former_conn_take(struct former_conn *former, struct conn **conn)
 {
-    exchange(former, conn);
+    exchange_events(former, conn);
     former->kept = false;
 }
 

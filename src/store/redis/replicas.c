@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static unsigned needed(const struct redis_replicas *replicas)
+static unsigned replicas_needed(const struct redis_replicas *replicas)
 {
     unsigned known = replicas->known > 0 ? (unsigned)replicas->known : 0;
 
@@ -28,7 +28,7 @@ bool redis_replicas_are_counted(const struct redis_replicas *replicas)
 }
 
 /* A replica that has left still counts: it may be the master by now, and this server not. */
-static void see(struct redis_replicas *replicas, int count)
+static void note_count(struct redis_replicas *replicas, int count)
 {
     if (count > replicas->known)
         replicas->known = count;
@@ -39,12 +39,12 @@ void redis_replicas_greet(struct redis_replicas *replicas, const char *server, i
     if (strcmp(replicas->server, server) != 0)
         replicas->known = -1;
     snprintf(replicas->server, sizeof replicas->server, "%s", server);
-    see(replicas, count);
+    note_count(replicas, count);
 }
 
 bool redis_replicas_possible(const struct redis_replicas *replicas, struct answer *answer)
 {
-    unsigned wanted = needed(replicas);
+    unsigned wanted = replicas_needed(replicas);
 
     if (replicas->known < 0 &&
         redis_replicas_are_counted(replicas)) /* a user without ROLE passes the greeting */
@@ -67,7 +67,7 @@ size_t redis_replicas_add(struct redis_replicas *replicas, struct redis_session 
     char count[16], time[24];
     int64_t ms = ns / NS_PER_MS;
 
-    replicas->asked = needed(replicas);
+    replicas->asked = replicas_needed(replicas);
     snprintf(count, sizeof count, "%u", replicas->asked);
     snprintf(time, sizeof time, "%" PRId64, ms > 0 ? ms : 1); /* 0 would be for ever */
     REDIS_SESSION_ADD(session, "WAIT", count, time);
@@ -84,8 +84,8 @@ enum replicas_verdict redis_replicas_hear(struct redis_replicas *replicas,
     int64_t have = wait->type == REDIS_REPLY_INTEGER ? wait->integer : -1; /* only compared */
 
     if (redis_replicas_are_counted(replicas))
-        see(replicas, redis_greeting_replicas(replies[1]));
-    unsigned wanted = needed(replicas);
+        note_count(replicas, redis_greeting_replicas(replies[1]));
+    unsigned wanted = replicas_needed(replicas);
     if (have >= (int64_t)wanted)
         return REPLICAS_HAVE_IT;
     if (have >= (int64_t)replicas->asked)

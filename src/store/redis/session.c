@@ -103,7 +103,7 @@ struct redis_session {
 
 static void connect_next(struct redis_session *session);
 static bool go_back(struct redis_session *session);
-static void search(struct redis_session *session);
+static void search_server(struct redis_session *session);
 
 /* Whether another search may find another server. */
 static bool may_search(const struct redis_session *session)
@@ -126,7 +126,7 @@ static void end_program(struct redis_session *session)
     session->program = NULL;
 }
 
-/* Ends the connection, or the way to it; the one before stays. */
+/* Ends the connection, or the attempt to make one; the former connection stays. */
 static void hang_up(struct redis_session *session)
 {
     loop_disarm(session->loop, &session->timer);
@@ -202,7 +202,7 @@ static void free_batch(struct batch *batch)
     batch->wanted = 0;
 }
 
-static void complete(struct redis_session *session, const struct answer *failure)
+static void complete_batch(struct redis_session *session, const struct answer *failure)
 {
     struct batch ended = session->batch;
 
@@ -212,7 +212,7 @@ static void complete(struct redis_session *session, const struct answer *failure
     free_batch(&ended);
 }
 
-static void fail(struct redis_session *session, const struct answer *why)
+static void fail_batch(struct redis_session *session, const struct answer *why)
 {
     struct answer failure = *why;
 
@@ -220,7 +220,7 @@ static void fail(struct redis_session *session, const struct answer *why)
     failure.verdict = VERDICT_UNKNOWN;
     failure.maybe_done = may_be_done(session);
     failure.any_time = failure.maybe_done && session->batch.ahead;
-    complete(session, &failure);
+    complete_batch(session, &failure);
 }
 
 static void fail_unreachable(struct redis_session *session, const char *why)
@@ -228,7 +228,7 @@ static void fail_unreachable(struct redis_session *session, const char *why)
     struct answer failure;
 
     describe_unreachable(session, why, &failure);
-    fail(session, &failure);
+    fail_batch(session, &failure);
 }
 
 /* -- the end of an attempt ------------------------------------------------------------------- */
@@ -243,7 +243,7 @@ static void retry_or_fail(struct redis_session *session, const struct answer *wh
     struct moment again = backoff_next(&session->attempts, now);
 
     if (!session->locator->sentinels || may_be_done(session)) {
-        fail(session, why);
+        fail_batch(session, why);
         return;
     }
     if (first)
@@ -301,7 +301,7 @@ static void failed_soon(struct redis_session *session)
     retry_or_fail(session, &session->failure);
 }
 
-static const struct endpoint *endpoint(const struct redis_session *session)
+static const struct endpoint *current_endpoint(const struct redis_session *session)
 {
     return &session->locator->addresses.found[session->endpoint_next - 1];
 }
@@ -317,7 +317,7 @@ static void leave_server(struct redis_session *session)
 static void note_refusal(struct redis_session *session)
 {
     if (!session->program)
-        former_conn_note_refusal(&session->former, endpoint(session));
+        former_conn_note_refusal(&session->former, current_endpoint(session));
 }
 
 /* The same of the server that the connection is to, which stays until another one is up. A host
@@ -326,12 +326,12 @@ static void leave_silent(struct redis_session *session)
 {
     leave_server(session);
     if (!session->program)
-        former_conn_keep(&session->former, session->loop, &session->conn, endpoint(session),
+        former_conn_keep(&session->former, session->loop, &session->conn, current_endpoint(session),
                          &session->greeting);
     hang_up(session);
 }
 
-/* On another connection, as if there had been none. */
+/* Begins anew, on another connection. */
 static void start_over(struct redis_session *session)
 {
     hang_up(session);
@@ -356,7 +356,8 @@ static bool try_file_again(struct redis_session *session)
     return true;
 }
 
-/* The server, or its Sentinels, were there, and refused. */
+/* After a refusal by the server or its Sentinels: tries the password's file again, retries, or
+ * fails. */
 static void turn_away(struct redis_session *session, const struct answer *why)
 {
     if (why->cause == CAUSE_DENIED && try_file_again(session))
@@ -364,7 +365,7 @@ static void turn_away(struct redis_session *session, const struct answer *why)
     if (why->cause == CAUSE_NOT_READY)
         retry_or_fail(session, why);
     else
-        fail(session, why);
+        fail_batch(session, why);
 }
 
 /* An address of some time ago may be another server's by now: its name is looked up at once, if
@@ -389,7 +390,7 @@ static void leave_refused(struct redis_session *session)
 
 /* -- finding --------------------------------------------------------------------------------- */
 
-static void located(void *arg, const struct answer *failure)
+static void on_located(void *arg, const struct answer *failure)
 {
     struct redis_session *session = arg;
 
@@ -410,7 +411,7 @@ static struct sentinel_login login_of(const struct redis_session *session)
 }
 
 /* A name service that is silent leaves time for what was known. */
-static void search(struct redis_session *session)
+static void search_server(struct redis_session *session)
 {
     int ways = 1 + locator_may_stay(session->locator);
     struct moment now = loop_now(session->loop);
@@ -429,7 +430,7 @@ static void search_overdue(struct redis_session *session)
 {
     if (locator_may_stay(session->locator)) {
         locator_stay(session->locator);
-        located(session, NULL);
+        on_located(session, NULL);
         return;
     }
     retry_or_fail_with(session, session->locator->startable ? "it did not start in time"
@@ -439,9 +440,9 @@ static void search_overdue(struct redis_session *session)
 static void pause_over(struct redis_session *session)
 {
     if (moment_reached(session->until, loop_now(session->loop)))
-        fail(session, &session->failure);
+        fail_batch(session, &session->failure);
     else if (!go_back(session))
-        search(session);
+        search_server(session);
 }
 
 /* -- connecting ------------------------------------------------------------------------------ */
@@ -505,7 +506,7 @@ static void connect_next(struct redis_session *session)
         }
     }
     if (may_search(session)) {
-        search(session);
+        search_server(session);
         return;
     }
     fail_by_errno(session);
@@ -579,7 +580,8 @@ static void send_on(struct redis_session *session)
         send_batch(session);
 }
 
-/* Continues on the connection before, if its server takes no other one. */
+/* Returns to the former connection, if it is wanted and its server is still among those found.
+ * False: it does not. */
 static bool go_back(struct redis_session *session)
 {
     struct locator *locator = session->locator;
@@ -604,7 +606,7 @@ static bool go_back(struct redis_session *session)
 static void batch_overdue(struct redis_session *session)
 {
     if (session->batch.wanted == 0) {
-        complete(session, NULL);
+        complete_batch(session, NULL);
         return;
     }
     leave_silent(session);
@@ -672,7 +674,7 @@ static bool may_repeat(const struct redis_session *session)
     return session->batch.ahead && session->batch.patience && !session->repeated;
 }
 
-static void connected(void *arg)
+static void on_connected(void *arg)
 {
     struct redis_session *session = arg;
     struct batch *batch = &session->batch;
@@ -701,7 +703,7 @@ static void connected(void *arg)
     strbuf_free(&first);
 }
 
-static void accepted(struct redis_session *session)
+static void on_accepted(struct redis_session *session)
 {
     struct batch *batch = &session->batch;
     struct sentinel_login login = login_of(session);
@@ -719,7 +721,7 @@ static void accepted(struct redis_session *session)
         redis_session_set_clock(session, session->greeting.clock_ms);
     /* A batch that went out with the greeting will be answered; another one can go out now. */
     if (batch->wanted == 0) {
-        complete(session, NULL);
+        complete_batch(session, NULL);
         return;
     }
     if (!batch->ahead)
@@ -744,7 +746,7 @@ static void hear_greeting(struct redis_session *session, redisReply *reply)
 
     freeReplyObject(reply);
     if (state == GREETING_DONE)
-        accepted(session);
+        on_accepted(session);
     if (state != GREETING_REFUSED)
         return;
     explain_refusal(session, &session->failure);
@@ -804,10 +806,10 @@ static void hear_role(struct redis_session *session, redisReply *reply)
     explain_refusal(session, &failure);
     session->batch.state = BATCH_WAITING;
     leave_server(session);
-    fail(session, &failure);
+    fail_batch(session, &failure);
 }
 
-static void lose(struct redis_session *session, const char *why)
+static void lose_connection(struct redis_session *session, const char *why)
 {
     hang_up(session);
     if (session->batch.state != BATCH_NONE)
@@ -823,7 +825,7 @@ static void hear_batch(struct redis_session *session, redisReply *reply)
     if (batch->state == BATCH_NONE || batch->got == batch->wanted) {
         freeReplyObject(reply);
         /* A reply too many: those that follow would be taken for answers to something else. */
-        lose(session, "the server answers what it was not asked");
+        lose_connection(session, "the server answers what it was not asked");
         return;
     }
     /* UNSUBSCRIBE went out before the batch. An error instead of its pushes answers all of it. */
@@ -842,7 +844,7 @@ static void hear_batch(struct redis_session *session, redisReply *reply)
     if (redis_reply_error(batch->replies, batch->got,
                           session->locator->sentinels ? is_trouble : is_of_replica))
         leave_silent(session);
-    complete(session, NULL);
+    complete_batch(session, NULL);
 }
 
 static bool is_push(const redisReply *reply, const char *kind)
@@ -852,7 +854,7 @@ static bool is_push(const redisReply *reply, const char *kind)
            strcmp(reply->element[0]->str, kind) == 0;
 }
 
-static void hear(struct redis_session *session, redisReply *reply)
+static void hear_message(struct redis_session *session, redisReply *reply)
 {
     if ((session->listening || session->unlistening) && is_push(reply, "message")) {
         const redisReply *message = reply->element[2];
@@ -867,13 +869,13 @@ static void hear(struct redis_session *session, redisReply *reply)
     }
 }
 
-static void ignore(struct redis_session *session, redisReply *reply)
+static void ignore_reply(struct redis_session *session, redisReply *reply)
 {
     (void)session;
     freeReplyObject(reply);
 }
 
-static void end(struct redis_session *session, const char *why)
+static void drop_connection(struct redis_session *session, const char *why)
 {
     (void)why;
     hang_up(session);
@@ -894,8 +896,8 @@ static const struct {
     [PHASE_UNDOING] = {leave_refused, undoing_broken, hear_undoing},
     [PHASE_FAILED] = {failed_soon, NULL, NULL},
     [PHASE_PAUSING] = {pause_over, NULL, NULL},
-    [PHASE_UP] = {batch_overdue, lose, hear},
-    [PHASE_DETACHED] = {NULL, end, ignore},
+    [PHASE_UP] = {batch_overdue, lose_connection, hear_message},
+    [PHASE_DETACHED] = {NULL, drop_connection, ignore_reply},
 };
 
 static void timed_out(struct loop_timer *timer)
@@ -904,21 +906,21 @@ static void timed_out(struct loop_timer *timer)
     phases[session->phase].overdue(session);
 }
 
-static void replied(void *arg, redisReply *reply)
+static void on_reply(void *arg, redisReply *reply)
 {
     struct redis_session *session = arg;
     phases[session->phase].reply(session, reply);
 }
 
-static void broken(void *arg, const char *why)
+static void on_broken(void *arg, const char *why)
 {
     struct redis_session *session = arg;
     phases[session->phase].broken(session, why);
 }
 
-static void moved(void *arg)
+static void on_master_moved(void *arg)
 {
-    broken(arg, "the sentinels name another master");
+    on_broken(arg, "the sentinels name another master");
 }
 
 /* -- from outside ---------------------------------------------------------------------------- */
@@ -927,8 +929,8 @@ struct redis_session *redis_session_new(struct loop *loop, const struct store_ad
                                         const struct redis_session_events *events, void *arg,
                                         char *fault, size_t size)
 {
-    static const struct conn_events conn_events = {connected, replied, broken};
-    static const struct locator_events locator_events = {located, moved};
+    static const struct conn_events conn_events = {on_connected, on_reply, on_broken};
+    static const struct locator_events locator_events = {on_located, on_master_moved};
     struct redis_session *session = mem_zeroed(sizeof *session);
 
     /* A literal would touch two pages, and a short run never needs most of them. */
@@ -1055,7 +1057,7 @@ static void start(struct redis_session *session)
         connect_next(session);
 }
 
-static void begin(struct redis_session *session, size_t replies, struct moment until)
+static void begin_batch(struct redis_session *session, size_t replies, struct moment until)
 {
     breaks_cancel(&session->breaks); /* a broken connection is found now */
     session->batch = (struct batch){
@@ -1072,7 +1074,7 @@ static void begin(struct redis_session *session, size_t replies, struct moment u
 void redis_session_send(struct redis_session *session, size_t replies, size_t channels,
                         struct moment until)
 {
-    begin(session, replies, until);
+    begin_batch(session, replies, until);
     session->will_listen = channels;
     if (redis_session_is_up(session))
         send_on(session);
@@ -1087,7 +1089,7 @@ void redis_session_send_ahead(struct redis_session *session, size_t replies, str
         redis_session_send(session, replies, 0, until);
         return;
     }
-    begin(session, replies, until);
+    begin_batch(session, replies, until);
     session->will_listen = 0;
     session->batch.ahead = true;
     session->batch.patience = patience;

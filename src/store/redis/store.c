@@ -104,7 +104,7 @@ struct redis_store {
     bool listed;                /* the GLOB was paused before, or is now */
 };
 
-static struct redis_store *of(struct store *base)
+static struct redis_store *redis_store_of(struct store *base)
 {
     return (struct redis_store *)(void *)base;
 }
@@ -224,7 +224,7 @@ static bool is_replicated(const struct redis_store *store)
            (is_making(&store->call) || store->call.script == &script_release);
 }
 
-/* Sending it again does no harm, so a new connection is tried soon. */
+/* Whether the call may be sent twice, so that a new connection is tried soon. */
 static bool is_harmless(const struct redis_store *store)
 {
     return store->call.script == &script_acquire || store->call.script == &script_latch;
@@ -257,9 +257,9 @@ static bool goes_ahead(const struct redis_store *store)
            !store->call.names_server && !store->in_cluster && !redis_session_is_up(store->session);
 }
 
-/* Adds the call, and behind it the WAIT for the replicas: for half of the time that is left, so
- * that an answer comes before the connection is given up. Returns how many replies there will
- * be. */
+/* Adds the call, and behind it the WAIT for the replicas: which takes at most half of the time that
+ * is left, so that an answer comes before the connection is given up. Returns how many replies
+ * there will be. */
 static size_t add_alone(struct redis_store *store, struct moment now)
 {
     int64_t ns = moment_until(now, store->until) / 2;
@@ -349,7 +349,7 @@ static void drop_operation(struct redis_store *store)
     store->resent = 0;
 }
 
-static void finish(struct redis_store *store, struct answer *answer)
+static void finish_operation(struct redis_store *store, struct answer *answer)
 {
     bool said = answer->said[0] && redis_session_is_up(store->session) && !store->terms.has_host;
 
@@ -448,7 +448,7 @@ static void finish_call(struct redis_store *store, struct answer *answer)
     if (store->listen && answer->verdict != VERDICT_GRANTED &&
         store->call.script != &script_renew && poll > 0)
         loop_arm(store->loop, &store->poll, moment_plus(loop_now(store->loop), poll));
-    finish(store, answer);
+    finish_operation(store, answer);
 }
 
 /* The same renewal was sent once more, listening: its reply tells who has asked for the lock in
@@ -549,7 +549,7 @@ static void hear_survey(struct redis_store *store, struct redisReply *const *rep
     if (!redis_survey_hear(store->survey, replies, count, &answer)) {
         if (answer.said[0] && answer.verdict == VERDICT_UNKNOWN)
             redis_session_annotate(store->session, &answer);
-        finish(store, &answer);
+        finish_operation(store, &answer);
         return;
     }
     answer = (struct answer){.verdict = VERDICT_GRANTED};
@@ -558,11 +558,11 @@ static void hear_survey(struct redis_store *store, struct redisReply *const *rep
         return;
     if (is_marking(store) && !store->listed && !redis_survey_has_marked(store->survey))
         answer = (struct answer){.verdict = VERDICT_REFUSED, .cause = CAUSE_ABSENT};
-    finish(store, &answer);
+    finish_operation(store, &answer);
 }
 
 /* A survey changes nothing, and a refused call was not done. */
-static bool misdirected(void *arg, struct redisReply *const *replies, size_t count)
+static bool on_misdirected(void *arg, struct redisReply *const *replies, size_t count)
 {
     struct redis_store *store = arg;
     const redisReply *reply = replies[count - 1];
@@ -601,7 +601,7 @@ static void batch_done(void *arg, struct redisReply *const *replies, size_t coun
         /* A survey changes nothing, whether it is answered or not. */
         struct answer told = *failure;
         told.maybe_done &= !store->survey || is_marking(store);
-        finish(store, &told);
+        finish_operation(store, &told);
     } else if (store->survey) {
         hear_survey(store, replies, count);
     } else if (count == 0) {
@@ -610,7 +610,7 @@ static void batch_done(void *arg, struct redisReply *const *replies, size_t coun
         struct answer answer;
         if (store->call.script == &script_acquire && !store->in_cluster &&
             !redis_replicas_possible(&store->replicas, &answer))
-            finish(store, &answer);
+            finish_operation(store, &answer);
         else
             send_call(store);
     } else {
@@ -618,7 +618,7 @@ static void batch_done(void *arg, struct redisReply *const *replies, size_t coun
     }
 }
 
-static void broken(void *arg)
+static void on_broken(void *arg)
 {
     struct redis_store *store = arg;
 
@@ -628,7 +628,7 @@ static void broken(void *arg)
 
 /* A message that no script has written, or that comes during a call, only says that asking may be
  * worthwhile. */
-static void heard(void *arg, const char *message)
+static void on_message(void *arg, const char *message)
 {
     struct redis_store *store = arg;
     struct answer grant;
@@ -641,7 +641,7 @@ static void heard(void *arg, const char *message)
 
 static void redis_close(struct store *base)
 {
-    struct redis_store *store = of(base);
+    struct redis_store *store = redis_store_of(base);
 
     loop_disarm(store->loop, &store->poll);
     /* Behind a call, a release whose answer is not awaited went out by its digest, as is_teaching()
@@ -663,8 +663,8 @@ static void redis_close(struct store *base)
 }
 
 /* settled: only a quorum's member is told more than an empty one. */
-static void acquire(struct redis_store *store, const struct acquire_request *request,
-                    const struct member_terms *settled)
+static void call_acquire(struct redis_store *store, const struct acquire_request *request,
+                         const struct member_terms *settled)
 {
     store->listen = request->listen;
     /* A grant by message is the word of one server, about one key, to an owner that is not
@@ -680,8 +680,8 @@ static void acquire(struct redis_store *store, const struct acquire_request *req
 
 /* A renewal on a new connection goes out with the greeting: the next one listens. On a long way the
  * script itself goes out, until the server is known to have it. */
-static void renew(struct redis_store *store, const struct renew_request *request,
-                  const struct member_terms *settled)
+static void call_renew(struct redis_store *store, const struct renew_request *request,
+                       const struct member_terms *settled)
 {
     redis_call_renew(&store->call, &store->terms, store->prefix, request, settled);
     int64_t lease = request->lock->lease;
@@ -691,7 +691,7 @@ static void renew(struct redis_store *store, const struct renew_request *request
     store->listen = request->listen && redis_session_is_up(store->session);
 }
 
-static void release(struct redis_store *store, const struct release_request *request)
+static void call_release(struct redis_store *store, const struct release_request *request)
 {
     redis_call_release(&store->call, &store->terms, store->prefix, request);
     store->in_time = !store->call.ahead;
@@ -703,7 +703,7 @@ static enum release_sent redis_release_nowait(struct store *base,
                                               const struct release_request *request)
 {
     static const struct redis_terms plain;
-    struct redis_store *store = of(base);
+    struct redis_store *store = redis_store_of(base);
     bool asking = store->asking, asked = store->call.script;
     bool waits = asked && redis_session_is_up(store->session) && is_replicated(store) &&
                  store->form != FORM_LISTENING;
@@ -727,7 +727,7 @@ static enum release_sent redis_release_nowait(struct store *base,
     return gone ? RELEASE_SENT : waits ? RELEASE_BLOCKED : RELEASE_UNSENT;
 }
 
-static void adjust(struct redis_store *store, const struct adjust_request *request)
+static void call_adjust(struct redis_store *store, const struct adjust_request *request)
 {
     if (request->glob) {
         const struct survey_request which = {.patterns = &request->key, .pattern_count = 1};
@@ -738,7 +738,7 @@ static void adjust(struct redis_store *store, const struct adjust_request *reque
     redis_call_adjust(&store->call, &store->terms, store->prefix, request);
 }
 
-static void survey(struct redis_store *store, const struct survey_request *request)
+static void call_survey(struct redis_store *store, const struct survey_request *request)
 {
     store->survey = redis_survey_new(store->session, store->prefix, &store->terms, request, false,
                                      store->asking);
@@ -747,7 +747,7 @@ static void survey(struct redis_store *store, const struct survey_request *reque
     redis_survey_ask(store->survey, store->until);
 }
 
-static void latch(struct redis_store *store, const struct latch_request *request)
+static void call_latch(struct redis_store *store, const struct latch_request *request)
 {
     bool changes = request->verb >= LATCH_SET; /* as those behind it do */
 
@@ -762,20 +762,20 @@ static void redis_start(struct store *base, const struct operation *operation)
 {
     static const struct member_terms nothing_settled;
     const struct member_terms *settled = operation->terms ? operation->terms : &nothing_settled;
-    struct redis_store *store = of(base);
+    struct redis_store *store = redis_store_of(base);
 
     store->until = operation->until;
     store->in_time = true; /* others may have said something else since */
     switch (operation->verb) {
-    case VERB_ACQUIRE: acquire(store, operation->acquire, settled); break;
-    case VERB_RENEW: renew(store, operation->renew, settled); break;
-    case VERB_RELEASE: release(store, operation->release); break;
+    case VERB_ACQUIRE: call_acquire(store, operation->acquire, settled); break;
+    case VERB_RENEW: call_renew(store, operation->renew, settled); break;
+    case VERB_RELEASE: call_release(store, operation->release); break;
     case VERB_FORCE:
         redis_call_force(&store->call, &store->terms, store->prefix, operation->force);
         break;
-    case VERB_SURVEY: survey(store, operation->survey); return;
-    case VERB_LATCH: latch(store, operation->latch); break;
-    case VERB_ADJUST: adjust(store, operation->adjust); break;
+    case VERB_SURVEY: call_survey(store, operation->survey); return;
+    case VERB_LATCH: call_latch(store, operation->latch); break;
+    case VERB_ADJUST: call_adjust(store, operation->adjust); break;
     case VERB_MARK: redis_call_mark(&store->call, &store->terms, operation->mark); break;
     case VERB_NONE: return;
     }
@@ -811,14 +811,15 @@ const char *store_redis_moved(const struct store *node)
 
 void store_redis_asking(struct store *node)
 {
-    of(node)->asking = true;
+    redis_store_of(node)->asking = true;
 }
 
 static struct redis_store *open_server(struct loop *loop, const struct store_address *address,
                                        char *fault, size_t size)
 {
     static const struct store_ops ops = {redis_close, redis_start, redis_release_nowait};
-    static const struct redis_session_events events = {batch_done, heard, broken, misdirected};
+    static const struct redis_session_events events = {batch_done, on_message, on_broken,
+                                                       on_misdirected};
     struct redis_store *store = mem_zeroed(sizeof *store);
 
     store->base.ops = &ops;

@@ -128,7 +128,7 @@ static int compare_entries(const void *a, const void *b)
 }
 
 /* Sorts, and drops doubles: SCAN may report a key twice, globs may overlap. */
-static void tidy(struct redis_survey *survey)
+static void sort_entries(struct redis_survey *survey)
 {
     size_t kept = 0;
 
@@ -158,7 +158,7 @@ static void tell_pause(void *arg, const struct lock_view *pause)
 }
 
 /* A server that is silent on one connection is asked on another, and has all the time then. */
-static void send(struct redis_survey *survey, size_t replies, struct moment until)
+static void send_commands(struct redis_survey *survey, size_t replies, struct moment until)
 {
     redis_session_send_ahead(survey->session, replies, until, moment_until(moment_now(), until));
 }
@@ -204,7 +204,7 @@ static void ask_looks(struct redis_survey *survey, size_t count, struct moment u
     survey->asked = count;
     for (size_t i = 0; i < count; i++)
         add_look(survey, first_asked(survey) + i);
-    send(survey, count * (survey->asking + 1u), until);
+    send_commands(survey, count * (survey->asking + 1u), until);
 }
 
 bool redis_survey_ask(struct redis_survey *survey, struct moment until)
@@ -218,11 +218,11 @@ bool redis_survey_ask(struct redis_survey *survey, struct moment until)
         survey->scanning = true;
         REDIS_SESSION_ADD(survey->session, "SCAN", survey->cursor, "MATCH",
                           survey->globs[survey->glob_next], "COUNT", "1000");
-        send(survey, pauses ? 3 : 1, until);
+        send_commands(survey, pauses ? 3 : 1, until);
         return true;
     }
     if (!survey->sorted)
-        tidy(survey);
+        sort_entries(survey);
     size_t left = survey->entry_count - survey->entry_next;
     while (survey->rest_next < survey->entry_next &&
            survey->entries[survey->rest_next].rest.from == 0)

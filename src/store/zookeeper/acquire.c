@@ -16,8 +16,8 @@
 #define NAME_SIZE  128
 
 /* In the order of the steps. */
-static zk_hear began, found_ancestors, take_ancestors, created, made_locks, take_queues, described,
-    found_nested, take_nested, watched, heard_beat, retaken;
+static zk_hear on_begun, found_ancestors, take_ancestors, on_created, made_locks, take_queues,
+    on_described, found_nested, take_nested, on_watched, heard_beat, on_retaken;
 
 static void find_ancestors(struct zk_store *store);
 
@@ -81,7 +81,7 @@ void zk_add_creations(struct zk_store *store, struct zk_nodes *nodes)
 
 /* Creates all or none, and all with one zxid: an owner that is before this one in one queue that
  * both share is before it in all of them. */
-static void create(struct zk_store *store)
+static void create_nodes(struct zk_store *store)
 {
     zk_multi(store->batch);
     for (size_t i = 0; i < store->key_count; i++)
@@ -89,7 +89,7 @@ static void create(struct zk_store *store)
     zk_multi_end(store->batch);
     zk_ask_queues(store, zk_queue_branch(store));
     store->place = ZK_MAY_HAVE_PLACE;
-    zk_send(store, created, ZK_CREATES);
+    zk_send(store, on_created, ZK_CREATES);
 }
 
 /* Reads the next result of a transaction that creates a node, which must be one below "parent"; its
@@ -152,7 +152,7 @@ static size_t branches_of(const struct zk_store *store)
     return zk_is_limited(store) ? ZK_BRANCHES : 1;
 }
 
-static void created(struct zk_store *store, const struct zk_reply *replies)
+static void on_created(struct zk_store *store, const struct zk_reply *replies)
 {
     store->place = ZK_NO_PLACE;
     int error = zk_take_created(store, replies);
@@ -225,7 +225,7 @@ static bool ask_ancestors(struct zk_store *store, struct zk_nodes *nodes,
 static void find_ancestors(struct zk_store *store)
 {
     if (!strchr(store->owner, '.')) {
-        create(store);
+        create_nodes(store);
         return;
     }
     zk_ask_queues(store, zk_holders_branch(store));
@@ -316,13 +316,13 @@ static void take_ancestors(struct zk_store *store, const struct zk_reply *replie
         nodes->slot = holder.slot;
         nodes->fence = holder.fence ? holder.fence : since > 0 ? (uint64_t)since : 1;
     }
-    create(store);
+    create_nodes(store);
 }
 
 /* -- refused ----------------------------------------------------------------------------------- */
 
 /* Reads the replies about what is in the way, and then about the holder. */
-static void described(struct zk_store *store, const struct zk_reply *replies)
+static void on_described(struct zk_store *store, const struct zk_reply *replies)
 {
     struct lock_party *holder = &store->refusal.party;
     struct answer *refusal = &store->refusal.answer;
@@ -369,7 +369,7 @@ static void note_refusal(struct zk_store *store, size_t key, const struct zk_que
 }
 
 /* Own nodes have gone, and the others have to go. */
-static void lose(struct zk_store *store)
+static void lose_places(struct zk_store *store)
 {
     zk_session_drop_batch(store->session);
     store->requeued = true;
@@ -449,14 +449,14 @@ static void take_nested(struct zk_store *store, const struct zk_reply *replies)
     if (gone) { /* an owner within that one may have come meanwhile, and hold the lock */
         zk_find_nested(store);
     } else if (lost) {
-        lose(store);
+        lose_places(store);
     } else if (in_the_way) {
         zk_watch_in_the_way(store);
         zk_query(store->batch, OP_GET_DATA, in_the_way, false);
-        zk_send(store, described, ZK_NO_EFFECT);
+        zk_send(store, on_described, ZK_NO_EFFECT);
     } else {
         zk_watch_own(store);
-        zk_send(store, watched, ZK_NO_EFFECT);
+        zk_send(store, on_watched, ZK_NO_EFFECT);
     }
 }
 
@@ -495,12 +495,12 @@ static void found_nested(struct zk_store *store, const struct zk_reply *replies)
 
 /* -- the verdict ------------------------------------------------------------------------------- */
 
-static void watched(struct zk_store *store, const struct zk_reply *replies)
+static void on_watched(struct zk_store *store, const struct zk_reply *replies)
 {
     if (zk_missing(store, replies) == store->key_count)
         zk_grant(store);
     else if (zk_is_limited(store))
-        lose(store);
+        lose_places(store);
     else
         zk_check_turn(store);
 }
@@ -531,14 +531,14 @@ static void judge_semaphore(struct zk_store *store, const struct zk_queue queues
         lost |= !judge_place(store, nodes, &queues[i]);
     }
     if (lost)
-        lose(store);
+        lose_places(store);
     else if (leased)
         zk_find_nested(store);
     else
         zk_list_leases(store);
 }
 
-static void judge(struct zk_store *store, const struct zk_queue queues[LOCK_KEYS_MAX])
+static void judge_queues(struct zk_store *store, const struct zk_queue queues[LOCK_KEYS_MAX])
 {
     size_t refused = store->key_count;
     bool lost = false, semaphores = false;
@@ -550,11 +550,11 @@ static void judge(struct zk_store *store, const struct zk_queue queues[LOCK_KEYS
             refused = i;
     }
     if (lost) {
-        lose(store);
+        lose_places(store);
     } else if (refused < store->key_count) {
         zk_watch_in_the_way(store);
         note_refusal(store, refused, &queues[refused]);
-        zk_ask(store, described);
+        zk_ask(store, on_described);
     } else if (semaphores) {
         zk_rule_out(store);
     } else {
@@ -573,7 +573,7 @@ static void take_queues(struct zk_store *store, const struct zk_reply *replies)
     if (zk_is_limited(store))
         judge_semaphore(store, queues);
     else
-        judge(store, queues);
+        judge_queues(store, queues);
     zk_free_queues(queues);
 }
 
@@ -592,7 +592,7 @@ static const char *oldest_of(const struct zk_store *store)
 
 /* Asks whether anything has changed, which mostly is enough: a list of some thousand waiters is
  * long. */
-static void beat(struct zk_store *store)
+static void ask_for_changes(struct zk_store *store)
 {
     const char *oldest = oldest_of(store);
 
@@ -625,10 +625,10 @@ void zk_begin(struct zk_store *store)
     if (store->session->identity.id)
         find_ancestors(store);
     else
-        zk_send(store, began, ZK_NO_EFFECT);
+        zk_send(store, on_begun, ZK_NO_EFFECT);
 }
 
-static void began(struct zk_store *store, const struct zk_reply *replies)
+static void on_begun(struct zk_store *store, const struct zk_reply *replies)
 {
     (void)replies;
     find_ancestors(store);
@@ -642,16 +642,16 @@ void zk_start_anew(struct zk_store *store)
 void zk_touch_own(struct zk_store *store)
 {
     zk_write_own(store);
-    zk_send(store, retaken, ZK_NO_EFFECT);
+    zk_send(store, on_retaken, ZK_NO_EFFECT);
 }
 
-static void retaken(struct zk_store *store, const struct zk_reply *replies)
+static void on_retaken(struct zk_store *store, const struct zk_reply *replies)
 {
     int error = zk_multi_error(&replies[0], NULL);
     bool leased = zk_is_limited(store), nests = true;
 
     if (error == ZK_NO_NODE) {
-        lose(store);
+        lose_places(store);
     } else if (error != ZK_OK) {
         zk_tell_error(store, error);
     } else {
@@ -695,7 +695,7 @@ void zk_acquire(struct zk_store *store)
         if (!store->from.ns)
             zk_touch_own(store);
         else if (store->request.queue && is_refused(store) && store->heartbeats++ < HEARTBEATS)
-            beat(store);
+            ask_for_changes(store);
         else
             zk_check_turn(store);
     }

@@ -22,8 +22,8 @@ struct probe {
     int64_t round_trip; /* ns: of the request that begins the session */
 };
 
-static void done(void *arg, enum zk_outcome outcome, const struct zk_reply *replies,
-                 const struct answer *failure)
+static void on_done(void *arg, enum zk_outcome outcome, const struct zk_reply *replies,
+                    const struct answer *failure)
 {
     struct probe *probe = arg;
 
@@ -39,7 +39,7 @@ static void done(void *arg, enum zk_outcome outcome, const struct zk_reply *repl
     loop_stop(probe->loop);
 }
 
-static void poked(void *arg)
+static void ignore_poke(void *arg)
 {
     (void)arg;
 }
@@ -58,7 +58,7 @@ static void open_session(struct probe *probe, int64_t lease)
 static bool probe_server(const struct store_address *address, int64_t lease, struct probe *probe,
                          char *fault, size_t size)
 {
-    static const struct zk_session_events events = {done, poked};
+    static const struct zk_session_events events = {on_done, ignore_poke};
 
     *probe = (struct probe){.loop = loop_new()};
     probe->session = zk_session_new(probe->loop, address, &events, probe, fault, size);

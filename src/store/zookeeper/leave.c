@@ -34,9 +34,9 @@
 #include "base/mem.h"
 
 /* In the order of the steps. */
-static zk_hear deleted, found, read_found, deleted_found;
+static zk_hear on_deleted, on_found, read_found, deleted_found;
 
-static void find(struct zk_store *store);
+static void find_own_nodes(struct zk_store *store);
 
 /* -- the known ones ---------------------------------------------------------------------------- */
 
@@ -65,7 +65,7 @@ static void have_left(struct zk_store *store)
     store->left(store);
 }
 
-static void deleted(struct zk_store *store, const struct zk_reply *replies)
+static void on_deleted(struct zk_store *store, const struct zk_reply *replies)
 {
     size_t index = 0;
     int error = zk_multi_error(&replies[0], &index);
@@ -75,7 +75,7 @@ static void deleted(struct zk_store *store, const struct zk_reply *replies)
     } else if (error == ZK_NO_NODE) {
         store->place = ZK_MAY_HAVE_PLACE;
         store->missing = 1 + key_of_operation(store, index);
-        find(store);
+        find_own_nodes(store);
     } else {
         zk_tell_error(store, error);
     }
@@ -83,18 +83,19 @@ static void deleted(struct zk_store *store, const struct zk_reply *replies)
 
 /* -- all that there are ------------------------------------------------------------------------ */
 
-static void find(struct zk_store *store)
+static void find_own_nodes(struct zk_store *store)
 {
     zk_multi(store->batch);
     zk_multi_change(store->batch, OP_CHECK, "/", NULL);
     zk_multi_end(store->batch);
     for (size_t i = 0; i < store->key_count; i++)
         zk_ask_branches(store, store->nodes[i].branches);
-    zk_send(store, found, ZK_NO_EFFECT);
+    zk_send(store, on_found, ZK_NO_EFFECT);
 }
 
-/* Asks what is in the owner's nodes among the children of a branch, and notes them. */
-static void ask_found(struct zk_store *store, const char *branch, const struct zk_queue *queue)
+/* Notes the owner's nodes among the children of a branch, and asks for their data. */
+static void ask_for_own_nodes(struct zk_store *store, const char *branch,
+                              const struct zk_queue *queue)
 {
     const struct zk_contender *one = NULL;
 
@@ -114,7 +115,7 @@ void zk_forget_found(struct zk_store *store)
 }
 
 /* A user who may not read the root has written all the same. */
-static void found(struct zk_store *store, const struct zk_reply *replies)
+static void on_found(struct zk_store *store, const struct zk_reply *replies)
 {
     int error = zk_multi_error(replies++, NULL);
 
@@ -124,7 +125,7 @@ static void found(struct zk_store *store, const struct zk_reply *replies)
         for (enum zk_branch branch = 0; branch < ZK_BRANCHES && error == ZK_OK; branch++) {
             struct zk_queue queue;
             error = zk_queue_read(replies++, branch, &queue);
-            ask_found(store, store->nodes[i].branches[branch], &queue);
+            ask_for_own_nodes(store, store->nodes[i].branches[branch], &queue);
             zk_queue_free(&queue);
         }
     }
@@ -167,7 +168,7 @@ static void deleted_found(struct zk_store *store, const struct zk_reply *replies
     if (error == ZK_OK)
         have_left(store);
     else if (error == ZK_NO_NODE) /* one has just gone */
-        find(store);
+        find_own_nodes(store);
     else
         zk_tell_error(store, error);
 }
@@ -179,10 +180,10 @@ void zk_leave(struct zk_store *store, zk_left *left)
     store->left = left;
     if (store->place == ZK_HAS_PLACE) {
         zk_delete_own(store);
-        zk_send(store, deleted, ZK_DELETES);
+        zk_send(store, on_deleted, ZK_DELETES);
     } else {
         store->place = ZK_MAY_HAVE_PLACE;
-        find(store);
+        find_own_nodes(store);
     }
 }
 

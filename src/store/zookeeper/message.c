@@ -55,7 +55,7 @@ void jute_end(struct strbuf *out, size_t frame)
 }
 
 /* The next "size" bytes; NULL if there are less. */
-static const char *take(struct jute_in *in, size_t size)
+static const char *take_bytes(struct jute_in *in, size_t size)
 {
     const char *at = in->at;
 
@@ -70,7 +70,7 @@ static const char *take(struct jute_in *in, size_t size)
 int32_t jute_int(struct jute_in *in)
 {
     uint32_t word = 0;
-    const char *at = take(in, sizeof word);
+    const char *at = take_bytes(in, sizeof word);
 
     if (at)
         memcpy(&word, at, sizeof word);
@@ -80,7 +80,7 @@ int32_t jute_int(struct jute_in *in)
 int64_t jute_long(struct jute_in *in)
 {
     uint64_t word = 0;
-    const char *at = take(in, sizeof word);
+    const char *at = take_bytes(in, sizeof word);
 
     if (at)
         memcpy(&word, at, sizeof word);
@@ -89,7 +89,7 @@ int64_t jute_long(struct jute_in *in)
 
 bool jute_bool(struct jute_in *in)
 {
-    const char *at = take(in, 1);
+    const char *at = take_bytes(in, 1);
 
     return at && *at;
 }
@@ -102,7 +102,7 @@ struct jute_text jute_text(struct jute_in *in)
     if (size < -1)
         in->damaged = true;
     if (size > 0)
-        bytes = take(in, (size_t)size);
+        bytes = take_bytes(in, (size_t)size);
     return bytes ? (struct jute_text){bytes, (size_t)size} : (struct jute_text){"", 0};
 }
 
@@ -178,7 +178,7 @@ void zk_put_digest(struct strbuf *out, const char *user, const char *password)
 
 /* -- requests ---------------------------------------------------------------------------------- */
 
-static size_t begin(struct zk_batch *batch, int operation)
+static size_t begin_request(struct zk_batch *batch, int operation)
 {
     size_t frame = jute_begin(&batch->out);
 
@@ -201,7 +201,7 @@ static void put_create(struct strbuf *out, const char *path, const char *data, b
 
 void zk_container(struct zk_batch *batch, const char *path, bool closed)
 {
-    size_t frame = begin(batch, OP_CREATE_CONTAINER);
+    size_t frame = begin_request(batch, OP_CREATE_CONTAINER);
 
     put_create(&batch->out, path, "", closed, ZK_CONTAINER);
     batch->writes = true;
@@ -210,7 +210,7 @@ void zk_container(struct zk_batch *batch, const char *path, bool closed)
 
 void zk_query(struct zk_batch *batch, int operation, const char *path, bool watch)
 {
-    size_t frame = begin(batch, operation);
+    size_t frame = begin_request(batch, operation);
 
     jute_put_string(&batch->out, path);
     jute_put_bool(&batch->out, watch);
@@ -227,7 +227,7 @@ void zk_get_child(struct zk_batch *batch, const char *parent, const char *name)
 
 void zk_close(struct zk_batch *batch)
 {
-    size_t frame = begin(batch, OP_CLOSE);
+    size_t frame = begin_request(batch, OP_CLOSE);
 
     batch->writes = true;
     jute_end(&batch->out, frame);
@@ -236,7 +236,7 @@ void zk_close(struct zk_batch *batch)
 void zk_multi(struct zk_batch *batch)
 {
     batch->writes = true;
-    batch->multi = begin(batch, OP_MULTI);
+    batch->multi = begin_request(batch, OP_MULTI);
 }
 
 /* The header of each operation of a transaction. In place of another operation, one with the number

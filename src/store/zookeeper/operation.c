@@ -191,7 +191,7 @@ static void left_full(struct zk_store *store)
     zk_tell_failure(store, &store->no_room);
 }
 
-static void failed(struct zk_store *store, const struct answer *failure)
+static void on_failure(struct zk_store *store, const struct answer *failure)
 {
     if (store->effect == ZK_ASKS_FOR_ROOM && failure->full) {
         store->no_room = *failure;
@@ -221,7 +221,7 @@ void zk_heard(void *arg, enum zk_outcome outcome, const struct zk_reply *replies
         zk_forget(store);
         zk_miss(store);
         break;
-    case ZK_FAILED: failed(store, failure); break;
+    case ZK_FAILED: on_failure(store, failure); break;
     }
 }
 

@@ -78,9 +78,9 @@ char *zk_path_folder(const char *url_path, const char *prefix)
 
 /* -- reading ----------------------------------------------------------------------------------- */
 
-/* The number at the end of a name, as "%010d" prints it. The '-' in front of its digits makes them
- * negative, as after 2^31 creations, where it is one of ten characters, or behind a whole word, as
- * in "lock--2147483648". */
+/* Reads the number at the end of a node's name, printed by "%010d". The '-' in front of its digits
+ * makes them negative, as after 2^31 creations, where it is one of ten characters, or behind a
+ * whole word, as in "lock--2147483648". */
 static bool read_number(const char *name, size_t size, int32_t *number)
 {
     size_t start = size;
@@ -136,7 +136,7 @@ static bool same_party(const struct zk_contender *a, const struct zk_contender *
 
 /* Sets first_of_party and holds. Every node is judged by the first one of its party, so that both
  * nodes of a writer count as one. */
-static void judge(struct zk_queue *queue, enum zk_branch branch)
+static void judge_parties(struct zk_queue *queue, enum zk_branch branch)
 {
     for (size_t i = 0; i < queue->count; i++) {
         struct zk_contender *one = &queue->all[i];
@@ -181,7 +181,7 @@ int zk_queue_read(const struct zk_reply *children, enum zk_branch branch, struct
         queue->count++;
     }
     qsort(queue->all, queue->count, sizeof *queue->all, by_order);
-    judge(queue, branch);
+    judge_parties(queue, branch);
     if (!names.in.damaged)
         return ZK_OK;
     zk_queue_free(queue);
@@ -299,7 +299,7 @@ char *zk_node_data_print(const struct zk_node_data *data)
                         data->lease / NS_PER_MS, password, (int)data->who_size, data->who);
 }
 
-/* A semaphore's has ":LIMIT:SLOT" behind it. */
+/* Reads the mode of a node; a semaphore's is followed by ":LIMIT:SLOT". */
 static bool read_mode(const char *word, struct zk_node_data *data)
 {
     int64_t limit, slot;
@@ -382,7 +382,7 @@ bool zk_node_data_parse(struct jute_text text, struct zk_node_data *data)
 }
 
 /* Clocks differ, and a server may say anything. */
-static int64_t span(int64_t from, int64_t to)
+static int64_t span_ms(int64_t from, int64_t to)
 {
     int64_t ms;
 
@@ -404,8 +404,8 @@ void zk_read_party(const struct zk_contender *contender, struct jute_text text,
     if (party->unread)
         return;
     party->since_ms = stat->ctime_ms;
-    party->age_ms = span(stat->ctime_ms, now_ms);
-    party->heard_ms = span(stat->mtime_ms, now_ms);
+    party->age_ms = span_ms(stat->ctime_ms, now_ms);
+    party->heard_ms = span_ms(stat->mtime_ms, now_ms);
     if (!ours) { /* Curator writes the host's address, others their name */
         snprintf(host, sizeof host, "%.*s", (int)text.size, text.bytes);
         identity_set(party->who.host, host);
@@ -431,7 +431,8 @@ const char *zk_owner_uuid(const char *owner)
 
 /* -- those that nest in the same holder -------------------------------------------------------- */
 
-/* How much of both owners is the path of the innermost ancestor of both, with the dot behind it. */
+/* Returns how many bytes of both owners are the path of their innermost common ancestor and its
+ * dot. */
 static size_t shared_path(const char *a, const char *b)
 {
     size_t shared = 0;
@@ -445,7 +446,7 @@ static size_t shared_path(const char *a, const char *b)
 /* When the eldest came of "one" and its ancestors that are further in than that path. An ancestor
  * counts as it was when "one" came: whether it has gone meanwhile changes nothing, so that all see
  * the same order at all times. */
-static int64_t eldest(const struct zk_nested *one, size_t path)
+static int64_t eldest_arrival(const struct zk_nested *one, size_t path)
 {
     int64_t since = one->since;
     size_t depth = 0;
@@ -474,7 +475,7 @@ const struct zk_nested *zk_nested_in_the_way(const struct zk_nested *all, size_t
         size_t path = shared_path(owner, other->data.owner);
         if (path == 0)
             continue; /* of another family */
-        bool before = eldest(other, path) < eldest(self, path);
+        bool before = eldest_arrival(other, path) < eldest_arrival(self, path);
         if (before && (!last || other->since > last->since))
             last = other;
     }

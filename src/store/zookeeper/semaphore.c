@@ -16,8 +16,8 @@
 #define LINGER_MAX 40
 
 /* In the order of the steps. */
-static zk_hear listed, counted, claimed, made_leases, take_leases, verified, found_semaphores,
-    found_limit;
+static zk_hear on_listed, on_counted, on_claimed, made_leases, take_leases, on_verified,
+    found_semaphores, found_limit;
 
 bool zk_semaphore_leads(const struct zk_store *store)
 {
@@ -86,7 +86,7 @@ static void ask_data(struct zk_store *store, zk_hear *hear)
 
 /* -- a lease ----------------------------------------------------------------------------------- */
 
-static void verified(struct zk_store *store, const struct zk_reply *replies)
+static void on_verified(struct zk_store *store, const struct zk_reply *replies)
 {
     bool over = false, gone = false;
 
@@ -118,7 +118,7 @@ static void take_leases(struct zk_store *store, const struct zk_reply *replies)
     for (size_t i = 0; i < store->key_count; i++)
         crowded |= store->holders[i].count > store->request.limit;
     if (crowded)
-        ask_data(store, verified);
+        ask_data(store, on_verified);
     else
         zk_find_nested(store);
 }
@@ -150,7 +150,7 @@ static void made_leases(struct zk_store *store, const struct zk_reply *replies)
 }
 
 /* Claims leases for all places, or none. */
-static void claim(struct zk_store *store)
+static void claim_leases(struct zk_store *store)
 {
     zk_multi(store->batch);
     for (size_t i = 0; i < store->key_count; i++) {
@@ -162,10 +162,10 @@ static void claim(struct zk_store *store)
     }
     zk_multi_end(store->batch);
     ask_leases(store, false);
-    zk_send(store, claimed, ZK_CREATES);
+    zk_send(store, on_claimed, ZK_CREATES);
 }
 
-static void claimed(struct zk_store *store, const struct zk_reply *replies)
+static void on_claimed(struct zk_store *store, const struct zk_reply *replies)
 {
     int error = zk_take_created(store, &replies[0]);
 
@@ -235,7 +235,7 @@ static void refuse_limit(struct zk_store *store, size_t key, unsigned limit)
     zk_refuse_and_leave(store);
 }
 
-static void linger(struct zk_store *store)
+static void look_later(struct zk_store *store)
 {
     store->lingered++;
     loop_arm(store->loop, &store->linger, moment_plus(loop_now(store->loop), LINGER_NS));
@@ -247,19 +247,19 @@ void zk_list_leases(struct zk_store *store)
 {
     zk_watch_in_the_way(store);
     ask_leases(store, store->request.queue && zk_semaphore_leads(store));
-    zk_send(store, listed, ZK_NO_EFFECT);
+    zk_send(store, on_listed, ZK_NO_EFFECT);
 }
 
-static void listed(struct zk_store *store, const struct zk_reply *replies)
+static void on_listed(struct zk_store *store, const struct zk_reply *replies)
 {
     if (!zk_is_in_the_way(store, &replies))
         zk_check_turn(store);
     else if (read_leases(store, replies))
-        ask_data(store, counted);
+        ask_data(store, on_counted);
 }
 
 /* Reads what is in the leases of all keys. */
-static void counted(struct zk_store *store, const struct zk_reply *replies)
+static void on_counted(struct zk_store *store, const struct zk_reply *replies)
 {
     const struct acquire_request *request = &store->request;
     size_t refused = store->key_count;
@@ -289,9 +289,9 @@ static void counted(struct zk_store *store, const struct zk_reply *replies)
         data = replies;
     }
     if (refused == store->key_count)
-        claim(store);
+        claim_leases(store);
     else if (!full && !request->queue && store->lingered < LINGER_MAX)
-        linger(store);
+        look_later(store);
     else
         refuse_held(store, refused, taken, data);
 }

@@ -1,5 +1,5 @@
 /* Read from zk_session_send(): the batch goes out on the connection that is up, or the way to a
- * server begins. timed_out(), received() and broken() have what each phase does next. */
+ * server begins. timed_out(), on_bytes() and on_broken() have what each phase does next. */
 #include "store/zookeeper/session.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ static void close_link(struct zk_link *link)
     link->generation++;
 }
 
-/* Ends the connection, or the way to it; the one before stays. */
+/* Ends the connection, or the attempt to make one; the former connection stays. */
 static void hang_up(struct zk_session *session)
 {
     loop_disarm(session->loop, &session->timer);
@@ -100,8 +100,8 @@ static void free_replies(struct zk_replies *replies)
     *replies = (struct zk_replies){0};
 }
 
-static void complete(struct zk_session *session, enum zk_outcome outcome,
-                     const struct answer *failure)
+static void complete_batch(struct zk_session *session, enum zk_outcome outcome,
+                           const struct answer *failure)
 {
     struct zk_replies replies = session->replies;
 
@@ -116,7 +116,7 @@ static void complete(struct zk_session *session, enum zk_outcome outcome,
     free_replies(&replies);
 }
 
-static void fail(struct zk_session *session, const struct answer *why)
+static void fail_batch(struct zk_session *session, const struct answer *why)
 {
     struct answer failure = *why;
 
@@ -131,14 +131,14 @@ static void fail(struct zk_session *session, const struct answer *why)
     if (!session->busy)
         return;
     failure.maybe_done = session->sent && session->writes;
-    complete(session, ZK_FAILED, &failure);
+    complete_batch(session, ZK_FAILED, &failure);
 }
 
 static void fail_because(struct zk_session *session, enum cause cause, const char *why)
 {
     struct answer answer = failure_of(session, cause, why);
 
-    fail(session, &answer);
+    fail_batch(session, &answer);
 }
 
 /* -- the way to a server ----------------------------------------------------------------------- */
@@ -171,7 +171,7 @@ static void way_failed_with(struct zk_session *session, const struct answer *fai
         session->phase = ZK_PHASE_NEXT;
         loop_arm(session->loop, &session->timer, moment_plus(loop_now(session->loop), PLACE_NS));
     } else {
-        fail(session, &session->failure);
+        fail_batch(session, &session->failure);
     }
 }
 
@@ -183,7 +183,8 @@ static void way_failed(struct zk_session *session, enum cause cause, const char 
 }
 
 /* Returns when a part of the time until then is over. */
-static struct moment share(const struct zk_session *session, struct moment until, size_t parts)
+static struct moment part_of_time(const struct zk_session *session, struct moment until,
+                                  size_t parts)
 {
     struct moment now = loop_now(session->loop);
     int64_t left = moment_until(now, until);
@@ -203,13 +204,13 @@ static void open_address(struct zk_session *session)
 static void try_next_address(struct zk_session *session)
 {
     session->endpoint = session->turn++ % (unsigned)resolver_of(session)->count;
-    session->give_up = share(session, session->leave, (size_t)session->untried);
+    session->give_up = part_of_time(session, session->leave, (size_t)session->untried);
     session->untried--;
     open_address(session);
 }
 
 /* The addresses of before count where a look-up does not succeed. */
-static void resolved(void *arg, int count, const char *fault)
+static void on_resolved(void *arg, int count, const char *fault)
 {
     struct zk_session *session = arg;
 
@@ -225,13 +226,13 @@ static void resolved(void *arg, int count, const char *fault)
 static void look_for_next(struct zk_session *session)
 {
     session->phase = ZK_PHASE_SEARCHING;
-    session->leave = share(session, session->until, session->ways);
+    session->leave = part_of_time(session, session->until, session->ways);
     session->ways--;
     session->at = (session->at + 1) % session->url->host_count;
     const struct url_host *host = host_of(session);
     loop_arm(session->loop, &session->timer,
-             share(session, session->leave, resolver_of(session)->count > 0 ? 2 : 1));
-    if (!resolver_start(resolver_of(session), session->loop, host->name, host->port, resolved,
+             part_of_time(session, session->leave, resolver_of(session)->count > 0 ? 2 : 1));
+    if (!resolver_start(resolver_of(session), session->loop, host->name, host->port, on_resolved,
                         session))
         way_failed(session, cause_of_errno(errno), strerror(errno));
 }
@@ -251,7 +252,7 @@ static void say_first_words(struct zk_session *session)
     loop_arm(session->loop, &session->timer, session->give_up);
 }
 
-static void connected(void *arg)
+static void on_connected(void *arg)
 {
     const struct zk_link *link = arg;
     struct zk_session *session = link->session;
@@ -276,11 +277,11 @@ static void send_batch(struct zk_session *session)
     zk_session_drop_batch(session);
 }
 
-static void expire(struct zk_session *session)
+static void expire_session(struct zk_session *session)
 {
     end_links(session);
     session->identity = (struct zk_identity){0};
-    complete(session, ZK_EXPIRED, NULL);
+    complete_batch(session, ZK_EXPIRED, NULL);
 }
 
 static void go_on(struct zk_session *session)
@@ -301,7 +302,7 @@ static void go_on(struct zk_session *session)
     if (session->replies.wanted > 0)
         send_batch(session);
     else
-        complete(session, ZK_ANSWERED, NULL);
+        complete_batch(session, ZK_ANSWERED, NULL);
 }
 
 static void hear_opened(struct zk_session *session, struct jute_in *in)
@@ -317,7 +318,7 @@ static void hear_opened(struct zk_session *session, struct jute_in *in)
     if (is.id == 0 && session->identity.id == 0) {
         way_failed(session, CAUSE_NOT_READY, "the server begins no session");
     } else if (is.id == 0) {
-        expire(session);
+        expire_session(session);
     } else if (session->identity.id && session->identity.id != is.id) {
         /* ClickHouse Keeper begins a new session where one cannot be opened again: that is
          * closed. */
@@ -325,7 +326,7 @@ static void hear_opened(struct zk_session *session, struct jute_in *in)
         zk_close(&batch);
         stream_send(session->link->stream, batch.out.text, batch.out.size);
         strbuf_free(&batch.out);
-        expire(session);
+        expire_session(session);
     } else {
         session->identity = is;
         session->timeout = timeout_ms * NS_PER_MS;
@@ -333,7 +334,7 @@ static void hear_opened(struct zk_session *session, struct jute_in *in)
     }
 }
 
-static void poke(void *arg)
+static void poke_listener(void *arg)
 {
     struct zk_session *session = arg;
 
@@ -357,10 +358,10 @@ static void hear_reply(struct zk_session *session, const struct zk_reply *heard,
     reply->frame = copy;
     reply->body = (struct jute_in){copy + (heard->body.at - frame->at), copy + size, false};
     if (replies->got == replies->wanted)
-        complete(session, ZK_ANSWERED, NULL);
+        complete_batch(session, ZK_ANSWERED, NULL);
 }
 
-static void hear(struct zk_session *session, struct jute_in *frame)
+static void hear_frame(struct zk_session *session, struct jute_in *frame)
 {
     struct jute_in in = *frame;
     struct zk_reply reply;
@@ -374,7 +375,7 @@ static void hear(struct zk_session *session, struct jute_in *frame)
     if (reply.xid == ZK_XID_EVENT && session->busy)
         session->noticed = true; /* it is not known which of the two is newer */
     else if (reply.xid == ZK_XID_EVENT)
-        poke(session);
+        poke_listener(session);
     else if (reply.xid == ZK_XID_AUTH && reply.error != ZK_OK)
         fail_because(session, CAUSE_DENIED, "the server refuses the user");
     else if (reply.xid != ZK_XID_AUTH)
@@ -383,7 +384,7 @@ static void hear(struct zk_session *session, struct jute_in *frame)
 
 /* The connection before hears only of what is watched. Where it stays, the next batch takes the
  * frames that are left. */
-static void received(void *arg, const char *bytes, size_t size)
+static void on_bytes(void *arg, const char *bytes, size_t size)
 {
     struct zk_link *link = arg;
     struct zk_session *session = link->session;
@@ -402,7 +403,7 @@ static void received(void *arg, const char *bytes, size_t size)
         if (session->phase == ZK_PHASE_OPENING)
             hear_opened(session, &frame);
         else
-            hear(session, &frame);
+            hear_frame(session, &frame);
         if (link->generation != generation)
             return;
     }
@@ -412,7 +413,7 @@ static void received(void *arg, const char *bytes, size_t size)
 }
 
 /* A server without a majority ends each connection that says something, without a word. */
-static void broken(void *arg, const char *why)
+static void on_broken(void *arg, const char *why)
 {
     struct zk_link *link = arg;
     struct zk_session *session = link->session;
@@ -469,7 +470,7 @@ static void timed_out(struct loop_timer *timer)
         look_for_next(session);
     } else if (session->phase == ZK_PHASE_SEARCHING) {
         resolver_stop(resolver_of(session));
-        resolved(session, 0, "looking up its name timed out");
+        on_resolved(session, 0, "looking up its name timed out");
     } else {
         way_failed(session, CAUSE_UNREACHABLE, stream_overdue(session->link->stream));
     }
@@ -481,13 +482,13 @@ struct zk_session *zk_session_new(struct loop *loop, const struct store_address 
                                   const struct zk_session_events *events, void *arg, char *fault,
                                   size_t size)
 {
-    static const struct stream_events stream_events = {connected, received, broken};
+    static const struct stream_events stream_events = {on_connected, on_bytes, on_broken};
     struct zk_session *session = mem_zeroed(sizeof *session);
 
     *session = (struct zk_session){
         .loop = loop, .url = address->urls, .address = *address, .events = events, .arg = arg};
     session->timer = (struct loop_timer){.fire = timed_out, .owner = session};
-    breaks_init(&session->breaks, loop, poke, session);
+    breaks_init(&session->breaks, loop, poke_listener, session);
     session->batch.xid = 1;
     session->password = store_address_password(address) ? store_address_password(address) : "";
     url_print(session->url, session->name, sizeof session->name);

@@ -20,11 +20,11 @@
 #define PORT 2181
 
 /* In the order of the steps. */
-static zk_hear found_nodes, dropped_rest, read_nodes, renewed, listed_holders, forced;
+static zk_hear found_nodes, dropped_rest, read_nodes, on_renewed, listed_holders, on_forced;
 
 static void send_renewal(struct zk_store *store);
 static void send_release(struct zk_store *store);
-static zk_left released;
+static zk_left on_released;
 
 /* -- another process' nodes -------------------------------------------------------------------- */
 
@@ -171,10 +171,10 @@ static void send_renewal(struct zk_store *store)
 {
     zk_write_own(store);
     zk_watch_own(store);
-    zk_send(store, renewed, ZK_REOPENS);
+    zk_send(store, on_renewed, ZK_REOPENS);
 }
 
-static void renewed(struct zk_store *store, const struct zk_reply *replies)
+static void on_renewed(struct zk_store *store, const struct zk_reply *replies)
 {
     int error = zk_multi_error(&replies[0], NULL);
     size_t key = zk_missing(store, replies + 1);
@@ -198,10 +198,10 @@ static void send_release(struct zk_store *store)
 {
     if (store->place == ZK_NO_PLACE)
         store->missing = 1;
-    zk_leave(store, released);
+    zk_leave(store, on_released);
 }
 
-static void released(struct zk_store *store)
+static void on_released(struct zk_store *store)
 {
     struct answer answer = {.verdict = VERDICT_GRANTED};
     size_t missing = store->missing;
@@ -231,7 +231,7 @@ static enum release_sent zk_release_nowait(struct store *base,
 
 /* -- force ------------------------------------------------------------------------------------- */
 
-static void forced(struct zk_store *store, const struct zk_reply *replies)
+static void on_forced(struct zk_store *store, const struct zk_reply *replies)
 {
     struct answer answer = {.verdict = VERDICT_GRANTED};
     int error = zk_multi_error(replies, NULL);
@@ -282,7 +282,7 @@ static void take_away(struct zk_store *store, const struct zk_queue queues[ZK_BR
     zk_multi_end(store->batch);
     if (counts.named == counts.holders &&
         counts.named == store->base.operation.force->owner_count) {
-        zk_send(store, forced, ZK_NO_EFFECT);
+        zk_send(store, on_forced, ZK_NO_EFFECT);
     } else {
         zk_session_drop_batch(store->session);
         zk_refuse(store, CAUSE_CHANGED, 0, "its holders are others by now");
@@ -304,7 +304,7 @@ static void listed_holders(struct zk_store *store, const struct zk_reply *replie
         zk_queue_free(&queues[i]);
 }
 
-static void force(struct zk_store *store, const struct force_request *request)
+static void force_lock(struct zk_store *store, const struct force_request *request)
 {
     store->request.keys = &request->key;
     store->request.key_count = 1;
@@ -342,7 +342,7 @@ static void zk_start(struct store *base, const struct operation *operation)
         else
             zk_take_over(store);
         break;
-    case VERB_FORCE: force(store, operation->force); break;
+    case VERB_FORCE: force_lock(store, operation->force); break;
     case VERB_SURVEY: zk_survey(store, operation->survey); break;
     default: break;
     }
@@ -350,7 +350,7 @@ static void zk_start(struct store *base, const struct operation *operation)
 
 /* -- the store --------------------------------------------------------------------------------- */
 
-static void lingered(struct loop_timer *timer)
+static void on_lingered(struct loop_timer *timer)
 {
     zk_check_turn(timer->owner);
 }
@@ -390,7 +390,7 @@ static struct store *open_ensemble(struct loop *loop, const struct store_address
     struct zk_store *store = mem_zeroed(sizeof *store);
     store->base.ops = &ops;
     store->loop = loop;
-    store->linger = (struct loop_timer){.fire = lingered, .owner = store};
+    store->linger = (struct loop_timer){.fire = on_lingered, .owner = store};
     store->folder = zk_path_folder(address->urls->path, address->prefix);
     store->session = zk_session_new(loop, address, &events, store, fault, size);
     if (!store->session) {
@@ -405,7 +405,7 @@ static struct store *open_ensemble(struct loop *loop, const struct store_address
 
 /* -- the record -------------------------------------------------------------------------------- */
 
-static const char *parse(struct url *url, char *rest)
+static const char *parse_url(struct url *url, char *rest)
 {
     char *path;
     const char *fault = url_take_authority(url, &rest, &path);
@@ -433,7 +433,7 @@ static const char *parse(struct url *url, char *rest)
     }
 }
 
-static void print(const struct url *url, char *out, size_t size)
+static void print_url(const struct url *url, char *out, size_t size)
 {
     url_append_hosts(url, out, size);
     if (url->path) {
@@ -449,7 +449,7 @@ const struct store_record zookeeper_record = {.scheme = "zookeeper",
                                                            STORE_SEVERAL_KEYS | STORE_QUEUE |
                                                            STORE_FORCE | STORE_TOGETHER,
                                               .fails_over = true,
-                                              .parse = parse,
-                                              .print = print,
+                                              .parse = parse_url,
+                                              .print = print_url,
                                               .open = open_ensemble,
                                               .check = zookeeper_check};

@@ -20,7 +20,7 @@ struct zk_sight {
 static zk_hear found_names, listed_branches, read_nodes;
 
 /* Takes the key. The named ones come first; the folder has each of its own once. */
-static void add(struct zk_store *store, char *key, bool named)
+static void add_key(struct zk_store *store, char *key, bool named)
 {
     for (size_t i = 0; i < store->sight_count && store->sights[i].named; i++) {
         if (strcmp(store->sights[i].key, key) != 0)
@@ -48,7 +48,7 @@ void zk_survey_clear(struct zk_store *store)
     store->sight_count = 0;
 }
 
-static void end(struct zk_store *store, int error)
+static void end_survey(struct zk_store *store, int error)
 {
     struct answer answer = {.verdict = VERDICT_GRANTED};
 
@@ -78,7 +78,7 @@ void zk_survey(struct zk_store *store, const struct survey_request *request)
         if (key_is_glob(request->patterns[i]))
             globs = true;
         else
-            add(store, key_from_pattern(request->patterns[i]), true);
+            add_key(store, key_from_pattern(request->patterns[i]), true);
     }
     if (globs) {
         zk_query(store->batch, OP_GET_CHILDREN, *store->folder ? store->folder : "/", false);
@@ -97,12 +97,12 @@ static void found_names(struct zk_store *store, const struct zk_reply *replies)
     while (error == ZK_OK && zk_next_name(&names, &name)) {
         char *key = zk_path_to_key(name);
         if (key && survey_wants(store->base.operation.survey, key))
-            add(store, key, false);
+            add_key(store, key, false);
         else
             free(key);
     }
     if (error != ZK_OK || names.in.damaged)
-        end(store, error != ZK_OK ? error : ZK_MARSHALLING);
+        end_survey(store, error != ZK_OK ? error : ZK_MARSHALLING);
     else
         ask_branches(store);
 }
@@ -120,7 +120,7 @@ static void listed_branches(struct zk_store *store, const struct zk_reply *repli
             int error = zk_queue_read(replies++, branch, queue);
             if (error != ZK_OK && (error != ZK_NO_AUTH || sight->named)) {
                 zk_session_drop_batch(store->session);
-                end(store, error);
+                end_survey(store, error);
                 return;
             }
             for (size_t party = 0; party < queue->count; party++) {
@@ -154,8 +154,8 @@ static void read_party(const struct zk_contender *one, bool limited, struct jute
 
 /* Reports a lock, and moves *replies behind those about its parties. A node that may not be read is
  * shown as far as its name tells; one that has gone since its name was read is left out. */
-static void report(const struct zk_store *store, const struct zk_sight *sight,
-                   const struct zk_reply **replies)
+static void report_lock(const struct zk_store *store, const struct zk_sight *sight,
+                        const struct zk_reply **replies)
 {
     struct lock_party *holders = mem_zeroed((sight->party_count + 1) * sizeof *holders);
     struct lock_party *waiters = mem_zeroed((sight->party_count + 1) * sizeof *waiters);
@@ -183,7 +183,7 @@ static void report(const struct zk_store *store, const struct zk_sight *sight,
     free(waiters);
 }
 
-/* Reports nothing if there is an error. */
+/* Reports the locks in the replies; none if one of them is an error. */
 static void read_nodes(struct zk_store *store, const struct zk_reply *replies)
 {
     const struct zk_reply *at = replies;
@@ -199,6 +199,6 @@ static void read_nodes(struct zk_store *store, const struct zk_reply *replies)
         }
     }
     for (size_t i = 0; i < store->sight_count && error == ZK_OK; i++)
-        report(store, &store->sights[i], &replies);
-    end(store, error);
+        report_lock(store, &store->sights[i], &replies);
+    end_survey(store, error);
 }

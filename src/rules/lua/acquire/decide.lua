@@ -5,12 +5,12 @@
 -- Turns -------------------------------------------------------------------------------------------
 
 -- How many of a list have come later than the caller; all of it, if these are more than a hundred.
-local function later_in(lock, list)
+local function count_later(lock, list)
   local function is_later(n) return (ticket_at(lock, list, n) or 0) > lock.queue.mine end
   local n = math.max(list.first, list.last - COUNTED + 1)
   if n > list.first and is_later(n) then return list.last - list.first + 1 end
   while n <= list.last and not is_later(n) do n = n + 1 end
-  return in_use(lock, list, n, list.last)
+  return count_in_use(lock, list, n, list.last)
 end
 
 -- The caller's position in the queue. Those of a higher priority that have come later are before
@@ -21,12 +21,12 @@ local function position_in(lock)
   local lists, found = queue.base == 'q' and lists_of(lock) or {}, 0
   for above = priority + 1, HIGHEST do
     local list = lists[above]
-    if list and lock.listed then found = found + in_use(lock, list, list.first, list.last) end
-    if list and not lock.listed then found = found + later_in(lock, list) end
+    if list and lock.listed then found = found + count_in_use(lock, list, list.first, list.last) end
+    if list and not lock.listed then found = found + count_later(lock, list) end
   end
   local list = lock.listed and lists[priority]
-  if not list then return found + in_use(lock, queue, queue.first, queue.mine) end
-  found = found + in_use(lock, list, list.first, lock.listed)
+  if not list then return found + count_in_use(lock, queue, queue.first, queue.mine) end
+  found = found + count_in_use(lock, list, list.first, lock.listed)
   -- A waiter that has waited for too long comes first as well.
   return math.max(found, lock.turn.late and 2 or 1)
 end
@@ -75,7 +75,7 @@ local SENT_AWAY = 64 -- are told so, however late they ask
 
 -- The waiter of the group that has a place, dead or alive, and the place; nil if no other has one.
 -- The field of the group is named after the queue: any place in it tells which.
-local function waits_in_group(lock)
+local function rival_in_group(lock)
   local field = group_field(lock, place_of(lock.queue, 0), request.who)
   local other = redis.call('HGET', lock.key, field)
   local place = other and other ~= args.owner and redis.call('HGET', lock.key, 'w:' .. other)
@@ -88,26 +88,26 @@ end
 -- dropped from it, came before those that wait now.
 local function superseded_by(lock)
   if lock.queue.mine then return nil end
-  local known = redis.call('HGET', lock.key, 'g') or ''
-  local _, at = string.find('\n' .. known, '\n' .. args.owner .. ' ', 1, true)
-  if at then return string.match(known, '^[^\n]*', at) end
-  local waiter = had[1] and waits_in_group(lock)
-  return waiter and show_waiter(waiter)
+  local superseded = redis.call('HGET', lock.key, 'g') or ''
+  local _, at = string.find('\n' .. superseded, '\n' .. args.owner .. ' ', 1, true)
+  if at then return string.match(superseded, '^[^\n]*', at) end
+  local waiter = had[1] and rival_in_group(lock)
+  return waiter and record_for_others(waiter)
 end
 
 -- Sends away the other waiter. One that was handed the lock in the same moment has no place any
 -- more, and runs.
-local function supersede(lock)
+local function send_away_rival(lock)
   local waiter, place
-  if not lock.queue.mine then waiter, place = waits_in_group(lock) end
+  if not lock.queue.mine then waiter, place = rival_in_group(lock) end
   if not waiter then return end
-  keep(lock, request.lease)
+  keep_key(lock, request.lease)
   clear_place(lock, place, waiter)
   local me = { deadline = now + request.place_ttl, owner = args.owner, since = whole(now),
                mode = request.mode, who = request.who }
   local lines = { waiter.owner .. ' ' .. write_waiter(me) }
-  local known = redis.call('HGET', lock.key, 'g') or ''
-  for line in string.gmatch(known, '[^\n]+') do table.insert(lines, #lines, line) end
+  local before = redis.call('HGET', lock.key, 'g') or ''
+  for line in string.gmatch(before, '[^\n]+') do table.insert(lines, #lines, line) end
   redis.call('HSET', lock.key, 'k', lock.kind, 'g',
     table.concat(lines, '\n', math.max(#lines - SENT_AWAY, 0) + 1))
   notify(lock, waiter)
@@ -115,7 +115,7 @@ end
 
 -- The answer to a caller that was sent away from one of its queues, which leaves all others.
 -- Otherwise it sends away the others of its group.
-local function follow_group()
+local function settle_group()
   if not args.latest then return nil end
   for i, lock in ipairs(locks) do
     local by = superseded_by(lock)
@@ -124,7 +124,7 @@ local function follow_group()
       return { 'SUPERSEDED', now, i, by }
     end
   end
-  for _, lock in ipairs(request.place_ttl > 0 and locks or {}) do supersede(lock) end
+  for _, lock in ipairs(request.place_ttl > 0 and locks or {}) do send_away_rival(lock) end
 end
 
 -- The decision ------------------------------------------------------------------------------------
@@ -144,12 +144,13 @@ local function misfit(lock)
   return lock.held.mode == 'l' and 'limit ' .. whole(lock.held.limit) or 'lock'
 end
 
--- Finds the caller's places, and sets "dropped" and "left" (places.lua). Returns the refusal of a
--- request that does not fit, or that a recent success makes needless.
+-- Finds the caller's nearest ancestors and places, and sets "dropped" and "left" (places.lua).
+-- Returns the refusal of a request that does not fit, or that a recent success makes needless.
 local function place_or_refuse()
   local missing, placed = false, #had > 0
   for i, lock in ipairs(locks) do
-    if lock.place or had[i] then keep(lock, request.lease) end
+    lock.parent, lock.family = find_parent(lock)
+    if lock.place or had[i] then keep_key(lock, request.lease) end
     local what = misfit(lock) or mirrors and mirrors.misfit(lock, args.mirror)
     if what then return { 'MISFIT', now, what, i } end
     find_place(lock)
@@ -158,12 +159,12 @@ local function place_or_refuse()
   end
   if done then
     leave_all()
-    return { 'DONE', now, done.which, done.ago, success(locks[done.which], done.began) }
+    return { 'DONE', now, done.which, done.ago, successful_run(locks[done.which], done.began) }
   end
-  local refusal = follow_group()
+  local refusal = settle_group()
   if refusal then return refusal end
   dropped = request.place_ttl > 0 and missing and placed
-  left = dropped and not come_back_to_all()
+  left = dropped and not retake_all_places()
 end
 
 -- Looks at all the locks. Returns a refusal, or nil and the decision: "grant", the locks to grant,
@@ -218,7 +219,7 @@ local function ask_obstacles(lock)
 end
 
 -- Asks the holders of as many locks as are lacking to release them.
-local function replace(lacks)
+local function ask_to_release(lacks)
   for _, lock in ipairs(locks) do
     if lacks > 0 and lock.obstacle and lock.held and not lock.parent and ask_obstacles(lock) then
       lacks = lacks - 1

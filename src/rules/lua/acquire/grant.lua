@@ -18,20 +18,21 @@ local function answer_granted()
   return member_answer(answer, locks)
 end
 
--- As in quick_grant(): first the tokens, then the time to live, then the holder. Returns the
--- tokens.
+-- Issues a token for each lock. As in quick_grant(), the tokens come first, then the time to live,
+-- then the holder. Returns the tokens.
 local function issue_fences(taken)
   local issued = {}
   for i, lock in ipairs(taken) do
     local settled = request.settled and request.settled[i]
     issued[i] = lock.parent and not settled and lock.parent.fence or new_fence(lock, i)
     redis.call('HSET', lock.key, 'k', lock.kind, 'f', whole(lock.fence), 'a', count_acquired(lock))
-    keep(lock, request.lease)
+    keep_key(lock, request.lease)
   end
   return issued
 end
 
--- The caller leaves the queues first: without the right to delete fields, it holds nothing either.
+-- Makes the caller a holder of the locks "taken", and answers. It leaves the queues first: without
+-- the right to delete fields, it holds nothing either.
 local function grant(taken)
   local issued = issue_fences(taken)
   for _, lock in ipairs(taken) do leave_queue(lock) end
@@ -40,15 +41,15 @@ local function grant(taken)
     -- Owners that nest in the caller may be left in the caller's own family.
     local family = lock.family or lock.families[args.owner]
     local slot = family and family.entries[1].slot or request.mode == 'l' and take_slot(lock) or 0
-    if family then thin_out(lock, family, is_dead) end
+    if family then remove_entries(lock, family, is_dead) end
     lock.own = { deadline = now + request.lease, lease = request.lease, fence = issued[i],
                  owner = args.owner, since = now, mode = request.mode, slot = slot,
                  who = request.who }
-    hold(lock, family, lock.own, limit_of(lock))
+    add_holder(lock, family, lock.own, limit_of(lock))
     if request.mode ~= 'x' then wake(lock, lock.parent, lock.family) end
   end
   for _, lock in ipairs(locks) do
-    if not lock.own then leave(lock) end
+    if not lock.own then leave_and_wake(lock) end
   end
   return answer_granted()
 end
@@ -63,10 +64,10 @@ end
 -- The same request again, as its answer was lost, or the message that handed the lock over: then
 -- the next waiter was not called yet. An entry past its deadline is good, too: another client would
 -- have removed it before it took the lock.
-local function extend(taken)
+local function repeat_grant(taken)
   if mirrors then mirrors.take(locks[1], args.mirror, request.lease, request.who) end
   for i, lock in ipairs(taken) do
-    keep(lock, request.lease)
+    keep_key(lock, request.lease)
     if request.settled and request.settled[i] then settle(lock, lock.own, request.settled[i]) end
     lock.own.deadline, lock.own.lease = now + request.lease, request.lease
     replace_reason(lock.own)
@@ -84,7 +85,7 @@ end
 -- request. Re-acquiring does not extend a lock that it was asked to release, or of which some keys
 -- were taken away: whether it has heard of the grant, only the owner knows, so it releases the rest
 -- itself.
-local function grant_again()
+local function answer_owner()
   local owned, asked = {}, nil
   for i, lock in ipairs(locks) do
     lock.own, lock.family = find_entry(lock, args.owner)
@@ -97,7 +98,7 @@ local function grant_again()
   end
   if #owned == request.needed and not asked
     and (not mirrors or mirrors.is_held(locks[1], args.mirror)) then
-    return extend(owned)
+    return repeat_grant(owned)
   end
   if owned[1] then
     local which = asked or owned[1].number
@@ -105,5 +106,4 @@ local function grant_again()
     return member_answer({ 'ASKED', now, which, 1, math.max(own.deadline - now, 0),
                            write_entry(own) })
   end
-  for _, lock in ipairs(locks) do lock.parent, lock.family = find_parent(lock) end
 end

@@ -37,8 +37,8 @@ local function find_place(lock)
   end
 end
 
--- Whether those of priority 0 are in a list, too.
-local function all_are_listed(lock)
+-- Whether the waiters of priority 0 are in a list, too.
+local function plain_are_listed(lock)
   for low = LOWEST, 0 do
     if lists_of(lock)[low] then return true end
   end
@@ -48,13 +48,13 @@ end
 -- A list without waiters. Its numbers begin with the ticket of its first waiter: no earlier list of
 -- this priority has got as far, so a waiter that comes back with its number there is in front.
 -- None of them was called: see CALLED in lock.lua.
-local function new_list(of, ticket)
-  return { priority = of, first = ticket, last = ticket - 1, called = ticket - 1 }
+local function new_list(of_priority, ticket)
+  return { priority = of_priority, first = ticket, last = ticket - 1, called = ticket - 1 }
 end
 
--- Puts those of priority 0 into a list, in their order. The caller has no record yet. None of them
--- is far any more: the first of the list may be far from the first of the queue.
-local function list_all(lock)
+-- Puts the waiters of priority 0 into a list, in their order. The caller has no record yet. None of
+-- them is far any more: the first of the list may be far from the first of the queue.
+local function list_plain(lock)
   local list = new_list(0, lock.queue.first)
   for ticket = lock.queue.first, lock.queue.last do
     local place = place_of(lock.queue, ticket)
@@ -64,8 +64,8 @@ local function list_all(lock)
       list.last = list.last + 1
       if ticket <= lock.queue.called then list.called = list.last end
       waiter.who = (waiter.who == '' and NOBODY or waiter.who) .. ' rank=0:' .. whole(list.last)
-      if waiter.far then bring_near(lock, waiter) end
-      redis.call('HSET', lock.key, place, write_waiter(waiter), item_of(list, list.last),
+      if waiter.far then recall(lock, waiter) end
+      redis.call('HSET', lock.key, place, write_waiter(waiter), list_field(list, list.last),
         whole(ticket))
     end
   end
@@ -74,11 +74,11 @@ end
 
 -- Puts the caller into the list of its priority: at its former number, if that is not taken.
 local function join_list(lock, former)
-  if lock.queue.base ~= 'q' or priority == 0 and not all_are_listed(lock) then return end
-  if priority < 0 and not all_are_listed(lock) then list_all(lock) end
+  if lock.queue.base ~= 'q' or priority == 0 and not plain_are_listed(lock) then return end
+  if priority < 0 and not plain_are_listed(lock) then list_plain(lock) end
   local list = lists_of(lock)[priority] or new_list(priority, lock.queue.mine)
   if former and former >= 1 and former <= list.last
-    and redis.call('HEXISTS', lock.key, item_of(list, former)) == 0 then
+    and redis.call('HEXISTS', lock.key, list_field(list, former)) == 0 then
     list.first, list.called = math.min(list.first, former), math.min(list.called, former - 1)
     lock.listed = former
   else
@@ -86,12 +86,13 @@ local function join_list(lock, former)
     lock.listed = list.last
   end
   lock.lists[priority] = list
-  redis.call('HSET', lock.key, item_of(list, lock.listed), whole(lock.queue.mine))
+  redis.call('HSET', lock.key, list_field(list, lock.listed), whole(lock.queue.mine))
   write_lists(lock)
 end
 
--- The smallest bound of those that wait counts. is_empty: no other client waits.
-local function lower_bound(lock, is_empty)
+-- Lowers how long others may pass a waiter to the caller's bound: the smallest of those that wait
+-- counts. is_empty: no other client waits.
+local function lower_passing_bound(lock, is_empty)
   lists_of(lock)
   local least = is_empty and bound or math.min(bound, lock.bound)
   if least == lock.bound then return end
@@ -101,13 +102,13 @@ end
 
 -- Tickets are issued once. A waiter that was dropped while it could not call (stopped, cut off, or
 -- the server stopped) comes back to its own ticket, so that an outage does not change the order.
-local function come_back(lock, place, listed)
+local function retake_place(lock, place, listed)
   local queue, ticket = lock.queue, ticket_of(lock, place)
   if queue.mine then return lock.place == place end
   if not ticket or ticket < 1 or ticket > queue.last then return false end
   if redis.call('HEXISTS', lock.key, place) == 1 then return false end
   queue.mine = ticket
-  lower_bound(lock, queue.first > queue.last)
+  lower_passing_bound(lock, queue.first > queue.last)
   queue.first = math.min(queue.first, ticket)
   queue.called = math.min(queue.called, ticket - 1)
   write_queue(lock, queue)
@@ -120,9 +121,9 @@ end
 -- Comes back to all queues or to none: the order of two waiters in one must be that in all others.
 -- So the places that are left must be those that it was told, of which the lost ones were a part: a
 -- server that was restored from a file, or an answer that was lost, may have others.
-local function come_back_to_all()
+local function retake_all_places()
   for i, lock in ipairs(locks) do
-    if not come_back(lock, had[i], had_listed[i]) then
+    if not retake_place(lock, had[i], had_listed[i]) then
       for _, each in ipairs(locks) do
         leave_queue(each)
       end
@@ -135,7 +136,7 @@ end
 local function join_queue(lock)
   local queue = lock.queue
   local is_empty = queue.first > queue.last
-  lower_bound(lock, is_empty)
+  lower_passing_bound(lock, is_empty)
   if is_empty and queue.base == 'q' and next(lock.lists) then -- they have only holes
     lock.lists = {}
     write_lists(lock)
@@ -165,7 +166,7 @@ end
 -- Keeps the place for another while. The record changes only in its number, in whether it waits for
 -- other keys, and in what it offers this time. A waiter that was called and cannot go must be
 -- called again. Returns for how long the place of a far waiter is kept.
-local function sign_on(lock)
+local function renew_place(lock)
   local queue = lock.queue
   local text = redis.call('HGET', lock.key, lock.place)
   -- Of a group, the one that came last is known.
@@ -176,7 +177,7 @@ local function sign_on(lock)
   -- Until the first has called, which was told to, all that call stay near: it may be dead.
   local usual = queue.base == 'q' and not next(lists_of(lock))
     and not (lock.turn.first and lock.turn.first.far)
-  local kept = keep_place(lock, waiter, queue.mine, usual and request.far_ttl or 0)
+  local kept = set_place_ttl(lock, waiter, queue.mine, usual and request.far_ttl or 0)
   local elsewhere = lock.turn.next and not lock.obstacle and grace == 0
   if elsewhere and not waiter.elsewhere and lock.turn.is_first then
     wake_passing(lock, queue, lock.parent, lock.family)
@@ -190,17 +191,17 @@ local function sign_on(lock)
     list.called = lock.listed - 1
     write_lists(lock)
   end
-  keep(lock, 0)
+  keep_key(lock, 0)
   return kept
 end
 
 -- Leaves the queue, in which a waiter behind the caller may be next.
-local function leave(lock)
+local function leave_and_wake(lock)
   local placed = lock.place
   leave_queue(lock)
   if placed then wake(lock, lock.parent, lock.family) end
 end
 
 local function leave_all()
-  for _, lock in ipairs(locks) do leave(lock) end
+  for _, lock in ipairs(locks) do leave_and_wake(lock) end
 end

@@ -30,17 +30,17 @@ local function is_open(lock)
     and (mode == 's' or h.count < request.limit) and not is_in_doubt(h)
 end
 
--- Grants all the locks; nil if that takes more than to write it down. known: the conditions of the
--- request were checked, and let it pass.
-local function quick_grant(known)
+-- Grants all the locks; nil if that takes more than to write it down. checked: check_conditions()
+-- lets the request pass.
+local function quick_grant(checked)
   -- A waiter that may have been superseded is not let in unasked.
   if args.places or args.queue_only or grace > 0 or args.mirror or done or request.take
     or args.latest or request.mode == 'l' and request.limit == 0 then
     return nil
   end
-  if not known and (args.epoch or args.unless_done or globs) then return nil end
+  if not checked and (args.epoch or args.unless_done or globs) then return nil end
   for _, lock in ipairs(locks) do
-    if not is_open(lock) or not known and lock.barred ~= '' then return nil end
+    if not is_open(lock) or not checked and lock.barred ~= '' then return nil end
   end
   local owner, mode, lease = args.owner, request.mode, request.lease
   local fences, slots, till = {}, {}, whole(now + lease) .. ' ' .. args.lease .. ' '
@@ -51,7 +51,7 @@ local function quick_grant(known)
     fences[i] = fence
     redis.call('HSET', lock.key, 'k', lock.kind, 'f', last,
       'a', whole((number(lock.acquired) or 0) + 1))
-    keep(lock, lease)
+    keep_key(lock, lease)
   end
   for i, lock in ipairs(locks) do
     local h, state = lock.held, mode .. ' ' .. whole(request.limit) .. ' 1 ' .. till .. owner

@@ -4,15 +4,15 @@
 -- The obstacle, in the words of a refusal: the holders, or else the first in the queue.
 local function describe_reason(lock, found)
   local first = not lock.turn.is_first and lock.turn.first
-  if found or not first or not first.who then return describe(found) end
-  return 0, 0, show_waiter(first)
+  if found or not first or not first.who then return describe_obstacle(found) end
+  return 0, 0, record_for_others(first)
 end
 
 local function describe_closed(decision, places, waiting, kept)
   local pause = locks[decision.which].paused
   local closed = { 'CLOSED', now, pause and pause.till - now or 0, places, waiting,
                    dropped and 1 or 0, decision.which, pause and pause.text or '' }
-  return tell_kept(closed, kept, 9)
+  return with_far_ttl(closed, kept, 9)
 end
 
 -- The answer to a caller that does not wait.
@@ -28,7 +28,7 @@ local function refuse(decision)
 end
 
 -- The caller's position in the queue; if it takes some of several locks, the best one.
-local function position(decision)
+local function best_position(decision)
   if decision.free then return 1 end
   local best = position_in(locks[decision.which])
   for _, each in ipairs(request.take and locks or {}) do
@@ -38,7 +38,7 @@ local function position(decision)
 end
 
 -- In how many ms the first lock for which it comes first may be free, as far as that is known.
-local function soonest()
+local function ms_until_free()
   local till = math.huge
   for _, each in ipairs(locks) do
     local what = (each.turn.is_first or not each.turn.first) and each.obstacle
@@ -49,7 +49,7 @@ end
 
 -- Gives the caller a place in the queue of each lock, or keeps that. Returns the answer. kept: for
 -- how long the place of a caller that is far from its turn is kept, ms.
-local function queue(decision)
+local function queue_up(decision)
   for _, each in ipairs(locks) do
     if each.paused and each.paused.unmarked then
       redis.call('HSET', each.key, 'k', each.kind, 'p', each.paused.text)
@@ -58,7 +58,7 @@ local function queue(decision)
   end
   local places, kept = {}, nil
   for i, each in ipairs(locks) do
-    kept = sign_on(each) or kept -- only one lock may have a far waiter
+    kept = renew_place(each) or kept -- only one lock may have a far waiter
     places[i] = each.place .. (each.listed and '/' .. whole(each.listed) or '')
     local passed = not each.obstacle and not each.turn.next
     if left then
@@ -70,14 +70,14 @@ local function queue(decision)
   places = table.concat(places, ' ')
   local lock, found, anew = locks[decision.which], decision.found, dropped and 1 or 0
   if grace > 0 and not found then
-    return { 'GRACE', now, grace, places, position(decision), anew }
+    return { 'GRACE', now, grace, places, best_position(decision), anew }
   end
   if found and found.closed then
-    return describe_closed(decision, places, position(decision), kept)
+    return describe_closed(decision, places, best_position(decision), kept)
   end
-  local queued = { 'QUEUED', now, places, position(decision), anew, decision.which,
+  local queued = { 'QUEUED', now, places, best_position(decision), anew, decision.which,
                    describe_reason(lock, found) }
-  if request.take then queued[8] = soonest() end
+  if request.take then queued[8] = ms_until_free() end
   queued[10] = lock.stored
-  return tell_kept(queued, kept, 11)
+  return with_far_ttl(queued, kept, 11)
 end

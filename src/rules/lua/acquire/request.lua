@@ -46,10 +46,11 @@ local function load_request()
     locks[i] = lock
     unused = unused or lock.fence == 0
   end
-  local told = unused and args.pauses and redis.pcall('HMGET', args.pauses, 'p', 'v') or {}
-  globs = told[1]
+  local for_unused = unused and args.pauses and redis.pcall('HMGET', args.pauses, 'p', 'v') or {}
+  local minimum_of_all = for_unused[2]
+  globs = for_unused[1]
   for i, lock in ipairs(locks) do
-    if told[2] and lock.fence == 0 then set_minimum(lock, told[2]) end
+    if minimum_of_all and lock.fence == 0 then set_minimum(lock, minimum_of_all) end
     local minimum = lock.kind ~= KIND and string.sub(lock.kind, #KIND + 2)
     if minimum and is_older(args.version, minimum) then
       return { 'MISFIT', now, 'minimum ' .. minimum, i }

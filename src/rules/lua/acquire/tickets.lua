@@ -5,7 +5,7 @@
 local COUNTED = 100 -- tickets
 
 -- The token and the limit with which the lock may be handed over to this place, and until when.
-local function offer(lock)
+local function make_offer(lock)
   if not args.accept_by_message then return nil end
   local lasts = tonumber(args.accept_ms)
   return table.concat({ args.accept_by_message, whole(limit_of(lock)), whole(now + lasts),
@@ -16,17 +16,17 @@ end
 -- the square of how far back it is. A far waiter offers nothing, as its offer would be too old when
 -- its turn comes. The caller of this function writes the record. Returns for how many ms the place
 -- of a far waiter is kept; nil or false for any other.
-local function keep_place(lock, waiter, ticket, far_ttl)
+local function set_place_ttl(lock, waiter, ticket, far_ttl)
   local share = (ticket - lock.queue.first) / NEAR
   local far_kept = math.min(far_ttl, math.floor(request.place_ttl * share * share))
   waiter.far = share > 1 and far_kept > request.place_ttl and request.place_ttl or nil
   waiter.deadline = now + (waiter.far and far_kept or request.place_ttl)
-  waiter.offer = not waiter.far and offer(lock) or nil
+  waiter.offer = not waiter.far and make_offer(lock) or nil
   return waiter.far and far_kept
 end
 
 -- Adds to an answer, as its element "at", for how long the place of a far waiter is kept.
-local function tell_kept(answer, kept, at)
+local function with_far_ttl(answer, kept, at)
   if not kept then return answer end
   for i = #answer + 1, at - 1 do answer[i] = false end
   answer[at] = kept
@@ -35,7 +35,7 @@ end
 
 -- How many tickets of a line, from one to another, are in use. Only a request that counts leaves
 -- out the holes, and no more than a hundred: the cost of a heartbeat must not grow with the queue.
-local function in_use(lock, line, first, last)
+local function count_in_use(lock, line, first, last)
   if not args.count or last - first >= COUNTED then return last - first + 1 end
   local names, used, before = {}, 0, (line.base or 'o:' .. line.priority) .. ':'
   for n = first, last do names[#names + 1] = before .. whole(n) end

@@ -221,7 +221,8 @@ struct probe {
     struct moment first_read, last_read;   /* when, by ours */
 };
 
-static void heard(void *arg, redisReply *const *replies, size_t count, const struct answer *failure)
+static void on_replies(void *arg, redisReply *const *replies, size_t count,
+                       const struct answer *failure)
 {
     struct probe *probe = arg;
 
@@ -236,8 +237,8 @@ static void heard(void *arg, redisReply *const *replies, size_t count, const str
     loop_stop(probe->loop);
 }
 
-static bool ask(struct probe *probe, size_t replies,
-                void (*hear)(struct probe *, redisReply *const *))
+static bool send_question(struct probe *probe, size_t replies,
+                          void (*hear)(struct probe *, redisReply *const *))
 {
     probe->hear = hear;
     probe->sent = moment_now();
@@ -279,7 +280,7 @@ static bool ask_pings(struct probe *probe)
         if (i > 0)
             loop_run_for(probe->loop, PAUSE_NS);
         REDIS_SESSION_ADD(probe->session, "TIME");
-        if (!ask(probe, 1, hear_ping))
+        if (!send_question(probe, 1, hear_ping))
             return false;
     }
     diagnosis_sort_pings(probe->pings, PINGS, &facts->figures.ping_median_ns,
@@ -312,7 +313,7 @@ static bool ask_self(struct probe *probe)
         REDIS_SESSION_ADD(probe->session, "CONFIG", "GET", facts_with_names[i].setting);
         count++;
     }
-    return ask(probe, count, hear_self);
+    return send_question(probe, count, hear_self);
 }
 
 /* -- may it have forgotten locks? -------------------------------------------------------------- */
@@ -334,7 +335,7 @@ static bool ask_markers(struct probe *probe)
     REDIS_SESSION_ADD(probe->session, "TIME");
     REDIS_SESSION_ADD(probe->session, "HMGET", epoch, "r", "i", "l", "u");
     REDIS_SESSION_ADD(probe->session, "HMGET", quorum, "run", "since", "first");
-    bool going = ask(probe, 3, hear_markers);
+    bool going = send_question(probe, 3, hear_markers);
     free(epoch);
     free(quorum);
     return going;
@@ -361,7 +362,7 @@ static void hear_script(struct probe *probe, redisReply *const *replies)
 static bool ask_script(struct probe *probe)
 {
     REDIS_SESSION_ADD(probe->session, "EVAL", "return 1", "0");
-    return ask(probe, 1, hear_script);
+    return send_question(probe, 1, hear_script);
 }
 
 /* -- does a restart bring back what scripts wrote? -------------------------------------------- */
@@ -395,7 +396,7 @@ static bool ask_replay(struct probe *probe)
         redis_session_add(probe->session, argc, argv);
     }
     free(key);
-    return ask(probe, REPLAYED, hear_replay);
+    return send_question(probe, REPLAYED, hear_replay);
 }
 
 /* -- rights ---------------------------------------------------------------------- */
@@ -410,7 +411,7 @@ static void note_lack(struct server_facts *facts, size_t right, const redisReply
     facts->lacks_channels |= lack == RIGHTS_LACK_CHANNELS;
 }
 
-static bool frames(const struct right *right)
+static bool frames_others(const struct right *right)
 {
     return strcmp(right->name, "multi") == 0 || strcmp(right->name, "exec") == 0;
 }
@@ -420,7 +421,7 @@ static void hear_frame(struct probe *probe, redisReply *const *replies)
     size_t next = 0;
 
     for (size_t i = 0; *rights[i].name; i++)
-        if (frames(&rights[i]))
+        if (frames_others(&rights[i]))
             note_lack(probe->facts, i, replies[next++]);
     probe->facts->rights_known = replies[0]->type != REDIS_REPLY_ERROR;
 }
@@ -430,7 +431,7 @@ static void hear_rights(struct probe *probe, redisReply *const *replies)
     size_t next = 1; /* the first is MULTI's */
 
     for (size_t i = 0; *rights[i].name; i++)
-        if (!frames(&rights[i]))
+        if (!frames_others(&rights[i]))
             note_lack(probe->facts, i, replies[next++]);
 }
 
@@ -459,16 +460,16 @@ static bool ask_rights(struct probe *probe)
 
     REDIS_SESSION_ADD(probe->session, "MULTI");
     REDIS_SESSION_ADD(probe->session, "EXEC");
-    bool going = ask(probe, 2, hear_frame);
+    bool going = send_question(probe, 2, hear_frame);
     if (going && probe->facts->rights_known) {
         REDIS_SESSION_ADD(probe->session, "MULTI");
         for (const struct right *right = rights; *right->name; right++) {
-            if (frames(right))
+            if (frames_others(right))
                 continue;
             add_right(probe, right, key, channel);
             count++;
         }
-        going = ask(probe, count, hear_rights);
+        going = send_question(probe, count, hear_rights);
     }
     free(key);
     free(channel);
@@ -477,7 +478,7 @@ static bool ask_rights(struct probe *probe)
 
 /* -- all of it --------------------------------------------------------------------------------- */
 
-static bool greet(struct probe *probe)
+static bool greet_server(struct probe *probe)
 {
     struct moment began = moment_now();
 
@@ -507,14 +508,14 @@ static void know_nothing(struct server_facts *facts)
 static bool ask_server(const struct store_address *address, struct server_facts *facts, char *fault,
                        size_t size)
 {
-    static const struct redis_session_events events = {.done = heard};
+    static const struct redis_session_events events = {.done = on_replies};
     struct probe probe = {.address = address, .facts = facts, .loop = loop_new()};
 
     know_nothing(facts);
     probe.session = redis_session_new(probe.loop, address, &events, &probe, fault, size);
     if (probe.session) {
         /* A server that stops answering half-way counts as not reached. */
-        probe.facts->reached = greet(&probe) && ask_pings(&probe) && ask_self(&probe) &&
+        probe.facts->reached = greet_server(&probe) && ask_pings(&probe) && ask_self(&probe) &&
                                ask_markers(&probe) && ask_script(&probe) && ask_replay(&probe) &&
                                ask_rights(&probe);
         redis_session_free(probe.session);

@@ -175,7 +175,7 @@ struct advice {
 };
 
 /* Twice as much, for example. */
-static const char *twice(int64_t number, const char *unit, char out[32])
+static const char *twice_as_much(int64_t number, const char *unit, char out[32])
 {
     snprintf(out, 32, "%" PRId64 "%s", number < INT64_MAX / 2 ? 2 * number : number, unit);
     return out;
@@ -229,12 +229,13 @@ static void judge_memory(const struct server_facts *facts, struct diagnosis *dia
     const char *now = print_bytes(used, (char[32]){""});
     const char *limit = print_bytes(most, (char[32]){""});
     if (percent >= MEMORY_MOST)
-        diagnosis_add(
-            diagnosis, "memory", LEVEL_WARNING,
-            set_to("maxmemory", twice(most < 1 << 20 ? 1 : most >> 20, "mb", (char[32]){""})).text,
-            "%s of %s are used (%" PRId64 " %%): %s it %s", now, limit, percent,
-            percent < 100 ? "when it is full" : "it is full, and",
-            evicts ? "throws keys away" : "refuses new locks");
+        diagnosis_add(diagnosis, "memory", LEVEL_WARNING,
+                      set_to("maxmemory",
+                             twice_as_much(most < 1 << 20 ? 1 : most >> 20, "mb", (char[32]){""}))
+                          .text,
+                      "%s of %s are used (%" PRId64 " %%): %s it %s", now, limit, percent,
+                      percent < 100 ? "when it is full" : "it is full, and",
+                      evicts ? "throws keys away" : "refuses new locks");
     else
         diagnosis_add(diagnosis, "memory", LEVEL_FINE, "", "%s of %s are used (%" PRId64 " %%)",
                       now, limit, percent);
@@ -374,7 +375,7 @@ static void judge_clients(const struct server_facts *facts, struct diagnosis *di
         diagnosis_add(diagnosis, "clients", LEVEL_NOTE, "", "cannot tell");
     else if (now * 100 / most >= CLIENTS_MOST)
         diagnosis_add(diagnosis, "clients", LEVEL_WARNING,
-                      set_to("maxclients", twice(most, "", (char[32]){""})).text,
+                      set_to("maxclients", twice_as_much(most, "", (char[32]){""})).text,
                       "%" PRId64 " of %" PRId64 "; each holder and each waiter needs one", now,
                       most);
     else
@@ -429,7 +430,7 @@ void judge_server(const struct server_facts *facts, const struct requirements *r
 
 /* -- Sentinels -------------------------------------------------------------------------------- */
 
-static void describe(const struct sentinel_facts *facts, size_t i, char *out, size_t size)
+static void describe_sentinel(const struct sentinel_facts *facts, size_t i, char *out, size_t size)
 {
     const struct sentinel_word *word = &facts->words[i];
 
@@ -456,7 +457,7 @@ static void judge_majority(const struct sentinel_facts *facts, const struct sent
                (sentinel_names(&facts->words[i], common->host, common->port) ||
                 !sentinel_counts(&facts->words[i])))
             i++;
-        describe(facts, i, odd, sizeof odd);
+        describe_sentinel(facts, i, odd, sizeof odd);
         diagnosis_add(diagnosis, "sentinels", LEVEL_WARNING,
                       "repair the others: a failover needs most of them",
                       "%zu of %zu name the master %s:%d; %s", vote->votes, all, common->host,
@@ -479,7 +480,7 @@ void judge_sentinels(const struct sentinel_facts *facts, struct diagnosis *diagn
         judge_majority(facts, &vote, diagnosis);
         return;
     }
-    describe(facts, vote.speaker, one, sizeof one);
+    describe_sentinel(facts, vote.speaker, one, sizeof one);
     diagnosis_add(diagnosis, "sentinels", LEVEL_UNFIT,
                   "check the Sentinels, and the names that the URL has for them and the master",
                   "no majority of the %zu names a master; %s", vote.all, one);

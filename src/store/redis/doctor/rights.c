@@ -151,8 +151,8 @@ void judge_rights_cure(const struct server_facts *facts, const struct requiremen
 }
 
 /* The first of several findings has the advice for all. */
-static void add(const struct server_facts *facts, const struct requirements *requirements,
-                enum level level, const char *text, struct diagnosis *diagnosis, bool *advised)
+static void add_lack(const struct server_facts *facts, const struct requirements *requirements,
+                     enum level level, const char *text, struct diagnosis *diagnosis, bool *advised)
 {
     char advice[sizeof diagnosis->findings->advice] = "";
 
@@ -176,7 +176,7 @@ static void judge_lacks(const struct server_facts *facts, const struct requireme
         if (!*words.text || !is_needed(effects[i].use, requirements))
             continue;
         snprintf(text, sizeof text, "without%.200s %s", words.text, effects[i].effect);
-        add(facts, requirements, effects[i].level, text, diagnosis, advised);
+        add_lack(facts, requirements, effects[i].level, text, diagnosis, advised);
     }
 }
 
@@ -232,14 +232,14 @@ void judge_rights(const struct server_facts *facts, const struct requirements *r
 
     if (facts->lacks_keys) {
         snprintf(text, sizeof text, "without ~%.100s:* (keys) nothing works", requirements->prefix);
-        add(facts, requirements, LEVEL_UNFIT, text, diagnosis, &advised);
+        add_lack(facts, requirements, LEVEL_UNFIT, text, diagnosis, &advised);
     }
     judge_lacks(facts, requirements, diagnosis, &advised);
     if (facts->lacks_channels) {
         snprintf(text, sizeof text,
                  "without &%.100s:* (channels) waiters are not woken, but have to ask",
                  requirements->prefix);
-        add(facts, requirements, LEVEL_WARNING, text, diagnosis, &advised);
+        add_lack(facts, requirements, LEVEL_WARNING, text, diagnosis, &advised);
     }
     bool unfit = diagnosis->count > before && diagnosis->findings[before].level == LEVEL_UNFIT;
     if (!facts->rights_known)

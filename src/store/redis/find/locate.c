@@ -19,7 +19,8 @@ struct start {
     char fault[160];
 };
 
-static void report(struct locator *locator, enum cause cause, bool nowhere, const char *fault)
+static void report_failure(struct locator *locator, enum cause cause, bool nowhere,
+                           const char *fault)
 {
     struct answer failure;
 
@@ -29,7 +30,7 @@ static void report(struct locator *locator, enum cause cause, bool nowhere, cons
     locator->events->located(locator->arg, &failure);
 }
 
-static void look(struct loop_timer *timer);
+static void ask_sentinels(struct loop_timer *timer);
 
 struct locator *locator_new(struct loop *loop, const struct url *url, struct tls *tls,
                             const struct locator_events *events, void *arg, char *fault,
@@ -39,7 +40,7 @@ struct locator *locator_new(struct loop *loop, const struct url *url, struct tls
 
     *locator =
         (struct locator){.loop = loop, .url = url, .events = events, .arg = arg, .pace = LOOK_NS};
-    locator->look = (struct loop_timer){.fire = look, .owner = locator};
+    locator->look = (struct loop_timer){.fire = ask_sentinels, .owner = locator};
     locator->fixed = url->record->program != NULL;
     if (locator->fixed)
         return locator;
@@ -124,7 +125,7 @@ void locator_stay(struct locator *locator)
 }
 
 /* A name service that fails, or does not know the name any more, says nothing about the server. */
-static void resolved(void *arg, int count, const char *fault)
+static void on_resolved(void *arg, int count, const char *fault)
 {
     struct locator *locator = arg;
 
@@ -132,18 +133,18 @@ static void resolved(void *arg, int count, const char *fault)
         locator_stay(locator);
         locator->events->located(locator->arg, NULL);
     } else {
-        report(locator, CAUSE_UNREACHABLE, count < 0, fault);
+        report_failure(locator, CAUSE_UNREACHABLE, count < 0, fault);
     }
 }
 
 static bool look_up(struct locator *locator, const char *host, int port)
 {
-    return resolver_start(&locator->addresses, locator->loop, host, port, resolved, locator);
+    return resolver_start(&locator->addresses, locator->loop, host, port, on_resolved, locator);
 }
 
 /* -- the local server ------------------------------------------------------------------------ */
 
-static void start(const void *question, void *finding)
+static void start_local(const void *question, void *finding)
 {
     const struct store_record *record = question;
     struct start *start = finding;
@@ -152,7 +153,7 @@ static void start(const void *question, void *finding)
                                      sizeof start->fault);
 }
 
-static void started(void *arg, const void *finding)
+static void on_started(void *arg, const void *finding)
 {
     static const struct start nothing = {.fault = "starting it ended without an answer"};
     struct locator *locator = arg;
@@ -164,7 +165,7 @@ static void started(void *arg, const void *finding)
         locator->addresses.count = resolve_path(start.socket, &locator->addresses.found[0]);
         locator->events->located(locator->arg, NULL);
     } else {
-        report(locator, CAUSE_UNFIT, false, start.fault); /* retrying does not help */
+        report_failure(locator, CAUSE_UNFIT, false, start.fault); /* retrying does not help */
     }
 }
 
@@ -184,7 +185,7 @@ static bool may_stay(const struct locator *locator, const struct sentinel_vote *
     }
 }
 
-static void voted(void *arg, const struct sentinel_vote *vote)
+static void on_voted(void *arg, const struct sentinel_vote *vote)
 {
     struct locator *locator = arg;
     const struct sentinel_word *word = &sentinels_facts(locator->sentinels)->words[vote->speaker];
@@ -196,7 +197,7 @@ static void voted(void *arg, const struct sentinel_vote *vote)
         snprintf(locator->found, sizeof locator->found, "the master %s:%d", word->host, word->port);
         locator->addresses.count = 0;
         if (!look_up(locator, locator->host, locator->port))
-            report(locator, cause_of_errno(errno), false, strerror(errno));
+            report_failure(locator, cause_of_errno(errno), false, strerror(errno));
     } else if (may_stay(locator, vote)) {
         locator->doubtful = false;
         locator->events->located(locator->arg, NULL);
@@ -215,7 +216,7 @@ static void look_soon(struct locator *locator)
     loop_arm(locator->loop, &locator->look, moment_plus(now, locator->pace - spread));
 }
 
-static void looked(void *arg, const struct sentinel_vote *vote)
+static void on_looked(void *arg, const struct sentinel_vote *vote)
 {
     struct locator *locator = arg;
     const struct sentinel_word *word = &sentinels_facts(locator->sentinels)->words[vote->speaker];
@@ -227,12 +228,12 @@ static void looked(void *arg, const struct sentinel_vote *vote)
         look_soon(locator);
 }
 
-static void look(struct loop_timer *timer)
+static void ask_sentinels(struct loop_timer *timer)
 {
     struct locator *locator = timer->owner;
 
     sentinels_ask(locator->sentinels, SENTINELS_KNOWN, &locator->login,
-                  moment_plus(loop_now(locator->loop), LOOK_TIMEOUT_NS), looked, locator);
+                  moment_plus(loop_now(locator->loop), LOOK_TIMEOUT_NS), on_looked, locator);
 }
 
 /* -- from outside ---------------------------------------------------------------------------- */
@@ -243,14 +244,14 @@ bool locator_search(struct locator *locator, const struct sentinel_login *login,
     struct moment now = loop_now(locator->loop);
 
     if (locator->startable) {
-        locator->starter = helper_process_start(locator->loop, start, locator->url->record,
-                                                sizeof(struct start), started, locator);
+        locator->starter = helper_process_start(locator->loop, start_local, locator->url->record,
+                                                sizeof(struct start), on_started, locator);
         return locator->starter;
     }
     if (!locator->sentinels)
         return look_up(locator, locator->url->hosts[0].name, locator->url->hosts[0].port);
     sentinels_ask(locator->sentinels, SENTINELS_VOTE, login,
-                  moment_plus(now, moment_until(now, until) / 2), voted, locator);
+                  moment_plus(now, moment_until(now, until) / 2), on_voted, locator);
     return true;
 }
 

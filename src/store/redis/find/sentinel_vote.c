@@ -13,7 +13,7 @@ bool sentinel_votes(const struct sentinel_word *word)
 }
 
 /* A Sentinel with two addresses has one vote: that of the first address that answered. */
-static bool counts(const struct sentinel_word *words, size_t count, size_t i)
+static bool has_own_vote(const struct sentinel_word *words, size_t count, size_t i)
 {
     const struct sentinel_word *word = &words[i];
     const char *id = sentinel_id(word);
@@ -35,7 +35,7 @@ static size_t count_of(const struct sentinel_word *words, size_t count, enum sen
     size_t found = 0;
 
     for (size_t i = count; i > 0; i--) {
-        if (words[i - 1].said != said || !counts(words, count, i - 1))
+        if (words[i - 1].said != said || !has_own_vote(words, count, i - 1))
             continue;
         *first = i - 1;
         found++;
@@ -50,7 +50,7 @@ static size_t count_all(const struct sentinel_word *words, size_t count, bool co
     size_t known = 0, named = 0, told = 0;
 
     for (size_t i = 0; i < count; i++) {
-        if (!counts(words, count, i))
+        if (!has_own_vote(words, count, i))
             continue;
         if (sentinel_votes(&words[i]) || (words[i].named && words[i].told))
             known++;
@@ -65,7 +65,7 @@ static size_t count_all(const struct sentinel_word *words, size_t count, bool co
 }
 
 /* Finds the word with the most votes. */
-static struct sentinel_vote leading(const struct sentinel_word *words, size_t count)
+static struct sentinel_vote leading_word(const struct sentinel_word *words, size_t count)
 {
     struct sentinel_vote best = {.outcome = SENTINELS_OPEN};
 
@@ -76,7 +76,7 @@ static struct sentinel_vote leading(const struct sentinel_word *words, size_t co
             bool same =
                 one->said == words[j].said &&
                 (one->said != SENTINEL_NAMES || sentinel_names(one, words[j].host, words[j].port));
-            votes += same && counts(words, count, j);
+            votes += same && has_own_vote(words, count, j);
         }
         if (votes <= best.votes)
             continue;
@@ -86,8 +86,9 @@ static struct sentinel_vote leading(const struct sentinel_word *words, size_t co
     return best;
 }
 
-/* All answers are there, and none has enough votes. */
-static struct sentinel_vote undecided(const struct sentinel_word *words, size_t count, size_t all)
+/* Words the vote when all have answered and no answer has enough votes. */
+static struct sentinel_vote undecided_vote(const struct sentinel_word *words, size_t count,
+                                           size_t all)
 {
     struct sentinel_vote vote = {.outcome = SENTINELS_DIFFER, .all = all};
 
@@ -108,7 +109,7 @@ static struct sentinel_vote undecided(const struct sentinel_word *words, size_t 
 
 struct sentinel_vote sentinel_vote(const struct sentinel_word *words, size_t count)
 {
-    struct sentinel_vote best = leading(words, count);
+    struct sentinel_vote best = leading_word(words, count);
     size_t ignored;
     bool complete = count_of(words, count, SENTINEL_ASKED, &ignored) == 0;
 
@@ -117,6 +118,6 @@ struct sentinel_vote sentinel_vote(const struct sentinel_word *words, size_t cou
         best.outcome =
             words[best.speaker].said == SENTINEL_NAMES ? SENTINELS_NAME : SENTINELS_DO_NOT_KNOW;
     else if (complete)
-        return undecided(words, count, best.all);
+        return undecided_vote(words, count, best.all);
     return best;
 }

@@ -1,5 +1,6 @@
-/* Read from sentinels_ask(): each Sentinel goes its own way, step by step (enum step), and heard()
- * counts their words. A new question is one of QUESTIONS; hear_answers() judges the replies. */
+/* Read from sentinels_ask(): each Sentinel goes its own way, step by step (enum step), and
+ * on_word() counts their words. A new question is one of QUESTIONS; hear_answers() judges the
+ * replies. */
 #include "store/redis/find/sentinels.h"
 #include "base/decimal.h"
 #include "base/mem.h"
@@ -69,7 +70,7 @@ struct sentinels {
 };
 
 static void connect_next(struct sentinel *sentinel);
-static void heard(struct sentinels *sentinels);
+static void on_word(struct sentinels *sentinels);
 
 static void forget_replies(struct sentinel *sentinel)
 {
@@ -86,19 +87,19 @@ static void hang_up(struct sentinel *sentinel)
     resolver_stop(&sentinel->addresses);
 }
 
-static void finish(struct sentinel *sentinel, enum sentinel_said said, const char *why)
+static void finish_sentinel(struct sentinel *sentinel, enum sentinel_said said, const char *why)
 {
     sentinel->word->said = said;
     text_copy(sentinel->word->why, sizeof sentinel->word->why, why);
     sentinel->step = STEP_NONE;
     loop_disarm(sentinel->all->loop, &sentinel->timer);
-    heard(sentinel->all);
+    on_word(sentinel->all);
 }
 
-static void fail(struct sentinel *sentinel, enum sentinel_said said, const char *why)
+static void fail_sentinel(struct sentinel *sentinel, enum sentinel_said said, const char *why)
 {
     hang_up(sentinel);
-    finish(sentinel, said, why);
+    finish_sentinel(sentinel, said, why);
 }
 
 static void send_command(struct sentinel *sentinel, enum step step, int argc, const char **argv)
@@ -129,7 +130,7 @@ static void send_questions(struct sentinel *sentinel)
     sentinel->step = STEP_ASK;
 }
 
-static void connected(void *arg)
+static void on_connected(void *arg)
 {
     struct sentinel *sentinel = arg;
 
@@ -145,7 +146,7 @@ static void fail_by_error(struct sentinel *sentinel, enum sentinel_said said, co
     struct answer plain = {.verdict = VERDICT_UNKNOWN};
 
     redis_error_answer(text, &plain);
-    fail(sentinel, said, plain.text);
+    fail_sentinel(sentinel, said, plain.text);
 }
 
 static void hear_error(struct sentinel *sentinel, const char *text)
@@ -161,7 +162,7 @@ static void hear_error(struct sentinel *sentinel, const char *text)
     } else if (denied) {
         fail_by_error(sentinel, SENTINEL_DENIED, text);
     } else if (strstr(text, "unknown command")) {
-        fail(sentinel, SENTINEL_UNFIT, "what answers there is not a Sentinel");
+        fail_sentinel(sentinel, SENTINEL_UNFIT, "what answers there is not a Sentinel");
     } else {
         fail_by_error(sentinel, SENTINEL_SILENT, text);
     }
@@ -213,11 +214,11 @@ static void hear_address(struct sentinel *sentinel, const redisReply *reply)
     if (reply->type == REDIS_REPLY_NIL) {
         send_command(sentinel, STEP_LIST, 2, list);
     } else if (!host || !*host || strlen(host) >= sizeof word->host || port == 0) {
-        fail(sentinel, SENTINEL_UNFIT, "what answers there is not a Sentinel");
+        fail_sentinel(sentinel, SENTINEL_UNFIT, "what answers there is not a Sentinel");
     } else {
         strcpy(word->host, host);
         word->port = port;
-        finish(sentinel, SENTINEL_NAMES, "");
+        finish_sentinel(sentinel, SENTINEL_NAMES, "");
     }
 }
 
@@ -236,7 +237,7 @@ static void hear_answers(struct sentinel *sentinel)
     freeReplyObject(master);
 }
 
-/* Lists the masters that it knows, for the user. */
+/* Notes the names of the masters that this Sentinel knows, for the user. */
 static void hear_list(struct sentinel *sentinel, const redisReply *reply)
 {
     char names[sizeof sentinel->word->why] = "";
@@ -246,10 +247,10 @@ static void hear_list(struct sentinel *sentinel, const redisReply *reply)
         if (name && strlen(names) + strlen(name) + 3 < sizeof names)
             text_append(names, sizeof names, "%s%s", *names ? ", " : "", name);
     }
-    finish(sentinel, SENTINEL_UNKNOWN, names);
+    finish_sentinel(sentinel, SENTINEL_UNKNOWN, names);
 }
 
-static void replied(void *arg, redisReply *reply)
+static void on_reply(void *arg, redisReply *reply)
 {
     struct sentinel *sentinel = arg;
 
@@ -274,8 +275,8 @@ static void replied(void *arg, redisReply *reply)
 
 /* -- on the way there ------------------------------------------------------------------------ */
 
-/* One more address did not lead there. If all of them fail, the name is looked up anew next
- * time. */
+/* Tries the next address of a Sentinel, as this one failed. If all of them fail, the name is looked
+ * up anew next time. */
 static void try_next(struct sentinel *sentinel, const char *why)
 {
     sentinel->step = STEP_CONNECT;
@@ -295,7 +296,7 @@ static void pass_by_errno(struct sentinel *sentinel)
     try_next(sentinel, strerror(errno));
 }
 
-static void broken(void *arg, const char *why)
+static void on_broken(void *arg, const char *why)
 {
     struct sentinel *sentinel = arg;
     bool used = sentinel->used, was_open = sentinel->open;
@@ -322,15 +323,16 @@ static void timed_out(struct loop_timer *timer)
 
     snprintf(why, sizeof why, "%s", sentinel->word->why);
     if (gone)
-        fail(sentinel, SENTINEL_SILENT, why);
+        fail_sentinel(sentinel, SENTINEL_SILENT, why);
     else if (over)
-        fail(sentinel, SENTINEL_SILENT,
-             sentinel->step == STEP_FIND ? "no answer from the name service" : "no answer in time");
+        fail_sentinel(sentinel, SENTINEL_SILENT,
+                      sentinel->step == STEP_FIND ? "no answer from the name service"
+                                                  : "no answer in time");
     else
-        broken(sentinel, "no answer in time");
+        on_broken(sentinel, "no answer in time");
 }
 
-static void found(void *arg, int count, const char *fault)
+static void on_addresses(void *arg, int count, const char *fault)
 {
     struct sentinel *sentinel = arg;
 
@@ -351,7 +353,7 @@ static void connect_next(struct sentinel *sentinel)
         sentinel->step = STEP_FIND;
         loop_arm(sentinel->all->loop, &sentinel->timer, sentinel->all->until);
         if (!resolver_start(&sentinel->addresses, sentinel->all->loop, host->name, host->port,
-                            found, sentinel))
+                            on_addresses, sentinel))
             pass_by_errno(sentinel);
         return;
     }
@@ -363,9 +365,9 @@ static void connect_next(struct sentinel *sentinel)
         pass_by_errno(sentinel);
 }
 
-/* There is a word by "until" at the latest, never before this returned. peers: asks for these,
- * too. */
-static void ask(struct sentinel *sentinel, bool peers)
+/* Asks one Sentinel for the master; it has a word by "until", never before this returned. peers:
+ * asks for the other Sentinels, too. */
+static void ask_sentinel(struct sentinel *sentinel, bool peers)
 {
     struct moment now = loop_now(sentinel->all->loop), until = sentinel->all->until;
 
@@ -418,7 +420,7 @@ static bool is_complete(const struct sentinels *sentinels)
 static struct sentinel *add_sentinel(struct sentinels *sentinels, const char *name, int port,
                                      bool named)
 {
-    static const struct conn_events events = {connected, replied, broken};
+    static const struct conn_events events = {on_connected, on_reply, on_broken};
     struct sentinel *sentinel = mem_zeroed(sizeof *sentinel);
     size_t i = sentinels->facts.count++;
     struct sentinel_host *host = &sentinels->facts.hosts[i];
@@ -460,10 +462,10 @@ static void learn_of(struct sentinels *sentinels, const struct peer *peer)
     sentinel->word->told = true;
     memcpy(sentinel->word->told_id, peer->id, sizeof peer->id);
     if (!known)
-        ask(sentinel, true);
+        ask_sentinel(sentinel, true);
 }
 
-static void heard(struct sentinels *sentinels)
+static void on_word(struct sentinels *sentinels)
 {
     if (!sentinels->asking)
         return;
@@ -520,7 +522,7 @@ struct sentinel_login sentinel_login(const struct store_address *address, const 
                                    .password = own ? own : servers};
 }
 
-/* Sentinels that were told of before count once they are told of again. */
+/* Sentinels that others named in an earlier round count once they are named again. */
 void sentinels_ask(struct sentinels *sentinels, enum sentinels_question question,
                    const struct sentinel_login *login, struct moment until, sentinels_done *done,
                    void *arg)
@@ -540,7 +542,7 @@ void sentinels_ask(struct sentinels *sentinels, enum sentinels_question question
         struct sentinel *sentinel = sentinels->members[i];
         sentinel->word->told &= !peers;
         if (sentinel_counts(sentinel->word)) {
-            ask(sentinel, peers);
+            ask_sentinel(sentinel, peers);
         } else if (sentinel->step != STEP_NONE) {
             hang_up(sentinel);
             sentinel->step = STEP_NONE;
