@@ -18,7 +18,7 @@ local function with_attempt(text)
   if not args.attempt then return text end
   local noted, found = string.gsub(text, ' attempt=%d+', ' attempt=' .. args.attempt, 1)
   if found > 0 then return noted end
-  if text == '' or string.byte(text, -1) == 32 then text = text .. NOBODY end
+  if text == '' or string.sub(text, -1) == ' ' then text = text .. NOBODY end
   return text .. ' attempt=' .. args.attempt
 end
 

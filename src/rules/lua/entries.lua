@@ -18,14 +18,14 @@ local function is_dead(e)
   return e.deadline <= now
 end
 
--- Whether it belongs to a run, the guards of which count on it: rlock acquire marks its owners
+-- Whether the entry is of a run, whose guards count on it: rlock acquire marks its owners
 -- (lock/owner.h), and a reservation has a note.
 local function is_of_run(e)
   return not string.find(e.owner, '%-8acc%-%x+%-%x+$')
     and not string.find(e.rest, ' reserved=1', 1, true)
 end
 
--- nil if a line cannot be read, or there is none.
+-- The family of that name; nil if a line of the text cannot be read, or there is none.
 local function read_family(name, text)
   if not string.find(text, '\n', 1, true) then
     local e = read_entry(text)

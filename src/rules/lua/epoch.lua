@@ -14,6 +14,7 @@
 -- anew: marks the server as one that has forgotten nothing.
 local function grace_left(marker, lease, anew)
   local AGE = 31536000000 -- ms, a year: a marker that was forgotten costs one lease of waiting
+  local DAY = 86400000
   local LEASE = 30000     -- ms: where no lease is known
 
   -- run_id, replication id, and whether the server was a replica before. The replication id also
@@ -57,7 +58,7 @@ local function grace_left(marker, lease, anew)
     left = math.min(left + longest - known, longest)
   end
   local changed = other or m[2] ~= id or longest > known or left > 0 and till ~= now + left
-  if changed or written > now or now - written > 86400000 then
+  if changed or written > now or now - written > DAY then
     write_marker(longest, left > 0 and now + left or 0)
   end
   return left

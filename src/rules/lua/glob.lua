@@ -4,6 +4,8 @@
 -- Returns a function that tells whether a name matches, in a time that does not grow with the
 -- number of stars.
 local function glob_matcher(glob)
+  local BACKSLASH = string.byte('\\')
+
   -- The text between "[" and "]", from there on, as a pattern of Lua's; and where it ends.
   local function glob_class(i)
     local negated = string.sub(glob, i, i) == '^'
@@ -11,7 +13,7 @@ local function glob_matcher(glob)
     if negated then i = i + 1 end
     while i <= #glob and string.sub(glob, i, i) ~= ']' do
       local first, last = string.byte(glob, i), nil
-      if first == 92 and i < #glob then
+      if first == BACKSLASH and i < #glob then
         i = i + 1
         first = string.byte(glob, i)
       elseif i + 2 <= #glob and string.sub(glob, i + 1, i + 1) == '-' then

@@ -5,7 +5,8 @@
 --- @include "queue"
 --- @include "slots"
 
-local FEW = 50 -- holders and waiters
+local FEW = 50    -- holders and waiters
+local REACH = 100 -- tickets that one call looks at to find whom to call
 
 -- Counts one more acquisition. Returns the new text of the field a.
 local function count_acquired(lock)
@@ -141,8 +142,9 @@ local function all_as_obstacle(lock)
   return { count = lock.held.count, till = lock.held.earliest, shown = line_of_oldest(lock) }
 end
 
--- The holders that keep "mode" out below "parent", or from outside, in the same form; nil if none
--- does. "closed": no newcomer is let in, whether the lock is held or not.
+-- The holders that keep a newcomer of that mode out, in the form of all_as_obstacle(); nil if none
+-- does. parent, family: the newcomer's ancestor that holds the lock, and its family: then only
+-- those count that nest in it. "closed": no newcomer is let in, whether the lock is held or not.
 local function obstacle(lock, mode, parent, family)
   local found = { count = 0, till = math.huge, shown = '' }
   if parent then
@@ -195,7 +197,7 @@ end
 -- While the first one waits for another of its keys: calls the first waiter that nests, which may
 -- pass it.
 local function wake_passing(lock, queue, parent, family)
-  for ticket = queue.first, math.min(queue.last, queue.first + 100) do
+  for ticket = queue.first, math.min(queue.last, queue.first + REACH) do
     local text = redis.call('HGET', lock.key, place_of(queue, ticket))
     local waiter = text and read_waiter(text)
     if waiter and waiter.deadline > now and not waiter.elsewhere and waiter.owner ~= lock.owner
@@ -267,14 +269,14 @@ end
 -- Calls the waiters that can go now, except those that wait for another of their keys and are
 -- called there. A waiter that offers it is handed the lock, unless only_notify is true. Of several
 -- that can go together it calls two, and each of them calls the next one when it has come: so all
--- come soon, and no call takes long. CALLED is the last one that was called. since: the first is
--- not called if its place is kept for longer than until that time, as it has just called and knows.
-local function wake(lock, parent, family, only_notify, since)
+-- come soon, and no call takes long. CALLED is the last one that was called. The first is
+-- not called if its place is kept beyond known_beyond, as it has just called and knows.
+local function wake(lock, parent, family, only_notify, known_beyond)
   local queue = queue_below(lock, parent)
   local head, line = first_in_turn(lock, queue)
   if not head or head.owner == '' or head.owner == lock.owner then return end
   if head.elsewhere then wake_passing(lock, queue, parent, family) end
-  if since and head.deadline > since then return end
+  if known_beyond and head.deadline > known_beyond then return end
   if obstacle(lock, head.mode, parent, family) then return end
   local first, called = queue.first, line.called
 
@@ -297,7 +299,7 @@ local function wake(lock, parent, family, only_notify, since)
   -- Behind a waiter that has waited for too long come those with a priority, in a list.
   local ordered = line == queue and parent == nil and next(lists_of(lock))
   local n = math.max(called + 1, line.first)
-  local last = math.min(line.last, n + 100)
+  local last = math.min(line.last, n + REACH)
   while room > 0 and n <= last do
     local ticket = ticket_at(lock, line, n)
     local waiter = ticket and waiter_at(lock, queue, ticket)

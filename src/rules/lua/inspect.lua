@@ -139,15 +139,16 @@ local function answer(from, to)
   return reply
 end
 
--- Most locks have no waiters, and for these there is little to read, or to make.
-local function is_quiet()
+-- Reads the holders if the lock is quiet: one family at most, and no waiters. Returns whether it
+-- is. Most locks are, and for these there is little to read, or to make.
+local function read_if_quiet()
   if args.from or lock.queue.first <= lock.queue.last then return false end
   if lock.held and lock.held.count ~= 1 then return false end
   read_holders()
   return not any_nested_waits()
 end
 
-if is_quiet() then return answer() end
+if read_if_quiet() then return answer() end
 
 -- As in acquire.lua, the functions that this does not need come behind it.
 --- @include "waiters"

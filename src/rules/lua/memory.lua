@@ -2,6 +2,8 @@
 -- lock works as well.
 --- @include "lock"
 
+local RUNS = 20 -- that a lock remembers
+
 -- The field n:WHAT and its new text, with one more, at that time.
 local function next_tally(lock, what, at)
   local count = string.match(redis.call('HGET', lock.key, 'n:' .. what) or '', '^%d+')
@@ -39,8 +41,8 @@ local function remember(lock, family, e, notes)
     waited = whole(waited + (string.match(e.rest, ' waited=(%d+)') or 0))
   end
   lock.ran = whole(ended + 1) .. ' ' .. waited .. ' ' .. began .. ' ' .. last
-  local field, run = 'r:' .. whole(ended % 20),
-    at .. ' ' .. e.rest .. (string.byte(e.rest, -1) == 32 and '- - - - -' or '')
+  local field, run = 'r:' .. whole(ended % RUNS),
+    at .. ' ' .. e.rest .. (string.sub(e.rest, -1) == ' ' and '- - - - -' or '')
     .. (how and ' ' or '') .. notes
   if succeeded or not how then
     redis.pcall('HSET', lock.key, 'c', lock.ran, field, run)
@@ -53,7 +55,7 @@ end
 -- The record of the run that began at that time and has succeeded; '' if it is forgotten.
 local function successful_run(lock, began)
   local fields = {}
-  for n = 0, 19 do fields[n + 1] = 'r:' .. n end
+  for n = 0, RUNS - 1 do fields[n + 1] = 'r:' .. n end
   for _, run in ipairs(redis.call('HMGET', lock.key, unpack(fields))) do
     local since = run and string.match(run, '^%d+ %d+ %S+ (%d+) ')
     if since and number(since) == began and string.find(run, ' exit=0', 1, true) then return run end
@@ -65,13 +67,13 @@ end
 -- away from it; nil if it ended in another way, or is forgotten.
 local function revoked_run(lock, owner)
   local fields = { 'c' }
-  for n = 0, 19 do fields[n + 2] = 'r:' .. n end
+  for n = 0, RUNS - 1 do fields[n + 2] = 'r:' .. n end
   local found = redis.call('HMGET', lock.key, unpack(fields))
   local ended = number(string.match(found[1] or '', '^%d+')) or 0
   local path = lineage(owner)
   for i = #path, 1, -1 do
-    for n = 1, 20 do
-      local run = found[(ended - n) % 20 + 2]
+    for n = 1, RUNS do
+      local run = found[(ended - n) % RUNS + 2]
       if run and string.find(run, ' ' .. path[i] .. ' ', 1, true) then
         return string.find(run, ' revoked=1', 1, true) and run or nil
       end

@@ -23,8 +23,8 @@ local function notify(lock, waiter)
   return publish(lock, waiter, '1')
 end
 
--- The field that tells the waiter of its group; nil for a waiter without one. A group without a
--- name has the key's.
+-- The field that notes the only waiter of the group that WHO names; nil: it names none. A group
+-- without a name has the key's.
 local function group_field(lock, place, who)
   local group = string.match(who, ' latest=(%S*)')
   if not group then return nil end

@@ -43,7 +43,7 @@ local function goes_along(lock, first, line)
   return (lock.listed or queue.mine) <= line.called + beyond
 end
 
--- Whether the caller is a newcomer that goes before the first.
+-- Whether the caller is a newcomer whose priority puts it before the first in turn.
 local function outranks(lock, first, line)
   local queue = lock.queue
   if queue.mine or queue.base ~= 'q' or first.owner == '' then return false end
@@ -136,9 +136,9 @@ local function misfit(lock)
   if parent and parent.mode == 's' and mode == 'x' then return 'upgrade' end
   if mode == 'l' and wanted == 0 and not lock.stored then return 'no limit' end
   if mode ~= 'l' and lock.stored and not parent then return 'stored ' .. whole(lock.stored) end
-  local fits = not held
-    or (held.mode == 'l') == (mode == 'l') and (mode ~= 'l' or held.limit == wanted)
-  if fits then return nil end
+  if not held then return nil end
+  local same_kind = (held.mode == 'l') == (mode == 'l')
+  if same_kind and (mode ~= 'l' or held.limit == wanted) then return nil end
   if not parent then refresh(lock) end
   if not lock.held then return nil end
   return lock.held.mode == 'l' and 'limit ' .. whole(lock.held.limit) or 'lock'

@@ -6,15 +6,15 @@
 local mirrors = args.mirror and open_mirrors()
 
 local function answer_granted()
-  local fences, slots, limits, any = {}, {}, {}, false
+  local fences, slots, limits, any_stored = {}, {}, {}, false
   for i, lock in ipairs(locks) do
     local own = lock.own
     fences[i], slots[i] = own and own.fence or '0', own and own.slot or 0
     limits[i] = own and lock.stored or 0
-    any = any or own and lock.stored
+    any_stored = any_stored or own and lock.stored
   end
   local answer = { 'GRANTED', now, fences, slots }
-  if any then answer[5], answer[6] = 0, limits end
+  if any_stored then answer[5], answer[6] = 0, limits end
   return member_answer(answer, locks)
 end
 

@@ -102,6 +102,7 @@ end
 
 -- Tickets are issued once. A waiter that was dropped while it could not call (stopped, cut off, or
 -- the server stopped) comes back to its own ticket, so that an outage does not change the order.
+-- Returns whether it did.
 local function retake_place(lock, place, listed)
   local queue, ticket = lock.queue, ticket_of(lock, place)
   if queue.mine then return lock.place == place end

@@ -36,9 +36,9 @@ const struct right rights[RIGHTS_MAX] = {
 };
 
 /* Up to Redis 6.2: "NOPERM this user has no permissions to run the 'hget' command or its
- * subcommand", "… to access one of the keys used as arguments"; from 7.0: "… to run the 'hget'
- * command", "… to access a key"; EXEC's is wrapped in an EXECABORT. A command that was renamed away
- * is unknown. */
+ * subcommand", "… to access one of the keys used as arguments"; from 7.0: "… to run the
+ * 'hget' command", "… to access a key"; EXEC's is wrapped in an EXECABORT. A command that
+ * was renamed away is unknown. */
 enum rights_lack rights_judge(const char *error)
 {
     if (strstr(error, "unknown command"))
