@@ -133,7 +133,9 @@ static void on_signal(void *owner, int signo)
     settle_job(fenced);
 }
 
-static int prepare_job(struct fenced *fenced)
+/* Runs the command until it has ended. It is never without its guard, where there is a lock to
+ * guard. -1 with errno: it was not started. */
+static int run_job(struct fenced *fenced)
 {
     sigset_t caught;
     struct child_note *note = child_share_memory(sizeof *note);
@@ -145,15 +147,14 @@ static int prepare_job(struct fenced *fenced)
     child_choose_signals(&caught);
     fenced->loop = loop_new();
     fenced->job.lease = no_lease;
-    return loop_signals(fenced->loop, &caught, on_signal, fenced) == 0 ? 0 : -1;
-}
-
-/* Starts the guard, if there is a lock, and then the command, which is never without it. */
-static int start_guarded(struct fenced *fenced)
-{
+    if (loop_signals(fenced->loop, &caught, on_signal, fenced) != 0)
+        return -1;
     if (fenced->plan->lock >= 0)
         start_guard(fenced);
-    return fenced->guard < 0 ? -1 : job_start(&fenced->job);
+    if (fenced->guard < 0 || job_start(&fenced->job) < 0)
+        return -1;
+    settle_job(fenced);
+    return loop_run(fenced->loop);
 }
 
 void fenced_run(const struct fenced_plan *plan, struct fenced_outcome *outcome)
@@ -162,8 +163,7 @@ void fenced_run(const struct fenced_plan *plan, struct fenced_outcome *outcome)
 
     *outcome = (struct fenced_outcome){0};
     fenced.clock = (struct loop_timer){.fire = on_time, .owner = &fenced};
-    if (prepare_job(&fenced) < 0 || start_guarded(&fenced) < 0 ||
-        (settle_job(&fenced), loop_run(fenced.loop)) < 0) {
+    if (run_job(&fenced) < 0) {
         run_tell_refusal(plan->job.events, RUN_NOT_STARTED);
         job_abandon(&fenced.job);
         outcome->status = STATUS_SYSTEM;

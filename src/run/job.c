@@ -523,8 +523,10 @@ void job_judge_end(struct job *job)
 }
 
 /* The command ended by itself. The processes that it left continue, or are waited for. */
-static void end_command(struct job *job, bool had_terminal)
+static void end_command(struct job *job)
 {
+    bool had_terminal = job->terminal.given;
+
     job->state = job->plan->wait_descendants && !job->fault ? JOB_LINGERING : JOB_ENDED;
     terminal_take(&job->terminal, false);
     if (had_terminal && WIFSIGNALED(job->status)) {
@@ -681,7 +683,7 @@ void job_changed(struct job *job, enum child_change change, int status)
         if (WIFEXITED(status))
             job->fault = job->child.note->fault;
         if (job->state != JOB_STOPPING)
-            end_command(job, job->terminal.given);
+            end_command(job);
         if (job->fault == ETIME) {
             job_lose(job, &(struct run_reason){.cause = RUN_CAUSE_TOO_LATE});
         } else if (job->fault) { /* the command was never executed */

@@ -506,8 +506,8 @@ static void wait_for_replicas(struct connection *connection, const struct reques
                    "ERR WAIT cannot be used with replica instances. Please also note that writes "
                    "to replicas are just local and are not propagated.");
     else
-        replication_wait(connection, (unsigned)atoi(word(request, 1)),
-                         strtoll(word(request, 2), NULL, 10) * MS);
+        replication_wait(connection, (unsigned)atoi(word_text(request, 1)),
+                         strtoll(word_text(request, 2), NULL, 10) * MS);
 }
 
 static void drop_queue(struct client *client)
@@ -537,7 +537,7 @@ static bool answer_for_proxy(const struct request *request)
     if (!error || !calls)
         return false;
     if (one_in(2))
-        obey(request);
+        obey_request(request);
     else
         drop_queue(client);
     strbuf_cut(&client->out, before);
@@ -585,7 +585,7 @@ static void answer(struct connection *connection, const struct request *request)
     } else if (piece_is(name, "wait") && !client->queues) {
         wait_for_replicas(connection, request);
     } else {
-        obey(request);
+        obey_request(request);
     }
     if (!client->queues && (piece_is(name, "evalsha") || piece_is(name, "eval")))
         count_call(client, before);

@@ -235,12 +235,6 @@ static void refuse_limit(struct zk_store *store, size_t key, unsigned limit)
     zk_refuse_and_leave(store);
 }
 
-static void look_later(struct zk_store *store)
-{
-    store->lingered++;
-    loop_arm(store->loop, &store->linger, moment_plus(loop_now(store->loop), LINGER_NS));
-}
-
 /* Every change among the leases wakes the first in all queues; all others are woken by what is in
  * their way. */
 void zk_list_leases(struct zk_store *store)
@@ -288,12 +282,14 @@ static void on_counted(struct zk_store *store, const struct zk_reply *replies)
         taken = room.taken;
         data = replies;
     }
-    if (refused == store->key_count)
+    if (refused == store->key_count) {
         claim_leases(store);
-    else if (!full && !request->queue && store->lingered < LINGER_MAX)
-        look_later(store);
-    else
+    } else if (!full && !request->queue && store->lingered < LINGER_MAX) {
+        store->lingered++;
+        loop_arm(store->loop, &store->linger, moment_plus(loop_now(store->loop), LINGER_NS));
+    } else {
         refuse_held(store, refused, taken, data);
+    }
 }
 
 /* -- a plain lock of that name ----------------------------------------------------------------- */
