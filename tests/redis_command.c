@@ -7,6 +7,7 @@
  * reached, or that no reply has come within two minutes. */
 #include <hiredis.h>
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,14 +35,20 @@ static int fail(const char *why)
     return EXIT_FAILURE;
 }
 
-/* The reply is freed by the end of the process. */
-static const redisReply *send_command(redisContext *server, int count, const char **words)
+/* Returns the exit status. printed: the reply is wanted. */
+static int run_command(redisContext *server, int count, const char **words, bool printed)
 {
-    const redisReply *reply = redisCommandArgv(server, count, words, NULL);
+    redisReply *reply = redisCommandArgv(server, count, words, NULL);
+    int status = EXIT_SUCCESS;
 
     if (!reply)
-        exit(fail(server->errstr));
-    return reply;
+        return fail(server->errstr);
+    if (printed && reply->type == REDIS_REPLY_ERROR)
+        status = fail(reply->str);
+    else if (printed)
+        print_value(reply);
+    freeReplyObject(reply);
+    return status;
 }
 
 int main(int argc, char **argv)
@@ -51,14 +58,15 @@ int main(int argc, char **argv)
     if (argc < 3)
         return fail("usage: redis_command SOCKET WORD...");
     redisContext *server = redisConnectUnixWithTimeout(argv[1], LIMIT);
-    if (!server || server->err || redisSetTimeout(server, LIMIT) != REDIS_OK)
-        return fail(server ? server->errstr : "out of memory");
+    if (!server)
+        return fail("out of memory");
+    int status = server->err || redisSetTimeout(server, LIMIT) != REDIS_OK ? fail(server->errstr)
+                                                                           : EXIT_SUCCESS;
     /* A wrong password shows in the reply to the command. */
-    if (auth[1] && *auth[1])
-        send_command(server, 2, auth);
-    const redisReply *reply = send_command(server, argc - 2, (const char **)(uintptr_t)(argv + 2));
-    if (reply->type == REDIS_REPLY_ERROR)
-        return fail(reply->str);
-    print_value(reply);
-    return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    if (status == EXIT_SUCCESS && auth[1] && *auth[1])
+        status = run_command(server, 2, auth, false);
+    if (status == EXIT_SUCCESS)
+        status = run_command(server, argc - 2, (const char **)(uintptr_t)(argv + 2), true);
+    redisFree(server);
+    return fflush(stdout) == 0 ? status : EXIT_FAILURE;
 }

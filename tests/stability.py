@@ -137,7 +137,7 @@ def _():
 def _():
     tables = section("Environment variables").partition("| set for |")[0]
     page = set(re.findall(r"`([A-Z_]+)`", tables))
-    found = in_sources("src", r'(?:getenv\(|is_set\(|variable\(|\.variable = )"(\w+)"')
+    found = in_sources("src", r'(?:getenv\(|is_set\(|variable_text\(|\.variable = )"(\w+)"')
     found -= {"HOME", "LOGNAME", "OPENSSL_CONF", "PATH", "TERM", "USER"}  # the system's
     found -= in_sources("src/lock", r'"(\w+)"')  # those of CI services
     found.remove("RLOCK_SLOT")  # it is only unset

@@ -51,7 +51,7 @@ SENTENCES = [
     (STORES, "takes no writes, or has not answered within {} seconds", ("host", "SLOW_NS")),
     (STORES, "A host that has not answered within {} seconds", ("host", "SLOW_NS")),
     (STORES, "gets a message, and also asks every {} seconds", (KEEPER, "HEARTBEAT_NS")),
-    (STORES, "if that fails, the waiter looks every {} seconds", ("host", "SLEEP_NS")),
+    (STORES, "of a cluster such as Galera, it looks every {} seconds", ("host", "SLEEP_NS")),
     (STORES, "their clocks may differ by {} seconds", ("host", "MARGIN_US")),
     ("docs/etcd.md", "their clocks may differ by {} s", ("host", "MARGIN_US")),
     ("rlock.1", "A KEY is 1 to {} bytes", ("lock", "KEY_MAX_BYTES")),
