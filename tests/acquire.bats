@@ -159,7 +159,7 @@ acquire_unread() {
     poll_until 10 is_granted w
 }
 
-@test "acquire has a signal while it waits, or before the token was out: nothing is held or queued" {
+@test "a signal while acquire waits, or before the token was out: nothing is held or queued" {
     hold a k
     queued k bg w rlock acquire k
     kill -KILL "${pid[w]}"

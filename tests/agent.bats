@@ -57,7 +57,7 @@ kill_all_agents() {
     run -1 grep 'could not be released' "$T/a.err"
 }
 
-@test "H75 an agent that is stopped when the lock is released, or the waiter told to end, is continued" {
+@test "H75 an agent that is stopped when the lock is released, or the wait ended, is continued" {
     stay a k --lease 60s
     queue b k --lease 60s
     kill -STOP "$(agent_of "${pid[a]}")" "$(agent_of "${pid[b]}")"
@@ -104,7 +104,7 @@ kill_all_agents() {
     no_waiters k
 }
 
-@test "H127 a continued rlock's word to its agent is lost: the agent asks again, and it has its turn" {
+@test "H127 a continued rlock's word to its agent is lost: the agent asks again, its turn comes" {
     need_strace
     hold a k --lease 60s
     queue b k --lease 60s
@@ -182,7 +182,7 @@ at_birth() { # NAME K [OPTION...]
     contains "$T/a.err" 'the store no longer has it'
 }
 
-@test "H135 two agents are killed: the lock is kept in each mode, of several keys, nested, not renewed" {
+@test "H135 two agents are killed: a lock of any mode, several keys, nested, not renewed, is kept" {
     stay a s --limit 2
     stay b s --limit 2
     stay c k1 k2 k3 --lease 9s
@@ -215,7 +215,7 @@ at_birth() { # NAME K [OPTION...]
     [[ $(grep -c 'its agent was killed (signal 9); another one takes over' "$T/a.err") == 1 ]]
 }
 
-@test "H135 the agent is killed while the job is stopped (TSTP): continued, the command keeps the lock" {
+@test "H135 the agent is killed while TSTP has stopped the job: continued, it keeps the lock" {
     as_job work a k 300 --lease 30s
     working a
     has_agent a
@@ -229,7 +229,7 @@ at_birth() { # NAME K [OPTION...]
     terminate a 143
 }
 
-@test "H135 the agent is killed while the command is being stopped: the next one gives the lock back" {
+@test "H135 the agent is killed while the command is ended: the next one gives the lock back" {
     bg a rlock run --at-most 4s --kill-after 20s k -- bash -c "
         trap ': >\"$T/term\"; until [ -e \"$T/go\" ]; do sleep 0.05; done; exit' TERM; while :; do sleep 0.05; done"
     poll_until 10 test -e "$T/term"
@@ -242,7 +242,7 @@ at_birth() { # NAME K [OPTION...]
     [[ $(grep -c 'its agent was killed' "$T/a.err") == 1 ]]
 }
 
-@test "H135 --wait-descendants, two agents are killed: what is left is still waited for under the lock" {
+@test "H135 --wait-descendants, two agents are killed: what is left is waited for under the lock" {
     bg_up a rlock run --lease 9s --wait-descendants k -- \
         sh -c "('$RLOCK_TEST_TOOLS/await' '$T/go') & : >'$T/a.up'; exit 9"
     poll_until 10 eval '[[ $(children_of "${pid[a]}" | wc -l) == 2 ]]'

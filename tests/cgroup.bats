@@ -61,7 +61,7 @@ cgroup_is_gone() {
     poll_until 10 cgroup_is_gone
 }
 
-@test "with --cgroup, processes that hide are gone in time when rlock, or rlock and agent, are stopped" {
+@test "with --cgroup, processes that hide are gone in time when rlock, or it and its agent, stop" {
     bg a rlock run --cgroup --lease 5s k -- sh -c '"$T/hide" "$LOG"; exec sleep 1000'
     working x
     kill -STOP "${pid[a]}"

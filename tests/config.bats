@@ -487,7 +487,7 @@ END
     [[ $stderr != *s3cret* && $stderr != *or@* ]]
 }
 
-@test "--replicas takes numbers up to 100, majority and all, --grace yes and no; the rest is refused" {
+@test "--replicas takes numbers up to 100, majority and all, --grace yes and no, and nothing else" {
     # A value that makes sense is passed over, up to the next mistake.
     for value in 0 1 100 majority all; do
         says 64 "--replicas 'x' is not a number" run --replicas $value --replicas x k -- true

@@ -262,15 +262,15 @@ fails_as_foretold() {
     done
 }
 
-@test "H20 without one of the manual's rights, number 1 to 8, that fails of which the doctor says so" {
+@test "H20 without one of the manual's rights, 1 to 8, that fails of which the doctor says so" {
     fails_as_foretold 1 8
 }
 
-@test "H20 without one of the manual's rights, number 9 to 16, that fails of which the doctor says so" {
+@test "H20 without one of the manual's rights, 9 to 16, that fails of which the doctor says so" {
     fails_as_foretold 9 16
 }
 
-@test "H20 without one of the manual's rights, number 17 on, that fails of which the doctor says so" {
+@test "H20 without one of the manual's rights, from 17 on, that fails of which the doctor says so" {
     fails_as_foretold 17 36
 }
 

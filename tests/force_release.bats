@@ -13,7 +13,7 @@ acquire_and_fall_silent() {
     redis hset "rlock:{$1}" "h:$owner" "$record" >/dev/null
 }
 
-@test "force-release says whether the holder was heard from lately, who waits, and whose lock it took" {
+@test "force-release says when the holder was heard from, who waits, and whose lock it took" {
     hold a k --lease 60s --label "the victim"
     queue w k
     run -0 --separate-stderr rlock force-release --now --yes k

@@ -193,7 +193,7 @@ END
     run -0 awk 'NR % 2 { one = $1; next } $1 != one { exit 1 } END { exit NR != 60 }' "$LOG"
 }
 
-@test "force-release takes the mirror from the other program, as it was shown, and from no other one" {
+@test "force-release takes the mirror from the program that it has shown, and from no other one" {
     says 1 'their is not held by another program' force-release --yes --mirror string:their k
     redis set their stranger >/dev/null
     bg a rlock run --mirror string:their k -- sh -c "echo a >>'$LOG'"

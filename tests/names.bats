@@ -103,7 +103,7 @@ both_move() {
     both_move
 }
 
-@test "H166 a server behind a proxy becomes a replica: holders and waiters go where that leads now" {
+@test "H166 a server behind a proxy becomes a replica: holders and waiters go where it leads now" {
     through_proxy
     one_holder_and_waiter
     demote

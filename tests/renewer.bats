@@ -45,7 +45,7 @@ sockets() {
     find "/proc/$1/fd" -lname 'socket:*' | wc -l
 }
 
-@test "the renewer renews as long as the process of --keep lives, and releases when that has ended" {
+@test "the renewer renews while the process of --keep lives, and releases when that has ended" {
     holding a k --lease 21s
     status_json k ".[0].holders[0] | .pid == ${pid[a]} and .command == \"sh\""
     renewed k
@@ -172,7 +172,7 @@ sockets() {
     held k
 }
 
-@test "acquire --keep is killed or interrupted while it waits: no waiter and no process stays behind" {
+@test "acquire --keep is killed or interrupted while it waits: no waiter and no process is left" {
     hold a k
     bg s sleep 1000
     for signal in KILL TERM; do

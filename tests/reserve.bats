@@ -102,7 +102,7 @@ left_is() {
     run -0 rlock status -q staging
 }
 
-@test "a reservation waits for others, and takes -n and -w; a failure leaves nothing; its time ends it" {
+@test "a reservation waits for others, takes -n and -w, leaves nothing if it fails, and ends" {
     export XDG_STATE_HOME=$T/state
     hold a staging
     says 75 '^rlock: staging: not acquired: held by ' reserve -n staging 1h -m x

@@ -63,7 +63,7 @@ setup_file() { start_file --enable-protected-configs yes; }
     long_goes_on
 }
 
-@test "H49 a server is a replica for a moment: a command with a short lease ends, one with a long one does not" {
+@test "H49 a server is a replica for a moment: a command ends if its lease is short, not if long" {
     two_holders
     redis replicaof 127.0.0.1 1
     trouble_is_felt

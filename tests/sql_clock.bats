@@ -30,7 +30,7 @@ server_now() {
     (($(server_now) <= before - 3000))
 }
 
-@test "H138 a clock set back by an hour: dead holders of a lock and of a slot block for their lease" {
+@test "H138 a clock is set back by an hour: dead holders block a lock and a slot for their lease" {
     each_database
     server_clock 0
     hold dead k --lease 9s

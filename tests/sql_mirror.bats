@@ -176,7 +176,7 @@ is_awaited() {
     java_is_free same
 }
 
-@test "ShedLock's row is refused to rlock while Java holds it: rlock names Java, waits, and is next" {
+@test "ShedLock's row is refused to rlock while Java holds it: it names Java, waits, and is next" {
     each_database
     java_takes nightly 3600 app-1
     refused 75 run -n --mirror shedlock:nightly k -- touch "$T/ran"

@@ -54,7 +54,7 @@ setup() {
     is_free k
 }
 
-@test "H151 a failure of --stop is told; it is not run when the command ends by itself or by a signal" {
+@test "H151 a failure of --stop is told; a command that ends by itself or a signal needs none" {
     run -124 --separate-stderr rlock run -q --at-most 500ms --stop 'exit 3' k -- sleep 1000
     stderr_line '^rlock: k: the command of --stop ended \(status 3\)$'
     quiet 5 run --stop 'touch "$T/stopped"' k -- sh -c 'exit 5'

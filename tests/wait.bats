@@ -151,7 +151,7 @@ hand_overs() {
     done
 }
 
-@test "H64 a signal while a server stands still that no release was asked of yet: the grant is released" {
+@test "H64 a signal while a server stands still that was not asked for a release: it is released" {
     redis script flush
     hold a k --lease 60s
     queue w k --lease 60s

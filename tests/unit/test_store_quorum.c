@@ -457,6 +457,7 @@ static void test_late_grants(void)
             sim.nodes[i].skew = i < 3 ? 0 : -2 * S;
         sim.nodes[2].fastest = 1320 * MS;
         client_open(slow, true);
+        /* cppcheck-suppress redundantAssignment; client_open() has read it */
         sim.nodes[2].fastest = 0;
         sim.nodes[3].still = sim.nodes[4].still = moment_plus(loop_now(sim.loop), 1300 * MS);
         simulation_turn(&sim, 1010 * MS);
