@@ -98,7 +98,7 @@ cancel_waits() {
 }
 
 # client_min_messages of the administrator's would hide the warning.
-@test "H146 H168 a cancelled wait for the standby grants nothing where sessions only hear of errors" {
+@test "H146 H168 a cancelled wait for the standby grants nothing where sessions hear only errors" {
     database_sql postgresql 'ALTER DATABASE locks SET client_min_messages = error'
     wait_for_standbys nobody
     bg a rlock run --server-wait 60s k -- touch "$T/ran"
