@@ -121,7 +121,8 @@ waits() {
     queue b k --mirror string:their
     redis set their stranger >/dev/null
     run -0 rlock force-release --now --yes k
-    waits b
+    # A second after it began to wait, or else a minute later, a waiter says for whom.
+    poll_until 70 contains "$T/b.err" 'held by a foreign lock'
     redis del their >/dev/null
     ends_with b 0
 }

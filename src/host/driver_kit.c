@@ -43,8 +43,8 @@ struct kit {
 static unsigned number;
 static bool refused[PUTS_MAX];
 
-__attribute__((format(printf, 3, 4))) static bool add_finding(struct kit *kit, const char *level,
-                                                              const char *format, ...)
+__attribute__((format(printf, 3, 4))) static bool report_finding(struct kit *kit, const char *level,
+                                                                 const char *format, ...)
 {
     va_list values;
 
@@ -73,7 +73,7 @@ static char *text_of(unsigned put, size_t padding)
 static bool find_bytes(struct kit *kit)
 {
     kit->finding->advice = ADVICE_WHOLE;
-    return add_finding(kit, "unfit", "a get returns other bytes than were put");
+    return report_finding(kit, "unfit", "a get returns other bytes than were put");
 }
 
 static bool hear_driver(struct kit *kit, size_t process)
@@ -81,7 +81,7 @@ static bool hear_driver(struct kit *kit, size_t process)
     piece_drop(&kit->answer.text);
     driver_hear(kit->drivers[process], &kit->answer);
     if (kit->answer.verdict == DRIVER_FAILED || kit->answer.verdict == DRIVER_UNKNOWN)
-        return add_finding(kit, "unfit", "%s", kit->answer.said);
+        return report_finding(kit, "unfit", "%s", kit->answer.said);
     return true;
 }
 
@@ -110,7 +110,7 @@ static bool get_number(struct kit *kit, size_t process, unsigned *got)
         padding > PADDING)
         return find_bytes(kit);
     if (pid != (long)getpid())
-        return add_finding(kit, "note", "another doctor is at work there: not tried");
+        return report_finding(kit, "note", "another doctor is at work there: not tried");
     char *text = text_of(*got, padding);
     bool same = piece_equal(kit->answer.text, piece_of(text));
     free(text);
@@ -119,7 +119,7 @@ static bool get_number(struct kit *kit, size_t process, unsigned *got)
     if (!refused[*got % PUTS_MAX])
         return true;
     kit->finding->advice = ADVICE_NOT_DONE;
-    return add_finding(kit, "unfit", "a put that was not done, by the driver's word, was done");
+    return report_finding(kit, "unfit", "a put that was not done, by the driver's word, was done");
 }
 
 /* The answer to put number "put". */
@@ -156,7 +156,7 @@ static bool find_conflict(struct kit *kit, const char *what)
 {
     unsigned got;
 
-    return get_number(kit, 0, &got) && add_finding(kit, "unfit", "%s is a conflict", what);
+    return get_number(kit, 0, &got) && report_finding(kit, "unfit", "%s is a conflict", what);
 }
 
 /* Puts a text on the current version, again until one is done. */
@@ -182,16 +182,16 @@ static void try_bytes(struct kit *kit)
     if (!put_anyhow(kit, 0, PADDING) || !get_number(kit, 1, &got))
         return;
     if (got != number)
-        add_finding(kit, "unfit", "a get behind a put returns another text");
+        report_finding(kit, "unfit", "a get behind a put returns another text");
     /* A file system that ignores case has one file for the latter and the key of the put. */
     const struct piece absent[] = {keys.other, piece_of("RLOCK-DOCTOR")};
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) {
         driver_ask_get(kit->drivers[0], absent[i]);
         if (hear_driver(kit, 0) && kit->answer.verdict != DRIVER_NONE)
-            add_finding(kit, "unfit", "a get of %s, which is not there, returns a value",
-                        absent[i].at);
+            report_finding(kit, "unfit", "a get of %s, which is not there, returns a value",
+                           absent[i].at);
     }
-    add_finding(kit, "fine", "what is put comes back, byte by byte");
+    report_finding(kit, "fine", "what is put comes back, byte by byte");
 }
 
 static void try_create(struct kit *kit)
@@ -200,8 +200,8 @@ static void try_create(struct kit *kit)
         return;
     for (size_t process = 0; process < 2; process++)
         if (put_number(kit, process, DRIVER_NO_KEY, 0) && kit->answer.verdict == DRIVER_DONE)
-            add_finding(kit, "unfit", "a put on no version replaces a key that is there");
-    add_finding(kit, "fine", "a key that is there is not made anew");
+            report_finding(kit, "unfit", "a put on no version replaces a key that is there");
+    report_finding(kit, "fine", "a key that is there is not made anew");
 }
 
 /* Processes put on the same version at once. Returns how many were done. */
@@ -235,11 +235,11 @@ static void try_race(struct kit *kit)
             get_number(kit, 0, &got);
     }
     if (most > 1)
-        add_finding(kit, "unfit",
-                    "of %d puts on one version %u are done: it does not compare and set", PROCESSES,
-                    most);
-    add_finding(kit, "fine", "of %u puts on %u versions at most one each is done", puts,
-                puts / PROCESSES);
+        report_finding(kit, "unfit",
+                       "of %d puts on one version %u are done: it does not compare and set",
+                       PROCESSES, most);
+    report_finding(kit, "fine", "of %u puts on %u versions at most one each is done", puts,
+                   puts / PROCESSES);
 }
 
 /* From one text to another and back: the first version must not come again. */
@@ -261,8 +261,9 @@ static void try_versions(struct kit *kit)
         return (void)find_conflict(kit, behind);
     bool again = strcmp(kit->answer.version, first) == 0;
     if (again || (put_number(kit, 1, first, 0) && kit->answer.verdict == DRIVER_DONE))
-        add_finding(kit, "unfit", "a version comes twice: a put on one that was replaced is done");
-    add_finding(kit, "fine", "a version does not come twice");
+        report_finding(kit, "unfit",
+                       "a version comes twice: a put on one that was replaced is done");
+    report_finding(kit, "fine", "a version does not come twice");
 }
 
 static void try_reads(struct kit *kit)
@@ -274,10 +275,10 @@ static void try_reads(struct kit *kit)
     while (i < READS && !kit->finding->level && !moment_reached(until, moment_now())) {
         size_t reader = 1 + (size_t)i++ % (PROCESSES - 1);
         if (put_anyhow(kit, 0, 0) && get_number(kit, reader, &got) && got != number)
-            add_finding(kit, "unfit",
-                        "a get behind a put that is done returns what was there before");
+            report_finding(kit, "unfit",
+                           "a get behind a put that is done returns what was there before");
     }
-    add_finding(kit, "fine", "%d gets behind a put in another process return it", i);
+    report_finding(kit, "fine", "%d gets behind a put in another process return it", i);
 }
 
 /* A host of rlock is killed while it asks for a put. */
@@ -295,8 +296,8 @@ static bool break_off(struct kit *kit)
     if (kit->answer.verdict != DRIVER_DONE)
         return get_number(kit, 0, &got) && (got == number || find_bytes(kit));
     kit->finding->advice = "count the bytes that have come before they are put";
-    return add_finding(kit, "unfit",
-                       "a put is done although fewer bytes than its LENGTH have come");
+    return report_finding(kit, "unfit",
+                          "a put is done although fewer bytes than its LENGTH have come");
 }
 
 /* A process is killed while it puts: the text is there or not, but it is whole, and stays. */
@@ -315,16 +316,16 @@ static void try_lost(struct kit *kit)
         usleep((useconds_t)(1000 << kit->count)); /* later and later */
         driver_kill(kit->drivers[--kit->count]);
         if (get_number(kit, 0, &seen) && seen != before && seen != number)
-            add_finding(kit, "unfit", "a get returns neither of two texts");
+            report_finding(kit, "unfit", "a get returns neither of two texts");
         unsigned lost = number;
         if (!put_anyhow(kit, 0, 0))
             return;
         if (get_number(kit, 0, &got) && got != number)
-            add_finding(kit, "unfit",
-                        got == lost ? "a put of a killed process is done on a later version"
-                                    : "a get behind a put returns another text");
+            report_finding(kit, "unfit",
+                           got == lost ? "a put of a killed process is done on a later version"
+                                       : "a get behind a put returns another text");
     }
-    add_finding(kit, "fine", "a put of a killed process is done as a whole, or not at all");
+    report_finding(kit, "fine", "a put of a killed process is done as a whole, or not at all");
 }
 
 static void try_count(struct kit *kit)
@@ -338,15 +339,15 @@ static void try_count(struct kit *kit)
         unsigned first = number + 1, done = on ? race_puts(kit, on) : 0;
         rounds++;
         if (done > 1)
-            add_finding(kit, "unfit", "%u puts on one version are done", done);
+            report_finding(kit, "unfit", "%u puts on one version are done", done);
         if (!get_number(kit, (rounds + 1) % PROCESSES, &got))
             return;
         lost += done == 1 && (got < first || got > number);
     }
     if (lost)
-        add_finding(kit, "unfit", "of %u puts that are done %u are lost", rounds, lost);
-    add_finding(kit, "fine", "of %u puts by %d processes none is lost, none is done twice",
-                rounds * PROCESSES, PROCESSES);
+        report_finding(kit, "unfit", "of %u puts that are done %u are lost", rounds, lost);
+    report_finding(kit, "fine", "of %u puts by %d processes none is lost, none is done twice",
+                   rounds * PROCESSES, PROCESSES);
 }
 
 struct listed {
@@ -369,12 +370,12 @@ static void try_list(struct kit *kit)
         return;
     if (!driver_list(kit->drivers[1], piece_of("rlock-do"), note_key, &listed, &kit->answer) ||
         !driver_list(kit->drivers[1], piece_of("rlock-du"), note_key, &none, &kit->answer))
-        add_finding(kit, "unfit", "list: %s", kit->answer.said);
+        report_finding(kit, "unfit", "list: %s", kit->answer.said);
     else if (!listed.found)
-        add_finding(kit, "unfit", "a list lacks a key that is there");
+        report_finding(kit, "unfit", "a list lacks a key that is there");
     else if (listed.strange)
-        add_finding(kit, "unfit", "a list has a key that is not there");
-    add_finding(kit, "fine", "a list has the keys that there are");
+        report_finding(kit, "unfit", "a list has a key that is not there");
+    report_finding(kit, "fine", "a list has the keys that there are");
 }
 
 /* The store's time by now, by what each process said, less this process's own. */
@@ -391,7 +392,7 @@ static void try_date(struct kit *kit)
     int64_t first, next, off, most = 0;
 
     if (!driver_has_dates(kit->drivers[0])) {
-        add_finding(
+        report_finding(
             kit, "note",
             "the store tells no time: the lock of a dead holder becomes free while somebody "
             "waits for it");
@@ -405,9 +406,9 @@ static void try_date(struct kit *kit)
         most = off > most ? off : most;
     }
     if (most > OFF_MS)
-        add_finding(kit, "unfit", "the store's time is %" PRId64 " ms off within %d ms", most,
-                    2 * OFF_MS);
-    add_finding(kit, "fine", "the store's time runs as this host's does");
+        report_finding(kit, "unfit", "the store's time is %" PRId64 " ms off within %d ms", most,
+                       2 * OFF_MS);
+    report_finding(kit, "fine", "the store's time runs as this host's does");
 }
 
 static const struct {
@@ -439,11 +440,11 @@ void driver_kit_try(const char *driver, const char *rest, const char *test,
     while (kit.count < PROCESSES && (kit.drivers[kit.count] = driver_start(driver, rest, &why)))
         kit.count++;
     if (kit.count < PROCESSES)
-        add_finding(&kit, "unfit", "%s", why.said);
+        report_finding(&kit, "unfit", "%s", why.said);
     else if (i < sizeof tests / sizeof *tests)
         tests[i].try(&kit);
     else
-        add_finding(&kit, "note", "no such test");
+        report_finding(&kit, "note", "no such test");
     bool fine = strcmp(finding->level, "unfit") != 0;
     if (!finding->advice)
         finding->advice = fine || kit.count < PROCESSES ? "" : tests[i].advice;
