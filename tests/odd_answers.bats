@@ -78,6 +78,8 @@ rate_is_bounded() {
     [[ ! -e $T/ran ]]
     says 69 "^rlock: release: unix://$T/odd.sock: $words" release k --owner \
         00000000-0000-4000-8000-000000000000
+    run -69 --separate-stderr rlock latch status k # asks once: a look leaves nothing to settle
+    [[ $stderr != *'trying again'* ]]
     run -69 --separate-stderr rlock run -v -n --server-wait 0 k -- true
     stderr_line 'the server said: ERR \\x1b\[31mred( word){396} the end$'
 }

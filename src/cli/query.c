@@ -119,22 +119,26 @@ static bool pause_until(struct query *query, struct moment until, struct answer 
     return false;
 }
 
-/* A failed attempt may be followed by another one: if the failure may pass; or if something may
- * have been done, which asking again settles. A right that is missing in the middle of a script
- * leaves a part of it, and asking again takes that for the whole. */
-static bool may_ask_again(const struct query *query, bool harmless, bool unsure, struct moment now,
-                          const struct answer *answer)
+/* The effect of another attempt where an earlier one may have been executed. */
+enum repetition { HARMS, IS_HARMLESS, SETTLES_IT };
+
+/* A failed attempt may be followed by another one: if the failure may pass, or if that settles what
+ * may have been done. A right that is missing in the middle of a script leaves a part of it, and
+ * asking again takes that for the whole. */
+static bool may_ask_again(const struct query *query, enum repetition repetition, bool unsure,
+                          struct moment now, const struct answer *answer)
 {
     if (!query->store || answer->verdict != VERDICT_UNKNOWN || answer->cause == CAUSE_DENIED ||
-        (unsure && !harmless))
+        (unsure && repetition == HARMS))
         return false;
     return outage_may_pass(&query->outage, now, answer) ||
-           (answer->maybe_done && !moment_reached(query->outage.until, now));
+           (answer->maybe_done && repetition == SETTLES_IT &&
+            !moment_reached(query->outage.until, now));
 }
 
-/* Asks until there is an answer, or the outage or the time is over. harmless: what may have been
- * done may be asked again. Returns whether an attempt without an answer may have been executed. */
-static bool ask_store(struct query *query, struct operation operation, bool harmless,
+/* Asks until there is an answer, or the outage or the time is over. Returns whether an attempt
+ * without an answer may have been executed. */
+static bool ask_store(struct query *query, struct operation operation, enum repetition repetition,
                       int64_t attempt, struct moment end, struct answer *answer)
 {
     bool again = true, unsure = false;
@@ -145,7 +149,7 @@ static bool ask_store(struct query *query, struct operation operation, bool harm
         now = moment_now();
         unsure |= answer->verdict == VERDICT_UNKNOWN && answer->maybe_done;
         again =
-            may_ask_again(query, harmless, unsure, now, answer) && !moment_reached(end, now) &&
+            may_ask_again(query, repetition, unsure, now, answer) && !moment_reached(end, now) &&
             pause_until(query, moment_min(outage_note(&query->outage, now, answer), end), answer);
     }
     return unsure;
@@ -154,7 +158,7 @@ static bool ask_store(struct query *query, struct operation operation, bool harm
 void query_ask(struct query *query, struct operation operation, struct answer *answer)
 {
     begin_outage(query, 0);
-    ask_store(query, operation, false, query->time_limit, MOMENT_NEVER, answer);
+    ask_store(query, operation, HARMS, query->time_limit, MOMENT_NEVER, answer);
     if (answer->verdict == VERDICT_UNKNOWN)
         outage_add_length(&query->outage, moment_now(), answer);
 }
@@ -323,9 +327,11 @@ void query_latch(struct query *query, const struct latch_request *request, struc
                  struct answer *answer)
 {
     const struct operation operation = {.verb = VERB_LATCH, .latch = request};
+    bool looks = request->verb == LATCH_LOOK || request->verb == LATCH_LIST;
+    enum repetition repetition = looks ? IS_HARMLESS : SETTLES_IT;
 
     begin_outage(query, query->attempt > LATCH_OUTAGE_NS ? query->attempt : LATCH_OUTAGE_NS);
-    bool unsure = ask_store(query, operation, true, query->attempt, end, answer);
+    bool unsure = ask_store(query, operation, repetition, query->attempt, end, answer);
     if (unsure && request->verb == LATCH_DELETE && answer->cause == CAUSE_ABSENT)
         *answer = (struct answer){.verdict = VERDICT_GRANTED};
     if (answer->verdict != VERDICT_UNKNOWN || !query->store)
