@@ -9,8 +9,8 @@
 #include "base/decimal.h"
 #include "base/text.h"
 #include "cli/run_messages.h"
-#include "run/printer.h"
 #include "run/environment.h"
+#include "run/printer.h"
 #include "store/url.h"
 
 enum { OPTION_EXPORT = OPTION_BEYOND_REQUEST, OPTION_KEEP };

@@ -10,8 +10,8 @@
 #include "cli/reservation.h"
 #include "cli/run_messages.h"
 #include "lock/own_identity.h"
-#include "run/printer.h"
 #include "run/ancestor.h"
+#include "run/printer.h"
 
 enum { OPTION_MESSAGE = OPTION_OTHER };
 

@@ -135,11 +135,6 @@ static int try_sigprocmask(void)
     return sigprocmask(SIG_BLOCK, NULL, &blocked);
 }
 
-struct needed_call {
-    const char *name;
-    int (*try)(void); /* returns a descriptor, to be closed, or what is none */
-};
-
 static int try_getdents(void)
 {
     return (int)syscall(SYS_getdents64, -1, NULL, 0);
@@ -161,6 +156,11 @@ static int try_setpgid(void)
 {
     return setpgid(-1, 1);
 }
+
+struct needed_call {
+    const char *name;
+    int (*try)(void); /* returns a descriptor, to be closed, or what is none */
+};
 
 /* A filter's errno may be any. Others are the answers to what is tried here, or say that something
  * is used up. */

@@ -8,10 +8,10 @@
 #include "run/agent.h"
 
 struct agent_process {
-    pid_t pid;                 /* 0 when it has been reaped */
-    int channel;               /* our end */
-    struct run_shared *shared; /* shared with it */
-    bool gone;                 /* its end is closed, and all that it said has been heard */
+    pid_t pid;   /* 0 when it has been reaped */
+    int channel; /* our end */
+    struct run_shared *shared;
+    bool gone;      /* its end is closed, and all that it said has been heard */
     bool releasing; /* it has said REPORT_CLEARED, and needs no order to release the lock */
     bool over;      /* it has said REPORT_OVER, and ends */
     struct moment started;

@@ -52,7 +52,7 @@ static void await_death(pid_t parent)
     loop_free(loop);
 }
 
-/* Ends the command's group, and what descends from it, when this process has been killed. No
+/* Ends the command's group, and what descends from it, when the guard's parent has been killed. No
  * process is known by its environment: none has started after the end of time. A command without a
  * group is killed with its parent, and has not started anything. The group is the promise: it is
  * killed, and seen to be gone, also where nothing of /proc can be opened or not all of it be looked
@@ -134,7 +134,7 @@ static void on_signal(void *owner, int signo)
 }
 
 /* Runs the command until it has ended. It is never without its guard, where there is a lock to
- * guard. -1 with errno: it was not started. */
+ * guard. -1 with errno: it was not started, or nothing can be heard of it. */
 static int run_job(struct fenced *fenced)
 {
     sigset_t caught;

@@ -332,7 +332,8 @@ void job_abandon(struct job *job)
     }
 }
 
-/* Tells the user if the agent has killed the command at the end of the lease. */
+/* Tells the user that --stop had no time, if the agent has killed the command at the end of the
+ * lease. */
 static void tell_unstopped(const struct job *job)
 {
     bool due = job->plan->stop && !is_being_ended(job) && deadline_now(job).by != GUARD_NONE;

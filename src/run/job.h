@@ -5,8 +5,8 @@
 
 #include "lock/lease.h"
 #include "os/child.h"
-#include "os/procfs.h"
 #include "os/kill_tree.h"
+#include "os/procfs.h"
 #include "run/agent_process.h"
 #include "run/deadline.h"
 #include "run/fate.h"

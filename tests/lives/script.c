@@ -15,8 +15,8 @@
 #include "lives/server.h"
 #include "net/loop.h"
 #include "os/child.h"
-#include "run/printer.h"
 #include "run/exit_status.h"
+#include "run/printer.h"
 
 /* How many lives have one with a script. */
 #define SCRIPTS_EVERY 4
