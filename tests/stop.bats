@@ -50,7 +50,7 @@ setup() {
     poll_until 10 eval '! pgrep -xf "$RLOCK_TEST_TOOLS/await $T/up"'
     held k
     : >"$T/go"
-    ends_with a 124
+    ends_with a 79
     is_free k
 }
 
@@ -201,6 +201,22 @@ cleaner() {
         kill -CONT "${pid[a$row]}"
         ends_with "a$row" 124
     done
+}
+
+@test "H151 rlock stands still before --stop: its agent runs it, and rlock does not any more" {
+    bg a env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_fork.so" "$RLOCK" run --lease 9s --kill-after 60s \
+        --at-most 1s --stop 'echo stop >>"$T/order"' k -- \
+        sh -c 'trap "echo TERM >>\"\$T/order\"; exit" TERM; while :; do sleep 0.05; done'
+    poll_until 10 in_state "${pid[a]}" T
+    bg b rlock run k -- sh -c 'echo next >>"$T/order"; exec "$0" "$T/go"' "$RLOCK_TEST_TOOLS/await"
+    poll_until 15 holds b k
+    kill -CONT "${pid[a]}"
+    poll_until 10 eval 'in_state "${pid[a]}" T && ! pgrep -P "${pid[a]}" -r R,S,D -x "rlock|sh"'
+    kill -CONT "${pid[a]}"
+    ends_with a 79
+    : >"$T/go"
+    ends_with b 0
+    [[ $(xargs <"$T/order") == 'stop TERM next' ]]
 }
 
 @test "H151 rlock stands still before --stop until another one has the lock: it is not run" {

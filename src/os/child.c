@@ -284,18 +284,25 @@ static void write_number(char *place, pid_t number)
         place[--length] = (char)('0' + number % 10);
 }
 
+/* The leader of a group writes that, before it executes the command. False if it must not. */
+static bool child_note_take(struct child_note *note)
+{
+    int none = 0;
+    return atomic_compare_exchange_strong(&note->group, &none, getpid());
+}
+
 /* The child's side. PR_SET_PDEATHSIG does not tell of a parent that died before. A sanitizer would
  * warn of an _exit() on a stack that it does not know. */
 __attribute__((no_sanitize_address)) static int become_command(void *arg)
 {
     const struct start *start = arg;
-    int error = 0, none = 0;
+    int error = 0;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != start->parent)
         _exit(127);
     setpgid(0, 0);
-    if (!atomic_compare_exchange_strong(&start->note->group, &none, getpid()))
+    if (!child_note_take(start->note))
         error = ETIME;
     if (start->on_terminal)
         tcsetpgrp(start->terminal, getpid());
@@ -422,6 +429,8 @@ pid_t child_start_apart(const char *command, const struct child_plan *plan)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(127);
+    if (plan->note && !child_note_take(plan->note))
+        _exit(0);
     if (plan->number)
         atomic_store(plan->number, getpid());
     close_streams(STDOUT_FILENO);

@@ -62,6 +62,8 @@ void *child_share_memory(size_t size);
 
 #define CHILD_NUMBERS 2
 
+struct child_note;
+
 struct child_plan {
     char *const *argv; /* looked for in PATH */
     char *const *environment;
@@ -69,13 +71,17 @@ struct child_plan {
     struct moment start_before;   /* it is not executed at or after this moment */
     const struct inherited *inherited;
     const struct cgroup *cgroup; /* that it is started in; NULL: that of this process */
-    atomic_int *number; /* of child_start_apart(): where its process writes its own; or NULL */
+    /* Of child_start_apart(): where its process writes its own number, and what must let it be
+     * executed; or NULL. */
+    atomic_int *number;
+    struct child_note *note;
 };
 
 /* Starts sh -c "command" in a session of its own, with nothing to read, and with standard error as
  * its standard output, too. It is killed when this process dies, and if it would be executed at or
- * after "start_before". Of the plan, argv and numbers are not used, and "inherited" may be NULL for
- * no blocked signals. Its pid; -1 with errno if it could not be forked. */
+ * after "start_before". One that its note keeps from being executed ends with 0. Of the plan, argv
+ * and numbers are not used, and "inherited" may be NULL for no blocked signals. Its pid; -1 with
+ * errno if it could not be forked. */
 pid_t child_start_apart(const char *command, const struct child_plan *plan);
 
 /* In memory shared with whoever must end the command when its parent is dead: its own process

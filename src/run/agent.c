@@ -192,7 +192,7 @@ static void on_held(void *arg, struct lease lease, const struct lock_grant *gran
         environment_grant(agent->plan->job->environment, lease.length, grants);
     watch_lease(agent, lease);
     atomic_store(&agent->shared->command.group, 0); /* after a grant that was not claimed */
-    atomic_store(&agent->shared->ending, 0);        /* of a grant that was taken back */
+    run_disclaim_end(agent->shared);                /* of a grant that was taken back */
     atomic_store(&agent->shared->stands, true);
     agent->state = OFFERED;
     send_report(agent, &held);
@@ -533,10 +533,10 @@ static void on_look(struct loop_timer *timer)
         return;
     if (agent->state == LOST)
         watchdog_lose(&agent->watchdog, true);
-    else if (agent->ended)
-        release_unheld(agent);
-    else
+    else if (!agent->ended)
         withdraw_grant(agent);
+    else if (watchdog_bar_stop_command(&agent->watchdog))
+        release_unheld(agent);
 }
 
 /* The process has ended that the lock is kept for. */

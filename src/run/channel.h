@@ -73,11 +73,11 @@ int channel_receive(int end, void *message, size_t size, int *fd);
  * moment. */
 struct run_shared {
     atomic_bool stands;
-    atomic_bool delivered;      /* the printer of an acquisition has printed the lock */
-    atomic_int_fast64_t ending; /* since when (struct awake) the command is being ended, by the
+    atomic_bool delivered;       /* the printer of an acquisition has printed the lock */
+    atomic_int_fast64_t ending;  /* since when (struct awake) the command is being ended, by the
                                  * guard that has claimed it; 0: it is not */
-    atomic_int stop_command;    /* the pid of the agent's, of --stop; 0: it has none, or has reaped
-                                * it */
+    struct child_note stop_note; /* of the supervisor's process of --stop */
+    atomic_int stop_command;     /* the pid of the agent's; 0: it has none, or has reaped it */
     bool announced;            /* the user has read why the lock is waited for, since it was held */
     struct child_note command; /* of the command's process */
     struct cgroup cgroup;      /* the command's, from before it is started */
@@ -92,7 +92,8 @@ static inline bool run_claim_grant(struct run_shared *shared)
 }
 
 /* True if the caller was first: it runs the command of --stop, and sends TERM. The other guard only
- * kills, and *since is when the first one has begun. */
+ * kills, and *since is when the first one has begun. An agent bars the process of --stop of a
+ * supervisor that has come no further than that, and has taken its place then. */
 static inline bool run_claim_end(struct run_shared *shared, struct awake *since)
 {
     int_fast64_t began = 0;
@@ -101,4 +102,11 @@ static inline bool run_claim_end(struct run_shared *shared, struct awake *since)
     if (!first)
         since->ns = began;
     return first;
+}
+
+/* The next claim will be the first. */
+static inline void run_disclaim_end(struct run_shared *shared)
+{
+    atomic_store(&shared->ending, 0);
+    atomic_store(&shared->stop_note.group, 0);
 }

@@ -206,12 +206,27 @@ static struct deadline deadline_now(const struct job *job)
     return deadline_of(job->plan, &known);
 }
 
+static bool is_being_ended(const struct job *job)
+{
+    return job->agent->shared && atomic_load(&job->agent->shared->ending);
+}
+
+/* The agent has claimed the end, or has taken this process's place while that was stopped. */
+bool job_is_ended_elsewhere(const struct job *job)
+{
+    return is_being_ended(job) &&
+           (!job->ends_command || atomic_load(&job->agent->shared->stop_note.group) < 0);
+}
+
 /* The command of --stop delays TERM. */
 static struct moment term_at(const struct job *job)
 {
+    bool runs =
+        job->stop_command.pid > 0 || (job->stop_command.begun && job_is_ended_elsewhere(job));
+
     if (job->termed)
         return MOMENT_NEVER;
-    return job->stop_command.pid > 0 ? job->stop_command.term_at : job->term_at;
+    return runs ? job->stop_command.term_at : job->term_at;
 }
 
 /* The command of --stop comes before TERM, and ends with KILL. */
@@ -253,16 +268,6 @@ static void go_on_stopping(struct job *job)
     terminal_take(&job->terminal, true);
 }
 
-static bool is_being_ended(const struct job *job)
-{
-    return job->agent->shared && atomic_load(&job->agent->shared->ending);
-}
-
-bool job_is_ended_elsewhere(const struct job *job)
-{
-    return !job->ends_command && is_being_ended(job);
-}
-
 static void claim_end(struct job *job)
 {
     job->ends_command =
@@ -277,6 +282,7 @@ static void begin_to_end(struct job *job)
     struct moment now = moment_now();
 
     job->term_at = now;
+    job->stop_command.note = job->agent->shared ? &job->agent->shared->stop_note : NULL;
     if (job->ends_command)
         stop_command_start(&job->stop_command, &job->inherited, cgroup_of(job),
                            job->stop.tree.kill_at);
@@ -304,7 +310,7 @@ void job_agent_died(struct job *job)
 {
     if (!job_is_ended_elsewhere(job))
         return;
-    atomic_store(&job->agent->shared->ending, 0);
+    run_disclaim_end(job->agent->shared);
     if (job->state == JOB_STOPPING && !job->cleared &&
         tree_signal(&job->stop.tree, 0) != TREE_GONE) {
         claim_end(job);

@@ -29,7 +29,8 @@ bool stop_command_start(struct stop_command *stop, const struct inherited *inher
                                     .start_before = stop->kill_at,
                                     .inherited = inherited,
                                     .cgroup = cgroup,
-                                    .number = stop->shown};
+                                    .number = stop->shown,
+                                    .note = stop->note};
     stop->pid = child_start_apart(stop->plan->stop, &plan);
     if (stop->pid < 0) {
         run_tell_errno(stop->plan->events, RUN_STOP_COMMAND_NOT_STARTED);

@@ -12,6 +12,7 @@ struct stop_command {
     const struct job_plan *plan; /* NULL: there is no command */
     pid_t pid;                   /* of its session and process group; 0: it does not run */
     atomic_int *shown;           /* the same for the other guard, which kills it, too; or NULL */
+    struct child_note *note;     /* through which the other guard may bar it; or NULL */
     bool begun;                  /* it was started, or there was no time */
     struct moment term_at;       /* TERM does not wait for it any longer */
     struct moment kill_at;       /* it is killed then */

@@ -133,23 +133,27 @@ static void wait_for_end(struct watchdog *watchdog, enum tree_state state)
         look_again(watchdog);
 }
 
+bool watchdog_bar_stop_command(struct watchdog *watchdog)
+{
+    return !watchdog->shared || child_note_bar(&watchdog->shared->stop_note);
+}
+
 /* The command of --stop comes before TERM. A supervisor that has begun to end its command has
- * started its own; one that has not started any may have other children. */
-static bool start_stop_command(struct watchdog *watchdog)
+ * started its own, unless it was stopped before that; one that has not started any command may have
+ * other children. */
+static bool start_stop_command(struct watchdog *watchdog, bool barred)
 {
     if (!watchdog->stopping)
         watchdog->known.stopping_since = awake_now();
     return watchdog_knows_command(watchdog) && tree_signal(&watchdog->tree, 0) != TREE_GONE &&
-           run_claim_end(watchdog->shared, &watchdog->known.stopping_since) &&
+           (run_claim_end(watchdog->shared, &watchdog->known.stopping_since) ||
+            (barred && !watchdog->stop_command.begun)) &&
            stop_command_start(&watchdog->stop_command, NULL, NULL, kill_at(watchdog));
 }
 
+/* Sends TERM, once the command of --stop lets it. */
 static void begin_to_end(struct watchdog *watchdog)
 {
-    if (watchdog->phase == WATCHDOG_WATCHING && start_stop_command(watchdog))
-        raise_alarm(watchdog, WATCHDOG_DELAYING, TREE_LIVE);
-    if (watchdog->phase == WATCHDOG_IDLE)
-        return;
     if (watchdog->phase == WATCHDOG_DELAYING && check_stop_command(watchdog) &&
         stop_command_delays_term(&watchdog->stop_command, loop_now(watchdog->loop))) {
         look_again(watchdog);
@@ -170,6 +174,24 @@ static bool is_over(const struct watchdog *watchdog)
 {
     return acts_alone(watchdog) && !watchdog->stopping && !watchdog->plan->wait_descendants &&
            tree_leader_ended(&watchdog->tree);
+}
+
+/* A command of --stop that the supervisor has not executed by now cannot begin beside a look that
+ * finds nothing left. */
+static void leave_watching(struct watchdog *watchdog, bool late)
+{
+    bool barred = watchdog_bar_stop_command(watchdog);
+
+    if (barred && is_over(watchdog)) {
+        conclude_kill(watchdog, TREE_GONE);
+    } else if (late) {
+        kill_command(watchdog);
+    } else {
+        if (start_stop_command(watchdog, barred))
+            raise_alarm(watchdog, WATCHDOG_DELAYING, TREE_LIVE);
+        if (watchdog->phase != WATCHDOG_IDLE)
+            begin_to_end(watchdog);
+    }
 }
 
 /* Returns when a supervisor that keeps the deadline must have ended its command; one that does not
@@ -207,12 +229,8 @@ static void on_timer(struct loop_timer *timer)
     case WATCHDOG_WATCHING:
         if (!moment_reached(act_at(watchdog), now))
             loop_arm(watchdog->loop, &watchdog->timer, act_at(watchdog));
-        else if (is_over(watchdog))
-            conclude_kill(watchdog, TREE_GONE);
-        else if (late)
-            kill_command(watchdog);
         else
-            begin_to_end(watchdog);
+            leave_watching(watchdog, late);
         break;
     case WATCHDOG_DELAYING:
         if (late)

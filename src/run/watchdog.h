@@ -59,6 +59,9 @@ bool watchdog_knows_command(const struct watchdog *watchdog);
 void watchdog_supervisor_died(struct watchdog *watchdog);
 /* The supervisor has begun to end its command. */
 void watchdog_note_stopping(struct watchdog *watchdog, struct awake since);
+/* Keeps a supervisor from running the command of --stop, as the lock may be another's when it is
+ * continued. False if it has begun to. */
+bool watchdog_bar_stop_command(struct watchdog *watchdog);
 /* The supervisor is about to be stopped together with its command, and keeps no deadline; or it has
  * been continued. */
 void watchdog_pause(struct watchdog *watchdog, bool paused);

@@ -471,15 +471,13 @@ static bool has_time_left(const struct proc *supervisor)
     return state_moment(supervisor, 1) > world.now + kernel.kill_takes + 20 * MS;
 }
 
-/* The run's command gets TERM: --stop has begun before that, or the user was told why not. A
- * supervisor that has begun to end its command may have been stopped before it got there. */
+/* The run's command gets TERM: --stop has begun before that, or the user was told why not. */
 static void check_stopped_run(const struct run *run)
 {
     const struct proc *supervisor = run->supervisor;
 
-    if (kernel.current->kind == AGENT && run->has_stop && supervisor->stopped &&
-        state_kills_at(supervisor) == NEVER && !run->stops_seen && !run->stop_told &&
-        !run->agents_killed)
+    if (kernel.current->kind == AGENT && run->has_stop && supervisor->stopped && !run->stops_seen &&
+        !run->stop_told && !run->agents_killed)
         BROKEN(STOP_OF_STOPPED, "run %d: TERM comes, and --stop is not run", run->number);
 }
 
