@@ -63,7 +63,7 @@ static enum host_outcome memory_load(struct unit *unit, struct host_fault *fault
     return HOST_DONE;
 }
 
-void memory_records_reach(struct unit *unit, struct piece name, bool to_write)
+void memory_records_reach(struct unit *unit, struct slice name, bool to_write)
 {
     size_t before = unit->count;
 
@@ -100,7 +100,7 @@ static enum host_outcome memory_commit(struct unit *unit, struct host_fault *fau
         watch.committed();
     for (size_t i = 0; i < unit->message_count; i++)
         *MEM_APPEND(messages, message_count) = (struct unit_message){
-            piece_duplicate(unit->messages[i].channel), piece_duplicate(unit->messages[i].text)};
+            slice_duplicate(unit->messages[i].channel), slice_duplicate(unit->messages[i].text)};
     return HOST_DONE;
 }
 
@@ -119,7 +119,7 @@ static bool is_alive(const struct memory_record *one)
     return alive;
 }
 
-static bool memory_list(struct piece prefix, void (*each)(void *arg, struct piece name), void *arg,
+static bool memory_list(struct slice prefix, void (*each)(void *arg, struct slice name), void *arg,
                         struct host_fault *fault)
 {
     (void)fault;
@@ -130,7 +130,7 @@ static bool memory_list(struct piece prefix, void (*each)(void *arg, struct piec
             abort();
         if (is_alive(&here->all[i]) && size >= prefix.size &&
             memcmp(name, prefix.at, prefix.size) == 0)
-            each(arg, (struct piece){name, size});
+            each(arg, (struct slice){name, size});
         free(name);
     }
     return true;
@@ -140,8 +140,8 @@ static bool memory_hear(void)
 {
     for (size_t i = 0; i < message_count; i++) {
         host_tell(messages[i].channel, messages[i].text);
-        piece_drop(&messages[i].channel);
-        piece_drop(&messages[i].text);
+        slice_drop(&messages[i].channel);
+        slice_drop(&messages[i].text);
     }
     message_count = 0;
     return true;

@@ -29,10 +29,10 @@ static struct tally {
 } tallies[64];
 static size_t tally_count;
 
-static struct tally *tally_of(struct piece name)
+static struct tally *tally_of(struct slice name)
 {
     for (size_t i = 0; i < tally_count; i++)
-        if (piece_is(name, tallies[i].name))
+        if (slice_is(name, tallies[i].name))
             return &tallies[i];
     struct tally *tally = &tallies[tally_count++ % 64];
     *tally = (struct tally){.calls = 0};
@@ -41,18 +41,18 @@ static struct tally *tally_of(struct piece name)
     return tally;
 }
 
-static bool is_write(struct piece name)
+static bool is_write(struct slice name)
 {
     static const char *const writes[] = {"hset", "hdel", "set", "del", "pexpire"};
 
     for (size_t i = 0; i < sizeof writes / sizeof *writes; i++)
-        if (piece_is(name, writes[i]))
+        if (slice_is(name, writes[i]))
             return true;
     return false;
 }
 
 /* A full server refuses what may need memory, until a script has written. */
-static const char *refuse(const struct unit *unit, struct piece name)
+static const char *refuse(const struct unit *unit, struct slice name)
 {
     static const char *const grow[] = {"hset", "set", "lpush", "rpush", "sadd", "incr"};
     static int64_t latest; /* unit, by its time */
@@ -63,7 +63,7 @@ static const char *refuse(const struct unit *unit, struct piece name)
     has_written &= latest == unit->now_us;
     latest = unit->now_us;
     for (size_t i = 0; is_full && !has_written && i < sizeof grow / sizeof *grow; i++)
-        if (piece_is(name, grow[i])) {
+        if (slice_is(name, grow[i])) {
             tally->failed++;
             return "OOM command not allowed when used memory > 'maxmemory'.";
         }
@@ -73,14 +73,14 @@ static const char *refuse(const struct unit *unit, struct piece name)
 
 static void run_incr(struct command_call *call)
 {
-    const struct record_field *field = record_find(call->record, piece_of(""));
+    const struct record_field *field = record_find(call->record, slice_of(""));
     char text[24];
     long long next = field ? strtoll(field->value.at, NULL, 10) + 1 : 1;
 
     snprintf(text, sizeof text, "%lld", next);
     call->record->type = RECORD_STRING;
     call->record->changed = true;
-    record_set(call->record, piece_of(""), piece_of(text));
+    record_set(call->record, slice_of(""), slice_of(text));
     lua_pushnumber(call->lua, (lua_Number)next);
 }
 
@@ -103,7 +103,7 @@ static void run_dump(struct command_call *call)
 
 static void run_restore(struct command_call *call)
 {
-    struct piece text = call->words[3];
+    struct slice text = call->words[3];
     long long ms = strtoll(call->words[2].at, NULL, 10);
 
     if (!record_read(call->record, text.at, text.size)) {
@@ -120,7 +120,7 @@ static void run_info(struct command_call *call)
     char text[8000] = "";
     size_t used = 0;
 
-    if (call->count > 1 && piece_is(call->words[1], "commandstats")) {
+    if (call->count > 1 && slice_is(call->words[1], "commandstats")) {
         for (size_t i = 0; i < tally_count; i++)
             used += (size_t)snprintf(text + used, sizeof text - used,
                                      "cmdstat_%s:calls=%u,usec=1,usec_per_call=1.00,"
@@ -149,7 +149,7 @@ static const struct command commands[] = {
 
 /* -- commands of the server -------------------------------------------------------------------- */
 
-static void add_name(void *arg, struct piece name)
+static void add_name(void *arg, struct slice name)
 {
     unit_add(arg, name, true);
 }
@@ -187,28 +187,28 @@ static void flush(void)
     struct unit all = {0};
     struct host_fault fault;
 
-    if (!store->list(piece_of(""), add_name, &all, &fault))
+    if (!store->list(slice_of(""), add_name, &all, &fault))
         abort();
     for (size_t i = 0; i < all.count; i += FLUSHED)
         flush_some(&all, i);
     unit_end(&all);
 }
 
-static bool reply(const struct piece *words, size_t count, struct strbuf *out)
+static bool reply(const struct slice *words, size_t count, struct strbuf *out)
 {
-    if (piece_is(words[0], "config") && count > 1) {
-        if (piece_is(words[1], "resetstat"))
+    if (slice_is(words[0], "config") && count > 1) {
+        if (slice_is(words[1], "resetstat"))
             tally_count = 0;
         for (size_t i = 2; i + 1 < count; i += 2)
-            if (piece_is(words[i], "maxmemory"))
+            if (slice_is(words[i], "maxmemory"))
                 is_full = atoi(words[i + 1].at) > 0;
         resp_status(out, "OK");
-    } else if (piece_is(words[0], "script") && count > 2) {
+    } else if (slice_is(words[0], "script") && count > 2) {
         char hex[SHA1_HEX_SIZE];
         if (!script_load(words[2], hex))
             abort();
-        resp_bulk(out, piece_of(hex));
-    } else if (piece_is(words[0], "flushall")) {
+        resp_bulk(out, slice_of(hex));
+    } else if (slice_is(words[0], "flushall")) {
         flush();
         resp_status(out, "OK");
     } else {

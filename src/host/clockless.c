@@ -37,13 +37,13 @@ static const struct times {
     {LIFE, WORD(1), {NULL}},
 };
 
-static bool begins(struct piece piece, const char *with)
+static bool begins(struct slice slice, const char *with)
 {
-    return piece.size >= strlen(with) && memcmp(piece.at, with, strlen(with)) == 0;
+    return slice.size >= strlen(with) && memcmp(slice.at, with, strlen(with)) == 0;
 }
 
 /* q:N and q:OWNER:N are places; q:OWNER is a queue, and has no times. */
-static bool is_place(struct piece name)
+static bool is_place(struct slice name)
 {
     size_t digits = 0;
 
@@ -53,12 +53,12 @@ static bool is_place(struct piece name)
 }
 
 /* NULL: it has none. */
-static const struct times *times_of(struct piece name)
+static const struct times *times_of(struct slice name)
 {
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         const char *field = table[i].field;
         bool is_family = field[strlen(field) - 1] == ':';
-        if (is_family ? begins(name, field) : piece_equal(name, piece_of(field)))
+        if (is_family ? begins(name, field) : slice_equal(name, slice_of(field)))
             return *field == 'q' && !is_place(name) ? NULL : &table[i];
     }
     return NULL;
@@ -109,7 +109,7 @@ static const char *add_moved(struct strbuf *out, const char *at, int64_t shift_u
 }
 
 /* Returns the value with all its times moved. */
-static struct piece move(const struct times *times, struct piece value, int64_t shift_us)
+static struct slice move(const struct times *times, struct slice value, int64_t shift_us)
 {
     const char *at = value.at, *end = value.at + value.size, *next;
     struct strbuf out = {0};
@@ -132,14 +132,14 @@ static struct piece move(const struct times *times, struct piece value, int64_t 
         }
     }
     size_t size = out.size;
-    return (struct piece){strbuf_detach(&out), size};
+    return (struct slice){strbuf_detach(&out), size};
 }
 
 /* No holder is dead before EARLIEST: MODE LIMIT FAMILIES EARLIEST ... has the least of their
  * deadlines, which were moved one by one. */
 static void set_earliest(struct record *record)
 {
-    struct record_field *state = record_find(record, piece_of("s"));
+    struct record_field *state = record_find(record, slice_of("s"));
     int64_t earliest = INT64_MAX, old;
     const char *at = state ? state->value.at : "";
 
@@ -163,7 +163,7 @@ static void set_earliest(struct record *record)
         return;
     char *text = strbuf_print("%.*s%" PRId64 "%s", (int)(at - state->value.at), state->value.at,
                               earliest, rest);
-    record_set(record, piece_of("s"), piece_of(text));
+    record_set(record, slice_of("s"), slice_of(text));
     free(text);
 }
 
@@ -180,7 +180,7 @@ struct clockless_key {
     struct clockless_line *lines;
 };
 
-static struct clockless_key *key_of(const struct clockless *known, struct piece name)
+static struct clockless_key *key_of(const struct clockless *known, struct slice name)
 {
     const struct record_field *field = record_find(&known->names, name);
 
@@ -195,8 +195,8 @@ static void forget(struct clockless_key *key)
 }
 
 /* The line of that name, and its value; NULL: it is not known. */
-static const struct clockless_line *line_of(const struct clockless_key *key, struct piece name,
-                                            struct piece *value)
+static const struct clockless_line *line_of(const struct clockless_key *key, struct slice name,
+                                            struct slice *value)
 {
     const struct record_field *field = key ? record_find(&key->values, name) : NULL;
 
@@ -207,7 +207,7 @@ static const struct clockless_line *line_of(const struct clockless_key *key, str
 }
 
 /* Takes "T AGE DATE " from the front of a value. */
-static bool take_stamp(struct piece *value, struct clockless_line *line, int64_t *age_us)
+static bool take_stamp(struct slice *value, struct clockless_line *line, int64_t *age_us)
 {
     int64_t *const numbers[] = {&line->stamp_us, age_us, &line->date_us};
     const char *at = value->at;
@@ -215,16 +215,16 @@ static bool take_stamp(struct piece *value, struct clockless_line *line, int64_t
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (!decimal_take(&at, INT64_MAX / 4, numbers[i]) || *at++ != ' ')
             return false;
-    *value = (struct piece){at, value->size - (size_t)(at - value->at)};
+    *value = (struct slice){at, value->size - (size_t)(at - value->at)};
     return true;
 }
 
 /* Returns by how much the times of that line must be moved, at most. */
 static int64_t shift_of(const struct clockless *known, const struct clockless_key *key,
-                        struct piece name, struct piece value, const struct clockless_line *line,
+                        struct slice name, struct slice value, const struct clockless_line *line,
                         int64_t age_us, const struct clockless_reading *reading)
 {
-    struct piece seen;
+    struct slice seen;
     const struct clockless_line *before = line_of(key, name, &seen);
 
     if (line->date_us && reading->date_us && known->margin_us != CLOCKLESS_NEVER) {
@@ -232,26 +232,26 @@ static int64_t shift_of(const struct clockless *known, const struct clockless_ke
         age_us = passed > age_us ? passed : age_us;
     }
     int64_t shift = reading->read_us - age_us - line->stamp_us;
-    bool same = before && before->stamp_us == line->stamp_us && piece_equal(seen, value);
+    bool same = before && before->stamp_us == line->stamp_us && slice_equal(seen, value);
     return same && before->shift_us < shift ? before->shift_us : shift;
 }
 
 /* Reads the lines of a record, which have their stamps, and moves them in it. From now on they are
  * what is known of the key. False: a line has no stamp. */
-static bool learn(struct clockless *known, struct piece name, struct record *record,
+static bool learn(struct clockless *known, struct slice name, struct record *record,
                   const struct clockless_reading *reading)
 {
     struct clockless_key fresh = {.lines = NULL};
     size_t keys = known->names.count;
     bool sound = true;
 
-    if (record_set(&known->names, name, piece_of("")))
+    if (record_set(&known->names, name, slice_of("")))
         *MEM_APPEND(known->keys, keys) = fresh;
     struct clockless_key *key = key_of(known, name);
     for (size_t i = 0; sound && i < record->count; i++) {
         const struct record_field *field = &record->fields[i];
         const struct times *times = times_of(field->name);
-        struct piece value = field->value;
+        struct slice value = field->value;
         struct clockless_line line;
         int64_t age_us;
         if (!times || !(sound = take_stamp(&value, &line, &age_us)))
@@ -260,9 +260,9 @@ static bool learn(struct clockless *known, struct piece name, struct record *rec
         size_t count = fresh.values.count;
         record_set(&fresh.values, field->name, value);
         *MEM_APPEND(fresh.lines, count) = line;
-        struct piece moved = move(times, value, line.shift_us);
+        struct slice moved = move(times, value, line.shift_us);
         record_set(record, field->name, moved);
-        piece_drop(&moved);
+        slice_drop(&moved);
     }
     forget(key);
     *key = fresh;
@@ -289,20 +289,20 @@ bool clockless_read(struct clockless *known, struct unit_key *key, const char *t
     if (!record_read(record, text, size) || !learn(known, key->name, record, reading))
         return false;
     set_earliest(record);
-    const struct record_field *life = record_find(record, piece_of(LIFE));
+    const struct record_field *life = record_find(record, slice_of(LIFE));
     if (life) {
         decimal_parse(life->value.at, 0, INT64_MAX, &record->expires);
-        record_unset(record, piece_of(LIFE));
+        record_unset(record, slice_of(LIFE));
     }
     record_settle(record);
     return true;
 }
 
 /* Adds a line: as it is known, or, if it was written, as a new one. */
-static void add_stamped(struct record *record, const struct clockless_key *key, struct piece name,
-                        struct piece value, bool written, const struct clockless_reading *reading)
+static void add_stamped(struct record *record, const struct clockless_key *key, struct slice name,
+                        struct slice value, bool written, const struct clockless_reading *reading)
 {
-    struct piece old;
+    struct slice old;
     const struct clockless_line *line = written ? NULL : line_of(key, name, &old);
     char stamp[80];
     struct strbuf text = {0};
@@ -315,7 +315,7 @@ static void add_stamped(struct record *record, const struct clockless_key *key, 
                  reading->date_us ? reading->date_us + reading->read_us - reading->asked_us : 0);
     strbuf_puts(&text, stamp);
     strbuf_add(&text, line ? old.at : value.at, line ? old.size : value.size);
-    record_set(record, name, (struct piece){text.text, text.size});
+    record_set(record, name, (struct slice){text.text, text.size});
     strbuf_free(&text);
 }
 
@@ -340,7 +340,7 @@ char *clockless_print(const struct clockless *known, const struct unit_key *key,
     if (expires) {
         char life[24];
         snprintf(life, sizeof life, "%" PRId64, expires);
-        add_stamped(&stamped, lines, piece_of(LIFE), piece_of(life), is_fresh, reading);
+        add_stamped(&stamped, lines, slice_of(LIFE), slice_of(life), is_fresh, reading);
     }
     char *text = record_print(&stamped);
     record_clear(&stamped);
@@ -361,7 +361,7 @@ bool clockless_has_expired(int64_t margin_us, const char *text, size_t size,
                            const struct clockless_reading *reading)
 {
     struct clockless known = {.margin_us = margin_us};
-    struct unit_key key = {.name = piece_of("")};
+    struct unit_key key = {.name = slice_of("")};
     bool expired = clockless_read(&known, &key, text, size, reading) &&
                    record_has_expired(&key.record, reading->read_us);
 

@@ -22,15 +22,15 @@ void command_push_status(lua_State *lua, const char *text)
     lua_setfield(lua, -2, "ok");
 }
 
-static void push_piece(lua_State *lua, struct piece piece)
+static void push_slice(lua_State *lua, struct slice slice)
 {
-    lua_pushlstring(lua, piece.at ? piece.at : "", piece.size);
+    lua_pushlstring(lua, slice.at ? slice.at : "", slice.size);
 }
 
 static void push_value(lua_State *lua, const struct record_field *field)
 {
     if (field)
-        push_piece(lua, field->value);
+        push_slice(lua, field->value);
     else
         lua_pushboolean(lua, 0);
 }
@@ -92,7 +92,7 @@ static void run_hexists(struct command_call *call)
 /* HGETALL, and HKEYS, which leaves out the values. */
 static void run_fields(struct command_call *call)
 {
-    bool values = piece_is(call->words[0], "hgetall");
+    bool values = slice_is(call->words[0], "hgetall");
     int at = 0;
 
     lua_newtable(call->lua);
@@ -100,10 +100,10 @@ static void run_fields(struct command_call *call)
         const struct record_field *field = &call->record->fields[i];
         if (field->gone)
             continue;
-        push_piece(call->lua, field->name);
+        push_slice(call->lua, field->name);
         lua_rawseti(call->lua, -2, ++at);
         if (values) {
-            push_piece(call->lua, field->value);
+            push_slice(call->lua, field->value);
             lua_rawseti(call->lua, -2, ++at);
         }
     }
@@ -122,7 +122,7 @@ static void set_expires(struct command_call *call, int64_t ms)
 
 static void run_get(struct command_call *call)
 {
-    push_value(call->lua, record_find(call->record, piece_of("")));
+    push_value(call->lua, record_find(call->record, slice_of("")));
 }
 
 /* Takes the options of SET; false: another one. */
@@ -132,9 +132,9 @@ static bool take_set_options(struct command_call *call, bool *if_new, int64_t *m
     *ms = 0;
     for (size_t i = 3; i < call->count; i++) {
         bool more = i + 1 < call->count;
-        if (piece_is(call->words[i], "nx"))
+        if (slice_is(call->words[i], "nx"))
             *if_new = true;
-        else if (more && piece_is(call->words[i], "px"))
+        else if (more && slice_is(call->words[i], "px"))
             *ms = strtoll(call->words[++i].at, NULL, 10);
         else
             return false;
@@ -152,13 +152,13 @@ static void run_set(struct command_call *call)
     } else if (if_new && call->record->type != RECORD_NONE) {
         lua_pushboolean(call->lua, 0);
     } else {
-        struct piece value = piece_duplicate(call->words[2]);
+        struct slice value = slice_duplicate(call->words[2]);
         record_clear(call->record);
         call->record->type = RECORD_STRING;
         set_expires(call, ms);
         call->record->changed = true;
-        record_set(call->record, piece_of(""), value);
-        piece_drop(&value);
+        record_set(call->record, slice_of(""), value);
+        slice_drop(&value);
         command_push_status(call->lua, "OK");
     }
 }
@@ -274,16 +274,16 @@ static const struct command commands[] = {
     {"select", 2, 0, RECORD_NONE, run_select},
     {0}};
 
-static const struct command *find_command(const struct command *all, struct piece name)
+static const struct command *find_command(const struct command *all, struct slice name)
 {
     for (; all && all->name; all++)
-        if (piece_is(name, all->name))
+        if (slice_is(name, all->name))
             return all;
     return NULL;
 }
 
 bool command_run(struct lua_State *lua, struct unit *unit, const struct command_extra *extra,
-                 command_reach *reach, const struct piece *words, size_t count)
+                 command_reach *reach, const struct slice *words, size_t count)
 {
     struct command_call call = {.lua = lua, .unit = unit, .words = words, .count = count};
     const struct command *command = extra && count ? find_command(extra->commands, words[0]) : NULL;

@@ -11,7 +11,7 @@ struct lua_State;
 struct command_call {
     struct lua_State *lua;
     struct unit *unit;
-    const struct piece *words; /* the command's name first */
+    const struct slice *words; /* the command's name first */
     size_t count;
     struct record *record; /* of the first key; NULL: the command has none */
 };
@@ -33,16 +33,16 @@ struct command {
 struct command_extra {
     const struct command *commands; /* ended by a name of NULL; looked through first */
     /* Returns the error that a command fails with, NULL: none. */
-    const char *(*refuse)(const struct unit *unit, struct piece name);
+    const char *(*refuse)(const struct unit *unit, struct slice name);
 };
 
 /* Whether whoever runs a command may touch that key. */
-typedef bool command_reach(struct piece key);
+typedef bool command_reach(struct slice key);
 
 /* Runs the command and leaves one value, an error for one that there is not. extra: NULL, but in
  * tests. reach: NULL: any key. False if the unit must be done again; nothing is left then. */
 bool command_run(struct lua_State *lua, struct unit *unit, const struct command_extra *extra,
-                 command_reach *reach, const struct piece *words, size_t count);
+                 command_reach *reach, const struct slice *words, size_t count);
 
 /* Leave one value on the stack. */
 void command_push_error(struct lua_State *lua, const char *text);

@@ -14,7 +14,7 @@
 static char table_prefix[64];
 static bool in_transaction;
 
-uint64_t database_number(struct piece name)
+uint64_t database_number(struct slice name)
 {
     uint64_t table = hash_add(HASH_START, table_prefix, strlen(table_prefix));
 
@@ -34,14 +34,14 @@ void database_say(struct sql_text *request, const char *statement)
     sql_end(request);
 }
 
-void database_add_bytes(struct sql_text *request, struct piece bytes)
+void database_add_bytes(struct sql_text *request, struct slice bytes)
 {
     strbuf_puts(&request->out, "x'");
     sql_add_digits(request, bytes.at, bytes.size);
     strbuf_putc(&request->out, '\'');
 }
 
-static void add_name(struct sql_text *request, struct piece name)
+static void add_name(struct sql_text *request, struct slice name)
 {
     if (database.dialect->is_mysql) {
         database_add_bytes(request, name);
@@ -61,7 +61,7 @@ static void note_listening(void)
 }
 
 /* Takes a row 'm': the number of a channel, and its latest message. Those behind that are heard. */
-static void take_position(const struct piece *values)
+static void take_position(const struct slice *values)
 {
     uint64_t number = (uint64_t)strtoll(values[1].at, NULL, 10);
 
@@ -164,7 +164,7 @@ struct loading {
     bool read_only, damaged;
 };
 
-static void take_loaded(void *arg, const struct piece *values, size_t count)
+static void take_loaded(void *arg, const struct slice *values, size_t count)
 {
     struct loading *loading = arg;
     int64_t number = count > 1 ? strtoll(values[1].at, NULL, 10) : 0;
@@ -374,7 +374,7 @@ static bool make_tables(const char *user, struct host_fault *fault)
     struct sql_text request = database_request();
 
     if (!database.locks)
-        add_lock(&request, &(struct lock){database_number(piece_of("")), true});
+        add_lock(&request, &(struct lock){database_number(slice_of("")), true});
     for (size_t i = 0; sql_add_schema(&request, user, i); i++)
         sql_end(&request);
     request.commits = request.count - (database.dialect->view != NULL);
@@ -384,24 +384,24 @@ static bool make_tables(const char *user, struct host_fault *fault)
 /* -- listing, and questions -------------------------------------------------------------------- */
 
 struct names {
-    void (*each)(void *arg, struct piece name);
+    void (*each)(void *arg, struct slice name);
     void *arg;
 };
 
-static void take_name(void *arg, const struct piece *values, size_t count)
+static void take_name(void *arg, const struct slice *values, size_t count)
 {
     const struct names *names = arg;
 
     if (count > 1) /* the settings */
         return;
-    struct piece name = piece_duplicate(values[0]);
+    struct slice name = slice_duplicate(values[0]);
     if (database.dialect->is_mysql || record_read_name((char *)(uintptr_t)name.at, &name.size))
         names->each(names->arg, name);
-    piece_drop(&name);
+    slice_drop(&name);
 }
 
 /* MySQL finds the first one by its index; PostgreSQL compares names by a locale. */
-static bool list_records(struct piece prefix, void (*each)(void *arg, struct piece name), void *arg,
+static bool list_records(struct slice prefix, void (*each)(void *arg, struct slice name), void *arg,
                          struct host_fault *fault)
 {
     struct names names = {each, arg};
@@ -429,7 +429,7 @@ struct answering {
     bool is_done; /* the first row counts */
 };
 
-static void take_answer(void *arg, const struct piece *values, size_t count)
+static void take_answer(void *arg, const struct slice *values, size_t count)
 {
     struct answering *answering = arg;
 

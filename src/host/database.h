@@ -11,7 +11,7 @@
 
 /* Takes the rows that come back, as texts with a NUL behind them. A NULL is an empty text. */
 struct database_taker {
-    void (*take)(void *arg, const struct piece *values, size_t count);
+    void (*take)(void *arg, const struct slice *values, size_t count);
     void *arg;
 };
 
@@ -47,7 +47,7 @@ void database_add_settings(struct sql_text *request);
 /* Adds a literal. */
 void database_add_text(struct sql_text *request, const char *text);
 /* Adds a statement that listens to a channel. */
-void database_add_listening(struct sql_text *request, struct piece channel);
+void database_add_listening(struct sql_text *request, struct slice channel);
 /* Adds statements that tell the messages of a unit and commit it. */
 void database_add_commit(struct sql_text *request, const struct unit *unit);
 /* Sends what was put together, and frees it. taker: may be NULL. */
@@ -61,11 +61,11 @@ bool database_hear(void);
 
 /* The number of a key or a channel. Two with the same number are in each other's way, and no
  * worse. */
-uint64_t database_number(struct piece name);
+uint64_t database_number(struct slice name);
 
 /* Begins a request. */
 struct sql_text database_request(void);
 /* Adds a whole statement. */
 void database_say(struct sql_text *request, const char *statement);
 /* Adds a literal of bytes, in MySQL. */
-void database_add_bytes(struct sql_text *request, struct piece bytes);
+void database_add_bytes(struct sql_text *request, struct slice bytes);

@@ -40,7 +40,7 @@ struct driver {
 /* -- words ------------------------------------------------------------------------------------- */
 
 /* Adds the key behind a space, as letters, digits, '.', '_', '-' and %XX. */
-static void add_word(struct strbuf *out, struct piece key)
+static void add_word(struct strbuf *out, struct slice key)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
 
@@ -182,7 +182,7 @@ static struct driver *start_driver(const char *name, const char *rest)
 
 /* The pipe is empty, as the driver has answered: what fits into it goes there at once, even if this
  * process is killed meanwhile. Otherwise a driver could take half of a put for the whole. */
-static void send_bytes(struct driver *driver, struct piece bytes)
+static void send_bytes(struct driver *driver, struct slice bytes)
 {
     size_t sent = 0;
 
@@ -286,7 +286,7 @@ struct driver *driver_start(const char *name, const char *rest, struct host_erro
     }
     struct strbuf hello = {0};
     strbuf_printf(&hello, HELLO " %s\n", rest);
-    send_bytes(driver, (struct piece){hello.text, hello.size});
+    send_bytes(driver, (struct slice){hello.text, hello.size});
     strbuf_free(&hello);
     bool spoke = read_line(driver, line);
     if (spoke && take_hello(driver, line))
@@ -313,11 +313,11 @@ static void send_request(struct driver *driver, struct strbuf *request)
     driver->puts = request->text[0] == 'p';
     if (ftruncate(driver->errors, 0) == 0) /* about the question before */
         lseek(driver->errors, 0, SEEK_SET);
-    send_bytes(driver, (struct piece){request->text, request->size});
+    send_bytes(driver, (struct slice){request->text, request->size});
     strbuf_free(request);
 }
 
-void driver_ask_get(struct driver *driver, struct piece key)
+void driver_ask_get(struct driver *driver, struct slice key)
 {
     struct strbuf request = {0};
 
@@ -327,7 +327,7 @@ void driver_ask_get(struct driver *driver, struct piece key)
     send_request(driver, &request);
 }
 
-static struct strbuf put_request(struct piece key, const char *version, const char *text)
+static struct strbuf put_request(struct slice key, const char *version, const char *text)
 {
     struct strbuf request = {0};
     size_t size = strlen(text);
@@ -339,14 +339,14 @@ static struct strbuf put_request(struct piece key, const char *version, const ch
     return request;
 }
 
-void driver_ask_put(struct driver *driver, struct piece key, const char *version, const char *text)
+void driver_ask_put(struct driver *driver, struct slice key, const char *version, const char *text)
 {
     struct strbuf request = put_request(key, version, text);
 
     send_request(driver, &request);
 }
 
-void driver_break_off(struct driver *driver, struct piece key, const char *version,
+void driver_break_off(struct driver *driver, struct slice key, const char *version,
                       const char *text)
 {
     struct strbuf request = put_request(key, version, text);
@@ -375,7 +375,7 @@ static bool take_value(struct driver *driver, const char *const *words,
         return false;
     strcpy(answer->version, words[1]);
     char *text = mem_zeroed((size_t)size + 1);
-    answer->text = (struct piece){text, (size_t)size};
+    answer->text = (struct slice){text, (size_t)size};
     answer->verdict = DRIVER_VALUE;
     return fread(text, 1, (size_t)size, driver->from) == (size_t)size;
 }
@@ -423,29 +423,29 @@ void driver_hear(struct driver *driver, struct driver_answer *answer)
     }
     snprintf(said, sizeof said, "%.*s", (int)sizeof said - 1, line);
     if (!take_answer(driver, line, answer)) {
-        piece_drop(&answer->text);
+        slice_drop(&answer->text);
         say_strange(answer, said);
     }
 }
 
 /* "key KEY", decoded in place. */
-static bool take_key(char *line, struct piece *key)
+static bool take_key(char *line, struct slice *key)
 {
     char *name = line + 4;
     size_t size = strlen(line) - 4;
 
     if (strncmp(line, "key ", 4) != 0 || percent_decode(name, size, name, size + 1) != PERCENT_FINE)
         return false;
-    *key = piece_of(name);
+    *key = slice_of(name);
     return true;
 }
 
-bool driver_list(struct driver *driver, struct piece prefix,
-                 void (*each)(void *arg, struct piece key), void *arg, struct driver_answer *answer)
+bool driver_list(struct driver *driver, struct slice prefix,
+                 void (*each)(void *arg, struct slice key), void *arg, struct driver_answer *answer)
 {
     struct strbuf request = {0};
     char line[LINE_MAX_];
-    struct piece key;
+    struct slice key;
 
     *answer = (struct driver_answer){.verdict = DRIVER_DONE};
     strbuf_puts(&request, "list");

@@ -22,7 +22,7 @@ enum driver_verdict {
 struct driver_answer {
     enum driver_verdict verdict;
     char version[DRIVER_WORD_SIZE]; /* of DRIVER_VALUE and DRIVER_DONE; "-" with DRIVER_NONE */
-    struct piece text;              /* of DRIVER_VALUE, for piece_drop() */
+    struct slice text;              /* of DRIVER_VALUE, for slice_drop() */
     int64_t date_ms;                /* the store's time, since 1970; 0: it tells none */
     char said[SAID_SIZE];           /* why not, in its own words */
 };
@@ -41,16 +41,16 @@ void driver_end(struct driver *driver);
 void driver_kill(struct driver *driver);
 
 /* Asks, and does not wait. */
-void driver_ask_get(struct driver *driver, struct piece key);
+void driver_ask_get(struct driver *driver, struct slice key);
 /* "version": the put is done if the key has that one. */
-void driver_ask_put(struct driver *driver, struct piece key, const char *version, const char *text);
+void driver_ask_put(struct driver *driver, struct slice key, const char *version, const char *text);
 /* The same put, but half of the text is missing, and no other question can follow. */
-void driver_break_off(struct driver *driver, struct piece key, const char *version,
+void driver_break_off(struct driver *driver, struct slice key, const char *version,
                       const char *text);
 /* Waits for the answer to the latest question. */
 void driver_hear(struct driver *driver, struct driver_answer *answer);
 
 /* Calls "each" for every key that begins so. False with the answer's verdict and words. */
-bool driver_list(struct driver *driver, struct piece prefix,
-                 void (*each)(void *arg, struct piece key), void *arg,
+bool driver_list(struct driver *driver, struct slice prefix,
+                 void (*each)(void *arg, struct slice key), void *arg,
                  struct driver_answer *answer);

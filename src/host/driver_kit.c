@@ -29,7 +29,7 @@
     "say conflict or failed only where nothing was done, and nothing will be; else unknown"
 
 static const struct {
-    struct piece key, other;
+    struct slice key, other;
 } keys = {{DRIVER_TRIAL_KEY, sizeof DRIVER_TRIAL_KEY - 1}, {DRIVER_TRIAL_KEY "-none", 17}};
 
 struct kit {
@@ -78,7 +78,7 @@ static bool find_bytes(struct kit *kit)
 
 static bool hear_driver(struct kit *kit, size_t process)
 {
-    piece_drop(&kit->answer.text);
+    slice_drop(&kit->answer.text);
     driver_hear(kit->drivers[process], &kit->answer);
     if (kit->answer.verdict == DRIVER_FAILED || kit->answer.verdict == DRIVER_UNKNOWN)
         return report_finding(kit, "unfit", "%s", kit->answer.said);
@@ -112,7 +112,7 @@ static bool get_number(struct kit *kit, size_t process, unsigned *got)
     if (pid != (long)getpid())
         return report_finding(kit, "note", "another doctor is at work there: not tried");
     char *text = text_of(*got, padding);
-    bool same = piece_equal(kit->answer.text, piece_of(text));
+    bool same = slice_equal(kit->answer.text, slice_of(text));
     free(text);
     if (!same)
         return find_bytes(kit);
@@ -184,7 +184,7 @@ static void try_bytes(struct kit *kit)
     if (got != number)
         report_finding(kit, "unfit", "a get behind a put returns another text");
     /* A file system that ignores case has one file for the latter and the key of the put. */
-    const struct piece absent[] = {keys.other, piece_of("RLOCK-DOCTOR")};
+    const struct slice absent[] = {keys.other, slice_of("RLOCK-DOCTOR")};
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) {
         driver_ask_get(kit->drivers[0], absent[i]);
         if (hear_driver(kit, 0) && kit->answer.verdict != DRIVER_NONE)
@@ -354,12 +354,12 @@ struct listed {
     bool found, strange;
 };
 
-static void note_key(void *arg, struct piece key)
+static void note_key(void *arg, struct slice key)
 {
     struct listed *listed = arg;
 
-    listed->found |= piece_equal(key, keys.key);
-    listed->strange |= piece_equal(key, keys.other);
+    listed->found |= slice_equal(key, keys.key);
+    listed->strange |= slice_equal(key, keys.other);
 }
 
 static void try_list(struct kit *kit)
@@ -368,8 +368,8 @@ static void try_list(struct kit *kit)
 
     if (!put_anyhow(kit, 0, 0))
         return;
-    if (!driver_list(kit->drivers[1], piece_of("rlock-do"), note_key, &listed, &kit->answer) ||
-        !driver_list(kit->drivers[1], piece_of("rlock-du"), note_key, &none, &kit->answer))
+    if (!driver_list(kit->drivers[1], slice_of("rlock-do"), note_key, &listed, &kit->answer) ||
+        !driver_list(kit->drivers[1], slice_of("rlock-du"), note_key, &none, &kit->answer))
         report_finding(kit, "unfit", "list: %s", kit->answer.said);
     else if (!listed.found)
         report_finding(kit, "unfit", "a list lacks a key that is there");
@@ -448,7 +448,7 @@ void driver_kit_try(const char *driver, const char *rest, const char *test,
     bool fine = strcmp(finding->level, "unfit") != 0;
     if (!finding->advice)
         finding->advice = fine || kit.count < PROCESSES ? "" : tests[i].advice;
-    piece_drop(&kit.answer.text);
+    slice_drop(&kit.answer.text);
     while (kit.count > 0)
         driver_end(kit.drivers[--kit.count]);
 }

@@ -33,7 +33,7 @@ static struct {
     int64_t revision;     /* of that reading */
     int64_t heard;        /* messages up to that revision have been heard */
     bool told;            /* the refusal of the latest commit told what is recent */
-    struct piece watched; /* the request of the stream */
+    struct slice watched; /* the request of the stream */
     struct moment since;  /* when a client listens that is patient; 0: it has not done anything */
     struct moment anew;   /* when a stream may begin */
     char *lease;          /* of this host's place in a line; NULL: it stands in none */
@@ -69,7 +69,7 @@ static void leave_line(void)
 }
 
 /* Returns whether it is this host's turn. */
-static bool line_up(struct piece lock)
+static bool line_up(struct slice lock)
 {
     struct host_fault fault;
     struct strbuf body = {0};
@@ -143,39 +143,39 @@ static void add_operation(struct strbuf *txn, unsigned branch, unsigned kind,
                           struct strbuf *operation)
 {
     protobuf_wrap(operation, kind);
-    protobuf_add_bytes(txn, branch, (struct piece){operation->text, operation->size});
+    protobuf_add_bytes(txn, branch, (struct slice){operation->text, operation->size});
     strbuf_free(operation);
 }
 
-static void add_range(struct strbuf *txn, unsigned branch, struct piece name)
+static void add_range(struct strbuf *txn, unsigned branch, struct slice name)
 {
     struct strbuf range = {0};
     char *key = gateway_key(name, "");
 
-    protobuf_add_bytes(&range, KEY, piece_of(key));
+    protobuf_add_bytes(&range, KEY, slice_of(key));
     add_operation(txn, branch, RANGE, &range);
     free(key);
 }
 
-static void add_put(struct strbuf *txn, struct piece name, const char *behind, struct piece value)
+static void add_put(struct strbuf *txn, struct slice name, const char *behind, struct slice value)
 {
     struct strbuf put = {0};
     char *key = gateway_key(name, behind);
 
-    protobuf_add_bytes(&put, KEY, piece_of(key));
+    protobuf_add_bytes(&put, KEY, slice_of(key));
     protobuf_add_bytes(&put, VALUE, value);
     add_operation(txn, SUCCESS, PUT, &put);
     free(key);
 }
 
 /* Adds the question how many stand in the line for that lock. */
-static void add_line(struct strbuf *txn, struct piece lock)
+static void add_line(struct strbuf *txn, struct slice lock)
 {
     struct strbuf range = {0};
     char *from = gateway_key(lock, LINE "/"), *end = gateway_key(lock, LINE "0");
 
-    protobuf_add_bytes(&range, KEY, piece_of(from));
-    protobuf_add_bytes(&range, RANGE_END, piece_of(end));
+    protobuf_add_bytes(&range, KEY, slice_of(from));
+    protobuf_add_bytes(&range, RANGE_END, slice_of(end));
     protobuf_add_number(&range, COUNT_ONLY, 1);
     add_operation(txn, SUCCESS, RANGE, &range);
     free(from);
@@ -183,20 +183,20 @@ static void add_line(struct strbuf *txn, struct piece lock)
 }
 
 /* The key that a range has found. */
-static struct piece row_of(struct piece response)
+static struct slice row_of(struct slice response)
 {
     return protobuf_find(protobuf_find(response, RANGE).bytes, KVS).bytes;
 }
 
-static bool take_text(struct unit_key *key, struct piece text, int64_t version)
+static bool take_text(struct unit_key *key, struct slice text, int64_t version)
 {
     key->record.version = version;
     return version == 0 || clockless_read(&etcd.known, key, text.at, text.size, &etcd.reading);
 }
 
-static bool take_record(struct unit_key *key, struct piece response)
+static bool take_record(struct unit_key *key, struct slice response)
 {
-    struct piece row = row_of(response);
+    struct slice row = row_of(response);
 
     return take_text(key, protobuf_find(row, KV_VALUE).bytes,
                      protobuf_find(row, KV_MOD_REVISION).value);
@@ -223,10 +223,10 @@ static bool guess(struct unit *unit)
 }
 
 /* Sends the transaction "txn", and frees its text. */
-static bool transact(struct strbuf *txn, bool writes, struct piece *answer,
+static bool transact(struct strbuf *txn, bool writes, struct slice *answer,
                      struct host_fault *fault)
 {
-    bool done = gateway_call("/etcdserverpb.KV/Txn", (struct piece){txn->text, txn->size}, writes,
+    bool done = gateway_call("/etcdserverpb.KV/Txn", (struct slice){txn->text, txn->size}, writes,
                              answer, fault);
 
     strbuf_free(txn);
@@ -238,7 +238,7 @@ static bool transact(struct strbuf *txn, bool writes, struct piece *answer,
 static enum host_outcome read_unit(struct unit *unit, int64_t *lined, struct host_fault *fault)
 {
     struct strbuf txn = {0};
-    struct piece answer;
+    struct slice answer;
     struct protobuf_field field;
     bool sound = true;
     size_t read = 0;
@@ -292,22 +292,22 @@ static enum host_outcome load(struct unit *unit, struct host_fault *fault)
 /* -- messages ---------------------------------------------------------------------------------- */
 
 /* The lock that a channel is about: KEY of KEY:OWNER. */
-static struct piece lock_of(struct piece channel)
+static struct slice lock_of(struct slice channel)
 {
     size_t size = channel.size;
 
     while (size > 0 && channel.at[size - 1] != ':')
         size--;
-    return (struct piece){channel.at, size > 0 ? size - 1 : channel.size};
+    return (struct slice){channel.at, size > 0 ? size - 1 : channel.size};
 }
 
-static unsigned number_of_bell(struct piece channel)
+static unsigned number_of_bell(struct slice channel)
 {
     return hash_add(HASH_START, channel.at, channel.size) % 16;
 }
 
 /* Returns the end of the name of the channel's bell key; the next call overwrites it. */
-static const char *bell_of(struct piece channel)
+static const char *bell_of(struct slice channel)
 {
     static char bell[] = BELL "0";
 
@@ -315,19 +315,19 @@ static const char *bell_of(struct piece channel)
     return bell;
 }
 
-static bool share_bell(struct piece channel, struct piece other)
+static bool share_bell(struct slice channel, struct slice other)
 {
     return number_of_bell(channel) == number_of_bell(other) &&
-           piece_equal(lock_of(channel), lock_of(other));
+           slice_equal(lock_of(channel), lock_of(other));
 }
 
 /* Adds a put of all messages for the bell of that channel, "CHANNEL TEXT" in lines: etcd takes one
  * for each key. Behind an empty line stands the lock's record, for who is handed the lock. */
 static void add_bell(struct strbuf *txn, const struct unit *unit, char *const *texts,
-                     struct piece of_channel)
+                     struct slice of_channel)
 {
     struct strbuf value = {0};
-    struct piece lock = lock_of(of_channel);
+    struct slice lock = lock_of(of_channel);
 
     for (size_t i = 0; i < unit->message_count; i++) {
         const struct unit_message *message = &unit->messages[i];
@@ -340,16 +340,16 @@ static void add_bell(struct strbuf *txn, const struct unit *unit, char *const *t
         free(text);
     }
     for (size_t i = 0; i < unit->count; i++)
-        if (texts[i] && piece_equal(unit->keys[i].name, lock))
+        if (texts[i] && slice_equal(unit->keys[i].name, lock))
             strbuf_printf(&value, "\n%s", texts[i]);
-    add_put(txn, lock, bell_of(of_channel), (struct piece){value.text, value.size});
+    add_put(txn, lock, bell_of(of_channel), (struct slice){value.text, value.size});
     strbuf_free(&value);
 }
 
-static void take_event(struct piece event)
+static void take_event(struct slice event)
 {
-    struct piece row = protobuf_find(event, EVENT_KV).bytes;
-    struct piece value = protobuf_find(row, KV_VALUE).bytes;
+    struct slice row = protobuf_find(event, EVENT_KV).bytes;
+    struct slice value = protobuf_find(row, KV_VALUE).bytes;
     struct strbuf text ENDED_BY(strbuf_free) = {0}, name ENDED_BY(strbuf_free) = {0};
     int64_t version = protobuf_find(row, KV_MOD_REVISION).value;
 
@@ -362,14 +362,14 @@ static void take_event(struct piece event)
         size_t length = strlen(channel), told = line ? strlen(line) : 0;
         if (!line || !record_read_name(channel, &length) || !record_read_name(line, &told))
             continue;
-        struct piece lock = lock_of((struct piece){channel, length});
+        struct slice lock = lock_of((struct slice){channel, length});
         strbuf_cut(&name, 0);
         strbuf_add(&name, lock.at, lock.size);
-        host_tell((struct piece){channel, length}, (struct piece){line, told});
+        host_tell((struct slice){channel, length}, (struct slice){line, told});
     }
     recent_forget();
     if (line && rest && *rest && name.size > 0)
-        recent_note((struct piece){name.text, name.size}, piece_of(rest), version);
+        recent_note((struct slice){name.text, name.size}, slice_of(rest), version);
 }
 
 /* The stream is begun anew in a while, with the next member. */
@@ -382,7 +382,7 @@ static void leave_stream(void)
 
 /* Takes one message of the stream. An event that was compacted away is not heard: a waiter asks now
  * and then. */
-static void take_message(struct piece message)
+static void take_message(struct slice message)
 {
     int64_t revision = protobuf_find(protobuf_find(message, HEADER).bytes, REVISION).value;
     int64_t compacted = protobuf_find(message, COMPACT_REVISION).value;
@@ -409,7 +409,7 @@ static struct strbuf watch_request(int64_t from)
     struct strbuf body = {0};
 
     for (size_t i = 0; i < host_channels.count; i++) {
-        struct piece channel = host_channels.at[i].name;
+        struct slice channel = host_channels.at[i].name;
         struct strbuf create = {0};
         size_t first = 0;
         while (!share_bell(host_channels.at[first].name, channel))
@@ -417,10 +417,10 @@ static struct strbuf watch_request(int64_t from)
         if (first < i)
             continue;
         char *key = gateway_key(lock_of(channel), bell_of(channel));
-        protobuf_add_bytes(&create, KEY, piece_of(key));
+        protobuf_add_bytes(&create, KEY, slice_of(key));
         protobuf_add_number(&create, START_REVISION, from);
         protobuf_wrap(&create, CREATE_REQUEST);
-        http_add_message(&body, (struct piece){create.text, create.size});
+        http_add_message(&body, (struct slice){create.text, create.size});
         strbuf_free(&create);
         free(key);
     }
@@ -433,23 +433,23 @@ static struct strbuf watch_request(int64_t from)
 static int rest(enum host_ears ears, int *ms)
 {
     struct strbuf wanted ENDED_BY(strbuf_free) = watch_request(0);
-    struct piece request = {wanted.text, wanted.size};
+    struct slice request = {wanted.text, wanted.size};
     struct moment from = etcd.anew;
 
     leave_line();
     if (ears == HOST_PATIENT && from.ns < etcd.since.ns)
         from = etcd.since;
     if (ears != HOST_NO_LISTENER &&
-        !(http_stream_is_open() && piece_equal(request, etcd.watched))) {
+        !(http_stream_is_open() && slice_equal(request, etcd.watched))) {
         if (!moment_reached(from, moment_now())) {
             *ms = (int)(moment_until(moment_now(), from) / NS_PER_MS) + 1;
             return -1;
         }
         struct strbuf body = watch_request(etcd.heard + 1);
-        http_stream_begin("/etcdserverpb.Watch/Watch", (struct piece){body.text, body.size});
+        http_stream_begin("/etcdserverpb.Watch/Watch", (struct slice){body.text, body.size});
         strbuf_free(&body);
-        piece_drop(&etcd.watched);
-        etcd.watched = piece_duplicate(request);
+        slice_drop(&etcd.watched);
+        etcd.watched = slice_duplicate(request);
     }
     return http_stream_rest(ms);
 }
@@ -494,7 +494,7 @@ static void purge(void)
 
     strbuf_printf(&body, "{\"sort_order\":\"ASCEND\",\"sort_target\":\"MOD\",\"limit\":\"%d\",",
                   PURGED_KEYS);
-    gateway_add_range(&body, piece_of("rlock:"));
+    gateway_add_range(&body, slice_of("rlock:"));
     strbuf_putc(&body, '}');
     json_t *reply = gateway_ask("/v3/kv/range", body.text, false, &fault);
     reading.read_us = own_clock_now(&etcd.clock);
@@ -529,9 +529,9 @@ static void add_condition(struct strbuf *txn, const struct unit_key *key)
     char *name = gateway_key(key->name, "");
 
     protobuf_add_number(&condition, TARGET, TARGET_MOD);
-    protobuf_add_bytes(&condition, OF_KEY, piece_of(name));
+    protobuf_add_bytes(&condition, OF_KEY, slice_of(name));
     protobuf_add_number(&condition, MOD_REVISION, key->record.version);
-    protobuf_add_bytes(txn, COMPARE, (struct piece){condition.text, condition.size});
+    protobuf_add_bytes(txn, COMPARE, (struct slice){condition.text, condition.size});
     strbuf_free(&condition);
     free(name);
 }
@@ -548,10 +548,10 @@ static struct strbuf commit_request(const struct unit *unit, char **texts)
         if (!unit->keys[i].record.changed)
             continue;
         texts[i] = clockless_print(&etcd.known, &unit->keys[i], &etcd.reading);
-        add_put(&txn, unit->keys[i].name, "", piece_of(texts[i]));
+        add_put(&txn, unit->keys[i].name, "", slice_of(texts[i]));
     }
     for (size_t i = 0; i < unit->message_count; i++) {
-        struct piece channel = unit->messages[i].channel;
+        struct slice channel = unit->messages[i].channel;
         size_t first = 0;
         while (!share_bell(unit->messages[first].channel, channel))
             first++;
@@ -560,7 +560,7 @@ static struct strbuf commit_request(const struct unit *unit, char **texts)
     }
     if (etcd.place) { /* the next one's turn */
         struct strbuf left = {0};
-        protobuf_add_bytes(&left, KEY, piece_of(etcd.place));
+        protobuf_add_bytes(&left, KEY, slice_of(etcd.place));
         add_operation(&txn, SUCCESS, DELETE, &left);
     }
     for (size_t i = 0; i < unit->count && unit->guessed; i++)
@@ -576,9 +576,9 @@ static void commit_done(const struct unit *unit, char *const *texts, int64_t rev
         const struct unit_key *key = &unit->keys[i];
         if (texts[i]) {
             clockless_wrote(&etcd.known, key, texts[i], &etcd.reading);
-            recent_note(key->name, piece_of(texts[i]), revision);
+            recent_note(key->name, slice_of(texts[i]), revision);
         } else if (!key->record.version) {
-            recent_note(key->name, piece_of(""), 0);
+            recent_note(key->name, slice_of(""), 0);
         }
     }
     if (!etcd.since.ns)
@@ -588,16 +588,16 @@ static void commit_done(const struct unit *unit, char *const *texts, int64_t rev
 }
 
 /* Notes the records that kept a guess from being committed, for the next attempt. */
-static void note_refusal(const struct unit *unit, struct piece answer)
+static void note_refusal(const struct unit *unit, struct slice answer)
 {
     struct protobuf_field field;
     size_t told = 0;
 
     recent_forget();
     while (told < unit->count && protobuf_take(&answer, &field)) {
-        struct piece row = row_of(field.bytes), text = protobuf_find(row, KV_VALUE).bytes;
+        struct slice row = row_of(field.bytes), text = protobuf_find(row, KV_VALUE).bytes;
         if (field.number == RESPONSES)
-            recent_note(unit->keys[told++].name, text.size ? text : piece_of(""),
+            recent_note(unit->keys[told++].name, text.size ? text : slice_of(""),
                         protobuf_find(row, KV_MOD_REVISION).value);
     }
     etcd.told = true;
@@ -607,7 +607,7 @@ static enum host_outcome commit(struct unit *unit, struct host_fault *fault)
 {
     char *texts[UNIT_KEYS_MAX] = {NULL};
     struct strbuf txn = commit_request(unit, texts);
-    struct piece answer;
+    struct slice answer;
     bool answered = transact(&txn, true, &answer, fault);
     bool done = answered && protobuf_find(answer, SUCCEEDED).value;
     enum host_outcome outcome = done ? HOST_DONE : answered ? HOST_AGAIN : HOST_FAILED;
@@ -655,7 +655,7 @@ static bool open_etcd(const struct host_target *target, const char *table, struc
     return true;
 }
 
-static bool list(struct piece prefix, void (*each)(void *arg, struct piece name), void *arg,
+static bool list(struct slice prefix, void (*each)(void *arg, struct slice name), void *arg,
                  struct host_fault *fault)
 {
     struct strbuf body = {0};
@@ -673,7 +673,7 @@ static bool list(struct piece prefix, void (*each)(void *arg, struct piece name)
         const char *end = strrchr(name, '}'), *behind = end ? end : name;
         bool of_line = strstr(behind, BELL) || strstr(behind, LINE);
         if (size > 0 && !of_line && record_read_name(name, &size))
-            each(arg, (struct piece){name, size});
+            each(arg, (struct slice){name, size});
         free(name);
     }
     bool done = reply;

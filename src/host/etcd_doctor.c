@@ -24,7 +24,7 @@ static bool try_ping(const struct etcd_check *of)
     struct strbuf body = {0};
 
     strbuf_puts(&body, "{\"keys_only\":true,\"key\":");
-    gateway_add_name(&body, piece_of("rlock:"), "");
+    gateway_add_name(&body, slice_of("rlock:"), "");
     strbuf_putc(&body, '}');
     json_t *reply = gateway_ask("/v3/kv/range", body.text, false, of->fault);
     json_t *status = reply && !*version ? gateway_status(of->fault) : NULL;
@@ -39,8 +39,8 @@ static bool try_ping(const struct etcd_check *of)
     if (!done)
         return false;
     resp_array(of->out, 2);
-    resp_bulk(of->out, piece_of("ok"));
-    resp_bulk(of->out, piece_of(version));
+    resp_bulk(of->out, slice_of("ok"));
+    resp_bulk(of->out, slice_of(version));
     return true;
 }
 
@@ -99,7 +99,7 @@ static bool try_compaction(const struct etcd_check *of)
     struct strbuf body = {0};
 
     strbuf_puts(&body, "{\"revision\":\"1\",\"key\":");
-    gateway_add_name(&body, piece_of("rlock:"), "");
+    gateway_add_name(&body, slice_of("rlock:"), "");
     strbuf_putc(&body, '}');
     json_t *reply = gateway_ask("/v3/kv/range", body.text, false, of->fault);
     int64_t revision = gateway_number(json_object_get(reply, "header"), "revision");
@@ -134,7 +134,7 @@ static uint64_t cluster_of(const struct strbuf *status)
 /* Compares the members' clocks with this process's, so that they need not be asked at once. */
 static bool try_members(const struct etcd_check *of)
 {
-    const struct http_request question = {HTTP_JSON, "/v3/maintenance/status", piece_of("{}"),
+    const struct http_request question = {HTTP_JSON, "/v3/maintenance/status", slice_of("{}"),
                                           false};
     size_t asked = http_server(), answered = 0;
     struct strbuf reply ENDED_BY(strbuf_free) = {0};

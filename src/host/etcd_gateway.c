@@ -63,7 +63,7 @@ char *gateway_bytes(const json_t *row, const char *field, size_t *size)
     return strbuf_detach(&out);
 }
 
-char *gateway_key(struct piece name, const char *behind)
+char *gateway_key(struct slice name, const char *behind)
 {
     char *printed = record_print_name(name);
     char *text = strbuf_print("%s%s%s", gateway.prefix, printed, behind);
@@ -72,7 +72,7 @@ char *gateway_key(struct piece name, const char *behind)
     return text;
 }
 
-void gateway_add_name(struct strbuf *out, struct piece name, const char *behind)
+void gateway_add_name(struct strbuf *out, struct slice name, const char *behind)
 {
     char *text = gateway_key(name, behind);
 
@@ -80,7 +80,7 @@ void gateway_add_name(struct strbuf *out, struct piece name, const char *behind)
     free(text);
 }
 
-void gateway_add_range(struct strbuf *body, struct piece prefix)
+void gateway_add_range(struct strbuf *body, struct slice prefix)
 {
     char *printed = record_print_name(prefix);
     char *from = strbuf_print("%s%s", gateway.prefix, printed), *end = mem_strdup(from);
@@ -191,7 +191,7 @@ static json_t *take_reply(long status, bool writes, struct host_fault *fault)
 }
 
 /* The same by gRPC. */
-static bool take_message(long status, bool writes, struct piece *answer, struct host_fault *fault)
+static bool take_message(long status, bool writes, struct slice *answer, struct host_fault *fault)
 {
     const char *text = http_header("grpc-status"), *said = http_header("grpc-message");
     int64_t code;
@@ -200,7 +200,7 @@ static bool take_message(long status, bool writes, struct piece *answer, struct 
         return fail_by_status(fault, status, writes);
     if (code != 0)
         return fail_by_code(fault, (int)code, writes, said ? said : "");
-    struct piece reply = {gateway.reply.text, gateway.reply.size};
+    struct slice reply = {gateway.reply.text, gateway.reply.size};
     return http_take_message(&reply, answer) ||
            fail_in_doubt(fault, WIRE_STRANGER, writes, "its answer is empty");
 }
@@ -208,7 +208,7 @@ static bool take_message(long status, bool writes, struct piece *answer, struct 
 /* -- requests ---------------------------------------------------------------------------------- */
 
 /* Where the answer goes depends on the form of the request. */
-static bool ask_once(const struct http_request *request, json_t **reply, struct piece *answer,
+static bool ask_once(const struct http_request *request, json_t **reply, struct slice *answer,
                      struct host_fault *fault)
 {
     struct host_error why;
@@ -224,7 +224,7 @@ static bool ask_once(const struct http_request *request, json_t **reply, struct 
 
 json_t *gateway_ask_once(const char *path, const char *body, bool writes, struct host_fault *fault)
 {
-    const struct http_request request = {HTTP_JSON, path, piece_of(body), writes};
+    const struct http_request request = {HTTP_JSON, path, slice_of(body), writes};
     json_t *reply = NULL;
 
     ask_once(&request, &reply, NULL, fault);
@@ -253,7 +253,7 @@ bool gateway_log_in(struct host_fault *fault)
     return done;
 }
 
-static bool ask(const struct http_request *request, json_t **reply, struct piece *answer,
+static bool ask(const struct http_request *request, json_t **reply, struct slice *answer,
                 struct host_fault *fault)
 {
     bool done = false, again = true;
@@ -277,7 +277,7 @@ static bool ask(const struct http_request *request, json_t **reply, struct piece
 
 json_t *gateway_ask(const char *path, const char *body, bool writes, struct host_fault *fault)
 {
-    const struct http_request request = {HTTP_JSON, path, piece_of(body), writes};
+    const struct http_request request = {HTTP_JSON, path, slice_of(body), writes};
     json_t *reply = NULL;
 
     ask(&request, &reply, NULL, fault);
@@ -295,7 +295,7 @@ json_t *gateway_status(struct host_fault *fault)
     return NULL;
 }
 
-bool gateway_call(const char *path, struct piece message, bool writes, struct piece *answer,
+bool gateway_call(const char *path, struct slice message, bool writes, struct slice *answer,
                   struct host_fault *fault)
 {
     struct strbuf body = {0};

@@ -24,17 +24,17 @@ json_t *gateway_ask_once(const char *path, const char *body, bool writes, struct
 json_t *gateway_status(struct host_fault *fault);
 
 /* The same by gRPC. The message that answers is valid until the next request. */
-bool gateway_call(const char *path, struct piece message, bool writes, struct piece *answer,
+bool gateway_call(const char *path, struct slice message, bool writes, struct slice *answer,
                   struct host_fault *fault);
 
 /* The name of a key: the prefix, the name in printable ASCII, and "behind". The caller frees. */
-char *gateway_key(struct piece name, const char *behind);
+char *gateway_key(struct slice name, const char *behind);
 /* Adds bytes as JSON has them, in base64. */
 void gateway_add_bytes(struct strbuf *out, const char *text, size_t size);
 /* The same of the name of a key. */
-void gateway_add_name(struct strbuf *out, struct piece name, const char *behind);
+void gateway_add_name(struct strbuf *out, struct slice name, const char *behind);
 /* Adds both ends of a range: all names that begin so. */
-void gateway_add_range(struct strbuf *body, struct piece prefix);
+void gateway_add_range(struct strbuf *body, struct slice prefix);
 
 /* The bytes of a field, none if it is not there. The caller frees. */
 char *gateway_bytes(const json_t *row, const char *field, size_t *size);

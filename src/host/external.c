@@ -55,7 +55,7 @@ static bool load_key(struct unit_key *key, struct loaded *as, struct host_fault 
         return true;
     key->record.version = 1;
     bool sound = clockless_read(&known, key, answer.text.at, answer.text.size, &as->reading);
-    piece_drop(&answer.text);
+    slice_drop(&answer.text);
     return sound || host_fail(fault, WIRE_DRIVER, "a key of rlock's holds other data");
 }
 
@@ -118,7 +118,7 @@ static enum host_outcome commit(struct unit *unit, struct host_fault *fault)
     return HOST_FAILED;
 }
 
-static bool list(struct piece prefix, void (*each)(void *arg, struct piece name), void *arg,
+static bool list(struct slice prefix, void (*each)(void *arg, struct slice name), void *arg,
                  struct host_fault *fault)
 {
     struct driver_answer answer;
@@ -132,9 +132,9 @@ static bool ping(int64_t *date_ms, struct host_fault *fault)
 {
     struct driver_answer answer;
 
-    driver_ask_get(driver, piece_of(DRIVER_TRIAL_KEY));
+    driver_ask_get(driver, slice_of(DRIVER_TRIAL_KEY));
     driver_hear(driver, &answer);
-    piece_drop(&answer.text);
+    slice_drop(&answer.text);
     *date_ms = answer.date_ms;
     return answer.verdict == DRIVER_VALUE || answer.verdict == DRIVER_NONE ||
            fail_by(fault, &answer);
@@ -186,7 +186,7 @@ static bool ask(const char *what, struct strbuf *out, struct host_fault *fault)
     if (!ping(&date_ms, fault))
         return false;
     resp_array(out, 1);
-    resp_bulk(out, piece_of("ok"));
+    resp_bulk(out, slice_of("ok"));
     return true;
 }
 

@@ -36,7 +36,7 @@ static struct {
     CURL *stream;
     size_t stream_at; /* the number of its server */
     struct strbuf heard;
-    struct piece stream_text;
+    struct slice stream_text;
     struct body stream_body;
     bool stream_ended;
 } http;
@@ -295,7 +295,7 @@ int64_t http_date_us(void)
 /* In front of each: that it is not compressed, and its size, in four bytes. */
 #define FRAME_SIZE 5
 
-void http_add_message(struct strbuf *body, struct piece message)
+void http_add_message(struct strbuf *body, struct slice message)
 {
     uint32_t size = htonl((uint32_t)message.size);
 
@@ -304,14 +304,14 @@ void http_add_message(struct strbuf *body, struct piece message)
     strbuf_add(body, message.at, message.size);
 }
 
-bool http_take_message(struct piece *bytes, struct piece *message)
+bool http_take_message(struct slice *bytes, struct slice *message)
 {
     uint32_t size;
 
     if (bytes->size < FRAME_SIZE)
         return false;
     memcpy(&size, bytes->at + 1, sizeof size);
-    *message = (struct piece){bytes->at + FRAME_SIZE, ntohl(size)};
+    *message = (struct slice){bytes->at + FRAME_SIZE, ntohl(size)};
     if (message->size > bytes->size - FRAME_SIZE)
         return false;
     bytes->at += FRAME_SIZE + message->size;
@@ -328,7 +328,7 @@ void http_stream_end(void)
     curl_multi_remove_handle(http.streams, http.stream);
     curl_easy_cleanup(http.stream);
     http.stream = NULL;
-    piece_drop(&http.stream_text);
+    slice_drop(&http.stream_text);
     strbuf_cut(&http.heard, 0);
 }
 
@@ -342,13 +342,13 @@ static void perform(void)
         http.stream_ended |= message->msg == CURLMSG_DONE;
 }
 
-void http_stream_begin(const char *path, struct piece body)
+void http_stream_begin(const char *path, struct slice body)
 {
     http_stream_end();
     if (!http.streams)
         http.streams = mem_checked(curl_multi_init());
     http.stream = new_easy();
-    http.stream_text = piece_duplicate(body);
+    http.stream_text = slice_duplicate(body);
     http.stream_at = http.at;
     http.stream_ended = false;
     const struct http_request request = {HTTP_GRPC, path, http.stream_text, false};
@@ -386,14 +386,14 @@ int http_stream_rest(int *ms)
     return fd;
 }
 
-bool http_stream_hear(void (*take_message)(struct piece message))
+bool http_stream_hear(void (*take_message)(struct slice message))
 {
-    struct piece message;
+    struct slice message;
 
     if (!http.stream)
         return true;
     perform();
-    struct piece bytes = {http.heard.text, http.heard.size};
+    struct slice bytes = {http.heard.text, http.heard.size};
     while (http.stream && http_take_message(&bytes, &message))
         take_message(message);
     if (!http.stream)

@@ -19,7 +19,7 @@ enum http_form { HTTP_JSON, HTTP_GRPC, HTTP_FORMS };
 struct http_request {
     enum http_form form;
     const char *path;
-    struct piece body;
+    struct slice body;
     bool writes;
 };
 
@@ -39,15 +39,15 @@ int64_t http_date_us(void);
 
 /* Adds a message of gRPC to a body, and takes the first whole one from the front of what has come;
  * false: there is none yet. */
-void http_add_message(struct strbuf *body, struct piece message);
-bool http_take_message(struct piece *bytes, struct piece *message);
+void http_add_message(struct strbuf *body, struct slice message);
+bool http_take_message(struct slice *bytes, struct slice *message);
 
 /* A request by gRPC whose reply has no end. It ends the one before it. */
-void http_stream_begin(const char *path, struct piece body);
+void http_stream_begin(const char *path, struct slice body);
 void http_stream_end(void);
 /* Whether there is one, with the server that is asked: the one before it may be silent. */
 bool http_stream_is_open(void);
 /* The descriptor to read from; -1: none yet. *ms: when to call http_stream_hear() at the latest. */
 int http_stream_rest(int *ms);
 /* Calls "take" with each whole message that has come. False: the stream has ended, or broke. */
-bool http_stream_hear(void (*take)(struct piece message));
+bool http_stream_hear(void (*take)(struct slice message));

@@ -91,7 +91,7 @@ static enum host_outcome outcome_of(const struct sql_text *request, unsigned don
 /* -- sleeping ---------------------------------------------------------------------------------- */
 
 /* The number of a channel as the column stores it. */
-static int64_t channel_number(struct piece name)
+static int64_t channel_number(struct slice name)
 {
     return (int64_t)database_number(name);
 }
@@ -155,7 +155,7 @@ struct sleepers {
     size_t count;
 };
 
-static void take_sleeper(void *arg, const struct piece *values, size_t count)
+static void take_sleeper(void *arg, const struct slice *values, size_t count)
 {
     struct sleepers *sleepers = arg;
 
@@ -203,10 +203,10 @@ enum host_outcome database_ask(struct sql_text *request, const struct database_t
 
 /* -- hearing ----------------------------------------------------------------------------------- */
 
-static void take_message(void *arg, const struct piece *values, size_t count)
+static void take_message(void *arg, const struct slice *values, size_t count)
 {
     int64_t number = strtoll(values[0].at, NULL, 10);
-    struct piece name = {0};
+    struct slice name = {0};
 
     (void)arg;
     (void)count;
@@ -297,7 +297,7 @@ void database_add_text(struct sql_text *request, const char *text)
 }
 
 /* Asks for the latest message: a row 'm'. */
-void database_add_listening(struct sql_text *request, struct piece channel)
+void database_add_listening(struct sql_text *request, struct slice channel)
 {
     int64_t number = channel_number(channel);
 

@@ -287,7 +287,7 @@ static bool query_on(struct database_attempt *attempt, bool *well)
     return !attempt->waits;
 }
 
-static void take_read_only(void *arg, const struct piece *values, size_t count)
+static void take_read_only(void *arg, const struct slice *values, size_t count)
 {
     *(bool *)arg = count != 1 || strcmp(values[0].at, "0") != 0;
 }
@@ -368,9 +368,9 @@ bool my_take_rows(MYSQL *connection, const struct database_taker *taker)
         if (taker) {
             const unsigned long *lengths = mysql_fetch_lengths(result);
             size_t columns = mysql_num_fields(result);
-            struct piece values[DATABASE_COLUMNS];
+            struct slice values[DATABASE_COLUMNS];
             for (size_t i = 0; i < columns && i < DATABASE_COLUMNS; i++)
-                values[i] = (struct piece){row[i] ? row[i] : "", lengths[i]};
+                values[i] = (struct slice){row[i] ? row[i] : "", lengths[i]};
             taker->take(taker->arg, values,
                         columns < DATABASE_COLUMNS ? columns : DATABASE_COLUMNS);
         }

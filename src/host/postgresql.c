@@ -290,12 +290,12 @@ enum host_outcome database_ask(struct sql_text *request, const struct database_t
         PQclear(last);
         last = next;
         if (taker) {
-            struct piece values[DATABASE_COLUMNS];
+            struct slice values[DATABASE_COLUMNS];
             int columns = PQnfields(last) < DATABASE_COLUMNS ? PQnfields(last) : DATABASE_COLUMNS;
             for (int row = 0; row < PQntuples(last); row++) {
                 for (int i = 0; i < columns; i++)
                     values[i] =
-                        (struct piece){PQgetvalue(last, row, i), (size_t)PQgetlength(last, row, i)};
+                        (struct slice){PQgetvalue(last, row, i), (size_t)PQgetlength(last, row, i)};
                 taker->take(taker->arg, values, (size_t)columns);
             }
         }
@@ -318,7 +318,7 @@ void database_add_text(struct sql_text *request, const char *text)
     PQfreemem(quoted);
 }
 
-static void add_channel(struct sql_text *request, struct piece name)
+static void add_channel(struct sql_text *request, struct slice name)
 {
     sql_add(request, "rlock_%016" PRIx64, database_number(name));
 }
@@ -333,15 +333,15 @@ bool database_hear(void)
         uint64_t number = strtoull(notify->relname + strlen("rlock_"), NULL, 16);
         if (strchr(notify->extra, ' ')) {
             char *text = strchr(notify->extra, ' ');
-            struct piece piece = {text + 1, strlen(text + 1)};
+            struct slice slice = {text + 1, strlen(text + 1)};
             *text = '\0';
             size_t size = strlen(notify->extra);
-            if (record_read_name(notify->extra, &size) && record_read_name(text + 1, &piece.size))
-                host_tell((struct piece){notify->extra, size}, piece);
+            if (record_read_name(notify->extra, &size) && record_read_name(text + 1, &slice.size))
+                host_tell((struct slice){notify->extra, size}, slice);
         } else {
             for (size_t i = 0; i < host_channels.count; i++)
                 if (database_number(host_channels.at[i].name) == number)
-                    host_tell(host_channels.at[i].name, piece_of("1"));
+                    host_tell(host_channels.at[i].name, slice_of("1"));
         }
         PQfreemem(notify);
     }
@@ -358,7 +358,7 @@ int database_rest(enum host_ears ears, int *ms)
 /* -- statements -------------------------------------------------------------------------------- */
 
 /* The channel is listened to from the end of the transaction on. */
-void database_add_listening(struct sql_text *request, struct piece channel)
+void database_add_listening(struct sql_text *request, struct slice channel)
 {
     sql_add(request, "LISTEN ");
     add_channel(request, channel);

@@ -16,7 +16,7 @@ void protobuf_add_number(struct strbuf *message, unsigned field, int64_t number)
     add_varint(message, (uint64_t)number);
 }
 
-void protobuf_add_bytes(struct strbuf *message, unsigned field, struct piece bytes)
+void protobuf_add_bytes(struct strbuf *message, unsigned field, struct slice bytes)
 {
     add_varint(message, 8 * field + BYTES);
     add_varint(message, bytes.size);
@@ -28,11 +28,11 @@ void protobuf_wrap(struct strbuf *message, unsigned field)
     struct strbuf inner = *message;
 
     *message = (struct strbuf){0};
-    protobuf_add_bytes(message, field, (struct piece){inner.text, inner.size});
+    protobuf_add_bytes(message, field, (struct slice){inner.text, inner.size});
     strbuf_free(&inner);
 }
 
-static bool take_varint(struct piece *message, uint64_t *number)
+static bool take_varint(struct slice *message, uint64_t *number)
 {
     unsigned char byte = 128;
 
@@ -47,7 +47,7 @@ static bool take_varint(struct piece *message, uint64_t *number)
     return true;
 }
 
-bool protobuf_take(struct piece *message, struct protobuf_field *field)
+bool protobuf_take(struct slice *message, struct protobuf_field *field)
 {
     uint64_t tag, number = 0;
 
@@ -66,13 +66,13 @@ bool protobuf_take(struct piece *message, struct protobuf_field *field)
     }
     if (number > message->size)
         return false;
-    field->bytes = (struct piece){message->at, number};
+    field->bytes = (struct slice){message->at, number};
     message->at += number;
     message->size -= number;
     return true;
 }
 
-struct protobuf_field protobuf_find(struct piece message, unsigned number)
+struct protobuf_field protobuf_find(struct slice message, unsigned number)
 {
     struct protobuf_field field;
 

@@ -6,16 +6,16 @@
 #include "host/record.h"
 
 void protobuf_add_number(struct strbuf *message, unsigned field, int64_t number);
-void protobuf_add_bytes(struct strbuf *message, unsigned field, struct piece bytes);
+void protobuf_add_bytes(struct strbuf *message, unsigned field, struct slice bytes);
 /* Makes the message a field of another one, which has no more so far. */
 void protobuf_wrap(struct strbuf *message, unsigned field);
 
 struct protobuf_field {
     unsigned number;
     int64_t value;      /* 0 where it has bytes */
-    struct piece bytes; /* of the message that it was taken from; none where it has a number */
+    struct slice bytes; /* of the message that it was taken from; none where it has a number */
 };
 /* Takes the next field from the front of a message. False: none is left, or it is damaged. */
-bool protobuf_take(struct piece *message, struct protobuf_field *field);
+bool protobuf_take(struct slice *message, struct protobuf_field *field);
 /* Returns the first field of that number; all of it is 0 if there is none. */
-struct protobuf_field protobuf_find(struct piece message, unsigned number);
+struct protobuf_field protobuf_find(struct slice message, unsigned number);

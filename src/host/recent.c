@@ -12,17 +12,17 @@ static struct {
     struct moment until;
 } known;
 
-void recent_note(struct piece name, struct piece text, int64_t version)
+void recent_note(struct slice name, struct slice text, int64_t version)
 {
     *MEM_APPEND(known.at, known.count) =
-        (struct recent){piece_duplicate(name), piece_duplicate(text), version};
+        (struct recent){slice_duplicate(name), slice_duplicate(text), version};
     known.until = moment_plus(moment_now(), KNOWN_NS);
 }
 
-const struct recent *recent_find(struct piece name)
+const struct recent *recent_find(struct slice name)
 {
     for (size_t i = 0; i < known.count; i++)
-        if (piece_equal(known.at[i].name, name))
+        if (slice_equal(known.at[i].name, name))
             return &known.at[i];
     return NULL;
 }
@@ -40,7 +40,7 @@ void recent_forget(void)
 {
     while (known.count > 0) {
         struct recent *one = &known.at[--known.count];
-        piece_drop(&one->name);
-        piece_drop(&one->text);
+        slice_drop(&one->name);
+        slice_drop(&one->text);
     }
 }

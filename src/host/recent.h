@@ -6,15 +6,15 @@
 #include "host/unit.h"
 
 struct recent {
-    struct piece name, text; /* owned; the text of one that is not there is "" */
+    struct slice name, text; /* owned; the text of one that is not there is "" */
     int64_t version;
 };
 
 /* Copies both. */
-void recent_note(struct piece name, struct piece text, int64_t version);
+void recent_note(struct slice name, struct slice text, int64_t version);
 /* Whether all records of the unit are known now, and one may be written. */
 bool recent_has(const struct unit *unit);
 /* Returns the record of that key, which recent_has() has found; NULL: there is none. */
-const struct recent *recent_find(struct piece name);
+const struct recent *recent_find(struct slice name);
 /* Forgets all. */
 void recent_forget(void);

@@ -20,33 +20,33 @@
 
 static const char *const type_names[] = {"none", "string", "hash", "other"};
 
-struct piece piece_of(const char *text)
+struct slice slice_of(const char *text)
 {
-    return (struct piece){text, strlen(text)};
+    return (struct slice){text, strlen(text)};
 }
 
-bool piece_equal(struct piece a, struct piece b)
+bool slice_equal(struct slice a, struct slice b)
 {
     return a.size == b.size && memcmp(a.at, b.at, a.size) == 0;
 }
 
-bool piece_is(struct piece piece, const char *word)
+bool slice_is(struct slice slice, const char *word)
 {
-    return piece.size == strlen(word) && strncasecmp(piece.at, word, piece.size) == 0;
+    return slice.size == strlen(word) && strncasecmp(slice.at, word, slice.size) == 0;
 }
 
-struct piece piece_duplicate(struct piece piece)
+struct slice slice_duplicate(struct slice slice)
 {
-    char *copy = mem_zeroed(piece.size + 1);
+    char *copy = mem_zeroed(slice.size + 1);
 
-    memcpy(copy, piece.at, piece.size);
-    return (struct piece){copy, piece.size};
+    memcpy(copy, slice.at, slice.size);
+    return (struct slice){copy, slice.size};
 }
 
-void piece_drop(struct piece *piece)
+void slice_drop(struct slice *slice)
 {
-    free((void *)(uintptr_t)piece->at);
-    *piece = (struct piece){0};
+    free((void *)(uintptr_t)slice->at);
+    *slice = (struct slice){0};
 }
 
 /* -- fields ------------------------------------------------------------------------------------ */
@@ -54,35 +54,35 @@ void piece_drop(struct piece *piece)
 void record_clear(struct record *record)
 {
     for (size_t i = 0; i < record->count; i++) {
-        piece_drop(&record->fields[i].name);
-        piece_drop(&record->fields[i].value);
+        slice_drop(&record->fields[i].name);
+        slice_drop(&record->fields[i].value);
     }
     free(record->fields);
     free(record->index);
     *record = (struct record){.version = record->version, .changed = record->changed};
 }
 
-static size_t bucket_of(const struct record *record, struct piece name)
+static size_t bucket_of(const struct record *record, struct slice name)
 {
     return hash_add(HASH_START, name.at, name.size) & (record->buckets - 1);
 }
 
 /* NOLINTBEGIN(clang-analyzer-unix.Malloc): record_clear() leaves no pointer to what it freed */
 /* The one of that name, gone or not; NULL: there is none. */
-static struct record_field *look_up(const struct record *record, struct piece name)
+static struct record_field *look_up(const struct record *record, struct slice name)
 {
     if (record->buckets == 0)
         return NULL;
     for (size_t at = bucket_of(record, name); record->index[at];
          at = (at + 1) & (record->buckets - 1)) {
         struct record_field *field = &record->fields[record->index[at] - 1];
-        if (piece_equal(field->name, name))
+        if (slice_equal(field->name, name))
             return field;
     }
     return NULL;
 }
 
-struct record_field *record_find(const struct record *record, struct piece name)
+struct record_field *record_find(const struct record *record, struct slice name)
 {
     struct record_field *field = look_up(record, name);
 
@@ -98,7 +98,7 @@ static void index_field(struct record *record, size_t number)
     record->index[at] = (uint32_t)number + 1;
 }
 
-bool record_set(struct record *record, struct piece name, struct piece value)
+bool record_set(struct record *record, struct slice name, struct slice value)
 {
     struct record_field *field = look_up(record, name);
     bool is_new = !field || field->gone;
@@ -115,11 +115,11 @@ bool record_set(struct record *record, struct piece name, struct piece value)
                 index_field(record, i);
         }
         field = &record->fields[record->count];
-        *field = (struct record_field){.name = piece_duplicate(name)};
+        *field = (struct record_field){.name = slice_duplicate(name)};
         index_field(record, record->count++);
     }
-    struct piece fresh = piece_duplicate(value); /* it may be a part of the old one */
-    piece_drop(&field->value);
+    struct slice fresh = slice_duplicate(value); /* it may be a part of the old one */
+    slice_drop(&field->value);
     field->value = fresh;
     field->gone = false;
     field->written = true;
@@ -128,14 +128,14 @@ bool record_set(struct record *record, struct piece name, struct piece value)
 }
 /* NOLINTEND(clang-analyzer-unix.Malloc) */
 
-bool record_unset(struct record *record, struct piece name)
+bool record_unset(struct record *record, struct slice name)
 {
     struct record_field *field = record_find(record, name);
 
     if (!field)
         return false;
     field->gone = true;
-    piece_drop(&field->value);
+    slice_drop(&field->value);
     record->live--;
     return true;
 }
@@ -143,12 +143,12 @@ bool record_unset(struct record *record, struct piece name)
 /* -- as a text --------------------------------------------------------------------------------- */
 
 /* Returns the end of what it has written: four bytes for one at most. */
-static char *print_piece(char *to, struct piece piece, bool is_name)
+static char *print_slice(char *to, struct slice slice, bool is_name)
 {
     static const char digits[] = "0123456789abcdef";
 
-    for (size_t i = 0; i < piece.size; i++) {
-        unsigned char byte = (unsigned char)piece.at[i];
+    for (size_t i = 0; i < slice.size; i++) {
+        unsigned char byte = (unsigned char)slice.at[i];
         int letter = byte == ' ' && is_name ? 's' : byte == '\n' ? 'n' : byte == '\\' ? '\\' : '\0';
         if (letter) {
             *to++ = '\\';
@@ -177,20 +177,20 @@ char *record_print(const struct record *record)
     for (size_t i = 0; i < record->count; i++) {
         if (record->fields[i].gone)
             continue;
-        to = print_piece(to, record->fields[i].name, true);
+        to = print_slice(to, record->fields[i].name, true);
         *to++ = ' ';
-        to = print_piece(to, record->fields[i].value, false);
+        to = print_slice(to, record->fields[i].value, false);
         *to++ = '\n';
     }
     *to = '\0';
     return text;
 }
 
-char *record_print_name(struct piece name)
+char *record_print_name(struct slice name)
 {
     char *text = mem_checked(malloc(4 * name.size + 1));
 
-    *print_piece(text, name, true) = '\0';
+    *print_slice(text, name, true) = '\0';
     return text;
 }
 
@@ -230,8 +230,8 @@ static bool read_field(struct record *record, char *line, size_t size)
 
     if (!space)
         return false;
-    struct piece name = {line, (size_t)(space - line)};
-    struct piece value = {space + 1, size - name.size - 1};
+    struct slice name = {line, (size_t)(space - line)};
+    struct slice value = {space + 1, size - name.size - 1};
     *space = '\0';
     if (!record_read_name(line, &name.size) || !record_read_name(space + 1, &value.size))
         return false;

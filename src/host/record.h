@@ -7,24 +7,24 @@
 #include <stdint.h>
 
 /* Some bytes, which may have a NUL among them. */
-struct piece {
+struct slice {
     const char *at;
     size_t size;
 };
 
-struct piece piece_of(const char *text);
-bool piece_equal(struct piece a, struct piece b);
+struct slice slice_of(const char *text);
+bool slice_equal(struct slice a, struct slice b);
 /* Without regard to small and large letters. */
-bool piece_is(struct piece piece, const char *word);
-/* Returns a copy with a NUL behind it, for piece_drop(). */
-struct piece piece_duplicate(struct piece piece);
-void piece_drop(struct piece *piece);
+bool slice_is(struct slice slice, const char *word);
+/* Returns a copy with a NUL behind it, for slice_drop(). */
+struct slice slice_duplicate(struct slice slice);
+void slice_drop(struct slice *slice);
 
 /* RECORD_OTHER: a type that no script of ours uses; its data are kept like a string's. */
 enum record_type { RECORD_NONE, RECORD_STRING, RECORD_HASH, RECORD_OTHER };
 
 struct record_field {
-    struct piece name, value; /* owned */
+    struct slice name, value; /* owned */
     bool gone;                /* the name stays, for the index */
     bool written;             /* since it was read, be it with the value that it had */
 };
@@ -52,11 +52,11 @@ static inline bool record_has_expired(const struct record *record, int64_t now_u
 }
 
 /* NULL: it has none of that name. */
-struct record_field *record_find(const struct record *record, struct piece name);
+struct record_field *record_find(const struct record *record, struct slice name);
 /* Copies both. Returns whether the field is new. */
-bool record_set(struct record *record, struct piece name, struct piece value);
+bool record_set(struct record *record, struct slice name, struct slice value);
 /* Returns whether there was one. */
-bool record_unset(struct record *record, struct piece name);
+bool record_unset(struct record *record, struct slice name);
 
 /* Returns the record as a text, all but its version; the caller frees. */
 char *record_print(const struct record *record);
@@ -66,6 +66,6 @@ bool record_read(struct record *record, const char *text, size_t size);
 void record_settle(struct record *record);
 
 /* The same way of writing bytes, for a key: printable ASCII, without spaces. The caller frees. */
-char *record_print_name(struct piece name);
+char *record_print_name(struct slice name);
 /* The other way round; it shrinks in place, and a NUL follows. False: it is not such a text. */
 bool record_read_name(char *text, size_t *size);

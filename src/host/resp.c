@@ -22,7 +22,7 @@ static void drop_command(struct resp_in *in)
     in->command = in->words = NULL;
 }
 
-enum resp_state resp_next(struct resp_in *in, const struct piece **words, size_t *count)
+enum resp_state resp_next(struct resp_in *in, const struct slice **words, size_t *count)
 {
     drop_command(in);
     if (redisReaderGetReply(in->reader, &in->command) != REDIS_OK)
@@ -36,7 +36,7 @@ enum resp_state resp_next(struct resp_in *in, const struct piece **words, size_t
     for (size_t i = 0; i < command->elements; i++) {
         if (command->element[i]->type != REDIS_REPLY_STRING)
             return RESP_DAMAGED;
-        in->words[i] = (struct piece){command->element[i]->str, command->element[i]->len};
+        in->words[i] = (struct slice){command->element[i]->str, command->element[i]->len};
     }
     *words = in->words;
     *count = command->elements;
@@ -53,10 +53,10 @@ void resp_in_free(struct resp_in *in)
 
 /* -- replies ----------------------------------------------------------------------------------- */
 
-void resp_bulk(struct strbuf *out, struct piece piece)
+void resp_bulk(struct strbuf *out, struct slice slice)
 {
-    strbuf_printf(out, "$%zu\r\n", piece.size);
-    strbuf_add(out, piece.at, piece.size);
+    strbuf_printf(out, "$%zu\r\n", slice.size);
+    strbuf_add(out, slice.at, slice.size);
     strbuf_add(out, "\r\n", 2);
 }
 

@@ -10,7 +10,7 @@ struct redisReader;
 struct resp_in {
     struct redisReader *reader;
     void *command; /* that was read last */
-    struct piece *words;
+    struct slice *words;
 };
 
 enum resp_state { RESP_MORE, RESP_COMMAND, RESP_DAMAGED };
@@ -18,11 +18,11 @@ enum resp_state { RESP_MORE, RESP_COMMAND, RESP_DAMAGED };
 void resp_feed(struct resp_in *in, const char *bytes, size_t size);
 /* The next command: its words are valid until the next call, and each is followed by a NUL.
  * RESP_MORE: it has not come as a whole. */
-enum resp_state resp_next(struct resp_in *in, const struct piece **words, size_t *count);
+enum resp_state resp_next(struct resp_in *in, const struct slice **words, size_t *count);
 void resp_in_free(struct resp_in *in);
 
 /* These add a reply to the end. */
-void resp_bulk(struct strbuf *out, struct piece piece);
+void resp_bulk(struct strbuf *out, struct slice slice);
 void resp_null(struct strbuf *out);
 void resp_number(struct strbuf *out, int64_t number);
 /* So many replies follow, which are its elements. */

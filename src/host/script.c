@@ -66,16 +66,16 @@ static void sha1_add_block(uint32_t state[5], const unsigned char *block)
         state[i] += s[i];
 }
 
-static void sha1_hex(struct piece piece, char hex[SHA1_HEX_SIZE])
+static void sha1_hex(struct slice slice, char hex[SHA1_HEX_SIZE])
 {
     uint32_t state[5] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0};
-    size_t total = ((piece.size + 8) / 64 + 1) * 64;
+    size_t total = ((slice.size + 8) / 64 + 1) * 64;
     unsigned char *padded = mem_zeroed(total);
 
-    memcpy(padded, piece.at, piece.size);
-    padded[piece.size] = 0x80;
+    memcpy(padded, slice.at, slice.size);
+    padded[slice.size] = 0x80;
     for (int i = 0; i < 8; i++)
-        padded[total - 1 - (size_t)i] = (unsigned char)((uint64_t)piece.size * 8 >> (8 * i));
+        padded[total - 1 - (size_t)i] = (unsigned char)((uint64_t)slice.size * 8 >> (8 * i));
     for (size_t at = 0; at < total; at += 64)
         sha1_add_block(state, padded + at);
     free(padded);
@@ -86,7 +86,7 @@ static void sha1_hex(struct piece piece, char hex[SHA1_HEX_SIZE])
 /* -- what a script sees ------------------------------------------------------------------------ */
 
 /* Numbers are written as Redis writes them. Returns false if there is another value. */
-static bool make_words(lua_State *lua, struct piece *words, int count)
+static bool make_words(lua_State *lua, struct slice *words, int count)
 {
     bool sound = true;
 
@@ -116,24 +116,24 @@ static bool is_error(lua_State *lua)
 
 /* A key of the store's own that an argument names. It need not be declared: no call with such an
  * argument goes to a Cluster. */
-static bool is_marker(struct piece key)
+static bool is_marker(struct slice key)
 {
     static const char *const names[] = {"pauses", "epoch", "member"};
     const struct script_call *call = scripts.call;
 
     for (size_t i = 0; i + 1 < call->argument_count; i += 2)
         for (size_t n = 0; n < sizeof names / sizeof *names; n++)
-            if (piece_is(call->arguments[i], names[n]) && piece_equal(call->arguments[i + 1], key))
+            if (slice_is(call->arguments[i], names[n]) && slice_equal(call->arguments[i + 1], key))
                 return true;
     return false;
 }
 
 /* A node of a Cluster takes a key that is not among KEYS for one that does not exist while its slot
  * moves. So no script may touch one, wherever it runs. */
-static bool is_in_reach(struct piece key)
+static bool is_in_reach(struct slice key)
 {
     for (size_t i = 0; i < scripts.call->key_count; i++)
-        if (piece_equal(scripts.call->keys[i], key))
+        if (slice_equal(scripts.call->keys[i], key))
             return true;
     scripts.overreached |= !is_marker(key);
     return !scripts.overreached;
@@ -144,7 +144,7 @@ static int call_command(lua_State *lua, bool raises)
 {
     int count = lua_gettop(lua);
     /* Lua frees it, whatever happens. */
-    struct piece *words = lua_newuserdata(lua, (size_t)(count + 1) * sizeof *words);
+    struct slice *words = lua_newuserdata(lua, (size_t)(count + 1) * sizeof *words);
 
     if (!make_words(lua, words, count))
         command_push_error(lua, "ERR Lua redis lib command arguments must be strings or integers");
@@ -168,10 +168,10 @@ static int redis_pcall(lua_State *lua)
 static int redis_sha1hex(lua_State *lua)
 {
     char hex[SHA1_HEX_SIZE];
-    struct piece piece;
+    struct slice slice;
 
-    piece.at = luaL_checklstring(lua, 1, &piece.size);
-    sha1_hex(piece, hex);
+    slice.at = luaL_checklstring(lua, 1, &slice.size);
+    sha1_hex(slice, hex);
     lua_pushstring(lua, hex);
     return 1;
 }
@@ -222,7 +222,7 @@ static bool keep_script(lua_State *lua, const char *bytes, size_t size, const ch
     return true;
 }
 
-bool script_load(struct piece text, char hex[SHA1_HEX_SIZE])
+bool script_load(struct slice text, char hex[SHA1_HEX_SIZE])
 {
     lua_State *lua = scripts.lua;
 
@@ -258,7 +258,7 @@ bool script_is_known(const char *hex)
 
 /* -- a call ------------------------------------------------------------------------------------ */
 
-static void set_words(lua_State *lua, const char *name, const struct piece *words, size_t count)
+static void set_words(lua_State *lua, const char *name, const struct slice *words, size_t count)
 {
     lua_createtable(lua, (int)count, 0);
     for (size_t i = 0; i < count; i++) {
@@ -349,12 +349,12 @@ static void add_table(lua_State *lua, struct strbuf *out)
  * true is 1, false and nil are nothing. */
 static void add_value(lua_State *lua, struct strbuf *out)
 {
-    struct piece piece;
+    struct slice slice;
 
     switch (lua_type(lua, -1)) {
     case LUA_TSTRING:
-        piece.at = lua_tolstring(lua, -1, &piece.size);
-        resp_bulk(out, piece);
+        slice.at = lua_tolstring(lua, -1, &slice.size);
+        resp_bulk(out, slice);
         break;
     case LUA_TNUMBER: resp_number(out, (int64_t)lua_tonumber(lua, -1)); break;
     case LUA_TTABLE: add_table(lua, out); break;

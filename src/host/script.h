@@ -23,14 +23,14 @@ void scripts_begin(const struct command_extra *extra);
 void scripts_end(void);
 
 /* Makes a script of that text known by its digest. False with an error as the reply. */
-bool script_load(struct piece text, char hex[SHA1_HEX_SIZE]);
+bool script_load(struct slice text, char hex[SHA1_HEX_SIZE]);
 /* Whether there is a script with that digest. */
 bool script_is_known(const char *hex);
 
 /* A script to run, or one command. */
 struct script_call {
     const char *hex; /* NULL: a command, the words of which are the arguments */
-    const struct piece *keys, *arguments;
+    const struct slice *keys, *arguments;
     size_t key_count, argument_count;
 };
 

@@ -28,7 +28,7 @@
 
 /* Words that were copied. */
 struct words {
-    struct piece *at;
+    struct slice *at;
     size_t count;
 };
 
@@ -58,15 +58,15 @@ static struct {
     bool broken;
 } server;
 
-static void words_add(struct words *words, struct piece piece)
+static void words_add(struct words *words, struct slice slice)
 {
-    *MEM_APPEND(words->at, words->count) = piece_duplicate(piece);
+    *MEM_APPEND(words->at, words->count) = slice_duplicate(slice);
 }
 
 static void words_free(struct words *words)
 {
     while (words->count > 0)
-        piece_drop(&words->at[--words->count]);
+        slice_drop(&words->at[--words->count]);
     free(words->at);
     *words = (struct words){0};
 }
@@ -117,8 +117,8 @@ static enum host_outcome attempt_script(const struct script_call *call, struct u
             for (size_t m = 0; server.clients[i]->hears_all && m < unit->message_count; m++) {
                 struct strbuf *out = &server.clients[i]->out;
                 resp_array(out, 4);
-                resp_bulk(out, piece_of("pmessage"));
-                resp_bulk(out, piece_of("*"));
+                resp_bulk(out, slice_of("pmessage"));
+                resp_bulk(out, slice_of("*"));
                 resp_bulk(out, unit->messages[m].channel);
                 resp_bulk(out, unit->messages[m].text);
             }
@@ -179,52 +179,52 @@ bool host_fail(struct host_fault *fault, enum wire_error error, const char *said
 void host_find(struct strbuf *out, const char *level, const char *text, const char *advice)
 {
     resp_array(out, 3);
-    resp_bulk(out, piece_of(level));
-    resp_bulk(out, piece_of(text));
-    resp_bulk(out, piece_of(advice));
+    resp_bulk(out, slice_of(level));
+    resp_bulk(out, slice_of(text));
+    resp_bulk(out, slice_of(advice));
 }
 
 /* -- messages ---------------------------------------------------------------------------------- */
 
 /* A client that has a message has something to do, and waits for no other until it listens anew. */
-void host_tell(struct piece name, struct piece text)
+void host_tell(struct slice name, struct slice text)
 {
     for (size_t i = 0; i < host_channels.count; i++) {
         struct client *client = host_channels.at[i].client;
-        if (!piece_equal(host_channels.at[i].name, name))
+        if (!slice_equal(host_channels.at[i].name, name))
             continue;
         client->patient = true;
         resp_array(&client->out, 3);
-        resp_bulk(&client->out, piece_of("message"));
+        resp_bulk(&client->out, slice_of("message"));
         resp_bulk(&client->out, name);
         resp_bulk(&client->out, text);
     }
 }
 
 /* Returns the latest channel that the client listens to, or the one of that name; NULL: none. */
-static struct host_channel *channel_of(const struct client *client, const struct piece *name)
+static struct host_channel *channel_of(const struct client *client, const struct slice *name)
 {
     for (size_t i = host_channels.count; i-- > 0;)
         if (host_channels.at[i].client == client &&
-            (!name || piece_equal(host_channels.at[i].name, *name)))
+            (!name || slice_equal(host_channels.at[i].name, *name)))
             return &host_channels.at[i];
     return NULL;
 }
 
 static void leave_channel(struct host_channel *channel)
 {
-    piece_drop(&channel->name);
+    slice_drop(&channel->name);
     *channel = host_channels.at[--host_channels.count];
 }
 
-static void reply_subscribed(struct client *client, const char *kind, const struct piece *channel)
+static void reply_subscribed(struct client *client, const char *kind, const struct slice *channel)
 {
     int64_t count = 0;
 
     for (size_t i = 0; i < host_channels.count; i++)
         count += host_channels.at[i].client == client;
     resp_array(&client->out, 3);
-    resp_bulk(&client->out, piece_of(kind));
+    resp_bulk(&client->out, slice_of(kind));
     if (channel)
         resp_bulk(&client->out, *channel);
     else
@@ -237,7 +237,7 @@ static void reply_subscribed(struct client *client, const char *kind, const stru
 /* A command of a client. */
 struct request {
     struct client *client;
-    const struct piece *words;
+    const struct slice *words;
     size_t count;
 };
 
@@ -307,7 +307,7 @@ static void do_open(const struct request *request)
 static const char *argument_text(const struct request *request, size_t first, const char *name)
 {
     for (size_t i = first; i + 1 < request->count; i += 2) {
-        if (piece_is(request->words[i], name))
+        if (slice_is(request->words[i], name))
             return word_text(request, i + 1);
     }
     return NULL;
@@ -316,7 +316,7 @@ static const char *argument_text(const struct request *request, size_t first, co
 /* EVALSHA or EVAL, a digest or a script, how many keys, keys, arguments. */
 static void do_eval(const struct request *request)
 {
-    bool by_digest = piece_is(request->words[0], "evalsha");
+    bool by_digest = slice_is(request->words[0], "evalsha");
     char hex[SHA1_HEX_SIZE];
     int64_t keys;
 
@@ -338,7 +338,7 @@ static void do_eval(const struct request *request)
         if (server.store->make(argument_text(request, 3 + (size_t)keys, "user"), &fault) &&
             server.store->load(&clock, &fault) == HOST_DONE) {
             resp_array(out, 2);
-            resp_bulk(out, piece_of("MARKED"));
+            resp_bulk(out, slice_of("MARKED"));
             resp_number(out, clock.now_us / 1000);
         } else {
             tell_fault(request->client, &fault);
@@ -357,7 +357,7 @@ static void do_eval(const struct request *request)
 static void do_role(const struct request *request)
 {
     resp_array(&request->client->out, 3);
-    resp_bulk(&request->client->out, piece_of("master"));
+    resp_bulk(&request->client->out, slice_of("master"));
     resp_number(&request->client->out, 0);
     resp_array(&request->client->out, 0);
 }
@@ -374,13 +374,13 @@ static void do_sql(const struct request *request)
 /* CLIENT, and MULTI: what follows waits for EXEC. */
 static void do_multi(const struct request *request)
 {
-    request->client->queues = piece_is(request->words[0], "multi");
+    request->client->queues = slice_is(request->words[0], "multi");
     resp_status(&request->client->out, "OK");
 }
 
 /* -- SCAN -------------------------------------------------------------------------------------- */
 
-static void note_name(void *arg, struct piece name)
+static void note_name(void *arg, struct slice name)
 {
     words_add(arg, name);
 }
@@ -391,16 +391,16 @@ static void do_scan(const struct request *request)
     struct words words = {0};
     struct host_fault fault;
 
-    if (!piece_is(piece_of(word_text(request, 2)), "match")) {
+    if (!slice_is(slice_of(word_text(request, 2)), "match")) {
         resp_error(&request->client->out, "ERR syntax error");
         return;
     }
-    words_add(&words, piece_of(word_text(request, 3)));
+    words_add(&words, slice_of(word_text(request, 3)));
     char *prefix = mem_strdup(words.at[0].at), *to = prefix;
     for (const char *from = prefix; *from && !strchr("*?[", *from); *to++ = *from++)
         if (*from == '\\' && from[1])
             from++;
-    if (server.store->list((struct piece){prefix, (size_t)(to - prefix)}, note_name, &words,
+    if (server.store->list((struct slice){prefix, (size_t)(to - prefix)}, note_name, &words,
                            &fault)) {
         /* By a script: its arguments are the pattern and all names. */
         const struct script_call call = {
@@ -409,7 +409,7 @@ static void do_scan(const struct request *request)
         script_is_known(call.hex); /* it is from now on */
         if (script_run(&call, &unit) == SCRIPT_DONE) {
             resp_array(&request->client->out, 2);
-            resp_bulk(&request->client->out, piece_of("0"));
+            resp_bulk(&request->client->out, slice_of("0"));
         }
         script_reply(&request->client->out);
     } else {
@@ -421,11 +421,11 @@ static void do_scan(const struct request *request)
 
 /* -- channels ---------------------------------------------------------------------------------- */
 
-static void listen_to(struct client *client, struct piece name)
+static void listen_to(struct client *client, struct slice name)
 {
     if (!channel_of(client, &name))
         *MEM_APPEND(host_channels.at, host_channels.count) =
-            (struct host_channel){client, piece_duplicate(name), .is_new = true};
+            (struct host_channel){client, slice_duplicate(name), .is_new = true};
 }
 
 /* In a transaction, behind the script that the message answers. */
@@ -444,10 +444,10 @@ static void do_unsubscribe(const struct request *request)
     if (!channel)
         reply_subscribed(request->client, "unsubscribe", NULL);
     for (; channel; channel = channel_of(request->client, NULL)) {
-        struct piece name = piece_duplicate(channel->name);
+        struct slice name = slice_duplicate(channel->name);
         leave_channel(channel);
         reply_subscribed(request->client, "unsubscribe", &name);
-        piece_drop(&name);
+        slice_drop(&name);
     }
 }
 
@@ -469,9 +469,9 @@ static void do_exec(const struct request *request)
     client->queues = client->patient = false;
     for (size_t i = 0; i < client->queued; i++) {
         const struct words *words = &client->queue[i];
-        if (words->count == 2 && piece_is(words->at[0], "subscribe"))
+        if (words->count == 2 && slice_is(words->at[0], "subscribe"))
             listen_to(client, words->at[1]);
-        client->patient |= words->count > 2 && piece_is(words->at[1], script_renew.sha1);
+        client->patient |= words->count > 2 && slice_is(words->at[1], script_renew.sha1);
     }
     resp_array(&client->out, client->queued);
     for (size_t i = 0; i < client->queued; i++) {
@@ -511,7 +511,7 @@ static void perform_command(const struct request *request)
 
     limit_time(COMMAND_MS);
     while (i < COMMANDS &&
-           !(piece_is(request->words[0], commands[i].name) && request->count >= commands[i].least))
+           !(slice_is(request->words[0], commands[i].name) && request->count >= commands[i].least))
         i++;
     if (i < COMMANDS)
         commands[i].run(request);
@@ -525,9 +525,9 @@ static void obey_request(const struct request *request)
 {
     if (request->count == 0)
         return;
-    if (server.refused && !piece_is(request->words[0], "open")) {
+    if (server.refused && !slice_is(request->words[0], "open")) {
         tell_fault(request->client, &server.fault);
-    } else if (request->client->queues && !piece_is(request->words[0], "exec")) {
+    } else if (request->client->queues && !slice_is(request->words[0], "exec")) {
         struct client *client = request->client;
         struct words *words = MEM_APPEND(client->queue, client->queued);
         *words = (struct words){0};

@@ -12,7 +12,7 @@
 #define US_PER_MS  1000
 #define MS_PER_SEC 1000
 
-bool shedlock_has(struct piece key)
+bool shedlock_has(struct slice key)
 {
     return key.size > strlen(SHEDLOCK_KEY) &&
            strncmp(key.at, SHEDLOCK_KEY, strlen(SHEDLOCK_KEY)) == 0;
@@ -51,7 +51,7 @@ void shedlock_add_values(struct sql_text *text, const struct unit_key *key)
     add_where(text, key);
 }
 
-void shedlock_take(struct record *record, int64_t now_us, struct piece by, const char *left)
+void shedlock_take(struct record *record, int64_t now_us, struct slice by, const char *left)
 {
     int64_t left_us = strtoll(left, NULL, 10);
 
@@ -60,7 +60,7 @@ void shedlock_take(struct record *record, int64_t now_us, struct piece by, const
     record->type = RECORD_STRING;
     /* The lock is held as long as any part of a millisecond is left. */
     record->expires = left_us > 0 ? (now_us + left_us) / US_PER_MS + 1 : 1;
-    record_set(record, piece_of(""), by);
+    record_set(record, slice_of(""), by);
 }
 
 /* -- writing ----------------------------------------------------------------------------------- */
@@ -96,7 +96,7 @@ void shedlock_add_changes(struct sql_text *text, const struct unit *unit)
             /* locked_at is when this holder took it. A row that came between the locking and the
              * reading is not locked: another holder may have taken it since. Then locked_by would
              * become NULL, which the table refuses. MySQL sets columns from left to right. */
-            const char *by = record_find(&key->record, piece_of(""))->value.at;
+            const char *by = record_find(&key->record, slice_of(""))->value.at;
             sql_add(text, "UPDATE shedlock SET locked_at = CASE WHEN locked_by = ");
             add_value(text, by);
             sql_add(text, " THEN locked_at ELSE ");
@@ -116,7 +116,7 @@ void shedlock_add_changes(struct sql_text *text, const struct unit *unit)
             sql_add(text, ", ");
             add_time(text, now, true);
             sql_add(text, ", ");
-            add_value(text, record_find(&key->record, piece_of(""))->value.at);
+            add_value(text, record_find(&key->record, slice_of(""))->value.at);
             sql_add(text, ")");
         }
         sql_end(text);
@@ -125,7 +125,7 @@ void shedlock_add_changes(struct sql_text *text, const struct unit *unit)
         sql_add(text, SQL_ONE "shedlock");
         add_where(text, key);
         sql_add(text, " AND locked_by = ");
-        add_value(text, record_find(&key->record, piece_of(""))->value.at);
+        add_value(text, record_find(&key->record, slice_of(""))->value.at);
         sql_add(text, " AND lock_until >= ");
         add_time(text, key->record.expires, false);
         sql_end(text);

@@ -9,15 +9,15 @@
 #include "store/hosted/dialect.h"
 
 /* Whether that key is a row of the table. */
-bool shedlock_has(struct piece key);
+bool shedlock_has(struct slice key);
 
 /* Adds statements that lock the rows of such keys. */
 void shedlock_add_locks(struct sql_text *text, const struct unit *unit);
-/* Adds the end of a query for a row that is locked, behind "SELECT …,": locked_by, and how many us
- * are left, which may be negative. */
+/* Adds the end of a query for a row that is locked, behind "SELECT …,": locked_by, and how many
+ * us are left, which may be negative. */
 void shedlock_add_values(struct sql_text *text, const struct unit_key *key);
 /* Makes a record of these two. */
-void shedlock_take(struct record *record, int64_t now_us, struct piece by, const char *left);
+void shedlock_take(struct record *record, int64_t now_us, struct slice by, const char *left);
 /* Adds statements that write the rows that have changed. A row that another client has made
  * meanwhile is a violation of the table's key. */
 void shedlock_add_changes(struct sql_text *text, const struct unit *unit);

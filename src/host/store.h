@@ -41,7 +41,7 @@ enum host_outcome {
 /* Of one client. From the end of the next unit on, messages to it are heard. */
 struct host_channel {
     struct client *client;
-    struct piece name;
+    struct slice name;
     bool is_new;    /* the server has not been asked for its messages, or has not committed that */
     uint64_t heard; /* the latest message that need not be told any more, where they have numbers */
 };
@@ -58,7 +58,7 @@ bool host_fail(struct host_fault *fault, enum wire_error error, const char *said
 /* Adds what the doctor takes for a finding: its level by name, the text, and what to do. */
 void host_find(struct strbuf *out, const char *level, const char *text, const char *advice);
 /* A message has come to all that listen to that channel. */
-void host_tell(struct piece name, struct piece text);
+void host_tell(struct slice name, struct slice text);
 
 /* How soon messages must be heard. */
 enum host_ears {
@@ -75,7 +75,7 @@ struct host_store {
     /* Ends the unit without writing anything. */
     void (*abandon)(void);
     /* Calls "each" for the name of every record that begins so and has not expired. */
-    bool (*list)(struct piece prefix, void (*each)(void *arg, struct piece name), void *arg,
+    bool (*list)(struct slice prefix, void (*each)(void *arg, struct slice name), void *arg,
                  struct host_fault *fault);
     /* Called when there is nothing to ask for. Returns a descriptor that becomes readable when
      * hear() has something to do; -1: none does. *ms: hear() must be called by then; -1: any
@@ -110,7 +110,7 @@ struct host {
     int listener; /* on which clients come; 0: there is one, the standard input */
     const struct command_extra *extra;
     /* Replies to a command, or returns false. The words are valid during the call. */
-    bool (*reply)(const struct piece *words, size_t count, struct strbuf *out);
+    bool (*reply)(const struct slice *words, size_t count, struct strbuf *out);
 };
 
 /* Returns the exit status. */

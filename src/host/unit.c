@@ -2,26 +2,26 @@
 
 #include "base/mem.h"
 
-static struct unit_key *find_key(struct unit *unit, struct piece name)
+static struct unit_key *find_key(struct unit *unit, struct slice name)
 {
     for (size_t i = 0; i < unit->count; i++)
-        if (piece_equal(unit->keys[i].name, name))
+        if (slice_equal(unit->keys[i].name, name))
             return &unit->keys[i];
     return NULL;
 }
 
-void unit_add(struct unit *unit, struct piece name, bool writes)
+void unit_add(struct unit *unit, struct slice name, bool writes)
 {
     struct unit_key *key = find_key(unit, name);
 
     if (!key) {
         key = MEM_APPEND(unit->keys, unit->count);
-        *key = (struct unit_key){.name = piece_duplicate(name)};
+        *key = (struct unit_key){.name = slice_duplicate(name)};
     }
     key->writes |= writes;
 }
 
-struct record *unit_record(struct unit *unit, struct piece name, bool to_write)
+struct record *unit_record(struct unit *unit, struct slice name, bool to_write)
 {
     struct unit_key *key = find_key(unit, name);
 
@@ -36,10 +36,10 @@ struct record *unit_record(struct unit *unit, struct piece name, bool to_write)
     return &key->record;
 }
 
-void unit_tell(struct unit *unit, struct piece channel, struct piece text)
+void unit_tell(struct unit *unit, struct slice channel, struct slice text)
 {
     *MEM_APPEND(unit->messages, unit->message_count) =
-        (struct unit_message){piece_duplicate(channel), piece_duplicate(text)};
+        (struct unit_message){slice_duplicate(channel), slice_duplicate(text)};
 }
 
 bool unit_has_changes(const struct unit *unit)
@@ -58,8 +58,8 @@ void unit_restart(struct unit *unit)
         unit->keys[i].record = (struct record){0};
     }
     for (size_t i = 0; i < unit->message_count; i++) {
-        piece_drop(&unit->messages[i].channel);
-        piece_drop(&unit->messages[i].text);
+        slice_drop(&unit->messages[i].channel);
+        slice_drop(&unit->messages[i].text);
     }
     unit->message_count = 0;
     unit->now_us = 0;
@@ -70,7 +70,7 @@ void unit_end(struct unit *unit)
 {
     unit_restart(unit);
     for (size_t i = 0; i < unit->count; i++)
-        piece_drop(&unit->keys[i].name);
+        slice_drop(&unit->keys[i].name);
     free(unit->keys);
     free(unit->messages);
     *unit = (struct unit){0};

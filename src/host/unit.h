@@ -8,13 +8,13 @@
 #define UNIT_KEYS_MAX 128
 
 struct unit_key {
-    struct piece name; /* owned */
+    struct slice name; /* owned */
     bool writes; /* no other unit may read it before this one ends; otherwise none may write */
     struct record record;
 };
 
 struct unit_message {
-    struct piece channel, text; /* owned */
+    struct slice channel, text; /* owned */
 };
 
 struct unit {
@@ -31,12 +31,12 @@ struct unit {
 };
 
 /* Adds a key that is known from the start. */
-void unit_add(struct unit *unit, struct piece name, bool writes);
+void unit_add(struct unit *unit, struct slice name, bool writes);
 /* The record of that key, which does not exist if it has expired. NULL: it was not loaded, or may
  * not be changed; then the unit must be done again. */
-struct record *unit_record(struct unit *unit, struct piece name, bool to_write);
+struct record *unit_record(struct unit *unit, struct slice name, bool to_write);
 /* Copies both. */
-void unit_tell(struct unit *unit, struct piece channel, struct piece text);
+void unit_tell(struct unit *unit, struct slice channel, struct slice text);
 /* Whether there is anything to commit. */
 bool unit_has_changes(const struct unit *unit);
 

@@ -80,7 +80,7 @@ static void abandon(void)
 {
 }
 
-static bool list(struct piece prefix, void (*each)(void *arg, struct piece name), void *arg,
+static bool list(struct slice prefix, void (*each)(void *arg, struct slice name), void *arg,
                  struct host_fault *fault)
 {
     return memory_records_store.list(prefix, each, arg, fault);

@@ -114,7 +114,7 @@ static void expect_waiters_to_end(void)
 
 static const char *text_of(const struct record *record, const char *name, char out[LATCH_WORD_SIZE])
 {
-    const struct record_field *field = record_find(record, piece_of(name));
+    const struct record_field *field = record_find(record, slice_of(name));
 
     snprintf(out, LATCH_WORD_SIZE, "%.*s", field ? (int)field->value.size : 0,
              field ? field->value.at : "");

@@ -44,8 +44,8 @@ static void print_address(struct strbuf *out, int number, const char *port)
     char host[20];
 
     snprintf(host, sizeof host, "10.0.0.%d", number + 1);
-    resp_bulk(out, piece_of(host));
-    resp_bulk(out, piece_of(port));
+    resp_bulk(out, slice_of(host));
+    resp_bulk(out, slice_of(port));
 }
 
 static void print_id(struct strbuf *out, int which)
@@ -53,7 +53,7 @@ static void print_id(struct strbuf *out, int which)
     char id[48];
 
     snprintf(id, sizeof id, "%040d", which + 1);
-    resp_bulk(out, piece_of(id));
+    resp_bulk(out, slice_of(id));
 }
 
 static void tell_others(struct strbuf *out, int which)
@@ -65,23 +65,23 @@ static void tell_others(struct strbuf *out, int which)
             continue;
         snprintf(host, sizeof host, "10.0.0.%d", SENTINEL_FIRST + i + 1);
         resp_array(out, 6);
-        resp_bulk(out, piece_of("ip"));
-        resp_bulk(out, piece_of(host));
-        resp_bulk(out, piece_of("port"));
-        resp_bulk(out, piece_of("26379"));
-        resp_bulk(out, piece_of("runid"));
+        resp_bulk(out, slice_of("ip"));
+        resp_bulk(out, slice_of(host));
+        resp_bulk(out, slice_of("port"));
+        resp_bulk(out, slice_of("26379"));
+        resp_bulk(out, slice_of("runid"));
         print_id(out, i);
     }
 }
 
-static void answer(int which, const struct piece *words, size_t count, struct strbuf *out)
+static void answer(int which, const struct slice *words, size_t count, struct strbuf *out)
 {
-    struct piece what = count > 1 ? words[1] : piece_of("");
+    struct slice what = count > 1 ? words[1] : slice_of("");
 
-    if (piece_is(what, "get-master-addr-by-name")) {
+    if (slice_is(what, "get-master-addr-by-name")) {
         resp_array(out, 2);
         print_address(out, sentinels_here.master[which], "6379");
-    } else if (piece_is(what, "sentinels")) {
+    } else if (slice_is(what, "sentinels")) {
         tell_others(out, which);
     } else {
         print_id(out, which);
@@ -91,7 +91,7 @@ static void answer(int which, const struct piece *words, size_t count, struct st
 void sentinel_read_from(struct connection *connection)
 {
     int which = connection->server - SENTINEL_FIRST;
-    const struct piece *words;
+    const struct slice *words;
     struct strbuf out = {0};
     size_t count;
     char bytes[4096];

@@ -7,7 +7,7 @@
 #define script_is_known knows_script
 #define script_load     learn_script
 static bool knows_script(const char *hex);
-static bool learn_script(struct piece text, char hex[SHA1_HEX_SIZE]);
+static bool learn_script(struct slice text, char hex[SHA1_HEX_SIZE]);
 #include "host/serve.c"
 #undef script_is_known
 #undef script_load
@@ -131,7 +131,7 @@ static bool knows_script(const char *hex)
 }
 
 /* A digest takes its time, and clients have hardly a script but those of rules/. */
-static bool learn_script(struct piece text, char hex[SHA1_HEX_SIZE])
+static bool learn_script(struct slice text, char hex[SHA1_HEX_SIZE])
 {
     const struct bytecode *one = bytecodes;
 
@@ -250,20 +250,20 @@ static void on_commit(void)
 /* -- the host ---------------------------------------------------------------------------------- */
 
 /* The same scripts come with each connection: each is digested once. */
-bool __real_script_load(struct piece text, char hex[SHA1_HEX_SIZE]);
-bool __wrap_script_load(struct piece text, char hex[SHA1_HEX_SIZE])
+bool __real_script_load(struct slice text, char hex[SHA1_HEX_SIZE]);
+bool __wrap_script_load(struct slice text, char hex[SHA1_HEX_SIZE])
 {
     static struct known {
-        struct piece text;
+        struct slice text;
         char hex[SHA1_HEX_SIZE];
     } known[32];
     struct known *one = known;
 
-    while (one->text.at && !piece_equal(one->text, text))
+    while (one->text.at && !slice_equal(one->text, text))
         if (++one == known + sizeof known / sizeof *known)
             return __real_script_load(text, hex);
     if (!one->text.at) {
-        one->text = piece_duplicate(text);
+        one->text = slice_duplicate(text);
         if (!__real_script_load(text, one->hex))
             abort();
         lua_memory_keep();
@@ -273,8 +273,8 @@ bool __wrap_script_load(struct piece text, char hex[SHA1_HEX_SIZE])
 }
 
 /* A Redis has all of its keys: nothing is done again because one was not loaded. */
-struct record *__real_unit_record(struct unit *unit, struct piece name, bool to_write);
-struct record *__wrap_unit_record(struct unit *unit, struct piece name, bool to_write)
+struct record *__real_unit_record(struct unit *unit, struct slice name, bool to_write);
+struct record *__wrap_unit_record(struct unit *unit, struct slice name, bool to_write)
 {
     if (server.store == &memory_records_store)
         memory_records_reach(unit, name, to_write);
@@ -282,19 +282,19 @@ struct record *__wrap_unit_record(struct unit *unit, struct piece name, bool to_
 }
 
 /* SCRIPT LOAD, which rlock asks a host for as it asks Redis. */
-static bool reply_to_script(const struct piece *words, size_t count, struct strbuf *out)
+static bool reply_to_script(const struct slice *words, size_t count, struct strbuf *out)
 {
     char hex[SHA1_HEX_SIZE];
 
-    if (count < 3 || !piece_is(words[0], "script"))
+    if (count < 3 || !slice_is(words[0], "script"))
         return false;
     learn_script(words[2], hex);
-    resp_bulk(out, piece_of(hex));
+    resp_bulk(out, slice_of(hex));
     return true;
 }
 
 /* A command of a script. */
-static const char *refuse(const struct unit *unit, struct piece name)
+static const char *refuse(const struct unit *unit, struct slice name)
 {
     bool has_written = false;
 
@@ -476,10 +476,10 @@ static void send_answers(void)
 static void tell_replica(struct strbuf *out)
 {
     resp_array(out, 5);
-    resp_bulk(out, piece_of("slave"));
-    resp_bulk(out, piece_of("10.0.0.9"));
+    resp_bulk(out, slice_of("slave"));
+    resp_bulk(out, slice_of("10.0.0.9"));
     resp_number(out, 6379);
-    resp_bulk(out, piece_of("connected"));
+    resp_bulk(out, slice_of("connected"));
     resp_number(out, 0);
 }
 
@@ -488,14 +488,14 @@ static void tell_master(struct strbuf *out)
     int count = replication_count(number_of(here));
 
     resp_array(out, 3);
-    resp_bulk(out, piece_of("master"));
+    resp_bulk(out, slice_of("master"));
     resp_number(out, 0);
     resp_array(out, (size_t)count);
     for (int i = 0; i < count; i++) {
         resp_array(out, 3);
-        resp_bulk(out, piece_of("10.0.0.9"));
-        resp_bulk(out, piece_of("6379"));
-        resp_bulk(out, piece_of("0"));
+        resp_bulk(out, slice_of("10.0.0.9"));
+        resp_bulk(out, slice_of("6379"));
+        resp_bulk(out, slice_of("0"));
     }
 }
 
@@ -529,10 +529,10 @@ static bool answer_for_proxy(const struct request *request)
 {
     struct client *client = request->client;
     const char *error = trouble_with_call(trouble_of(here));
-    struct piece name = request->words[0];
+    struct slice name = request->words[0];
     size_t before = client->out.size;
-    bool calls = piece_is(name, "exec") ||
-                 (!client->queues && (piece_is(name, "evalsha") || piece_is(name, "eval")));
+    bool calls = slice_is(name, "exec") ||
+                 (!client->queues && (slice_is(name, "evalsha") || slice_is(name, "eval")));
 
     if (!error || !calls)
         return false;
@@ -556,13 +556,13 @@ static void count_call(const struct client *client, size_t before)
 static bool is_subscribed(const struct request *request)
 {
     return channel_of(request->client, NULL) && !request->client->queues &&
-           !piece_is(request->words[0], "subscribe") && !piece_is(request->words[0], "unsubscribe");
+           !slice_is(request->words[0], "subscribe") && !slice_is(request->words[0], "unsubscribe");
 }
 
 static void answer(struct connection *connection, const struct request *request)
 {
     struct client *client = request->client;
-    struct piece name = request->words[0];
+    struct slice name = request->words[0];
     size_t before = client->out.size;
     const char *refusal = trouble_with_command(trouble_of(here), name, client->queues);
 
@@ -575,19 +575,19 @@ static void answer(struct connection *connection, const struct request *request)
     if (refusal) {
         connection->aborts |= client->queues;
         resp_error(&client->out, refusal);
-    } else if (piece_is(name, "exec") && connection->aborts) {
+    } else if (slice_is(name, "exec") && connection->aborts) {
         connection->aborts = false;
         discard(client);
-    } else if (piece_is(name, "role") && trouble_is_replica(trouble_of(here))) {
+    } else if (slice_is(name, "role") && trouble_is_replica(trouble_of(here))) {
         tell_replica(&client->out);
-    } else if (piece_is(name, "role") && !client->queues) {
+    } else if (slice_is(name, "role") && !client->queues) {
         tell_master(&client->out);
-    } else if (piece_is(name, "wait") && !client->queues) {
+    } else if (slice_is(name, "wait") && !client->queues) {
         wait_for_replicas(connection, request);
     } else {
         obey_request(request);
     }
-    if (!client->queues && (piece_is(name, "evalsha") || piece_is(name, "eval")))
+    if (!client->queues && (slice_is(name, "evalsha") || slice_is(name, "eval")))
         count_call(client, before);
 }
 

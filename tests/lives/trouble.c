@@ -61,27 +61,27 @@ const char *trouble_with_client(enum trouble trouble)
     return troubles[trouble].client;
 }
 
-static bool is_among(struct piece name, const char *const *names)
+static bool is_among(struct slice name, const char *const *names)
 {
-    while (*names && !piece_is(name, *names))
+    while (*names && !slice_is(name, *names))
         names++;
     return *names;
 }
 
-const char *trouble_with_command(enum trouble trouble, struct piece name, bool queues)
+const char *trouble_with_command(enum trouble trouble, struct slice name, bool queues)
 {
     static const char *const harmless[] = {"exec", "multi",     "client",      "role",
                                            "time", "subscribe", "unsubscribe", NULL};
     static const char *const while_busy[] = {"exec", "multi", NULL};
 
-    if (queues && troubles[trouble].queued && !piece_is(name, "exec"))
+    if (queues && troubles[trouble].queued && !slice_is(name, "exec"))
         return troubles[trouble].queued;
     return is_among(name, trouble == TROUBLE_BUSY ? while_busy : harmless)
                ? NULL
                : troubles[trouble].command;
 }
 
-const char *trouble_with_write(enum trouble trouble, struct piece name, bool has_written)
+const char *trouble_with_write(enum trouble trouble, struct slice name, bool has_written)
 {
     static const char *const grows[] = {"hset", "set", NULL};
     static const char *const writes[] = {"hset", "set", "hdel", "del", "pexpire", NULL};

@@ -30,6 +30,6 @@ const char *trouble_with_call(enum trouble trouble);
 /* All that a new client is told before it is hung up on; NULL: it is welcome. */
 const char *trouble_with_client(enum trouble trouble);
 /* The error for a command; NULL: it is done. queues: behind a MULTI. */
-const char *trouble_with_command(enum trouble trouble, struct piece name, bool queues);
+const char *trouble_with_command(enum trouble trouble, struct slice name, bool queues);
 /* The error for a command of a script; NULL: it is done. has_written: an earlier one of it has. */
-const char *trouble_with_write(enum trouble trouble, struct piece name, bool has_written);
+const char *trouble_with_write(enum trouble trouble, struct slice name, bool has_written);

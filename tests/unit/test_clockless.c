@@ -54,7 +54,7 @@ static void commit(struct host *host)
 static void set(struct host *host, const char *name, const char *value)
 {
     host->key.record.type = RECORD_HASH;
-    record_set(&host->key.record, piece_of(name), piece_of(value));
+    record_set(&host->key.record, slice_of(name), slice_of(value));
 }
 
 /* Makes a record of only that field. */
@@ -69,7 +69,7 @@ static void write_alone(struct host *host, const char *name, const char *value)
 
 static const char *get(const struct host *host, const char *name)
 {
-    const struct record_field *field = record_find(&host->key.record, piece_of(name));
+    const struct record_field *field = record_find(&host->key.record, slice_of(name));
 
     return field ? field->value.at : NULL;
 }

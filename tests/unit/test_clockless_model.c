@@ -542,10 +542,10 @@ static void read_reply(struct call *call)
 static void run_call(struct client *client)
 {
     struct call *call = &client->call;
-    struct piece key = piece_of(names[call->key]), words[COUNT(call->words)];
+    struct slice key = slice_of(names[call->key]), words[COUNT(call->words)];
 
     for (size_t i = 0; i < call->count; i++)
-        words[i] = piece_of(call->words[i]);
+        words[i] = slice_of(call->words[i]);
     const struct script_call run = {.hex = call->script->sha1,
                                     .keys = &key,
                                     .key_count = 1,
@@ -591,7 +591,7 @@ static void load(struct client *client)
     calls++;
     call->loaded = now;
     call->reading = read_date(client);
-    unit_add(&call->unit, piece_of(names[call->key]), true);
+    unit_add(&call->unit, slice_of(names[call->key]), true);
     unit_restart(&call->unit);
     call->unit.now_us = read;
     struct unit_key *key = &call->unit.keys[0];

@@ -43,10 +43,10 @@ static void test_reading(void)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct protobuf_field field =
-            protobuf_find((struct piece){rows[i].bytes, rows[i].size}, rows[i].number);
+            protobuf_find((struct slice){rows[i].bytes, rows[i].size}, rows[i].number);
         const char *text = rows[i].text;
         bool same =
-            text ? field.bytes.at && piece_equal(field.bytes, piece_of(text)) : !field.bytes.at;
+            text ? field.bytes.at && slice_equal(field.bytes, slice_of(text)) : !field.bytes.at;
         tap_ok(same && field.value == rows[i].value, "row %zu", i);
     }
 }
@@ -62,14 +62,14 @@ static void test_writing(void)
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         protobuf_add_number(&message, (unsigned)i * 100 + 1, numbers[i]);
     memset(text, 'x', sizeof text);
-    protobuf_add_bytes(&message, 5, (struct piece){text, sizeof text});
+    protobuf_add_bytes(&message, 5, (struct slice){text, sizeof text});
     protobuf_wrap(&message, 6);
-    struct piece rest = {message.text, message.size};
+    struct slice rest = {message.text, message.size};
     tap_ok(protobuf_take(&rest, &field) && field.number == 6 && rest.size == 0, "one field");
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         tap_ok(protobuf_find(field.bytes, (unsigned)i * 100 + 1).value == numbers[i], "%" PRId64,
                numbers[i]);
-    tap_ok(piece_equal(protobuf_find(field.bytes, 5).bytes, (struct piece){text, sizeof text}),
+    tap_ok(slice_equal(protobuf_find(field.bytes, 5).bytes, (struct slice){text, sizeof text}),
            "bytes");
     strbuf_free(&message);
 }
