@@ -208,3 +208,54 @@ all_renewed() {
     queued k work b k 0.2 --lease 20s
     handed_over 20
 }
+
+# with_own_password: the Sentinels have the password "watch", which stands in a file.
+with_own_password() {
+    undeploy
+    export REDISCLI_AUTH=secret SENTINEL_AUTH=watch RLOCK_PASSWORD=secret
+    SENTINEL_LINES=("requirepass watch" "sentinel sentinel-pass watch")
+    deploy --requirepass secret
+    disturb
+    install -m 600 <(echo watch) "$T/watch"
+    export RLOCK_CONFIG=$T/config
+    echo "sentinel-password-file = $T/watch" >"$RLOCK_CONFIG"
+}
+
+# change_password_of_sentinels WORD: to that; their connections are closed.
+change_password_of_sentinels() {
+    local one
+    for one in 1 2 3; do
+        on $one sentinel config set sentinel-pass "$1"
+        on $one acl setuser default resetpass ">$1"
+        SENTINEL_AUTH=$1 on $one client kill type normal skipme yes
+    done
+    SENTINEL_AUTH=$1
+}
+
+@test "H19 H51 Sentinels whose password has changed are heard when they name another master" {
+    with_own_password
+    stay x k --lease 60s
+    queue w k --lease 60s
+    poll_until 15 has_clients a 2
+    poll_until 15 is_synchronised b
+    echo fresh >"$T/watch"
+    change_password_of_sentinels fresh
+    cut_off a watcher
+    b_is_master
+    poll_until 30 has_clients b 2
+    ends_well x
+    ends_with w 0
+}
+
+@test "H19 H41 the password of Sentinels changes, and the master is gone before the file is new" {
+    with_own_password
+    stay x k --lease 60s
+    queue w k --lease 60s
+    change_password_of_sentinels fresh
+    kill_master
+    b_is_master
+    echo fresh >"$T/watch"
+    poll_until 40 has_clients b 2
+    ends_well x
+    ends_with w 0
+}

@@ -51,9 +51,8 @@ struct batch {
 /* A password, which may be changed while a lock is held. */
 struct secret {
     const char *word; /* NULL: none */
-    const char *file; /* read again, once, where the word is refused; NULL: it cannot be */
+    const char *file; /* read again where the word is refused; NULL: it cannot be */
     char *fresh;      /* as it was read again */
-    bool reread;
 };
 
 struct redis_session {
@@ -340,29 +339,28 @@ static void start_over(struct redis_session *session)
     connect_next(session);
 }
 
-/* While it searches, the Sentinels have refused. */
-static bool try_file_again(struct redis_session *session)
+/* The word was refused. False: its file has no other one by now. */
+static bool renew_secret(struct secret *secret)
 {
-    bool sentinels = session->phase == PHASE_LOCATING && session->sentinel_password.word;
-    struct secret *secret = sentinels ? &session->sentinel_password : &session->password;
-    char *fresh = secret->file && !secret->reread ? secret_read_again(secret->file) : NULL;
+    char *fresh = secret->file ? secret_read_again(secret->file) : NULL;
+    bool other = fresh && !(secret->word && strcmp(fresh, secret->word) == 0);
 
-    if (!fresh)
-        return false;
-    secret->reread = true;
-    free(secret->fresh);
-    secret->word = secret->fresh = fresh;
-    start_over(session);
-    return true;
+    if (other) {
+        free(secret->fresh);
+        secret->word = secret->fresh = fresh;
+    } else {
+        free(fresh);
+    }
+    return other;
 }
 
-/* After a refusal by the server or its Sentinels: tries the password's file again, retries, or
- * fails. */
+/* After a refusal by the server or its Sentinels: tries what is in the file of its password by now,
+ * retries, or fails. */
 static void turn_away(struct redis_session *session, const struct answer *why)
 {
-    if (why->cause == CAUSE_DENIED && try_file_again(session))
-        return;
-    if (why->cause == CAUSE_NOT_READY)
+    if (why->cause == CAUSE_DENIED && renew_secret(&session->password))
+        start_over(session);
+    else if (why->cause == CAUSE_NOT_READY)
         retry_or_fail(session, why);
     else
         fail_batch(session, why);
@@ -408,6 +406,16 @@ static struct sentinel_login login_of(const struct redis_session *session)
 {
     return sentinel_login(&session->address, session->sentinel_password.word,
                           session->password.word);
+}
+
+static bool on_login_refused(void *arg, struct sentinel_login *login)
+{
+    struct redis_session *session = arg;
+    bool own = session->sentinel_password.word;
+    bool other = renew_secret(own ? &session->sentinel_password : &session->password);
+
+    *login = login_of(session);
+    return other;
 }
 
 /* A name service that is silent leaves time for what was known. */
@@ -710,7 +718,6 @@ static void on_accepted(struct redis_session *session)
 
     session->phase = PHASE_UP;
     former_conn_leave(&session->former);
-    session->password.reread = session->sentinel_password.reread = false;
     session->round_trip = moment_until(session->greeting_sent, loop_now(session->loop));
     loop_disarm(session->loop, &session->timer);
     locator_watch(session->locator, &login);
@@ -930,7 +937,8 @@ struct redis_session *redis_session_new(struct loop *loop, const struct store_ad
                                         char *fault, size_t size)
 {
     static const struct conn_events conn_events = {on_connected, on_reply, on_broken};
-    static const struct locator_events locator_events = {on_located, on_master_moved};
+    static const struct locator_events locator_events = {on_located, on_master_moved,
+                                                         on_login_refused};
     struct redis_session *session = mem_zeroed(sizeof *session);
 
     /* A literal would touch two pages, and a short run never needs most of them. */

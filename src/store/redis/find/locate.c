@@ -30,6 +30,7 @@ static void report_failure(struct locator *locator, enum cause cause, bool nowhe
     locator->events->located(locator->arg, &failure);
 }
 
+static void ask_for_master(struct locator *locator);
 static void ask_sentinels(struct loop_timer *timer);
 
 struct locator *locator_new(struct loop *loop, const struct url *url, struct tls *tls,
@@ -185,13 +186,22 @@ static bool may_stay(const struct locator *locator, const struct sentinel_vote *
     }
 }
 
+/* Whether their password has changed, and what is in its file by now is another one. */
+static bool renews_login(struct locator *locator, const struct sentinel_vote *vote)
+{
+    return vote->outcome == SENTINELS_DENY &&
+           locator->events->refused(locator->arg, &locator->login);
+}
+
 static void on_voted(void *arg, const struct sentinel_vote *vote)
 {
     struct locator *locator = arg;
     const struct sentinel_word *word = &sentinels_facts(locator->sentinels)->words[vote->speaker];
     struct answer failure;
 
-    if (vote->outcome == SENTINELS_NAME) {
+    if (renews_login(locator, vote)) {
+        ask_for_master(locator);
+    } else if (vote->outcome == SENTINELS_NAME) {
         snprintf(locator->host, sizeof locator->host, "%s", word->host);
         locator->port = word->port;
         snprintf(locator->found, sizeof locator->found, "the master %s:%d", word->host, word->port);
@@ -205,6 +215,14 @@ static void on_voted(void *arg, const struct sentinel_vote *vote)
         sentinels_explain(locator->sentinels, vote, &failure);
         locator->events->located(locator->arg, &failure);
     }
+}
+
+static void ask_for_master(struct locator *locator)
+{
+    struct moment now = loop_now(locator->loop);
+
+    sentinels_ask(locator->sentinels, SENTINELS_VOTE, &locator->login,
+                  moment_plus(now, moment_until(now, locator->until) / 2), on_voted, locator);
 }
 
 static void look_soon(struct locator *locator)
@@ -222,10 +240,12 @@ static void on_looked(void *arg, const struct sentinel_vote *vote)
     const struct sentinel_word *word = &sentinels_facts(locator->sentinels)->words[vote->speaker];
     bool ours = sentinel_names(word, locator->host, locator->port);
 
-    if (vote->outcome == SENTINELS_NAME && !ours)
+    if (vote->outcome == SENTINELS_NAME && !ours) {
         locator->events->moved(locator->arg);
-    else
-        look_soon(locator);
+        return;
+    }
+    renews_login(locator, vote);
+    look_soon(locator);
 }
 
 static void ask_sentinels(struct loop_timer *timer)
@@ -241,8 +261,8 @@ static void ask_sentinels(struct loop_timer *timer)
 bool locator_search(struct locator *locator, const struct sentinel_login *login,
                     struct moment until)
 {
-    struct moment now = loop_now(locator->loop);
-
+    locator->login = *login;
+    locator->until = until;
     if (locator->startable) {
         locator->starter = helper_process_start(locator->loop, start_local, locator->url->record,
                                                 sizeof(struct start), on_started, locator);
@@ -250,8 +270,7 @@ bool locator_search(struct locator *locator, const struct sentinel_login *login,
     }
     if (!locator->sentinels)
         return look_up(locator, locator->url->hosts[0].name, locator->url->hosts[0].port);
-    sentinels_ask(locator->sentinels, SENTINELS_VOTE, login,
-                  moment_plus(now, moment_until(now, until) / 2), on_voted, locator);
+    ask_for_master(locator);
     return true;
 }
 

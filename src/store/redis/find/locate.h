@@ -14,6 +14,8 @@ struct locator_events {
     void (*located)(void *arg, const struct answer *failure);
     /* The server that is watched is not the master any more. */
     void (*moved)(void *arg);
+    /* The Sentinels refuse the login. False: there is no other one by now. */
+    bool (*refused)(void *arg, struct sentinel_login *login);
 };
 
 struct locator {
@@ -33,7 +35,8 @@ struct locator {
     char host[256];              /* the master they named, or "" */
     int port;
     char found[300]; /* for messages: "the master 10.0.0.1:6379"; "": the URL says it all */
-    struct sentinel_login login;
+    struct sentinel_login login; /* as it was given last; borrowed */
+    struct moment until;         /* of a search */
     struct loop_timer look;
     int64_t pace; /* of looks, ns */
 };
@@ -55,7 +58,8 @@ const char *locator_host(const struct locator *locator);
 
 /* Starts a search. Sentinels get half of the time until "until" to answer, since the server must be
  * reached as well; a name or the start of a server may take longer than "until". "located" comes
- * once, later. login: for Sentinels. Returns false with errno if the search cannot start. */
+ * once, later. login: for Sentinels, whose words are borrowed until the next one is given. Returns
+ * false with errno if the search cannot start. */
 bool locator_search(struct locator *locator, const struct sentinel_login *login,
                     struct moment until);
 /* A lease of "lease" ns depends on the server: a watch looks at least three times in it. */
@@ -68,7 +72,7 @@ bool locator_may_stay(const struct locator *locator);
 /* Ends that search, and goes back to what was known. */
 void locator_stay(struct locator *locator);
 /* Watches the server until locator_stop(): asks the Sentinels now and then whether it is still the
- * master. "moved" comes once, when it is not. The words of "login" are borrowed until then. */
+ * master. "moved" comes once, when it is not. login: as for a search. */
 void locator_watch(struct locator *locator, const struct sentinel_login *login);
 /* Ends a search and a watch, without their events; to be called when the connection has ended.
  * If the server may have moved, the next connection needs a search. */
