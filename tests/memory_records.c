@@ -35,7 +35,7 @@ static bool memory_open(const struct host_target *target, const char *table,
     return true;
 }
 
-static struct memory_record *find(const char *name)
+static struct memory_kind *find(const char *name)
 {
     for (size_t i = 0; i < here->count; i++)
         if (strcmp(here->all[i].name, name) == 0)
@@ -46,7 +46,7 @@ static struct memory_record *find(const char *name)
 static void load(struct unit_key *key)
 {
     char *name = record_print_name(key->name);
-    const struct memory_record *found = find(name);
+    const struct memory_kind *found = find(name);
 
     if (found && !record_read(&key->record, found->text, strlen(found->text)))
         abort();
@@ -76,11 +76,11 @@ void memory_records_reach(struct unit *unit, struct slice name, bool to_write)
 static void keep(const struct unit_key *key)
 {
     char *name = record_print_name(key->name);
-    struct memory_record *found = find(name);
+    struct memory_kind *found = find(name);
 
     if (!found) {
         found = MEM_APPEND(here->all, here->count);
-        *found = (struct memory_record){.name = mem_strdup(name)};
+        *found = (struct memory_kind){.name = mem_strdup(name)};
     }
     free(found->text);
     found->text = record_print(&key->record);
@@ -108,7 +108,7 @@ static void memory_abandon(void)
 {
 }
 
-static bool is_alive(const struct memory_record *one)
+static bool is_alive(const struct memory_kind *one)
 {
     struct record record = {0};
 

@@ -6,7 +6,7 @@
 
 #include "host/unit.h"
 
-struct memory_record {
+struct memory_kind {
     char *name; /* as record_print_name() has it */
     char *text; /* as record_print() has it */
     int64_t version;
@@ -14,7 +14,7 @@ struct memory_record {
 
 /* The records of one server; all zero: none. */
 struct memory_records {
-    struct memory_record *all;
+    struct memory_kind *all;
     size_t count;
 };
 

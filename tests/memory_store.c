@@ -26,7 +26,7 @@
 #include "net/loop.h"
 #include "store/diagnosis.h"
 #include "store/views.h"
-#include "store/quorum/store_record.h"
+#include "store/quorum/store_kind.h"
 #include "store/redis/store.h"
 #include "store/url_parts.h"
 
@@ -439,7 +439,7 @@ static struct store *memory_open(struct loop *loop, const struct store_address *
     return &store->base;
 }
 
-/* -- its record -------------------------------------------------------------------------------- */
+/* -- its kind ---------------------------------------------------------------------------------- */
 
 static const char *parse(struct url *url, char *rest)
 {
@@ -475,15 +475,15 @@ static bool check(const struct checkup_plan *plan, struct checkup *checkup, char
     return true;
 }
 
-static const struct store_record memory_record = {.scheme = "memory",
-                                                  .name = "memory://",
-                                                  .abilities = STORE_FORCE,
-                                                  .no_password = true,
-                                                  .parse = parse,
-                                                  .print = print,
-                                                  .open = memory_open,
-                                                  .check = check};
+static const struct store_kind memory_kind = {.scheme = "memory",
+                                              .name = "memory://",
+                                              .abilities = STORE_FORCE,
+                                              .no_password = true,
+                                              .parse = parse,
+                                              .print = print,
+                                              .open = memory_open,
+                                              .check = check};
 
 /* In place of src/store/stores.c. */
-const struct store_record *const stores[] = {&redis_record, &unix_record, &memory_record, NULL};
-const struct store_record *const store_of_several = &quorum_record;
+const struct store_kind *const stores[] = {&redis_kind, &unix_kind, &memory_kind, NULL};
+const struct store_kind *const store_of_several = &quorum_kind;

@@ -470,7 +470,7 @@ char *ability_print_lack(const struct store_address *address, enum store_ability
     for (size_t i = 0; i < sizeof abilities / sizeof *abilities; i++)
         if (abilities[i].ability == ability)
             words = abilities[i].words;
-    snprintf(out, ABILITY_LACK_SIZE, "%s has no %s", store_record_of(address)->name, words);
+    snprintf(out, ABILITY_LACK_SIZE, "%s has no %s", store_kind_of(address)->name, words);
     return out;
 }
 

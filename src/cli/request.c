@@ -88,7 +88,7 @@ const char *mirror_read(const char *value, const char *key, char out[MIRROR_SIZE
 int mirror_judge(const char *mirror, const char *key, const struct call *call)
 {
     const struct store_address *address = &call->settings.address;
-    const struct store_record *record = store_record_of(address);
+    const struct store_kind *store = store_kind_of(address);
     const char *name = strchr(mirror, ':') + 1;
     size_t length = (size_t)(name - mirror);
 
@@ -96,15 +96,16 @@ int mirror_judge(const char *mirror, const char *key, const struct call *call)
     if (status != STATUS_OK)
         return status;
     /* The addresses of several servers are of the same kind. */
-    const char *const *kind = address->urls->record->mirrors;
-    while (*kind && (strncmp(*kind, mirror, length - 1) != 0 || strlen(*kind) != length - 1))
-        kind++;
-    if (!*kind)
-        return command_misused(call, "%s has no --mirror %.*s", record->name, (int)length, mirror);
+    const char *const *mirrored = address->urls->kind->mirrors;
+    while (*mirrored &&
+           (strncmp(*mirrored, mirror, length - 1) != 0 || strlen(*mirrored) != length - 1))
+        mirrored++;
+    if (!*mirrored)
+        return command_misused(call, "%s has no --mirror %.*s", store->name, (int)length, mirror);
     if (address->grace)
         return command_misused(call, "--mirror does not go with --grace, of which other "
                                      "programs know nothing");
-    if (!record->beside || record->beside(address->prefix, key, name))
+    if (!store->beside || store->beside(address->prefix, key, name))
         return STATUS_OK;
     command_error(call,
                   "--mirror: the keys %s and %s are in different slots of the "

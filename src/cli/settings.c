@@ -11,7 +11,7 @@
 #include "lock/key.h"
 #include "lock/lease.h"
 #include "net/resolve.h"
-#include "store/store_record.h"
+#include "store/store_kind.h"
 #include "store/url.h"
 
 #define REPLICAS_MAX 100

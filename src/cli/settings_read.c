@@ -428,7 +428,7 @@ static int settle_urls(const struct collection *collection, const struct store_a
     if (address->url_count > QUORUM_NODES_MAX)
         return refuse_value(collection, SETTING_URL, "names more than 16 servers");
     for (size_t i = 0; address->url_count > 1 && i < address->url_count; i++) {
-        if (!urls[i].record->open_member)
+        if (!urls[i].kind->open_member)
             return refuse_value(
                 collection, SETTING_URL,
                 "has %s beside another store, but a quorum is made of single servers",
@@ -515,7 +515,7 @@ static int settle_passwords(const struct collection *collection, struct settings
 
     for (size_t i = 0; i < address->url_count; i++) {
         struct url *url = &settings->urls[i];
-        if ((url->password && *url->password) || url->record->no_password)
+        if ((url->password && *url->password) || url->kind->no_password)
             continue;
         wanted = true;
         if (given[SETTING_PASSWORD].value || given[SETTING_PASSWORD_FILE].value)
@@ -542,10 +542,10 @@ static int demand_tls(const struct collection *collection, struct settings *sett
         return STATUS_OK;
     for (size_t i = 0; i < settings->address.url_count; i++) {
         struct url *url = &settings->urls[i];
-        url->tls |= url->record->tls_by_settings;
-        if (!url->tls && url->record->secure)
+        url->tls |= url->kind->tls_by_settings;
+        if (!url->tls && url->kind->secure)
             return refuse_value(collection, id, "needs TLS, but %s is plain; use %s://",
-                                url_print(url, name, sizeof name), url->record->secure);
+                                url_print(url, name, sizeof name), url->kind->secure);
         any |= url->tls;
     }
     return any ? STATUS_OK

@@ -200,7 +200,7 @@ static int examine_store(struct call *call)
     const struct checkup_plan plan = {&call->settings.address, call->settings.lease};
     char fault[256];
 
-    if (!store_record_of(plan.address)->check(&plan, &doctor->checkup, fault, sizeof fault)) {
+    if (!store_kind_of(plan.address)->check(&plan, &doctor->checkup, fault, sizeof fault)) {
         command_error(call, "%s", fault);
         return call->settings.address_status;
     }
@@ -212,7 +212,7 @@ static int examine_store(struct call *call)
     size_t reached = 0;
     for (size_t i = 0; i < doctor->checkup.count; i++)
         reached += doctor->checkup.servers[i].reached;
-    bool one_will_do = store_record_of(plan.address)->program;
+    bool one_will_do = store_kind_of(plan.address)->program;
     if (reached > (one_will_do ? 0 : doctor->checkup.count / 2)) {
         take_trial(doctor);
         tell_versions(doctor);

@@ -33,7 +33,7 @@ static int mark(struct call *call, const char *user)
     if (answer.verdict != VERDICT_GRANTED)
         return command_refused(call, &answer);
     say_detail("marked");
-    command_confirm(call, "%s is ready for locks", store_record_of(&call->settings.address)->name);
+    command_confirm(call, "%s is ready for locks", store_kind_of(&call->settings.address)->name);
     return STATUS_OK;
 }
 
@@ -90,7 +90,7 @@ static int set_minimum(struct call *call, const char *version)
 
 static int act(struct call *call)
 {
-    const struct store_record *record = store_record_of(&call->settings.address);
+    const struct store_kind *kind = store_kind_of(&call->settings.address);
     const char *minimum = command_value(call, OPTION_MINIMUM);
     const char *user = command_value(call, OPTION_GRANT);
 
@@ -102,26 +102,26 @@ static int act(struct call *call)
     }
     if (command_has(call, OPTION_PRINT)) {
         const struct store_address *address = &call->settings.address;
-        char *text = record->schema ? record->schema(address, user, 0) : NULL;
+        char *text = kind->schema ? kind->schema(address, user, 0) : NULL;
         if (!text) {
-            command_error(call, "--print: %s has no tables%s", record->name,
-                          record->schema ? "" : ", and no rights to print");
-            if (record->schema)
+            command_error(call, "--print: %s has no tables%s", kind->name,
+                          kind->schema ? "" : ", and no rights to print");
+            if (kind->schema)
                 say_hint("--grant USER --print shows the rights that USER needs");
             return STATUS_USAGE;
         }
         for (size_t i = 1; text; i++) {
-            printf("%s%s\n", text, record->grants ? ";" : ""); /* SQL, or a shell's commands */
+            printf("%s%s\n", text, kind->grants ? ";" : ""); /* SQL, or a shell's commands */
             free(text);
-            text = record->schema(address, user, i);
+            text = kind->schema(address, user, i);
         }
         return command_flush();
     }
     int status = command_need(call, STORE_MARK);
     if (status != STATUS_OK)
         return status;
-    if (user && !record->grants) {
-        command_error(call, "--grant: rlock changes no users of %s", record->name);
+    if (user && !kind->grants) {
+        command_error(call, "--grant: rlock changes no users of %s", kind->name);
         say_hint("--grant USER --print shows the command for an administrator");
         return STATUS_USAGE;
     }

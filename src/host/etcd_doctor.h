@@ -1,6 +1,6 @@
 /* The checks that rlock doctor has etcd's host make: each asks the cluster, and adds a finding.
  * They read, and change nothing. To add one, write a function, a row of its table, and its name in
- * store/hosted/store_record.c. */
+ * store/hosted/store_kind.c. */
 #pragma once
 
 #include "host/store.h"

@@ -9,7 +9,7 @@
 #include "base/duration.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "store/store_record.h"
+#include "store/store_kind.h"
 
 void diagnosis_add(struct diagnosis *diagnosis, const char *check, enum level level,
                    const char *advice, const char *fmt, ...)
@@ -84,7 +84,7 @@ void diagnosis_add_encryption(struct diagnosis *diagnosis, const struct url *url
     char advice[80];
 
     snprintf(advice, sizeof advice, "%s://, if other people are on that network",
-             url->record->secure);
+             url->kind->secure);
     if (url->tls)
         diagnosis_add(diagnosis, "encryption", LEVEL_FINE, "", "TLS");
     else if (on_this_host)

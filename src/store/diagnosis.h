@@ -1,5 +1,5 @@
-/* The doctor's findings about a lock store, each with advice. The store's record has the function
- * that examines it (store_record.h). */
+/* The doctor's findings about a lock store, each with advice. The kind of store has the function
+ * that examines it (store_kind.h). */
 #pragma once
 
 #include "base/clock.h"

@@ -24,20 +24,20 @@ bool store_lost_password(const struct store_address *address)
     return address->nested && !(password && *password);
 }
 
-const struct store_record *store_record_of(const struct store_address *address)
+const struct store_kind *store_kind_of(const struct store_address *address)
 {
-    return address->url_count > 1 ? store_of_several : address->urls->record;
+    return address->url_count > 1 ? store_of_several : address->urls->kind;
 }
 
 bool store_can(const struct store_address *address, enum store_ability ability)
 {
-    return store_record_of(address)->abilities & ability;
+    return store_kind_of(address)->abilities & ability;
 }
 
 struct store *store_open(struct loop *loop, const struct store_address *address, char *fault,
                          size_t size)
 {
-    return store_record_of(address)->open(loop, address, fault, size);
+    return store_kind_of(address)->open(loop, address, fault, size);
 }
 
 void store_close(struct store *store)

@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "lock/lock.h"
 #include "net/tls.h"
-#include "store/store_record.h"
+#include "store/store_kind.h"
 #include "store/url.h"
 
 struct loop;
@@ -287,8 +287,8 @@ void answer_keep(struct kept_answer *kept, const struct answer *answer);
 
 typedef void store_done(void *arg, const struct answer *answer);
 
-/* Returns the record of the store; of several URLs, the quorum's. */
-const struct store_record *store_record_of(const struct store_address *address);
+/* Returns the kind of the store; of several URLs, a quorum. */
+const struct store_kind *store_kind_of(const struct store_address *address);
 bool store_can(const struct store_address *address, enum store_ability ability);
 
 /* Opens nothing yet: the first operation connects. NULL with a message in "fault". */
@@ -387,7 +387,7 @@ struct adjust_request {
  * server. */
 struct mark_request {
     bool force;
-    /* Gets the rights that rlock needs, if the record says "grants"; NULL: none. */
+    /* Gets the rights that rlock needs, if the store's kind has "grants"; NULL: none. */
     const char *user;
 };
 
@@ -466,7 +466,7 @@ void store_note_failure(struct answer *told, const struct answer *latest);
 /* The functions of a kind of store: one const table each. */
 struct store_ops {
     void (*close)(struct store *);
-    /* The operation is store->operation, and one that the store's record allows. */
+    /* The operation is store->operation, and one that the store's kind allows. */
     void (*start)(struct store *, const struct operation *);
     enum release_sent (*release_nowait)(struct store *, const struct release_request *);
 };

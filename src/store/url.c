@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
-#include "store/store_record.h"
+#include "store/store_kind.h"
 
 #define NO_SCHEME         "has no scheme (write redis://HOST or unix:///PATH)"
 #define SCHEME_CHARACTERS "abcdefghijklmnopqrstuvwxyz0123456789+.-"
@@ -51,7 +51,7 @@ static bool is_either(const char *scheme, const char *one, const char *other)
 }
 
 /* "rest" is what follows "SCHEME://", NULL where the address is "SCHEME:". NULL: there is none. */
-static const struct store_record *find_record(const char *scheme, const char *rest, bool *tls)
+static const struct store_kind *find_kind(const char *scheme, const char *rest, bool *tls)
 {
     *tls = false;
     for (size_t i = 0; stores[i]; i++) {
@@ -65,7 +65,7 @@ static const struct store_record *find_record(const char *scheme, const char *re
 
 /* Finds the kind of store of "SCHEME:REST", where REST may contain "://". NULL: the text has
  * another form. */
-static const struct store_record *find_bare(char *text, char **rest)
+static const struct store_kind *find_bare(char *text, char **rest)
 {
     size_t length = strcspn(text, ":");
 
@@ -101,15 +101,15 @@ static const char *read_parts(struct url *url, char *words, size_t size)
 
     if (*url->text == '\0')
         return "is empty";
-    if ((url->record = find_bare(url->text, &rest)))
-        return url->record->parse(url, rest);
+    if ((url->kind = find_bare(url->text, &rest)))
+        return url->kind->parse(url, rest);
     if (!split_scheme(url->text, &rest))
         return NO_SCHEME;
-    url->record = find_record(url->text, rest, &tls);
+    url->kind = find_kind(url->text, rest, &tls);
     url->tls = tls;
-    if (!url->record)
+    if (!url->kind)
         return rest ? say_unknown(url->text, words, size) : NO_SCHEME;
-    return rest ? url->record->parse(url, rest) : NULL;
+    return rest ? url->kind->parse(url, rest) : NULL;
 }
 
 bool url_parse(const char *text, struct url *url, char *fault, size_t size)
@@ -133,15 +133,15 @@ void url_free(struct url *url)
 
 char *url_print(const struct url *url, char *out, size_t size)
 {
-    const struct store_record *record = url->record;
+    const struct store_kind *kind = url->kind;
 
     if (size == 0)
         return out;
     out[0] = '\0';
-    text_append(out, size, "%s:", url->tls ? record->secure : record->scheme);
-    if (record->print) {
-        text_append(out, size, "%s", record->is_bare ? "" : "//");
-        record->print(url, out, size);
+    text_append(out, size, "%s:", url->tls ? kind->secure : kind->scheme);
+    if (kind->print) {
+        text_append(out, size, "%s", kind->is_bare ? "" : "//");
+        kind->print(url, out, size);
     }
     return out;
 }
@@ -266,8 +266,8 @@ static bool same_host(const char *a, const char *b)
 
 bool urls_same_server(const struct url *a, const struct url *b)
 {
-    if (a->record != b->record || !same_text(a->path, b->path) ||
-        !same_text(a->master, b->master) || a->host_count != b->host_count)
+    if (a->kind != b->kind || !same_text(a->path, b->path) || !same_text(a->master, b->master) ||
+        a->host_count != b->host_count)
         return false;
     for (size_t i = 0; i < a->host_count; i++)
         if (!same_host(a->hosts[i].name, b->hosts[i].name) || a->hosts[i].port != b->hosts[i].port)

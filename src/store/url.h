@@ -1,11 +1,11 @@
-/* Addresses of lock stores: parse them, print them without their password. The store's record
+/* Addresses of lock stores: parse them, print them without their password. The kind of store
  * parses the rest of an address behind its scheme. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
-struct store_record;
+struct store_kind;
 
 #define URL_HOSTS_MAX 16
 /* Room for one with so many names of hosts, of 253 bytes at most. */
@@ -17,8 +17,8 @@ struct url_host {
 };
 
 struct url {
-    char *text;                        /* one allocation that everything below points into */
-    const struct store_record *record; /* of the store that it is the address of */
+    char *text;                    /* one allocation that everything below points into */
+    const struct store_kind *kind; /* of the store that it is the address of */
     bool tls;
     const char *user;     /* NULL if none */
     const char *password; /* NULL if none; "" is a password */

@@ -1,4 +1,4 @@
-/* Parts of addresses: functions that the stores' records parse and print them with.
+/* Parts of addresses: functions that with which the kinds of stores parse and print them.
  *
  * The functions that parse work in place, in url->text, and return NULL or what is wrong with
  * the address. Faults are constants that follow "the URL": nothing of the text, which may hold a

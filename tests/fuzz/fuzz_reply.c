@@ -90,7 +90,7 @@ static void try_latch(const redisReply *reply)
 /* As the answer to each step. */
 static void try_greeting(const redisReply *reply, bool member)
 {
-    const struct url url = {.record = &redis_record, .db = 1};
+    const struct url url = {.kind = &redis_kind, .db = 1};
     struct redis_greeting greeting;
     struct answer answer;
     struct strbuf bytes = {0};
@@ -110,7 +110,7 @@ static void try_greeting(const redisReply *reply, bool member)
 
 static void try_facts(const redisReply *reply)
 {
-    const struct url url = {.record = &redis_record};
+    const struct url url = {.kind = &redis_kind};
     const struct requirements requirements = {.url = &url, .prefix = "p", .lease = 30 * NS_PER_SEC};
     const struct render_style style = {.width = 80};
     static struct checked_server server;

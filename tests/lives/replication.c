@@ -78,7 +78,7 @@ struct parcel {
     unsigned epoch;
     unsigned long number;
     size_t count;
-    struct memory_record records[CHANGES];
+    struct memory_kind records[CHANGES];
 };
 
 static void parcel_free(struct parcel *parcel)
@@ -167,8 +167,8 @@ static struct parcel *parcel_of_changes(int from)
         for (size_t i = 0; i < records->count; i++)
             if (strcmp(records->all[i].name, changes[c]) == 0)
                 parcel->records[parcel->count++] =
-                    (struct memory_record){strdup(records->all[i].name),
-                                           strdup(records->all[i].text), records->all[i].version};
+                    (struct memory_kind){strdup(records->all[i].name), strdup(records->all[i].text),
+                                         records->all[i].version};
     return parcel;
 }
 

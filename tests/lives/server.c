@@ -703,23 +703,23 @@ int64_t server_frozen_until(int number)
     return nodes[number].frozen_until;
 }
 
-static struct memory_record *record_of(struct memory_records *records, const char *name)
+static struct memory_kind *record_of(struct memory_records *records, const char *name)
 {
     for (size_t i = 0; i < records->count; i++)
         if (strcmp(records->all[i].name, name) == 0)
             return &records->all[i];
-    struct memory_record *added = MEM_APPEND(records->all, records->count);
-    *added = (struct memory_record){.name = mem_strdup(name)};
+    struct memory_kind *added = MEM_APPEND(records->all, records->count);
+    *added = (struct memory_kind){.name = mem_strdup(name)};
     return added;
 }
 
-void server_take(int number, const struct memory_record *taken)
+void server_take(int number, const struct memory_kind *taken)
 {
     struct node *before = here;
     struct record record = {0};
 
     enter(&nodes[number]);
-    struct memory_record *mine = record_of(&here->records, taken->name);
+    struct memory_kind *mine = record_of(&here->records, taken->name);
     if (taken->version > mine->version) {
         free(mine->text);
         mine->text = mem_strdup(taken->text);

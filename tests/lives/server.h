@@ -43,13 +43,13 @@ void server_commit(struct unit *unit);
 
 /* -- for the replication ----------------------------------------------------------------------- */
 
-struct memory_record;
+struct memory_kind;
 
 /* All that it has; it does nothing before that time. */
 const struct memory_records *server_records(int number);
 int64_t server_frozen_until(int number);
 /* A replica has received a record, if it is later than its own, or all. */
-void server_take(int number, const struct memory_record *record);
+void server_take(int number, const struct memory_kind *record);
 void server_copy(int from, int to);
 /* Calls "tell" for each entry of "old" that "new" lacks, or has for a shorter time; it would have
  * lasted until then. */

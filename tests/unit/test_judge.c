@@ -2,8 +2,8 @@
 #include "store/redis/doctor/judge.h"
 
 #include "base/clock.h"
-#include "store/cluster/store_record.h"
-#include "store/quorum/store_record.h"
+#include "store/cluster/store_kind.h"
+#include "store/quorum/store_kind.h"
 #include "store/redis/store.h"
 #include "cli/describe.h"
 #include "tap.h"
@@ -17,8 +17,8 @@ struct scenario {
 /* A server that is as it should be, and one who wants little of it. */
 static void make(struct scenario *scenario)
 {
-    scenario->url = (struct url){
-        .record = &redis_record, .hosts = {{"locks", 6379}}, .host_count = 1, .tls = true};
+    scenario->url =
+        (struct url){.kind = &redis_kind, .hosts = {{"locks", 6379}}, .host_count = 1, .tls = true};
     scenario->requirements =
         (struct requirements){.url = &scenario->url, .prefix = "rlock", .lease = 30 * NS_PER_SEC};
     scenario->facts = (struct server_facts){.reached = true,
@@ -58,7 +58,7 @@ static void lack(struct server_facts *facts, const char *name)
         facts->lacks[i] |= strcmp(rights[i].name, name) == 0;
 }
 
-static const struct store_record *record_of(const char *scheme)
+static const struct store_kind *record_of(const char *scheme)
 {
     for (size_t i = 0; stores[i]; i++)
         if (strcmp(stores[i]->scheme, scheme) == 0)
@@ -127,7 +127,7 @@ static void set(struct scenario *scenario, const char *word)
     SCALED(requirements->lease, "lease", NS_PER_SEC);
     else if (strncmp(word, "wanted=", 7) == 0) requirements->replicas = (unsigned)number;
     else if (strncmp(word, "host=", 5) == 0) scenario->url.hosts[0].name = value;
-    else if (strncmp(word, "scheme=", 7) == 0) scenario->url.record = record_of(value);
+    else if (strncmp(word, "scheme=", 7) == 0) scenario->url.kind = record_of(value);
     else known = false;
     if (!known)
         abort();

@@ -2,7 +2,7 @@
 #include "store/url.h"
 
 #include "base/strbuf.h"
-#include "store/store_record.h"
+#include "store/store_kind.h"
 
 #include "tap.h"
 
@@ -275,7 +275,7 @@ static char *describe(const struct url *url)
                  {"table", url->table},
                  {"margin", url->margin}};
 
-    strbuf_printf(&out, "%s%s", url->record ? url->record->scheme : "none", url->tls ? "+tls" : "");
+    strbuf_printf(&out, "%s%s", url->kind ? url->kind->scheme : "none", url->tls ? "+tls" : "");
     if (url->user)
         strbuf_printf(&out, " user=%s", url->user);
     if (url->password)

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "store/zookeeper/operation.h"
-#include "store/zookeeper/store_record.h"
+#include "store/zookeeper/store_kind.h"
 #include "tap.h"
 
 #define A "0000000a-0000-4000-8000-000000000000"
@@ -407,8 +407,7 @@ static bool survey(int error, const char *pattern, struct looked *looked)
 {
     const struct survey_request request = {
         .patterns = &pattern, .pattern_count = 1, .each = look_at, .each_arg = looked};
-    const struct url url = {
-        .record = &zookeeper_record, .hosts = {{"127.0.0.1", 1}}, .host_count = 1};
+    const struct url url = {.kind = &zookeeper_kind, .hosts = {{"127.0.0.1", 1}}, .host_count = 1};
     const struct store_address address = {.urls = &url, .url_count = 1, .prefix = "f"};
     struct strbuf key = {0}, children = {0}, data = {0};
     struct answer answer = {.verdict = VERDICT_REFUSED};

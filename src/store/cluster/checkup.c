@@ -1,4 +1,4 @@
-#include "store/cluster/store_record.h"
+#include "store/cluster/store_kind.h"
 
 #include <stdio.h>
 

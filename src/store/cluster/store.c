@@ -1,6 +1,6 @@
 /* A Redis Cluster as a store: each operation goes to the slot of its key, or to a survey of all
  * nodes. Locks of several keys are multi_lock' above it. */
-#include "store/cluster/store_record.h"
+#include "store/cluster/store_kind.h"
 
 #include "base/mem.h"
 #include "net/loop.h"
@@ -115,7 +115,7 @@ static struct store *open_cluster(struct loop *loop, const struct store_address 
     return multi_lock_open(loop, &single->base);
 }
 
-/* -- the record -------------------------------------------------------------------------------- */
+/* -- its kind ---------------------------------------------------------------------------------- */
 
 static const char *parse_url(struct url *url, char *rest)
 {
@@ -134,7 +134,7 @@ static bool shares_slot(const char *prefix, const char *key, const char *name)
 }
 
 /* A Cluster has no grace: which of the nodes have lost writes cannot be known. */
-const struct store_record cluster_record = {
+const struct store_kind cluster_kind = {
     .scheme = "cluster",
     .secure = "clusters",
     .name = "cluster://",

@@ -1,6 +1,6 @@
 /* Asks a database server, or the host of another store, one question after the other, and judges
  * the answers. */
-#include "store/hosted/store_record.h"
+#include "store/hosted/store_kind.h"
 
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
@@ -580,12 +580,12 @@ static void examine_by_host(struct probe *probe, const char *const *tests)
     }
     server->reached = true;
     snprintf(server->figures.software, sizeof server->figures.software, "%s",
-             address->urls->record->is_driven ? address->urls->hosts[0].name
-                                              : address->urls->record->scheme);
+             address->urls->kind->is_driven ? address->urls->hosts[0].name
+                                            : address->urls->kind->scheme);
     snprintf(server->figures.version, sizeof server->figures.version, "%.*s",
              (int)sizeof server->figures.version - 1, probe->values[1]);
     check_ping(probe);
-    if (address->urls->record->secure)
+    if (address->urls->kind->secure)
         diagnosis_add_encryption(&server->diagnosis, address->urls,
                                  address->urls->password || address->password);
     for (; *tests && server->diagnosis.worst != LEVEL_UNFIT; tests++) {

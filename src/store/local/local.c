@@ -564,7 +564,7 @@ static bool replace_server(const struct local_place *place, char *fault, size_t 
     return false;
 }
 
-/* -- the record -------------------------------------------------------------------------------- */
+/* -- its kind ---------------------------------------------------------------------------------- */
 
 static bool find_socket(char *socket, size_t size)
 {
@@ -598,15 +598,15 @@ static bool start_local_server(char *socket, size_t socket_size, char *fault, si
 
 struct url local_url(const struct local_place *place)
 {
-    return (struct url){.record = &unix_record, .path = place->socket};
+    return (struct url){.kind = &unix_kind, .path = place->socket};
 }
 
-const struct store_record local_record = {.scheme = "local",
-                                          .name = "local:",
-                                          .abilities = REDIS_ABILITIES,
-                                          .mirrors = redis_mirrors,
-                                          .no_password = true,
-                                          .find_server = find_socket,
-                                          .start_server = start_local_server,
-                                          .open = store_redis_open,
-                                          .check = redis_check};
+const struct store_kind local_kind = {.scheme = "local",
+                                      .name = "local:",
+                                      .abilities = REDIS_ABILITIES,
+                                      .mirrors = redis_mirrors,
+                                      .no_password = true,
+                                      .find_server = find_socket,
+                                      .start_server = start_local_server,
+                                      .open = store_redis_open,
+                                      .check = redis_check};

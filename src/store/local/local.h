@@ -19,7 +19,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "store/store_record.h"
+#include "store/store_kind.h"
 #include "store/url.h"
 
 struct local_place {
@@ -49,7 +49,7 @@ int local_hold(const struct local_place *place, int64_t timeout);
  * still runs. force: kills it then. */
 bool local_end(const struct local_place *place, bool force, int64_t timeout);
 
-extern const struct store_record local_record;
+extern const struct store_kind local_kind;
 
 /* The address of a server that runs there, which is not started by whoever connects to it.
  * Borrows from *place. */

@@ -64,7 +64,7 @@ void redis_greeting_begin(struct redis_greeting *greeting, const struct url *url
 
     *greeting = (struct redis_greeting){.db = url->db,
                                         .named = *client,
-                                        .cluster = url->record->is_sharded,
+                                        .cluster = url->kind->is_sharded,
                                         .identity = identity,
                                         .replicas = -1};
     greeting->step = password ? STEP_AUTH : next_step(greeting, STEP_AUTH);

@@ -162,7 +162,7 @@ void redis_session_annotate(const struct redis_session *session, struct answer *
     const char *found = locating ? "" : session->locator->found;
     bool reached = !locating && !cause_lacks_contact(answer->cause);
     /* The server has refused what this user may not do. */
-    bool users = answer->cause == CAUSE_DENIED && !session->url->record->program && !locating &&
+    bool users = answer->cause == CAUSE_DENIED && !session->url->kind->program && !locating &&
                  strncmp(answer->said, "NOAUTH", 6) != 0 && strncmp(answer->said, "DENIED", 6) != 0;
     const char *user = session->url->user ? session->url->user : "default";
 
@@ -268,7 +268,7 @@ static void retry_or_fail_with(struct redis_session *session, const char *why)
          * the dynamic linker's. */
         const char *words = session->conn->foreign, *found = strstr(words, linker);
         answer_fail(&answer, CAUSE_UNFIT, "the program %s cannot be started: %s",
-                    session->url->record->program, found ? found + strlen(linker) : words);
+                    session->url->kind->program, found ? found + strlen(linker) : words);
         redis_session_annotate(session, &answer);
         answer.hint = HINT_LIBRARY;
     } else if (stream_is_foreign(session->conn->stream)) {
@@ -472,7 +472,7 @@ static struct moment share_of_time(const struct redis_session *session, int ways
 
 static void start_program(struct redis_session *session)
 {
-    const char *name = session->url->record->program;
+    const char *name = session->url->kind->program;
     char path[4096];
     int fd;
 
@@ -484,8 +484,8 @@ static void start_program(struct redis_session *session)
         session->failure.hint = HINT_DRIVER;
         return;
     }
-    session->program = helper_process_execute(
-        session->loop, path, session->url->record->is_driven ? environ : NULL, &fd);
+    session->program = helper_process_execute(session->loop, path,
+                                              session->url->kind->is_driven ? environ : NULL, &fd);
     if (session->program && stream_adopt(session->conn->stream, fd) == 0) {
         loop_arm(session->loop, &session->timer, session->until);
         return;
@@ -498,7 +498,7 @@ static void connect_next(struct redis_session *session)
     struct locator *locator = session->locator;
     int count = locator_known(locator);
 
-    if (session->url->record->program) {
+    if (session->url->kind->program) {
         start_program(session);
         return;
     }
@@ -954,9 +954,9 @@ struct redis_session *redis_session_new(struct loop *loop, const struct store_ad
     session->sentinel_password.file = address->sentinel_password_file;
     breaks_init(&session->breaks, loop, events->broken, arg);
     url_print(session->url, session->name, sizeof session->name);
-    if (session->url->record->start_server)
+    if (session->url->kind->start_server)
         strcpy(session->name, "the local server");
-    bool over_tls = session->url->tls && !session->url->record->program;
+    bool over_tls = session->url->tls && !session->url->kind->program;
     if (over_tls)
         session->tls = tls_new(&session->address.tls, fault, size);
     if (!over_tls || session->tls)

@@ -832,10 +832,10 @@ static struct redis_store *open_server(struct loop *loop, const struct store_add
     }
     store->db = address->urls->db;
     store->prefix = address->prefix ? mem_strdup(address->prefix) : NULL;
-    store->in_cluster = address->urls->record->is_sharded;
-    store->terms.has_host = address->urls->record->program != NULL;
-    store->is_driven = store->forbids_channels = address->urls->record->is_driven;
-    store->base.frugal = address->urls->record->is_conditional;
+    store->in_cluster = address->urls->kind->is_sharded;
+    store->terms.has_host = address->urls->kind->program != NULL;
+    store->is_driven = store->forbids_channels = address->urls->kind->is_driven;
+    store->base.frugal = address->urls->kind->is_conditional;
     store->behind_foreign = true;
     store->replicas = (struct redis_replicas){
         .rule = address->replicas, .number = address->replica_count, .known = -1};

@@ -2,19 +2,19 @@
 #pragma once
 
 #include "store/member.h"
-#include "store/store_record.h"
+#include "store/store_kind.h"
 
-/* Returns the command that gives a user its rights; see store_record.h. */
+/* Returns the command that gives a user its rights; see store_kind.h. */
 char *redis_schema(const struct store_address *address, const char *user, size_t i);
 
-/* The records of the stores that are one Redis server.
+/* The kinds of store that are one Redis server.
  *
  * redis://[USER[:PASS]@]HOST[:PORT][/DB]   (PORT 6379, DB 0; HOST may be an IPv6 address in [ ])
  * unix:///PATH[?db=N]   or   unix://[USER[:PASS]@]/PATH[?db=N]
  * sentinel://[USER[:PASS]@]HOST[:PORT][,HOST[:PORT]...]/MASTER[/DB]   (PORT 26379)
  *
  * rediss and sentinels are the same over TLS. USER, PASS, PATH and MASTER are percent-decoded. */
-extern const struct store_record redis_record, unix_record, sentinel_record;
+extern const struct store_kind redis_kind, unix_kind, sentinel_kind;
 
 #define REDIS_PORT 6379
 

@@ -1,4 +1,4 @@
-#include "store/zookeeper/store_record.h"
+#include "store/zookeeper/store_kind.h"
 
 #include <stdio.h>
 #include <string.h>

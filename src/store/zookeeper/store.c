@@ -8,7 +8,7 @@
  * which touches the session; that a write is answered shows that the leader had a majority then, so
  * that whoever leads next counts from later. Each renewal opens the session again over a new
  * connection, and writes. */
-#include "store/zookeeper/store_record.h"
+#include "store/zookeeper/store_kind.h"
 
 #include <stdio.h>
 
@@ -403,7 +403,7 @@ static struct store *open_ensemble(struct loop *loop, const struct store_address
     return &store->base;
 }
 
-/* -- the record -------------------------------------------------------------------------------- */
+/* -- its kind ---------------------------------------------------------------------------------- */
 
 static const char *parse_url(struct url *url, char *rest)
 {
@@ -442,14 +442,14 @@ static void print_url(const struct url *url, char *out, size_t size)
     }
 }
 
-const struct store_record zookeeper_record = {.scheme = "zookeeper",
-                                              .secure = "zookeepers",
-                                              .name = "zookeeper://",
-                                              .abilities = STORE_READERS | STORE_SEMAPHORES |
-                                                           STORE_SEVERAL_KEYS | STORE_QUEUE |
-                                                           STORE_FORCE | STORE_TOGETHER,
-                                              .fails_over = true,
-                                              .parse = parse_url,
-                                              .print = print_url,
-                                              .open = open_ensemble,
-                                              .check = zookeeper_check};
+const struct store_kind zookeeper_kind = {.scheme = "zookeeper",
+                                          .secure = "zookeepers",
+                                          .name = "zookeeper://",
+                                          .abilities = STORE_READERS | STORE_SEMAPHORES |
+                                                       STORE_SEVERAL_KEYS | STORE_QUEUE |
+                                                       STORE_FORCE | STORE_TOGETHER,
+                                          .fails_over = true,
+                                          .parse = parse_url,
+                                          .print = print_url,
+                                          .open = open_ensemble,
+                                          .check = zookeeper_check};

@@ -48,7 +48,7 @@ static void judge_version(const struct server_facts *facts, const struct require
         diagnosis_add(diagnosis, "version", major < MAJOR_LEAST ? LEVEL_UNFIT : LEVEL_FINE,
                       major < MAJOR_LEAST ? "Redis 5.0 or later" : "", "%s %s", software,
                       facts->figures.version);
-    if (strcmp(facts->mode, "cluster") == 0 && !requirements->url->record->is_sharded)
+    if (strcmp(facts->mode, "cluster") == 0 && !requirements->url->kind->is_sharded)
         diagnosis_add(diagnosis, "mode", LEVEL_UNFIT, "cluster:// as its address",
                       "a node of a cluster, which has only some of the keys");
 }
@@ -251,7 +251,7 @@ static void judge_append_only(const struct server_facts *facts,
                       "it cannot write its append-only file");
     else if (strcmp(fsync, "always") == 0)
         diagnosis_add(diagnosis, "persistence", LEVEL_FINE, "", "appendonly, appendfsync always");
-    else if (requirements->url->record->start_server)
+    else if (requirements->url->kind->start_server)
         diagnosis_add(diagnosis, "persistence", LEVEL_FINE, "",
                       "appendonly, as far as this host lives");
     else if (strcmp(fsync, "no") == 0)
@@ -323,7 +323,7 @@ static void judge_replicas(const struct server_facts *facts,
                       "%" PRId64 ": one that was promoted would count for its master, but has "
                       "missed locks",
                       there);
-    } else if (there == 0 && requirements->url->record->fails_over) {
+    } else if (there == 0 && requirements->url->kind->fails_over) {
         diagnosis_add(diagnosis, "replicas", LEVEL_WARNING, "start a replica",
                       "none: no server can be promoted when the master fails");
     } else if (there < requirements->replicas) {

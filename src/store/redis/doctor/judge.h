@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "store/redis/checkup.h"
 #include "store/redis/find/sentinel_vote.h"
-#include "store/store_record.h"
+#include "store/store_kind.h"
 
 /* -- the rights that rlock needs, which docs/data.md repeats ------------------------------ */
 

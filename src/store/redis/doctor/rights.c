@@ -99,7 +99,7 @@ static const struct {
 
 static bool is_cluster(const struct requirements *requirements)
 {
-    return requirements->url->record->is_sharded;
+    return requirements->url->kind->is_sharded;
 }
 
 /* Whether a missing right matters for what the user requires. */

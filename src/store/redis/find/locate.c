@@ -42,14 +42,14 @@ struct locator *locator_new(struct loop *loop, const struct url *url, struct tls
     *locator =
         (struct locator){.loop = loop, .url = url, .events = events, .arg = arg, .pace = LOOK_NS};
     locator->look = (struct loop_timer){.fire = ask_sentinels, .owner = locator};
-    locator->fixed = url->record->program != NULL;
+    locator->fixed = url->kind->program != NULL;
     if (locator->fixed)
         return locator;
-    locator->startable = url->record->start_server != NULL;
+    locator->startable = url->kind->start_server != NULL;
     if (locator->startable) {
         /* Finds the server if it runs; the search reports a directory that must not be trusted. */
         char socket[LOCAL_SOCKET_SIZE];
-        if (locator->url->record->find_server(socket, sizeof socket))
+        if (locator->url->kind->find_server(socket, sizeof socket))
             locator->addresses.count = resolve_path(socket, &locator->addresses.found[0]);
         return locator;
     }
@@ -147,11 +147,11 @@ static bool look_up(struct locator *locator, const char *host, int port)
 
 static void start_local(const void *question, void *finding)
 {
-    const struct store_record *record = question;
+    const struct store_kind *kind = question;
     struct start *start = finding;
 
-    start->up = record->start_server(start->socket, sizeof start->socket, start->fault,
-                                     sizeof start->fault);
+    start->up =
+        kind->start_server(start->socket, sizeof start->socket, start->fault, sizeof start->fault);
 }
 
 static void on_started(void *arg, const void *finding)
@@ -264,7 +264,7 @@ bool locator_search(struct locator *locator, const struct sentinel_login *login,
     locator->login = *login;
     locator->until = until;
     if (locator->startable) {
-        locator->starter = helper_process_start(locator->loop, start_local, locator->url->record,
+        locator->starter = helper_process_start(locator->loop, start_local, locator->url->kind,
                                                 sizeof(struct start), on_started, locator);
         return locator->starter;
     }

@@ -5,12 +5,12 @@
 
 #include "store/diagnosis.h"
 
-extern const struct store_record postgresql_record, mysql_record, mariadb_record, exec_record;
-extern const struct store_record etcd_record, git_file_record, git_ssh_record, git_https_record;
+extern const struct store_kind postgresql_kind, mysql_kind, mariadb_kind, exec_kind;
+extern const struct store_kind etcd_kind, git_file_kind, git_ssh_kind, git_https_kind;
 
 struct sql_dialect;
 
 /* Is the store fit to hold locks? dialect: of a database; NULL: the host does those tests, whose
- * names are ended by NULL. Otherwise as a record's "check". */
+ * names are ended by NULL. Otherwise as "check" of its kind. */
 bool hosted_check(const struct checkup_plan *plan, const struct sql_dialect *dialect,
                   const char *const *tests, struct checkup *checkup, char *fault, size_t size);

@@ -1,4 +1,4 @@
-/* The record of a Redis Cluster.
+/* A Redis Cluster as a kind of store.
  *
  * cluster://[USER[:PASS]@]HOST[:PORT][,HOST[:PORT]...]   (PORT 6379; clusters is the same over
  * TLS) */
@@ -6,9 +6,9 @@
 
 #include "store/diagnosis.h"
 
-extern const struct store_record cluster_record;
+extern const struct store_kind cluster_kind;
 
-/* Looks at each of its masters; as a record's "check". */
+/* Looks at each of its masters; as "check" of its kind. */
 bool cluster_check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
                    size_t size);
 

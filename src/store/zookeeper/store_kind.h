@@ -1,9 +1,9 @@
 /* zookeeper:// and zookeepers://: a ZooKeeper ensemble as a store (store/store.h). */
 #pragma once
 
-#include "store/store_record.h"
+#include "store/store_kind.h"
 
-extern const struct store_record zookeeper_record;
+extern const struct store_kind zookeeper_kind;
 
 /* As the record's "check". */
 bool zookeeper_check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,

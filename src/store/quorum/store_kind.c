@@ -1,4 +1,4 @@
-#include "store/quorum/store_record.h"
+#include "store/quorum/store_kind.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static struct store *open_nodes(struct loop *loop, const struct store_address *a
     for (; count < address->url_count; count++) {
         one.urls = &address->urls[count];
         url_print(one.urls, nodes[count].name, sizeof nodes[count].name);
-        if (!one.urls->record->open_member(loop, &one, &nodes[count].member, fault, size))
+        if (!one.urls->kind->open_member(loop, &one, &nodes[count].member, fault, size))
             break;
     }
     if (count == address->url_count)
@@ -115,9 +115,9 @@ static bool check(const struct checkup_plan *plan, struct checkup *checkup, char
     return able;
 }
 
-const struct store_record quorum_record = {.name = "a quorum",
-                                           .abilities = STORE_SEVERAL_KEYS | STORE_AT_LEAST |
-                                                        STORE_FORCE | STORE_ASK | STORE_DETACHED |
-                                                        STORE_MIRROR,
-                                           .open = open_nodes,
-                                           .check = check};
+const struct store_kind quorum_kind = {.name = "a quorum",
+                                       .abilities = STORE_SEVERAL_KEYS | STORE_AT_LEAST |
+                                                    STORE_FORCE | STORE_ASK | STORE_DETACHED |
+                                                    STORE_MIRROR,
+                                       .open = open_nodes,
+                                       .check = check};

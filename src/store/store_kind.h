@@ -1,6 +1,6 @@
-/* The record of a kind of lock store: how it is addressed, its abilities, how it is opened and
- * examined. One const record beside each store; stores.c lists them. Everything outside asks the
- * record, and never compares schemes. */
+/* A kind of lock store: how it is addressed, its abilities, how it is opened and examined. One
+ * const struct beside each store; stores.c lists them. Everything outside asks the kind, and never
+ * compares schemes. */
 #pragma once
 
 #include <stdbool.h>
@@ -41,7 +41,7 @@ enum store_ability {
     STORE_MINIMUM = 1 << 22,     /* refuses acquisitions of an older rlock than it asks for */
 };
 
-struct store_record {
+struct store_kind {
     const char *scheme; /* of its URL; NULL: it has none of its own, several URLs make it */
     const char *secure; /* the same over TLS; NULL: it never is */
     /* Other words for both, which are never printed; NULL: none. */
@@ -106,5 +106,5 @@ struct store_record {
 
 /* All that have a scheme, ended by NULL; and the one that several URLs make. Both are in
  * stores.c, and a program that has a list of its own leaves that file out. */
-extern const struct store_record *const stores[];
-extern const struct store_record *const store_of_several;
+extern const struct store_kind *const stores[];
+extern const struct store_kind *const store_of_several;

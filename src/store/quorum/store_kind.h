@@ -1,9 +1,9 @@
-/* The record of a quorum, which several URLs of single servers make. */
+/* A quorum as a kind of store, which several URLs of single servers make. */
 #pragma once
 
 #include "store/redis/checkup.h"
 
-extern const struct store_record quorum_record;
+extern const struct store_kind quorum_kind;
 
 /* From what is known of each server, and for how long it remembers, to findings about the whole:
  * more than half of them have to be fit. lease: ns. Pure. */

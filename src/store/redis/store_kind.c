@@ -74,7 +74,7 @@ char *redis_schema(const struct store_address *address, const char *user, size_t
 {
     if (!user || i > 0)
         return NULL;
-    return rights_command(user, address->prefix, address->urls->record->is_sharded);
+    return rights_command(user, address->prefix, address->urls->kind->is_sharded);
 }
 
 const char *const redis_mirrors[] = {"string", "redisson", NULL};
@@ -83,28 +83,28 @@ const char *const redis_mirrors[] = {"string", "redisson", NULL};
     .abilities = REDIS_ABILITIES, .mirrors = redis_mirrors, .schema = redis_schema,                \
     .open = store_redis_open, .check = redis_check
 
-const struct store_record redis_record = {.scheme = "redis",
-                                          .secure = "rediss",
-                                          .alias = "valkey",
-                                          .secure_alias = "valkeys",
-                                          .name = "redis://",
-                                          .parse = parse_redis,
-                                          .print = print_redis,
-                                          .open_member = store_redis_open_member,
-                                          REDIS_RECORD};
+const struct store_kind redis_kind = {.scheme = "redis",
+                                      .secure = "rediss",
+                                      .alias = "valkey",
+                                      .secure_alias = "valkeys",
+                                      .name = "redis://",
+                                      .parse = parse_redis,
+                                      .print = print_redis,
+                                      .open_member = store_redis_open_member,
+                                      REDIS_RECORD};
 
-const struct store_record unix_record = {.scheme = "unix",
-                                         .name = "unix://",
-                                         .parse = parse_unix,
-                                         .print = print_unix,
-                                         .open_member = store_redis_open_member,
+const struct store_kind unix_kind = {.scheme = "unix",
+                                     .name = "unix://",
+                                     .parse = parse_unix,
+                                     .print = print_unix,
+                                     .open_member = store_redis_open_member,
+                                     REDIS_RECORD};
+
+const struct store_kind sentinel_kind = {.scheme = "sentinel",
+                                         .secure = "sentinels",
+                                         .name = "sentinel://",
+                                         .fails_over = true,
+                                         .tls_by_settings = true,
+                                         .parse = parse_sentinel,
+                                         .print = print_sentinel,
                                          REDIS_RECORD};
-
-const struct store_record sentinel_record = {.scheme = "sentinel",
-                                             .secure = "sentinels",
-                                             .name = "sentinel://",
-                                             .fails_over = true,
-                                             .tls_by_settings = true,
-                                             .parse = parse_sentinel,
-                                             .print = print_sentinel,
-                                             REDIS_RECORD};

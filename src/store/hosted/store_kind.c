@@ -1,5 +1,5 @@
 /* To rlock, a host is a Redis server that is started when it is needed. */
-#include "store/hosted/store_record.h"
+#include "store/hosted/store_kind.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 static const struct sql_dialect *dialect_of(const struct url *url)
 {
-    return url->record == &postgresql_record ? &sql_postgresql : &sql_mysql;
+    return url->kind == &postgresql_kind ? &sql_postgresql : &sql_mysql;
 }
 
 /* -- addresses --------------------------------------------------------------------------------- */
@@ -261,7 +261,7 @@ static void print_etcd(const struct url *url, char *out, size_t size)
         text_append(out, size, "?margin=%s", url->margin);
 }
 
-/* -- the records ------------------------------------------------------------------------------- */
+/* -- the kinds of store ------------------------------------------------------------------------ */
 
 static struct store *open_hosted(struct loop *loop, const struct store_address *address,
                                  char *fault, size_t size)
@@ -306,21 +306,21 @@ static bool check(const struct checkup_plan *plan, struct checkup *checkup, char
     .print = print_url, .schema = schema_statement, .grants = true, .open = open_hosted,           \
     .check = check
 
-const struct store_record postgresql_record = {.scheme = "postgresql",
-                                               .alias = "postgres",
-                                               .secure = "postgresqls",
-                                               .name = "postgresql://",
-                                               .program = "rlock-postgresql",
-                                               COMMON};
+const struct store_kind postgresql_kind = {.scheme = "postgresql",
+                                           .alias = "postgres",
+                                           .secure = "postgresqls",
+                                           .name = "postgresql://",
+                                           .program = "rlock-postgresql",
+                                           COMMON};
 
-const struct store_record mysql_record = {
+const struct store_kind mysql_kind = {
     .scheme = "mysql", .secure = "mysqls", .name = "mysql://", .program = "rlock-mysql", COMMON};
 
-const struct store_record mariadb_record = {.scheme = "mariadb",
-                                            .secure = "mariadbs",
-                                            .name = "mariadb://",
-                                            .program = "rlock-mysql",
-                                            COMMON};
+const struct store_kind mariadb_kind = {.scheme = "mariadb",
+                                        .secure = "mariadbs",
+                                        .name = "mariadb://",
+                                        .program = "rlock-mysql",
+                                        COMMON};
 
 static bool check_driver(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
                          size_t size)
@@ -340,18 +340,18 @@ static bool check_driver(const struct checkup_plan *plan, struct checkup *checku
                  STORE_PRIORITIES | STORE_PAUSES | STORE_ASK | STORE_REPLACE,                      \
     .open = store_redis_open, .check = check_driver
 
-const struct store_record exec_record = {.scheme = "exec",
-                                         .name = "exec:",
-                                         .is_bare = true,
-                                         .parse = parse_exec,
-                                         .print = print_exec,
-                                         DRIVEN};
+const struct store_kind exec_kind = {.scheme = "exec",
+                                     .name = "exec:",
+                                     .is_bare = true,
+                                     .parse = parse_exec,
+                                     .print = print_exec,
+                                     DRIVEN};
 
 #define GIT .parse = parse_git, .print = print_git, DRIVEN
 
-const struct store_record git_file_record = {.scheme = "git+file", .name = "git+file://", GIT};
-const struct store_record git_ssh_record = {.scheme = "git+ssh", .name = "git+ssh://", GIT};
-const struct store_record git_https_record = {.scheme = "git+https", .name = "git+https://", GIT};
+const struct store_kind git_file_kind = {.scheme = "git+file", .name = "git+file://", GIT};
+const struct store_kind git_ssh_kind = {.scheme = "git+ssh", .name = "git+ssh://", GIT};
+const struct store_kind git_https_kind = {.scheme = "git+https", .name = "git+https://", GIT};
 
 static bool check_etcd(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
                        size_t size)
@@ -361,13 +361,13 @@ static bool check_etcd(const struct checkup_plan *plan, struct checkup *checkup,
     return hosted_check(plan, NULL, tests, checkup, fault, size);
 }
 
-const struct store_record etcd_record = {.scheme = "etcd",
-                                         .secure = "etcds",
-                                         .name = "etcd://",
-                                         .program = "rlock-etcd",
-                                         .is_conditional = true,
-                                         .abilities = MOST_ABILITIES,
-                                         .parse = parse_etcd,
-                                         .print = print_etcd,
-                                         .open = open_hosted,
-                                         .check = check_etcd};
+const struct store_kind etcd_kind = {.scheme = "etcd",
+                                     .secure = "etcds",
+                                     .name = "etcd://",
+                                     .program = "rlock-etcd",
+                                     .is_conditional = true,
+                                     .abilities = MOST_ABILITIES,
+                                     .parse = parse_etcd,
+                                     .print = print_etcd,
+                                     .open = open_hosted,
+                                     .check = check_etcd};
