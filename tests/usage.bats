@@ -40,6 +40,8 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     usage run k — echo 'a\b'
     [[ ${stderr_lines[1]} == 'hint: rlock run [OPTIONS] KEY -- COMMAND' ]] # messages show \ escaped
     usage run k ——x
+    usage run k — sh -c 'echo a'
+    [[ $stderr == *"'—' is another dash than --"$'\n'"hint: rlock run k -- sh -c 'echo a'" ]]
     export RLOCK_URL=unix://$REDIS_SOCK
     says 0 "^rlock: run: '–n' begins with another dash than that of an option$" run –n k -- true
     says 0 "^rlock: status: '—json' begins with another dash than that of an option$" status k —json

@@ -185,6 +185,15 @@ static bool was_dashes(const char *word)
     return found > 0 && !*rest;
 }
 
+static bool has_other_dashes(const struct arguments *given)
+{
+    size_t i = 0;
+
+    while (i < given->word_count && !was_dashes(given->words[i]))
+        i++;
+    return i < given->word_count;
+}
+
 /* Shows the line as it was before it was pasted, or else "instead"; false if nothing of it looks
  * so. */
 static bool restored_dashes(const struct call *call, const char *instead)
@@ -235,7 +244,8 @@ static int parse_run(struct call *call)
 
     if (command_has(call, OPTION_HELP))
         return STATUS_OK;
-    if (given->word_count > 1 && !shell && !text_is_among(words, (size_t)call->argc, "--"))
+    bool is_meant = shell && !has_other_dashes(given); /* the -c of rlock, not of a COMMAND */
+    if (given->word_count > 1 && !is_meant && !text_is_among(words, (size_t)call->argc, "--"))
         return want_dashes(call);
     if (!fine)
         return command_misused(call, "%s", given->fault);
