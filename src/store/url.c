@@ -12,15 +12,20 @@
 #define NO_SCHEME         "has no scheme (write redis://HOST or unix:///PATH)"
 #define SCHEME_CHARACTERS "abcdefghijklmnopqrstuvwxyz0123456789+.-"
 
-/* The schemes that there are: "redis, rediss, unix and local are known". */
+/* The schemes that there are: "redis, valkey, rediss, valkeys, unix and local are known". */
 static void list_schemes(char *out, size_t size)
 {
     *out = '\0';
     for (size_t i = 0; stores[i]; i++) {
-        const char *comma = i == 0 ? "" : stores[i + 1] ? ", " : " and ";
-        text_append(out, size, "%s%s", comma, stores[i]->scheme);
-        if (stores[i]->secure)
-            text_append(out, size, ", %s", stores[i]->secure);
+        const char *names[] = {stores[i]->scheme, stores[i]->alias, stores[i]->secure,
+                               stores[i]->secure_alias};
+        for (size_t j = 0; j < sizeof names / sizeof *names; j++)
+            if (names[j])
+                text_append(out, size, "%s%s",
+                            !*out           ? ""
+                            : stores[i + 1] ? ", "
+                                            : " and ",
+                            names[j]);
     }
     text_append(out, size, " are known");
 }
@@ -30,7 +35,7 @@ static void list_schemes(char *out, size_t size)
 static const char *say_unknown(const char *scheme, char *out, size_t size)
 {
     size_t length = strspn(scheme, SCHEME_CHARACTERS);
-    char known[256];
+    char known[320];
 
     if (*scheme == '"' || *scheme == '\'') {
         snprintf(out, size, "is in quotes; write it without them");
@@ -114,7 +119,7 @@ static const char *read_parts(struct url *url, char *words, size_t size)
 
 bool url_parse(const char *text, struct url *url, char *fault, size_t size)
 {
-    char words[320];
+    char words[400];
 
     *url = (struct url){.text = mem_strdup(text)};
     const char *wrong = read_parts(url, words, sizeof words);

@@ -94,9 +94,9 @@ static const struct {
 
 #define NO_SCHEME "has no scheme (write redis://HOST or unix:///PATH)"
 #define SUPPORTED                                                                                  \
-    "(redis, rediss, unix, sentinel, sentinels, cluster, clusters, zookeeper, zookeepers, "        \
-    "postgresql, postgresqls, mysql, mysqls, mariadb, mariadbs, exec, git+file, "                  \
-    "git+ssh, git+https, etcd, etcds and local are known)"
+    "(redis, valkey, rediss, valkeys, unix, sentinel, sentinels, cluster, clusters, zookeeper, "   \
+    "zookeepers, postgresql, postgres, postgresqls, mysql, mysqls, mariadb, mariadbs, exec, "      \
+    "git+file, git+ssh, git+https, etcd, etcds and local are known)"
 #define NO_HOST   "has no host"
 #define BAD_HOST  "has a character in its host that no host name has"
 #define NO_NAME   "has a host that is not a host name"
