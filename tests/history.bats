@@ -33,6 +33,21 @@ load helper
     [[ ${lines[5]} == *'(sleep)'*'timed out' ]]
 }
 
+@test "where rlock ran no command there is no result, however it ended" {
+    run -0 rlock acquire --lease 1s expired
+    run -0 rlock acquire --keep $$ revoked
+    run -0 rlock force-release --now --yes revoked
+    run -0 rlock reserve reserved 5m -m test
+    run -0 rlock force-release --yes reserved
+    poll_until 15 rlock run -n expired -- true
+    run -0 rlock history --json
+    json 'map([.key, .outcome, .result]) == [["expired", "expired", null],
+          ["revoked", "revoked", null], ["reserved", "revoked", null],
+          ["expired", "exit 0", "success"]]'
+    run -0 rlock status --json revoked
+    json '.[0].last_run | .outcome == "revoked" and .result == null'
+}
+
 @test "how long it waited; several KEYs; globs; --since; nothing there; bad usage" {
     hold a x1
     queued x1 bg b rlock run x1 y2 -- true

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/mem.h"
+#include "lock/owner.h"
 
 enum {
     COLUMN_KEY,
@@ -404,9 +405,12 @@ void render_run_members(json_t *object, const struct lock_party *by, int64_t hel
     }
 }
 
-void render_result_members(json_t *object, const struct lock_end *end)
+void render_result_members(json_t *object, const struct lock_party *by)
 {
-    json_put_text(object, "result", run_result(end));
+    const struct lock_end *end = &by->end;
+    bool ran_command = !by->reserved && !owner_is_acquired(by->owner);
+
+    json_put_text(object, "result", ran_command ? run_result(end) : NULL);
     json_put_known(object, "exit_status", end->status, end->known && !end->signal);
     json_put_text(object, "signal", end->known && end->signal ? SIGNAL_TEXT(end->signal) : NULL);
 }
@@ -482,7 +486,7 @@ static json_t *lock_object(const struct lock_view *lock)
     if (lock->run_count) {
         const struct lock_run *last = &lock->runs[lock->run_count - 1];
         render_run_members(last_run, &last->by, last->held_ms);
-        render_result_members(last_run, &last->by.end);
+        render_result_members(last_run, &last->by);
     }
     jansson.object_set_new(object, "last_run", last_run);
     return object;
@@ -619,7 +623,7 @@ void render_history_json(struct strbuf *out, const struct past_run *runs, size_t
         json_t *object = jansson.object();
         json_put_text(object, "key", runs[i].key);
         render_run_members(object, &runs[i].run->by, runs[i].run->held_ms);
-        render_result_members(object, &runs[i].run->by.end);
+        render_result_members(object, &runs[i].run->by);
         jansson.array_append_new(array, object);
     }
     json_write(out, array);

@@ -33,8 +33,8 @@ void render_json(struct strbuf *out, const struct lock_views *locks,
 /* Puts a run into an object: who had the lock, since when, and how it ended. held_ms is -1 if it
  * has not ended. */
 void render_run_members(json_t *object, const struct lock_party *by, int64_t held_ms);
-/* Puts how a run ended into an object, for programs; null: not known. */
-void render_result_members(json_t *object, const struct lock_end *end);
+/* Puts how a run ended into an object, for programs; null: not known, or no command was run. */
+void render_result_members(json_t *object, const struct lock_party *by);
 
 /* -- former runs, as far as a store remembers them; rlock-history(1) has the names in JSON -- */
 

@@ -85,7 +85,7 @@ static void print_json(struct strbuf *out, const struct transition *event)
     else
         json_put_known(object, "count", event->count, event->count > 0);
     if (transition_ends_run(event->kind))
-        render_result_members(object, &event->by->end);
+        render_result_members(object, event->by);
     json_write(out, object);
 }
 

@@ -136,7 +136,7 @@ struct lock_party {
     bool in_group; /* LOCK_NOTE_GROUP */
     char group[IDENTITY_WORD_MAX + 1]; /* "": that of the key's name */
     unsigned take, of; /* waiter: how many it wants of how many keys; 0: not told, of one or all */
-    bool reserved;     /* holder: by a person, and no process has it */
+    bool reserved;     /* holder, run: by a person, and no process has it */
     bool kept; /* holder: its command has ended, --at-least keeps the lock as long as the lease */
     struct lock_end end; /* kept: how */
     /* Holder: it was asked to release. Run: the lock was taken from it. */
@@ -145,7 +145,8 @@ struct lock_party {
 
 /* A holder of the past. */
 struct lock_run {
-    struct lock_party by; /* only owner, mode, slot, since, waited, fence, who, end, revoked */
+    struct lock_party by; /* only owner, mode, slot, since, waited, fence, who, reserved, end,
+                           * revoked */
     int64_t ended_ms;     /* the store's wall clock, ms since 1970 */
     int64_t ended_ago_ms; /* by the store's own clock */
     int64_t held_ms;

@@ -96,6 +96,7 @@ static bool take_party(const redisReply *record, const char **text, bool holds,
     identity_parse(*text, *length, &party->who);
     party->in_group = identity_noted_word(*text, *length, LOCK_NOTE_GROUP, party->group);
     if (holds) {
+        party->reserved = identity_noted(*text, *length, LOCK_NOTE_RESERVED) > 0;
         party->waited_ms = span_between(0, identity_noted(*text, *length, LOCK_NOTE_WAITED));
         /* An ending that makes no sense is not known. */
         int64_t signal = identity_noted(*text, *length, LOCK_NOTE_SIGNAL);
@@ -128,7 +129,6 @@ static bool read_holder(const redisReply *record, int64_t now, void *to)
     holder->age_ms = span_between(holder->since_ms, now);
     holder->count = 1;
     holder->kept = identity_noted(text, length, LOCK_NOTE_KEPT) > 0;
-    holder->reserved = identity_noted(text, length, LOCK_NOTE_RESERVED) > 0;
     read_revocation(text, length, &holder->revoked);
     holder->revoked.known = holder->revoked.asked_ms > 0;
     return true;
