@@ -8,11 +8,13 @@ file without a plan, one that ends with another status than its results explain,
 not end are failures like any other, with a name.
 
 RLOCK_FILE_TIMEOUT is the time in seconds after which a file is taken to hang. Nothing that a file
-has started outlives it.
+has started outlives it. A file that would begin after RLOCK_TEST_UNTIL, in seconds since 1970, is
+skipped.
 """
 import argparse, contextlib, ctypes, fcntl, os, re, resource, select, shutil, signal, sys, time
 
 TIMEOUT = float(os.environ.get("RLOCK_FILE_TIMEOUT") or 1200)
+UNTIL = float(os.environ.get("RLOCK_TEST_UNTIL") or "inf")
 PLAN = re.compile(r"1\.\.(\d+)(?:\s*#\s*SKIP\S*\s*(.*))?$", re.I)
 RESULT = re.compile(r"(not )?ok\b\s*(\d+)?(?:\s+-\s+|\s+)?(.*)$")
 SKIP = re.compile(r"#\s*SKIP\S*\s*(.*)$", re.I)
@@ -218,6 +220,23 @@ def report(name, results, seconds, evidence, color):
     sys.stdout.flush()
 
 
+def run_file(command, log, deadline, results):
+    run = Run(command, log)
+
+    def interrupted(number, _frame):
+        run.end()
+        sys.exit(128 + number)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, interrupted)
+    prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # when make has been killed
+    for line in run.lines(deadline):
+        results.line(line)
+    status = run.status
+    run.end()
+    results.end(status, names_in(command[-1]))
+
+
 def arguments():
     parser = argparse.ArgumentParser()
     for name in "test-name log-file trs-file color-tests enable-hard-errors expect-failure".split():
@@ -243,20 +262,10 @@ def main():
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     if COMPUTES.match(options.test_name) and "RLOCK_BUSY" not in os.environ:
         os.nice(10)
-    run = Run(options.command, log)
-
-    def interrupted(number, _frame):
-        run.end()
-        sys.exit(128 + number)
-
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, interrupted)
-    prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # when make has been killed
-    for line in run.lines(began + TIMEOUT):
-        results.line(line)
-    status = run.status
-    run.end()
-    results.end(status, names_in(options.command[-1]))
+    if time.time() < UNTIL:
+        run_file(options.command, log, began + TIMEOUT, results)
+    else:
+        results.line("1..0 # SKIP no time was left for it")
     seconds, usage = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     os.write(log, "".join(f"# failed: {fault}\n" for fault in results.faults).encode())
     spent = f"{usage.ru_utime:.1f} s user and {usage.ru_stime:.1f} s system"

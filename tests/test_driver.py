@@ -51,6 +51,7 @@ def start(directory, script, timeout="1200", name="tests/x", **more):
     """The driver of a file with that script."""
     env = dict(os.environ, RLOCK_FILE_TIMEOUT=timeout, RLOCK_TEST_FAILED=f"{directory}/failed",
                RLOCK_TEST_LOGS="x.log y.log")
+    env.pop("RLOCK_TEST_UNTIL", None)
     env.pop("RLOCK_BUSY", None)
     env.update(more)
     options = f"--test-name {name} --log-file x.log --trs-file x.trs --color-tests no".split()
@@ -111,6 +112,16 @@ def interrupted(directory):
         yield "there are results"
 
 
+def begins_too_late(directory):
+    """After RLOCK_TEST_UNTIL, it is skipped, with the reason."""
+    for until, want in ((time.time() - 1, "SKIP no time was left"), (time.time() + 3600, "PASS 1")):
+        with start(directory, "echo 1..1; echo ok 1", RLOCK_TEST_UNTIL=str(until)) as driver:
+            driver.communicate(timeout=120)
+        with open(f"{directory}/x.trs", encoding="utf-8") as file:
+            if f":test-result: {want}" not in file.read():
+                yield f"no {want!r}"
+
+
 def comes_last(directory):
     """A file that computes has a lower priority than one that waits, but not beside .ci/busy."""
     for name, more, busy in (("tests/x", 0, {}), ("tests/tidy.sh", min(10, 19 - os.nice(0)), {}),
@@ -125,6 +136,7 @@ def comes_last(directory):
 def results():
     cases = [(what, lambda place, rest=rest: faults_of(place, *rest)) for what, *rest in FILES]
     others = (("told to end, it ends the file", interrupted),
+              ("a file for which no time is left is skipped", begins_too_late),
               ("a file that computes has a lower priority", comes_last))
     for what, case in (*cases, *others):
         with tempfile.TemporaryDirectory() as directory:

@@ -34,8 +34,10 @@ PASS, FAIL = ":test-result: PASS 1 one\n", ":test-result: FAIL 1 one\n"
 SKIP = ":test-result: SKIP 2 two # SKIP there is no fish\n"
 
 
-def play(place, runs, stop=None, broken=False):
-    """(status, all that it printed) of a suite whose files have these results, run by run."""
+def play(place, runs, machine=None, broken=False):
+    """(status, all that it printed) of a suite whose files have these results, run by run. machine:
+    when it stands still, or how many milliseconds it takes to start a process."""
+    start = machine if isinstance(machine, float) else 1.0
     os.makedirs(f"{place}/tests")
     os.makedirs(f"{place}/bin")
     for name, results in runs.items():
@@ -51,9 +53,9 @@ def play(place, runs, stop=None, broken=False):
     said = io.StringIO()
     try:
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-            one = suite.Suite(place, "check", [])
-            if stop:
-                one.ticker.stops.append(stop)
+            one = suite.Suite(place, "check", None, start=lambda: start)
+            if isinstance(machine, tuple):
+                one.ticker.stops.append(machine)
             status = one.build_tests() and one.run()
             if status is False:
                 return "not built", said.getvalue()
@@ -65,7 +67,8 @@ def play(place, runs, stop=None, broken=False):
 
 
 ALWAYS, NEVER = (0, 1e12, "12:00:00"), (0, 1, "12:00:00")
-# (what, results of each run, a stop of the machine, status, lines to find, the last line)
+SLOW = 9.0
+# (what, results of each run, the machine, status, lines to find, the last line)
 CASES = [
     ("all pass", {"a": [PASS], "b": [PASS]}, None, 0, ["ended tests/a"], "2 passed, 0 failed"),
     (
@@ -96,6 +99,21 @@ CASES = [
         ["tests/a: first 1 failed; alone 1 failed"], "1 passed, 1 failed",
     ),
     (
+        "the machine is slow, and the second run passes: it counts as passed",
+        {"a": [FAIL, PASS], "b": [PASS]}, SLOW, 0,
+        ["it takes 9 ms here to start a process", "tests/a: passed; the machine is slow"],
+        "2 passed, 0 failed",
+    ),
+    (
+        "the machine is slow, and the second run fails: it stays a failure",
+        {"a": [FAIL, FAIL], "b": [PASS]}, SLOW, 1,
+        ["tests/a: first 1 failed; alone 1 failed"], "1 passed, 1 failed",
+    ),
+    (
+        "the machine is slow, and there is no time for the second run: it stays a failure",
+        {"a": [FAIL, SKIP], "b": [PASS]}, SLOW, 1, ["alone nothing passed"], "1 passed, 1 failed",
+    ),
+    (
         "a file without a result counts as a failure",
         {"a": [], "b": [PASS]}, None, 1, ["not run to its end: tests/a"], "1 passed, 1 failed",
     ),
@@ -103,8 +121,8 @@ CASES = [
 ]  # fmt: skip
 
 
-def faults_of(place, runs, stop, status, wanted, last):
-    got, said = play(place, runs, stop)
+def faults_of(place, runs, machine, status, wanted, last):
+    got, said = play(place, runs, machine)
     lines = said.rstrip("\n").split("\n")
     if got != status:
         yield f"status {got}, want {status}"
@@ -119,6 +137,17 @@ def broken_build(place):
     got, said = play(place, {"a": [PASS]}, broken=True)
     if got != "not built" or "broken" not in said or os.path.exists(f"{place}/tests/a.runs"):
         yield f"{got}: {said!r}"
+
+
+def chosen_tests(_place):
+    """With --but and --and, make is told of the target's own tests by their variable."""
+    for others, want in ((None, "a b"), ("but", "$(filter-out a b,$(check_tests))"),
+                         ("and", "a b $(check_tests)")):
+        got = suite.tests_for_make("check", ["a", "b"], others)
+        if got != want:
+            yield f"{others}: {got!r}"
+    if suite.tests_for_make("check", []) is not None:
+        yield "without a FILE, the target has its own"
 
 
 def ticker(_place):
@@ -136,7 +165,8 @@ def ticker(_place):
 
 def results():
     cases = [(what, lambda place, rest=rest: faults_of(place, *rest)) for what, *rest in CASES]
-    cases += [("a build that fails: nothing is run", broken_build), ("the ticker", ticker)]
+    cases += [("a build that fails: nothing is run", broken_build), ("the ticker", ticker),
+              ("some tests are left to others, or come along", chosen_tests)]
     for what, case in cases:
         with tempfile.TemporaryDirectory() as place:
             yield what, list(case(place))
