@@ -170,7 +170,7 @@ none_has() {
     export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0" # that waits for a process of its own
     real=$RLOCK
     for row in 'prctl prctl' '283 timerfd_create' '289 signalfd' '53 socketpair' \
-        '46 sendmsg' '47 recvmsg' '61 wait4' '14 rt_sigprocmask'; do
+        '46 sendmsg' '47 recvmsg' '61 wait4' '14 rt_sigprocmask' '110 getppid'; do
         [[ $(uname -m) == x86_64 || $row == *prctl ]] || continue
         for errno in 38 1 13 117 22; do # EACCES, EUCLEAN: a unit may say so
             # An emulator of processors says so of an option that it does not have.

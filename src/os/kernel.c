@@ -135,6 +135,12 @@ static int try_sigprocmask(void)
     return sigprocmask(SIG_BLOCK, NULL, &blocked);
 }
 
+/* The C library's getppid() sets no errno: a refusal would be the number of a parent. */
+static int try_getppid(void)
+{
+    return syscall(SYS_getppid) < 0 ? -1 : 0;
+}
+
 static int try_getdents(void)
 {
     return (int)syscall(SYS_getdents64, -1, NULL, 0);
@@ -202,6 +208,7 @@ const char *kernel_refuses_silently(void)
     static const struct needed_call calls[] = {{"sendmsg()", try_sendmsg},
                                                {"recvmsg()", try_recvmsg},
                                                {"wait4()", try_waitpid},
+                                               {"getppid()", try_getppid},
                                                {"rt_sigprocmask()", try_sigprocmask}};
 
     return find_refused(calls, sizeof calls / sizeof *calls);
