@@ -95,7 +95,21 @@ own_mounts() {
     run -71 --separate-stderr unshare --pid "$RLOCK" fence "$T/fence" --token 1 -- touch "$T/ran" 3>&-
     stderr_line '^rlock: fence: .*unshare needs --fork'
     [[ ${#stderr_lines[@]} == 1 && ! -e $T/ran && ! -e $T/fence ]]
+    # Nor has it the local server started.
+    run -69 --separate-stderr env XDG_RUNTIME_DIR="$T" unshare --pid "$RLOCK" status --local 3>&-
+    stderr_line '^rlock: status: .*unshare needs --fork'
     poll_until 20 nothing_left
+}
+
+@test "place: a local server of another process name space: not process -1, nor one to signal" {
+    unshare --pid --fork true 2>/dev/null || skip "no process name spaces here"
+    export XDG_RUNTIME_DIR=$T
+    run -0 rlock run --local k -- true
+    run -0 unshare --pid --fork "$RLOCK" local status 3>&-
+    [[ ${lines[0]} == "process  of another name space" ]]
+    run -69 --separate-stderr unshare --pid --fork "$RLOCK" local stop 3>&-
+    stderr_line '^rlock: local: the server, process of another name space, does not end'
+    run -0 rlock local stop
 }
 
 @test "place: no /proc: a signal reaches the command, and nothing is left" {

@@ -80,13 +80,17 @@ static int stop_server(const struct local *local)
         return STATUS_NOT_ACQUIRED;
     }
     pid_t pid = local_server(&local->place);
+    char words[LOCAL_WORDS_SIZE];
+    local_server_words(pid, words, sizeof words);
     if (local_end(&local->place, force, END_NS)) {
         unlink(local->place.socket); /* one that was killed leaves it behind */
-        say_detail("the local server, process %d, has ended", (int)pid);
+        say_detail("the local server, process %s, has ended", words);
         return STATUS_OK;
     }
-    command_error(&local->call, "the server, process %d, does not end", (int)pid);
-    if (!force)
+    command_error(&local->call, "the server, process %s, does not end", words);
+    if (pid < 0)
+        say_hint("this command cannot signal it; rlock local stop in its name space does");
+    else if (!force)
         say_hint("--force kills it; no lock that it has granted is lost");
     return STATUS_UNAVAILABLE;
 }
@@ -122,8 +126,10 @@ static int show_server(struct local *local)
         return STATUS_OK;
     if (!count_locks(local, &usage, &answer))
         return command_refused(&local->call, &answer);
-    printf("process  %d\nsocket   %s\nlocks    %zu held, %zu waiting\n", (int)pid,
-           local->place.socket, usage.held, usage.waiting);
+    char words[LOCAL_WORDS_SIZE];
+    printf("process  %s\nsocket   %s\nlocks    %zu held, %zu waiting\n",
+           local_server_words(pid, words, sizeof words), local->place.socket, usage.held,
+           usage.waiting);
     return command_flush();
 }
 

@@ -103,10 +103,13 @@ static void look_up(const void *asked, void *found_here)
 
 static void found_out(void *owner, const void *found)
 {
-    static const struct finding nothing = {.fault = "the look-up ended without an answer"};
+    struct finding nothing = {0};
     const struct finding *finding = found ? found : &nothing;
     struct resolver *resolver = owner;
 
+    if (!found)
+        snprintf(nothing.fault, sizeof nothing.fault, "looking it up: %s",
+                 helper_process_silence());
     resolver_stop(resolver);
     if (finding->count > 0) {
         memcpy(resolver->found, finding->found, sizeof resolver->found);

@@ -257,6 +257,15 @@ pid_t local_server(const struct local_place *place)
     return lock.l_pid > 0 ? lock.l_pid : -1;
 }
 
+const char *local_server_words(pid_t server, char *words, size_t size)
+{
+    if (server > 0)
+        snprintf(words, size, "%d", (int)server);
+    else
+        snprintf(words, size, "of another name space");
+    return words;
+}
+
 static void pause_briefly(void)
 {
     const struct timespec pause = {.tv_nsec = LOOK_NS};
@@ -554,13 +563,14 @@ static bool launch_server(const struct local_place *place, char *fault, size_t s
 static bool replace_server(const struct local_place *place, char *fault, size_t size)
 {
     pid_t pid = local_server(place);
+    char words[LOCAL_WORDS_SIZE];
 
     if (pid != 0 && comes_up(place, 0, SOCKET_NS))
         return true;
     if (pid == 0 || local_end(place, false, END_NS))
         return launch_server(place, fault, size);
-    snprintf(fault, size, "process %d serves, but its socket has gone, and it does not end",
-             (int)pid);
+    snprintf(fault, size, "process %s serves, but its socket has gone, and it does not end",
+             local_server_words(pid, words, sizeof words));
     return false;
 }
 

@@ -41,6 +41,9 @@ int local_open(const struct local_place *place, const char *name, int flags);
 /* Returns the server's process: 0 if none runs, -1 if it runs but cannot be seen from here (a
  * container). */
 pid_t local_server(const struct local_place *place);
+#define LOCAL_WORDS_SIZE 40
+/* Says which process that is: "4121", or "of another name space". Returns "words". */
+const char *local_server_words(pid_t server, char *words, size_t size);
 
 /* Keeps other processes from starting or stopping it until the returned descriptor is closed; -1
  * with errno, ETIME after "timeout" ns. */

@@ -156,10 +156,13 @@ static void start_local(const void *question, void *finding)
 
 static void on_started(void *arg, const void *finding)
 {
-    static const struct start nothing = {.fault = "starting it ended without an answer"};
     struct locator *locator = arg;
-    struct start start = finding ? *(const struct start *)finding : nothing;
+    struct start start = {0};
 
+    if (finding)
+        start = *(const struct start *)finding;
+    else
+        snprintf(start.fault, sizeof start.fault, "starting it: %s", helper_process_silence());
     helper_process_stop(locator->starter);
     locator->starter = NULL;
     if (start.up) {
