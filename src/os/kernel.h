@@ -49,8 +49,8 @@ bool kernel_lets_guard(void);
  * the kernel refuses; else NULL. */
 const char *kernel_refused(void);
 /* The name of a call whose failure would go unnoticed, or leave rlock waiting in silence, with
- * errno, if the kernel refuses it: its processes talk to each other by these, and learn by them that
- * one has ended. Else NULL. */
+ * errno, if the kernel refuses it: its processes talk to each other by these, and learn by them
+ * that one has ended. Else NULL. */
 const char *kernel_refuses_silently(void);
 
 /* Waits until the word is not "value" any more, as the kernel tells (futex(2)), but at most so many
