@@ -136,6 +136,23 @@ are_clients() {
     run -0 rlock status -u "unix://plain:pw@$REDIS_SOCK" -q k
 }
 
+@test "H20 a server whose commands have other names, but for those that lock, can lock" {
+    local name options=
+    redis_stop
+    for name in ROLE INFO CLIENT HELLO WAIT CONFIG; do
+        options+=" --rename-command $name my$name"
+    done
+    REDIS_OPTIONS="$REDIS_OPTIONS$options" redis_start
+    : >"$T/redis.dirty"
+    stay a k --lease 9s
+    queue b k
+    renewed k
+    ends_well a
+    ends_with b 0
+    run rlock doctor
+    [[ $output == *'without +role'* ]]
+}
+
 @test "H21 a key of another type: 78, and it is left alone" {
     redis set 'rlock:{string}' x
     redis rpush 'rlock:{list}' x

@@ -159,17 +159,18 @@ int redis_greeting_replicas(const struct redisReply *role)
     return replicas->elements < REPLICAS_MAX ? (int)replicas->elements : REPLICAS_MAX;
 }
 
-/* A user without ROLE, TIME or INFO loses a check, not the lock; a connection without a name loses
- * nothing. But a server that takes no clients says so in reply to the first command. */
+/* A user without ROLE, TIME or INFO loses a check, not the lock, whether the right is missing or a
+ * command of that name; a connection without a name loses nothing. But a server that takes no
+ * clients says so in reply to the first command. */
 static bool does_without(const struct redis_greeting *greeting, const char *error)
 {
-    bool forbidden = strncmp(error, "NOPERM", 6) == 0;
+    bool missing = strncmp(error, "NOPERM", 6) == 0 || strstr(error, "unknown command");
 
     if (greeting->step == STEP_NAME)
-        return forbidden ||
+        return missing ||
                (strncmp(error, "ERR ", 4) == 0 && redis_error_class(error) == REDIS_ERROR_OTHER);
-    return forbidden && (greeting->step == STEP_ROLE || greeting->step == STEP_TIME ||
-                         (greeting->step == STEP_INFO && greeting->identity == IDENTITY_WANTED));
+    return missing && (greeting->step == STEP_ROLE || greeting->step == STEP_TIME ||
+                       (greeting->step == STEP_INFO && greeting->identity == IDENTITY_WANTED));
 }
 
 enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
