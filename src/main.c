@@ -99,9 +99,10 @@ static const char *commands_for_synonym(const char *name)
     static const struct {
         const char *name, *meant;
     } synonyms[] = {
-        {"list", "'status'"},        {"ls", "'status'"}, {"ps", "'status'"},
-        {"lock", "'run'"},           {"exec", "'run'"},  {"unlock", "'release' or 'force-release'"},
-        {"kill", "'force-release'"},
+        {"list", "'status'"},        {"ls", "'status'"},
+        {"ps", "'status'"},          {"lock", "'run'"},
+        {"exec", "'run'"},           {"unlock", "'release' or 'force-release'"},
+        {"kill", "'force-release'"}, {"version", "'--version'"},
     };
 
     for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
@@ -120,6 +121,26 @@ static void hint_at_run(int argc, char **argv)
     command_hint_line(&line, "", "run KEY -- COMMAND");
 }
 
+/* Tells of an option in front of a subcommand, and hints at the line that was meant. False: no
+ * subcommand is behind it. */
+static bool hint_at_order(int argc, char **argv)
+{
+    struct strbuf line ENDED_BY(strbuf_free) = {0};
+    int i = 2;
+
+    while (i < argc && !find_command(argv[i]))
+        i++;
+    if (i == argc)
+        return false;
+    char *command = argv[i];
+    say_error("%.*s: options come after '%s'", (int)strcspn(argv[1], "="), argv[1], command);
+    memmove(argv + 2, argv + 1, (size_t)(i - 1) * sizeof *argv);
+    argv[1] = command;
+    args_print(argv + 1, (size_t)argc - 1, SIZE_MAX, &line);
+    command_hint_line(&line, "", "COMMAND [OPTIONS] ...");
+    return true;
+}
+
 /* argv[1] is not a subcommand; perhaps the user thinks of flock(1). */
 static int refuse_word(int argc, char **argv)
 {
@@ -133,6 +154,8 @@ static int refuse_word(int argc, char **argv)
             meant = commands[i].command;
     for (int i = 1; i < argc; i++)
         urls_blot(argv[i]); /* it may be a URL with a password */
+    if (argv[1][0] == '-' && hint_at_order(argc, argv))
+        return STATUS_USAGE;
     if (argv[1][0] == '-') {
         say_error("%.*s: unknown option", (int)strcspn(argv[1], "="), argv[1]);
         say_hint("rlock run [OPTIONS] KEY -- COMMAND");

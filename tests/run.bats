@@ -139,6 +139,7 @@ returncode() { # negative for death by a signal, as python sees it
     PATH=$T:$PATH says 127 "^hint: $T/strange needs /nowhere/sh, which is not there$" run k -- strange
     says 127 '^hint: export is a word of the shell: use -c$' run k -- export A=1
     says 127 '^hint: env before it sets a variable for a command; or use -c$' run k -- A_1=1 true
+    says 127 '^hint: options come before --, and COMMAND after it$' run k -- -n true
     says 127 '^hint: a line for the shell: use -c$' run k -- 'frobnicate now'
     says 127 '^rlock: frobnicate: No such file or directory$' run k -- frobnicate
     [[ ${#stderr_lines[@]} == 1 ]]

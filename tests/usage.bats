@@ -28,6 +28,10 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     usage run k -c
     usage run k -c true -- true
     [[ $(rlock frobnicate 2>&1) == "rlock: 'frobnicate': unknown command"* ]]
+    usage --url redis://h run -n k -- true
+    [[ $stderr == "rlock: --url: options come after 'run'"$'\n'"hint: rlock run --url redis://h -n k -- true" ]]
+    usage version
+    [[ $stderr == *"did you mean '--version'?" ]]
     [[ $(rlock --frobnicate=1 2>&1) == "rlock: --frobnicate: unknown option"* ]]
 }
 
@@ -55,6 +59,7 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     export RLOCK_URL=unix://$REDIS_SOCK
     prints 0 'b a' run b a -c 'echo "$RLOCK_KEY"'
     prints 0 'b a' run -n -c 'echo "$RLOCK_KEY"' b a
+    says 0 "^rlock: run: 'sh' is a KEY here; a COMMAND comes after --$" run b sh -c true
 }
 
 @test "-V and --version print the same" {
@@ -92,6 +97,10 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     done
     usage run --frobnicate k -- true
     [[ $stderr != *'did you mean'* ]]
+    for words in 'run k --wait' 'run -n k --label' 'run k -E' 'acquire k --lease' 'fence PATH -w'; do
+        usage $words -- true
+        [[ $stderr == *": option ${words##* } needs an argument"* ]]
+    done
     usage run --wait k -- true
     [[ $stderr == *"--wait 'k' is not a duration"* ]]
 }

@@ -13,6 +13,7 @@
 bool duration_parse(const char *text, int64_t *ns);
 /* Says of a text that was refused that it is longer than that; "otherwise" if it is not a duration
  * at all. */
+#define DURATION_FAULT "is not a duration (such as 500ms, 30s, 5m or 1m30s)"
 const char *duration_fault(const char *text, const char *otherwise);
 
 /* Prints a duration for a reader, rounded: "850ms", "1.5s", "24s", "3m12s", "2h05m", "3d04h";

@@ -137,6 +137,15 @@ static bool refuse_option(const struct option_row *rows, const char *word,
                      meant ? "?" : "");
 }
 
+/* found: as getopt_long() told of the option. */
+static bool miss_argument(const struct option_spec *spec, int found, struct arguments *arguments)
+{
+    arguments->missing = spec->id;
+    if (found < ROW_BASE)
+        return set_fault(arguments, "option -%c needs an argument", found);
+    return set_fault(arguments, "option --%s needs an argument", spec->name);
+}
+
 bool args_parse(int argc, char *const *argv, const struct option_spec *table,
                 struct arguments *arguments)
 {
@@ -158,13 +167,11 @@ bool args_parse(int argc, char *const *argv, const struct option_spec *table,
         } else if (c == '?') {
             return refuse_option(rows, argv[optind - 1], arguments);
         } else if (c == ':') {
-            const struct option_spec *spec = find_spec(rows, optopt);
-            arguments->missing = spec->id;
-            if (optopt < ROW_BASE)
-                return set_fault(arguments, "option -%c needs an argument", optopt);
-            return set_fault(arguments, "option --%s needs an argument", spec->name);
+            return miss_argument(find_spec(rows, optopt), optopt, arguments);
         } else {
             const struct option_spec *spec = find_spec(rows, c);
+            if (optarg && optarg == argv[optind - 1] && strcmp(optarg, "--") == 0)
+                return miss_argument(spec, c, arguments);
             struct given_option *given = &arguments->options[arguments->option_count++];
             *given = (struct given_option){spec->id, spec->name, optarg, arguments->word_count};
             if (!optarg && spec->optional && optind < argc && spec->optional(argv[optind]))

@@ -281,8 +281,7 @@ char *command_print_until(int64_t ns, char out[COMMAND_UNTIL_SIZE])
 int command_check_duration(const struct call *call, const char *word, int64_t *ns)
 {
     if (!duration_parse(word, ns))
-        return command_wrong(call, "DUR", word,
-                             duration_fault(word, "is not a duration, such as 30m or 2h"));
+        return command_wrong(call, "DUR", word, duration_fault(word, DURATION_FAULT));
     if (*ns < NS_PER_SEC)
         return command_misused(call, "DUR must be at least 1s");
     return STATUS_OK;
@@ -296,8 +295,7 @@ int command_take_duration(const struct call *call, int id, int64_t *ns)
     if (!option || !option->value || duration_parse(option->value, ns))
         return STATUS_OK;
     snprintf(name, sizeof name, "--%s", option->name);
-    return command_wrong(call, name, option->value,
-                         duration_fault(option->value, "is not a duration"));
+    return command_wrong(call, name, option->value, duration_fault(option->value, DURATION_FAULT));
 }
 
 int command_refuse_setting(const struct call *call, enum setting id, const char *why)

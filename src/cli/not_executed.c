@@ -67,6 +67,13 @@ static bool sets_variable(const char *command)
            strspn(command, NAME_CHARACTERS) == (size_t)(equals - command);
 }
 
+bool is_program(const char *command)
+{
+    char *file FREED = find_file(command);
+
+    return file;
+}
+
 void not_found_hint(const char *command, const char *shell)
 {
     char interpreter[LINE_MOST];
@@ -85,6 +92,8 @@ void not_found_hint(const char *command, const char *shell)
         say_hint("%s is a word of the shell: use %s", command, shell);
     else if (sets_variable(command))
         say_hint("env before it sets a variable for a command; or use %s", shell);
+    else if (*command == '-')
+        say_hint("options come before --, and COMMAND after it");
     else if (strchr(command, ' '))
         say_hint("a line for the shell: use %s", shell);
     free(file);

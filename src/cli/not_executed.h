@@ -1,6 +1,11 @@
 /* Why a command that could not be executed is perhaps not what was meant. */
 #pragma once
 
+#include <stdbool.h>
+
+/* Whether execvp() would find a file of that name. It reads directories. */
+bool is_program(const char *command);
+
 /* Prints a hint behind the message that no such command was found; none if there is nothing to
  * say. It reads files, so nothing may depend on its end. shell: the words before a line for the
  * shell. */

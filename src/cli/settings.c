@@ -15,7 +15,6 @@
 #include "store/url.h"
 
 #define REPLICAS_MAX 100
-#define NO_DURATION  "is not a duration (such as 500ms, 30s, 5m or 1m30s)"
 #define DAY_NS       (24 * 3600 * NS_PER_SEC)
 
 static bool add_url(struct settings *settings, const char *text, size_t length, char *message)
@@ -332,7 +331,7 @@ const char *setting_take(enum setting id, struct settings *settings, const char 
     switch (row->kind) {
     case KIND_DURATION:
         return duration_parse(value, member) ? out_of_bounds(row, *(int64_t *)member)
-                                             : duration_fault(value, NO_DURATION);
+                                             : duration_fault(value, DURATION_FAULT);
     case KIND_NUMBER: return take_number(row, member, value);
     case KIND_FLAG:
         *(bool *)member = strcmp(value, "yes") == 0;

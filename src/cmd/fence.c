@@ -46,7 +46,7 @@ static int take_wait(struct fence *fence)
             fence->wait = 0;
         else if (option->id == SETTING_WAIT && !duration_parse(option->value, &fence->wait))
             return command_wrong(&fence->call, "--wait", option->value,
-                                 duration_fault(option->value, "is not a duration"));
+                                 duration_fault(option->value, DURATION_FAULT));
     }
     return STATUS_OK;
 }

@@ -272,9 +272,23 @@ static int parse_run(struct call *call)
     return STATUS_OK;
 }
 
+/* Warns of a COMMAND that is taken for KEYs and a STRING, as in "KEY sh -c STRING". */
+static void doubt_keys(const struct call *call)
+{
+    const struct given_option *shell = command_option(call, OPTION_SHELL);
+
+    for (size_t i = 1; shell && i < shell->words; i++)
+        if (is_program(call->arguments.words[i])) {
+            say_warning("%s: '%.100s' is a KEY here; a COMMAND comes after --", call->command->name,
+                        call->arguments.words[i]);
+            return;
+        }
+}
+
 static int take_request(struct call *call)
 {
     struct run *run = (struct run *)call;
+    doubt_keys(call);
     /* `rlock read` is `rlock run --read`. */
     int preset = call->command == &command_read    ? OPTION_SHARED
                  : call->command == &command_write ? OPTION_EXCLUSIVE

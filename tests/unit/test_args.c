@@ -56,9 +56,7 @@ static const struct {
     {"run --wait=5s --timeout 6s --wai 7s k", "1=5s 1=6s 1=7s k "},
     {"run --wait= k", "1= k "},
     {"run --nonblock - k", "2 - k "},
-    {"run -w -- k", "1=-- k "},
-    {"run k -w --", "1=-- k "},
-    {"run k -w -- -- a", "1=-- k -- a "},
+    {"run --wait=-- k", "1=-- k "},
     {"run --watch 5 k", "3=5 k "},
     {"run --watch k 5", "3 k 5 "},
     {"run --watch=k 5", "3=k 5 "},
@@ -74,6 +72,8 @@ static const struct {
     {"run k --wait", "option --wait needs an argument"},
     {"run k --timeout", "option --wait needs an argument"},
     {"run k -w", "option -w needs an argument"},
+    {"run k -w -- a", "option -w needs an argument"},
+    {"run k --wait -- -- a", "option --wait needs an argument"},
 };
 
 static const struct {
