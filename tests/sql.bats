@@ -203,6 +203,30 @@ limit_statements() {
     database_sql postgresql 'DROP FUNCTION nothing CASCADE'
 }
 
+# semi_sync OPTION=VALUE...: of the server.
+semi_sync() {
+    local one
+    for one in "$@"; do
+        database_sql mysql "SET GLOBAL rpl_semi_sync_master_$one"
+    done
+}
+
+@test "MariaDB: the doctor warns of semi-synchronous replication that does without a replica" {
+    [[ $DATABASES == *mysql* ]] || skip 'there is no MariaDB'
+    with_database mysql
+    # Each connection is taken for a replica's.
+    bg_prints relay python3 "$TESTS/sql_relay.py" "$MYSQL_PORT" "'Binlog Dump%'" "'%'           "
+    url=${RLOCK_URL/:$MYSQL_PORT/:$(<"$T/relay.out")}
+    prints 1 '*warning  replicas *its replicas are asynchronous*' doctor -u "$url"
+    semi_sync enabled=1 timeout=10000
+    prints 1 '*warning  replicas *waits for a replica for 10s at most*' doctor -u "$url"
+    semi_sync timeout=4294967295 wait_no_slave=0
+    prints 1 '*warning  replicas *only while there is one*' doctor -u "$url"
+    semi_sync wait_no_slave=1
+    prints 1 '*fine     replicas *a replica is semi-synchronous*' doctor -u "$url"
+    semi_sync timeout=10000 enabled=0
+}
+
 @test "PostgreSQL: the doctor warns of tables in two schemas, as their users do not meet" {
     [[ $DATABASES == *postgresql* ]] || skip 'there is no PostgreSQL'
     with_database postgresql

@@ -23,6 +23,9 @@
 #define ASK_NS    (5 * NS_PER_SEC)
 #define TEST_NS   (55 * NS_PER_SEC) /* of a driver: less than a host gives itself */
 #define AHEAD_MAX 1000              /* ms */
+/* A replica that a commit waits for as long as that has all that is acknowledged, whenever somebody
+ * decides on a failover. */
+#define SEMI_SYNC_LEAST_MS (24 * 60 * 60 * 1000)
 
 /* The effect of a failover without synchronous replication, and its limit: a holder notices with
  * its next renewal. */
@@ -416,6 +419,49 @@ static void check_my_mode(struct probe *probe, bool takes_locks)
                     "the server is read-only: only some users may write", "connect to the primary");
 }
 
+/* Returns a status or a variable of semi-synchronous replication, which has one name in MariaDB and
+ * in older servers, and another one in MySQL from 8.0.26 on; "": it is not there. */
+static const char *semi_sync(struct probe *probe, const char *kind, const char *name,
+                             const char *other_name)
+{
+    char sql[200];
+
+    snprintf(sql, sizeof sql,
+             "SHOW GLOBAL %s WHERE Variable_name IN "
+             "('rpl_semi_sync_master_%s', 'rpl_semi_sync_source_%s')",
+             kind, name, other_name);
+    return ask_sql(probe, sql) ? probe->values[1] : "";
+}
+
+/* The server waits for a replica with each commit; but where it may do without one, it tells no
+ * client that it does. */
+static void judge_my_replicas(struct probe *probe)
+{
+    struct diagnosis *diagnosis = &probe->server->diagnosis;
+    const char *loss = DURATION_TEXT(probe->plan->lease / 3);
+    int64_t ms;
+
+    if (strcmp(semi_sync(probe, "STATUS", "status", "status"), "ON") != 0)
+        diagnosis_add(
+            diagnosis, "replicas", LEVEL_WARNING,
+            "rpl_semi_sync, with a timeout that never comes, or Galera or Group Replication",
+            "its replicas are asynchronous: a failover to one of them " LOSES, loss);
+    else if (decimal_parse(semi_sync(probe, "VARIABLES", "timeout", "timeout"), 0,
+                           SEMI_SYNC_LEAST_MS - 1, &ms))
+        diagnosis_add(diagnosis, "replicas", LEVEL_WARNING,
+                      "rpl_semi_sync_master_timeout (or source) = 4294967295: 49 days",
+                      "a commit waits for a replica for %s at most: a failover after that " LOSES,
+                      MS_TEXT(ms), loss);
+    else if (strcmp(semi_sync(probe, "VARIABLES", "wait_no_slave", "wait_no_replica"), "OFF") == 0)
+        diagnosis_add(diagnosis, "replicas", LEVEL_WARNING,
+                      "rpl_semi_sync_master_wait_no_slave = ON",
+                      "a commit waits for a replica only while there is one: a failover after "
+                      "that " LOSES,
+                      loss);
+    else
+        add_finding(probe, "replicas", LEVEL_FINE, "a replica is semi-synchronous", "");
+}
+
 static void check_my_replicas(struct probe *probe)
 {
     int64_t count;
@@ -426,11 +472,7 @@ static void check_my_replicas(struct probe *probe)
         return;
     probe->server->figures.replicas = count;
     if (count > 0)
-        diagnosis_add(
-            &probe->server->diagnosis, "replicas", LEVEL_WARNING,
-            "rpl_semi_sync, with a timeout that never comes, or Galera or Group Replication",
-            "it has replicas: unless they are semi-synchronous, a failover " LOSES,
-            DURATION_TEXT(probe->plan->lease / 3));
+        judge_my_replicas(probe);
     else
         add_finding(probe, "replicas", LEVEL_FINE, "none that this user can see", "");
 }
