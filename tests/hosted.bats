@@ -137,6 +137,24 @@ let_go() {
     terminate relay
 }
 
+@test "MySQL: a commit that a member of Group Replication has undone, as it leaves, is waited for" {
+    with_mariadb
+    database_sql mysql 'CREATE TABLE refused (n INT)'
+    database_client mysql locks --delimiter=// -e "CREATE PROCEDURE c() IF (SELECT count(*) FROM refused) < 1 THEN
+        ROLLBACK; INSERT INTO refused VALUES (1); COMMIT;
+        SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 3100, MESSAGE_TEXT = 'Error on observer'; ELSE
+        COMMIT; END IF"
+    database_sql mysql "GRANT EXECUTE ON PROCEDURE locks.c TO locker@'%'"
+    bg_prints relay python3 "$TESTS/sql_relay.py" "$MYSQL_PORT" ';COMMIT' ';CALL c'
+    run -0 rlock run -n --server-wait 60s -u "${RLOCK_URL/:$MYSQL_PORT/:$(<"$T/relay.out")}" \
+        k -- echo ran
+    [[ $output == *ran ]]
+    [[ $(database_sql mysql 'SELECT count(*) FROM refused') == 1 ]]
+    database_sql mysql 'DROP PROCEDURE c'
+    database_sql mysql 'DROP TABLE refused'
+    terminate relay
+}
+
 # warn_at_writes: the server warns of each write, as near the end of its transaction numbers.
 warn_at_writes() {
     case $DATABASE in

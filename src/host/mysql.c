@@ -83,6 +83,8 @@ static enum host_outcome outcome_of(const struct sql_text *request, unsigned don
     fault->broken = wire_error_breaks(fault->why.error) || wire_error_leaves(fault->why.error);
     if (number == 0 || my_is_undone(connection))
         return HOST_AGAIN;
+    /* A server that cannot serve undoes a COMMIT that it refuses. */
+    commits &= !wire_error_leaves(fault->why.error);
     fault->why.maybe_done = commits;
     bool conflict = fault->why.error == WIRE_CONFLICT || number == ER_QUERY_INTERRUPTED;
     return conflict && !commits ? HOST_AGAIN : HOST_FAILED;

@@ -16,6 +16,8 @@
 #define MYSQL_IDLE_END         4031
 #define MYSQL_OFFLINE          3032
 #define MYSQL_READ_ONLY_SCHEMA 3989
+/* Group Replication has undone a commit, as its member has left the group or is about to. */
+#define MYSQL_HOOK_FAILED 3100
 /* An error of ProxySQL's: while a failover lasts, it has no server to send a request to. */
 #define PROXYSQL_NO_SERVER 9001
 
@@ -45,6 +47,7 @@ static enum wire_error error_of(unsigned number, const char *said)
     case ER_TOO_MANY_USER_CONNECTIONS:
     case ER_USER_LIMIT_REACHED: return WIRE_FULL;
     case MYSQL_OFFLINE:
+    case MYSQL_HOOK_FAILED:
     case PROXYSQL_NO_SERVER:
     case ER_UNKNOWN_COM_ERROR: /* a node of Galera that has yet to join, or is cut off */
         return WIRE_NOT_READY;
