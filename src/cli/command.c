@@ -274,7 +274,8 @@ char *command_print_until(int64_t ns, char out[COMMAND_UNTIL_SIZE])
     char until[DESCRIBE_TIME_SIZE];
 
     snprintf(out, COMMAND_UNTIL_SIZE, "until %s (%s left)",
-             describe_daytime(now_ms, now_ms + ns / NS_PER_MS, false, until), DURATION_TEXT(ns));
+             describe_daytime(now_ms, now_ms + ns / NS_PER_MS, DESCRIBE_MINUTE, until),
+             DURATION_TEXT(ns));
     return out;
 }
 

@@ -27,31 +27,39 @@ char *describe_utc(int64_t ms, char out[DESCRIBE_TIME_SIZE])
 
 #define DATE_LENGTH (sizeof "2026-11-20 " - 1)
 
-char *describe_local(int64_t ms, bool with_date, char out[DESCRIBE_TIME_SIZE])
+char *describe_local(int64_t ms, char out[DESCRIBE_TIME_SIZE])
 {
     time_t seconds = (time_t)(ms / 1000);
     struct tm tm;
 
-    if (!localtime_r(&seconds, &tm) ||
-        !strftime(out, DESCRIBE_TIME_SIZE, with_date ? "%F %T" : "%T", &tm))
+    if (!localtime_r(&seconds, &tm) || !strftime(out, DESCRIBE_TIME_SIZE, "%F %T", &tm))
         strcpy(out, "?");
     return out;
 }
 
-char *describe_daytime(int64_t now_ms, int64_t at_ms, bool seconds, char out[DESCRIBE_TIME_SIZE])
+char *describe_local_time(int64_t ms, char out[DESCRIBE_TIME_SIZE])
+{
+    char whole[DESCRIBE_TIME_SIZE];
+    const char *space = strchr(describe_local(ms, whole), ' ');
+
+    return strcpy(out, space ? space + 1 : whole);
+}
+
+char *describe_daytime(int64_t now_ms, int64_t at_ms, enum describe_precision precision,
+                       char out[DESCRIBE_TIME_SIZE])
 {
     char now[DESCRIBE_TIME_SIZE], at[DESCRIBE_TIME_SIZE];
-    bool known = strlen(describe_local(now_ms, true, now)) > DATE_LENGTH;
+    bool known = strlen(describe_local(now_ms, now)) > DATE_LENGTH;
 
-    describe_local(at_ms + (seconds ? 0 : 30 * 1000), true, at);
+    describe_local(at_ms + (precision == DESCRIBE_SECOND ? 0 : 30 * 1000), at);
     if (!known || strlen(at) < DATE_LENGTH)
         return strcpy(out, "?");
-    if (!seconds)
+    if (precision == DESCRIBE_MINUTE)
         *strrchr(at, ':') = '\0';
     return strcpy(out, at + (strncmp(now, at, DATE_LENGTH) == 0 ? DATE_LENGTH : 0));
 }
 
-char *describe_lease_end(const struct lock_party *holder, bool seconds,
+char *describe_lease_end(const struct lock_party *holder, enum describe_precision precision,
                          char out[DESCRIBE_TIME_SIZE])
 {
     int64_t now, at;
@@ -59,7 +67,7 @@ char *describe_lease_end(const struct lock_party *holder, bool seconds,
     if (__builtin_add_overflow(holder->since_ms, holder->age_ms, &now) ||
         __builtin_add_overflow(now, holder->left_ms, &at))
         return strcpy(out, "?");
-    return describe_daytime(now, at, seconds, out);
+    return describe_daytime(now, at, precision, out);
 }
 
 char *describe_signal(int signo, char out[16])
@@ -206,7 +214,7 @@ char *describe_kept(const struct lock_party *holder, char *out, size_t size)
 {
     const struct lock_end *end = &holder->end;
 
-    snprintf(out, size, "kept until %s; the command ", LEASE_END_TEXT(holder, false));
+    snprintf(out, size, "kept until %s; the command ", LEASE_END_TEXT(holder, DESCRIBE_MINUTE));
     if (!end->known)
         text_append(out, size, "has ended");
     else if (end->signal)
@@ -227,7 +235,7 @@ char *describe_decision(const struct lock_party *by, const char *verb, int64_t l
         text_append(out, size, "%.60s@%.80s", who->user, who->host);
     else
         text_append(out, size, "%.80s", who->host[0] ? who->host : "someone");
-    text_append(out, size, " until %s (%s left)", LEASE_END_TEXT(by, false),
+    text_append(out, size, " until %s (%s left)", LEASE_END_TEXT(by, DESCRIBE_MINUTE),
                 DURATION_TEXT(by->left_ms * NS_PER_MS - later));
     if (who->label[0])
         text_append(out, size, ": %s", who->label);
@@ -243,10 +251,9 @@ char *describe_pause(const struct lock_view *lock, char out[DESCRIBE_DECISION_SI
     return describe_decision(&lock->pause, verb, 0, out, DESCRIBE_DECISION_SIZE);
 }
 
-/* Prints "build@ci-3 pid 4121 (make)", as much of it as is known, without the number of a process
- * that has ended; "" if nothing is known. Returns out. */
-static char *print_who(const struct identity *who, bool ended, enum describe_detail detail,
-                       char *out, size_t size)
+/* Prints "build@ci-3 pid 4121 (make)", as much of it as is known; "" if nothing is. Returns out. */
+static char *print_who(const struct identity *who, enum describe_detail detail, char *out,
+                       size_t size)
 {
     *out = '\0';
     if (!who->host[0] && !who->user[0])
@@ -255,7 +262,7 @@ static char *print_who(const struct identity *who, bool ended, enum describe_det
         text_append(out, size, "%.60s@%.80s", who->user, who->host);
     else
         text_append(out, size, "someone on %.80s", who->host);
-    if (who->pid && !ended && detail == DESCRIBE_FULL)
+    if (who->pid && detail == DESCRIBE_FULL)
         text_append(out, size, " pid %ld", who->pid);
     if (who->command[0] && detail != DESCRIBE_WITHOUT_COMMAND)
         text_append(out, size, " (%.40s)", who->command);
@@ -330,6 +337,7 @@ char *describe_obstacle(const struct answer *refusal, unsigned limit, int64_t la
 {
     const struct lock_party *party = party_of(refusal);
     bool ended = refusal->cause == CAUSE_DONE || (party == refusal->refused.holder && party->kept);
+    enum describe_detail shown = ended && detail == DESCRIBE_FULL ? DESCRIBE_WITHOUT_PID : detail;
     bool decided = party->reserved || refusal->cause == CAUSE_CLOSED;
     unsigned slots = refusal->refused.limited ? refusal->refused.limit : limit;
     int64_t left = refusal->refused.foreign ? refusal->refused.left_ms * NS_PER_MS - later : 0;
@@ -337,7 +345,7 @@ char *describe_obstacle(const struct answer *refusal, unsigned limit, int64_t la
     char who[DESCRIBE_PARTY_SIZE], several[80] = "", decision[DESCRIBE_DECISION_SIZE] = "";
     char grace[DESCRIBE_OBSTACLE_SIZE] = "", text[204];
     const struct text_field fields[] = {
-        {"who", print_who(&party->who, ended, detail, who, sizeof who)},
+        {"who", print_who(&party->who, shown, who, sizeof who)},
         {"label", party->who.label},
         {"age", DURATION_TEXT(age + later)},
         {"ago", DURATION_TEXT(age)},
@@ -367,7 +375,7 @@ char *describe_obstacle(const struct answer *refusal, unsigned limit, int64_t la
 
 char *describe_party_briefly(const struct identity *who, char *out, size_t size)
 {
-    print_who(who, false, DESCRIBE_FULL, out, size);
+    print_who(who, DESCRIBE_FULL, out, size);
     if (who->label[0])
         text_append(out, size, ", label %s", who->label);
     return out;

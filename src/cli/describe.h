@@ -14,17 +14,21 @@
 /* "2026-11-20T08:15:30.123Z": ISO 8601 in UTC. */
 char *describe_utc(int64_t ms, char out[DESCRIBE_TIME_SIZE]);
 #define UTC_TEXT(ms) describe_utc(ms, (char[DESCRIBE_TIME_SIZE]){""})
-/* "2026-11-20 08:15:30", or without its date, in the time zone of this process. */
-char *describe_local(int64_t ms, bool with_date, char out[DESCRIBE_TIME_SIZE]);
-#define LOCAL_TEXT(ms, with_date) describe_local(ms, with_date, (char[DESCRIBE_TIME_SIZE]){""})
-/* "19:50", the minute nearest to at_ms, or with "seconds" "19:50:19", in the time zone of this
- * process; with its date in front if that is not the day of now_ms. */
-char *describe_daytime(int64_t now_ms, int64_t at_ms, bool seconds, char out[DESCRIBE_TIME_SIZE]);
+/* "2026-11-20 08:15:30" and "08:15:30", in the time zone of this process. */
+char *describe_local(int64_t ms, char out[DESCRIBE_TIME_SIZE]);
+char *describe_local_time(int64_t ms, char out[DESCRIBE_TIME_SIZE]);
+#define LOCAL_TEXT(ms)      describe_local(ms, (char[DESCRIBE_TIME_SIZE]){""})
+#define LOCAL_TIME_TEXT(ms) describe_local_time(ms, (char[DESCRIBE_TIME_SIZE]){""})
+/* "19:50", the minute nearest to at_ms, or "19:50:19", in the time zone of this process; with its
+ * date in front if that is not the day of now_ms. */
+enum describe_precision { DESCRIBE_MINUTE, DESCRIBE_SECOND };
+char *describe_daytime(int64_t now_ms, int64_t at_ms, enum describe_precision precision,
+                       char out[DESCRIBE_TIME_SIZE]);
 /* The same of the end of a lease that is not renewed, by the store's clock. */
-char *describe_lease_end(const struct lock_party *holder, bool seconds,
+char *describe_lease_end(const struct lock_party *holder, enum describe_precision precision,
                          char out[DESCRIBE_TIME_SIZE]);
-#define LEASE_END_TEXT(holder, seconds)                                                            \
-    describe_lease_end(holder, seconds, (char[DESCRIBE_TIME_SIZE]){""})
+#define LEASE_END_TEXT(holder, precision)                                                          \
+    describe_lease_end(holder, precision, (char[DESCRIBE_TIME_SIZE]){""})
 /* "TERM", or its number where the signal has no name. */
 char *describe_signal(int signo, char out[16]);
 #define SIGNAL_TEXT(signo) describe_signal(signo, (char[16]){""})

@@ -79,10 +79,10 @@ void lock_watch_summary(const struct lock_watch *watch, struct strbuf *out)
 
 void lock_watch_heading(const struct lock_watch *watch, struct strbuf *out)
 {
-    strbuf_printf(out, "%s  ", LOCAL_TEXT((int64_t)time(NULL) * 1000, false));
+    strbuf_printf(out, "%s  ", LOCAL_TIME_TEXT((int64_t)time(NULL) * 1000));
     if (watch->away)
         strbuf_escape(out, "out of reach since %s: %s",
-                      LOCAL_TEXT((int64_t)watch->seen * 1000, false), watch->why);
+                      LOCAL_TIME_TEXT((int64_t)watch->seen * 1000), watch->why);
     else
         lock_watch_summary(watch, out);
 }

@@ -59,7 +59,7 @@ static char *print_grace(const struct lock_view *lock, char out[DESCRIBE_DECISIO
     char until[DESCRIBE_TIME_SIZE];
 
     snprintf(out, DESCRIBE_DECISION_SIZE, "grants nothing until %s (for %s more)",
-             describe_daytime(now_ms, now_ms + lock->grace_ms, true, until),
+             describe_daytime(now_ms, now_ms + lock->grace_ms, DESCRIBE_SECOND, until),
              MS_TEXT(lock->grace_ms));
     return out;
 }
@@ -603,7 +603,7 @@ void render_history(struct strbuf *out, const struct past_run *runs, size_t coun
     for (size_t i = 0; i < count; i++) {
         struct table_row *row = table_add(&table);
         const struct lock_run *run = runs[i].run;
-        table_set(row, RUN_SINCE, "%s", LOCAL_TEXT(run->by.since_ms, true));
+        table_set(row, RUN_SINCE, "%s", LOCAL_TEXT(run->by.since_ms));
         table_set(row, RUN_KEY, "%s", runs[i].key);
         table_set(row, RUN_BY, "%s", PARTY_TEXT(&run->by.who));
         table_set_duration(row, RUN_WAITED, run->by.waited_ms);

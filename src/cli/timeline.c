@@ -62,7 +62,7 @@ static int half_of(const struct span *span, int64_t at_ms, int halves)
 
 static void print_stamp(int64_t at_ms, char out[DESCRIBE_TIME_SIZE])
 {
-    if (strlen(describe_local(at_ms, true, out)) != STAMP_SIZE - 1)
+    if (strlen(describe_local(at_ms, out)) != STAMP_SIZE - 1)
         strcpy(out, "---------- --:--:--");
 }
 

@@ -47,9 +47,8 @@ static void print_text(struct strbuf *out, const struct transition *event)
 {
     bool decided = event->kind == TRANSITION_PAUSED || event->kind == TRANSITION_RESUMED;
 
-    strbuf_escape(out, "%s.%03d  %-10s  %s", LOCAL_TEXT(event->at_ms, true),
-                  (int)(event->at_ms % 1000), event_names[event->kind],
-                  event->key ? event->key : "*");
+    strbuf_escape(out, "%s.%03d  %-10s  %s", LOCAL_TEXT(event->at_ms), (int)(event->at_ms % 1000),
+                  event_names[event->kind], event->key ? event->key : "*");
     if (event->by) {
         strbuf_escape(out, "  %s", PARTY_TEXT(&event->by->who));
         if (event->by->who.label[0])

@@ -103,7 +103,8 @@ static void show_holders(const struct eviction *eviction, const struct lock_view
     /* The next command may begin beside one that does not know yet that it lost the lock. */
     if (last && command_has(&eviction->call, OPTION_NOW))
         render_line(&out, "with --now, %s may run on until %s",
-                    count > 1 ? "their commands" : "its command", LEASE_END_TEXT(last, true));
+                    count > 1 ? "their commands" : "its command",
+                    LEASE_END_TEXT(last, DESCRIBE_SECOND));
     if (lock->waiter_count > 0)
         render_line(&out, "%zu waiter%s, the first is %s", lock->waiter_count,
                     lock->waiter_count == 1 ? "" : "s", PARTY_TEXT(&lock->waiters[0].who));

@@ -37,27 +37,28 @@ static int mark(struct call *call, const char *user)
     return STATUS_OK;
 }
 
-/* Reads X.Y.Z as one number; more text may follow unless "exact". -1: it is not a version. */
-static int64_t read_version(const char *text, bool exact)
+/* Takes X.Y.Z from the front of *text as one number. -1: it is not a version. */
+static int64_t take_version(const char **text)
 {
     int64_t number = 0, part;
 
     for (int i = 0; i < 3; i++) {
-        if (i > 0 && *text++ != '.')
+        if (i > 0 && *(*text)++ != '.')
             return -1;
-        if (!decimal_take(&text, PART_MAX, &part))
+        if (!decimal_take(text, PART_MAX, &part))
             return -1;
         number = number * (PART_MAX + 1) + part;
     }
-    return exact && *text ? -1 : number;
+    return number;
 }
 
 static int set_minimum(struct call *call, const char *version)
 {
     const struct adjust_request request = {
         .key = "*", .glob = true, .what = ADJUST_MINIMUM, .version = version};
-    int64_t minimum = read_version(version, true);
-    bool too_old = read_version(PACKAGE_VERSION, false) < minimum;
+    const char *own = PACKAGE_VERSION, *rest = version;
+    int64_t read = take_version(&rest), minimum = *rest ? -1 : read;
+    bool too_old = take_version(&own) < minimum;
     struct answer answer;
 
     for (int id = OPTION_FORCE; id < OPTION_MINIMUM; id++)

@@ -80,7 +80,7 @@ static void on_signal(void *owner, int signo)
 
     if (signo == SIGTSTP) {
         status_line_wipe(&latch->status_line);
-        terminal_stop(SIGTSTP, false);
+        terminal_stop(SIGTSTP, TERMINAL_STOPS_PROCESS);
     } else if (child_signal_is_fatal(signo)) {
         latch->call.signal = signo;
         loop_stop(latch->call.query.loop);
@@ -98,18 +98,21 @@ static int catch_signals(struct latch *latch)
 
 /* -- reporting an answer --------------------------------------------------------------------- */
 
-/* Reports the last answer. plain: a latch that is missing, or exists, is a plain no, for which the
- * status is enough under -q. */
-static int report_answer(const struct latch *latch, bool plain)
+/* A latch that is missing, or exists, is a mistake; or a plain no, for which the status is enough
+ * under -q. */
+enum latch_no { NO_IS_ERROR, NO_IS_PLAIN };
+
+/* Reports the last answer. */
+static int report_answer(const struct latch *latch, enum latch_no no)
 {
     switch (latch->answer.verdict) {
     case VERDICT_GRANTED: return STATUS_OK;
     case VERDICT_REFUSED: {
         const struct answer *answer = &latch->answer;
-        if (answer->cause == CAUSE_ABSENT && !plain) {
+        if (answer->cause == CAUSE_ABSENT && no == NO_IS_ERROR) {
             command_error(&latch->call, "%s: no such latch", latch->key);
             command_hint_key("latch set", latch->key, " N");
-        } else if (status_of_cause(answer->cause) == STATUS_NO && plain) {
+        } else if (status_of_cause(answer->cause) == STATUS_NO && no == NO_IS_PLAIN) {
             say_warning("latch: %s: %s", latch->key, answer->text);
         } else {
             return command_refused_about(&latch->call, latch->key, answer);
@@ -135,7 +138,7 @@ static int set_latch(struct latch *latch)
 {
     latch->request.word = latch->word;
     ask_latch(latch, LATCH_SET, MOMENT_NEVER);
-    int status = report_answer(latch, true);
+    int status = report_answer(latch, NO_IS_PLAIN);
     if (status == STATUS_OK)
         say_detail("%s: set to %" PRId64, latch->key, latch->request.number);
     return status;
@@ -146,7 +149,7 @@ static int count_down(struct latch *latch)
     const struct latch_state *state = &latch->answer.granted.latch;
 
     count_latch(latch);
-    int status = report_answer(latch, false);
+    int status = report_answer(latch, NO_IS_ERROR);
     if (status != STATUS_OK) {
         if (latch->answer.maybe_done)
             say_warning("%s: it may have been counted anyway", latch->key);
@@ -163,7 +166,7 @@ static int count_down(struct latch *latch)
 static int delete_latch(struct latch *latch)
 {
     ask_latch(latch, LATCH_DELETE, MOMENT_NEVER);
-    return report_answer(latch, true);
+    return report_answer(latch, NO_IS_PLAIN);
 }
 
 static int show_latch(struct latch *latch)
@@ -175,7 +178,7 @@ static int show_latch(struct latch *latch)
     latch->request.each = latch_ids_add;
     latch->request.each_arg = &ids;
     ask_latch(latch, LATCH_LIST, MOMENT_NEVER);
-    int status = report_answer(latch, true);
+    int status = report_answer(latch, NO_IS_PLAIN);
     if (status == STATUS_OK && say_verbosity() != SAY_QUIET) {
         if (latch->call.as_json)
             render_latch_json(&out, latch->key, state, &ids);
@@ -324,7 +327,7 @@ static int wait_until_open(struct latch *latch)
         return STATUS_NO;
     case DECIDED: break;
     }
-    return report_answer(latch, false);
+    return report_answer(latch, NO_IS_ERROR);
 }
 
 /* -- run ------------------------------------------------------------------------------------- */
@@ -355,7 +358,7 @@ static int count_success(struct latch *latch, const char *word)
         answer->cause = CAUSE_CHANGED;
         snprintf(answer->text, sizeof answer->text, "the latch vanished while the command ran");
     }
-    int status = report_answer(latch, false);
+    int status = report_answer(latch, NO_IS_ERROR);
     if (status == STATUS_OK)
         say_detail("%s: %" PRId64 " of %" PRId64 " left", latch->key, answer->granted.latch.left,
                    answer->granted.latch.number);
@@ -374,7 +377,7 @@ static int run_command(struct latch *latch)
     char word[LATCH_WORD_SIZE];
 
     ask_latch(latch, LATCH_LOOK, MOMENT_NEVER);
-    int status = report_answer(latch, false);
+    int status = report_answer(latch, NO_IS_ERROR);
     if (status != STATUS_OK)
         return status;
     memcpy(word, latch->answer.granted.latch.word, sizeof word);

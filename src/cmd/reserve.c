@@ -126,7 +126,7 @@ static void confirm_end(const struct reserve *reserve, int64_t was_left)
     if (was_left > reserve->length + NS_PER_SEC)
         say_warning("%s: %s ends sooner: %s, not %s", reserve->call.command->name, reserve->key,
                     UNTIL_TEXT(reserve->length),
-                    describe_daytime(now_ms, now_ms + was_left / NS_PER_MS, false, was));
+                    describe_daytime(now_ms, now_ms + was_left / NS_PER_MS, DESCRIBE_MINUTE, was));
     else
         command_confirm(&reserve->call, "%s is reserved by you %s", reserve->key,
                         UNTIL_TEXT(reserve->length));

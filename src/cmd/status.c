@@ -168,7 +168,7 @@ static int print_round(const struct view *view)
     struct strbuf out = {0};
 
     if (!view->call.as_json) {
-        strbuf_printf(&out, "%s  ", LOCAL_TEXT((int64_t)view->locks.seen * 1000, true));
+        strbuf_printf(&out, "%s  ", LOCAL_TEXT((int64_t)view->locks.seen * 1000));
         lock_watch_summary(&view->locks, &out);
         strbuf_putc(&out, '\n');
     }
@@ -185,7 +185,7 @@ static void on_signal(void *owner, int signo)
 
     if (signo == SIGTSTP) {
         screen_leave(&view->screen);
-        terminal_stop(SIGTSTP, false);
+        terminal_stop(SIGTSTP, TERMINAL_STOPS_PROCESS);
     }
     if (child_signal_is_fatal(signo)) {
         view->call.signal = signo;
@@ -211,7 +211,7 @@ static bool watch_once(struct view *view, struct answer *answer, int *status)
     if (!view->on_screen && locks->away != was_away) {
         if (locks->away)
             say_warning("status: out of reach since %s: %s",
-                        LOCAL_TEXT((int64_t)locks->seen * 1000, false), locks->why);
+                        LOCAL_TIME_TEXT((int64_t)locks->seen * 1000), locks->why);
         else
             say_warning("status: back after %s",
                         DURATION_TEXT(locks->gone / NS_PER_SEC * NS_PER_SEC));

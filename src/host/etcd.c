@@ -60,7 +60,7 @@ static void leave_line(void)
         return;
     char *body = strbuf_print("{\"ID\":\"%s\"}", etcd.lease);
     http_limit(LINE_MS);
-    json_decref(gateway_ask_once("/v3/lease/revoke", body, true, &fault));
+    json_decref(gateway_ask_once("/v3/lease/revoke", body, HTTP_WRITES, &fault));
     http_limit(0);
     free(body);
     free(etcd.lease);
@@ -73,7 +73,7 @@ static bool line_up(struct slice lock)
 {
     struct host_fault fault;
     struct strbuf body = {0};
-    json_t *grant = gateway_ask("/v3/lease/grant", LINE_TTL, false, &fault), *turn = NULL;
+    json_t *grant = gateway_ask("/v3/lease/grant", LINE_TTL, HTTP_READS, &fault), *turn = NULL;
     const char *lease = json_string_value(json_object_get(grant, "ID"));
 
     if (lease) {
@@ -82,7 +82,7 @@ static bool line_up(struct slice lock)
         gateway_add_name(&body, lock, LINE);
         strbuf_printf(&body, ",\"lease\":\"%s\"}", lease);
         http_limit(LINE_MS);
-        turn = gateway_ask_once("/v3/lock/lock", body.text, true, &fault);
+        turn = gateway_ask_once("/v3/lock/lock", body.text, HTTP_WRITES, &fault);
         http_limit(0);
     }
     size_t size;
@@ -223,10 +223,10 @@ static bool guess(struct unit *unit)
 }
 
 /* Sends the transaction "txn", and frees its text. */
-static bool transact(struct strbuf *txn, bool writes, struct slice *answer,
+static bool transact(struct strbuf *txn, enum http_effect effect, struct slice *answer,
                      struct host_fault *fault)
 {
-    bool done = gateway_call("/etcdserverpb.KV/Txn", (struct slice){txn->text, txn->size}, writes,
+    bool done = gateway_call("/etcdserverpb.KV/Txn", (struct slice){txn->text, txn->size}, effect,
                              answer, fault);
 
     strbuf_free(txn);
@@ -247,7 +247,7 @@ static enum host_outcome read_unit(struct unit *unit, int64_t *lined, struct hos
         add_range(&txn, SUCCESS, unit->keys[i].name);
     if (lined)
         add_line(&txn, unit->keys[0].name);
-    if (!transact(&txn, false, &answer, fault))
+    if (!transact(&txn, HTTP_READS, &answer, fault))
         return HOST_FAILED;
     unit->now_us = own_clock_now(&etcd.clock);
     etcd.reading = clockless_later(&etcd.date, unit->now_us);
@@ -496,7 +496,7 @@ static void purge(void)
                   PURGED_KEYS);
     gateway_add_range(&body, slice_of("rlock:"));
     strbuf_putc(&body, '}');
-    json_t *reply = gateway_ask("/v3/kv/range", body.text, false, &fault);
+    json_t *reply = gateway_ask("/v3/kv/range", body.text, HTTP_READS, &fault);
     reading.read_us = own_clock_now(&etcd.clock);
     reading.date_us = reply ? http_date_us() : 0;
     strbuf_cut(&body, 0);
@@ -514,7 +514,7 @@ static void purge(void)
     json_decref(reply);
     if (deletes.size) {
         strbuf_printf(&body, "%s]}", deletes.text);
-        json_decref(gateway_ask("/v3/kv/txn", body.text, true, &fault));
+        json_decref(gateway_ask("/v3/kv/txn", body.text, HTTP_WRITES, &fault));
     }
     strbuf_free(&body);
     strbuf_free(&deletes);
@@ -608,7 +608,7 @@ static enum host_outcome commit(struct unit *unit, struct host_fault *fault)
     char *texts[UNIT_KEYS_MAX] = {NULL};
     struct strbuf txn = commit_request(unit, texts);
     struct slice answer;
-    bool answered = transact(&txn, true, &answer, fault);
+    bool answered = transact(&txn, HTTP_WRITES, &answer, fault);
     bool done = answered && protobuf_find(answer, SUCCEEDED).value;
     enum host_outcome outcome = done ? HOST_DONE : answered ? HOST_AGAIN : HOST_FAILED;
 
@@ -665,7 +665,7 @@ static bool list(struct slice prefix, void (*each)(void *arg, struct slice name)
     strbuf_puts(&body, "{\"keys_only\":true,");
     gateway_add_range(&body, prefix);
     strbuf_putc(&body, '}');
-    json_t *reply = gateway_ask("/v3/kv/range", body.text, false, fault);
+    json_t *reply = gateway_ask("/v3/kv/range", body.text, HTTP_READS, fault);
     json_array_foreach(json_object_get(reply, "kvs"), i, row)
     {
         size_t size;

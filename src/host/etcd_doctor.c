@@ -26,7 +26,7 @@ static bool try_ping(const struct etcd_check *of)
     strbuf_puts(&body, "{\"keys_only\":true,\"key\":");
     gateway_add_name(&body, slice_of("rlock:"), "");
     strbuf_putc(&body, '}');
-    json_t *reply = gateway_ask("/v3/kv/range", body.text, false, of->fault);
+    json_t *reply = gateway_ask("/v3/kv/range", body.text, HTTP_READS, of->fault);
     json_t *status = reply && !*version ? gateway_status(of->fault) : NULL;
     if (status)
         snprintf(version, sizeof version, "%s",
@@ -67,7 +67,8 @@ static bool try_space(const struct etcd_check *of)
 
 static bool try_alarms(const struct etcd_check *of)
 {
-    json_t *reply = gateway_ask("/v3/maintenance/alarm", "{\"action\":\"GET\"}", false, of->fault),
+    json_t *reply =
+               gateway_ask("/v3/maintenance/alarm", "{\"action\":\"GET\"}", HTTP_READS, of->fault),
            *alarm;
     bool space = false, corrupt = false;
     size_t i;
@@ -101,7 +102,7 @@ static bool try_compaction(const struct etcd_check *of)
     strbuf_puts(&body, "{\"revision\":\"1\",\"key\":");
     gateway_add_name(&body, slice_of("rlock:"), "");
     strbuf_putc(&body, '}');
-    json_t *reply = gateway_ask("/v3/kv/range", body.text, false, of->fault);
+    json_t *reply = gateway_ask("/v3/kv/range", body.text, HTTP_READS, of->fault);
     int64_t revision = gateway_number(json_object_get(reply, "header"), "revision");
     bool compacted = !reply && strstr(of->fault->why.said, "compacted");
     strbuf_free(&body);

@@ -154,24 +154,26 @@ static bool fail_in_doubt(struct host_fault *fault, enum wire_error error, bool 
 
 /* The same of a failure that a member has told. It looks at its quota twice: the second time, the
  * request is done, and then refused. */
-static bool fail_by_code(struct host_fault *fault, int code, bool writes, const char *said)
+static bool fail_by_code(struct host_fault *fault, int code, enum http_effect effect,
+                         const char *said)
 {
     enum wire_error error = error_of(code, said);
     bool in_doubt = error == WIRE_UNREACHABLE || code == RESOURCE_EXHAUSTED;
 
-    return fail_in_doubt(fault, error, writes && in_doubt, said);
+    return fail_in_doubt(fault, error, effect == HTTP_WRITES && in_doubt, said);
 }
 
-static bool fail_by_status(struct host_fault *fault, long status, bool writes)
+static bool fail_by_status(struct host_fault *fault, long status, enum http_effect effect)
 {
     char said[60];
 
     snprintf(said, sizeof said, "the answer is HTTP's status %ld, and not etcd's", status);
-    return fail_in_doubt(fault, status >= 500 ? WIRE_UNREACHABLE : WIRE_STRANGER, writes, said);
+    return fail_in_doubt(fault, status >= 500 ? WIRE_UNREACHABLE : WIRE_STRANGER,
+                         effect == HTTP_WRITES, said);
 }
 
 /* Takes the reply, which the caller drops. NULL: why is in the fault. */
-static json_t *take_reply(long status, bool writes, struct host_fault *fault)
+static json_t *take_reply(long status, enum http_effect effect, struct host_fault *fault)
 {
     const char *text = gateway.reply.text ? gateway.reply.text : "";
     json_t *reply = json_loadb(text, gateway.reply.size, JSON_DISABLE_EOF_CHECK, NULL);
@@ -180,29 +182,30 @@ static json_t *take_reply(long status, bool writes, struct host_fault *fault)
         return reply;
     const char *said = json_string_value(json_object_get(reply, "message"));
     if (said)
-        fail_by_code(fault, (int)json_integer_value(json_object_get(reply, "code")), writes, said);
+        fail_by_code(fault, (int)json_integer_value(json_object_get(reply, "code")), effect, said);
     else if (strncmp(text, "CommonName of client", 20) == 0)
         host_fail(fault, WIRE_DRIVER,
                   "where etcd has users, a client's certificate must have no CommonName");
     else
-        fail_by_status(fault, status, writes);
+        fail_by_status(fault, status, effect);
     json_decref(reply);
     return NULL;
 }
 
 /* The same by gRPC. */
-static bool take_message(long status, bool writes, struct slice *answer, struct host_fault *fault)
+static bool take_message(long status, enum http_effect effect, struct slice *answer,
+                         struct host_fault *fault)
 {
     const char *text = http_header("grpc-status"), *said = http_header("grpc-message");
     int64_t code;
 
     if (!text || !decimal_parse(text, 0, INT_MAX, &code))
-        return fail_by_status(fault, status, writes);
+        return fail_by_status(fault, status, effect);
     if (code != 0)
-        return fail_by_code(fault, (int)code, writes, said ? said : "");
+        return fail_by_code(fault, (int)code, effect, said ? said : "");
     struct slice reply = {gateway.reply.text, gateway.reply.size};
     return http_take_message(&reply, answer) ||
-           fail_in_doubt(fault, WIRE_STRANGER, writes, "its answer is empty");
+           fail_in_doubt(fault, WIRE_STRANGER, effect == HTTP_WRITES, "its answer is empty");
 }
 
 /* -- requests ---------------------------------------------------------------------------------- */
@@ -215,16 +218,18 @@ static bool ask_once(const struct http_request *request, json_t **reply, struct 
     long status = http_post(request, &gateway.reply, &why);
 
     if (!status)
-        return fail_in_doubt(fault, why.error, request->writes && why.maybe_done, why.said);
+        return fail_in_doubt(fault, why.error, request->effect == HTTP_WRITES && why.maybe_done,
+                             why.said);
     if (request->form == HTTP_GRPC)
-        return take_message(status, request->writes, answer, fault);
-    *reply = take_reply(status, request->writes, fault);
+        return take_message(status, request->effect, answer, fault);
+    *reply = take_reply(status, request->effect, fault);
     return *reply;
 }
 
-json_t *gateway_ask_once(const char *path, const char *body, bool writes, struct host_fault *fault)
+json_t *gateway_ask_once(const char *path, const char *body, enum http_effect effect,
+                         struct host_fault *fault)
 {
-    const struct http_request request = {HTTP_JSON, path, slice_of(body), writes};
+    const struct http_request request = {HTTP_JSON, path, slice_of(body), effect};
     json_t *reply = NULL;
 
     ask_once(&request, &reply, NULL, fault);
@@ -239,7 +244,8 @@ bool gateway_log_in(struct host_fault *fault)
         json_pack("{ssss}", "name", gateway.target.user, "password", gateway.target.password);
     char *text = who ? json_dumps(who, 0) : NULL;
     http_authorize(NULL);
-    json_t *reply = gateway_ask_once("/v3/auth/authenticate", text ? text : "{}", false, fault);
+    json_t *reply =
+        gateway_ask_once("/v3/auth/authenticate", text ? text : "{}", HTTP_READS, fault);
     const char *token = json_string_value(json_object_get(reply, "token"));
     bool done = token;
 
@@ -267,17 +273,18 @@ static bool ask(const struct http_request *request, json_t **reply, struct slice
                                      strstr(fault->why.said, "auth store is old"))) {
             again = gateway_log_in(fault);
         } else {
-            again =
-                !request->writes && fault->why.error == WIRE_UNREACHABLE && i + 1 < http_servers();
+            again = request->effect == HTTP_READS && fault->why.error == WIRE_UNREACHABLE &&
+                    i + 1 < http_servers();
             http_choose(http_server() + 1);
         }
     }
     return done;
 }
 
-json_t *gateway_ask(const char *path, const char *body, bool writes, struct host_fault *fault)
+json_t *gateway_ask(const char *path, const char *body, enum http_effect effect,
+                    struct host_fault *fault)
 {
-    const struct http_request request = {HTTP_JSON, path, slice_of(body), writes};
+    const struct http_request request = {HTTP_JSON, path, slice_of(body), effect};
     json_t *reply = NULL;
 
     ask(&request, &reply, NULL, fault);
@@ -286,7 +293,7 @@ json_t *gateway_ask(const char *path, const char *body, bool writes, struct host
 
 json_t *gateway_status(struct host_fault *fault)
 {
-    json_t *status = gateway_ask("/v3/maintenance/status", "{}", false, fault);
+    json_t *status = gateway_ask("/v3/maintenance/status", "{}", HTTP_READS, fault);
 
     if (!status || json_string_value(json_object_get(status, "version")))
         return status;
@@ -295,13 +302,13 @@ json_t *gateway_status(struct host_fault *fault)
     return NULL;
 }
 
-bool gateway_call(const char *path, struct slice message, bool writes, struct slice *answer,
-                  struct host_fault *fault)
+bool gateway_call(const char *path, struct slice message, enum http_effect effect,
+                  struct slice *answer, struct host_fault *fault)
 {
     struct strbuf body = {0};
 
     http_add_message(&body, message);
-    const struct http_request request = {HTTP_GRPC, path, {body.text, body.size}, writes};
+    const struct http_request request = {HTTP_GRPC, path, {body.text, body.size}, effect};
     bool done = ask(&request, NULL, answer, fault);
     strbuf_free(&body);
     return done;

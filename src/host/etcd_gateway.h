@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "base/strbuf.h"
+#include "host/http.h"
 #include "host/store.h"
 
 /* Connects to nothing yet. */
@@ -15,17 +16,19 @@ bool gateway_log_in(struct host_fault *fault);
 
 /* Returns the reply, which the caller drops. NULL: why is in the fault. A request that only reads
  * goes to the next member where one is cut off from the others. */
-json_t *gateway_ask(const char *path, const char *body, bool writes, struct host_fault *fault);
+json_t *gateway_ask(const char *path, const char *body, enum http_effect effect,
+                    struct host_fault *fault);
 /* The same, with one attempt. */
-json_t *gateway_ask_once(const char *path, const char *body, bool writes, struct host_fault *fault);
+json_t *gateway_ask_once(const char *path, const char *body, enum http_effect effect,
+                         struct host_fault *fault);
 
 /* Returns what a member says of itself, with a version of etcd, and at http_date_us() of its time.
  * The caller drops it. NULL: why is in the fault. */
 json_t *gateway_status(struct host_fault *fault);
 
 /* The same by gRPC. The message that answers is valid until the next request. */
-bool gateway_call(const char *path, struct slice message, bool writes, struct slice *answer,
-                  struct host_fault *fault);
+bool gateway_call(const char *path, struct slice message, enum http_effect effect,
+                  struct slice *answer, struct host_fault *fault);
 
 /* The name of a key: the prefix, the name in printable ASCII, and "behind". The caller frees. */
 char *gateway_key(struct slice name, const char *behind);

@@ -247,11 +247,12 @@ long http_post(const struct http_request *request, struct strbuf *reply, struct 
         set_version(*easy, request->form);
         set_request(*easy, request, &body, reply);
         curl_easy_setopt(*easy, CURLOPT_CONNECTTIMEOUT_MS, last ? 0L : READ_MS);
-        long limit_ms = request->writes ? http.limit_ms : last ? 0L : READ_MS;
+        long limit_ms = request->effect == HTTP_WRITES ? http.limit_ms : last ? 0L : READ_MS;
         curl_easy_setopt(*easy, CURLOPT_TIMEOUT_MS, limit_ms);
         code = curl_easy_perform(*easy);
-        again = code != CURLE_OK ? !is_about_tls(code) && (!request->writes || is_unsent(code))
-                                 : is_other_version(*easy, request);
+        again = code != CURLE_OK
+                    ? !is_about_tls(code) && (request->effect == HTTP_READS || is_unsent(code))
+                    : is_other_version(*easy, request);
         if (request->form == HTTP_GRPC)
             http.spoken = code == CURLE_OK && !again ? http.at + 1 : 0;
     }

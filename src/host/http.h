@@ -16,11 +16,13 @@ void http_authorize(const char *token);
 
 /* A request is JSON, or a message of gRPC, which is HTTP/2. */
 enum http_form { HTTP_JSON, HTTP_GRPC, HTTP_FORMS };
+enum http_effect { HTTP_READS, HTTP_WRITES };
+
 struct http_request {
     enum http_form form;
     const char *path;
     struct slice body;
-    bool writes;
+    enum http_effect effect;
 };
 
 /* Sends a POST, and blocks. A request that only reads is sent again, to the next server, if one

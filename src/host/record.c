@@ -142,14 +142,19 @@ bool record_unset(struct record *record, struct slice name)
 
 /* -- as a text --------------------------------------------------------------------------------- */
 
+enum part { NAME, VALUE };
+
 /* Returns the end of what it has written: four bytes for one at most. */
-static char *print_slice(char *to, struct slice slice, bool is_name)
+static char *print_slice(char *to, struct slice slice, enum part part)
 {
     static const char digits[] = "0123456789abcdef";
 
     for (size_t i = 0; i < slice.size; i++) {
         unsigned char byte = (unsigned char)slice.at[i];
-        int letter = byte == ' ' && is_name ? 's' : byte == '\n' ? 'n' : byte == '\\' ? '\\' : '\0';
+        int letter = byte == ' ' && part == NAME ? 's'
+                     : byte == '\n'              ? 'n'
+                     : byte == '\\'              ? '\\'
+                                                 : '\0';
         if (letter) {
             *to++ = '\\';
             *to++ = (char)letter;
@@ -177,9 +182,9 @@ char *record_print(const struct record *record)
     for (size_t i = 0; i < record->count; i++) {
         if (record->fields[i].gone)
             continue;
-        to = print_slice(to, record->fields[i].name, true);
+        to = print_slice(to, record->fields[i].name, NAME);
         *to++ = ' ';
-        to = print_slice(to, record->fields[i].value, false);
+        to = print_slice(to, record->fields[i].value, VALUE);
         *to++ = '\n';
     }
     *to = '\0';
@@ -190,7 +195,7 @@ char *record_print_name(struct slice name)
 {
     char *text = mem_checked(malloc(4 * name.size + 1));
 
-    *print_slice(text, name, true) = '\0';
+    *print_slice(text, name, NAME) = '\0';
     return text;
 }
 

@@ -65,18 +65,21 @@ void shedlock_take(struct record *record, int64_t now_us, struct slice by, const
 
 /* -- writing ----------------------------------------------------------------------------------- */
 
-/* A whole second, since a column may have no fractions: the next one; or "past", no later than it
- * is. */
-static void add_time(struct sql_text *text, int64_t ms, bool past)
+static void add_timestamp(struct sql_text *text, int64_t ms)
 {
-    time_t seconds = (time_t)(past ? ms / MS_PER_SEC : (ms + MS_PER_SEC - 1) / MS_PER_SEC);
-    int rest = past ? (int)(ms % MS_PER_SEC) : 0;
+    time_t seconds = (time_t)(ms / MS_PER_SEC);
     struct tm parts;
     char date[40] = "";
 
     if (gmtime_r(&seconds, &parts))
         strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", &parts);
-    sql_add(text, "TIMESTAMP '%s.%03d'", date, rest);
+    sql_add(text, "TIMESTAMP '%s.%03d'", date, (int)(ms % MS_PER_SEC));
+}
+
+/* A column may have no fractions, so this is a whole second, and not before the lease's end. */
+static void add_end(struct sql_text *text, int64_t ms)
+{
+    add_timestamp(text, (ms + MS_PER_SEC - 1) / MS_PER_SEC * MS_PER_SEC);
 }
 
 void shedlock_add_changes(struct sql_text *text, const struct unit *unit)
@@ -90,7 +93,7 @@ void shedlock_add_changes(struct sql_text *text, const struct unit *unit)
             continue;
         if (!held) {
             sql_add(text, "UPDATE shedlock SET lock_until = ");
-            add_time(text, now, true);
+            add_timestamp(text, now);
             add_where(text, key);
         } else if (key->record.version) {
             /* locked_at is when this holder took it. A row that came between the locking and the
@@ -100,21 +103,21 @@ void shedlock_add_changes(struct sql_text *text, const struct unit *unit)
             sql_add(text, "UPDATE shedlock SET locked_at = CASE WHEN locked_by = ");
             add_value(text, by);
             sql_add(text, " THEN locked_at ELSE ");
-            add_time(text, now, true);
+            add_timestamp(text, now);
             sql_add(text, " END, locked_by = CASE WHEN locked_by = ");
             add_value(text, by);
             sql_add(text, " OR %s <= 0 THEN ", text->dialect->utc_left);
             add_value(text, by);
             sql_add(text, " END, lock_until = ");
-            add_time(text, key->record.expires, false);
+            add_end(text, key->record.expires);
             add_where(text, key);
         } else {
             sql_add(text, "INSERT INTO shedlock (name, lock_until, locked_at, locked_by) VALUES (");
             add_value(text, key->name.at + strlen(SHEDLOCK_KEY));
             sql_add(text, ", ");
-            add_time(text, key->record.expires, false);
+            add_end(text, key->record.expires);
             sql_add(text, ", ");
-            add_time(text, now, true);
+            add_timestamp(text, now);
             sql_add(text, ", ");
             add_value(text, record_find(&key->record, slice_of(""))->value.at);
             sql_add(text, ")");
@@ -127,7 +130,7 @@ void shedlock_add_changes(struct sql_text *text, const struct unit *unit)
         sql_add(text, " AND locked_by = ");
         add_value(text, record_find(&key->record, slice_of(""))->value.at);
         sql_add(text, " AND lock_until >= ");
-        add_time(text, key->record.expires, false);
+        add_end(text, key->record.expires);
         sql_end(text);
     }
 }

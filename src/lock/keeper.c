@@ -163,7 +163,9 @@ struct keeper {
 
 static const struct answer no_answer;
 
-static void send_acquire(struct keeper *keeper, bool listen);
+enum listening { NOT_LISTENING, LISTENING };
+
+static void send_acquire(struct keeper *keeper, enum listening listening);
 static void renew(struct keeper *keeper);
 static void send_release(struct keeper *keeper);
 
@@ -307,12 +309,21 @@ static void start_release(struct keeper *keeper, struct moment until)
         schedule_next(keeper, until);
 }
 
-/* clean: nothing can be left in the store; otherwise that is released first. */
+enum end_when {
+    END_AT_ONCE,       /* nothing can be left in the store */
+    END_AFTER_RELEASE, /* of what is, or may be, left there */
+};
+
+static enum end_when when_to_end(const struct keeper *keeper)
+{
+    return may_be_in_store(keeper) ? END_AFTER_RELEASE : END_AT_ONCE;
+}
+
 static void end_with(struct keeper *keeper, enum keeper_ending ending, const struct answer *why,
-                     bool clean)
+                     enum end_when when)
 {
     set_result(keeper, ending, why);
-    if (clean)
+    if (when == END_AT_ONCE)
         over(keeper);
     else
         start_release(keeper, moment_plus(now_of(keeper), LEASE_LAST_CALL_NS));
@@ -550,12 +561,12 @@ static void renew(struct keeper *keeper)
 /* -- trying and waiting ----------------------------------------------------------------------- */
 
 /* A store that grants nothing at all (GRACE) has failed; a store with another holder has not. */
-static void end_refused(struct keeper *keeper, bool clean)
+static void end_refused(struct keeper *keeper, enum end_when when)
 {
     const struct answer *refusal = refusal_of(keeper);
     bool held = refusal->cause != CAUSE_GRACE;
 
-    end_with(keeper, held ? KEEPER_NOT_ACQUIRED : KEEPER_FAILED, refusal, clean);
+    end_with(keeper, held ? KEEPER_NOT_ACQUIRED : KEEPER_FAILED, refusal, when);
 }
 
 static void wait_on(struct keeper *keeper)
@@ -589,14 +600,15 @@ static void take_refusal(struct keeper *keeper, const struct answer *answer)
     keeper->result.refused_at = now_of(keeper);
     keeper->replaced |= answer->refused.holders > 0;
     if (answer->cause == CAUSE_MISFIT) {
-        end_with(keeper, KEEPER_FAILED, refusal_of(keeper), !placed && !may_be_in_store(keeper));
+        end_with(keeper, KEEPER_FAILED, refusal_of(keeper),
+                 placed ? END_AFTER_RELEASE : when_to_end(keeper));
     } else if (!keeper->plan.wait || answer->cause == CAUSE_SUPERSEDED ||
                answer->cause == CAUSE_DONE) {
-        end_refused(keeper, !may_be_in_store(keeper));
+        end_refused(keeper, when_to_end(keeper));
     } else if (moment_reached(keeper->plan.wait_until, now_of(keeper))) {
-        end_refused(keeper, false);
+        end_refused(keeper, END_AFTER_RELEASE);
     } else if (!keeper->lock.listen) {
-        send_acquire(keeper, true);
+        send_acquire(keeper, LISTENING);
     } else {
         keeper->events->waiting(keeper->arg, answer);
         wait_on(keeper);
@@ -647,7 +659,7 @@ static void take_failure(struct keeper *keeper, const struct answer *answer)
         try_again_at(keeper, outage_note(&keeper->outage, now_of(keeper), answer));
     else
         end_with(keeper, KEEPER_FAILED, outage_give_up(&keeper->outage, now_of(keeper), answer),
-                 !may_be_in_store(keeper));
+                 when_to_end(keeper));
 }
 
 static void on_confirmed(void *arg, const struct answer *answer);
@@ -668,7 +680,7 @@ static void end_too_far(struct keeper *keeper)
     keeper->result.far.round_trip = trip;
     keeper->result.far.lease = keeper->lease.length;
     keeper->result.far.needed = granted_less ? 0 : lease_for_round_trip(trip, keeper->plan.renew);
-    end_with(keeper, KEEPER_FAILED, &unfit, false);
+    end_with(keeper, KEEPER_FAILED, &unfit, END_AFTER_RELEASE);
 }
 
 /* A late grant is renewed before it is trusted: perhaps it was the connection's first request, or
@@ -719,7 +731,7 @@ static void on_confirmed(void *arg, const struct answer *answer)
         keeper->unheard = answer->granted.not_listening;
         take_grant(keeper, answer);
     } else if (answer->verdict == VERDICT_REFUSED) {
-        send_acquire(keeper, false);
+        send_acquire(keeper, NOT_LISTENING);
     } else {
         not_confirmed(keeper, answer);
     }
@@ -787,11 +799,17 @@ static void pause_trying(struct keeper *keeper)
         schedule_next(keeper, keeper->plan.wait_until);
 }
 
+static void send_another(struct keeper *keeper)
+{
+    bool listens = keeper->outage.contacted && keeper->plan.wait;
+
+    send_acquire(keeper, listens ? LISTENING : NOT_LISTENING);
+}
+
 void keeper_resume(struct keeper *keeper)
 {
-    if (keeper->state != PAUSED)
-        return;
-    send_acquire(keeper, keeper->outage.contacted && keeper->plan.wait);
+    if (keeper->state == PAUSED)
+        send_another(keeper);
 }
 
 /* The turn may be that of an absent owner, whose place in the queue then keeps all others out: the
@@ -804,7 +822,7 @@ static void step_aside(struct keeper *keeper)
 
 /* A first try does not listen: at most stores it costs less, and most are granted. After a refusal,
  * and with every heartbeat, one that listens follows, so that no release goes unnoticed. */
-static void send_acquire(struct keeper *keeper, bool listen)
+static void send_acquire(struct keeper *keeper, enum listening listening)
 {
     if (owner_is_absent(keeper)) {
         if (keeper->called)
@@ -823,7 +841,7 @@ static void send_acquire(struct keeper *keeper, bool listen)
     request->who = who_waited(keeper, request->waited);
     request->queue = keeper->plan.wait;
     request->from_dead_agent = keeper->from_dead_agent;
-    request->listen = listen || (request->queue && keeper->store->frugal);
+    request->listen = listening == LISTENING || (request->queue && keeper->store->frugal);
     request->replace &= !keeper->replaced;
     request->accept_by_message =
         request->listen && keeper->plan.renew && !keeper->plan.whole && request->key_count == 1;
@@ -861,7 +879,7 @@ static void end_release(struct keeper *keeper)
     if (in_flight)
         schedule_next(keeper, keeper->until);
     else
-        send_acquire(keeper, false);
+        send_acquire(keeper, NOT_LISTENING);
 }
 
 /* The lock that is released was not there any more, and no earlier release can have freed it: the
@@ -904,7 +922,8 @@ static void on_released(void *arg, const struct answer *answer)
             return;
         }
         if (keeper->again && answer->cause == CAUSE_DENIED) {
-            end_with(keeper, KEEPER_FAILED, answer, true); /* it is never free for another try */
+            end_with(keeper, KEEPER_FAILED, answer,
+                     END_AT_ONCE); /* it is never free for another try */
             return;
         }
         /* The store fails now: whether others hold the lock is not known. */
@@ -1001,19 +1020,19 @@ static void on_timer(struct loop_timer *timer)
         /* Where the machine or this process stood still, the latest answer is old: the store is
          * asked once more. */
         if (time_is_up(keeper, 0) && !time_is_up(keeper, STAND_STILL_NS))
-            end_refused(keeper, false);
+            end_refused(keeper, END_AFTER_RELEASE);
         else
-            send_acquire(keeper, true);
+            send_acquire(keeper, LISTENING);
         break;
     case PAUSED:
         if (may_be_granted(keeper)) {
             keeper->doubt.state = STORE_HAS_TOLD;
             keeper_restart(keeper);
         } else {
-            end_refused(keeper, false);
+            end_refused(keeper, END_AFTER_RELEASE);
         }
         break;
-    case TRYING: send_acquire(keeper, keeper->outage.contacted && keeper->plan.wait); break;
+    case TRYING: send_another(keeper); break;
     case HELD:
         if (keeper->on_hold)
             keeper->poked = true;
@@ -1049,7 +1068,7 @@ static void on_poked(void *arg)
     else if (held)
         renew(keeper);
     else
-        send_acquire(keeper, false);
+        send_acquire(keeper, NOT_LISTENING);
 }
 
 /* The grant counts from the heartbeat before it. The renewal that is due soon confirms it. */
@@ -1106,7 +1125,7 @@ struct keeper *keeper_start(struct loop *loop, struct store *store, const struct
 {
     struct keeper *keeper = make_keeper(loop, store, plan, events, arg);
 
-    send_acquire(keeper, false);
+    send_acquire(keeper, NOT_LISTENING);
     return keeper;
 }
 

@@ -233,9 +233,11 @@ static void take_signals(struct loop *loop)
     }
 }
 
+enum timers { URGENT_TIMERS, ALL_TIMERS };
+
 /* Fires the timers that are due, at most as many as there are now: a timer armed for "now" again
  * and again must not keep the rest from their turn. */
-static void fire_timers(struct loop *loop, bool all)
+static void fire_timers(struct loop *loop, enum timers which)
 {
     size_t most = 0;
     struct loop_timer *timer;
@@ -244,7 +246,7 @@ static void fire_timers(struct loop *loop, bool all)
         most++;
     while (most-- > 0 && !loop->stopped) {
         timer = loop->timers;
-        while (timer && !(all || timer->urgent))
+        while (timer && !(which == ALL_TIMERS || timer->urgent))
             timer = timer->next;
         if (!timer || !moment_reached(timer->due, loop->now))
             return;
@@ -261,7 +263,7 @@ int loop_run(struct loop *loop)
             return -1;
         if (loop->polled_count > 0 && loop->polls[0].revents)
             take_signals(loop);
-        fire_timers(loop, false);
+        fire_timers(loop, URGENT_TIMERS);
         for (size_t i = OWN_POLLS; i < loop->polled_count && !loop->stopped; i++) {
             int got = loop->polls[i].revents;
             int in = (got & POLLIN) ? LOOP_READ : 0;
@@ -272,7 +274,7 @@ int loop_run(struct loop *loop)
                 io->ready(io, in | out | gone);
         }
         loop->polled_count = 0;
-        fire_timers(loop, true);
+        fire_timers(loop, ALL_TIMERS);
     }
     return 0;
 }

@@ -160,12 +160,12 @@ static void on_due(struct loop_timer *timer)
     }
 }
 
-static void begin_stream(struct stream *stream, int fd, bool remote)
+static void begin_stream(struct stream *stream, int fd)
 {
     stream->io.fd = fd;
     stream->io.events = LOOP_WRITE;
     stream->connecting = true;
-    stream->remote = remote;
+    stream->remote = false;
     stream->heard = stream->foreign = stream->in_handshake = false;
     stream->ending = stream->reset = false;
     stream->language = STREAM_OURS;
@@ -185,7 +185,8 @@ int stream_open(struct stream *stream, const struct endpoint *to, struct tls *tl
         setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
     }
     stream->to = *to;
-    begin_stream(stream, fd, family != AF_UNIX);
+    begin_stream(stream, fd);
+    stream->remote = family != AF_UNIX;
     if (!start_to_connect(stream)) {
         int saved = errno;
         close(fd);
@@ -203,7 +204,7 @@ int stream_adopt(struct stream *stream, int fd)
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (copy < 0)
         return -1;
-    begin_stream(stream, copy, false);
+    begin_stream(stream, copy);
     loop_add(stream->loop, &stream->io);
     return 0;
 }

@@ -94,7 +94,7 @@ static bool is_cgroup(const char *path)
 }
 
 /* The cgroup that a new one may be made in; NULL: none. The caller frees. */
-static char *find_parent(bool required)
+static char *find_parent(enum cgroup_need need)
 {
     const size_t room = PATH_MAX - 64, size = PATH_MAX + 512; /* for the new one's name; for text */
     char *text FREED = mem_checked(malloc(size));
@@ -102,7 +102,8 @@ static char *find_parent(bool required)
 
     for (size_t i = 0; own && i < sizeof mounts / sizeof *mounts; i++) {
         char *parent = strbuf_print("%s%s", mounts[i], own);
-        if (strlen(parent) < room && (required ? is_cgroup(parent) : is_delegated(parent)))
+        bool fits = need == CGROUP_REQUIRED ? is_cgroup(parent) : is_delegated(parent);
+        if (strlen(parent) < room && fits)
             return parent;
         free(parent);
     }
@@ -138,10 +139,12 @@ static int make_cgroup(const char *path)
     return 0;
 }
 
-int cgroup_make(struct cgroup *cgroup, bool required)
+int cgroup_make(struct cgroup *cgroup, enum cgroup_need need)
 {
+    bool required = need == CGROUP_REQUIRED;
+
     errno = ENOTSUP;
-    char *parent FREED = find_parent(required);
+    char *parent FREED = find_parent(need);
     if (!parent)
         return required ? -1 : 0;
     char *path FREED = strbuf_print("%s/rlock-%ld-%llx", parent, (long)getpid(),
@@ -210,7 +213,7 @@ void cgroup_remove(const struct cgroup *cgroup)
 
 void cgroup_leave(void)
 {
-    char *own = find_parent(true), *name = own ? strrchr(own, '/') : NULL;
+    char *own = find_parent(CGROUP_REQUIRED), *name = own ? strrchr(own, '/') : NULL;
 
     if (name && has_value(own, OURS)) {
         *name = '\0';

@@ -12,9 +12,12 @@ struct cgroup {
     char path[PATH_MAX]; /* "" where there is none */
 };
 
-/* Makes a cgroup in that of this process, where systemd has delegated it (Delegate=yes); required:
- * in any case. Returns 0, also where none is delegated and none is required; -1 with errno. */
-int cgroup_make(struct cgroup *cgroup, bool required);
+/* CGROUP_IF_DELEGATED: only where systemd has delegated that of this process (Delegate=yes). */
+enum cgroup_need { CGROUP_IF_DELEGATED, CGROUP_REQUIRED };
+
+/* Makes a cgroup in that of this process. Returns 0, also where none can be made and none is
+ * required; -1 with errno. */
+int cgroup_make(struct cgroup *cgroup, enum cgroup_need need);
 static inline bool cgroup_exists(const struct cgroup *cgroup)
 {
     return cgroup && cgroup->path[0];

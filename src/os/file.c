@@ -222,12 +222,12 @@ void file_wipe(struct file *file)
 
 /* -- passwords -------------------------------------------------------------------------------- */
 
-static char *read_secret(const char *path, bool again, struct file *file, char *fault, size_t size)
+static char *read_secret(const char *path, const struct file_options *options, struct file *file,
+                         char *fault, size_t size)
 {
-    const struct file_options options = {.limit = PASSWORD_MAX, .line = true, .again = again};
     char *secret = NULL;
 
-    if (file_read(file, path, &options, fault, size) == 0) {
+    if (file_read(file, path, options, fault, size) == 0) {
         const char *text = file->text ? file->text : "";
         size_t length = strcspn(text, "\r\n");
         if (length < file->size && text[length] == '\0')
@@ -243,8 +243,9 @@ static char *read_secret(const char *path, bool again, struct file *file, char *
 
 char *secret_read(const char *path, bool *rereadable, unsigned *exposed, char *fault, size_t size)
 {
+    const struct file_options first = {.limit = PASSWORD_MAX, .line = true};
     struct file file;
-    char *secret = read_secret(path, false, &file, fault, size);
+    char *secret = read_secret(path, &first, &file, fault, size);
 
     *rereadable = file.rereadable;
     *exposed = secret && file.public ? file.mode : 0;
@@ -253,10 +254,11 @@ char *secret_read(const char *path, bool *rereadable, unsigned *exposed, char *f
 
 char *secret_read_again(const char *path)
 {
+    const struct file_options again = {.limit = PASSWORD_MAX, .line = true, .again = true};
     struct file file;
     char why[120];
 
-    return read_secret(path, true, &file, why, sizeof why);
+    return read_secret(path, &again, &file, why, sizeof why);
 }
 
 /* -- writing ----------------------------------------------------------------------------------- */

@@ -62,23 +62,30 @@ bool terminal_give(struct terminal *terminal, pid_t group)
 
 /* Takes the terminal without asking who has it: a shell that was killed leaves it to the group of
  * one of its jobs. */
-void terminal_take(struct terminal *terminal, bool mode)
+void terminal_take(struct terminal *terminal)
 {
-    if (!terminal->given)
-        return;
+    if (terminal->given)
+        tcsetpgrp(terminal->fd, terminal->job);
     terminal->given = false;
-    tcsetpgrp(terminal->fd, terminal->job);
-    if (mode)
+}
+
+void terminal_restore(struct terminal *terminal)
+{
+    bool given = terminal->given;
+
+    terminal_take(terminal);
+    if (given)
         tcsetattr(terminal->fd, TCSANOW, &terminal->mode); /* others wait for output to be read */
 }
 
-bool terminal_stop(int signo, bool all)
+bool terminal_stop(int signo, enum terminal_stopped what)
 {
     sigset_t stop, was, pending;
 
     sigemptyset(&stop);
     sigaddset(&stop, signo);
-    kill(all ? 0 : getpid(), signo); /* blocked yet, so that it is one with what is pending */
+    pid_t whom = what == TERMINAL_STOPS_JOB ? 0 : getpid();
+    kill(whom, signo); /* blocked yet, so that it is one with what is pending */
     sigprocmask(SIG_UNBLOCK, &stop, &was);
     sigprocmask(SIG_SETMASK, &was, NULL);
     /* A stop signal takes back what SIGCONT was pending: if there is one, it came since. */

@@ -31,12 +31,18 @@ bool terminal_is_ours(struct terminal *terminal);
 bool terminal_offer(struct terminal *terminal);
 /* Makes "group" the foreground if it is this job now; false if it is neither. */
 bool terminal_give(struct terminal *terminal, pid_t group);
-/* Makes this job the foreground again if the command was it. mode: also puts back the settings of
- * the time it was given, for a command that had no chance to. */
-void terminal_take(struct terminal *terminal, bool mode);
+/* Makes this job the foreground again if the command was it. */
+void terminal_take(struct terminal *terminal);
+/* The same, and puts back the settings of the time it was given, for a command that had no chance
+ * to. */
+void terminal_restore(struct terminal *terminal);
 
-/* Stops this process as the terminal's "signo" (SIGTSTP, SIGTTIN or SIGTTOU) does, or all of its
- * job with it: a script around rlock, or its neighbours in a pipeline. True when it has been
+enum terminal_stopped {
+    TERMINAL_STOPS_PROCESS, /* this one */
+    TERMINAL_STOPS_JOB,     /* with it a script around rlock, or its neighbours in a pipeline */
+};
+
+/* Stops it as the terminal's "signo" (SIGTSTP, SIGTTIN or SIGTTOU) does. True when it has been
  * continued; false if the kernel did not stop it, because no process could continue it (an orphaned
  * process group). */
-bool terminal_stop(int signo, bool all);
+bool terminal_stop(int signo, enum terminal_stopped what);

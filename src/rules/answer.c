@@ -79,11 +79,14 @@ static void read_revocation(const char *text, size_t length, struct revocation *
     identity_noted_word(text, length, LOCK_NOTE_WHY, revoked->why);
 }
 
+enum role { HOLDER, WAITER };
+
 /* FENCE OWNER SINCE MODE SLOT WHO, of a waiter without FENCE and SLOT. Leaves WHO, and the length
  * of it and the notes behind it. */
-static bool take_party(const redisReply *record, const char **text, bool holds,
+static bool take_party(const redisReply *record, const char **text, enum role role,
                        struct lock_party *party, size_t *length)
 {
+    bool holds = role == HOLDER;
     int64_t fence = 0, slot = 0;
 
     if ((holds && !take_number(text, &fence)) || !take_owner(text, party->owner) ||
@@ -122,7 +125,7 @@ static bool read_holder(const redisReply *record, int64_t now, void *to)
     size_t length;
 
     if (record->type != REDIS_REPLY_STRING || !take_number(&text, &deadline) ||
-        !take_number(&text, &lease) || !take_party(record, &text, true, holder, &length))
+        !take_number(&text, &lease) || !take_party(record, &text, HOLDER, holder, &length))
         return false;
     holder->left_ms = span_between(now, deadline);
     holder->heard_ms = at_least_0(span_between(0, lease) - holder->left_ms);
@@ -143,7 +146,7 @@ static bool read_run(const redisReply *record, int64_t now, void *to)
     size_t length;
 
     if (record->type != REDIS_REPLY_STRING || !take_number(&text, &run->ended_ms) ||
-        !take_party(record, &text, true, by, &length))
+        !take_party(record, &text, HOLDER, by, &length))
         return false;
     run->ended_ago_ms = at_least_0(span_between(run->ended_ms, now));
     run->held_ms = at_least_0(span_between(by->since_ms, run->ended_ms));
@@ -190,7 +193,7 @@ static bool read_waiter(const redisReply *record, int64_t now, void *to)
     size_t length;
 
     if (record->type != REDIS_REPLY_STRING || !take_number(&text, &deadline) ||
-        !take_party(record, &text, false, waiter, &length))
+        !take_party(record, &text, WAITER, waiter, &length))
         return false;
     /* The waiter waits for longer if it had to queue up again, as after a restart. */
     int64_t before = identity_noted(text, length, LOCK_NOTE_WAITED);

@@ -122,7 +122,7 @@ int job_init(struct job *job, const struct job_plan *plan, const struct agent_pr
     sigemptyset(&job->handed_on);
     if (!kernel_lets_guard())
         return -1;
-    job->no_cgroup = plan->cgroup && cgroup_make(cgroup_of(job), true) < 0;
+    job->no_cgroup = plan->cgroup && cgroup_make(cgroup_of(job), CGROUP_REQUIRED) < 0;
     if (job->no_cgroup)
         return -1;
     /* Children that a process has before it becomes this program by exec(2) are its caller's. */
@@ -144,7 +144,7 @@ int job_prepare(struct job *job)
     struct cgroup *cgroup = cgroup_of(job);
     if (cgroup) {
         if (!job->plan->cgroup)
-            cgroup_make(cgroup, false);
+            cgroup_make(cgroup, CGROUP_IF_DELEGATED);
         const struct run_reason where = run_reason_text(cgroup->path);
         run_tell_reason(job->plan->events, cgroup_exists(cgroup) ? RUN_CGROUP : RUN_NO_CGROUP_HERE,
                         &where);
@@ -265,7 +265,7 @@ static void go_on_stopping(struct job *job)
         return;
     job->stuck = state != KILL_TREE_DONE;
     job->state = JOB_ENDED;
-    terminal_take(&job->terminal, true);
+    terminal_restore(&job->terminal);
 }
 
 static void claim_end(struct job *job)
@@ -535,7 +535,7 @@ static void end_command(struct job *job)
     bool had_terminal = job->terminal.given;
 
     job->state = job->plan->wait_descendants && !job->fault ? JOB_LINGERING : JOB_ENDED;
-    terminal_take(&job->terminal, false);
+    terminal_take(&job->terminal);
     if (had_terminal && WIFSIGNALED(job->status)) {
         int signo = WTERMSIG(job->status);
         bool by_key = signo == SIGINT || signo == SIGQUIT;
@@ -583,12 +583,13 @@ void job_tick(struct job *job)
 static void pause_with(struct job *job, int signo)
 {
     bool all = !job->told_to_stop || job->terminal.given;
+    enum terminal_stopped what = all ? TERMINAL_STOPS_JOB : TERMINAL_STOPS_PROCESS;
 
     job->told_to_stop = false;
     job->had_terminal = job->had_terminal || job->terminal.given;
-    terminal_take(&job->terminal, false);
+    terminal_take(&job->terminal);
     tell_agent(job, ORDER_PAUSED);
-    if (terminal_stop(signo == SIGSTOP ? SIGTSTP : signo, all)) {
+    if (terminal_stop(signo == SIGSTOP ? SIGTSTP : signo, what)) {
         job->state = JOB_PAUSED;
         return;
     }

@@ -141,7 +141,7 @@ static void on_signal(void *owner, int signo)
 
     if (signo == SIGTSTP) {
         tell_agent(printer, ORDER_PAUSED, (struct lease){0});
-        terminal_stop(SIGTSTP, false);
+        terminal_stop(SIGTSTP, TERMINAL_STOPS_PROCESS);
     } else if (child_signal_is_fatal(signo) && printer->state != WITHDRAWING) {
         printer->outcome->signal = signo;
         withdraw_grant(printer);

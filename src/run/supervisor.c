@@ -569,7 +569,7 @@ static void interrupt_wait(struct supervisor *s, int signo)
 {
     if (signo == SIGTSTP) {
         tell_agent(s, ORDER_PAUSED);
-        terminal_stop(SIGTSTP, false);
+        terminal_stop(SIGTSTP, TERMINAL_STOPS_PROCESS);
     } else if (child_signal_is_fatal(signo)) {
         set_outcome(s, OUTCOME_INTERRUPTED, 0);
         s->outcome->signal = signo;

@@ -274,7 +274,7 @@ static void break_off(const struct client *client)
 }
 
 /* At the limit, further connections wait in the kernel. */
-static void listen_on(struct http *http, bool on)
+static void set_listening(struct http *http, bool on)
 {
     for (size_t i = 0; i < http->listener_count; i++)
         http->listeners[i].events = on ? LOOP_READ : 0;
@@ -292,7 +292,7 @@ static void on_connection(void *arg, struct MHD_Connection *connection, void **c
         client->until = moment_plus(moment_now(), LIFETIME);
         *find_client(http, NULL) = client;
         http->client_count++;
-        listen_on(http, http->client_count < CONNECTIONS_MAX);
+        set_listening(http, http->client_count < CONNECTIONS_MAX);
         arm_limit(http);
         /* At the limit, makes room for the next one. The last to come has its time to speak. */
         struct client *silent = http->clients;
@@ -306,7 +306,7 @@ static void on_connection(void *arg, struct MHD_Connection *connection, void **c
             *place = client->next;
             free(client);
             http->client_count--;
-            listen_on(http, true);
+            set_listening(http, true);
             arm_limit(http);
         }
     }
@@ -363,7 +363,7 @@ static void on_connecting(struct loop_io *io, int events)
     if (fd >= 0)
         MHD_add_connection(http->daemon, fd, plain, length); /* closes it in any case */
     else if ((errno == EMFILE || errno == ENFILE) && http->clients)
-        listen_on(http, false); /* until one of these has ended */
+        set_listening(http, false); /* until one of these has ended */
     run_daemon(http);
 }
 
@@ -394,7 +394,7 @@ struct http *http_start(struct loop *loop, struct loop_io *listeners, size_t cou
     loop_add(loop, &http->io);
     http->listeners = listeners;
     http->listener_count = count;
-    listen_on(http, true);
+    set_listening(http, true);
     for (size_t i = 0; i < count; i++) {
         listeners[i].ready = on_connecting;
         listeners[i].owner = http;

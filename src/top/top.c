@@ -429,7 +429,7 @@ static bool be_in_foreground(struct top *top)
     if (!terminal_exists(&top->terminal))
         return true;
     while (!terminal_is_ours(&top->terminal))
-        if (!terminal_stop(SIGTTIN, false))
+        if (!terminal_stop(SIGTTIN, TERMINAL_STOPS_PROCESS))
             return false;
     return true;
 }
@@ -469,7 +469,7 @@ static void on_signal(void *owner, int signo)
     if (signo == SIGTSTP) {
         if (top->screen)
             endwin();
-        terminal_stop(SIGTSTP, false);
+        terminal_stop(SIGTSTP, TERMINAL_STOPS_PROCESS);
         if (!be_in_foreground(top)) {
             top->call.signal = SIGHUP;
             loop_stop(top->call.query.loop);

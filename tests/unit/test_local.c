@@ -123,18 +123,18 @@ static void test_end(const struct local_place *place)
     struct server server = server_start(place, false);
 
     tap_ok(local_server(place) == server.pid, "the server's process");
-    tap_ok(local_end(place, false, END_NS) && local_server(place) == 0, "it is ended");
+    tap_ok(local_end(place, END_NS) && local_server(place) == 0, "it is ended");
     tap_ok(signal_of(&server) == SIGTERM, "by a TERM");
     server_end(&server);
-    tap_ok(local_end(place, true, END_NS), "there is none to be ended");
+    tap_ok(local_force_end(place, END_NS), "there is none to be ended");
 }
 
 static void test_force(const struct local_place *place)
 {
     struct server server = server_start(place, true);
 
-    tap_ok(!local_end(place, false, NONE_NS) && signal_of(&server) == 0, "one that ignores a TERM");
-    tap_ok(local_end(place, true, FORCE_NS), "by force");
+    tap_ok(!local_end(place, NONE_NS) && signal_of(&server) == 0, "one that ignores a TERM");
+    tap_ok(local_force_end(place, FORCE_NS), "by force");
     tap_ok(signal_of(&server) == SIGKILL, "by a KILL");
     server_end(&server);
 }
@@ -145,7 +145,7 @@ static void test_bystander(const struct local_place *place)
     struct server server = server_start(place, false);
 
     leaving = &server;
-    bool none = local_end(place, true, END_NS);
+    bool none = local_force_end(place, END_NS);
     tap_ok(none && !leaving, "there is none any more");
     tap_ok(signal_of(&server) == 0, "H128 whoever has its number by then is left alone");
     server_end(&server);

@@ -284,11 +284,10 @@ static void release_taken_next(struct multi_lock *multi)
         finish_operation(multi);
 }
 
-static void release_taken(struct multi_lock *multi, const struct answer *why, bool again)
+static void release_taken(struct multi_lock *multi, const struct answer *why)
 {
     answer_keep(&multi->result, why);
     multi->result.answer.refused.key = multi->key;
-    multi->again = again;
     multi->step = 0;
     release_taken_next(multi);
 }
@@ -342,7 +341,8 @@ static void key_taken(void *arg, const struct answer *answer)
     if (to_wait)
         multi->waiting = multi->key;
     multi->misses += to_wait && !first;
-    release_taken(multi, answer, to_wait && !first && ++multi->rounds < ROUNDS_MAX);
+    multi->again = to_wait && !first && ++multi->rounds < ROUNDS_MAX;
+    release_taken(multi, answer);
 }
 
 /* The one that is waited for; after it, and where there is none, by their bytes. */
@@ -384,10 +384,12 @@ static void on_queued(void *arg, const struct answer *answer)
 
     note_answer(multi, answer, is_taken(answer));
     multi->step++;
-    if (answer->verdict == VERDICT_GRANTED || next)
+    if (answer->verdict == VERDICT_GRANTED || next) {
         stand_next(multi);
-    else
-        release_taken(multi, answer, false);
+        return;
+    }
+    multi->again = false;
+    release_taken(multi, answer);
 }
 
 static void stand_next(struct multi_lock *multi)

@@ -247,13 +247,15 @@ static void ask_next(struct cluster_nodes *nodes)
     }
 }
 
-/* Ends the attempts that are over, or all. Returns how many are left. */
-static size_t clear_attempts(struct cluster_nodes *nodes, bool all)
+enum attempts { ATTEMPTS_OVER, ALL_ATTEMPTS };
+
+/* Ends them. Returns how many are left. */
+static size_t end_attempts(struct cluster_nodes *nodes, enum attempts which)
 {
     size_t left = 0;
 
     for (size_t i = 0; i < ATTEMPTS_MAX; i++) {
-        if (all || nodes->attempts[i].over)
+        if (which == ALL_ATTEMPTS || nodes->attempts[i].over)
             end_attempt(&nodes->attempts[i]);
         left += nodes->attempts[i].session != NULL;
     }
@@ -265,7 +267,7 @@ static void on_turn(struct loop_timer *timer)
     struct cluster_nodes *nodes = timer->owner;
     struct moment now = loop_now(nodes->loop);
     bool late = moment_reached(nodes->until, now);
-    size_t left = clear_attempts(nodes, nodes->over);
+    size_t left = end_attempts(nodes, nodes->over ? ALL_ATTEMPTS : ATTEMPTS_OVER);
 
     if (!nodes->over && !late && nodes->next < nodes->candidate_count) {
         ask_next(nodes);
@@ -309,7 +311,7 @@ void cluster_nodes_stop(struct cluster_nodes *nodes)
 {
     nodes->busy = false;
     loop_disarm(nodes->loop, &nodes->onward);
-    clear_attempts(nodes, true);
+    end_attempts(nodes, ALL_ATTEMPTS);
 }
 
 /* -- the whole --------------------------------------------------------------------------------- */

@@ -312,13 +312,16 @@ static void signal_server(const struct local_place *place, int signo)
     file_close(fd);
 }
 
-bool local_end(const struct local_place *place, bool force, int64_t timeout)
+bool local_end(const struct local_place *place, int64_t timeout)
 {
     signal_server(place, SIGTERM);
-    if (has_ended(place, timeout))
+    return has_ended(place, timeout);
+}
+
+bool local_force_end(const struct local_place *place, int64_t timeout)
+{
+    if (local_end(place, timeout))
         return true;
-    if (!force)
-        return false;
     signal_server(place, SIGKILL);
     return has_ended(place, timeout);
 }
@@ -567,7 +570,7 @@ static bool replace_server(const struct local_place *place, char *fault, size_t 
 
     if (pid != 0 && comes_up(place, 0, SOCKET_NS))
         return true;
-    if (pid == 0 || local_end(place, false, END_NS))
+    if (pid == 0 || local_end(place, END_NS))
         return launch_server(place, fault, size);
     snprintf(fault, size, "process %s serves, but its socket has gone, and it does not end",
              local_server_words(pid, words, sizeof words));

@@ -49,8 +49,10 @@ const char *local_server_words(pid_t server, char *words, size_t size);
  * with errno, ETIME after "timeout" ns. */
 int local_hold(const struct local_place *place, int64_t timeout);
 /* Ends the server, its data written, and waits for "timeout" ns; requires local_hold(). False if it
- * still runs. force: kills it then. */
-bool local_end(const struct local_place *place, bool force, int64_t timeout);
+ * still runs. */
+bool local_end(const struct local_place *place, int64_t timeout);
+/* Kills the server if local_end() does not end it, and waits as long again. */
+bool local_force_end(const struct local_place *place, int64_t timeout);
 
 extern const struct store_kind local_kind;
 

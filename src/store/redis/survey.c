@@ -47,10 +47,12 @@ struct redis_survey {
     bool asking;       /* each question is preceded by ASKING */
 };
 
-static void add_entry(struct redis_survey *survey, char *name, bool named)
+enum asked_by { BY_NAME, BY_GLOB };
+
+static void add_entry(struct redis_survey *survey, char *name, enum asked_by by)
 {
     *MEM_APPEND(survey->entries, survey->entry_count) =
-        (struct entry){.name = name, .named = named};
+        (struct entry){.name = name, .named = by == BY_NAME};
     survey->sorted = false;
 }
 
@@ -91,7 +93,7 @@ struct redis_survey *redis_survey_new(struct redis_session *session, const char 
             add_glob(survey, pattern);
         } else {
             char *key = key_from_pattern(pattern);
-            add_entry(survey, key_in_store(survey->prefix, key), true);
+            add_entry(survey, key_in_store(survey->prefix, key), BY_NAME);
             free(key);
         }
     }
@@ -251,7 +253,7 @@ static bool hear_scan(struct redis_survey *survey, const redisReply *reply, stru
         const char *name = redis_reply_string(names, i);
         char *key = name ? name_of(survey, name) : NULL;
         if (key)
-            add_entry(survey, mem_strdup(name), false);
+            add_entry(survey, mem_strdup(name), BY_GLOB);
         free(key);
     }
     strcpy(survey->cursor, cursor);

@@ -216,7 +216,7 @@ static bool ask_ancestors(struct zk_store *store, struct zk_nodes *nodes,
             nodes->holder = i;
         nodes->ancestors[i] =
             zk_path_join(nodes->branches[zk_holders_branch(store)], ancestor->name);
-        zk_query(store->batch, OP_GET_DATA, nodes->ancestors[i], false);
+        zk_query(store->batch, OP_GET_DATA, nodes->ancestors[i], ZK_NO_WATCH);
         reads = ancestor->holds ? ancestor->reader : reads;
     }
     return reads;
@@ -452,7 +452,7 @@ static void take_nested(struct zk_store *store, const struct zk_reply *replies)
         lose_places(store);
     } else if (in_the_way) {
         zk_watch_in_the_way(store);
-        zk_query(store->batch, OP_GET_DATA, in_the_way, false);
+        zk_query(store->batch, OP_GET_DATA, in_the_way, ZK_NO_WATCH);
         zk_send(store, on_described, ZK_NO_EFFECT);
     } else {
         zk_watch_own(store);
@@ -465,7 +465,7 @@ void zk_find_nested(struct zk_store *store)
     for (size_t i = 0; i < store->key_count; i++)
         if (store->nodes[i].nests)
             zk_query(store->batch, OP_GET_CHILDREN,
-                     store->nodes[i].branches[zk_holders_branch(store)], false);
+                     store->nodes[i].branches[zk_holders_branch(store)], ZK_NO_WATCH);
     zk_ask(store, found_nested);
 }
 
@@ -597,9 +597,9 @@ static void ask_for_changes(struct zk_store *store)
     const char *oldest = oldest_of(store);
 
     zk_watch_in_the_way(store);
-    zk_query(store->batch, OP_EXISTS, store->nodes[0].own[0], false);
+    zk_query(store->batch, OP_EXISTS, store->nodes[0].own[0], ZK_NO_WATCH);
     if (oldest)
-        zk_query(store->batch, OP_EXISTS, oldest, false);
+        zk_query(store->batch, OP_EXISTS, oldest, ZK_NO_WATCH);
     zk_send(store, heard_beat, ZK_NO_EFFECT);
 }
 

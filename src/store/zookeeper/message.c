@@ -208,12 +208,12 @@ void zk_container(struct zk_batch *batch, const char *path, bool closed)
     jute_end(&batch->out, frame);
 }
 
-void zk_query(struct zk_batch *batch, int operation, const char *path, bool watch)
+void zk_query(struct zk_batch *batch, int operation, const char *path, enum zk_watching watch)
 {
     size_t frame = begin_request(batch, operation);
 
     jute_put_string(&batch->out, path);
-    jute_put_bool(&batch->out, watch);
+    jute_put_bool(&batch->out, watch == ZK_WATCH);
     jute_end(&batch->out, frame);
 }
 
@@ -221,7 +221,7 @@ void zk_get_child(struct zk_batch *batch, const char *parent, const char *name)
 {
     char *path = strbuf_print("%s/%s", parent, name);
 
-    zk_query(batch, OP_GET_DATA, path, false);
+    zk_query(batch, OP_GET_DATA, path, ZK_NO_WATCH);
     free(path);
 }
 

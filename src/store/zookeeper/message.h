@@ -115,8 +115,10 @@ enum zk_create { ZK_EPHEMERAL = 1, ZK_EPHEMERAL_SEQUENTIAL = 3, ZK_CONTAINER = 4
 
 /* closed: only for its creator, by what that has proved with zk_put_digest(). */
 void zk_container(struct zk_batch *batch, const char *path, bool closed);
+enum zk_watching { ZK_NO_WATCH, ZK_WATCH };
+
 /* operation: OP_EXISTS, OP_GET_DATA or OP_GET_CHILDREN. */
-void zk_query(struct zk_batch *batch, int operation, const char *path, bool watch);
+void zk_query(struct zk_batch *batch, int operation, const char *path, enum zk_watching watch);
 /* OP_GET_DATA of a child. */
 void zk_get_child(struct zk_batch *batch, const char *parent, const char *name);
 void zk_close(struct zk_batch *batch);

@@ -362,13 +362,13 @@ void zk_free_queues(struct zk_queue queues[LOCK_KEYS_MAX])
 void zk_ask_branches(struct zk_store *store, char *const branches[ZK_BRANCHES])
 {
     for (size_t i = 0; i < ZK_BRANCHES; i++)
-        zk_query(store->batch, OP_GET_CHILDREN, branches[i], false);
+        zk_query(store->batch, OP_GET_CHILDREN, branches[i], ZK_NO_WATCH);
 }
 
 void zk_ask_queues(struct zk_store *store, enum zk_branch branch)
 {
     for (size_t i = 0; i < store->key_count; i++)
-        zk_query(store->batch, OP_GET_CHILDREN, store->nodes[i].branches[branch], false);
+        zk_query(store->batch, OP_GET_CHILDREN, store->nodes[i].branches[branch], ZK_NO_WATCH);
 }
 
 bool zk_read_queues(struct zk_store *store, const struct zk_reply *replies, enum zk_branch branch,
@@ -389,14 +389,14 @@ bool zk_read_queues(struct zk_store *store, const struct zk_reply *replies, enum
 void zk_watch_own(struct zk_store *store)
 {
     for (size_t i = 0; i < store->key_count; i++)
-        zk_query(store->batch, OP_EXISTS, store->nodes[i].own[0], true);
+        zk_query(store->batch, OP_EXISTS, store->nodes[i].own[0], ZK_WATCH);
 }
 
 void zk_watch_in_the_way(struct zk_store *store)
 {
     for (size_t i = 0; i < store->key_count && store->request.queue; i++)
         if (store->nodes[i].in_the_way)
-            zk_query(store->batch, OP_EXISTS, store->nodes[i].in_the_way, true);
+            zk_query(store->batch, OP_EXISTS, store->nodes[i].in_the_way, ZK_WATCH);
 }
 
 bool zk_is_in_the_way(const struct zk_store *store, const struct zk_reply **replies)

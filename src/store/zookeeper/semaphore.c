@@ -32,14 +32,14 @@ bool zk_semaphore_leads(const struct zk_store *store)
 
 /* Asks for the children of KEY/leases, and of KEY, which must not have any, of each key that has no
  * lease yet. */
-static void ask_leases(struct zk_store *store, bool watch)
+static void ask_leases(struct zk_store *store, enum zk_watching watch)
 {
     for (size_t i = 0; i < store->key_count; i++) {
         const struct zk_nodes *nodes = &store->nodes[i];
         if (nodes->leased)
             continue;
         zk_query(store->batch, OP_GET_CHILDREN, nodes->branches[ZK_LEASES], watch);
-        zk_query(store->batch, OP_GET_CHILDREN, nodes->branches[ZK_PLAIN], false);
+        zk_query(store->batch, OP_GET_CHILDREN, nodes->branches[ZK_PLAIN], ZK_NO_WATCH);
     }
 }
 
@@ -127,7 +127,7 @@ void zk_recount(struct zk_store *store)
 {
     for (size_t i = 0; i < store->key_count; i++)
         store->nodes[i].leased = store->nodes[i].nests;
-    ask_leases(store, false);
+    ask_leases(store, ZK_NO_WATCH);
     zk_send(store, take_leases, ZK_NO_EFFECT);
 }
 
@@ -161,7 +161,7 @@ static void claim_leases(struct zk_store *store)
         zk_multi_change(store->batch, OP_DELETE, nodes->own[0], NULL);
     }
     zk_multi_end(store->batch);
-    ask_leases(store, false);
+    ask_leases(store, ZK_NO_WATCH);
     zk_send(store, on_claimed, ZK_CREATES);
 }
 
@@ -240,7 +240,8 @@ static void refuse_limit(struct zk_store *store, size_t key, unsigned limit)
 void zk_list_leases(struct zk_store *store)
 {
     zk_watch_in_the_way(store);
-    ask_leases(store, store->request.queue && zk_semaphore_leads(store));
+    bool leads = store->request.queue && zk_semaphore_leads(store);
+    ask_leases(store, leads ? ZK_WATCH : ZK_NO_WATCH);
     zk_send(store, on_listed, ZK_NO_EFFECT);
 }
 
@@ -298,7 +299,7 @@ void zk_rule_out(struct zk_store *store)
 {
     for (size_t i = 0; i < store->key_count; i++)
         for (enum zk_branch branch = ZK_LEASES; branch <= ZK_LOCKS; branch++)
-            zk_query(store->batch, OP_GET_CHILDREN, store->nodes[i].branches[branch], false);
+            zk_query(store->batch, OP_GET_CHILDREN, store->nodes[i].branches[branch], ZK_NO_WATCH);
     zk_send(store, found_semaphores, ZK_NO_EFFECT);
 }
 

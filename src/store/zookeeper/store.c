@@ -89,7 +89,7 @@ static void found_nodes(struct zk_store *store, const struct zk_reply *replies)
             return;
         }
         for (size_t j = 0; j < NODES_MAX && nodes->own[j]; j++)
-            zk_query(store->batch, OP_GET_DATA, nodes->own[j], false);
+            zk_query(store->batch, OP_GET_DATA, nodes->own[j], ZK_NO_WATCH);
     }
     zk_close(store->batch);
     zk_send(store, read_nodes, ZK_NO_EFFECT);

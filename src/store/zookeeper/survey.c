@@ -19,8 +19,10 @@ struct zk_sight {
 /* In the order of the steps. */
 static zk_hear found_names, listed_branches, read_nodes;
 
+enum asked_by { BY_NAME, BY_GLOB };
+
 /* Takes the key. The named ones come first; the folder has each of its own once. */
-static void add_key(struct zk_store *store, char *key, bool named)
+static void add_key(struct zk_store *store, char *key, enum asked_by by)
 {
     for (size_t i = 0; i < store->sight_count && store->sights[i].named; i++) {
         if (strcmp(store->sights[i].key, key) != 0)
@@ -29,7 +31,7 @@ static void add_key(struct zk_store *store, char *key, bool named)
         return;
     }
     struct zk_sight *sight = MEM_APPEND(store->sights, store->sight_count);
-    *sight = (struct zk_sight){.key = key, .named = named};
+    *sight = (struct zk_sight){.key = key, .named = by == BY_NAME};
     zk_name_branches(store, key, sight->branches);
 }
 
@@ -78,10 +80,10 @@ void zk_survey(struct zk_store *store, const struct survey_request *request)
         if (key_is_glob(request->patterns[i]))
             globs = true;
         else
-            add_key(store, key_from_pattern(request->patterns[i]), true);
+            add_key(store, key_from_pattern(request->patterns[i]), BY_NAME);
     }
     if (globs) {
-        zk_query(store->batch, OP_GET_CHILDREN, *store->folder ? store->folder : "/", false);
+        zk_query(store->batch, OP_GET_CHILDREN, *store->folder ? store->folder : "/", ZK_NO_WATCH);
         zk_ask(store, found_names);
     } else {
         ask_branches(store);
@@ -97,7 +99,7 @@ static void found_names(struct zk_store *store, const struct zk_reply *replies)
     while (error == ZK_OK && zk_next_name(&names, &name)) {
         char *key = zk_path_to_key(name);
         if (key && survey_wants(store->base.operation.survey, key))
-            add_key(store, key, false);
+            add_key(store, key, BY_GLOB);
         else
             free(key);
     }

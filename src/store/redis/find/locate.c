@@ -19,14 +19,21 @@ struct start {
     char fault[160];
 };
 
-static void report_failure(struct locator *locator, enum cause cause, bool nowhere,
-                           const char *fault)
+static void report_failure(struct locator *locator, enum cause cause, const char *fault)
 {
     struct answer failure;
 
     answer_fail(&failure, cause, "%s", fault);
-    failure.nowhere = nowhere;
-    failure.hint = nowhere ? HINT_NAME : HINT_NONE;
+    locator->events->located(locator->arg, &failure);
+}
+
+static void report_unknown_name(struct locator *locator, const char *fault)
+{
+    struct answer failure;
+
+    answer_fail(&failure, CAUSE_UNREACHABLE, "%s", fault);
+    failure.nowhere = true;
+    failure.hint = HINT_NAME;
     locator->events->located(locator->arg, &failure);
 }
 
@@ -133,8 +140,10 @@ static void on_resolved(void *arg, int count, const char *fault)
     if (count > 0 || locator_may_stay(locator)) {
         locator_stay(locator);
         locator->events->located(locator->arg, NULL);
+    } else if (count < 0) {
+        report_unknown_name(locator, fault);
     } else {
-        report_failure(locator, CAUSE_UNREACHABLE, count < 0, fault);
+        report_failure(locator, CAUSE_UNREACHABLE, fault);
     }
 }
 
@@ -169,7 +178,7 @@ static void on_started(void *arg, const void *finding)
         locator->addresses.count = resolve_path(start.socket, &locator->addresses.found[0]);
         locator->events->located(locator->arg, NULL);
     } else {
-        report_failure(locator, CAUSE_UNFIT, false, start.fault); /* retrying does not help */
+        report_failure(locator, CAUSE_UNFIT, start.fault); /* retrying does not help */
     }
 }
 
@@ -210,7 +219,7 @@ static void on_voted(void *arg, const struct sentinel_vote *vote)
         snprintf(locator->found, sizeof locator->found, "the master %s:%d", word->host, word->port);
         locator->addresses.count = 0;
         if (!look_up(locator, locator->host, locator->port))
-            report_failure(locator, cause_of_errno(errno), false, strerror(errno));
+            report_failure(locator, cause_of_errno(errno), strerror(errno));
     } else if (may_stay(locator, vote)) {
         locator->doubtful = false;
         locator->events->located(locator->arg, NULL);

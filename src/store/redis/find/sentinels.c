@@ -365,9 +365,9 @@ static void connect_next(struct sentinel *sentinel)
         pass_by_errno(sentinel);
 }
 
-/* Asks one Sentinel for the master; it has a word by "until", never before this returned. peers:
- * asks for the other Sentinels, too. */
-static void ask_sentinel(struct sentinel *sentinel, bool peers)
+/* Asks one Sentinel for the master, unless SENTINELS_KNOWN also for the other Sentinels; it has a
+ * word by "until", never before this returned. */
+static void ask_sentinel(struct sentinel *sentinel, enum sentinels_question question)
 {
     struct moment now = loop_now(sentinel->all->loop), until = sentinel->all->until;
 
@@ -375,7 +375,7 @@ static void ask_sentinel(struct sentinel *sentinel, bool peers)
         hang_up(sentinel);
     sentinel->word->said = SENTINEL_ASKED;
     sentinel->word->why[0] = '\0';
-    sentinel->wants_peers = peers || !sentinel->open;
+    sentinel->wants_peers = question != SENTINELS_KNOWN || !sentinel->open;
     sentinel->used = sentinel->open;
     if (sentinel->open) {
         /* The connection may be dead: half of the time is for a new one. */
@@ -417,8 +417,7 @@ static bool is_complete(const struct sentinels *sentinels)
     return true;
 }
 
-static struct sentinel *add_sentinel(struct sentinels *sentinels, const char *name, int port,
-                                     bool named)
+static struct sentinel *add_sentinel(struct sentinels *sentinels, const char *name, int port)
 {
     static const struct conn_events events = {on_connected, on_reply, on_broken};
     struct sentinel *sentinel = mem_zeroed(sizeof *sentinel);
@@ -431,7 +430,6 @@ static struct sentinel *add_sentinel(struct sentinels *sentinels, const char *na
     sentinel->all = sentinels;
     sentinel->host = host;
     sentinel->word = &sentinels->facts.words[i];
-    sentinel->word->named = named;
     sentinel->timer = (struct loop_timer){.fire = timed_out, .owner = sentinel};
     sentinel->conn = conn_new(sentinels->loop, &events, sentinel);
     return sentinel;
@@ -456,13 +454,13 @@ static void learn_of(struct sentinels *sentinels, const struct peer *peer)
     bool known = sentinel && sentinel_counts(sentinel->word);
 
     if (!sentinel && sentinels->facts.count < SENTINELS_MAX)
-        sentinel = add_sentinel(sentinels, peer->host, peer->port, false);
+        sentinel = add_sentinel(sentinels, peer->host, peer->port);
     if (!sentinel)
         return;
     sentinel->word->told = true;
     memcpy(sentinel->word->told_id, peer->id, sizeof peer->id);
     if (!known)
-        ask_sentinel(sentinel, true);
+        ask_sentinel(sentinel, SENTINELS_ALL);
 }
 
 static void on_word(struct sentinels *sentinels)
@@ -494,7 +492,7 @@ struct sentinels *sentinels_new(struct loop *loop, const struct url *url, struct
     for (size_t i = 0; i < url->host_count; i++) {
         const struct url_host *host = &url->hosts[i];
         if (!find_known(sentinels, host->name, host->port, "")) /* listed twice, it has one vote */
-            add_sentinel(sentinels, host->name, host->port, true);
+            add_sentinel(sentinels, host->name, host->port)->word->named = true;
     }
     return sentinels;
 }
@@ -527,7 +525,6 @@ void sentinels_ask(struct sentinels *sentinels, enum sentinels_question question
                    const struct sentinel_login *login, struct moment until, sentinels_done *done,
                    void *arg)
 {
-    bool peers = question != SENTINELS_KNOWN;
     char *old = sentinels->password;
 
     sentinels->asking = true;
@@ -540,9 +537,9 @@ void sentinels_ask(struct sentinels *sentinels, enum sentinels_question question
     sentinels->password = login->password ? mem_strdup(login->password) : NULL;
     for (size_t i = 0; i < sentinels->facts.count; i++) {
         struct sentinel *sentinel = sentinels->members[i];
-        sentinel->word->told &= !peers;
+        sentinel->word->told &= question == SENTINELS_KNOWN;
         if (sentinel_counts(sentinel->word)) {
-            ask_sentinel(sentinel, peers);
+            ask_sentinel(sentinel, question);
         } else if (sentinel->step != STEP_NONE) {
             hang_up(sentinel);
             sentinel->step = STEP_NONE;
