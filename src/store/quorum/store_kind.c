@@ -91,11 +91,14 @@ void quorum_judge(const struct checkup *servers, const struct redis_memory *memo
     }
     if (find_double(memories, count, diagnosis))
         return;
+    /* Of two servers both are needed. */
     diagnosis_add(diagnosis, "quorum",
-                  fit < least   ? LEVEL_UNFIT
-                  : fit < count ? LEVEL_WARNING
-                                : LEVEL_FINE,
-                  fit < count ? "repair the unfit servers" : "",
+                  fit < least                     ? LEVEL_UNFIT
+                  : fit < count || least == count ? LEVEL_WARNING
+                                                  : LEVEL_FINE,
+                  fit < count      ? "repair the unfit servers"
+                  : least == count ? "a third server, so that one may be down"
+                                   : "",
                   "%zu of %zu servers are fit, %zu are needed", fit, count, least);
     judge_memories(memories, count, lease, diagnosis);
 }
