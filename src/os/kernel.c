@@ -163,10 +163,26 @@ static int try_setpgid(void)
     return setpgid(-1, 1);
 }
 
-struct needed_call {
+/* Without these calls rlock is silent, begins nothing, or cannot guard a command. */
+enum need { NEED_TO_SPEAK = 1 << 0, NEED_TO_BEGIN = 1 << 1, NEED_TO_GUARD = 1 << 2 };
+
+static const struct needed_call {
+    enum need need;
     const char *name;
     int (*try)(void); /* returns a descriptor, to be closed, or what is none */
-};
+} needed_calls[] = {{NEED_TO_SPEAK, "sendmsg()", try_sendmsg},
+                    {NEED_TO_SPEAK, "recvmsg()", try_recvmsg},
+                    {NEED_TO_SPEAK, "wait4()", try_waitpid},
+                    {NEED_TO_SPEAK, "getppid()", try_getppid},
+                    {NEED_TO_SPEAK, "rt_sigprocmask()", try_sigprocmask},
+                    {NEED_TO_BEGIN, "prctl(PR_SET_CHILD_SUBREAPER)", try_prctl},
+                    {NEED_TO_BEGIN, "timerfd_create()", try_timerfd},
+                    {NEED_TO_BEGIN, "signalfd()", try_signalfd},
+                    {NEED_TO_BEGIN, "socketpair()", try_socketpair},
+                    {NEED_TO_GUARD, "getdents64()", try_getdents},
+                    {NEED_TO_GUARD, "waitid()", try_waitid},
+                    {NEED_TO_GUARD, "kill()", try_kill},
+                    {NEED_TO_GUARD, "setpgid()", try_setpgid}};
 
 /* A filter's errno may be any. Others are the answers to what is tried here, or say that something
  * is used up. */
@@ -180,52 +196,37 @@ static bool is_refusal(int error)
     return true;
 }
 
-/* The name of the first one that is refused, with errno; NULL: none is. */
-static const char *find_refused(const struct needed_call *calls, size_t count)
+/* needs: of enum need. Returns the name of the first such call that is refused, with errno; NULL:
+ * none is. */
+static const char *find_refused(unsigned needs)
 {
-    for (size_t i = 0; i < count; i++) {
-        int made = calls[i].try();
+    for (size_t i = 0; i < sizeof needed_calls / sizeof *needed_calls; i++) {
+        if (!(needed_calls[i].need & needs))
+            continue;
+        int made = needed_calls[i].try();
         if (made < 0 && is_refusal(errno))
-            return calls[i].name;
+            return needed_calls[i].name;
         if (made > STDERR_FILENO)
             close(made);
     }
     return NULL;
 }
 
-static const struct needed_call guards_calls[] = {{"getdents64()", try_getdents},
-                                                  {"waitid()", try_waitid},
-                                                  {"kill()", try_kill},
-                                                  {"setpgid()", try_setpgid}};
-
 bool kernel_lets_guard(void)
 {
-    return !find_refused(guards_calls, sizeof guards_calls / sizeof *guards_calls);
+    return !find_refused(NEED_TO_GUARD);
 }
 
 const char *kernel_refuses_silently(void)
 {
-    static const struct needed_call calls[] = {{"sendmsg()", try_sendmsg},
-                                               {"recvmsg()", try_recvmsg},
-                                               {"wait4()", try_waitpid},
-                                               {"getppid()", try_getppid},
-                                               {"rt_sigprocmask()", try_sigprocmask}};
-
-    return find_refused(calls, sizeof calls / sizeof *calls);
+    return find_refused(NEED_TO_SPEAK);
 }
 
 const char *kernel_refused(void)
 {
-    static const struct needed_call calls[] = {{"prctl(PR_SET_CHILD_SUBREAPER)", try_prctl},
-                                               {"timerfd_create()", try_timerfd},
-                                               {"signalfd()", try_signalfd},
-                                               {"socketpair()", try_socketpair}};
     int error = errno;
-    const char *refused =
-        is_refusal(error) ? find_refused(calls, sizeof calls / sizeof *calls) : NULL;
+    const char *refused = is_refusal(error) ? find_refused(NEED_TO_BEGIN | NEED_TO_GUARD) : NULL;
 
-    if (!refused && is_refusal(error))
-        refused = find_refused(guards_calls, sizeof guards_calls / sizeof *guards_calls);
     if (!refused)
         errno = error;
     return refused;
