@@ -7,6 +7,8 @@ true in time, with all that the terminal showed (what is typed is shown too: exp
 
     send TEXT        type TEXT; \\n, \\x03 and the like are as in Python
     expect REGEX     wait for it to appear after what the last expect found
+    tab REGEX        press Tab, and again every 3 s, until that appears: completion gives up after
+                     a second if a slow machine has not told it the keys by then
     absent REGEX     it has not appeared after what the last expect found
     shows REGEX      wait until the screen as a whole, its lines joined, has it: for programs that
                      draw only what has changed (with TERM=screen, which pyte understands whole)
@@ -94,6 +96,17 @@ class Terminal:
         found = self.wait_for("expect " + regex, lambda: re.search(regex, self.seen[self.mark :]))
         self.mark += found.end()
 
+    def tab(self, regex):
+        pressed = [float("-inf")]
+
+        def found():
+            if time.monotonic() - pressed[0] > 3:
+                self.send("\\t")
+                pressed[0] = time.monotonic()
+            return re.search(regex, self.seen[self.mark :])
+
+        self.mark += self.wait_for("tab " + regex, found).end()
+
     def absent(self, regex):
         self.read(0.05)
         if re.search(regex, self.seen[self.mark :]):
@@ -134,7 +147,7 @@ def step(terminal, line):
         terminal.hangup()
     elif verb == "status":
         terminal.expect_status(rest)
-    elif verb in ("send", "expect", "absent", "shows", "sh", "until"):
+    elif verb in ("send", "expect", "tab", "absent", "shows", "sh", "until"):
         getattr(terminal, verb)(rest)
     elif verb and not verb.startswith("#"):
         raise Failure("no such step")
