@@ -86,12 +86,15 @@ cli() { # NODE COMMAND...
 }
 
 # any COMMAND...: asks the first node that answers; a node that hangs does not. The machine may
-# stand still meanwhile, so all of them are asked again.
+# stand still meanwhile, so all of them are asked again. One that was ended in the middle of its
+# answer, or behind it, has said nothing.
 any() {
-    local node
+    local node said
     for _ in {1..20}; do
         for node in $CLUSTER_NODES; do
-            timeout 1 redis-cli $CLUSTER_CLI -e -p "$node" "$@" 3>&- 2>/dev/null && return
+            said=$(timeout 1 redis-cli $CLUSTER_CLI -e -p "$node" "$@" 3>&- 2>/dev/null) || continue
+            printf '%s\n' "$said"
+            return
         done
     done
     return 1
@@ -127,26 +130,34 @@ masters() {
     awk '$3 == "master" && NF > 4 { printf "%s ", $1 }'
 }
 
+# id_of NODE, of those that "nodes" has printed.
 id_of() {
-    nodes | awk -v node="$1" '$1 == node { print $2 }'
+    awk -v node="$1" '$1 == node { print $2 }'
 }
 
 replica_of() {
-    nodes | awk -v id="$(id_of "$1")" '$3 == "replica" && $4 == id { print $1; exit }'
+    local seen
+    seen=$(nodes)
+    awk -v id="$(id_of "$1" <<<"$seen")" '$3 == "replica" && $4 == id { print $1; exit }' <<<"$seen"
 }
 
 slot_of() {
     any cluster keyslot "rlock:{$1}"
 }
 
-# The master that has the slot of a key.
-master_of() {
-    nodes | awk -v slot="$(slot_of "$1")" '$3 == "master" {
+# master_in SLOT: the master that has it, of those that "nodes" has printed.
+master_in() {
+    awk -v slot="$1" '$3 == "master" {
         for (i = 5; i <= NF; i++) {
             split($i, range, "-")
             if (slot >= range[1] && slot <= (range[2] == "" ? range[1] : range[2])) print $1
         }
     }'
+}
+
+# The master that has the slot of a key.
+master_of() {
+    nodes | master_in "$(slot_of "$1")"
 }
 
 # key_at NODE PLACE: a key there, by what "nodes" has printed; those with a lower place come first
@@ -222,11 +233,12 @@ move_slot() {
 
 # From here on the source sends whoever asks for a key that it has not got to the target.
 open_slot() { # KEY TARGET
-    local slot source
+    local seen slot source
+    seen=$(nodes)
     slot=$(slot_of "$1")
-    source=$(master_of "$1")
-    cli "$2" cluster setslot "$slot" importing "$(id_of "$source")" >/dev/null
-    cli "$source" cluster setslot "$slot" migrating "$(id_of "$2")" >/dev/null
+    source=$(master_in "$slot" <<<"$seen")
+    cli "$2" cluster setslot "$slot" importing "$(id_of "$source" <<<"$seen")" >/dev/null
+    cli "$source" cluster setslot "$slot" migrating "$(id_of "$2" <<<"$seen")" >/dev/null
 }
 
 move_keys() { # KEY SOURCE TARGET
@@ -237,17 +249,21 @@ move_keys() { # KEY SOURCE TARGET
 }
 
 close_slot() { # KEY TARGET
-    local node slot
+    local seen slot id node
+    seen=$(nodes)
     slot=$(slot_of "$1")
-    cli "$2" cluster setslot "$slot" node "$(id_of "$2")" >/dev/null
-    for node in $(nodes | masters); do
-        cli "$node" cluster setslot "$slot" node "$(id_of "$2")" >/dev/null
+    id=$(id_of "$2" <<<"$seen")
+    for node in "$2" $(masters <<<"$seen"); do
+        cli "$node" cluster setslot "$slot" node "$id" >/dev/null
     done
 }
 
 # One of the masters that do not have the key.
 another_than() {
-    nodes | masters | tr ' ' '\n' | grep -v "^$(master_of "$1")\$" | grep -m 1 .
+    local seen
+    seen=$(nodes)
+    masters <<<"$seen" | tr ' ' '\n' | grep -vx "$(master_in "$(slot_of "$1")" <<<"$seen")" |
+        grep -m 1 .
 }
 
 # When a key's lease ends, ms; 0: it is free.

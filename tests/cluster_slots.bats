@@ -21,15 +21,23 @@ load flights
     is_free "$key"
 }
 
+# have_traced_more NUMBER: more than so many have had their turn.
+have_traced_more() {
+    (($(traced | wc -l) > $1))
+}
+
 @test "H52 a slot moves all the time: no two contenders hold its lock at once" {
     local key=${at[1]} i
     for i in 1 2 3 4; do
-        bg "p$i" sh -c "for i in \$(seq 25); do \"\$0\" run --lease 12s '$key' -- \
-            '$RLOCK_TEST_TOOLS/worker' '$LOG' p$i-\$i 0.01 || exit; done" "$RLOCK"
+        bg "p$i" sh -c "i=0; until [ -e '$T/enough' ]; do i=\$((i + 1))
+            \"\$0\" run --lease 12s '$key' -- \
+                '$RLOCK_TEST_TOOLS/worker' '$LOG' p$i-\$i 0.01 || exit; done" "$RLOCK"
     done
-    for i in $(seq 12); do
+    for i in {1..6}; do
         move_slot "$key" "$(another_than "$key")"
+        poll_until 20 have_traced_more "$(traced | wc -l)"
     done
+    : >"$T/enough"
     all_end 0 40 p{1..4}
     no_overlap
     is_free "$key"
@@ -94,7 +102,7 @@ load flights
     # The lock is nowhere yet, and its mirror at the source: the target would see neither.
     refused 69 run -n --server-wait 0 --mirror string "$key" -- touch "$T/ran"
     stderr_line "the Cluster is moving the key's slot"
-    bg w rlock run --mirror string "$key" -- touch "$T/ran"
+    bg w rlock run --server-wait 1m --mirror string "$key" -- touch "$T/ran"
     poll_until 10 contains "$T/w.err" "the Cluster is moving the key's slot"
     move_keys "$key" "$source" "$target"
     close_slot "$key" "$target"
