@@ -84,23 +84,25 @@ setup() {
     kill "${pid[flush]}"
 }
 
-# A link on which requests arrive and answers do not. half_open NAME KEY [OPTION...]: a waiter for
-# KEY behind one, at first with answers; "mute" drops them, and ends KEY's holder.
+# half_open N...: waiters w<N> for k<N> behind a link on which requests arrive and answers do not: at
+# first they do, "mute" drops them, and ends the keys' holder. "options": more of each, with N in it.
 half_open() {
-    local name=$1 key=$2
-    shift 2
-    start_proxy "$name-link"
-    hold "$name-holder" "$key" --lease 60s
-    queue "$name" "$key" -u "redis://${proxy[$name-link]}" --lease 60s "$@"
+    local i
+    start_proxy link
+    hold holder "${@/#/k}" --lease 60s
+    for i; do
+        # shellcheck disable=SC2086 # they are words
+        bg "w$i" rlock run -u "redis://${proxy[link]}" --lease 60s ${options//N/$i} "k$i" -- \
+            sh -c "echo w$i >>'$LOG'"
+    done
+    for i; do
+        poll_until 15 has_waiters "k$i" 1
+    done
 }
 
 mute() {
-    local name
-    for name; do
-        fault_of "$name-link" drop down
-        kill "${pid[$name-holder]}"
-        finish "$name-holder"
-    done
+    fault_of link drop down
+    terminate holder
 }
 
 # end_empty STATUS N...: waiters w<N> of k<N> end with that, and leave nothing held.
@@ -114,18 +116,14 @@ end_empty() {
 }
 
 @test "H127 answers do not arrive any more: a waiter whose time is up leaves nothing held" {
-    for seconds in 16 17 18 19; do
-        half_open "w$seconds" "k$seconds" -w "${seconds}s"
-    done
-    mute w16 w17 w18 w19
+    options='-w Ns' half_open 16 17 18 19
+    mute
     end_empty 69 16 17 18 19
 }
 
 @test "H127 answers do not arrive any more: a waiter that gets a signal leaves nothing held" {
-    for i in {1..9}; do
-        half_open "w$i" "k$i"
-    done
-    mute w{1..9}
+    options='' half_open {1..9}
+    mute
     for i in {1..9}; do
         sleep 0.6 # any moment: between two calls, during one, during a greeting
         kill -TERM "${pid[w$i]}"
@@ -166,19 +164,19 @@ end_empty() {
 @test "H127 a release without a greeting's answers keeps to its database" {
     # shellcheck disable=SC2046 # they are words
     redis acl setuser fenced on '>pw' $(manual_rights)
-    for name in w fenced; do
-        start_proxy "$name-link"
-        url=redis://rlock:pw@${proxy[$name-link]}/3
-        [[ $name == w ]] || url=${url/rlock:/fenced:}
-        RLOCK_URL="unix://rlock:pw@$REDIS_SOCK?db=3" hold "$name-holder" "$name" --lease 60s
-        bg "$name" rlock run -u "$url" -w 16s --lease 60s "$name" -- touch "$T/run"
-        RLOCK_URL="unix://rlock:pw@$REDIS_SOCK?db=3" poll_until 10 has_waiters "$name" 1
-    done
+    start_proxy link
+    RLOCK_URL="unix://rlock:pw@$REDIS_SOCK?db=3"
+    hold holder w fenced --lease 60s
+    bg w rlock run -u "redis://rlock:pw@${proxy[link]}/3" -w 16s --lease 60s w -- touch "$T/run"
+    bg fenced rlock run -u "redis://fenced:pw@${proxy[link]}/3" -w 16s --lease 60s fenced -- \
+        touch "$T/run"
+    poll_until 10 has_waiters w 1
+    poll_until 10 has_waiters fenced 1
     redis acl setuser fenced -select
-    mute w fenced
+    mute
     redis flushdb # keys of the set-up
     all_end 69 30 w fenced
-    RLOCK_URL="unix://rlock:pw@$REDIS_SOCK?db=3" poll_until 5 is_free w
+    poll_until 5 is_free w
     # A user that may not choose another database changes nothing in the first one.
     [[ $(redis dbsize) == 0 && ! -e $T/run ]]
 }
