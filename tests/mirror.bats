@@ -184,8 +184,8 @@ END
     other p redis-py their 10
     other q plain their 10
     for i in {1..10}; do
-        bg "r$i" rlock run --mirror string:their k -- sh -c "echo r$i >>'$LOG'; sleep 0.01
-            echo r$i >>'$LOG'"
+        bg "r$i" rlock run --server-wait 2m --mirror string:their k -- \
+            sh -c "echo r$i >>'$LOG'; sleep 0.01; echo r$i >>'$LOG'"
     done
     all_end 0 30 r{1..10}
     ends_with p 0 30

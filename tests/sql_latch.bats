@@ -118,8 +118,8 @@ k latch/2
     each_database
     rlock latch set k 12
     for i in {1..12}; do
-        bg "c$i" rlock latch count-down k
-        bg "d$i" rlock latch count-down --id one k
+        bg "c$i" rlock latch count-down --server-wait 2m k
+        bg "d$i" rlock latch count-down --server-wait 2m --id one k
     done
     for i in {1..12}; do
         ends_with "c$i" 0 30

@@ -301,8 +301,8 @@ EOF
         java+=($!)
     done
     for i in {1..8}; do
-        bg "r$i" rlock run --mirror shedlock:nightly "k$((i % 2))" -- sh -c "echo r$i >>'$LOG'
-            sleep 0.02; echo r$i >>'$LOG'"
+        bg "r$i" rlock run --server-wait 2m --mirror shedlock:nightly "k$((i % 2))" -- \
+            sh -c "echo r$i >>'$LOG'; sleep 0.02; echo r$i >>'$LOG'"
     done
     all_end 0 60 r{1..8}
     wait "${java[@]}"

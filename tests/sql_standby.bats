@@ -174,7 +174,8 @@ unfence() {
         finish "a$i" 60
         ((status == 0)) || continue
         granted=$((granted + 1))
-        refused 75 run -u "${RLOCK_URL/$POSTGRESQL_PORT/$STANDBY_PORT}" -n "k$i" -- touch "$T/ran"
+        refused 75 run -u "${RLOCK_URL/$POSTGRESQL_PORT/$STANDBY_PORT}" --server-wait 1m -n "k$i" -- \
+            touch "$T/ran"
     done
     echo "$granted were granted"
     ((granted > 0)) && [[ ! -e $T/ran ]]

@@ -61,7 +61,7 @@ crowded_semaphore() {
     loop() {
         local n
         for ((n = 0; n < ROUNDS; n++)); do
-            "$RLOCK" run -q --lease 5s --limit 3 k -- "$WORKER" "$LOG" "$1.$n" 0.05 grant
+            "$RLOCK" run -q --server-wait 2m --lease 5s --limit 3 k -- "$WORKER" "$LOG" "$1.$n" 0.05 grant
         done
     }
     export -f loop

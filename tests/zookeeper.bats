@@ -204,8 +204,8 @@ END
     run -0 rlock run -n a -- true
     ends_well a
     for i in {1..8}; do
-        bg "ab$i" rlock run a b -- sh -c "echo + >>'$LOG'; echo - >>'$LOG'"
-        bg "ba$i" rlock run b a -- sh -c "echo + >>'$LOG'; echo - >>'$LOG'"
+        bg "ab$i" rlock run --server-wait 2m a b -- sh -c "echo + >>'$LOG'; echo - >>'$LOG'"
+        bg "ba$i" rlock run --server-wait 2m b a -- sh -c "echo + >>'$LOG'; echo - >>'$LOG'"
     done
     for i in {1..8}; do
         ends_with "ab$i" 0 60
@@ -236,7 +236,7 @@ END
 
 @test "a semaphore: those that come at once do not refuse each other while there is room" {
     for i in {1..8}; do
-        bg "r$i" rlock run -n --limit 8 k -- sh -c "echo \$RLOCK_SLOT >>'$T/slots'
+        bg "r$i" rlock run -n --server-wait 2m --limit 8 k -- sh -c "echo \$RLOCK_SLOT >>'$T/slots'
             '$RLOCK_TEST_TOOLS/await' '$T/go'"
     done
     poll_until 20 eval '[[ $(wc -l <"$T/slots") == 8 ]]'
