@@ -349,8 +349,8 @@ timed() {
     took "$1" "$2" "$begun"
 }
 
-# patience MS: prints MS, or what 500 runs of a small program take now, if that is more: a limit that
-# a slow machine moves, for what takes a few of them where nothing is wrong.
+# patience MS: prints MS, or what 500 runs of a small program take now, if that is more: a limit
+# that a slow machine moves, for what takes a few of them where nothing is wrong.
 patience() {
     local slow=$((100 * $(unit_ms)))
     echo $((slow > $1 ? slow : $1))
@@ -621,8 +621,8 @@ once_of() {
 }
 
 # one_after_the_other NUMBER [SCRIPT]: NUMBER contenders want key k at the same time, and only one
-# has it at a time; each runs SCRIPT meanwhile. Their traces are in $LOG. All of them greet the store
-# at once: a slow machine takes longer for that than rlock waits by default.
+# has it at a time; each runs SCRIPT meanwhile. Their traces are in $LOG. All of them greet the
+# store at once: a slow machine takes longer for that than rlock waits by default.
 one_after_the_other() {
     local i
     for ((i = 0; i < $1; i++)); do

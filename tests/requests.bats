@@ -84,8 +84,9 @@ setup() {
     kill "${pid[flush]}"
 }
 
-# half_open N...: waiters w<N> for k<N> behind a link on which requests arrive and answers do not: at
-# first they do, "mute" drops them, and ends the keys' holder. "options": more of each, with N in it.
+# half_open N...: waiters w<N> for k<N> behind a link on which requests arrive and answers do not:
+# at first they do, "mute" drops them, and ends the keys' holder. "options": more of each, with N in
+# it.
 half_open() {
     local i
     start_proxy link
