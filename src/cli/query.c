@@ -119,21 +119,31 @@ static bool pause_until(struct query *query, struct moment until, struct answer 
     return false;
 }
 
-/* The effect of another attempt where an earlier one may have been executed. */
-enum repetition { HARMS, IS_HARMLESS, SETTLES_IT };
+/* The effect of another attempt where an earlier one may have been executed. IS_WANTED: it settles
+ * what was done, and it is wanted more than an error. */
+enum repetition { HARMS, IS_HARMLESS, SETTLES_IT, IS_WANTED };
+
+/* Nothing is known to have been done, by a store that has not answered yet. */
+static bool is_at_start(const struct query *query, bool unsure)
+{
+    return !query->outage.contacted && !unsure;
+}
 
 /* A failed attempt may be followed by another one: if the failure may pass, or if that settles what
- * may have been done. A right that is missing in the middle of a script leaves a part of it, and
- * asking again takes that for the whole. */
+ * may have been done. unsure: an attempt may have been executed. A right that is missing in the
+ * middle of a script leaves a part of it, and asking again takes that for the whole. */
 static bool may_ask_again(const struct query *query, enum repetition repetition, bool unsure,
                           struct moment now, const struct answer *answer)
 {
-    if (!query->store || answer->verdict != VERDICT_UNKNOWN || answer->cause == CAUSE_DENIED ||
-        (unsure && repetition == HARMS))
+    if (!query->store || answer->verdict != VERDICT_UNKNOWN || answer->cause == CAUSE_DENIED)
         return false;
+    if (repetition == IS_WANTED && !is_at_start(query, unsure))
+        return (unsure || answer->cause == CAUSE_NOT_READY) && answer->cause != CAUSE_UNFIT;
+    if (repetition == HARMS && unsure)
+        return false;
+    bool settles = repetition == SETTLES_IT && answer->maybe_done;
     return outage_may_pass(&query->outage, now, answer) ||
-           (answer->maybe_done && repetition == SETTLES_IT &&
-            !moment_reached(query->outage.until, now));
+           (settles && !moment_reached(query->outage.until, now));
 }
 
 /* Asks until there is an answer, or the outage or the time is over. Returns whether an attempt
@@ -262,38 +272,34 @@ static bool ask_until_answered(struct query *query, struct operation operation,
 {
     struct moment end = moment_plus(moment_now(), query->time_limit);
     struct answer told = {0};
-    bool unanswered = false, retry = true;
+    bool unsure = false, retry = true;
     unsigned failures = 0;
 
     begin_outage(query, 0);
     if (!query->outage.contacted)
         end = moment_max(end, query->outage.until);
     while (retry) {
-        bool first = !query->outage.contacted && !unanswered;
         struct moment until = moment_plus(moment_now(), query->attempt);
-        if (first)
+        if (is_at_start(query, unsure))
             until = outage_limit(&query->outage, moment_now(), query->attempt);
         ask_once(query, operation, moment_min(end, until), answer);
         if (answer->verdict != VERDICT_UNKNOWN)
-            return unanswered;
-        first &= !answer->maybe_done;
-        unanswered |= answer->maybe_done;
+            return unsure;
+        unsure |= answer->maybe_done;
         store_note_failure(&told, answer);
         struct moment now = moment_now(), again = backoff_next(&failures, now);
-        /* A store that is not ready, or may have executed an earlier attempt, is asked again. */
-        bool unsettled = (unanswered || answer->cause == CAUSE_NOT_READY) &&
-                         answer->cause != CAUSE_DENIED && answer->cause != CAUSE_UNFIT;
-        retry = query->store && (first ? outage_may_pass(&query->outage, now, answer)
-                                       : unsettled && !moment_reached(end, again));
-        if (retry && first)
+        bool at_start = is_at_start(query, unsure);
+        retry = may_ask_again(query, IS_WANTED, unsure, now, answer) &&
+                (at_start || !moment_reached(end, again));
+        if (retry && at_start)
             again = outage_note(&query->outage, now, answer);
         if (retry)
             loop_run_for(query->loop, moment_until(now, again));
     }
     *answer = told;
     outage_add_length(&query->outage, moment_now(), answer);
-    answer->maybe_done = unanswered;
-    return unanswered;
+    answer->maybe_done = unsure;
+    return unsure;
 }
 
 void query_renew(struct query *query, const struct renew_request *request, struct answer *answer)
