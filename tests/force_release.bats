@@ -59,6 +59,19 @@ acquire_and_fall_silent() {
     run -0 rlock status -q k1 k2
 }
 
+@test "a KEY that is named twice is taken once: the next holder keeps it" {
+    hold a k1 --lease 60s
+    hold b k2 --lease 60s
+    hold c k3 --lease 60s
+    queued k2 bg d rlock run k2 -- sh -c "echo up >'$T/d.up'; exec sleep 1000"
+    run -0 rlock force-release --now --yes k1 k2 k3 k2 k1
+    run -0 rlock status -q k1 k3
+    poll_until 15 contains "$T/d.up" up
+    alive "${pid[d]}"
+    run -1 rlock force-release --yes 'k*' nothing
+    [[ $output == *'k* is not held'*'hint: force-release takes KEYs, not GLOBs;'*'nothing is not held' ]]
+}
+
 @test "the next waiter is woken by its call, and the queue stays without --purge" {
     hold a k --lease 60s
     queue w1 k

@@ -2,9 +2,11 @@
 #include "cmd/commands.h"
 
 #include <inttypes.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/duration.h"
+#include "base/text.h"
 #include "cli/render.h"
 #include "cli/request.h"
 #include "lock/own_identity.h"
@@ -265,8 +267,12 @@ static int evict_holders(struct eviction *eviction, const char *key)
         show_holders(eviction, lock, holders, count);
     if (eviction->owner && count == 0)
         return refuse("%s is not held by %s", lock->key, eviction->owner);
-    if (count == 0 && !idle_queue)
-        return refuse("%s is not held", lock->key);
+    if (count == 0 && !idle_queue) {
+        int status = refuse("%s is not held", lock->key);
+        if (strpbrk(lock->key, "*?["))
+            say_hint("force-release takes KEYs, not GLOBs; rlock status lists them");
+        return status;
+    }
     if (!is_confirmed(eviction, idle_queue ? "Empty its queue?" : question))
         return refuse("%s is left as it was", lock->key);
     return force_holders(eviction, lock, holders, count);
@@ -384,6 +390,8 @@ static int evict_all(struct call *call)
     if (worst != STATUS_OK)
         return worst;
     for (size_t i = 0; i < given->word_count; i++) {
+        if (text_is_among((const char *const *)given->words, i, given->words[i]))
+            continue; /* a second time would be the next holder's */
         int status = *eviction->mirror ? evict_foreign(eviction, given->words[i])
                                        : evict_holders(eviction, given->words[i]);
         worst = status > worst ? status : worst;
