@@ -164,6 +164,6 @@ const struct host_store memory_records_store = {.open = memory_open,
                                                 .commit = memory_commit,
                                                 .abandon = memory_abandon,
                                                 .list = memory_list,
-                                                .rest = memory_rest,
-                                                .hear = memory_hear,
+                                                .poll_fd = memory_rest,
+                                                .read_messages = memory_hear,
                                                 .make = memory_make};

@@ -38,7 +38,7 @@ static void close_store(struct query *query)
 
 void query_close(struct query *query)
 {
-    if (query->asked)
+    if (query->has_outage)
         outage_end(&query->outage);
     close_store(query);
     if (query->loop)
@@ -97,16 +97,16 @@ static void on_back(void *arg, int64_t after)
     say_warning("%s: the store is back after %s", query->who, DURATION_TEXT(after));
 }
 
-/* Begins the outage of the first question. longest: ns that a store may be away which has answered;
- * 0: the next failure is final. */
-static void begin_outage(struct query *query, int64_t longest)
+/* All questions of a query share one outage, which the first one begins. longest: ns that a store
+ * may be away which has answered; 0: the next failure is final. */
+static void ensure_outage(struct query *query, int64_t longest)
 {
     static const struct outage_events events = {on_away, on_back};
 
-    if (!query->asked)
+    if (!query->has_outage)
         outage_begin(&query->outage, query->loop, moment_now(), query->server_wait, longest,
                      &events, query);
-    query->asked = true;
+    query->has_outage = true;
 }
 
 /* Returns false if a callback ended it by loop_stop(), as it may end a question. */
@@ -167,7 +167,7 @@ static bool ask_store(struct query *query, struct operation operation, enum repe
 
 void query_ask(struct query *query, struct operation operation, struct answer *answer)
 {
-    begin_outage(query, 0);
+    ensure_outage(query, 0);
     ask_store(query, operation, HARMS, query->time_limit, MOMENT_NEVER, answer);
     if (answer->verdict == VERDICT_UNKNOWN)
         outage_add_length(&query->outage, moment_now(), answer);
@@ -275,7 +275,7 @@ static bool ask_until_answered(struct query *query, struct operation operation,
     bool unsure = false, retry = true;
     unsigned failures = 0;
 
-    begin_outage(query, 0);
+    ensure_outage(query, 0);
     if (!query->outage.contacted)
         end = moment_max(end, query->outage.until);
     while (retry) {
@@ -336,7 +336,7 @@ void query_latch(struct query *query, const struct latch_request *request, struc
     bool looks = request->verb == LATCH_LOOK || request->verb == LATCH_LIST;
     enum repetition repetition = looks ? IS_HARMLESS : SETTLES_IT;
 
-    begin_outage(query, query->attempt > LATCH_OUTAGE_NS ? query->attempt : LATCH_OUTAGE_NS);
+    ensure_outage(query, query->attempt > LATCH_OUTAGE_NS ? query->attempt : LATCH_OUTAGE_NS);
     bool unsure = ask_store(query, operation, repetition, query->attempt, end, answer);
     if (unsure && request->verb == LATCH_DELETE && answer->cause == CAUSE_ABSENT)
         *answer = (struct answer){.verdict = VERDICT_GRANTED};

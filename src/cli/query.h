@@ -14,7 +14,7 @@ struct query {
     const char *who;    /* asks; NULL: neither waits for a store that is away nor says anything */
     int64_t server_wait;
     struct outage outage;
-    bool asked;
+    bool has_outage;
     bool answered;            /* the latest attempt */
     struct kept_answer *kept; /* the latest */
 };

@@ -180,7 +180,7 @@ static char *take_mirror(struct request *request, const char *value)
     return strbuf_print("--mirror needs an exclusive lock of one KEY");
 }
 
-static bool take_mode(struct request *request, int id)
+static bool note_mode(struct request *request, int id)
 {
     enum lock_mode mode = id == OPTION_SHARED  ? LOCK_SHARED
                           : id == OPTION_LIMIT ? LOCK_LIMIT
@@ -193,8 +193,8 @@ static bool take_mode(struct request *request, int id)
 }
 
 /* Judges the options --any and --take, each of which may be NULL. One of one KEY is all of them. */
-static char *take_some(struct request *request, const struct given_option *any,
-                       const struct given_option *take)
+static char *judge_take(struct request *request, const struct given_option *any,
+                        const struct given_option *take)
 {
     int64_t number = 1;
 
@@ -231,12 +231,12 @@ char *request_read(struct request *request, const struct arguments *arguments, i
 
     *request = (struct request){.wanted = {.keys = request->keys, .owner = request->owner}};
     if (preset)
-        take_mode(request, preset);
+        note_mode(request, preset);
     for (size_t i = 0; i < arguments->option_count; i++) {
         const struct given_option *option = &arguments->options[i];
         bool of_mode = option->id == OPTION_EXCLUSIVE || option->id == OPTION_SHARED ||
                        option->id == OPTION_LIMIT;
-        if (of_mode && !take_mode(request, option->id))
+        if (of_mode && !note_mode(request, option->id))
             return strbuf_print("only one of --read, --write and --limit");
         if (option->id == OPTION_LIMIT && (fault = take_limit(request, option->value)))
             return fault;
@@ -245,8 +245,8 @@ char *request_read(struct request *request, const struct arguments *arguments, i
     if ((fault = take_group(request, args_option(arguments, OPTION_LATEST),
                             args_option(arguments, OPTION_GROUP))) ||
         (fault = take_keys(request, arguments)) ||
-        (fault = take_some(request, args_option(arguments, OPTION_ANY),
-                           args_option(arguments, OPTION_TAKE))))
+        (fault = judge_take(request, args_option(arguments, OPTION_ANY),
+                            args_option(arguments, OPTION_TAKE))))
         return fault;
     for (size_t i = 0; i < arguments->option_count; i++) {
         const struct given_option *option = &arguments->options[i];
@@ -349,7 +349,7 @@ int request_sign(struct request *request, const struct call *call, const char *p
     else
         own_identity_label(&who);
     request->who = identity_print(&who);
-    if (request->hears && store_can(&settings->address, STORE_ASK)) {
+    if (request->can_be_asked && store_can(&settings->address, STORE_ASK)) {
         char *line FREED = request->who;
         request->who = identity_note(line, LOCK_NOTE_HEARS, 1);
     }

@@ -50,7 +50,7 @@ struct request {
      * last time, which holds nothing any more: at the deepest level, the new one replaces it
      * instead of being refused. */
     bool acquired;
-    bool hears; /* a process stays that can be asked to release the lock */
+    bool can_be_asked; /* a process stays that can be asked to release the lock */
     char owner[OWNER_SIZE];
     char *who; /* of request_sign(); the caller frees it */
 };

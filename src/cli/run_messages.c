@@ -408,7 +408,7 @@ static void on_granted(void *arg, const struct lock_grant *grants)
     messages->title = messages->held;
 }
 
-static void detach(void *arg)
+static void on_detach(void *arg)
 {
     (void)arg;
     say_let_go();
@@ -418,7 +418,7 @@ void run_messages_init(struct run_messages *messages, const char *title, const c
 {
     *messages =
         (struct run_messages){.events = {tell_event, show_wait, hide_wait, word_event, word_wait,
-                                         name_holder, on_granted, detach, messages},
+                                         name_holder, on_granted, on_detach, messages},
                               .title = title,
                               .asked = title,
                               .command = command};

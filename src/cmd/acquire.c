@@ -107,7 +107,7 @@ static void compose_text(void *arg, int64_t lease, const struct lock_grant *gran
 
 /* Closes inherited descriptors: a process that stays behind or waits for long must not keep locks
  * of flock(1) among them. Settings may come from pipes among them, so this follows reading them. */
-static int act(struct call *call)
+static int execute_acquire(struct call *call)
 {
     struct acquire *acquire = (struct acquire *)call;
 
@@ -124,7 +124,7 @@ static int act(struct call *call)
         pid_t pid = acquire->keep ? acquire->watch.pid : getppid();
         char program[64];
         acquire->request.acquired = true;
-        acquire->request.hears = acquire->keep;
+        acquire->request.can_be_asked = acquire->keep;
         status = request_sign(&acquire->request, &acquire->call,
                               pid_watch_name(pid, program, sizeof program), pid);
     }
@@ -150,7 +150,7 @@ static int act(struct call *call)
     return acquire->outcome.status;
 }
 
-static void end(struct call *call)
+static void end_acquire(struct call *call)
 {
     struct acquire *acquire = (struct acquire *)call;
     const char *const *words = (const char *const *)call->argv;
@@ -177,6 +177,6 @@ const struct command command_acquire = {
     .options = options,
     .size = sizeof(struct acquire),
     .check = take_request,
-    .act = act,
-    .end = end,
+    .act = execute_acquire,
+    .end = end_acquire,
 };

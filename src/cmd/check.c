@@ -61,7 +61,7 @@ static enum severity judge_thresholds(struct check *check, struct strbuf *line)
     return thresholds_unknown(answer.text, line);
 }
 
-static int act(struct call *call)
+static int execute_check(struct call *call)
 {
     bool quiet = say_verbosity() == SAY_QUIET;
     struct strbuf line ENDED_BY(strbuf_free) = {0};
@@ -93,5 +93,5 @@ const struct command command_check = {
     .size = sizeof(struct check),
     .asks = true,
     .check = take_thresholds,
-    .act = act,
+    .act = execute_check,
 };

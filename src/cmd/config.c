@@ -28,7 +28,7 @@ static int print_value(enum setting id, const char *value)
     return printed;
 }
 
-static int check(struct call *call)
+static int check_config(struct call *call)
 {
     const struct arguments *given = &call->arguments;
 
@@ -39,7 +39,7 @@ static int check(struct call *call)
     return STATUS_OK;
 }
 
-static int act(struct call *call)
+static int execute_config(struct call *call)
 {
     if (call->arguments.word_count) {
         enum setting setting = setting_find(call->arguments.words[0]);
@@ -73,6 +73,6 @@ const struct command command_config = {
                "Example, the lease in a script:\n"
                "  lease=$(rlock config lease)\n",
     .options = common_options,
-    .check = check,
-    .act = act,
+    .check = check_config,
+    .act = execute_config,
 };

@@ -78,7 +78,7 @@ static int take_token(struct fence *fence)
     return STATUS_CONFIG;
 }
 
-static int check(struct call *call)
+static int check_fence(struct call *call)
 {
     struct fence *fence = (struct fence *)call;
     const struct arguments *given = &call->arguments;
@@ -171,7 +171,7 @@ static int run_fenced(struct fence *fence)
     return outcome.status;
 }
 
-static int act(struct call *call)
+static int execute_fence(struct call *call)
 {
     struct fence *fence = (struct fence *)call;
 
@@ -199,6 +199,6 @@ const struct command command_fence = {
     .options = options,
     .size = sizeof(struct fence),
     .storeless = true,
-    .check = check,
-    .act = act,
+    .check = check_fence,
+    .act = execute_fence,
 };

@@ -19,7 +19,7 @@ static const struct option_spec options[] = {
     SETTINGS_OPTIONS,
     {0}};
 
-static int mark(struct call *call, const char *user)
+static int mark_servers(struct call *call, const char *user)
 {
     struct mark_request request = {.force = command_has(call, OPTION_FORCE), .user = user};
     struct answer answer;
@@ -89,7 +89,7 @@ static int set_minimum(struct call *call, const char *version)
     return STATUS_OK;
 }
 
-static int act(struct call *call)
+static int init_store(struct call *call)
 {
     const struct store_kind *kind = store_kind_of(&call->settings.address);
     const char *minimum = command_value(call, OPTION_MINIMUM);
@@ -127,7 +127,7 @@ static int act(struct call *call)
         return STATUS_USAGE;
     }
     status = command_open(call);
-    return status == STATUS_OK ? mark(call, user) : status;
+    return status == STATUS_OK ? mark_servers(call, user) : status;
 }
 
 const struct command command_init = {
@@ -142,5 +142,5 @@ const struct command command_init = {
                "  rlock init --minimum-version 1.0.0\n",
     .options = options,
     .words = WORDS_NONE,
-    .act = act,
+    .act = init_store,
 };

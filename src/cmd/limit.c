@@ -33,7 +33,7 @@ static int no_limit(const char *key)
     return STATUS_NO;
 }
 
-static int act(struct call *call)
+static int execute_limit(struct call *call)
 {
     const struct arguments *given = &call->arguments;
     struct adjust_request request = {.key = given->words[0], .what = ADJUST_NO_LIMIT};
@@ -82,5 +82,5 @@ const struct command command_limit = {
     .needs = STORE_LIMITS,
     .asks = true,
     .check = check_number,
-    .act = act,
+    .act = execute_limit,
 };

@@ -133,7 +133,7 @@ static int show_server(struct local *local)
     return command_flush();
 }
 
-static int act(struct call *call)
+static int execute_local(struct call *call)
 {
     struct local *local = (struct local *)call;
     bool stops = strcmp(call->arguments.words[0], "stop") == 0;
@@ -151,7 +151,7 @@ static int act(struct call *call)
     return STATUS_NO;
 }
 
-static int check(struct call *call)
+static int check_local(struct call *call)
 {
     const struct arguments *given = &call->arguments;
     const char *action = given->words[0];
@@ -177,6 +177,6 @@ const struct command command_local = {
     .options = options,
     .actions = actions,
     .size = sizeof(struct local),
-    .check = check,
-    .act = act,
+    .check = check_local,
+    .act = execute_local,
 };

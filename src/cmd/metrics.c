@@ -28,7 +28,7 @@ static int write_metrics(const struct call *call, struct strbuf *text)
     return error ? STATUS_SYSTEM : STATUS_OK;
 }
 
-static int check(struct call *call)
+static int check_metrics(struct call *call)
 {
     const char *output = command_value(call, OPTION_OUTPUT);
 
@@ -38,7 +38,7 @@ static int check(struct call *call)
 }
 
 /* Tells the readers of the metrics, too, that the store is away. */
-static int act(struct call *call)
+static int execute_metrics(struct call *call)
 {
     bool memory = store_can(&call->settings.address, STORE_MEMORY);
     struct strbuf text ENDED_BY(strbuf_free) = {0};
@@ -63,6 +63,6 @@ const struct command command_metrics = {
     .options = options,
     .words = WORDS_PATTERNS,
     .asks = true,
-    .check = check,
-    .act = act,
+    .check = check_metrics,
+    .act = execute_metrics,
 };

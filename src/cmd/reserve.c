@@ -22,7 +22,7 @@ struct reserve {
     char owner[OWNER_SIZE];
 };
 
-static int check(struct call *call)
+static int check_reservation(struct call *call)
 {
     struct reserve *reserve = (struct reserve *)call;
 
@@ -49,7 +49,7 @@ static const struct option_spec reserve_options[] = {
 static int check_with_message(struct call *call)
 {
     const char *message = command_value(call, OPTION_MESSAGE);
-    int status = check(call);
+    int status = check_reservation(call);
 
     if (status == STATUS_OK && (!message || !*message))
         return command_misused(call, "-m TEXT is required: say what it is for");
@@ -264,6 +264,6 @@ const struct command command_extend = {
     .words = WORDS_KEY_TIME,
     .size = sizeof(struct reserve),
     .needs = STORE_DETACHED,
-    .check = check,
+    .check = check_reservation,
     .act = extend_reservation,
 };

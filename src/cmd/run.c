@@ -362,7 +362,7 @@ static int execute_run(struct call *call)
         run->shell[2] = shell->value;
         run->plan.job.command = run->shell;
     }
-    run->request.hears = true;
+    run->request.can_be_asked = true;
     status = request_sign(&run->request, call, run->plan.job.command[0], getpid());
     if (status != STATUS_OK)
         return status;

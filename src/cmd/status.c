@@ -45,7 +45,7 @@ struct view {
     bool broken; /* standard output takes no more */
 };
 
-static int check(struct call *call)
+static int check_status(struct call *call)
 {
     struct view *view = (struct view *)call;
     const struct arguments *given = &call->arguments;
@@ -229,7 +229,7 @@ static bool watch_once(struct view *view, struct answer *answer, int *status)
 /* Shows the status once. With --watch, continues until a fatal signal, and dies of it; or until the
  * store refuses, or standard output takes no more. An outage does not end it, once there was an
  * answer. */
-static int act(struct call *call)
+static int execute_status(struct call *call)
 {
     struct view *view = (struct view *)call;
     struct answer answer = {.verdict = VERDICT_GRANTED};
@@ -252,7 +252,7 @@ static int act(struct call *call)
     return answer.verdict == VERDICT_GRANTED ? status : command_refused(&view->call, &answer);
 }
 
-static void end(struct call *call)
+static void end_status(struct call *call)
 {
     lock_list_free(&((struct view *)call)->locks.list);
 }
@@ -272,7 +272,7 @@ const struct command command_status = {
     .words = WORDS_PATTERNS,
     .size = sizeof(struct view),
     .asks = true,
-    .check = check,
-    .act = act,
-    .end = end,
+    .check = check_status,
+    .act = execute_status,
+    .end = end_status,
 };

@@ -37,7 +37,7 @@ static const struct times {
     {LIFE, WORD(1), {NULL}},
 };
 
-static bool begins(struct slice slice, const char *with)
+static bool begins_with(struct slice slice, const char *with)
 {
     return slice.size >= strlen(with) && memcmp(slice.at, with, strlen(with)) == 0;
 }
@@ -58,7 +58,7 @@ static const struct times *times_of(struct slice name)
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         const char *field = table[i].field;
         bool is_family = field[strlen(field) - 1] == ':';
-        if (is_family ? begins(name, field) : slice_equal(name, slice_of(field)))
+        if (is_family ? begins_with(name, field) : slice_equal(name, slice_of(field)))
             return *field == 'q' && !is_place(name) ? NULL : &table[i];
     }
     return NULL;
@@ -67,7 +67,7 @@ static const struct times *times_of(struct slice name)
 /* -- moving them ------------------------------------------------------------------------------- */
 
 /* Returns the end of the text that fits the pattern; NULL: none does. */
-static const char *match(const char *pattern, const char *at)
+static const char *match_pattern(const char *pattern, const char *at)
 {
     for (; *pattern; pattern++) {
         if (*pattern == '*')
@@ -85,7 +85,7 @@ static const char *end_of_mark(const struct times *times, const char *at)
     const char *end = NULL;
 
     for (size_t i = 0; !end && i < sizeof times->behind / sizeof *times->behind; i++)
-        end = times->behind[i] ? match(times->behind[i], at) : NULL;
+        end = times->behind[i] ? match_pattern(times->behind[i], at) : NULL;
     return end;
 }
 
@@ -109,7 +109,7 @@ static const char *add_moved(struct strbuf *out, const char *at, int64_t shift_u
 }
 
 /* Returns the value with all its times moved. */
-static struct slice move(const struct times *times, struct slice value, int64_t shift_us)
+static struct slice move_times(const struct times *times, struct slice value, int64_t shift_us)
 {
     const char *at = value.at, *end = value.at + value.size, *next;
     struct strbuf out = {0};
@@ -147,7 +147,7 @@ static void set_earliest(struct record *record)
         return;
     for (size_t i = 0; i < record->count; i++) {
         const struct record_field *field = &record->fields[i];
-        if (field->gone || !begins(field->name, "h:"))
+        if (field->gone || !begins_with(field->name, "h:"))
             continue;
         for (const char *line = field->value.at; line; line = strchr(line, '\n')) {
             int64_t deadline;
@@ -187,7 +187,7 @@ static struct clockless_key *key_of(const struct clockless *known, struct slice 
     return field ? &known->keys[field - known->names.fields] : NULL;
 }
 
-static void forget(struct clockless_key *key)
+static void forget_key(struct clockless_key *key)
 {
     record_clear(&key->values);
     free(key->lines);
@@ -238,8 +238,8 @@ static int64_t shift_of(const struct clockless *known, const struct clockless_ke
 
 /* Reads the lines of a record, which have their stamps, and moves them in it. From now on they are
  * what is known of the key. False: a line has no stamp. */
-static bool learn(struct clockless *known, struct slice name, struct record *record,
-                  const struct clockless_reading *reading)
+static bool learn_record(struct clockless *known, struct slice name, struct record *record,
+                         const struct clockless_reading *reading)
 {
     struct clockless_key fresh = {.lines = NULL};
     size_t keys = known->names.count;
@@ -260,11 +260,11 @@ static bool learn(struct clockless *known, struct slice name, struct record *rec
         size_t count = fresh.values.count;
         record_set(&fresh.values, field->name, value);
         *MEM_APPEND(fresh.lines, count) = line;
-        struct slice moved = move(times, value, line.shift_us);
+        struct slice moved = move_times(times, value, line.shift_us);
         record_set(record, field->name, moved);
         slice_drop(&moved);
     }
-    forget(key);
+    forget_key(key);
     *key = fresh;
     return sound;
 }
@@ -286,7 +286,7 @@ bool clockless_read(struct clockless *known, struct unit_key *key, const char *t
 {
     struct record *record = &key->record;
 
-    if (!record_read(record, text, size) || !learn(known, key->name, record, reading))
+    if (!record_read(record, text, size) || !learn_record(known, key->name, record, reading))
         return false;
     set_earliest(record);
     const struct record_field *life = record_find(record, slice_of(LIFE));
@@ -353,7 +353,7 @@ void clockless_wrote(struct clockless *known, const struct unit_key *key, const 
     struct record record = {0};
 
     if (record_read(&record, text, strlen(text)))
-        learn(known, key->name, &record, reading);
+        learn_record(known, key->name, &record, reading);
     record_clear(&record);
 }
 
@@ -373,7 +373,7 @@ bool clockless_has_expired(int64_t margin_us, const char *text, size_t size,
 void clockless_end(struct clockless *known)
 {
     for (size_t i = 0; i < known->names.count; i++)
-        forget(&known->keys[i]);
+        forget_key(&known->keys[i]);
     free(known->keys);
     record_clear(&known->names);
     *known = (struct clockless){.margin_us = known->margin_us};

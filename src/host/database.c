@@ -454,6 +454,14 @@ static bool answer_doctor(const char *query, struct strbuf *out, struct host_fau
     return done;
 }
 
-const struct host_store host_database = {open_database, load_unit,     commit_unit,   abandon_unit,
-                                         list_records,  database_rest, database_hear, answer_doctor,
-                                         make_tables,   NULL,          true};
+const struct host_store host_database = {open_database,
+                                         load_unit,
+                                         commit_unit,
+                                         abandon_unit,
+                                         list_records,
+                                         database_poll_fd,
+                                         database_read_messages,
+                                         answer_doctor,
+                                         make_tables,
+                                         NULL,
+                                         true};

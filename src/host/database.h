@@ -54,8 +54,8 @@ void database_add_commit(struct sql_text *request, const struct unit *unit);
 enum host_outcome database_ask(struct sql_text *request, const struct database_taker *taker,
                                struct host_fault *fault);
 /* See struct host_store. */
-int database_rest(enum host_ears ears, int *ms);
-bool database_hear(void);
+int database_poll_fd(enum host_ears ears, int *ms);
+bool database_read_messages(void);
 
 /* -- for all of them --------------------------------------------------------------------------- */
 

@@ -204,7 +204,7 @@ static bool take_record(struct unit_key *key, struct slice response)
 
 /* Loads the unit from what is known. The time is now: if the unit is committed, the records are
  * those of now. A refusal tells them as well as a reading. */
-static bool guess(struct unit *unit)
+static bool load_recent(struct unit *unit)
 {
     bool known = recent_has(unit);
 
@@ -271,7 +271,7 @@ static enum host_outcome read_unit(struct unit *unit, int64_t *lined, struct hos
     return HOST_FAILED;
 }
 
-static enum host_outcome load(struct unit *unit, struct host_fault *fault)
+static enum host_outcome load_unit(struct unit *unit, struct host_fault *fault)
 {
     int64_t lined = 0;
 
@@ -279,7 +279,7 @@ static enum host_outcome load(struct unit *unit, struct host_fault *fault)
     if (unit->count == 0)
         return HOST_DONE;
     ask_date();
-    if (guess(unit))
+    if (load_recent(unit))
         return HOST_DONE;
     enum host_outcome outcome = read_unit(unit, unit->asks && !etcd.lease ? &lined : NULL, fault);
     if (outcome != HOST_DONE || !lined)
@@ -430,7 +430,7 @@ static struct strbuf watch_request(int64_t from)
 /* The line is left behind the answer, which starts a command.
  * A stream stays as long as the same locks are listened to, or none: a waiter that asks leaves its
  * channel for a moment. */
-static int rest(enum host_ears ears, int *ms)
+static int stream_fd(enum host_ears ears, int *ms)
 {
     struct strbuf wanted ENDED_BY(strbuf_free) = watch_request(0);
     struct slice request = {wanted.text, wanted.size};
@@ -451,13 +451,13 @@ static int rest(enum host_ears ears, int *ms)
         slice_drop(&etcd.watched);
         etcd.watched = slice_duplicate(request);
     }
-    return http_stream_rest(ms);
+    return http_stream_fd(ms);
 }
 
 /* Nothing is missed by a stream that breaks. */
-static bool hear(void)
+static bool read_stream(void)
 {
-    if (!http_stream_hear(take_message))
+    if (!http_stream_read(take_message))
         leave_stream();
     return true;
 }
@@ -484,7 +484,7 @@ static bool is_over(const json_t *row, const struct clockless_reading *reading)
 
 /* Deletes what is over of the keys that were not written for longest, unless it has been written
  * meanwhile. The next purge does what this one fails to do. */
-static void purge(void)
+static void purge_expired(void)
 {
     struct strbuf body = {0}, deletes = {0};
     struct clockless_reading reading = {.asked_us = own_clock_now(&etcd.clock)};
@@ -603,7 +603,7 @@ static void note_refusal(const struct unit *unit, struct slice answer)
     etcd.told = true;
 }
 
-static enum host_outcome commit(struct unit *unit, struct host_fault *fault)
+static enum host_outcome commit_unit(struct unit *unit, struct host_fault *fault)
 {
     char *texts[UNIT_KEYS_MAX] = {NULL};
     struct strbuf txn = commit_request(unit, texts);
@@ -624,7 +624,7 @@ static enum host_outcome commit(struct unit *unit, struct host_fault *fault)
     for (size_t i = 0; i < unit->count; i++)
         free(texts[i]);
     if (done && random() % PURGE_EVERY == 0)
-        purge();
+        purge_expired();
     return outcome;
 }
 
@@ -655,8 +655,8 @@ static bool open_etcd(const struct host_target *target, const char *table, struc
     return true;
 }
 
-static bool list(struct slice prefix, void (*each)(void *arg, struct slice name), void *arg,
-                 struct host_fault *fault)
+static bool list_names(struct slice prefix, void (*each)(void *arg, struct slice name), void *arg,
+                       struct host_fault *fault)
 {
     struct strbuf body = {0};
     json_t *row;
@@ -688,12 +688,13 @@ static bool ask_for_doctor(const char *what, struct strbuf *out, struct host_fau
 }
 
 /* There is nothing to prepare. */
-static bool make(const char *user, struct host_fault *fault)
+static bool make_nothing(const char *user, struct host_fault *fault)
 {
     (void)user;
     (void)fault;
     return true;
 }
 
-const struct host_store host_etcd = {open_etcd, load,           commit, leave_line, list, rest,
-                                     hear,      ask_for_doctor, make,   NULL,       false};
+const struct host_store host_etcd = {open_etcd,    load_unit, commit_unit, leave_line,
+                                     list_names,   stream_fd, read_stream, ask_for_doctor,
+                                     make_nothing, NULL,      false};

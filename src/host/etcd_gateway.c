@@ -259,8 +259,8 @@ bool gateway_log_in(struct host_fault *fault)
     return done;
 }
 
-static bool ask(const struct http_request *request, json_t **reply, struct slice *answer,
-                struct host_fault *fault)
+static bool ask_members(const struct http_request *request, json_t **reply, struct slice *answer,
+                        struct host_fault *fault)
 {
     bool done = false, again = true;
 
@@ -287,7 +287,7 @@ json_t *gateway_ask(const char *path, const char *body, enum http_effect effect,
     const struct http_request request = {HTTP_JSON, path, slice_of(body), effect};
     json_t *reply = NULL;
 
-    ask(&request, &reply, NULL, fault);
+    ask_members(&request, &reply, NULL, fault);
     return reply;
 }
 
@@ -309,7 +309,7 @@ bool gateway_call(const char *path, struct slice message, enum http_effect effec
 
     http_add_message(&body, message);
     const struct http_request request = {HTTP_GRPC, path, {body.text, body.size}, effect};
-    bool done = ask(&request, NULL, answer, fault);
+    bool done = ask_members(&request, NULL, answer, fault);
     strbuf_free(&body);
     return done;
 }

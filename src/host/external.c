@@ -61,7 +61,7 @@ static bool load_key(struct unit_key *key, struct loaded *as, struct host_fault 
 
 /* The unit's clock is read behind its last key. A script's lines count from when their own key was
  * read, which is not later, so no deadline is too early for others. */
-static enum host_outcome load(struct unit *unit, struct host_fault *fault)
+static enum host_outcome load_unit(struct unit *unit, struct host_fault *fault)
 {
     bool done = true;
 
@@ -73,7 +73,7 @@ static enum host_outcome load(struct unit *unit, struct host_fault *fault)
     return done ? HOST_DONE : HOST_FAILED;
 }
 
-static void abandon(void)
+static void abandon_unit(void)
 {
 }
 
@@ -92,7 +92,7 @@ static struct unit_key *changed_key(struct unit *unit, size_t *count)
     return found;
 }
 
-static enum host_outcome commit(struct unit *unit, struct host_fault *fault)
+static enum host_outcome commit_unit(struct unit *unit, struct host_fault *fault)
 {
     size_t count;
     struct unit_key *key = changed_key(unit, &count);
@@ -118,8 +118,8 @@ static enum host_outcome commit(struct unit *unit, struct host_fault *fault)
     return HOST_FAILED;
 }
 
-static bool list(struct slice prefix, void (*each)(void *arg, struct slice name), void *arg,
-                 struct host_fault *fault)
+static bool list_names(struct slice prefix, void (*each)(void *arg, struct slice name), void *arg,
+                       struct host_fault *fault)
 {
     struct driver_answer answer;
 
@@ -128,7 +128,7 @@ static bool list(struct slice prefix, void (*each)(void *arg, struct slice name)
 
 /* -- the driver -------------------------------------------------------------------------------- */
 
-static bool ping(int64_t *date_ms, struct host_fault *fault)
+static bool ping_driver(int64_t *date_ms, struct host_fault *fault)
 {
     struct driver_answer answer;
 
@@ -154,26 +154,26 @@ static bool open_driver(const struct host_target *target, const char *table,
     /* The clock begins with the store's time, for the sake of times that are shown to hosts whose
      * clocks are wrong. */
     int64_t date_ms = 0;
-    if (driver_has_dates(driver) && !ping(&date_ms, fault))
+    if (driver_has_dates(driver) && !ping_driver(&date_ms, fault))
         return false;
     own_clock_begin(&own_clock, date_ms * US_PER_MS);
     return true;
 }
 
-static int rest(enum host_ears ears, int *ms)
+static int no_fd(enum host_ears ears, int *ms)
 {
     (void)ears;
     *ms = -1;
     return -1;
 }
 
-static bool hear(void)
+static bool no_messages(void)
 {
     return true;
 }
 
 /* For the doctor: "ping", or the name of a test of drivers. */
-static bool ask(const char *what, struct strbuf *out, struct host_fault *fault)
+static bool answer_doctor(const char *what, struct strbuf *out, struct host_fault *fault)
 {
     struct driver_finding finding;
     int64_t date_ms;
@@ -183,14 +183,14 @@ static bool ask(const char *what, struct strbuf *out, struct host_fault *fault)
         host_find(out, finding.level, finding.text, finding.advice);
         return true;
     }
-    if (!ping(&date_ms, fault))
+    if (!ping_driver(&date_ms, fault))
         return false;
     resp_array(out, 1);
     resp_bulk(out, slice_of("ok"));
     return true;
 }
 
-static bool make(const char *user, struct host_fault *fault)
+static bool refuse_to_make(const char *user, struct host_fault *fault)
 {
     (void)user;
     return host_fail(fault, WIRE_DRIVER, "it has nothing to prepare");
@@ -198,8 +198,9 @@ static bool make(const char *user, struct host_fault *fault)
 
 int main(void)
 {
-    static const struct host_store external = {open_driver, load, commit, abandon,  list, rest,
-                                               hear,        ask,  make,   &poll_ms, false};
+    static const struct host_store external = {
+        open_driver, load_unit,     commit_unit,    abandon_unit, list_names, no_fd,
+        no_messages, answer_doctor, refuse_to_make, &poll_ms,     false};
 
     return host_serve(&(const struct host){.store = &external});
 }

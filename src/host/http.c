@@ -41,13 +41,13 @@ static struct {
     bool stream_ended;
 } http;
 
-static size_t take(char *bytes, size_t size, size_t count, void *to)
+static size_t keep_bytes(char *bytes, size_t size, size_t count, void *to)
 {
     strbuf_add(to, bytes, size * count);
     return size * count;
 }
 
-static size_t give(char *to, size_t size, size_t count, void *from)
+static size_t give_bytes(char *to, size_t size, size_t count, void *from)
 {
     struct body *body = from;
     size_t most = size * count, next = body->left < most ? body->left : most;
@@ -71,8 +71,8 @@ static CURL *new_easy(void)
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(easy, CURLOPT_PROXY, "");
     curl_easy_setopt(easy, CURLOPT_POST, 1L);
-    curl_easy_setopt(easy, CURLOPT_READFUNCTION, give);
-    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take);
+    curl_easy_setopt(easy, CURLOPT_READFUNCTION, give_bytes);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, keep_bytes);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, http.said);
     curl_easy_setopt(easy, CURLOPT_MAXCONNECTS, 1L);
     curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, ANSWER_SIZE);
@@ -181,7 +181,7 @@ static bool is_about_tls(CURLcode code)
 /* A server of HTTP/1.1, such as a proxy, ends a connection that begins with HTTP/2. */
 #define NO_GRPC "no answer by gRPC, which takes HTTP/2 all the way to etcd"
 
-static long fail(CURLcode code, enum http_form form, struct host_error *why)
+static long fail_by_code(CURLcode code, enum http_form form, struct host_error *why)
 {
     bool sent = !is_unsent(code) && !is_about_tls(code);
     bool mute = sent && code != CURLE_OPERATION_TIMEDOUT && form == HTTP_GRPC && !http.has_spoken;
@@ -257,7 +257,7 @@ long http_post(const struct http_request *request, struct strbuf *reply, struct 
             http.spoken = code == CURLE_OK && !again ? http.at + 1 : 0;
     }
     if (code != CURLE_OK)
-        return fail(code, request->form, why);
+        return fail_by_code(code, request->form, why);
     if (again) {
         host_error_set(why, WIRE_UNREACHABLE, NO_GRPC);
         why->maybe_done = true;
@@ -333,7 +333,7 @@ void http_stream_end(void)
     strbuf_cut(&http.heard, 0);
 }
 
-static void perform(void)
+static void perform_request(void)
 {
     CURLMsg *message;
     int running, left;
@@ -358,7 +358,7 @@ void http_stream_begin(const char *path, struct slice body)
     curl_easy_setopt(http.stream, CURLOPT_FORBID_REUSE, 1L);
     set_request(http.stream, &request, &http.stream_body, &http.heard);
     curl_multi_add_handle(http.streams, http.stream);
-    perform();
+    perform_request();
 }
 
 bool http_stream_is_open(void)
@@ -366,7 +366,7 @@ bool http_stream_is_open(void)
     return http.stream && http.stream_at == http.at;
 }
 
-int http_stream_rest(int *ms)
+int http_stream_fd(int *ms)
 {
     fd_set reads, writes, fails;
     int fd = -1;
@@ -387,13 +387,13 @@ int http_stream_rest(int *ms)
     return fd;
 }
 
-bool http_stream_hear(void (*take_message)(struct slice message))
+bool http_stream_read(void (*take_message)(struct slice message))
 {
     struct slice message;
 
     if (!http.stream)
         return true;
-    perform();
+    perform_request();
     struct slice bytes = {http.heard.text, http.heard.size};
     while (http.stream && http_take_message(&bytes, &message))
         take_message(message);

@@ -49,7 +49,7 @@ void http_stream_begin(const char *path, struct slice body);
 void http_stream_end(void);
 /* Whether there is one, with the server that is asked: the one before it may be silent. */
 bool http_stream_is_open(void);
-/* The descriptor to read from; -1: none yet. *ms: when to call http_stream_hear() at the latest. */
-int http_stream_rest(int *ms);
+/* The descriptor to read from; -1: none yet. *ms: when to call http_stream_read() at the latest. */
+int http_stream_fd(int *ms);
 /* Calls "take" with each whole message that has come. False: the stream has ended, or broke. */
-bool http_stream_hear(void (*take)(struct slice message));
+bool http_stream_read(void (*take)(struct slice message));

@@ -241,7 +241,7 @@ static bool look_for_messages(void)
     return database_ask(&request, &taker, &fault) == HOST_DONE || !fault.broken;
 }
 
-int database_rest(enum host_ears ears, int *ms)
+int database_poll_fd(enum host_ears ears, int *ms)
 {
     struct moment now = moment_now(), due = MOMENT_NEVER;
 
@@ -270,7 +270,7 @@ int database_rest(enum host_ears ears, int *ms)
 }
 
 /* Where nothing was asked, anything that can be read is the end of the connection. */
-bool database_hear(void)
+bool database_read_messages(void)
 {
     struct moment now = moment_now();
 
@@ -307,7 +307,7 @@ void database_add_listening(struct sql_text *request, struct slice channel)
             number);
 }
 
-/* Clients that sleep for a message of the unit: database_rest(). A user sees its own connections,
+/* Clients that sleep for a message of the unit: database_poll_fd(). A user sees its own connections,
  * and may end their statements. */
 static void add_sleepers(struct sql_text *request, const struct unit *unit)
 {

@@ -323,7 +323,7 @@ static void add_channel(struct sql_text *request, struct slice name)
     sql_add(request, "rlock_%016" PRIx64, database_number(name));
 }
 
-bool database_hear(void)
+bool database_read_messages(void)
 {
     PGnotify *notify;
 
@@ -348,7 +348,7 @@ bool database_hear(void)
     return true;
 }
 
-int database_rest(enum host_ears ears, int *ms)
+int database_poll_fd(enum host_ears ears, int *ms)
 {
     (void)ears;
     *ms = -1;

@@ -130,7 +130,7 @@ static bool is_due(const struct candidate *one, struct moment now, struct moment
     return true;
 }
 
-static void go_on(struct candidate *one)
+static void continue_attempt(struct candidate *one)
 {
     one->wait = database_continue(one->attempt, &one->why);
     if (one->wait == DATABASE_UP)
@@ -155,7 +155,7 @@ static void await_any(struct moment due)
     poll(ready, candidates.count, due.ns == MOMENT_NEVER.ns ? -1 : ms);
     for (size_t i = 0; i < candidates.count; i++)
         if (ready[i].revents)
-            go_on(&candidates.at[i]);
+            continue_attempt(&candidates.at[i]);
     free(ready);
 }
 
@@ -184,7 +184,7 @@ static void try_all(struct moment end)
             one->since = now;
             one->progress = CANDIDATE_GOING;
             one->attempt = database_begin(&one->target, candidates.count > 1);
-            go_on(one);
+            continue_attempt(one);
         }
         if (count_of(CANDIDATE_GOING) == 0)
             break;

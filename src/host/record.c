@@ -69,7 +69,7 @@ static size_t bucket_of(const struct record *record, struct slice name)
 
 /* NOLINTBEGIN(clang-analyzer-unix.Malloc): record_clear() leaves no pointer to what it freed */
 /* The one of that name, gone or not; NULL: there is none. */
-static struct record_field *look_up(const struct record *record, struct slice name)
+static struct record_field *find_field(const struct record *record, struct slice name)
 {
     if (record->buckets == 0)
         return NULL;
@@ -84,7 +84,7 @@ static struct record_field *look_up(const struct record *record, struct slice na
 
 struct record_field *record_find(const struct record *record, struct slice name)
 {
-    struct record_field *field = look_up(record, name);
+    struct record_field *field = find_field(record, name);
 
     return field && !field->gone ? field : NULL;
 }
@@ -100,7 +100,7 @@ static void index_field(struct record *record, size_t number)
 
 bool record_set(struct record *record, struct slice name, struct slice value)
 {
-    struct record_field *field = look_up(record, name);
+    struct record_field *field = find_field(record, name);
     bool is_new = !field || field->gone;
 
     if (!field) {

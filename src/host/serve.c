@@ -291,7 +291,7 @@ static void do_open(const struct request *request)
         socklen_t size = sizeof peer;
         char text[4 + 48] = "OK";
         int ms;
-        if (getpeername(server.store->rest(HOST_NO_LISTENER, &ms), (struct sockaddr *)&peer,
+        if (getpeername(server.store->poll_fd(HOST_NO_LISTENER, &ms), (struct sockaddr *)&peer,
                         &size) == 0 &&
             peer.ss_family != AF_UNIX &&
             getnameinfo((struct sockaddr *)&peer, size, text + 3, sizeof text - 3, NULL, 0,
@@ -618,7 +618,7 @@ static enum host_ears how_it_listens(void)
 static void wait_and_read(struct pollfd *fds, size_t first)
 {
     size_t known = server.client_count;
-    int ms = -1, fd = server.refused ? -1 : server.store->rest(how_it_listens(), &ms);
+    int ms = -1, fd = server.refused ? -1 : server.store->poll_fd(how_it_listens(), &ms);
 
     fds[0] = (struct pollfd){.fd = fd, .events = POLLIN};
     if (first > 1)
@@ -643,7 +643,7 @@ static bool take_turn(void)
     wait_and_read(fds, first);
     free(fds);
     limit_time(COMMAND_MS);
-    server.broken |= !server.refused && !server.broken && !server.store->hear();
+    server.broken |= !server.refused && !server.broken && !server.store->read_messages();
     limit_time(0);
     for (size_t i = server.client_count; i-- > 0;) {
         send_all(server.clients[i]);

@@ -78,11 +78,11 @@ struct host_store {
     bool (*list)(struct slice prefix, void (*each)(void *arg, struct slice name), void *arg,
                  struct host_fault *fault);
     /* Called when there is nothing to ask for. Returns a descriptor that becomes readable when
-     * hear() has something to do; -1: none does. *ms: hear() must be called by then; -1: any
-     * time. */
-    int (*rest)(enum host_ears ears, int *ms);
+     * read_messages() has something to do; -1: none does. *ms: read_messages() must be called by
+     * then; -1: any time. */
+    int (*poll_fd)(enum host_ears ears, int *ms);
     /* Calls host_tell() for each message that has come. False: the connection broke. */
-    bool (*hear)(void);
+    bool (*read_messages)(void);
     /* Replies with the first row that a query finds, all as text: an array, which is empty where
      * there is none. False: it replies nothing. */
     bool (*ask)(const char *sql, struct strbuf *out, struct host_fault *fault);

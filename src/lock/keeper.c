@@ -166,7 +166,7 @@ static const struct answer no_answer;
 enum listening { NOT_LISTENING, LISTENING };
 
 static void send_acquire(struct keeper *keeper, enum listening listening);
-static void renew(struct keeper *keeper);
+static void renew_lease(struct keeper *keeper);
 static void send_release(struct keeper *keeper);
 
 static struct moment now_of(const struct keeper *keeper)
@@ -282,7 +282,7 @@ static void disarm_timers(struct keeper *keeper)
     loop_disarm(keeper->loop, &keeper->end);
 }
 
-static void over(struct keeper *keeper)
+static void end_keeper(struct keeper *keeper)
 {
     keeper->state = OVER;
     disarm_timers(keeper);
@@ -324,7 +324,7 @@ static void end_with(struct keeper *keeper, enum keeper_ending ending, const str
 {
     set_result(keeper, ending, why);
     if (when == END_AT_ONCE)
-        over(keeper);
+        end_keeper(keeper);
     else
         start_release(keeper, moment_plus(now_of(keeper), LEASE_LAST_CALL_NS));
 }
@@ -391,7 +391,7 @@ static struct moment renew_at(const struct keeper *keeper)
 
 /* The throttle bounds the requests where each answer says that the lease counts from long ago, so
  * that the next renewal is due at once. */
-static void hold(struct keeper *keeper)
+static void schedule_renewal(struct keeper *keeper)
 {
     struct moment renewal = renew_at(keeper);
 
@@ -419,7 +419,7 @@ static void take_lease(struct keeper *keeper, const struct answer *answer)
 static void begin_holding(struct keeper *keeper)
 {
     keeper->state = HELD;
-    hold(keeper);
+    schedule_renewal(keeper);
     keeper->events->held(keeper->arg, keeper->lease, keeper->grants);
 }
 
@@ -441,7 +441,7 @@ static void continue_holding(struct keeper *keeper, const struct keeper_past *pa
         return; /* a lease that ends now is not lost: its user has left it */
     loop_arm(keeper->loop, &keeper->end, past->lease.end);
     if (needs_events(keeper))
-        renew(keeper);
+        renew_lease(keeper);
 }
 
 /* Returns which of the plan's keys the answer to the latest request names, from 1; 0: none. */
@@ -503,7 +503,7 @@ static void on_renewed(void *arg, const struct answer *answer)
         keeper->unheard = answer->granted.not_listening ? keeper->unheard + 1 : 0;
         if (keeper->plan.renew)
             take_lease(keeper, answer);
-        hold(keeper);
+        schedule_renewal(keeper);
         keeper->events->extended(keeper->arg, keeper->lease, answer->granted.forgotten);
     } else if (answer->verdict == VERDICT_REFUSED) {
         const struct keeper_loss loss = loss_of(keeper, answer, holder);
@@ -512,7 +512,7 @@ static void on_renewed(void *arg, const struct answer *answer)
         schedule_next(keeper, outage_note(&keeper->outage, now_of(keeper), answer));
     } else {
         keeper->unheard++; /* a fixed lease does not depend on it, so the user is told nothing */
-        hold(keeper);
+        schedule_renewal(keeper);
     }
 }
 
@@ -547,7 +547,7 @@ static int64_t time_left(const struct keeper *keeper)
 }
 
 /* The lease of a hand-over ends soon: time for two more attempts must be left. */
-static void renew(struct keeper *keeper)
+static void renew_lease(struct keeper *keeper)
 {
     int64_t timeout = lease_request_timeout(keeper->lease.length, keeper->round_trip);
     int64_t least = lease_request_timeout(0, keeper->round_trip), share = time_left(keeper) / 3;
@@ -868,7 +868,7 @@ static void end_release(struct keeper *keeper)
     bool in_flight = keeper->release_unanswered && !moment_reached(keeper->until, now_of(keeper));
 
     if (!keeper->again) {
-        over(keeper);
+        end_keeper(keeper);
         return;
     }
     keeper->again = false;
@@ -1001,7 +1001,7 @@ static void go_without_answer(struct keeper *keeper)
     make_up_time(keeper);
     if (sent == RELEASE_SENT || moment_reached(keeper->release_until, now_of(keeper)) ||
         keeper->doubt.state == STORE_IS_EMPTY)
-        over(keeper);
+        end_keeper(keeper);
     else
         send_release(keeper);
 }
@@ -1037,7 +1037,7 @@ static void on_timer(struct loop_timer *timer)
         if (keeper->on_hold)
             keeper->poked = true;
         else
-            renew(keeper);
+            renew_lease(keeper);
         break;
     case RELEASING: send_release(keeper); break;
     case CONFIRMING:
@@ -1066,7 +1066,7 @@ static void on_poked(void *arg)
     else if ((held && keeper->on_hold) || !moment_reached(next, now_of(keeper)))
         schedule_next(keeper, moment_min(keeper->next.due, next));
     else if (held)
-        renew(keeper);
+        renew_lease(keeper);
     else
         send_acquire(keeper, NOT_LISTENING);
 }
@@ -1167,7 +1167,7 @@ const char *keeper_trouble(const struct keeper *keeper)
 void keeper_verify(struct keeper *keeper)
 {
     if (keeper->state == HELD && !keeper->busy)
-        renew(keeper);
+        renew_lease(keeper);
 }
 
 void keeper_hold_renewals(struct keeper *keeper, bool hold)
@@ -1176,7 +1176,7 @@ void keeper_hold_renewals(struct keeper *keeper, bool hold)
 
     keeper->on_hold = hold;
     if (missed && !keeper->busy && !keeper->next.armed)
-        renew(keeper);
+        renew_lease(keeper);
 }
 
 void keeper_release(struct keeper *keeper, struct moment until, const struct lock_end *end)

@@ -129,7 +129,7 @@ static bool is_absent(void *arg)
 }
 
 /* False if the supervisor has claimed the grant, or none is offered. */
-static bool take_back(struct agent *agent)
+static bool withdraw_offer(struct agent *agent)
 {
     if (agent->state != OFFERED)
         return false;
@@ -142,7 +142,7 @@ static bool take_back(struct agent *agent)
  * False if the supervisor has claimed it after all. */
 static bool withdraw_grant(struct agent *agent)
 {
-    if (!take_back(agent))
+    if (!withdraw_offer(agent))
         return false;
     watchdog_dismiss(&agent->watchdog);
     events_of(agent)->granted(events_of(agent)->arg, NULL);
@@ -474,7 +474,7 @@ static void be_alone(struct agent *agent)
     if (atomic_load(&agent->shared->delivered)) {
         if (!agent->plan->keep)
             loop_stop(agent->loop);
-    } else if (!has_printer(agent) && !take_back(agent) && was_claimed(agent)) {
+    } else if (!has_printer(agent) && !withdraw_offer(agent) && was_claimed(agent)) {
         keeper_hold_renewals(agent->keeper, true);
         watchdog_supervisor_died(&agent->watchdog);
     } else {
@@ -544,7 +544,7 @@ static void on_kept_ended(void *arg)
 {
     struct agent *agent = arg;
 
-    take_back(agent);
+    withdraw_offer(agent);
     if (agent->state == HOLDING) {
         release_lock(agent, &(struct lock_end){.known = false});
     } else if (agent->state == SEEKING) {

@@ -290,7 +290,7 @@ static void begin_to_end(struct job *job)
         job->term_at = moment_plus(now, moment_until(now, job->stop.tree.kill_at) / 2);
 }
 
-static void stop(struct job *job)
+static void begin_stopping(struct job *job)
 {
     if (job->state == JOB_STOPPING)
         return;
@@ -328,7 +328,7 @@ void job_abandon(struct job *job)
     if (job->state == JOB_IDLE || job->state == JOB_ENDED)
         return;
     job->lease.end = moment_now(); /* so it is time to KILL */
-    stop(job);
+    begin_stopping(job);
     while (job->state != JOB_ENDED) {
         nanosleep(&pause, NULL);
         while ((pid = child_next_change(&job->child, &change, &status)) > 0)
@@ -355,7 +355,7 @@ static void time_out(struct job *job, const struct run_reason *why)
     if (job->state == JOB_ENDED) /* the agent has ended it */
         tell_unstopped(job);
     else
-        stop(job);
+        begin_stopping(job);
 }
 
 void job_kill_on(struct job *job)
@@ -455,7 +455,7 @@ static void give_terminal_back(struct job *job)
  * where this process or its host has slept: events come before timers, and before the agent's
  * reports. So the clock is looked at last. The agent must verify first that the lock is still held.
  * A command that is being ended waits for KILL. */
-static void go_on(struct job *job)
+static void continue_command(struct job *job)
 {
     bool left = only_lingers(job), stopped = left || child_may_be_stopped(&job->child);
     struct tree tree = tree_of(job);
@@ -475,7 +475,7 @@ static void resume_command(struct job *job)
 {
     job->state = JOB_RUNNING;
     give_terminal_back(job);
-    go_on(job);
+    continue_command(job);
 }
 
 void job_extend(struct job *job, struct lease lease)
@@ -502,7 +502,7 @@ void job_lose(struct job *job, const struct run_reason *why)
         tell_unstopped(job);
     } else if (!deadline_is_waived(job->plan)) {
         job->verdict = tell_user(job, RUN_LOST_STOPPING, why);
-        stop(job);
+        begin_stopping(job);
     } else {
         job->verdict = tell_user(job, RUN_LOST_CONTINUES, why);
         if (job->plan->on_lost == ON_LOST_SIGNAL)
@@ -601,7 +601,7 @@ static void pause_with(struct job *job, int signo)
      * refuses the terminal, too, which ends most programs: HUP does so here. */
     if (signo == SIGTSTP) {
         give_terminal_back(job);
-        go_on(job);
+        continue_command(job);
     } else if (signo == SIGSTOP || sigismember(&job->handed_on, SIGHUP)) {
         run_tell_event(job->plan->events, RUN_KEPT_STOPPED);
     } else {
@@ -630,7 +630,7 @@ static void note_stop(struct job *job, int signo)
         return;
     if ((stopping && signo == SIGTSTP) ||
         (wants_terminal && terminal_give(&job->terminal, job->child.pid)))
-        go_on(job);
+        continue_command(job);
     else if (stopping)
         return; /* until KILL */
     else if (is_job_control(job, signo))
@@ -665,7 +665,7 @@ void job_signal(struct job *job, int signo)
             child_signal(&job->child, SIGTSTP);
     } else if (signo == SIGCONT) {
         if (job->state == JOB_RUNNING || job->state == JOB_LINGERING)
-            go_on(job);
+            continue_command(job);
     } else {
         /* A signal that asks for the end waits in a stopped process until that continues. One that
          * waits for its lock to be verified gets it then. */
@@ -674,7 +674,7 @@ void job_signal(struct job *job, int signo)
         sigaddset(&job->handed_on, signo);
         send_signal(job, signo);
         if (ends && !waits && (only_lingers(job) || child_may_be_stopped(&job->child)))
-            go_on(job);
+            continue_command(job);
     }
 }
 

@@ -293,7 +293,7 @@ static int open_listener(struct server *server)
     return STATUS_OK;
 }
 
-static int check(struct call *call)
+static int check_serve(struct call *call)
 {
     struct server *server = (struct server *)call;
     const struct arguments *given = &call->arguments;
@@ -313,7 +313,7 @@ static int check(struct call *call)
     return take_users(server);
 }
 
-static int act(struct call *call)
+static int execute_serve(struct call *call)
 {
     struct server *server = (struct server *)call;
     struct inherited inherited;
@@ -338,7 +338,7 @@ static int act(struct call *call)
     return server->told_to_end ? STATUS_OK : STATUS_SYSTEM;
 }
 
-static void end(struct call *call)
+static void end_serve(struct call *call)
 {
     struct server *server = (struct server *)call;
 
@@ -358,9 +358,9 @@ int main(int argc, char **argv)
 
     program.size = sizeof(struct server);
     program.storeless = false;
-    program.check = check;
-    program.act = act;
-    program.end = end;
+    program.check = check_serve;
+    program.act = execute_serve;
+    program.end = end_serve;
     child_fill_standard_descriptors();
     return command_execute(&program, argc, argv);
 }

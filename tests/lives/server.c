@@ -464,7 +464,7 @@ static struct client *client_of(const struct connection *connection)
 
 static void send_answers(void)
 {
-    memory_records_store.hear();
+    memory_records_store.read_messages();
     for (size_t i = server.client_count; i-- > 0;) {
         send_all(server.clients[i]);
         if (server.clients[i]->gone)

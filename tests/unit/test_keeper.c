@@ -392,7 +392,7 @@ struct schedule {
     int wait_ms;  /* -1: for ever; 0: one try */
     int lease_ms; /* 0: 30000; it ends after 29698. Negative: it is not renewed */
     const char *answers, *actions, *wanted;
-    bool hears;         /* its record promises that it hears requests for the lock */
+    bool can_be_asked;  /* its record promises that it hears requests for the lock */
     bool frugal;        /* as in struct store */
     bool whole;         /* as in struct keeper_plan */
     bool had;           /* as in struct acquire_request */
@@ -500,13 +500,13 @@ static const struct schedule schedules[] = {
     {"not listening after its connection broke", 0, 0, "+ d + 0", "2000 p 3000 r",
      "a+ held rd ext r+ ext f0 lost over:released"},
     ROW("not listening, a fixed lease", 0, -30000, "d + 0", "35000 r",
-        "ad held r+ ext lost f0 over:released", .hears = true),
+        "ad held r+ ext lost f0 over:released", .can_be_asked = true),
     ROW("not listening, a fixed lease, on hold when it would ask", 0, -30000, "d + 0",
-        "100 h 3000 u 35000 r", "ad held r+ ext lost f0 over:released", .hears = true),
+        "100 h 3000 u 35000 r", "ad held r+ ext lost f0 over:released", .can_be_asked = true),
     ROW("not listening, a fixed lease, taken away", 0, -30000, "d 0 0", "35000 r",
-        "ad held r0 lost f0 over:released", .hears = true),
+        "ad held r0 lost f0 over:released", .can_be_asked = true),
     ROW("not listening, a fixed lease, no answer", 0, -30000, "d ? + 0", "4000 r",
-        "ad held r? r+ ext u0 lost over:released", .hears = true),
+        "ad held r? r+ ext u0 lost over:released", .can_be_asked = true),
     {"not listening, a fixed lease without requests for it", 0, -30000, "d +", "4000 r",
      "ad held f+ over:released"},
     {"asked for during a renewal", 0, 0, "+ +500 0", "10100 p 15000 r",
@@ -923,7 +923,7 @@ static void run(struct life *life, const struct schedule *schedule)
         plan.request.take = 1;
     }
     plan.request.mode = schedule->mode;
-    plan.request.who = schedule->hears ? "host user 1 x - " LOCK_NOTE_HEARS "=1" : "";
+    plan.request.who = schedule->can_be_asked ? "host user 1 x - " LOCK_NOTE_HEARS "=1" : "";
     plan.renew = schedule->lease_ms >= 0;
     plan.whole = schedule->whole;
     plan.request.had = schedule->had;

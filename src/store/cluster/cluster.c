@@ -88,7 +88,7 @@ static bool has_failed(const struct cluster *cluster)
     return cluster->failure.verdict == VERDICT_UNKNOWN;
 }
 
-static void give_up(struct cluster *cluster)
+static void give_up_request(struct cluster *cluster)
 {
     struct answer *failure = &cluster->failure;
     struct moment now = now_of(cluster);
@@ -124,7 +124,7 @@ static void on_refreshed(struct cluster *cluster)
         answer_fail(&cluster->failure, CAUSE_NOT_READY,
                     "no node of the Cluster has the key's slot");
     if (node == CLUSTER_NOWHERE || tried)
-        give_up(cluster);
+        give_up_request(cluster);
     else
         start_operation(cluster);
 }
@@ -144,7 +144,7 @@ static void map_was_read(void *arg, const struct answer *answer)
     } else {
         if (!has_failed(cluster) || answer->full)
             cluster->failure = *answer;
-        give_up(cluster);
+        give_up_request(cluster);
     }
 }
 
@@ -161,14 +161,14 @@ static void look_elsewhere(struct cluster *cluster)
     cluster->suspect = cluster->node;
     if (cluster->refreshed || cluster->slot == CLUSTER_SLOTS ||
         moment_reached(cluster->operation.until, now_of(cluster)))
-        give_up(cluster);
+        give_up_request(cluster);
     else
         refresh_map(cluster);
 }
 
 static void on_answer(void *arg, const struct answer *answer);
 
-static void send(struct cluster *cluster, size_t i)
+static void send_to_node(struct cluster *cluster, size_t i)
 {
     char fault[256];
     struct store *store = cluster_nodes_use(cluster->nodes, i, fault, sizeof fault);
@@ -215,7 +215,7 @@ static void follow_moved(struct cluster *cluster, const char *moved)
     if (cluster->redirections++ == REDIRECTIONS_MAX) {
         answer_fail(&cluster->failure, CAUSE_NOT_READY,
                     "too many redirections between Cluster nodes: %s", moved);
-        give_up(cluster);
+        give_up_request(cluster);
         return;
     }
     cluster->asking = redirection.ask;
@@ -223,7 +223,7 @@ static void follow_moved(struct cluster *cluster, const char *moved)
         cluster_nodes_keep(cluster->nodes, cluster->node);
     else
         cluster_map_move(cluster->map, cluster->slot, to);
-    send(cluster, to);
+    send_to_node(cluster, to);
 }
 
 static void on_answer(void *arg, const struct answer *answer)
@@ -272,7 +272,7 @@ static void start_operation(struct cluster *cluster)
     if (node == cluster->suspect)
         refresh_map(cluster);
     else
-        send(cluster, node);
+        send_to_node(cluster, node);
 }
 
 static void begin_operation(struct cluster *cluster, const struct operation *operation)
@@ -299,7 +299,7 @@ void cluster_call(struct cluster *cluster, unsigned slot, const struct operation
 void cluster_call_node(struct cluster *cluster, size_t node, const struct operation *operation)
 {
     begin_operation(cluster, operation);
-    send(cluster, node);
+    send_to_node(cluster, node);
 }
 
 void cluster_read_map(struct cluster *cluster, struct moment until, store_done *done, void *arg)

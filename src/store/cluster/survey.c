@@ -38,7 +38,7 @@ static void finish_survey(struct cluster_survey *survey, const struct answer *an
 
 /* -- what a node says -------------------------------------------------------------------------- */
 
-static void take_view(void *arg, const struct lock_view *view)
+static void keep_view(void *arg, const struct lock_view *view)
 {
     struct cluster_survey *survey = arg;
 
@@ -47,7 +47,7 @@ static void take_view(void *arg, const struct lock_view *view)
 
 /* The survey begins anew as long as "retry_until" says and no longer: the nodes that are there
  * would answer again and again. */
-static void take_part(void *arg)
+static void on_progress(void *arg)
 {
     struct cluster_survey *survey = arg;
 
@@ -86,8 +86,8 @@ static void ask_next(struct cluster_survey *survey)
         return;
     }
     *part = *survey->operation.survey;
-    part->each = take_view;
-    part->heard = take_part;
+    part->each = keep_view;
+    part->heard = on_progress;
     part->each_arg = part->heard_arg = survey;
     if (survey->next < survey->master_count) {
         part->patterns = survey->globs;

@@ -286,8 +286,8 @@ static char *schema_statement(const struct store_address *address, const char *u
 
 static const char *const mirrors[] = {"shedlock", NULL};
 
-static bool check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
-                  size_t size)
+static bool check_database(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
+                           size_t size)
 {
     return hosted_check(plan, dialect_of(plan->address->urls), NULL, checkup, fault, size);
 }
@@ -304,7 +304,7 @@ static bool check(const struct checkup_plan *plan, struct checkup *checkup, char
 #define COMMON                                                                                     \
     .abilities = MOST_ABILITIES | STORE_MIRROR, .mirrors = mirrors, .parse = parse_url,            \
     .print = print_url, .schema = schema_statement, .grants = true, .open = open_hosted,           \
-    .check = check
+    .check = check_database
 
 const struct store_kind postgresql_kind = {.scheme = "postgresql",
                                            .alias = "postgres",

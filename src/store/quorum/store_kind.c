@@ -103,8 +103,8 @@ void quorum_judge(const struct checkup *servers, const struct redis_memory *memo
     judge_memories(memories, count, lease, diagnosis);
 }
 
-static bool check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
-                  size_t size)
+static bool check_members(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
+                          size_t size)
 {
     const struct store_address *address = plan->address;
     struct redis_memory *memories = mem_zeroed(address->url_count * sizeof *memories);
@@ -123,4 +123,4 @@ const struct store_kind quorum_kind = {.name = "a quorum",
                                                     STORE_FORCE | STORE_ASK | STORE_DETACHED |
                                                     STORE_MIRROR,
                                        .open = open_nodes,
-                                       .check = check};
+                                       .check = check_members};

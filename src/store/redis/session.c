@@ -631,7 +631,7 @@ static void leave_undone(struct redis_session *session, bool undone)
 }
 
 /* All replies to the batch have come. The batch itself stays, for another server. */
-static void undo(struct redis_session *session)
+static void undo_batch(struct redis_session *session)
 {
     struct batch *batch = &session->batch;
     bool done = session->events->misdirected(session->arg, batch->replies, batch->got);
@@ -657,7 +657,7 @@ static void hear_undoing(struct redis_session *session, redisReply *reply)
     if (session->greeting_left == 0 && !session->undoing) {
         batch->replies[batch->got++] = reply;
         if (batch->got == batch->wanted)
-            undo(session);
+            undo_batch(session);
         return;
     }
     freeReplyObject(reply);
@@ -1053,7 +1053,7 @@ void redis_session_check_role(struct redis_session *session)
         REDIS_SESSION_ADD(session, "ROLE");
 }
 
-static void start(struct redis_session *session)
+static void start_batch(struct redis_session *session)
 {
     session->until =
         moment_min(session->batch.until,
@@ -1087,7 +1087,7 @@ void redis_session_send(struct redis_session *session, size_t replies, size_t ch
     if (redis_session_is_up(session))
         send_on(session);
     else
-        start(session);
+        start_batch(session);
 }
 
 void redis_session_send_ahead(struct redis_session *session, size_t replies, struct moment until,
@@ -1101,7 +1101,7 @@ void redis_session_send_ahead(struct redis_session *session, size_t replies, str
     session->will_listen = 0;
     session->batch.ahead = true;
     session->batch.patience = patience;
-    start(session);
+    start_batch(session);
 }
 
 bool redis_session_send_nowait(struct redis_session *session)

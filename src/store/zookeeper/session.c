@@ -284,7 +284,7 @@ static void expire_session(struct zk_session *session)
     complete_batch(session, ZK_EXPIRED, NULL);
 }
 
-static void go_on(struct zk_session *session)
+static void bring_up(struct zk_session *session)
 {
     struct strbuf out = {0};
 
@@ -330,7 +330,7 @@ static void hear_opened(struct zk_session *session, struct jute_in *in)
     } else {
         session->identity = is;
         session->timeout = timeout_ms * NS_PER_MS;
-        go_on(session);
+        bring_up(session);
     }
 }
 
