@@ -291,7 +291,7 @@ late_write() {
     bg_up a rlock run --lease 5s k -- sh -c ": >'$T/a.up'; '$RLOCK_TEST_TOOLS/await' '$T/go'; $1"
     stop_both a
     late=$(command_of "${pid[a]}")
-    run -0 rlock run --lease 9s k -- sh -c "${1//old/new}"
+    run -0 rlock run --lease 9s k -- sh -c "${1//echo old/echo new}"
     : >"$T/go"
     poll_until 10 gone "$late"
     kill -CONT "${pid[a]}" "$agent"
