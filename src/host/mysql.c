@@ -307,8 +307,8 @@ void database_add_listening(struct sql_text *request, struct slice channel)
             number);
 }
 
-/* Clients that sleep for a message of the unit: database_poll_fd(). A user sees its own connections,
- * and may end their statements. */
+/* Clients that sleep for a message of the unit: database_poll_fd(). A user sees its own
+ * connections, and may end their statements. */
 static void add_sleepers(struct sql_text *request, const struct unit *unit)
 {
     for (size_t i = 0; i < unit->message_count; i++)
