@@ -120,7 +120,8 @@ def _(server, lock):
 
 @test(
     "H38 a server that was a replica meanwhile grants nothing for one lease; one that was not, "
-    "at once"
+    "at once",
+    hosts=False,
 )
 def _():
     own = Server()

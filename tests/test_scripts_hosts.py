@@ -13,12 +13,6 @@ FILES = """test_scripts test_scripts_any test_scripts_ask test_scripts_far test_
     test_scripts_handover test_scripts_latch test_scripts_latest
     test_scripts_memory test_scripts_mirror test_scripts_model test_scripts_modes
     test_scripts_pauses test_scripts_priority test_scripts_refuse""".split()
-# Tests about users' rights and replicas, which a host has not.
-WITHOUT = ["rights: without ", "a process that was a replica in between"]
-# A record is written as a whole, so they take minutes in a database; and one that forgets all.
-WITHOUT_IN_DATABASE = WITHOUT + ["thousands that died go all at once"]
-
-
 # The others are about what the scripts decide, wherever the records are.
 FILES_IN_ETCD = ["test_scripts_model", "test_scripts_any"]
 
@@ -108,7 +102,6 @@ def main():
             continue
         environment = {
             **os.environ, "RLOCK_SCRIPT_SERVER": program, "RLOCK_SCRIPT_STORE": where,
-            "RLOCK_SCRIPT_WITHOUT": "|".join(WITHOUT_IN_DATABASE if where else WITHOUT),
             # Chance has searched the scripts over Redis; a host only keeps their records.
             "RLOCK_OPERATIONS": os.environ.get("RLOCK_OPERATIONS") or "2000",
         }

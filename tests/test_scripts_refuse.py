@@ -247,7 +247,8 @@ def _(server, lock):
     true(lock.fields() != before, "it is kept where there is room")
 
 
-@test("rights: without channels, or without PUBLISH, all works, but no waiter is called (H20)")
+@test("rights: without channels, or without PUBLISH, all works, but no waiter is called (H20)",
+      hosts=False)
 def _(server, ear):
     for rights, woken in ((["allchannels"], [B, C]), (["resetchannels"], []),
                           (["allchannels", "-publish"], [])):
@@ -270,7 +271,8 @@ def _(server, ear):
         client.close()
 
 
-@test("rights: without HDEL no waiter is granted what it could not release (H156)")
+@test("rights: without HDEL no waiter is granted what it could not release (H156)",
+      hosts=False)
 def _(server, lock):
     rights = ("~*", "allchannels", "+@all", "-hdel")
     server.call("ACL", "SETUSER", "u", "reset", "on", "nopass", *rights)
