@@ -28,6 +28,7 @@ local function family_text(family)
   return text
 end
 
+-- A family without entries has no field.
 local function write_family(lock, family)
   local left = #family.entries > 0
   if left then

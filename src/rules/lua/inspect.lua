@@ -71,6 +71,7 @@ local function read_holders()
   end
 end
 
+-- Whether an owner waits that nests in a holder: then the holder has a queue.
 local function any_nested_waits()
   for _, family in ipairs(families) do
     for _, e in ipairs(family.entries) do
@@ -79,6 +80,7 @@ local function any_nested_waits()
   end
 end
 
+-- The numbers of a, c and the n:WHAT, in the order in which answer.c reads them.
 local function read_counters()
   local counters = { whole(number(lock.acquired) or 0) }
   local texts = redis.call('HMGET', KEYS[1], 'c', 'n:refused', 'n:failed', 'n:timed', 'n:lost',
@@ -90,6 +92,8 @@ local function read_counters()
   return counters
 end
 
+-- The records of the latest runs, oldest first, as far as they are kept. ended: how many runs have
+-- ended.
 local function read_runs(ended)
   local names = {}
   local most = math.min(number(args.runs) or 0, RUNS)

@@ -70,6 +70,7 @@ local function call_waiters()
   redis.pcall('PUBLISH', key .. ':latch', '1')
 end
 
+-- Makes the latch, unless there is one.
 local function set(latch)
   local word, count, ttl = args.word, tonumber(args.number), tonumber(args.ttl)
   if latch then
@@ -86,6 +87,7 @@ local function set(latch)
   return describe_latch(latch)
 end
 
+-- Counts down by args.number, once for each args.field.
 local function count(latch)
   local field, most = args.field, tonumber(args.number)
   if args.word and args.word ~= latch.word then return { 'OTHER', now } end

@@ -141,6 +141,7 @@ end
 
 -- Records -----------------------------------------------------------------------------------------
 
+-- The field s; nil if it is damaged.
 local function read_held(text)
   local mode, limit, count, earliest, longest, oldest =
     string.match(text, '^([xsl]) (%d+) (%d+) (%d+) (%d+) ([^ ]+)$')
@@ -162,6 +163,7 @@ local function is_in_doubt(held)
   return held.earliest <= now or held.earliest > now + held.longest
 end
 
+-- The queue whose field is "base"; an empty one where it has no text. nil if it is damaged.
 local function read_queue(base, text)
   if not text then return { base = base, first = 1, last = 0, called = 0, near_from = 1 } end
   local first, last, called = string.match(text, '^(%d+) (%d+) (%d+)$')

@@ -53,6 +53,7 @@ local function lists_of(lock)
   return lock.lists
 end
 
+-- Writes the field o, without the lists that have become empty.
 local function write_lists(lock)
   local text = whole(lock.bound)
   for priority = LOWEST, HIGHEST do
@@ -147,6 +148,7 @@ local function recall_near(lock, queue)
   end
 end
 
+-- The queue of the lock itself stays when it is empty, so that tickets are not used twice.
 local function write_queue(lock, queue)
   recall_near(lock, queue)
   if queue.base ~= 'q' and queue.first > queue.last then
@@ -239,6 +241,7 @@ local function first_in_turn(lock, queue, most, bound)
   return oldest, queue
 end
 
+-- Removes the waiter that the caller is, if it is one.
 local function leave_queue(lock)
   if lock.place then
     local text = redis.call('HGET', lock.key, lock.place)

@@ -13,6 +13,8 @@ local function common_ancestor(one, other)
   return found
 end
 
+-- Whether the family and the claimant cannot both hold the lock: readers can, and owners of
+-- different slots of one semaphore.
 local function is_in_the_way(lock, family, claim)
   local mode = mode_of(family)
   if mode == 'l' and claim.mode == 'l' and lock.held.limit == claim.limit then

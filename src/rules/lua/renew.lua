@@ -94,6 +94,7 @@ end
 local grace = args.epoch
   and grace_left(args.epoch, math.max(lease, locks[1].own and locks[1].own.lease or 0)) or 0
 
+-- The fence and the slot of each lock, and whether a lease had run out.
 local function renew_all()
   local held, slots, late = {}, {}, 0
   for i, lock in ipairs(locks) do

@@ -19,6 +19,7 @@ local function read_waiter(text)
   return waiter
 end
 
+-- The inverse of read_waiter().
 local function write_waiter(w)
   local who = w.who
   if w.offer or w.far then

@@ -11,6 +11,7 @@ local function add_waiter(base, ticket, text)
   waiters[#waiters + 1] = { base = base, ticket = ticket, waiter = waiter }
 end
 
+-- Reads all fields at once. The waiters that nest come first, then the others, by their tickets.
 local function read_whole()
   local fields = redis.call('HGETALL', KEYS[1])
   families, waiters = {}, {}
@@ -66,15 +67,16 @@ local function sort_by_turn()
   end)
 end
 
--- Reads the waiters, and the holders. Returns which tickets are left.
+-- Reads the holders and the waiters; of a long queue a part. Returns which tickets are left, for
+-- another call.
 local function read_waiters()
   local from, to = number(args.from), number(args.to)
   if not (from and to) then
     from, to = lock.queue.first, lock.queue.last
-    local long = to - from >= PART and to - from < MANY
-    if long then read_holders() end
-    -- Waiters that nest come first.
-    if not long or any_nested_waits() then
+    local in_parts = to - from >= PART and to - from < MANY
+    if in_parts then read_holders() end
+    -- Waiters that nest come first, and are not among these tickets.
+    if not in_parts or any_nested_waits() then
       read_whole()
       from = to + 1
     end

@@ -5,6 +5,7 @@
 
 local mirrors = args.mirror and open_mirrors()
 
+-- The fence, slot and stored limit of each lock; 0 for those that --any left out.
 local function answer_granted()
   local fences, slots, limits, any_stored = {}, {}, {}, false
   for i, lock in ipairs(locks) do

@@ -134,6 +134,7 @@ local function retake_all_places()
   return true
 end
 
+-- Gives the caller the ticket behind all others; renew_place() writes its record there.
 local function join_queue(lock)
   local queue = lock.queue
   local is_empty = queue.first > queue.last
