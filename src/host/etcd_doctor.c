@@ -10,7 +10,7 @@
 
 /* The size at which etcd refuses writes, unless it is told to take more. */
 #define QUOTA_MB 2048
-/* A cluster with so many revisions, and none compacted, is not just a new one. */
+/* A cluster that keeps so many revisions compacts none, or not often enough. */
 #define MANY 100000
 /* By how much the clocks of members that NTP sets differ at most, s. */
 #define APART_MAX 2
@@ -94,24 +94,34 @@ static bool try_alarms(const struct etcd_check *of)
     return true;
 }
 
-/* Each write leaves a revision behind until it is compacted. */
-static bool try_compaction(const struct etcd_check *of)
+/* *kept: whether etcd still has what there was at that revision. False: it could not be asked. */
+static bool keeps(int64_t revision, bool *kept, struct host_fault *fault)
 {
     struct strbuf body = {0};
 
-    strbuf_puts(&body, "{\"revision\":\"1\",\"key\":");
+    strbuf_printf(&body, "{\"count_only\":true,\"revision\":\"%" PRId64 "\",\"key\":", revision);
     gateway_add_name(&body, slice_of("rlock:"), "");
     strbuf_putc(&body, '}');
-    json_t *reply = gateway_ask("/v3/kv/range", body.text, HTTP_READS, of->fault);
-    int64_t revision = gateway_number(json_object_get(reply, "header"), "revision");
-    bool compacted = !reply && strstr(of->fault->why.said, "compacted");
+    json_t *reply = gateway_ask("/v3/kv/range", body.text, HTTP_READS, fault);
+    *kept = reply;
     strbuf_free(&body);
     json_decref(reply);
-    if (!reply && !compacted)
+    return *kept || strstr(fault->why.said, "compacted");
+}
+
+/* Each write leaves a revision behind until it is compacted. */
+static bool try_compaction(const struct etcd_check *of)
+{
+    json_t *status = gateway_status(of->fault);
+    int64_t revision = gateway_number(json_object_get(status, "header"), "revision");
+    bool many = revision > MANY, kept, known = status;
+
+    json_decref(status);
+    if (!known || !keeps(many ? revision - MANY : 1, &kept, of->fault))
         return false;
-    if (compacted)
+    if (!kept)
         host_find(of->out, "fine", "old revisions are compacted", "");
-    else if (revision > MANY)
+    else if (many)
         host_find(of->out, "warning", "it keeps every write: nothing was compacted for long",
                   ADVICE_COMPACT);
     else
