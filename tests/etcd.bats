@@ -79,6 +79,26 @@ is_kept_alive() {
     run -0 rlock init --minimum-version 1.0.0
 }
 
+# all_asked: five readers of 32 KEYs, and one of the last of these, hear that another wants them.
+all_asked() {
+    local name keys
+    mapfile -t keys < <(seq -f "$key-%g" 32)
+    for name in r{1..5}; do
+        bg_up "$name" rlock run --read --lease 10m "${keys[@]}" -- \
+            sh -c ": >'$T/$name.up'; exec sleep 1000"
+    done
+    hold last "$key-32" --read --lease 10m
+    if ! rlock run --replace -w 60s "${keys[@]}" -- true; then
+        for name in r{1..5} last; do terminate "$name"; done
+        return 1
+    fi
+    all_end 79 30 r{1..5} last
+}
+
+@test "a call that tells more than one transaction of etcd takes: all that are asked hear of it" {
+    once_of 3 all_asked
+}
+
 @test "acquire, renew and release, --at-least, --unless-done, pauses of a KEY, and latches work" {
     locks_of_scripts_and_latches
 }
@@ -378,18 +398,49 @@ passes_by() {
     [[ $output == *'not a database server of that kind'* ]]
 }
 
-@test "the doctor: members of two clusters, each of which has locks of its own" {
+# another DATA: a member of a cluster of its own, "other", with its data there.
+another() {
+    bg another etcd --name another --data-dir "$1" --unsafe-no-fsync \
+        --listen-client-urls "http://$other" --advertise-client-urls "http://$other" \
+        --listen-peer-urls "$its_peers" --initial-advertise-peer-urls "$its_peers" \
+        --initial-cluster "another=$its_peers"
+    poll_until 60 of_another endpoint health
+}
+
+another_begins() {
+    local free
     read -ra free <<<"$(free_ports 2)"
-    bg other etcd --name other --data-dir "$T/other" --unsafe-no-fsync \
-        --listen-client-urls "http://127.0.0.1:${free[0]}" \
-        --advertise-client-urls "http://127.0.0.1:${free[0]}" \
-        --listen-peer-urls "http://127.0.0.1:${free[1]}" \
-        --initial-advertise-peer-urls "http://127.0.0.1:${free[1]}" \
-        --initial-cluster "other=http://127.0.0.1:${free[1]}"
-    other=127.0.0.1:${free[0]}
-    poll_until 60 env ETCDCTL_API=3 etcdctl --endpoints "$other" endpoint health
+    other=127.0.0.1:${free[0]} its_peers=http://127.0.0.1:${free[1]}
+    another "$T/another"
+}
+
+of_another() {
+    ETCDCTL_API=3 etcdctl --dial-timeout 10s --command-timeout 10s --endpoints "$other" "$@"
+}
+
+@test "the doctor: members of two clusters, each of which has locks of its own" {
+    another_begins
     run -69 rlock doctor -u "${RLOCK_URL/:${port[1]}/:${port[1]},$other}"
     [[ $output == *'unfit    members'*'different clusters'* ]]
+}
+
+@test "a member is restored from a snapshot, and its revisions come again: messages are heard" {
+    local number
+    another_begins
+    of_another snapshot save "$T/snapshot"
+    for number in {1..30}; do of_another put "$number" "$number"; done
+    export RLOCK_URL=etcd://$other
+    hold a k --lease 24h
+    poll_until 20 renewed k # it listens
+    of_another get 'rlock:{k}' --print-value-only | grep . >"$T/record"
+    terminate another
+    of_another snapshot restore "$T/snapshot" --data-dir "$T/restored" --name another \
+        --initial-cluster "another=$its_peers" --initial-advertise-peer-urls "$its_peers"
+    another "$T/restored"
+    of_another put 'rlock:{k}' <"$T/record"
+    run -0 rlock force-release --yes k
+    ends_with a 79 60
+    contains "$T/a.err" 'revoked by'
 }
 
 @test "a proxy in between that speaks HTTP/1.1 alone is told of" {

@@ -34,6 +34,7 @@ static struct {
     int64_t heard;        /* messages up to that revision have been heard */
     bool told;            /* the refusal of the latest commit told what is recent */
     struct slice watched; /* the request of the stream */
+    int64_t watched_from; /* and from which revision on */
     struct moment since;  /* when a client listens that is patient; 0: it has not done anything */
     struct moment anew;   /* when a stream may begin */
     char *lease;          /* of this host's place in a line; NULL: it stands in none */
@@ -124,18 +125,18 @@ static void ask_date(void)
 /* -- reading ----------------------------------------------------------------------------------- */
 
 /* Fields of etcd's messages, as its rpc.proto and kv.proto number them. */
-enum { HEADER = 1, REVISION = 3 };                        /* of an answer, and of that */
-enum { COMPARE = 1, SUCCESS = 2, FAILURE = 3 };           /* of a transaction */
-enum { TARGET = 2, OF_KEY = 3, MOD_REVISION = 6 };        /* of a comparison */
-enum { RANGE = 1, PUT = 2, DELETE = 3 };                  /* of an operation, and its response */
-enum { KEY = 1, VALUE = 2, START_REVISION = 3 };          /* of ranges, puts, and what is watched */
-enum { RANGE_END = 2, COUNT_ONLY = 9 };                   /* of ranges */
-enum { SUCCEEDED = 2, RESPONSES = 3 };                    /* of a transaction's answer */
-enum { KVS = 2, COUNT = 4 };                              /* of the response to a range */
-enum { KV_MOD_REVISION = 3, KV_VALUE = 5 };               /* of a key */
-enum { CREATE_REQUEST = 1 };                              /* of what a stream asks */
-enum { CANCELED = 4, COMPACT_REVISION = 5, EVENTS = 11 }; /* of its messages */
-enum { EVENT_KV = 2 };                                    /* of an event */
+enum { HEADER = 1, REVISION = 3 };                 /* of an answer, and of that */
+enum { COMPARE = 1, SUCCESS = 2, FAILURE = 3 };    /* of a transaction */
+enum { TARGET = 2, OF_KEY = 3, MOD_REVISION = 6 }; /* of a comparison */
+enum { RANGE = 1, PUT = 2, DELETE = 3 };           /* of an operation, and its response */
+enum { KEY = 1, VALUE = 2, START_REVISION = 3 };   /* of ranges, puts, and what is watched */
+enum { RANGE_END = 2, COUNT_ONLY = 9 };            /* of ranges */
+enum { SUCCEEDED = 2, RESPONSES = 3 };             /* of a transaction's answer */
+enum { KVS = 2, COUNT = 4 };                       /* of the response to a range */
+enum { KV_MOD_REVISION = 3, KV_VALUE = 5 };        /* of a key */
+enum { CREATE_REQUEST = 1 };                       /* of what a stream asks */
+enum { CREATED = 3, CANCELED = 4, COMPACT_REVISION = 5, EVENTS = 11 }; /* of its messages */
+enum { EVENT_KV = 2 };                                                 /* of an event */
 #define TARGET_MOD 2
 
 /* Adds an operation, and frees it. */
@@ -381,12 +382,14 @@ static void leave_stream(void)
 }
 
 /* Takes one message of the stream. An event that was compacted away is not heard: a waiter asks now
- * and then. */
+ * and then. A member that answers the stream with an earlier revision was restored from a snapshot,
+ * or is behind: what is told from there on is heard, some of it twice. */
 static void take_message(struct slice message)
 {
     int64_t revision = protobuf_find(protobuf_find(message, HEADER).bytes, REVISION).value;
     int64_t compacted = protobuf_find(message, COMPACT_REVISION).value;
     bool canceled = protobuf_find(message, CANCELED).value, tells = false;
+    bool is_earlier = protobuf_find(message, CREATED).value && revision < etcd.watched_from - 1;
     struct protobuf_field field;
 
     while (protobuf_take(&message, &field)) {
@@ -399,7 +402,9 @@ static void take_message(struct slice message)
         etcd.heard = revision;
     if (compacted > etcd.heard)
         etcd.heard = compacted;
-    if (canceled)
+    if (is_earlier)
+        etcd.heard = revision;
+    if (canceled || is_earlier)
         leave_stream();
 }
 
@@ -445,7 +450,8 @@ static int stream_fd(enum host_ears ears, int *ms)
             *ms = (int)(moment_until(moment_now(), from) / NS_PER_MS) + 1;
             return -1;
         }
-        struct strbuf body = watch_request(etcd.heard + 1);
+        etcd.watched_from = etcd.heard + 1;
+        struct strbuf body = watch_request(etcd.watched_from);
         http_stream_begin("/etcdserverpb.Watch/Watch", (struct slice){body.text, body.size});
         strbuf_free(&body);
         slice_drop(&etcd.watched);
