@@ -131,8 +131,8 @@ at_hour() {
 }
 
 # relay_through CODE [WORD]: a relay to the member, at $relay, whose "changed" of Python makes what
-# is handed on of each answer; None: nothing, and the connection ends. WORD: its sys.argv[2]. "asked"
-# may do so with what the client has sent, and receive more.
+# is handed on of each answer; None: nothing, and the connection ends. WORD: its sys.argv[2].
+# "asked" may do so with what the client has sent, and receive more.
 relay_through() {
     bg_prints relay python3 -uc "
 import socket, sys, threading

@@ -24,6 +24,9 @@
 #define PATIENCE_NS NS_PER_SEC
 #define BELL        "!bell" /* a hexadecimal digit follows */
 #define LINE        "!line" /* the places in it follow */
+/* So many operations, and so many conditions, a transaction may have: etcd's --max-txn-ops, where
+ * it is not set. */
+#define OPERATIONS_MAX 128
 
 static struct {
     struct clockless known;
@@ -323,7 +326,8 @@ static bool share_bell(struct slice channel, struct slice other)
 }
 
 /* Adds a put of all messages for the bell of that channel, "CHANNEL TEXT" in lines: etcd takes one
- * for each key. Behind an empty line stands the lock's record, for who is handed the lock. */
+ * for each key. Behind an empty line stands the lock's record, for who is handed the lock;
+ * not where others are called, too: they will have written it before that one does. */
 static void add_bell(struct strbuf *txn, const struct unit *unit, char *const *texts,
                      struct slice of_channel)
 {
@@ -340,11 +344,30 @@ static void add_bell(struct strbuf *txn, const struct unit *unit, char *const *t
         free(channel);
         free(text);
     }
-    for (size_t i = 0; i < unit->count; i++)
+    for (size_t i = 0; i < unit->count && unit->message_count == 1; i++)
         if (texts[i] && slice_equal(unit->keys[i].name, lock))
             strbuf_printf(&value, "\n%s", texts[i]);
     add_put(txn, lock, bell_of(of_channel), (struct slice){value.text, value.size});
     strbuf_free(&value);
+}
+
+/* Adds the bells of the unit's messages from number "from" on, at most "room" of them. Returns the
+ * number of the first message that is left. */
+static size_t add_bells(struct strbuf *txn, const struct unit *unit, char *const *texts,
+                        size_t from, size_t room)
+{
+    for (; from < unit->message_count; from++) {
+        struct slice channel = unit->messages[from].channel;
+        size_t first = 0;
+        while (!share_bell(unit->messages[first].channel, channel))
+            first++;
+        if (first < from)
+            continue;
+        if (room-- == 0)
+            break;
+        add_bell(txn, unit, texts, channel);
+    }
+    return from;
 }
 
 static void take_event(struct slice event)
@@ -542,10 +565,12 @@ static void add_condition(struct strbuf *txn, const struct unit_key *key)
     free(name);
 }
 
-/* Returns the request. texts: of the keys that change; the caller frees. */
-static struct strbuf commit_request(const struct unit *unit, char **texts)
+/* Returns the request. texts: of the keys that change; the caller frees. *rung: how many messages
+ * it tells; those that it has no room for are told behind it. */
+static struct strbuf commit_request(const struct unit *unit, char **texts, size_t *rung)
 {
     struct strbuf txn = {0};
+    size_t room = OPERATIONS_MAX;
 
     /* A key that was only read must not have changed either. */
     for (size_t i = 0; i < unit->count; i++)
@@ -555,20 +580,15 @@ static struct strbuf commit_request(const struct unit *unit, char **texts)
             continue;
         texts[i] = clockless_print(&etcd.known, &unit->keys[i], &etcd.reading);
         add_put(&txn, unit->keys[i].name, "", slice_of(texts[i]));
+        room--;
     }
-    for (size_t i = 0; i < unit->message_count; i++) {
-        struct slice channel = unit->messages[i].channel;
-        size_t first = 0;
-        while (!share_bell(unit->messages[first].channel, channel))
-            first++;
-        if (first == i)
-            add_bell(&txn, unit, texts, channel);
-    }
-    if (etcd.place) { /* the next one's turn */
+    if (etcd.place && room > 0) { /* the next one's turn */
         struct strbuf left = {0};
         protobuf_add_bytes(&left, KEY, slice_of(etcd.place));
         add_operation(&txn, SUCCESS, DELETE, &left);
+        room--;
     }
+    *rung = add_bells(&txn, unit, texts, 0, room);
     for (size_t i = 0; i < unit->count && unit->guessed; i++)
         add_range(&txn, FAILURE, unit->keys[i].name);
     return txn;
@@ -609,10 +629,25 @@ static void note_refusal(const struct unit *unit, struct slice answer)
     etcd.told = true;
 }
 
+/* Tells the messages from number "rung" on. One that is lost costs a waiter's heartbeat. */
+static void ring_rest(const struct unit *unit, char *const *texts, size_t rung)
+{
+    struct host_fault fault;
+    struct slice answer;
+    bool told = true;
+
+    while (told && rung < unit->message_count) {
+        struct strbuf txn = {0};
+        rung = add_bells(&txn, unit, texts, rung, OPERATIONS_MAX);
+        told = transact(&txn, HTTP_WRITES, &answer, &fault);
+    }
+}
+
 static enum host_outcome commit_unit(struct unit *unit, struct host_fault *fault)
 {
     char *texts[UNIT_KEYS_MAX] = {NULL};
-    struct strbuf txn = commit_request(unit, texts);
+    size_t rung;
+    struct strbuf txn = commit_request(unit, texts, &rung);
     struct slice answer;
     bool answered = transact(&txn, HTTP_WRITES, &answer, fault);
     bool done = answered && protobuf_find(answer, SUCCEEDED).value;
@@ -627,6 +662,8 @@ static enum host_outcome commit_unit(struct unit *unit, struct host_fault *fault
     } else if (outcome == HOST_AGAIN && unit->asks) {
         unit->again = etcd.lease || line_up(unit->keys[0].name);
     }
+    if (done)
+        ring_rest(unit, texts, rung);
     for (size_t i = 0; i < unit->count; i++)
         free(texts[i]);
     if (done && random() % PURGE_EVERY == 0)
