@@ -35,7 +35,7 @@ static struct {
     struct clockless_reading reading;
     int64_t revision;     /* of that reading */
     int64_t heard;        /* messages up to that revision have been heard */
-    bool told;            /* the refusal of the latest commit told what is recent */
+    bool refusal_told;    /* the refusal of the latest commit told what is recent */
     struct slice watched; /* the request of the stream */
     int64_t watched_from; /* and from which revision on */
     struct moment since;  /* when a client listens that is patient; 0: it has not done anything */
@@ -221,8 +221,8 @@ static bool load_recent(struct unit *unit)
     if (!known)
         unit_restart(unit); /* some may be there already */
     recent_forget();
-    unit->guessed = known && !etcd.told;
-    etcd.told = false;
+    unit->guessed = known && !etcd.refusal_told;
+    etcd.refusal_told = false;
     return known;
 }
 
@@ -626,7 +626,7 @@ static void note_refusal(const struct unit *unit, struct slice answer)
             recent_note(unit->keys[told++].name, text.size ? text : slice_of(""),
                         protobuf_find(row, KV_MOD_REVISION).value);
     }
-    etcd.told = true;
+    etcd.refusal_told = true;
 }
 
 /* Tells the messages from number "rung" on. One that is lost costs a waiter's heartbeat. */

@@ -20,7 +20,7 @@ static void tell_start(struct loop_timer *timer)
                                           .text = "no answer from the store yet"};
     struct outage *outage = timer->owner;
 
-    outage->told = true;
+    outage->user_told = true;
     outage->events->trouble(outage->arg, outage->latest.text[0] ? &outage->latest : &silence);
 }
 
@@ -49,17 +49,17 @@ struct moment outage_limit(const struct outage *outage, struct moment now, int64
 
 void outage_answered(struct outage *outage, struct moment now)
 {
-    bool told = outage->told;
+    bool user_told = outage->user_told;
 
     outage->contacted = true;
     outage->until = now;
     outage->failures = 0;
     outage->latest.text[0] = '\0';
     outage->failure.cause = CAUSE_NONE;
-    outage->told = false;
+    outage->user_told = false;
     outage->reason_count = 0;
     loop_disarm(outage->loop, &outage->start);
-    if (told)
+    if (user_told)
         outage->events->recovered(outage->arg, moment_until(outage->since, now));
 }
 
@@ -74,7 +74,7 @@ bool outage_may_pass(const struct outage *outage, struct moment now, const struc
 
     if (!outage->contacted)
         return is_away(why) && !over;
-    if (!outage->told) /* the first failure in a row */
+    if (!outage->user_told) /* the first failure in a row */
         over = outage->longest == 0;
     return why->cause != CAUSE_DENIED && (!over || (outage->patient && is_away(why)));
 }
@@ -117,16 +117,16 @@ struct moment outage_note(struct outage *outage, struct moment now, const struct
     outage->latest = *why;
     store_note_failure(&outage->failure, why);
     if (outage->contacted) {
-        if (!outage->told) {
+        if (!outage->user_told) {
             outage->since = now;
             outage->until = moment_max(outage->until, moment_plus(now, outage->longest));
         }
-        outage->told = true;
+        outage->user_told = true;
         if (note_reason(outage, why))
             outage->events->trouble(outage->arg, why);
         if (why->grace_ms > 0)
             outage->until = moment_plus(now, why->grace_ms * NS_PER_MS + outage->longest);
-    } else if (!outage->told) {
+    } else if (!outage->user_told) {
         loop_arm(outage->loop, &outage->start, moment_plus(outage->since, ABSENCE_NS));
     } else if (explains) {
         outage->events->trouble(outage->arg, why);

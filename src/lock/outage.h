@@ -36,7 +36,7 @@ struct outage {
     size_t reason_count;
     struct answer failure;   /* of all in a row, the one that says why; cause NONE: none */
     struct moment since;     /* the first of them; before the store has answered: the start */
-    bool told;               /* the user was told of it */
+    bool user_told;          /* of it */
     struct loop_timer start; /* armed until the user is told that the store is away at the start */
 };
 

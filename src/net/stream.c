@@ -27,8 +27,8 @@ struct stream {
     struct tls_session *tls; /* NULL: plain */
     bool in_handshake;       /* connected, but TLS is not yet agreed on */
     bool remote;             /* by TCP */
-    bool heard;              /* the other end has made sense */
-    bool known;              /* or had on an earlier connection */
+    bool made_sense;         /* the other end has */
+    bool made_sense_before;  /* or had on an earlier connection */
     bool foreign;            /* another attempt is of no use */
     enum stream_language language;
     bool ending;         /* the other end has closed it unheard, and may reset it yet */
@@ -108,8 +108,8 @@ void stream_expiry(const struct stream *stream, struct tls_expiry *expiry)
  * language. */
 static void report_end(struct stream *stream, const char *why)
 {
-    const char *guess = stream->known ? NULL
-                        : stream->tls ? tls_guess_refusal(stream->tls)
+    const char *guess = stream->made_sense_before ? NULL
+                        : stream->tls             ? tls_guess_refusal(stream->tls)
                         : !stream->remote
                             ? NULL
                             : "is it a server with TLS, or a proxy that lacks commands?";
@@ -166,7 +166,7 @@ static void begin_stream(struct stream *stream, int fd)
     stream->io.events = LOOP_WRITE;
     stream->connecting = true;
     stream->remote = false;
-    stream->heard = stream->foreign = stream->in_handshake = false;
+    stream->made_sense = stream->foreign = stream->in_handshake = false;
     stream->ending = stream->reset = false;
     stream->language = STREAM_OURS;
 }
@@ -322,7 +322,7 @@ __attribute__((noinline)) static void decrypt_received(struct stream *stream)
     if (state != TLS_GOING || !send_tls(stream)) {
         int error = errno;
         /* With TLS 1.3, a server refuses our certificate in its first words after the handshake. */
-        if (state == TLS_FAILED && !stream->known)
+        if (state == TLS_FAILED && !stream->made_sense_before)
             stream_refuse(stream, fault);
         else if (state == TLS_FAILED)
             break_off(stream, fault);
@@ -339,7 +339,7 @@ static void receive_bytes(struct stream *stream)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     stream->reset |= n < 0 && errno == ECONNRESET;
-    if (n == 0 && stream->remote && !stream->heard && !stream->tls) {
+    if (n == 0 && stream->remote && !stream->made_sense && !stream->tls) {
         /* A server that turns a client away may reset the connection right behind its end
          * (ZooKeeper does, where it is full): only the reset tells that nothing was read. */
         loop_remove(stream->loop, &stream->io);
@@ -351,7 +351,7 @@ static void receive_bytes(struct stream *stream)
         report_end(stream, n < 0 ? strerror(errno) : CLOSED);
         return;
     }
-    if (!stream->tls && !stream->heard && n > 1 && buffer[0] == 21 && buffer[1] == 3) {
+    if (!stream->tls && !stream->made_sense && n > 1 && buffer[0] == 21 && buffer[1] == 3) {
         stream->language = STREAM_TLS;
         stream_refuse(stream, "what answers there speaks TLS");
         return;
@@ -415,5 +415,5 @@ const char *stream_overdue(const struct stream *stream)
 
 void stream_trust(struct stream *stream)
 {
-    stream->heard = stream->known = true;
+    stream->made_sense = stream->made_sense_before = true;
 }

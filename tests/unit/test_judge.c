@@ -36,7 +36,7 @@ static void make(struct scenario *scenario)
                                             .clock_ns = 100 * NS_PER_MS,
                                             .here_ns = 101 * NS_PER_MS,
                                             .memory.run_id = "r",
-                                            .grace = {.told = true,
+                                            .grace = {.has_marker = true,
                                                       .run_id = "r",
                                                       .replication = "i",
                                                       .own_replication = "i",
@@ -93,7 +93,7 @@ static void set(struct scenario *scenario, const char *word)
     SCALED(facts->clock_ns, "clock", NS_PER_MS);
     NUMBER(facts->figures.maxmemory, "maxmemory");
     NUMBER(facts->figures.memory, "memory");
-    NUMBER(facts->grace.told, "told");
+    NUMBER(facts->grace.has_marker, "told");
     NUMBER(facts->grace.marked, "marked");
     TEXT(facts->memory.run_id, "run");
     TEXT(facts->grace.run_id, "its_run");
@@ -411,7 +411,7 @@ static void test_sentinels(const char *words, const char *wanted, const char *pa
         struct sentinel_word *word = &facts.words[i];
         sprintf(facts.hosts[i].name, "s%zu", i + 1);
         facts.hosts[i].port = 26379;
-        word->named = true;
+        word->in_url = true;
         word->said = words[i] == 'u'   ? SENTINEL_UNKNOWN
                      : words[i] == 's' ? SENTINEL_SILENT
                      : words[i] == 'd' ? SENTINEL_DENIED

@@ -77,8 +77,9 @@ static size_t read_words(const char *text, struct sentinel_word *words)
 
     for (; *text; text++) {
         struct sentinel_word *word = &words[count++];
-        *word = (struct sentinel_word){.named = *text != '+', .told = *text == '+' || *text == '='};
-        text += word->told;
+        *word = (struct sentinel_word){.in_url = *text != '+',
+                                       .named_by_other = *text == '+' || *text == '='};
+        text += word->named_by_other;
         if (isupper((unsigned char)*text)) {
             word->said = SENTINEL_NAMES;
             word->port = 6379;

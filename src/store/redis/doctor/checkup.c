@@ -156,7 +156,7 @@ static void read_grace(struct server_facts *facts, const redisReply *reply)
 
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 4)
         return;
-    grace->told = true;
+    grace->has_marker = true;
     grace->marked = *text_at(reply, 0) != '\0';
     snprintf(grace->run_id, sizeof grace->run_id, "%s", text_at(reply, 0));
     snprintf(grace->replication, sizeof grace->replication, "%s", text_at(reply, 1));

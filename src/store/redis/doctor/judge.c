@@ -143,7 +143,7 @@ static void judge_grace(const struct server_facts *facts, const struct requireme
 
     if (!grace->marked && !requirements->grace)
         return;
-    if (!grace->told || !*facts->memory.run_id || grace->now_ms <= 0) {
+    if (!grace->has_marker || !*facts->memory.run_id || grace->now_ms <= 0) {
         diagnosis_add(diagnosis, "grace", LEVEL_NOTE, ASK_ADMIN, "cannot tell");
         return;
     }

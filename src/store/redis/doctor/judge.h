@@ -61,7 +61,7 @@ enum rights_lack rights_judge(const char *error);
 /* The marker of --grace in the store, and whether this is the server that wrote it
  * (lua/epoch.lua). */
 struct grace_facts {
-    bool told; /* whether there is a marker */
+    bool has_marker;
     bool marked;
     char run_id[48], replication[48];
     int64_t longest_ms; /* the longest lease */

@@ -52,9 +52,9 @@ static size_t count_all(const struct sentinel_word *words, size_t count, bool co
     for (size_t i = 0; i < count; i++) {
         if (!has_own_vote(words, count, i))
             continue;
-        if (sentinel_votes(&words[i]) || (words[i].named && words[i].told))
+        if (sentinel_votes(&words[i]) || (words[i].in_url && words[i].named_by_other))
             known++;
-        else if (words[i].named)
+        else if (words[i].in_url)
             named++;
         else
             told++;

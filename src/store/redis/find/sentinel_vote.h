@@ -26,8 +26,8 @@ enum sentinel_said {
 
 struct sentinel_word {
     enum sentinel_said said;
-    bool named; /* by the URL */
-    bool told;  /* by another Sentinel, at that address */
+    bool in_url;
+    bool named_by_other; /* at that address, by another Sentinel */
     /* The id that the Sentinel says itself, and that another one said last; "": not known. */
     char id[SENTINEL_ID_SIZE], told_id[SENTINEL_ID_SIZE];
     char host[256]; /* of the master named */
@@ -48,7 +48,7 @@ struct sentinel_facts {
 /* Whether it counts: it is in the URL, or those that were asked last told of it. */
 static inline bool sentinel_counts(const struct sentinel_word *word)
 {
-    return word->named || word->told;
+    return word->in_url || word->named_by_other;
 }
 /* The id that it is known by; "": none. */
 static inline const char *sentinel_id(const struct sentinel_word *word)

@@ -457,7 +457,7 @@ static void learn_of(struct sentinels *sentinels, const struct peer *peer)
         sentinel = add_sentinel(sentinels, peer->host, peer->port);
     if (!sentinel)
         return;
-    sentinel->word->told = true;
+    sentinel->word->named_by_other = true;
     memcpy(sentinel->word->told_id, peer->id, sizeof peer->id);
     if (!known)
         ask_sentinel(sentinel, SENTINELS_ALL);
@@ -492,7 +492,7 @@ struct sentinels *sentinels_new(struct loop *loop, const struct url *url, struct
     for (size_t i = 0; i < url->host_count; i++) {
         const struct url_host *host = &url->hosts[i];
         if (!find_known(sentinels, host->name, host->port, "")) /* listed twice, it has one vote */
-            add_sentinel(sentinels, host->name, host->port)->word->named = true;
+            add_sentinel(sentinels, host->name, host->port)->word->in_url = true;
     }
     return sentinels;
 }
@@ -537,7 +537,7 @@ void sentinels_ask(struct sentinels *sentinels, enum sentinels_question question
     sentinels->password = login->password ? mem_strdup(login->password) : NULL;
     for (size_t i = 0; i < sentinels->facts.count; i++) {
         struct sentinel *sentinel = sentinels->members[i];
-        sentinel->word->told &= question == SENTINELS_KNOWN;
+        sentinel->word->named_by_other &= question == SENTINELS_KNOWN;
         if (sentinel_counts(sentinel->word)) {
             ask_sentinel(sentinel, question);
         } else if (sentinel->step != STEP_NONE) {
