@@ -5,7 +5,7 @@ load etcds
 
 setup_file() {
     clean_environment
-    ! has_etcd || etcd_start 3 --unsafe-no-fsync
+    ! has_etcd || etcd_start 3 --unsafe-no-fsync --quota-backend-bytes $((32 << 20))
 }
 
 setup() { etcd_setup; }
@@ -99,4 +99,20 @@ hears_from_another() {
     [[ $output == *'warning  members'*'2 of the 3 members'* ]]
     member_start 3
     poll_until 60 ctl endpoint health
+}
+
+@test "docs/etcd.md: the space that is used up is got back on all members" {
+    head -c 1000000 /dev/zero | tr '\0' x >"$T/value"
+    for _ in {1..100}; do
+        ctl put "test$BATS_TEST_NUMBER/filler" <"$T/value" >/dev/null 2>&1 || break
+    done
+    run -69 rlock run --server-wait 0 k -- true
+    mkdir "$T/bin"
+    printf '#!/bin/sh\nETCDCTL_API=3 exec %s --endpoints 127.0.0.1:%s "$@"\n' \
+        "$(command -v etcdctl)" "${port[1]}" >"$T/bin/etcdctl"
+    chmod +x "$T/bin/etcdctl"
+    "$TESTS/page_blocks" etcd.md 'Settings of etcd' 2 >"$T/block"
+    PATH=$T/bin:$PATH sh -e "$T/block"
+    run -0 rlock run k -- true
+    [[ ! $(ctl alarm list) ]]
 }

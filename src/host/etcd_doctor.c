@@ -60,8 +60,8 @@ static bool try_space(const struct etcd_check *of)
     host_find(of->out, scarce ? "warning" : "fine", text,
               !scarce ? ""
               : used < size / 2
-                  ? "etcdctl defrag; at 2 GB, or --quota-backend-bytes, no lock is taken"
-                  : ADVICE_COMPACT "; then etcdctl defrag");
+                  ? "etcdctl defrag --cluster; at 2 GB, or --quota-backend-bytes, no lock is taken"
+                  : ADVICE_COMPACT "; then etcdctl defrag --cluster");
     return true;
 }
 
@@ -88,7 +88,7 @@ static bool try_alarms(const struct etcd_check *of)
     else if (space)
         host_find(of->out, "unfit",
                   "the alarm NOSPACE is on: it takes no writes, so it grants no locks",
-                  "compact, etcdctl defrag, etcdctl alarm disarm");
+                  "compact, etcdctl defrag --cluster, etcdctl alarm disarm");
     else
         host_find(of->out, "fine", "there is no alarm", "");
     return true;
