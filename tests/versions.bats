@@ -394,8 +394,12 @@ host_by_host() {
     fails grep -A 9 '^not ok' "$T/contest.out"
 }
 
-@test "two versions share the locks of a database" {
+@test "two versions wait in one queue of a database" {
     [[ $DATABASES ]] || skip "neither PostgreSQL nor MariaDB with its driver is here"
     on_each both_ways in_one_queue
+}
+
+@test "two versions see the same locks of a database" {
+    [[ $DATABASES ]] || skip "neither PostgreSQL nor MariaDB with its driver is here"
     on_each both_ways seen_alike
 }
