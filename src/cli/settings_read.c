@@ -148,13 +148,14 @@ static const char *settle_path(const struct collection *collection, const struct
 
 static bool has_password(enum setting id, const char *value)
 {
-    size_t start, length = 0;
-    bool found = (id == SETTING_PASSWORD || id == SETTING_SENTINEL_PASSWORD) && *value;
+    size_t at = 0, start, length;
 
-    for (size_t at = 0; id == SETTING_URL && urls_password_span(value, at, &start, &length);
-         at = start + length)
-        found |= length > 0;
-    return found;
+    if (id != SETTING_URL)
+        return (id == SETTING_PASSWORD || id == SETTING_SENTINEL_PASSWORD) && *value;
+    for (; urls_password_span(value, at, &start, &length); at = start + length)
+        if (length > 0)
+            return true;
+    return false;
 }
 
 /* A command may begin and end with a quote. */

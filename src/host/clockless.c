@@ -219,7 +219,9 @@ static bool take_stamp(struct slice *value, struct clockless_line *line, int64_t
     return true;
 }
 
-/* Returns by how much the times of that line must be moved, at most. */
+/* Returns by how much the times of that line must be moved, so that they are by the clock here: its
+ * stamp and its age make now. The store's dates may show that it is older. One that was read before
+ * is moved by no more than then. */
 static int64_t shift_of(const struct clockless *known, const struct clockless_key *key,
                         struct slice name, struct slice value, const struct clockless_line *line,
                         int64_t age_us, const struct clockless_reading *reading)

@@ -41,6 +41,7 @@ void database_add_bytes(struct sql_text *request, struct slice bytes)
     strbuf_putc(&request->out, '\'');
 }
 
+/* PostgreSQL has the names of records as escaped text, MySQL as bytes. */
 static void add_name(struct sql_text *request, struct slice name)
 {
     if (database.dialect->is_mysql) {

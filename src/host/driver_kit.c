@@ -43,6 +43,7 @@ struct kit {
 static unsigned number;
 static bool refused[PUTS_MAX];
 
+/* Only the first finding counts. Returns false, for a question that has failed. */
 __attribute__((format(printf, 3, 4))) static bool report_finding(struct kit *kit, const char *level,
                                                                  const char *format, ...)
 {

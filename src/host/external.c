@@ -73,6 +73,7 @@ static enum host_outcome load_unit(struct unit *unit, struct host_fault *fault)
     return done ? HOST_DONE : HOST_FAILED;
 }
 
+/* A driver has no transactions. */
 static void abandon_unit(void)
 {
 }

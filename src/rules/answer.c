@@ -220,6 +220,7 @@ static const char *limit_behind(const char *word, const char *what)
 /* In front of a version. */
 #define MINIMUM "minimum "
 
+/* MISFIT, now, what, which key. */
 static void read_misfit(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     static const struct {
@@ -332,6 +333,7 @@ static bool read_limit(const redisReply *reply, size_t i, unsigned *limit)
     return sound;
 }
 
+/* GRANTED or RENEWED, now, {fence...}, {slot...}, 2 if one was forgotten, {stored limit...}. */
 static void read_granted(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     const redisReply *fences = redis_reply_list(reply, 2), *slots = redis_reply_list(reply, 3);
@@ -371,6 +373,7 @@ static void read_place(const redisReply *reply, size_t i, struct answer *answer,
     answer->refused.requeued = redis_reply_says(reply, i + 2, 1);
 }
 
+/* QUEUED, now, a place (3), an obstacle (4), the stored limit, ms until the next call. */
 static void read_queued(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     read_place(reply, 2, answer, extra);
@@ -394,7 +397,7 @@ static bool read_pause(const redisReply *record, int64_t now, struct lock_party 
     const char *text = record->str;
     take_number(&text, &deadline);
     pause->left_ms = span_between(now, deadline);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) /* OWNER, SINCE and MODE */
         text = strchr(text, ' ') + 1;
     identity_noted_word(text, (size_t)(record->str + record->len - text), LOCK_NOTE_GLOB, glob);
     return true;
@@ -431,6 +434,8 @@ void redis_answer_pauses(const struct redisReply *reply, int64_t now,
     free(text);
 }
 
+/* CLOSED, now, ms until it opens, a place (3), which key, the pause, ms until the next call. A lock
+ * that is closed without a pause has a limit of 0. */
 static void read_closed(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     answer->refused.opens_ms = redis_reply_span(reply, 2);
@@ -442,6 +447,7 @@ static void read_closed(const redisReply *reply, struct answer *answer, struct r
     answer->refused.next_call_ms = redis_reply_span(reply, 8);
 }
 
+/* DONE, now, which key, ms since the run began, the run. */
 static void read_done(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     struct lock_run run;
@@ -454,6 +460,7 @@ static void read_done(const redisReply *reply, struct answer *answer, struct red
     answer->refused.first = &extra->party;
 }
 
+/* SUPERSEDED, now, which key, the waiter that came instead. */
 static void read_superseded(const redisReply *reply, struct answer *answer,
                             struct redis_extra *extra)
 {
@@ -461,6 +468,7 @@ static void read_superseded(const redisReply *reply, struct answer *answer,
     answer->refused.first = party_at(reply, 3, extra->now_ms, read_waiter, &extra->party);
 }
 
+/* GRACE, now, ms until it grants, a place (3). */
 static void read_grace(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     answer->grace_ms = redis_reply_span(reply, 2);
@@ -468,6 +476,7 @@ static void read_grace(const redisReply *reply, struct answer *answer, struct re
     read_place(reply, 3, answer, extra);
 }
 
+/* HELD, now, how many wait, an obstacle (4), the stored limit, the token of a foreign holder. */
 static void read_held(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     answer->refused.position = redis_reply_count(reply, 2);
@@ -491,6 +500,7 @@ static void read_unsent(const redisReply *reply, struct answer *answer, struct r
                 stale ? "took too long" : "was withdrawn");
 }
 
+/* MIRROR, now, {key...}. */
 static void read_mirrors(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     extra->mirrors = redis_reply_list(reply, 2);
@@ -504,6 +514,7 @@ static void take_revocation(const struct revocation *revoked, struct answer *ans
     answer->refused.revoked = revoked->known ? &extra->revoked : NULL;
 }
 
+/* LOST or ABSENT, now, the holders (4), the run that the lock was taken away from. */
 static void read_not_holder(const redisReply *reply, struct answer *answer,
                             struct redis_extra *extra)
 {
@@ -514,6 +525,7 @@ static void read_not_holder(const redisReply *reply, struct answer *answer,
         take_revocation(&run.by.revoked, answer, extra);
 }
 
+/* ASKED, now, the holders (4): the caller's own entry. */
 static void read_asked(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     read_holders(reply, 2, answer, extra);

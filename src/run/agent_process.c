@@ -65,6 +65,7 @@ int agent_process_start(struct agent_process *agent, const struct agent_plan *pl
     return fork_agent(agent, &task, NULL, NULL);
 }
 
+/* A first death may be by chance. The pauses double, up to a part of the lease. */
 static int64_t pause_after(unsigned deaths, int64_t lease)
 {
     int64_t pause = PAUSE_LEAST_NS;

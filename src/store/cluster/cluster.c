@@ -357,7 +357,7 @@ enum release_sent cluster_release_nowait(struct cluster *cluster, unsigned slot,
 {
     size_t node = cluster_map_find(cluster->map, slot);
 
-    if (node == CLUSTER_NOWHERE || slot == cluster->slot)
+    if (node == CLUSTER_NOWHERE || slot == cluster->slot) /* the request about it went there */
         node = cluster->node;
     struct store *store = cluster_nodes_store(cluster->nodes, node);
     enum release_sent sent = store ? store_release_nowait(store, request) : RELEASE_UNSENT;

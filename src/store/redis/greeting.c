@@ -173,6 +173,27 @@ static bool does_without(const struct redis_greeting *greeting, const char *erro
                        (greeting->step == STEP_INFO && greeting->identity == IDENTITY_WANTED));
 }
 
+/* A host replies "OK N", how often a waiter may ask in ms, or "OK ADDRESS", where it found the
+ * database. */
+static void hear_host(struct redis_greeting *greeting, const struct redisReply *reply)
+{
+    if (reply->type != REDIS_REPLY_STATUS || strncmp(reply->str, "OK ", 3) != 0)
+        return;
+    const char *words = reply->str + 3;
+    if (!decimal_parse(words, 1, INT32_MAX, &greeting->poll_ms))
+        snprintf(greeting->address, sizeof greeting->address, "%s", words);
+}
+
+/* INFO has run_id:0123456789abcdef0123456789abcdef01234567 among other lines. */
+static void hear_run_id(struct redis_greeting *greeting, const struct redisReply *reply)
+{
+    static const char name[] = "\nrun_id:";
+    const char *line = reply->type == REDIS_REPLY_STRING ? strstr(reply->str, name) : NULL;
+    const char *id = line ? line + strlen(name) : "";
+
+    snprintf(greeting->node, MEMBER_SERVER_SIZE, "%.*s", (int)strcspn(id, "\r\n"), id);
+}
+
 enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
                                         const struct redisReply *reply, struct answer *answer)
 {
@@ -181,26 +202,17 @@ enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
         redis_error_answer(reply->str, answer);
         return GREETING_REFUSED;
     }
-    bool more = greeting->step == STEP_AUTH && reply->type == REDIS_REPLY_STATUS &&
-                strncmp(reply->str, "OK ", 3) == 0;
-    if (more && !decimal_parse(reply->str + 3, 1, INT32_MAX, &greeting->poll_ms))
-        snprintf(greeting->address, sizeof greeting->address, "%s", reply->str + 3);
-    /* A Cluster's replica refers to its master later, in reply to a call. */
-    if (greeting->step == STEP_ROLE && !greeting->cluster &&
-        !redis_greeting_is_master(greeting, reply, answer))
-        return GREETING_REFUSED;
-    if (greeting->step == STEP_ROLE)
+    switch (greeting->step) {
+    case STEP_AUTH: hear_host(greeting, reply); break;
+    case STEP_ROLE:
+        /* A Cluster's replica refers to its master later, in reply to a call. */
+        if (!greeting->cluster && !redis_greeting_is_master(greeting, reply, answer))
+            return GREETING_REFUSED;
         greeting->replicas = redis_greeting_replicas(reply);
-    if (greeting->step == STEP_TIME)
-        greeting->clock_ms = redis_reply_time(reply) / 1000; /* 0: none */
-    if (greeting->step == STEP_INFO) {
-        /* run_id:0123456789abcdef0123456789abcdef01234567 among other lines. */
-        static const char name[] = "\nrun_id:";
-        const char *at = reply->type == REDIS_REPLY_STRING ? strstr(reply->str, name) : NULL;
-        if (at)
-            at += strlen(name);
-        snprintf(greeting->node, MEMBER_SERVER_SIZE, "%.*s", at ? (int)strcspn(at, "\r\n") : 0,
-                 at ? at : "");
+        break;
+    case STEP_TIME: greeting->clock_ms = redis_reply_time(reply) / 1000; break; /* 0: none */
+    case STEP_INFO: hear_run_id(greeting, reply); break;
+    default: break;
     }
     greeting->step = next_step(greeting, greeting->step);
     return greeting->step == STEP_END ? GREETING_DONE : GREETING_GOING;

@@ -74,7 +74,7 @@ static void on_deleted(struct zk_store *store, const struct zk_reply *replies)
         have_left(store);
     } else if (error == ZK_NO_NODE) {
         store->place = ZK_MAY_HAVE_PLACE;
-        store->missing = 1 + key_of_operation(store, index);
+        store->missing = 1 + key_of_operation(store, index); /* 0: none */
         find_own_nodes(store);
     } else {
         zk_tell_error(store, error);
