@@ -369,6 +369,24 @@ swallows() {
     [[ $(wc -l <"$T/curious.out") == 1 ]]
 }
 
+# after HOURS COMMAND...: rlock's clock is that much ahead.
+after() {
+    SHIM_CLOCK_FILE=$T/clock
+    printf '%-4096s' $((3600000 * $1)) >"$SHIM_CLOCK_FILE"
+    SHIM_CLOCK_FILE=$SHIM_CLOCK_FILE LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_clock.so "${@:2}"
+}
+
+@test "the doctor foresees the end of a database server's certificates" {
+    each_database
+    url=${RLOCK_URL/:/s:}
+    run rlock doctor -u "$url" --tls-ca "$CERTS/ca.pem"
+    [[ $output == *"fine     certificate  "*" ends in "* ]]
+    after 37 run rlock doctor -u "$url" --tls-ca "$CERTS/ca.pem"
+    [[ $output == *'warning  certificate  '*' ends in '* ]]
+    run rlock doctor
+    [[ $output != *certificate* ]]
+}
+
 @test "with TLS, only a database server that is vouched for is used" {
     each_database
     local url=${RLOCK_URL/:/s:}

@@ -282,6 +282,13 @@ static void shake_hands(struct stream *stream)
         report_end(stream, sent ? CLOSED : strerror(errno));
 }
 
+void stream_secure(struct stream *stream, struct tls *tls, const char *host)
+{
+    stream->tls = tls_start(tls, host);
+    stream->in_handshake = true;
+    shake_hands(stream);
+}
+
 static void finish_connect(struct stream *stream)
 {
     int fault = fault_of(stream);

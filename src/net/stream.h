@@ -33,6 +33,9 @@ int stream_open(struct stream *stream, const struct endpoint *to, struct tls *tl
                 const char *host);
 /* The same of a copy of "fd", a socket that is connected to a program of this host. */
 int stream_adopt(struct stream *stream, int fd);
+/* A plain connection continues over TLS, with what the other end says next: "connected" comes once
+ * more, or "broken". */
+void stream_secure(struct stream *stream, struct tls *tls, const char *host);
 /* Drops the connection and what was queued. Harmless if it is closed. */
 void stream_close(struct stream *stream);
 

@@ -95,14 +95,15 @@ void diagnosis_add_encryption(struct diagnosis *diagnosis, const struct url *url
                       secret ? "the password and " : "");
 }
 
-void diagnosis_add_expiry(struct diagnosis *diagnosis, const struct tls_expiry *expiry)
+void diagnosis_add_expiry(struct diagnosis *diagnosis, const char *where,
+                          const struct tls_expiry *expiry)
 {
     bool late = expiry->spare_s < 0;
 
     if (expiry->whose)
         diagnosis_add(diagnosis, "certificate", late ? LEVEL_WARNING : LEVEL_FINE,
                       late ? "renew it: from then on no host can connect, and locks are lost" : "",
-                      "%s ends in %s", expiry->whose,
+                      "%s%s ends in %s", where, expiry->whose,
                       expiry->left_s > DURATION_MAX_NS / NS_PER_SEC
                           ? "more than ten years"
                           : DURATION_TEXT(expiry->left_s * NS_PER_SEC));

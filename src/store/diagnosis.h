@@ -78,8 +78,9 @@ void diagnosis_add_latency(struct diagnosis *diagnosis, const struct server_figu
 void diagnosis_add_encryption(struct diagnosis *diagnosis, const struct url *url, bool secret);
 
 /* Adds when the first of the certificates ends that the connection relies on, if it is over TLS;
- * with a warning if that is soon. */
-void diagnosis_add_expiry(struct diagnosis *diagnosis, const struct tls_expiry *expiry);
+ * with a warning if that is soon. where: words in front of what is said, "" or "a Sentinel: ". */
+void diagnosis_add_expiry(struct diagnosis *diagnosis, const char *where,
+                          const struct tls_expiry *expiry);
 
 /* Prints a short duration as "0.12 ms". Returns out. */
 const char *diagnosis_print_ms(int64_t ns, char out[32]);

@@ -13,7 +13,9 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "net/loop.h"
+#include "net/tls.h"
 #include "rules/error.h"
+#include "store/hosted/certificate.h"
 #include "store/hosted/dialect.h"
 #include "store/redis/session.h"
 #include "store/url_parts.h"
@@ -569,6 +571,29 @@ static void tell_unreached(struct probe *probe)
     diagnosis_hint(&server->diagnosis, probe->failure.hint);
 }
 
+/* Of each host that shows them, the one that ought to be renewed first. */
+static void check_certificates(struct probe *probe)
+{
+    const struct url *all = probe->plan->address->urls;
+    struct store_address address = *probe->plan->address;
+    struct url url = *all;
+    struct tls_expiry first = {0}, one;
+    char fault[SAID_SIZE] = "";
+
+    address.urls = &url;
+    for (size_t i = 0; all->tls && !all->path && i < all->host_count; i++) {
+        url.hosts[0] = all->hosts[i];
+        if (certificate_look(&address, probe->dialect, &one, fault, sizeof fault) &&
+            (!first.whose || one.spare_s < first.spare_s))
+            first = one;
+    }
+    if (first.whose)
+        diagnosis_add_expiry(&probe->server->diagnosis, "", &first);
+    else if (*fault)
+        diagnosis_add(&probe->server->diagnosis, "certificate", LEVEL_NOTE, "",
+                      "cannot tell when it ends: %s", fault);
+}
+
 static void examine_server(struct probe *probe)
 {
     const struct store_address *address = probe->plan->address;
@@ -591,6 +616,7 @@ static void examine_server(struct probe *probe)
     check_ping(probe);
     diagnosis_add_encryption(&server->diagnosis, address->urls,
                              address->urls->password || address->password);
+    check_certificates(probe);
     check_clock(probe);
     check_reads(probe);
     if (is_mysql)
@@ -627,9 +653,11 @@ static void examine_by_host(struct probe *probe, const char *const *tests)
     snprintf(server->figures.version, sizeof server->figures.version, "%.*s",
              (int)sizeof server->figures.version - 1, probe->values[1]);
     check_ping(probe);
-    if (address->urls->kind->secure)
+    if (address->urls->kind->secure) {
         diagnosis_add_encryption(&server->diagnosis, address->urls,
                                  address->urls->password || address->password);
+        check_certificates(probe);
+    }
     for (; *tests && server->diagnosis.worst != LEVEL_UNFIT; tests++) {
         if (ask_sql(probe, *tests))
             add_finding(probe, *tests, level_of(probe->values[0]), probe->values[1],

@@ -119,7 +119,7 @@ static bool check_server(const struct checkup_plan *plan, struct url_host host,
     }
     server->figures.ping_median_ns = server->figures.ping_max_ns = probe.round_trip;
     diagnosis_add(&server->diagnosis, "reach", LEVEL_FINE, "", "it begins a session");
-    diagnosis_add_expiry(&server->diagnosis, &probe.expiry);
+    diagnosis_add_expiry(&server->diagnosis, "", &probe.expiry);
     if (probe.outcome == ZK_ANSWERED)
         diagnosis_add(&server->diagnosis, "session", LEVEL_FINE, "", "it opens a session again");
     else

@@ -548,6 +548,8 @@ static bool check_sentinels(const struct store_address *address, struct diagnosi
                   moment_plus(moment_now(), address->connect_timeout), all_heard, loop);
     loop_run(loop);
     judge_sentinels(sentinels_facts(sentinels), diagnosis);
+    struct tls_expiry expiry = sentinels_expiry(sentinels);
+    diagnosis_add_expiry(diagnosis, "a Sentinel: ", &expiry);
     sentinels_free(sentinels);
     tls_discard(tls);
     loop_free(loop);

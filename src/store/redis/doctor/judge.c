@@ -412,7 +412,7 @@ void judge_server(const struct server_facts *facts, const struct requirements *r
     }
     diagnosis_add_latency(diagnosis, &facts->figures, facts->connected_ns, requirements->lease);
     diagnosis_add_encryption(diagnosis, requirements->url, requirements->secret);
-    diagnosis_add_expiry(diagnosis, &facts->expiry);
+    diagnosis_add_expiry(diagnosis, "", &facts->expiry);
     judge_version(facts, requirements, diagnosis);
     judge_scripts(facts, diagnosis);
     judge_uptime(facts, requirements, diagnosis);

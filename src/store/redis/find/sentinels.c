@@ -9,6 +9,7 @@
 #include "net/conn.h"
 #include "net/loop.h"
 #include "net/resolve.h"
+#include "net/tls.h"
 #include "rules/error.h"
 #include "rules/reply.h"
 
@@ -569,6 +570,18 @@ bool sentinels_contradict(const struct sentinels *sentinels, const char *host, i
 const struct sentinel_facts *sentinels_facts(const struct sentinels *sentinels)
 {
     return &sentinels->facts;
+}
+
+struct tls_expiry sentinels_expiry(const struct sentinels *sentinels)
+{
+    struct tls_expiry first = {0}, one;
+
+    for (size_t i = 0; i < sentinels->facts.count; i++) {
+        stream_expiry(sentinels->members[i]->conn->stream, &one);
+        if (one.whose && (!first.whose || one.spare_s < first.spare_s))
+            first = one;
+    }
+    return first;
 }
 
 static bool is_silent(const struct sentinel_word *word)

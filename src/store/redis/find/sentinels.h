@@ -38,6 +38,8 @@ void sentinels_ask(struct sentinels *sentinels, enum sentinels_question question
 /* Ends a question, without its "done". Harmless if none is open. */
 void sentinels_hush(struct sentinels *sentinels);
 
+/* Returns the certificates of their open connections of which one ought to be renewed first. */
+struct tls_expiry sentinels_expiry(const struct sentinels *sentinels);
 /* Whether any of them has said anything but that this is the master. */
 bool sentinels_contradict(const struct sentinels *sentinels, const char *host, int port);
 /* Returns where each one is, and its word when they were counted last; borrowed. */
