@@ -195,7 +195,7 @@ static const struct not_holder_words words = {
     .gone = "reserved by you: it was released, or its time is over"};
 
 /* Whether the command runs inside a run that holds KEY: its guards count on the lease. */
-static bool is_of_run(struct reserve *reserve)
+static bool ask_if_of_run(struct reserve *reserve)
 {
     const char *owner = getenv("RLOCK_OWNER");
     const struct lock_view *lock;
@@ -247,7 +247,7 @@ static int extend_reservation(struct call *call)
 
     if (status != STATUS_OK)
         return status;
-    if (is_of_run(reserve))
+    if (ask_if_of_run(reserve))
         return not_holder_refuse_run(call, reserve->key);
     if (!reservation_find(&call->settings, reserve->key, reserve->owner, &until_ms))
         return not_holder_say_unreserved(call, reserve->key);

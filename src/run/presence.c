@@ -18,7 +18,7 @@ void presence_init(struct presence *presence, struct loop *loop, pid_t pid,
     presence->timer = (struct loop_timer){.fire = fire, .owner = owner};
 }
 
-static bool is_stopped(struct presence *presence)
+static bool see_if_stopped(struct presence *presence)
 {
     struct process process;
 
@@ -46,7 +46,7 @@ void presence_remind(struct presence *presence)
 {
     if (presence->state != PRESENCE_ASKED)
         return;
-    if (is_stopped(presence)) {
+    if (see_if_stopped(presence)) {
         loop_arm(presence->loop, &presence->timer, moment_plus(loop_now(presence->loop), REACT_NS));
         return;
     }
@@ -70,7 +70,7 @@ bool presence_confirm(struct presence *presence)
         return false;
     if (!moment_reached(moment_plus(presence->seen, LOOK_NS), now))
         return true;
-    if (is_stopped(presence))
+    if (see_if_stopped(presence))
         presence_ask(presence);
     else
         presence->seen = now;
@@ -90,7 +90,7 @@ void presence_expect(struct presence *presence)
 
 bool presence_wait_on(struct presence *presence)
 {
-    if (is_stopped(presence) ||
+    if (see_if_stopped(presence) ||
         patience_look(&presence->waited, loop_now(presence->loop)) >= REACT_NS)
         return false;
     look_later(presence);

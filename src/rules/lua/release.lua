@@ -114,7 +114,9 @@ local function notify_first(lock, parent, family)
   end
 end
 
--- Returns the entry that the owner had; nil: none.
+-- Removes the owner's entry, or has it run out where at_least asks for that, and its place in the
+-- queue; bars a request that is under way; wakes whoever can go then. Returns the entry that the
+-- owner had; nil: none.
 local function release(lock)
   local own, family = lock.own, lock.family
   local mode_before -- of the family; nil: it keeps what it has

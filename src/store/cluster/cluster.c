@@ -63,7 +63,8 @@ static void finish_operation(struct cluster *cluster, const struct answer *answe
 {
     cluster->busy = false;
     loop_disarm(cluster->loop, &cluster->timer);
-    loop_arm(cluster->loop, &cluster->idle, now_of(cluster));
+    loop_arm(cluster->loop, &cluster->idle,
+             now_of(cluster)); /* unless the next one begins at once */
     cluster->operation.done(cluster->operation.arg, answer);
 }
 

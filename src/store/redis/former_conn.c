@@ -68,7 +68,7 @@ void former_conn_note_refusal(struct former_conn *former, const struct endpoint 
         former->refusals++;
 }
 
-bool former_conn_is_wanted(struct former_conn *former)
+bool former_conn_reconsider(struct former_conn *former)
 {
     bool wanted = former->kept && former->refusals > 0 && former->answers;
 

@@ -26,7 +26,7 @@ void former_conn_keep(struct former_conn *former, struct loop *loop, struct conn
 void former_conn_note_refusal(struct former_conn *former, const struct endpoint *at);
 /* Returns whether to continue on it: its server takes no other connection. Leaves it where it does
  * not work either: then another one may take its place. */
-bool former_conn_is_wanted(struct former_conn *former);
+bool former_conn_reconsider(struct former_conn *former);
 /* Puts it in the place of *conn, which is closed. Its events are still its former's. */
 void former_conn_take(struct former_conn *former, struct conn **conn);
 /* Harmless if there is none. */

@@ -595,7 +595,7 @@ static bool go_back(struct redis_session *session)
     struct locator *locator = session->locator;
     struct sentinel_login login = login_of(session);
     int at =
-        former_conn_is_wanted(&session->former) ? locator_find(locator, &session->former.at) : -1;
+        former_conn_reconsider(&session->former) ? locator_find(locator, &session->former.at) : -1;
 
     if (at < 0)
         return false;

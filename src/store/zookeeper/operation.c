@@ -144,6 +144,7 @@ void zk_send(struct zk_store *store, zk_hear *hear, enum zk_effect effect)
     static const enum zk_way ways[] = {
         [ZK_REOPENS] = ZK_NEW_BY_ALL_MEANS, [ZK_ASKS_FOR_ROOM] = ZK_NEW_CONNECTION};
 
+    /* A session that another server has opened meanwhile has to be opened again. */
     zk_session_send(store->session, store->moved ? ZK_NEW_BY_ALL_MEANS : ways[effect],
                     store->base.operation.until);
 }
