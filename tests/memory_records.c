@@ -63,12 +63,12 @@ static enum host_outcome memory_load(struct unit *unit, struct host_fault *fault
     return HOST_DONE;
 }
 
-void memory_records_reach(struct unit *unit, struct slice name, bool to_write)
+void memory_records_reach(struct unit *unit, struct slice name, enum unit_use use)
 {
     size_t before = unit->count;
 
-    unit_add(unit, name, to_write);
-    unit->reads_only &= !to_write;
+    unit_add(unit, name, use);
+    unit->reads_only &= use == UNIT_READS;
     if (unit->count > before)
         load(&unit->keys[before]);
 }

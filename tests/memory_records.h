@@ -28,6 +28,6 @@ struct memory_watch {
 void memory_records_use(struct memory_records *records, const struct memory_watch *watch);
 void memory_records_clear(struct memory_records *records);
 /* Loads a key amid a unit, which needs not be done again for it then. */
-void memory_records_reach(struct unit *unit, struct slice name, bool to_write);
+void memory_records_reach(struct unit *unit, struct slice name, enum unit_use use);
 
 extern const struct host_store memory_records_store;

@@ -151,7 +151,7 @@ static const struct command commands[] = {
 
 static void add_name(void *arg, struct slice name)
 {
-    unit_add(arg, name, true);
+    unit_add(arg, name, UNIT_WRITES);
 }
 
 /* All records, as many in one unit as each store takes. */
@@ -164,7 +164,7 @@ static void flush_some(const struct unit *all, size_t from)
     enum host_outcome outcome;
 
     for (size_t i = from; i < all->count && i < from + FLUSHED; i++)
-        unit_add(&unit, all->keys[i].name, true);
+        unit_add(&unit, all->keys[i].name, UNIT_WRITES);
     do {
         unit_restart(&unit);
         if (store->load(&unit, &fault) != HOST_DONE)

@@ -170,7 +170,7 @@ static void run_del(struct command_call *call)
     size_t gone = 0;
 
     for (size_t i = 1; i < call->count; i++) {
-        struct record *record = unit_record(call->unit, call->words[i], true);
+        struct record *record = unit_record(call->unit, call->words[i], UNIT_WRITES);
         if (record && record->type != RECORD_NONE) {
             record_clear(record);
             record->changed = true;
@@ -185,7 +185,7 @@ static void run_exists(struct command_call *call)
     size_t there = 0;
 
     for (size_t i = 1; i < call->count; i++) {
-        const struct record *record = unit_record(call->unit, call->words[i], false);
+        const struct record *record = unit_record(call->unit, call->words[i], UNIT_READS);
         there += record && record->type != RECORD_NONE;
     }
     push_count(call, there);
@@ -306,7 +306,8 @@ bool command_run(struct lua_State *lua, struct unit *unit, const struct command_
             command_push_error(lua, "ERR the key is out of reach");
             return true;
         }
-        call.record = unit_record(unit, words[1], command->flags & COMMAND_WRITES);
+        enum unit_use use = command->flags & COMMAND_WRITES ? UNIT_WRITES : UNIT_READS;
+        call.record = unit_record(unit, words[1], use);
         if (!call.record)
             return false;
     }

@@ -150,7 +150,7 @@ static void run_script(struct client *client, const struct script_call *call)
     struct moment begun = moment_now();
 
     for (size_t i = 0; i < call->key_count; i++)
-        unit_add(&unit, call->keys[i], true);
+        unit_add(&unit, call->keys[i], UNIT_WRITES);
     for (unsigned i = 0; outcome == HOST_AGAIN && i < ATTEMPTS_MAX && unit.count <= UNIT_KEYS_MAX;
          i++) {
         bool at_once = unit.again;

@@ -10,7 +10,7 @@ static struct unit_key *find_key(struct unit *unit, struct slice name)
     return NULL;
 }
 
-void unit_add(struct unit *unit, struct slice name, bool writes)
+void unit_add(struct unit *unit, struct slice name, enum unit_use use)
 {
     struct unit_key *key = find_key(unit, name);
 
@@ -18,17 +18,17 @@ void unit_add(struct unit *unit, struct slice name, bool writes)
         key = MEM_APPEND(unit->keys, unit->count);
         *key = (struct unit_key){.name = slice_duplicate(name)};
     }
-    key->writes |= writes;
+    key->writes |= use == UNIT_WRITES;
 }
 
-struct record *unit_record(struct unit *unit, struct slice name, bool to_write)
+struct record *unit_record(struct unit *unit, struct slice name, enum unit_use use)
 {
     struct unit_key *key = find_key(unit, name);
 
-    if (!key || unit->again || (to_write && (!key->writes || unit->reads_only))) {
+    if (!key || unit->again || (use == UNIT_WRITES && (!key->writes || unit->reads_only))) {
         unit->again = true;
-        unit->reads_only &= !to_write;
-        unit_add(unit, name, to_write);
+        unit->reads_only &= use == UNIT_READS;
+        unit_add(unit, name, use);
         return NULL;
     }
     if (record_has_expired(&key->record, unit->now_us) || key->record.type == RECORD_NONE)

@@ -30,11 +30,13 @@ struct unit {
     size_t message_count;
 };
 
+enum unit_use { UNIT_READS, UNIT_WRITES };
+
 /* Adds a key that is known from the start. */
-void unit_add(struct unit *unit, struct slice name, bool writes);
+void unit_add(struct unit *unit, struct slice name, enum unit_use use);
 /* The record of that key, which does not exist if it has expired. NULL: it was not loaded, or may
  * not be changed; then the unit must be done again. */
-struct record *unit_record(struct unit *unit, struct slice name, bool to_write);
+struct record *unit_record(struct unit *unit, struct slice name, enum unit_use use);
 /* Copies both. */
 void unit_tell(struct unit *unit, struct slice channel, struct slice text);
 /* Whether there is anything to commit. */

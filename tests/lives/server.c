@@ -273,12 +273,12 @@ bool __wrap_script_load(struct slice text, char hex[SHA1_HEX_SIZE])
 }
 
 /* A Redis has all of its keys: nothing is done again because one was not loaded. */
-struct record *__real_unit_record(struct unit *unit, struct slice name, bool to_write);
-struct record *__wrap_unit_record(struct unit *unit, struct slice name, bool to_write)
+struct record *__real_unit_record(struct unit *unit, struct slice name, enum unit_use use);
+struct record *__wrap_unit_record(struct unit *unit, struct slice name, enum unit_use use)
 {
     if (server.store == &memory_records_store)
-        memory_records_reach(unit, name, to_write);
-    return __real_unit_record(unit, name, to_write);
+        memory_records_reach(unit, name, use);
+    return __real_unit_record(unit, name, use);
 }
 
 /* SCRIPT LOAD, which rlock asks a host for as it asks Redis. */

@@ -591,7 +591,7 @@ static void load(struct client *client)
     calls++;
     call->loaded = now;
     call->reading = read_date(client);
-    unit_add(&call->unit, slice_of(names[call->key]), true);
+    unit_add(&call->unit, slice_of(names[call->key]), UNIT_WRITES);
     unit_restart(&call->unit);
     call->unit.now_us = read;
     struct unit_key *key = &call->unit.keys[0];

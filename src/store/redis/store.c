@@ -731,8 +731,8 @@ static void call_adjust(struct redis_store *store, const struct adjust_request *
 {
     if (request->glob) {
         const struct survey_request which = {.patterns = &request->key, .pattern_count = 1};
-        store->marks =
-            redis_survey_new(store->session, store->prefix, &store->terms, &which, true, false);
+        store->marks = redis_survey_new(store->session, store->prefix, &store->terms, &which,
+                                        SURVEY_MARKS, false);
         store->part_time = moment_until(loop_now(store->loop), store->until);
     }
     redis_call_adjust(&store->call, &store->terms, store->prefix, request);
@@ -740,8 +740,8 @@ static void call_adjust(struct redis_store *store, const struct adjust_request *
 
 static void call_survey(struct redis_store *store, const struct survey_request *request)
 {
-    store->survey = redis_survey_new(store->session, store->prefix, &store->terms, request, false,
-                                     store->asking);
+    store->survey = redis_survey_new(store->session, store->prefix, &store->terms, request,
+                                     SURVEY_LOOKS, store->asking);
     store->part_time = moment_until(loop_now(store->loop), store->until);
     redis_session_check_role(store->session);
     redis_survey_ask(store->survey, store->until);

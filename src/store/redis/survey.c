@@ -71,7 +71,7 @@ static char *name_of(const struct redis_survey *survey, const char *name)
 
 struct redis_survey *redis_survey_new(struct redis_session *session, const char *prefix,
                                       const struct redis_terms *terms,
-                                      const struct survey_request *request, bool marking,
+                                      const struct survey_request *request, enum survey_task task,
                                       bool asking)
 {
     struct redis_survey *survey = mem_zeroed(sizeof *survey);
@@ -81,7 +81,7 @@ struct redis_survey *redis_survey_new(struct redis_session *session, const char 
     survey->pauses = terms->pauses;
     survey->grace = terms->pauses ? terms->marker : NULL; /* where the locks are */
     survey->request = *request;
-    survey->marking = marking;
+    survey->marking = task == SURVEY_MARKS;
     survey->asking = asking;
     snprintf(survey->runs, sizeof survey->runs, "%u", request->runs);
     strcpy(survey->cursor, "0");

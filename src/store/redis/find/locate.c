@@ -27,16 +27,6 @@ static void report_failure(struct locator *locator, enum cause cause, const char
     locator->events->located(locator->arg, &failure);
 }
 
-static void report_unknown_name(struct locator *locator, const char *fault)
-{
-    struct answer failure;
-
-    answer_fail(&failure, CAUSE_UNREACHABLE, "%s", fault);
-    failure.nowhere = true;
-    failure.hint = HINT_NAME;
-    locator->events->located(locator->arg, &failure);
-}
-
 static void ask_for_master(struct locator *locator);
 static void ask_sentinels(struct loop_timer *timer);
 
@@ -140,10 +130,12 @@ static void on_resolved(void *arg, int count, const char *fault)
     if (count > 0 || locator_may_stay(locator)) {
         locator_stay(locator);
         locator->events->located(locator->arg, NULL);
-    } else if (count < 0) {
-        report_unknown_name(locator, fault);
     } else {
-        report_failure(locator, CAUSE_UNREACHABLE, fault);
+        struct answer failure;
+        answer_fail(&failure, CAUSE_UNREACHABLE, "%s", fault);
+        failure.nowhere = count < 0;
+        failure.hint = failure.nowhere ? HINT_NAME : HINT_NONE;
+        locator->events->located(locator->arg, &failure);
     }
 }
 
