@@ -16,7 +16,8 @@ enum survey_task { SURVEY_LOOKS, SURVEY_MARKS };
 /* Copies the patterns of the request. terms: have the keys of the pauses of GLOBs, which the
  * request's "paused" is told of, and which unused locks are shown with, and of the server's grace;
  * NULL: none. Borrowed like the prefix. The session carries the survey's batches; its owner hands
- * the replies to redis_survey_hear(). asking: the node of a Cluster is only about to get the slot. */
+ * the replies to redis_survey_hear(). asking: the node of a Cluster is only about to get the
+ * slot. */
 struct redis_survey *redis_survey_new(struct redis_session *session, const char *prefix,
                                       const struct redis_terms *terms,
                                       const struct survey_request *request, enum survey_task task,
