@@ -50,7 +50,7 @@ setup() {
     poll_until 10 eval '! pgrep -xf "$RLOCK_TEST_TOOLS/await $T/up"'
     held k
     : >"$T/go"
-    ends_with a 79
+    ends_with a 124
     is_free k
 }
 
