@@ -44,7 +44,7 @@ slots_are() {
 }
 
 @test "H88 twenty at a semaphore of three, some killed: never more than three, and none is leaked" {
-    crowded_semaphore 6 5 40 # rounds of each, killed ones, s for each
+    crowded_semaphore 3 5 40 # rounds of each, killed ones, s for each
     poll_until 8 is_free k
     hold a k --limit 3
     hold b k --limit 3
