@@ -217,6 +217,49 @@ transactions() {
     [[ $(<"$LOG") == "$order" ]]
 }
 
+# writes: how many the member has been asked to do, and how many of those it has not done. It counts
+# neither: a write that is refused makes no revision. A turn in the line takes two more that make
+# none, to grant a lease and to revoke it.
+writes() {
+    local revision
+    revision=$(record -w json | jq '.header.revision')
+    curl -sf "http://127.0.0.1:${port[1]}/metrics" | awk -v revision="$revision" '
+        /^etcd_server_proposals_committed_total/ { all = $2 }
+        /^grpc_server_handled_total.*"OK".*"LeaseGrant"/ { leases = $NF }
+        END { print all - 2 * leases, all - 2 * leases - revision }'
+}
+
+# hundred_in_order: they come at once, wait for a while, and are served in order. Sets how many
+# writes were "asked" for meanwhile, and how many of them were "refused".
+hundred_in_order() {
+    local name before after order
+    : >"$LOG"
+    read -ra before <<<"$(writes)"
+    stay a k --lease 5m
+    for name in w{1..100}; do
+        # shellcheck disable=SC2016 # the command's shell expands it
+        bg "$name" rlock run --connect-timeout 2m --server-wait 2m k -- \
+            sh -c 'echo "$RLOCK_OWNER" >>"$0"' "$LOG"
+    done
+    poll_until 60 all_wait 100
+    pause 5000
+    order=$(places)
+    ends_well a
+    all_end 0 60 w{1..100}
+    [[ $(<"$LOG") == "$order" ]]
+    read -ra after <<<"$(writes)"
+    asked=$((after[0] - before[0])) refused=$((after[1] - before[1]))
+}
+
+@test "a hundred are served in order, and fewer than a tenth of their writes are refused" {
+    for try in 1 2 3; do # the machine may stand still meanwhile
+        hundred_in_order
+        echo "try $try: $refused of $asked"
+        ((10 * refused >= asked)) || return 0
+    done
+    return 1
+}
+
 # takes_three COMMAND...: it takes the member three transactions.
 takes_three() {
     local before

@@ -36,6 +36,7 @@ static struct {
     int64_t revision;     /* of that reading */
     int64_t heard;        /* messages up to that revision have been heard */
     bool refusal_told;    /* the refusal of the latest commit told what is recent */
+    bool recent_shared;   /* another one was told what is recent, too */
     struct slice watched; /* the request of the stream */
     int64_t watched_from; /* and from which revision on */
     struct moment since;  /* when a client listens that is patient; 0: it has not done anything */
@@ -207,10 +208,11 @@ static bool take_record(struct unit_key *key, struct slice response)
 }
 
 /* Loads the unit from what is known. The time is now: if the unit is committed, the records are
- * those of now. A refusal tells them as well as a reading. */
+ * those of now. A refusal tells them as well as a reading. Where two were told the record, a waiter
+ * that was called near asks at once; a release, behind a command, would find it changed. */
 static bool load_recent(struct unit *unit)
 {
-    bool known = recent_has(unit);
+    bool known = recent_has(unit) && (unit->asks || !etcd.recent_shared);
 
     unit->now_us = own_clock_now(&etcd.clock);
     etcd.reading = clockless_later(&etcd.date, unit->now_us);
@@ -222,7 +224,7 @@ static bool load_recent(struct unit *unit)
         unit_restart(unit); /* some may be there already */
     recent_forget();
     unit->guessed = known && !etcd.refusal_told;
-    etcd.refusal_told = false;
+    etcd.refusal_told = etcd.recent_shared = false;
     return known;
 }
 
@@ -326,8 +328,8 @@ static bool share_bell(struct slice channel, struct slice other)
 }
 
 /* Adds a put of all messages for the bell of that channel, "CHANNEL TEXT" in lines: etcd takes one
- * for each key. Behind an empty line stands the lock's record, for who is handed the lock;
- * not where others are called, too: they will have written it before that one does. */
+ * for each key. Behind an empty line stands the lock's record; behind two where another one is
+ * called, too; not where many are, for its size. */
 static void add_bell(struct strbuf *txn, const struct unit *unit, char *const *texts,
                      struct slice of_channel)
 {
@@ -344,9 +346,9 @@ static void add_bell(struct strbuf *txn, const struct unit *unit, char *const *t
         free(channel);
         free(text);
     }
-    for (size_t i = 0; i < unit->count && unit->message_count == 1; i++)
+    for (size_t i = 0; i < unit->count && unit->message_count <= 2; i++)
         if (texts[i] && slice_equal(unit->keys[i].name, lock))
-            strbuf_printf(&value, "\n%s", texts[i]);
+            strbuf_printf(&value, "%s%s", unit->message_count == 1 ? "\n" : "\n\n", texts[i]);
     add_put(txn, lock, bell_of(of_channel), (struct slice){value.text, value.size});
     strbuf_free(&value);
 }
@@ -392,6 +394,9 @@ static void take_event(struct slice event)
         host_tell((struct slice){channel, length}, (struct slice){line, told});
     }
     recent_forget();
+    etcd.recent_shared = rest && *rest == '\n';
+    if (etcd.recent_shared)
+        rest++;
     if (line && rest && *rest && name.size > 0)
         recent_note((struct slice){name.text, name.size}, slice_of(rest), version);
 }
