@@ -29,6 +29,7 @@ struct action {
     int id;     /* of COUNT and RUN: --id; 0: none */
 
     unsigned set; /* of RUN: which one its command is for; 0: it is not sure */
+    int64_t gone; /* when that one was; 0: it is not */
 };
 
 static const char *const verbs[] = {"set", "count-down", "wait", "delete", "run"};
@@ -121,6 +122,14 @@ static const char *text_of(const struct record *record, const char *name, char o
     return out;
 }
 
+/* That latch is no more, or another one is in its place. */
+static void note_gone(unsigned set)
+{
+    for (int i = 0; i < latch.count; i++)
+        if (set && latch.actions[i].set == set && !latch.actions[i].gone)
+            latch.actions[i].gone = world.now;
+}
+
 void latch_on_change(const char *name, const struct record *record)
 {
     char word[LATCH_WORD_SIZE], text[LATCH_WORD_SIZE];
@@ -132,6 +141,8 @@ void latch_on_change(const char *name, const struct record *record)
     latch.vanished |= existed && !latch.exists;
     if (existed && !latch.exists) {
         latch.gone = world.now;
+        note_gone(latch.sets);
+        trace("latch: it is gone");
         expect_waiters_to_end();
     }
     if (!latch.exists)
@@ -144,7 +155,8 @@ void latch_on_change(const char *name, const struct record *record)
                (long)number);
     if (known && !is_new && latch.left == 0 && left != 0)
         BROKEN(LATCH_NOT_CLOSED, "%ld are left", (long)left);
-    latch.sets += is_new;
+    if (is_new)
+        note_gone(latch.sets++);
     latch.set = is_new ? world.now : latch.set;
     if (left == 0 && latch.left > 0 && !is_new)
         expect_waiters_to_end();
@@ -232,8 +244,7 @@ static void check_run(const struct action *action)
                    (unsigned)errand->command_status);
         return;
     }
-    bool is_gone = latch.gone > errand->starts && latch.gone < errand->command_ended;
-    if (status == STATUS_OK && action->set && (action->set != latch.sets || is_gone))
+    if (status == STATUS_OK && action->set && action->gone && action->gone < errand->command_ended)
         BROKEN(LATCH_DELETED, "the command %d is counted all the same", errand->command->pid);
     if (WIFEXITED(status) && WEXITSTATUS(status) == STATUS_NO && !may_have_vanished())
         BROKEN(LATCH_DELETED, "it has not vanished, and the command %d is not counted",

@@ -541,7 +541,9 @@ void run_choose(struct run *run, int number, int flavour)
 
 void run_choose_in(struct run *script, struct run *run, int number)
 {
-    *run = (struct run){.number = number, .limit = script->limit};
+    *run = (struct run){.number = number,
+                        .mode = script->limit ? LOCK_LIMIT : LOCK_EXCLUSIVE,
+                        .limit = script->limit};
     nest_in(run, script);
     name_owner(run);
     choose_rest(run);
