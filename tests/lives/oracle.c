@@ -883,8 +883,12 @@ static void check_stopper(const struct run *run)
      * for [...]. While the host has no descriptors [...], it is as if there were none." */
     bool unseen =
         run->supervisor_stopped && (kernel.proc == PROC_NONE || world.now < run->blind_until);
+    /* Linux closes the files of a process that ends, then kills those that die with it, and in
+     * between an agent may hear of the end. */
+    bool dies = is_running && run->supervisor->life == EXITING &&
+                run->stopper->parent == run->supervisor->pid;
 
-    if (is_running && run->stop_held && !run->forced && !unseen && !is_holder(run) &&
+    if (is_running && run->stop_held && !run->forced && !unseen && !dies && !is_holder(run) &&
         !is_excused(run))
         BROKEN(STOP_KEEPS_LOCK, "run %d: the lock is released", run->number);
 }

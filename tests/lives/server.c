@@ -27,6 +27,7 @@ static bool learn_script(struct slice text, char hex[SHA1_HEX_SIZE]);
 #include "lives/replication.h"
 #include "lives/sentinels.h"
 #include "memory_records.h"
+#include "store/quorum/quorum.h"
 
 #define ENTRIES 64
 #define SCRIPTS 16
@@ -55,6 +56,7 @@ static struct node {
     int64_t started; /* ns */
     unsigned long calls, failed;
     int64_t frozen_until, down_until, clock_rate, clock_step;
+    int64_t asked; /* when it was first asked for a lock, as far as it knows; 0: never */
     enum trouble trouble;
     int64_t trouble_until;
 } nodes[SERVERS], *here = nodes; /* the one whose state is in serve.c's variables */
@@ -237,6 +239,7 @@ static void note_entries(const char *name, const struct record *record)
 
 static void on_change(const char *name, const struct record *record)
 {
+    here->asked = here->asked ? here->asked : world.now;
     replication_note(name);
     note_entries(name, record);
 }
@@ -355,6 +358,7 @@ static void forget_records(struct node *node)
 {
     memory_records_clear(&node->records);
     node->entry_count = 0;
+    node->asked = 0;
 }
 
 static void begin(struct node *node, int64_t rate)
@@ -845,11 +849,26 @@ static void tell_of_losers(const struct node *node,
     }
 }
 
+/* Whether it can make a majority with others that are as new, once it has no data: "in the first
+ * 100 ms of a quorum", and "if only a bare majority has it, because the others are down, no server
+ * may forget": rlock-stores(7). */
+static bool will_look_new(int number)
+{
+    int new = 0;
+
+    for (int n = 0; n < server_count; n++)
+        new += n != number &&
+               (!nodes[n].asked || world.now < nodes[n].asked + QUORUM_FIRST_ASKED_MS * MS);
+    return server_count > 1 && has_majority(new + 1);
+}
+
 void server_forget(int number)
 {
     /* rlock-stores(7), of --grace: "A holder whose lock was forgotten claims it". */
     bool lasts = server_count > 1 || replication.grace;
 
+    if (counts(number) && will_look_new(number))
+        tell_of_losers(&nodes[number], life_on_shortened);
     if (counts(number))
         tell_of_losers(&nodes[number], lasts ? life_on_thinned : life_on_forgotten);
     forget_records(&nodes[number]);
