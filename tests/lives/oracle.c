@@ -1247,7 +1247,7 @@ static void check_reason(const struct run *run)
         !may_be_done(run))
         BROKEN(ENDS_REFUSED, "run %d: it waits for ever", run->number);
     if (outcome == OUTCOME_LOST && run->continues_told && run->lost_signal && !run->signal_seen &&
-        !run->faulted)
+        !run->faulted && !run->signalled) /* which may end it before */
         BROKEN(SIGNAL_ONCE, "run %d: it is not sent", run->number);
     if (outcome == OUTCOME_INTERRUPTED && (!run->signalled || run->starts_seen))
         fail("run %d: interrupted without a signal, or with a command", run->number);
