@@ -2,6 +2,7 @@
  * file that forks a command or the agent. */
 #pragma once
 
+#include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
 
@@ -98,6 +99,13 @@ static inline bool child_note_bar(struct child_note *note)
 {
     int group = 0;
     return atomic_compare_exchange_strong(&note->group, &group, -1) || group < 0;
+}
+
+/* Why its process, which has ended, has not executed the command; 0: it may have. One that was
+ * barred may have been killed before it could write that. */
+static inline int child_note_fault(struct child_note *note)
+{
+    return !note->fault && atomic_load(&note->group) < 0 ? ETIME : note->fault;
 }
 
 struct child {

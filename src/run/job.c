@@ -688,8 +688,7 @@ void job_changed(struct job *job, enum child_change change, int status)
             give_terminal_back(job);
     } else if (change == CHILD_ENDED) {
         job->status = status;
-        if (WIFEXITED(status))
-            job->fault = job->child.note->fault;
+        job->fault = child_note_fault(job->child.note);
         if (job->state != JOB_STOPPING)
             end_command(job);
         if (job->fault == ETIME) {

@@ -52,19 +52,42 @@ bool watchdog_knows_command(const struct watchdog *watchdog)
     return watchdog->tree.group > 0;
 }
 
+/* A supervisor that was stopped or killed at once has not told the command's process group. */
+static void learn_group(struct watchdog *watchdog)
+{
+    if (!watchdog_knows_command(watchdog) && watchdog->shared)
+        watchdog->tree.group = atomic_load(&watchdog->shared->command.group);
+}
+
 static void look_again(struct watchdog *watchdog)
 {
     loop_arm(watchdog->loop, &watchdog->timer, moment_plus(loop_now(watchdog->loop), LOOK_NS));
 }
 
-/* Where only the command's process group can be seen, its end does not say that nothing is left. A
- * supervisor that has claimed the grant may not have started its command yet: then it must not. */
+/* Whether a command was born behind a look that has found none: a supervisor that has claimed the
+ * grant may not have started it yet. If not, it must not be executed any more. */
+static bool is_born(struct watchdog *watchdog)
+{
+    if (watchdog_knows_command(watchdog) || !watchdog->shared ||
+        child_note_bar(&watchdog->shared->command))
+        return false;
+    learn_group(watchdog);
+    return true;
+}
+
+/* The look before the first signal tells: a command that KILL ends at once is not seen later. */
+static enum tree_state look_for_command(struct watchdog *watchdog)
+{
+    enum tree_state state = tree_signal(&watchdog->tree, 0);
+    return state == TREE_GONE && is_born(watchdog) ? TREE_LIVE : state;
+}
+
+/* Where only the command's process group can be seen, its end does not say that nothing is left. */
 static void conclude_kill(struct watchdog *watchdog, enum tree_state state)
 {
     bool alone = acts_alone(watchdog);
 
-    if (alone && !watchdog_knows_command(watchdog) && watchdog->shared &&
-        !child_note_bar(&watchdog->shared->command)) {
+    if (alone && is_born(watchdog)) {
         look_again(watchdog);
         return;
     }
@@ -106,7 +129,7 @@ static bool check_stop_command(struct watchdog *watchdog)
 static void kill_command(struct watchdog *watchdog)
 {
     if (watchdog->phase == WATCHDOG_WATCHING)
-        raise_alarm(watchdog, WATCHDOG_ENDING, tree_signal(&watchdog->tree, 0));
+        raise_alarm(watchdog, WATCHDOG_ENDING, look_for_command(watchdog));
     if (watchdog->phase == WATCHDOG_IDLE)
         return;
     const struct lease lease = watchdog->known.lease;
@@ -189,6 +212,8 @@ static void leave_watching(struct watchdog *watchdog, bool late)
     } else {
         if (start_stop_command(watchdog, barred))
             raise_alarm(watchdog, WATCHDOG_DELAYING, TREE_LIVE);
+        else
+            raise_alarm(watchdog, WATCHDOG_ENDING, look_for_command(watchdog));
         if (watchdog->phase != WATCHDOG_IDLE)
             begin_to_end(watchdog);
     }
@@ -201,13 +226,6 @@ static struct moment act_at(const struct watchdog *watchdog)
     const struct deadline at = deadline_now(watchdog);
 
     return at.by == GUARD_AGENT ? moment_min(at.lost_at, at.kill_at) : at.kill_at;
-}
-
-/* A supervisor that was stopped or killed at once has not told the command's process group. */
-static void learn_group(struct watchdog *watchdog)
-{
-    if (!watchdog_knows_command(watchdog) && watchdog->shared)
-        watchdog->tree.group = atomic_load(&watchdog->shared->command.group);
 }
 
 /* A message that the supervisor has sent in time may not have been read yet. */

@@ -2,6 +2,7 @@
  * need, and that the command of --stop begins in time, and ends with it. */
 #include "run/job.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -222,8 +223,25 @@ static bool is_ended_for_agent(bool cleared)
     return job.ends_command;
 }
 
+/* The command's process notes why it cannot be executed, 0: it has not got that far, or is barred;
+ * and is killed. Returns what is taken for the fault. */
+static int fault_of_killed(int noted, bool barred, enum fate *fate)
+{
+    struct job job = job_in(JOB_RUNNING, 10 * NS_PER_SEC);
+
+    shared.command.fault = noted;
+    atomic_store(&shared.command.group, barred ? -1 : COMMAND);
+    job_changed(&job, CHILD_ENDED, SIGKILL);
+    shared.command.fault = 0;
+    atomic_store(&shared.command.group, 0);
+    *fate = job.fate;
+    return job.fault;
+}
+
 int main(void)
 {
+    enum fate fate;
+
     tap_ok(is_continued(false), "a command whose lock was verified is continued");
     tap_ok(!is_continued(true), "not when the lease ends while it is given the terminal");
     tap_ok(is_continued_unheard(10 * NS_PER_SEC), "a stop was not heard of: it is continued");
@@ -237,5 +255,13 @@ int main(void)
     tap_ok(!is_ended_by_loss(true), "not one whose lock its agent has released");
     tap_ok(is_ended_for_agent(false), "a command whose agent died while it ended it is ended");
     tap_ok(!is_ended_for_agent(true), "not one that the agent had seen to have ended");
+    tap_ok(fault_of_killed(0, false, &fate) == 0 && fate == FATE_NONE,
+           "a command that somebody has killed has ended");
+    tap_ok(fault_of_killed(ETIME, false, &fate) == ETIME && fate == FATE_LOST,
+           "no command ran where its process was killed as it found that it was too late");
+    tap_ok(fault_of_killed(ENOENT, false, &fate) == ENOENT && fate == FATE_NOT_EXECUTED,
+           "nor where it had found no file");
+    tap_ok(fault_of_killed(0, true, &fate) == ETIME && fate == FATE_LOST,
+           "nor where the agent had barred it before");
     return tap_done();
 }

@@ -14,6 +14,8 @@ static struct loop *until_killed;
 static pid_t killed;
 static int unborn;        /* looks for a process group in which none is there */
 static bool unborn_again; /* KILL empties it at once */
+static int alarms;        /* losses that the supervisor was told of */
+static int untold_terms;  /* that came before the first of them */
 
 /* In place of the C library's: nothing dies of it. */
 int kill(pid_t pid, int signo)
@@ -23,6 +25,7 @@ int kill(pid_t pid, int signo)
         errno = ESRCH;
         return -1;
     }
+    untold_terms += signo == SIGTERM && alarms == 0;
     if (signo == SIGKILL)
         killed = pid;
     if (signo == SIGKILL && unborn_again)
@@ -233,12 +236,30 @@ static bool stays_paused(void)
     return watchdog.known.paused;
 }
 
-static int alarms;
-
 static void on_alarmed(void *arg)
 {
     alarms++;
     loop_stop(arg);
+}
+
+/* The lock is lost, and the supervisor is silent. Returns whether that is told before its command
+ * gets TERM: it may be continued then, and find that this has ended. */
+static bool tells_before_term(void)
+{
+    struct loop *loop = loop_new();
+    struct loop_timer most = {.fire = on_time, .owner = loop};
+    struct watchdog watchdog = watchdog_for(&plan, loop);
+
+    watchdog.alarmed = on_alarmed;
+    alarms = untold_terms = 0;
+    watchdog_init(&watchdog, loop);
+    watchdog_watch(&watchdog,
+                   (struct lease){moment_plus(moment_now(), 60 * NS_PER_SEC), 60 * NS_PER_SEC});
+    watchdog_lose(&watchdog, true);
+    loop_arm(loop, &most, moment_plus(moment_now(), 10 * NS_PER_SEC));
+    loop_run(loop);
+    loop_free(loop);
+    return alarms == 1 && untold_terms == 0;
 }
 
 /* KILL is due, and the command's process is born behind the first look. Returns whether the
@@ -302,6 +323,7 @@ int main(void)
     tap_ok(!stays_paused(), "rlock is killed while it is paused: the lock is not renewed for ever");
     tap_ok(tells_of_newborn(),
            "a command is born between look and KILL: it has not ended by itself");
+    tap_ok(tells_before_term(), "the supervisor is told of a loss before its command gets TERM");
     ms = end_suspended(500 * NS_PER_MS, 60 * NS_PER_SEC);
     tap_ok(ms >= 1500, "the machine was suspended for half of --kill-after: KILL after %d ms",
            (int)ms);
