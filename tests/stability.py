@@ -220,6 +220,19 @@ def members(table, name):
     return set(words(table[name]))
 
 
+@test("the manual of each command names the members of its JSON")
+def _(store):
+    lacking = []
+    for row in rows("JSON")[1:]:
+        if not row[0].startswith("…"):
+            command = words(row[0])[0].partition(" ")[0].replace("--report-fd", "run")
+            manual = set(re.findall(r"[-a-z_]+", read(f"man/rlock-{command}.1")))
+        lacking += [f"rlock-{command}(1): {word}" for word in words(row[1])
+                    if not word.startswith("--") and word not in manual]
+    if lacking:
+        raise AssertionError("; ".join(lacking))
+
+
 @test("members of JSON")
 def _(store):
     table = {row[0]: row[1] for row in rows("JSON")[1:]}

@@ -153,7 +153,7 @@ const struct command command_resume = {
     .example = "Example:\n"
                "  rlock resume deploy\n"
                "\n"
-               "Example, with the words of the pause:\n"
+               "Example, with the same GLOB as the pause:\n"
                "  rlock resume 'deploy-*'\n",
     .options = common_options,
     .words = WORDS_KEY,
