@@ -121,6 +121,7 @@ sockets() {
     for one in 0 -1 x 1x 99999999999 ""; do
         run -64 rlock acquire --keep="$one" -u unix:///nowhere k
     done
+    says 64 '^hint: --keep 1 keeps the lock as long as the container runs$' acquire --keep 0 k
     run -64 --separate-stderr bash -c 'exec "$RLOCK" acquire --keep $$ k' 3>&-
 }
 

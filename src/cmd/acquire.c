@@ -61,6 +61,11 @@ static int take_keep(struct acquire *acquire)
     acquire->keep = value;
     if (!value)
         return STATUS_OK;
+    if (strcmp(value, "0") == 0) { /* $PPID of what docker exec has started */
+        command_error(&acquire->call, "--keep 0: the parent is outside of this container");
+        say_hint("--keep 1 keeps the lock as long as the container runs");
+        return STATUS_USAGE;
+    }
     if (!decimal_parse(value, 1, INT_MAX, &number))
         return command_wrong(&acquire->call, "--keep", value, "is not a process id");
     int pid = (int)number;
