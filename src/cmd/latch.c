@@ -260,6 +260,21 @@ static enum sight read_state(const struct latch *latch)
     return there && answer->granted.latch.left == 0 ? DECIDED : CLOSED;
 }
 
+/* Waits until "due", or for news of the latch, and then for as long as the throttle wants. */
+static void await_news(struct latch *latch, struct moment due)
+{
+    struct loop *loop = latch->call.query.loop;
+
+    latch->resting = !latch->poked;
+    if (latch->resting)
+        loop_run_for(loop, moment_until(moment_now(), due));
+    latch->resting = false;
+    if (latch->poked && !latch->call.signal) {
+        due = moment_min(due, throttle_next(&latch->pace));
+        loop_run_for(loop, moment_until(moment_now(), due));
+    }
+}
+
 /* The first look does not listen: it costs less, and the latch may be open. All later ones listen,
  * so that nothing goes unnoticed in between. Returns when the latch is not waited for any more. */
 static void look_until(struct latch *latch, struct moment until)
@@ -279,16 +294,7 @@ static void look_until(struct latch *latch, struct moment until)
         if (request->listen) {
             status_line_begin(&latch->status_line);
             now = moment_plus(now, jitter_spread(LOOK_NS, SPREAD_NS));
-            struct moment due = moment_min(now, until);
-            struct query *query = &latch->call.query;
-            latch->resting = !latch->poked;
-            if (latch->resting)
-                loop_run_for(query->loop, moment_until(moment_now(), due));
-            latch->resting = false;
-            if (latch->poked && !latch->call.signal)
-                loop_run_for(
-                    query->loop,
-                    moment_until(moment_now(), moment_min(due, throttle_next(&latch->pace))));
+            await_news(latch, moment_min(now, until));
         }
         request->listen =
             !request->listen || !(latch->poked || moment_reached(until, moment_now()));

@@ -508,9 +508,10 @@ static int run_command(const struct top *top, const struct command *command,
     return command_execute(command, (int)count, words);
 }
 
+#define NO_KEY _POSIX_VDISABLE
+
 /* Has Escape end a line that is typed, as Enter does, and "key", too; NO_KEY: no other. Ncurses
  * puts back what was there before. */
-#define NO_KEY _POSIX_VDISABLE
 static void end_lines_at(cc_t key)
 {
     struct termios mode;
