@@ -102,6 +102,7 @@ static bool was_evicted(const struct quorum_node *node, const struct answer *ans
     return memory_ms == 0 || memory_ms * NS_PER_MS >= since - since / 100 - SLACK_NS;
 }
 
+/* Begins the node's next order, if there is one, and then reports the reply to the one before. */
 static void on_answer(void *arg, const struct answer *answer)
 {
     struct quorum_node *node = arg;

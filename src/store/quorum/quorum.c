@@ -376,6 +376,8 @@ static const struct quorum_ballot *common_failure(const struct quorum *quorum)
     return best;
 }
 
+/* Says why a round has come to no decision: servers that have failed, servers in doubt, or owners
+ * that have some of them. */
 static void answer_failed(const struct quorum *quorum, struct answer *answer)
 {
     const struct quorum_ballot *failure = common_failure(quorum);

@@ -363,6 +363,7 @@ static void end_stage(struct loop_timer *timer)
 
 /* -- deciding ---------------------------------------------------------------------------------- */
 
+/* Ends the operation with the outcome of its round; or only the try, if it did not acquire. */
 static void finish_round(struct quorum_store *store, enum quorum_outcome outcome)
 {
     const struct quorum *votes = &store->round.votes;
@@ -487,6 +488,7 @@ static void decide_round(struct quorum_store *store)
 
 /* -- what nodes say ---------------------------------------------------------------------------- */
 
+/* A reply to an order of an earlier round has no vote, but may show what must be mended there. */
 static void on_node_reply(void *arg, struct quorum_node *node, const struct quorum_reply *reply)
 {
     struct quorum_store *store = arg;

@@ -280,6 +280,7 @@ static int64_t request_time(const struct redis_store *store)
     return trips > least ? trips : least;
 }
 
+/* Sets those arguments of the call that are known only when it is sent. */
 static void complete_call(struct redis_store *store, struct moment now)
 {
     if (store->in_time) {
@@ -415,6 +416,7 @@ static void read_reply(struct redis_store *store, const redisReply *reply, struc
     }
 }
 
+/* Reports the answer of a call that is not sent again. */
 static void finish_call(struct redis_store *store, struct answer *answer)
 {
     if (store->marks && (answer->verdict == VERDICT_GRANTED || answer->cause == CAUSE_ABSENT)) {
@@ -478,6 +480,7 @@ static bool add_mirrors(struct redis_store *store, const redisReply *keys)
     return more;
 }
 
+/* Reads the replies to the call. Returns whether it must be sent again, and how. */
 static enum resend judge_call(struct redis_store *store, redisReply *const *replies, size_t count,
                               struct answer *answer, struct redis_extra *extra)
 {
@@ -583,6 +586,7 @@ static bool on_misdirected(void *arg, struct redisReply *const *replies, size_t 
     return true;
 }
 
+/* Takes the end of the session's batch. One without commands (count 0) has only connected. */
 static void batch_done(void *arg, struct redisReply *const *replies, size_t count,
                        const struct answer *failure)
 {
