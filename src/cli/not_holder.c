@@ -93,7 +93,7 @@ int not_holder_refuse_run(const struct call *call, const char *key)
     return STATUS_NO;
 }
 
-static void tell_of(const struct lock_view *lock, bool taken, const char *owner)
+static void warn_of_reservation(const struct lock_view *lock, bool taken, const char *owner)
 {
     const struct lock_party *reserved = holders_reserved(lock);
     const struct lock_run *latest = NULL;
@@ -118,5 +118,5 @@ void not_holder_tell(const struct settings *settings, const char *const *keys, s
         return;
     if (read_locks(settings, keys, count, &list))
         for (size_t i = 0; i < list.locks.count; i++)
-            tell_of(&list.locks.views[i], all, owner);
+            warn_of_reservation(&list.locks.views[i], all, owner);
 }

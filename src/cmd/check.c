@@ -45,10 +45,11 @@ static int take_thresholds(struct call *call)
 static enum severity judge_thresholds(struct check *check, struct strbuf *line)
 {
     const struct arguments *given = &check->call.arguments;
-    bool past = check->thresholds[MEASURE_NOT_DONE].given;
+    bool needs_runs =
+        check->thresholds[MEASURE_NOT_DONE].given; /* also of locks that are not held */
     struct answer answer;
 
-    command_survey(&check->call, past, past, &answer);
+    command_survey(&check->call, needs_runs ? 1 : 0, needs_runs, &answer);
     lock_list_refuse(&check->call.list, &answer);
     if (answer.verdict == VERDICT_GRANTED) {
         const struct thresholds_subject subject = {check->call.list.locks, check->call.list.pauses,
