@@ -64,22 +64,22 @@ static void look_again(struct watchdog *watchdog)
     loop_arm(watchdog->loop, &watchdog->timer, moment_plus(loop_now(watchdog->loop), LOOK_NS));
 }
 
-/* Whether a command was born behind a look that has found none: a supervisor that has claimed the
- * grant may not have started it yet. If not, it must not be executed any more. */
-static bool is_born(struct watchdog *watchdog)
+/* After a look that has found no command: a supervisor that has claimed the grant may not have
+ * started it yet, and must not any more. False if one was born behind that look. */
+static bool bar_command(struct watchdog *watchdog)
 {
     if (watchdog_knows_command(watchdog) || !watchdog->shared ||
         child_note_bar(&watchdog->shared->command))
-        return false;
+        return true;
     learn_group(watchdog);
-    return true;
+    return false;
 }
 
 /* The look before the first signal tells: a command that KILL ends at once is not seen later. */
 static enum tree_state look_for_command(struct watchdog *watchdog)
 {
     enum tree_state state = tree_signal(&watchdog->tree, 0);
-    return state == TREE_GONE && is_born(watchdog) ? TREE_LIVE : state;
+    return state == TREE_GONE && !bar_command(watchdog) ? TREE_LIVE : state;
 }
 
 /* Where only the command's process group can be seen, its end does not say that nothing is left. */
@@ -87,7 +87,7 @@ static void conclude_kill(struct watchdog *watchdog, enum tree_state state)
 {
     bool alone = acts_alone(watchdog);
 
-    if (alone && is_born(watchdog)) {
+    if (alone && !bar_command(watchdog)) {
         look_again(watchdog);
         return;
     }
