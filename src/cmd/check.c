@@ -45,8 +45,8 @@ static int take_thresholds(struct call *call)
 static enum severity judge_thresholds(struct check *check, struct strbuf *line)
 {
     const struct arguments *given = &check->call.arguments;
-    bool needs_runs =
-        check->thresholds[MEASURE_NOT_DONE].given; /* also of locks that are not held */
+    /* Also those of locks that are not held. */
+    bool needs_runs = check->thresholds[MEASURE_NOT_DONE].given;
     struct answer answer;
 
     command_survey(&check->call, needs_runs ? 1 : 0, needs_runs, &answer);

@@ -354,6 +354,8 @@ static bool hear_entry(struct redis_survey *survey, struct entry *entry, const r
     return answer->verdict == VERDICT_GRANTED || misfit || moved;
 }
 
+/* Takes the replies about a page of locks; in a Cluster the one to ASKING may stand before each.
+ * False with the answer that ends the survey. */
 static bool hear_page(struct redis_survey *survey, redisReply *const *replies, size_t count,
                       struct answer *answer)
 {
