@@ -256,6 +256,22 @@ semi_sync() {
     done
 }
 
+# A crash of the host takes the end of the log, and with that what it says of the tables.
+@test "MariaDB: the doctor warns of a binary log that is not written to disk with each commit" {
+    [[ $DATABASES == *mysql* ]] || skip 'there is no MariaDB'
+    with_database mysql
+    bg_prints relay python3 "$TESTS/sql_relay.py" "$MYSQL_PORT" '@@log_bin' 'TRUE     '
+    url=${RLOCK_URL/:$MYSQL_PORT/:$(<"$T/relay.out")}
+    database_sql mysql 'SET GLOBAL innodb_flush_log_at_trx_commit = 1, GLOBAL sync_binlog = 0'
+    prints 1 '*warning  durability   there is a binary log, and sync_binlog is not 1*' \
+        doctor -u "$url"
+    prints 0 '*fine     durability *' doctor
+    database_sql mysql 'SET GLOBAL sync_binlog = 1'
+    prints 0 '*fine     durability *' doctor -u "$url"
+    database_sql mysql 'SET GLOBAL innodb_flush_log_at_trx_commit = 2, GLOBAL sync_binlog = 0'
+    prints 1 '*warning  durability   innodb_flush_log_at_trx_commit is not 1*' doctor -u "$url"
+}
+
 # swallows SQL UNDO: with a table like that nothing is run.
 swallows() {
     database_sql "$DATABASE" "$1"

@@ -515,6 +515,7 @@ static void check_my_wake_up(struct probe *probe)
         "connect to the server itself, or pool sessions");
 }
 
+/* With a binary log, what is not there after a crash is rolled back. */
 static void check_my_durability(struct probe *probe)
 {
     struct sql_text text = text_of(probe);
@@ -529,10 +530,16 @@ static void check_my_durability(struct probe *probe)
                     "a table of locks is not in InnoDB: it has no transactions, and a crash loses "
                     "locks",
                     "ALTER TABLE ... ENGINE=InnoDB");
-    else if (ask_sql(probe, "SELECT @@innodb_flush_log_at_trx_commit"))
-        judge_finding(probe, "durability", value_is(probe, 0, "1"),
+    else if (ask_sql(
+                 probe,
+                 "SELECT @@innodb_flush_log_at_trx_commit <> 1, @@log_bin AND @@sync_binlog <> 1"))
+        judge_finding(probe, "durability", value_is(probe, 0, "0") && value_is(probe, 1, "0"),
                       "what is acknowledged is on disk",
-                      "innodb_flush_log_at_trx_commit is not 1: a crash loses the latest locks",
+                      value_is(probe, 0, "0")
+                          ? "there is a binary log, and sync_binlog is not 1: a crash of the host "
+                            "undoes the latest locks"
+                          : "innodb_flush_log_at_trx_commit is not 1: a crash loses the latest "
+                            "locks",
                       "set it to 1");
 }
 
