@@ -261,6 +261,38 @@ def with_own(mirrors, arguments):
     return [own.partition(":")[2]] if own else list(mirrors)
 
 
+# The parts of replies behind the verdict, as the first comment of each script explains them.
+PARTS = {
+    "GRANTED": "now fences slots late limits",
+    "RENEWED": "now fences slots late",
+    "QUEUED": "now places position anew which holders free_in first limit far_ms",
+    "HELD": "now waiters which holders free_in first limit",
+    "CLOSED": "now opens_in places position anew which pause free_in",
+    "GRACE": "now opens_in places position anew",
+    "SUPERSEDED": "now which waiter",
+    "DONE": "now which begun_ago run",
+    "ASKED": "now which holders free_in first",
+    "LOST": "now which holders free_in first run",
+    "ABSENT": "now which holders free_in first run",
+    "MISFIT": "now what which",
+    "MEMBER": "remembered_ms asked_ms answer locks",
+    "LATCH": "now left number word set_at ends_at counted without_id ids",
+}
+
+
+class Reply(list):
+    """A reply of a script, whose parts have names."""
+
+    def __getattr__(self, name):
+        names = PARTS.get(self[0], "").split()
+        if name not in names:
+            raise AttributeError(f"{self} has no {name}")
+        return self[1 + names.index(name)]
+
+    def parts(self, *names):
+        return [getattr(self, name) for name in names]
+
+
 class Lock:
     """A lock of one key or more. Its scripts see the time "now", in ms; with None, the server's
     own."""
@@ -284,9 +316,10 @@ class Lock:
     def run(self, script, *values, **arguments):
         """Called again with the mirrors that the lock has, as rlock does."""
         reply = self.call(*self.words(script, *values, **arguments))
-        if reply[0] != "MIRROR":
-            return reply
-        return self.call(*self.words(script, *values, mirrors=reply[2], **arguments))
+        if reply[0] == "MIRROR":
+            mirrors = reply[2]
+            reply = self.call(*self.words(script, *values, mirrors=mirrors, **arguments))
+        return Reply(reply)
 
     def acquire_words(self, owner, lease=30000, queue=True, places="", count=True, nest=True,
                       who=None, grace=False, offer=None, group=None, **more):
@@ -301,7 +334,7 @@ class Lock:
                           count=count, no_nesting=not nest, who=who, pauses=PAUSES, **more)
 
     def acquire(self, owner, **options):
-        return self.call(*self.acquire_words(owner, **options))
+        return Reply(self.call(*self.acquire_words(owner, **options)))
 
     def renew(self, owner, lease=30000, grace=False, **more):
         return self.run("renew", owner, lease, epoch=grace and MARKER, **more)

@@ -80,7 +80,7 @@ def by(lock, *lines, key=1, next_is=""):
 
 def fences_of(reply):
     same(reply[0], "GRANTED")
-    return [int(fence) for fence in reply[2]]
+    return [int(fence) for fence in reply.fences]
 
 
 def fence_of(reply):
@@ -89,12 +89,12 @@ def fence_of(reply):
 
 def slot_of(reply):
     same(reply[0], "GRANTED")
-    return reply[3][0]
+    return reply.slots[0]
 
 
 def place_of(reply):
     same(reply[0], "QUEUED")
-    return reply[2]
+    return reply.places
 
 
 def held_by_a(server, *waiters):

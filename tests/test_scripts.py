@@ -36,7 +36,7 @@ def _(server):
     reply = lock.acquire(A)
     fence = fence_of(reply)
     true(before <= fence <= before + 5000000, f"fence {fence} is not the time {before}")
-    same(reply[1], fence // 1000, "now")
+    same(reply.now, fence // 1000, "now")
     same(lock.inspect()[5][0].split()[3], A, "holder")
     same(lock.renew(A)[0], "RENEWED")
     same(lock.release(A)[0], "RELEASED")
@@ -132,7 +132,8 @@ def _(server):
     left = {name: text for name, text in lock.fields().items() if name not in "kfs"}
     same(left, {"h:" + A: mine, "q": "4 3 0"})
     for owner, place in ((D, "q:3"), (B, "q:1"), (C, "q:2")):
-        same(lock.acquire(owner, places=place)[2:5:2], [place, 1], "place, queued anew")
+        same(lock.acquire(owner, places=place).parts("places", "anew"),
+             [place, 1], "place, queued anew")
     lock.force(A)
     same(lock.acquire(C)[0], "QUEUED")
     fence_of(lock.acquire(B))
@@ -142,15 +143,16 @@ def _(server):
 def _(server):
     both, one = Lock(server, "a", "b"), Lock(server, "a")
     both.acquire(A)
-    same(both.acquire(B)[2], "q:1 q:1")
+    same(both.acquire(B).places, "q:1 q:1")
     both.now += PLACE_TTL + 1
-    same(both.acquire(C)[2], "q:2 q:2")
+    same(both.acquire(C).places, "q:2 q:2")
     # B has others now, but not the answer that tells so; or the server was restored from a file.
-    same(both.acquire(B)[2], "q:3 q:3")
+    same(both.acquire(B).places, "q:3 q:3")
     one.now = both.now
     same(one.force(purge=True)[0], "RELEASED")
-    same(both.acquire(B, places="q:1 q:1")[2:5:2], ["q:4 q:4", 1], "places, queued anew")
-    same(both.acquire(C, places="q:2 q:2")[2], "q:2 q:2")
+    same(both.acquire(B, places="q:1 q:1").parts("places", "anew"),
+         ["q:4 q:4", 1], "places, queued anew")
+    same(both.acquire(C, places="q:2 q:2").places, "q:2 q:2")
     same(both.release(A)[0], "RELEASED")
     same([both.acquire(waiter)[0] for waiter in (B, C)], ["QUEUED", "GRANTED"])
     same(both.release(C)[0], "RELEASED")
@@ -237,13 +239,17 @@ def _(server):
     lock, _fence = held_by_a(server, *owners)
     for owner in owners[1:60]:
         lock.release(owner)
-    same(lock.acquire(owners[60])[2:4], ["q:61", 2], "place")
-    same(lock.acquire(owners[99])[2:4], ["q:100", 41], "place of the hundredth")
-    same(lock.acquire(owners[99], count=False)[2:4], ["q:100", 100], "an upper bound")
-    same(lock.acquire(owners[100])[2:4], ["q:101", 101], "an upper bound of those behind")
-    same(lock.acquire(owners[0])[2:4], ["q:1", 1], "place of the first")
+    same(lock.acquire(owners[60]).parts("places", "position"), ["q:61", 2], "place")
+    same(lock.acquire(owners[99]).parts("places", "position"),
+         ["q:100", 41], "place of the hundredth")
+    same(lock.acquire(owners[99], count=False).parts("places", "position"),
+         ["q:100", 100], "an upper bound")
+    same(lock.acquire(owners[100]).parts("places", "position"),
+         ["q:101", 101], "an upper bound of those behind")
+    same(lock.acquire(owners[0]).parts("places", "position"), ["q:1", 1], "place of the first")
     lock.release(owners[0])
-    same(lock.acquire(owners[100])[2:4], ["q:101", 41], "place when the first has gone")
+    same(lock.acquire(owners[100]).parts("places", "position"),
+         ["q:101", 41], "place when the first has gone")
 
 
 @test("poke: only the first in the queue is woken, whoever made way for it (H66)")

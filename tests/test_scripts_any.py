@@ -19,8 +19,8 @@ def some(lock, owner, take=1, **options):
 def granted(reply):
     """Which of the keys, from 0; every other one has neither fence nor slot."""
     same(reply[0], "GRANTED")
-    taken = [i for i, fence in enumerate(reply[2]) if fence != "0"]
-    same([i for i, slot in enumerate(reply[3]) if slot and i not in taken], [], "slots")
+    taken = [i for i, fence in enumerate(reply.fences) if fence != "0"]
+    same([i for i, slot in enumerate(reply.slots) if slot and i not in taken], [], "slots")
     return taken
 
 
@@ -78,12 +78,12 @@ def _(lock, ear):
         one(lock, name).acquire(owner)
     reply = some(lock, D)
     same(reply[:3], ["QUEUED", lock.now, "q:1 q:1 q:1"])
-    same(reply[3], 1, "ahead and I")
+    same(reply.position, 1, "ahead and I")
     ear.messages()
     one(lock, "c").release(C)
     same(ear.pokes(), [("rlock:{c}", D)], "called where it is free")
     same(one(lock, "c").acquire(E, queue=False)[0], "HELD", "it comes first there")
-    same(granted(some(lock, D, places=reply[2])), [2])
+    same(granted(some(lock, D, places=reply.places)), [2])
     same([has_place(lock, n, D) for n in range(3)], [False] * 3, "places")
 
 
@@ -133,7 +133,7 @@ def _(server, lock):
     one(lock, "c").acquire(C, lease=4000)
     reply = some(lock, D)
     same(reply[0], "QUEUED")
-    same(reply[5:8], [2, 1, 4000])
+    same(reply.parts("which", "holders", "free_in"), [2, 1, 4000])
     same(some(lock, E, queue=False)[0], "HELD")
 
 

@@ -16,7 +16,7 @@ def _(lock, ear):
     same(ear.heard(), [B], "poked")
     reply = latest(lock, B, places="q:1")
     same(reply[:3], ["SUPERSEDED", lock.now, 1])
-    same(reply[3].split()[1:4], [C, str(lock.now), "x"])
+    same(reply.waiter.split()[1:4], [C, str(lock.now), "x"])
     same(latest(lock, B), reply, "asked again, without its place")
     same(lock.fields()["g:q:k"], C, "the group")
     lock.release(A)
@@ -47,7 +47,7 @@ def _(lock):
     lock.now += PLACE_TTL
     lock.acquire(C)
     reply = latest(lock, B, places="q:1")
-    same([reply[0], reply[2]], ["QUEUED", "q:1"], "its old place")
+    same([reply[0], reply.places], ["QUEUED", "q:1"], "its old place")
     lock.now += PLACE_TTL
     latest(lock, D)
     lock.now += 3600000

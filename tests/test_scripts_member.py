@@ -75,8 +75,9 @@ def _():
         lock.acquire(A)
         server.load(with_clock_given(read_script("renew")))
         reply = lock.renew(A)
-        true(1000 < reply[1] <= uptime(server) * 1000, f"remembers {reply[1]} ms")
-        same(reply[2], 1)
+        true(1000 < reply.remembered_ms <= uptime(server) * 1000,
+             f"remembers {reply.remembered_ms} ms")
+        same(reply.asked_ms, 1)
         server.call("FLUSHALL")
         lock.now += 5
         same(lock.renew(A)[:3], ["MEMBER", 1, 1])
@@ -106,7 +107,8 @@ def _(lock):
         (now_us + 1000001, now_us + 50002),
         (now_us + 1000000, now_us + 1000000),
     ):
-        same(lock.acquire(A, proposal=proposal)[3][2], [str(want)], f"proposed {proposal - now_us}")
+        same(lock.acquire(A, proposal=proposal).answer[2], [str(want)],
+             f"proposed {proposal - now_us}")
         same(lock.fields()["f"], str(want), "f")
         lock.release(A)
 
@@ -116,11 +118,11 @@ def _(server):
     lock = Member(server, "a", "b")
     now_us = lock.now * 1000
     same(
-        lock.acquire(A, fences=[5, now_us + 9])[3],
+        lock.acquire(A, fences=[5, now_us + 9]).answer,
         ["GRANTED", lock.now, ["5", str(now_us + 9)], [0, 0]],
     )
     lock.release(A)
-    got = lock.acquire(B)[3][2]
+    got = lock.acquire(B).answer[2]
     true(int(got[0]) >= now_us and int(got[1]) == now_us + 10, f"the next one's fences: {got}")
 
 
@@ -129,25 +131,25 @@ def _(lock):
     now_us = lock.now * 1000
     lock.acquire(A)
     for n, call in enumerate((lock.renew, lock.acquire), 1):
-        same(call(A, fences=[now_us + n])[3][2], [str(now_us + n)])
+        same(call(A, fences=[now_us + n]).answer[2], [str(now_us + n)])
         same(lock.fields()["f"], str(now_us + n), "f")
         same(lock.fields()["h:" + A], holder(lock, A, now_us + n), "h")
-    same(lock.renew(A, fences=[7])[3][2], ["7"])
+    same(lock.renew(A, fences=[7]).answer[2], ["7"])
     same(lock.fields()["f"], str(now_us + 2), "f is never less")
 
 
 @test("member: a nested owner has its ancestor's fence, or the one that was settled on")
 def _(lock):
-    fence = lock.acquire(A)[3][2]
+    fence = lock.acquire(A).answer[2]
     for _again in range(2):
         same(lock.acquire(A + "." + B, proposal=lock.now * 1000 + 5)[3:],
              [["GRANTED", lock.now, fence, [0]], [1]])
     lock.release(A + "." + B)
-    same(lock.acquire(A + "." + B, fences=[3])[3][2], ["3"])
+    same(lock.acquire(A + "." + B, fences=[3]).answer[2], ["3"])
     lock.release(A + "." + B)
     lock.release(A)
     for _again in range(2):
-        same(lock.acquire(A + "." + B)[4], [0], "where it nests in none")
+        same(lock.acquire(A + "." + B).locks, [0], "where it nests in none")
 
 
 @test("member: a force bars the holders that this server does not know, for as long as it is told")
@@ -158,10 +160,10 @@ def _(lock):
         same(lock.acquire(B), ["BARRED", lock.now])
         same(lock.release(A)[0], "RELEASED" if how == "now" else "ABSENT")
         lock.now += 60001
-        same(lock.acquire(B)[3][0], "GRANTED")
+        same(lock.acquire(B).answer[0], "GRANTED")
         lock.release(B)
     same(lock.force(A)[0], "CHANGED")
-    same(lock.acquire(A)[3][0], "GRANTED", "without a quorum none is barred")
+    same(lock.acquire(A).answer[0], "GRANTED", "without a quorum none is barred")
 
 
 @test(
@@ -173,8 +175,8 @@ def _(server, lock):
     server.call("FLUSHALL")
     lock.acquire(A)
     with full(server):
-        same(lock.renew(A)[3][0], "RENEWED")
-        same(lock.acquire(B)[3][0], "HELD")
+        same(lock.renew(A).answer[0], "RENEWED")
+        same(lock.acquire(B).answer[0], "HELD")
         lock.release(A)
         fails("OOM", lambda: lock.acquire(B))
 

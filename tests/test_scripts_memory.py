@@ -146,7 +146,7 @@ def _(server):
         one.release(A, notes="unused=1")
     ran(one, "ran=5 exit=0")
     same(one.acquire(A, unless_done=10000)[:4], ["DONE", one.now, 1, 5])
-    true(f" {D} " in one.acquire(A, unless_done=10000)[4], "the run that succeeded is told")
+    true(f" {D} " in one.acquire(A, unless_done=10000).run, "the run that succeeded is told")
     fence_of(one.acquire(A, unless_done=5))
     # A client that has it already hears so again.
     fence_of(one.acquire(A, unless_done=10000))

@@ -40,7 +40,7 @@ def _(server, lock):
     lock.release(A)
     refusal = with_mirror(lock, A, queue=False)
     same((refusal[0], refusal[-1]), ("HELD", "foreign " + THEIRS))
-    true(0 < refusal[5] <= 5000, "what is left to it")
+    true(0 < refusal.free_in <= 5000, "what is left to it")
     same((value(server), lock.inspect()[5]), ("x", []))
 
 

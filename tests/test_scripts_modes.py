@@ -40,9 +40,10 @@ def _(server):
     place = place_of(lock.acquire(A2))
     lock.release(A)
     same(ear.heard(), [A2])
-    same(lock.acquire(A2, places=place)[2:5], ["q:2", 2, 1], "behind B")
+    same(lock.acquire(A2, places=place).parts("places", "position", "anew"),
+         ["q:2", 2, 1], "behind B")
     true("q:" + A not in lock.fields(), "its queue is there still")
-    same(lock.acquire(A3)[2], "q:3", "its ancestor has nothing any more")
+    same(lock.acquire(A3).places, "q:3", "its ancestor has nothing any more")
     lock.now += 30000
     fence_of(lock.acquire(B))
 
@@ -62,7 +63,7 @@ def _(server):
 
 def stands(lock, owner, position=1, holders=0, **options):
     reply = lock.acquire(owner, queue_only=True, **options)
-    same((reply[0], reply[3], reply[6]), ("QUEUED", position, holders), owner[0])
+    same((reply[0], reply.position, reply.holders), ("QUEUED", position, holders), owner[0])
 
 
 @test("queue_only: the first of them is not granted what is free, and no waiter passes it")

@@ -43,7 +43,7 @@ class Pausable(Lock):
             self.release(B)
             return None
         same(reply[0], "CLOSED")
-        return reply[2]
+        return reply.opens_in
 
 
 GIVEN["lock"] = Pausable
@@ -88,7 +88,7 @@ def _(server, lock):
     same(lock.fields()["p"], text)
     true(lock.ttl() > HOUR, "the key goes before the pause")
     same(pause_told(lock), text)
-    same(lock.acquire(B)[4], 2, "place")
+    same(lock.acquire(B).position, 2, "place")
     lock.now += HOUR + 1
     same(lock.acquire(A)[0], "GRANTED")
 
@@ -200,9 +200,9 @@ def _(server):
     lock = Pausable(server, "old", "new")
     lock.pause_glob("n*")
     reply = lock.acquire(A, queue=False)
-    same([reply[0], reply[6]], ["CLOSED", 2])
-    reply = lock.acquire(A, queue=False, who=WHO, take="1/2")
-    same([fence != "0" for fence in reply[2]], [True, False])
+    same([reply[0], reply.which], ["CLOSED", 2])
+    reply = lock.acquire(A, queue=False, who=WHO, take="1/2")  # one of the two
+    same([fence != "0" for fence in reply.fences], [True, False])
 
 
 @test("pauses: where another type of key has their name, locks are granted, and a pause is refused")
@@ -259,7 +259,7 @@ def refusal(lock, version, **more):
     """Why B is refused. None: it was granted the lock, or queued, and has left it."""
     reply = lock.acquire(B, version=version, **more)
     if reply[0] == "MISFIT":
-        return reply[2]
+        return reply.what
     lock.release(B)
     return None
 

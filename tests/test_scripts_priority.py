@@ -66,12 +66,12 @@ def _(lock, ear):
 @test("priority: waiters are told their places; a newcomer goes before waiters of a lower priority")
 def _(lock):
     lock.acquire(A)
-    same(wait(lock, B)[3], 1)
-    same(wait(lock, C, 3)[3], 1)
-    same(wait(lock, D, 3)[3], 2)
-    same(wait(lock, E)[3], 4)
-    same(wait(lock, B)[3], 3)
-    same(wait(lock, B, count=False)[3], 3)
+    same(wait(lock, B).position, 1)
+    same(wait(lock, C, 3).position, 1)
+    same(wait(lock, D, 3).position, 2)
+    same(wait(lock, E).position, 4)
+    same(wait(lock, B).position, 3)
+    same(wait(lock, B, count=False).position, 3)
     lock.release(A)
     same(wait(lock, F, 3, queue=False)[0], "HELD", "of equals")
     same(wait(lock, F, 4, queue=False)[0], "GRANTED")
@@ -87,7 +87,7 @@ def _(lock, ear):
     same(order(lock), [D, B, C], "before")
     beat(lock, B, C, D, ms=1 * MINUTE, offer=TOKEN)
     same(order(lock), [B, C, D], "after")
-    same(wait(lock, D, 9, offer=TOKEN)[3], 2, "its place")
+    same(wait(lock, D, 9, offer=TOKEN).position, 2, "its place")
     same(served(lock, ear, A, 3), [B, C, D])
 
 
@@ -127,24 +127,24 @@ def _(lock, ear):
 @test("priority: a waiter that was dropped comes back to its place in the list")
 def _(lock):
     lock.acquire(A, lease=100 * MINUTE)
-    places = wait(lock, B, 5)[2]
+    places = wait(lock, B, 5).places
     wait(lock, C, 5)
     lock.now += PLACE_TTL
     wait(lock, C, 5)
     wait(lock, D, 5)
     same(order(lock), [C, D])
-    same(wait(lock, B, 5, places=places)[4], 1, "queued anew")
+    same(wait(lock, B, 5, places=places).anew, 1, "queued anew")
     same(order(lock), [B, C, D])
 
 
 @test("priority: a waiter comes back before those that came when its list was empty")
 def _(lock, ear):
     lock.acquire(A, lease=100 * MINUTE)
-    places = wait(lock, B, 5)[2]
+    places = wait(lock, B, 5).places
     lock.now += PLACE_TTL
     wait(lock, C, 5)
     wait(lock, D)
-    same(wait(lock, B, 5, places=places)[2], places, "B has its places")
+    same(wait(lock, B, 5, places=places).places, places, "B has its places")
     wait(lock, E, 5)
     line = [B, C, E, D]
     same(order(lock), line, "shown")
