@@ -724,11 +724,12 @@ stop_both() {
     poll_until 10 in_state "$agent" T
 }
 
-# kill_both NAME: the same, and then they are killed.
+# kill_both NAME: the same, and then they are killed; rlock last, as its death may continue a process
+# that is stopped.
 kill_both() {
     local agent
     stop_both "$1"
-    kill -KILL "${pid[$1]}" "$agent"
+    kill -KILL "$agent" "${pid[$1]}"
 }
 
 # command_of PID: prints the command's process, a child that is not the agent.
